@@ -52,6 +52,13 @@ unharmed() { # nothing of the mistakes above changed it or left anything beside 
     result $? "the saved model is as it was after $1"
 }
 
+refuse 2 'is a checkpoint, which takes nothing more' train --resume "$TMP/saved" --log "$TMP/saved/step-2/rank-0.safetensors"
+{ printf YARDSNAP && head -c 3000 /dev/zero; } >"$TMP/cut.snap"
+refuse 1 'it was cut off' train --resume "$TMP/cut.snap"
+printf 'device d memory=2M\ntensor w d 1024 parameters\ntask b d.compute 1ms\ntask u d.compute 1us role=update every=3 writes=w\n' >"$TMP/seldom.txt"
+"$YARD" plan --list "$TMP/seldom.txt" --snapshot x --simulate --verify >"$TMP/out" 2>"$TMP/err"
+result $? 'iterations without an update are stored too'
+
 # ---- words ----------------------------------------------------------------------------------------------------------
 
 refuse 2 "there is no command 'tran'; did you mean 'train'?" tran

@@ -303,6 +303,7 @@ static const char *finding(struct outcome *o)
 {
     bool whole = strlen(o->text) < sizeof o->text - 1, sentence = strncmp(o->text, "yard: ", 6) == 0;
     sentence |= strstr(o->text, "\nyard: ") != NULL;
+    sentence |= strstr(o->text, "\nFAILED: ") != NULL; /* of yard check */
     if (o->signal)
         return o->signal == SIGALRM ? "it hangs" : strsignal(o->signal);
     if (o->code != EXIT_OK && o->code != EXIT_FAILED && o->code != EXIT_USAGE && o->code != EXIT_IO)

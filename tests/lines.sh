@@ -9,35 +9,36 @@ export LC_ALL
 TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
-options              91
-pass/broadcast      307
+options              92
+pass/broadcast      327
 pass/fetch           31
-pass/gather         230
-pass/local          218
-pass/overlap        443
-pass/pass           207
-pass/recompute      139
-pass/snapshot       185
-pass/swap           465
-src               23353 10.8
-src/base           1455
-src/cmd            2285
-src/device         1153
+pass/gather         239
+pass/local          220
+pass/overlap        450
+pass/pass           269
+pass/phases          45
+pass/recompute      157
+pass/snapshot       245
+pass/swap           468
+src               23753 10.8
+src/base           1467
+src/cmd            2296
+src/device         1154
 src/file           1061
 src/main             71
 src/mesh            238
-src/model          1813
-src/pass           2225
-src/plan            212
-src/predict        1010
-src/proof           579
-src/run            1236
-src/state          1809
-src/step           2556
-src/trace          1050
-src/train          2750
+src/model          1815
+src/pass           2453
+src/plan            220
+src/predict        1015
+src/proof           580
+src/run            1254
+src/state          1806
+src/step           2570
+src/trace          1126
+src/train          2781
 src/view           1850
-tests             14666
+tests             15124
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -80,16 +80,16 @@ static enum access_mode declared(const struct task *t, int k)
     return (enum access_mode)mode;
 }
 
-static struct slot slot; /* for the times, which nobody wants */
+static struct task_flight flight; /* for the times, which nobody wants */
 
 /* Audits the list from task i of the next iteration to the end of the one after it: what it says first. */
 static char *audit_from(struct audit *a, struct step *s, size_t i, bool *at_once)
 {
     uint32_t number = WARM_UP + 1;
-    char *wrong = audit_task(a, number, i, &slot);
+    char *wrong = audit_task(a, number, i, &flight);
     *at_once = wrong != NULL;
     for (size_t n = i + 1; n < 2 * s->n && !wrong; n++)
-        wrong = audit_task(a, number + (n >= s->n), n % s->n, &slot);
+        wrong = audit_task(a, number + (n >= s->n), n % s->n, &flight);
     return wrong;
 }
 
@@ -99,7 +99,7 @@ static struct audit *audit_before(struct trainer *t, struct step *s, size_t i)
     start_again(t, s);
     struct audit *a = open_audit(s);
     for (size_t k = 0; k < i; k++)
-        assert_null(audit_task(a, WARM_UP + 1, k, &slot));
+        assert_null(audit_task(a, WARM_UP + 1, k, &flight));
     return a;
 }
 
@@ -162,7 +162,7 @@ static void say_all(struct trainer *t, struct step *s, struct tally *tally)
             for (enum access_mode mode = ACCESS_NONE; mode <= ACCESS_BOTH; mode++)
                 if (mode != s->task[i]->access[k].mode)
                     say(t, s, &a, i, k, mode, tally);
-        assert_null(audit_task(a, WARM_UP + 1, i, &slot));
+        assert_null(audit_task(a, WARM_UP + 1, i, &flight));
     }
     close_audit(a);
 }

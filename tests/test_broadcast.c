@@ -11,12 +11,41 @@ enum { STEPS = 2 };
 
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
-static size_t count_slices(const struct trainer *t)
+/* Between devices, of what updates send or of what is gathered. */
+static size_t count_copies(const struct step *s)
 {
     size_t n = 0;
-    for (size_t i = 0; i < t->train->n; i++)
-        n += t->train->task[i]->copy && t->train->task[i]->role == ROLE_BROADCAST;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        n += t->copy && t->access[0].tensor->device != t->access[1].tensor->device &&
+             (t->role == ROLE_BROADCAST || strcmp(t->name, "gather") == 0);
+    }
     return n;
+}
+
+/* Each slice that comes directly is received before somebody reads it, on the receiver's queue of the same number. */
+static void expect_received(const struct step *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i], *receive = NULL;
+        const struct tensor *x = t->copy ? t->access[0].tensor : NULL;
+        if (!x || t->role != ROLE_BROADCAST || x->device->is_host || t->access[1].tensor->device->is_host ||
+            x->device == t->access[1].tensor->device)
+            continue;
+        for (size_t turn = 1; turn < s->n && !receive; turn++) {
+            const struct task *next = s->task[(i + turn) % s->n];
+            if (copies_nothing(next) && touches_bytes(next, x, ACCESS_WRITE))
+                receive = next;
+            else if (!next->copy && touches_bytes(next, x, ACCESS_READ))
+                test_failed("task %zu %s: %s is read before it is received\n", i, t->name, x->name);
+        }
+        if (!receive) /* nobody reads it */
+            continue;
+        assert_true(receive->access[0].tensor->bytes == x->bytes && receive->lane->device == x->device);
+        assert_int_equal(receive->lane->kind, t->lane->kind == LANE_COMPUTE ? LANE_COMPUTE : LANE_UPLOAD);
+        if (t->lane->purpose > FOR_QUEUE || receive->lane->purpose > FOR_QUEUE)
+            assert_int_equal(receive->lane->purpose, t->lane->purpose);
+    }
 }
 
 /* A plan that any rule could make: some letter for each unit. */
@@ -38,7 +67,9 @@ static struct state train_on(const char *mesh, const char *how, bool timed, size
     struct trainer *t = open_training(settings, LIST_TRAIN);
     run_steps(t, 1, STEPS);
     struct state s = read_whole_state(t);
-    *slices = count_slices(t);
+    *slices = count_copies(t->train);
+    if (settings->pass.broadcast.queues)
+        expect_received(t->train);
     free_trainer(t);
     return s;
 }
@@ -65,6 +96,11 @@ static const char *const meshes[] = {
     "--batch 8 -d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1",
     "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --micro-batch 1 --zero 2",
     "--batch 8 -d 0:0x8 --mesh dp=4,tp=2 --zero 0",
+    "--batch 4 -d 0:0x2 --zero 3 --micro-batch 1",
+    "--batch 8 -d 0:0x5 --batch 5 --zero 3",
+    "--batch 8 -d 0:0x4 --zero 3 --recompute full",
+    "--batch 6 -d 0:0x6 --mesh dp=3,pp=2 --zero 3 --untied --micro-batch 1",
+    "--batch 8 -d 0:0x8 --mesh dp=4,tp=2 --zero 3",
 };
 static const struct {
     const char *how;
@@ -119,6 +155,31 @@ TEST(meshes_keep_their_bits)
 }
 
 /* ---- step files -------------------------------------------------------------------------------------------------- */
+
+/* ---- ZeRO-3 ------------------------------------------------------------------------------------------------------ */
+
+/* A gather in slices holds its bytes no longer than a whole one; and the fullest link needs as long twice. */
+TEST(gathers_in_slices)
+{
+    for (size_t i = 0; i < COUNT(meshes); i++)
+        for (int apart = 0; apart < 2 && strstr(meshes[i], "--zero 3"); apart++) {
+            contexts_apart(apart);
+            char *words = lasting("plan --model tiny --layers 3 --json %s", meshes[i]);
+            json_t *whole = yard_json("%s", words);
+            json_t *sliced = yard_json("%s --broadcast-queues 3 --broadcast-main compute", words);
+            for (size_t d = 0; d < json_array_size(json_object_get(whole, "memory")) - 1; d++) {
+                char *peak = lasting("memory.%zu.peak.train.together", d);
+                assert_true(number_at(sliced, peak) == number_at(whole, peak));
+            }
+        }
+    contexts_apart(false);
+    static const char *const plan = "plan --model char --hardware data/hardware/server.txt --mesh dp=4 --json "
+                                    "--simulate --broadcast-queues 5 --broadcast-main compute --zero";
+    json_t *sent = yard_json("%s 2", plan), *gathered = yard_json("%s 3", plan);
+    double bound = number_at(gathered, "passes.1.bound_ms");
+    assert_true(fabs(bound / number_at(sent, "passes.0.bound_ms") - 2) < 0.01);
+    assert_true(number_at(gathered, "passes.1.period_ms") < number_at(gathered, "passes.1.one_queue_ms"));
+}
 
 static json_t *plan(const char *words) { return yard_json("plan --simulate --verify --json %s", words); }
 static json_t *report_of(json_t *plan) { return json_at(plan, "passes.0"); }
@@ -264,7 +325,7 @@ static void expect_shape(size_t i, const char *options)
     struct ran ran = expect_yard(EXIT_OK, "", "plan %s --print-list", words);
     size_t n = 0;
     for (const char *at = ran.out; (at = strstr(at, "\ncopy ")); at++)
-        n++;
+        n += strncmp(at, "\ncopy receive ", 14) != 0;
     if (n != shapes[i].copies)
         test_failed("shape %zu, %s: %zu copies\n", i, options, n);
 }
@@ -288,10 +349,22 @@ TEST(slices_go_when_the_whole_does)
                                  write_text("seldom.txt", "%s", seldom));
     size_t copies = 0, every = 0;
     for (char *line = strtok(ran.out, "\n"); line; line = strtok(NULL, "\n"))
-        if (strncmp(line, "copy ", 5) == 0)
+        if (strncmp(line, "copy send", 9) == 0)
             copies++, every += strstr(line, " every=2") != NULL;
     assert_true(copies > 12 && every == copies);
     free(text), free(seldom);
+}
+
+/* Each slice begins with another device: what two queues send fills the links of both. */
+TEST(slices_begin_in_turn)
+{
+    const char *path = write_text(
+        "star.txt", "device a memory=1M\ndevice b memory=1M\ndevice c memory=1M\n"
+                    "link a down 2e6 queues=2\nlink b up 1e6\nlink c up 1e6\ntensor wa a 8K parameters\n"
+                    "tensor wb b 8K parameters\ntensor wc c 8K parameters\ntask u a.compute 0 role=update writes=wa\n"
+                    "copy x wb wa role=broadcast\ncopy x wc wa role=broadcast\n");
+    json_t *r = report_of(plan(lasting("--list %s --broadcast-queues 2", path)));
+    assert_true(fabs(number_at(r, "period_ms") / number_at(r, "bound_ms") - 1) < 1e-6);
 }
 
 TEST(refused)
@@ -300,8 +373,8 @@ TEST(refused)
     assert_true(json_is_true(json_object_get(r, "declined")));
     assert_int_equal(json_array_size(json_object_get(r, "queues")), 0);
     assert_true(json_is_null(json_object_get(r, "period_ms")) || number_at(r, "period_ms") > 0);
-    expect_yard(EXIT_OK, "pass broadcast declines: with --zero 3 nothing is sent behind updates",
-                "plan --model tiny --batch 4 -d 0:0x2 --zero 3 --broadcast-queues 2");
+    expect_yard(EXIT_OK, "pass broadcast declines: the list has no copy of role broadcast",
+                "plan --model tiny -d 0:0 --zero 3 --broadcast-queues 2");
     expect_yard(EXIT_USAGE, "no queue is left",
                 "plan --list data/steps/broadcast.txt --broadcast-queues 1 --broadcast-main compute");
     const char *path = write_text("shape.txt", "%s", shapes[0].text); /* five download lanes, and the main queue */

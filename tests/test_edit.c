@@ -92,7 +92,7 @@ TEST(moves_stop_at_data_edges)
     end_paper(&d.paper);
 }
 
-/* Behind a task that is cut means behind its last piece. */
+/* Behind a task that is cut means behind its last piece; behind one that has left, where it was. */
 TEST(insertion_stays_when_a_task_is_cut)
 {
     struct diamond d = new_diamond();
@@ -104,8 +104,11 @@ TEST(insertion_stays_when_a_task_is_cut)
     insert_before(e, d.h);
     cut(e, d.h, 2, piece);
     add_named(&d, "more");
+    insert_behind(e, d.i);
+    drop(e, d.i);
+    add_named(&d, "end");
     commit(e);
-    expect_order(d.paper.step, "f g g new more h h i");
+    expect_order(d.paper.step, "f g g new more h h end");
     end_paper(&d.paper);
 }
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 
 enum { LOAD, WORK, SAVE, N_TASKS };
 static struct trace_device devices[] = {{"0:0", "pthread", 1 << 20, 0}};
@@ -193,6 +194,15 @@ TEST(a_file_cut_or_changed_under_the_reader)
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
 
+/* The child is killed when this program ends, as it may in the midst of a test that fails. */
+static pid_t fork_mortal(void)
+{
+    pid_t child = fork();
+    if (child == 0)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return child;
+}
+
 /* Poll until it is so, up to a minute. */
 static bool becomes(struct trace_follow *f, enum trace_life life)
 {
@@ -208,7 +218,7 @@ TEST(a_stopped_trainer_shows_what_runs)
 {
     const char *path = temp_path("stopped.trace");
     struct trace_running r;
-    pid_t child = fork();
+    pid_t child = fork_mortal();
     if (child == 0) {
         struct trace_writer *w = write_three(path);
         trace_begin(w, 2, LOAD, 30);
@@ -246,7 +256,7 @@ static void ask(struct trace_follow *f, bool hold, uint64_t more_tasks, uint64_t
 static pid_t start_training(const char *trace, const char *log, const char *more)
 {
     const char *yard = getenv("YARD");
-    pid_t child = fork();
+    pid_t child = fork_mortal();
     if (child == 0) {
         freopen("/dev/null", "w", stdout);
         execl(yard ? yard : "./yard", "yard", "train", "--model", "tiny", "--steps", "150", "--sample-tokens", "0",
@@ -319,7 +329,7 @@ TEST(a_killed_viewer_lets_the_trainer_go)
 {
     char *trace = temp_path("held.trace"), *log = temp_path("held.jsonl");
     unlink(trace);
-    pid_t viewer = fork(); /* first: on a busy machine a training may end before a process has begun */
+    pid_t viewer = fork_mortal(); /* first: on a busy machine a training may end before a process has begun */
     if (viewer == 0) {
         while (access(trace, R_OK) != 0)
             usleep(1000);

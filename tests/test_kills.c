@@ -25,13 +25,15 @@ static const struct course { /* runs whose bits are the same */
     const char *variant[MOST_VARIANTS];
 } courses[] = {
     {"",
-     {"", "--overlap all-cpu", "--recompute full --snapshot-slots 3", "--swap layer --swap-what parameters,optimizer"}},
+     {"", "--overlap all-cpu", "--recompute full --snapshot-slots 3", "--swap layer --swap-what parameters,optimizer",
+      "--snapshot-in device"}},
     {"-d 0:0x2 --mesh dp=2",
      {"--zero 1", "--zero 0", "--zero 3", "--zero 2 --broadcast-queues 3", "--zero 0 --overlap all-cpu",
       "--zero 3 --overlap all-cpu --snapshot-every 3"}},
-    {"-d 0:0x2 --mesh pp=2 --micro-batch 1", {"", "--pipeline gpipe", "--swap layer"}},
+    {"-d 0:0x2 --mesh pp=2 --micro-batch 1", {"", "--pipeline gpipe", "--swap layer --snapshot-in device"}},
     {"-d 0:0x2 --mesh tp=2", {"", "--recompute selective", "--clip 1 --overlap all-cpu"}},
-    {"-d 0:0x4 --mesh dp=2,pp=2 --micro-batch 1", {"--zero 3", "--zero 1 --delay-seed 5", "--zero 0 --recompute full"}},
+    {"-d 0:0x4 --mesh dp=2,pp=2 --micro-batch 1",
+     {"--zero 3", "--zero 1 --delay-seed 5", "--zero 0 --recompute full --snapshot-in device"}},
     {"-d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1",
      {"--zero 3 --overlap all-cpu --broadcast-queues 3 --swap layer --swap-what parameters,optimizer,activations "
       "--recompute selective",

@@ -268,6 +268,26 @@ TEST(updates_of_some_steps)
     assert_true(number_at(pass, "bound_ms") <= 3.5);
 }
 
+/* One backward makes both gradients: that of the first update goes down first.  State of two layers stays. */
+TEST(updates_that_share)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        const char *m = shared ? ",m" : "";
+        const char *path =
+            write_text("shared.txt",
+                       "device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\ntensor w0 gpu 1000 parameters\n"
+                       "tensor w1 gpu 4000 parameters\ntensor g0 gpu 1000 gradients\ntensor g1 gpu 4000 gradients\n"
+                       "tensor m gpu 1000 optimizer\ntask f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
+                       "task b gpu.compute 2ms layer=0 role=backward reads=w0,w1 writes=g0,g1\n"
+                       "task u gpu.compute 10ms cpu=1ms layer=0 role=update reads=g0,w0%s writes=w0%s\n"
+                       "task u gpu.compute 10ms cpu=1ms layer=%d role=update reads=g1,w1%s writes=w1%s\n",
+                       m, m, shared, m, m);
+        json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
+        assert_string_equal(text_at(plan, "passes.0.choice"), shared ? "DD" : "C");
+        expect_number("period", number_at(plan, "simulation.step_ms"), shared ? 23 : 13);
+    }
+}
+
 /* ---- budgets, plans as text ----------------------------------------------------------------------------------------
  */
 
@@ -285,7 +305,8 @@ TEST(budgets)
                  {"6694303", "1G", "plan", EXIT_USAGE, "6694304 bytes ("},
                  {"8300000", "5M", "plan", EXIT_USAGE, "does not fit in the budget of"},
                  {"1G", "5M", "all-cpu", EXIT_USAGE, "; 8000000 bytes ("},
-                 {"1G", "5M", "local", EXIT_OK, ""}};
+                 {"1G", "5M", "local", EXIT_OK, ""},
+                 {"1G slab=600000", "1G", "local", EXIT_USAGE, "needs 1.00 MiB in one piece"}};
     char *text = read_text("data/steps/overlap.txt"), *rest = strchr(strstr(text, "device gpu"), '\n');
     for (size_t i = 0; i < COUNT(cases); i++)
         expect_yard(cases[i].code, cases[i].says, "plan --list %s --clip 0 --simulate --overlap %s",
@@ -395,16 +416,20 @@ static void expect_same_states(const char *what, struct state ours[2], const str
     }
 }
 
-static const char *const choosing[] = {
-    "-d 0:0 --micro-batch 2 --clip 0",
-    "-d 0:0",
-    "-d 0:0x2 --mesh dp=2 --zero 0",
-    "-d 0:0x2 --mesh dp=2 --zero 2 --clip 0",
-    "-d 0:0x2 --mesh pp=2 --micro-batch 2",
-    "-d 0:0x2 --mesh tp=2 --clip 0",
-    "-d 0:0x2 --zero 1 --broadcast-queues 3",
-    "-d 0:0 --recompute full --swap layer --swap-what activations,gradients --clip 0",
-    "-d 0:0 --layers 1 --channels 640 --seq-len 8 --batch 2 --clip 0" /* in pieces */};
+static const char *const choosing[][2] = {
+    {"-d 0:0 --micro-batch 2 --clip 0", ""},
+    {"-d 0:0", ""},
+    {"-d 0:0x2 --mesh dp=2 --zero 0", ""},
+    {"-d 0:0x2 --mesh dp=2 --zero 2 --clip 0", ""},
+    {"-d 0:0x2 --mesh pp=2 --micro-batch 2", ""},
+    {"-d 0:0x2 --mesh tp=2 --clip 0", ""},
+    {"-d 0:0x2 --zero 1", "--broadcast-queues 3"},
+    {"-d 0:0x2 --zero 3 --clip 0", ""},
+    {"-d 0:0x4 --mesh dp=2,tp=2 --zero 3", ""},
+    {"-d 0:0 --clip 0", "--recompute full --swap layer --swap-what activations,gradients"},
+    {"-d 0:0 --layers 4 --clip 0", "--device-mem 1500000"},         /* only some fit on both sides ... */
+    {"-d 0:0 --layers 4", "--device-mem 1100000 --recompute auto"}, /* ... behind another pass */
+    {"-d 0:0 --layers 1 --channels 640 --seq-len 8 --batch 2 --clip 0", ""} /* in pieces */};
 
 /* The gradients of the updates that a choice is about, which read the word's copy, are there when it is made. */
 static size_t expect_gradients_before(const struct step *s, const struct task *choice)
@@ -451,12 +476,12 @@ TEST(no_bit_depends_on_choices)
     need_own_products();
     size_t seeds = count_cases(1);
     for (size_t i = 0; i < COUNT(choosing); i++) {
-        char *plain = lasting("--model tiny --seq-len 16 --gemm own %s", choosing[i]);
+        char *plain = lasting("--model tiny --seq-len 16 --gemm own %s", choosing[i][0]);
         struct state expected[2], ours[2];
         contexts_apart(i & 1);
         train_choosing(plain, true, -1, expected);
         for (size_t seed = i; seed < i + seeds; seed++) {
-            char *words = lasting("%s --overlap local", plain);
+            char *words = lasting("%s %s --overlap local", plain, choosing[i][1]);
             struct choices_made made = train_choosing(words, seed % 5 == 4, (int64_t)seed, ours);
             if (!made.cpu || made.cpu == made.all || !made.moved)
                 test_failed("%s: %u of %u updates on the CPU, %u moved\n", words, made.cpu, made.all, made.moved);
@@ -528,6 +553,28 @@ TEST(what_cannot_be_planned)
     expect_yard(EXIT_OK, "pass overlap declines: the list has no update that could run on the CPU",
                 "plan --list data/steps/chain.txt --overlap plan");
     expect_yard(EXIT_USAGE, "is the plan of --overlap plan", "train --overlap local --overlap-plan build/plan.txt");
+    expect_yard(EXIT_USAGE, "both say how long", "train --hardware data/hardware/server.txt --pace /dev/null");
+    json_t *pass = json_at(yard_json("plan --model tiny --overlap local --json"), "passes.0");
+    assert_true(json_is_true(json_object_get(pass, "declined")));
+    assert_string_equal(text_at(pass, "choice"), "DD");
+}
+
+/* Where all updates on the device do not fit, a plan gets its times from a trial with what fits, or from a description;
+ * and a refusal names the least budget that works. */
+TEST(plans_of_tight_budgets)
+{
+    need_own_products();
+    const char *tiny = "train --model tiny --seq-len 16 --gemm own -d 0:0 --steps 2 --sample-tokens 0 --val-batches 1";
+    struct ran ran = expect_yard(EXIT_USAGE, "--overlap: device 0:0", "%s --overlap plan --device-mem 99", tiny);
+    long bytes = strtol(strstr(ran.err, "; ") + 2, NULL, 10);
+    expect_yard(EXIT_USAGE, "does not fit", "%s --device-mem %ld", tiny, bytes);
+    expect_yard(EXIT_USAGE, "does not fit", "%s --overlap plan --device-mem %ld", tiny, bytes - 1);
+    expect_yard(EXIT_OK, "4 of 4 updates on the CPU", "%s --overlap plan --device-mem %ld", tiny, bytes);
+    expect_yard(EXIT_OK, "pass recompute: ", "%s --layers 4 --overlap plan --recompute auto --device-mem 1100000",
+                tiny);
+    expect_yard(EXIT_OK, "but for ", "%s --overlap local --device-mem %ld", tiny, bytes + 99999);
+    expect_yard(EXIT_OK, "pass overlap: ", "%s --overlap plan --hardware data/hardware/server.txt --device-mem %ld",
+                tiny, bytes);
 }
 
 static void expect_share(const json_t *share)

@@ -296,6 +296,132 @@ TEST(a_simulation_as_data_and_as_a_trace)
     trace_free(t);
 }
 
+/* ---- what ran beside the device ---------------------------------------------------------------------------------- */
+
+static bool role_is(const struct trace *t, const struct trace_task *k, const char *role)
+{
+    return strcmp(t->header.role[k->role], role) == 0;
+}
+
+/* The pair of each update on the CPU, or persist, with each record of a device. */
+static void expect_beside(const char *path, bool stored)
+{
+    struct trace *t = trace_open(path);
+    struct trace_steps s = trace_steps_of(t, 0);
+    json_t *row, *rows = json_at(yard_json("trace summary %s --json", path), stored ? "persists" : "cpu_updates");
+    double counts[4] = {0}, sums[4] = {0};
+    size_t n;
+    for (size_t i = 0; i < t->n_records; i++) {
+        const struct trace_record *r = &t->records[i];
+        const struct trace_task *k = &t->tasks[r->task];
+        const struct trace_lane *lane = &t->lanes[k->lane];
+        bool beside = false, left = false, next = false;
+        if (!(stored ? lane->kind == LANE_DISK && strcmp(k->name, "persist") == 0
+                     : lane->kind == LANE_CPU && role_is(t, k, "update")) ||
+            r->end == r->start || !trace_counts(t, &s, i))
+            continue;
+        for (const struct trace_record *w = t->records; w < t->records + t->n_records; w++) {
+            const struct trace_task *of = &t->tasks[w->task];
+            bool later = (role_is(t, of, "backward") || role_is(t, of, "update")) && of->layer != k->layer;
+            bool meets = w->start < w->end && w->start < r->end && r->start < w->end;
+            if (t->lanes[of->lane].kind != LANE_COMPUTE || of->list != k->list)
+                continue;
+            left |= later && w->step == r->step && w->end > r->start && w->end > w->start;
+            beside |= meets && later && w->step == r->step;
+            next |= meets && w->step > r->step &&
+                    (role_is(t, of, "forward") || role_is(t, of, "backward") || role_is(t, of, "update"));
+        }
+        counts[0]++, counts[1] += beside, counts[2] += !left, counts[3] += next;
+    }
+    json_array_foreach(rows, n, row)
+    {
+        sums[0] += number_at(row, "tasks"), sums[1] += number_at(row, "beside");
+        sums[2] += number_at(row, "none_left"), sums[3] += number_at(row, "next_step");
+        assert_true(number_at(row, "hidden_ms_per_step") <= number_at(row, "ms_per_step") + 1e-9);
+        assert_int_equal(number_at(row, "hidden_ms_per_step") > 0,
+                         number_at(row, "beside") + number_at(row, "next_step") > 0);
+    }
+    for (int i = 0; i < 4; i++)
+        if (counts[i] != sums[i])
+            test_failed("%s: count %d is %.0f instead of %.0f\n", path, i, sums[i], counts[i]);
+    trace_free(t);
+}
+
+/* Lanes in order, anything else at random. */
+static const char *write_random_trace(uint32_t seed)
+{
+    enum { TASKS = 24, LANES = 4, ROUNDS = 4 };
+    struct trace_device devices[2] = {{.id = "gpu"}, {.id = "host"}};
+    struct trace_lane lanes[LANES] = {{"a", LANE_COMPUTE, 0, 0, 0},
+                                      {"b", LANE_COMPUTE, 0, 0, 0},
+                                      {"c", LANE_CPU, 1, 0, 0},
+                                      {"d", LANE_DISK, 1, 0, 0}};
+    static const enum role of_kind[] = {ROLE_FORWARD, ROLE_BACKWARD, ROLE_UPDATE, ROLE_REDUCE};
+    struct trace_task tasks[TASKS] = {{.lane = 0}};
+    struct trace tables = {.header = {.kind = TRACE_SIMULATED,
+                                      .pace_scale = 1,
+                                      .n_devices = 2,
+                                      .n_lanes = LANES,
+                                      .n_tasks = TASKS,
+                                      .n_lists = 1,
+                                      .n_roles = ROLES,
+                                      .list = {"train"}},
+                           .devices = devices,
+                           .lanes = lanes,
+                           .tasks = tasks};
+    uint64_t clock[LANES] = {0};
+    const char *path = temp_path("random.trace");
+    for (int i = 0; i < ROLES; i++)
+        snprintf(tables.header.role[i], sizeof tables.header.role[i], "%s", role_name[i]);
+    for (uint32_t i = 0; i < TASKS; i++) {
+        struct random4 r = random_words(seed, STREAM_TEST, 0, i);
+        uint32_t lane = i % LANES;
+        tasks[i] = (struct trace_task){.name = "persist",
+                                       .layer = (int)(r.word[0] % 3) - 1,
+                                       .lane = lane,
+                                       .bytes = 8,
+                                       .role = of_kind[r.word[1] % 4]};
+        if (lane == 3)
+            tasks[i].role = ROLE_SNAPSHOT;
+    }
+    struct trace_writer *w = trace_create(path, &tables, TASKS * ROUNDS);
+    for (uint32_t step = 1; step <= ROUNDS; step++)
+        for (uint32_t i = 0; i < TASKS; i++) {
+            struct random4 r = random_words(seed, STREAM_TEST, step, i);
+            uint64_t *now = &clock[i % LANES], start = *now + r.word[0] % 3 * (r.word[1] % 9),
+                     end = start + r.word[2] % 5;
+            *now = end;
+            trace_end(w, trace_begin(w, step, i, start), start + 1, end + 1, 0);
+        }
+    trace_close(w);
+    return path;
+}
+
+TEST(what_ran_beside_the_device)
+{
+    for (uint32_t seed = 0; seed < 100; seed++) {
+        const char *path = write_random_trace(seed);
+        expect_beside(path, false), expect_beside(path, true);
+    }
+    static const char *const runs[] = {
+        "plan --list data/steps/overlap.txt --simulate",
+        "plan --model tiny -d 0:0x2 --mesh pp=2 --hardware data/hardware/server.txt --simulate",
+        "train --model tiny --steps 6 --sample-tokens 0"};
+    for (size_t i = 0; i < COUNT(runs) * 2; i++) {
+        const char *trace = temp_path("beside.trace"), *snap = temp_path(lasting("beside%zu.snap", i)),
+                   *run = runs[i / 2];
+        struct ran ran = expect_yard(EXIT_OK, "", "%s --overlap all-cpu --snapshot %s --trace %s --clip %zu", run, snap,
+                                     trace, i % 2);
+        expect_beside(trace, false), expect_beside(trace, true);
+        assert_int_equal(strstr(ran.out, "--clip holds all updates") != NULL, i % 2);
+        assert_true(strstr(run, "plan") || strstr(ran.out, "updates on the CPU: "));
+        json_t *rows = json_at(yard_json("trace summary %s --json", trace), "cpu_updates"), *row;
+        size_t k;
+        json_array_foreach(rows, k, row) /* held until the last backward has ended: nothing can be left */
+            assert_true(i % 2 == 0 || strstr(run, "pp=2") || number_at(row, "none_left") == number_at(row, "tasks"));
+    }
+}
+
 /* ---- yard profile ------------------------------------------------------------------------------------------------ */
 
 /* What was written is read, is written the same again, and gives every task of this shape its measured time; on another

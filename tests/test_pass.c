@@ -226,6 +226,9 @@ TEST(lists_that_no_model_has)
          "task u gpu.compute 1 layer=0 role=update reads=w writes=w\n"
          "task b gpu.compute 1 layer=0 role=backward reads=h writes=g\n",
          0},
+        {"task f gpu.compute 1 layer=0 role=forward reads=x writes=h\n" /* it is not needed in each step */
+         "task b gpu.compute 1 layer=0 role=backward every=2 reads=h writes=g\n",
+         0},
         {"task f gpu.compute 1 layer=0 role=forward reads=x writes=w,h\n" /* what it leaves is kept */
          "task b gpu.compute 1 layer=0 role=backward reads=h writes=g\n",
          0},

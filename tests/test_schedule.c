@@ -1,6 +1,7 @@
 /* test_schedule.c - the list of tasks: depend, place, verify, execute, audit and watchdog, on hand-written lists whose
  * edges were worked out on paper, on random lists, and on lists that were broken on purpose.
  */
+#include "../src/step/uses.h"
 #include "support.h"
 
 #include <math.h>
@@ -283,38 +284,6 @@ static struct step *new_chain(struct pool *p, int n, int64_t elements)
         last = next;
     }
     return s;
-}
-
-TEST(place_shares_what_may_be_shared)
-{
-    struct machine *m = open_one();
-    struct pool *p = new_pool(m);
-    struct step *s = new_chain(p, 9, 1000);
-    must(finish_steps(p, &s, 1));
-    assert_int_equal(check_addresses(p, s), m->allocated);
-    assert_int_equal(m->device[0].slabs[0].bytes, 2 * round_up(4000, m->device[0].alignment)); /* two at a time */
-    assert_int_equal(s->high[0], 8000);
-    assert_int_equal(s->peak[0][MEM_ACTIVATIONS], 8000);
-    assert_int_equal(s->peak[0][MEM_PARAMETERS], 0);
-    free_step(s);
-    free_pool(p);
-    assert_int_equal(m->allocated, 0);
-    close_used(m);
-}
-
-TEST(place_fills_slabs)
-{
-    struct machine *m = open_one();
-    m->device[0].max_allocation = GUARD_BYTES + 10000; /* room for two tensors of 4,000 bytes, aligned */
-    struct step *s = new_list(m);
-    struct pool *p = s->pool;
-    for (int i = 0; i < 7; i++)
-        add_fill(s, "fill", new_array(p, &m->device[0], "x", 1000, true), 1);
-    must(finish_steps(p, &s, 1));
-    assert_int_equal(m->device[0].n_slabs, 4);
-    assert_int_equal(check_addresses(p, s), m->allocated);
-    assert_int_equal(bytes_given(m), m->allocated);
-    end_list(s);
 }
 
 /* Two lists on one arena: one runs at a time, so theirs may share; what persists keeps its bytes and its value. */
@@ -618,6 +587,44 @@ TEST(random_lists_are_ordered_and_placed)
     close_used(m);
 }
 
+/* What is said of uses follows from the bytes of each task. */
+TEST(uses_in_random_lists)
+{
+    struct machine *m = open_two(false);
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        struct world *w = new_world(m, seed);
+        struct task *const *task = w->step->task;
+        int n = (int)w->step->n;
+        struct uses *u = find_uses(task, w->step->n, w->pool);
+        for (int at = 0, place = (int)(seed % PLACES); at < n; at++) {
+            int64_t sum = 0;
+            for (int i = 0; i < w->n_roots[place]; i++) {
+                struct tensor *const *part = w->roots[place][i].part, *all = part[2];
+                int last[3];
+                size_t uses;
+                const struct use *use = uses_of(u, all, &uses);
+                for (int h = 0; h < 3; h++) {
+                    last[h] = NOWHERE;
+                    for (int k = 0; k < at; k++)
+                        last[h] = touches_bytes(task[k], part[h], ACCESS_WRITE) ? k : last[h];
+                    assert_int_equal(last_write_before(u, part[h], at), last[h]);
+                }
+                assert_true(!is_whole_before(u, all, at) || (last[0] != NOWHERE && last[1] != NOWHERE));
+                all->exclusive = (enum exclusive)(i % 3);
+                bool always = all->persistent || (all->exclusive == EXCLUSIVE_ALWAYS && uses);
+                bool lives = uses && use[0].at <= at && at <= use[uses - 1].at;
+                sum += always || lives ? (int64_t)round_up(all->bytes, all->device->alignment) : 0;
+            }
+            int64_t *held = bytes_held(u, w->pool, place_of(w, place));
+            assert_int_equal(held[at], sum);
+            free(held);
+        }
+        free_uses(u);
+        free_world(w);
+    }
+    close_used(m);
+}
+
 enum { ITERATIONS = 5 };
 
 /* Run the list from the same start; returns what persists, all roots in a row. */
@@ -655,6 +662,7 @@ static void check_run(struct world *w, bool audit)
     }
     for (int i = 0; i < PLACES; i++)
         assert_int_equal(damaged_guards(place_of(w, i)), 0);
+    assert_int_equal(check_addresses(w->pool, w->step), w->pool->machine->allocated);
     assert_int_equal(bytes_given(w->pool->machine), w->pool->machine->allocated);
     free(serial);
 }
@@ -662,6 +670,7 @@ static void check_run(struct world *w, bool audit)
 static void run_random_lists(bool apart, bool audit, uint64_t from, uint64_t to)
 {
     struct machine *m = open_two(apart);
+    m->device[0].max_allocation = GUARD_BYTES + 5 * ROOT * ELEMENT_BYTES; /* in several slabs */
     for (uint64_t seed = from; seed < to; seed++) {
         struct world *w = new_world(m, seed);
         check_run(w, audit);
@@ -703,12 +712,20 @@ static void issue_broken(const struct task *t, uint32_t number, cl_uint n_wait, 
     CL(clSetUserEventStatus(*done, CL_OUT_OF_RESOURCES));
 }
 
+static void run_never(void *context, const struct task *t, uint32_t number)
+{
+    (void)context, (void)t, (void)number;
+    _exit(99);
+}
+
+/* What waits for the broken task fails too, and does not run. */
 static void run_broken(bool serial)
 {
     struct journey j = new_journey(no_work, NULL);
     struct task *t = add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "broken", issue_broken, NULL, 0);
     t->layer = 2;
     add_access(t, j.p, ACCESS_BOTH);
+    add_access(add_host(j.step, j.machine->host->lane[LANE_CPU], "never", run_never, NULL), j.p, ACCESS_READ);
     add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "after", no_work, NULL), j.h, ACCESS_WRITE);
     must(finish_steps(j.pool, &j.step, 1));
     execution.serial = serial;
@@ -782,6 +799,7 @@ struct log { /* of the runs that have been retired, by name and number */
     const char *name[64];
     uint32_t number[64];
     size_t n;
+    uint64_t computed; /* until then */
 };
 
 static void log_run(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
@@ -790,6 +808,8 @@ static void log_run(void *context, const struct step *s, const struct task *t, u
     (void)s;
     struct log *l = context;
     assert_true(start <= end && l->n < COUNT(l->name));
+    assert_true(!t->span || l->computed <= start);
+    l->computed = t->lane->kind == LANE_COMPUTE ? end : l->computed;
     l->name[l->n] = t->name;
     l->number[l->n++] = number;
 }
@@ -811,6 +831,7 @@ TEST(the_background_holds_nobody_up)
     struct log log = {.n = 0};
     struct tensor *kept = new_array(j.pool, j.machine->host, "kept", 4, true);
     add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept, ACCESS_READ);
+    j.step->task[3]->span = true; /* it begins where `twice` ends */
     must(finish_steps(j.pool, &j.step, 1));
     execution.observe = log_run;
     execution.observe_context = &log;

@@ -15,6 +15,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sys/file.h>
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -308,6 +309,34 @@ TEST(what_is_refused)
     p->n++;
     free_stored(&x);
     json_decref(d.options);
+    free_mesh(&m);
+}
+
+/* One value anywhere that is not finite: its iteration is not stored, and the next one in its slot is. */
+TEST(no_value_is_overlooked)
+{
+    struct mesh m = mesh_of(&sizes, 1, 1, 1, 0);
+    struct stored x = store_of(&sizes, &m, 2, false);
+    struct checkpoint d = description(json_object(), 0, 1);
+    struct snap *s;
+    must(open_snap(temp_path("finite.snap"), &d, &x.plan, &s));
+    for (size_t i = 0; i < x.plan.n; i++)
+        for (size_t k = 0; k < payload_bytes(&x.plan.range[i]) / sizeof(float); k++) {
+            bool between = false; /* the pieces */
+            int slot = snap_begin(s, 1);
+            for (size_t at = 0; at < x.plan.n; at++) {
+                float *values = fill_payload(&x, at, 1);
+                between |= at == i && memcmp(&values[k], "UUUU", sizeof(float)) == 0;
+                values[k] = at == i ? INFINITY : values[k];
+                snap_write(s, slot, at, values);
+                free(values);
+            }
+            assert_int_equal(snap_commit(s, slot, true, &(struct stored_step){0}), between);
+            store_iteration(s, &x, 2, 1);
+        }
+    close_snap(s);
+    json_decref(d.options);
+    free_stored(&x);
     free_mesh(&m);
 }
 
@@ -900,6 +929,9 @@ TEST(a_made_up_count_asks_for_no_memory)
     char path[1024], page[SNAP_PAGE];
     snprintf(path, sizeof path, "%s", temp_path("hostile.snap"));
     struct image x = make_image(path, &s);
+    fill_page(&s, &(struct snap_commit){.seq = 9, .step = 9, .slot = 3}, x.bytes); /* of two slots */
+    put_bytes(&x, 0, x.n);
+    assert_true(notices(&x) && x.step == 2 && strstr(x.said, "page 0 is torn or damaged: it has impossible numbers"));
     s.n = (size_t)1 << 31;
     s.slot_bytes = ((uint64_t)1 << 40) / 2 - s.slots_at;
     fill_page(&s, &(struct snap_commit){0}, page);

@@ -21,6 +21,10 @@ static const struct kind {
     {"-d 0:0 --micro-batch 1 --untied --snapshot-slots 3", false},
     {"-d 0:0 --delay-seed 3 --clip 0", false},
     {"-d 0:0 --overlap all-cpu", false},
+    {"-d 0:0 --overlap local --delay-seed 2 --hardware data/hardware/server.txt --clip 0", false},
+    {"-d 0:0 --channels 640 --seq-len 8 --batch 2 --overlap local --delay-seed 4 --hardware data/hardware/server.txt",
+     false}, /* in pieces */
+    {"-d 0:0x2 --zero 3 --overlap local --delay-seed 3 --hardware data/hardware/server.txt --snapshot-in device", true},
     {"-d 0:0 --swap layer --swap-what parameters,optimizer,activations", false},
     {"-d 0:0x2 --zero 0", true},
     {"-d 0:0x2 --zero 0 --overlap all-cpu", false},
@@ -120,13 +124,20 @@ static void expect_kind(const struct kind *k, const struct state states[STEPS + 
     free(stored), free(end.values);
 }
 
+static struct kind by_device(const struct kind *k)
+{
+    return (struct kind){lasting("%s --snapshot-in device", k->words), k->apart};
+}
+
 TEST(meshes_and_passes)
 {
     for (size_t i = 0; i < COUNT(kinds); i++) {
         struct state states[STEPS + 1] = {{0}};
         struct trainer *reader = train_plainly(&kinds[i], states);
+        struct kind device = by_device(&kinds[i]);
         expect_kind(&kinds[i], states, reader, true);
         expect_kind(&kinds[i], states, reader, false);
+        expect_kind(&device, states, reader, false);
         free_trainer(reader);
         for (int k = 1; k <= STEPS; k++)
             free(states[k].values);
@@ -144,13 +155,27 @@ static struct {
     host_function *run; /* the persist task's own work */
 } gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, NULL};
 
-static void persist_behind_gate(void *context, const struct task *t, uint32_t number)
+static void wait_at_gate(void)
 {
     pthread_mutex_lock(&gate.lock);
     while (!gate.open)
         pthread_cond_wait(&gate.changed, &gate.lock);
     pthread_mutex_unlock(&gate.lock);
+}
+
+static void persist_behind_gate(void *context, const struct task *t, uint32_t number)
+{
+    wait_at_gate();
     gate.run(context, t, number);
+}
+
+/* What comes down from a copy on the device. */
+static void copy_behind_gate(const struct task *t, uint32_t number, cl_uint n, const cl_event *wait, cl_event *done)
+{
+    (void)number;
+    wait_at_gate();
+    CL(clEnqueueReadBuffer(t->lane->queue, tensor_buffer(t->access[1].tensor), CL_FALSE, 0, t->access[0].tensor->bytes,
+                           tensor_memory(t->access[0].tensor), n, wait, done));
 }
 
 static void set_gate(bool open)
@@ -165,6 +190,8 @@ static void put_gate(struct trainer *t)
 {
     for (size_t i = 0; i < t->train->n; i++) {
         struct task *task = t->train->task[i];
+        if (task->aside && task->copy)
+            task->issue = copy_behind_gate;
         if (!task->slot || task->copy || task->commits)
             continue;
         gate.run = task->run;
@@ -210,8 +237,11 @@ static void expect_no_waiting(const struct kind *kind)
 TEST(training_never_waits)
 {
     for (size_t i = 0; i < COUNT(kinds); i++)
-        if (strncmp(kinds[i].words, "-d 0:0x8", 8) != 0) /* eight threads more on two cores show nothing else */
+        if (strncmp(kinds[i].words, "-d 0:0x8", 8) != 0) { /* eight threads more on two cores show nothing else */
+            struct kind device = by_device(&kinds[i]);
             expect_no_waiting(&kinds[i]);
+            expect_no_waiting(&device);
+        }
 }
 
 /* ---- what is not stored --------------------------------------------------------------------------------------------
@@ -241,27 +271,6 @@ TEST(bad_steps_are_not_committed)
     assert_int_equal(c.dropped, 3);
     assert_int_equal(newest_in(file), 2);
     free_trainer(t);
-}
-
-/* The step's loss is sound, but its update makes a value that is not finite of what Adam's m was. */
-TEST(values_that_are_not_finite_are_not_committed)
-{
-    const char *file = new_file("nan.snap");
-    struct trainer *t = open_storing(&kinds[0], file);
-    run_step(t, 1);
-    drain(t->train);
-    struct tensor *m = t->model->replica[0].m[1];
-    float *values = allocate(count_elements(m), sizeof *values);
-    read_tensor(m, values);
-    values[7] = INFINITY;
-    write_tensor(m, values);
-    run_step(t, 2);
-    drain(t->train);
-    assert_true(isfinite(t->result[2].loss) && !t->result[2].halted);
-    assert_int_equal(close_snapshots(t).newest, 1);
-    assert_int_equal(newest_in(file), 1);
-    free_trainer(t);
-    free(values);
 }
 
 /* ---- as planned ----------------------------------------------------------------------------------------------------
@@ -321,10 +330,14 @@ TEST(paced_runs_store_what_was_planned)
 
 TEST(serial_and_audited)
 {
-    const char *file = new_file("serial.snap");
-    expect_yard(EXIT_OK, "3 stored",
-                "train " TINY "--steps 3 --sample-tokens 0 --val-batches 1 --serial --audit --snapshot %s", file);
-    assert_int_equal(newest_in(file), 3);
+    for (int on_device = 0; on_device < 2; on_device++) {
+        const char *file = new_file("serial.snap");
+        expect_yard(EXIT_OK, "3 stored",
+                    "train " TINY "--steps 3 --sample-tokens 0 --val-batches 1 --serial --audit --snapshot %s "
+                    "--snapshot-in %s",
+                    file, on_device ? "device" : "host");
+        assert_int_equal(newest_in(file), 3);
+    }
 }
 
 /* A trace has the tasks of a slot where they ran: all of an iteration that was stored, and of no other. */

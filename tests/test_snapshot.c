@@ -77,7 +77,8 @@ TEST(a_disk_that_nobody_described)
 enum { UNITS = 3, ITERATIONS = 40 };
 struct scene { /* milliseconds; units are updated last one first, each with a byte count */
     int forward, backward[UNITS], update, bytes[UNITS], slots, every, latency;
-    int rate; /* bytes per ms */
+    int rate, link; /* bytes per ms, of the disk and of the way down to the host; link 0: it takes no time */
+    bool on_device;
 };
 
 static struct scene random_scene(uint32_t seed)
@@ -93,6 +94,8 @@ static struct scene random_scene(uint32_t seed)
     s.every = DRAW(3);
     s.latency = DRAW(4) - 1;
     s.rate = 100 * DRAW(40);
+    s.link = 100 * (DRAW(60) - 1);
+    s.on_device = false;
     return s;
 }
 
@@ -100,6 +103,8 @@ static char *scene_text(const struct scene *s)
 {
     char *text = NULL;
     append_text(&text, "device gpu memory=1G\ndisk %d000 %dms\ntensor a gpu 4 activations\n", s->rate, s->latency);
+    if (s->link)
+        append_text(&text, "link gpu down %d000\n", s->link);
     for (int u = 0; u < UNITS; u++)
         append_text(&text, "tensor w%d gpu %d parameters\ntensor g%d gpu 4 gradients\n", u, s->bytes[u], u);
     append_text(&text, "task f gpu.compute %dms role=forward reads=w0,w1,w2 writes=a\n", s->forward);
@@ -138,19 +143,23 @@ static int free_slot(const struct slot_now *slot, int n, double now)
     return k < n ? k : -1;
 }
 
+/* On the host's side the next update of a unit waits until this one's bytes are down. */
 static char *reckon(const struct scene *s)
 {
     const char *stored = "", *dropped = "";
     struct slot_now slot[8] = {{0}};
-    double disk = 0, now = 0;
+    double disk = 0, now = 0, link = 0, down[UNITS] = {0};
     for (int i = 1; i <= ITERATIONS; i++) {
         int found = -1;
         now += s->forward;
         for (int u = UNITS - 1; u >= 0; u--) {
-            now += s->backward[u] + s->update;
+            now = fmax(now + s->backward[u], s->on_device ? 0 : down[u]) + s->update;
             if (u == UNITS - 1 && i % s->every == 0)
                 found = free_slot(slot, s->slots, now);
-            disk = found < 0 ? disk : fmax(disk, now) + s->latency + (double)s->bytes[u] / s->rate;
+            if (found < 0)
+                continue;
+            link = down[u] = fmax(link, now) + (s->link ? (double)s->bytes[u] / s->link : 0);
+            disk = fmax(disk, link) + s->latency + (double)s->bytes[u] / s->rate;
         }
         if (found < 0 && i % s->every == 0)
             dropped = lasting("%s %d", dropped, i);
@@ -163,17 +172,64 @@ static char *reckon(const struct scene *s)
     return lasting("%s%s%s", stored, *dropped ? " but not" : "", dropped);
 }
 
+/* Where iterations are dropped, with what the sentence advises none are. */
+static void expect_advice(const char *words, int every)
+{
+    char *line = lasting("%s %d", words, every);
+    const char *advice = strstr(text_at(report_of(plan(line)), "reason"), "up with --snapshot-every ");
+    if (!advice)
+        return;
+    line = lasting("%s %s", words, advice + strlen("up with --snapshot-every "));
+    if (json_array_size(json_object_get(report_of(plan(line)), "dropped")))
+        test_failed("%s drops some\n", line);
+}
+
 TEST(random_lists)
 {
     const char *many = getenv("SNAPSHOT_CASES");
     for (uint32_t seed = 0; seed < (many ? (uint32_t)atoi(many) : 60); seed++) {
         struct scene s = random_scene(seed);
+        s.on_device = seed & 1;
         char *text = scene_text(&s);
-        expect_outcome(lasting("--list %s --clip 0 --snapshot x --snapshot-slots %d --snapshot-every %d "
-                               "--iterations %d",
-                               write_text("scene.txt", "%s", text), s.slots, s.every, ITERATIONS),
-                       reckon(&s));
+        char *words =
+            lasting("--list %s --clip 0 --snapshot x --snapshot-slots %d --iterations %d --snapshot-in %s "
+                    "--snapshot-every",
+                    write_text("scene.txt", "%s", text), s.slots, ITERATIONS, s.on_device ? "device" : "host");
+        expect_outcome(lasting("%s %d", words, s.every), reckon(&s));
+        expect_advice(words, s.every);
         free(text);
+    }
+}
+
+static void expect_ms(const json_t *of, const char *key, double ms)
+{
+    if (!(fabs(number_at(of, key) - ms) <= 1e-9 * ms))
+        test_failed("%s is %.12g, expected %.12g\n", key, number_at(of, key), ms);
+}
+
+/* One unit, which takes `down` to the host.  Its next update waits for that in the host's case alone; both plans say
+ * how long either step takes. */
+TEST(a_slow_link_holds_no_update_on_the_device)
+{
+    for (uint32_t seed = 0; seed < 12; seed++) {
+        struct scene s = random_scene(seed);
+        double all = s.forward + s.backward[0] + s.update, down = 1e-3 * s.bytes[0] * (1 + s.latency);
+        double host = fmax(all, down + s.update);
+        const char *list = write_text("slow.txt",
+                                      "device gpu memory=1G\nlink gpu down %.17g queues=1\ntensor w gpu %d parameters\n"
+                                      "task f gpu.compute %dms role=forward reads=w\n"
+                                      "task b gpu.compute %dms role=backward reads=w\n"
+                                      "task u gpu.compute %dms role=update reads=w writes=w\n",
+                                      1e3 * s.bytes[0] / down, s.bytes[0], s.forward, s.backward[0], s.update);
+        for (int on_device = 0; on_device < 2; on_device++) {
+            json_t *p =
+                plan(lasting("--list %s --clip 0 --snapshot x --snapshot-in %s", list, on_device ? "device" : "host"));
+            expect_ms(p, "simulation.step_ms", on_device ? all : host);
+            expect_ms(report_of(p), "host_ms", host);
+            expect_ms(report_of(p), "device_ms", all);
+            expect_ms(report_of(p), "held_ms", on_device ? 0 : down);
+            expect_ms(report_of(p), "device_bytes", on_device ? 2 * s.bytes[0] : 0);
+        }
     }
 }
 
@@ -249,4 +305,17 @@ TEST(refused)
     expect_yard(EXIT_USAGE, "", "plan --list data/steps/chain.txt --snapshot x --snapshot-slots 0");
     expect_yard(EXIT_USAGE, "host",
                 "plan --model tiny --hardware data/hardware/server.txt --snapshot x --host-mem 512K --simulate");
+}
+
+TEST(a_budget_that_works)
+{
+    const char *words = "plan --model tiny --hardware data/hardware/server.txt --snapshot x --snapshot-in device "
+                        "--simulate --device-mem";
+    struct ran r = expect_yard(EXIT_USAGE, "--snapshot-in device: device server.0", "%s 600K", words);
+    const char *needed = strstr(r.err, " bytes (");
+    assert_non_null(needed);
+    while (needed[-1] != ' ')
+        needed--;
+    expect_yard(EXIT_OK, "", "%s %lld", words, atoll(needed));
+    expect_yard(EXIT_USAGE, "", "%s %lld", words, atoll(needed) - 1);
 }

@@ -331,6 +331,17 @@ TEST(the_manifest_is_read_strictly)
     free(text), free(folder);
 }
 
+static void put_first(const struct checkpoint *c, float x)
+{
+    size_t size;
+    struct piece *p = &c->pieces->tensor[0].piece[0];
+    char *file = rank_file(c, p->rank), *bytes = read_whole(file, &size);
+    memcpy(bytes + p->offset, &x, sizeof x);
+    overwrite(file, bytes, size);
+    p->hash = hash_bytes(bytes + p->offset, ELEMENT_BYTES * piece_elements(p), 0);
+    free(file), free(bytes);
+}
+
 /* Those of before runs had names. */
 TEST(older_manifests_are_read)
 {
@@ -373,6 +384,12 @@ TEST(large_tensors_are_streamed)
     }
     assert_true(fabs(d.distance / sqrt(distance) - 1) < 1e-9 && fabs(d.norm / sqrt(norm) - 1) < 1e-9);
     free_checkpoint(b);
+    put_first(whole, 0);
+    for (int nan = 0; nan < 2; nan++) {
+        put_first(cut, nan ? NAN : -0.0F);
+        d = compare_tensor(whole, cut, 0);
+        assert_true(d.elements == 1 && (nan ? isnan(d.most) : d.most == 0));
+    }
     const struct piece *p = &cut->pieces->tensor[0].piece[0];
     assert_true(4 * piece_elements(p) > 600000); /* more than two windows */
     char *file = rank_file(cut, p->rank);

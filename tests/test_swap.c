@@ -257,6 +257,46 @@ TEST(transfers_hide)
     }
 }
 
+/* What comes back is needed when the first task that reads it starts, a repeat perhaps; returns how many such there
+ * are.
+ */
+static size_t expect_needed(struct step *s)
+{
+    size_t n, i, repeats = 0;
+    struct pass_options options = {.swap = SWAP_AUTO, .swap_what = 1u << MEM_ACTIVATIONS};
+    struct pass_report *r = run_passes(s, NULL, &options, NULL, &n);
+    struct forecast f = try_step(s, NULL);
+    json_t *move;
+    json_array_foreach(json_object_get(r[0].fields, "moves"), i, move) for (size_t k = 0; k < s->n; k++)
+    {
+        const struct task *t = s->task[k];
+        size_t reader = k + 1;
+        if (strcmp(t->name, "swap.in") != 0 || strcmp(t->access[0].tensor->name, text_at(move, "tensor")) != 0)
+            continue;
+        while (!touches_bytes(s->task[reader], t->access[0].tensor, ACCESS_READ))
+            reader++;
+        expect_number("needed", number_at(move, "needed_ms") - number_at(move, "in_end_ms"),
+                      1e3 * (f.span[reader].start - f.span[k].end));
+        repeats += s->task[reader]->role == ROLE_FORWARD;
+    }
+    free_forecast(&f);
+    free_reports(r, n);
+    free_list(s);
+    return repeats;
+}
+
+TEST(needed_is_when_its_first_reader_starts)
+{
+    char *six = six_layers(240 * MIB, "# link=\n"), *rest = strstr(six, "tensor w");
+    assert_true(expect_needed(list_of("%.*slink gpu up 20e9\nlink gpu down 20e9\n%s", (int)(rest - six), six, rest)) >
+                0);
+    for (int i = 0; i < number_from("SWAP_CASES", 4); i++) {
+        char *text = random_list("chain", i + 1, 5);
+        expect_needed(list_of("%s", text));
+        free(text);
+    }
+}
+
 /* A step starts with its first task.  Here that is long before the step before has ended. */
 TEST(times_count_from_the_first_task)
 {
@@ -305,6 +345,34 @@ TEST(lanes_and_latency)
     expect_yard(EXIT_OK, "", "plan --list %s --simulate --verify", write_text("again.txt", "%s", ran.out));
 }
 
+/* Accepted budgets hold to the end, and so do those that a refusal names, on all devices: of random lists and meshes.
+ */
+TEST(named_budgets_work)
+{
+    static const char *const how[] = {"--recompute auto", AUTO, "--swap layer", "--swap microbatch"};
+    static const char *const meshes[] = {"dp=2 --zero 3", "pp=2 --micro-batch 1", "dp=2,pp=2 --zero 3 --micro-batch 1",
+                                         "dp=3 --zero 3 --batch 6"};
+    size_t refused = 0;
+    for (int i = 0, cases = number_from("SWAP_CASES", 12); i < cases; i++) {
+        char *text = random_list("training", i + 1, 3), *options = lasting("%s", how[(size_t)(draw(i, 0) * 4)]);
+        size_t budget = (size_t)(draw(i, 1) * (i % 3 ? 6e5 : 2e5));
+        char *model = lasting("plan --model tiny --layers %d --hardware data/hardware/server.txt --mesh %s %s",
+                              2 + i % 2, meshes[(size_t)(draw(i, 2) * 4)], options);
+        struct ran ran = {.code = EXIT_USAGE};
+        for (int attempt = 0; attempt < 2 && ran.code != EXIT_OK; attempt++) {
+            ran = i % 3
+                      ? run_yard("%s --device-mem %zu", model, budget)
+                      : run_yard("plan --list %s %s", write_text("plan.txt", "%s", list_within(budget, text)), options);
+            budget = ran.code == EXIT_OK ? budget : budget_in(ran.err);
+            refused += ran.code != EXIT_OK;
+            if (attempt && ran.code != EXIT_OK)
+                test_failed("seed %d, %s, a budget that was named: %s\n", i, model, ran.err);
+        }
+        free(text);
+    }
+    assert_true(refused > 0);
+}
+
 /* ---- the two fixed orders ---------------------------------------------------------------------------------------- */
 
 static size_t position_of(const struct step *s, const char *name, int layer, int micro, size_t from)
@@ -348,6 +416,10 @@ TEST(by_micro_batch)
         n_out += strcmp(s->task[i]->name, "swap.out") == 0;
     assert_int_equal(n_out, 6 + 6); /* of stages 0 and 1 everything, however the list mixes stages */
     free_list(s);
+    expect_yard(EXIT_OK, "12 swapped, 0 made again, 768 MiB copied; on 2 of 4 devices nothing can leave, since fewer",
+                "plan --list data/steps/1f1b.txt --swap microbatch --simulate");
+    expect_yard(EXIT_OK, "pass swap declines: nothing can leave, since fewer than two others run between",
+                "plan --model tiny --hardware data/hardware/server.txt --swap microbatch --simulate");
 }
 
 /* ---- training ---------------------------------------------------------------------------------------------------- */
@@ -375,21 +447,16 @@ static struct state train_within(const char *words, bool serial, size_t budget)
     return all;
 }
 
-/* [0] what a plan that keeps all takes, [1] what refusals say is enough: each names one device. */
+/* [0] what a plan that keeps all takes, [1] what a refusal says is enough. */
 static void ask_budgets(const char *words, size_t budget[2])
 {
     struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | LIST_EVAL, true, true);
     json_t *peaks = json_object_get(t->passes[0].fields, "peak_bytes"), *peak;
     const char *name;
-    budget[0] = 0, budget[1] = 1;
+    budget[0] = 0;
     json_object_foreach(peaks, name, peak) if (strcmp(name, "host") != 0) budget[0] =
         MAX(budget[0], (size_t)number_at(peak, "before"));
-    for (int i = 0; i <= t->machine->n_devices; i++) {
-        struct ran ran = run_yard("plan %s --device-mem %zu", words, budget[1]);
-        budget[1] = ran.code == EXIT_OK ? budget[1] : budget_in(ran.err);
-        if (i == t->machine->n_devices && ran.code != EXIT_OK)
-            test_failed("plan %s --device-mem %zu: %s\n", words, budget[1], ran.err);
-    }
+    budget[1] = budget_in(expect_yard(EXIT_USAGE, "", "plan %s --device-mem 1", words).err);
     free_trainer(t);
 }
 

@@ -2,6 +2,7 @@
  * that look at all pairs, lists of 30,000 tasks stay small, and trying a list changes nothing and comes true.
  */
 #include "../src/pass/pass.h"
+#include "../src/plan/plan.h"
 #include "support_paper.h"
 
 #include <math.h>
@@ -443,6 +444,33 @@ TEST(without_times_there_is_no_period)
     assert_non_null(strstr(none.why_not->sentence, "take 4e+09 s together, expected 1e-9 to 1e6"));
     free_forecast(&none);
     end_paper(&f.paper);
+}
+
+/* ---- searching ----------------------------------------------------------------------------------------------------
+ */
+
+static const struct decision drawn[] = {{2, 0}, {3, 0}, {4, 0}};
+
+/* A later option copies less, and one takes too long. */
+static void apply_options(void *paper, struct edit *e, const unsigned char *choice)
+{
+    struct paper *p = paper;
+    struct tensor *x = new_bytes(p, p->device, "x", 10 - choice[0] - choice[1] - choice[2], false);
+    (void)e;
+    for (size_t i = 0; i < COUNT(drawn); i++)
+        assert_true(choice[i] < drawn[i].options);
+    add_paper(p, p->device->lane[LANE_COMPUTE], "t", x, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
+    add_copy(p->step, p->device->lane[LANE_DOWNLOAD], "copy", tensor_like(p->pool, p->host, x), x)->seconds = 1;
+}
+
+TEST(of_equal_periods_the_fewest_bytes)
+{
+    struct paper p = new_paper(1, &slow_speeds);
+    struct question q = {p.step, NULL, "", drawn, COUNT(drawn), apply_options, &p, 0, 5000};
+    unsigned char best[COUNT(drawn)];
+    choose(&q, (unsigned char[COUNT(drawn)]){0}, 1, best);
+    assert_memory_equal(best, ((unsigned char[]){1, 1, 3}), sizeof best);
+    end_paper(&p);
 }
 
 /* ---- many devices -------------------------------------------------------------------------------------------------

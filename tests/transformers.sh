@@ -26,7 +26,8 @@ print(write(prompt, max_new_tokens=50, do_sample=False)[0]["generated_text"])
 END
 
 for tokens in bytes chars; do
-    "$YARD" train --model tiny --seq-len 64 --tokens $tokens --data LICENSE --val-share 0 --sample-tokens 0 --steps 400 \
+    [ $tokens = chars ] && head=--untied || head=
+    "$YARD" train --model tiny $head --seq-len 64 --tokens $tokens --data LICENSE --val-share 0 --sample-tokens 0 --steps 400 \
         --lr 5e-3 --save "$TMP/$tokens" >"$TMP/out" 2>"$TMP/err" &&
         "$YARD" ckpt export "$TMP/$tokens" "$TMP/$tokens-hf" >"$TMP/out" 2>"$TMP/err" &&
         "$YARD" sample --from "$TMP/$tokens" --prompt 'of the' --temperature 0 --count 50 >"$TMP/ours" 2>"$TMP/err" &&

@@ -290,7 +290,8 @@ static void print_option(FILE *out, const struct option *o)
     }
     bool outside = o->type == OPT_INT && *(const int *)o->value < o->low;
     char *value = o->type == OPT_FLAG || outside ? copy_string("") : option_text(o); /* outside: it stands for none */
-    char *help = *value && *value != '\n' ? format_string("%s [%s]", o->help, value) : copy_string(o->help);
+    bool told = strstr(o->help, "(default") || !*value || *value == '\n';
+    char *help = told ? copy_string(o->help) : format_string("%s [%s]", o->help, value);
     print_wrapped(out, help, at);
     free(help);
     free(value);

@@ -22,7 +22,7 @@ static void see(struct seen *s, const struct task *t, double start, double end)
 {
     if (t->lane->kind == LANE_COMPUTE && !t->copy)
         s->computing += end - start;
-    if (t->role != ROLE_BROADCAST || !t->copy)
+    if (t->role != ROLE_BROADCAST || !t->copy || copies_nothing(t))
         return;
     s->first = s->bytes > 0 ? fmin(s->first, start) : start;
     s->last = fmax(s->last, end);
@@ -91,8 +91,7 @@ static double bench_one(struct settings *s, FILE *text, struct table *table, int
     while (strcmp(pass->pass->name, "broadcast") != 0)
         pass++;
     if (pass->declined)
-        fail(EXIT_USAGE, "--broadcast: %s: use two devices or more, as -d P:DxN or --mesh dp=N, and --zero 0 to 2",
-             pass->reason);
+        fail(EXIT_USAGE, "--broadcast: %s: use two devices or more, as -d P:DxN or --mesh dp=N", pass->reason);
     if (s->hardware)
         simulate_steps(t, &r);
     else

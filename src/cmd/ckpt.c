@@ -227,8 +227,7 @@ static struct checkpoint *recut(const struct checkpoint *from, const char *path)
     must(check_tp_ranks(config, &m));
     struct checkpoint *to = like_checkpoint(from, path);
     to->pieces = cut_state(config, &m);
-    strategy = given.mesh ? m : strategy;
-    json_object_set_new(to->options, "mesh", json_string(format_mesh((char[64]){0}, &strategy)));
+    json_object_set_new(to->options, "mesh", json_string(format_mesh((char[64]){0}, given.mesh ? &m : &strategy)));
     json_object_set_new(to->options, "zero", json_sprintf("%d", m.zero));
     return to;
 }

@@ -113,17 +113,19 @@ static struct table *path_table(const struct trace *t, const struct trace_path *
 
 static struct table *lane_table(const struct trace *t, const struct trace_steps *s, double period_ns)
 {
-    static const struct column columns[] = {{"lane", "name", CELL_TEXT, 21, 0},
-                                            {NULL, "device", CELL_TEXT, 0, 0},
-                                            {"busy ms/step", "busy_ms", CELL_FIXED, 12, 3},
-                                            {"idle ms/step", "idle_ms", CELL_FIXED, 12, 3},
-                                            {"busy", "busy", CELL_SHARE, 6, 0},
-                                            {"overlap (in time: no gain is implied)", "overlap", CELL_SHARE, 7, 0}};
+    static struct column columns[] = {{"lane", "name", CELL_TEXT, 21, 0},
+                                      {NULL, "device", CELL_TEXT, 0, 0},
+                                      {"busy ms/step", "busy_ms", CELL_FIXED, 12, 3},
+                                      {"idle ms/step", "idle_ms", CELL_FIXED, 12, 3},
+                                      {"busy", "busy", CELL_SHARE, 6, 0},
+                                      {"overlap (in time: no gain is implied)", "overlap", CELL_SHARE, 7, 0}};
     struct table *table = new_table(columns, COUNT(columns));
     struct trace_use *use = allocate(t->header.n_lanes, sizeof *use);
     trace_lane_use(t, s, use);
     for (size_t i = 0; i < t->header.n_lanes; i++) {
         const struct trace_lane *l = &t->lanes[i];
+        if (use[i].busy_ns > 0) /* those that are printed */
+            columns[0].width = MAX(columns[0].width, (int)strlen(l->name));
         double busy = use[i].busy_ns / (double)s->counted;
         ROW(table, text_cell(l->name), text_cell(t->devices[l->device_index].name), number_cell(busy / 1e6),
             number_cell(MAX(period_ns - busy, 0) / 1e6), number_cell(ratio(busy, period_ns)),
@@ -194,13 +196,16 @@ static void print_head(const struct trace *t, const struct trace_steps *s, size_
         printf("\nNo task of this list has ended yet.\n");
         return;
     }
+    bool feeds = false;
+    for (uint32_t i = 0; i < t->header.n_tasks; i++)
+        feeds |= t->tasks[i].list == s->list && strcmp(t->header.role[t->tasks[i].role], "feed") == 0;
     printf("steps    %" PRIu32 " to %" PRIu32 ", measured %" PRIu32 " to %" PRIu32 "%s\n", s->steps[0].step,
            s->steps[s->n - 1].step, s->steps[s->first].step, s->steps[s->first + s->counted - 1].step,
            s->n == 1 ? " (the only one, warm-up included)" : "");
     printf("step     period %.3f ms: from one step's end to the next, the mean (median %.3f ms)\n", period_ns / 1e6,
            trace_period_ns(s) / 1e6);
-    printf("         length %.3f ms: from its first task to its last; the next batch is prepared a step early\n",
-           trace_length_ns(s) / 1e6);
+    printf("         length %.3f ms: from its first task to its last%s\n", trace_length_ns(s) / 1e6,
+           feeds ? "; the next batch is prepared a step early" : "");
     if (10 * n_approximate > t->n_records)
         printf(
             "\nThe driver tells few times: an approximate one runs from when a task was queued to when it was seen to\n"
@@ -216,18 +221,13 @@ static double number_at(const struct table *t, size_t row, size_t column)
 static void print_tables(const struct table *lanes, const struct table *tasks, const struct table *ports,
                          const struct table *parts, uint32_t critical_step)
 {
-    double tasks_ms = 0, hops = 0, hops_ms = 0;
+    double hops = 0, hops_ms = 0;
     print_heading(stdout, lanes);
     for (size_t i = 0; i < lanes->n; i++)
         if (number_at(lanes, i, 2) > 0)
             print_rows(stdout, lanes, i, i + 1);
 
-    print_heading(stdout, tasks);
-    print_rows(stdout, tasks, 0, TOP);
-    for (size_t i = TOP; i < tasks->n; i++)
-        tasks_ms += number_at(tasks, i, 3);
-    if (tasks->n > TOP)
-        printf("%zu more kinds, %.3f ms/step in all: --json shows them\n", tasks->n - TOP, tasks_ms);
+    print_top(stdout, tasks, TOP, 3);
     if (ports->n)
         print_table(stdout, ports);
 
@@ -265,7 +265,7 @@ int trace_summary(char **files)
         struct table *lanes = lane_table(t, &s, period_ns), *tasks = task_table(t, &s), *ports = port_table(t, &s);
         struct table *parts = path_table(t, &critical);
         if (!json)
-            print_tables(lanes, tasks, ports, parts, critical.step);
+            print_tables(lanes, tasks, ports, parts, critical.step), print_beside(t, &s);
         json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
                                       (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
         json_t *measured =
@@ -274,6 +274,8 @@ int trace_summary(char **files)
                       period_ns / 1e6, "median_period_ms", trace_period_ns(&s) / 1e6, "lanes", table_json(lanes),
                       "tasks", table_json(tasks), "broadcast", table_json(ports), "critical_path", path_json);
         json_object_update_new(object, measured);
+        json_object_set_new(object, "cpu_updates", table_json(trace_beside(t, &s, false)));
+        json_object_set_new(object, "persists", table_json(trace_beside(t, &s, true)));
     }
     if (json)
         print_json(object);

@@ -4,6 +4,7 @@
  * what came of them.  All else is train/'s.
  */
 #include "../train/train.h"
+#include "../trace/follow.h"
 #include "cmd.h"
 
 /* What was left open is settled now, for the log's record. */
@@ -36,7 +37,14 @@ int cmd_train(int argc, char **argv)
     else
         init_random(t->model, (uint64_t)s->seed);
     code = train_loop(t);
-    free_trainer(t);
+    struct trace_follow *trace = t->follow;
+    free_trainer(t); /* closes the trace */
+    struct problem *damaged = trace ? trace_follow_poll(trace, &(bool){false}) : NULL;
+    if (trace && !damaged) {
+        struct trace_steps steps = trace_steps_of(trace_follow_trace(trace), 0);
+        print_beside(trace_follow_trace(trace), &steps);
+        trace_follow_close(trace);
+    }
     if (s->costs)
         free_costs(s->costs);
     close_source(&s->source);

@@ -85,6 +85,7 @@ enum purpose {
     FOR_GRADIENTS,   /* ... and so do these */
     FOR_GATHER,      /* ZeRO-3: parameters from their shards */
     FOR_OFFLOAD,     /* gradients down, parameters up, of updates on the CPU */
+    FOR_OFFERED,     /* the same where the step chooses: issued late, so nothing else may stand behind them */
     FOR_CONTROL,     /* words that say what runs, and the norm */
     FOR_STATE,       /* of an optimizer that changes sides */
     FOR_SWAP,

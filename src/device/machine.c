@@ -234,7 +234,7 @@ struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind,
 
 struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, int purpose)
 {
-    const struct link *link = d->link[kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
+    const struct link *link = kind == LANE_COMPUTE ? NULL : d->link[kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
     struct lane *lane = NULL, *last = NULL;
     int next = 0;
     for (struct lane *l = d->lane[kind]; l; l = l->more) {

@@ -200,8 +200,9 @@ void export_safetensors(const struct export *e, const char *path)
     st_metadata(w, "yard.tokenizer", e->tokenizer);
     for (const struct param *p = e->params->param; p < e->params->param + e->params->n; p++) {
         int64_t shape[2];
+        bool bare = !e->prefixed || strcmp(p->name, "lm_head.weight") == 0;
         shape_in_file(p, shape);
-        st_declare(w, p->name, DTYPE_F32, p->rank, shape);
+        st_declare(w, bare ? p->name : JOINED("transformer.", p->name), DTYPE_F32, p->rank, shape);
     }
     st_begin(w);
     for (int i = 0; i < e->params->n; i++) {
@@ -220,6 +221,6 @@ static void read_of_model(void *model, int param, float *values) { read_param(mo
 
 void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step)
 {
-    export_safetensors(&(struct export){m->params, read_of_model, m, tokenizer, step, vector_width(m->pool->machine)},
-                       path);
+    unsigned vector = vector_width(m->pool->machine);
+    export_safetensors(&(struct export){m->params, read_of_model, m, tokenizer, step, vector, false}, path);
 }

@@ -149,6 +149,7 @@ struct export
     const char *tokenizer;
     uint32_t step;
     unsigned vector; /* width of the devices that trained it; 0: not known, or of devices with unlike widths */
+    bool prefixed;   /* names begin with "transformer.", but the head's: transformers 4 reads no head without that */
 };
 void export_safetensors(const struct export *e, const char *path);
 void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step);

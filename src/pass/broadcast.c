@@ -9,18 +9,19 @@
  * Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates; queue 1 is the lane that
  * has its broadcasts now, and the others are lanes of their own (FOR_QUEUE).  A *message* is what copies of role
  * broadcast bring from one device to others: directly, or down to the host once and up from there.  The messages of a
- * layer on one device are a *shard*.
+ * layer on one device are a *shard*.  With --zero 3 what gather.c gathers is sent so, each time.
  *
  * The rule.  A shard is cut into M slices.  They are dealt evenly, slice k to queue k mod N; or at random: shuffled,
  * one to each queue, the rest as it comes.  Dealing begins anew with every shard.  Queue j of a device sends to queue j
- * of the others: all copies of a slice are on queue j.  Device o sends to o + 1, o + 2, ... and begins with another one
- * for every slice, so that none gets everything at once when all send.  Shards go as they stand in the list, or in the
- * order in which the next forward needs them, if that takes less time.  The main queue sends its part too, in turn with
- * what it computes, or leaves all slices to the other N - 1.
+ * of the others: all copies of a slice are on queue j, and what comes directly is received there.  Device o sends to
+ * o + 1, o + 2, ... and begins with another one for every slice, so that none gets everything at once when all send.
+ * Shards go as they stand in the list, or in the order of their use, if that takes less time.  The main queue sends its
+ * part too, in turn with what it computes, or leaves all slices to the other N - 1.
  *
  * The rewrite.  Each copy is replaced by one per slice.  Who reads a parameter waits for the slices of its own bytes
- * only: the edges say so.  That a message's copies stand side by side, a parent before what it brought, is what
- * send_message() relies on: add_hop() moves them there, or makes another message.
+ * only: the edges say so.  A slice is received by a copy to itself, which moves nothing: a marker in the queue, for
+ * which the readers of the slice wait.  That a message's copies stand side by side, a parent before what it brought, is
+ * what send_message() relies on: add_hop() moves them there, or makes another message.
  *
  * Where one queue fills a link, more queues of it gain no more than latency: `bound_ms` is what the fullest link needs.
  *
@@ -33,7 +34,8 @@
 enum { LEAST_SLICE = 512, SOURCE = -1 };
 struct hop { /* a copy of the list */
     struct task *copy;
-    int parent; /* the hop that brought what it sends on, or SOURCE */
+    int parent;          /* the hop that brought what it sends on, or SOURCE */
+    struct task *reader; /* the first one of what arrived, here or in the next iteration; NULL: there is none */
 };
 struct message {
     struct tensor *source;
@@ -41,7 +43,7 @@ struct message {
     size_t n, cap;
     int shard;
     size_t begin;     /* in the shard's bytes */
-    bool repeated;    /* another message has brought the same bytes elsewhere */
+    bool repeated;    /* another message has brought the same bytes, elsewhere or for another use */
     size_t at;        /* position in the list */
     size_t first_use; /* position of the first task that reads what arrived */
 };
@@ -81,7 +83,7 @@ static bool same_bytes(const struct tensor *a, const struct tensor *b)
 }
 
 /* The copy is a hop of a message, if it sends on what that is or brings, as often, and can stand behind its other hops;
- * else it is a new message. */
+ * else it is a new message.  What does not persist stays where it is: sooner, it would be held for longer. */
 static void add_hop(struct broadcast *b, struct edit *e, struct task *t)
 {
     struct tensor *from = t->access[1].tensor;
@@ -95,32 +97,34 @@ static void add_hop(struct broadcast *b, struct edit *e, struct task *t)
         if ((parent == SOURCE && !same_bytes(p->source, from)) || when->every != t->when.every ||
             when->rest != t->when.rest)
             continue;
-        if (last->next == t || hoist(e, t, last->next)) {
-            *APPEND(p->hops, p->n, p->cap) = (struct hop){t, parent};
+        if (last->next == t || (t->access[0].tensor->persistent && hoist(e, t, last->next))) {
+            *APPEND(p->hops, p->n, p->cap) = (struct hop){t, parent, NULL};
             return;
         }
     }
     struct message *p = APPEND(b->messages, b->n_messages, b->cap_messages);
     *p = (struct message){.source = from, .at = t->index, .first_use = SIZE_MAX};
-    *APPEND(p->hops, p->n, p->cap) = (struct hop){t, SOURCE};
+    *APPEND(p->hops, p->n, p->cap) = (struct hop){t, SOURCE, NULL};
 }
 
-/* Without a layer, each message is a shard. */
+/* Without a layer, each source is a shard. */
 static void add_to_shard(struct broadcast *b, struct message *p)
 {
     struct device *owner = p->source->device;
     int layer = p->hops[0].copy->layer;
     size_t i = 0;
+    for (const struct message *q = b->messages; q < p; q++)
+        if (same_bytes(q->source, p->source)) {
+            p->shard = q->shard, p->begin = q->begin, p->repeated = true;
+            return;
+        }
     while (i < b->n_shards && (layer < 0 || b->shards[i].owner != owner || b->shards[i].layer != layer))
         i++;
     if (i == b->n_shards)
         *APPEND(b->shards, b->n_shards, b->cap_shards) = (struct shard){.owner = owner, .layer = layer};
     p->shard = (int)i;
     p->begin = round_up(b->shards[i].bytes, b->align);
-    for (const struct message *q = b->messages; q < p && !p->repeated; q++)
-        if (q->shard == p->shard && same_bytes(q->source, p->source))
-            p->begin = q->begin, p->repeated = true;
-    b->shards[i].bytes = MAX(b->shards[i].bytes, p->begin + p->source->bytes);
+    b->shards[i].bytes = p->begin + p->source->bytes;
 }
 
 static void survey(struct broadcast *b, struct edit *e)
@@ -137,9 +141,12 @@ static void survey(struct broadcast *b, struct edit *e)
     for (struct message *p = b->messages; p < b->messages + b->n_messages; p++) {
         add_to_shard(b, p);
         for (size_t i = 0; i < n; i++)
-            for (size_t h = 0; h < p->n && !is_broadcast(s->task[i]); h++)
-                if (touches_bytes(s->task[i], p->hops[h].copy->access[0].tensor, ACCESS_READ))
+            for (struct hop *h = p->hops; h < p->hops + p->n && !is_broadcast(s->task[i]); h++)
+                if (touches_bytes(s->task[i], h->copy->access[0].tensor, ACCESS_READ)) {
                     p->first_use = MIN(p->first_use, i);
+                    if (!h->reader || (h->reader->index < p->at && p->at < i))
+                        h->reader = s->task[i];
+                }
     }
 }
 
@@ -221,9 +228,24 @@ static struct tensor *new_part(const struct broadcast *b, struct tensor *of, con
     return new_range(b->step->pool, of, name, s->begin, s->end);
 }
 
+/* Right in front of its first reader, so that nothing on the lane waits behind it for longer than for the reader. */
+static void receive(const struct broadcast *b, struct edit *e, const struct hop *h, int queue, struct tensor *slice)
+{
+    struct step *s = b->step;
+    struct tags tags = s->tags;
+    struct task *cursor = s->cursor;
+    struct device *d = slice->device;
+    int purpose = queue == 1 ? FOR_MOVES : FOR_QUEUE + queue;
+    insert_before(e, h->reader);
+    s->tags = tags;
+    add_copy(s, queue ? lane_for(s->pool->machine, d, LANE_UPLOAD, purpose) : d->lane[LANE_COMPUTE], "receive", slice,
+             slice);
+    s->cursor = cursor;
+}
+
 /* What has arrived goes on: to the host, then around the ring of devices, from the owner on, and beginning with another
  * one for every slice. */
-static void send_on(const struct broadcast *b, const struct slice *s, int parent, struct tensor *from)
+static void send_on(const struct broadcast *b, struct edit *e, const struct slice *s, int parent, struct tensor *from)
 {
     int n = b->step->pool->machine->n_devices, owner = s->message->source->device->index % n;
     for (int i = 0; i < n; i++) {
@@ -239,7 +261,9 @@ static void send_on(const struct broadcast *b, const struct slice *s, int parent
             t->when = h->copy->when;
             if (h->copy->seconds >= 0)
                 t->seconds = h->copy->seconds * (double)to->bytes / (double)whole->bytes;
-            send_on(b, s, (int)(h - s->message->hops), to);
+            if (h->reader && !from->device->is_host && !to->device->is_host)
+                receive(b, e, h, s->queue, to);
+            send_on(b, e, s, (int)(h - s->message->hops), to);
         }
     }
 }
@@ -257,7 +281,7 @@ static void send_message(const struct broadcast *b, struct edit *e, const struct
             continue;
         s->like->sent[s->queue[k]] += p->repeated ? 0 : end - begin;
         struct slice slice = {p, (int)k, s->queue[k], begin - p->begin, end - p->begin};
-        send_on(b, &slice, SOURCE, new_part(b, p->source, &slice));
+        send_on(b, e, &slice, SOURCE, new_part(b, p->source, &slice));
     }
     for (size_t h = 0; h < p->n; h++)
         drop(e, p->hops[h].copy);
@@ -360,14 +384,13 @@ bool run_broadcast(struct step *s, const struct costs *c, const struct pass_opti
         slices += b.shards[i].slices;
     if (b.n_shards && b.options->slices < senders)
         warn("--broadcast-slices %d for %d queues that send: some have nothing to do", b.options->slices, senders);
-    r->reason = b.n_shards  ? format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s",
-                                            slices, b.n_shards, b.options->at_random ? "at random" : "evenly", senders,
-                                           senders == 1 ? "" : "s", b.options->main_sends ? "with" : "beside",
-                                           staged ? "through the host" : "directly",
-                                           b.by_use ? ", in the order of the next forward" : "")
-                : w->gather ? copy_string("with --zero 3 nothing is sent behind updates: parameters are gathered from "
-                                          "their shards when they are used")
-                            : copy_string("the list has no copy of role broadcast between devices");
+    r->reason =
+        b.n_shards
+            ? format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s%s", slices,
+                            b.n_shards, b.options->at_random ? "at random" : "evenly", senders, senders == 1 ? "" : "s",
+                            b.options->main_sends ? "with" : "beside", staged ? "through the host" : "directly",
+                            b.by_use ? ", in order of use" : "", w->gather ? ", each time they are gathered" : "")
+            : copy_string("the list has no copy of role broadcast between devices");
     r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
     report_ms(r, "period_ms", NULL, period);
     report_ms(r, "one_queue_ms", b.n_shards ? "one queue: a step of" : NULL, one_queue);

@@ -47,6 +47,7 @@ struct survey {
     struct row all;      /* windows in list order */
     struct row dropped;  /* copies from replica to replica */
     size_t gathered;
+    bool sliced; /* broadcast.c is to send what is gathered, over several queues */
 };
 
 bool wants_gather(const struct pass_options *w) { return w->gather; }
@@ -75,10 +76,11 @@ static void note_reader(struct survey *v, struct task *t, struct tensor *whole)
         *APPEND(w->reader, w->n, w->cap) = t;
 }
 
-/* Or a copy that brings what the host has updated. */
+/* Or a copy that takes the parameters to the host for an update there, or brings them back. */
 static bool updates(const struct task *t)
 {
-    return t->role == ROLE_UPDATE || (t->copy && t->access[1].tensor->storage->mirrors);
+    return t->role == ROLE_UPDATE ||
+           (t->copy && (t->access[0].tensor->storage->mirrors || t->access[1].tensor->storage->mirrors));
 }
 
 static void note_task(struct survey *v, struct task *t)
@@ -154,16 +156,18 @@ static struct task *place_of(const struct survey *v, struct window *const *peer,
     return first;
 }
 
-/* What the kth shard keeps of them, to all peers. */
+/* What the kth shard keeps of them, to all peers, from the one behind its owner on. */
 static void share_shard(struct survey *v, struct window *const *peer, size_t n, size_t k)
 {
     struct pool *p = v->step->pool;
     const struct tensor *whole = peer[0]->whole;
     struct tensor *shard = v->shards[whole->replica_of->id].item[k], **to = allocate(n, sizeof(struct tensor *));
-    size_t begin = MAX(shard->replica_begin, whole->replica_begin);
+    size_t begin = MAX(shard->replica_begin, whole->replica_begin), own = 0;
     size_t end = MIN(shard->replica_begin + shard->bytes, whole->replica_begin + whole->bytes);
+    while (own < n - 1 && peer[own]->whole->device != shard->device)
+        own++;
     for (size_t i = 0; i < n && begin < end; i++)
-        to[i] = new_range(p, peer[(k + 1 + i) % n]->gathered, "gathered.part", begin - whole->replica_begin,
+        to[i] = new_range(p, peer[(own + 1 + i) % n]->gathered, "gathered.part", begin - whole->replica_begin,
                           end - whole->replica_begin);
     if (begin < end)
         add_broadcast(v->step, "gather", to, (int)n,
@@ -178,7 +182,7 @@ static void gather_window(struct survey *v, struct edit *e, struct window *w)
     size_t n = find_peers(v, w, peer);
     const struct task *user = w->reader[0];
     insert_before(e, place_of(v, peer, n));
-    v->step->tags = (struct tags){user->layer, user->micro, ROLE_SEND};
+    v->step->tags = (struct tags){user->layer, user->micro, v->sliced ? ROLE_BROADCAST : ROLE_SEND};
     for (size_t i = 0; i < n; i++) {
         const struct tensor *x = peer[i]->whole;
         peer[i]->gathered =
@@ -261,8 +265,9 @@ static char *describe(const struct survey *v)
 
 bool run_gather(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
-    (void)c, (void)w;
+    (void)c;
     struct survey v = look_at(s);
+    v.sliced = wants_broadcast(w);
     struct edit *e = open_edit(s);
     size_t n = s->n;
     update_shards(&v, e);
@@ -272,9 +277,13 @@ bool run_gather(struct step *s, const struct costs *c, const struct pass_options
         if (!window->gathered)
             gather_window(&v, e, window);
     }
-    for (size_t id = 0; id < v.n_tensors; id++)
+    for (size_t id = 0; id < v.n_tensors; id++) {
+        struct window **of = (struct window **)v.windows[id].item;
+        for (size_t i = 1; i < v.windows[id].n; i++)
+            of[i - 1]->gathered->later = of[i]->gathered;
         for (size_t i = 0; i < v.wholes[id].n; i++)
             let_go(e, v.wholes[id].item[i]);
+    }
     if (v.gathered) {
         commit(e);
         r->reason = describe(&v);

@@ -18,8 +18,8 @@
  *     adamw      on the host            CPU
  *     up         parameters             CPU
  *
- * The last maker of the gradients must stand before the update and its pieces, where move_update() left them: the
- * choice task comes right behind it.
+ * The choice task stands right behind the task that makes the last of the update's gradients, and so before all that
+ * looks at the word: move_update() has put the copies down behind the same task, and both updates stand behind it.
  *
  * Run as a whole the list computes the same update twice: what is fetched, returned or brought up is what is there
  * already.  That is what is placed, ordered and proved, and that every task looks at the word of its own step.  Whoever
@@ -37,20 +37,20 @@
 #include <math.h>
 #include <pthread.h>
 
-struct choice {          /* of an update */
-    struct choice *next; /* of the others of the list, in a ring */
+struct chooser {          /* of an update */
+    struct chooser *next; /* of the others of the list, in a ring */
     host_function *work;
-    double device, predicted; /* seconds there, and on the CPU */
-    uint32_t pieces;          /* on the host */
+    double device_takes, cpu_should_take; /* seconds, as predicted */
+    uint32_t pieces;                      /* on the host */
     bool drawn;
     uint64_t seed, nth;
 
     /* guarded by `lock` */
-    uint32_t number; /* of the iteration that it was last made in */
+    uint32_t number; /* of the iteration in which it was asked last */
     bool on_cpu;
-    double host;    /* seconds on the CPU: the last time's */
-    uint64_t begun; /* when the first piece did, 0: not yet */
-    uint32_t left;  /* pieces that have not ended */
+    double cpu_takes; /* seconds: the last time's */
+    uint64_t begun;   /* when the first piece did, 0: not yet */
+    uint32_t left;    /* pieces that have not ended */
     uint32_t taken[2], moved;
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -58,13 +58,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* ---- the rule, in the running step ------------------------------------------------------------------------------- */
 
 /* Of all updates that the CPU was given. */
-static double backlog(const struct choice *c, uint64_t now)
+static double backlog(const struct chooser *c, uint64_t now)
 {
     double sum = 0;
-    const struct choice *k = c;
+    const struct chooser *k = c;
     do {
         double done = k->begun ? 1e-9 * (double)(now - k->begun) : 0;
-        sum += k->left ? fmax(k->host - done, 0) : 0;
+        sum += k->left ? fmax(k->cpu_takes - done, 0) : 0;
         k = k->next;
     } while (k != c);
     return sum;
@@ -73,17 +73,17 @@ static double backlog(const struct choice *c, uint64_t now)
 /* Writes access 0.  Asked again in the same iteration, as by an audit, it says the same. */
 static void make_choice(void *context, const struct task *t, uint32_t number)
 {
-    struct choice *c = context;
+    struct chooser *c = context;
     int32_t *word = tensor_memory(t->access[0].tensor), before = *word;
     pthread_mutex_lock(&lock);
     bool again = c->number == number;
     if (!again) {
         c->number = number;
-        c->on_cpu =
-            c->drawn ? random_uniform(c->seed, STREAM_CHOICE, number, c->nth) < 0.5 : backlog(c, now_ns()) <= c->device;
+        c->on_cpu = c->drawn ? random_uniform(c->seed, STREAM_CHOICE, number, c->nth) < 0.5
+                             : backlog(c, now_ns()) <= c->device_takes;
         c->left = c->on_cpu ? c->pieces : 0;
         c->begun = 0;
-        c->host += c->on_cpu ? 0 : (c->predicted - c->host) / 8;
+        c->cpu_takes += c->on_cpu ? 0 : (c->cpu_should_take - c->cpu_takes) / 8;
         c->taken[c->on_cpu]++;
     }
     *word = c->on_cpu ? CHOICE_CPU : CHOICE_DEVICE;
@@ -95,7 +95,7 @@ static void make_choice(void *context, const struct task *t, uint32_t number)
 
 static void update_timed(void *context, const struct task *t, uint32_t number)
 {
-    struct choice *c = context;
+    struct chooser *c = context;
     pthread_mutex_lock(&lock);
     if (!c->begun)
         c->begun = now_ns();
@@ -103,7 +103,7 @@ static void update_timed(void *context, const struct task *t, uint32_t number)
     c->work(NULL, t, number);
     pthread_mutex_lock(&lock);
     if (c->left && --c->left == 0)
-        c->host = 1e-9 * (double)(now_ns() - c->begun);
+        c->cpu_takes = 1e-9 * (double)(now_ns() - c->begun);
     pthread_mutex_unlock(&lock);
 }
 
@@ -111,7 +111,7 @@ char *describe_choices(const struct step *s)
 {
     unsigned cpu = 0, all = 0, moved = 0;
     for (size_t i = 0; i < s->n; i++) {
-        const struct choice *c = s->task[i]->run == make_choice ? s->task[i]->context : NULL;
+        const struct chooser *c = s->task[i]->run == make_choice ? s->task[i]->context : NULL;
         if (c)
             cpu += c->taken[true], all += c->taken[true] + c->taken[false], moved += c->moved;
     }
@@ -126,8 +126,9 @@ char *describe_choices(const struct step *s)
 struct offer { /* of one update to both sides */
     struct edit *edit;
     struct step *step;
-    struct choice *choice;
-    struct tensor *word, *word_there; /* on the host; on the device */
+    struct chooser *chooser;
+    struct tensor *word, *device_word; /* on the host; its copy on the device */
+    enum side expected;
 };
 
 static struct tensor *new_word(struct step *s, struct device *d)
@@ -137,14 +138,12 @@ static struct tensor *new_word(struct step *s, struct device *d)
     return word;
 }
 
-/* The task works when the word has all those bits.  (A kernel looks for itself.) */
-static void depend_on_word(const struct offer *o, struct task *t, int bits, bool expected)
+void need_choice(struct task *t, struct tensor *word, int bits, bool expected)
 {
     size_t bytes = t->bytes;
-    bool kernel = t->file;
-    add_access(t, kernel ? o->word_there : o->word, ACCESS_READ);
+    add_access(t, word, ACCESS_READ);
     t->bytes = bytes;
-    t->needs = kernel ? 0 : bits;
+    t->needs = bits;
     if (!expected)
         t->seconds = 0; /* that is what it takes */
 }
@@ -156,73 +155,73 @@ static void add_choice(struct offer *o, const struct task *update, struct task *
     insert_behind(o->edit, maker);
     s->tags = (struct tags){update->layer, -1, ROLE_OFFLOAD};
     struct machine *m = s->pool->machine;
-    struct task *t = add_host(s, lane_for(m, m->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, o->choice);
-    t->description = sizeof *o->choice; /* it is the task's own */
+    struct task *t = add_host(s, lane_for(m, m->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, o->chooser);
+    t->description = sizeof *o->chooser; /* it is the task's own */
     add_access(t, o->word, ACCESS_BOTH);
     for (int i = 0; i < update->n_access; i++) /* that it comes behind, and does not look at */
         if (update->access[i].tensor->class == MEM_GRADIENTS)
             add_access(t, update->access[i].tensor, ACCESS_READ);
     t->bytes = 0;
-    carry(s, "choice", o->word_there, o->word, FOR_CONTROL);
+    carry(s, "choice", o->device_word, o->word, FOR_CONTROL);
 }
 
-/* The device's update once more, before the host's; its kernel's last argument is the word. */
-static struct task *keep_on_device(const struct offer *o, const struct task *update, struct task *hosts)
+/* The device's update once more, before the host's.  Its kernel looks at the word itself, which is its last argument:
+ * the access that is added to it last. */
+static struct task *keep_on_device(const struct offer *o, const struct task *update, struct task *host_update)
 {
-    insert_before(o->edit, hosts);
+    insert_before(o->edit, host_update);
     struct task *mine = repeat(o->edit, update);
     struct arg *last = &mine->args[mine->n_args - 1];
     CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a choice", update->function);
     last->i = mine->n_access;
+    need_choice(mine, o->device_word, 0, o->expected == ON_DEVICE);
     return mine;
 }
 
 /* What the host keeps for itself comes and goes, before both updates. */
-static void move_state(const struct offer *o, const struct task *hosts, struct task *device)
+static void move_state(const struct offer *o, const struct task *host_update, struct task *device_update)
 {
     struct step *s = o->step;
-    insert_before(o->edit, device);
+    insert_before(o->edit, device_update);
     s->tags.role = ROLE_OFFLOAD;
-    for (int i = 0; i < device->n_access; i++) {
-        struct tensor *there = device->access[i].tensor, *mirror = hosts->access[i].tensor->storage;
+    for (int i = 0; i < host_update->n_access; i++) {
+        struct tensor *part = device_update->access[i].tensor, *mirror = host_update->access[i].tensor->storage;
         if (!mirror->mirrors)
             continue;
-        size_t begin = there->offset - mirror->mirrors->offset;
-        struct tensor *here = new_range(s->pool, mirror, there->name, begin, begin + there->bytes);
-        depend_on_word(o, carry(s, "overlap.fetch", here, there, FOR_STATE), CHOICE_CPU | CHOICE_MOVED, false);
-        if (there->class == MEM_OPTIMIZER)
-            depend_on_word(o, carry(s, "overlap.return", there, here, FOR_STATE), CHOICE_DEVICE | CHOICE_MOVED, false);
+        size_t begin = part->offset - mirror->mirrors->offset;
+        struct tensor *host = new_range(s->pool, mirror, part->name, begin, begin + part->bytes);
+        need_choice(carry(s, "overlap.fetch", host, part, FOR_STATE), o->word, CHOICE_CPU | CHOICE_MOVED, false);
+        if (part->class == MEM_OPTIMIZER)
+            need_choice(carry(s, "overlap.return", part, host, FOR_STATE), o->word, CHOICE_DEVICE | CHOICE_MOVED,
+                        false);
     }
 }
 
-void offer_both(struct edit *e, struct step *s, struct local *how, struct task *update, struct task *maker,
-                size_t first, enum side expected)
+void offer_both(struct edit *e, struct step *s, struct local *how, struct task *update, struct task *maker, size_t from,
+                enum side expected)
 {
-    struct choice *c = allocate(1, sizeof *c);
-    struct machine *m = s->pool->machine;
-    struct offer o = {e, s, c, new_word(s, m->host), new_word(s, update->lane->device)};
-    struct task *hosts = NULL; /* the first piece */
-    for (size_t i = first, end = s->n; i < end; i++) {
+    struct chooser *c = allocate(1, sizeof *c);
+    struct offer o = {e, s, c, new_word(s, s->pool->machine->host), new_word(s, update->lane->device), expected};
+    struct task *host_update = NULL; /* its first piece */
+    for (size_t i = from, end = s->n; i < end; i++) {
         struct task *t = s->task[i];
         enum memory_class class = t->copy ? t->access[0].tensor->class : MEM_CLASSES;
         bool piece = t->role == ROLE_UPDATE && t->lane->device->is_host;
         if (piece) {
-            hosts = hosts ? hosts : t;
+            host_update = host_update ? host_update : t;
             c->work = t->run;
             c->pieces++;
-            c->predicted += seconds_alone(how->costs, t) / how->cores;
+            c->cpu_should_take += seconds_alone(how->costs, t) / how->cores;
             t->run = update_timed;
             t->context = c;
         }
         if (piece || class == MEM_GRADIENTS || class == MEM_PARAMETERS) /* (other copies serve many updates) */
-            depend_on_word(&o, t, CHOICE_CPU, expected != ON_DEVICE);
+            need_choice(t, o.word, CHOICE_CPU, expected != ON_DEVICE);
     }
     add_choice(&o, update, maker);
-    struct task *device = keep_on_device(&o, update, hosts);
-    move_state(&o, hosts, device);
-    depend_on_word(&o, device, CHOICE_DEVICE, expected == ON_DEVICE);
-    c->device = seconds_alone(how->costs, update);
-    c->host = c->predicted;
+    move_state(&o, host_update, keep_on_device(&o, update, host_update));
+    c->device_takes = seconds_alone(how->costs, update);
+    c->cpu_takes = c->cpu_should_take;
     c->drawn = how->drawn, c->seed = how->seed;
     c->nth = how->ring ? how->ring->nth + 1 : 0;
     c->next = how->ring ? how->ring->next : c;
@@ -233,23 +232,25 @@ void offer_both(struct edit *e, struct step *s, struct local *how, struct task *
 
 /* ---- the rule, asked before the step runs ------------------------------------------------------------------------ */
 
-void choose_locally(const struct forecast *f, const struct bucket *bucket, size_t n, unsigned char *choice)
+void apply_rule(const struct forecast *f, const struct bucket *bucket, size_t n, size_t fixed, unsigned char *choice)
 {
     double ready = INFINITY, cpu = 0, *ends = allocate(n + 1, sizeof *ends);
-    for (size_t b = 0; b < n; b++) /* with clipping, the norm */
-        ready = fmin(ready, f->span[bucket[b].first].start);
-    for (size_t b = 0; b < n; b++) {
+    memset(choice, ON_CPU, n);
+    for (size_t b = 0; b < n && f->span; b++) /* with clipping, the norm */
+        ready = fmin(ready, f->span[bucket[b].update].start);
+    for (size_t b = 0; b < n && f->span; b++) {
         const struct bucket *u = &bucket[b];
         double now = u->released < 0 ? 0 : f->span[u->released].end, left = 0;
         for (size_t k = 0; k < b; k++) /* what the device does not do comes off its time */
-            if (choice[k] == ON_CPU && (int)bucket[k].first < u->released &&
-                f->task[bucket[k].first]->lane == f->task[u->first]->lane)
-                now -= bucket[k].device;
+            if (choice[k] == ON_CPU && (int)bucket[k].update < u->released &&
+                f->task[bucket[k].update]->lane == f->task[u->update]->lane)
+                now -= bucket[k].on_device;
         for (size_t k = 0; k < b; k++)
-            left += choice[k] == ON_CPU ? fmin(fmax(ends[k] - now, 0), bucket[k].host) : 0;
-        choice[b] = left <= u->device * (1 + 1e-9) ? ON_CPU : ON_DEVICE; /* (a tie, but for rounding) */
+            left += choice[k] == ON_CPU ? fmin(fmax(ends[k] - now, 0), bucket[k].on_cpu) : 0;
+        /* (1e-9: a tie, but for rounding) */
+        choice[b] = b < fixed || left <= u->on_device * (1 + 1e-9) ? ON_CPU : ON_DEVICE;
         if (choice[b] == ON_CPU)
-            ends[b] = cpu = fmax(fmax(cpu, now + u->down), ready) + u->host;
+            ends[b] = cpu = fmax(fmax(cpu, now + u->down), ready) + u->on_cpu;
     }
     free(ends);
 }

@@ -5,10 +5,17 @@
  *
  * The rewrite.  An update that can run on either side is moved by five edits: its gradients go down as soon as they are
  * made; the host's update stands in for the device's; the host keeps the parameters too, as a mirror of them; Adam's
- * state has its home on the host; and the new parameters go up.  The device waits for them where the next forward reads
- * them, layer by layer.  A large update moves in pieces, so that one is computed while others are copied.  With
- * clipping no update starts before the norm is known: gradients still go down under the backward, and the CPU works
- * under the next forward.
+ * state has its home on the host; and the new parameters go up.  A large update moves in pieces, so that one is
+ * computed while others are copied.
+ *
+ *     lanes    gradients go down, and parameters up, on lanes that nothing else is on (FOR_OFFLOAD; FOR_OFFERED where
+ *              the running step decides); what many updates read, as the norm, on another (FOR_CONTROL).  Pieces take
+ * the CPU lanes of the host in turn. edges    follow from the list, none is added: the next forward, and what sends
+ * parameters to other devices, waits for `up` because it reads what that writes.  So a device waits layer by layer.
+ *     gates    with clipping an update reads the norm, or is held in a step file (gate.c).  Gradients still go down
+ * under the backward, and the CPU works under the next forward. memory   what the host gets shares bytes with nothing.
+ * Gradients that go down share theirs with nothing either, so that no task waits for their copy (EXCLUSIVE); or they
+ * do, which takes less (SHARED).
  *
  * The decisions.  One per *bucket*, the updates of a layer:
  *
@@ -21,15 +28,16 @@
  *
  * So the CPU gets those that are released first, and the question is how many.  From that start the search
  * (../plan/plan.h) goes on by flips; what comes of a choice, the simulator says, which knows of links that are shared,
- * of pipelines and of memory.  One more decision is about memory: gradients that go down share bytes with nothing, so
- * that no task waits for their copy; or they do.  All on the device is a plan too: when none is shorter the pass
- * declines.
+ * of pipelines and of memory.  One more decision is whether gradients share bytes.  All on the device is a plan too:
+ * when none is shorter the pass declines.
  *
- * --overlap local decides while the step runs: local.c.
+ * --overlap local decides while the step runs: local.c.  Then an update is in the list on both sides, and so are
+ * parameters and Adam's state.
  *
- * Positions.  A bucket is released by the last task of the list that makes one of its gradients.  Copies down stand
- * right behind that task, and those of later pieces behind them: bring_down() relies on it.  move_updates() walks over
- * the tasks as they were when the edit was opened.
+ * Positions.  A copy down stands behind the task that makes that gradient, and behind the copies that stand there
+ * already, so that they come in the order of their pieces.  An update that the running step decides about gets its
+ * copies behind the last maker of all its gradients.  move_updates() walks over the tasks as they were when the edit
+ * was opened.
  *
  * Source: "Iterative computing method and device for model training" (Ant, 2025).  Features A1-A7.
  */
@@ -40,17 +48,12 @@
 #include "pass.h"
 
 #include <math.h>
-#include <unistd.h>
 
-enum {
-    MOST_BUCKETS = 1024 /* what there is more stays on the device */,
-    MOST_WORK = SEARCH_WORK / 6,
-    MOST_STARTS = 16
-};
-enum memory { EXCLUSIVE, SHARED }; /* bytes of gradients that go down */
+enum { MOST_BUCKETS = 1024, MOST_WORK = SEARCH_WORK / 6, MOST_STARTS = 16 }; /* (what there is more is not moved) */
+enum memory { EXCLUSIVE, SHARED };
 static const char *const letter[SIDES] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
 
-struct plan {
+struct candidate {
     unsigned char choice[MOST_BUCKETS + 1]; /* by bucket enum side, then enum memory */
     struct score score;
 };
@@ -60,12 +63,13 @@ struct planner {
     struct uses *uses;
     struct bucket bucket[MOST_BUCKETS]; /* in order of release */
     size_t n;
-    int *bucket_of;             /* by position: of which of them the task is, or NOWHERE */
-    int cores;                  /* of the host, that no device computes on: its updates take them in turn */
-    bool timed;                 /* it is known how long tasks take */
-    double serial, least;       /* seconds: all on the CPU, one task after another; what no plan is below */
-    struct plan plan[OVERLAPS]; /* what each --overlap comes to */
-    struct local *how;          /* the running step decides; NULL: it is decided here */
+    size_t offered;                /* from this one on the running step decides; n: about none */
+    int *bucket_of;                /* by position: of which of them the task is, or NOWHERE */
+    int *remade;                   /* by tensor, for remake(): as if recompute had run too; NULL: as if not */
+    struct local local;            /* its cores are those that no device computes on: updates take them in turn */
+    bool timed;                    /* it is known how long tasks take */
+    double serial, least;          /* seconds: all on the CPU, one task after another; what no plan is below */
+    struct candidate of[OVERLAPS]; /* what each --overlap comes to */
 };
 
 bool wants_overlap(const struct pass_options *w) { return w->overlap != OVERLAP_OFF; }
@@ -112,7 +116,7 @@ static int last_maker(const struct planner *p, const struct task *t)
     return last;
 }
 
-ORDER(by_release, struct bucket, BY(a->released, b->released, COMPARE(a->first, b->first)))
+ORDER(by_release, struct bucket, BY(a->released, b->released, COMPARE(a->update, b->update)))
 
 static void find_buckets(struct planner *p)
 {
@@ -120,7 +124,7 @@ static void find_buckets(struct planner *p)
     for (int round = 0; round < 2; round++, SORT(p->bucket, p->n, by_release)) /* their numbers are those when sorted */
         for (size_t i = 0; i < s->n; i++) {
             const struct task *t = s->task[i];
-            struct bucket new = {.layer = t->layer, .first = i, .released = NOWHERE};
+            struct bucket new = {.layer = t->layer, .update = i, .released = NOWHERE};
             p->bucket_of[i] = NOWHERE;
             if (!can_move(p, t))
                 continue;
@@ -146,11 +150,10 @@ struct mover {
     struct planner *p;
     struct edit *edit;
     bool exclusive;
-    struct tensor **on_host; /* by tensor: its mirror; or its copy, of what many updates read */
-    struct task *last;       /* the last task that has moved, with its copies ... */
-    size_t last_at;          /* ... and the position that it has come to */
-    int pieces;
-    double copied; /* bytes */
+    struct tensor **counterpart; /* by tensor, on the host: its mirror; or its copy, of what many updates read */
+    struct task *last;           /* the last task that has moved, with its copies ... */
+    size_t last_at;              /* ... and the position that it has come to */
+    int n_pieces;                /* so far */
 };
 
 /* A copy of x on the host: behind its maker, and behind the copies before it there, so that pieces come in order.  It
@@ -159,57 +162,59 @@ static struct tensor *bring_down(struct mover *m, struct tensor *x, int layer, i
 {
     struct step *s = m->p->step;
     struct task *behind = maker == NOWHERE ? s->head : s->task[maker]; /* NOWHERE: of the step before */
-    struct tensor *here =
+    struct tensor *copy =
         new_bytes_tensor(s->pool, s->pool->machine->host, x->class, JOINED("host.", x->name), x->bytes);
-    set_alone(m->edit, here);
+    set_alone(m->edit, copy);
     if (m->exclusive && !x->storage->persistent)
         set_alone(m->edit, x);
     while (behind->next->role == ROLE_OFFLOAD)
         behind = behind->next;
     insert_behind(m->edit, behind);
     s->tags = (struct tags){layer, -1, ROLE_OFFLOAD};
-    carry(s, "overlap.down", here, x, purpose);
-    m->copied += (double)x->bytes;
-    return here;
+    carry(s, "overlap.down", copy, x, purpose);
+    return copy;
 }
 
-/* What the host's update touches where the device's touches access i of t, which is a piece of `whole` or all of it. */
-static struct tensor *host_side(struct mover *m, const struct task *whole, const struct task *t, int i)
+/* What the host's update touches where the device's touches access i of t, which is a piece of `whole` or all of it.
+ * offered: the device's update stays in the list too. */
+static struct tensor *host_side(struct mover *m, const struct task *whole, const struct task *t, int i, bool offered)
 {
     const struct planner *p = m->p;
-    struct tensor *x = t->access[i].tensor, *of = whole->access[i].tensor, **here = &m->on_host[of->id];
+    struct tensor *x = t->access[i].tensor, *of = whole->access[i].tensor, **mine = &m->counterpart[of->id];
     int maker = last_write_before(p->uses, x, (int)whole->index);
     if (x->device->is_host)
         return x;
-    if (x->class == MEM_PARAMETERS || (x->class == MEM_OPTIMIZER && p->how)) {
-        *here = *here ? *here : mirror(m->edit, of, p->step->pool->machine->host);
+    if (x->class == MEM_PARAMETERS || (x->class == MEM_OPTIMIZER && offered)) {
+        *mine = *mine ? *mine : mirror(m->edit, of, p->step->pool->machine->host);
         size_t begin = x->offset - of->offset;
-        return new_range(p->step->pool, *here, x->name, begin, begin + x->bytes);
+        return new_range(p->step->pool, *mine, x->name, begin, begin + x->bytes);
     }
     if (x->class == MEM_OPTIMIZER)
         return set_home(m->edit, x->storage, p->step->pool->machine->host), x;
+    if (x->class == MEM_GRADIENTS && offered)
+        return bring_down(m, x, whole->layer, last_maker(p, whole), FOR_OFFERED);
     if (x->class == MEM_GRADIENTS)
-        return bring_down(m, x, whole->layer, p->how ? last_maker(p, whole) : maker, FOR_OFFLOAD);
+        return bring_down(m, x, whole->layer, maker, FOR_OFFLOAD);
     if (!whole->host_run) /* a list by hand moves nothing else */
         return x;
     const struct task *made = maker == NOWHERE ? NULL : p->step->task[maker];
-    if (!*here && made && made->copy && made->access[1].tensor->device->is_host && made->access[0].tensor == x)
-        *here = made->access[1].tensor; /* it has come from there */
-    return *here = *here ? *here : bring_down(m, x, whole->layer, maker, FOR_CONTROL);
+    if (!*mine && made && made->copy && made->access[1].tensor->device->is_host && made->access[0].tensor == x)
+        *mine = made->access[1].tensor; /* it has come from there */
+    return *mine = *mine ? *mine : bring_down(m, x, whole->layer, maker, FOR_CONTROL);
 }
 
 /* The update and its copies, up to `end`, come behind those that moved before, unless something is in their way. */
 static void keep_order(struct mover *m, size_t at, struct task *update, struct task *end)
 {
-    bool late = m->last && at < m->last_at, moves = true;
-    for (struct task *t = end, *before; late && moves; t = before) {
+    bool overtakes = m->last && at < m->last_at, moves = true;
+    for (struct task *t = end, *before; overtakes && moves; t = before) {
         before = t->prev;
         moves = sink(m->edit, t, m->last);
         if (t == update)
             break;
     }
     if (moves)
-        m->last = end, m->last_at = late ? m->last_at : at;
+        m->last = end, m->last_at = overtakes ? m->last_at : at;
 }
 
 /* To the host's side.  A large update moves in pieces: as many as the host has cores for, and none above LARGEST. */
@@ -219,54 +224,56 @@ static void move_update(struct mover *m, size_t at, enum side expected)
     struct planner *p = m->p;
     struct step *s = p->step;
     struct task *whole = s->task[at];
+    bool offered = p->bucket_of[at] >= (int)p->offered;
     size_t bytes = whole->access[0].tensor->bytes, n = 1, n_tasks = s->n;
     if (whole->elementwise && bytes > SMALLEST)
-        n = MAX((size_t)p->cores, ceil_div(bytes, LARGEST));
+        n = MAX((size_t)p->local.cores, ceil_div(bytes, LARGEST));
     struct task **piece = allocate(n, sizeof *piece);
-    struct tensor **there = allocate((size_t)whole->n_access, sizeof(struct tensor *));
+    struct tensor **on_host = allocate((size_t)whole->n_access, sizeof(struct tensor *));
     piece[0] = whole;
     if (n > 1)
         n = cut(m->edit, whole, n, piece);
     for (size_t k = 0; k < n; k++) {
         struct task *t = piece[k];
         for (int i = 0; i < t->n_access; i++)
-            there[i] = host_side(m, whole, t, i);
-        struct lane *lane = open_lane(s->pool->machine, s->pool->machine->host, LANE_CPU, m->pieces++ % p->cores);
-        struct task *update = repeat_on_host(m->edit, t, lane, there), *end = update;
+            on_host[i] = host_side(m, whole, t, i, offered);
+        int nth = m->n_pieces++ % p->local.cores;
+        struct lane *lane = open_lane(s->pool->machine, s->pool->machine->host, LANE_CPU, nth);
+        struct task *update = replace_on_host(m->edit, t, lane, on_host), *end = update;
         s->tags.role = ROLE_OFFLOAD;
         for (int i = 0; i < t->n_access; i++)
-            if (is_on_device(&t->access[i], MEM_PARAMETERS) && (t->access[i].mode & ACCESS_WRITE)) {
-                end = carry(s, "overlap.up", t->access[i].tensor, there[i], FOR_OFFLOAD);
-                m->copied += (double)t->access[i].tensor->bytes;
-            }
+            if (is_on_device(&t->access[i], MEM_PARAMETERS) && (t->access[i].mode & ACCESS_WRITE))
+                end = carry(s, "overlap.up", t->access[i].tensor, on_host[i], offered ? FOR_OFFERED : FOR_OFFLOAD);
         keep_order(m, at, update, end);
     }
-    if (p->how)
-        offer_both(m->edit, s, p->how, whole, s->task[last_maker(p, whole)], n_tasks, expected);
-    free(piece), free(there);
+    if (offered)
+        offer_both(m->edit, s, &p->local, whole, s->task[last_maker(p, whole)], n_tasks, expected);
+    free(piece), free(on_host);
 }
 
-/* Carries a choice out: those on the CPU move forth, then the late ones back; in the list's order where the running
- * step decides. */
-static double move_updates(void *pass, struct edit *e, const unsigned char *choice)
+/* Carries a choice out, bucket by bucket, each behind the one before: all C from the first released on, then all L from
+ * the last released back.  Where the running step decides, nothing leaves its place in the list. */
+static void move_updates(void *pass, struct edit *e, const unsigned char *choice)
 {
     struct planner *p = pass;
-    size_t tasks = p->step->n;
+    size_t tasks = p->step->n, n = p->offered < p->n ? 0 : p->n;
     struct mover m = {.p = p, .edit = e, .exclusive = choice[p->n] == EXCLUSIVE};
-    m.on_host = allocate(p->step->pool->n, sizeof *m.on_host);
-    if (p->how)
-        p->how->ring = NULL;
-    for (size_t i = 0; i < tasks && p->how; i++)
-        if (p->bucket_of[i] != NOWHERE)
-            move_update(&m, i, choice[p->bucket_of[i]]);
-    for (size_t k = 0; k < 2 * p->n && !p->how; k++) {
-        size_t b = k < p->n ? k : 2 * p->n - 1 - k;
-        for (size_t i = 0; i < tasks && choice[b] == (k < p->n ? ON_CPU : ON_CPU_LATE); i++)
+    m.counterpart = allocate(p->step->pool->n, sizeof *m.counterpart);
+    p->local.ring = NULL;
+    for (size_t i = 0, b; i < tasks && !n; i++) {
+        b = (size_t)p->bucket_of[i];
+        if (p->bucket_of[i] != NOWHERE && (b >= p->offered || choice[b] != ON_DEVICE))
+            move_update(&m, i, choice[b]);
+    }
+    for (size_t k = 0; k < 2 * n; k++) {
+        size_t b = k < n ? k : 2 * n - 1 - k;
+        for (size_t i = 0; i < tasks && choice[b] == (k < n ? ON_CPU : ON_CPU_LATE); i++)
             if (p->bucket_of[i] == (int)b)
                 move_update(&m, i, choice[b]);
     }
-    free(m.on_host);
-    return m.copied;
+    if (p->remade)
+        free(remake(e, p->step->pool, p->uses, p->remade, true));
+    free(m.counterpart);
 }
 
 /* ---- the choice -------------------------------------------------------------------------------------------------- */
@@ -276,8 +283,9 @@ static double seconds_of(const struct planner *p, const struct task *t)
     return seconds_alone(p->costs, t) / t->when.every;
 }
 
-/* The first k that are released run on the CPU. */
-static void choose_first(const struct planner *p, unsigned char *choice, size_t k, enum side side, enum memory memory)
+/* Those k on the CPU that are released before all others. */
+static void choose_earliest(const struct planner *p, unsigned char *choice, size_t k, enum side side,
+                            enum memory memory)
 {
     for (size_t b = 0; b < p->n; b++)
         choice[b] = (unsigned char)(b < k ? side : ON_DEVICE);
@@ -297,12 +305,12 @@ static void measure(struct planner *p)
         struct bucket *of = p->bucket_of[i] == NOWHERE ? NULL : &p->bucket[p->bucket_of[i]];
         if (!of)
             p->least = fmax(p->least, busy[t->lane->index] += seconds_of(p, t));
-        else if (t->lane == s->task[of->first]->lane)
-            of->device += seconds_of(p, t);
+        else if (t->lane == s->task[of->update]->lane)
+            of->on_device += seconds_of(p, t);
     }
     for (size_t b = 0; b <= p->n; b++) { /* one alone on the CPU; then all */
         struct edit *e = open_edit(s);
-        choose_first(p, choice, b < p->n ? 0 : p->n, ON_CPU, SHARED);
+        choose_earliest(p, choice, b < p->n ? 0 : p->n, ON_CPU, SHARED);
         choice[b] = b < p->n ? ON_CPU : SHARED;
         move_updates(p, e, choice);
         for (size_t i = tasks; i < s->n && b < p->n; i++) {
@@ -310,7 +318,7 @@ static void measure(struct planner *p)
             if (t->copy && t->access[0].tensor->device->is_host)
                 p->bucket[b].down += seconds_of(p, t);
             else if (t->role == ROLE_UPDATE && t->lane->device->is_host)
-                p->bucket[b].host += seconds_of(p, t) / p->cores;
+                p->bucket[b].on_cpu += seconds_of(p, t) / p->local.cores;
         }
         for (const struct task *t = s->head->next; t != s->head && b == p->n; t = t->next)
             p->serial += seconds_of(p, t);
@@ -320,46 +328,43 @@ static void measure(struct planner *p)
 }
 
 /* What comes of it; where it does not fit, with gradients that share bytes. */
-static struct score try_choice(struct planner *p, unsigned char *choice)
+static void try_candidate(struct planner *p, struct candidate *c)
 {
     struct question q = {.step = p->step, .costs = p->costs, .n = p->n + 1, .apply = move_updates, .pass = p};
-    choice[p->n] = EXCLUSIVE;
-    struct score score = score_choice(&q, choice);
-    if (score.excess > 0) {
-        choice[p->n] = SHARED;
-        score = score_choice(&q, choice);
+    for (enum memory memory = EXCLUSIVE; memory == EXCLUSIVE || (memory == SHARED && c->score.excess > 0); memory++) {
+        c->choice[p->n] = (unsigned char)memory;
+        c->score = score_choice(&q, c->choice);
     }
-    return score;
 }
 
 /* What local.c's rule is expected to choose; where that does not fit, the last ones go where there is room. */
 static void expect_local(struct planner *p)
 {
-    struct plan *plan = &p->plan[OVERLAP_LOCAL], other;
+    struct candidate *local = &p->of[OVERLAP_LOCAL], other;
     struct forecast f = try_step(p->step, p->costs);
-    choose_locally(&f, p->bucket, p->n, plan->choice);
+    apply_rule(&f, p->bucket, p->n, 0, local->choice);
     free_forecast(&f);
-    plan->score = try_choice(p, plan->choice);
-    for (size_t b = p->n; b-- > 0 && plan->score.excess > 0;) {
-        other = *plan;
-        other.choice[b] = plan->choice[b] == ON_CPU ? ON_DEVICE : ON_CPU;
-        other.score = try_choice(p, other.choice);
-        *plan = other.score.excess < plan->score.excess ? other : *plan;
+    try_candidate(p, local);
+    for (size_t b = p->n; b-- > 0 && local->score.excess > 0;) {
+        other = *local;
+        other.choice[b] = local->choice[b] == ON_CPU ? ON_DEVICE : ON_CPU;
+        try_candidate(p, &other);
+        *local = other.score.excess < local->score.excess ? other : *local;
     }
 }
 
-/* What each --overlap comes to, whichever is carried out.  The search starts from so many of the first on the CPU, in
- * either order. */
-static void find_plans(struct planner *p)
+/* What each --overlap comes to, whichever is carried out.  The search starts from none, some and all of the buckets on
+ * the CPU, those released first before others, once as C and once as L. */
+static void find_candidates(struct planner *p)
 {
-    bool held = p->n && (int)p->bucket[0].first > p->bucket[p->n - 1].released; /* by the norm: for the next forward */
-    struct plan *none = &p->plan[OVERLAP_ALL_DEVICE], *all = &p->plan[OVERLAP_ALL_CPU], *best = &p->plan[OVERLAP_PLAN];
-    choose_first(p, none->choice, 0, ON_CPU, EXCLUSIVE);
-    none->score = try_choice(p, none->choice);
-    choose_first(p, all->choice, p->n, held ? ON_CPU_LATE : ON_CPU, EXCLUSIVE);
-    all->score = try_choice(p, all->choice);
-    if (!p->timed) {
-        *best = is_better(&all->score, &none->score) ? *all : *none;
+    bool held = p->n && (int)p->bucket[0].update > p->bucket[p->n - 1].released; /* by the norm: for the next forward */
+    struct candidate *none = &p->of[OVERLAP_ALL_DEVICE], *all = &p->of[OVERLAP_ALL_CPU], *best = &p->of[OVERLAP_PLAN];
+    choose_earliest(p, none->choice, 0, ON_CPU, EXCLUSIVE);
+    try_candidate(p, none);
+    choose_earliest(p, all->choice, p->n, held ? ON_CPU_LATE : ON_CPU, EXCLUSIVE);
+    try_candidate(p, all);
+    if (!p->timed) { /* all on the CPU where the device has no room for its state */
+        *best = p->of[OVERLAP_LOCAL] = is_better(&all->score, &none->score) ? *all : *none;
         return;
     }
     struct decision decision[MOST_BUCKETS + 1];
@@ -370,7 +375,7 @@ static void find_plans(struct planner *p)
     for (enum memory memory = EXCLUSIVE; memory <= all->choice[p->n]; memory++)
         for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++)
             for (size_t k = 0; k <= steps; k++)
-                choose_first(p, start + n * n_starts++, p->n * k / steps, side, memory);
+                choose_earliest(p, start + n * n_starts++, p->n * k / steps, side, memory);
     struct question q = {p->step,  p->costs, "looking for the updates to give to the CPU", decision, n, move_updates, p,
                          p->least, MOST_WORK};
     best->score = choose(&q, start, n_starts, best->choice);
@@ -378,47 +383,46 @@ static void find_plans(struct planner *p)
     expect_local(p);
 }
 
+/* The same as if the devices had the room that later passes make.  Where only recompute does, and all that it can make
+ * again is not enough for that, as if it had done so. */
+static void find_roomy_candidates(struct planner *p, const struct pass_options *w)
+{
+    struct machine *m = p->step->pool->machine;
+    struct limits *had = lift_limits(m, m->n_devices);
+    find_candidates(p);
+    restore_limits(m, had, m->n_devices);
+    free(had);
+    if (w->recompute == RECOMPUTE_OFF)
+        return;
+    struct candidate wanted = p->of[w->overlap];
+    p->remade = remade_by_rule(p->uses, p->step->pool, w->recompute != RECOMPUTE_SELECTIVE);
+    try_candidate(p, &wanted);
+    if (wanted.score.excess > 0 && w->swap == SWAP_OFF)
+        find_candidates(p);
+}
+
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
 /* INFINITY: it does not fit; NAN: nobody knows. */
 static double period_of(const struct planner *p, enum overlap of)
 {
-    return !p->timed ? NAN : p->plan[of].score.excess == 0 ? p->plan[of].score.period : INFINITY;
-}
-
-/* Per update that is expected on the CPU: when it runs in a step, and the first later backward or update of a device
- * that runs beside it. */
-static json_t *report_updates(const struct forecast *f, size_t *n_beside)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; f->span && i < f->n; i++) {
-        const struct task *t = f->task[i], *beside = NULL;
-        struct span mine = f->span[i];
-        if (t->role != ROLE_UPDATE || t->lane->kind != LANE_CPU || mine.start == mine.end)
-            continue;
-        for (size_t k = 0; k < f->n && !beside; k++)
-            if (f->task[k]->lane->kind == LANE_COMPUTE && f->span[k].start < mine.end && mine.start < f->span[k].end &&
-                (f->task[k]->role == ROLE_BACKWARD || f->task[k]->role == ROLE_UPDATE))
-                beside = f->task[k];
-        *n_beside += beside != NULL;
-        json_array_append_new(list, json_pack("{s:i, s:f, s:f, s:s?}", "layer", t->layer, "start_ms", 1e3 * mine.start,
-                                              "end_ms", 1e3 * mine.end, "beside", beside ? beside->name : NULL));
-    }
-    return list;
+    return !p->timed ? NAN : p->of[of].score.excess == 0 ? p->of[of].score.period : INFINITY;
 }
 
 /* Of the list as it now is; of the local rule also its regret, what it loses against the best plan. */
 static void report(const struct planner *p, enum overlap of, struct pass_report *r)
 {
-    double local = period_of(p, OVERLAP_LOCAL), best = period_of(p, OVERLAP_PLAN), unknown = p->timed ? 0 : NAN;
+    double local = period_of(p, OVERLAP_LOCAL), best = period_of(p, OVERLAP_PLAN), if_timed = p->timed ? 0 : NAN;
     size_t layers = 0, beside = 0;
     for (size_t i = 0; i < p->step->n; i++)
         layers = MAX(layers, (size_t)(p->step->task[i]->layer + 1));
     char *letters = memset(allocate(layers + 1, 1), 'D', layers);
     letters[layers] = '\0';
-    for (size_t b = 0; b < p->n; b++)
-        if (p->bucket[b].layer >= 0 && p->plan[of].choice[b] != ON_DEVICE)
-            letters[p->bucket[b].layer] = 'C';
+    for (size_t i = 0; i < p->step->n; i++) {
+        const struct task *t = p->step->task[i];
+        if (t->role == ROLE_UPDATE && t->lane->kind == LANE_CPU && t->layer >= 0 && is_expected(t))
+            letters[t->layer] = 'C';
+    }
     r->after = try_step(p->step, p->costs);
     json_t *updates = report_updates(&r->after, &beside);
     if (json_array_size(updates))
@@ -430,110 +434,123 @@ static void report(const struct planner *p, enum overlap of, struct pass_report 
     report_ms(r, "all_cpu_ms", "all on the CPU", period_of(p, OVERLAP_ALL_CPU));
     report_ms(r, "local_ms", "local", local);
     report_ms(r, NULL, "best plan", best);
-    report_ms(r, "bound_ms", "at least", p->least + unknown);
+    report_ms(r, "bound_ms", "at least", p->least + if_timed);
     report_ms(r, "period_ms", NULL, period_of(p, of));
-    report_ms(r, "barrier_ms", NULL, r->after.alone + unknown);
-    report_ms(r, "serial_ms", NULL, p->serial + unknown);
+    report_ms(r, "barrier_ms", NULL, r->after.alone + if_timed);
+    report_ms(r, "serial_ms", NULL, p->serial + if_timed);
     if (isfinite(local) && isfinite(best))
         append_text(&r->numbers, "; local: %s", format_ratio((char[32]){0}, local / best, 1));
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* The plan of the file stands in for that of the search; or it is written there. */
-static void read_or_write(struct planner *p, const char *path, bool read)
+/* The plan of the file, where there is one, stands in for that of the search; else that is written there. */
+static bool read_or_write(struct planner *p, const char *path, struct pass_report *r)
 {
     const char *name[MOST_BUCKETS];
-    struct plan *plan = &p->plan[OVERLAP_PLAN];
+    struct candidate *best = &p->of[OVERLAP_PLAN];
     for (size_t b = 0; b < p->n; b++)
         name[b] = p->bucket[b].name;
-    struct choice_text text = {"A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there behind all C.",
-                               letter,
-                               SIDES,
-                               "D, C or L",
-                               name,
-                               p->n};
-    if (!read) {
-        write_choice(path, &text, plan->choice);
-        return;
-    }
-    read_choice(path, &text, plan->choice);
-    plan->score = try_choice(p, plan->choice);
+    struct choice_text text = {.head =
+                                   "A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there behind "
+                                   "all C.",
+                               .word = letter,
+                               .n_words = SIDES,
+                               .expected = "D, C or L",
+                               .name = name,
+                               .n = p->n};
+    bool read = read_choice(path, &text, best->choice);
+    if (read)
+        try_candidate(p, best);
+    else if (p->timed)
+        write_choice(path, &text, best->choice);
+    if (read || p->timed)
+        append_text(&r->reason, "%s %s: ", read ? "read from" : "written to", path);
+    return read;
 }
 
-/* Why the local rule decides now, from what is predicted, and not in the running step; NULL: it can wait. */
-static const char *why_now(struct planner *p, const struct pass_options *w, struct local *how, bool makes_room)
+/* Lets the running step decide about as many updates as may be on both sides: as few as it takes stay on the CPU,
+ * those released first.  Else all has been decided now; says which, and why. */
+static void decide_in_step(struct planner *p, const struct pass_options *w, bool makes_room, struct pass_report *r)
 {
-    if (!p->step->task[p->bucket[0].first]->host_run)
-        return "nothing of a step file runs";
-    if (w->paced)
-        return "the step runs as predicted";
-    if (w->snapshot.file || w->gather || swaps_state(w) || makes_room)
-        return "another pass moves or stores state, or makes room";
-    struct plan both = p->plan[OVERLAP_LOCAL];
-    p->how = how;
-    both.score = try_choice(p, both.choice);
-    if (both.score.excess == 0) {
-        p->plan[OVERLAP_LOCAL] = both;
-        return NULL;
+    struct candidate both;
+    bool swaps_state = w->swap != SWAP_OFF && w->swap_what & (1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS);
+    const char *now = !p->step->task[p->bucket[0].update]->host_run ? "nothing of a step file runs"
+                      : w->paced                                    ? "the step runs as predicted"
+                      : swaps_state                                 ? "swap moves the same state"
+                      : makes_room && w->recompute == RECOMPUTE_OFF ? "swap is to make room for it"
+                                                                    : NULL;
+    struct forecast f = try_step(p->step, p->costs);
+    for (p->offered = now ? p->n : 0; p->offered < p->n; p->offered += ceil_div(p->n, MOST_STARTS)) {
+        apply_rule(&f, p->bucket, p->n, p->offered, both.choice);
+        try_candidate(p, &both);
+        if (both.score.excess == 0)
+            break;
     }
-    p->how = NULL;
-    return "state on both sides does not fit";
+    free_forecast(&f);
+    p->offered = MIN(p->offered, p->n);
+    if (p->offered == p->n) {
+        append_text(&r->reason,
+                    "chosen before the step runs, since %s: ", now ? now : "state on both sides does not fit");
+        return;
+    }
+    p->of[OVERLAP_LOCAL] = both;
+    append_text(&r->reason, "%s in every step", p->local.drawn ? "drawn at random" : "chosen");
+    if (p->offered)
+        append_text(&r->reason, " but for %zu, on the CPU since not all state fits on both sides", p->offered);
+    append_text(&r->reason, ", expected: ");
 }
 
 bool run_overlap(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
     struct planner *p = allocate(1, sizeof *p);
     struct machine *m = s->pool->machine;
-    struct local how = {w->draw, w->draw_seed, c, MAX((int)spare_cores(m), 1), NULL};
-    const struct plan *plan = &p->plan[w->overlap];
-    bool given = w->overlap_plan && access(w->overlap_plan, F_OK) == 0;
+    const struct candidate *chosen = &p->of[w->overlap];
     bool room_later = w->recompute != RECOMPUTE_OFF || w->swap != SWAP_OFF;
+    bool decides = w->overlap == OVERLAP_PLAN || w->overlap == OVERLAP_LOCAL, read = false;
     size_t on_cpu = 0;
-    p->step = s, p->costs = c, p->cores = how.cores;
+    p->step = s, p->costs = c;
+    p->local = (struct local){w->draw, w->draw_seed, c, MAX((int)spare_cores(m), 1), NULL};
     p->uses = find_uses(s->task, s->n, s->pool);
     p->bucket_of = allocate(s->n, sizeof *p->bucket_of);
     find_buckets(p);
+    p->offered = p->n;
     p->timed = p->n > 0 && has_times(s, c);
     if (p->timed)
         measure(p);
-    find_plans(p);
-    struct limits *had = room_later && p->plan[OVERLAP_PLAN].score.excess > 0 ? lift_limits(m, m->n_devices) : NULL;
-    if (had) /* as if the devices had the room that later passes make */
-        find_plans(p);
-    if (w->overlap_plan && p->n && (given || p->timed)) {
-        read_or_write(p, w->overlap_plan, given);
-        append_text(&r->reason, "%s %s: ", given ? "read from" : "written to", w->overlap_plan);
-    } else if (w->overlap == OVERLAP_LOCAL && p->timed) {
-        const char *now = why_now(p, w, &how, had);
-        append_text(&r->reason, now ? "chosen before the step runs, since %s: " : "%s in every step, expected: ",
-                    now         ? now
-                    : how.drawn ? "drawn at random"
-                                : "chosen");
-    }
+    find_candidates(p);
+    bool makes_room = room_later && p->timed && p->of[OVERLAP_PLAN].score.excess > 0;
+    if (makes_room)
+        find_roomy_candidates(p, w);
+    if (w->overlap_plan && p->n)
+        read = read_or_write(p, w->overlap_plan, r);
+    else if (w->overlap == OVERLAP_LOCAL && p->timed)
+        decide_in_step(p, w, makes_room, r);
+    free(p->remade);
+    p->remade = NULL;
     for (size_t b = 0; b < p->n; b++)
-        on_cpu += plan->choice[b] != ON_DEVICE;
-    bool unknown = p->n && !p->timed && !given && (w->overlap == OVERLAP_PLAN || w->overlap == OVERLAP_LOCAL);
-    bool changes = !unknown && (on_cpu || (p->how && p->how->drawn));
+        on_cpu += chosen->choice[b] != ON_DEVICE;
+    bool untimed = p->n && !p->timed && !read && decides, changes = on_cpu || p->offered < p->n;
+    if (untimed)
+        append_text(&r->reason, "nobody knows how long tasks take: ");
     struct edit *e = open_edit(s);
     if (changes)
-        move_updates(p, e, plan->choice);
-    if (plan->score.excess > 0 && !room_later) {
+        move_updates(p, e, chosen->choice);
+    if (chosen->score.excess > 0 && !room_later) {
         struct forecast f = try_step(s, c);
         refuse_budget(m, &f, "--overlap");
     }
     commit(e);
     if (changes)
-        append_text(&r->reason, "%zu of %zu updates on the CPU, on %d of its cores", on_cpu, p->n, p->cores);
+        append_text(&r->reason, "%s%zu of %zu updates on the CPU, on %d of its cores",
+                    untimed ? "not all fits on the device, so " : "", on_cpu, p->n, p->local.cores);
     else
         append_text(&r->reason, "%s",
-                    unknown ? "nobody knows how long tasks take: add --profile or --hardware"
+                    untimed ? "add --profile or --hardware"
                     : p->n  ? "no update on the CPU"
                             : "the list has no update that could run on the CPU");
     report(p, w->overlap, r);
-    if (had)
-        restore_limits(m, had, m->n_devices);
     free_uses(p->uses);
-    free(had), free(p->bucket_of), free(p);
+    free(p->bucket_of), free(p);
     return changes;
 }

@@ -6,8 +6,8 @@
 
 const struct pass passes[] = {
     {"overlap", wants_overlap, run_overlap, {"--overlap all-cpu"}},
-    {"recompute", wants_recompute, run_recompute, {"--recompute selective", "--recompute full"}},
     {"gather", wants_gather, run_gather, {"--zero 3"}},
+    {"recompute", wants_recompute, run_recompute, {"--recompute selective", "--recompute full"}},
     {"broadcast",
      wants_broadcast,
      run_broadcast,
@@ -34,20 +34,54 @@ char *pass_names(void)
     return names;
 }
 
-_Noreturn void refuse_budget(const struct machine *m, const struct forecast *f, const char *what)
+/* ---- budgets that are too small -----------------------------------------------------------------------------------
+ */
+
+/* --device-mem is one number for all devices. */
+char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option)
 {
-    const struct device *d = m->device;
+    const struct device *d = had;
+    size_t most = 0;
     while (!d->is_host && f->need[d->index] <= d->budget)
         d++;
     const struct task *t = f->task[f->at[d->index]];
-    fail(EXIT_USAGE,
-         "%s: device %s: task %s%s does not fit in the budget of %s; %zu bytes (%s) work: use a larger %s, or %s", what,
-         d->id, t->name, layer_and_micro((char[64]){0}, t), format_bytes((char[32]){0}, (double)d->budget),
-         f->need[d->index], format_bytes((char[32]){0}, (double)f->need[d->index]),
-         d->by_hand   ? "memory="
-         : d->is_host ? "--host-mem"
-                      : "--device-mem",
-         d->by_hand ? "smaller tensors" : "--recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len");
+    char *shortage = format_string("%s: device %s: task %s%s does not fit in the budget of %s", option, d->id, t->name,
+                                   layer_and_micro((char[64]){0}, t), format_bytes((char[32]){0}, (double)d->budget));
+    for (int i = 0; i < m->n_devices; i++)
+        most = MAX(most, f->need[i]);
+    for (struct device *x = m->device; x <= m->host; x++) {
+        size_t budget = MAX(x->budget, x->by_hand || x->is_host ? f->need[x->index] : most);
+        x->max_allocation = x->by_hand && x->max_allocation == x->budget ? budget : x->max_allocation;
+        x->budget = budget;
+    }
+    return shortage;
+}
+
+_Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage)
+{
+    char *work = NULL;
+    const struct device *first = NULL; /* that needs more */
+    for (const struct device *d = m->device; d <= m->host; d++) {
+        if (d->budget == had[d->index].budget || (first && !d->by_hand && !d->is_host))
+            continue;
+        first = first ? first : d;
+        append_text(&work, "%s%zu bytes (%s) for %s", d == first ? "" : ", ", d->budget,
+                    format_bytes((char[32]){0}, (double)d->budget),
+                    d->by_hand   ? d->id
+                    : d->is_host ? "the host (--host-mem)"
+                                 : "each device");
+    }
+    fail(EXIT_USAGE, "%s; %s work: use a larger %s", shortage, work,
+         first->by_hand ? "memory=, or smaller tensors"
+                        : "--device-mem, or --recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len");
+}
+
+_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option)
+{
+    struct device *had = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *had);
+    if (f->why_not) /* whatever the budget */
+        must(f->why_not);
+    refuse_budgets(m, had, raise_budgets(m, had, f, option));
 }
 
 /* ---- reports ------------------------------------------------------------------------------------------------------
@@ -65,6 +99,25 @@ void report_ms(struct pass_report *r, const char *key, const char *what, double 
         return;
     append_text(&r->numbers, r->numbers ? ", " : "");
     append_text(&r->numbers, isfinite(seconds) ? "%s %.3f ms" : "%s does not fit", what, 1e3 * seconds);
+}
+
+json_t *report_updates(const struct forecast *f, size_t *n_beside)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; f->span && i < f->n; i++) {
+        const struct task *t = f->task[i], *beside = NULL;
+        struct span mine = f->span[i];
+        if (t->role != ROLE_UPDATE || t->lane->kind != LANE_CPU || mine.start == mine.end)
+            continue;
+        for (size_t k = 0; k < f->n && !beside; k++)
+            if (f->task[k]->lane->kind == LANE_COMPUTE && f->span[k].start < mine.end && mine.start < f->span[k].end &&
+                (f->task[k]->role == ROLE_BACKWARD || f->task[k]->role == ROLE_UPDATE))
+                beside = f->task[k];
+        *n_beside += beside != NULL;
+        json_array_append_new(list, json_pack("{s:i, s:f, s:f, s:s?}", "layer", t->layer, "start_ms", 1e3 * mine.start,
+                                              "end_ms", 1e3 * mine.end, "beside", beside ? beside->name : NULL));
+    }
+    return list;
 }
 
 static void append_change(char **text, const char *what, const char *now, const char *was)

@@ -5,7 +5,7 @@
  *     broadcast   new parameters go out in slices, over several queues       broadcast.c
  *     recompute   activations are made again instead of kept                 recompute.c
  *     gather      ZeRO-3: parameters in shards, gathered layer by layer      gather.c
- *     swap        data leaves for the host and comes back in time            swap.c
+ *     swap        data leaves for the host and comes back in time            swap.c, phases.c
  *     snapshot    each unit is stored as soon as it is updated               snapshot.c
  *
  * A pass edits the list (../step/edit.h) before addresses are given.  It asks tasks for their role, layer and
@@ -16,17 +16,23 @@
  * To add one:
  *
  *     1. NAME.c         wants_NAME(), which may return true while you try it, and run_NAME(): open_edit(), the verbs,
- *                       commit(), and a sentence in r->reason.  Begin as the others do: idea, picture, rule, source
+ *                       commit(), and a sentence in r->reason; or undo(), and false where nothing has changed: the pass
+ *                       declines.  Begin as the others do: idea, picture, rule, source
  *     2. below          their names behind pass_wanted and pass_run, and what they are to know in struct pass_options
- *     3. pass.c         a row; rows are in the order of application
- *     4. its options    a row in ../train/settings.c, taken over by pass_options_of() in ../train/trainer.c
+ *     3. pass.c         a row, in the order of application: first what only reorders, later what must see the tasks
+ *                       that others insert.  Its last words are options that turn it on, for tests/test_pass.c
+ *     4. its options    a row in ../train/settings.c that points into s.pass; pass_options_of() in ../train/trainer.c
+ *                       only where the option's value has to be translated
+ *     5. lines.sh       in tests: a row pass/NAME, and larger budgets for what grows
  *
- * Then `yard plan --after NAME --print` shows the list behind it, `--verify` proves that it computes the same,
- * `--simulate` says how long it takes, and tests/test_pass.c runs it together with all others.
+ * Then `yard plan --after NAME --print` shows the list behind it (`--print-list`, with --hardware, the roles too),
+ * `--verify` proves that it computes the same, `--simulate` says how long it takes, and tests/test_pass.c runs it
+ * together with all others.
  *
  * What a pass may rely on, and must leave so: s->task holds the list's order until an edit is open, and the first s->n
  * of then keep their places in the array until commit(); the origin of a task says what it computes; a storage that
- * persists has one home; tasks of one layer, micro-batch and role on a device are its block (same_block()).
+ * persists has one home; tasks of one layer, micro-batch and role on a device are its block (same_block()).  The
+ * gradient of a weight is of class MEM_GRADIENTS (of its storage), that of an input of MEM_ACTIVATIONS.
  */
 #ifndef PASS_H
 #define PASS_H
@@ -44,9 +50,11 @@ struct broadcast_options {
 enum recompute { RECOMPUTE_OFF, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_AUTO };
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
 enum { MOST_EVERY = 1000 }; /* of --snapshot-every */
+enum snapshot_in { IN_HOST, IN_DEVICE };
 struct snapshot_options {
     const char *file;             /* NULL: the pass is off */
     int every, slots, iterations; /* store every so many; room in the file; how many are reported */
+    enum snapshot_in in;          /* where the copy lies for which an update waits; from the device it goes down */
 };
 struct pass_options { /* what the options ask of the passes */
     struct snapshot_options snapshot;
@@ -54,6 +62,7 @@ struct pass_options { /* what the options ask of the passes */
     enum recompute recompute;
     enum overlap overlap;
     const char *overlap_plan; /* the file of the plan: read when it is there, else written; NULL: none */
+    bool clipped;             /* updates wait for the norm, and so for the last backward */
     bool paced, draw; /* the step runs as predicted; local chooses by this seed, to show that no bit depends on it */
     uint64_t draw_seed;
     bool gather; /* parameters lie in shards, and are gathered a layer before their use */
@@ -95,7 +104,11 @@ json_t *milliseconds(double seconds);                              /* null where
  * NULL. INFINITY: what it is the time of does not fit; NAN: nobody knows. */
 void report_ms(struct pass_report *r, const char *key, const char *what, double seconds);
 
-/* recompute.c: of a list with those uses; swap asks too. */
+/* Per update that is expected on the CPU: when it runs in a step, and a backward or update of a device that runs beside
+ * it, if there is one; *n_beside: of how many there is. */
+json_t *report_updates(const struct forecast *f, size_t *n_beside);
+
+/* recompute.c: of a list with those uses; swap asks too, but for kept_for(). */
 bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
 /* Need x not be there all the time?  Of these classes, a bit per enum memory_class. */
 bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes);
@@ -106,11 +119,30 @@ int kept_for(const struct uses *u, const struct tensor *x);
 /* From task from[x->id] on (NOWHERE: never) what touches x takes one that is made again: right before that task, or
  * before all of its layer's backward.  By tensor what it has become, or NULL; the caller frees the array. */
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
-bool recompute_by_rule(struct step *s, bool full, struct pass_report *r);
+/* All that the rule makes again, full or selective: remake()'s `from`; the caller frees it. */
+int *remade_by_rule(const struct uses *u, const struct pool *pool, bool full);
+pass_run remake_in_budget; /* swap.c: --recompute auto */
 
-/* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budget works for it. */
-_Noreturn void refuse_budget(const struct machine *m, const struct forecast *f, const char *what);
-bool swaps_state(const struct pass_options *w); /* parameters or the optimizer's, not activations alone */
+/* phases.c: the fixed orders of swap. */
+struct phases { /* of a device, in list order */
+    struct phase {
+        int first, last; /* positions of its tasks */
+        bool backward;
+    } * phase;    /* the caller frees it */
+    int n, tasks; /* of the list */
+};
+struct phases find_phases(const struct uses *u, const struct device *d, bool by_layer); /* else by micro-batch */
+/* Of a tensor that nobody uses between two positions: its bytes are held through *out, and again from *in on.  false:
+ * there is no phase between in which it could leave. */
+bool place_data(const struct phases *t, const struct task *maker, int before, int behind, int *out, int *in);
+bool place_state(const struct phases *t, int before, int behind, int *out, int *in);
+
+/* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it. */
+_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option);
+/* Its parts, for who looks for the budgets; `had` are the devices before.  They become as large as the forecast needs,
+ * and what did not fit before is returned, which the caller frees; then the end. */
+char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option);
+_Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage);
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_gather, run_swap;
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */

@@ -45,7 +45,7 @@ bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes)
     return may;
 }
 
-/* Work of the device alone, whose reads have the same values still, which it has not changed itself. */
+/* Kernel work; nothing it read is written, by itself or later, before `reader`. */
 static bool may_repeat(const struct uses *u, const struct task *t, int at, const struct tensor *made, int reader)
 {
     bool may = !t->run && !t->copy && !is_conditional(t) && t->lane->device == made->device;
@@ -101,6 +101,15 @@ static struct tensor *twin_of(const struct remaking *r, const struct tensor *x)
     return (size_t)x->id < r->uses->n_tensors ? r->twin[x->id] : NULL;
 }
 
+/* What a repeat before `reader` reads in place of y, which was gathered: the same, as it was gathered last by then.
+ * None is updated before the last one that is gathered in a step has been read. */
+static struct tensor *gathered_for(const struct uses *u, struct tensor *y, int reader)
+{
+    while (y->later && is_whole_before(u, y->later, reader))
+        y = y->later;
+    return y;
+}
+
 /* Repeats before `reader` what wrote x, and before that what wrote those that it reads and that are gone by then. */
 static void repeat_makers(struct remaking *r, const struct tensor *x, int reader)
 {
@@ -115,7 +124,7 @@ static void repeat_makers(struct remaking *r, const struct tensor *x, int reader
             const struct use *of = uses_of(r->uses, y, &n_uses);
             if (!(t->access[k].mode & ACCESS_READ) || n_uses == 0 || y == x || y->persistent || twin_of(r, y))
                 continue;
-            size_t last = n_uses - 1; /* use of what was made at first */
+            size_t last = n_uses - 1; /* use of the original y */
             while (last > 0 && r->from[y->id] != NOWHERE && of[last].at >= r->from[y->id])
                 last--;
             if (of[last].at < reader && may_remake(r->uses, y, reader))
@@ -127,8 +136,9 @@ static void repeat_makers(struct remaking *r, const struct tensor *x, int reader
             struct tensor *y = t->access[k].tensor->storage;
             if (t->access[k].mode & ACCESS_WRITE && !twin_of(r, y) && (size_t)y->id < r->uses->n_tensors)
                 r->twin[y->id] = tensor_like(r->pool, y->device, y);
-            if (twin_of(r, y))
-                repoint(r->edit, again, y, r->twin[y->id]);
+            struct tensor *now = twin_of(r, y) ? r->twin[y->id] : gathered_for(r->uses, y, reader);
+            if (now != y)
+                repoint(r->edit, again, y, now);
         }
     }
 }
@@ -162,19 +172,26 @@ struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, 
 
 /* ---- the rules --------------------------------------------------------------------------------------------------- */
 
-bool recompute_by_rule(struct step *s, bool full, struct pass_report *r)
+int *remade_by_rule(const struct uses *u, const struct pool *pool, bool full)
 {
-    struct pool *pool = s->pool;
-    struct uses *u = find_uses(s->task, s->n, pool);
-    size_t n = s->n;
     int *from = allocate(u->n_tensors, sizeof *from);
-    double bytes = 0;
     for (size_t i = 0; i < u->n_tensors; i++) {
         const struct tensor *x = pool->tensors[i];
         int reader = may_leave(u, x, 1u << MEM_ACTIVATIONS) && (full || x->cheap) ? kept_for(u, x) : NOWHERE;
         from[i] = reader != NOWHERE && may_remake(u, x, reader) ? reader : NOWHERE;
-        bytes += from[i] != NOWHERE ? (double)x->bytes : 0;
     }
+    return from;
+}
+
+static bool recompute_by_rule(struct step *s, bool full, struct pass_report *r)
+{
+    struct pool *pool = s->pool;
+    struct uses *u = find_uses(s->task, s->n, pool);
+    size_t n = s->n;
+    int *from = remade_by_rule(u, pool, full);
+    double bytes = 0;
+    for (size_t i = 0; i < u->n_tensors; i++)
+        bytes += from[i] != NOWHERE ? (double)pool->tensors[i]->bytes : 0;
     struct edit *e = open_edit(s);
     free(remake(e, pool, u, from, true));
     commit(e);
@@ -183,4 +200,10 @@ bool recompute_by_rule(struct step *s, bool full, struct pass_report *r)
                          : copy_string("the list keeps no activation of a layer that could be made again");
     free_uses(u), free(from);
     return s->n > n;
+}
+
+bool run_recompute(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
+{
+    return w->recompute == RECOMPUTE_AUTO ? remake_in_budget(s, c, w, r)
+                                          : recompute_by_rule(s, w->recompute == RECOMPUTE_FULL, r);
 }

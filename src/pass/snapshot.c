@@ -12,7 +12,20 @@
  * and behind all of them, on the disk lane too,
  *
  *     commit     the page that names the iteration is written when its last unit is; it lasts through a power cut when
- *                the disk has been told to flush, which takes the disk's latency
+ *                the disk has been told to flush, which takes the disk's latency.  (In a run it also waits for the
+ *                step's report that it is sound, which is not simulated.)
+ *
+ * On the device (--snapshot-in device).  Where the link is slow, the next update waits for the copy to the host.  A
+ * copy within the device's memory is faster:
+ *
+ *     device      U1   B0   U0   | F0        F1        B1   U1   B0
+ *     snapshot      d1        d0                                        into a buffer of the device, one for each slot
+ *     copies          [s1           ] [s0           ]                   from there to the host's buffer
+ *
+ * Now the next update waits for d alone, and for s only the slot's next iteration, which begins when it is free.  d has
+ * a compute lane of its own: it is work of the device and needs no link, and on the main one it would have to be
+ * issued before it is known which slot the iteration gets.  It takes its time by the device's memory; that kernels
+ * beside it are then slower is not simulated.
  *
  * The rule.  The file has S slots, each for a whole iteration, and the host as many buffers.  The tasks are in the list
  * once for every slot; which of them run is decided when an iteration's first unit is ready (../step/snapslots.c).
@@ -25,23 +38,21 @@
  *
  * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).  Features E1-E3.
  */
+#include "../../cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
+#include "local.h"
 #include "pass.h"
 
 #include <math.h>
 
-struct outcome { /* of one iteration */
-    bool stored;
-    double written, durable; /* seconds */
-};
 struct storing {
     struct step *step;
     const struct costs *costs;
     const struct snapshot_options *options;
+    bool on_device;
     size_t updates;
-    double bytes;             /* of an iteration */
-    struct outcome *outcomes; /* of the first ones simulated, from 1 */
-    int n_outcomes, pattern;
-    double period, disk; /* disk: seconds that it is busy with an iteration */
+    double bytes, device_bytes; /* of an iteration: stored; and of the devices' buffers */
+    double other;               /* the period with copies in the other place */
+    struct pass_report *report;
 };
 
 bool wants_snapshot(const struct pass_options *w) { return w->snapshot.file != NULL; }
@@ -68,7 +79,7 @@ static bool was_sent(const struct step *s, const struct task *t, const struct te
 static size_t bytes_to_store(const struct step *s, const struct task *t)
 {
     size_t bytes = 0;
-    for (int a = 0; t->role == ROLE_UPDATE && !t->slot && a < t->n_access; a++)
+    for (int a = 0; t->role == ROLE_UPDATE && !t->needs && a < t->n_access; a++)
         if (t->access[a].tensor->class == MEM_GRADIENTS && was_sent(s, t, t->access[a].tensor))
             return 0;
         else if (is_state(&t->access[a]))
@@ -78,15 +89,6 @@ static size_t bytes_to_store(const struct step *s, const struct task *t)
 
 /* ---- storing it -------------------------------------------------------------------------------------------------- */
 
-/* On a download lane that nothing else uses, since copies that are decided late stand behind nothing and before nothing
- * on it; unless the link takes no more, as in a step file. */
-static struct task *copy_state(const struct storing *v, struct tensor *to, struct tensor *x)
-{
-    struct machine *m = v->step->pool->machine;
-    return x->device->is_host ? add_copy(v->step, m->host->lane[LANE_CPU], "snapshot", to, x)
-                              : carry(v->step, "snapshot", to, x, FOR_SNAPSHOT);
-}
-
 static struct task *in_slot(const struct storing *v, struct task *t, int slot)
 {
     t->slot = slot;
@@ -94,24 +96,70 @@ static struct task *in_slot(const struct storing *v, struct task *t, int slot)
     return t;
 }
 
+/* To the host, on a download lane that nothing else uses, since lane order does not hold between copies that are
+ * decided late and others; unless the link takes no more, as in a step file. */
+static void copy_state(struct storing *v, struct tensor *to, struct tensor *x, int slot, bool on_device)
+{
+    struct step *s = v->step;
+    struct machine *m = s->pool->machine;
+    if (x->device->is_host) {
+        in_slot(v, add_copy(s, m->host->lane[LANE_CPU], "snapshot", to, x), slot);
+        return;
+    }
+    struct tensor *from = x;
+    if (on_device) {
+        from = new_bytes_tensor(s->pool, x->device, MEM_WORK, "snapshot", x->bytes);
+        from->persistent = true;
+        v->device_bytes += (double)round_up(x->bytes, x->device->alignment);
+        struct lane *lane = lane_for(m, x->device, LANE_COMPUTE, FOR_SNAPSHOT);
+        in_slot(v, add_copy(s, lane, "snapshot.device", from, x), slot);
+    }
+    in_slot(v, carry(s, "snapshot", to, from, FOR_SNAPSHOT), slot)->aside = on_device;
+}
+
+/* What `update` wrote, which is all that is stored or, on the host, a piece of it.  Where the running step decides who
+ * works, by that word, only what does is copied, and to the host: what stands aside would look too late. */
+static void copy_written(struct storing *v, struct tensor *buffer, const struct task *whole, const struct task *update,
+                         int slot, struct tensor *word, bool expected)
+{
+    struct step *s = v->step;
+    size_t n = s->n, at = update->first - whole->first;
+    for (int a = 0; a < whole->n_access; a++) {
+        struct tensor *x = update->access[a].tensor;
+        if (!is_state(&whole->access[a]))
+            continue;
+        copy_state(v, new_range(s->pool, buffer, x->name, at, at + x->bytes), x, slot, v->on_device && !word);
+        at += round_up(whole->access[a].tensor->bytes, s->pool->machine->host->alignment);
+    }
+    for (; word && n < s->n; n++)
+        need_choice(s->task[n], word, update->needs ? CHOICE_CPU : CHOICE_DEVICE, expected);
+}
+
+/* An update that may run on either side is in the list twice, on the host perhaps in pieces.  Both sides fill the one
+ * buffer, behind the last task of both: the device's copies behind the host's, so that no CPU lane waits for them. */
 static void store_update(struct storing *v, struct edit *e, struct task *t, size_t bytes, int slot)
 {
     struct step *s = v->step;
     struct machine *m = s->pool->machine;
-    struct tensor *buffer = new_bytes_tensor(s->pool, m->host, MEM_WORK, "snapshot", bytes);
-    size_t at = 0;
+    struct tensor *buffer = new_bytes_tensor(s->pool, m->host, MEM_WORK, "snapshot", bytes), *word = NULL;
+    struct task *last = t;
+    size_t n = s->n;
     buffer->persistent = true;
-    insert_behind(e, t);
-    s->tags.role = ROLE_SNAPSHOT;
-    for (int a = 0; a < t->n_access; a++) {
-        struct tensor *x = t->access[a].tensor;
-        if (!is_state(&t->access[a]))
-            continue;
-        in_slot(v, copy_state(v, new_range(s->pool, buffer, x->name, at, at + x->bytes), x), slot);
-        at += round_up(x->bytes, m->host->alignment);
-    }
+    for (size_t i = t->index; choice_word(t) && i < n; i++)
+        last = s->task[i]->origin == t->origin ? s->task[i] : last;
+    while (last != t && last->next->role == ROLE_OFFLOAD && last->next->needs)
+        last = last->next;
+    insert_behind(e, last);
+    s->tags = (struct tags){t->layer, t->micro, ROLE_SNAPSHOT};
+    for (size_t i = t->index + 1; last != t && i < n; i++)
+        if (s->task[i]->origin == t->origin) {
+            word = choice_word(s->task[i]);
+            copy_written(v, buffer, t, s->task[i], slot, word, is_expected(s->task[i]));
+        }
+    copy_written(v, buffer, t, t, slot, word, t->seconds != 0);
     struct task *persist = in_slot(v, add_host(s, m->host->lane[LANE_DISK], "persist", NULL, NULL), slot);
     add_access(persist, buffer, ACCESS_READ);
+    persist->aside = true;
     persist->state = t->state;
     if (!v->costs)
         persist->seconds = given_seconds(persist);
@@ -122,15 +170,17 @@ static void add_commit(const struct storing *v, int slot)
     const struct device *host = v->step->pool->machine->host;
     v->step->tags.role = ROLE_SNAPSHOT;
     struct task *t = in_slot(v, add_host(v->step, host->lane[LANE_DISK], "commit", NULL, NULL), slot);
-    t->commits = true;
+    t->commits = t->aside = true;
     if (!v->costs)
         t->seconds = host->disk ? host->disk->latency : 0;
 }
 
-/* The commits are the last tasks of the list. */
+/* The commits are the last tasks of the list.  Slots go down, since each lands right behind its update. */
 static void store_all(struct storing *v, struct edit *e)
 {
     size_t n = v->step->n;
+    v->updates = 0;
+    v->bytes = v->device_bytes = 0;
     for (int slot = 1; slot <= v->options->slots; slot++)
         add_commit(v, slot);
     for (size_t i = 0; i < n; i++) {
@@ -144,6 +194,11 @@ static void store_all(struct storing *v, struct edit *e)
 
 /* ---- which iterations are stored, and when ----------------------------------------------------------------------- */
 
+struct outcome { /* of an iteration */
+    bool stored;
+    double begin, written, durable; /* seconds */
+};
+
 /* Of simulated iteration i, from 0. */
 static struct outcome outcome_of(const struct simulation *sim, int i)
 {
@@ -151,93 +206,119 @@ static struct outcome outcome_of(const struct simulation *sim, int i)
     for (size_t t = 0; t < sim->step->n; t++) {
         const struct task *task = sim->step->task[t];
         const struct moment *m = &sim->moments[(size_t)i * sim->step->n + t];
-        if (!task->slot || task->lane->kind != LANE_DISK || m->blocker == SKIPPED)
+        if (!task->slot || m->blocker == SKIPPED)
             continue;
+        o.begin = o.stored ? fmin(o.begin, m->start) : m->start;
         o.stored = true;
-        *(task->commits ? &o.durable : &o.written) = m->end;
+        if (task->lane->kind == LANE_DISK)
+            *(task->commits ? &o.durable : &o.written) = m->end;
     }
     return o;
 }
 
-static void note_outcomes(void *storing, const struct simulation *sim)
+/* Of iteration i, from 1: behind those that were simulated the pattern goes on. */
+static struct outcome outcome_at(const struct simulation *sim, int i)
 {
-    struct storing *v = storing;
-    free(v->outcomes);
-    v->outcomes = allocate((size_t)sim->steps, sizeof *v->outcomes);
-    v->n_outcomes = sim->steps;
-    v->pattern = sim->pattern;
-    v->period = sim->period;
-    v->disk = 0;
-    for (int i = 0; i < sim->steps; i++)
-        v->outcomes[i] = outcome_of(sim, i);
-    for (size_t t = 0; t < sim->step->n; t++)
-        if (sim->step->task[t]->slot == 1 && sim->step->task[t]->lane->kind == LANE_DISK)
-            v->disk += sim->seconds[t];
+    int behind = i - sim->steps, rounds = behind > 0 ? (behind + sim->pattern - 1) / sim->pattern : 0;
+    struct outcome o = outcome_of(sim, i - rounds * sim->pattern - 1);
+    o.written += rounds * sim->pattern * sim->period;
+    o.durable += rounds * sim->pattern * sim->period;
+    return o;
 }
 
-/* Of iteration i, from 1: behind those that were simulated the pattern goes on. */
-static struct outcome outcome_at(const struct storing *v, int i)
+/* The longest time from an update's end to that of the copies for which the unit's next update waits. */
+static double longest_hold(const struct simulation *sim)
 {
-    int behind = i - v->n_outcomes, rounds = behind > 0 ? (behind + v->pattern - 1) / v->pattern : 0;
-    struct outcome o = v->outcomes[i - rounds * v->pattern - 1];
-    o.written += rounds * v->pattern * v->period;
-    o.durable += rounds * v->pattern * v->period;
-    return o;
+    const struct moment *m = &sim->moments[(size_t)sim->first * sim->step->n], *update = m;
+    double hold = 0;
+    for (size_t i = 0; i < (size_t)sim->pattern * sim->step->n; i++) {
+        const struct task *t = sim->step->task[i % sim->step->n];
+        if (!t->slot)
+            update = &m[i];
+        else if (t->copy && !t->aside && m[i].blocker != SKIPPED)
+            hold = fmax(hold, m[i].end - update->end);
+    }
+    return hold;
 }
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-static void report_outcomes(const struct storing *v, json_t *commits, json_t *dropped)
+static void report_times(void *storing, const struct simulation *sim)
 {
-    for (int i = v->options->every; v->outcomes && i <= v->options->iterations; i += v->options->every) {
-        struct outcome o = outcome_at(v, i);
+    const struct storing *v = storing;
+    const int every = v->options->every, most = v->options->iterations;
+    json_t *commits = json_object_get(v->report->fields, "commits");
+    json_t *dropped = json_object_get(v->report->fields, "dropped");
+    char **text = &v->report->reason;
+    double disk = 0, links = 0; /* seconds for an iteration */
+    struct outcome first = outcome_at(sim, every);
+    for (size_t t = 0; t < sim->step->n; t++)
+        if (sim->step->task[t]->slot == 1 && sim->step->task[t]->lane->kind != LANE_COMPUTE)
+            *(sim->step->task[t]->lane->kind == LANE_DISK ? &disk : &links) += sim->seconds[t];
+    for (int i = every; i <= most; i += every) {
+        struct outcome o = outcome_at(sim, i);
         if (o.stored)
             json_array_append_new(commits, json_pack("{s:i, s:f, s:f}", "iteration", i, "written_ms", 1e3 * o.written,
                                                      "durable_ms", 1e3 * o.durable));
         else
             json_array_append_new(dropped, json_integer(i));
     }
+    if (disk > 0 && (!v->costs || v->step->pool->machine->host->disk))
+        append_text(text, "; the disk needs %.3f ms for them", 1e3 * disk);
+    else
+        append_text(text, "; how fast the disk is nobody said (link disk), and it counts as if it took no time");
+    append_text(text, "; iteration %d can be recovered after %.3f ms, after a power cut from %.3f ms on", every,
+                1e3 * first.written, 1e3 * first.durable);
+    append_text(text, "; %zu of %d iterations dropped", json_array_size(dropped), most / every);
+    if (json_array_size(dropped) && v->options->slots == 1)
+        append_text(text, ": the newest commit holds the only slot");
+    else if (json_array_size(dropped)) {
+        double apart = fmax(fmax(disk, links), (first.durable - first.begin) / (v->options->slots - 1));
+        append_text(text, "; the %s up with --snapshot-every %.0f", disk < links ? "links keep" : "disk keeps",
+                    ceil(apart / fmin(sim->period, v->other) - 1e-6));
+    }
+    report_ms(v->report, "held_ms", "the next update is held for at most", longest_hold(sim));
 }
 
-static char *describe(const struct storing *v, size_t dropped)
+/* The period with copies on the device, or without; INFINITY: it does not fit. */
+static double try_place(struct storing v, bool on_device)
 {
-    char bytes[32];
-    char *text = format_string("%s of %zu updates into each of %d slots of %s", format_bytes(bytes, v->bytes),
-                               v->updates, v->options->slots, v->options->file);
-    if (!v->outcomes)
-        return text;
-    struct outcome first = outcome_at(v, v->options->every);
-    double spared = ceil(v->disk / v->period); /* steps in which the disk gets done with one */
-    if (v->disk > 0 && (!v->costs || v->step->pool->machine->host->disk))
-        append_text(&text, "; the disk needs %.3f ms for them", 1e3 * v->disk);
-    else
-        append_text(&text, "; how fast the disk is nobody said (link disk), and it counts as if it took no time");
-    append_text(&text, "; iteration %d can be recovered after %.3f ms, after a power cut from %.3f ms on",
-                v->options->every, 1e3 * first.written, 1e3 * first.durable);
-    append_text(&text, "; %zu of %d iterations dropped", dropped, v->options->iterations / v->options->every);
-    if (dropped && v->options->slots == 1)
-        append_text(&text, ": the newest commit holds the only slot");
-    else if (dropped)
-        append_text(&text, "; the disk keeps up with --snapshot-every %.0f", spared);
-    return text;
+    struct edit *e = open_edit(v.step);
+    v.on_device = on_device;
+    store_all(&v, e);
+    struct forecast f = try_list(v.step, v.costs, 0, NULL, NULL);
+    double period = f.excess > 0 ? INFINITY : f.period;
+    free_forecast(&f);
+    undo(e);
+    return period;
 }
 
 bool run_snapshot(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
-    struct storing v = {.step = s, .costs = c, .options = &w->snapshot};
-    json_t *commits = json_array(), *dropped = json_array();
+    struct storing v = {
+        .step = s, .costs = c, .options = &w->snapshot, .on_device = w->snapshot.in == IN_DEVICE, .report = r};
+    v.other = has_times(s, c) ? try_place(v, !v.on_device) : NAN;
     struct edit *e = open_edit(s);
     store_all(&v, e);
-    if (v.updates) {
-        commit(e);
-        r->after = try_list(s, c, INFINITY, note_outcomes, &v);
-        report_outcomes(&v, commits, dropped);
-        r->reason = describe(&v, json_array_size(dropped));
-    } else {
+    r->fields = json_pack("{s:[], s:[], s:s, s:I, s:n}", "commits", "dropped", "in", v.on_device ? "device" : "host",
+                          "device_bytes", (json_int_t)v.device_bytes, "held_ms");
+    if (!v.updates) {
         undo(e);
         r->reason = copy_string("no task of role update writes parameters or the optimizer's state");
+        return false;
     }
-    r->fields = json_pack("{s:o, s:o}", "commits", commits, "dropped", dropped);
-    free(v.outcomes);
-    return v.updates > 0;
+    commit(e);
+    r->reason = format_string("%s of %zu updates into each of %d slots of %s", format_bytes((char[32]){0}, v.bytes),
+                              v.updates, v.options->slots, v.options->file);
+    if (v.on_device)
+        append_text(&r->reason, ", by way of %s on the device", format_bytes((char[32]){0}, v.device_bytes));
+    r->after = try_list(s, c, INFINITY, report_times, &v);
+    if (w->clipped)
+        append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "
+                                "before; --clip 0 stores each layer behind its backward");
+    if (v.on_device && r->after.excess > 0)
+        refuse_budget(s->pool->machine, &r->after, "--snapshot-in device");
+    report_ms(r, "host_ms", "with copies in the host a step takes", v.on_device ? v.other : r->after.period);
+    report_ms(r, "device_ms", "on the device", v.on_device ? r->after.period : v.other);
+    return true;
 }

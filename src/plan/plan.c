@@ -28,8 +28,11 @@ bool is_better(const struct score *a, const struct score *b)
 static struct score try_choice(const struct question *q, const unsigned char *choice, double most, double *work)
 {
     struct edit *e = open_edit(q->step);
-    struct score score = {.copied = q->apply(q->pass, e, choice)};
+    struct score score = {.copied = 0};
+    q->apply(q->pass, e, choice);
     struct forecast f = try_list(q->step, q->costs, most, NULL, NULL);
+    for (size_t i = 0; i < f.n; i++)
+        score.copied += f.task[i]->copy ? (double)f.task[i]->access[0].tensor->bytes : 0;
     bool simulated = f.excess <= most;
     score.excess = f.why_not ? INFINITY : f.excess;
     score.period = !isnan(f.period) ? f.period : simulated ? 0 : INFINITY;

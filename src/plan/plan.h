@@ -32,10 +32,10 @@ struct decision {
 struct score {
     double excess; /* bytes beyond budgets, summed over devices; INFINITY: it cannot be placed at all */
     double period; /* seconds; INFINITY: was not simulated, 0: nobody knows how long tasks take */
-    double copied; /* bytes */
+    double copied; /* bytes, by all copies of the list */
 };
-/* Rewrites the list as the choice says, the same way each time; returns the bytes that its copies move. */
-typedef double apply_function(void *pass, struct edit *e, const unsigned char *choice);
+/* Rewrites the list as the choice says, the same way each time. */
+typedef void apply_function(void *pass, struct edit *e, const unsigned char *choice);
 struct question {
     struct step *step;
     const struct costs *costs;
@@ -45,7 +45,7 @@ struct question {
     apply_function *apply;
     void *pass;   /* its first argument */
     double floor; /* seconds: no choice is shorter, so one that is as short is taken; 0: not known */
-    double work;  /* tasks that may be simulated behind the starts; 0: the best start is the answer */
+    double work;  /* tasks that may be simulated: all starts are, and others for what they leave; 0: no others */
 };
 enum { SEARCH_WORK = 600000 }; /* a few seconds */
 

@@ -4,6 +4,8 @@
 #include "../file/file.h"
 #include "../step/words.h"
 
+#include <unistd.h>
+
 void write_choice(const char *path, const struct choice_text *t, const unsigned char *choice)
 {
     char *text = format_string("# %s\n", t->head);
@@ -16,8 +18,10 @@ void write_choice(const char *path, const struct choice_text *t, const unsigned 
 }
 
 /* All words of a line but the last are a decision's name. */
-void read_choice(const char *path, const struct choice_text *t, unsigned char *choice)
+bool read_choice(const char *path, const struct choice_text *t, unsigned char *choice)
 {
+    if (access(path, F_OK) != 0)
+        return false;
     char *text = read_text(path), *rest = text;
     bool *read = allocate(t->n + 1, sizeof *read);
     struct line l = {.path = path};
@@ -47,4 +51,5 @@ void read_choice(const char *path, const struct choice_text *t, unsigned char *c
             fail(EXIT_USAGE, "%s: a line `%s %s` is missing, or one with another of %s", path, t->name[i], t->word[0],
                  t->expected);
     free(text), free(read);
+    return true;
 }

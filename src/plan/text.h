@@ -6,6 +6,7 @@
 #ifndef TEXT_H
 #define TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct choice_text {
@@ -17,7 +18,8 @@ struct choice_text {
     size_t n;             /* decisions, at least 1 */
 };
 void write_choice(const char *path, const struct choice_text *text, const unsigned char *choice);
-/* Ends the program (EXIT_USAGE) with the line that is wrong, or the decision that is missing. */
-void read_choice(const char *path, const struct choice_text *text, unsigned char *choice);
+/* false: there is no such file.  Ends the program (EXIT_USAGE) with the line that is wrong, or the decision that is
+ * missing. */
+bool read_choice(const char *path, const struct choice_text *text, unsigned char *choice);
 
 #endif

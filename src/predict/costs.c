@@ -149,10 +149,11 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
 
 /* ---- a task's time --------------------------------------------------------------------------------------------- */
 
-/* The kind of lane whose speed a task has: a copy that takes its turn on the compute lane is no faster for it. */
+/* The kind of lane whose speed a task has.  A copy that takes its turn on the compute lane is no faster for it, unless
+ * it stays on the device. */
 static enum lane_kind speed_of(const struct task *t)
 {
-    if (t->copy && t->lane->kind == LANE_COMPUTE)
+    if (t->copy && t->lane->kind == LANE_COMPUTE && t->access[0].tensor->device != t->access[1].tensor->device)
         return t->access[1].tensor->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
     return t->lane->kind;
 }

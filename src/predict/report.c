@@ -85,8 +85,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
         fprintf(out, "%s%-24s holds at most %s, budget %s\n", d ? "" : "\n", m->device[d].id,
                 format_bytes(bytes, (double)sim->step->high[d]),
                 m->device[d].budget < NO_LIMIT ? format_bytes(budget, (double)m->device[d].budget) : "none");
-    print_heading(out, path);
-    print_rows(out, path, 0, TOP);
+    print_top(out, path, TOP, 3);
     free_table(lanes), free_table(path);
 }
 

@@ -186,9 +186,11 @@ static int latest_run(const struct simulator *k, int i, int iteration)
     return iteration;
 }
 
-static void open_iteration(struct simulator *k)
+/* Does a task run in it behind which a slot is chosen?  Else one is at once. */
+static bool open_iteration(struct simulator *k)
 {
     int number = k->opened++;
+    bool updates = false;
     struct iteration *iteration = &k->iteration[number];
     k->sim->moments = grow(k->sim->moments, &k->cap_moments, (size_t)k->opened * (size_t)k->n, sizeof *k->sim->moments);
     if (number > 0)
@@ -200,6 +202,7 @@ static void open_iteration(struct simulator *k)
         *m = (struct moment){.blocker = now ? NONE : SKIPPED, .unmet = t->slot > 0}; /* (until a slot is chosen) */
         if (!now)
             continue;
+        updates |= k->state[i].before_slot && !t->slot;
         for (size_t e = 0; e < t->n_edges; e++) {
             int from = (int)t->edges[e].from, run = NONE;
             if (t->edges[e].wait)
@@ -210,6 +213,7 @@ static void open_iteration(struct simulator *k)
         iteration->computing += t->lane->kind == LANE_COMPUTE;
         k->full += ++k->state[i].in_flight == MOST_RUNS;
     }
+    return updates;
 }
 
 /* ---- until the times repeat ------------------------------------------------------------------------------------ */
@@ -270,26 +274,6 @@ static void look_for_pattern(struct simulator *k, int last)
                                : mean_seconds(k, last - sim->pattern, last);
 }
 
-/* What the last end, that of `node`, brings about: iterations are over, others are opened, and lanes go on. */
-static void move_on(struct simulator *k, int node)
-{
-    int before = k->opened;
-    while (!k->stop) {
-        if (k->done < k->opened && k->iteration[k->done].left == 0) {
-            k->iteration[k->done].end = k->now;
-            if (k->done > 0)
-                look_for_pattern(k, k->done);
-            k->done++;
-        } else if (k->opened < k->limit && k->full == 0 &&
-                   (k->opened < 2 || k->iteration[k->opened - 2].computing == 0))
-            open_iteration(k);
-        else
-            break;
-    }
-    for (int lane = 0; k->opened > before && lane < k->n_lanes; lane++)
-        try_start(k, lane, node);
-}
-
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
 
 /* Task i of that iteration has ended, or left with the end of `blocker`: so it has for all that wait for this run, in
@@ -322,6 +306,7 @@ static void choose_slot(struct simulator *k, struct iteration *iteration, int no
             k->sim->moments[number * k->n + i].blocker = SKIPPED;
             k->full -= k->state[i].in_flight-- == MOST_RUNS;
             iteration->left--;
+            iteration->computing -= task[i]->lane->kind == LANE_COMPUTE;
         }
     for (int i = 0; i < k->n; i++) /* (all have left before one that waits for them can start) */
         if (task[i]->slot && task[i]->slot != slot) {
@@ -333,6 +318,27 @@ static void choose_slot(struct simulator *k, struct iteration *iteration, int no
     for (int i = 0; i < k->n && slot; i++)
         if (task[i]->slot == slot && --k->sim->moments[number * k->n + i].unmet == 0)
             try_start(k, task[i]->lane->index, node);
+}
+
+/* What the last end, that of `node`, brings about: iterations are over, others are opened, and lanes go on. */
+static void move_on(struct simulator *k, int node)
+{
+    int before = k->opened;
+    while (!k->stop) {
+        if (k->done < k->opened && k->iteration[k->done].left == 0) {
+            k->iteration[k->done].end = k->now;
+            if (k->done > 0)
+                look_for_pattern(k, k->done);
+            k->done++;
+        } else if (k->opened < k->limit && k->full == 0 &&
+                   (k->opened < 2 || k->iteration[k->opened - 2].computing == 0)) {
+            if (!open_iteration(k) && k->commit)
+                choose_slot(k, &k->iteration[k->opened - 1], node);
+        } else
+            break;
+    }
+    for (int lane = 0; k->opened > before && lane < k->n_lanes; lane++)
+        try_start(k, lane, node);
 }
 
 static void finish(struct simulator *k, struct turn *l)
@@ -407,7 +413,7 @@ static void index_list(struct simulator *k)
         for (size_t e = t->n_edges; e-- > 0;) {
             const struct edge *edge = &t->edges[e];
             struct state *from = &k->state[edge->from];
-            from->before_slot |= t->slot && !edge->previous;
+            from->before_slot |= t->slot && is_expected(t) && !edge->previous && !chooses(s->task[edge->from]);
             if (!edge->wait)
                 continue;
             k->wait[n_waits] = (struct wait){i, edge->previous, from->waits};

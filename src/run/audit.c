@@ -160,7 +160,7 @@ static char *check_written(const struct task *t, const struct image *m, int k, i
 
 /* ---- a task ----------------------------------------------------------------------------------------------------- */
 
-char *audit_task(struct audit *a, uint32_t number, size_t i, struct slot *slot)
+char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight *flight)
 {
     const struct task *t = a->step->task[i];
     const struct image *end = a->image + a->n;
@@ -171,7 +171,7 @@ char *audit_task(struct audit *a, uint32_t number, size_t i, struct slot *slot)
                 fill(m, t, run);
                 transfer(m, m->given, true);
             }
-        run_alone(a->step, number, i, slot);
+        run_alone(a->step, number, i, flight);
         for (const struct image *m = a->image; m < end && !wrong; m++) {
             uint32_t *left = run ? m->left : m->first;
             if (!touches(t, m->device))

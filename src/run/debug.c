@@ -12,7 +12,7 @@
  * program after five times as long, or five seconds after a signal that asked for the end.  Seconds are counted by the
  * thread's own waking, so a stop in a debugger does not trip it. */
 static pthread_mutex_t watching = PTHREAD_MUTEX_INITIALIZER; /* guards these; nobody holds it in a call of the driver */
-static struct step *watched;                                 /* changes under slots_lock too */
+static struct step *watched;                                 /* changes under flights_lock too */
 static double patience;
 static const struct timespec nap = {.tv_nsec = 200000000};
 
@@ -57,13 +57,13 @@ void print_frontier(FILE *out, const struct step *s)
 static void *asker_main(void *unused)
 {
     for (;; nanosleep(&nap, NULL)) {
-        pthread_mutex_lock(&slots_lock);
+        pthread_mutex_lock(&flights_lock);
         for (int i = 0; watched && i < watched->running->n_queues; i++) {
             struct queue *q = &watched->running->queue[i];
-            for (q->ended = first_open(q); q->ended < q->given && has_ended(queued_slot(watched, q, q->ended));)
+            for (q->ended = first_open(q); q->ended < q->given && has_ended(queued_flight(watched, q, q->ended));)
                 q->ended++;
         }
-        pthread_mutex_unlock(&slots_lock);
+        pthread_mutex_unlock(&flights_lock);
     }
     return unused;
 }
@@ -86,8 +86,8 @@ static void *watchdog_main(void *unused)
         before = now;
         bool given_up = quiet >= GIVE_UP * patience, stopped = quiet >= GIVE_UP_STEP && interrupted();
         if (quiet >= spoke + patience || stopped) {
-            if (pthread_mutex_trylock(&slots_lock) == 0) /* who calls the driver holds it */
-                pthread_mutex_unlock(&slots_lock);
+            if (pthread_mutex_trylock(&flights_lock) == 0) /* who calls the driver holds it */
+                pthread_mutex_unlock(&flights_lock);
             else
                 note("the driver has not come back from a call for %.0f s", quiet);
             print_frontier(stderr, watched);
@@ -106,12 +106,12 @@ void watch(struct step *s)
 {
     static bool started;
     pthread_t asker, watchdog;
-    pthread_mutex_lock(&slots_lock);
+    pthread_mutex_lock(&flights_lock);
     pthread_mutex_lock(&watching);
     watched = execution.watchdog_seconds > 0 ? s : NULL;
     patience = execution.watchdog_seconds;
     pthread_mutex_unlock(&watching);
-    pthread_mutex_unlock(&slots_lock);
+    pthread_mutex_unlock(&flights_lock);
     if (watched && !started)
         started = pthread_create(&asker, NULL, asker_main, NULL) == 0 && pthread_detach(asker) == 0 &&
                   pthread_create(&watchdog, NULL, watchdog_main, NULL) == 0 && pthread_detach(watchdog) == 0;
@@ -214,7 +214,7 @@ bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b)
         uint32_t *stale = out ? words_of(out) : NULL;
         found = look_at(t, false, out, stale, b);
         if (!found) {
-            run_alone(s, number, i, &(struct slot){.number = number});
+            run_alone(s, number, i, &(struct task_flight){.number = number});
             found = look_at(t, true, out, stale, b);
         }
         free(stale);

@@ -25,13 +25,15 @@ static cl_uint gather_waits(struct step *s, uint32_t number, const struct task *
     cl_uint n = 0;
     /* A wrapped lane runs in order of the wrapper's ends, which its queue does not know of. */
     if (s->running->wrapper && !t->slot && context >= 0 && q->retired < q->given)
-        wait[n++] = queued_slot(s, q, q->given - 1)->done;
+        wait[n++] = queued_flight(s, q, q->given - 1)->done;
     for (size_t k = 0; k < t->n_edges; k++) {
         const struct task *producer = s->task[t->edges[k].from];
-        struct slot *slot = t->edges[k].wait ? latest_run(s, producer, number - t->edges[k].previous) : NULL;
-        if (!slot)
+        struct task_flight *flight = t->edges[k].wait ? latest_run(s, producer, number - t->edges[k].previous) : NULL;
+        if (t->aside && producer->aside && !t->edges[k].previous) /* which has no flight */
+            wait[n++] = s->running->task[producer->index].parked;
+        if (!flight)
             continue; /* it has ended */
-        wait[n++] = context < 0 || context == event_context(producer) ? slot->done : slot->foreign[context];
+        wait[n++] = context < 0 || context == event_context(producer) ? flight->done : flight->foreign[context];
     }
     return n;
 }
@@ -56,31 +58,35 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
                       .task = t->index,
                       .number = number,
                       .run = lane->device->is_host,
-                      .goes = late ? goes_ahead : NULL,
+                      .goes = late ? decide_late : NULL,
                       .n_wait = gather_waits(s, number, t, r->wait),
                       .wait = r->wait,
                       .complete = complete};
-    if (t->slot && !t->copy) {
+    if (t->aside) {
+        cl_event *parked = &r->task[t->index].parked;
+        if (*parked)
+            CL(clReleaseEvent(*parked));
+        complete[job.n_complete++] = *parked = user_event(s, event_context(t));
         park_job(s, &job);
         return;
     }
-    struct slot *slot = job.slot = open_slot(s, t, number);
-    slot->queued = now_ns();
+    struct task_flight *flight = job.flight = open_flight(s, t, number);
+    flight->queued = now_ns();
     if (!late) /* one that may not run is recorded when it has */
-        begin_record(s, t, slot);
+        begin_record(s, t, flight);
     for (int c = 0; c < s->pool->machine->n_contexts; c++)
         if (t->notify >> c & 1)
-            complete[job.n_complete++] = slot->foreign[c] = user_event(s, c);
+            complete[job.n_complete++] = flight->foreign[c] = user_event(s, c);
     if (!job.run && !late) {
-        issue(s, t, number, job.n_wait, job.wait, &slot->work);
+        issue(s, t, number, job.n_wait, job.wait, &flight->work);
         if (t->flush || r->wrapper)
             CL(clFlush(lane->queue)); /* or a waiting lane might wait for ever */
         job.n_wait = 1;
-        job.wait = &slot->work;
-        slot->done = slot->work;
+        job.wait = &flight->work;
+        flight->done = flight->work;
     }
     if (job.run || late || r->wrapper)
-        complete[job.n_complete++] = slot->done = user_event(s, event_context(t));
+        complete[job.n_complete++] = flight->done = user_event(s, event_context(t));
     if (job.n_complete)
         give_job(job.run || late ? &lane->thread : &lane->forward, lane->name, keep_job(&job));
 }
@@ -92,17 +98,17 @@ static void execute_serial(struct step *s, uint32_t number)
 {
     struct audit *audit = execution.audit ? open_audit(s) : NULL;
     for (size_t i = 0; i < s->n; i++) {
-        struct slot slot = {.number = number, .queued = now_ns()};
-        if (!runs(s->task[i], number) || !goes_ahead(s, s->task[i], number))
+        struct task_flight flight = {.number = number, .queued = now_ns()};
+        if (!runs(s->task[i], number) || !decide_late(s, s->task[i], number))
             continue;
         obey_viewer(s, number, i);
-        begin_record(s, s->task[i], &slot);
-        char *wrong = audit ? audit_task(audit, number, i, &slot) : NULL;
+        begin_record(s, s->task[i], &flight);
+        char *wrong = audit ? audit_task(audit, number, i, &flight) : NULL;
         if (wrong)
             fail(EXIT_FAILED, "audit: %s", wrong);
         if (!audit)
-            run_alone(s, number, i, &slot);
-        report_run(s, s->task[i], &slot, true);
+            run_alone(s, number, i, &flight);
+        report_run(s, s->task[i], &flight, true);
     }
     if (audit)
         close_audit(audit);
@@ -136,9 +142,9 @@ void execute(struct step *s, uint32_t number)
         bool alone = must_be_alone(s, s->task[i]);
         if (alone)
             wait_all(s);
-        pthread_mutex_lock(&slots_lock);
+        pthread_mutex_lock(&flights_lock);
         issue_task(s, number, s->task[i]);
-        pthread_mutex_unlock(&slots_lock);
+        pthread_mutex_unlock(&flights_lock);
         if (alone)
             wait_all(s);
     }
@@ -148,23 +154,28 @@ void execute(struct step *s, uint32_t number)
 
 /* ---- until all has ended ----------------------------------------------------------------------------------------- */
 
-void drain_but_disk(struct step *s)
+/* An event may end before the job that waited for it.  (Jobs of a thread go on with one of the forwarder.) */
+static void wait_for_threads(const struct machine *m, bool aside)
 {
-    const struct machine *m = s->pool->machine;
-    if (!s->running)
-        return;
-    wait_all(s);
-    /* An event may end before the job that waited for it.  (Jobs of a thread go on with one of the forwarder.) */
     for (int i = 0; i < m->n_lanes; i++)
-        if (m->lane[i]->kind != LANE_DISK) {
+        if (aside || (m->lane[i]->kind != LANE_DISK && m->lane[i]->purpose != FOR_SNAPSHOT)) {
             wait_until_idle(m->lane[i]->thread);
             wait_until_idle(m->lane[i]->forward);
         }
+}
+
+void drain_but_disk(struct step *s)
+{
+    if (!s->running)
+        return;
+    wait_all(s);
+    wait_for_threads(s->pool->machine, false);
     /* State that the last choices have left on the host comes back by the copies that would bring it when the next ones
      * are others.  It is on both sides then, so the choices stay. */
     for (size_t i = 0; i < s->n; i++)
-        if ((s->task[i]->needs & CHOICE_DEVICE) && (choice_bits(s->task[i]) & CHOICE_CPU))
-            run_alone(s, 0, i, &(struct slot){.number = 0});
+        if ((s->task[i]->needs & CHOICE_MOVED) && (s->task[i]->needs & CHOICE_DEVICE) &&
+            (choice_bits(s->task[i]) & CHOICE_CPU))
+            run_alone(s, 0, i, &(struct task_flight){.number = 0});
     watch(NULL);
 }
 
@@ -172,7 +183,7 @@ void drain(struct step *s)
 {
     drain_but_disk(s);
     if (s->running && s->running->late) {
-        wait_until_idle(s->pool->machine->host->lane[LANE_DISK]->thread);
+        wait_for_threads(s->pool->machine, true);
         retire_ended(s);
     }
 }

@@ -48,36 +48,38 @@ static void run_job(struct job *job)
 {
     struct step *s = job->step;
     const struct task *t = s->task[job->task];
-    struct slot *slot = job->slot;
+    struct task_flight *flight = job->flight;
     cl_int status = CL_COMPLETE;
     for (cl_uint i = 0; i < job->n_wait; i++) { /* one by one: they may be of several contexts */
         clWaitForEvents(1, &job->wait[i]);      /* fails when the event did: the status says so too */
         status = MIN(status, event_status(job->wait[i]));
     }
     if (job->goes)
-        slot->skipped = status < 0 || !job->goes(s, t, job->number);
+        flight->skipped = status < 0 || !job->goes(s, t, job->number);
     if (status == CL_COMPLETE && job->goes && !job->run) {
         /* A device's copy is issued now.  The forwarder sees its end, or in its turn that it is left out: what comes
          * behind others on the lane ends behind them. */
         struct job end = *job;
         end.goes = NULL;
-        end.n_wait = !slot->skipped;
-        end.wait = &slot->work;
-        if (!slot->skipped) {
-            issue(s, t, job->number, 0, NULL, &slot->work);
+        end.n_wait = !flight->skipped;
+        end.wait = &flight->work;
+        if (!flight->skipped) {
+            issue(s, t, job->number, 0, NULL, &flight->work);
             CL(clFlush(t->lane->queue));
         }
         give_job(&t->lane->forward, t->lane->name, keep_job(&end));
         drop_job(job);
         return;
     }
-    if (status == CL_COMPLETE && job->run && !slot->skipped) {
-        slot->start = now_ns();
+    if (status == CL_COMPLETE && job->run && !flight->skipped) {
+        flight->start = now_ns();
         t->run(t->context, t, job->number);
-        slot->end = now_ns();
+        flight->end = now_ns();
     }
-    if (!slot->skipped && s->running->wrapper)
-        s->running->wrapper->finish(s, job->task, slot);
+    if (status == CL_COMPLETE && t->aside && !job->run)
+        run_alone(s, job->number, job->task, flight);
+    if (!flight->skipped && s->running->wrapper)
+        s->running->wrapper->finish(s, job->task, flight);
     for (cl_uint i = 0; i < job->n_complete; i++)
         CL(clSetUserEventStatus(job->complete[i], status));
     if (job->ended)
@@ -105,7 +107,7 @@ static void *thread_main(void *argument)
 {
     for (struct job *job; (job = next_job(argument));) {
 #ifdef __linux__
-        /* What the disk does waits for no one, and would else take host cores from the tasks that everything waits for.
+        /* Nothing waits for what stands aside, and it would else take host cores from tasks that are waited for.
          * A low priority would not do: it is a share, which comes in slices that the others wait for.  Whoever wakes up
          * takes the core from an idle thread at once. */
         if (job->ended)

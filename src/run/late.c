@@ -1,39 +1,43 @@
-/* late.c - tasks whose running is decided late: those of snapshots.
+/* late.c - tasks of which it is decided late whether they run: those of --overlap local that need a choice, which is a
+ * word in memory by then, and those of snapshots.
  *
- * They are in the list once for every slot of the file.  Which slot an iteration gets, if any, is decided when its
- * first unit has been updated.  When tasks are issued, up to two iterations ahead, it would be too soon: slots are
- * held then that will be free.  So what waits for them is given a user event, and
+ * A snapshot's tasks are in the list once for every slot of the file.  Which slot an iteration gets, if any, is decided
+ * when its first unit has been updated.  When tasks are issued, up to two iterations ahead, it would be too soon: slots
+ * are held then that will be free.  So what waits for them is given a user event, and
  *
- *     a copy        is a job of its lane's thread: it waits for the update, asks, and then issues the copy to the
- *                   lane's queue, or completes the event; the next update waits for it either way
- *     a host task   is parked here, and given to its lane, the disk's, when its slot is chosen
+ *     a copy of state            is a job of its lane's thread: it waits for the update, asks, and then issues the copy
+ *                                to the lane's queue (or runs it, on a lane of the host), or completes the event; the
+ *                                next update waits for it either way
+ *     what stands aside          is parked here, and given to its lane when its slot is chosen: persist and commit,
+ *                                and what comes down from a copy on the device
  *
- * Nothing in the list waits for those host tasks, since a slot is free only when all that was written to it has ended.
- * So the disk's lane has only tasks that run, and no queue and no count of runs in flight (retire.c) knows of them:
- * however slow the disk is, training never waits for it.
+ * Only tasks of the same iteration and slot wait for those, by an event: a slot is free only when all that was written
+ * to it has ended.  So their lanes have only tasks that run, and no queue and no count of runs in flight (retire.c)
+ * knows of them: however slow disk and link are, training never waits for them.
  *
- * At most MOST_RUNS iterations are undecided: an iteration's updates wait for the copies of the one before.
+ * choice[] is used again after MOST_RUNS iterations.  All copies of an iteration have asked by then, since the updates
+ * of the next one wait for them.
  */
 #include "run.h"
 
-struct choice { /* of an iteration */
+struct iteration { /* and what was chosen for it */
     uint32_t number;
     bool decided;
     int slot;
     struct job *parked, **end; /* in list order */
 };
 struct late {
-    slot_chooser *next_slot;
+    slot_chooser *choose;
     void *context;
     pthread_mutex_t lock; /* guards what follows, and is held while one chooses, which waits for nothing */
-    struct choice choice[MOST_RUNS];
+    struct iteration iteration[MOST_RUNS];
     struct job *ended, **end; /* in the order of their ends */
 };
 
-void start_late(struct step *s, slot_chooser *next_slot, void *context)
+void start_late(struct step *s, slot_chooser *choose, void *context)
 {
     struct late *l = s->running->late = allocate(1, sizeof *l);
-    l->next_slot = next_slot;
+    l->choose = choose;
     l->context = context;
     l->end = &l->ended;
     pthread_mutex_init(&l->lock, NULL);
@@ -48,15 +52,15 @@ void stop_late(struct step *s)
 
 /* ---- choosing -------------------------------------------------------------------------------------------------- */
 
-static struct choice *choice_of(struct late *l, uint32_t number)
+static struct iteration *iteration_of(struct late *l, uint32_t number)
 {
-    struct choice *c = &l->choice[number % MOST_RUNS];
+    struct iteration *c = &l->iteration[number % MOST_RUNS];
     if (c->number != number)
-        *c = (struct choice){.number = number, .end = &c->parked};
+        *c = (struct iteration){.number = number, .end = &c->parked};
     return c;
 }
 
-static void settle_job(const struct choice *c, struct job *job)
+static void settle_job(const struct iteration *c, struct job *job)
 {
     struct task *t = job->step->task[job->task];
     if (t->slot == c->slot)
@@ -67,17 +71,17 @@ static void settle_job(const struct choice *c, struct job *job)
 
 bool is_decided_late(const struct task *t) { return t->slot || t->needs; }
 
-bool goes_ahead(struct step *s, const struct task *t, uint32_t number)
+bool decide_late(struct step *s, const struct task *t, uint32_t number)
 {
     struct late *l = s->running->late;
-    if (!t->slot)
+    if (!t->slot || !has_needed(t)) /* (who has nothing to store chooses no slot) */
         return has_needed(t);
     if (!l)
         return false;
     pthread_mutex_lock(&l->lock);
-    struct choice *c = choice_of(l, number);
+    struct iteration *c = iteration_of(l, number);
     if (!c->decided) {
-        c->slot = l->next_slot(l->context, number);
+        c->slot = l->choose(l->context, number);
         c->decided = true;
         for (struct job *job = c->parked, *next; job; job = next) {
             next = job->next;
@@ -89,7 +93,8 @@ bool goes_ahead(struct step *s, const struct task *t, uint32_t number)
     return yes;
 }
 
-/* ---- host tasks ------------------------------------------------------------------------------------------------ */
+/* ---- what stands aside
+ * ------------------------------------------------------------------------------------------------ */
 
 static void note_ended(struct job *job)
 {
@@ -107,10 +112,10 @@ void park_job(struct step *s, const struct job *job)
     struct job *kept = keep_job(job);
     kept->goes = NULL;
     kept->ended = note_ended;
-    kept->slot = &kept->own;
-    kept->own = (struct slot){.number = job->number, .queued = now_ns()};
+    kept->flight = &kept->own;
+    kept->own = (struct task_flight){.number = job->number, .queued = now_ns()};
     pthread_mutex_lock(&l->lock);
-    struct choice *c = choice_of(l, job->number);
+    struct iteration *c = iteration_of(l, job->number);
     if (c->decided)
         settle_job(c, kept);
     else {

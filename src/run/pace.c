@@ -22,29 +22,29 @@ static void sleep_until(uint64_t when)
 /* The lane's thread calls one of these two when the task's work has ended, before anyone is told.  The padded start is
  * behind the task before it on the lane, behind what it waits for, and not before it was issued.  A producer has ended,
  * and it does not run again before all that waited for it: both touch the same bytes. */
-static void finish_padded(struct step *s, size_t i, struct slot *slot)
+static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
 {
     struct pace *p = s->running->wrapper;
     const struct task *t = s->task[i];
-    uint64_t start = MAX(slot->queued, p->lane_end[t->lane->index]);
+    uint64_t start = MAX(flight->queued, p->lane_end[t->lane->index]);
     for (size_t k = 0; k < t->n_edges; k++)
         if (t->edges[k].wait)
             start = MAX(start, p->ended[t->edges[k].from]);
-    slot->start = start + (uint64_t)(1e9 * t->lane->gap * p->scale);
-    slot->end = slot->start + (uint64_t)(1e9 * p->seconds[i] * p->scale);
-    uint64_t now = now_ns(), late = now > slot->end ? now - slot->end : 0;
+    flight->start = start + (uint64_t)(1e9 * t->lane->gap * p->scale);
+    flight->end = flight->start + (uint64_t)(1e9 * p->seconds[i] * p->scale);
+    uint64_t now = now_ns(), late = now > flight->end ? now - flight->end : 0;
     p->tasks++;
     p->overruns += late > 0;
     p->overrun_ns += late;
-    slot->end += late;
-    p->ended[i] = p->lane_end[t->lane->index] = slot->end;
-    sleep_until(slot->end);
+    flight->end += late;
+    p->ended[i] = p->lane_end[t->lane->index] = flight->end;
+    sleep_until(flight->end);
 }
 
-static void finish_delayed(struct step *s, size_t i, struct slot *slot)
+static void finish_delayed(struct step *s, size_t i, struct task_flight *flight)
 {
     enum { LONGEST_DELAY_US = 300 };
-    double delay = random_uniform(s->running->wrapper->seed, STREAM_DELAY, slot->number, i);
+    double delay = random_uniform(s->running->wrapper->seed, STREAM_DELAY, flight->number, i);
     if (delay >= 0.5) /* half of the tasks are not delayed at all */
         sleep_until(now_ns() + (uint64_t)(1e3 * LONGEST_DELAY_US * (delay - 0.5) * 2));
 }

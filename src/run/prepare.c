@@ -1,5 +1,5 @@
-/* prepare.c - what a finished list needs to run: kernels with their arguments, slots and queues; and the commands of a
- * device's task.
+/* prepare.c - what a finished list needs to run: kernels with their arguments, flights and queues; and the commands of
+ * a device's task.
  */
 #include "run.h"
 
@@ -41,8 +41,10 @@ static void stop_running(struct step *s)
     for (size_t i = 0; i < s->n; i++) {
         if (r->task[i].kernel)
             CL(clReleaseKernel(r->task[i].kernel));
+        if (r->task[i].parked)
+            CL(clReleaseEvent(r->task[i].parked));
         for (int run = 0; run < MOST_RUNS; run++)
-            free(r->task[i].slot[run].foreign);
+            free(r->task[i].flight[run].foreign);
     }
     free(r->task), free(r->queue), free(r->wait);
     free(r);
@@ -63,7 +65,7 @@ static void make_running(struct step *s)
         most = MAX(most, t->n_edges);
         r->task[i].kernel = t->file ? prepare_kernel(t) : NULL;
         for (size_t run = 0; t->notify && run < MOST_RUNS; run++)
-            r->task[i].slot[run].foreign = allocate((size_t)m->n_contexts, sizeof(cl_event));
+            r->task[i].flight[run].foreign = allocate((size_t)m->n_contexts, sizeof(cl_event));
     }
     for (int i = 0; i < r->n_queues; i++)
         r->queue[i].run = allocate(r->queue[i].cap, sizeof *r->queue[i].run);
@@ -98,7 +100,9 @@ void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint 
         return;
     }
     struct tensor *to = t->access[0].tensor, *from = t->access[1].tensor;
-    if (from->device->is_host)
+    if (copies_nothing(t))
+        CL(clEnqueueMarkerWithWaitList(queue, n_wait, wait, done));
+    else if (from->device->is_host)
         CL(clEnqueueWriteBuffer(queue, tensor_buffer(to), CL_FALSE, 0, to->bytes, tensor_memory(from), n_wait, wait,
                                 done));
     else if (to->device->is_host)

@@ -1,79 +1,79 @@
 /* retire.c - what has been issued, until its end has been seen.
  *
  * A run of a task is issued, ends, and is retired: its status is checked, its times are reported, its events are
- * released, and its slot is free for a later run.  Lanes run in order, so each has a queue, at whose head stands what
- * ends next.  The issuing thread retires, whenever it is here anyway: so what one lane has not ended keeps no other
- * lane's slots, and no iteration is waited for as a whole.
+ * released, and its place among the task's flights is free for a later run.  Lanes run in order, so each has a queue,
+ * at whose head stands what ends next.  The issuing thread retires, whenever it is here anyway: so what one lane has
+ * not ended keeps no other lane's flights, and no iteration is waited for as a whole.
  *
  * For a trace, a long wait is cut into short ones of about a millisecond: a reader sees ends soon after they happen,
  * and the thread is not woken for each of them.
  */
 #include "run.h"
 
-pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t flights_lock = PTHREAD_MUTEX_INITIALIZER;
 
-struct slot *latest_run(const struct step *s, const struct task *t, uint32_t number)
+struct task_flight *latest_run(const struct step *s, const struct task *t, uint32_t number)
 {
     struct task_runs *r = &s->running->task[t->index];
     for (uint32_t run = r->issued; run != r->retired; run--)
-        if (r->slot[(run - 1) % MOST_RUNS].number <= number)
-            return &r->slot[(run - 1) % MOST_RUNS];
+        if (r->flight[(run - 1) % MOST_RUNS].number <= number)
+            return &r->flight[(run - 1) % MOST_RUNS];
     return NULL;
 }
 
 struct issued *queued_run(const struct queue *q, uint64_t nth) { return &q->run[nth % q->cap]; }
 
-struct slot *queued_slot(const struct step *s, const struct queue *q, uint64_t nth)
+struct task_flight *queued_flight(const struct step *s, const struct queue *q, uint64_t nth)
 {
     const struct issued *r = queued_run(q, nth);
     return latest_run(s, s->task[r->task], r->number);
 }
 
-bool has_ended(const struct slot *slot) { return slot->done && event_status(slot->done) <= CL_COMPLETE; }
+bool has_ended(const struct task_flight *flight) { return flight->done && event_status(flight->done) <= CL_COMPLETE; }
 
-struct slot *open_slot(struct step *s, struct task *t, uint32_t number)
+struct task_flight *open_flight(struct step *s, struct task *t, uint32_t number)
 {
     struct task_runs *r = &s->running->task[t->index];
-    struct slot *slot = &r->slot[r->issued++ % MOST_RUNS];
+    struct task_flight *flight = &r->flight[r->issued++ % MOST_RUNS];
     struct queue *q = &s->running->queue[t->lane->index];
     struct issued *run = queued_run(q, q->given);
-    *slot = (struct slot){.number = number, .foreign = slot->foreign};
+    *flight = (struct task_flight){.number = number, .foreign = flight->foreign};
     run->task = (uint32_t)t->index;
     run->number = number;
     q->given++; /* only now: the watchdog reads what is given */
-    return slot;
+    return flight;
 }
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
-void begin_record(const struct step *s, const struct task *t, struct slot *slot)
+void begin_record(const struct step *s, const struct task *t, struct task_flight *flight)
 {
     if (execution.trace)
-        slot->record =
-            trace_begin(execution.trace, slot->number, s->first_trace_task + (uint32_t)t->index, slot->queued);
+        flight->record =
+            trace_begin(execution.trace, flight->number, s->first_trace_task + (uint32_t)t->index, flight->queued);
 }
 
-void report_run(struct step *s, const struct task *t, const struct slot *slot, bool exact)
+void report_run(struct step *s, const struct task *t, const struct task_flight *flight, bool exact)
 {
-    uint64_t *last = &s->running->ended[slot->number & 3];
+    uint64_t *last = &s->running->ended[flight->number & 3];
     if (execution.trace)
-        trace_end(execution.trace, slot->record, slot->start, slot->end, exact ? 0 : TRACE_APPROXIMATE);
+        trace_end(execution.trace, flight->record, flight->start, flight->end, exact ? 0 : TRACE_APPROXIMATE);
     if (execution.observe)
-        execution.observe(execution.observe_context, s, t, slot->number, slot->start, slot->end);
+        execution.observe(execution.observe_context, s, t, flight->number, flight->start, flight->end);
     if (t->lane->kind == LANE_COMPUTE)
-        *last = MAX(*last, slot->end);
+        *last = MAX(*last, flight->end);
 }
 
 /* last_end: of the run before it on its lane. */
-static void report_slot(struct step *s, const struct task *t, struct slot *slot, uint64_t last_end)
+static void report_flight(struct step *s, const struct task *t, struct task_flight *flight, uint64_t last_end)
 {
-    bool exact = slot->end || /* written by the thread of a host lane, or of a paced one */
-                 event_times(t->lane->device, slot->work, slot->queued, now_ns(), &slot->start, &slot->end);
+    bool exact = flight->end || /* written by the thread of a host lane, or of a paced one */
+                 event_times(t->lane->device, flight->work, flight->queued, now_ns(), &flight->start, &flight->end);
     if (t->span && !s->running->wrapper) /* several commands: from the end of what was before them on the lane */
-        slot->start = MAX(slot->queued, MIN(last_end, slot->end));
+        flight->start = MAX(flight->queued, MIN(last_end, flight->end));
     if (is_decided_late(t))
-        begin_record(s, t, slot);
-    report_run(s, t, slot, exact);
+        begin_record(s, t, flight);
+    report_run(s, t, flight, exact);
 }
 
 /* ---- retiring ---------------------------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static void report_failure(struct step *s)
     for (const struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
         for (uint64_t nth = q->retired; nth < q->given; nth++) {
             const struct issued *run = queued_run(q, nth);
-            if (event_status(queued_slot(s, q, nth)->done) < 0 &&
+            if (event_status(queued_flight(s, q, nth)->done) < 0 &&
                 (!first || BY(run->number, first->number, COMPARE(run->task, first->task)) < 0))
                 first = run;
         }
@@ -104,29 +104,29 @@ static void report_failure(struct step *s)
     check_status(s, t, first->number, latest_run(s, t, first->number)->done);
 }
 
-/* The run at the queue's head has ended: its times, and then its slot is free. */
+/* The run at the queue's head has ended: its times, and then its place is free. */
 static void retire(struct step *s, struct queue *q)
 {
     struct task *t = s->task[queued_run(q, q->retired)->task];
-    struct slot *slot = queued_slot(s, q, q->retired);
-    clWaitForEvents(1, &slot->done); /* returns at once, and makes its work visible; an error shows in the status */
-    if (event_status(slot->done) < 0)
+    struct task_flight *flight = queued_flight(s, q, q->retired);
+    clWaitForEvents(1, &flight->done); /* returns at once, and makes its work visible; an error shows in the status */
+    if (event_status(flight->done) < 0)
         report_failure(s);
-    if (!slot->skipped)
-        report_slot(s, t, slot, q->last_end);
-    pthread_mutex_lock(&slots_lock);
-    q->last_end = MAX(q->last_end, slot->end);
-    for (int c = 0; slot->foreign && c < s->pool->machine->n_contexts; c++)
-        if (slot->foreign[c]) {
-            CL(clReleaseEvent(slot->foreign[c]));
-            slot->foreign[c] = NULL;
+    if (!flight->skipped)
+        report_flight(s, t, flight, q->last_end);
+    pthread_mutex_lock(&flights_lock);
+    q->last_end = MAX(q->last_end, flight->end);
+    for (int c = 0; flight->foreign && c < s->pool->machine->n_contexts; c++)
+        if (flight->foreign[c]) {
+            CL(clReleaseEvent(flight->foreign[c]));
+            flight->foreign[c] = NULL;
         }
-    if (slot->work && slot->work != slot->done)
-        CL(clReleaseEvent(slot->work));
-    CL(clReleaseEvent(slot->done));
+    if (flight->work && flight->work != flight->done)
+        CL(clReleaseEvent(flight->work));
+    CL(clReleaseEvent(flight->done));
     s->running->task[t->index].retired++;
     q->retired++;
-    pthread_mutex_unlock(&slots_lock);
+    pthread_mutex_unlock(&flights_lock);
 }
 
 /* Hand on what the disk has ended. */
@@ -134,7 +134,7 @@ static void report_stored(struct step *s)
 {
     for (struct job *job = take_ended(s), *next; job; job = next) {
         next = job->next;
-        report_slot(s, s->task[job->task], job->slot, 0);
+        report_flight(s, s->task[job->task], job->flight, 0);
         drop_job(job);
     }
 }
@@ -143,7 +143,7 @@ void retire_ended(struct step *s)
 {
     const struct running *r = s->running;
     for (struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
-        while (q->retired < q->given && has_ended(queued_slot(s, q, q->retired)))
+        while (q->retired < q->given && has_ended(queued_flight(s, q, q->retired)))
             retire(s, q);
     report_stored(s);
 }
@@ -169,7 +169,7 @@ static void wait_queue(struct step *s, struct queue *q, uint32_t number)
     uint64_t until = given_until(q, number);
     for (uint64_t stride = 1; q->retired < until;) {
         uint64_t next = MIN(until, q->retired + stride), start = now_ns();
-        clWaitForEvents(1, &queued_slot(s, q, next - 1)->done);
+        clWaitForEvents(1, &queued_flight(s, q, next - 1)->done);
         uint64_t waited = now_ns() - start;
         if (!execution.trace || waited < SHORT_NS)
             stride *= 2;
@@ -201,7 +201,7 @@ void wait_lanes(struct step *s)
     const struct running *r = s->running;
     for (const struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
         if (q->retired < q->given)
-            clWaitForEvents(1, &queued_slot(s, q, q->given - 1)->done);
+            clWaitForEvents(1, &queued_flight(s, q, q->given - 1)->done);
 }
 
 bool is_computed(const struct step *s, uint32_t number)
@@ -220,7 +220,7 @@ void make_room(struct step *s, uint32_t number)
     for (size_t i = 0; i < s->n; i++) {
         const struct task_runs *r = &s->running->task[i];
         if (r->issued - r->retired == MOST_RUNS)
-            wait_queue(s, &s->running->queue[s->task[i]->lane->index], r->slot[r->retired % MOST_RUNS].number);
+            wait_queue(s, &s->running->queue[s->task[i]->lane->index], r->flight[r->retired % MOST_RUNS].number);
     }
 }
 
@@ -238,22 +238,23 @@ void wait_all(struct step *s)
     wait_kind(s, UINT32_MAX, false);
 }
 
-void run_alone(struct step *s, uint32_t number, size_t i, struct slot *slot)
+void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *flight)
 {
     const struct task *t = s->task[i];
-    *slot = (struct slot){.number = number, .queued = now_ns(), .record = slot->record};
-    slot->start = slot->queued;
+    const uint64_t start = now_ns();
+    *flight = (struct task_flight){
+        .number = number, .queued = flight->queued ? flight->queued : start, .start = start, .record = flight->record};
     if (t->lane->device->is_host) {
         t->run(t->context, t, number);
-        slot->end = now_ns();
+        flight->end = now_ns();
         return;
     }
-    issue(s, t, number, 0, NULL, &slot->work);
-    clWaitForEvents(1, &slot->work);
-    check_status(s, t, number, slot->work);
-    event_times(t->lane->device, slot->work, slot->queued, now_ns(), &slot->start, &slot->end);
+    issue(s, t, number, 0, NULL, &flight->work);
+    clWaitForEvents(1, &flight->work);
+    check_status(s, t, number, flight->work);
+    event_times(t->lane->device, flight->work, flight->queued, now_ns(), &flight->start, &flight->end);
     if (t->span)
-        slot->start = slot->queued;
-    CL(clReleaseEvent(slot->work));
-    slot->work = NULL;
+        flight->start = start;
+    CL(clReleaseEvent(flight->work));
+    flight->work = NULL;
 }

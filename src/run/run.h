@@ -1,10 +1,10 @@
 /* run.h - running lists: on OpenCL queues and host threads, one task after another, audited, padded or delayed.
  *
- *     prepare    kernels, arguments and slots of finished lists; a task's commands   prepare.c
+ *     prepare    kernels, arguments and flights of finished lists; commands         prepare.c
  *     execute    issues the tasks, and waits only where an edge crosses lanes; or
  *                runs one after another                                              execute.c, hostlane.c
  *     retire     sees what was issued end                                            retire.c
- *     late       tasks of slots, whose running is decided when they could            late.c
+ *     late       tasks of which it is decided late whether they run                  late.c
  *     pace       pads every task to a given end, or delays it at random              pace.c
  *     audit      checks what tasks declare                                           audit.c
  *     debug      a hang explains itself; a viewer's pause; the first NaN             debug.c
@@ -23,7 +23,7 @@
 
 /* ---- what runs of a list --------------------------------------------------------------------------------------- */
 
-struct slot {          /* one run of a task */
+struct task_flight {   /* a run of a task, from when it is issued until it is retired */
     uint32_t number;   /* iteration */
     cl_event work;     /* the end of its commands */
     cl_event done;     /* what others wait for: the same, unless the list is wrapped; of host tasks a user event */
@@ -32,10 +32,11 @@ struct slot {          /* one run of a task */
     uint64_t record;             /* in the trace */
     bool skipped;                /* it has not run: decided late */
 };
-struct task_runs {               /* of a task */
-    cl_kernel kernel;            /* NULL: it is none */
-    uint32_t issued, retired;    /* how often */
-    struct slot slot[MOST_RUNS]; /* of those that are in flight */
+struct task_runs {                        /* of a task */
+    cl_kernel kernel;                     /* NULL: it is none */
+    uint32_t issued, retired;             /* how often */
+    cl_event parked;                      /* the end of the last run that was parked; NULL: none was */
+    struct task_flight flight[MOST_RUNS]; /* of those that are in flight */
 };
 struct issued { /* a run that has not been retired */
     _Atomic uint32_t task, number;
@@ -47,7 +48,7 @@ struct queue { /* what a lane has been given: a ring, since it runs in order */
     _Atomic uint64_t ended;          /* how many the driver was last seen to have ended: the watchdog's */
     uint64_t last_end;
 };
-typedef void finish_function(struct step *s, size_t task, struct slot *slot);
+typedef void finish_function(struct step *s, size_t task, struct task_flight *flight);
 struct running {
     struct task_runs *task; /* by position in the list */
     struct queue *queue;    /* by lane */
@@ -55,7 +56,7 @@ struct running {
     cl_event *wait;       /* room for what one task waits for */
     uint64_t ended[4];    /* by iteration & 3, as far as retired: its last end on a compute lane, on the host's clock */
     struct pace *wrapper; /* pace.c: pads or delays the end of every task */
-    struct late *late;    /* late.c: which slot's tasks run; NULL: of none */
+    struct late *late;    /* late.c: which slot of a snapshot's file an iteration has got; NULL: none */
 };
 
 /* ---- prepare.c ------------------------------------------------------------------------------------------------- */
@@ -89,7 +90,7 @@ cl_int event_status(cl_event event);
 void execute(struct step *s, uint32_t number);
 /* Wait for everything issued, and until no thread reads the list any more. */
 void drain(struct step *s);
-/* The same, but not for what the disk still stores of snapshots, which nothing in the list waits for.  State that
+/* The same, but not for what stands aside: what is still on its way to the disk of snapshots.  State that
  * choices have left on the host comes back to its device. */
 void drain_but_disk(struct step *s);
 
@@ -103,41 +104,41 @@ bool is_computed(const struct step *s, uint32_t number);
 void wait_lanes(struct step *s);   /* wait until all that was issued has ended, without retiring it */
 void retire_ended(struct step *s); /* what has ended, without waiting */
 /* The latest run of a task, in iteration `number` or before, that has not been retired, or NULL. */
-struct slot *latest_run(const struct step *s, const struct task *t, uint32_t number);
+struct task_flight *latest_run(const struct step *s, const struct task *t, uint32_t number);
 
 /* For the other files here. */
-extern pthread_mutex_t slots_lock;               /* held while slots change, and by who asks the driver about them */
+extern pthread_mutex_t flights_lock;             /* held while flights change, and by who asks the driver about them */
 void make_room(struct step *s, uint32_t number); /* wait until iteration `number` may be issued */
 void flush_lanes(const struct machine *m);       /* what was issued is submitted, on every queue */
 void wait_all(struct step *s);                   /* that, and wait until all of it has been retired */
-struct slot *open_slot(struct step *s, struct task *t, uint32_t number); /* for a run that is issued now */
-/* The nth run that the lane was given, from q->retired on, and its slot. */
+struct task_flight *open_flight(struct step *s, struct task *t, uint32_t number); /* for a run that is issued now */
+/* The nth run that the lane was given, from q->retired on, and its flight. */
 struct issued *queued_run(const struct queue *q, uint64_t nth);
-struct slot *queued_slot(const struct step *s, const struct queue *q, uint64_t nth);
-bool has_ended(const struct slot *slot);
+struct task_flight *queued_flight(const struct step *s, const struct queue *q, uint64_t nth);
+bool has_ended(const struct task_flight *flight);
 /* Begin its record in the trace; hand its times to that and to who observes. */
-void begin_record(const struct step *s, const struct task *t, struct slot *slot);
-void report_run(struct step *s, const struct task *t, const struct slot *slot, bool exact);
+void begin_record(const struct step *s, const struct task *t, struct task_flight *flight);
+void report_run(struct step *s, const struct task *t, const struct task_flight *flight, bool exact);
 /* Run task i of iteration `number` on this thread and wait for it; the caller keeps the list to itself.  Its times are
- * left in *slot. */
-void run_alone(struct step *s, uint32_t number, size_t i, struct slot *slot);
+ * left in *flight. */
+void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *flight);
 
 /* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
 
 struct job { /* wait for events, run a host task (or nothing), complete user events */
     struct step *step;
-    struct slot *slot;
+    struct task_flight *flight;
     size_t task;
     uint32_t number; /* iteration */
-    bool run;        /* the task is the host's: run it and write its times to the slot */
+    bool run;        /* the task is the host's: run it and write its times to the flight */
     /* Asked first, unless NULL: false, it does not run.  A device's task is issued only then. */
     bool (*goes)(struct step *s, const struct task *t, uint32_t number);
     /* Takes it over when it has ended; NULL: nobody does. */
     void (*ended)(struct job *job);
     cl_uint n_wait, n_complete;
     cl_event *wait, *complete;
-    struct slot own;  /* of a job that has none of its task's */
-    struct job *next; /* of its thread, or of those that wait for one, or have ended */
+    struct task_flight own; /* of a job that has none of its task's */
+    struct job *next;       /* of its thread, or of those that wait for one, or have ended */
 };
 struct job *keep_job(const struct job *job); /* a copy, with its events: handed to a thread, or given up */
 void give_job(struct host_thread **thread, const char *name, struct job *kept);
@@ -145,18 +146,20 @@ void drop_job(struct job *kept);
 void wait_until_idle(struct host_thread *thread); /* every job submitted has been finished; NULL is idle */
 void stop_thread(struct host_thread **thread);
 
-/* ---- late.c: tasks that run if their iteration has got their slot ----------------------------------------------- */
+/* ---- late.c: tasks of which it is decided late whether they run ------------------------------------------------- */
 
 /* The slot that iteration `number` gets, from 1, or 0: none.  Asked once for each iteration that wants one, from any
  * thread, when the first of its tasks with a slot could run. */
 typedef int slot_chooser(void *context, uint32_t number);
 /* From here on the tasks of slots run; before, and behind stop_late(), none does.  Both behind a drain. */
-void start_late(struct step *s, slot_chooser *next_slot, void *context);
+void start_late(struct step *s, slot_chooser *choose, void *context);
 void stop_late(struct step *s);
-/* Whether it runs is known only when it could: of a slot's task, and of one that needs a choice. */
+/* Whether it runs is known only when it could: of a slot's task, and of one that needs a choice of --overlap local. */
 bool is_decided_late(const struct task *t);
-bool goes_ahead(struct step *s, const struct task *t, uint32_t number);
-/* A host task of a slot waits outside of its lane until the slot is chosen; then it is given to the lane, or dropped.
+/* Decides that, for all tasks of the iteration's slots at once, unless it has been decided: does t run? */
+bool decide_late(struct step *s, const struct task *t, uint32_t number);
+/* A task that stands aside waits outside of its lane until its slot is chosen; then it is given to the lane, or
+ * dropped.
  */
 void park_job(struct step *s, const struct job *job);
 /* Those that have ended since it was asked last, a chain, which the caller drops. */
@@ -168,7 +171,7 @@ struct audit *open_audit(struct step *s); /* then audit tasks in list order, and
 /* Runs task i of iteration `number` over several fillings of all that it does not declare to read.  NULL: it left the
  * same in its declared writes each time, and all else alone.  Otherwise a sentence (the caller frees it), and memory
  * stays as before the task. */
-char *audit_task(struct audit *a, uint32_t number, size_t i, struct slot *slot);
+char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight *flight);
 void close_audit(struct audit *a);
 
 /* ---- debug.c ---------------------------------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ void export_huggingface(struct checkpoint *c, const char *path, const json_t *to
 {
     const struct config *m = &c->pieces->config;
     struct params *all = new_params(m, &one_rank, 0);
-    struct export e = {all, read_value, c, c->tokenizer, c->step, c->vector};
+    struct export e = {all, read_value, c, c->tokenizer, c->step, c->vector, !m->tied};
     struct folder *folder = open_folder(path, 4);
     json_t *config = json_pack(
         "{s:[s], s:n, s:n, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b, s:s, s:f, s:f, s:f}", "architectures",

@@ -2,8 +2,8 @@
  *
  * The newest commit's slot and page stay as they are until a newer one is durable:
  *
- *     snap_begin    a slot that neither the newest written commit, nor the newest durable one, nor an iteration under
- *                   way holds (take_slot()); none: this iteration is dropped, and nobody waits
+ *     snap_begin    a slot that neither the newest durable commit nor an iteration under way holds (take_slot()); none:
+ *                   this iteration is dropped, and nobody waits.  An iteration is under way until it is durable
  *     snap_write    a payload: are its values finite, the hashes of its pieces, and a write to the slot
  *     snap_commit   the hashes, and a page that names the slot: the one that the newest commit is not on
  *                                                                                        [lasts through a kill]
@@ -16,10 +16,10 @@
  *
  * Payloads and page may reach the disk in any order, whole or torn: the hashes vouch for them, and the page for
  * the hashes, so it counts only with all of them.  One flush at a time is under way, so of two pages one is always
- * sure.  Both are chosen by what is there, not by counting: a run that goes on with a file keeps the page and slot of
- * the commit that it found, whichever they are.  Before it writes anything it syncs the file and its name, and reads it
- * again from the disk: what it found may so far have been in memory only, or, where the system lost it, is not there at
- * all.
+ * sure.  Slot and page are chosen by what is there, not by counting: a run that goes on with a file keeps the page and
+ * slot of the commit that it found, whichever they are.  Before it writes anything it syncs the file and its name, and
+ * reads it again from the disk: what it found may so far have been in memory only, or, where the system lost it, is not
+ * there at all.
  *
  * A file is made beside its name, filled with zeros and synced, so that writing allocates nothing; it takes the name at
  * once where there is nothing to lose, else when its first commit is durable.  A lock on the file keeps a second run
@@ -48,7 +48,7 @@ enum { CHUNK = 1 << 18 };
 struct held_slot { /* of the last iteration that had it */
     uint32_t iteration;
     bool bad;         /* a value in it is not finite */
-    size_t written;   /* payloads, in turn */
+    size_t payloads;  /* that have come, in turn */
     uint64_t *hashes; /* of all pieces, as in the manifest */
 };
 typedef void *persist_bytes(void *to, const void *from, size_t n);
@@ -56,13 +56,13 @@ struct snap {
     const char *path;        /* the description's */
     struct checkpoint *file; /* its description; step and samples as the run began; its pieces are of no slot */
     int64_t batch;
-    size_t n;        /* payloads */
-    uint64_t *place; /* [n + 1] in a slot: where each begins, and the end */
-    int fd, direct;  /* the same file, the second past the page cache; -1: not to be had */
-    char *memory;    /* the same, in persistent memory; NULL: it lies elsewhere */
+    size_t n;             /* payloads */
+    uint64_t *payload_at; /* [n + 1] in a slot: where each begins, and the end */
+    int fd, direct;       /* the same file, the second past the page cache; -1: not to be had */
+    char *memory;         /* the same, in persistent memory; NULL: it lies elsewhere */
     persist_bytes *persist;
-    struct writer *beside; /* the file has not its name yet, */
-    int old;               /* which is this file's, locked; -1: none */
+    struct writer *beside; /* a new file that has not its name yet; NULL: it has */
+    int old;               /* locked: the file that has the name as long as a new one has not; -1: none */
     pthread_mutex_t lock;  /* guards what follows */
     struct snap_slots slots;
     bool failed;
@@ -226,15 +226,15 @@ static char *lay_out(struct snap *s, const struct snap_plan *plan)
 {
     struct snapshot *f = s->file->snapshot = allocate(1, sizeof *f);
     s->n = plan->n;
-    s->place = allocate(plan->n + 1, sizeof *s->place);
+    s->payload_at = allocate(plan->n + 1, sizeof *s->payload_at);
     for (size_t i = 0; i < plan->n; i++)
-        s->place[i + 1] = s->place[i] + payload_bytes(&plan->range[i]);
+        s->payload_at[i + 1] = s->payload_at[i] + payload_bytes(&plan->range[i]);
     s->file->pieces = cut_stored(plan);
     for (size_t i = 0; i < s->file->pieces->n; i++)
         f->n += s->file->pieces->tensor[i].n;
     char *manifest = manifest_text(s->file);
     f->slots = s->slots.n = plan->slots;
-    f->slot_bytes = s->place[plan->n] + round_up(sizeof(uint64_t) * f->n, SNAP_PAGE);
+    f->slot_bytes = s->payload_at[plan->n] + round_up(sizeof(uint64_t) * f->n, SNAP_PAGE);
     f->manifest_bytes = strlen(manifest);
     f->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
     f->slots_at = MANIFEST_AT + round_up(f->manifest_bytes, SNAP_PAGE);
@@ -260,13 +260,14 @@ static void open_file(void *opening)
         f->manifest_hash == old->manifest_hash) {
         s->fd = s->old; /* goes on with the old file, whose newest commit is kept */
         s->old = -1;
-        s->slots.written = s->slots.durable = (int)old->newest.slot;
+        s->slots.durable = (int)old->newest.slot;
         s->page = old->page;
         s->seq = old->last_seq;
     } else
         make_file(s, manifest);
     forget_cached(s->fd); /* what is written past the cache would have to look for it there */
     s->memory = map_memory(s->fd, slot_at(f, f->slots + 1), &s->persist);
+    s->counts.in_memory = s->memory;
     s->direct = s->memory ? -1 : open_direct(s->fd);
     if (s->beside && (empty || (old && !old->newest.slot)))
         take_name(s);
@@ -309,7 +310,7 @@ void close_snap(struct snap *s)
         free(s->slot[k].hashes);
     free_checkpoint(s->file);
     pthread_mutex_destroy(&s->lock);
-    free(s->place), free(s);
+    free(s->payload_at), free(s);
 }
 
 /* ---- a run's calls ---------------------------------------------------------------------------------------------- */
@@ -321,11 +322,10 @@ static bool give_up(struct snap *s, const char *what, const char *why)
     uint32_t newest = s->counts.newest;
     s->failed = true;
     pthread_mutex_unlock(&s->lock);
-    char *kept = newest ? format_string("iteration %u is its last", newest) : copy_string("it has none of this run");
     if (first)
-        warn("%s snapshot file %s: %s; training goes on, but stores nothing there any more: %s", what, s->path, why,
-             kept);
-    free(kept);
+        warn("%s snapshot file %s: %s; training goes on, but stores nothing there any more: its newest iteration of "
+             "this run is %u (0: it has none)",
+             what, s->path, why, newest);
     return false;
 }
 
@@ -348,14 +348,14 @@ int snap_begin(struct snap *s, uint32_t iteration)
     s->counts.dropped += !slot;
     s->slot[slot].iteration = iteration;
     s->slot[slot].bad = false;
-    s->slot[slot].written = 0;
+    s->slot[slot].payloads = 0;
     pthread_mutex_unlock(&s->lock);
     return slot;
 }
 
 static bool all_finite(const uint32_t *word, size_t n)
 {
-    enum { EXPONENT = 0x7F800000, TOGETHER = 16 }; /* a vector or several */
+    enum { EXPONENT = 0x7F800000, TOGETHER = 16 }; /* gcc -O2 makes vectors only of a loop of fixed length */
     uint32_t bad = 0;
     for (; n >= TOGETHER; word += TOGETHER, n -= TOGETHER)
         for (size_t i = 0; i < TOGETHER; i++)
@@ -384,27 +384,28 @@ void snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
 {
     struct held_slot *held = &s->slot[slot];
     const struct pieces *all = s->file->pieces;
-    uint64_t begin = now_ns(), first = s->place[payload], end = s->place[payload + 1];
+    uint64_t begin = now_ns(), first = s->payload_at[payload], end = s->payload_at[payload + 1];
     uint64_t at = slot_at(s->file->snapshot, slot) + first;
     size_t nth = 0, n = (size_t)(end - first);
-    bool sound = held->written == payload && !held->bad; /* an audit runs the task several times */
-    held->written += held->written == payload;
-    for (size_t i = 0; i < all->n && sound; i++)
+    bool in_turn = held->payloads == payload; /* an audit runs the task several times */
+    bool stored = in_turn && !held->bad;
+    held->payloads += in_turn;
+    for (size_t i = 0; i < all->n && stored; i++)
         for (size_t k = 0; k < all->tensor[i].n; k++, nth++) {
             const struct piece *p = &all->tensor[i].piece[k];
             if (p->offset >= first && p->offset < end)
                 held->bad |= !hash_piece((const char *)bytes + (p->offset - first), ELEMENT_BYTES * piece_elements(p),
                                          &held->hashes[nth]);
         }
-    if (!sound || held->bad || s->failed)
+    if (!stored || held->bad || s->failed)
         return;
     if (s->memory)
         s->persist(s->memory + at, bytes, n);
     else if (s->direct >= 0 && (uintptr_t)bytes % SNAP_PAGE == 0)
-        sound = put_bytes(s, s->direct, bytes, n, at);
-    else if ((sound = put_bytes(s, s->fd, bytes, n, at)))
+        stored = put_bytes(s, s->direct, bytes, n, at);
+    else if ((stored = put_bytes(s, s->fd, bytes, n, at)))
         start_writing(s->fd, at, n);
-    s->counts.bytes += sound ? n : 0;
+    s->counts.bytes += stored ? n : 0;
     s->counts.ns += now_ns() - begin;
 }
 
@@ -451,14 +452,11 @@ bool snap_commit(struct snap *s, int slot, bool sound, struct stored_step *store
     const struct held_slot *held = &s->slot[slot];
     if (!s->slots.taken[slot]) /* an audit runs the task several times */
         return false;
-    CHECK(!sound || held->written == s->n, "iteration %u is committed with %zu of %zu payloads", held->iteration,
-          held->written, s->n);
+    CHECK(!sound || held->payloads == s->n, "iteration %u is committed with %zu of %zu payloads", held->iteration,
+          held->payloads, s->n);
     bool written = sound && !held->bad && !s->failed && write_commit(s, slot);
     stored->step = held->iteration;
     stored->written = now_ns();
-    pthread_mutex_lock(&s->lock);
-    s->slots.written = written ? slot : s->slots.written;
-    pthread_mutex_unlock(&s->lock);
     bool durable = written && make_durable(s);
     stored->durable = now_ns();
     stored->written = beside ? stored->durable : stored->written;
@@ -479,7 +477,6 @@ struct snap_counts snap_counts(struct snap *s)
 {
     pthread_mutex_lock(&s->lock);
     struct snap_counts counts = s->counts;
-    counts.in_memory = s->memory;
     pthread_mutex_unlock(&s->lock);
     return counts;
 }

@@ -32,7 +32,7 @@ struct pieces *cut_stored(const struct snap_plan *plan);
 /* ---- snapfile.c ------------------------------------------------------------------------------------------------- */
 
 enum { SNAP_PAGE = 4096, MANIFEST_AT = 2 * SNAP_PAGE };
-struct snap_commit {
+struct snap_commit {     /* as it lies on the disk (struct page) */
     uint64_t seq;        /* commits are counted */
     uint32_t step, slot; /* slots from 1; 0: there is no commit */
     int64_t samples, session;
@@ -56,7 +56,7 @@ void fill_page(const struct snapshot *s, const struct snap_commit *c, char page[
 bool is_snapshot(const char *path); /* a file with one of its pages, or one that a run was about to fill: empty */
 /* Of the newer page, which is all that is read; slot 0: there is none. */
 struct snap_commit look_for_commit(const char *path);
-/* Recovered; or, with newest.slot 0, without a whole commit, and then its pieces are of no slot. */
+/* Recovered; or, with newest.slot 0, without a whole commit, and then the pieces' hashes and places mean nothing. */
 struct checkpoint *read_snapshot(const char *path);
 struct checkpoint *open_snapshot(const char *path); /* fails when there is none */
 

@@ -119,12 +119,12 @@ static const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], co
 bool is_snapshot(const char *path)
 {
     struct stat status;
-    char page[2][SNAP_PAGE] = {{0}};
+    char page[2][8] = {{0}};
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
         return false;
     struct reader *r = open_reader(path);
-    for (uint64_t k = 0; k < 2 && r->size >= (k + 1) * SNAP_PAGE; k++)
-        read_at(r, page[k], SNAP_PAGE, k * SNAP_PAGE);
+    for (uint64_t k = 0; k < 2 && r->size >= k * SNAP_PAGE + 8; k++) /* also of one that was cut off */
+        read_at(r, page[k], 8, k * SNAP_PAGE);
     bool empty = r->size == 0;
     close_reader(r);
     return empty || memcmp(page[0], magic, 8) == 0 || memcmp(page[1], magic, 8) == 0;
@@ -132,8 +132,8 @@ bool is_snapshot(const char *path)
 
 #define NOTE_DAMAGE(s, ...) (void)(*APPEND((s)->damage, (s)->n_damage, (s)->cap_damage) = format_string(__VA_ARGS__))
 
-/* With its hashes, and its slot's place, the pieces are those of a checkpoint: is it whole? */
-static bool is_whole(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
+/* The pieces get the commit's hashes and its slot's place, and are then those of a checkpoint.  Is it whole? */
+static bool install_commit(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
 {
     struct snapshot *s = c->snapshot;
     uint64_t *hashes = allocate(s->n, sizeof *hashes), *hash = hashes;
@@ -212,7 +212,7 @@ struct checkpoint *read_snapshot(const char *path)
             s->last_seq = MAX(s->last_seq, found[k].newest.seq);
     for (int i = 0; i < 2 && s->page < 0; i++) {
         int k = newer ^ i;
-        s->page = !wrong[k] && found[k].newest.slot && is_whole(r, c, &found[k].newest) ? k : -1;
+        s->page = !wrong[k] && found[k].newest.slot && install_commit(r, c, &found[k].newest) ? k : -1;
     }
     close_reader(r);
     if (s->page < 0)

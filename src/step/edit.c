@@ -211,7 +211,7 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs)
     drop(e, theirs);
 }
 
-struct task *repeat_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there)
+struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there)
 {
     insert_before(e, t);
     struct task *mine = add_host(e->step, lane, t->name, t->host_run, NULL);

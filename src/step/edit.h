@@ -32,7 +32,8 @@ void insert_behind(struct edit *e, struct task *t);
 
 /* Moves t later in the list, to right behind `where`; or earlier, to right before it.  false: nothing has moved, since
  * `where` is on its other side, or a task on the way touches the same bytes and one of the two writes, or t is held
- * until the norm is known and would pass what it waits for. */
+ * until the norm is known and would pass what it waits for.  Several that sink behind one task are reversed: begin with
+ * the last to keep their order. */
 bool sink(struct edit *e, struct task *t, struct task *where);
 bool hoist(struct edit *e, struct task *t, struct task *where);
 
@@ -60,7 +61,7 @@ struct task *repeat(struct edit *e, const struct task *t);
 void stand_in(struct edit *e, struct task *mine, struct task *theirs);
 /* t's work as a task of the host's lane, on tensors in place of t's own: it stands where t did, which leaves the list,
  * and new tasks come behind it. */
-struct task *repeat_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there);
+struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there);
 /* Leaves the list: for copies that others replace. */
 void drop(struct edit *e, struct task *t);
 

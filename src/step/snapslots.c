@@ -4,7 +4,7 @@
 int take_slot(struct snap_slots *s)
 {
     for (int k = 1; k <= s->n; k++)
-        if (!s->taken[k] && k != s->written && k != s->durable) {
+        if (!s->taken[k] && k != s->durable) {
             s->taken[k] = true;
             return k;
         }

@@ -48,10 +48,11 @@ struct tensor {
     size_t bytes;
     struct device *device;
     enum memory_class class;
-    bool persistent; /* keeps its value from step to step, and its address in all lists */
-    bool cheap;      /* an activation that takes little work to make again, for its size */
-    bool choice;     /* a word that says which tasks run; no value follows from it (see `needs` of a task) */
-    bool shard;      /* keeps its part of `replica_of`; tasks read copies that are gathered for them (ZeRO-3) */
+    bool persistent;      /* keeps its value from step to step, and its address in all lists */
+    bool cheap;           /* an activation that takes little work to make again, for its size */
+    bool choice;          /* a word that says which tasks run; no value follows from it (see `needs` of a task) */
+    bool shard;           /* keeps its part of `replica_of`; tasks read copies that are gathered for them (ZeRO-3) */
+    struct tensor *later; /* of what is gathered: the same, as it is gathered next in the step; or NULL */
     enum exclusive exclusive;
     struct tensor *storage; /* itself, unless it is a view */
     struct tensor *view;    /* of a storage: its views, a chain, the last one first; of a view: the next one */
@@ -215,8 +216,9 @@ struct task {
 
     /* when it runs */
     struct when when;
-    int slot;  /* of a snapshot, from 1: it runs if the iteration gets that slot (take_slot()); 0: of none */
-    int needs; /* bits of the choice that it reads on the host, all of which it needs, else it does nothing */
+    int slot;   /* of a snapshot, from 1: it runs if the iteration gets that slot (take_slot()); 0: of none */
+    bool aside; /* of a slot, and only the slot's own tasks wait for it: so training never does */
+    int needs;  /* bits of the choice that it reads on the host, all of which it needs, else it does nothing */
     enum gate gate;
 
     /* what it does: a copy, access[1] to access[0] (what else it reads it waits for); a function of the host; a kernel;
@@ -251,22 +253,24 @@ struct task {
 bool runs(const struct task *t, uint32_t number); /* in that iteration? */
 bool is_conditional(const struct task *t);        /* are there iterations in which it does not run? */
 bool chooses(const struct task *t);               /* does it make a choice? */
+struct tensor *choice_word(const struct task *t); /* that it reads, or makes; NULL: none */
 /* The choice that a task reads, which needs some of it; and does it find what it needs?  To be asked when what it waits
  * for has ended.  Edges and proofs take no notice: what it would write is there already, or nobody will read it. */
 int choice_bits(const struct task *t);
 bool has_needed(const struct task *t);
+bool is_expected(const struct task *t); /* false: one that needs a choice which is not to be expected */
 /* Iterations after which the same tasks run again, or `most` where that takes more. */
 uint32_t repeat_of(const struct step *s, uint32_t most);
 
 /* ---- slots of a snapshot's file (snapslots.c) ------------------------------------------------------------------- */
 
-/* A slot has a whole iteration.  It is free unless an iteration under way, the newest written commit, or the newest
- * durable one has it: the durable one stays as it is until a newer one is durable.  An iteration that finds no slot
- * free is dropped, and nobody waits. */
+/* A slot has a whole iteration.  It is free unless the newest durable commit has it, or an iteration under way, that is
+ * until its own commit is durable or it is given up.  An iteration that finds no slot free is dropped, and nobody
+ * waits. */
 enum { MAX_SLOTS = 16 };
 struct snap_slots {
     int n;                     /* from 1 on */
-    int written, durable;      /* of the newest commits; 0: none */
+    int durable;               /* of the newest commit that is; 0: none */
     bool taken[MAX_SLOTS + 1]; /* by iterations under way */
 };
 int take_slot(struct snap_slots *s); /* 0: none is free */
@@ -316,6 +320,8 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
                         struct grid grid, const struct arg *args, int n_args);
 /* Upload, download, or device to device within a context: whatever the two tensors' devices say. */
 struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
+/* A copy of bytes to themselves takes no time: who touches them next waits until its lane has come to it. */
+bool copies_nothing(const struct task *t);
 struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context);
 /* `description`: so many bytes, copied, that issue() finds as the task's context. */
 struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue,

@@ -159,13 +159,17 @@ bool chooses(const struct task *t)
     return false;
 }
 
-int choice_bits(const struct task *t)
+struct tensor *choice_word(const struct task *t)
 {
-    int i = 0;
-    while (!t->access[i].tensor->choice)
-        i++;
-    return *(int32_t *)tensor_memory(t->access[i].tensor);
+    for (int i = 0; i < t->n_access; i++)
+        if (t->access[i].tensor->choice)
+            return t->access[i].tensor;
+    return NULL;
 }
+
+int choice_bits(const struct task *t) { return *(int32_t *)tensor_memory(choice_word(t)); }
+
+bool is_expected(const struct task *t) { return !t->needs || t->seconds != 0; }
 
 bool has_needed(const struct task *t) { return !t->needs || (choice_bits(t) & t->needs) == t->needs; }
 
@@ -238,6 +242,12 @@ static void run_copy(void *context, const struct task *t, uint32_t number)
     memcpy(tensor_memory(t->access[0].tensor), tensor_memory(t->access[1].tensor), t->access[0].tensor->bytes);
 }
 
+bool copies_nothing(const struct task *t)
+{
+    const struct tensor *to = t->access[0].tensor, *from = t->access[1].tensor;
+    return t->copy && to->storage == from->storage && to->offset == from->offset;
+}
+
 struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from)
 {
     CHECK(to->bytes == from->bytes, "copy %s: %s has %zu bytes, %s has %zu", name, to->name, to->bytes, from->name,
@@ -247,6 +257,8 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
     t->copy = true;
     add_access(t, to, ACCESS_WRITE);
     add_access(t, from, ACCESS_READ);
+    if (copies_nothing(t))
+        t->seconds = 0, t->bytes = 0;
     return t;
 }
 

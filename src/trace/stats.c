@@ -1,4 +1,5 @@
 /* stats.c - steps, lane use and critical path of a trace: what `yard trace` prints and the viewer shows. */
+#include "../base/table.h"
 #include "trace.h"
 
 #include <math.h>
@@ -182,6 +183,87 @@ void trace_lane_use(const struct trace *t, const struct trace_steps *s, struct t
         }
     }
     free(lanes), free(borders);
+}
+
+/* ---- beside the device ------------------------------------------------------------------------------------------- */
+
+enum { LAYER, TASKS, BESIDE, NONE_LEFT, NEXT_STEP, MS, HIDDEN, COLUMNS };
+
+static bool has_role(const struct trace *t, const struct trace_task *k, const char *role)
+{
+    return strcmp(t->header.role[k->role], role) == 0;
+}
+
+/* What a compute lane does while record r runs, and whether it has anything left to do in r's step. */
+static void look_beside(const struct trace *t, const struct trace_record *r, const struct bars *b, double one[COLUMNS])
+{
+    const struct trace_task *mine = &t->tasks[r->task];
+    double ns = 0;
+    for (size_t i = first_bar_in(b, r->start); i < b->n; i++) {
+        const struct trace_record *w = &t->records[b->bar[i].record];
+        const struct trace_task *k = &t->tasks[w->task];
+        bool backward = has_role(t, k, "backward") || has_role(t, k, "update");
+        bool later = backward && w->step == r->step && k->layer != mine->layer;
+        bool next = (backward || has_role(t, k, "forward")) && w->step > r->step;
+        if (k->list != mine->list || w->end == w->start || !(later || next))
+            continue;
+        if (later)
+            one[NONE_LEFT] = 0;
+        if (w->start >= r->end)
+            break;
+        one[later ? BESIDE : NEXT_STEP] = 1;
+        ns += (double)(MIN(w->end, r->end) - MAX(w->start, r->start));
+    }
+    one[HIDDEN] = fmax(one[HIDDEN], ns);
+}
+
+struct table *trace_beside(const struct trace *t, const struct trace_steps *s, bool stored)
+{
+    static const struct column columns[COLUMNS] = {{"layer", "layer", CELL_COUNT, 8, 0},
+                                                   {"tasks", "tasks", CELL_COUNT, 7, 0},
+                                                   {"beside", "beside", CELL_COUNT, 8, 0},
+                                                   {"none left", "none_left", CELL_COUNT, 9, 0},
+                                                   {"next step", "next_step", CELL_COUNT, 9, 0},
+                                                   {"ms/step", "ms_per_step", CELL_FIXED, 9, 3},
+                                                   {"hidden", "hidden_ms_per_step", CELL_FIXED, 9, 3}};
+    struct table *table = new_table(columns, COLUMNS);
+    const double ms = 1e-6 * t->header.pace_scale / (double)s->counted;
+    for (size_t i = 0; i < t->n_records; i++) {
+        const struct trace_record *r = &t->records[i];
+        const struct trace_task *k = &t->tasks[r->task];
+        uint32_t kind = t->lanes[k->lane].kind;
+        bool updates = kind == LANE_CPU && has_role(t, k, "update");
+        bool stores = kind == LANE_DISK && has_role(t, k, "snapshot") && k->bytes > 0; /* a commit has none */
+        if (!(stored ? stores : updates) || r->end == r->start || !trace_counts(t, s, i))
+            continue;
+        double one[COLUMNS] = {k->layer, [TASKS] = 1, [NONE_LEFT] = 1, [MS] = (double)(r->end - r->start)};
+        for (uint32_t lane = 0; lane < t->header.n_lanes; lane++)
+            if (t->lanes[lane].kind == LANE_COMPUTE)
+                look_beside(t, r, &t->bars[lane], one);
+        size_t row = 0;
+        while (row < table->n && table->cells[row * COLUMNS].number != k->layer)
+            row++;
+        if (row == table->n)
+            add_row(table, (struct cell[COLUMNS]){number_cell(k->layer)});
+        for (size_t c = TASKS; c < COLUMNS; c++)
+            table->cells[row * COLUMNS + c].number += one[c] * (c < MS ? 1 : ms);
+    }
+    return table;
+}
+
+void print_beside(const struct trace *t, const struct trace_steps *s)
+{
+    static const char *const what[] = {"updates on the CPU", "writes of snapshots"};
+    for (int stored = 0; stored < 2; stored++) {
+        struct table *table = trace_beside(t, s, stored);
+        if (table->n) {
+            printf("\n%s: how many ran beside a later backward or update of a device, for how many\n"
+                   "none was left, as behind the last backward, and how many ran beside work of the next step",
+                   what[stored]);
+            print_table(stdout, table);
+        }
+        free_table(table);
+    }
 }
 
 /* ---- critical path --------------------------------------------------------------------------------------------- */

@@ -95,7 +95,6 @@ void check_saved(const struct settings *s, const struct config *ours)
 {
     if (!s->save)
         return;
-    expect_outside("--save", s->save);
     char *saved[] = {find_checkpoint(s->save), saved_model(s)}; /* the second is a file, or damaged */
     for (size_t i = 0; i < COUNT(saved); i++) {
         if (!saved[i] || access(saved[i], F_OK) != 0)

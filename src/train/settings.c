@@ -130,8 +130,8 @@ static const struct option options[] = {
     {"swap-what", 0, OPT_TEXT, &s.swap_what, "activations", "CLASS,...", 0, 0, PASSES, BUILD_ALL,
      "of activations, gradients, optimizer and parameters, those that may leave; state then lives on the host"},
     {"broadcast-queues", 0, OPT_INT, &s.pass.broadcast.queues, NULL, "N", 0, 64, PASSES, BUILD_ALL,
-     "what an update made goes to the other devices over N queues of each device, the main one, which computes, among "
-     "them (0: off, over one beside it)"},
+     "what an update made, or with --zero 3 what is gathered, goes to the other devices over N queues of each device, "
+     "the main one, which computes, among them (0: off, over one beside it)"},
     {"broadcast-slices", 0, OPT_INT, &s.pass.broadcast.slices, "16", "M", 1, 4096, PASSES, BUILD_ALL,
      "cut what a device sends of a layer into M slices, of at least 512 bytes"},
     {"broadcast-deal", 0, OPT_CHOICE, &s.deal, "even", WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"), 0, 0,
@@ -145,6 +145,10 @@ static const struct option options[] = {
      "every Kth iteration"},
     {"snapshot-slots", 0, OPT_INT, &s.pass.snapshot.slots, "2", "S", 1, 16, PASSES, CMD_TRAIN | CMD_PLAN,
      "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait"},
+    {"snapshot-in", 0, OPT_CHOICE, &s.pass.snapshot.in, "host", WORDS([IN_HOST] = "host", [IN_DEVICE] = "device"), 0, 0,
+     PASSES, CMD_TRAIN | CMD_PLAN,
+     "where the copy lies that a unit's next update waits for: in the host's memory; or on the device, S times, from "
+     "where it goes down while training goes on, for links that are slow"},
     {"restart", 0, OPT_FLAG, &s.restart, NULL, NULL, 0, 0, PASSES, CMD_TRAIN,
      "train in a process of its own, and when that dies go on from the newest commit in --snapshot FILE; without "
      "--resume the first one goes on from there too. A Ctrl-C ends it, not-a-number that comes again, and 3 restarts "
@@ -187,10 +191,10 @@ static const struct option options[] = {
     {"simulate", 0, OPT_FLAG, &s.simulate, NULL, NULL, 0, 0, PREDICTING, CMD_PLAN,
      "predict the step on a virtual clock; needs --profile, --hardware or --list"},
     {"profile", 0, OPT_INPUT, &s.profile, NULL, "FILE", 0, 0, PREDICTING, CMD_TRAIN | CMD_PLAN,
-     "task times that `yard profile` measured; train: for --overlap and --swap, instead of a trial"},
-    {"hardware", 0, OPT_INPUT, &s.hardware, NULL, "FILE", 0, 0, PREDICTING, CMD_PLAN | CMD_BENCH,
+     "task times that `yard profile` measured; train: for its plans, instead of a trial"},
+    {"hardware", 0, OPT_INPUT, &s.hardware, NULL, "FILE", 0, 0, PREDICTING, CMD_TRAIN | CMD_PLAN | CMD_BENCH,
      "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
-     "device is needed (bench: with --broadcast)"},
+     "device is needed (bench: with --broadcast); train: on the real devices, for its plans, instead of a trial"},
     {"what-if", 0, OPT_TEXT, &s.what_if, NULL, "WORDS", 0, 0, PREDICTING, CMD_PLAN,
      "as \"link=2x cpu=0.5x device=1.5x mem=8G\""},
     {"pace", 0, OPT_INPUT, &s.pace, NULL, "FILE", 0, 0, PREDICTING, CMD_TRAIN,
@@ -227,8 +231,10 @@ static const struct {
             {"broadcast-main", "broadcast-queues", NULL},
             {"snapshot-every", "snapshot", NULL},
             {"snapshot-slots", "snapshot", NULL},
+            {"snapshot-in", "snapshot", NULL},
             {"iterations", "snapshot", NULL},
             {"profile", "hardware", "both say how long tasks take"},
+            {"hardware", "pace", "both say how long tasks take"},
             {"pace", "delay-seed", "both decide when tasks end"},
             {"serial", "pace", "tasks run one after another, as fast as they can"},
             {"serial", "delay-seed", "tasks run one after another, as fast as they can"},
@@ -413,8 +419,10 @@ static void claim_files(enum command command)
         char *who = format_string("--%s", o->name);
         if (path && (o->commands & command) && o->type == OPT_INPUT)
             claim_input(who, path);
-        else if (path && (o->commands & command))
+        else if (path && (o->commands & command)) {
+            expect_outside(who, path);
             claim_output(who, path, path == s.save || path == s.pass.snapshot.file ? "--resume" : NULL);
+        }
         free(who);
     }
     if (s.save)
@@ -459,8 +467,11 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
         s.resume = this_life->from, s.init = NULL;
     claim_files(command);
     check_together(command);
-    if (s.init)
+    if (s.init) {
         s.source = open_source(s.init);
+        if (strcmp(s.source.path, s.init) != 0) /* a folder's model */
+            claim_input("--init", s.source.path);
+    }
     if (s.source.path)
         adopt_sizes();
     apply_preset();

@@ -8,14 +8,10 @@
  */
 #include "train.h"
 
-struct payload {
-    struct snapshots *all;
-    size_t number;
-};
 struct snapshots {
     struct snap *file;
-    struct payload *payload; /* the same for all slots */
-    pthread_mutex_t lock;    /* guards what follows */
+    size_t *payload;      /* by position of a persist task: which one it stores, the same for all slots */
+    pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     uint32_t reported, bad_step; /* the last step that was; the first that was not sound */
     struct stored_step *commits; /* that nobody has taken yet */
@@ -29,11 +25,11 @@ static int choose(void *snapshots, uint32_t number)
     return snap_begin(((struct snapshots *)snapshots)->file, number);
 }
 
-static void persist(void *context, const struct task *task, uint32_t number)
+static void persist(void *snapshots, const struct task *task, uint32_t number)
 {
     (void)number;
-    const struct payload *p = context;
-    snap_write(p->all->file, task->slot, p->number, tensor_memory(task->access[0].tensor));
+    const struct snapshots *s = snapshots;
+    snap_write(s->file, task->slot, s->payload[task->index], tensor_memory(task->access[0].tensor));
 }
 
 /* The step's report, for which it waits, waits for nothing here. */
@@ -81,9 +77,8 @@ void open_snapshots(struct trainer *t, uint32_t step)
             task->run = commit_iteration, task->context = s;
         if (!task->slot || task->copy || task->commits)
             continue;
-        size_t number = nth[task->slot]++;
-        s->payload[number] = (struct payload){s, number};
-        task->run = persist, task->context = &s->payload[number];
+        s->payload[i] = nth[task->slot]++;
+        task->run = persist, task->context = s;
         if (task->slot == 1)
             *APPEND(plan.range, plan.n, cap) = task->state;
         CHECK(task->access[0].tensor->bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements",
@@ -122,7 +117,6 @@ size_t take_commits(struct trainer *t, struct stored_step **commits)
 struct snap_counts close_snapshots(struct trainer *t)
 {
     struct snapshots *s = t->snapshots;
-    drain(t->train);
     stop_late(t->train);
     struct snap_counts counts = snap_counts(s->file);
     close_snap(s->file);

@@ -140,7 +140,8 @@ struct trainer {
     struct pass_report *passes; /* what they did to the train list */
     size_t n_passes;
     struct trace_writer *trace;
-    const struct task *report; /* of the train list: the one that makes results */
+    struct trace_follow *follow; /* its reader, of whoever takes it; NULL: there is no trace */
+    const struct task *report;   /* of the train list: the one that makes results */
 
     struct feed *feeds; /* [micro * dp + data-parallel rank] */
     struct feed *eval_feeds, *sample_feed;
@@ -224,7 +225,7 @@ void tell_resume(const struct settings *s);
 /* Opens the file of --snapshot and gives the train list's tasks their work.  Step `step` was the last one; nothing is
  * in flight. */
 void open_snapshots(struct trainer *t, uint32_t step);
-/* The writes under way are finished, then the file is closed. */
+/* Behind a drain. */
 struct snap_counts close_snapshots(struct trainer *t);
 void note_reported(struct trainer *t, uint32_t number,
                    bool sound); /* of the report task: a bad step is not committed */
@@ -257,7 +258,7 @@ void end_progress(struct progress *p);
 
 /* What a few steps on random tokens or the trainer's data take; it is changed by them.  The caller frees the costs. */
 struct costs *measure_costs(struct trainer *t);
-/* Where a plan is to be made of times that no file gives: those of a trainer without overlap, and with swaps that only
+/* Where a plan is to be made of times that no file gives: those of a trainer without a plan, and with swaps that only
  * fit, into s->costs, which the caller frees when its trainers are gone. */
 void run_trial_for(struct settings *s);
 

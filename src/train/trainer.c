@@ -1,4 +1,5 @@
 /* trainer.c - opening a machine, a model and its lists by the settings, and running them. */
+#include "../trace/follow.h"
 #include "train.h"
 
 #include <math.h>
@@ -164,12 +165,12 @@ struct config config_of(const struct settings *s)
     return (struct config){s->layers, s->heads, s->channels, s->seq_len, s->vocab, !s->untied};
 }
 
-/* Devices as -d says; or, planning for hardware that is described and without -d, on paper. */
-static struct machine *make_machine(struct trainer *t)
+/* Devices as -d says; or, only planning for hardware that is described and without -d, on paper. */
+static struct machine *make_machine(struct trainer *t, bool plan_only)
 {
     const struct settings *s = t->settings;
     const char *file = s->pace ? s->pace : s->profile ? s->profile : s->hardware;
-    const bool on_paper = s->hardware && !s->devices;
+    const bool on_paper = s->hardware && !s->devices && plan_only;
     t->costs = file ? read_costs(file) : s->costs;
     if (s->profile && !t->costs->measured)
         fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", s->profile);
@@ -210,6 +211,7 @@ struct pass_options pass_options_of(const struct settings *s)
     o.broadcast.at_random = s->deal == DEAL_RANDOM;
     o.broadcast.seed = (uint64_t)s->seed;
     o.broadcast.main_sends = s->main_queue == MAIN_BOTH;
+    o.clipped = s->clip > 0;
     o.paced = s->pace;
     o.draw = s->delay_seed >= 0;
     o.draw_seed = (uint64_t)s->delay_seed;
@@ -283,6 +285,7 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
         close_probe(p);
     }
     t->trace = execution.trace = start_trace(path, t->machine, lists, n, &about);
+    must(trace_follow_open(path, &t->follow)); /* while it has a name */
     if (s->view)
         show_trace(path, s->log, !s->trace);
     free(title), free(path);
@@ -314,7 +317,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     *t = (struct trainer){.settings = s, .data = data, .config = *c};
     execution.serial = s->serial;
     execution.audit = s->audit;
-    t->machine = make_machine(t);
+    t->machine = make_machine(t, plan_only);
     if (lists & KEEP_LOGITS && t->machine->n_devices > 1)
         fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
     set_mesh(t);

@@ -165,27 +165,54 @@ struct costs *measure_costs(struct trainer *t)
     return c;
 }
 
-/* Where a plan is to be made of times that no file gives, they are measured: by a trainer without overlap, and with
- * swaps that only fit.  Where those had nothing to do, no times are needed. */
+/* What updates take on a device of which a trial had none: from a small model, all of which is there, since costs are
+ * scaled by bytes.  The rest of what is measured stays as it is. */
+static void time_device_updates(const struct settings *trial, int n_devices, struct costs *costs)
+{
+    struct settings small = *trial;
+    struct costs had = *costs;
+    small.pass = (struct pass_options){.overlap = OVERLAP_OFF};
+    small.source = (struct source){NULL, NULL};
+    small.mesh = small.stages = small.resume = small.data = NULL;
+    small.device_memory = small.host_memory = 0;
+    small.layers = small.heads = small.grad_groups = small.zero = 1;
+    small.channels = 512, small.vocab = 2048, small.seq_len = 8;
+    small.batch = n_devices, small.micro_batch = 0;
+    small.pipeline = PIPELINE_1F1B;
+    struct trainer *t = new_trainer(&small, LIST_TRAIN, false, false);
+    time_steps(t, costs);
+    free_trainer(t);
+    costs->issue = had.issue;
+    memcpy(costs->gap, had.gap, sizeof had.gap);
+}
+
+/* Where a plan is to be made of times that no file gives, they are measured, by a trainer without a plan: all updates
+ * are on the device where that has the room, else on the CPU, and swaps only fit.  Where those had nothing to do, no
+ * times are needed. */
 void run_trial_for(struct settings *s)
 {
     const struct pass_options *p = &s->pass;
     bool overlaps = (p->overlap == OVERLAP_PLAN || p->overlap == OVERLAP_LOCAL) &&
                     !(p->overlap_plan && access(p->overlap_plan, F_OK) == 0);
-    bool measures = overlaps, swaps = p->swap == SWAP_AUTO || p->recompute == RECOMPUTE_AUTO;
+    bool measures = overlaps, on_cpu = false, swaps = p->swap == SWAP_AUTO || p->recompute == RECOMPUTE_AUTO;
     if (s->profile || s->hardware || s->pace || !(swaps || overlaps))
         return;
     struct settings plain = *s;
-    plain.pass.overlap = OVERLAP_OFF;
+    plain.pass.overlap = overlaps ? OVERLAP_PLAN : p->overlap;
     plain.pass.overlap_plan = plain.pass.snapshot.file = plain.trace = plain.log = plain.save = NULL;
     plain.view = plain.audit = plain.verify = false;
     plain.delay_seed = -1;
     plain.time_tasks = true;
     struct trainer *t = new_trainer(&plain, LIST_TRAIN, true, false);
-    for (size_t i = 0; i < t->n_passes; i++)
-        measures |=
-            !t->passes[i].declined && (t->passes[i].pass->run == run_swap || t->passes[i].pass->run == run_recompute);
+    int n_devices = t->machine->n_devices;
+    for (size_t i = 0; i < t->n_passes; i++) {
+        pass_run *done = t->passes[i].declined ? NULL : t->passes[i].pass->run;
+        measures |= done == run_swap || done == run_recompute;
+        on_cpu |= done == run_overlap;
+    }
     if (measures)
         s->costs = measure_costs(t);
     free_trainer(t);
+    if (measures && on_cpu)
+        time_device_updates(&plain, n_devices, s->costs);
 }
