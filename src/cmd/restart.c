@@ -52,7 +52,7 @@ struct settings *train_in_children(struct settings *s, int argc, char **argv, in
         fail(EXIT_FAILED, "cannot share memory with another process");
     for (int restarts = 0, fruitless = 0, status;; restarts++) {
         bool goes_on = newest.slot && newest.hash != known;
-        *this_life = (struct life){.begun = now_ns(), .restarts = restarts, .from = goes_on ? file : NULL};
+        *this_life = (struct one_life){.begun = now_ns(), .restarts = restarts, .from = goes_on ? file : NULL};
         if (live_in_child(&status))
             return goes_on ? parse_settings(CMD_TRAIN, argc, argv) : s;
         trained |= this_life->step > 0;

@@ -14,7 +14,7 @@ enum {
     TUNED = CMD_TRAIN | CMD_CHECK
 };
 static struct settings s; /* the table points into it; one command runs in a process */
-struct life *this_life = &(struct life){0};
+struct one_life *this_life = &(struct one_life){0};
 
 #define MODEL "Model"
 #define DATA "Data"

@@ -77,7 +77,7 @@ struct settings {
     bool time_tasks;      /* queues carry times without a trace */
 };
 /* What a training of --restart and the process that started it know of each other; else nobody looks at it. */
-extern struct life {
+extern struct one_life {
     const char *from; /* the snapshot to go on from, whatever the words say; NULL: as they say */
     uint64_t begun;   /* now_ns() when this process was */
     int restarts;     /* before it */
