@@ -9,7 +9,7 @@ export LC_ALL
 TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
-options              91
+options              92
 pass/broadcast      327
 pass/fetch           31
 pass/gather         239
@@ -20,11 +20,11 @@ pass/phases          45
 pass/recompute      157
 pass/snapshot       245
 pass/swap           468
-src               23576 10.8
-src/base           1432
-src/cmd            2234
+src               23755 10.8
+src/base           1467
+src/cmd            2296
 src/device         1154
-src/file           1044
+src/file           1061
 src/main             71
 src/mesh            238
 src/model          1815
@@ -33,12 +33,12 @@ src/plan            220
 src/predict        1015
 src/proof           580
 src/run            1254
-src/state          1783
+src/state          1808
 src/step           2570
 src/trace          1126
-src/train          2741
+src/train          2781
 src/view           1850
-tests             15043
+tests             15124
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

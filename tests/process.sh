@@ -56,7 +56,7 @@ done
 
 rm -f "$TMP/log"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap"
-wait_for "grep -q '\"snapshot\":' $TMP/log"
+wait_for "grep -q '^{\"snapshot\":' $TMP/log"
 kill -INT "$child"
 ended 130 '; the newest snapshot is of step ' && "$YARD" ckpt verify "$TMP/run.snap" >/dev/null &&
     grep -qx "it goes on with: yard train --resume $TMP/run.snap --snapshot $TMP/run.snap --log $TMP/log" "$TMP/err" &&
@@ -88,6 +88,67 @@ wait_for "$trained"
 kill -HUP "$child"
 wait "$child"
 result $? 'a SIGHUP that the parent ignores (nohup) is ignored'
+
+# ---- --restart -------------------------------------------------------------------------------------------------------
+
+trainer() { cat "/proc/$child/task/$child/children" 2>"$TMP/none" | tr -d ' '; } # the child of the run in the background
+
+# A signal to the parent alone, and as of a terminal to both, which is one: a second one would end the run at once.
+for whom in "" -; do
+    rm -f "$TMP/log" "$TMP/run.snap"
+    setsid "$YARD" $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart \
+        >"$TMP/out" 2>"$TMP/err" </dev/null &
+    child=$!
+    wait_for "grep -q '^{\"snapshot\":' $TMP/log"
+    kill -INT "$whom$child"
+    ended 130 '; the newest snapshot is of step ' && ! grep -q 'yard: restart' "$TMP/err" &&
+        [ "$(grep -c 'yard: interrupted' "$TMP/err")" -eq 1 ] &&
+        grep -q -- "^it goes on with: .* --snapshot $TMP/run.snap --restart" "$TMP/err"
+    result $? "--restart: SIGINT to ${whom:+all and }the parent ends the run, once, and nothing is restarted"
+done
+
+"$YARD" $train --resume "$TMP/run.snap" --steps 1 --warmup 0 >"$TMP/out" 2>"$TMP/err" &&
+    awk '/^resumed / { all = $6; getline; gsub(",", ""); parts = $2 + $4 + $6 + $8 + $12
+                       print all, parts; exit !(all > parts - 0.003 && all < parts + 0.003) }' "$TMP/out" >"$TMP/err"
+result $? 'what the first step waited for is told, and its parts add up'
+
+rm -f "$TMP/log" "$TMP/run.snap"
+start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart
+wait_for "grep -q '^{\"snapshot\":' $TMP/log"
+kill -KILL $(trainer)
+wait_for "grep -q ^resumed $TMP/out"
+step=$(sed -n 's/.* signal 9 (.*) after step [0-9]*; it goes on from iteration \([0-9]*\) of .*/\1/p' "$TMP/err")
+grep -q "^resumed     step $step of $TMP/run.snap; " "$TMP/out"
+result $? '--restart: it goes on from the newest commit'
+
+left=$(trainer)
+kill -KILL "$child"
+wait "$child" 2>/dev/null
+timeout 60 sh -c "while grep -q '^State:.[^ZX]' /proc/$left/status; do sleep 0.01; done" 2>"$TMP/err" &&
+    "$YARD" ckpt ls "$TMP/run.snap" >"$TMP/out" 2>"$TMP/err"
+result $? '--restart: a parent that is killed leaves no child behind'
+
+rm -f "$TMP/log" "$TMP/run.snap"
+start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --snapshot-every 1000 --restart \
+    --trace "$TMP/traced"
+while kill -0 "$child" 2>/dev/null; do
+    wait_for "$trained"
+    rm -f "$TMP/log"
+    kill -KILL $(trainer) 2>/dev/null
+done
+ended 1 'yard: given up: 3 restarts, and no newer commit in' && [ "$(grep -c 'yard: restart' "$TMP/err")" -eq 3 ] &&
+    grep -q 'yard: restart 3: the run was killed by signal 9 (.*) after step [0-9]*; it begins again' "$TMP/err" &&
+    ls "$TMP/traced" "$TMP/traced.1" "$TMP/traced.2" "$TMP/traced.3" >"$TMP/out"
+result $? '--restart: it gives up behind 3 restarts without a commit; each has a trace of its own'
+
+tried() { # CODE 'part of the sentence' WORDS...: it ends so, and is not restarted
+    "$YARD" $train --snapshot "$TMP/run.snap" --restart $3 >"$TMP/out" 2>"$TMP/err"
+    [ $? -eq "$1" ] && grep -qF -- "$2" "$TMP/err" && ! grep -q 'yard: restart' "$TMP/err"
+}
+tried 2 'unknown option' --unknown && tried 3 'OpenCL platforms' '-d 99:0' &&
+    tried 4 "$TMP/none/here" "--data $TMP/none/here" &&
+    tried 1 'no restart: the same step would come to the same' '--steps 60 --lr 1000 --clip 0'
+result $? '--restart: usage, no device, files, and not-a-number end it at once'
 
 # ---- descriptors and limits ------------------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@
  * the newest of which the log said that it is committed, and the next life begins right behind it.  The last life's
  * state is that of the reference, to the bit.
  *
+ * With --restart all lives are one command's: its child is killed, and nobody types anything.  The log has every step.
+ *
  * `make test` ends few lives.  `make kills N=2000 SEED=3` ends so many, and says how they were spread.
  */
 #include "support.h"
@@ -196,28 +198,120 @@ static void tell_counts(void)
     fflush(NULL);
 }
 
-TEST(killed_and_resumed)
+static struct chain begin_chain(const struct course *course)
+{
+    struct chain c = {.course = course};
+    snprintf(c.folder, sizeof c.folder, "%s", temp_path("chain"));
+    snprintf(c.snapshot, sizeof c.snapshot, "%s/run.snap", c.folder);
+    snprintf(c.save, sizeof c.save, "%s/saved", c.folder);
+    return c;
+}
+
+/* The course without any break, which is timed; its folder. */
+static char *make_reference(struct chain *c)
+{
+    char *reference = temp_path("reference"), *log = temp_path("reference.jsonl");
+    char *words = lasting("%s %s --save %s", c->course->words, c->course->variant[0], reference);
+    double began = now();
+    pid_t child = start(words, log);
+    while (!logged(log, "{\"step\":", true) && kill(child, 0) == 0 && now() - began < 60)
+        nap(0.001);
+    c->begin = now() - began;
+    int status = end_life(child, log, 60, true, SIGKILL);
+    c->seconds = now() - began - c->begin;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK)
+        show_end(words, log, status), _fail(__FILE__, __LINE__);
+    return reference;
+}
+
+static int kills_wanted(int otherwise)
 {
     const char *wanted = getenv("KILLS");
-    int kills = wanted ? atoi(wanted) : 8, n = (int)COUNT(courses);
+    return wanted ? atoi(wanted) : otherwise;
+}
+
+TEST(killed_and_resumed)
+{
+    int kills = kills_wanted(8), n = (int)COUNT(courses);
     for (int i = 0; i < n; i++) {
-        struct chain c = {.course = &courses[i]};
-        snprintf(c.folder, sizeof c.folder, "%s", temp_path("chain"));
-        snprintf(c.snapshot, sizeof c.snapshot, "%s/run.snap", c.folder);
-        snprintf(c.save, sizeof c.save, "%s/saved", c.folder);
-        char *reference = temp_path("reference"), *log = temp_path("reference.jsonl");
-        char *words = lasting("%s %s --save %s", courses[i].words, courses[i].variant[0], reference);
-        double began = now();
-        pid_t child = start(words, log);
-        while (!logged(log, "{\"step\":", true) && kill(child, 0) == 0 && now() - began < 60)
-            nap(0.001);
-        c.begin = now() - began;
-        int status = end_life(child, log, 60, true, SIGKILL);
-        c.seconds = now() - began - c.begin;
-        if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK)
-            show_end(words, log, status), _fail(__FILE__, __LINE__);
+        struct chain c = begin_chain(&courses[i]);
+        char *reference = make_reference(&c);
         for (int until = (i + 1) * kills / n; count.ends < until;)
             run_chain(&c, reference, MIN(1 + draw(9), until - count.ends));
         tell_counts();
     }
+}
+
+/* ---- a single command -------------------------------------------------------------------------------------------- */
+
+static pid_t child_of(pid_t parent)
+{
+    int child = 0;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    FILE *f = fopen(path, "r");
+    if (f && fscanf(f, "%d", &child) != 1)
+        child = 0;
+    if (f)
+        fclose(f);
+    return child;
+}
+
+static void expect_every_step(const char *log)
+{
+    char line[4096];
+    bool seen[STEPS + 1] = {false};
+    FILE *f = fopen(log, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        if (strncmp(line, "{\"step\":", 8) == 0)
+            seen[strtoul(line + 8, NULL, 10) % (STEPS + 1)] = true;
+    fclose(f);
+    for (int i = 1; i <= STEPS; i++)
+        if (!seen[i])
+            test_failed("%s: step %d is missing\n", log, i);
+}
+
+/* It gives up behind 3 restarts without a commit: so every third life has one. */
+static int run_restarting(struct chain *c, const char *reference, int most)
+{
+    char *log = temp_path("restarting.jsonl"), *folder = lasting("rm -rf %s && mkdir %s", c->folder, c->folder);
+    int killed = 0, status = 0;
+    pid_t last = 0, child;
+    assert_int_equal(system(folder), 0); /* NOLINT */
+    char *words = lasting("%s %s --snapshot %s --save %s --restart", c->course->words, c->course->variant[0],
+                          c->snapshot, c->save);
+    pid_t parent = start(words, log);
+    while (waitpid(parent, &status, WNOHANG) == 0) {
+        nap(0.0003);
+        if (killed == most || (child = child_of(parent)) == 0 || child == last)
+            continue;
+        uint32_t commit = newest_of(c->snapshot);
+        double until = now() + draw(1000) * 1e-3 * (draw(3) ? c->begin + c->seconds : c->begin);
+        while (kill(child, 0) == 0 && (now() < until || (killed % 3 == 2 && newest_of(c->snapshot) == commit)) &&
+               child_of(parent) == child)
+            nap(0.0003);
+        killed += child_of(parent) == child && kill(child, SIGKILL) == 0;
+        last = child;
+    }
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK)
+        show_end(words, log, status), _fail(__FILE__, __LINE__);
+    expect_same_state(c->save, reference);
+    expect_every_step(log);
+    return killed;
+}
+
+TEST(killed_under_restart)
+{
+    int kills = kills_wanted(6), killed = 0, runs = 0;
+    if (!child_of(getppid())) /* this one */
+        skip();
+    for (int i = 0; i < 2; i++) {
+        struct chain c = begin_chain(&courses[i]);
+        char *reference = make_reference(&c);
+        for (; killed < (i + 1) * kills / 2; runs++)
+            killed += run_restarting(&c, reference, (i + 1) * kills / 2 - killed);
+    }
+    print_message("# %d children killed under --restart, of %d runs: all bits equal, every step logged\n", killed,
+                  runs);
 }

@@ -79,6 +79,9 @@ void prepare_process(void);
 /* From here on the first of these signals makes interrupted() true, and only the second ends the program. */
 void defer_interrupts(void);
 bool interrupted(void);
+/* True in a new child, a copy of this process of a single thread, which ends it when it is killed, and hands the
+ * signals above on to it; false here when the child has ended: *status as waitpid() gives it. */
+bool live_in_child(int *status);
 /* When a process was started, in a unit of the system's own, and its state: 'R', 'S', 'T' stopped, 't' traced, 'Z' ...
  * false: there is none.  Where the system has no /proc, born is 0 and the state 'R'. */
 bool process_state(int pid, uint64_t *born, char *state);

@@ -2,8 +2,10 @@
  *
  * SIGINT, SIGTERM and SIGHUP ask the program to end.  Before training, and in every other command, it ends at once.
  * While it trains, the first one only sets a flag, which the training loop reads between steps, and the second one ends
- * the program.  A SIGHUP that the parent ignores (nohup) stays ignored; a SIGINT that a shell ignores for a job in the
- * background is taken all the same, since who sends it to that process means it.
+ * the program.  A parent hands them on to its child.  A Ctrl-C at a terminal reaches both, and is one: the
+ * child's second signal is the second one that came the same way.  A SIGHUP that the parent ignores (nohup)
+ * stays ignored; a SIGINT that a shell ignores for a job in the background is taken all the same, since who sends it to
+ * that process means it.
  *
  * The handler may interrupt any instruction of any thread, so it calls only what POSIX allows there.
  */
@@ -14,9 +16,20 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-static atomic_bool deferred, asked;
+#ifdef __linux__
+#include <sys/prctl.h>
+static void end_with_parent(void) { prctl(PR_SET_PDEATHSIG, SIGKILL); }
+#else
+static void end_with_parent(void) {} /* a parent that is killed leaves its child behind */
+#endif
+
+static atomic_bool deferred, told;
+static atomic_bool asked[2]; /* the second: by the parent */
+static pid_t parent;         /* of a child; 0: this is none */
+static atomic_int child;     /* of a parent; 0: there is none */
 
 static void say_plainly(const char *text)
 {
@@ -24,13 +37,18 @@ static void say_plainly(const char *text)
     (void)unused; /* the terminal may be gone */
 }
 
-static void handle_interrupt(int signal_number)
+static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
 {
-    (void)signal_number;
-    bool again = atomic_exchange(&asked, true);
+    (void)context;
+    bool handed_on = parent && from->si_pid == parent, again = atomic_exchange(&asked[handed_on], true);
+    if (child) {
+        kill(child, signal_number);
+        return;
+    }
     if (deferred && !again) {
         signal(SIGPIPE, SIG_IGN); /* the same Ctrl-C ended the `| tee` that reads us: no reason not to save */
-        say_plainly("yard: interrupted: finishing the step; a second signal ends the run at once\n");
+        if (!atomic_exchange(&told, true))
+            say_plainly("yard: interrupted: finishing the step; a second signal ends the run at once\n");
         return;
     }
     say_plainly(again ? "yard: interrupted again: ended at once; what was saved before is whole\n"
@@ -40,12 +58,12 @@ static void handle_interrupt(int signal_number)
 }
 
 void defer_interrupts(void) { deferred = true; }
-bool interrupted(void) { return asked; }
+bool interrupted(void) { return asked[0] || asked[1]; }
 
 void prepare_process(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction old, take = {.sa_handler = handle_interrupt, .sa_flags = SA_RESTART};
+    struct sigaction old, take = {.sa_sigaction = handle_interrupt, .sa_flags = SA_RESTART | SA_SIGINFO};
     for (size_t i = 0; i < COUNT(numbers); i++)
         if (numbers[i] != SIGHUP || (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN))
             sigaction(numbers[i], &take, NULL);
@@ -56,6 +74,26 @@ void prepare_process(void)
         fd = open("/dev/null", O_RDWR);
     if (fd >= 0)
         close(fd);
+}
+
+bool live_in_child(int *status)
+{
+    const pid_t self = getpid();
+    fflush(NULL); /* else the child would print it again */
+    pid_t pid = fork();
+    if (pid < 0)
+        fail(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
+    if (pid) {
+        child = pid;
+        waitpid(pid, status, 0);
+        child = 0;
+        return false;
+    }
+    parent = self;
+    end_with_parent();
+    if (getppid() != parent) /* it has just been killed */
+        _Exit(EXIT_INTERRUPTED);
+    return true;
 }
 
 /* The fields of /proc/PID/stat behind the name, which is in brackets and may hold anything: 3 is the state, 22 the time

@@ -20,7 +20,11 @@ static void resolve(struct settings *s, const struct trainer *t)
 
 int cmd_train(int argc, char **argv)
 {
+    int code = EXIT_OK;
+    this_life->begun = now_ns();
     struct settings *s = parse_settings(CMD_TRAIN, argc, argv);
+    if (s->restart && !(s = train_in_children(s, argc, argv, &code)))
+        return code;
     s->time_tasks = true; /* for the ends of steps */
     execution.watchdog_seconds = s->serial ? 0 : 60;
     run_trial_for(s);
@@ -32,7 +36,7 @@ int cmd_train(int argc, char **argv)
         init_from_source(t->model, &s->source);
     else
         init_random(t->model, (uint64_t)s->seed);
-    int code = train_loop(t);
+    code = train_loop(t);
     struct trace_follow *trace = t->follow;
     free_trainer(t); /* closes the trace */
     struct problem *damaged = trace ? trace_follow_poll(trace, &(bool){false}) : NULL;

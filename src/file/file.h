@@ -23,6 +23,8 @@ struct reader {
 struct reader *open_reader(const char *path);
 void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset); /* all of it, or fail() */
 void close_reader(struct reader *r);
+/* Bytes per second of reading the file, 32 MiB of it at most, past the system's cache; 0: it has no such reads. */
+double measure_disk(const char *path);
 bool leads_to(const char *path, int fd); /* is it the path of the file that is open? */
 /* A whole text file; *size without the added terminating 0.  The caller frees it. */
 char *read_whole(const char *path, size_t *size);

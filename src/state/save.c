@@ -53,7 +53,9 @@ static void load_state(struct model *m, const struct checkpoint *c, bool moments
     for (size_t i = 0; i < c->pieces->n; i++)
         if (moments || c->pieces->tensor[i].role == KEPT_VALUE) {
             read_kept(c, i, room);
+            uint64_t begun = now_ns();
             write_param(m, c->pieces->tensor[i].param, c->pieces->tensor[i].role, room);
+            c->room->upload += now_ns() - begun;
         }
     free(room);
 }

@@ -54,6 +54,8 @@ uint64_t slot_at(const struct snapshot *s, int slot); /* in the file; n + 1: its
 uint64_t hashes_at(const struct snapshot *s, int slot);
 void fill_page(const struct snapshot *s, const struct snap_commit *c, char page[SNAP_PAGE]);
 bool is_snapshot(const char *path); /* a file with one of its pages, or one that a run was about to fill: empty */
+/* Of the newer page, which is all that is read; slot 0: there is none. */
+struct snap_commit look_for_commit(const char *path);
 /* Recovered; or, with newest.slot 0, without a whole commit, and then the pieces' hashes and places mean nothing. */
 struct checkpoint *read_snapshot(const char *path);
 struct checkpoint *open_snapshot(const char *path); /* fails when there is none */

@@ -159,9 +159,31 @@ static bool install_commit(struct reader *r, struct checkpoint *c, const struct 
     return s->n_damage == damage;
 }
 
-struct checkpoint *read_snapshot(const char *path)
+/* wrong[k]: why page k does not count; NULL: it does.  The one with the newer commit, if any counts. */
+static int read_pages(struct reader *r, struct snapshot found[2], const char *wrong[2])
 {
     char page[SNAP_PAGE];
+    for (int k = 0; k < 2; k++) {
+        read_at(r, page, SNAP_PAGE, (uint64_t)k * SNAP_PAGE);
+        wrong[k] = parse_page(&found[k], page, r);
+    }
+    return wrong[0] || (!wrong[1] && found[1].newest.seq > found[0].newest.seq);
+}
+
+struct snap_commit look_for_commit(const char *path)
+{
+    struct snapshot found[2] = {0};
+    const char *wrong[2];
+    if (!is_snapshot(path))
+        return (struct snap_commit){0};
+    struct reader *r = open_reader(path);
+    int newer = r->size < MANIFEST_AT ? 0 : read_pages(r, found, wrong);
+    close_reader(r);
+    return found[newer].newest; /* of a page that does not count nothing was taken */
+}
+
+struct checkpoint *read_snapshot(const char *path)
+{
     const char *wrong[2];
     struct snapshot found[2], *s = allocate(1, sizeof *s);
     struct reader *r = open_reader(path);
@@ -169,10 +191,7 @@ struct checkpoint *read_snapshot(const char *path)
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
     if (r->size < MANIFEST_AT)
         fail(EXIT_FAILED, "%s has %llu bytes, which is no snapshot: it was cut off", path, (unsigned long long)r->size);
-    for (int k = 0; k < 2; k++) {
-        read_at(r, page, SNAP_PAGE, (uint64_t)k * SNAP_PAGE);
-        wrong[k] = parse_page(&found[k], page, r);
-    }
+    int newer = read_pages(r, found, wrong);
     if (wrong[0] && wrong[1])
         fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", path, wrong[0], wrong[1]);
     *s = found[wrong[0] != NULL];
@@ -191,7 +210,6 @@ struct checkpoint *read_snapshot(const char *path)
             NOTE_DAMAGE(s, "%s: page %d is torn or damaged: %s", path, k, wrong[k]);
         else
             s->last_seq = MAX(s->last_seq, found[k].newest.seq);
-    int newer = wrong[0] || (!wrong[1] && found[1].newest.seq > found[0].newest.seq);
     for (int i = 0; i < 2 && s->page < 0; i++) {
         int k = newer ^ i;
         s->page = !wrong[k] && found[k].newest.slot && install_commit(r, c, &found[k].newest) ? k : -1;

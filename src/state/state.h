@@ -114,6 +114,8 @@ struct checkpoint {
     struct room {
         char *bytes;
         size_t cap;
+        uint64_t open, read, verify, upload; /* ns that these have taken so far, */
+        uint64_t bytes_read;                 /* of so many bytes */
     } * room; /* for one tensor at a time: fresh memory would cost more than hashing what comes there */
 };
 char *rank_file(const struct checkpoint *c, int rank); /* the path of what has its pieces; the caller frees it */

@@ -27,9 +27,14 @@ static void load_piece(const struct checkpoint *c, const struct kept_tensor *t, 
     hash_begin(&hasher, 0);
     for (size_t done = 0, n; done < bytes; done += n) {
         n = MIN(CHUNK, bytes - done);
+        uint64_t begun = now_ns();
         read_at(file, into + done, n, p->offset + done);
+        uint64_t there = now_ns();
         hash_add(&hasher, into + done, n);
+        c->room->read += there - begun;
+        c->room->verify += now_ns() - there;
     }
+    c->room->bytes_read += bytes;
     uint64_t hash = hash_end(&hasher);
     if (hash != p->hash)
         fail(EXIT_FAILED, "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; %s",

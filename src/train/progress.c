@@ -30,6 +30,24 @@ static void write_log(struct progress *p, json_t *line)
 
 /* ---- before the first step ------------------------------------------------------------------------------------- */
 
+/* What the first step has waited for.  A snapshot is read twice: to see what is whole in it, and to load that. */
+static void print_resumed(const struct checkpoint *c)
+{
+    static const char *const names[] = {"open", "read", "verify", "upload"};
+    const struct room *took = c->room;
+    const uint64_t parts[] = {took->open, took->read, took->verify, took->upload};
+    uint64_t left = now_ns() - this_life->begun;
+    char *path = rank_file(c, 0), bytes[32];
+    print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", c->step, c->path,
+               1e-9 * (double)left);
+    for (size_t i = 0; i < COUNT(parts); left -= parts[i++])
+        printf("%s%s %.3f", i ? ", " : "            ", names[i], 1e-9 * (double)parts[i]);
+    printf(", devices and lists %.3f\n            %s read at %.0f MB/s; the disk alone, past the cache: %.0f MB/s\n",
+           1e-9 * (double)left, format_bytes(bytes, (double)took->bytes_read),
+           1e3 * (double)took->bytes_read / (double)MAX(took->read, 1), 1e-6 * measure_disk(path));
+    free(path);
+}
+
 static void print_summary(const struct progress *p)
 {
     static const char *const kinds[] = {[TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "characters", [TOKENS_IDS] = "ids"};
@@ -55,6 +73,8 @@ static void print_summary(const struct progress *p)
     if (n > 1)
         print_memory(stdout, t->pool, (struct step *[]){t->train}, 1);
     print_reports(stdout, t->passes, t->n_passes);
+    if (t->settings->resume)
+        print_resumed(t->settings->source.checkpoint);
     printf("\n");
     fflush(stdout);
     free(devices);
@@ -69,7 +89,7 @@ struct progress *begin_progress(struct trainer *t)
     p->steps = (uint32_t)s->steps;
     p->width = snprintf(NULL, 0, "%u", p->steps);
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
-    p->log = s->log ? fopen(s->log, s->resume ? "a+" : "w") : NULL;
+    p->log = s->log ? fopen(s->log, s->resume || this_life->restarts ? "a+" : "w") : NULL;
     if (s->log && !p->log)
         fail(EXIT_IO, "cannot write the log %s: does its folder exist, and may you write there?", s->log);
     if (p->log && fseek(p->log, -1, SEEK_END) == 0) {
@@ -100,6 +120,7 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
         printf("  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
     printf("\n");
     fflush(stdout);
+    this_life->step = number;
     write_log(p, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_json(r->loss), "norm",
                            number_json(r->norm), "lr", number_json(r->lr), "ms", number_json(ms), "tokens_per_s",
                            number_json(tokens / ms * 1e3)));

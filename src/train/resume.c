@@ -155,6 +155,7 @@ void tell_resume(const struct settings *s)
     if (s->save && s->keep)
         append_text(&command, " --keep %d", s->keep);
     append_path(&command, "--snapshot", s->pass.snapshot.file);
+    append_text(&command, "%s", s->restart ? " --restart" : "");
     append_path(&command, "--log", s->log);
     note("it goes on with: %s", command);
     free(command);

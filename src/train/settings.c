@@ -14,6 +14,7 @@ enum {
     TUNED = CMD_TRAIN | CMD_CHECK
 };
 static struct settings s; /* the table points into it; one command runs in a process */
+struct one_life *this_life = &(struct one_life){0};
 
 #define MODEL "Model"
 #define DATA "Data"
@@ -148,6 +149,10 @@ static const struct option options[] = {
      PASSES, CMD_TRAIN | CMD_PLAN,
      "where the copy lies that a unit's next update waits for: in the host's memory; or on the device, S times, from "
      "where it goes down while training goes on, for links that are slow"},
+    {"restart", 0, OPT_FLAG, &s.restart, NULL, NULL, 0, 0, PASSES, CMD_TRAIN,
+     "train in a process of its own, and when that dies go on from the newest commit in --snapshot FILE; without "
+     "--resume the first one goes on from there too. A Ctrl-C ends it, not-a-number that comes again, and 3 restarts "
+     "without a newer commit"},
 
     {"serial", 0, OPT_FLAG, &s.serial, NULL, NULL, 0, 0, LOOKING, CMD_TRAIN | CMD_CHECK | CMD_SAMPLE | CMD_BENCH,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers"},
@@ -280,6 +285,7 @@ static void check_together(enum command command)
     REFUSE_IF(s.pass.overlap_plan && s.pass.overlap != OVERLAP_PLAN,
               "--overlap-plan %s is the plan of --overlap plan: add that", s.pass.overlap_plan);
     REFUSE_IF(s.audit && !s.serial, "--audit runs every task alone: add --serial");
+    REFUSE_IF(s.restart && !s.pass.snapshot.file, "--restart goes on from a snapshot: add --snapshot FILE");
     REFUSE_IF(s.stop_after && !s.save, "--stop-after saves and stops: add --save DIR");
     REFUSE_IF(s.stop_after > s.steps, "--stop-after %d is behind the last step, %d", s.stop_after, s.steps);
 }
@@ -324,7 +330,7 @@ static void adopt_sizes(void)
 static bool is_recorded(const struct option *o)
 {
     static const char *const groups[] = {DATA, TRAINING, DEVICES, PASSES}, *const not [] = {"stop-after", "mesh",
-                                                                                            "snapshot"};
+                                                                                            "snapshot", "restart"};
     return (o->commands & CMD_TRAIN) && !is_in(o->name, not, COUNT(not )) &&
            (is_in(o->group, groups, COUNT(groups)) || strcmp(o->name, "seq-len") == 0);
 }
@@ -349,6 +355,7 @@ static void apply_recorded(const char *path)
     const char *name;
     json_t *value;
     struct checkpoint *c = open_checkpoint(path);
+    c->room->open = now_ns() - this_life->begun - c->room->read - c->room->verify;
     s.source = (struct source){copy_string(path), c};
     json_object_foreach(c->options, name, value)
     {
@@ -446,7 +453,7 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
               "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors");
     REFUSE_IF(command != CMD_CHECK && n_words, "'%s' is not an option: options start with --; see `yard %s --help`",
               words[0], page->name);
-    const char *config = s.config, *resume = s.resume, *reference = words[0];
+    const char *config = s.config, *resume = this_life->from ? this_life->from : s.resume, *reference = words[0];
     if (config || resume) { /* what they say is overruled by the command line, which comes once more */
         reset_settings(command);
         if (resume)
@@ -456,6 +463,8 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
         parse_options(&table, (unsigned)command, page->name, argc, argv, &words, &n_words);
     }
     s.reference = reference;
+    if (this_life->from)
+        s.resume = this_life->from, s.init = NULL;
     claim_files(command);
     check_together(command);
     if (s.init) {
@@ -485,5 +494,7 @@ char *saved_model(const struct settings *settings) { return format_string("%s/mo
 
 char *trace_path(const struct settings *settings)
 {
+    if (settings->trace && this_life->restarts) /* those before it stay */
+        return format_string("%s.%d", settings->trace, this_life->restarts);
     return settings->trace ? copy_string(settings->trace) : settings->view ? private_trace() : NULL;
 }

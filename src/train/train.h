@@ -62,7 +62,7 @@ struct settings {
     enum main_queue { MAIN_BOTH, MAIN_COMPUTE } main_queue;
     const char *swap_what;
     /* running and looking; list: the step file that is planned instead of a model */
-    bool serial, audit, json, print, memory, verify, simulate, print_list, view, broadcast;
+    bool serial, audit, json, print, memory, verify, simulate, print_list, view, broadcast, restart;
     const char *after, *list, *profile, *hardware, *what_if, *pace, *output, *trace, *log, *save, *resume;
     int save_every, keep, sample_tokens;
     /* yard sample, yard check; reference: the word that is no option */
@@ -76,6 +76,14 @@ struct settings {
     double pace_scale;    /* seconds shown per modelled second; 0: chosen */
     bool time_tasks;      /* queues carry times without a trace */
 };
+/* What a training of --restart and the process that started it know of each other; else nobody looks at it. */
+extern struct one_life {
+    const char *from; /* the snapshot to go on from, whatever the words say; NULL: as they say */
+    uint64_t begun;   /* now_ns() when this process was */
+    int restarts;     /* before it */
+    uint32_t step;    /* the last one that it has shown; 0: none */
+    bool not_finite;  /* it ends with what would come again */
+} * this_life;
 /* Parse the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
 struct settings *parse_settings(enum command command, int argc, char **argv);
 /* Every resolved option of `yard train`; or those that a resumed run takes over, as texts. */
@@ -84,7 +92,8 @@ bool was_given(const char *option);
 const char *word_of(const char *option, int number); /* what an enumerator is called there */
 char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
 
-/* Where the trace goes: --trace, or with --view alone a private place; NULL: there is none.  The caller frees it. */
+/* Where the trace goes: --trace, behind a restart with its number; or with --view alone a private place; NULL: there is
+ * none.  The caller frees it. */
 char *trace_path(const struct settings *s);
 
 /* ---- trainer.c ------------------------------------------------------------------------------------------------- */

@@ -434,6 +434,7 @@ static const char advice[] = "try a smaller --lr, more --warmup or --clip 1; of 
 
 void explain_bad_model(uint32_t step, const char *parameter)
 {
+    this_life->not_finite = true;
     if (parameter)
         fail(EXIT_FAILED,
              "step %u: its update left values in parameter %s that are not finite, and nothing is saved; %s", step,
@@ -453,6 +454,7 @@ void explain_not_finite(struct trainer *t, uint32_t number, const struct result 
     if (!find_not_finite(t->train, number, &b))
         fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite, but running it again both are; %s",
              number, advice);
+    this_life->not_finite = true;
     char *layer = b.task->layer < 0 ? copy_string("") : format_string(", layer %d", b.task->layer);
     if (b.before)
         fail(EXIT_FAILED,
