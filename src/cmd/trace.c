@@ -20,15 +20,12 @@ static const struct option options[] = {
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
 static const struct word words[] = {
-    {"summary", "FILE", "where the time went: lanes, overlap, tasks, critical path", 1, SUMMARY, trace_summary,
+    {"summary", "FILE", "where the time went: lanes, tasks, what ran beside, critical path", 1, SUMMARY, trace_summary,
      "The first step warms up (kernels are compiled, caches are cold): it is left out when there are more,\n"
      "and so is a last step that has not ended.\n"
      "\n"
      "  step      length: first start to last end; period: end of one step to the end of the next;\n"
      "            what is on the disk's lane goes on in the background, and is not in it\n"
-     "  overlap   the part of a lane's busy time in which a lane of another kind or device was busy too.\n"
-     "            This is interval overlap: two lanes that share cores overlap without any gain; compare\n"
-     "            step times\n"
      "  beside    of the updates on the CPU, and of what snapshots store, by layer: how many ran while a device\n"
      "            did a backward or update of another layer in the same step; \"none left\": it had no more of\n"
      "            them; \"next step\": it did work of the next one.  \"hidden\": ms of either, per step\n"

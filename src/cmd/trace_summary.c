@@ -117,19 +117,17 @@ static struct table *lane_table(const struct trace *t, const struct trace_steps 
                                       {NULL, "device", CELL_TEXT, 0, 0},
                                       {"busy ms/step", "busy_ms", CELL_FIXED, 12, 3},
                                       {"idle ms/step", "idle_ms", CELL_FIXED, 12, 3},
-                                      {"busy", "busy", CELL_SHARE, 6, 0},
-                                      {"overlap (in time: no gain is implied)", "overlap", CELL_SHARE, 7, 0}};
+                                      {"busy", "busy", CELL_SHARE, 6, 0}};
     struct table *table = new_table(columns, COUNT(columns));
-    struct trace_use *use = allocate(t->header.n_lanes, sizeof *use);
-    trace_lane_use(t, s, use);
+    double *busy_ns = allocate(t->header.n_lanes, sizeof *busy_ns);
+    trace_lane_use(t, s, busy_ns);
     for (size_t i = 0; i < t->header.n_lanes; i++) {
         const struct trace_lane *l = &t->lanes[i];
-        if (use[i].busy_ns > 0) /* those that are printed */
+        if (busy_ns[i] > 0) /* those that are printed */
             columns[0].width = MAX(columns[0].width, (int)strlen(l->name));
-        double busy = use[i].busy_ns / (double)s->counted;
+        double busy = busy_ns[i] / (double)s->counted;
         ROW(table, text_cell(l->name), text_cell(t->devices[l->device_index].name), number_cell(busy / 1e6),
-            number_cell(MAX(period_ns - busy, 0) / 1e6), number_cell(ratio(busy, period_ns)),
-            number_cell(ratio(use[i].overlapped_ns, use[i].busy_ns)));
+            number_cell(MAX(period_ns - busy, 0) / 1e6), number_cell(ratio(busy, period_ns)));
     }
     return table;
 }

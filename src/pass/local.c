@@ -7,11 +7,11 @@
  * The rewrite.  An update that may run on either side is in the list twice, and so is what it changes: parameters and
  * Adam's state are on the device and on the host.  A *choice task* of the host says in a word of memory which of the
  * two works this time, and whether it was the other one before; what else is in the list for this update looks at the
- * word first:
+ * word first (both: parameters and state):
  *
  *     task                              works when the word says
  *     choose     backward has ended     always: writes the word, which is then copied to the device
- *     fetch      state to the host      CPU, and it was the device before
+ *     fetch      both to the host       CPU, and it was the device before
  *     return     state to the device    device, and it was the CPU before
  *     adamw      on the device          device: the kernel is launched in any case, and ends at once
  *     down       gradients              CPU

@@ -7,7 +7,7 @@
 
 /* Where an update runs.  Late: on the CPU, behind all others there. */
 enum side { ON_CPU, ON_CPU_LATE, ON_DEVICE, SIDES };
-struct bucket {          /* the updates of a layer, or of parameters of no layer: all of them run on one side */
+struct bucket {          /* the updates of a layer, or of parameters of no layer: a plan gives them one side */
     char name[56];       /* "layer 3"; "other param.0", by the parameters */
     int layer;           /* -1: none */
     size_t update;       /* position of its first update */

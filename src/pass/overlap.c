@@ -8,18 +8,22 @@
  * state has its home on the host; and the new parameters go up.  A large update moves in pieces, so that one is
  * computed while others are copied.
  *
- *     lanes    gradients go down, and parameters up, on lanes that nothing else is on (FOR_OFFLOAD; FOR_OFFERED where
- *              the running step decides); what many updates read, as the norm, on another (FOR_CONTROL).  Pieces take
- * the CPU lanes of the host in turn. edges    follow from the list, none is added: the next forward, and what sends
- * parameters to other devices, waits for `up` because it reads what that writes.  So a device waits layer by layer.
- *     gates    with clipping an update reads the norm, or is held in a step file (gate.c).  Gradients still go down
- * under the backward, and the CPU works under the next forward. memory   what the host gets shares bytes with nothing.
- * Gradients that go down share theirs with nothing either, so that no task waits for their copy (EXCLUSIVE); or they
- * do, which takes less (SHARED).
+ * lanes:   Gradients go down, and parameters up, on lanes that nothing else is on (FOR_OFFLOAD; FOR_OFFERED where the
+ *          running step decides).  What many updates read, as the norm, has another (FOR_CONTROL).  Pieces take the CPU
+ *          lanes of the host in turn.
+ *
+ * edges:   They follow from the list, none is added.  The next forward, and what sends parameters to other devices,
+ *          waits for `up` because it reads what that writes.  So a device waits layer by layer.
+ *
+ * gates:   With clipping an update reads the norm, or is held in a step file (gate.c).  Gradients still go down under
+ *          the backward, and the CPU works under the next forward.
+ *
+ * memory:  What the host gets shares bytes with nothing.  Gradients that go down share theirs with nothing either, so
+ *          that no task waits for their copy (EXCLUSIVE); or they do, which takes less (SHARED).
  *
  * The decisions.  One per *bucket*, the updates of a layer:
  *
- *     D   on its device, right behind the layer's backward
+ *     D   on its device, where it stands: behind the layer's backward, or behind the norm
  *     C   on the CPU, in the order in which the backward releases them
  *     L   on the CPU late, behind all C, in the order in which the next forward needs them
  *
@@ -413,7 +417,7 @@ static double period_of(const struct planner *p, enum overlap of)
 static void report(const struct planner *p, enum overlap of, struct pass_report *r)
 {
     double local = period_of(p, OVERLAP_LOCAL), best = period_of(p, OVERLAP_PLAN), if_timed = p->timed ? 0 : NAN;
-    size_t layers = 0, beside = 0;
+    size_t layers = 0;
     for (size_t i = 0; i < p->step->n; i++)
         layers = MAX(layers, (size_t)(p->step->task[i]->layer + 1));
     char *letters = memset(allocate(layers + 1, 1), 'D', layers);
@@ -424,11 +428,7 @@ static void report(const struct planner *p, enum overlap of, struct pass_report 
             letters[t->layer] = 'C';
     }
     r->after = try_step(p->step, p->costs);
-    json_t *updates = report_updates(&r->after, &beside);
-    if (json_array_size(updates))
-        append_text(&r->reason, "; %zu of %zu tasks there run beside a later backward or update", beside,
-                    json_array_size(updates));
-    r->fields = json_pack("{s:s, s:o}", "choice", letters, "updates", updates);
+    r->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
     report_ms(r, "all_device_ms", "all on the device", period_of(p, OVERLAP_ALL_DEVICE));
     report_ms(r, "all_cpu_ms", "all on the CPU", period_of(p, OVERLAP_ALL_CPU));
@@ -451,14 +451,8 @@ static bool read_or_write(struct planner *p, const char *path, struct pass_repor
     struct candidate *best = &p->of[OVERLAP_PLAN];
     for (size_t b = 0; b < p->n; b++)
         name[b] = p->bucket[b].name;
-    struct choice_text text = {.head =
-                                   "A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there behind "
-                                   "all C.",
-                               .word = letter,
-                               .n_words = SIDES,
-                               .expected = "D, C or L",
-                               .name = name,
-                               .n = p->n};
+    static const char head[] = "A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there behind all C.";
+    struct choice_text text = {head, letter, SIDES, "D, C or L", name, p->n};
     bool read = read_choice(path, &text, best->choice);
     if (read)
         try_candidate(p, best);
@@ -536,10 +530,6 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
     struct edit *e = open_edit(s);
     if (changes)
         move_updates(p, e, chosen->choice);
-    if (chosen->score.excess > 0 && !room_later) {
-        struct forecast f = try_step(s, c);
-        refuse_budget(m, &f, "--overlap");
-    }
     commit(e);
     if (changes)
         append_text(&r->reason, "%s%zu of %zu updates on the CPU, on %d of its cores",
@@ -550,6 +540,8 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
                     : p->n  ? "no update on the CPU"
                             : "the list has no update that could run on the CPU");
     report(p, w->overlap, r);
+    if (chosen->score.excess > 0 && !room_later)
+        refuse_budget(m, &r->after, "--overlap");
     free_uses(p->uses);
     free(p->bucket_of), free(p);
     return changes;

@@ -101,25 +101,6 @@ void report_ms(struct pass_report *r, const char *key, const char *what, double 
     append_text(&r->numbers, isfinite(seconds) ? "%s %.3f ms" : "%s does not fit", what, 1e3 * seconds);
 }
 
-json_t *report_updates(const struct forecast *f, size_t *n_beside)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; f->span && i < f->n; i++) {
-        const struct task *t = f->task[i], *beside = NULL;
-        struct span mine = f->span[i];
-        if (t->role != ROLE_UPDATE || t->lane->kind != LANE_CPU || mine.start == mine.end)
-            continue;
-        for (size_t k = 0; k < f->n && !beside; k++)
-            if (f->task[k]->lane->kind == LANE_COMPUTE && f->span[k].start < mine.end && mine.start < f->span[k].end &&
-                (f->task[k]->role == ROLE_BACKWARD || f->task[k]->role == ROLE_UPDATE))
-                beside = f->task[k];
-        *n_beside += beside != NULL;
-        json_array_append_new(list, json_pack("{s:i, s:f, s:f, s:s?}", "layer", t->layer, "start_ms", 1e3 * mine.start,
-                                              "end_ms", 1e3 * mine.end, "beside", beside ? beside->name : NULL));
-    }
-    return list;
-}
-
 static void append_change(char **text, const char *what, const char *now, const char *was)
 {
     append_text(text, "%s %s", what, now);

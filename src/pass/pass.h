@@ -104,10 +104,6 @@ json_t *milliseconds(double seconds);                              /* null where
  * NULL. INFINITY: what it is the time of does not fit; NAN: nobody knows. */
 void report_ms(struct pass_report *r, const char *key, const char *what, double seconds);
 
-/* Per update that is expected on the CPU: when it runs in a step, and a backward or update of a device that runs beside
- * it, if there is one; *n_beside: of how many there is. */
-json_t *report_updates(const struct forecast *f, size_t *n_beside);
-
 /* recompute.c: of a list with those uses; swap asks too, but for kept_for(). */
 bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
 /* Need x not be there all the time?  Of these classes, a bit per enum memory_class. */

@@ -129,60 +129,21 @@ size_t trace_median_step(const struct trace_steps *s)
 
 /* ---- lanes ----------------------------------------------------------------------------------------------------- */
 
-struct border { /* where a record starts or ends */
-    uint64_t at;
-    uint32_t lane;
-    int change; /* +1 or -1 */
-};
-
-ORDER(by_time, struct border, COMPARE(a->at, b->at))
-
-/* Along the borders of all records of the list, in order of time.  Lanes of one kind and device are one group, named by
- * its first lane.  A lane is overlapped while it is busy and more than one group is: `shared` counts the time of the
- * latter so far. */
-void trace_lane_use(const struct trace *t, const struct trace_steps *s, struct trace_use *use)
+/* Records come by their starts, so what a lane has of a moment counts once. */
+void trace_lane_use(const struct trace *t, const struct trace_steps *s, double *busy)
 {
-    struct passed {
-        uint32_t group;
-        int running, in_group; /* records: on the lane; of the group, at its first lane */
-        uint64_t since, shared_since;
-    } *lanes = allocate(t->header.n_lanes, sizeof *lanes);
-    struct border *borders = allocate(2 * t->n_records, sizeof *borders);
-    size_t n = 0, groups = 0;
-    uint64_t shared = 0;
+    uint64_t *done = allocate(t->header.n_lanes, sizeof *done);
+    memset(busy, 0, t->header.n_lanes * sizeof *busy);
     for (size_t i = 0; i < t->n_records; i++) {
         const struct trace_record *r = &t->records[i];
         const struct trace_task *k = &t->tasks[r->task];
-        uint64_t start = MAX(r->start, s->start), end = MIN(r->end, s->end);
+        uint64_t start = MAX(MAX(r->start, s->start), done[k->lane]), end = MIN(r->end, s->end);
         if (k->list != s->list || start >= end)
             continue;
-        borders[n++] = (struct border){start, k->lane, +1};
-        borders[n++] = (struct border){end, k->lane, -1};
+        busy[k->lane] += (double)(end - start);
+        done[k->lane] = end;
     }
-    SORT(borders, n, by_time);
-    for (uint32_t i = 0; i < t->header.n_lanes; i++) {
-        const struct trace_lane *l = &t->lanes[i];
-        uint32_t first = 0;
-        while (t->lanes[first].kind != l->kind || t->lanes[first].device_index != l->device_index)
-            first++;
-        lanes[i].group = first;
-    }
-    memset(use, 0, t->header.n_lanes * sizeof *use);
-    for (const struct border *b = borders; b < borders + n; b++) {
-        struct passed *lane = &lanes[b->lane], *group = &lanes[lane->group];
-        shared += groups > 1 ? b->at - b[-1].at : 0;
-        if (lane->running == 0)
-            lane->since = b->at, lane->shared_since = shared;
-        groups -= group->in_group > 0;
-        lane->running += b->change;
-        group->in_group += b->change;
-        groups += group->in_group > 0;
-        if (lane->running == 0) {
-            use[b->lane].busy_ns += (double)(b->at - lane->since);
-            use[b->lane].overlapped_ns += (double)(shared - lane->shared_since);
-        }
-    }
-    free(lanes), free(borders);
+    free(done);
 }
 
 /* ---- beside the device ------------------------------------------------------------------------------------------- */

@@ -233,12 +233,8 @@ double trace_period_ns(const struct trace_steps *s);
 double trace_length_ns(const struct trace_steps *s);
 double trace_median(double *values, size_t n); /* sorts them; 0 of none */
 
-/* Per lane, within the window: time with a record of the list, and the part of it in which a lane of another kind or
- * device had one too.  Interval overlap: two lanes that share cores overlap without any gain. */
-struct trace_use {
-    double busy_ns, overlapped_ns;
-};
-void trace_lane_use(const struct trace *t, const struct trace_steps *s, struct trace_use *use /* [n_lanes] */);
+/* [n_lanes] ns within the window in which each lane had a record of the list. */
+void trace_lane_use(const struct trace *t, const struct trace_steps *s, double *busy);
 
 /* Per layer, over the counted steps: of its updates on the CPU, or of what snapshots store of it, how many ran beside
  * (at the same time as) a backward or update of another layer in the same step, on a device; how many had no such work
