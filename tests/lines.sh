@@ -14,31 +14,31 @@ pass/broadcast      327
 pass/fetch           31
 pass/gather         239
 pass/local          220
-pass/overlap        450
-pass/pass           269
+pass/overlap        438
+pass/pass           250
 pass/phases          45
 pass/recompute      157
 pass/snapshot       245
-pass/swap           468
-src               23755 10.8
+pass/swap           467
+src               23681 10.8
 src/base           1467
-src/cmd            2296
+src/cmd            2291
 src/device         1154
 src/file           1061
 src/main             71
 src/mesh            238
 src/model          1815
-src/pass           2453
+src/pass           2419
 src/plan            220
-src/predict        1015
+src/predict        1014
 src/proof           580
 src/run            1254
 src/state          1808
 src/step           2570
-src/trace          1126
+src/trace          1088
 src/train          2781
 src/view           1850
-tests             15124
+tests             15120
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
