@@ -276,7 +276,7 @@ static void report_times(void *storing, const struct simulation *sim)
     else if (json_array_size(dropped)) {
         double apart = fmax(fmax(disk, links), (first.durable - first.begin) / (v->options->slots - 1));
         append_text(text, "; the %s up with --snapshot-every %.0f", disk < links ? "links keep" : "disk keeps",
-                    ceil(apart / fmin(sim->period, v->other) - 1e-6));
+                    fmax(ceil(apart / fmin(sim->period, v->other) - 1e-6), 1));
     }
     report_ms(v->report, "held_ms", "the next update is held for at most", longest_hold(sim));
 }
