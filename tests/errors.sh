@@ -52,6 +52,7 @@ unharmed() { # nothing of the mistakes above changed it or left anything beside 
     result $? "the saved model is as it was after $1"
 }
 
+refuse 2 'for each device work' train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer --device-mem 1M
 refuse 2 'is a checkpoint, which takes nothing more' train --resume "$TMP/saved" --log "$TMP/saved/step-2/rank-0.safetensors"
 { printf YARDSNAP && head -c 3000 /dev/zero; } >"$TMP/cut.snap"
 refuse 1 'it was cut off' train --resume "$TMP/cut.snap"

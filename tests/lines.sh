@@ -20,9 +20,9 @@ pass/phases          45
 pass/recompute      157
 pass/snapshot       245
 pass/swap           467
-src               23681 10.8
+src               23682 10.8
 src/base           1467
-src/cmd            2291
+src/cmd            2292
 src/device         1154
 src/file           1061
 src/main             71

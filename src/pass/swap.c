@@ -518,7 +518,7 @@ static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report
     double floor = w->bare.span ? w->bare.period : INFINITY; /* where nobody knows times, whatever fits will do */
     struct device *had = NULL;
     char *shortage = NULL;
-    for (int left = 8; choose_actions(w, best, had ? INFINITY : floor).excess > 0 && must_fit; left--) {
+    for (int left = 8; left >= 0 && choose_actions(w, best, had ? INFINITY : floor).excess > 0 && must_fit; left--) {
         if (w->swap)
             keep_nothing(w, best, SWAP);
         struct edit *e = open_edit(w->step);
