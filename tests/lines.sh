@@ -20,8 +20,8 @@ pass/phases          45
 pass/recompute      157
 pass/snapshot       245
 pass/swap           467
-src               23682 10.8
-src/base           1467
+src               23686 10.8
+src/base           1470
 src/cmd            2292
 src/device         1154
 src/file           1061
@@ -33,7 +33,7 @@ src/plan            220
 src/predict        1014
 src/proof           580
 src/run            1254
-src/state          1808
+src/state          1809
 src/step           2570
 src/trace          1088
 src/train          2781

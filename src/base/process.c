@@ -79,13 +79,16 @@ void prepare_process(void)
 bool live_in_child(int *status)
 {
     const pid_t self = getpid();
-    fflush(NULL); /* else the child would print it again */
+    fflush(NULL);             /* else the child would print it again */
+    signal(SIGCHLD, SIG_DFL); /* ignored, as a process may inherit it, how a child ends is lost */
     pid_t pid = fork();
     if (pid < 0)
         fail(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
     if (pid) {
         child = pid;
-        waitpid(pid, status, 0);
+        while (waitpid(pid, status, 0) < 0)
+            if (errno != EINTR)
+                fail(EXIT_FAILED, "cannot wait for a process: %s", strerror(errno));
         child = 0;
         return false;
     }

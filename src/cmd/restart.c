@@ -45,13 +45,13 @@ struct settings *train_in_children(struct settings *s, int argc, char **argv, in
 {
     const char *file = s->pass.snapshot.file;
     struct snap_commit newest = look_for_commit(file);
-    const uint64_t known = s->resume ? newest.hash : 0;
+    const uint64_t known = s->resume ? newest.seq : 0;
     bool trained = false;
     this_life = mmap(NULL, sizeof *this_life, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (this_life == MAP_FAILED)
         fail(EXIT_FAILED, "cannot share memory with another process");
     for (int restarts = 0, fruitless = 0, status;; restarts++) {
-        bool goes_on = newest.slot && newest.hash != known;
+        bool goes_on = newest.slot && newest.seq != known;
         *this_life = (struct one_life){.begun = now_ns(), .restarts = restarts, .from = goes_on ? file : NULL};
         if (live_in_child(&status))
             return goes_on ? parse_settings(CMD_TRAIN, argc, argv) : s;
@@ -61,14 +61,14 @@ struct settings *train_in_children(struct settings *s, int argc, char **argv, in
             note("no restart: the same step would come to the same, bit for bit");
         if (!deserves_another(status, trained))
             return NULL;
-        uint64_t before = newest.hash;
+        uint64_t before = newest.seq;
         newest = look_for_commit(file);
-        fruitless = newest.hash == before ? fruitless + 1 : 0;
+        fruitless = newest.seq == before ? fruitless + 1 : 0;
         char *end = describe_end(status);
         if (fruitless > MOST_FRUITLESS)
             fail(EXIT_FAILED, "given up: %d restarts, and no newer commit in %s; the run %s", MOST_FRUITLESS, file,
                  end);
-        if (newest.slot && newest.hash != known)
+        if (newest.slot && newest.seq != known)
             append_text(&end, "; it goes on from iteration %u of %s", newest.step, file);
         else
             append_text(&end, "; it begins again: %s has no commit of it", file);

@@ -167,8 +167,9 @@ static struct pieces *read_sizes(const char *path, json_t *config, json_t *mesh)
     struct config sizes = {(int)layers, (int)heads, (int)channels, (int)seq_len, (int)vocab, tied};
     check_config(&sizes);
     unpack(&in_mesh, mesh, "{s:I, s:I, s:I, s:I}", "dp", &dp, "pp", &pp, "tp", &tp, "zero", &zero);
-    EXPECT(&in_mesh, {"dp", dp, 1, MAX_RANKS}, {"pp", pp, 1, MAX_RANKS}, {"tp", tp, 1, MAX_RANKS}, {"zero", zero, 0, 3},
-           {"dp * pp * tp", dp * pp * tp, 1, MAX_RANKS});
+    EXPECT(&in_mesh, {"dp", dp, 1, MAX_RANKS}, {"pp", pp, 1, MAX_RANKS}, {"tp", tp, 1, MAX_RANKS},
+           {"zero", zero, 0, 3});
+    EXPECT(&in_mesh, {"dp * pp * tp", dp * pp * tp, 1, MAX_RANKS});
     struct pieces *s = whole_state(&sizes);
     s->mesh = (struct mesh){.dp = (int)dp, .pp = (int)pp, .tp = (int)tp, .zero = (int)zero, .chunks = 1};
     return s;

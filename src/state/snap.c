@@ -254,6 +254,7 @@ static void open_file(void *opening)
     bool empty = recover_old(o);
     struct snapshot *f = s->file->snapshot;
     const struct snapshot *old = o->old ? o->old->snapshot : NULL;
+    s->seq = old ? old->last_seq : 0; /* of a new file too: its commits are newer */
     if (old && old->newest.slot && !same_sizes(&o->old->pieces->config, o->plan->config))
         fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", s->path,
              describe_sizes((char[160]){0}, &o->old->pieces->config));
@@ -263,7 +264,6 @@ static void open_file(void *opening)
         s->named = -1;
         s->slots.durable = (int)old->newest.slot;
         s->page = old->page;
-        s->seq = old->last_seq;
     } else
         make_file(s, manifest);
     forget_cached(s->fd); /* what is written past the cache would have to look for it there */

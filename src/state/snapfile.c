@@ -98,7 +98,7 @@ static const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], co
         return "the file is not as long as it says";
     if (p.slots < 1 || p.slots > MAX_SLOTS || p.pieces < 1 || p.pieces > p.manifest_bytes / 2 ||
         p.manifest_bytes > MIN(file_bytes, (uint64_t)MAX_MANIFEST) || c->slot > p.slots || c->step > MAX_STEP ||
-        c->samples < 0 || c->session < 0)
+        c->samples < 0 || (uint64_t)c->session > INT64_MAX / 2)
         return "it has impossible numbers";
     *s = (struct snapshot){.run = p.run,
                            .slots = (int)p.slots,
