@@ -17,10 +17,10 @@ pass/local          220
 pass/overlap        438
 pass/pass           250
 pass/phases          45
-pass/recompute      157
+pass/recompute      152
 pass/snapshot       245
-pass/swap           467
-src               23686 10.8
+pass/swap           469
+src               23684 10.8
 src/base           1470
 src/cmd            2292
 src/device         1154
@@ -28,17 +28,17 @@ src/file           1061
 src/main             71
 src/mesh            238
 src/model          1815
-src/pass           2419
+src/pass           2416
 src/plan            220
 src/predict        1014
 src/proof           580
-src/run            1254
+src/run            1255
 src/state          1809
 src/step           2570
 src/trace          1088
 src/train          2781
 src/view           1850
-tests             15120
+tests             15122
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

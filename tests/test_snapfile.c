@@ -326,8 +326,10 @@ TEST(no_value_is_overlooked)
             int slot = snap_begin(s, 1);
             for (size_t at = 0; at < x.plan.n; at++) {
                 float *values = fill_payload(&x, at, 1);
-                between |= at == i && memcmp(&values[k], "UUUU", sizeof(float)) == 0;
-                values[k] = at == i ? INFINITY : values[k];
+                if (at == i) {
+                    between = memcmp(&values[k], "UUUU", sizeof(float)) == 0;
+                    values[k] = INFINITY;
+                }
                 snap_write(s, slot, at, values);
                 free(values);
             }

@@ -117,7 +117,7 @@ int kept_for(const struct uses *u, const struct tensor *x);
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
 /* All that the rule makes again, full or selective: remake()'s `from`; the caller frees it. */
 int *remade_by_rule(const struct uses *u, const struct pool *pool, bool full);
-pass_run remake_in_budget; /* swap.c: --recompute auto */
+bool recompute_by_rule(struct step *s, bool full, struct pass_report *r);
 
 /* phases.c: the fixed orders of swap. */
 struct phases { /* of a device, in list order */

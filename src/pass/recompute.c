@@ -183,7 +183,7 @@ int *remade_by_rule(const struct uses *u, const struct pool *pool, bool full)
     return from;
 }
 
-static bool recompute_by_rule(struct step *s, bool full, struct pass_report *r)
+bool recompute_by_rule(struct step *s, bool full, struct pass_report *r)
 {
     struct pool *pool = s->pool;
     struct uses *u = find_uses(s->task, s->n, pool);
@@ -200,10 +200,4 @@ static bool recompute_by_rule(struct step *s, bool full, struct pass_report *r)
                          : copy_string("the list keeps no activation of a layer that could be made again");
     free_uses(u), free(from);
     return s->n > n;
-}
-
-bool run_recompute(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
-{
-    return w->recompute == RECOMPUTE_AUTO ? remake_in_budget(s, c, w, r)
-                                          : recompute_by_rule(s, w->recompute == RECOMPUTE_FULL, r);
 }

@@ -538,8 +538,10 @@ static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report
     return finish(w, e, NULL, r);
 }
 
-bool remake_in_budget(struct step *s, const struct costs *c, const struct pass_options *asked, struct pass_report *r)
+bool run_recompute(struct step *s, const struct costs *c, const struct pass_options *asked, struct pass_report *r)
 {
+    if (asked->recompute != RECOMPUTE_AUTO)
+        return recompute_by_rule(s, asked->recompute == RECOMPUTE_FULL, r);
     struct swapper w = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false);
     if (asked->swap == SWAP_AUTO)
         return finish(&w, NULL, "--swap auto chooses what is made again", r);

@@ -27,17 +27,17 @@ struct iteration { /* and what was chosen for it */
     struct job *parked, **end; /* in list order */
 };
 struct late {
-    slot_chooser *choose;
+    slot_chooser *pick_slot;
     void *context;
     pthread_mutex_t lock; /* guards what follows, and is held while one chooses, which waits for nothing */
     struct iteration iteration[MOST_RUNS];
     struct job *ended, **end; /* in the order of their ends */
 };
 
-void start_late(struct step *s, slot_chooser *choose, void *context)
+void start_late(struct step *s, slot_chooser *pick_slot, void *context)
 {
     struct late *l = s->running->late = allocate(1, sizeof *l);
-    l->choose = choose;
+    l->pick_slot = pick_slot;
     l->context = context;
     l->end = &l->ended;
     pthread_mutex_init(&l->lock, NULL);
@@ -81,7 +81,7 @@ bool decide_late(struct step *s, const struct task *t, uint32_t number)
     pthread_mutex_lock(&l->lock);
     struct iteration *c = iteration_of(l, number);
     if (!c->decided) {
-        c->slot = l->choose(l->context, number);
+        c->slot = l->pick_slot(l->context, number);
         c->decided = true;
         for (struct job *job = c->parked, *next; job; job = next) {
             next = job->next;

@@ -78,15 +78,6 @@ static void report_flight(struct step *s, const struct task *t, struct task_flig
 
 /* ---- retiring ---------------------------------------------------------------------------------------------------- */
 
-/* Fails when the event ended with an error. */
-static void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event)
-{
-    cl_int status = event_status(event);
-    if (status < 0)
-        fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", number, s->name, t->name,
-             layer_and_micro((char[64]){0}, t), t->lane->name, cl_error_name(status), (int)status);
-}
-
 /* Of all that has failed, the first in list order: what waits for it fails with it. */
 static void report_failure(struct step *s)
 {
@@ -236,25 +227,4 @@ void wait_all(struct step *s)
     flush_lanes(s->pool->machine);
     wait_kind(s, UINT32_MAX, true);
     wait_kind(s, UINT32_MAX, false);
-}
-
-void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *flight)
-{
-    const struct task *t = s->task[i];
-    const uint64_t start = now_ns();
-    *flight = (struct task_flight){
-        .number = number, .queued = flight->queued ? flight->queued : start, .start = start, .record = flight->record};
-    if (t->lane->device->is_host) {
-        t->run(t->context, t, number);
-        flight->end = now_ns();
-        return;
-    }
-    issue(s, t, number, 0, NULL, &flight->work);
-    clWaitForEvents(1, &flight->work);
-    check_status(s, t, number, flight->work);
-    event_times(t->lane->device, flight->work, flight->queued, now_ns(), &flight->start, &flight->end);
-    if (t->span)
-        flight->start = start;
-    CL(clReleaseEvent(flight->work));
-    flight->work = NULL;
 }

@@ -81,6 +81,11 @@ extern struct execution execution;
 void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait,
            cl_event *done);
 cl_int event_status(cl_event event);
+/* Ends the program where the task of that event has failed. */
+void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event);
+/* Run task i of iteration `number` on this thread and wait for it; the caller keeps the list to itself.  Its times are
+ * left in *flight. */
+void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *flight);
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
@@ -119,9 +124,6 @@ bool has_ended(const struct task_flight *flight);
 /* Begin its record in the trace; hand its times to that and to who observes. */
 void begin_record(const struct step *s, const struct task *t, struct task_flight *flight);
 void report_run(struct step *s, const struct task *t, const struct task_flight *flight, bool exact);
-/* Run task i of iteration `number` on this thread and wait for it; the caller keeps the list to itself.  Its times are
- * left in *flight. */
-void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *flight);
 
 /* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
 
@@ -152,7 +154,7 @@ void stop_thread(struct host_thread **thread);
  * thread, when the first of its tasks with a slot could run. */
 typedef int slot_chooser(void *context, uint32_t number);
 /* From here on the tasks of slots run; before, and behind stop_late(), none does.  Both behind a drain. */
-void start_late(struct step *s, slot_chooser *choose, void *context);
+void start_late(struct step *s, slot_chooser *pick_slot, void *context);
 void stop_late(struct step *s);
 /* Whether it runs is known only when it could: of a slot's task, and of one that needs a choice of --overlap local. */
 bool is_decided_late(const struct task *t);
