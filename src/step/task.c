@@ -244,8 +244,8 @@ static void run_copy(void *context, const struct task *t, uint32_t number)
 
 bool copies_nothing(const struct task *t)
 {
-    const struct tensor *to = t->access[0].tensor, *from = t->access[1].tensor;
-    return t->copy && to->storage == from->storage && to->offset == from->offset;
+    const struct access *a = t->access; /* others may have fewer than two */
+    return t->copy && a[0].tensor->storage == a[1].tensor->storage && a[0].tensor->offset == a[1].tensor->offset;
 }
 
 struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from)
