@@ -2,10 +2,10 @@
  *
  * SIGINT, SIGTERM and SIGHUP ask the program to end.  Before training, and in every other command, it ends at once.
  * While it trains, the first one only sets a flag, which the training loop reads between steps, and the second one ends
- * the program.  A parent hands them on to its child.  A Ctrl-C at a terminal reaches both, and is one: the
- * child's second signal is the second one that came the same way.  A SIGHUP that the parent ignores (nohup)
- * stays ignored; a SIGINT that a shell ignores for a job in the background is taken all the same, since who sends it to
- * that process means it.
+ * the program.  A parent hands them on to its child.  A Ctrl-C at a terminal reaches both, and is one: the child's
+ * second signal is the second one that came the same way.  A SIGHUP that the parent ignores (nohup) stays ignored; a
+ * SIGINT that a shell ignores for a job in the background is taken all the same, since who sends it to that process
+ * means it.
  *
  * The handler may interrupt any instruction of any thread, so it calls only what POSIX allows there.
  */

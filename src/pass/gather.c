@@ -8,8 +8,8 @@
  *     held until        layer 0    layer 1    layer 2         layer 1    layer 0        is done
  *
  * The rule.  A window is gathered while the one before it on its device is at work.  Windows follow from the list's
- * order.  Where a layer's readers do not stand together there are more windows, each
- * gathered again: slower, and as correct.
+ * order.  Where a layer's readers do not stand together there are more windows, each gathered again: slower, and as
+ * correct.
  *
  * Replicas are gathered together, in front of the first of their tasks in the list: a shard that moves through the host
  * comes down once.  Each shard's owner begins with another receiver, so that none gets everything at once.

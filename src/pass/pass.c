@@ -34,8 +34,7 @@ char *pass_names(void)
     return names;
 }
 
-/* ---- budgets that are too small -----------------------------------------------------------------------------------
- */
+/* ---- budgets that are too small --------------------------------------------------------------------------------- */
 
 /* --device-mem is one number for all devices. */
 char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option)

@@ -93,8 +93,7 @@ bool decide_late(struct step *s, const struct task *t, uint32_t number)
     return yes;
 }
 
-/* ---- what stands aside
- * ------------------------------------------------------------------------------------------------ */
+/* ---- what stands aside ----------------------------------------------------------------------------------------- */
 
 static void note_ended(struct job *job)
 {

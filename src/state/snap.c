@@ -139,8 +139,8 @@ static void lock_name(struct opening *o)
 {
     struct snap *s = o->s;
     struct stat status;
-    for (s->named = -1;
-         s->named < 0 || !leads_to(s->path, s->named);) { /* a run that has just ended may have replaced it */
+    s->named = -1;
+    while (s->named < 0 || !leads_to(s->path, s->named)) { /* a run that has just ended may have replaced it */
         if (s->named >= 0)
             close(s->named);
         o->made = access(s->path, F_OK) != 0;
