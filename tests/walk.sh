@@ -11,6 +11,7 @@
 #     --png build/NAME.png                          of a simulated step: the page's picture, byte for byte, unless none
 #                                                   is (another zlib packs otherwise)
 #
+# PAGES names those that are walked, else all are.
 # Long runs are cut short, but for traced ones: their records are counted.  Outputs are compared on a CPU with PoCL, where they come from; elsewhere the commands are
 # only run.
 set -u
@@ -142,7 +143,7 @@ compare() {
                print "not printed: " $0 }' "$TMP/exact" "$TMP/loose" "$TMP/said" >>"$TMP/wrong"
 }
 
-for page in README.md tutorials/*.md; do
+for page in ${PAGES:-README.md tutorials/*.md}; do
     read_page "$page" >"$TMP/page"
     grep -q '^run ' "$TMP/page" || continue
     run_commands
