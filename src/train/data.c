@@ -8,7 +8,6 @@
 #include "../file/file.h"
 
 #include <glob.h>
-#include <math.h>
 #include <unistd.h>
 
 enum file_kind { FILE_TEXT, FILE_SHARD, FILE_HEADERLESS };
@@ -143,7 +142,6 @@ static void expect_tokens(const struct files *f, const char *use, size_t n, cons
 struct dataset *open_dataset(const struct data_options *o)
 {
     struct dataset *d = allocate(1, sizeof *d);
-    d->rate = d->floor = NAN;
     struct files train = find_files(o->data), val = {0}, *both[] = {&train, &val};
     if (o->val_data)
         val = find_files(o->val_data);

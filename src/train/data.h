@@ -69,7 +69,6 @@ struct dataset {
     struct tokenizer tokenizer;
     int vocab;               /* every token is below; that of the model if there is one, else tokenizer.n */
     struct split train, val; /* val.n is 0 without validation */
-    double rate, floor;      /* nats per token that no model can beat, of the source and of windows; NAN: not known */
 };
 struct dataset *open_dataset(const struct data_options *o);
 void close_dataset(struct dataset *d);
