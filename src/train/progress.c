@@ -5,6 +5,8 @@
 #include "../base/table.h"
 #include "train.h"
 
+#include <math.h>
+
 struct progress {
     struct trainer *trainer;
     FILE *log;
@@ -58,8 +60,11 @@ static void print_summary(const struct progress *p)
     printf("model       %s: %zu parameters\n", describe_sizes(text, &t->config), count_parameters(t->model->params));
     if (t->data)
         print_line(stdout, "data        %s: %zu tokens (%s) to train, %zu to validate",
-                   t->settings->data ? t->settings->data : "this program's own sources", t->data->train.n,
-                   kinds[t->data->tokenizer.kind], t->data->val.n);
+                   t->settings->data ? t->settings->data : "stories", t->data->train.n, kinds[t->data->tokenizer.kind],
+                   t->data->val.n);
+    if (t->data && !isnan(t->data->rate))
+        printf("floor       no model has a lower loss than %.4f; none that sees %d tokens at a time, %.4f\n",
+               t->data->rate, t->seq, t->data->floor);
     printf("memory      ");
     for (int c = 0; c < MEM_CLASSES && n == 1; c++)
         printf("%s%s %s", c ? ", " : "", memory_class_name[c], format_bytes(text, (double)t->train->peak[0][c]));
