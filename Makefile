@@ -106,7 +106,7 @@ $(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/main.o $(SUPPORT): | build/pac
 .SECONDARY: $(TESTS:=.o) $(BUILD)/tests/fuzz.o
 
 # Those that run kernels.
-DRIVER_TESTS = $(filter-out %/test_base %/test_data %/test_file %/test_simulate %/test_view %/test_plot,$(TESTS))
+DRIVER_TESTS = $(filter-out %/test_base %/test_data %/test_file %/test_stories %/test_simulate %/test_view %/test_plot,$(TESTS))
 drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers too, fetched into build/, and in a GPU's shape
 	@YARD=./$(YARD) tests/drivers.sh $(DRIVER_TESTS)
 
