@@ -186,9 +186,8 @@ static void expect_words(const char *folder)
                  {"One day Anna ", "met ", 2. / 7},
                  {"One day Ben found a ", "blue ", 1. / 5},
                  {"\n\nOne day Tom found a red ", "drum ", 1. / 4},
-                 {"lost the ball by the sea. She ", "asked ", 3. / 5},
-                 {"lost the ball by the sea. She ", "looked ", 2. / 5},
-                 {"lost the ball by the sea. He ", "asked ", 3. / 5}};
+                 {"st the ball at school. He ", "looked ", 2. / 5},
+                 {"st the ball at school. She ", "asked ", 3. / 5}};
     struct settings *s = settings_of("--model tiny");
     s->source = open_source(folder);
     struct config c = source_config(&s->source);
@@ -196,7 +195,7 @@ static void expect_words(const char *folder)
     init_from_source(t->model, &s->source);
     for (size_t i = 0; i < COUNT(words); i++) {
         double p = probability(t, words[i].text, words[i].word);
-        if (!(fabs(p - words[i].p) < 0.12))
+        if (!(fabs(p - words[i].p) < 0.15))
             test_failed("\"%s\" goes on with \"%s\" with probability %g, expected %g\n", words[i].text, words[i].word,
                         p, words[i].p);
     }
