@@ -183,7 +183,7 @@ TEST(a_model_learns_the_probabilities)
         {"the dog sang.\nthe dog sang.\n", "the ", 5. / 6}, {"the dog sang.\nthe dog sang.\n", "all ", 1. / 6},
         {"dog sang.\nthe dog sang.\nthe ", "dog ", 1. / 2}, {"dog sang.\nthe dog sang.\nthe ", "cat ", 1. / 3},
         {"dog sang.\nthe dog sang.\nthe ", "owl ", 1. / 6}, {"sang.\nthe dog sang.\nthe dog ", "sang.", 0.8},
-        {"sang.\nthe dog sang.\nthe dog ", "ran.", 0.2}, {"og sang.\nthe dog sang.\nthe cat ", "sang.", 0.5},
+        {"sang.\nthe dog sang.\nthe dog ", "ran.", 0.2}, {"sang.\nthe dog sang.\nthe cat ", "sang.", 0.5},
         {"sang.\nthe dog sang.\nall ", "slept.", 1}};
     need_own_products();
     write_text("words.txt", "%s",
