@@ -20,7 +20,6 @@
 
 enum { SEQUENCES = 2, TOKENS = 7 };
 static const struct config small = {.layers = 1, .heads = 2, .channels = 20, .seq_len = 8, .vocab = 37};
-enum { COLUMN_OPERATION, COLUMN_OF, COLUMN_ERROR };
 static const struct column columns[] = {
     {"operation", "operation", CELL_TEXT, 13, 0}, {"gradient of", "of", CELL_TEXT, 24, 0},
     {"error", "error", CELL_SHORT, 9, 0},         {"at element", "element", CELL_COUNT, 10, 0},
@@ -159,11 +158,11 @@ int check_gradients(const struct settings *s)
     for (size_t i = 0, n = 1; i < n; i++)
         n = check_operation(&t, i, table);
     for (row = table->cells; row < table->cells + table->n * COUNT(columns) && !wrong; row += COUNT(columns))
-        wrong = row[COLUMN_ERROR].number <= tolerance ? NULL : row;
+        wrong = row[2].number <= tolerance ? NULL : row;
     print_table(text, table);
     if (wrong)
         fprintf(text, "FAILED: %s is the first operation with an error above %.1e, in the gradient of %s\n",
-                wrong[COLUMN_OPERATION].text, tolerance, wrong[COLUMN_OF].text);
+                wrong[0].text, tolerance, wrong[1].text);
     else
         fprintf(text, "passed: %zu gradients, each with an error of at most %.1e\n", table->n, tolerance);
     if (s->json)
