@@ -215,7 +215,7 @@ static const struct option options[] = {
      "largest relative error (with --gradients 1e-4)"},
     {"gradients", 0, OPT_FLAG, &s.gradients, NULL, NULL, 0, 0, CHECKING, CMD_CHECK,
      "instead of a FILE: compare the backward of every operation with differences of its forward, on a small model "
-     "with random values; shows the worst element of each operation's inputs"},
+     "with random values; shows the worst element of the gradient of each input"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
