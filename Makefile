@@ -87,13 +87,14 @@ build/packages-oclgrind: | build/packages ; @$(PACKAGES) oclgrind && touch $@
 
 # ---- targets -------------------------------------------------------------------------------------------------------
 
-STEPS = 2000
-demo: $(YARD) ## train a small GPT on this project's own text, read and draw its trace, sample from it (1 to 2 minutes)
-	./$(YARD) train --model nano --steps $(STEPS) --trace build/demo.trace --save build/demo \
-	    --sample-tokens 0
+STEPS = 1500
+demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it tell one (1 to 2 minutes)
+	./$(YARD) train --model nano --steps $(STEPS) --lr 2e-3 --trace build/demo.trace --save build/demo \
+	    --log build/demo.jsonl --val-every 300 --val-batches 40 --sample-tokens 0
 	./$(YARD) trace summary build/demo.trace
 	./$(YARD) view build/demo.trace --step $(STEPS) --png build/demo.png
-	./$(YARD) sample --from build/demo
+	./$(YARD) plot build/demo.jsonl
+	./$(YARD) sample --from build/demo --count 400
 
 test: $(YARD) $(TESTS) ## build and run every test; logs in build/tests/*.log
 	@YARD=./$(YARD) tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS)

@@ -382,7 +382,7 @@ static const struct page {
     const char *name, *takes, *text;
 } pages[] = {
     {CMD_DEVICES, "devices", "[--json]", "Shows the OpenCL platforms and devices, numbered as -d takes them."},
-    {CMD_TRAIN, "train", "[options]", "Trains a GPT; without options a small one on the program's own sources."},
+    {CMD_TRAIN, "train", "[options]", "Trains a GPT; without options a small one on stories, a built-in text."},
     {CMD_SAMPLE, "sample", "--from DIR|FILE [options]", "Lets a saved model write."},
     {CMD_CHECK, "check", "FILE|--gradients [options]",
      "Computes what FILE (see tutorials/reference-files.md) holds as another program computed it, and prints the "
