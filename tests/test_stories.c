@@ -179,12 +179,11 @@ TEST(a_model_learns_the_probabilities)
     static const struct {
         const char *text, *word;
         double p;
-    } words[] = {
-        {"the dog sang.\nthe dog sang.\n", "the ", 5. / 6}, {"the dog sang.\nthe dog sang.\n", "all ", 1. / 6},
-        {"dog sang.\nthe dog sang.\nthe ", "dog ", 1. / 2}, {"dog sang.\nthe dog sang.\nthe ", "cat ", 1. / 3},
-        {"dog sang.\nthe dog sang.\nthe ", "owl ", 1. / 6}, {"sang.\nthe dog sang.\nthe dog ", "sang.", 0.8},
-        {"sang.\nthe dog sang.\nthe dog ", "ran.", 0.2}, {"sang.\nthe dog sang.\nthe cat ", "sang.", 0.5},
-        {"sang.\nthe dog sang.\nall ", "slept.", 1}};
+    } words[] = {{"the dog sang.\nthe dog sang.\n", "the ", 5. / 6}, {"the dog sang.\nthe dog sang.\n", "all ", 1. / 6},
+                 {"dog sang.\nthe dog sang.\nthe ", "dog ", 1. / 2}, {"dog sang.\nthe dog sang.\nthe ", "cat ", 1. / 3},
+                 {"dog sang.\nthe dog sang.\nthe ", "owl ", 1. / 6}, {"sang.\nthe dog sang.\nthe dog ", "sang.", 0.8},
+                 {"sang.\nthe dog sang.\nthe dog ", "ran.", 0.2},    {"sang.\nthe dog sang.\nthe cat ", "sang.", 0.5},
+                 {"sang.\nthe dog sang.\nall ", "slept.", 1}};
     need_own_products();
     write_text("words.txt", "%s",
                "scene start\n 5 the -> who\n 1 all -> night\nscene night\n 1 slept./ -> start\n"

@@ -7,8 +7,8 @@
  *     rate = sum over scenes of visits * entropy of its choice / sum of visits * mean length of its phrases
  *
  * in nats per byte, exactly (Shannon, "A Mathematical Theory of Communication", 1948, section 7).  No model can have a
- * lower loss on the long run.  A model that sees windows of T bytes begins somewhere within a phrase and must first find
- * out where it is; the best that it can do is the *floor*, by the forward algorithm (Rabiner 1989).
+ * lower loss on the long run.  A model that sees windows of T bytes begins somewhere within a phrase and must first
+ * find out where it is; the best that it can do is the *floor*, by the forward algorithm (Rabiner 1989).
  */
 #ifndef STORIES_H
 #define STORIES_H
