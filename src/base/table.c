@@ -64,8 +64,7 @@ static void print_cell(FILE *out, const struct table *t, size_t i, const char *t
 
 bool shows_colour(void)
 {
-    const char *terminal = getenv("TERM");
-    return isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && !(terminal && strcmp(terminal, "dumb") == 0);
+    return is_screen(STDOUT_FILENO) && !getenv("NO_COLOR");
 }
 
 void print_heading(FILE *out, const struct table *t)

@@ -1,4 +1,5 @@
 /* plan.c - yard plan: the step as it would run: printed, verified, simulated. */
+#include "../base/table.h"
 #include "../train/train.h"
 #include "cmd.h"
 
@@ -35,6 +36,47 @@ static int prove(const struct plan *p)
     return wrong ? EXIT_FAILED : EXIT_OK;
 }
 
+/* What each lane has to do; lanes without a task are left out. */
+static void print_lanes(FILE *out, const struct step *s)
+{
+    static const struct column columns[] = {{"lane", NULL, CELL_TEXT, 24, 0},
+                                            {"tasks", NULL, CELL_COUNT, 8, 0},
+                                            {"GFLOP", NULL, CELL_FIXED, 10, 3},
+                                            {"MiB", NULL, CELL_FIXED, 10, 3}};
+    struct table *table = new_table(columns, COUNT(columns));
+    for (int i = 0; i < s->pool->machine->n_lanes; i++) {
+        const struct lane *lane = s->pool->machine->lane[i];
+        double tasks = 0, flops = 0, bytes = 0;
+        for (size_t k = 0; k < s->n; k++)
+            if (s->task[k]->lane == lane)
+                tasks++, flops += s->task[k]->flops, bytes += (double)s->task[k]->bytes;
+        if (tasks > 0)
+            ROW(table, text_cell(lane->name), number_cell(tasks), number_cell(flops / 1e9),
+                number_cell(bytes / (1 << 20)));
+    }
+    fprintf(out, "list %s: %zu tasks; --print shows them, --simulate the period\n", s->name, s->n);
+    print_table(out, table);
+    free_table(table);
+}
+
+static void print_plan(const struct plan *p, const struct simulation *sim)
+{
+    const struct settings *s = p->settings;
+    FILE *out = s->print ? open_pager() : stdout;
+    print_reports(out, p->passes, p->n_passes);
+    if (s->print || (!s->verify && !sim)) {
+        print_lanes(out, p->list[0]);
+        print_memory(out, p->list[0]->pool, p->list, p->n);
+    }
+    if (sim)
+        print_simulation(out, sim, p->costs);
+    if (s->print) {
+        print_step(out, p->list[0]);
+        print_map(out, p->list[0]->pool, p->list[0]);
+    }
+    close_pager(out);
+}
+
 static int show_plan(const struct plan *p)
 {
     const struct settings *s = p->settings;
@@ -51,16 +93,8 @@ static int show_plan(const struct plan *p)
             json_object_set_new(plan, "simulation", simulation_json(sim));
         json_dumpf(plan, stdout, JSON_COMPACT);
         putchar('\n');
-    } else {
-        print_reports(stdout, p->passes, p->n_passes);
-        if (s->print || (!s->verify && !sim)) {
-            print_step(stdout, p->list[0]);
-            print_map(stdout, p->list[0]->pool, p->list[0]);
-            print_memory(stdout, p->list[0]->pool, p->list, p->n);
-        }
-        if (sim)
-            print_simulation(stdout, sim, p->costs);
-    }
+    } else
+        print_plan(p, sim);
     char *path = trace_path(s);
     if (sim && path)
         write_simulation(sim, path, p->title);
