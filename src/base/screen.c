@@ -27,48 +27,41 @@ int screen_width(int fd)
 
 static atomic_int drawn_on; /* the descriptor that has one; 0: there is none */
 
-void write_over(int fd, const char *text, bool keep)
+void write_over(int fd, const char *text, bool stays)
 {
+    static uint64_t drawn_ns;
+    const uint64_t now = now_ns();
     size_t n = 0;
     int room = screen_width(fd) - 1; /* in the last column some terminals wrap */
+    if (now - drawn_ns < 100000000 && !stays)
+        return;
     while (text[n] && ((text[n] & 0xc0) == 0x80 || room-- > 0))
         n++;
     fflush(stdout);
+    drawn_ns = now;
     drawn_on = fd; /* before it is drawn and behind, for a signal's message may come between */
-    dprintf(fd, "\r%.*s\033[K%c", (int)n, text, keep ? '\n' : '\r');
-    drawn_on = keep ? 0 : fd;
+    dprintf(fd, "\r%.*s\033[K%c", (int)n, text, stays ? '\n' : '\r');
+    drawn_on = stays ? 0 : fd;
 }
 
 void erase_line(void)
 {
-    static const char erase[] = "\r\033[K";
     int fd = atomic_exchange(&drawn_on, 0);
-    ssize_t unused = fd ? write(fd, erase, sizeof erase - 1) : 0;
-    (void)unused; /* the terminal may be gone */
+    if (fd && write(fd, "\r\033[K", 4) < 0)
+        return; /* the terminal is gone */
 }
 
 /* ---- long work ------------------------------------------------------------------------------------------------- */
 
-void show_busy(struct busy *b, double share)
+void show_busy(const char *what, uint64_t begun, double share)
 {
-    static const uint64_t second = 1000000000;
-    uint64_t now = now_ns();
+    double seconds = 1e-9 * (double)(now_ns() - begun);
     char text[96];
-    b->begun = b->begun ? b->begun : now;
-    b->shown = b->shown ? b->shown : now;
-    if (now - b->shown < second || !is_screen(STDERR_FILENO))
+    if (seconds < 1 || !is_screen(STDERR_FILENO))
         return;
-    share = fmin(share, 1);
-    double left = 1e-9 * (double)(now - b->begun) * (1 / share - 1);
-    b->shown = now;
-    snprintf(text, sizeof text, share > 0 ? "%s: %.0f %%, %.0f s left" : "%s", b->what, 100 * share, left);
+    snprintf(text, sizeof text, share > 0 ? "%s: %.0f %%, %.0f s left" : "%s", what, 100 * fmin(share, 1),
+             seconds * (1 / fmin(share, 1) - 1));
     write_over(STDERR_FILENO, text, false);
-}
-
-void end_busy(struct busy *b)
-{
-    erase_line();
-    *b = (struct busy){.what = b->what};
 }
 
 /* ---- a pager --------------------------------------------------------------------------------------------------- */

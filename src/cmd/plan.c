@@ -1,5 +1,4 @@
 /* plan.c - yard plan: the step as it would run: printed, verified, simulated. */
-#include "../base/table.h"
 #include "../train/train.h"
 #include "cmd.h"
 
@@ -36,27 +35,18 @@ static int prove(const struct plan *p)
     return wrong ? EXIT_FAILED : EXIT_OK;
 }
 
-/* What each lane has to do; lanes without a task are left out. */
+/* How much each lane has to do; those without a task are left out. */
 static void print_lanes(FILE *out, const struct step *s)
 {
-    static const struct column columns[] = {{"lane", NULL, CELL_TEXT, 24, 0},
-                                            {"tasks", NULL, CELL_COUNT, 8, 0},
-                                            {"GFLOP", NULL, CELL_FIXED, 10, 3},
-                                            {"MiB", NULL, CELL_FIXED, 10, 3}};
-    struct table *table = new_table(columns, COUNT(columns));
-    for (int i = 0; i < s->pool->machine->n_lanes; i++) {
-        const struct lane *lane = s->pool->machine->lane[i];
-        double tasks = 0, flops = 0, bytes = 0;
-        for (size_t k = 0; k < s->n; k++)
-            if (s->task[k]->lane == lane)
-                tasks++, flops += s->task[k]->flops, bytes += (double)s->task[k]->bytes;
-        if (tasks > 0)
-            ROW(table, text_cell(lane->name), number_cell(tasks), number_cell(flops / 1e9),
-                number_cell(bytes / (1 << 20)));
-    }
+    const struct machine *m = s->pool->machine;
     fprintf(out, "list %s: %zu tasks; --print shows them, --simulate the period\n", s->name, s->n);
-    print_table(out, table);
-    free_table(table);
+    for (int lane = 0; lane < m->n_lanes; lane++) {
+        size_t tasks = 0;
+        for (size_t i = 0; i < s->n; i++)
+            tasks += s->task[i]->lane->index == lane;
+        if (tasks > 0)
+            fprintf(out, "  %-24s %7zu\n", m->lane[lane]->name, tasks);
+    }
 }
 
 static void print_plan(const struct plan *p, const struct simulation *sim)

@@ -24,7 +24,6 @@ struct progress {
     double total_ms;      /* of all steps but the first, which compiles the kernels */
     uint32_t counted;
     uint64_t begun_ns; /* the run */
-    uint64_t drawn_ns; /* the line on the terminal */
     /* The losses so far: each point is the mean of `share` steps, the last one of `held`. */
     double point[POINTS];
     size_t n, share, held;
@@ -158,29 +157,28 @@ static void draw_curve(char *out, const struct progress *p, int room)
 static void print_shown(struct progress *p, uint32_t number, const struct result *r, double ms, bool screen)
 {
     char loss[32], norm[32], time[32], left[32], curve[3 * POINTS + 1] = "";
-    char *line = format_string("step %*u/%u", p->width, number, p->steps), *rest = NULL;
-    append_text(&rest, "  loss %s", format_number(loss, r->loss, 4));
+    char *line = format_string("step %*u/%u  loss %s", p->width, number, p->steps, format_number(loss, r->loss, 4));
     if (!screen)
-        append_text(&rest, "  norm %6s  lr %.1e  %6s ms", format_number(norm, r->norm, 3), r->lr,
+        append_text(&line, "  norm %6s  lr %.1e  %6s ms", format_number(norm, r->norm, 3), r->lr,
                     format_number(time, ms, 1));
-    append_text(&rest, "  %5.0f tok/s%s", tokens_per_step(p->trainer) / p->average_ms * 1e3,
+    append_text(&line, "  %5.0f tok/s%s", tokens_per_step(p->trainer) / p->average_ms * 1e3,
                 p->trainer->settings->pace ? "  paced" : "");
     if (p->counted > 1 && number < p->steps)
-        append_text(&rest, "  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
+        append_text(&line, "  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
     if (screen && is_utf8())
-        draw_curve(curve, p, screen_width(STDOUT_FILENO) - (int)(strlen(line) + strlen(rest)) - 3);
-    append_text(&line, "%s%s%s", *curve ? "  " : "", curve, rest);
+        draw_curve(curve, p, screen_width(STDOUT_FILENO) - 3 - (int)strlen(line));
+    append_text(&line, *curve ? "  %s" : "", curve);
     if (screen)
         write_over(STDOUT_FILENO, line, number == p->last);
     else
         printf("%s\n", line), fflush(stdout);
-    free(line), free(rest);
+    free(line);
 }
 
 void show_step(struct progress *p, uint32_t number, const struct result *r)
 {
     const double ms = (double)(int64_t)(r->ended_ns - p->last_ns) * 1e-6, tokens = tokens_per_step(p->trainer);
-    const uint64_t now = now_ns(), tenth = 10 * (uint64_t)number / p->steps;
+    const uint64_t tenth = 10 * (uint64_t)number / p->steps;
     const bool screen = is_screen(STDOUT_FILENO), ends = p->counted == 0 || number == p->last;
     p->last_ns = r->ended_ns;
     p->total_ms += p->counted++ ? ms : 0;
@@ -188,10 +186,8 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
     p->average_ms = p->counted <= 2 ? ms : 0.9 * p->average_ms + 0.1 * fmin(ms, 2 * p->average_ms);
     if (isfinite(r->loss))
         add_point(p, r->loss);
-    if (ends || (screen ? now - p->drawn_ns >= 100000000 : tenth != 10 * (uint64_t)(number - 1) / p->steps)) {
+    if (screen || ends || tenth != 10 * (uint64_t)(number - 1) / p->steps)
         print_shown(p, number, r, ms, screen);
-        p->drawn_ns = now;
-    }
     this_life->step = number;
     write_log(p, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_json(r->loss), "norm",
                            number_json(r->norm), "lr", number_json(r->lr), "ms", number_json(ms), "tokens_per_s",
