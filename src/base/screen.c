@@ -72,20 +72,16 @@ FILE *open_pager(void)
 {
     static const char command[] = "pager=${PAGER-less -FRX}; command -v \"${pager%% *}\" >/dev/null || pager=cat\n"
                                   "eval \"exec $pager\"";
-    fflush(stdout);
     FILE *out = is_screen(STDOUT_FILENO) ? popen(command, "w") : NULL;
-    if (!out)
-        return stdout;
-    sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, &at_interrupt); /* it is the pager's */
-    signal(SIGPIPE, SIG_IGN);                                                     /* who has seen enough quits it */
-    return out;
+    if (out) { /* a Ctrl-C is the pager's, and who has seen enough quits it */
+        sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, &at_interrupt);
+        signal(SIGPIPE, SIG_IGN);
+    }
+    return out ? out : stdout;
 }
 
 void close_pager(FILE *out)
 {
-    if (out == stdout)
-        return;
-    pclose(out);
-    signal(SIGPIPE, SIG_DFL);
-    sigaction(SIGINT, &at_interrupt, NULL);
+    if (out != stdout)
+        pclose(out), sigaction(SIGINT, &at_interrupt, NULL);
 }

@@ -39,7 +39,7 @@ static int prove(const struct plan *p)
 static void print_lanes(FILE *out, const struct step *s)
 {
     const struct machine *m = s->pool->machine;
-    fprintf(out, "list %s: %zu tasks; --print shows them, --simulate the period\n", s->name, s->n);
+    fprintf(out, "list %s: %zu tasks, by lane (--print shows each, --simulate the period)\n", s->name, s->n);
     for (int lane = 0; lane < m->n_lanes; lane++) {
         size_t tasks = 0;
         for (size_t i = 0; i < s->n; i++)

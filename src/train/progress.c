@@ -23,10 +23,9 @@ struct progress {
     double average_ms;    /* of recent steps, for the time left */
     double total_ms;      /* of all steps but the first, which compiles the kernels */
     uint32_t counted;
-    uint64_t begun_ns; /* the run */
-    /* The losses so far: each point is the mean of `share` steps, the last one of `held`. */
-    double point[POINTS];
-    size_t n, share, held;
+    uint64_t begun_ns;    /* the run */
+    double point[POINTS]; /* the losses so far: each is the mean of `share` steps, the last one perhaps of fewer */
+    uint32_t share;
 };
 
 /* ---- the log --------------------------------------------------------------------------------------------------- */
@@ -99,7 +98,7 @@ struct progress *begin_progress(struct trainer *t)
     p->trainer = t;
     p->steps = (uint32_t)s->steps;
     p->last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
-    p->share = p->held = 1;
+    p->share = 1;
     p->width = snprintf(NULL, 0, "%u", p->steps);
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
     p->log = s->log ? fopen(s->log, s->resume || this_life->restarts ? "a+" : "w") : NULL;
@@ -122,14 +121,14 @@ struct progress *begin_progress(struct trainer *t)
 /* When all points are taken, two become one. */
 static void add_point(struct progress *p, double loss)
 {
-    if (p->held == p->share && p->n == POINTS) {
-        for (p->n = 0; p->n < POINTS / 2; p->n++)
-            p->point[p->n] = (p->point[2 * p->n] + p->point[2 * p->n + 1]) / 2;
-        p->held = p->share *= 2;
+    uint32_t i = p->counted / p->share;
+    if (i == POINTS) {
+        for (i = 0; i < POINTS / 2; i++)
+            p->point[i] = (p->point[2 * i] + p->point[2 * i + 1]) / 2;
+        p->share *= 2;
     }
-    if (p->held == p->share)
-        p->point[p->n++] = 0, p->held = 0;
-    p->point[p->n - 1] += (loss - p->point[p->n - 1]) / (double)++p->held;
+    double held = p->counted % p->share;
+    p->point[i] = (held * p->point[i] + loss) / (held + 1);
 }
 
 /* Can the terminal show what is not ASCII? */
@@ -145,12 +144,12 @@ static bool is_utf8(void)
 /* The newest points that there is room for, from the lowest, a flat block, to the highest, a full one. */
 static void draw_curve(char *out, const struct progress *p, int room)
 {
-    size_t first = p->n - MIN(p->n, (size_t)MAX(room, 0));
+    int n = (int)ceil_div(p->counted, p->share), first = MAX(n - MAX(room, 0), 0);
     double low = INFINITY, high = -INFINITY;
-    for (size_t i = first; i < p->n; i++)
+    for (int i = first; i < n; i++)
         low = fmin(low, p->point[i]), high = fmax(high, p->point[i]);
-    for (size_t i = first; i < p->n; i++)
-        out += sprintf(out, "\xe2\x96%c", 0x81 + (high > low ? (int)(7 * (p->point[i] - low) / (high - low)) : 0));
+    for (int i = first; i < n; i++) /* 0 / 0 of a single point is not a number, which is flat too */
+        out += sprintf(out, "\xe2\x96%c", 0x81 + (int)(7 * fmax((p->point[i] - low) / (high - low), 0)));
 }
 
 /* Both forms of a step's line; the terminal's leaves out what only the log need have. */
@@ -181,11 +180,10 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
     const uint64_t tenth = 10 * (uint64_t)number / p->steps;
     const bool screen = is_screen(STDOUT_FILENO), ends = p->counted == 0 || number == p->last;
     p->last_ns = r->ended_ns;
+    add_point(p, r->loss);
     p->total_ms += p->counted++ ? ms : 0;
     /* The first step compiles the kernels.  What is far longer than the others was held, and counts as two. */
     p->average_ms = p->counted <= 2 ? ms : 0.9 * p->average_ms + 0.1 * fmin(ms, 2 * p->average_ms);
-    if (isfinite(r->loss))
-        add_point(p, r->loss);
     if (screen || ends || tenth != 10 * (uint64_t)(number - 1) / p->steps)
         print_shown(p, number, r, ms, screen);
     this_life->step = number;
