@@ -41,11 +41,12 @@ for page in tutorials/*.md; do
 done >"$TMP/wrong"
 result 'the README names every page'
 
-# `src/...` and the like, where a * may stand for anything, and for NAME; and `file.c`, of some folder
+# `src/...` and the like, where a * may stand for anything, and for NAME; and `file.c`, of some folder.  A page may make
+# files, and options, of its own.
 for page in $pages; do
     grep -oE '`((src|cl|tests|data|tutorials|\.ci)/[^` ]*|[a-z_]+\.(c|h|cl|awk))`' "$page" |
         sed 's/`//g; s/NAME/*/; s|^[^/]*$|*/& src/*/&|' | while read -r path; do
-        [ -n "$(ls -d $path 2>/dev/null)" ] || echo "$page: there is no $path"
+        [ -n "$(ls -d $path 2>/dev/null)" ] || grep -qF ">$path" "$page" || echo "$page: there is no $path"
     done
 done >"$TMP/wrong"
 result 'files that are named exist'
@@ -63,7 +64,8 @@ done >"$TMP/help"
 for page in $pages; do
     grep -oE '(^|[^-a-z])--[a-z][-a-z0-9]*' "$page" | sed 's/^[^-]//' | sort -u | while read -r option; do
         case $option in --args) continue ;; esac # gdb's
-        grep -qE -- "$option( |,|\$)" "$TMP/help" || echo "$page: no command has $option"
+        grep -qE -- "$option( |,|\$)" "$TMP/help" || grep -qF "{\"${option#--}\", 0, OPT_" "$page" ||
+            echo "$page: no command has $option"
     done
 done >"$TMP/wrong"
 result 'options that are named exist'

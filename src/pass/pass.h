@@ -13,21 +13,17 @@
  * would gain, try_step() (../predict/predict.h).  Bytes come and go by carry() and switch_readers().  Where there is
  * something to choose, it gives choose() (../plan/plan.h) its decisions, some starts and its rewrite.
  *
- * To add one:
+ * To add one (tutorials/15-write-a-pass.md does it):
  *
- *     1. NAME.c         wants_NAME(), which may return true while you try it, and run_NAME(): open_edit(), the verbs,
- *                       commit(), and a sentence in r->reason; or undo(), and false where nothing has changed: the pass
- *                       declines.  Begin as the others do: idea, picture, rule, source
+ *     1. NAME.c         wants_NAME(): false where all options are zero.  run_NAME(): open_edit(), the verbs, commit(),
+ *                       and a sentence in r->reason; or undo(), and false where nothing has changed: the pass declines.
+ *                       Begin as the others do: idea, picture, rule, source
  *     2. below          their names behind pass_wanted and pass_run, and what they are to know in struct pass_options
  *     3. pass.c         a row, in the order of application: first what only reorders, later what must see the tasks
  *                       that others insert.  Its last words are options that turn it on, for tests/test_pass.c
  *     4. its options    a row in ../train/settings.c that points into s.pass; pass_options_of() in ../train/trainer.c
  *                       only where the option's value has to be translated
  *     5. lines.sh       in tests: a row pass/NAME, and larger budgets for what grows
- *
- * Then `yard plan --after NAME --print` shows the list behind it (`--print-list`, with --hardware, the roles too),
- * `--verify` proves that it computes the same, `--simulate` says how long it takes, and tests/test_pass.c runs it
- * together with all others.
  *
  * What a pass may rely on, and must leave so: s->task holds the list's order until an edit is open, and the first s->n
  * of then keep their places in the array until commit(); the origin of a task says what it computes; a storage that
