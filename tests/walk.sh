@@ -1,19 +1,33 @@
 #!/bin/sh
-# walk.sh - walks the tutorials as a student would, in a copy of the project: every command in an indented block is run,
-# and every other line of such a block must be in what the commands of its page printed, or in the sources.
+# walk.sh - walks the pages as a student would, in a copy of the project.  Every command of an indented block is run.
+# What the page says is compared with what its commands printed: blocks line by line, prose and tables by their numbers.
+# What it tells the student to change is changed.
 #
-#     plan's output (but of a measured profile)     word for word, as that of a simulated bench; of other commands
-#                                                   numbers may differ, but not those that count (see loosen)
+#     plan's output (but of a measured profile)     word for word, as that of a simulated bench
+#     other output                                  counts and sizes as they are; losses, times and rates may differ
 #     a line that ends in "..."                     only its beginning counts; "..." alone stands for what is left out
 #     a command that fails                          the page must show the sentence
 #     blocks between ```                            not looked at: pictures, what is typed into gdb, sample text
 #     <!-- test: COMMAND -->                        what the text tells the student to change by hand
+#     <!-- by hand: WHY -->                         a change that no test makes
+#     <!-- numbers: COMMAND -->                     prints numbers of the next paragraph (or list, or table)
+#     <!-- sum: EXPRESSION, ... -->                 computes some of them from numbers that are shown
+#     <!-- measured: ON WHAT -->                    numbers of the next paragraph or block that no test can see,
+#                                                   but for tasks
 #     --png build/NAME.png                          of a simulated step: the page's picture, byte for byte, unless none
 #                                                   is (another zlib packs otherwise)
 #
-# PAGES names those that are walked, else all are.
-# Long runs are cut short, but for traced ones: their records are counted.  Outputs are compared on a CPU with PoCL, where they come from; elsewhere the commands are
-# only run.
+# A number of prose or of a table is right if it stands in a block of its page, in what a mark before its paragraph
+# prints, or with the same unit in what a command of its page printed, all rounded to its digits: 13.5 is 13.500 and
+# 13.46, and 96 % is 96.2 %, but a count is itself.  Not compared are whole numbers to 10 without a unit, numbers that
+# are part of a name (GPT-2, 1F1B, 32-bit, OpenCL 1.2), years of papers, and links and code, unless it quotes output
+# (`at least 12.000 ms`).
+#
+# A section "Change it" or "Try this" must have a mark or a command for every item and for every change of a file, and
+# so must every paragraph that begins with such a word.
+#
+# PAGES names those that are walked, else all are.  Long runs are cut short, but for traced ones: their records are
+# counted.  Outputs are compared on a CPU with PoCL, where they come from; elsewhere the commands are only run.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -21,13 +35,14 @@ TOP=$(pwd)
 YARD=${YARD:-./yard}
 TMP=$(cd "${TMP:-$(mktemp -d)}" && pwd) # we go elsewhere
 number=0 failed=0
+unclean=$(echo tutorials/[01]*.md) # pages whose prose is not compared yet
 
 result() { # name; what is wrong is in $TMP/wrong
     number=$((number + 1))
     if [ -s "$TMP/wrong" ]; then
         failed=$((failed + 1))
         echo "not ok $number - $1"
-        sed 's/^/#   /' "$TMP/wrong" | head -n 30
+        sed 's/^/#   /' "$TMP/wrong" | head -n ${LONG:-30}
     else
         echo "ok $number - $1"
     fi
@@ -61,18 +76,38 @@ edit() { # FILE SCRIPT...: the original with these changes
 
 # ---- a page: commands and the lines that they must print ------------------------------------------------------------
 
-# "run COMMAND" and "say LINE", in the page's order
+# the page as lines: "run COMMAND" and "say LINE" of blocks, "text N PARAGRAPH", "head TITLE", "edit" for a mark of one;
+# "numbers N COMMAND", "sum N EXPRESSION" and "measured N" belong to paragraph N
 read_page() {
-    awk '/^```/ { fenced = !fenced; next }
-         fenced { next }
+    awk 'function flush() { if (text != "") print "text " n " " text; text = "" }
+         function mark(kind) { # its command is in line
+             if (kind ~ /^(test|by hand)$/) print "edit"
+             if (kind == "test") print "run " line
+             if (kind == "measured") measured = 1
+             if (kind ~ /^(numbers|sum)$/) print kind " " n + 1 " " line }
          { line = $0; sub(/^ +/, "", line) }
-         more { command = command line }
-         /^<!-- test: / { command = substr($0, 12); more = 1 }
-         /^ +(\.\/yard|cmp|cat|YARD_[A-Z_]*=1|make)/ && !more { command = line; more = 1 }
-         more && sub(/\\$/, "", command) { next }
-         more { sub(/ *-->$/, "", command); sub(/    *[^ ].*$/, "", command); sub(/ +#.*/, "", command)
-                print "run " command; more = 0; next }
-         /^    / && !/^ *\.\.\.$/ { print "say " $0 }' "$1"
+         /^```/ { flush(); fenced = !fenced; next }
+         fenced { next }
+         more { line = command line }
+         !more && /^<!-- [a-z ]*: / {
+             flush(); kind = line; sub(/: .*/, "", kind); sub(/^<!-- /, "", kind); sub(/^<!-- [a-z ]*: /, "", line)
+             more = 1 }
+         !more && text == "" && /^ +(\.\/yard|cmp|cat|YARD_[A-Z_]*=1|make)/ { kind = "block"; more = 1 }
+         more && sub(/\\$/, "", line) { command = line; next }
+         more && kind != "block" && line !~ /-->$/ { command = line " "; next }
+         more { more = 0; command = ""; sub(/ *-->$/, "", line)
+                if (kind != "block") { mark(kind); next }
+                sub(/    *[^ ].*$/, "", line); sub(/ +#.*/, "", line)
+                print "run " line; print "shown " line; next }
+         /^    / && text == "" {
+                   if (measured) measured = 2
+                   if (!/^ *\.\.\.$/) print (measured ? "about " : "say ") $0; next }
+         /^#/ { flush(); print "head " $0; next }
+         /^ *$/ { flush(); next }
+         text == "" { n++; if (measured == 1) print "measured " n; measured = 0 }
+         /^[0-9]+\. / { flush() } # an item
+         { text = text " " $0 }
+         END { flush() }' "$1"
 }
 
 shorten() { # fewer steps, no long evaluation
@@ -100,17 +135,23 @@ picture() { # the one that a command has drawn, beside the page's
     echo "$name is another picture" >>"$list"
 }
 
-run_commands() { # of the page in $TMP/page: exact output to $TMP/exact, other output to $TMP/loose
-    : >"$TMP/exact" && : >"$TMP/loose" && : >"$TMP/wrong"
-    sed -n 's/^run //p' "$TMP/page" | while read -r command; do
-        case $command in *'yard bench'*--hardware*) ;; *'yard bench'* | 'make test') continue ;; esac # they take minutes
-        command=$(shorten "$command" | sed "s|0:0/2|0:0$half|g")
+run_commands() { # of $TMP/page: exact output to $TMP/exact, other to $TMP/loose, that of marks to $TMP/proof
+    : >"$TMP/exact" && : >"$TMP/loose" && : >"$TMP/wrong" && : >"$TMP/proof"
+    grep -E '^(run|numbers|sum) ' "$TMP/page" | while read -r kind command; do
         out=$TMP/loose
-        case $command in *--profile*) ;; *'yard plan'* | *'yard bench'*) out=$TMP/exact ;; esac
+        if [ "$kind" != run ]; then
+            paragraph="${command%% *} " command=${command#* } out=$TMP/proof
+            [ "$kind" = numbers ] || command="awk 'BEGIN { OFMT = \"%.9g\"; print $command }'"
+        else
+            case $command in *'yard bench'*--hardware*) ;; *'yard bench'* | 'make test') continue ;; esac # take minutes
+            command=$(shorten "$command" | sed "s|0:0/2|0:0$half|g")
+            case $command in *--profile*) ;; *'yard plan'* | *'yard bench'*) out=$TMP/exact ;; esac
+        fi
         echo "$(date +%S) $command" >>"$TMP/ran"
         eval "$command" >"$TMP/out" 2>&1 </dev/null
         code=$?
-        sed "s|0:0$half|0:0/2|g" "$TMP/out" >>"$out"
+        [ "$kind" = run ] && paragraph=
+        sed "s|0:0$half|0:0/2|g; s/^/$paragraph/" "$TMP/out" >>"$out"
         picture "$command"
         said=$(sed -n '/^yard: /{p;q;}; /^FAILED/{p;q;}' "$TMP/out" | cut -c 1-20) # a failure that the page shows
         [ $code -eq 0 ] || { [ -n "$said" ] && grep -qF "$said" "$TMP/page"; } ||
@@ -118,41 +159,119 @@ run_commands() { # of the page in $TMP/page: exact output to $TMP/exact, other o
     done
 }
 
-compare() {
-    [ $same = yes ] || return
-    cat src/*/*.[ch] cl/*.cl >>"$TMP/exact"
-    sed -n "s|0:0$half|0:0/2|g; s/^say //p" "$TMP/page" >"$TMP/said"
+compare_lines() {
+    cat src/*/*.[ch] cl/*.cl >"$TMP/sources"
     awk 'function squeeze(s) { gsub(/[ \t]+/, " ", s); sub(/^ /, "", s); sub(/ $/, "", s); return s }
-         function loosen(s,   kept) { # a number that counts tasks, records or steps of a trace stays
-             while (match(s, /[-+]?[0-9][0-9.]*( (ended|matched|tasks|only in|to [0-9]+ of list|copies|tensors))?/)) {
-                 word = substr(s, RSTART, RLENGTH)
-                 kept = kept substr(s, 1, RSTART - 1) (word ~ / / ? word : "#")
+         # without what differs from run to run: fractions but of bytes, what has a unit of time or rate, step numbers
+         function loosen(s,   kept, word, before) {
+             while (match(s, /[-+]?[0-9][0-9.]*(e[-+][0-9]+)?/)) {
+                 word = substr(s, RSTART, RLENGTH); before = kept substr(s, 1, RSTART - 1)
                  s = substr(s, RSTART + RLENGTH)
+                 if (measured || before ~ /step (#.)?$/ || s ~ /^ of [0-9]+ tasks overran/ ||
+                     (word ~ /[.][0-9]/ ? s !~ /^ [KMG]iB/ : s ~ /^ ([num]?s|%|[KMG]B.s|tok|GFLOP)/)) word = "#"
+                 kept = before word
              }
              return kept s }
          function found(s, lines, n, whole,   i) {
              for (i = 1; i <= n; i++)
                  if (whole ? lines[i] == s : index(lines[i], s) == 1) return 1
              return 0 }
-         FNR == 1 { file++ }
+         file == "said" { measured = sub(/^about/, ""); sub(/^say/, "") }
          { line = squeeze($0) }
-         file == 1 { exact[++n_exact] = line; next }
-         file == 2 { loose[++n_loose] = loosen(line); next }
-         { whole = !sub(/ ?\.\.\.$/, "", line)
-           if (!found(line, exact, n_exact, whole) && !found(loosen(line), loose, n_loose, whole))
-               print "not printed: " $0 }' "$TMP/exact" "$TMP/loose" "$TMP/said" >>"$TMP/wrong"
+         file == "exact" { exact[++n_exact] = line; next }
+         file == "loose" {
+             measured = 0; loose[++n_loose] = loosen(line)
+             measured = 1; rough[n_loose] = loosen(line); next }
+         { whole = !sub(/ ?\.\.\.$/, "", line); loosened = loosen(line)
+           if (!found(line, exact, n_exact, whole) &&
+               !(measured ? found(loosened, rough, n_loose, whole) : found(loosened, loose, n_loose, whole)))
+               print "not printed: " $0 }' \
+        file=exact "$TMP/exact" "$TMP/sources" file=loose "$TMP/loose" file=said "$TMP/said"
+    sed 's/.*/line/' "$TMP/said" >>"$TMP/compared"
+}
+
+compare_numbers() {
+    sed -n "s|0:0$half|0:0/2|g; s/^shown //p" "$TMP/page" | cat - "$TMP/said" >"$TMP/shown"
+    sed -n 's/^sum /text /p' "$TMP/page" | cat - "$TMP/page" | grep -E '^(text|measured) ' >"$TMP/prose"
+    awk -v compared="$TMP/compared" '
+         function decimals(s) { return sub(/.*\./, "", s) ? length(s) : 0 }
+         # the next number of rest, to word, unit and value; what stands before it goes to done
+         function next_number(   before) {
+             while (match(rest, /[0-9]+(,[0-9][0-9][0-9])*([.][0-9]+)?/)) {
+                 word = substr(rest, RSTART, RLENGTH); before = done substr(rest, 1, RSTART - 1)
+                 rest = substr(rest, RSTART + RLENGTH); done = before word
+                 value = word; gsub(/,/, "", value); value += 0
+                 if (before ~ /[A-Za-z_]-?$/ || rest ~ /^-?[A-Za-z_]/) continue
+                 match(rest, /^ ?(%|[num]?s|seconds|minutes|[KMG]i?B|bytes|[KMGT]FLOP|tasks)/)
+                 unit = RLENGTH > 0 && substr(rest, RLENGTH + 1) !~ /^[A-Za-z]/ ? substr(rest, 1, RLENGTH) : ""
+                 sub(/ /, "", unit)
+                 return 1
+             }
+             return 0 }
+         function collect(line, paragraph, typed) { # typed: only numbers with a unit
+             rest = line; done = ""
+             while (next_number())
+                 if (!typed || unit != "") {
+                     known[++count] = value; of[count] = paragraph; in_unit[count] = typed ? unit : ""
+                 } }
+         function proved(paragraph,   i, off) {
+             off = decimals(word) || unit != "" ? 0.5 / 10 ^ decimals(word) : 0
+             for (i = 1; i <= count; i++)
+                 if ((of[i] == "" || of[i] == paragraph) && (in_unit[i] == "" || in_unit[i] == unit) &&
+                     value - off <= known[i] + 1e-9 && known[i] <= value + off + 1e-9) return 1
+             return 0 }
+         function clean(s,   kept, span) { # without links and code that quotes no output
+             gsub(/!?\[[^]]*\]\([^)]*\)/, "", s)
+             while (match(s, /`[^`]*`/)) {
+                 span = substr(s, RSTART + 1, RLENGTH - 2)
+                 kept = kept substr(s, 1, RSTART - 1) (span ~ /^[A-Za-z0-9 .,:]* [A-Za-z0-9 .,:]*$/ ? span : "`")
+                 s = substr(s, RSTART + RLENGTH)
+             }
+             s = kept s
+             gsub(/(et al\.|OpenCL|OpenCL C|PoCL|PyTorch|Debian) [0-9.]*[0-9](, [0-9.]*[0-9])*/, "", s)
+             return s }
+         file == "shown" { collect($0, "", 0); next }
+         file == "exact" { collect($0, "", 1); next }
+         file == "proof" { paragraph = $1; sub(/^[0-9]+ /, ""); collect($0, paragraph, 0); next }
+         $1 == "measured" { measured[$2] = 1; next }
+         { paragraph = $2; sub(/^text [0-9]+ +([0-9]+\. )?/, ""); rest = clean($0); done = ""
+           while (next_number()) {
+               if (value <= 10 && unit == "" && word !~ /[.]/) continue
+               by_hand = measured[paragraph] && unit != "tasks"
+               print by_hand ? "measured" : "number" >>compared
+               if (!by_hand && !proved(paragraph))
+                   print "number of no output: " word " in: ..." substr(done, length(done) - 40) substr(rest, 1, 20)
+           } }' file=shown "$TMP/shown" file=exact "$TMP/exact" file=proof "$TMP/proof" file=prose "$TMP/prose"
+}
+
+find_edits() { # what the page tells to change, without a mark
+    awk -v compared="$TMP/compared" '
+         function must(text) { need = text; done = ready; ready = 0 }
+         function settle() { if (need != "" && !done) print "no test of this change: " substr(need, 1, 60); need = "" }
+         BEGIN { words = "(Change it|Try|Your turn|Exercise|Replace|Leave out|Put|Give|Flip|Copy|Add|Write|Set|" \
+                         "Remove)[ .:s]" }
+         $1 == "head" { settle(); section = $0 " " ~ "## " words; next }
+         $1 == "edit" { print "edit" >>compared; if (need != "" && !done) done = 1; else ready = 1; next }
+         $1 == "run" { if (need !~ /(src|cl)\//) done = 1; next }
+         $1 == "text" { sub(/^text [0-9]+ +/, ""); line = $0; sub(/^([0-9]+\. |- )?(\*\*)?/, "", line)
+             if (line ~ "^" words || section && /(src|cl)\//) { settle(); must($0) }
+             else ready = 0 }
+         END { settle() }' "$TMP/page"
 }
 
 for page in ${PAGES:-README.md tutorials/*.md}; do
     read_page "$page" >"$TMP/page"
-    grep -q '^run ' "$TMP/page" || continue
     run_commands
-    echo >>"$TMP/loose" # not empty: awk counts files by their first lines
-    compare
+    sed -n "s|0:0$half|0:0/2|g; /^say /p; /^about /p" "$TMP/page" >"$TMP/said"
+    [ $same = no ] || ! grep -q '^run ' "$TMP/page" || compare_lines >>"$TMP/wrong"
+    { compare_numbers && find_edits; } >"$TMP/prose-wrong"
+    case " $unclean " in *" $page "*) ;; *) cat "$TMP/prose-wrong" >>"$TMP/wrong" ;; esac
+    [ -z "${ALL-}" ] || cat "$TMP/prose-wrong" >>"$TMP/wrong"
     result "$page"
 done
 [ -s "$TMP/alike" ] && cat "$TMP/unlike" >"$TMP/wrong" 2>/dev/null || : >"$TMP/wrong"
 result 'pictures'
 [ $same = yes ] || echo "ok $((number + 1)) - what they print # SKIP platform 0 is not PoCL"
+for kind in line number measured edit; do echo "# $kind: $(grep -c "^$kind" "$TMP/compared")"; done
 echo "1..$number"
 [ "$failed" -eq 0 ] && [ "$number" -gt 0 ]
