@@ -200,7 +200,8 @@ enum random_stream {
     STREAM_TEST = 5,
     STREAM_DEAL = 6,
     STREAM_PLAN = 7,
-    STREAM_CHOICE = 8
+    STREAM_CHOICE = 8,
+    STREAM_STORY = 9
 };
 struct random4 {
     uint32_t word[4];

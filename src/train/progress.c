@@ -5,6 +5,8 @@
 #include "../base/table.h"
 #include "train.h"
 
+#include <math.h>
+
 struct progress {
     struct trainer *trainer;
     FILE *log;
@@ -58,8 +60,11 @@ static void print_summary(const struct progress *p)
     printf("model       %s: %zu parameters\n", describe_sizes(text, &t->config), count_parameters(t->model->params));
     if (t->data)
         print_line(stdout, "data        %s: %zu tokens (%s) to train, %zu to validate",
-                   t->settings->data ? t->settings->data : "this program's own sources", t->data->train.n,
-                   kinds[t->data->tokenizer.kind], t->data->val.n);
+                   t->settings->data ? t->settings->data : "stories", t->data->train.n, kinds[t->data->tokenizer.kind],
+                   t->data->val.n);
+    if (t->data && !isnan(t->data->rate))
+        printf("floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s\n", t->data->rate,
+               t->seq, isnan(t->data->floor) ? "it is higher" : format_number(text, t->data->floor, 4));
     printf("memory      ");
     for (int c = 0; c < MEM_CLASSES && n == 1; c++)
         printf("%s%s %s", c ? ", " : "", memory_class_name[c], format_bytes(text, (double)t->train->peak[0][c]));
@@ -98,7 +103,10 @@ struct progress *begin_progress(struct trainer *t)
         if (cut)
             fputc('\n', p->log);
     } else
-        write_log(p, json_pack("{s:o}", "run", options_json(false)));
+        write_log(p, t->data && !isnan(t->data->rate)
+                         ? json_pack("{s:o, s:o, s:o}", "run", options_json(false), "rate", number_json(t->data->rate),
+                                     "floor", number_json(t->data->floor))
+                         : json_pack("{s:o}", "run", options_json(false)));
     print_summary(p);
     p->last_ns = p->begun_ns = now_ns();
     return p;
@@ -126,10 +134,15 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
                            number_json(tokens / ms * 1e3)));
 }
 
+/* What can be learnt lies between the loss of one who knows nothing, ln V, and the floor. */
 void show_evaluation(struct progress *p, uint32_t number, double loss)
 {
+    const struct dataset *d = p->trainer->data;
     char text[32];
-    printf("step %*u/%u  validation loss %s\n", p->width, number, p->steps, format_number(text, loss, 4));
+    printf("step %*u/%u  validation loss %s", p->width, number, p->steps, format_number(text, loss, 4));
+    if (!isnan(d->floor))
+        printf("  floor %.4f  %.1f %% learnt", d->floor, 100 * (log(d->vocab) - loss) / (log(d->vocab) - d->floor));
+    printf("\n");
     fflush(stdout);
     write_log(p, json_pack("{s:i, s:o}", "step", (int)number, "val_loss", number_json(loss)));
     p->last_ns = now_ns(); /* the evaluation's time is not the next step's */
