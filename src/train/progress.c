@@ -166,6 +166,8 @@ static void print_shown(struct progress *p, uint32_t number, const struct result
     if (!screen)
         append_text(&line, "  norm %6s  lr %.1e  %6s ms", format_number(norm, r->norm, 3), r->lr,
                     format_number(time, ms, 1));
+    else if (!isnan(p->trainer->data->floor))
+        append_text(&line, "  floor %.4f", p->trainer->data->floor);
     append_text(&line, "  %5.0f tok/s%s", tokens_per_step(p->trainer) / p->average_ms * 1e3,
                 p->trainer->settings->pace ? "  paced" : "");
     if (p->counted > 1 && number < p->steps)
