@@ -1,7 +1,6 @@
 /* plot.c - yard plot: the losses that `yard train --log` wrote, against steps; several runs over each other. */
 
 #include <math.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "../base/table.h"
@@ -81,12 +80,9 @@ static struct option_table table = {.options = options, .n = COUNT(options)};
 
 static void find_size(int *width, int *height)
 {
-    struct winsize window;
     char behind;
-    *width = given.png ? 1280 : 80;
+    *width = given.png ? 1280 : screen_width(STDOUT_FILENO);
     *height = given.png ? 720 : 20;
-    if (!given.png && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
-        *width = window.ws_col;
     int low = given.png ? 200 : 10, high = given.png ? 16384 : 1000;
     if (given.size && (sscanf(given.size, "%dx%d%c", width, height, &behind) != 2 || *width < low || *width > high ||
                        *height < low || *height > high))
