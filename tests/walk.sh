@@ -67,11 +67,12 @@ for text in my.txt tinyshakespeare.txt; do cp LICENSE $text; done
 grep -q '^platform 0: Portable Computing Language' "$TMP/devices" && same=yes || same=no
 grep -q -e '-d 0:0/2' "$TMP/devices" && half=/2 || half=x2 # logical devices where none can be cut: but for names alike
 
-edit() { # FILE SCRIPT...: the original with these changes
+edit() { # FILE SCRIPT...: the original with these changes; fails if it is left as it was, but for an empty script
     file=$1
     shift
     printf '%s\n' "$@" >"$TMP/script"
     sed -f "$TMP/script" "$TOP/$file" >"$file"
+    [ -z "$*" ] || ! cmp -s "$TOP/$file" "$file"
 }
 
 # ---- a page: commands and the lines that they must print ------------------------------------------------------------
