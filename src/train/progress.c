@@ -147,7 +147,8 @@ static bool is_utf8(void)
     return locale && (strcasestr(locale, "utf-8") || strcasestr(locale, "utf8"));
 }
 
-/* The newest points that there is room for, from the lowest, a flat block, to the highest, a full one. */
+/* The newest points that there is room for, on a scale of logarithms, from the lowest, a flat block, to the highest, a
+ * full one. */
 static void draw_curve(char *out, const struct progress *p, int room)
 {
     int n = (int)ceil_div(p->counted, p->share), first = MAX(n - MAX(room, 0), 0);
@@ -155,7 +156,7 @@ static void draw_curve(char *out, const struct progress *p, int room)
     for (int i = first; i < n; i++)
         low = fmin(low, p->point[i]), high = fmax(high, p->point[i]);
     for (int i = first; i < n; i++) /* 0 / 0 of a single point is not a number, which is flat too */
-        out += sprintf(out, "\xe2\x96%c", 0x81 + (int)(7 * fmax((p->point[i] - low) / (high - low), 0)));
+        out += sprintf(out, "\xe2\x96%c", 0x81 + (int)(7 * fmax(log(p->point[i] / low) / log(high / low), 0)));
 }
 
 /* Both forms of a step's line; the terminal's leaves out what only the log need have. */
