@@ -315,6 +315,84 @@ TEST(llmc_losses)
     assert_int_equal(n, COUNT(losses));
 }
 
+/* ---- yard check --gradients ------------------------------------------------------------------------------------- */
+
+static struct ran check_gradients_with(const char *edits)
+{
+    static int number;
+    char *folder = format_string("%s.%d", temp_path("kernels"), ++number);
+    char *line = format_string("cp -r cl '%s' && cd '%s' && %s", folder, folder, edits);
+    assert_int_equal(system(line), 0); /* NOLINT */
+    setenv("YARD_KERNELS", folder, 1);
+    struct ran r = run_yard("check --gradients --json");
+    unsetenv("YARD_KERNELS");
+    free(folder), free(line);
+    return r;
+}
+
+static bool is_among(const char *const *all, const char *operation, const char *of)
+{
+    for (; *all; all++)
+        if (strcmp(*all, JOINED(operation, JOINED(" ", of))) == 0)
+            return true;
+    return false;
+}
+
+/* Each edit makes exactly these gradients wrong, and no others. */
+static void expect_wrong_gradients(int code, const char *edits, const char *const *wrong)
+{
+    struct ran r = check_gradients_with(edits);
+    json_t *all = json_load_file(r.stdout_path, 0, NULL), *row;
+    size_t i, n = 0;
+    assert_int_equal(r.code, code);
+    json_array_foreach(json_at(all, "gradients"), i, row)
+    {
+        const char *operation = text_at(row, "operation"), *of = text_at(row, "of");
+        const json_t *error = json_at(row, "error"); /* null: not a number */
+        bool right = json_is_number(error) && json_number_value(error) <= number_at(all, "tolerance"),
+             bad = is_among(wrong, operation, of);
+        if (right == bad)
+            test_failed("%s: the gradient of %s in %s is found %s\n", edits, of, operation, right ? "right" : "wrong");
+        n += bad;
+    }
+    assert_int_equal(i, 32);
+    for (i = 0; wrong[i]; i++)
+        n--;
+    assert_int_equal(n, 0);
+    json_decref(all);
+}
+
+TEST(gradients_that_are_wrong_are_named)
+{
+    expect_wrong_gradients(EXIT_OK, "true", (const char *const[]){NULL});
+    expect_wrong_gradients(
+        EXIT_FAILED,
+        "sed -i 's/used = t < T ? B/used = t < T ? B - 1/' embed.cl &&" /* a sequence is left out */
+        "sed -i 's/ - norm . mean_g_norm//; s/fma(d, norm, sum_w/fma(d, norm * 1.001f, sum_w/' layernorm.cl &&"
+        "sed -i 's/i, live - i, 0) . d . scale/i, live - i, 0) * d/' softmax.cl &&"
+        "sed -i 's/(3 . GELU_CUBIC)/GELU_CUBIC/' gelu.cl &&"
+        "sed -i 's/accumulate ? load(db/0 ? load(db/' elementwise.cl &&" /* it always starts anew */
+        "sed -i 's/(p - onehot)/(p - 0.999f * onehot)/' loss.cl",
+        (const char *const[]){"embed wpe.weight", "attn.ln h.0.ln_1.weight", "attn.ln embed",
+                              "attn.qkv h.0.attn.c_attn.bias", "attn.mix attn.qkv", "attn.proj h.0.attn.c_proj.bias",
+                              "mlp.ln h.0.ln_2.weight", "mlp.ln attn.residual", "mlp.fc h.0.mlp.c_fc.bias",
+                              "mlp.gelu mlp.fc", "mlp.proj h.0.mlp.c_proj.bias", "final.ln ln_f.weight",
+                              "final.ln mlp.residual", "loss head", NULL});
+    /* not a number; and what was there before the first backward is added */
+    expect_wrong_gradients(EXIT_FAILED,
+                           "sed -i 's/store(load(dout + i, end - i, 0)/store(sqrt((vec)-1)/' gelu.cl &&"
+                           "sed -i 's/if (accumulate)/if (1)/' embed.cl",
+                           (const char *const[]){"embed wte.weight", "embed wpe.weight", "mlp.gelu mlp.fc", NULL});
+}
+
+TEST(check_gradients_says_the_first_wrong_operation)
+{
+    expect_yard(EXIT_OK, "passed: 32 gradients", "check --gradients --gemm clblast --vector 1");
+    expect_yard(EXIT_FAILED, "FAILED: attn.ln is the first operation with an error above",
+                "check --gradients "
+                "--tolerance 1e-9");
+}
+
 /* What members have alike comes from the first one, where they compute in another way. */
 TEST(unlike_members_agree)
 {

@@ -125,6 +125,8 @@ int cmd_check(int argc, char **argv)
 {
     struct settings *s = parse_settings(CMD_CHECK, argc, argv);
     const char *path = s->reference;
+    if (s->gradients)
+        return check_gradients(s);
     claim_input("yard check", path);
     struct config config = read_config(path);
     struct checker c = {.file = open_safetensors(path), .errors = json_object(), .json = s->json};

@@ -12,8 +12,9 @@ command_function cmd_devices, cmd_train, cmd_sample, cmd_check, cmd_plan, cmd_tr
 struct settings;
 /* train --restart: in each child what it trains by; in the parent, at the end, NULL and the exit code.  restart.c */
 struct settings *train_in_children(struct settings *s, int argc, char **argv, int *code);
-int bench_broadcast(struct settings *s);   /* bench --broadcast: bench_broadcast.c */
-int plan_memory(const struct settings *s); /* plan --memory: plan_memory.c */
+int bench_broadcast(struct settings *s);       /* bench --broadcast: bench_broadcast.c */
+int check_gradients(const struct settings *s); /* check --gradients: gradients.c */
+int plan_memory(const struct settings *s);     /* plan --memory: plan_memory.c */
 
 /* ---- words.c: commands that take paths; those of several words, as `yard trace summary FILE` -------------------- */
 

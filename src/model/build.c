@@ -95,7 +95,7 @@ struct op *record(struct build *b, const char *name, void (*rule)(struct build *
     bool first = t->n == 0 || t->ops[t->n - 1].unit == 0; /* before the layers, not behind them */
     int unit = layer >= 0 ? layer + 1 : first ? 0 : b->model->params->n_units - 1;
     struct op *op = APPEND(t->ops, t->n, t->cap);
-    *op = (struct op){.backward = rule, .unit = unit, .out = out, .in = {in}};
+    *op = (struct op){.backward = rule, .unit = unit, .out = out, .in = {in}, .end = b->step->n};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
 }

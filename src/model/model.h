@@ -231,6 +231,7 @@ struct op {
     struct tensor *saved[2];
     struct weight w, bias;
     double scale;
+    size_t end; /* of the list, when its forward had been added */
 };
 struct op *record(struct build *b, const char *name, void (*rule)(struct build *, const struct op *),
                   struct tensor *out, struct tensor *in);

@@ -211,7 +211,11 @@ static const struct option options[] = {
     {"temperature", 0, OPT_FLOAT, &s.temperature, "0.8", "X", 0, 100, SAMPLING, CMD_SAMPLE, "0: always the likeliest"},
     {"top-k", 0, OPT_INT, &s.top_k, "40", "K", 0, 1e6, SAMPLING, CMD_SAMPLE, "choose among the K likeliest (0: all)"},
 
-    {"tolerance", 0, OPT_DOUBLE, &s.tolerance, "1e-5", "X", 0, 1, CHECKING, CMD_CHECK, "largest relative error"},
+    {"tolerance", 0, OPT_DOUBLE, &s.tolerance, "1e-5", "X", 0, 1, CHECKING, CMD_CHECK,
+     "largest relative error (with --gradients 1e-4)"},
+    {"gradients", 0, OPT_FLAG, &s.gradients, NULL, NULL, 0, 0, CHECKING, CMD_CHECK,
+     "instead of a FILE: compare the backward of every operation with differences of its forward, on a small model "
+     "with random values; shows the worst element of the gradient of each input"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
@@ -378,7 +382,7 @@ static const struct page {
     {CMD_DEVICES, "devices", "[--json]", "Shows the OpenCL platforms and devices, numbered as -d takes them."},
     {CMD_TRAIN, "train", "[options]", "Trains a GPT; without options a small one on the program's own sources."},
     {CMD_SAMPLE, "sample", "--from DIR|FILE [options]", "Lets a saved model write."},
-    {CMD_CHECK, "check", "FILE [options]",
+    {CMD_CHECK, "check", "FILE|--gradients [options]",
      "Computes what FILE (see tutorials/reference-files.md) holds as another program computed it, and prints the "
      "relative\nerror of every tensor. Exit code 1 when one is above --tolerance."},
     {CMD_PLAN, "plan", "[options]",
@@ -449,8 +453,10 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
     if (wants_help(argc, argv))
         print_page(page);
     parse_options(&table, (unsigned)command, page->name, argc, argv, &words, &n_words);
-    REFUSE_IF(command == CMD_CHECK && n_words != 1,
-              "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors");
+    REFUSE_IF(
+        command == CMD_CHECK && n_words != !s.gradients,
+        "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors; or --gradients and no "
+        "file");
     REFUSE_IF(command != CMD_CHECK && n_words, "'%s' is not an option: options start with --; see `yard %s --help`",
               words[0], page->name);
     const char *config = s.config, *resume = this_life->from ? this_life->from : s.resume, *reference = words[0];

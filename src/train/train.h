@@ -62,7 +62,7 @@ struct settings {
     enum main_queue { MAIN_BOTH, MAIN_COMPUTE } main_queue;
     const char *swap_what;
     /* running and looking; list: the step file that is planned instead of a model */
-    bool serial, audit, json, print, memory, verify, simulate, print_list, view, broadcast, restart;
+    bool serial, audit, json, print, memory, verify, simulate, print_list, view, broadcast, restart, gradients;
     const char *after, *list, *profile, *hardware, *what_if, *pace, *output, *trace, *log, *save, *resume;
     int save_every, keep, sample_tokens;
     /* yard sample, yard check; reference: the word that is no option */

@@ -1,0 +1,174 @@
+/* gradients.c - yard check --gradients: the backward of every operation against differences of its forward.
+ *
+ * An operation y = f(x) is given dy, the gradient of its output.  Its backward must make the gradient of
+ *
+ *     L = sum_i dy[i] y[i]
+ *
+ * The same follows from forward alone.  L(a) is L with a added to one element of x:
+ *
+ *     L'(0) ~ (8 (L(h) - L(-h)) - (L(2h) - L(-2h))) / 12h        what is left out falls with h^4
+ *
+ * The operations are those that the forward of a small model leaves on the tape.  Its sizes divide neither vectors nor
+ * tiles.  The inputs of an operation are the tensors that its forward tasks read and none of them writes.  Its backward
+ * is added to the list twice: the first one starts each gradient, the second one adds to it.  So they make 2 L'.
+ */
+#include "../base/table.h"
+#include "../train/train.h"
+#include "cmd.h"
+
+#include <math.h>
+
+enum { SEQUENCES = 2, TOKENS = 7 };
+static const struct config small = {.layers = 1, .heads = 2, .channels = 20, .seq_len = 8, .vocab = 37};
+static const struct column columns[] = {
+    {"operation", "operation", CELL_TEXT, 13, 0}, {"gradient of", "of", CELL_TEXT, 24, 0},
+    {"error", "error", CELL_SHORT, 9, 0},         {"at element", "element", CELL_COUNT, 10, 0},
+    {"backward", "backward", CELL_FIXED, 11, 6},  {"differences", "differences", CELL_FIXED, 11, 6}};
+
+struct probe { /* an operation of the list, as it is checked */
+    struct step *list;
+    const struct op *op;
+    size_t begin; /* of its forward tasks */
+    const struct tensor *dy;
+};
+
+/* Normal deviates, moved to odd multiples of 1/8.  So short sums of products are exact, and the corner that ReLU has at
+ * 0 is never within 2h. */
+static float value_of(const struct tensor *t, size_t i)
+{
+    return (float)(floor(4 * random_normal(1, STREAM_TEST, (uint32_t)t->id, i)) + 0.5) / 4;
+}
+
+static void fill(struct tensor *t)
+{
+    float *values = allocate(count_elements(t), sizeof *values);
+    for (size_t i = 0; i < count_elements(t); i++)
+        values[i] = value_of(t, i);
+    write_tensor(t, values);
+    free(values);
+}
+
+static void run_tasks(struct step *s, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++)
+        run_alone(s, 1, i, &(struct task_flight){0});
+}
+
+/* L, with that value for element i of x.  A loss gets no dy: each of its elements counts op->scale. */
+static double loss_with(const struct probe *p, struct tensor *x, size_t i, float value)
+{
+    size_t n = count_elements(p->op->out);
+    float *y = allocate(n, sizeof *y);
+    double sum = 0;
+    write_bytes_of(x, i * ELEMENT_BYTES, ELEMENT_BYTES, &value);
+    run_tasks(p->list, p->begin, p->op->end);
+    read_tensor(p->op->out, y);
+    for (size_t k = 0; k < n; k++)
+        sum += (p->op->scale != 0 ? p->op->scale : value_of(p->dy, k)) * y[k];
+    free(y);
+    return sum;
+}
+
+/* A row of the table: the element of x where backward's gradient g (NULL: none) is farthest from the differences.  The
+ * error is relative to the largest element. */
+static void compare(const struct probe *p, struct tensor *x, struct tensor *g, struct table *table)
+{
+    const float h = 1 / 16.0f;
+    float *made = allocate(count_elements(x), sizeof *made);
+    double largest = 0, apart = -1, shown[2] = {0};
+    size_t at = 0;
+    if (g)
+        read_tensor(g, made);
+    for (size_t i = 0; i < count_elements(x); i++) {
+        float value = value_of(x, i);
+        double far = loss_with(p, x, i, value + 2 * h) - loss_with(p, x, i, value - 2 * h);
+        double near = loss_with(p, x, i, value + h) - loss_with(p, x, i, value - h);
+        double ours = made[i] / 2, expected = (8 * near - far) / (12 * h);
+        write_bytes_of(x, i * ELEMENT_BYTES, ELEMENT_BYTES, &value);
+        largest = fmax(largest, fabs(expected));
+        if (!isnan(apart) && !(fabs(ours - expected) <= apart))
+            apart = fabs(ours - expected), at = i, shown[0] = ours, shown[1] = expected;
+    }
+    ROW(table, text_cell(p->op->name), text_cell(x->name), number_cell(apart / (largest > 0 ? largest : 1)),
+        number_cell((double)at), number_cell(shown[0]), number_cell(shown[1]));
+    free(made);
+}
+
+static bool is_input(const struct probe *p, const struct tensor *t)
+{
+    int mode = 0;
+    for (size_t i = p->begin; i < p->op->end; i++)
+        for (int k = 0; k < p->list->task[i]->n_access; k++)
+            if (p->list->task[i]->access[k].tensor == t)
+                mode |= (int)p->list->task[i]->access[k].mode;
+    return t->element == FLOAT32 && mode == ACCESS_READ;
+}
+
+/* The tape's nth operation, in a list and a pool of its own, where no tensors share bytes; returns how many there are.
+ */
+static size_t check_operation(struct trainer *t, size_t nth, struct table *table)
+{
+    struct pool *pool = t->pool = new_pool(t->machine);
+    struct model *m = t->model = new_model(pool, &small, &one_rank, true, (struct gradients){0});
+    struct step *list = new_step(pool, "gradients");
+    struct build b = new_build(list, m, t->settings->gemm, SEQUENCES, TOKENS);
+    struct feed feed = {.trainer = t};
+    struct tape tape;
+    b.backward_wanted = true;
+    add_batch(t, list, &feed, prepare_batch, SEQUENCES * TOKENS);
+    size_t batch_end = list->n;
+    forward_stage(&b, &tape, NULL, 0, 0, 0, 0, feed.first);
+    cross_entropy(&b, gpt_head(&b, tape.out), feed.first, NULL, 1);
+    const struct op *op = &tape.ops[nth];
+    struct tensor *dy = like(&b, op, ".dy", op->out);
+    struct probe p = {list, op, nth ? op[-1].end : batch_end, dy};
+    size_t forward_end = list->n;
+    set_gradient(&b, op->out, dy);
+    op->backward(&b, op), op->backward(&b, op);
+    for (const struct weight *w = m->replica->by_param; w < m->replica->by_param + m->params->n; w++)
+        set_gradient(&b, w->value, w->grad);
+    for (size_t i = 0; i < pool->n; i++)
+        pool->tensors[i]->persistent = true;
+    must(finish_steps(pool, &list, 1));
+    for (size_t i = 0; i < pool->n; i++)
+        if (pool->tensors[i]->element == FLOAT32)
+            fill(pool->tensors[i]);
+    run_tasks(list, 0, batch_end);
+    run_tasks(list, p.begin, op->end);
+    run_tasks(list, forward_end, list->n);
+    for (size_t i = 0; i < pool->n; i++)
+        if (is_input(&p, pool->tensors[i]))
+            compare(&p, pool->tensors[i], gradient(&b, pool->tensors[i]), table);
+    size_t n = tape.n;
+    end_build(&b), free(tape.ops), free(feed.first), free_step(list), free_model(m), free_pool(pool);
+    return n;
+}
+
+int check_gradients(const struct settings *s)
+{
+    const double tolerance = was_given("tolerance") ? s->tolerance : 1e-4;
+    struct machine_options options = machine_options_of(s);
+    struct trainer t = {.settings = s, .machine = open_machine(&options), .config = small, .mesh = one_rank};
+    struct table *table = new_table(columns, COUNT(columns));
+    const struct cell *wrong = NULL, *row;
+    FILE *text = text_beside_json(s->json);
+    if (t.machine->n_devices > 1)
+        fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
+    t.micro_batch = SEQUENCES, t.micros = 1, t.seq = TOKENS;
+    for (size_t i = 0, n = 1; i < n; i++)
+        n = check_operation(&t, i, table);
+    for (row = table->cells; row < table->cells + table->n * COUNT(columns) && !wrong; row += COUNT(columns))
+        wrong = row[2].number <= tolerance ? NULL : row;
+    print_table(text, table);
+    if (wrong)
+        fprintf(text, "FAILED: %s is the first operation with an error above %.1e, in the gradient of %s\n",
+                wrong[0].text, tolerance, wrong[1].text);
+    else
+        fprintf(text, "passed: %zu gradients, each with an error of at most %.1e\n", table->n, tolerance);
+    if (s->json)
+        print_json(json_pack("{s:f, s:b, s:s?, s:o}", "tolerance", tolerance, "passed", !wrong, "wrong",
+                             wrong ? wrong->text : NULL, "gradients", table_json(table)));
+    const int code = wrong ? EXIT_FAILED : EXIT_OK;
+    free_table(table), close_machine(t.machine);
+    return code;
+}
