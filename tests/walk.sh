@@ -142,7 +142,8 @@ run_commands() { # of $TMP/page: exact output to $TMP/exact, other to $TMP/loose
         if [ "$kind" != run ]; then
             paragraph="${command%% *} " command=${command#* } out=$TMP/proof
             [ "$kind" = numbers ] ||
-                command="awk 'function p(x) { printf \"%.9f\n\", x } BEGIN { p($(echo "$command" | sed 's/, /); p(/g')) }'"
+                command="awk 'function p(x) { printf \"%.9f\n\", x }
+                    BEGIN { p($(echo "$command" | sed 's/, /); p(/g')) }'"
         else
             case $command in *'yard bench'*--hardware*) ;; *'yard bench'* | 'make test') continue ;; esac # take minutes
             command=$(shorten "$command" | sed "s|0:0/2|0:0$half|g")
@@ -266,7 +267,7 @@ find_edits() { # what the page tells to change, without a mark
          $1 == "edit" { print "edit" >>compared; if (need != "" && !done) done = 1; else ready = 1; next }
          $1 == "run" { if (need !~ /(src|cl)\//) done = 1; next }
          $1 == "text" { sub(/^text [0-9]+ +/, ""); line = $0; sub(/^([0-9]+\. |- )?(\*\*)?/, "", line)
-             if (line ~ "^" words || section && /(src|cl)\//) { settle(); must($0) }
+             if (line ~ "^" words || section && /(src|cl)\// && !/^- /) { settle(); must($0) }
              else ready = 0 }
          END { settle() }' "$TMP/page"
 }
