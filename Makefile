@@ -63,11 +63,11 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | build/packages
 # The optimizer's loop on the host is worth vectors; no math-errno: sqrtf sets none.
 $(BUILD)/src/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
 
-# The kernels and the default training text travel inside the program.  Folders among the prerequisites: their time
+# The kernels and the texts of --data stories and self travel inside the program.  Folders among the prerequisites: their time
 # changes when a file comes or goes.
-build/embedded.c: $(KERNELS) $(TEXT) src/base/embed.awk $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
+build/embedded.c: $(KERNELS) data/stories.txt $(TEXT) src/base/embed.awk $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
 	@echo "embed    $(words $(KERNELS)) kernels, $(words $(TEXT)) texts"; mkdir -p $(@D)
-	$(Q)LC_ALL=C awk -f src/base/embed.awk $(KERNELS) -- $(TEXT) >$@.new && mv $@.new $@
+	$(Q)LC_ALL=C awk -f src/base/embed.awk $(KERNELS) -- data/stories.txt $(TEXT) >$@.new && mv $@.new $@
 
 $(BUILD)/embedded.o: build/embedded.c $(BUILD)/flags | build/packages
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
@@ -87,13 +87,14 @@ build/packages-oclgrind: | build/packages ; @$(PACKAGES) oclgrind && touch $@
 
 # ---- targets -------------------------------------------------------------------------------------------------------
 
-STEPS = 2000
-demo: $(YARD) ## train a small GPT on this project's own text, read and draw its trace, sample from it (1 to 2 minutes)
-	./$(YARD) train --model nano --steps $(STEPS) --trace build/demo.trace --save build/demo \
-	    --sample-tokens 0
+STEPS = 1500
+demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it tell one (1 to 2 minutes)
+	./$(YARD) train --model nano --steps $(STEPS) --lr 2e-3 --trace build/demo.trace --save build/demo \
+	    --log build/demo.jsonl --val-every 300 --val-batches 40 --sample-tokens 0
 	./$(YARD) trace summary build/demo.trace
 	./$(YARD) view build/demo.trace --step $(STEPS) --png build/demo.png
-	./$(YARD) sample --from build/demo
+	./$(YARD) plot build/demo.jsonl
+	./$(YARD) sample --from build/demo --count 400
 
 test: $(YARD) $(TESTS) ## build and run every test; logs in build/tests/*.log
 	@YARD=./$(YARD) tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS)
@@ -106,7 +107,7 @@ $(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/main.o $(SUPPORT): | build/pac
 .SECONDARY: $(TESTS:=.o) $(BUILD)/tests/fuzz.o
 
 # Those that run kernels.
-DRIVER_TESTS = $(filter-out %/test_base %/test_data %/test_file %/test_simulate %/test_view %/test_plot,$(TESTS))
+DRIVER_TESTS = $(filter-out %/test_base %/test_data %/test_file %/test_stories %/test_simulate %/test_view %/test_plot,$(TESTS))
 drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers too, fetched into build/, and in a GPU's shape
 	@YARD=./$(YARD) tests/drivers.sh $(DRIVER_TESTS)
 

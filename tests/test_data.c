@@ -199,16 +199,51 @@ TEST(character_recipe)
     close_dataset(d);
 }
 
-TEST(embedded_text_is_the_default)
+TEST(stories_are_the_default)
 {
-    struct data_options o = options_for(NULL);
-    struct dataset *d = open_dataset(&o);
+    struct data_options o = options_for(NULL), same = options_for("stories"),
+                        grammar = options_for("stories:data/memory.txt");
+    struct dataset *d = open_dataset(&o), *e = open_dataset(&same), *g = open_dataset(&grammar);
     assert_int_equal(d->vocab, 256);
-    assert_int_equal(d->train.n + d->val.n, embedded_text_size);
-    for (size_t i = 0; i < d->train.n; i++)
-        assert_int_equal(d->train.tokens[i], embedded_text[i]);
-    assert_int_equal(d->val.tokens[0], embedded_text[d->train.n]);
+    assert_int_equal(d->train.n, e->train.n);
+    assert_memory_equal(d->train.tokens, e->train.tokens, 2 * d->train.n);
+    assert_true(d->rate > 0.05 && d->rate < d->floor && d->floor == e->floor);
+    assert_true(g->rate > 0 && g->rate != d->rate);
+    const double floor = d->floor;
+    close_dataset(d), close_dataset(e), close_dataset(g);
+    o.chars = true; /* a character is a byte here, so the floor is the same */
+    d = open_dataset(&o);
+    assert_true(d->vocab < 64 && d->floor == floor);
     close_dataset(d);
+    o.val_data = write_letters("other.txt", 100, "ab"); /* the floor is that of stories */
+    d = open_dataset(&o);
+    assert_true(isnan(d->floor));
+    close_dataset(d);
+    expect_no_dataset(options_for("stories:none.txt"), 4, "none.txt");
+    expect_no_dataset(options_for(lasting("stories:%s", write_file("zero.txt", "a\0b", 3))), 2, "has a byte 0");
+}
+
+/* Parts of the sources, all over them; every byte is in one of the two splits, in order. */
+TEST(sources_are_held_out_in_parts)
+{
+    struct data_options o = options_for("self");
+    for (int share = 1; share <= 3; share++) {
+        o.val_share = 0.1 * share;
+        struct dataset *d = open_dataset(&o);
+        size_t i = 0, train = 0, val = 0, changes = 0;
+        assert_int_equal(d->train.n + d->val.n, embedded_text_size);
+        assert_in_range(d->val.n, embedded_text_size * (size_t)share / 10 - 1,
+                        embedded_text_size * (size_t)share / 10 + 64);
+        for (size_t part = 0; part < 64; part++) {
+            size_t end = embedded_text_size * (part + 1) / 64, size = end - embedded_text_size * part / 64;
+            for (size_t first = (size_t)((double)size * (1 - o.val_share)), k = 0; i < end; i++, k++)
+                if (embedded_text[i] != (k < first ? d->train.tokens[train++] : d->val.tokens[val++]))
+                    changes++;
+        }
+        assert_int_equal(changes, 0);
+        assert_true(isnan(d->rate) && isnan(d->floor));
+        close_dataset(d);
+    }
 }
 
 TEST(folders_and_globs_are_sorted)

@@ -179,14 +179,23 @@ int edit_distance(const char *a, const char *b);
 /* Nanoseconds of CLOCK_MONOTONIC_RAW: the clock that PoCL stamps its events with; CLOCK_MONOTONIC is 259 ppm off it. */
 uint64_t now_ns(void);
 
-/* How far long work has come: on a terminal, once a second, on one line of stderr that the end of the work erases. */
-struct busy {
-    const char *what; /* "validating" */
-    uint64_t begun, shown;
-    bool told;
-};
-void show_busy(struct busy *b, double share); /* share: 0 to 1; 0: just begun */
-void end_busy(struct busy *b);
+/* ---- screen.c -------------------------------------------------------------------------------------------------- */
+
+bool is_screen(int fd);   /* a terminal that can write over a line */
+int screen_width(int fd); /* in columns; 80 where it does not say */
+/* A line of that terminal in place of the one that was drawn before, cut to its width, and at most ten in a
+ * second; one that is to stay is always drawn, and the next begins below. */
+void write_over(int fd, const char *text, bool stays);
+void erase_line(void); /* that was drawn and not kept, if there is one; also in a signal's handler */
+
+/* How far long work, "validating", has come since `begun`: on a terminal, after its first second, on a line of stderr,
+ * which the caller erases at the end.  share: 0 to 1; 0: just begun. */
+void show_busy(const char *what, uint64_t begun, double share);
+
+/* What is written there appears on stdout, on a terminal through $PAGER, or else less.  One that is left early is no
+ * error. */
+FILE *open_pager(void);
+void close_pager(FILE *out);
 
 /* ---- random.c -------------------------------------------------------------------------------------------------- */
 
@@ -200,7 +209,8 @@ enum random_stream {
     STREAM_TEST = 5,
     STREAM_DEAL = 6,
     STREAM_PLAN = 7,
-    STREAM_CHOICE = 8
+    STREAM_CHOICE = 8,
+    STREAM_STORY = 9
 };
 struct random4 {
     uint32_t word[4];

@@ -1,6 +1,6 @@
-# embed.awk - writes the C file that carries the kernels and the default training text (see embedded.h).
+# embed.awk - writes the C file that carries the kernels, the grammar of the stories and the sources (see embedded.h).
 #
-#     LC_ALL=C awk -f src/base/embed.awk KERNEL.cl... -- TEXT... > build/embedded.c
+#     LC_ALL=C awk -f src/base/embed.awk KERNEL.cl... -- data/stories.txt TEXT... > build/embedded.c
 #
 # A line of a file becomes a string literal, which C compilers read a hundred times faster than a list of numbers, and
 # people too.  LC_ALL=C: bytes pass as they are.  '?' is escaped because C11 knows trigraphs.
@@ -43,7 +43,9 @@ BEGIN {
         printf "    {\"%s\", kernel_%d, sizeof kernel_%d - 1},\n", name_of(ARGV[k]), k, k
     print "    {NULL, NULL, 0},\n};"
 
-    print "\nconst unsigned char embedded_text[] ="
+    print "\nconst char embedded_stories[] ="
+    embed(ARGV[++i])
+    print "    ;\nconst unsigned char embedded_text[] ="
     for (i++; i < ARGC; i++) {
         print literal("==== " ARGV[i] " ====")
         embed(ARGV[i])

@@ -77,6 +77,7 @@ void print_prefixed(FILE *out, const char *prefix, const char *format, ...)
     va_start(arguments, format);
     struct problem *p = make_problem(EXIT_FAILED, format, arguments);
     va_end(arguments);
+    erase_line();
     if (out == stderr)
         fflush(stdout);                          /* what came before appears before */
     fprintf(out, "%s%s\n", prefix, p->sentence); /* in one piece, although several threads may be talking */
@@ -129,6 +130,7 @@ static _Noreturn void fail_with(struct problem *p)
         _Exit((int)p->code);
     failing = true;
     pthread_mutex_lock(&one_failure);
+    erase_line();
     fflush(stdout); /* what came before appears before */
     fprintf(stderr, "yard: %s\n", p->sentence);
     run_cleanups(NULL);
@@ -161,6 +163,7 @@ _Noreturn void check_failed(const char *file, int line, const char *condition, c
 {
     va_list arguments;
     va_start(arguments, format);
+    erase_line();
     flockfile(stderr);
     fprintf(stderr, "yard: %s:%d: broken invariant: %s: ", file, line, condition);
     vfprintf(stderr, format, arguments);

@@ -33,6 +33,7 @@ static atomic_int child;     /* of a parent; 0: there is none */
 
 static void say_plainly(const char *text)
 {
+    erase_line();
     ssize_t unused = write(STDERR_FILENO, text, strlen(text));
     (void)unused; /* the terminal may be gone */
 }

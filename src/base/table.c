@@ -62,11 +62,7 @@ static void print_cell(FILE *out, const struct table *t, size_t i, const char *t
     fprintf(out, last ? "" : "  ");
 }
 
-bool shows_colour(void)
-{
-    const char *terminal = getenv("TERM");
-    return isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && !(terminal && strcmp(terminal, "dumb") == 0);
-}
+bool shows_colour(void) { return is_screen(STDOUT_FILENO) && !getenv("NO_COLOR"); }
 
 void print_heading(FILE *out, const struct table *t)
 {

@@ -56,7 +56,7 @@ int trace_diff(char **files);
 /* ---- plot_draw.c: the curves of `yard plot` ---------------------------------------------------------------------- */
 
 struct series {              /* the losses of one kind in one file */
-    const char *path, *kind; /* "train", "val" */
+    const char *path, *kind; /* "train", "val", "floor" */
     size_t run;              /* which file */
     bool val;
     struct point {

@@ -28,8 +28,8 @@ static const struct column columns[] = {
 struct probe { /* an operation of the list, as it is checked */
     struct step *list;
     const struct op *op;
-    size_t begin; /* of its forward tasks */
-    const struct tensor *dy;
+    size_t begin;            /* of its forward tasks */
+    const struct tensor *dy; /* NULL: its backward reads none, it is the loss */
 };
 
 /* Normal deviates, moved to odd multiples of 1/8.  So short sums of products are exact, and the corner that ReLU has at
@@ -54,7 +54,7 @@ static void run_tasks(struct step *s, size_t begin, size_t end)
         run_alone(s, 1, i, &(struct task_flight){0});
 }
 
-/* L, with that value for element i of x.  A loss gets no dy: each of its elements counts op->scale. */
+/* L, with that value for element i of x.  In place of dy a loss has op->scale, for each element. */
 static double loss_with(const struct probe *p, struct tensor *x, size_t i, float value)
 {
     size_t n = count_elements(p->op->out);
@@ -64,7 +64,7 @@ static double loss_with(const struct probe *p, struct tensor *x, size_t i, float
     run_tasks(p->list, p->begin, p->op->end);
     read_tensor(p->op->out, y);
     for (size_t k = 0; k < n; k++)
-        sum += (p->op->scale != 0 ? p->op->scale : value_of(p->dy, k)) * y[k];
+        sum += (p->dy ? value_of(p->dy, k) : p->op->scale) * y[k];
     free(y);
     return sum;
 }
@@ -94,14 +94,14 @@ static void compare(const struct probe *p, struct tensor *x, struct tensor *g, s
     free(made);
 }
 
-static bool is_input(const struct probe *p, const struct tensor *t)
+/* How tasks [begin, end) touch t. */
+static int modes(const struct step *s, size_t begin, size_t end, const struct tensor *t)
 {
-    int mode = 0;
-    for (size_t i = p->begin; i < p->op->end; i++)
-        for (int k = 0; k < p->list->task[i]->n_access; k++)
-            if (p->list->task[i]->access[k].tensor == t)
-                mode |= (int)p->list->task[i]->access[k].mode;
-    return t->element == FLOAT32 && mode == ACCESS_READ;
+    int mode = ACCESS_NONE;
+    for (size_t i = begin; i < end; i++)
+        for (const struct access *a = s->task[i]->access; a < s->task[i]->access + s->task[i]->n_access; a++)
+            mode |= a->tensor == t ? (int)a->mode : ACCESS_NONE;
+    return mode;
 }
 
 /* The tape's nth operation, in a list and a pool of its own, where no tensors share bytes; returns how many there are.
@@ -121,10 +121,11 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     cross_entropy(&b, gpt_head(&b, tape.out), feed.first, NULL, 1);
     const struct op *op = &tape.ops[nth];
     struct tensor *dy = like(&b, op, ".dy", op->out);
-    struct probe p = {list, op, nth ? op[-1].end : batch_end, dy};
+    struct probe p = {list, op, nth ? op[-1].end : batch_end, NULL};
     size_t forward_end = list->n;
     set_gradient(&b, op->out, dy);
     op->backward(&b, op), op->backward(&b, op);
+    p.dy = modes(list, forward_end, list->n, dy) ? dy : NULL;
     for (const struct weight *w = m->replica->by_param; w < m->replica->by_param + m->params->n; w++)
         set_gradient(&b, w->value, w->grad);
     for (size_t i = 0; i < pool->n; i++)
@@ -137,7 +138,7 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     run_tasks(list, p.begin, op->end);
     run_tasks(list, forward_end, list->n);
     for (size_t i = 0; i < pool->n; i++)
-        if (is_input(&p, pool->tensors[i]))
+        if (pool->tensors[i]->element == FLOAT32 && modes(list, p.begin, op->end, pool->tensors[i]) == ACCESS_READ)
             compare(&p, pool->tensors[i], gradient(&b, pool->tensors[i]), table);
     size_t n = tape.n;
     end_build(&b), free(tape.ops), free(feed.first), free_step(list), free_model(m), free_pool(pool);

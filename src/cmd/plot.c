@@ -1,7 +1,6 @@
 /* plot.c - yard plot: the losses that `yard train --log` wrote, against steps; several runs over each other. */
 
 #include <math.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "../base/table.h"
@@ -10,11 +9,13 @@
 
 /* ---- reading a log --------------------------------------------------------------------------------------------- */
 
-/* Losses of a line go to the series of training, series[0], or validation, series[1].  Returns how many are no finite
- * numbers. */
-static size_t take_line(struct series *series, size_t number, const char *line, size_t n)
+enum { TRAIN, VAL, FLOOR, KINDS };
+
+/* Losses of a line go to the series of their kind; the floor, which the log's first line tells, stands at each step.
+ * Returns how many are no finite numbers. */
+static size_t take_line(struct series *series, size_t number, const char *line, size_t n, double *floor)
 {
-    static const char *const keys[] = {"loss", "val_loss"};
+    static const char *const keys[] = {[TRAIN] = "loss", [VAL] = "val_loss"};
     size_t not_finite = 0;
     json_error_t error;
     json_t *o = json_loadb(line, n, 0, &error);
@@ -24,6 +25,11 @@ static size_t take_line(struct series *series, size_t number, const char *line, 
     const json_t *step = json_object_get(o, "step");
     if (step && (!json_is_number(step) || !(fabs(json_number_value(step)) <= 1e12)))
         fail(EXIT_FAILED, "%s, line %zu: \"step\" is no number of a step", series->path, number);
+    if (json_is_number(json_object_get(o, "floor")))
+        *floor = json_number_value(json_object_get(o, "floor"));
+    if (step && *floor > 0)
+        *APPEND(series[FLOOR].point, series[FLOOR].n, series[FLOOR].cap) =
+            (struct point){json_number_value(step), *floor};
     for (size_t i = 0; step && i < COUNT(keys); i++) {
         const json_t *loss = json_object_get(o, keys[i]);
         double value = json_is_number(loss) ? json_number_value(loss) : NAN; /* null: not a number */
@@ -39,15 +45,17 @@ static size_t take_line(struct series *series, size_t number, const char *line, 
 /* Line by line; a last one without its end is being written. */
 static void read_run(struct plot *p, size_t run, const char *path)
 {
-    struct series series[] = {{.path = path, .kind = "train", .run = run},
-                              {.path = path, .kind = "val", .run = run, .val = true}};
+    struct series series[KINDS] = {[TRAIN] = {.path = path, .kind = "train", .run = run},
+                                   [VAL] = {.path = path, .kind = "val", .run = run, .val = true},
+                                   [FLOOR] = {.path = path, .kind = "floor", .run = run}};
+    double floor = 0;
     size_t size, number = 0, not_finite = 0;
     char *text = read_whole(path, &size), *line = text;
     for (char *end; (end = memchr(line, '\n', size - (size_t)(line - text))); line = end + 1)
         if (++number && end > line)
-            not_finite += take_line(series, number, line, (size_t)(end - line));
+            not_finite += take_line(series, number, line, (size_t)(end - line), &floor);
     free(text);
-    if (series[0].n + series[1].n == 0)
+    if (series[TRAIN].n + series[VAL].n == 0)
         fail(EXIT_FAILED, "%s holds no losses%s; yard plot reads what yard train --log FILE writes", path,
              not_finite ? " that are finite numbers" : "");
     if (not_finite)
@@ -72,12 +80,9 @@ static struct option_table table = {.options = options, .n = COUNT(options)};
 
 static void find_size(int *width, int *height)
 {
-    struct winsize window;
     char behind;
-    *width = given.png ? 1280 : 80;
+    *width = given.png ? 1280 : screen_width(STDOUT_FILENO);
     *height = given.png ? 720 : 20;
-    if (!given.png && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
-        *width = window.ws_col;
     int low = given.png ? 200 : 10, high = given.png ? 16384 : 1000;
     if (given.size && (sscanf(given.size, "%dx%d%c", width, height, &behind) != 2 || *width < low || *width > high ||
                        *height < low || *height > high))

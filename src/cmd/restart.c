@@ -64,6 +64,8 @@ struct settings *train_in_children(struct settings *s, int argc, char **argv, in
         uint64_t before = newest.seq;
         newest = look_for_commit(file);
         fruitless = newest.seq == before ? fruitless + 1 : 0;
+        if (is_screen(STDOUT_FILENO))
+            write_over(STDOUT_FILENO, "", false); /* over what the child had drawn */
         char *end = describe_end(status);
         if (fruitless > MOST_FRUITLESS)
             fail(EXIT_FAILED, "given up: %d restarts, and no newer commit in %s; the run %s", MOST_FRUITLESS, file,

@@ -7,7 +7,7 @@ struct search {
     const struct question *q;
     double work; /* tasks simulated so far */
     uint64_t draws;
-    struct busy busy;
+    uint64_t begun;
     unsigned char *best;
     struct score record; /* of it */
 };
@@ -85,7 +85,7 @@ static struct score consider(struct search *s, const unsigned char *choice, doub
         s->record = score;
         memcpy(s->best, choice, s->q->n);
     }
-    show_busy(&s->busy, fmin(s->work / (s->q->work + 1), 1));
+    show_busy(s->q->what, s->begun, s->work / (s->q->work + 1));
     return score;
 }
 
@@ -138,7 +138,7 @@ static void travel(struct search *s)
 
 struct score choose(const struct question *q, const unsigned char *start, size_t n_starts, unsigned char *best)
 {
-    struct search s = {.q = q, .busy = {.what = q->what}, .best = best, .record = {INFINITY, INFINITY, INFINITY}};
+    struct search s = {.q = q, .begun = now_ns(), .best = best, .record = {INFINITY, INFINITY, INFINITY}};
     for (size_t i = 0, k; i < n_starts && !is_perfect(&s); i++) {
         for (k = 0; memcmp(start + k * q->n, start + i * q->n, q->n) != 0;)
             k++;
@@ -147,6 +147,6 @@ struct score choose(const struct question *q, const unsigned char *start, size_t
     }
     if (q->n > 0 && q->work > 0)
         try_groups(&s), travel(&s);
-    end_busy(&s.busy);
+    erase_line();
     return s.record;
 }

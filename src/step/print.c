@@ -49,17 +49,13 @@ static void print_task(FILE *out, size_t number, const struct task *t)
 
 void print_step(FILE *out, const struct step *s)
 {
-    double flops = 0;
     fprintf(out,
             "list %s: %zu tasks, each with what it reads -> writes\n"
             "waits: task numbers; ' of the step before; ~ only because bytes are reused\n"
             "%5s  %-22s %5s %5s  %-16s %10s %9s  waits for\n",
             s->name, s->n, "#", "task", "layer", "micro", "lane", "MFLOP", "MiB");
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i++)
         print_task(out, i, s->task[i]);
-        flops += s->task[i]->flops;
-    }
-    fprintf(out, "%zu tasks, %.3f GFLOP in matrix products\n", s->n, flops / 1e9);
 }
 
 /* By device, then what is kept, then by address, then by time. */

@@ -6,8 +6,10 @@
 #include "data.h"
 #include "../base/embedded.h"
 #include "../file/file.h"
+#include "stories.h"
 
 #include <glob.h>
+#include <math.h>
 #include <unistd.h>
 
 enum file_kind { FILE_TEXT, FILE_SHARD, FILE_HEADERLESS };
@@ -17,9 +19,12 @@ static const char *const kind_name[] = {
 struct files {         /* of one kind */
     const char *given; /* what the user wrote, for messages */
     enum file_kind kind;
-    char **paths; /* sorted; one that is NULL is the embedded text */
+    char **paths; /* sorted; one that is NULL is the program's own sources or stories */
     size_t n, cap;
+    struct stories *stories; /* NULL: none */
 };
+
+enum { STORIES_BYTES = 2 << 20, VAL_PARTS = 64 };
 
 /* ---- which files ----------------------------------------------------------------------------------------------- */
 
@@ -31,13 +36,27 @@ static enum file_kind kind_of(const char *path)
     return has_magic(path, LLMC_TOKENS_MAGIC) ? FILE_SHARD : FILE_HEADERLESS;
 }
 
+/* `suffix`: "" or ":FILE". */
+static struct stories *open_stories(const char *suffix)
+{
+    if (!*suffix)
+        return read_stories("data/stories.txt", copy_string(embedded_stories));
+    size_t n;
+    claim_input("--data", suffix + 1);
+    char *text = read_whole(suffix + 1, &n);
+    if (memchr(text, '\0', n))
+        fail(EXIT_USAGE, "%s is no grammar: it has a byte 0", suffix + 1);
+    return read_stories(suffix + 1, text);
+}
+
 /* A file of that very name wins over a pattern, so that "a[1].txt" can be read; of a folder the visible files, but not
  * those of folders inside it. */
 static struct files find_files(const char *given)
 {
-    struct files f = {.given = given ? given : "the built-in text"};
-    if (!given) {
+    struct files f = {.given = given};
+    if (strcmp(given, "self") == 0 || strcmp(given, "stories") == 0 || strncmp(given, "stories:", 8) == 0) {
         *APPEND(f.paths, f.n, f.cap) = NULL;
+        f.stories = strcmp(given, "self") ? open_stories(given + strlen("stories")) : NULL;
         return f;
     }
     glob_t found = {0};
@@ -93,9 +112,12 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
         fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give it .bin files of its tokenizer",
              train->given);
     for (size_t i = 0; i < n; i++) {
-        const char *path = i < train->n ? train->paths[i] : val->paths[i - train->n];
-        texts[i] = (struct text){path ? path : train->given, NULL, embedded_text_size};
-        texts[i].bytes = path ? read_whole(path, &texts[i].n) : copy_bytes(embedded_text, embedded_text_size);
+        const struct files *f = i < train->n ? train : val;
+        const char *path = f->paths[i < train->n ? i : i - train->n];
+        texts[i] = (struct text){path ? path : f->given, NULL, f->stories ? STORIES_BYTES : embedded_text_size};
+        texts[i].bytes = path         ? read_whole(path, &texts[i].n)
+                         : f->stories ? tell_stories(f->stories, STORIES_BYTES)
+                                      : copy_bytes(embedded_text, embedded_text_size);
     }
     d->tokenizer = o->tokenizer ? copy_tokenizer(o->tokenizer)
                    : o->chars   ? char_tokenizer(texts, n)
@@ -121,13 +143,22 @@ static void load_ids(struct split *split, const struct files *f)
 
 /* ---- splits ---------------------------------------------------------------------------------------------------- */
 
-/* The last val_share of the tokens. */
-static void cut_validation(struct dataset *d, double share)
+/* The tokens are cut into `parts` of about the same size, and the last share of each is for validation.  Several files
+ * may be of several kinds, so one part would not do: all of C would be trained on and only Markdown be validated. */
+static void cut_validation(struct dataset *d, double share, size_t parts)
 {
-    size_t n_train = (size_t)((double)d->train.n * (1 - share));
-    d->val.n = d->train.n - n_train;
-    d->val.tokens = copy_bytes(d->train.tokens + n_train, d->val.n * sizeof *d->val.tokens);
-    d->train.n = n_train;
+    uint16_t *tokens = d->train.tokens;
+    const size_t n = d->train.n;
+    d->train.n = 0;
+    d->val.tokens = allocate(n, sizeof *tokens);
+    for (size_t p = 0; p < parts; p++) {
+        const size_t begin = n * p / parts, size = n * (p + 1) / parts - begin,
+                     kept = (size_t)((double)size * (1 - share));
+        memcpy(d->val.tokens + d->val.n, tokens + begin + kept, (size - kept) * sizeof *tokens);
+        memmove(tokens + d->train.n, tokens + begin, kept * sizeof *tokens);
+        d->train.n += kept;
+        d->val.n += size - kept;
+    }
 }
 
 static void expect_tokens(const struct files *f, const char *use, size_t n, const char *option, size_t needed)
@@ -137,12 +168,28 @@ static void expect_tokens(const struct files *f, const char *use, size_t n, cons
              use, option, needed);
 }
 
+/* What the stories say of a text of theirs, in which a token must be a byte.  A character of several bytes would make
+ * it shorter. */
+static void measure_stories(struct dataset *d, const struct files *f, const struct data_options *o)
+{
+    d->rate = d->floor = NAN;
+    if (!f->stories || o->val_data || d->train.n + d->val.n != STORIES_BYTES)
+        return;
+    d->rate = stories_rate(f->stories);
+    uint16_t *bytes = copy_bytes(d->val.tokens, d->val.n * sizeof *bytes);
+    for (size_t i = 0; i < d->val.n && d->tokenizer.kind == TOKENS_CHARS; i++)
+        bytes[i] = (uint16_t)d->tokenizer.characters[bytes[i]];
+    if (d->val.n > (size_t)o->seq_len)
+        d->floor = stories_floor(f->stories, bytes, d->val.n, o->seq_len);
+    free(bytes);
+}
+
 /* llm.c's shards come as separate train and val files, and its loader reads all of a file in order: so does
  * ORDER_FILE. */
 struct dataset *open_dataset(const struct data_options *o)
 {
     struct dataset *d = allocate(1, sizeof *d);
-    struct files train = find_files(o->data), val = {0}, *both[] = {&train, &val};
+    struct files train = find_files(o->data ? o->data : "stories"), val = {0}, *both[] = {&train, &val};
     if (o->val_data)
         val = find_files(o->val_data);
     if (o->val_data && (val.kind == FILE_TEXT) != (train.kind == FILE_TEXT))
@@ -162,7 +209,8 @@ struct dataset *open_dataset(const struct data_options *o)
              used - 1, o->vocab);
     d->vocab = o->vocab ? o->vocab : d->tokenizer.n;
     if (!o->val_data && !(train.kind == FILE_SHARD && o->order == ORDER_FILE))
-        cut_validation(d, o->val_share);
+        cut_validation(d, o->val_share, train.n > 1 || strcmp(train.given, "self") == 0 ? VAL_PARTS : 1);
+    measure_stories(d, &train, o);
     const size_t window = (size_t)o->seq_len + 1;
     expect_tokens(&train, "training", d->train.n, "a window of --seq-len", window);
     if (o->order == ORDER_FILE)
@@ -174,6 +222,8 @@ struct dataset *open_dataset(const struct data_options *o)
         for (size_t i = 0; i < both[k]->n; i++)
             free(both[k]->paths[i]);
         free(both[k]->paths);
+        if (both[k]->stories)
+            free_stories(both[k]->stories);
     }
     return d;
 }

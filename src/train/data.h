@@ -50,8 +50,8 @@ json_t *tokenizer_to_json(const struct tokenizer *t);
 
 enum data_order { ORDER_SHUFFLE, ORDER_FILE };
 struct data_options {
-    const char *data;     /* file, folder or glob; NULL: the embedded text of base/embedded.h */
-    const char *val_data; /* likewise; NULL: the last val_share of the data */
+    const char *data;     /* "stories", "stories:GRAMMAR", "self", a file, folder or glob; NULL: "stories" */
+    const char *val_data; /* likewise; NULL: val_share of the data */
     double val_share;     /* 0 to 1; 0: no validation */
     bool chars;           /* --tokens chars; else bytes.  Text only. */
     enum data_order order;
@@ -69,6 +69,7 @@ struct dataset {
     struct tokenizer tokenizer;
     int vocab;               /* every token is below; that of the model if there is one, else tokenizer.n */
     struct split train, val; /* val.n is 0 without validation */
+    double rate, floor;      /* stories.h, in nats per token; NAN: not known.  The floor is that of `val`. */
 };
 struct dataset *open_dataset(const struct data_options *o);
 void close_dataset(struct dataset *d);

@@ -1,21 +1,31 @@
 /* progress.c - what the user sees while training, and the log.
  *
+ * A terminal has one line for the steps, which is written over.  A file or a pipe gets a line per tenth of the run, the
+ * log every step.
+ *
  * The log has one JSON object per line: the run, then steps and evaluations; not-a-number is null.
  */
 #include "../base/table.h"
 #include "train.h"
 
+#include <math.h>
+#include <unistd.h>
+
+enum { POINTS = 20 };
+
 struct progress {
     struct trainer *trainer;
     FILE *log;
-    uint32_t steps;
-    int width;         /* digits of steps */
-    double flops;      /* per step */
-    uint64_t last_ns;  /* end of the step before */
-    double average_ms; /* of recent steps, for the time left */
-    double total_ms;   /* of all steps but the first, which compiles the kernels */
+    uint32_t steps, last; /* of the training; where this run ends */
+    int width;            /* digits of steps */
+    double flops;         /* per step */
+    uint64_t last_ns;     /* end of the step before */
+    double average_ms;    /* of recent steps, for the time left */
+    double total_ms;      /* of all steps but the first, which compiles the kernels */
     uint32_t counted;
-    uint64_t begun_ns; /* the run */
+    uint64_t begun_ns;    /* the run */
+    double point[POINTS]; /* the losses so far: each is the mean of `share` steps, the last one perhaps of fewer */
+    uint32_t share;
 };
 
 /* ---- the log --------------------------------------------------------------------------------------------------- */
@@ -58,8 +68,11 @@ static void print_summary(const struct progress *p)
     printf("model       %s: %zu parameters\n", describe_sizes(text, &t->config), count_parameters(t->model->params));
     if (t->data)
         print_line(stdout, "data        %s: %zu tokens (%s) to train, %zu to validate",
-                   t->settings->data ? t->settings->data : "this program's own sources", t->data->train.n,
-                   kinds[t->data->tokenizer.kind], t->data->val.n);
+                   t->settings->data ? t->settings->data : "stories", t->data->train.n, kinds[t->data->tokenizer.kind],
+                   t->data->val.n);
+    if (t->data && !isnan(t->data->rate))
+        printf("floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s\n", t->data->rate,
+               t->seq, isnan(t->data->floor) ? "it is higher" : format_number(text, t->data->floor, 4));
     printf("memory      ");
     for (int c = 0; c < MEM_CLASSES && n == 1; c++)
         printf("%s%s %s", c ? ", " : "", memory_class_name[c], format_bytes(text, (double)t->train->peak[0][c]));
@@ -87,6 +100,8 @@ struct progress *begin_progress(struct trainer *t)
     struct progress *p = allocate(1, sizeof *p);
     p->trainer = t;
     p->steps = (uint32_t)s->steps;
+    p->last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
+    p->share = 1;
     p->width = snprintf(NULL, 0, "%u", p->steps);
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
     p->log = s->log ? fopen(s->log, s->resume || this_life->restarts ? "a+" : "w") : NULL;
@@ -98,7 +113,10 @@ struct progress *begin_progress(struct trainer *t)
         if (cut)
             fputc('\n', p->log);
     } else
-        write_log(p, json_pack("{s:o}", "run", options_json(false)));
+        write_log(p, t->data && !isnan(t->data->rate)
+                         ? json_pack("{s:o, s:o, s:o}", "run", options_json(false), "rate", number_json(t->data->rate),
+                                     "floor", number_json(t->data->floor))
+                         : json_pack("{s:o}", "run", options_json(false)));
     print_summary(p);
     p->last_ns = p->begun_ns = now_ns();
     return p;
@@ -106,30 +124,90 @@ struct progress *begin_progress(struct trainer *t)
 
 /* ---- a step ---------------------------------------------------------------------------------------------------- */
 
+/* When all points are taken, two become one. */
+static void add_point(struct progress *p, double loss)
+{
+    uint32_t i = p->counted / p->share;
+    if (i == POINTS) {
+        for (i = 0; i < POINTS / 2; i++)
+            p->point[i] = (p->point[2 * i] + p->point[2 * i + 1]) / 2;
+        p->share *= 2;
+    }
+    double held = p->counted % p->share;
+    p->point[i] = (held * p->point[i] + loss) / (held + 1);
+}
+
+/* Can the terminal show what is not ASCII? */
+static bool is_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    const char *locale = NULL;
+    for (size_t i = 0; i < COUNT(names) && !(locale && *locale); i++)
+        locale = getenv(names[i]);
+    return locale && (strcasestr(locale, "utf-8") || strcasestr(locale, "utf8"));
+}
+
+/* The newest points that there is room for, from the lowest, a flat block, to the highest, a full one. */
+static void draw_curve(char *out, const struct progress *p, int room)
+{
+    int n = (int)ceil_div(p->counted, p->share), first = MAX(n - MAX(room, 0), 0);
+    double low = INFINITY, high = -INFINITY;
+    for (int i = first; i < n; i++)
+        low = fmin(low, p->point[i]), high = fmax(high, p->point[i]);
+    for (int i = first; i < n; i++) /* 0 / 0 of a single point is not a number, which is flat too */
+        out += sprintf(out, "\xe2\x96%c", 0x81 + (int)(7 * fmax((p->point[i] - low) / (high - low), 0)));
+}
+
+/* Both forms of a step's line; the terminal's leaves out what only the log need have. */
+static void print_shown(struct progress *p, uint32_t number, const struct result *r, double ms, bool screen)
+{
+    char loss[32], norm[32], time[32], left[32], curve[3 * POINTS + 1] = "";
+    char *line = format_string("step %*u/%u  loss %s", p->width, number, p->steps, format_number(loss, r->loss, 4));
+    if (!screen)
+        append_text(&line, "  norm %6s  lr %.1e  %6s ms", format_number(norm, r->norm, 3), r->lr,
+                    format_number(time, ms, 1));
+    append_text(&line, "  %5.0f tok/s%s", tokens_per_step(p->trainer) / p->average_ms * 1e3,
+                p->trainer->settings->pace ? "  paced" : "");
+    if (p->counted > 1 && number < p->steps)
+        append_text(&line, "  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
+    if (screen && is_utf8())
+        draw_curve(curve, p, screen_width(STDOUT_FILENO) - 3 - (int)strlen(line));
+    append_text(&line, *curve ? "  %s" : "", curve);
+    if (screen)
+        write_over(STDOUT_FILENO, line, number == p->last);
+    else
+        printf("%s\n", line), fflush(stdout);
+    free(line);
+}
+
 void show_step(struct progress *p, uint32_t number, const struct result *r)
 {
     const double ms = (double)(int64_t)(r->ended_ns - p->last_ns) * 1e-6, tokens = tokens_per_step(p->trainer);
-    char loss[32], norm[32], time[32], left[32];
+    const uint64_t tenth = 10 * (uint64_t)number / p->steps;
+    const bool screen = is_screen(STDOUT_FILENO), ends = p->counted == 0 || number == p->last;
     p->last_ns = r->ended_ns;
+    add_point(p, r->loss);
     p->total_ms += p->counted++ ? ms : 0;
-    p->average_ms = p->counted <= 2 ? ms : 0.9 * p->average_ms + 0.1 * ms; /* the first step compiles the kernels */
-    printf("step %*u/%u  loss %s  norm %6s  lr %.1e  %6s ms  %5.0f tok/s%s", p->width, number, p->steps,
-           format_number(loss, r->loss, 4), format_number(norm, r->norm, 3), r->lr, format_number(time, ms, 1),
-           tokens / p->average_ms * 1e3, p->trainer->settings->pace ? "  paced" : "");
-    if (p->counted > 1 && number < p->steps)
-        printf("  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
-    printf("\n");
-    fflush(stdout);
+    /* The first step compiles the kernels.  What is far longer than the others was held, and counts as two. */
+    p->average_ms = p->counted <= 2 ? ms : 0.9 * p->average_ms + 0.1 * fmin(ms, 2 * p->average_ms);
+    if (screen || ends || tenth != 10 * (uint64_t)(number - 1) / p->steps)
+        print_shown(p, number, r, ms, screen);
     this_life->step = number;
     write_log(p, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_json(r->loss), "norm",
                            number_json(r->norm), "lr", number_json(r->lr), "ms", number_json(ms), "tokens_per_s",
                            number_json(tokens / ms * 1e3)));
 }
 
+/* What can be learnt lies between the loss of one who knows nothing, ln V, and the floor. */
 void show_evaluation(struct progress *p, uint32_t number, double loss)
 {
+    const struct dataset *d = p->trainer->data;
     char text[32];
-    printf("step %*u/%u  validation loss %s\n", p->width, number, p->steps, format_number(text, loss, 4));
+    erase_line();
+    printf("step %*u/%u  validation loss %s", p->width, number, p->steps, format_number(text, loss, 4));
+    if (!isnan(d->floor))
+        printf("  floor %.4f  %.1f %% learnt", d->floor, 100 * (log(d->vocab) - loss) / (log(d->vocab) - d->floor));
+    printf("\n");
     fflush(stdout);
     write_log(p, json_pack("{s:i, s:o}", "step", (int)number, "val_loss", number_json(loss)));
     p->last_ns = now_ns(); /* the evaluation's time is not the next step's */
@@ -157,6 +235,7 @@ struct snap_counts end_snapshots(struct progress *p)
     drain(p->trainer->train);
     show_commits(p);
     c = close_snapshots(p->trainer);
+    erase_line();
     printf("\nsnapshots   %u stored in %s, %u dropped", c.stored, p->trainer->settings->pass.snapshot.file, c.dropped);
     if (c.stored)
         printf(", newest of step %u; persist %.0f MB/s%s", c.newest, 1e3 * (double)c.bytes / (double)MAX(c.ns, 1),

@@ -415,15 +415,15 @@ double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), voi
     if (batches > 0)
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)t->batch, per_round));
     t->eval_sum[0] = (struct losses){0};
-    struct busy busy = {.what = "validating"};
+    const uint64_t begun = now_ns();
     for (size_t i = 1; i <= rounds; i++) {
-        show_busy(&busy, (double)(i - 1) / (double)rounds);
+        show_busy("validating", begun, (double)(i - 1) / (double)rounds);
         execute(t->eval, (uint32_t)i);
         if (between)
             between(context);
     }
     drain(t->eval);
-    end_busy(&busy);
+    erase_line();
     const struct losses *all = &t->eval_sum[rounds & 1];
     return all->n ? all->sum / (double)all->n : NAN;
 }

@@ -62,13 +62,13 @@ static void collect(void *context, const struct step *s, const struct task *t, u
 static void time_steps(struct trainer *t, struct costs *costs)
 {
     struct collected c = {.lane_end = allocate((size_t)t->machine->n_lanes, sizeof *c.lane_end)};
-    struct busy busy = {.what = "timing each task"};
+    const uint64_t begun = now_ns();
     double seconds[ISSUED];
     init_random(t->model, 1);
     execution.observe = collect;
     execution.observe_context = &c;
     for (uint32_t i = 1; i <= STEPS; i++) {
-        show_busy(&busy, (i - 1.0) / STEPS);
+        show_busy("timing each task", begun, (i - 1.0) / STEPS);
         if (i == WARM_UP + MEASURED + 1) {
             drain(t->train);
             execution.observe = NULL;
@@ -83,7 +83,7 @@ static void time_steps(struct trainer *t, struct costs *costs)
         drain(t->train);
         seconds[STEPS - i] = 1e-9 * (double)(issued - start + (now_ns() - ended)) / (double)t->train->n;
     }
-    end_busy(&busy);
+    erase_line();
     costs->issue = trace_median(seconds, ISSUED);
     for (size_t i = 0; i < c.n; i++) {
         struct kind *k = &c.kinds[i];
