@@ -35,7 +35,7 @@ TOP=$(pwd)
 YARD=${YARD:-./yard}
 TMP=$(cd "${TMP:-$(mktemp -d)}" && pwd) # we go elsewhere
 number=0 failed=0
-unclean=$(echo tutorials/0[1-6]*.md tutorials/1[0-24]*.md) # pages whose prose is not compared yet
+unclean= # pages whose prose is not compared yet
 
 result() { # name; what is wrong is in $TMP/wrong
     number=$((number + 1))
