@@ -147,7 +147,8 @@ static bool is_utf8(void)
     return locale && (strcasestr(locale, "utf-8") || strcasestr(locale, "utf8"));
 }
 
-/* The newest points that there is room for, from the lowest, a flat block, to the highest, a full one. */
+/* The newest points that there is room for, on a scale of logarithms, from the lowest, a flat block, to the highest, a
+ * full one. */
 static void draw_curve(char *out, const struct progress *p, int room)
 {
     int n = (int)ceil_div(p->counted, p->share), first = MAX(n - MAX(room, 0), 0);
@@ -155,7 +156,7 @@ static void draw_curve(char *out, const struct progress *p, int room)
     for (int i = first; i < n; i++)
         low = fmin(low, p->point[i]), high = fmax(high, p->point[i]);
     for (int i = first; i < n; i++) /* 0 / 0 of a single point is not a number, which is flat too */
-        out += sprintf(out, "\xe2\x96%c", 0x81 + (int)(7 * fmax((p->point[i] - low) / (high - low), 0)));
+        out += sprintf(out, "\xe2\x96%c", 0x81 + (int)(7 * fmax(log(p->point[i] / low) / log(high / low), 0)));
 }
 
 /* Both forms of a step's line; the terminal's leaves out what only the log need have. */
@@ -166,6 +167,8 @@ static void print_shown(struct progress *p, uint32_t number, const struct result
     if (!screen)
         append_text(&line, "  norm %6s  lr %.1e  %6s ms", format_number(norm, r->norm, 3), r->lr,
                     format_number(time, ms, 1));
+    else if (!isnan(p->trainer->data->floor))
+        append_text(&line, "  floor %.4f", p->trainer->data->floor);
     append_text(&line, "  %5.0f tok/s%s", tokens_per_step(p->trainer) / p->average_ms * 1e3,
                 p->trainer->settings->pace ? "  paced" : "");
     if (p->counted > 1 && number < p->steps)

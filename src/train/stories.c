@@ -1,8 +1,8 @@
 /* stories.c - reads a grammar, tells stories by it, and knows how well they can be predicted.
  *
  *     table hero  name  he           # a table and its columns; below, its rows
- *         Tom  he
- *         Old_Ann  she               # _ stands for a blank
+ *         Tom      he
+ *         Old_Ann  she
  *     scene start                    # the first scene remembers nothing: every story begins there
  *         1  One day {hero} was sad.  -> end
  *     scene end hero                 # remembers which row of hero was drawn
@@ -10,8 +10,8 @@
  *         1  So {hero.he} slept./    -> start
  *
  * A choice is a weight, a phrase and the scene that follows.  {hero.he} is a cell of the row that the scene remembers;
- * if it remembers none, one is drawn, each equally likely; {hero} is the first column.  A phrase ends in a blank, or in
- * line breaks, one for each / at its end.
+ * if it remembers none, one is drawn, each equally likely; {hero} is the first column.  In a phrase _ is a blank and /
+ * a line break.  It ends in a line break, or a blank is put behind it.
  *
  * A scene together with the rows that it remembers is a state of the chain.  States are made when they are reached.
  */
@@ -19,21 +19,18 @@
 
 #include <math.h>
 
-enum { TABLES = 16, COLUMNS = 8, NO_ROW = 255, MOST_PHRASES = 100000, STORY_SEED = 1948 };
+enum { TABLES = 16, NO_ROW = 255, MOST_PHRASES = 100000, STORY_SEED = 1948 };
 
-struct table { /* of words: cells[row][column] */
-    char *name, *columns[COLUMNS], *(*cells)[COLUMNS];
-    size_t n_columns, n, cap;
+struct line {
+    int number;
+    char *text;
 };
-struct choice {
-    int line, weight;
-    char *text, *next;
+struct block { /* a table: its head "hero name he", its rows; or a scene: "end hero", its choices */
+    struct line head, *items;
+    size_t n, cap;
 };
-struct scene {
-    int line;
-    char *name;
-    bool remembers[TABLES];
-    struct choice *choices;
+struct blocks {
+    struct block *block;
     size_t n, cap;
 };
 struct phrase { /* what a state says, and where that leads */
@@ -43,280 +40,252 @@ struct phrase { /* what a state says, and where that leads */
     size_t next;
 };
 struct state {
-    const struct scene *scene;
+    const struct block *scene;
     unsigned char row[TABLES];
     size_t first, end; /* its phrases */
     double visits;     /* in a story, on average */
 };
 struct stories {
     const char *path;
-    char *text; /* of the grammar; all names and words below point into it */
-    struct table tables[TABLES];
-    struct scene *scenes;
+    char *text; /* of the grammar; all lines point into it */
+    struct blocks tables, scenes;
     struct phrase *phrases;
     struct state *states;
-    size_t n_tables, n_scenes, cap_scenes, n_phrases, cap_phrases, n_states, cap_states;
+    size_t n_phrases, cap_phrases, n_states, cap_states;
 };
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-#define refuse(s, line, format, ...) fail(EXIT_USAGE, "%s:%d: " format, (s)->path, (line), __VA_ARGS__)
+#define refuse(s, line, format, ...) fail(EXIT_USAGE, "%s:%d: " format, (s)->path, (line).number, __VA_ARGS__)
 
-/* The next word of a line that is cut up; NULL: none. */
-static char *next_word(char **rest)
+/* The i-th word of a line and its length; NULL: it has fewer. */
+static const char *word(const char *text, size_t i, int *length)
 {
-    char *word = *rest + strspn(*rest, " \t");
-    size_t n = strcspn(word, " \t");
-    *rest = word + n + (word[n] != '\0');
-    word[n] = '\0';
-    return n ? word : NULL;
-}
-
-static size_t need_table(const struct stories *s, int line, const char *name, size_t length)
-{
-    for (size_t t = 0; t < s->n_tables; t++)
-        if (strlen(s->tables[t].name) == length && memcmp(s->tables[t].name, name, length) == 0)
-            return t;
-    refuse(s, line, "there is no table '%.*s' above", (int)length, name);
-}
-
-static const struct scene *find_scene(const struct stories *s, const char *name)
-{
-    for (size_t i = 0; i < s->n_scenes; i++)
-        if (strcmp(s->scenes[i].name, name) == 0)
-            return &s->scenes[i];
-    return NULL;
-}
-
-static void read_table(struct stories *s, int line, char *rest)
-{
-    struct table *t = &s->tables[s->n_tables];
-    if (s->n_tables == TABLES)
-        refuse(s, line, "there can be %d tables", TABLES);
-    t->name = next_word(&rest);
-    for (char *word; (word = next_word(&rest)); t->columns[t->n_columns++] = word)
-        if (t->n_columns == COLUMNS)
-            refuse(s, line, "a table can have %d columns", COLUMNS);
-    if (t->n_columns == 0)
-        refuse(s, line, "expected 'table NAME COLUMN...', as in '%s'", "table hero name he");
-    s->n_tables++;
-}
-
-static void read_row(struct stories *s, int line, char *rest)
-{
-    struct table *t = &s->tables[s->n_tables - 1];
-    char *(*row)[COLUMNS] = APPEND(t->cells, t->n, t->cap);
-    size_t n = 0;
-    for (char *word; (word = next_word(&rest)); n++) {
-        if (n < t->n_columns)
-            (*row)[n] = word;
-        for (char *c = word; (c = strchr(c, '_'));)
-            *c = ' ';
+    for (;; i--) {
+        text += strspn(text, " \t");
+        *length = (int)strcspn(text, " \t");
+        if (i == 0 || *length == 0)
+            return *length ? text : NULL;
+        text += *length;
     }
-    if (n != t->n_columns)
-        refuse(s, line, "table '%s' has %zu columns, but this row has %zu words; write _ for a blank within one",
-               t->name, t->n_columns, n);
-    if (t->n == NO_ROW)
-        refuse(s, line, "a table can have %d rows", NO_ROW - 1);
 }
 
-static void read_scene(struct stories *s, int line, char *rest)
+/* Which word of a line it is; -1: none. */
+static int find_word(const char *text, const char *wanted, int n)
 {
-    char *name = next_word(&rest);
-    if (!name || find_scene(s, name))
-        refuse(s, line, "%s", name ? "there is a scene of that name above" : "expected 'scene NAME TABLE...'");
-    struct scene *scene = APPEND(s->scenes, s->n_scenes, s->cap_scenes);
-    *scene = (struct scene){.line = line, .name = name};
-    for (char *word; (word = next_word(&rest));)
-        scene->remembers[need_table(s, line, word, strlen(word))] = true;
-    if (s->n_scenes == 1 && memchr(scene->remembers, true, TABLES))
-        refuse(s, line, "the first scene, where every story begins, cannot remember '%s'", "a table");
+    int length;
+    const char *w;
+    for (int i = 0; (w = word(text, (size_t)i, &length)); i++)
+        if (length == n && memcmp(w, wanted, (size_t)n) == 0)
+            return i;
+    return -1;
 }
 
-static void read_choice(struct stories *s, int line, char *rest)
+/* The block whose name, the first word of its head, is that of n characters; `blocks->n`: there is none. */
+static size_t find_block(const struct blocks *blocks, const char *name, int n)
 {
-    struct scene *scene = &s->scenes[s->n_scenes - 1];
-    char *arrow = strstr(rest, "->"), *weight = next_word(&rest), *next = arrow ? arrow + 2 : NULL;
-    int64_t value;
-    if (!arrow || arrow < rest || !parse_int(weight, &value) || value < 1 || value > 1000)
-        refuse(s, line, "expected 'WEIGHT PHRASE -> SCENE' with a weight from 1 to %d", 1000);
-    *arrow = '\0';
-    *APPEND(scene->choices, scene->n, scene->cap) =
-        (struct choice){.line = line, .weight = (int)value, .text = trim(rest), .next = trim(next)};
+    size_t i = 0;
+    while (i < blocks->n && find_word(blocks->block[i].head.text, name, n) != 0)
+        i++;
+    return i;
 }
 
-static void read_line(struct stories *s, int line, char *text, bool *in_table)
+static size_t need_table(const struct stories *s, struct line line, const char *name, int n)
 {
-    const bool indented = *text == ' ' || *text == '\t';
-    for (char *c = text; *c; c++)
-        if (*c == '#' && (c == text || c[-1] == ' ' || c[-1] == '\t'))
-            *c = '\0';
-    text = trim(text);
-    char *rest = text, *head = indented || !*text ? NULL : next_word(&rest);
-    if (head && (*in_table = strcmp(head, "table") == 0))
-        read_table(s, line, rest);
-    else if (head && strcmp(head, "scene") == 0)
-        read_scene(s, line, rest);
-    else if (*text && (head || (!s->n_tables && !s->n_scenes)))
-        refuse(s, line, "expected 'table NAME COLUMN...' or 'scene NAME TABLE...', not '%s'", text);
-    else if (*text && *in_table)
-        read_row(s, line, text);
-    else if (*text)
-        read_choice(s, line, text);
+    const size_t t = find_block(&s->tables, name, n);
+    if (t == s->tables.n)
+        refuse(s, line, "there is no table '%.*s'", n, name);
+    return t;
+}
+
+static void read_lines(struct stories *s)
+{
+    struct block *last = NULL;
+    struct line line = {0};
+    for (char *rest = s->text, *text; (text = strsep(&rest, "\n"));) {
+        const bool indented = *text == ' ' || *text == '\t';
+        for (char *c = text; *c; c++)
+            if (*c == '#' && (c == text || c[-1] == ' ' || c[-1] == '\t'))
+                *c = '\0';
+        line = (struct line){line.number + 1, trim(text)};
+        const bool table = strncmp(line.text, "table ", 6) == 0;
+        if (*line.text && indented && last)
+            *APPEND(last->items, last->n, last->cap) = line;
+        else if (*line.text && !indented && (table || strncmp(line.text, "scene ", 6) == 0)) {
+            struct blocks *to = table ? &s->tables : &s->scenes;
+            last = APPEND(to->block, to->n, to->cap);
+            last->head = (struct line){line.number, trim(line.text + 6)};
+        } else if (*line.text)
+            refuse(s, line, "expected 'table NAME COLUMN...' or 'scene NAME TABLE...', not '%s'", line.text);
+    }
+}
+
+static void check_heads(const struct stories *s)
+{
+    int length;
+    const char *w;
+    for (size_t k = 0; k < 2; k++) {
+        const struct blocks *all = k ? &s->scenes : &s->tables;
+        for (const struct block *b = all->block; b < all->block + all->n; b++) {
+            w = word(b->head.text, 0, &length);
+            if (find_block(all, w, length) < (size_t)(b - all->block))
+                refuse(s, b->head, "there is a %s of that name above", k ? "scene" : "table");
+            if (b->n == 0)
+                refuse(s, b->head, "there is nothing below '%s'", b->head.text);
+            for (size_t i = 1; k && (w = word(b->head.text, i, &length)); i++)
+                need_table(s, b->head, w, length);
+            for (size_t i = 0; !k && i < b->n; i++)
+                for (size_t c = 0; word(b->head.text, c + 1, &length) || word(b->items[i].text, c, &length); c++)
+                    if (!word(b->head.text, c + 1, &length) || !word(b->items[i].text, c, &length))
+                        refuse(s, b->items[i], "expected a word for each column of '%s'; write _ for a blank in a word",
+                               b->head.text);
+            if (b->n >= NO_ROW || all->n > (k ? MOST_PHRASES : TABLES))
+                refuse(s, b->head, "there can be %d tables, and %d rows in one", TABLES, NO_ROW - 1);
+        }
+    }
+    if (s->scenes.n == 0 || word(s->scenes.block[0].head.text, 1, &length))
+        fail(EXIT_USAGE,
+             "%s has no first scene that remembers nothing; data/stories.txt shows how a grammar is written", s->path);
 }
 
 /* ---- from scenes to states ------------------------------------------------------------------------------------- */
 
-/* The table and the column of the field that begins at `open`, a '{'; its end, behind the '}', is returned. */
-static const char *read_field(const struct stories *s, int line, const char *open, size_t *table, size_t *column)
+/* The state of scene `name` with what it remembers of `row`, made when it is not there. */
+static size_t reach(struct stories *s, struct line from, const char *name, const unsigned char *row)
 {
-    const size_t length = strcspn(open + 1, "}"), name = strcspn(open + 1, ".}");
-    if (!open[1 + length])
-        refuse(s, line, "'%s' has no }", open);
-    *table = need_table(s, line, open + 1, name);
-    const struct table *t = &s->tables[*table];
-    const char *wanted = open + 1 + name + 1;
-    for (*column = 0; name < length; ++*column) {
-        if (*column == t->n_columns)
-            refuse(s, line, "table '%s' has no column '%.*s'", t->name, (int)(length - name - 1), wanted);
-        const char *c = t->columns[*column];
-        if (strlen(c) == length - name - 1 && memcmp(c, wanted, length - name - 1) == 0)
-            break;
-    }
-    if (t->n == 0)
-        refuse(s, line, "table '%s' has no rows", t->name);
-    return open + 1 + length + 1;
-}
-
-/* The state of a scene with what is remembered of `row`, made when it is not there. */
-static size_t reach(struct stories *s, const struct choice *c, const unsigned char *row)
-{
-    const struct scene *scene = find_scene(s, c->next);
-    struct state wanted = {.scene = scene};
-    if (!scene)
-        refuse(s, c->line, "there is no scene '%s'", c->next);
-    for (size_t t = 0; t < TABLES; t++) {
-        wanted.row[t] = scene->remembers[t] ? row[t] : NO_ROW;
-        if (scene->remembers[t] && row[t] == NO_ROW)
-            refuse(s, c->line, "scene '%s' remembers '%s', which is neither remembered nor drawn here", scene->name,
-                   s->tables[t].name);
+    const size_t found = find_block(&s->scenes, name, (int)strlen(name));
+    if (found == s->scenes.n)
+        refuse(s, from, "there is no scene '%s'", name);
+    struct state wanted = {.scene = &s->scenes.block[found]};
+    for (size_t t = 0; t < s->tables.n; t++) {
+        int length;
+        const char *table = word(s->tables.block[t].head.text, 0, &length);
+        const bool remembered = find_word(wanted.scene->head.text, table, length) > 0;
+        wanted.row[t] = remembered ? row[t] : NO_ROW;
+        if (remembered && row[t] == NO_ROW)
+            refuse(s, from, "scene '%s' remembers '%.*s', which is neither remembered nor drawn here", name, length,
+                   table);
     }
     for (size_t i = 0; i < s->n_states; i++)
-        if (s->states[i].scene == scene && memcmp(s->states[i].row, wanted.row, TABLES) == 0)
+        if (s->states[i].scene == wanted.scene && memcmp(s->states[i].row, wanted.row, TABLES) == 0)
             return i;
     *APPEND(s->states, s->n_states, s->cap_states) = wanted;
     return s->n_states - 1;
 }
 
-/* The phrases of a choice: one for each row of the tables that it draws. */
-static void add_phrases(struct stories *s, const struct choice *c, unsigned char *row, double share)
+static void add_phrase(struct stories *s, struct line from, const char *text, double share, size_t next)
 {
-    char *bytes = NULL;
-    const char *from = c->text, *open;
-    for (; (open = strchr(from, '{'));) {
-        size_t table, column;
-        const char *behind = read_field(s, c->line, open, &table, &column);
-        const struct table *t = &s->tables[table];
-        if (row[table] == NO_ROW) {
-            for (size_t r = 0; r < t->n; r++) {
-                row[table] = (unsigned char)r;
-                add_phrases(s, c, row, share / (double)t->n);
-            }
-            row[table] = NO_ROW;
-            free(bytes);
-            return;
-        }
-        append_text(&bytes, "%.*s%s", (int)(open - from), from, t->cells[row[table]][column]);
-        from = behind;
+    char *bytes = format_string("%s%s", text, *text && text[strlen(text) - 1] == '/' ? "" : " ");
+    for (char *c = bytes; *c; c++)
+        *c = *c == '_' ? ' ' : *c == '/' ? '\n' : *c;
+    if (s->n_phrases == MOST_PHRASES)
+        refuse(s, from, "with this the grammar has over %d phrases: let its scenes remember less", MOST_PHRASES);
+    *APPEND(s->phrases, s->n_phrases, s->cap_phrases) = (struct phrase){bytes, strlen(bytes), share, next};
+}
+
+/* The phrases of a choice: one for each row of the tables that it draws.  `done` is what its text begins with, `rest`
+ * what follows, with fields. */
+static void fill(struct stories *s, struct line from, const char *done, const char *rest, const char *next,
+                 unsigned char *row, double share)
+{
+    const char *open = strchr(rest, '{'), *close = open ? strchr(open, '}') : NULL;
+    if (!open) {
+        char *text = format_string("%s%s", done, rest);
+        add_phrase(s, from, text, share, reach(s, from, next, row));
+        free(text);
+        return;
     }
-    append_text(&bytes, "%s", from);
-    size_t n = strlen(bytes);
-    for (size_t i = n; i && bytes[i - 1] == '/'; i--)
-        bytes[i - 1] = '\n';
-    if (n && bytes[n - 1] != '\n')
-        append_text(&bytes, " "), n++;
-    if (n == 0 || s->n_phrases == MOST_PHRASES)
-        refuse(s, c->line, "%s",
-               n ? "with this the grammar has over 100000 phrases: let its scenes remember less"
-                 : "a phrase needs a character");
-    const size_t next = reach(s, c, row);
-    *APPEND(s->phrases, s->n_phrases, s->cap_phrases) = (struct phrase){bytes, n, share, next};
+    if (!close)
+        refuse(s, from, "'%s' has no }", open);
+    const int n = (int)strcspn(open + 1, ".}"), left = (int)(close - open) - 2 - n;
+    const size_t t = need_table(s, from, open + 1, n);
+    const struct block *table = &s->tables.block[t];
+    const int column = left < 0 ? 1 : find_word(table->head.text, open + 2 + n, left);
+    if (column < 1)
+        refuse(s, from, "table '%.*s' has no column '%.*s'", n, open + 1, left, open + 2 + n);
+    const bool drawn = row[t] == NO_ROW;
+    for (size_t r = drawn ? 0 : row[t], end = drawn ? table->n : r + 1; r < end; r++) {
+        int length;
+        const char *cell = word(table->items[r].text, (size_t)column - 1, &length);
+        char *more = format_string("%s%.*s%.*s", done, (int)(open - rest), rest, length, cell);
+        row[t] = (unsigned char)r;
+        fill(s, from, more, close + 1, next, row, drawn ? share / (double)table->n : share);
+        free(more);
+    }
+    if (drawn)
+        row[t] = NO_ROW;
 }
 
 ORDER(by_bytes, struct phrase, strcmp(a->bytes, b->bytes))
 
-/* All states that can be reached, each with its phrases, in the order of their bytes. */
-static void expand(struct stories *s)
+/* The phrases of state i, in the order of their bytes. */
+static void expand(struct stories *s, size_t i)
 {
-    struct choice begin = {.line = 1, .next = s->scenes[0].name};
+    const struct block *scene = s->states[i].scene;
+    const size_t first = s->n_phrases;
+    double all = 0;
     unsigned char row[TABLES];
-    memset(row, NO_ROW, TABLES);
-    reach(s, &begin, row);
-    for (size_t i = 0; i < s->n_states; i++) {
-        const struct scene *scene = s->states[i].scene;
-        const size_t first = s->n_phrases;
-        double weights = 0;
-        memcpy(row, s->states[i].row, TABLES);
-        for (size_t c = 0; c < scene->n; c++)
-            weights += scene->choices[c].weight;
-        for (size_t c = 0; c < scene->n; c++)
-            add_phrases(s, &scene->choices[c], row, scene->choices[c].weight / weights);
-        if (scene->n == 0)
-            refuse(s, scene->line, "scene '%s' has no choice", scene->name);
-        s->states[i].first = first;
-        s->states[i].end = s->n_phrases;
-        SORT(s->phrases + first, s->n_phrases - first, by_bytes);
-        for (struct phrase *p = s->phrases + first + 1; p < s->phrases + s->n_phrases; p++)
-            if (memcmp(p[-1].bytes, p->bytes, MIN(p[-1].n, p->n)) == 0)
-                refuse(s, scene->line,
-                       "scene '%s' can say \"%s\", and also \"%s\": where one phrase begins another, nobody can tell "
-                       "which it was",
-                       scene->name, make_printable(p[-1].bytes, false), make_printable(p->bytes, false));
+    memcpy(row, s->states[i].row, TABLES);
+    for (size_t c = 0; c < scene->n; c++) {
+        char *text = copy_string(scene->items[c].text), *arrow = strstr(text, "->"), *phrase;
+        const double weight = strtod(text, &phrase);
+        if (arrow)
+            *arrow = '\0';
+        if (!arrow || arrow < phrase || !*trim(phrase) || !(weight > 0 && weight < 1e6))
+            refuse(s, scene->items[c], "expected 'WEIGHT PHRASE -> SCENE', not '%s'", scene->items[c].text);
+        fill(s, scene->items[c], "", trim(phrase), trim(arrow + 2), row, weight);
+        all += weight;
+        free(text);
     }
+    s->states[i].first = first;
+    s->states[i].end = s->n_phrases;
+    for (size_t p = first; p < s->n_phrases; p++)
+        s->phrases[p].share /= all;
+    SORT(s->phrases + first, s->n_phrases - first, by_bytes);
+    for (struct phrase *p = s->phrases + first + 1; p < s->phrases + s->n_phrases; p++)
+        if (memcmp(p[-1].bytes, p->bytes, p[-1].n) == 0)
+            refuse(s, scene->head,
+                   "this scene can say \"%s\", and also \"%s\": where one phrase begins another, nobody can tell which "
+                   "it was",
+                   make_printable(p[-1].bytes, false), make_printable(p->bytes, false));
 }
 
-/* How often a story comes to each state.  One story's worth sets out from the first state; what comes back to it has
- * ended. */
+/* How often a story comes to each state.  One story sets out from the first state; what comes back to it has ended. */
 static void count_visits(struct stories *s)
 {
     double *now = allocate(s->n_states, sizeof *now), *next = allocate(s->n_states, sizeof *next), left = 1;
     now[0] = 1;
     for (int round = 0; left > 1e-15 && round < 100000; round++) {
-        memset(next, 0, s->n_states * sizeof *next);
         left = 0;
         for (size_t i = 0; i < s->n_states; i++) {
             s->states[i].visits += now[i];
             for (size_t p = s->states[i].first; now[i] > 0 && p < s->states[i].end; p++)
                 next[s->phrases[p].next] += now[i] * s->phrases[p].share;
         }
-        for (size_t i = 1; i < s->n_states; i++)
-            left += next[i];
         next[0] = 0;
-        double *swap = now;
-        now = next;
-        next = swap;
+        for (size_t i = 0; i < s->n_states; i++) {
+            left += now[i] = next[i];
+            next[i] = 0;
+        }
     }
     free(now);
     free(next);
     if (left > 1e-15)
-        fail(EXIT_USAGE, "%s: some stories never end: from every scene there must be a way back to '%s'", s->path,
-             s->scenes[0].name);
+        fail(EXIT_USAGE, "%s: some stories never end: from every scene there must be a way back to the first", s->path);
 }
 
 struct stories *read_stories(const char *path, char *text)
 {
     struct stories *s = allocate(1, sizeof *s);
-    bool in_table = false;
-    int line = 0;
+    unsigned char row[TABLES];
+    memset(row, NO_ROW, TABLES);
     s->path = path;
     s->text = text;
-    for (char *next; (next = strsep(&text, "\n"));) {
-        next[strcspn(next, "\r")] = '\0';
-        read_line(s, ++line, next, &in_table);
-    }
-    if (s->n_scenes == 0)
-        fail(EXIT_USAGE, "%s has no scene; data/stories.txt shows how a grammar is written", path);
-    expand(s);
+    read_lines(s);
+    check_heads(s);
+    reach(s, s->scenes.block[0].head, s->scenes.block[0].head.text, row);
+    for (size_t i = 0; i < s->n_states; i++)
+        expand(s, i);
     count_visits(s);
     return s;
 }
@@ -325,13 +294,14 @@ void free_stories(struct stories *s)
 {
     for (size_t i = 0; i < s->n_phrases; i++)
         free(s->phrases[i].bytes);
-    for (size_t i = 0; i < s->n_scenes; i++)
-        free(s->scenes[i].choices);
-    for (size_t i = 0; i < s->n_tables; i++)
-        free(s->tables[i].cells);
+    for (size_t i = 0; i < s->scenes.n; i++)
+        free(s->scenes.block[i].items);
+    for (size_t i = 0; i < s->tables.n; i++)
+        free(s->tables.block[i].items);
+    free(s->scenes.block);
+    free(s->tables.block);
     free(s->text);
     free(s->phrases);
-    free(s->scenes);
     free(s->states);
     free(s);
 }

@@ -1,0 +1,170 @@
+/* test_screen.c - what a terminal shows: yard runs on one, and what it writes is obeyed as a terminal would. */
+#include "support.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+#define TRAIN "train --model tiny --sample-tokens 0 --val-batches 1 "
+
+struct screen {
+    char row[64][256]; /* what is not ASCII is '#' */
+    int n, at, code;   /* n: rows that are done; at: the column */
+    int drawn, widest; /* lines that can be written over; columns of the widest */
+    bool blocks;
+    double seconds;
+};
+
+static void obey(struct screen *s, const char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        char *row = s->row[s->n];
+        assert_true(s->n < 63 && s->at < 255);
+        if (c == '\r')
+            s->at = 0;
+        else if (c == '\n')
+            s->n++;
+        else if (c == '\033' && i + 2 < n && memcmp(bytes + i, "\033[K", 3) == 0)
+            memset(row + s->at, 0, (size_t)(256 - s->at)), i += 2, s->drawn += s->at > 0,
+                s->widest = MAX(s->widest, s->at);
+        else if ((c & 0xc0) != 0x80)
+            row[s->at++] = (char)(c < 0x80 ? c : '#'), s->blocks |= c >= 0x80;
+    }
+}
+
+/* On a terminal of so many columns; Ctrl-C is typed when `stop` has been shown. */
+static struct screen show(int columns, const char *locale, const char *terminal, const char *stop, const char *words)
+{
+    struct screen s = {.code = -1};
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
+    const char *yard = getenv("YARD") ? getenv("YARD") : "./yard";
+    char *all = NULL, part[4096];
+    size_t n = 0, cap = 0;
+    int status, master = posix_openpt(O_RDWR | O_NOCTTY);
+    assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
+    uint64_t begun = now_ns();
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        setsid();
+        int fd = open(ptsname(master), O_RDWR);
+        ioctl(fd, TIOCSCTTY, 0);
+        for (int i = 0; i < 3; i++)
+            dup2(fd, i);
+        setenv("LC_ALL", locale, 1), setenv("TERM", terminal, 1);
+        execl("/bin/sh", "sh", "-c", lasting("exec %s %s", yard, words), (char *)NULL);
+        _exit(99);
+    }
+    for (ssize_t got; (got = read(master, part, sizeof part)) > 0 || waitpid(child, &status, WNOHANG) == 0;)
+        for (ssize_t i = 0; i < got; i++) {
+            *APPEND(all, n, cap) = part[i];
+            if (stop && n >= strlen(stop) && memcmp(all + n - strlen(stop), stop, strlen(stop)) == 0)
+                assert_int_equal(write(master, "\003", 1), 1), stop = NULL;
+        }
+    s.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    s.seconds = 1e-9 * (double)(now_ns() - begun);
+    obey(&s, all, n);
+    close(master), free(all);
+    return s;
+}
+
+/* How many rows begin so; the last of them. */
+static int rows_with(const struct screen *s, const char *start, const char **last)
+{
+    int count = 0;
+    for (int i = 0; i <= s->n; i++)
+        if (strncmp(s->row[i], start, strlen(start)) == 0)
+            count++, *last = s->row[i];
+    return count;
+}
+
+static int lines_of_log(const char *path)
+{
+    size_t n;
+    int count = 0;
+    char *text = read_whole(path, &n);
+    for (const char *at = text; (at = strstr(at, "\"step\":")); at++)
+        count += strstr(at, "\"loss\"") == at + strcspn(at, ",") + 1;
+    free(text);
+    return count;
+}
+
+/* Between evaluations the steps have one line, cut to the terminal, at most ten times a second; the log has them all.
+ */
+TEST(steps_share_a_line)
+{
+    const char *log = temp_path("log"), *last = "";
+    for (int wide = 0; wide < 2; wide++) {
+        int columns = wide ? 100 : 20;
+        struct screen s = show(columns, wide ? "C.UTF-8" : "C", "xterm", NULL,
+                               lasting(TRAIN "--steps 1500 --val-every 750 --log %s", log));
+        assert_int_equal(s.code, 0);
+        assert_int_equal(rows_with(&s, "step ", &last), 4); /* two evaluations, the last step; what a step is */
+        assert_true(strncmp(last, "step 1500/1500  validation loss", 31) == 0);
+        assert_int_equal(s.blocks, wide);
+        assert_true(s.widest < columns && s.drawn > 2 && s.drawn <= 10 * s.seconds + 2);
+        assert_int_equal(lines_of_log(log), 1500);
+    }
+}
+
+/* A message stands on a row of its own, and nothing is left of the line. */
+TEST(what_is_said_erases_the_line)
+{
+    const char *row = "";
+    struct screen s = show(90, "C.UTF-8", "xterm", "tok/s", TRAIN "--steps 100000000");
+    assert_int_equal(s.code, EXIT_INTERRUPTED);
+    assert_int_equal(rows_with(&s, "yard: interrupted: ", &row), 1);
+    assert_string_equal(row, "yard: interrupted: finishing the step; a second signal ends the run at once");
+    assert_int_equal(rows_with(&s, "interrupted after step ", &row), 1);
+    assert_string_equal(s.row[s.n], "");
+    s = show(90, "C.UTF-8", "xterm", NULL, TRAIN "--steps 100 --lr 1000 --clip 0");
+    assert_int_equal(s.code, EXIT_FAILED);
+    assert_int_equal(rows_with(&s, "yard: ", &row), 1);
+    assert_int_equal(rows_with(&s, "step", &row), 1); /* what a step is */
+}
+
+/* Elsewhere: the first step, and one line per tenth. */
+TEST(a_file_gets_a_line_per_tenth)
+{
+    static const int steps[] = {1, 7, 10, 11, 25, 300};
+    const char *log = temp_path("log"), *last;
+    for (size_t i = 0; i < COUNT(steps); i++) {
+        struct screen s = show(80, "C.UTF-8", "dumb", NULL, lasting(TRAIN "--steps %d --log %s", steps[i], log));
+        assert_int_equal(rows_with(&s, "step ", &last), MIN(steps[i], 11) + 1 + 1); /* what it is; validation */
+        assert_int_equal(s.drawn + s.blocks, 0);
+        assert_int_equal(lines_of_log(log), steps[i]);
+    }
+}
+
+/* A step that is held, here for 10 s among some of 10 ms, is not taken for the pace of those to come. */
+CASE(held)
+{
+    struct settings *s = settings_of("--layers 2 --heads 2 --channels 32 --seq-len 16 --batch 4 --steps 20");
+    struct progress *p = begin_progress(open_training(s, LIST_TRAIN));
+    uint64_t ended = now_ns();
+    fflush(stdout), dup2(2, 1);
+    for (uint32_t step = 1; step <= 10; step++) {
+        ended += step == 10 ? 10000000000 : 10000000;
+        show_step(p, step, &(struct result){.ended_ns = ended});
+    }
+    fail(EXIT_FAILED, "held");
+}
+
+TEST(time_left_forgets_a_pause) { expect_text(run_self("held").text, "  0.1 s left\nyard: held"); }
+
+/* One that is left early, or is not there, is no error, and the exit code is the command's. */
+TEST(plans_are_paged)
+{
+    static const char *const pagers[] = {"", "no-such-pager", "head -n 1", "exit 5;", "cat"};
+    const char *row, *wrong = write_text("wrong", "device d memory=1M\ntensor t d 8 activations\n"
+                                                  "task r d.compute 1ms reads=t\n");
+    for (size_t i = 0; i < COUNT(pagers); i++) {
+        setenv("PAGER", pagers[i], 1);
+        struct screen s = show(90, "C", "xterm", NULL, lasting("plan --list %s --print --verify", wrong));
+        assert_int_equal(s.code, EXIT_FAILED);
+        assert_int_equal(rows_with(&s, "yard: verify: ", &row), 1);
+        assert_int_equal(rows_with(&s, "memory map of list", &row), i == 2 || i == 3 ? 0 : 1);
+    }
+    unsetenv("PAGER");
+}
