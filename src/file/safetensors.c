@@ -271,7 +271,6 @@ struct st_writer {
     struct writer *file;
     json_t *header, *metadata;  /* the latter is in the former */
     uint64_t declared, written; /* bytes of data */
-    uint64_t data;              /* where it begins */
     char *window;               /* small pieces are put together there; NULL: not begun */
     size_t held;
 };
@@ -312,7 +311,7 @@ void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int ran
 }
 
 /* Spaces behind the JSON make the data begin at a page, so that it can be mapped or read directly. */
-void st_begin(struct st_writer *w)
+uint64_t st_begin(struct st_writer *w)
 {
     if (!json_object_size(w->metadata))
         json_object_del(w->header, "__metadata__");
@@ -322,14 +321,8 @@ void st_begin(struct st_writer *w)
     write_bytes(w->file, &length, 8);
     write_bytes(w->file, padded, length);
     free(text), free(padded);
-    w->data = 8 + length;
     w->window = allocate(WINDOW, 1);
-}
-
-void st_extent(const struct st_writer *w, uint64_t *data, uint64_t *size)
-{
-    *data = w->data;
-    *size = w->data + w->declared;
+    return 8 + length;
 }
 
 void st_write(struct st_writer *w, const void *bytes, size_t n)

@@ -316,8 +316,8 @@ static char *verify_memory(const struct step *s)
 
 char *verify(const struct step *s, const struct values *expected)
 {
-    char *wrong = expected ? compare_values(expected, s) : NULL;
-    if (!wrong)
-        wrong = verify_accesses(s);
+    char *wrong = verify_accesses(s); /* first: it names what is read */
+    if (!wrong && expected)
+        wrong = compare_values(expected, s);
     return wrong ? wrong : verify_memory(s);
 }
