@@ -19,7 +19,7 @@
 
 #include <math.h>
 
-enum { TABLES = 16, NO_ROW = 255, MOST_PHRASES = 100000, STORY_SEED = 1948 };
+enum { TABLES = 16, NO_ROW = 255, MOST_PHRASES = 100000, LONGEST_LINE = 1000, STORY_SEED = 1948 };
 
 struct line {
     int number;
@@ -70,12 +70,12 @@ static const char *word(const char *text, size_t i, int *length)
     }
 }
 
-/* Which word of a line it is; -1: none. */
-static int find_word(const char *text, const char *wanted, int n)
+/* Which word of a line it is, counting from its i-th on; -1: none. */
+static int find_word(const char *text, int i, const char *wanted, int n)
 {
     int length;
     const char *w;
-    for (int i = 0; (w = word(text, (size_t)i, &length)); i++)
+    for (; (w = word(text, (size_t)i, &length)); i++)
         if (length == n && memcmp(w, wanted, (size_t)n) == 0)
             return i;
     return -1;
@@ -85,7 +85,7 @@ static int find_word(const char *text, const char *wanted, int n)
 static size_t find_block(const struct blocks *blocks, const char *name, int n)
 {
     size_t i = 0;
-    while (i < blocks->n && find_word(blocks->block[i].head.text, name, n) != 0)
+    while (i < blocks->n && find_word(blocks->block[i].head.text, 0, name, n) != 0)
         i++;
     return i;
 }
@@ -108,6 +108,8 @@ static void read_lines(struct stories *s)
             if (*c == '#' && (c == text || c[-1] == ' ' || c[-1] == '\t'))
                 *c = '\0';
         line = (struct line){line.number + 1, trim(text)};
+        if (strlen(line.text) > LONGEST_LINE)
+            refuse(s, line, "a line can have %d bytes", LONGEST_LINE);
         const bool table = strncmp(line.text, "table ", 6) == 0;
         if (*line.text && indented && last)
             *APPEND(last->items, last->n, last->cap) = line;
@@ -140,7 +142,8 @@ static void check_heads(const struct stories *s)
                         refuse(s, b->items[i], "expected a word for each column of '%s'; write _ for a blank in a word",
                                b->head.text);
             if (b->n >= NO_ROW || all->n > (k ? MOST_PHRASES : TABLES))
-                refuse(s, b->head, "there can be %d tables, and %d rows in one", TABLES, NO_ROW - 1);
+                refuse(s, b->head, "there can be %d tables, and %d lines below the head of a table or scene", TABLES,
+                       NO_ROW - 1);
         }
     }
     if (s->scenes.n == 0 || word(s->scenes.block[0].head.text, 1, &length))
@@ -160,7 +163,7 @@ static size_t reach(struct stories *s, struct line from, const char *name, const
     for (size_t t = 0; t < s->tables.n; t++) {
         int length;
         const char *table = word(s->tables.block[t].head.text, 0, &length);
-        const bool remembered = find_word(wanted.scene->head.text, table, length) > 0;
+        const bool remembered = find_word(wanted.scene->head.text, 1, table, length) > 0;
         wanted.row[t] = remembered ? row[t] : NO_ROW;
         if (remembered && row[t] == NO_ROW)
             refuse(s, from, "scene '%s' remembers '%.*s', which is neither remembered nor drawn here", name, length,
@@ -200,7 +203,7 @@ static void fill(struct stories *s, struct line from, const char *done, const ch
     const int n = (int)strcspn(open + 1, ".}"), left = (int)(close - open) - 2 - n;
     const size_t t = need_table(s, from, open + 1, n);
     const struct block *table = &s->tables.block[t];
-    const int column = left < 0 ? 1 : find_word(table->head.text, open + 2 + n, left);
+    const int column = left < 0 ? 1 : find_word(table->head.text, 1, open + 2 + n, left);
     if (column < 1)
         refuse(s, from, "table '%.*s' has no column '%.*s'", n, open + 1, left, open + 2 + n);
     const bool drawn = row[t] == NO_ROW;
@@ -243,7 +246,7 @@ static void expand(struct stories *s, size_t i)
         s->phrases[p].share /= all;
     SORT(s->phrases + first, s->n_phrases - first, by_bytes);
     for (struct phrase *p = s->phrases + first + 1; p < s->phrases + s->n_phrases; p++)
-        if (memcmp(p[-1].bytes, p->bytes, p[-1].n) == 0)
+        if (strncmp(p[-1].bytes, p->bytes, p[-1].n) == 0)
             refuse(s, scene->head,
                    "this scene can say \"%s\", and also \"%s\": where one phrase begins another, nobody can tell which "
                    "it was",
@@ -271,7 +274,9 @@ static void count_visits(struct stories *s)
     free(now);
     free(next);
     if (left > 1e-15)
-        fail(EXIT_USAGE, "%s: some stories never end: from every scene there must be a way back to the first", s->path);
+        fail(EXIT_USAGE,
+             "%s: some stories never end, or are far too long: from every scene there must be a way back to the first",
+             s->path);
 }
 
 struct stories *read_stories(const char *path, char *text)
