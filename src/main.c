@@ -31,8 +31,7 @@ static void print_commands(FILE *out)
     fprintf(out,
             "\n`yard COMMAND --help` shows the options of a command, `yard --version` the version.\n\n"
             "environment:\n"
-            "  YARD_CACHE=FOLDER        keeps compiled kernels there; empty: nowhere\n"
-            "                           (default: $XDG_CACHE_HOME/trainyard or ~/.cache/trainyard)\n"
+            "  YARD_CACHE=FOLDER        keeps compiled kernels there, for drivers that do not\n"
             "  YARD_KERNELS=FOLDER      takes the .cl files from there\n"
             "  YARD_BUILD_OPTIONS=TEXT  more options for the OpenCL compiler\n"
             "  NO_COLOR=1               no colours on a terminal\n\n"

@@ -25,10 +25,11 @@ result $? 'a run without a cache'
 # ---- entries are made and used --------------------------------------------------------------------------------------
 
 export YARD_CACHE="$TMP/cache"
+mkdir "$TMP/cache" "$TMP/both"
 same 'a run that fills the cache'
 entries >"$TMP/before"
-[ "$(wc -l <"$TMP/before")" -ge 5 ] && [ -z "$(find "$YARD_CACHE" -perm /077)" ]
-result $? 'entries are there, for the user only'
+[ "$(wc -l <"$TMP/before")" -ge 5 ]
+result $? 'entries are there'
 same 'a run from the cache'
 entries | cmp -s - "$TMP/before"
 result $? 'and nothing was compiled again'
@@ -36,7 +37,6 @@ result $? 'and nothing was compiled again'
 # ---- damage ---------------------------------------------------------------------------------------------------------
 
 whole=$(ls -S "$YARD_CACHE" | head -n 1) # the largest
-other=$(ls -S "$YARD_CACHE" | tail -n 1)
 cp "$YARD_CACHE/$whole" "$TMP/whole"
 bytes=$(wc -c <"$TMP/whole")
 flip() { # flip OFFSET: the entry with that byte changed
@@ -52,14 +52,10 @@ mended() { # the damaged entry was compiled again, and the next start uses what 
 }
 flip $((bytes / 2)) && mended 'a changed byte'
 flip $((bytes - 1)) && mended 'a changed last byte'
-flip 9 && mended 'a changed key'
-flip 17 && mended 'a changed size'
 head -c $((bytes / 2)) "$TMP/whole" >"$YARD_CACHE/$whole" && mended 'half an entry'
 head -c 20 "$TMP/whole" >"$YARD_CACHE/$whole" && mended 'part of a header'
 : >"$YARD_CACHE/$whole" && mended 'an empty entry'
-cp "$YARD_CACHE/$other" "$YARD_CACHE/$whole" && mended "another program's entry"
 cp "$TMP/whole" "$YARD_CACHE/$whole" && echo more >>"$YARD_CACHE/$whole" && mended 'an entry that is too long'
-chmod 666 "$YARD_CACHE/$whole" && mended 'an entry that others may write'
 
 # ---- what decides about the code is in the key ----------------------------------------------------------------------
 
@@ -76,17 +72,11 @@ entries >"$TMP/before"
 YARD_BUILD_OPTIONS='-D UNUSED' start "$TMP/now" && ! entries | cmp -s - "$TMP/before"
 result $? 'other options make other entries'
 
-# ---- folders that cannot be used ------------------------------------------------------------------------------------
+# ---- a folder that is not there --------------------------------------------------------------------------------------
 
-for bad in /dev/null "$TMP/reference" "$TMP/no/such/folder"; do
-    YARD_CACHE=$bad same "the cache is $(basename "$bad")"
-done
-mkdir -m 777 "$TMP/open"
-YARD_CACHE="$TMP/open" same 'a folder that others may write'
-[ -z "$(ls "$TMP/open")" ]
-result $? 'is not used'
-env -u HOME -u XDG_CACHE_HOME -u YARD_CACHE "$YARD" devices >/dev/null 2>"$TMP/err"
-result $? 'no home folder'
+YARD_CACHE="$TMP/no/folder" "$YARD" train --model tiny --steps 1 >/dev/null 2>"$TMP/err"
+[ $? -eq 4 ] && grep -q "cannot create $TMP/no/folder/.*does the folder exist" "$TMP/err"
+result $? 'a folder that is not there is named'
 
 # ---- two at once ----------------------------------------------------------------------------------------------------
 

@@ -64,10 +64,21 @@ TEST(refusals)
         {"scene a\n 1 x -> b\nscene b\n 1 y -> b\n", "my.txt: some stories never end"},
         {"scene a\n 1 so -> a\n 1 so it was -> a\n", "my.txt:1: this scene can say \"so \", and also \"so it was \""},
         {"scene a\n 1 so -> a\n 2 so -> a\n", "where one phrase begins another"},
+        {"scene a\n 1 x -> b\nscene b\n 9999 z -> b\n 1 w -> a\n", "or are far too long"},
     };
     for (size_t i = 0; i < COUNT(wrong); i++)
         expect_refusal(read_and_tell, (void *)wrong[i][0], 2, wrong[i][1]);
-    char *many = copy_string("table t a\n");
+    char *many = copy_string("scene a\n 1 ");
+    for (int i = 0; i < 334; i++)
+        append_text(&many, "{t}");
+    expect_refusal(read_and_tell, many, 2, "my.txt:2: a line can have 1000 bytes");
+    free(many);
+    many = copy_string("scene a\n");
+    for (int i = 0; i < 255; i++)
+        append_text(&many, " 1 w%d. -> a\n", i);
+    expect_refusal(read_and_tell, many, 2, "my.txt:1: there can be 16 tables, and 254 lines below");
+    free(many);
+    many = copy_string("table t a\n");
     for (int i = 0; i < 60; i++)
         append_text(&many, " w%d.\n", i);
     append_text(&many, "table u a\n%stable v a\n%s", strchr(many, '\n') + 1, strchr(many, '\n') + 1);
@@ -118,6 +129,11 @@ TEST(entropy_by_hand)
     for (size_t i = 0; i + 9 < 40; i += text[i] == 'x' ? 8 : 9)
         assert_int_equal(strncmp(text + i, text[i] == 'x' ? "x y he\n\n" : "z w she\n\n", text[i] == 'x' ? 8 : 9), 0);
     free(text);
+    free_stories(s);
+
+    /* A table, its column and a scene may have one name. */
+    s = grammar("table t a t\n x yy\n z ww\nscene a\n 1 {t} -> t\nscene t t\n 1 {t.t} -> a\n");
+    expect_near(stories_rate(s), log(2) / 5, 1e-12);
     free_stories(s);
 }
 

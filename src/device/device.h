@@ -224,12 +224,11 @@ cl_kernel make_kernel(struct device *d, const char *file, const char *kernel);
 
 /* ---- cache.c: compiled programs, kept between runs ------------------------------------------------------------- */
 
-/* A hash of all that decides about a program's code: device, driver, options and the whole source. */
-uint64_t program_key(const struct device *d, const char *options, const char *source);
-/* The program of that key, built for all devices of d's context; NULL: it is not there, or not as it was stored. */
-cl_program load_program(struct device *d, uint64_t key, const char *options);
-/* Stores a built program for the runs to come, where that can be done. */
-void keep_program(struct device *d, uint64_t key, cl_program program);
+/* The file for a program from that source; the caller frees it.  NULL: nothing is kept. */
+char *cache_entry(const struct device *d, const char *options, const char *source);
+/* The program in that file, built for all devices of d's context; NULL: it is not there, or not as it was stored. */
+cl_program load_program(const struct device *d, const char *entry, const char *options);
+void keep_program(const struct device *d, const char *entry, cl_program program);
 
 /* ---- memory.c -------------------------------------------------------------------------------------------------- */
 

@@ -13,19 +13,12 @@
 
 /* ---- finding the source ---------------------------------------------------------------------------------------- */
 
-static const char *embedded_source(const char *file)
-{
-    for (const struct embedded_file *e = embedded_kernels; e->name; e++)
-        if (strcmp(e->name, file) == 0)
-            return e->text;
-    return NULL;
-}
-
 /* The text of cl/<file> and, in *path, where it came from (the caller frees both): of a folder that was asked for, or
  * else of ./cl, or of that beside the binary, for a build tree that is run from elsewhere. */
 static char *kernel_source(const char *file, char **path)
 {
-    const char *folder = getenv("YARD_KERNELS"), *embedded = embedded_source(file);
+    const char *folder = getenv("YARD_KERNELS");
+    const struct embedded_file *embedded = embedded_kernels;
     char *binary = own_binary(), *slash = binary ? strrchr(binary, '/') : NULL;
     *path = format_string("%s/%s", folder ? folder : "cl", file);
     if (!folder && access(*path, F_OK) != 0 && slash) {
@@ -43,26 +36,25 @@ static char *kernel_source(const char *file, char **path)
     }
     if (folder)
         fail(EXIT_IO, "YARD_KERNELS: cannot read %s; the folder needs every file of cl/", *path);
-    if (!embedded)
+    while (embedded->name && strcmp(embedded->name, file) != 0)
+        embedded++;
+    if (!embedded->name)
         fail(EXIT_IO, "no kernel file %s in ./cl, nor in the binary", file);
-    return copy_string(embedded);
+    return copy_string(embedded->text);
 }
 
 /* ---- building -------------------------------------------------------------------------------------------------- */
 
-/* shared.h, common.cl and the file itself, each under its own name; *path is the file's (the caller frees both).
- * *edited: one of them differs from the copy inside the binary. */
-static char *whole_source(const char *file, char **path, bool *edited)
+/* shared.h, common.cl and the file itself, each under its own name; *path is the file's (the caller frees both). */
+static char *whole_source(const char *file, char **path)
 {
     const char *const parts[] = {"shared.h", "common.cl", file};
     char *text = copy_string("");
     *path = NULL;
-    *edited = false;
     for (size_t i = 0; i < COUNT(parts); i++) {
         free(*path);
         char *before = text, *part = kernel_source(parts[i], path);
         text = format_string("%s#line 1 \"%s\"\n%s\n", before, *path, part);
-        *edited |= !embedded_source(parts[i]) || strcmp(embedded_source(parts[i]), part) != 0;
         free(before), free(part);
     }
     return text;
@@ -70,16 +62,15 @@ static char *whole_source(const char *file, char **path, bool *edited)
 
 static cl_program build_program(struct device *d, const char *file)
 {
-    bool edited;
-    char options[512], *path, *text = whole_source(file, &path, &edited);
+    char options[512], *path, *text = whole_source(file, &path);
     const char *extra = getenv("YARD_BUILD_OPTIONS");
     /* No warnings (-w): PoCL prints how many there are and not which, and newer compilers warn of each loop that they
      * unroll later than asked. */
     snprintf(options, sizeof options, "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u%s %s", d->vector,
              d->work_group, d->tile_rows, d->tile_vectors,
              d->correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? extra : "");
-    uint64_t key = program_key(d, options, text);
-    cl_program program = load_program(d, key, options);
+    char *entry = cache_entry(d, options, text);
+    cl_program program = load_program(d, entry, options);
     if (!program) {
         CL_MAKE(program = clCreateProgramWithSource(d->context->cl, 1, (const char *[]){text}, NULL, &err));
         cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
@@ -91,10 +82,9 @@ static cl_program build_program(struct device *d, const char *file)
             clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
             fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, d->id, cl_error_name(code), log);
         }
-        if (!edited) /* what is being edited changes too often: the cache would only grow */
-            keep_program(d, key, program);
+        keep_program(d, entry, program);
     }
-    free(path), free(text);
+    free(path), free(text), free(entry);
     return program;
 }
 

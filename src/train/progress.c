@@ -207,7 +207,7 @@ void show_evaluation(struct progress *p, uint32_t number, double loss)
     char text[32];
     erase_line();
     printf("step %*u/%u  validation loss %s", p->width, number, p->steps, format_number(text, loss, 4));
-    if (!isnan(d->floor))
+    if (d->floor < log(d->vocab)) /* not if it is not a number, or with a vocabulary of one */
         printf("  floor %.4f  %.1f %% learnt", d->floor, 100 * (log(d->vocab) - loss) / (log(d->vocab) - d->floor));
     printf("\n");
     fflush(stdout);

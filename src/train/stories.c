@@ -19,7 +19,7 @@
 
 #include <math.h>
 
-enum { TABLES = 16, NO_ROW = 255, MOST_PHRASES = 100000, STORY_SEED = 1948 };
+enum { TABLES = 16, NO_ROW = 255, MOST_PHRASES = 100000, LONGEST_LINE = 1000, STORY_SEED = 1948 };
 
 struct line {
     int number;
@@ -89,6 +89,9 @@ static void read_lines(struct stories *s)
             words[line.n++] = word;
         if (line.n == 0)
             continue;
+        const char *last_word = words[line.n - 1];
+        if (last_word + strlen(last_word) - words[0] > LONGEST_LINE)
+            refuse(s, line, "a line can have %d bytes", LONGEST_LINE);
         words += line.n + 1;
         const bool table = strcmp(line.word[0], "table") == 0;
         if (indented && last)
@@ -119,7 +122,8 @@ static void check_heads(const struct stories *s)
                     refuse(s, b->items[i], "expected a word for each column of '%s'; write _ for a blank in a word",
                            word[0]);
             if (b->n >= NO_ROW || all->n > (k ? MOST_PHRASES : TABLES))
-                refuse(s, b->head, "there can be %d tables, and %d rows in one", TABLES, NO_ROW - 1);
+                refuse(s, b->head, "there can be %d tables, and %d lines below the head of a table or scene", TABLES,
+                       NO_ROW - 1);
         }
     }
     if (s->scenes.n == 0 || s->scenes.block[0].head.n > 1)
@@ -221,7 +225,7 @@ static void expand(struct stories *s, size_t i)
         s->phrases[p].share /= all;
     SORT(s->phrases + first, s->n_phrases - first, by_bytes);
     for (struct phrase *p = s->phrases + first + 1; p < s->phrases + s->n_phrases; p++)
-        if (memcmp(p[-1].bytes, p->bytes, p[-1].n) == 0)
+        if (strncmp(p[-1].bytes, p->bytes, p[-1].n) == 0)
             refuse(s, scene->head,
                    "this scene can say \"%s\", and also \"%s\": where one phrase begins another, nobody can tell which "
                    "it was",
@@ -249,7 +253,9 @@ static void count_visits(struct stories *s)
     free(now);
     free(next);
     if (left > 1e-15)
-        fail(EXIT_USAGE, "%s: some stories never end: from every scene there must be a way back to the first", s->path);
+        fail(EXIT_USAGE,
+             "%s: some stories never end, or are far too long: from every scene there must be a way back to the first",
+             s->path);
 }
 
 struct stories *read_stories(const char *path, char *text)
