@@ -6,10 +6,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#pragma push_macro("fail") /* base.h has one too */
+#undef fail
 #include <cmocka.h>
 #include <fcntl.h>
-#undef fail     /* base.h has one too */
 #undef fail_msg /* it is made with cmocka's fail() */
+#pragma pop_macro("fail")
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

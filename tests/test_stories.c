@@ -45,8 +45,8 @@ TEST(refusals)
         {"hello\n", "my.txt:1: expected 'table NAME COLUMN...' or 'scene NAME TABLE...', not 'hello'"},
         {"  1 a -> b\n", "my.txt:1: expected 'table"},
         {"table\n", "my.txt:1: expected 'table NAME COLUMN...'"},
-        {"table t a\n x y\nscene a\n 1 x -> a\n", "my.txt:2: expected a word for each column of 't a'"},
-        {"table t a b\n x\nscene a\n 1 x -> a\n", "my.txt:2: expected a word for each column of 't a b'"},
+        {"table t a\n x y\nscene a\n 1 x -> a\n", "my.txt:2: expected a word for each column of 't'"},
+        {"table t a b\n x\nscene a\n 1 x -> a\n", "my.txt:2: expected a word for each column of 't'"},
         {"scene a\n 1 x -> a\nscene a\n 1 x -> a\n", "my.txt:3: there is a scene of that name above"},
         {"scene a\n 1 x -> b\nscene b t\n 1 y -> a\n", "my.txt:3: there is no table 't'"},
         {"table t a\n x\nscene a t\n 1 {t} -> a\n", "my.txt has no first scene that remembers nothing"},
@@ -59,15 +59,26 @@ TEST(refusals)
         {"scene a\n 1 {t} -> a\n", "my.txt:2: there is no table 't'"},
         {"scene a\n 1 {t -> a\n", "my.txt:2: '{t' has no }"},
         {"table t a\n x\nscene a\n 1 {t.b} -> a\n", "my.txt:4: table 't' has no column 'b'"},
-        {"table t a\nscene a\n 1 {t} -> a\n", "my.txt:1: there is nothing below 't a'"},
+        {"table t a\nscene a\n 1 {t} -> a\n", "my.txt:1: there is nothing below 't'"},
         {"table t a\n x\nscene a\n 1 y -> b\nscene b t\n 1 z -> a\n", "my.txt:4: scene 'b' remembers 't'"},
         {"scene a\n 1 x -> b\nscene b\n 1 y -> b\n", "my.txt: some stories never end"},
         {"scene a\n 1 so -> a\n 1 so it was -> a\n", "my.txt:1: this scene can say \"so \", and also \"so it was \""},
         {"scene a\n 1 so -> a\n 2 so -> a\n", "where one phrase begins another"},
+        {"scene a\n 1 x -> b\nscene b\n 9999 z -> b\n 1 w -> a\n", "or are far too long"},
     };
     for (size_t i = 0; i < COUNT(wrong); i++)
         expect_refusal(read_and_tell, (void *)wrong[i][0], 2, wrong[i][1]);
-    char *many = copy_string("table t a\n");
+    char *many = copy_string("scene a\n 1 ");
+    for (int i = 0; i < 334; i++)
+        append_text(&many, "{t}");
+    expect_refusal(read_and_tell, many, 2, "my.txt:2: a line can have 1000 bytes");
+    free(many);
+    many = copy_string("scene a\n");
+    for (int i = 0; i < 255; i++)
+        append_text(&many, " 1 w%d. -> a\n", i);
+    expect_refusal(read_and_tell, many, 2, "my.txt:1: there can be 16 tables, and 254 lines below");
+    free(many);
+    many = copy_string("table t a\n");
     for (int i = 0; i < 60; i++)
         append_text(&many, " w%d.\n", i);
     append_text(&many, "table u a\n%stable v a\n%s", strchr(many, '\n') + 1, strchr(many, '\n') + 1);
@@ -118,6 +129,11 @@ TEST(entropy_by_hand)
     for (size_t i = 0; i + 9 < 40; i += text[i] == 'x' ? 8 : 9)
         assert_int_equal(strncmp(text + i, text[i] == 'x' ? "x y he\n\n" : "z w she\n\n", text[i] == 'x' ? 8 : 9), 0);
     free(text);
+    free_stories(s);
+
+    /* A table, its column and a scene may have one name. */
+    s = grammar("table t a t\n x yy\n z ww\nscene a\n 1 {t} -> t\nscene t t\n 1 {t.t} -> a\n");
+    expect_near(stories_rate(s), log(2) / 5, 1e-12);
     free_stories(s);
 }
 

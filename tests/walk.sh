@@ -23,8 +23,8 @@
 # are whole numbers to 10 without a unit, numbers that are part of a name or formula (GPT-2, 1F1B, 32-bit, OpenCL 1.2,
 # 12/N), years of papers, and links.  Code that quotes output (`at least 12.000 ms`) must be in it, or is read as prose.
 #
-# A section "Change it" or "Try this" must have a mark or a command for every item and for every change of a file, and
-# so must every paragraph that begins with such a word.
+# A paragraph or item that begins with "Try", "Replace" and the like, or tells in a section "Change it" to write,
+# replace or leave out something, must have a mark in it or behind it, or a command if it changes no file.
 #
 # PAGES names those that are walked, else all are.  Long runs are cut short, but for traced ones: their records are
 # counted.  Outputs are compared on a CPU with PoCL, where they come from; elsewhere the commands are only run.
@@ -216,14 +216,14 @@ compare_numbers() {
              rest = line; done = ""
              while (next_number())
                  if (!typed || unit != "") {
-                     known[++count] = value; of[count] = paragraph; in_unit[count] = typed ? unit : ""
-                     fine[count] = decimals(word)
+                     known[++count] = value; of[count] = paragraph; in_unit[count] = unit
+                     fine[count] = decimals(word); strict[count] = typed
                  } }
          function proved(paragraph,   i, off) {
              off = decimals(word) || unit != "" ? 0.5 / 10 ^ decimals(word) : 0
              for (i = 1; i <= count; i++)
-                 if ((of[i] == "" || of[i] == paragraph) && (in_unit[i] == "" || in_unit[i] == unit) &&
-                     fine[i] >= decimals(word) &&
+                 if ((of[i] == "" || of[i] == paragraph) &&
+                     (in_unit[i] == unit || !strict[i] && (in_unit[i] == "" || unit == "")) && fine[i] >= decimals(word) &&
                      value - off <= known[i] + 1e-9 && known[i] <= value + off + 1e-9) return 1
              return 0 }
          function printed(s,   i) {
@@ -267,7 +267,8 @@ find_edits() { # what the page tells to change, without a mark
          $1 == "edit" { print "edit" >>compared; if (need != "" && !done) done = 1; else ready = 1; next }
          $1 == "run" { if (need !~ /(src|cl)\//) done = 1; next }
          $1 == "text" { sub(/^text [0-9]+ +/, ""); line = $0; sub(/^([0-9]+\. |- )?(\*\*)?/, "", line)
-             if (line ~ "^" words || section && /(src|cl)\// && !/^- /) { settle(); must($0) }
+             if (line ~ "^" words || section && !/^- / &&
+                 /([Ll]eave|[Tt]ake) out|([Ww]rite|[Rr]eplace|[Pp]ut|[Aa]dd) |`make`/) { settle(); must($0) }
              else ready = 0 }
          END { settle() }' "$TMP/page"
 }

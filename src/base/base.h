@@ -32,13 +32,12 @@ enum exit_code {
 #define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
 
 /* Print "yard: <sentence>" on stderr and exit with `code`.  Removes files that are being written (see file.h). */
-_Noreturn void fail(enum exit_code code, const char *format, ...) PRINTF_LIKE(2, 3);
+#define fail(code, ...) fail_with(new_problem((code), __VA_ARGS__))
 /* One line on stderr: a warning ("yard: warning: ...") or plain information. */
-#define warn(...) print_prefixed(stderr, "yard: warning: ", __VA_ARGS__)
-#define note(...) print_prefixed(stderr, "", __VA_ARGS__)
+#define warn(...) print_problem(stderr, "yard: warning: ", new_problem(EXIT_OK, __VA_ARGS__))
+#define note(...) print_problem(stderr, "", new_problem(EXIT_OK, __VA_ARGS__))
 /* printf for a line of results that quotes paths, files or drivers: made printable, as those above are. */
-#define print_line(out, ...) print_prefixed((out), "", __VA_ARGS__)
-void print_prefixed(FILE *out, const char *prefix, const char *format, ...) PRINTF_LIKE(3, 4);
+#define print_line(out, ...) print_problem((out), "", new_problem(EXIT_OK, __VA_ARGS__))
 /* What to run when fail() or a signal ends the program (removing temporary files); the last registered runs first.  The
  * struct is its owner's, and lives until it is cancelled.  It calls only what is allowed in a signal handler. */
 struct cleanup {
@@ -60,6 +59,8 @@ struct problem {
     char sentence[];
 };
 struct problem *new_problem(enum exit_code code, const char *format, ...) PRINTF_LIKE(2, 3);
+_Noreturn void fail_with(struct problem *p);
+void print_problem(FILE *out, const char *prefix, struct problem *p); /* and free it */
 /* Fail with it, unless it is NULL. */
 void must(struct problem *p);
 /* Run work(argument); where it calls fail() on this thread, what it registered with on_fail() since is run, and the
@@ -67,9 +68,9 @@ void must(struct problem *p);
 struct problem *attempt(void (*work)(void *), void *argument);
 
 /* An invariant of the program itself: prints both values, then aborts so that a debugger stops here. */
-#define CHECK(condition, ...) ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__))
-_Noreturn void check_failed(const char *file, int line, const char *condition, const char *format, ...)
-    PRINTF_LIKE(4, 5);
+#define CHECK(condition, ...)                                                                                          \
+    ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition, format_string(__VA_ARGS__)))
+_Noreturn void check_failed(const char *file, int line, const char *condition, const char *values);
 
 /* ---- process.c ------------------------------------------------------------------------------------------------- */
 
@@ -97,7 +98,6 @@ char *copy_string(const char *text);
 void *copy_bytes(const void *from, size_t n); /* NULL for none */
 /* A new string made by printf rules.  The caller frees it. */
 char *format_string(const char *format, ...) PRINTF_LIKE(1, 2);
-char *format_list(const char *format, va_list arguments);
 
 /* A growing array: `items` is the pointer field, `n` and `cap` are size_t fields.  APPEND(list.tasks, list.n, list.cap)
  * makes room for one more and yields a pointer to the new, zeroed element. */
@@ -144,7 +144,8 @@ static inline size_t ceil_div(size_t n, size_t unit) { return (n + unit - 1) / u
 /* ---- text.c ---------------------------------------------------------------------------------------------------- */
 
 /* printf behind what is in *text, which grows; NULL: nothing is.  The caller frees it. */
-void append_text(char **text, const char *format, ...) PRINTF_LIKE(2, 3);
+#define append_text(text, ...) append_string((text), format_string(__VA_ARGS__))
+void append_string(char **text, char *more); /* which is freed */
 /* `x` with so many decimal places; from a million on with four digits, "1.903e+17"; "inf", "nan" without a sign. */
 char *format_number(char out[32], double x, int places);
 char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */

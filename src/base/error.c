@@ -55,42 +55,31 @@ static void run_cleanups(const struct attempt *of)
 /* ---- problems -------------------------------------------------------------------------------------------------- */
 
 /* Printable, whatever paths and files it quotes.  More lines than one appear only where the format itself has them. */
-static struct problem *make_problem(enum exit_code code, const char *format, va_list arguments)
+struct problem *new_problem(enum exit_code code, const char *format, ...)
 {
-    va_list again;
-    va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, again);
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
     size_t n = (size_t)MAX(length, 0) + 1;
-    va_end(again);
     struct problem *p = malloc(sizeof *p + n);
     if (!p)
         _Exit((int)code);
     p->code = code;
+    va_start(arguments, format);
     vsnprintf(p->sentence, n, format, arguments);
+    va_end(arguments);
     make_printable(p->sentence, strchr(format, '\n') != NULL);
     return p;
 }
 
-void print_prefixed(FILE *out, const char *prefix, const char *format, ...)
+void print_problem(FILE *out, const char *prefix, struct problem *p)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    struct problem *p = make_problem(EXIT_FAILED, format, arguments);
-    va_end(arguments);
     erase_line();
     if (out == stderr)
         fflush(stdout);                          /* what came before appears before */
     fprintf(out, "%s%s\n", prefix, p->sentence); /* in one piece, although several threads may be talking */
     free(p);
-}
-
-struct problem *new_problem(enum exit_code code, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    struct problem *p = make_problem(code, format, arguments);
-    va_end(arguments);
-    return p;
 }
 
 struct problem *attempt(void (*work)(void *), void *argument)
@@ -117,7 +106,7 @@ void clean_up_in_handler(void)
 }
 
 /* Ends with _Exit: exit() would run the OpenCL driver's own exit handlers while our threads still use it. */
-static _Noreturn void fail_with(struct problem *p)
+_Noreturn void fail_with(struct problem *p)
 {
     static pthread_mutex_t one_failure = PTHREAD_MUTEX_INITIALIZER; /* never unlocked: the first failure speaks */
     static _Thread_local bool failing;
@@ -138,15 +127,6 @@ static _Noreturn void fail_with(struct problem *p)
     _Exit((int)p->code);
 }
 
-_Noreturn void fail(enum exit_code code, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    struct problem *p = make_problem(code, format, arguments);
-    va_end(arguments);
-    fail_with(p);
-}
-
 void flush_output(void)
 {
     if (fflush(stdout) || ferror(stdout))
@@ -159,16 +139,10 @@ void must(struct problem *p)
         fail_with(p);
 }
 
-_Noreturn void check_failed(const char *file, int line, const char *condition, const char *format, ...)
+_Noreturn void check_failed(const char *file, int line, const char *condition, const char *values)
 {
-    va_list arguments;
-    va_start(arguments, format);
     erase_line();
-    flockfile(stderr);
-    fprintf(stderr, "yard: %s:%d: broken invariant: %s: ", file, line, condition);
-    vfprintf(stderr, format, arguments);
-    fputs("\nThis is a mistake in yard itself, not in your input.\n", stderr);
-    funlockfile(stderr);
-    va_end(arguments);
+    fprintf(stderr, "yard: %s:%d: broken invariant: %s: %s\nThis is a mistake in yard itself, not in your input.\n",
+            file, line, condition, values);
     abort();
 }

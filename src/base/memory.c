@@ -33,24 +33,15 @@ void *copy_bytes(const void *from, size_t n) { return n ? memcpy(allocate(n, 1),
 
 char *copy_string(const char *text) { return copy_bytes(text, strlen(text) + 1); }
 
-char *format_list(const char *format, va_list arguments)
-{
-    va_list again;
-    va_copy(again, arguments);
-    int n = vsnprintf(NULL, 0, format, arguments);
-    CHECK(n >= 0, "bad format \"%s\"", format);
-    char *text = allocate((size_t)n + 1, 1);
-    vsnprintf(text, (size_t)n + 1, format, again);
-    va_end(again);
-    return text;
-}
-
 char *format_string(const char *format, ...)
 {
+    char *text;
     va_list arguments;
     va_start(arguments, format);
-    char *text = format_list(format, arguments);
+    int n = vasprintf(&text, format, arguments);
     va_end(arguments);
+    if (n < 0)
+        out_of_memory(strlen(format), 1);
     return text;
 }
 

@@ -4,14 +4,9 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 
-void append_text(char **text, const char *format, ...)
+void append_string(char **text, char *more)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    char *more = format_list(format, arguments);
-    va_end(arguments);
     size_t used = *text ? strlen(*text) : 0;
     *text = reallocate(*text, used + strlen(more) + 1, 1);
     strcpy(*text + used, more);

@@ -74,7 +74,7 @@ struct settings *train_in_children(struct settings *s, int argc, char **argv, in
             append_text(&end, "; it goes on from iteration %u of %s", newest.step, file);
         else
             append_text(&end, "; it begins again: %s has no commit of it", file);
-        print_prefixed(stderr, "yard: ", "restart %d: the run %s", restarts + 1, end);
+        print_problem(stderr, "yard: ", new_problem(EXIT_OK, "restart %d: the run %s", restarts + 1, end));
         free(end);
         sleep(fruitless > 1); /* a driver may need a moment */
     }

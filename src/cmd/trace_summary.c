@@ -210,34 +210,19 @@ static void print_head(const struct trace *t, const struct trace_steps *s, size_
             "have ended.  Tasks are shorter and lanes less busy than shown.\n");
 }
 
-static double number_at(const struct table *t, size_t row, size_t column)
-{
-    return t->cells[row * t->n_columns + column].number;
-}
-
-/* Lanes that did nothing are left out, and of tasks and the path all but the longest; waiting is always shown. */
+/* Lanes that did nothing are left out, and of tasks and the path all but the longest. */
 static void print_tables(const struct table *lanes, const struct table *tasks, const struct table *ports,
                          const struct table *parts, uint32_t critical_step)
 {
-    double hops = 0, hops_ms = 0;
     print_heading(stdout, lanes);
     for (size_t i = 0; i < lanes->n; i++)
-        if (number_at(lanes, i, 2) > 0)
+        if (lanes->cells[i * lanes->n_columns + 2].number > 0)
             print_rows(stdout, lanes, i, i + 1);
-
     print_top(stdout, tasks, TOP, 3);
     if (ports->n)
         print_table(stdout, ports);
-
     printf("\ncritical path of step %" PRIu32 ", whose period is the median", critical_step);
-    print_heading(stdout, parts);
-    for (size_t i = 0; i < parts->n; i++)
-        if (i < TOP || parts->cells[i * parts->n_columns].text[0] == '(')
-            print_rows(stdout, parts, i, i + 1);
-        else
-            hops += number_at(parts, i, 1), hops_ms += number_at(parts, i, 2);
-    if (hops > 0)
-        printf("%.0f hops of other tasks, %.3f ms\n", hops, hops_ms);
+    print_top(stdout, parts, TOP, 2);
 }
 
 int trace_summary(char **files)

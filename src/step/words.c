@@ -3,8 +3,6 @@
 
 #include "step.h"
 
-#include <stdarg.h>
-
 #define AT(type, member) offsetof(struct type, member)
 enum { MOST = 1000000, MOST_EVERY = 1000 };
 static const struct option_word {
@@ -33,15 +31,6 @@ static const struct option_word {
     {A_COPY, "time", TIME, AT(task, seconds), .absent = -1},
     {WORK, "cpu", TIME, AT(task, host_seconds), .absent = -1},
 };
-
-_Noreturn void fail_word(const struct line *l, const char *word, const char *expected, ...)
-{
-    va_list arguments;
-    va_start(arguments, expected);
-    char *text = format_list(expected, arguments);
-    va_end(arguments);
-    fail(EXIT_USAGE, "%s, line %d: '%.80s': expected %s", l->path, l->number, word, text);
-}
 
 void split_line(struct line *l, char *text)
 {

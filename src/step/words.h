@@ -20,7 +20,9 @@ struct line {
 };
 /* Cuts the text up; '#' begins a comment. */
 void split_line(struct line *l, char *text);
-_Noreturn void fail_word(const struct line *l, const char *word, const char *expected, ...) PRINTF_LIKE(3, 4);
+/* (line, word, what is expected by printf rules) */
+#define fail_word(l, word, ...)                                                                                        \
+    fail(EXIT_USAGE, "%s, line %d: '%.80s': expected %s", (l)->path, (l)->number, (word), format_string(__VA_ARGS__))
 char *word_at(struct line *l, size_t i);            /* one that has a place */
 char *word_option(struct line *l, const char *key); /* the value of `key=value`, or NULL */
 char *next_name(const struct line *l, char **list); /* cuts it off a list with commas; NULL: there is none */

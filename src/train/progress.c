@@ -43,18 +43,17 @@ static void write_log(struct progress *p, json_t *line)
 /* What the first step has waited for.  A snapshot is read twice: to see what is whole in it, and to load that. */
 static void print_resumed(const struct checkpoint *c)
 {
-    static const char *const names[] = {"open", "read", "verify", "upload"};
     const struct room *took = c->room;
-    const uint64_t parts[] = {took->open, took->read, took->verify, took->upload};
-    uint64_t left = now_ns() - this_life->begun;
+    const uint64_t all = now_ns() - this_life->begun, state = took->open + took->read + took->verify + took->upload;
     char *path = rank_file(c, 0), bytes[32];
     print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", c->step, c->path,
-               1e-9 * (double)left);
-    for (size_t i = 0; i < COUNT(parts); left -= parts[i++])
-        printf("%s%s %.3f", i ? ", " : "            ", names[i], 1e-9 * (double)parts[i]);
-    printf(", devices and lists %.3f\n            %s read at %.0f MB/s; the disk alone, past the cache: %.0f MB/s\n",
-           1e-9 * (double)left, format_bytes(bytes, (double)took->bytes_read),
-           1e3 * (double)took->bytes_read / (double)MAX(took->read, 1), 1e-6 * measure_disk(path));
+               1e-9 * (double)all);
+    printf("            open %.3f, read %.3f, verify %.3f, upload %.3f, devices and lists %.3f\n",
+           1e-9 * (double)took->open, 1e-9 * (double)took->read, 1e-9 * (double)took->verify,
+           1e-9 * (double)took->upload, 1e-9 * (double)(all - state));
+    printf("            %s read at %.0f MB/s; the disk alone, past the cache: %.0f MB/s\n",
+           format_bytes(bytes, (double)took->bytes_read), 1e3 * (double)took->bytes_read / (double)MAX(took->read, 1),
+           1e-6 * measure_disk(path));
     free(path);
 }
 
@@ -208,7 +207,7 @@ void show_evaluation(struct progress *p, uint32_t number, double loss)
     char text[32];
     erase_line();
     printf("step %*u/%u  validation loss %s", p->width, number, p->steps, format_number(text, loss, 4));
-    if (!isnan(d->floor))
+    if (d->floor < log(d->vocab)) /* not if it is not a number, or with a vocabulary of one */
         printf("  floor %.4f  %.1f %% learnt", d->floor, 100 * (log(d->vocab) - loss) / (log(d->vocab) - d->floor));
     printf("\n");
     fflush(stdout);

@@ -251,16 +251,8 @@ static const struct {
             {"print-list", "snapshot", "a step file has no words for slots"}};
 
 /* What may stand beside --list, and the techniques: a step file brings its machine, its times and its sizes. */
-static const char *const beside_list[] = {"list", "simulate",   "verify", "print", "json", "trace",
-                                          "view", "print-list", "clip",   "after", "seed", "iterations"};
-
-static bool is_in(const char *word, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(word, list[i]) == 0)
-            return true;
-    return false;
-}
+static const char *const beside_list[] = {"list",       "simulate", "verify", "print", "json",       "trace", "view",
+                                          "print-list", "clip",     "after",  "seed",  "iterations", NULL};
 
 static void check_together(enum command command)
 {
@@ -277,8 +269,12 @@ static void check_together(enum command command)
     }
     for (size_t i = 0; i < COUNT(options) && s.list; i++)
         REFUSE_IF(table.given[i] && strcmp(options[i].group, PASSES) != 0 &&
-                      !is_in(options[i].name, beside_list, COUNT(beside_list)),
+                      choice_number(beside_list, options[i].name) < 0,
                   "--list %s brings machine, sizes and times: leave --%s out", s.list, options[i].name);
+    for (size_t i = 0; i < COUNT(options) && s.gradients; i++)
+        REFUSE_IF(table.given[i] && (options[i].value == &s.serial || options[i].value == &s.view ||
+                                     strcmp(options[i].group, TRAINING) == 0),
+                  "--gradients updates nothing, and runs each task alone: leave --%s out", options[i].name);
     REFUSE_IF((s.simulate || s.print_list) && !s.profile && !s.hardware && !s.list,
               "--%s needs times: add --profile, --hardware or --list", s.simulate ? "simulate" : "print-list");
     REFUSE_IF(s.hardware && command == CMD_BENCH && !s.broadcast,
@@ -335,10 +331,10 @@ static void adopt_sizes(void)
 /* Does the training follow from it, beside the sizes and the mesh? */
 static bool is_recorded(const struct option *o)
 {
-    static const char *const groups[] = {DATA, TRAINING, DEVICES, PASSES}, *const not [] = {"stop-after", "mesh",
-                                                                                            "snapshot", "restart"};
-    return (o->commands & CMD_TRAIN) && !is_in(o->name, not, COUNT(not )) &&
-           (is_in(o->group, groups, COUNT(groups)) || strcmp(o->name, "seq-len") == 0);
+    static const char *const groups[] = {DATA, TRAINING, DEVICES, PASSES, NULL};
+    static const char *const left_out[] = {"stop-after", "mesh", "snapshot", "restart", NULL};
+    return (o->commands & CMD_TRAIN) && choice_number(left_out, o->name) < 0 &&
+           (choice_number(groups, o->group) >= 0 || strcmp(o->name, "seq-len") == 0);
 }
 
 json_t *options_json(bool recorded)

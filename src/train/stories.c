@@ -19,11 +19,12 @@
 
 #include <math.h>
 
-enum { TABLES = 16, NO_ROW = 255, MOST_PHRASES = 100000, STORY_SEED = 1948 };
+enum { TABLES = 16, NO_ROW = 255, MOST_PHRASES = 100000, LONGEST_LINE = 1000, STORY_SEED = 1948 };
 
 struct line {
     int number;
-    char *text;
+    const char **word; /* [n], and NULL behind them */
+    size_t n;
 };
 struct block { /* a table: its head "hero name he", its rows; or a scene: "end hero", its choices */
     struct line head, *items;
@@ -47,7 +48,8 @@ struct state {
 };
 struct stories {
     const char *path;
-    char *text; /* of the grammar; all lines point into it */
+    char *text; /* of the grammar, which `words` point into, and lines into these */
+    const char **words;
     struct blocks tables, scenes;
     struct phrase *phrases;
     struct state *states;
@@ -58,92 +60,73 @@ struct stories {
 
 #define refuse(s, line, format, ...) fail(EXIT_USAGE, "%s:%d: " format, (s)->path, (line).number, __VA_ARGS__)
 
-/* The i-th word of a line and its length; NULL: it has fewer. */
-static const char *word(const char *text, size_t i, int *length)
-{
-    for (;; i--) {
-        text += strspn(text, " \t");
-        *length = (int)strcspn(text, " \t");
-        if (i == 0 || *length == 0)
-            return *length ? text : NULL;
-        text += *length;
-    }
-}
-
-/* Which word of a line it is; -1: none. */
-static int find_word(const char *text, const char *wanted, int n)
-{
-    int length;
-    const char *w;
-    for (int i = 0; (w = word(text, (size_t)i, &length)); i++)
-        if (length == n && memcmp(w, wanted, (size_t)n) == 0)
-            return i;
-    return -1;
-}
-
-/* The block whose name, the first word of its head, is that of n characters; `blocks->n`: there is none. */
-static size_t find_block(const struct blocks *blocks, const char *name, int n)
+/* The block whose name, the first word of its head, that is; `blocks->n`: there is none. */
+static size_t find_block(const struct blocks *blocks, const char *name)
 {
     size_t i = 0;
-    while (i < blocks->n && find_word(blocks->block[i].head.text, name, n) != 0)
+    while (i < blocks->n && strcmp(blocks->block[i].head.word[0], name) != 0)
         i++;
     return i;
 }
 
-static size_t need_table(const struct stories *s, struct line line, const char *name, int n)
+static size_t need_table(const struct stories *s, struct line line, const char *name)
 {
-    const size_t t = find_block(&s->tables, name, n);
+    const size_t t = find_block(&s->tables, name);
     if (t == s->tables.n)
-        refuse(s, line, "there is no table '%.*s'", n, name);
+        refuse(s, line, "there is no table '%s'", name);
     return t;
 }
 
 static void read_lines(struct stories *s)
 {
     struct block *last = NULL;
-    struct line line = {0};
+    int number = 0;
+    const char **words = s->words = allocate(strlen(s->text) + 2, sizeof *words);
     for (char *rest = s->text, *text; (text = strsep(&rest, "\n"));) {
+        struct line line = {++number, words, 0};
         const bool indented = *text == ' ' || *text == '\t';
-        for (char *c = text; *c; c++)
-            if (*c == '#' && (c == text || c[-1] == ' ' || c[-1] == '\t'))
-                *c = '\0';
-        line = (struct line){line.number + 1, trim(text)};
-        const bool table = strncmp(line.text, "table ", 6) == 0;
-        if (*line.text && indented && last)
+        for (char *word; (word = strtok_r(text, " \t\r", &text)) && *word != '#';)
+            words[line.n++] = word;
+        if (line.n == 0)
+            continue;
+        const char *last_word = words[line.n - 1];
+        if (last_word + strlen(last_word) - words[0] > LONGEST_LINE)
+            refuse(s, line, "a line can have %d bytes", LONGEST_LINE);
+        words += line.n + 1;
+        const bool table = strcmp(line.word[0], "table") == 0;
+        if (indented && last)
             *APPEND(last->items, last->n, last->cap) = line;
-        else if (*line.text && !indented && (table || strncmp(line.text, "scene ", 6) == 0)) {
+        else if (!indented && line.n > 1 && (table || strcmp(line.word[0], "scene") == 0)) {
             struct blocks *to = table ? &s->tables : &s->scenes;
             last = APPEND(to->block, to->n, to->cap);
-            last->head = (struct line){line.number, trim(line.text + 6)};
-        } else if (*line.text)
-            refuse(s, line, "expected 'table NAME COLUMN...' or 'scene NAME TABLE...', not '%s'", line.text);
+            last->head = (struct line){number, line.word + 1, line.n - 1};
+        } else
+            refuse(s, line, "expected 'table NAME COLUMN...' or 'scene NAME TABLE...', not '%s'", line.word[0]);
     }
 }
 
 static void check_heads(const struct stories *s)
 {
-    int length;
-    const char *w;
     for (size_t k = 0; k < 2; k++) {
         const struct blocks *all = k ? &s->scenes : &s->tables;
         for (const struct block *b = all->block; b < all->block + all->n; b++) {
-            w = word(b->head.text, 0, &length);
-            if (find_block(all, w, length) < (size_t)(b - all->block))
+            const char **word = b->head.word;
+            if (find_block(all, word[0]) < (size_t)(b - all->block))
                 refuse(s, b->head, "there is a %s of that name above", k ? "scene" : "table");
             if (b->n == 0)
-                refuse(s, b->head, "there is nothing below '%s'", b->head.text);
-            for (size_t i = 1; k && (w = word(b->head.text, i, &length)); i++)
-                need_table(s, b->head, w, length);
+                refuse(s, b->head, "there is nothing below '%s'", word[0]);
+            for (size_t i = 1; k && i < b->head.n; i++)
+                need_table(s, b->head, word[i]);
             for (size_t i = 0; !k && i < b->n; i++)
-                for (size_t c = 0; word(b->head.text, c + 1, &length) || word(b->items[i].text, c, &length); c++)
-                    if (!word(b->head.text, c + 1, &length) || !word(b->items[i].text, c, &length))
-                        refuse(s, b->items[i], "expected a word for each column of '%s'; write _ for a blank in a word",
-                               b->head.text);
+                if (b->items[i].n != b->head.n - 1)
+                    refuse(s, b->items[i], "expected a word for each column of '%s'; write _ for a blank in a word",
+                           word[0]);
             if (b->n >= NO_ROW || all->n > (k ? MOST_PHRASES : TABLES))
-                refuse(s, b->head, "there can be %d tables, and %d rows in one", TABLES, NO_ROW - 1);
+                refuse(s, b->head, "there can be %d tables, and %d lines below the head of a table or scene", TABLES,
+                       NO_ROW - 1);
         }
     }
-    if (s->scenes.n == 0 || word(s->scenes.block[0].head.text, 1, &length))
+    if (s->scenes.n == 0 || s->scenes.block[0].head.n > 1)
         fail(EXIT_USAGE,
              "%s has no first scene that remembers nothing; data/stories.txt shows how a grammar is written", s->path);
 }
@@ -153,18 +136,16 @@ static void check_heads(const struct stories *s)
 /* The state of scene `name` with what it remembers of `row`, made when it is not there. */
 static size_t reach(struct stories *s, struct line from, const char *name, const unsigned char *row)
 {
-    const size_t found = find_block(&s->scenes, name, (int)strlen(name));
+    const size_t found = find_block(&s->scenes, name);
     if (found == s->scenes.n)
         refuse(s, from, "there is no scene '%s'", name);
     struct state wanted = {.scene = &s->scenes.block[found]};
     for (size_t t = 0; t < s->tables.n; t++) {
-        int length;
-        const char *table = word(s->tables.block[t].head.text, 0, &length);
-        const bool remembered = find_word(wanted.scene->head.text, table, length) > 0;
+        const char *table = s->tables.block[t].head.word[0];
+        const bool remembered = choice_number(wanted.scene->head.word + 1, table) >= 0;
         wanted.row[t] = remembered ? row[t] : NO_ROW;
         if (remembered && row[t] == NO_ROW)
-            refuse(s, from, "scene '%s' remembers '%.*s', which is neither remembered nor drawn here", name, length,
-                   table);
+            refuse(s, from, "scene '%s' remembers '%s', which is neither remembered nor drawn here", name, table);
     }
     for (size_t i = 0; i < s->n_states; i++)
         if (s->states[i].scene == wanted.scene && memcmp(s->states[i].row, wanted.row, TABLES) == 0)
@@ -197,17 +178,18 @@ static void fill(struct stories *s, struct line from, const char *done, const ch
     }
     if (!close)
         refuse(s, from, "'%s' has no }", open);
-    const int n = (int)strcspn(open + 1, ".}"), left = (int)(close - open) - 2 - n;
-    const size_t t = need_table(s, from, open + 1, n);
+    char *name = format_string("%.*s", (int)(close - open) - 1, open + 1), *dot = strchr(name, '.');
+    if (dot)
+        *dot = '\0';
+    const size_t t = need_table(s, from, name);
     const struct block *table = &s->tables.block[t];
-    const int column = left < 0 ? 1 : find_word(table->head.text, open + 2 + n, left);
-    if (column < 1)
-        refuse(s, from, "table '%.*s' has no column '%.*s'", n, open + 1, left, open + 2 + n);
+    const int column = dot ? choice_number(table->head.word + 1, dot + 1) : 0;
+    if (column < 0)
+        refuse(s, from, "table '%s' has no column '%s'", name, dot + 1);
+    free(name);
     const bool drawn = row[t] == NO_ROW;
     for (size_t r = drawn ? 0 : row[t], end = drawn ? table->n : r + 1; r < end; r++) {
-        int length;
-        const char *cell = word(table->items[r].text, (size_t)column - 1, &length);
-        char *more = format_string("%s%.*s%.*s", done, (int)(open - rest), rest, length, cell);
+        char *more = format_string("%s%.*s%s", done, (int)(open - rest), rest, table->items[r].word[column]);
         row[t] = (unsigned char)r;
         fill(s, from, more, close + 1, next, row, drawn ? share / (double)table->n : share);
         free(more);
@@ -226,16 +208,16 @@ static void expand(struct stories *s, size_t i)
     double all = 0;
     unsigned char row[TABLES];
     memcpy(row, s->states[i].row, TABLES);
-    for (size_t c = 0; c < scene->n; c++) {
-        char *text = copy_string(scene->items[c].text), *arrow = strstr(text, "->"), *phrase;
-        const double weight = strtod(text, &phrase);
-        if (arrow)
-            *arrow = '\0';
-        if (!arrow || arrow < phrase || !*trim(phrase) || !(weight > 0 && weight < 1e6))
-            refuse(s, scene->items[c], "expected 'WEIGHT PHRASE -> SCENE', not '%s'", scene->items[c].text);
-        fill(s, scene->items[c], "", trim(phrase), trim(arrow + 2), row, weight);
+    for (const struct line *l = scene->items; l < scene->items + scene->n; l++) {
+        char *end, *phrase = NULL;
+        const double weight = strtod(l->word[0], &end);
+        if (l->n < 4 || *end || !(weight > 0 && weight < 1e6) || strcmp(l->word[l->n - 2], "->") != 0)
+            refuse(s, *l, "expected 'WEIGHT PHRASE -> SCENE', not '%s ...'", l->word[0]);
+        for (size_t k = 1; k < l->n - 2; k++)
+            append_text(&phrase, k > 1 ? " %s" : "%s", l->word[k]);
+        fill(s, *l, "", phrase, l->word[l->n - 1], row, weight);
         all += weight;
-        free(text);
+        free(phrase);
     }
     s->states[i].first = first;
     s->states[i].end = s->n_phrases;
@@ -243,7 +225,7 @@ static void expand(struct stories *s, size_t i)
         s->phrases[p].share /= all;
     SORT(s->phrases + first, s->n_phrases - first, by_bytes);
     for (struct phrase *p = s->phrases + first + 1; p < s->phrases + s->n_phrases; p++)
-        if (memcmp(p[-1].bytes, p->bytes, p[-1].n) == 0)
+        if (strncmp(p[-1].bytes, p->bytes, p[-1].n) == 0)
             refuse(s, scene->head,
                    "this scene can say \"%s\", and also \"%s\": where one phrase begins another, nobody can tell which "
                    "it was",
@@ -271,7 +253,9 @@ static void count_visits(struct stories *s)
     free(now);
     free(next);
     if (left > 1e-15)
-        fail(EXIT_USAGE, "%s: some stories never end: from every scene there must be a way back to the first", s->path);
+        fail(EXIT_USAGE,
+             "%s: some stories never end, or are far too long: from every scene there must be a way back to the first",
+             s->path);
 }
 
 struct stories *read_stories(const char *path, char *text)
@@ -283,7 +267,7 @@ struct stories *read_stories(const char *path, char *text)
     s->text = text;
     read_lines(s);
     check_heads(s);
-    reach(s, s->scenes.block[0].head, s->scenes.block[0].head.text, row);
+    reach(s, s->scenes.block[0].head, s->scenes.block[0].head.word[0], row);
     for (size_t i = 0; i < s->n_states; i++)
         expand(s, i);
     count_visits(s);
@@ -301,6 +285,7 @@ void free_stories(struct stories *s)
     free(s->scenes.block);
     free(s->tables.block);
     free(s->text);
+    free(s->words);
     free(s->phrases);
     free(s->states);
     free(s);
