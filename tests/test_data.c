@@ -246,6 +246,22 @@ TEST(sources_are_held_out_in_parts)
     }
 }
 
+/* However small they are, the share is about what was asked for. */
+TEST(small_files_are_held_out_too)
+{
+    static char text[2000];
+    for (size_t n = 20; n <= 2000; n *= 10) {
+        assert_int_equal(mkdir(temp_path(lasting("small%zu", n)), 0777), 0);
+        write_file(lasting("small%zu/a.txt", n), text, n), write_file(lasting("small%zu/b.txt", n), text, n);
+        struct data_options o = options_for(temp_path(lasting("small%zu", n)));
+        o.seq_len = 1;
+        struct dataset *d = open_dataset(&o);
+        assert_int_equal(d->train.n + d->val.n, 2 * n);
+        assert_in_range(d->val.n, n / 5, n / 5 + 5);
+        close_dataset(d);
+    }
+}
+
 TEST(folders_and_globs_are_sorted)
 {
     assert_int_equal(mkdir(temp_path("many"), 0777), 0);

@@ -364,6 +364,9 @@ static void expect_wrong_gradients(int code, const char *edits, const char *cons
 
 TEST(gradients_that_are_wrong_are_named)
 {
+    static const char *const idle[] = {"--serial", "--audit --serial", "--view", "--lr 1", "--beta1 0.5", "--eps 1"};
+    for (size_t i = 0; i < COUNT(idle); i++)
+        expect_yard(EXIT_USAGE, "--gradients updates nothing", "check --gradients %s", idle[i]);
     expect_wrong_gradients(EXIT_OK, "true", (const char *const[]){NULL});
     expect_wrong_gradients(
         EXIT_FAILED,
@@ -379,10 +382,11 @@ TEST(gradients_that_are_wrong_are_named)
                               "mlp.gelu mlp.fc", "mlp.proj h.0.mlp.c_proj.bias", "final.ln ln_f.weight",
                               "final.ln mlp.residual", "loss head", NULL});
     /* not a number; and what was there before the first backward is added */
-    expect_wrong_gradients(EXIT_FAILED,
-                           "sed -i 's/store(load(dout + i, end - i, 0)/store(sqrt((vec)-1)/' gelu.cl &&"
-                           "sed -i 's/if (accumulate)/if (1)/' embed.cl",
-                           (const char *const[]){"embed wte.weight", "embed wpe.weight", "mlp.gelu mlp.fc", NULL});
+    expect_wrong_gradients(
+        EXIT_FAILED,
+        "sed -i 's/store(load(dout + i, end - i, 0)/store(sqrt((vec)-1)/' gelu.cl &&"
+        "sed -i 's/if (accumulate)/if (1)/' embed.cl && sed -i 's/onehot) . scale/onehot)/' loss.cl",
+        (const char *const[]){"embed wte.weight", "embed wpe.weight", "mlp.gelu mlp.fc", "loss head", NULL});
 }
 
 TEST(check_gradients_says_the_first_wrong_operation)

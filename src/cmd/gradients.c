@@ -118,7 +118,7 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     add_batch(t, list, &feed, prepare_batch, SEQUENCES * TOKENS);
     size_t batch_end = list->n;
     forward_stage(&b, &tape, NULL, 0, 0, 0, 0, feed.first);
-    cross_entropy(&b, gpt_head(&b, tape.out), feed.first, NULL, 1);
+    cross_entropy(&b, gpt_head(&b, tape.out), feed.first, NULL, SEQUENCES * TOKENS);
     const struct op *op = &tape.ops[nth];
     struct tensor *dy = like(&b, op, ".dy", op->out);
     struct probe p = {list, op, nth ? op[-1].end : batch_end, NULL};

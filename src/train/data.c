@@ -24,7 +24,7 @@ struct files {         /* of one kind */
     struct stories *stories; /* NULL: none */
 };
 
-enum { STORIES_BYTES = 2 << 20, VAL_PARTS = 64 };
+enum { STORIES_BYTES = 2 << 20, VAL_PARTS = 64, VAL_PART = 1000 /* at least, so that rounding is nothing */ };
 
 /* ---- which files ----------------------------------------------------------------------------------------------- */
 
@@ -209,7 +209,8 @@ struct dataset *open_dataset(const struct data_options *o)
              used - 1, o->vocab);
     d->vocab = o->vocab ? o->vocab : d->tokenizer.n;
     if (!o->val_data && !(train.kind == FILE_SHARD && o->order == ORDER_FILE))
-        cut_validation(d, o->val_share, train.n > 1 || strcmp(train.given, "self") == 0 ? VAL_PARTS : 1);
+        cut_validation(d, o->val_share,
+                       train.n > 1 || strcmp(train.given, "self") == 0 ? MIN(VAL_PARTS, 1 + d->train.n / VAL_PART) : 1);
     measure_stories(d, &train, o);
     const size_t window = (size_t)o->seq_len + 1;
     expect_tokens(&train, "training", d->train.n, "a window of --seq-len", window);

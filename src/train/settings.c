@@ -271,6 +271,10 @@ static void check_together(enum command command)
         REFUSE_IF(table.given[i] && strcmp(options[i].group, PASSES) != 0 &&
                       choice_number(beside_list, options[i].name) < 0,
                   "--list %s brings machine, sizes and times: leave --%s out", s.list, options[i].name);
+    for (size_t i = 0; i < COUNT(options) && s.gradients; i++)
+        REFUSE_IF(table.given[i] && (options[i].value == &s.serial || options[i].value == &s.view ||
+                                     strcmp(options[i].group, TRAINING) == 0),
+                  "--gradients updates nothing, and runs each task alone: leave --%s out", options[i].name);
     REFUSE_IF((s.simulate || s.print_list) && !s.profile && !s.hardware && !s.list,
               "--%s needs times: add --profile, --hardware or --list", s.simulate ? "simulate" : "print-list");
     REFUSE_IF(s.hardware && command == CMD_BENCH && !s.broadcast,
