@@ -43,7 +43,7 @@ static void end_view(struct view *v)
 {
     for (int i = 0; i < v->n_tracks; i++)
         close_track(v->track[i]);
-    close_view(v);
+    free(v->path), free(v->row), free(v);
 }
 
 /* ---- pictures --------------------------------------------------------------------------------------------------- */

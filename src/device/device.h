@@ -208,7 +208,6 @@ uint64_t device_number(cl_device_id id, cl_device_info what); /* of any of OpenC
 void device_text(cl_device_id id, cl_device_info what, char *out, size_t bytes); /* printable */
 cl_platform_id platform_of(const struct device *d);
 #define POCL "Portable Computing Language"
-bool is_platform(cl_platform_id platform, const char *wanted); /* of that name */
 /* For a driver that offers no device or does not compile: fails with `code` when it is PoCL and cannot use its folder
  * for compiled kernels. */
 void check_kernel_cache(cl_platform_id platform, enum exit_code code);

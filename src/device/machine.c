@@ -195,23 +195,18 @@ static void add_selection(struct machine *m, const struct selection *s)
 
 /* ---- contexts and lanes ---------------------------------------------------------------------------------------- */
 
-/* Whether two devices get one context, so that buffers are shared and copies are direct. */
-static bool share_context(const struct machine *m, const struct device *a, const struct device *b)
-{
-    if (m->separate || getenv("YARD_SEPARATE_CONTEXTS")) /* lets the staged path be tested on one machine */
-        return false;
-    return platform_of(a) == platform_of(b) && (a->root == b->root || (a->is_cpu && b->is_cpu));
-}
-
+/* For the device and those behind it that can share buffers with it, so that copies are direct. */
 static void make_context(struct machine *m, struct device *first)
 {
     cl_device_id ids[MAX_DEVICES];
     cl_uint n = 0;
+    bool alone = m->separate || getenv("YARD_SEPARATE_CONTEXTS"); /* lets the staged path be tested on one machine */
     struct context *c = &m->context[m->n_contexts];
     c->index = m->n_contexts++;
     for (int i = first->index; i < m->n_devices; i++) {
         struct device *d = &m->device[i];
-        if (d->context || (d != first && !share_context(m, first, d)))
+        bool alike = platform_of(d) == platform_of(first) && (d->root == first->root || (d->is_cpu && first->is_cpu));
+        if (d->context || (d != first && (alone || !alike)))
             continue;
         d->context = c;
         if (n == 0 || ids[n - 1] != d->cl) /* the shares of a device stand together */

@@ -41,7 +41,7 @@ void device_text(cl_device_id id, cl_device_info what, char *out, size_t bytes)
     make_printable(out, false);
 }
 
-bool is_platform(cl_platform_id platform, const char *wanted)
+static bool is_platform(cl_platform_id platform, const char *wanted)
 {
     char name[64] = "";
     clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);

@@ -128,9 +128,7 @@ struct st_writer;
 struct st_writer *new_st_writer(const char *path);
 void st_metadata(struct st_writer *w, const char *key, const char *value);
 void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int rank, const int64_t *shape);
-void st_begin(struct st_writer *w);
-/* Once begun: the byte where the data begin, and how many the file will have. */
-void st_extent(const struct st_writer *w, uint64_t *data, uint64_t *size);
+uint64_t st_begin(struct st_writer *w); /* the byte of the file where the data begin */
 void st_write(struct st_writer *w, const void *bytes, size_t n);
 void st_publish(struct st_writer *w); /* fails a CHECK when the bytes written are not the bytes declared */
 

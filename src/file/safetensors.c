@@ -271,7 +271,6 @@ struct st_writer {
     struct writer *file;
     json_t *header, *metadata;  /* the latter is in the former */
     uint64_t declared, written; /* bytes of data */
-    uint64_t data;              /* where it begins */
     char *window;               /* small pieces are put together there; NULL: not begun */
     size_t held;
 };
@@ -287,7 +286,6 @@ struct st_writer *new_st_writer(const char *path)
 
 void st_metadata(struct st_writer *w, const char *key, const char *value)
 {
-    CHECK(!w->window, "metadata \"%s\" comes after st_begin", key);
     if (json_object_set_new(w->metadata, key, json_string(value)) != 0)
         fail(EXIT_USAGE, "cannot write \"%s\" into the metadata of %s: \"%s\" is not valid UTF-8", key, w->file->path,
              value);
@@ -295,8 +293,6 @@ void st_metadata(struct st_writer *w, const char *key, const char *value)
 
 void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int rank, const int64_t *shape)
 {
-    CHECK(!w->window, "tensor \"%s\" is declared after st_begin", name);
-    CHECK(rank >= 0 && rank <= MAX_RANK, "tensor \"%s\" has rank %d, limit %d", name, rank, MAX_RANK);
     CHECK(!json_object_get(w->header, name), "tensor \"%s\" is declared twice", name);
     size_t k = 0;
     while (dtypes[k].dtype != dtype)
@@ -315,30 +311,22 @@ void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int ran
 }
 
 /* Spaces behind the JSON make the data begin at a page, so that it can be mapped or read directly. */
-void st_begin(struct st_writer *w)
+uint64_t st_begin(struct st_writer *w)
 {
     if (!json_object_size(w->metadata))
         json_object_del(w->header, "__metadata__");
     char *text = json_dumps(w->header, JSON_COMPACT); /* keeps the order of insertion */
-    CHECK(text, "no header for %s", w->file->path);
     uint64_t length = round_up(8 + strlen(text), DATA_ALIGNMENT) - 8;
     char *padded = format_string("%-*s", (int)length, text);
     write_bytes(w->file, &length, 8);
     write_bytes(w->file, padded, length);
     free(text), free(padded);
-    w->data = 8 + length;
     w->window = allocate(WINDOW, 1);
-}
-
-void st_extent(const struct st_writer *w, uint64_t *data, uint64_t *size)
-{
-    *data = w->data;
-    *size = w->data + w->declared;
+    return 8 + length;
 }
 
 void st_write(struct st_writer *w, const void *bytes, size_t n)
 {
-    CHECK(w->window, "st_write of %zu bytes before st_begin", n);
     w->written += n;
     if (w->held + n > WINDOW) {
         write_bytes(w->file, w->window, w->held);

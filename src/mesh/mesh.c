@@ -56,7 +56,8 @@ char *format_mesh(char out[64], const struct mesh *m)
     return out;
 }
 
-size_t part_begin(size_t things, int k, int n) { return things * (size_t)k / (size_t)n; }
+/* Part k of n of `things` begins at thing kE/n, rounded down; part n: the end. */
+static size_t part_begin(size_t things, int k, int n) { return things * (size_t)k / (size_t)n; }
 
 static struct problem *read_stages(struct mesh *m, int layers, const char *text)
 {

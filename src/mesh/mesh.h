@@ -38,8 +38,6 @@ int dp_of(const struct mesh *m, int rank);
 int tp_of(const struct mesh *m, int rank);
 bool has_stage(const struct mesh *m, int rank, int stage);
 
-/* Part k of n of `things` begins at thing kE/n, rounded down; part n: the end. */
-size_t part_begin(size_t things, int k, int n);
 /* Part k of n of `elements`, in whole grains: [begin, end), perhaps empty. */
 struct shard {
     size_t begin, end;

@@ -101,8 +101,6 @@ static int find_heads(const struct safetensors *st, int channels)
 {
     const char *config = find_metadata(st, "config");
     const char *field = config ? strstr(config, "\"n_head\"") : NULL;
-    if (!field && config)
-        field = strstr(config, "\"heads\"");
     long heads = field && strchr(field, ':') ? strtol(strchr(field, ':') + 1, NULL, 10) : channels / 64;
     if (heads < 1 || heads > channels || channels % heads)
         fail(EXIT_FAILED,

@@ -100,14 +100,12 @@ json_t *milliseconds(double seconds);                              /* null where
  * NULL. INFINITY: what it is the time of does not fit; NAN: nobody knows. */
 void report_ms(struct pass_report *r, const char *key, const char *what, double seconds);
 
-/* recompute.c: of a list with those uses; swap asks too, but for kept_for(). */
+/* recompute.c: of a list with those uses; swap asks too. */
 bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
 /* Need x not be there all the time?  Of these classes, a bit per enum memory_class. */
 bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes);
 /* Everything that wrote x, before task `reader`, can be repeated there with the same result. */
 bool may_remake(const struct uses *u, const struct tensor *x, int reader);
-/* The first reader in a layer's backward, if its forward has made x for that alone; NOWHERE: it has not. */
-int kept_for(const struct uses *u, const struct tensor *x);
 /* From task from[x->id] on (NOWHERE: never) what touches x takes one that is made again: right before that task, or
  * before all of its layer's backward.  By tensor what it has become, or NULL; the caller frees the array. */
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
@@ -125,9 +123,8 @@ struct phases { /* of a device, in list order */
 };
 struct phases find_phases(const struct uses *u, const struct device *d, bool by_layer); /* else by micro-batch */
 /* Of a tensor that nobody uses between two positions: its bytes are held through *out, and again from *in on.  false:
- * there is no phase between in which it could leave. */
-bool place_data(const struct phases *t, const struct task *maker, int before, int behind, int *out, int *in);
-bool place_state(const struct phases *t, int before, int behind, int *out, int *in);
+ * there is no phase between in which it could leave.  maker NULL: it is state. */
+bool place_by_phases(const struct phases *t, const struct task *maker, int before, int behind, int *out, int *in);
 
 /* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it. */
 _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option);

@@ -40,27 +40,16 @@ static int phase_at(const struct phases *t, int position)
     return i;
 }
 
-static void come_back_in(const struct phases *t, int phase, int before, int behind, int *in)
+bool place_by_phases(const struct phases *t, const struct task *maker, int before, int behind, int *out, int *in)
 {
-    *in = behind;
-    if (behind < t->tasks && phase >= 0 && t->phase[phase].last > before)
-        *in = MAX(t->phase[phase].first, before + 1);
-}
-
-bool place_state(const struct phases *t, int before, int behind, int *out, int *in)
-{
-    *out = before;
-    come_back_in(t, phase_at(t, behind) - 1, before, behind, in);
-    return true;
-}
-
-bool place_data(const struct phases *t, const struct task *maker, int before, int behind, int *out, int *in)
-{
-    int made = phase_at(t, (int)maker->index), before_reader = phase_at(t, behind) - 1, back = before_reader;
+    int made = maker ? phase_at(t, (int)maker->index) : t->n, before_reader = phase_at(t, behind) - 1;
+    int back = before_reader;
     while (back > made && !t->phase[back].backward)
         back--;
     back = back > made ? back : before_reader;
     *out = made + 1 < t->n ? MAX(t->phase[made + 1].last, before) : before;
-    come_back_in(t, back, before, behind, in);
-    return *in > *out && maker->role == ROLE_FORWARD && made + 1 <= back;
+    *in = behind;
+    if (behind < t->tasks && back >= 0 && t->phase[back].last > before)
+        *in = MAX(t->phase[back].first, before + 1);
+    return !maker || (*in > *out && maker->role == ROLE_FORWARD && made + 1 <= back);
 }

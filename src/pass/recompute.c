@@ -70,7 +70,8 @@ bool may_remake(const struct uses *u, const struct tensor *x, int reader)
     return may && written;
 }
 
-int kept_for(const struct uses *u, const struct tensor *x)
+/* The first reader in a layer's backward, if its forward has made x for that alone; NOWHERE: it has not. */
+static int kept_for(const struct uses *u, const struct tensor *x)
 {
     size_t n;
     const struct use *use = uses_of(u, x, &n);

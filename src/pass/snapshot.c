@@ -200,13 +200,15 @@ struct outcome { /* of an iteration */
     double begin, written, durable; /* seconds */
 };
 
-/* Of simulated iteration i, from 0. */
-static struct outcome outcome_of(const struct simulation *sim, int i)
+/* Of iteration i, from 1: behind those that were simulated the pattern goes on. */
+static struct outcome outcome_at(const struct simulation *sim, int i)
 {
     struct outcome o = {.written = 0};
+    int behind = i - sim->steps, rounds = behind > 0 ? (behind + sim->pattern - 1) / sim->pattern : 0;
+    const struct moment *moments = &sim->moments[(size_t)(i - rounds * sim->pattern - 1) * sim->step->n];
     for (size_t t = 0; t < sim->step->n; t++) {
         const struct task *task = sim->step->task[t];
-        const struct moment *m = &sim->moments[(size_t)i * sim->step->n + t];
+        const struct moment *m = &moments[t];
         if (!task->slot || m->blocker == SKIPPED)
             continue;
         o.begin = o.stored ? fmin(o.begin, m->start) : m->start;
@@ -214,14 +216,6 @@ static struct outcome outcome_of(const struct simulation *sim, int i)
         if (task->lane->kind == LANE_DISK)
             *(task->commits ? &o.durable : &o.written) = m->end;
     }
-    return o;
-}
-
-/* Of iteration i, from 1: behind those that were simulated the pattern goes on. */
-static struct outcome outcome_at(const struct simulation *sim, int i)
-{
-    int behind = i - sim->steps, rounds = behind > 0 ? (behind + sim->pattern - 1) / sim->pattern : 0;
-    struct outcome o = outcome_of(sim, i - rounds * sim->pattern - 1);
     o.written += rounds * sim->pattern * sim->period;
     o.durable += rounds * sim->pattern * sim->period;
     return o;

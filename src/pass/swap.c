@@ -561,8 +561,9 @@ bool run_swap(struct step *s, const struct costs *c, const struct pass_options *
         bool moves = false;
         for (struct gap *g = w.gap; g < w.gap + w.n_gaps; g++)
             if (g->device == d) {
-                bool leaves = g->x->persistent ? place_state(&state, g->before, g->behind, &g->out, &g->in)
-                                               : place_data(&data, g->maker, g->before, g->behind, &g->out, &g->in);
+                bool is_state = g->x->persistent;
+                bool leaves = place_by_phases(is_state ? &state : &data, is_state ? NULL : g->maker, g->before,
+                                              g->behind, &g->out, &g->in);
                 g->action = leaves ? SWAP : KEEP;
                 moves |= leaves;
             }

@@ -167,14 +167,6 @@ static double scale_of(const struct costs *c, const struct task *t)
     return kind == LANE_DISK ? 1 : t->lane->device->is_host ? c->scale_cpu : c->scale_device;
 }
 
-static double roofline(const struct costs *c, const struct task *t)
-{
-    double scale = scale_of(c, t);
-    if (t->lane->device->is_host)
-        return c->host_launch / scale + (double)t->bytes / (c->host_bandwidth * scale);
-    return c->launch + fmax(t->flops / (c->flops * c->efficiency * scale), (double)t->bytes / (c->bandwidth * scale));
-}
-
 /* The nearest kind of the profile: of the same name and lane, of its own layer before those of no layer, and of these
  * the nearest in size. */
 static const struct task_cost *find_kind(const struct costs *c, const struct task *t)
@@ -220,12 +212,17 @@ double task_seconds(const struct costs *c, const struct task *t, enum cost_sourc
     *source = !c ? COST_GIVEN : c->measured ? COST_MEASURED : COST_MODELLED;
     if (!c || t->seconds >= 0)
         return given_seconds(t);
+    double scale = scale_of(c, t);
     const struct lane_speed *speed = &c->link[speed_of(t)]; /* of copies always, of what the host does where given */
     if (speed->bytes_per_s > 0 && !(c->measured && find_kind(c, t))) {
         double bytes = (double)(t->copy ? t->access[0].tensor->bytes : t->bytes);
-        return speed->latency + bytes / (speed->bytes_per_s * scale_of(c, t));
+        return speed->latency + bytes / (speed->bytes_per_s * scale);
     }
-    return c->measured ? profiled(c, t, source) : roofline(c, t);
+    if (c->measured)
+        return profiled(c, t, source);
+    if (t->lane->device->is_host)
+        return c->host_launch / scale + (double)t->bytes / (c->host_bandwidth * scale);
+    return c->launch + fmax(t->flops / (c->flops * c->efficiency * scale), (double)t->bytes / (c->bandwidth * scale));
 }
 
 static bool has_time(const struct task *t, const struct costs *c) { return c || t->seconds >= 0 || t->copy; }

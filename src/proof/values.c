@@ -22,7 +22,6 @@ struct numbered { /* a task of one iteration or a run of its elements, copies le
 struct values {
     struct numbered *list; /* by identity, then by run */
     size_t n, cap;
-    char *wrong; /* a read before anything was written; NULL: none */
 };
 
 static uint64_t mix(uint64_t a, uint64_t b) { return hash_bytes(&(uint64_t[2]){a, b}, 16, 0); }
@@ -65,18 +64,6 @@ static uint64_t read_value(struct strip *strips, const struct tensor *t)
         i = k;
     }
     return value;
-}
-
-/* A choice holds for its own iteration, but for the task that makes the next one. */
-static bool is_written(struct strip *strips, const struct task *reader, const struct tensor *t, int iteration)
-{
-    bool kept = t->storage->persistent && (!t->choice || chooses(reader));
-    size_t n;
-    struct cell *c = cells_between(strips, t, 0, t->bytes, &n);
-    for (size_t i = 0; i < n; i++)
-        if (!kept && c[i].iteration != iteration)
-            return false;
-    return true;
 }
 
 /* Bytes [from, to) of the tensor become a value that begins at `origin` in its strip. */
@@ -160,10 +147,6 @@ static void interpret(struct values *v, const struct step *s, struct strip *stri
     struct numbered task = {.identity = mix(t->origin, (uint64_t)iteration), .node = iteration * (int)s->n + i};
     if (!runs(t, (uint32_t)iteration))
         return;
-    for (int k = 0; k < t->n_access && !v->wrong; k++)
-        if ((t->access[k].mode & ACCESS_READ) && !is_written(strips, t, t->access[k].tensor, iteration))
-            v->wrong = format_string("task %d %s reads tensor %s before anything is written to it", i, t->name,
-                                     t->access[k].tensor->name);
     if (t->copy)
         copy_value(strips, t->access[0].tensor, t->access[1].tensor, iteration);
     else
@@ -227,7 +210,7 @@ struct values *number_values(const struct step *s)
 void free_values(struct values *v)
 {
     if (v)
-        free(v->list), free(v->wrong);
+        free(v->list);
     free(v);
 }
 
@@ -301,9 +284,8 @@ char *compare_values(const struct values *expected, const struct step *s)
 {
     struct values *v = number_values(s);
     struct difference d = compare_lists(expected, v);
-    char *wrong = v->wrong;
-    v->wrong = NULL;
-    if (!wrong && d.missing)
+    char *wrong = NULL;
+    if (d.missing)
         wrong = copy_string("the list has other tasks (copies left out) than without passes");
     if (!wrong && d.node >= 0 && d.node < ITERATIONS * (int)s->n)
         wrong = describe_task(s, d.node, "reads other values than without passes");

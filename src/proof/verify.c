@@ -41,11 +41,13 @@ static char *check_cell(const struct step *s, int node, const struct access *a, 
     int n = (int)s->n;
     const struct tensor *storage = a->tensor->storage;
     const char *reader = s->task[node % n]->name;
+    /* a choice holds for its own iteration, but for the task that makes the next one */
+    bool kept = storage->persistent && (!a->tensor->choice || chooses(s->task[node % n]));
     if (writer && writer->storage != storage)
         return format_string("task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
                              node % n, reader, a->tensor->name, writer->storage->name, writer->node % n,
                              s->task[writer->node % n]->name);
-    if (!storage->persistent && (!writer || writer->node / n != node / n))
+    if (!kept && (!writer || writer->node / n != node / n))
         return format_string("task %d %s reads tensor %s before anything is written to it", node % n, reader,
                              a->tensor->name);
     return NULL;
@@ -314,8 +316,8 @@ static char *verify_memory(const struct step *s)
 
 char *verify(const struct step *s, const struct values *expected)
 {
-    char *wrong = expected ? compare_values(expected, s) : NULL;
-    if (!wrong)
-        wrong = verify_accesses(s);
+    char *wrong = verify_accesses(s); /* first: it names what is read */
+    if (!wrong && expected)
+        wrong = compare_values(expected, s);
     return wrong ? wrong : verify_memory(s);
 }

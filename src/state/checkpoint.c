@@ -100,28 +100,25 @@ static void look_at(void *entry)
     free_checkpoint(c);
 }
 
-/* "step-" and digits; with ".new" it is one that takes another's place (publish_folder()). */
-static bool is_name(const char *name)
-{
-    const char *digits = strncmp(name, "step-", 5) == 0 ? name + 5 : "", *rest = digits + strspn(digits, "0123456789");
-    return rest > digits && (!*rest || strcmp(rest, ".new") == 0);
-}
-
 ORDER(newest_first, struct entry, BY(b->session, a->session, COMPARE(b->step, a->step)))
 
+/* "step-" and digits; with ".new" it is one that takes another's place (publish_folder()). */
 static struct entries list_checkpoints(const char *folder)
 {
     struct entries all = {0};
     DIR *d = opendir(folder);
     if (!d && errno != ENOENT && errno != ENOTDIR)
         fail(EXIT_IO, "cannot list the folder %s: %s", folder, strerror(errno));
-    for (const struct dirent *e; d && (e = readdir(d));)
-        if (is_name(e->d_name)) {
-            struct entry *x = APPEND(all.entry, all.n, all.cap);
-            x->path = format_string("%s/%s", folder, e->d_name);
-            x->step = (uint32_t)strtoul(e->d_name + 5, NULL, 10);
-            x->problem = attempt(look_at, x);
-        }
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        const char *digits = strncmp(e->d_name, "step-", 5) == 0 ? e->d_name + 5 : "";
+        const char *rest = digits + strspn(digits, "0123456789");
+        if (rest == digits || (*rest && strcmp(rest, ".new") != 0))
+            continue;
+        struct entry *x = APPEND(all.entry, all.n, all.cap);
+        x->path = format_string("%s/%s", folder, e->d_name);
+        x->step = (uint32_t)strtoul(digits, NULL, 10);
+        x->problem = attempt(look_at, x);
+    }
     if (d)
         closedir(d);
     SORT(all.entry, all.n, newest_first);

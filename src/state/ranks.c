@@ -10,7 +10,6 @@ struct ranks_written open_ranks(struct checkpoint *c)
     int n = n_ranks(&c->pieces->mesh);
     char name[96], *step = format_string("%u", c->step);
     struct ranks_written w = {open_folder(c->path, (size_t)n + 1), allocate((size_t)n, sizeof *w.file)};
-    uint64_t *at = allocate((size_t)n, sizeof *at);
     const struct kept_tensor *tensor = c->pieces->tensor, *end = tensor + c->pieces->n;
     c->bytes = allocate((size_t)n, sizeof *c->bytes);
     for (const struct kept_tensor *t = tensor; t < end; t++)
@@ -27,16 +26,13 @@ struct ranks_written open_ranks(struct checkpoint *c)
             st_declare(*out, piece_name(name, t, k), DTYPE_F32, p->flat ? 1 : t->rank, shape);
         }
     for (int r = 0; r < n; r++)
-        if (w.file[r]) {
-            st_begin(w.file[r]);
-            st_extent(w.file[r], &at[r], &c->bytes[r]);
-        }
+        c->bytes[r] = w.file[r] ? st_begin(w.file[r]) : 0; /* and on to the file's end */
     for (const struct kept_tensor *t = tensor; t < end; t++)
         for (struct piece *p = t->piece; p < t->piece + t->n; p++) {
-            p->offset = at[p->rank];
-            at[p->rank] += ELEMENT_BYTES * piece_elements(p);
+            p->offset = c->bytes[p->rank];
+            c->bytes[p->rank] += ELEMENT_BYTES * piece_elements(p);
         }
-    free(at), free(step);
+    free(step);
     return w;
 }
 

@@ -68,18 +68,13 @@ static void draw_label(const struct view *v, const struct row *row)
     }
 }
 
-static uint32_t row_paper(const struct view *v, const struct row *row)
-{
-    const struct theme *theme = theme_of(v);
-    return row->kind == ROW_TRACK ? theme->soft : row->kind == ROW_DEVICE ? theme->panel : theme->paper;
-}
-
 /* What rows hold, or with `labels` what is beside it, over what was drawn too far to the left or right. */
 static void draw_rows(const struct view *v, bool labels)
 {
     struct box b = places_of(v).rows;
+    const struct theme *theme = theme_of(v);
     for (const struct row *r = v->row; r < v->row + v->n_rows; r++) {
-        uint32_t paper = row_paper(v, r);
+        uint32_t paper = r->kind == ROW_TRACK ? theme->soft : r->kind == ROW_DEVICE ? theme->panel : theme->paper;
         if (r->y + r->height <= b.y || r->y >= b.y + b.h)
             continue;
         if (labels) {

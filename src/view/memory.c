@@ -24,16 +24,6 @@ static const struct trace_memory *memory_at(const struct trace *t, uint32_t devi
     return latest ? trace_memory_at(t, t->records[latest->record].task, device) : NULL;
 }
 
-/* Bytes at the upper edge of a trace's rows, all alike.  Budgets far above what is held would make the areas flat. */
-static double memory_top(const struct track *k)
-{
-    double most = k->highest_peak, top = most;
-    for (size_t i = 0; i < k->trace->header.n_devices; i++)
-        if ((double)k->trace->devices[i].budget < 2 * most)
-            top = fmax(top, (double)k->trace->devices[i].budget);
-    return 1.1 * top;
-}
-
 /* ---- drawing --------------------------------------------------------------------------------------------------- */
 
 static void draw_areas(const struct view *v, const struct trace *t, const struct trace_memory *m, const struct box *b,
@@ -54,8 +44,12 @@ void draw_memory(const struct view *v, const struct row *row)
     const struct track *k = v->track[row->track];
     struct box rows = places_of(v).rows;
     struct box b = {rows.x, row->y + 4 * v->scale, 0, row->height - 8 * v->scale};
-    double top = memory_top(k), budget = (double)k->trace->devices[row->index].budget;
+    double top = k->highest_peak, budget = (double)k->trace->devices[row->index].budget;
     const struct trace_memory *held = NULL;
+    /* The upper edge is alike in all rows of a trace.  Budgets far above what is held would make the areas flat. */
+    for (const struct trace_device *d = k->trace->devices; d < k->trace->devices + k->trace->header.n_devices; d++)
+        top = (double)d->budget < 2 * k->highest_peak ? fmax(top, (double)d->budget) : top;
+    top *= 1.1;
     for (int x = rows.x; x <= rows.x + rows.w; x++) { /* columns of one amount are drawn together */
         uint64_t clock = clock_of(k, axis_at(v, x + 1));
         const struct trace_memory *now = clock <= k->now ? memory_at(k->trace, row->index, clock) : NULL;

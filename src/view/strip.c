@@ -6,17 +6,6 @@
 
 /* ---- overview: a bar per step ---------------------------------------------------------------------------------- */
 
-/* Twice the median: a first step that compiles kernels would flatten all others. */
-static double overview_top(const struct track *k)
-{
-    enum { MANY = 1000 };
-    double ns[MANY];
-    size_t n = MIN(k->steps->n, MANY);
-    for (size_t i = 0; i < n; i++)
-        ns[i] = step_ns(k, &k->steps->step[i * k->steps->n / n]);
-    return 2 * trace_median(ns, n);
-}
-
 static double step_x(const struct view *v, double index)
 {
     struct box b = places_of(v).overview;
@@ -75,10 +64,13 @@ static void draw_overview(const struct view *v)
     const struct track *k = v->track[0];
     const struct theme *theme = theme_of(v);
     struct box b = places_of(v).overview;
-    double top = overview_top(k), loss = v->loss ? loss_at(v->loss, v->anchor) : NAN;
-    size_t n = k->steps->n, stride = MAX(n / (size_t)MAX(2 * b.w, 1), 1);
+    double ns[1000], loss = v->loss ? loss_at(v->loss, v->anchor) : NAN;
+    size_t n = k->steps->n, stride = MAX(n / (size_t)MAX(2 * b.w, 1), 1), sample = MIN(n, COUNT(ns));
     char text[32];
     int u = v->scale;
+    for (size_t i = 0; i < sample; i++)
+        ns[i] = step_ns(k, &k->steps->step[i * n / sample]);
+    double top = 2 * trace_median(ns, sample); /* a first step that compiles kernels would flatten all others */
     for (size_t i = 0; i < n && top > 0; i += stride)
         draw_step_bar(v, i, top);
     fill(v, b.x, b.y + b.h, b.w, u, theme->border);

@@ -15,13 +15,6 @@ struct view *open_view(struct track *const *tracks, int n, struct curve *loss, i
     return v;
 }
 
-void close_view(struct view *v)
-{
-    free(v->path);
-    free(v->row);
-    free(v);
-}
-
 bool is_followed(const struct view *v)
 {
     bool any = false;

@@ -120,7 +120,6 @@ struct view {
 };
 /* The tracks and the curve stay the caller's. */
 struct view *open_view(struct track *const *tracks, int n, struct curve *loss, int width, int height, int scale);
-void close_view(struct view *v);
 bool is_followed(const struct view *v); /* may there be something new? */
 bool poll_view(struct view *v);         /* takes what is new in its traces; is there anything to redraw? */
 
