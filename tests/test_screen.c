@@ -41,7 +41,9 @@ static struct screen show(int columns, const char *locale, const char *terminal,
     char *all = NULL, part[4096];
     size_t n = 0, cap = 0;
     int status, master = posix_openpt(O_RDWR | O_NOCTTY);
-    assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    if (master < 0) /* a container without /dev/pts */
+        skip();
+    assert_true(grantpt(master) == 0 && unlockpt(master) == 0);
     assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
     uint64_t begun = now_ns();
     fflush(NULL);

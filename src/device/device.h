@@ -4,7 +4,7 @@
  * (logical device), or the host.  A *lane* is an in-order queue: compute, upload and download on an OpenCL device,
  * threads on the host.  A *machine* is all devices of a run, the host last.
  *
- * Which devices share a context is one function (share_context in machine.c): CPU sub-devices and logical devices do,
+ * Which devices share a context is one function (make_context in machine.c): CPU sub-devices and logical devices do,
  * so copies between them are direct; GPUs get a context each, because drivers may reserve a shared buffer on every
  * device, and moves between them are staged through the host.
  *
