@@ -67,19 +67,19 @@ static const struct option options[] = {
     {"stop-after", 0, OPT_INT, &s.stop_after, NULL, "N", 0, 1e9, TRAINING, CMD_TRAIN,
      "save and stop after step N; the schedule is still meant for --steps (0: off)"},
     {"lr", 0, OPT_FLOAT, &s.lr, "1e-3", "X", 0, 1e3, TRAINING, TUNED, "learning rate"},
-    {"lr-min", 0, OPT_FLOAT, &s.lr_min, "-1", "X", -1, 1e3, TRAINING, CMD_TRAIN, "its end (-1: a tenth of --lr)"},
+    {"lr-min", 0, OPT_FLOAT, &s.lr_min, "-1", "X", -1, 1e3, TRAINING, CMD_TRAIN, "at the end (-1: a tenth of --lr)"},
     {"schedule", 0, OPT_CHOICE, &s.schedule, "cosine",
      WORDS([RATE_COSINE] = "cosine", [RATE_CONSTANT] = "constant", [RATE_LINEAR] = "linear", [RATE_WSD] = "wsd"), 0, 0,
      TRAINING, CMD_TRAIN, "of the learning rate; wsd: constant, and the last fifth of the steps decays"},
     {"warmup", 0, OPT_INT, &s.warmup, "-1", "N", -1, 1e9, TRAINING, CMD_TRAIN,
-     "steps over which it rises (-1: a twentieth of --steps, at most 100; none when constant)"},
+     "steps in which the learning rate rises (-1: a twentieth of --steps, at most 100; none when constant)"},
     {"beta1", 0, OPT_FLOAT, &s.beta1, "0.9", "X", 0, BELOW_1, TRAINING, TUNED, "AdamW: mean of gradients"},
     {"beta2", 0, OPT_FLOAT, &s.beta2, "0.99", "X", 0, BELOW_1, TRAINING, TUNED, "AdamW: mean of squared gradients"},
     {"eps", 0, OPT_FLOAT, &s.eps, "1e-8", "X", FLT_MIN, 1, TRAINING, TUNED, "AdamW: added to the denominator"},
     {"weight-decay", 0, OPT_FLOAT, &s.weight_decay, "0.1", "X", 0, 10, TRAINING, TUNED, "AdamW: decay of matrices"},
     {"clip", 0, OPT_FLOAT, &s.clip, "1", "X", 0, 1e9, TRAINING, CMD_TRAIN | CMD_PLAN,
-     "largest norm of the gradient; 0: none, and each layer is updated right behind its backward; above 0 no update "
-     "starts before the last backward has ended, nor in a step file"},
+     "largest norm of the gradient; above 0 all updates, of a step file too, wait for the end of the last backward; 0: "
+     "no limit, and each layer is updated right behind its backward"},
     {"seed", 0, OPT_LONG, &s.seed, "1337", "N", 0, 9e15, TRAINING, BUILD_ALL | CMD_SAMPLE, "of random numbers"},
 
     {"devices", 'd', OPT_TEXT, &s.devices, NULL, "P:D[/n|xN][,...]", 0, 0, DEVICES, RUN_ALL,
@@ -89,8 +89,8 @@ static const struct option options[] = {
      "arrange the devices: A data-parallel pipelines of B stages, each stage's layers cut by heads, columns and words "
      "for C tensor-parallel devices (default: dp = all devices)"},
     {"zero", 0, OPT_INT, &s.zero, "1", "0..3", 0, 3, DEVICES, BUILD_ALL,
-     "what data-parallel devices share out instead of each keeping all: 1 the optimizer's state, 2 gradients too (with "
-     "a single micro-batch), 3 parameters too, of which a layer's are gathered before use; the bits are the same"},
+     "what data-parallel devices share out instead of each keeping all. 1: the optimizer's state; 2: gradients too "
+     "(with a single micro-batch); 3: parameters too, gathered layer by layer before use. The bits are the same"},
     {"stages", 0, OPT_TEXT, &s.stages, NULL, "N,N,...", 0, 0, DEVICES, BUILD_ALL,
      "layers of each stage (default: equal)"},
     {"pipeline", 0, OPT_CHOICE, &s.pipeline, "1f1b",
@@ -113,27 +113,27 @@ static const struct option options[] = {
      WORDS([OVERLAP_OFF] = "off", [OVERLAP_PLAN] = "plan", [OVERLAP_LOCAL] = "local", [OVERLAP_ALL_CPU] = "all-cpu",
            [OVERLAP_ALL_DEVICE] = "all-device"),
      0, 0, PASSES, BUILD_ALL,
-     "run optimizer updates of some layers on the CPU while the device goes on. plan: those with which a step is "
-     "shortest; local: by what the CPU has still to do at the end of each layer's backward"},
+     "run optimizer updates of some layers on the CPU while the device goes on. plan: chosen for the shortest step; "
+     "local: chosen at the end of each layer's backward, by the work that the CPU still has"},
     {"overlap-plan", 0, OPT_OUTPUT, &s.pass.overlap_plan, NULL, "FILE", 0, 0, PASSES, BUILD_ALL,
      "of --overlap plan: the plan as text, read when the file is there, else written"},
     {"recompute", 0, OPT_CHOICE, &s.pass.recompute, "off",
      WORDS([RECOMPUTE_OFF] = "off", [RECOMPUTE_FULL] = "full", [RECOMPUTE_SELECTIVE] = "selective",
            [RECOMPUTE_AUTO] = "auto"),
      0, 0, PASSES, BUILD_ALL,
-     "make activations again before a layer's backward instead of keeping them: all but its input, or selective: the "
-     "(T, T) matrices of attention and GELU's output; auto: what the budget needs, so that the step is shortest"},
+     "make activations again before a layer's backward instead of keeping them. full: all but the layer's input; "
+     "selective: attention's (T, T) matrices and GELU's output; auto: as the budget needs, for the shortest step"},
     {"swap", 0, OPT_CHOICE, &s.pass.swap, "off",
      WORDS([SWAP_OFF] = "off", [SWAP_AUTO] = "auto", [SWAP_LAYER] = "layer", [SWAP_MICROBATCH] = "microbatch"), 0, 0,
      PASSES, BUILD_ALL,
-     "data leaves for the host and comes back in time. auto: what the budget needs, so that the step is shortest, and "
-     "what is cheaper to make again is; layer: during the next layer's forward, and back during its backward; "
-     "microbatch: behind a micro-batch's forward, and back during the backward before its own"},
+     "move data to the host and back in time. auto: as the budget needs, for the shortest step; data that is cheaper "
+     "to make again is made again. layer: away during the next layer's forward, back during that layer's backward. "
+     "microbatch: away behind a micro-batch's forward, back during the backward before its own"},
     {"swap-what", 0, OPT_TEXT, &s.swap_what, "activations", "CLASS,...", 0, 0, PASSES, BUILD_ALL,
-     "of activations, gradients, optimizer and parameters, those that may leave; state then lives on the host"},
+     "which of activations, gradients, optimizer and parameters may leave; state then lives on the host"},
     {"broadcast-queues", 0, OPT_INT, &s.pass.broadcast.queues, NULL, "N", 0, 64, PASSES, BUILD_ALL,
-     "what an update made, or with --zero 3 what is gathered, goes to the other devices over N queues of each device, "
-     "the main one, which computes, among them (0: off, over one beside it)"},
+     "send updated parameters, with --zero 3 gathered ones, to the other devices over N queues of each device. One of "
+     "the N is the main queue, which computes (0: off, over one queue beside the main one)"},
     {"broadcast-slices", 0, OPT_INT, &s.pass.broadcast.slices, "16", "M", 1, 4096, PASSES, BUILD_ALL,
      "cut what a device sends of a layer into M slices, of at least 512 bytes"},
     {"broadcast-deal", 0, OPT_CHOICE, &s.deal, "even", WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"), 0, 0,
@@ -149,12 +149,12 @@ static const struct option options[] = {
      "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait"},
     {"snapshot-in", 0, OPT_CHOICE, &s.pass.snapshot.in, "host", WORDS([IN_HOST] = "host", [IN_DEVICE] = "device"), 0, 0,
      PASSES, CMD_TRAIN | CMD_PLAN,
-     "where the copy lies that a unit's next update waits for: in the host's memory; or on the device, S times, from "
-     "where it goes down while training goes on, for links that are slow"},
+     "a unit's next update waits for its copy. host: into the host's memory; device: into the device's, with room for "
+     "S copies, from where it goes down while training goes on: for slow links"},
     {"restart", 0, OPT_FLAG, &s.restart, NULL, NULL, 0, 0, PASSES, CMD_TRAIN,
-     "train in a process of its own, and when that dies go on from the newest commit in --snapshot FILE; without "
-     "--resume the first one goes on from there too. A Ctrl-C ends it, not-a-number that comes again, and 3 restarts "
-     "without a newer commit"},
+     "train in a process of its own. When that dies, the next one goes on from the newest commit in --snapshot FILE; "
+     "without --resume the first one does too. Ctrl-C, a not-a-number that comes again, and 3 restarts without a newer "
+     "commit end the run"},
 
     {"serial", 0, OPT_FLAG, &s.serial, NULL, NULL, 0, 0, LOOKING, CMD_TRAIN | CMD_CHECK | CMD_SAMPLE | CMD_BENCH,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers"},
@@ -172,8 +172,8 @@ static const struct option options[] = {
     {"save-every", 0, OPT_INT, &s.save_every, NULL, "N", 0, 1e9, LOOKING, CMD_TRAIN, "also every N steps (0: never)"},
     {"keep", 0, OPT_INT, &s.keep, NULL, "K", 0, 1e9, LOOKING, CMD_TRAIN, "keep the K newest checkpoints (0: all)"},
     {"resume", 0, OPT_INPUT, &s.resume, NULL, "DIR|FILE", 0, 0, LOOKING, CMD_TRAIN,
-     "go on from a checkpoint, the newest one in a folder, or a snapshot, with its sizes, data, options and strategy, "
-     "except for what the command line says; on another number of devices dp is changed"},
+     "go on from a checkpoint, the newest one in a folder, or a snapshot. Sizes, data, options and strategy are as "
+     "saved, except for what the command line says; on another number of devices dp is changed"},
     {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "200", "N", 0, 1e6, LOOKING, CMD_TRAIN, "of text shown at the end"},
     {"json", 0, OPT_FLAG, &s.json, NULL, NULL, 0, 0, LOOKING, CMD_DEVICES | CMD_CHECK | CMD_PLAN | CMD_BENCH,
      "one JSON object on stdout and nothing else"},
