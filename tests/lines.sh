@@ -9,36 +9,36 @@ export LC_ALL
 TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
-options              92
+options              93
 pass/broadcast      327
 pass/fetch           31
 pass/gather         239
 pass/local          220
 pass/overlap        438
-pass/pass           250
-pass/phases          45
+pass/pass           248
+pass/phases          36
 pass/recompute      152
-pass/snapshot       245
-pass/swap           469
-src               23684 10.8
-src/base           1470
-src/cmd            2292
-src/device         1154
-src/file           1061
-src/main             71
-src/mesh            238
-src/model          1815
-src/pass           2416
+pass/snapshot       241
+pass/swap           470
+src               24158 10.8
+src/base           1481
+src/cmd            2454
+src/device         1095
+src/file           1049
+src/main             70
+src/mesh            237
+src/model          1814
+src/pass           2402
 src/plan            220
-src/predict        1014
-src/proof           580
+src/predict        1012
+src/proof           565
 src/run            1255
-src/state          1809
-src/step           2570
+src/state          1803
+src/step           2544
 src/trace          1088
-src/train          2781
-src/view           1850
-tests             15122
+src/train          3241
+src/view           1828
+tests             15602
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
