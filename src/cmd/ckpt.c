@@ -329,10 +329,10 @@ static int run_export(char **words)
 
 static const struct word words[] = {
     {"ls", "CKPT", "what is in it, and which rank has which part", 1, LS, run_ls,
-     "The run's id, which those that resume it keep; its session, which counts them; and which yard wrote it.\n"
-     "The mesh that the pieces follow, and the strategy, under which training goes on: merged pieces keep it.\n"
-     "Of each tensor (a parameter's value, or Adam's m or v of it; weights are (out, in)): its shape, the axis\n"
-     "that tensor parallelism cuts it along, and the pieces: boxes [rows, columns], or ranges of its elements.\n"},
+     "The run's id, which resumed runs keep; the session, a count of trainings; the version of yard that wrote it.\n"
+     "The mesh that the pieces follow, and the strategy under which training goes on (merging does not change it).\n"
+     "For each tensor (a parameter, or Adam's m or v; weights are (out, in)): its shape, the axis along which\n"
+     "tensor parallelism cuts it, and the pieces: boxes [rows, columns], or ranges of elements.\n"},
     {"verify", "CKPT", "whether every byte is as it was written", 1, VERIFY, run_verify,
      "Reads all of it: the manifest and the headers strictly, that the pieces cover each element once, and the\n"
      "hash of each piece. Of a folder, all checkpoints in it. Exit code 1 when something is damaged.\n"},
@@ -340,9 +340,9 @@ static const struct word words[] = {
      "Element by element, whatever mesh each is of. relative: ||a - b|| / ||b||. Exit code 1 when some differ.\n"
      "Also whether both are of one run, and which of them came later.\n"},
     {"reshard", "CKPT OUT", "the same state, cut for another mesh", 2, RESHARD, run_reshard,
-     "OUT becomes a checkpoint. A plan of copies is made for each tensor, proved to write each element once, and\n"
-     "carried out: every byte is read once, hashed, and written once, a tensor at a time. Training goes on under\n"
-     "the mesh that --mesh names; without it the pieces are merged, and the strategy stays what it was.\n"},
+     "OUT becomes a checkpoint. Each tensor gets a plan of copies, which is proved to write each element once.\n"
+     "Every byte is read once, hashed, and written once, a tensor at a time. Training goes on under the mesh that\n"
+     "--mesh names; without --mesh the pieces are merged, and the strategy stays what it was.\n"},
     {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
      "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, with the\n"
      "tokenizer of bytes or characters, or a file of llm.c's where OUT ends in .bin.\n"},
