@@ -4,9 +4,10 @@
  * Two tensors of one list may share bytes when these spans do not meet; tensors of different lists always may, since
  * one list runs at a time; a persistent tensor shares with none.
  *
- * On each device, persistent tensors come first, in the order they were made, then the others, largest first, each at
- * the lowest address that is free for its whole life (offline "greedy by size": within a few percent of the most bytes
- * ever live at once, which is the lower bound).
+ * On each device, persistent tensors come first, in the order they were made, then the others, each at the lowest
+ * address that is free for its whole life.  There are two orders for these: largest first (offline "greedy by size":
+ * within a few percent of the most bytes ever live at once, which is the lower bound), and as they begin to live.  The
+ * one that takes less is kept.
  *
  * A device of a step file that has room for all at once shares nothing, unless it says `share`.
  */
@@ -203,19 +204,35 @@ static struct problem *assign(struct arena *a)
     return wrong;
 }
 
-/* What persists in the order it was made; then the largest, and of several the one that begins first. */
+/* What persists in the order it was made. */
+static int by_life(const void *a, const void *b)
+{
+    const struct tensor *x = ((const struct life *)a)->tensor, *y = ((const struct life *)b)->tensor;
+    int order = BY(y->persistent, x->persistent, x->persistent ? 0 : COMPARE(x->first, y->first));
+    return order ? order : COMPARE(x->id, y->id);
+}
+
 static int by_size(const void *a, const void *b)
 {
     const struct tensor *x = ((const struct life *)a)->tensor, *y = ((const struct life *)b)->tensor;
-    int order = BY(y->persistent, x->persistent, COMPARE(x->id, y->id));
-    return x->persistent || y->persistent ? order : BY(y->bytes, x->bytes, BY(x->first, y->first, order));
+    bool both = !x->persistent && !y->persistent;
+    return both && x->bytes != y->bytes ? COMPARE(y->bytes, x->bytes) : by_life(a, b);
 }
 
+/* Of the two orders the one that takes less. */
 static struct problem *place_device(struct arena *a)
 {
-    size_t all = 0;
+    SORT(a->lives, a->n, by_life);
+    struct problem *other = assign(a);
+    size_t bytes = arena_bytes(a), all = 0;
     SORT(a->lives, a->n, by_size);
     struct problem *wrong = assign(a);
+    if (!other && (wrong || bytes < arena_bytes(a))) {
+        free(wrong);
+        SORT(a->lives, a->n, by_life);
+        wrong = assign(a);
+    }
+    free(other);
     for (size_t i = 0; i < a->n; i++)
         all += round_up(a->lives[i].tensor->bytes, a->device->alignment);
     if (wrong || !a->device->by_hand || a->device->shares || all > MIN(a->device->memory, slab_limit(a->device)))

@@ -30,7 +30,8 @@ enum command {
     CMD_CHECK = 8,
     CMD_PLAN = 16,
     CMD_BENCH = 32,
-    CMD_PROFILE = 64
+    CMD_TRACE = 64,
+    CMD_PROFILE = 128
 };
 struct settings {
     /* model */
