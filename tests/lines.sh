@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               24158 10.8
+src               24173 10.8
 src/base           1481
 src/cmd            2454
 src/device         1095
@@ -34,11 +34,11 @@ src/predict        1012
 src/proof           565
 src/run            1255
 src/state          1803
-src/step           2544
+src/step           2558
 src/trace          1088
-src/train          3241
+src/train          3242
 src/view           1828
-tests             15602
+tests             15624
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
