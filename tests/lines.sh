@@ -20,8 +20,8 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               24173 10.8
-src/base           1481
+src               24177 10.8
+src/base           1485
 src/cmd            2454
 src/device         1095
 src/file           1049

@@ -281,9 +281,10 @@ static void print_wrapped(FILE *out, const char *text, int at)
 
 static void print_option(FILE *out, const struct option *o)
 {
+    char *argument = argument_name(o);
     int at = o->letter ? fprintf(out, "  -%c, --%s", o->letter, o->name) : fprintf(out, "  --%s", o->name);
     if (o->type != OPT_FLAG)
-        at += fprintf(out, " %s", argument_name(o));
+        at += fprintf(out, " %s", argument);
     if (at + 2 > HELP_COLUMN) {
         fputc('\n', out);
         at = 0;
@@ -293,6 +294,7 @@ static void print_option(FILE *out, const struct option *o)
     bool told = strstr(o->help, "(default") || !*value || *value == '\n';
     char *help = told ? copy_string(o->help) : format_string("%s [%s]", o->help, value);
     print_wrapped(out, help, at);
+    free(argument);
     free(help);
     free(value);
 }
