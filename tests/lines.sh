@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               24177 10.8
+src               24178 10.8
 src/base           1485
 src/cmd            2454
 src/device         1095
@@ -36,7 +36,7 @@ src/run            1255
 src/state          1803
 src/step           2558
 src/trace          1088
-src/train          3242
+src/train          3243
 src/view           1828
 tests             15624
 END

@@ -174,7 +174,8 @@ static void print_shown(struct progress *p, uint32_t number, const struct result
         append_text(&line, "  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
     if (screen && is_utf8())
         draw_curve(curve, p, screen_width(STDOUT_FILENO) - 3 - (int)strlen(line));
-    append_text(&line, *curve ? "  %s" : "", curve);
+    if (*curve)
+        append_text(&line, "  %s", curve);
     if (screen)
         write_over(STDOUT_FILENO, line, number == p->last);
     else
