@@ -37,6 +37,7 @@ result $? 'and nothing was compiled again'
 # ---- damage ---------------------------------------------------------------------------------------------------------
 
 whole=$(ls -S "$YARD_CACHE" | head -n 1) # the largest
+other=$(ls -S "$YARD_CACHE" | tail -n 1)
 cp "$YARD_CACHE/$whole" "$TMP/whole"
 bytes=$(wc -c <"$TMP/whole")
 flip() { # flip OFFSET: the entry with that byte changed
@@ -55,6 +56,7 @@ flip $((bytes - 1)) && mended 'a changed last byte'
 head -c $((bytes / 2)) "$TMP/whole" >"$YARD_CACHE/$whole" && mended 'half an entry'
 head -c 20 "$TMP/whole" >"$YARD_CACHE/$whole" && mended 'part of a header'
 : >"$YARD_CACHE/$whole" && mended 'an empty entry'
+cp "$YARD_CACHE/$other" "$YARD_CACHE/$whole" && mended "another program's entry"
 cp "$TMP/whole" "$YARD_CACHE/$whole" && echo more >>"$YARD_CACHE/$whole" && mended 'an entry that is too long'
 
 # ---- what decides about the code is in the key ----------------------------------------------------------------------
