@@ -184,9 +184,10 @@ uint64_t now_ns(void);
 
 bool is_screen(int fd);   /* a terminal that can write over a line */
 int screen_width(int fd); /* in columns; 80 where it does not say */
-/* A line of that terminal in place of the one that was drawn before, cut to its width, and at most ten in a
- * second; one that is to stay is always drawn, and the next begins below. */
+/* A line of that terminal in place of the one that was drawn before, cut to its width; below one that is to stay the
+ * next begins. */
 void write_over(int fd, const char *text, bool stays);
+bool may_redraw(void); /* ten times a second; to be asked before a line is made that is not to stay */
 void erase_line(void); /* that was drawn and not kept, if there is one; also in a signal's handler */
 
 /* How far long work, "validating", has come since `begun`: on a terminal, after its first second, on a line of stderr,

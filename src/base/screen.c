@@ -26,19 +26,18 @@ int screen_width(int fd)
 /* ---- a line that is written over ------------------------------------------------------------------------------- */
 
 static atomic_int drawn_on; /* the descriptor that has one; 0: there is none */
+static uint64_t drawn_ns;
+
+bool may_redraw(void) { return now_ns() - drawn_ns >= 100000000; }
 
 void write_over(int fd, const char *text, bool stays)
 {
-    static uint64_t drawn_ns;
-    const uint64_t now = now_ns();
     size_t n = 0;
     int room = screen_width(fd) - 1; /* in the last column some terminals wrap */
-    if (now - drawn_ns < 100000000 && !stays)
-        return;
     while (text[n] && ((text[n] & 0xc0) == 0x80 || room-- > 0))
         n++;
     fflush(stdout);
-    drawn_ns = now;
+    drawn_ns = now_ns();
     drawn_on = fd; /* before it is drawn and behind, for a signal's message may come between */
     dprintf(fd, "\r%.*s\033[K%c", (int)n, text, stays ? '\n' : '\r');
     drawn_on = stays ? 0 : fd;
@@ -57,7 +56,7 @@ void show_busy(const char *what, uint64_t begun, double share)
 {
     double seconds = 1e-9 * (double)(now_ns() - begun);
     char text[96];
-    if (seconds < 1 || !is_screen(STDERR_FILENO))
+    if (seconds < 1 || !may_redraw() || !is_screen(STDERR_FILENO))
         return;
     snprintf(text, sizeof text, share > 0 ? "%s: %.0f %%, %.0f s left" : "%s", what, 100 * fmin(share, 1),
              seconds * (1 / fmin(share, 1) - 1));

@@ -18,6 +18,7 @@ struct progress {
     FILE *log;
     uint32_t steps, last; /* of the training; where this run ends */
     int width;            /* digits of steps */
+    bool screen;          /* stdout is one */
     double flops;         /* per step */
     uint64_t last_ns;     /* end of the step before */
     double average_ms;    /* of recent steps, for the time left */
@@ -100,6 +101,7 @@ struct progress *begin_progress(struct trainer *t)
     p->trainer = t;
     p->steps = (uint32_t)s->steps;
     p->last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
+    p->screen = is_screen(STDOUT_FILENO);
     p->share = 1;
     p->width = snprintf(NULL, 0, "%u", p->steps);
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
@@ -159,11 +161,11 @@ static void draw_curve(char *out, const struct progress *p, int room)
 }
 
 /* Both forms of a step's line; the terminal's leaves out what only the log need have. */
-static void print_shown(struct progress *p, uint32_t number, const struct result *r, double ms, bool screen)
+static void print_shown(struct progress *p, uint32_t number, const struct result *r, double ms)
 {
     char loss[32], norm[32], time[32], left[32], curve[3 * POINTS + 1] = "";
     char *line = format_string("step %*u/%u  loss %s", p->width, number, p->steps, format_number(loss, r->loss, 4));
-    if (!screen)
+    if (!p->screen)
         append_text(&line, "  norm %6s  lr %.1e  %6s ms", format_number(norm, r->norm, 3), r->lr,
                     format_number(time, ms, 1));
     else if (!isnan(p->trainer->data->floor))
@@ -172,11 +174,11 @@ static void print_shown(struct progress *p, uint32_t number, const struct result
                 p->trainer->settings->pace ? "  paced" : "");
     if (p->counted > 1 && number < p->steps)
         append_text(&line, "  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
-    if (screen && is_utf8())
+    if (p->screen && is_utf8())
         draw_curve(curve, p, screen_width(STDOUT_FILENO) - 3 - (int)strlen(line));
     if (*curve)
         append_text(&line, "  %s", curve);
-    if (screen)
+    if (p->screen)
         write_over(STDOUT_FILENO, line, number == p->last);
     else
         printf("%s\n", line), fflush(stdout);
@@ -187,14 +189,14 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
 {
     const double ms = (double)(int64_t)(r->ended_ns - p->last_ns) * 1e-6, tokens = tokens_per_step(p->trainer);
     const uint64_t tenth = 10 * (uint64_t)number / p->steps;
-    const bool screen = is_screen(STDOUT_FILENO), ends = p->counted == 0 || number == p->last;
+    const bool first = p->counted == 0, last = number == p->last;
     p->last_ns = r->ended_ns;
     add_point(p, r->loss);
     p->total_ms += p->counted++ ? ms : 0;
     /* The first step compiles the kernels.  What is far longer than the others was held, and counts as two. */
     p->average_ms = p->counted <= 2 ? ms : 0.9 * p->average_ms + 0.1 * fmin(ms, 2 * p->average_ms);
-    if (screen || ends || tenth != 10 * (uint64_t)(number - 1) / p->steps)
-        print_shown(p, number, r, ms, screen);
+    if (last || (p->screen ? may_redraw() : first || tenth != 10 * (uint64_t)(number - 1) / p->steps))
+        print_shown(p, number, r, ms);
     this_life->step = number;
     write_log(p, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_json(r->loss), "norm",
                            number_json(r->norm), "lr", number_json(r->lr), "ms", number_json(ms), "tokens_per_s",
