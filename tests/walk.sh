@@ -150,7 +150,7 @@ run_commands() { # of $TMP/page: exact output to $TMP/exact, other to $TMP/loose
             case $command in *--profile*) ;; *'yard plan'* | *'yard bench'*) out=$TMP/exact ;; esac
         fi
         echo "$(date +%S) $command" >>"$TMP/ran"
-        eval "$command" >"$TMP/out" 2>&1 </dev/null
+        (eval "$command") >"$TMP/out" 2>&1 </dev/null # in a shell of its own, which a mistake in a mark ends
         code=$?
         [ "$kind" = run ] && paragraph=
         sed "s|0:0$half|0:0/2|g; s/^/$paragraph/" "$TMP/out" >>"$out"
