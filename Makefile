@@ -63,8 +63,8 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | build/packages
 # The optimizer's loop on the host is worth vectors; no math-errno: sqrtf sets none.
 $(BUILD)/src/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
 
-# The kernels and the texts of --data stories and self travel inside the program.  Folders among the prerequisites: their time
-# changes when a file comes or goes.
+# The kernels and the texts of --data stories and self travel inside the program.  Folders among the prerequisites:
+# their time changes when a file comes or goes.
 build/embedded.c: $(KERNELS) data/stories.txt $(TEXT) src/base/embed.awk $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
 	@echo "embed    $(words $(KERNELS)) kernels, $(words $(TEXT)) texts"; mkdir -p $(@D)
 	$(Q)LC_ALL=C awk -f src/base/embed.awk $(KERNELS) -- data/stories.txt $(TEXT) >$@.new && mv $@.new $@

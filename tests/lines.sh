@@ -20,10 +20,10 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               24178 10.8
+src               24182 10.8
 src/base           1485
 src/cmd            2454
-src/device         1095
+src/device         1098
 src/file           1049
 src/main             70
 src/mesh            237
@@ -36,7 +36,7 @@ src/run            1255
 src/state          1803
 src/step           2558
 src/trace          1088
-src/train          3243
+src/train          3245
 src/view           1828
 tests             15624
 END

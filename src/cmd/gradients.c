@@ -26,7 +26,7 @@ static const struct column columns[] = {
     {"error", "error", CELL_SHORT, 9, 0},         {"at element", "element", CELL_COUNT, 10, 0},
     {"backward", "backward", CELL_FIXED, 11, 6},  {"differences", "differences", CELL_FIXED, 11, 6}};
 
-struct probe { /* an operation of the list, as it is checked */
+struct checked { /* an operation of the list, as it is checked */
     struct step *list;
     const struct op *op;
     size_t begin;            /* of its forward tasks */
@@ -56,7 +56,7 @@ static void run_tasks(struct step *s, size_t begin, size_t end)
 }
 
 /* L, with that value for element i of x.  In place of dy a loss has op->scale, for each element. */
-static double loss_with(const struct probe *p, struct tensor *x, size_t i, float value)
+static double loss_with(const struct checked *p, struct tensor *x, size_t i, float value)
 {
     size_t n = count_elements(p->op->out);
     float *y = allocate(n, sizeof *y);
@@ -72,7 +72,7 @@ static double loss_with(const struct probe *p, struct tensor *x, size_t i, float
 
 /* A row of the table: the element of x where backward's gradient g (NULL: none) is farthest from the differences.  The
  * error is relative to the largest element.  About ELEMENTS of x are tried, drawn at random. */
-static void compare(const struct probe *p, struct tensor *x, struct tensor *g, struct table *table)
+static void compare(const struct checked *p, struct tensor *x, struct tensor *g, struct table *table)
 {
     const float h = 1 / 16.0f;
     float *made = allocate(count_elements(x), sizeof *made);
@@ -124,7 +124,7 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     cross_entropy(&b, gpt_head(&b, tape.out), feed.first, NULL, SEQUENCES * TOKENS);
     const struct op *op = &tape.ops[nth];
     struct tensor *dy = like(&b, op, ".dy", op->out);
-    struct probe p = {list, op, nth ? op[-1].end : batch_end, NULL};
+    struct checked p = {list, op, nth ? op[-1].end : batch_end, NULL};
     size_t forward_end = list->n;
     set_gradient(&b, op->out, dy);
     op->backward(&b, op), op->backward(&b, op);

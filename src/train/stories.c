@@ -21,13 +21,13 @@
 
 enum { TABLES = 16, NO_ROW = 255, MOST_PHRASES = 100000, LONGEST_LINE = 1000, STORY_SEED = 1948 };
 
-struct line {
+struct source_line {
     int number;
     const char **word; /* [n], and NULL behind them */
     size_t n;
 };
 struct block { /* a table: its head "hero name he", its rows; or a scene: "end hero", its choices */
-    struct line head, *items;
+    struct source_line head, *items;
     size_t n, cap;
 };
 struct blocks {
@@ -69,7 +69,7 @@ static size_t find_block(const struct blocks *blocks, const char *name)
     return i;
 }
 
-static size_t need_table(const struct stories *s, struct line line, const char *name)
+static size_t need_table(const struct stories *s, struct source_line line, const char *name)
 {
     const size_t t = find_block(&s->tables, name);
     if (t == s->tables.n)
@@ -83,7 +83,7 @@ static void read_lines(struct stories *s)
     int number = 0;
     const char **words = s->words = allocate(strlen(s->text) + 2, sizeof *words);
     for (char *rest = s->text, *text; (text = strsep(&rest, "\n"));) {
-        struct line line = {++number, words, 0};
+        struct source_line line = {++number, words, 0};
         const bool indented = *text == ' ' || *text == '\t';
         for (char *word; (word = strtok_r(text, " \t\r", &text)) && *word != '#';)
             words[line.n++] = word;
@@ -99,7 +99,7 @@ static void read_lines(struct stories *s)
         else if (!indented && line.n > 1 && (table || strcmp(line.word[0], "scene") == 0)) {
             struct blocks *to = table ? &s->tables : &s->scenes;
             last = APPEND(to->block, to->n, to->cap);
-            last->head = (struct line){number, line.word + 1, line.n - 1};
+            last->head = (struct source_line){number, line.word + 1, line.n - 1};
         } else
             refuse(s, line, "expected 'table NAME COLUMN...' or 'scene NAME TABLE...', not '%s'", line.word[0]);
     }
@@ -134,7 +134,7 @@ static void check_heads(const struct stories *s)
 /* ---- from scenes to states ------------------------------------------------------------------------------------- */
 
 /* The state of scene `name` with what it remembers of `row`, made when it is not there. */
-static size_t reach(struct stories *s, struct line from, const char *name, const unsigned char *row)
+static size_t reach(struct stories *s, struct source_line from, const char *name, const unsigned char *row)
 {
     const size_t found = find_block(&s->scenes, name);
     if (found == s->scenes.n)
@@ -154,7 +154,7 @@ static size_t reach(struct stories *s, struct line from, const char *name, const
     return s->n_states - 1;
 }
 
-static void add_phrase(struct stories *s, struct line from, const char *text, double share, size_t next)
+static void add_phrase(struct stories *s, struct source_line from, const char *text, double share, size_t next)
 {
     char *bytes = format_string("%s%s", text, *text && text[strlen(text) - 1] == '/' ? "" : " ");
     for (char *c = bytes; *c; c++)
@@ -166,7 +166,7 @@ static void add_phrase(struct stories *s, struct line from, const char *text, do
 
 /* The phrases of a choice: one for each row of the tables that it draws.  `done` is what its text begins with, `rest`
  * what follows, with fields. */
-static void fill(struct stories *s, struct line from, const char *done, const char *rest, const char *next,
+static void fill(struct stories *s, struct source_line from, const char *done, const char *rest, const char *next,
                  unsigned char *row, double share)
 {
     const char *open = strchr(rest, '{'), *close = open ? strchr(open, '}') : NULL;
@@ -208,7 +208,7 @@ static void expand(struct stories *s, size_t i)
     double all = 0;
     unsigned char row[TABLES];
     memcpy(row, s->states[i].row, TABLES);
-    for (const struct line *l = scene->items; l < scene->items + scene->n; l++) {
+    for (const struct source_line *l = scene->items; l < scene->items + scene->n; l++) {
         char *end, *phrase = NULL;
         const double weight = strtod(l->word[0], &end);
         if (l->n < 4 || *end || !(weight > 0 && weight < 1e6) || strcmp(l->word[l->n - 2], "->") != 0)
@@ -323,19 +323,19 @@ char *tell_stories(const struct stories *s, size_t n)
 /* ---- the floor: the forward algorithm -------------------------------------------------------------------------- */
 
 /* Where a reader may be: this byte of a phrase comes next, with that probability. */
-struct place {
+struct spot {
     size_t phrase, at;
     double weight;
 };
 struct belief {
-    struct place *places;
+    struct spot *places;
     size_t n, cap;
     double total; /* of the weights */
 };
 
 static void add_place(struct belief *b, size_t phrase, size_t at, double weight)
 {
-    *APPEND(b->places, b->n, b->cap) = (struct place){phrase, at, weight};
+    *APPEND(b->places, b->n, b->cap) = (struct spot){phrase, at, weight};
     b->total += weight;
 }
 
@@ -346,7 +346,7 @@ static double read_byte(const struct stories *s, const struct belief *from, unsi
 {
     to->n = 0;
     to->total = 0;
-    for (const struct place *p = from->places; p < from->places + from->n; p++) {
+    for (const struct spot *p = from->places; p < from->places + from->n; p++) {
         const struct phrase *phrase = &s->phrases[p->phrase];
         if ((unsigned char)phrase->bytes[p->at] != byte)
             continue;
