@@ -36,7 +36,28 @@
 #error "WG must be a power of two, and WG * VEC at most 256"
 #endif
 
+/* The register tile of matrix products, in rows and vectors: see gemm.cl. */
+#ifndef ROWS
+#define ROWS 4
+#endif
+#ifndef COLS
+#define COLS 4
+#endif
+
 #define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+
+#define INLINE inline __attribute__((always_inline)) /* so that a constant argument is one for the compiler */
+
+/* A loop that must vanish when compiled: an array that is indexed by a variable cannot live in registers. */
+#define foreach(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
+
+/* All of the work-group wait here, and see what the others have written to local memory.  A CPU's only work-item has
+ * nobody to wait for. */
+#if WG > 1
+#define SYNC() barrier(CLK_LOCAL_MEM_FENCE)
+#else
+#define SYNC() ((void)0)
+#endif
 
 /* Columns per work-group in kernels that sum down the columns.  Host: groups = ceil(C / COLUMN_BLOCK). */
 #define COLUMN_BLOCK (WG * VEC > LEAST_COLUMN_BLOCK ? WG * VEC : LEAST_COLUMN_BLOCK)

@@ -74,15 +74,8 @@
  */
 #pragma OPENCL FP_CONTRACT OFF
 
-#ifndef ROWS
-#define ROWS 4
-#endif
-#ifndef COLS
-#define COLS 4
-#endif
 #define WIDTH (VEC * COLS)
 #define LINE 16 /* floats in a cache line, on most processors */
-#define INLINE inline __attribute__((always_inline)) /* so that a constant argument is one for the compiler */
 /* Intel's compiler would compute many work-items at once, whose tiles no processor has registers for. */
 #ifndef __has_attribute
 #define __has_attribute(x) 0
@@ -104,9 +97,6 @@
 
 enum { START_ZERO, START_OLD, START_BIAS };
 enum { CAUSAL_NONE, CAUSAL_OUT, CAUSAL_A, CAUSAL_A_TRANSPOSED };
-
-/* A loop that must vanish when compiled: an array that is indexed by a variable cannot live in registers. */
-#define foreach(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
 
 /* Element (i,j) of a matrix in global memory is at[i*row + j*col]. */
 struct view {

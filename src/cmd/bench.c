@@ -136,7 +136,7 @@ static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm
     struct config tiny = {1, 1, 1, 1, 1, true};
     struct model *model = new_model(pool, &tiny, &one_rank, false, (struct gradients){0});
     struct step *list = new_step(pool, "gemm");
-    struct build build = new_build(list, model, engine, 1, 1);
+    struct build build = new_build(list, model, (struct kernels){.gemm = engine}, 1, 1);
     size_t most = (size_t)s->batch *
                   MAX(MAX((size_t)s->m * (size_t)s->k, (size_t)s->n * (size_t)s->k), (size_t)s->m * (size_t)s->n);
     struct gemm g = describe_gemm(b, s, operand_tensor(pool, d, "a", most), operand_tensor(pool, d, "b", most),
@@ -166,7 +166,7 @@ static void bench_gemms(struct bench *b)
 {
     struct shape shapes[32];
     size_t n = list_shapes(b, shapes);
-    enum gemm_engine only = b->machine->device[0].short_loops ? GEMM_CLBLAST : b->settings->gemm;
+    enum gemm_engine only = b->machine->device[0].short_loops ? GEMM_CLBLAST : b->settings->kernels.gemm;
     print_heading(b->text, b->gemms);
     for (size_t i = 0; i < 2 * n; i++) {
         enum gemm_engine engine = i % 2 ? GEMM_CLBLAST : GEMM_OWN;

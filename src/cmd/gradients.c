@@ -114,7 +114,7 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     struct pool *pool = t->pool = new_pool(t->machine);
     struct model *m = t->model = new_model(pool, &small, &one_rank, true, (struct gradients){0});
     struct step *list = new_step(pool, "gradients");
-    struct build b = new_build(list, m, t->settings->gemm, SEQUENCES, TOKENS);
+    struct build b = new_build(list, m, t->settings->kernels, SEQUENCES, TOKENS);
     struct feed feed = {.trainer = t};
     struct tape tape;
     b.backward_wanted = true;

@@ -33,9 +33,9 @@ static void check_loops(const struct device *d, int tokens, int channels)
              d->id, d->name, SHORT_LOOPS, most, tokens);
 }
 
-struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, int batch, int seq)
+struct build new_build(struct step *s, struct model *m, struct kernels kernels, int batch, int seq)
 {
-    struct build b = {.step = s, .model = m, .engine = engine, .batch = batch, .seq = seq};
+    struct build b = {.step = s, .model = m, .kernels = kernels, .batch = batch, .seq = seq};
     b.bucket = allocate((size_t)(m->params->n_units * m->mesh->tp), sizeof *b.bucket);
     for (int rank = 0; rank < n_ranks(m->mesh); rank++)
         check_loops(m->replica[rank].device, batch * seq, m->params->config.channels);

@@ -179,7 +179,7 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
 
 void gemm(struct build *b, const char *name, const struct gemm *g)
 {
-    bool own = choose_engine(b->device, b->engine) == GEMM_OWN;
+    bool own = choose_engine(b->device, b->kernels.gemm) == GEMM_OWN;
     struct task *t = own ? own_gemm(b, name, g) : clblast_gemm(b, name, g);
     /* elements of A, B and C, by the sizes of the product: the tensors may hold more */
     double in_a = (double)g->m * g->k, in_b = (double)g->k * g->n, in_c = (double)g->m * g->n;

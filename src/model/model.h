@@ -157,6 +157,11 @@ void save_model(struct model *m, const char *path, const char *tokenizer, uint32
 /* ---- build.c, tp_ranks.c: the builder --------------------------------------------------------------------------- */
 
 enum gemm_engine { GEMM_AUTO, GEMM_OWN, GEMM_CLBLAST };
+enum attention { ATTENTION_PLAIN, ATTENTION_FLASH };
+struct kernels { /* which ones are wanted; each device has its own answer to GEMM_AUTO */
+    enum gemm_engine gemm;
+    enum attention attention;
+};
 struct op;
 struct rendezvous; /* tp_ranks.c */
 /* What backward needs to know of a rank's forward of one stage and micro-batch. */
@@ -175,7 +180,7 @@ struct build {
     struct model *model;
     struct replica *replica; /* whose tasks are being added */
     struct device *device;
-    enum gemm_engine engine; /* wanted: each device has its own answer to GEMM_AUTO */
+    struct kernels kernels;
     int batch, seq;          /* B, T of a micro-batch */
     bool backward_wanted;
     struct tape *tape;    /* operations go there, if a backward is wanted */
@@ -189,7 +194,7 @@ struct build {
     struct rendezvous *met;  /* of the ranks of a group so far, one after another; each as often */
     size_t n_met, cap_met, n_rendezvous /* of one tp_rank */, group_begin /* in the list */;
 };
-struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, int batch, int seq);
+struct build new_build(struct step *s, struct model *m, struct kernels kernels, int batch, int seq);
 /* The tasks that follow are of this rank and micro-batch (-1: of none). */
 void on_rank(struct build *b, int rank, int micro, enum role role);
 void end_build(struct build *b);

@@ -117,7 +117,7 @@ void build_train(struct trainer *t)
     size_t n, each = (size_t)(t->micros * t->mesh.dp);
     struct turn *order = merge_orders(t->settings->pipeline, &t->mesh, t->micros, &n);
     t->train = new_step(t->pool, "train");
-    struct build b = new_build(t->train, t->model, t->settings->gemm, t->micro_batch, t->seq);
+    struct build b = new_build(t->train, t->model, t->settings->kernels, t->micro_batch, t->seq);
     b.backward_wanted = true;
     t->feeds = allocate(each, sizeof *t->feeds);
     struct work w = {t, &b, allocate(each * (size_t)(n_stages(&t->mesh) * t->mesh.tp), sizeof *w.tapes)};
@@ -157,7 +157,7 @@ static void add_stages(struct build *b, const struct feed *f, int k, struct tape
 void build_eval(struct trainer *t)
 {
     t->eval = new_step(t->pool, "eval");
-    struct build b = new_build(t->eval, t->model, t->settings->gemm, t->micro_batch, t->seq);
+    struct build b = new_build(t->eval, t->model, t->settings->kernels, t->micro_batch, t->seq);
     const int dp = t->mesh.dp, n = t->micro_batch * t->seq;
     struct tensor **host = allocate((size_t)dp, sizeof *host);
     struct tape *tape = allocate((size_t)(dp * t->mesh.tp), sizeof *tape);
@@ -193,7 +193,7 @@ void build_eval(struct trainer *t)
 void build_sample(struct trainer *t)
 {
     t->sample = new_step(t->pool, "sample");
-    struct build b = new_build(t->sample, t->model, t->settings->gemm, 1, t->seq);
+    struct build b = new_build(t->sample, t->model, t->settings->kernels, 1, t->seq);
     struct tape *tape = allocate((size_t)t->mesh.tp, sizeof *tape);
     const int channels = t->config.channels;
     t->sample_feed = allocate(1, sizeof *t->sample_feed);

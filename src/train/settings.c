@@ -102,9 +102,12 @@ static const struct option options[] = {
     {"device-mem", 0, OPT_BYTES, &s.device_memory, NULL, "BYTES", 0, 0, DEVICES, RUN_ALL,
      "budget per device, with K, M or G (0: the device's memory; of a CPU three quarters of the host's)"},
     {"host-mem", 0, OPT_BYTES, &s.host_memory, NULL, "BYTES", 0, 0, DEVICES, RUN_ALL, "the same for the host"},
-    {"gemm", 0, OPT_CHOICE, &s.gemm, "auto",
+    {"gemm", 0, OPT_CHOICE, &s.kernels.gemm, "auto",
      WORDS([GEMM_AUTO] = "auto", [GEMM_OWN] = "own", [GEMM_CLBLAST] = "clblast"), 0, 0, DEVICES, RUN_ALL,
      "matrix products: our kernel, or CLBlast (auto: ours on CPUs, CLBlast on GPUs)"},
+    {"attention", 0, OPT_CHOICE, &s.kernels.attention, "plain",
+     WORDS([ATTENTION_PLAIN] = "plain", [ATTENTION_FLASH] = "flash"), 0, 0, DEVICES, RUN_ALL,
+     "plain: products and softmax, keeps a (T, T) matrix per head; flash: fused kernels, memory grows with T alone"},
     {"vector", 0, OPT_INT, &s.vector, NULL, "N", 0, 16, DEVICES, RUN_ALL,
      "floats per vector: 1, 4, 8 or 16, at most what the device has (0: just that); results depend on it to the last "
      "bit"},

@@ -53,7 +53,7 @@ struct settings {
     /* devices */
     const char *devices, *mesh, *stages;
     enum pipeline pipeline;
-    enum gemm_engine gemm;
+    struct kernels kernels;
     int zero, grad_groups, vector; /* vector 0: the device's own */
     size_t device_memory, host_memory;
     /* techniques; see pass_options_of() */

@@ -16,7 +16,7 @@ char *describe_shape(const struct trainer *t)
 
 const char *engine_name(const struct trainer *t)
 {
-    return word_of("gemm", (int)choose_engine(&t->machine->device[0], t->settings->gemm));
+    return word_of("gemm", (int)choose_engine(&t->machine->device[0], t->settings->kernels.gemm));
 }
 
 double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->seq; }

@@ -1,0 +1,282 @@
+/*
+ * flash.cl: causal attention without the (T,T) matrix.
+ *
+ * For each sequence and head, with hs = C/H channels and scores s[q][k] = scale * (q . k),
+ *
+ *     p[q][k] = e^(s[q][k] - lse[q]),     lse[q] = log sum_k e^s[q][k],     k <= q
+ *     out[q]  = sum_k p[q][k] v[k]
+ *
+ * The plain kernels keep p, T*T floats per head, for backward.  Here a work-group has a square of it at a time, in local
+ * memory, and makes it again when it is needed.  What is kept is lse, T floats per head: with it any p[q][k] follows
+ * from q and k alone.
+ *
+ *                 keys 0 .. T-1                       A work-group owns a block of COLUMNS: of queries in
+ *               +-----+-----+-----+                   flash_forward and flash_dq, of keys in flash_dkv.  It reads the
+ *     queries   |  \  |     |     |                   other side in parts of a few rows: a stream.  The products are
+ *     0 .. T-1  +-----+-----+-----+
+ *               | <-- |  \  |     |  a block of          square (rows, columns)  = stream (rows, hs) . kept^T (hs, columns)
+ *               +-----+-----+-----+  queries             result^T (hs, columns) += stream^T (hs, rows) . square
+ *               |     |     |  \  |
+ *               +-----+-----+-----+                   so lanes of vectors, or work-items side by side, are columns, and
+ *                                                     no sum ever runs across them: neither VEC nor WG changes a chain.
+ *                                                     What is wholly above the diagonal is left out.
+ *
+ * Online softmax.  The forward pass sees the keys in parts and knows the maximum only at the end.  So it works with the
+ * maximum so far, `top`, and when a part raises it, what has been summed is scaled down to the new one:
+ *
+ *     f = e^(scale (top - new)),     sum = f sum + sum_k e^(scale (s - new)),     out = f out + sum_k e^(scale (s - new)) v[k]
+ *
+ * At the end out/sum is the result, and lse = scale top + log sum.
+ *
+ * Backward.  With dp[q][k] = dout[q] . v[k] and delta[q] = sum_k p[q][k] dp[q][k] = dout[q] . out[q],
+ *
+ *     ds[q][k] = scale p[q][k] (dp[q][k] - delta[q])
+ *     dq[q] = sum_k ds[q][k] k[k]            flash_dq, which makes delta too
+ *     dk[k] = sum_q ds[q][k] q[q]            flash_dkv
+ *     dv[k] = sum_q  p[q][k] dout[q]
+ *
+ * Nobody else adds to the same result, so no atomics are needed, whose order would change the last bits; for that p and
+ * dp are computed twice.  Each element of dq, dk and dv is one chain over keys or queries in order.
+ *
+ * Launch: {ceil(T / columns) * WG, B * H}.  `columns` is a power of two and a multiple of VEC*COLS.  `rows` decides the
+ * bits of flash_forward, where parts are summed by themselves.  src/model/attention.c chooses both.
+ *
+ * Source: T. Dao, "FlashAttention-2", 2023, algorithms 1 and 2.
+ */
+#pragma OPENCL FP_CONTRACT OFF
+
+#define WIDTH (VEC * COLS)
+
+/* Element (m,n) of a square with `columns` columns, n in vectors: all work-items go over all of it. */
+#define FOR_SQUARE(m, n, rows, columns)                                                                                \
+    for (int wide = (columns) / VEC, m = get_local_id(0) / wide; m < (rows); m += max(WG / wide, 1))                   \
+        for (int n = (get_local_id(0) - get_local_id(0) / wide * wide) * VEC; n < (columns); n += STRIDE)
+
+/* c (M,columns) = a (M,K) . b (K,columns), or more: added to what is there.  Element (m,k) of a is
+ * a[m*a_row + k*a_step].  A work-item computes tiles of ROWS by COLS vectors in registers, one chain per element. */
+static INLINE void multiply(local float *c, int M, int columns, local const float *a, int a_row, int a_step,
+                            local const float *b, int K, const bool more)
+{
+    const int across = columns / WIDTH, tiles = across * ((M + ROWS - 1) / ROWS);
+    for (int t = get_local_id(0); t < tiles; t += WG) {
+        const int down = t / across, m = down * ROWS;
+        const int x = (t - down * across) * VEC, apart = across * VEC; /* neighbours read neighbouring floats */
+        vec acc[ROWS][COLS];
+        local const float *row[ROWS];
+        foreach (i, ROWS) {
+            const int at = min(m + i, M - 1); /* at the lower edge the last row is computed several times */
+            row[i] = a + at * a_row;
+            foreach (j, COLS)
+                acc[i][j] = more ? GET(c + at * columns + x + j * apart) : (vec)0.0f;
+        }
+        for (int k = 0; k < K; k++) {
+            vec y[COLS];
+            foreach (j, COLS)
+                y[j] = GET(b + k * columns + x + j * apart);
+            foreach (i, ROWS) {
+                const vec factor = (vec)(row[i][k * a_step]);
+                foreach (j, COLS)
+                    acc[i][j] = fma(factor, y[j], acc[i][j]);
+            }
+        }
+        foreach (i, ROWS)
+            foreach (j, COLS)
+                if (m + i < M)
+                    PUT(acc[i][j], c + (m + i) * columns + x + j * apart);
+    }
+}
+
+/* to (n,hs), rows hs + 1 floats apart so that a column's floats lie in different banks of local memory: rows `begin` ..
+ * begin+n-1 of x, which are ld floats apart. */
+static INLINE void load_stream(local float *to, const global float *x, size_t ld, int begin, int n, int hs)
+{
+    for (int m = 0; m < n; m++)
+        for (int d = get_local_id(0); d < hs; d += WG)
+            to[m * (hs + 1) + d] = x[(begin + m) * ld + d];
+}
+
+/* to (hs,columns) = rows `begin` ... of x, transposed; zeros from row T on. */
+static INLINE void load_columns(local float *to, const global float *x, size_t ld, int begin, int columns, int T, int hs)
+{
+    for (int n = 0; n < columns; n++)
+        for (int d = get_local_id(0); d < hs; d += WG)
+            to[d * columns + n] = begin + n < T ? x[(begin + n) * ld + d] : 0.0f;
+}
+
+/* The way back. */
+static INLINE void store_columns(local const float *from, global float *x, size_t ld, int begin, int columns, int T,
+                                 int hs)
+{
+    for (int n = 0; n < min(columns, T - begin); n++)
+        for (int d = get_local_id(0); d < hs; d += WG)
+            x[(begin + n) * ld + d] = from[d * columns + n];
+}
+
+/* Of one head of one sequence: where its row 0 begins in (B,T,channels) tensors, and in (B,H,T) ones. */
+struct head {
+    size_t wide, qkv, out, row;
+};
+static struct head this_head(int T, int heads, int hs)
+{
+    const size_t z = get_group_id(1), sequence = z / heads, channels = (size_t)heads * hs;
+    const size_t first = (z - sequence * heads) * hs, token = sequence * T;
+    return (struct head){3 * channels, token * 3 * channels + first, token * channels + first, z * T};
+}
+
+KERNEL void flash_forward(global float *out,       /* (B,T,C) */
+                          global float *lse,       /* (B,H,T) */
+                          const global float *qkv, /* (B,T,3C) */
+                          int T, int heads, int hs, float scale, int columns, int rows,
+                          local float *room) /* 2*hs*columns + rows*(hs+1) + rows*columns + 3*columns */
+{
+    const struct head h = this_head(T, heads, hs);
+    const size_t C = h.wide / 3;
+    const int first = (get_num_groups(0) - 1 - get_group_id(0)) * columns; /* the last queries have most to do */
+    local float *q = room, *result = q + hs * columns, *stream = result + hs * columns;
+    local float *square = stream + rows * (hs + 1), *top = square + rows * columns;
+    local float *sum = top + columns, *factor = sum + columns;
+
+    load_columns(q, qkv + h.qkv, h.wide, first, columns, T, hs);
+    FOR_SQUARE (d, n, hs, columns)
+        PUT((vec)0.0f, result + d * columns + n);
+    for (int n = FIRST; n < columns; n += STRIDE) {
+        PUT((vec)-INFINITY, top + n);
+        PUT((vec)0.0f, sum + n);
+    }
+    for (int begin = 0; begin < min(first + columns, T); begin += rows) {
+        const int live = min(rows, min(first + columns, T) - begin);
+        load_stream(stream, qkv + h.qkv + C, h.wide, begin, live, hs);
+        SYNC();
+        multiply(square, live, columns, stream, hs + 1, 1, q, hs, false);
+        SYNC();
+        for (int n = FIRST; n < columns; n += STRIDE) {
+            const vec old = GET(top + n);
+            vec most = old;
+            for (int m = 0; m < live; m++)
+                most = larger(most, begin + m <= first + n + LANES ? GET(square + m * columns + n) : (vec)-INFINITY);
+            PUT(most, top + n);
+            PUT(exp((old - most) * scale), factor + n);
+        }
+        load_stream(stream, qkv + h.qkv + 2 * C, h.wide, begin, live, hs);
+        SYNC();
+        FOR_SQUARE (m, n, live, columns) {
+            local float *at = square + m * columns + n;
+            const vec e = exp((GET(at) - GET(top + n)) * scale);
+            PUT(begin + m <= first + n + LANES ? e : (vec)0.0f, at);
+        }
+        FOR_SQUARE (d, n, hs, columns)
+            PUT(GET(result + d * columns + n) * GET(factor + n), result + d * columns + n);
+        SYNC();
+        for (int n = FIRST; n < columns; n += STRIDE) {
+            vec part = 0;
+            IN_ORDER for (int m = 0; m < live; m++)
+                part += GET(square + m * columns + n);
+            PUT(GET(sum + n) * GET(factor + n) + part, sum + n);
+        }
+        multiply(result, hs, columns, stream, 1, hs + 1, square, live, true);
+        SYNC();
+    }
+    FOR_SQUARE (d, n, hs, columns)
+        PUT(GET(result + d * columns + n) / GET(sum + n), result + d * columns + n);
+    SYNC();
+    store_columns(result, out + h.out, C, first, columns, T, hs);
+    for (int n = FIRST; n < min(columns, T - first); n += STRIDE)
+        store(GET(top + n) * scale + log(GET(sum + n)), lse + h.row + first + n, T - first - n);
+}
+
+/* Writes the first third of each row of dqkv. */
+KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
+                     global float *delta,      /* (B,H,T) */
+                     const global float *dout, /* (B,T,C) */
+                     const global float *out,  /* (B,T,C) */
+                     const global float *lse,  /* (B,H,T) */
+                     const global float *qkv,  /* (B,T,3C) */
+                     int T, int heads, int hs, float scale, int columns, int rows,
+                     local float *room) /* 3*hs*columns + 2*rows*(hs+1) + 2*rows*columns + columns */
+{
+    const struct head h = this_head(T, heads, hs);
+    const size_t C = h.wide / 3;
+    const int first = (get_num_groups(0) - 1 - get_group_id(0)) * columns;
+    local float *q = room, *dy = q + hs * columns, *result = dy + hs * columns, *keys = result + hs * columns;
+    local float *values = keys + rows * (hs + 1), *square = values + rows * (hs + 1), *dp = square + rows * columns;
+    local float *dot = dp + rows * columns;
+
+    load_columns(q, qkv + h.qkv, h.wide, first, columns, T, hs);
+    load_columns(dy, dout + h.out, C, first, columns, T, hs);
+    load_columns(result, out + h.out, C, first, columns, T, hs); /* for delta only */
+    SYNC();
+    for (int n = FIRST; n < columns; n += STRIDE) {
+        vec sum = 0;
+        for (int d = 0; d < hs; d++)
+            sum = fma(GET(dy + d * columns + n), GET(result + d * columns + n), sum);
+        PUT(sum, dot + n);
+        store(sum, delta + h.row + first + n, T - first - n);
+    }
+    SYNC();
+    FOR_SQUARE (d, n, hs, columns)
+        PUT((vec)0.0f, result + d * columns + n);
+    for (int begin = 0; begin < min(first + columns, T); begin += rows) {
+        const int live = min(rows, min(first + columns, T) - begin);
+        load_stream(keys, qkv + h.qkv + C, h.wide, begin, live, hs);
+        load_stream(values, qkv + h.qkv + 2 * C, h.wide, begin, live, hs);
+        SYNC();
+        multiply(square, live, columns, keys, hs + 1, 1, q, hs, false);
+        multiply(dp, live, columns, values, hs + 1, 1, dy, hs, false);
+        SYNC();
+        FOR_SQUARE (m, n, live, columns) {
+            const vec known = load(lse + h.row + first + n, T - first - n, 0);
+            const vec p = exp(GET(square + m * columns + n) * scale - known);
+            const vec ds = p * (GET(dp + m * columns + n) - GET(dot + n)) * scale;
+            PUT(begin + m <= first + n + LANES ? ds : (vec)0.0f, square + m * columns + n);
+        }
+        SYNC();
+        multiply(result, hs, columns, keys, 1, hs + 1, square, live, true);
+        SYNC();
+    }
+    store_columns(result, dqkv + h.qkv, h.wide, first, columns, T, hs);
+}
+
+/* Writes the other two thirds. */
+KERNEL void flash_dkv(global float *dqkv,        /* (B,T,3C) */
+                      const global float *dout,  /* (B,T,C) */
+                      const global float *lse,   /* (B,H,T) */
+                      const global float *delta, /* (B,H,T) */
+                      const global float *qkv,   /* (B,T,3C) */
+                      int T, int heads, int hs, float scale, int columns, int rows,
+                      local float *room) /* 4*hs*columns + 2*rows*(hs+1) + 2*rows*columns */
+{
+    const struct head h = this_head(T, heads, hs);
+    const size_t C = h.wide / 3;
+    const int first = get_group_id(0) * columns; /* the first keys have most to do */
+    local float *k = room, *v = k + hs * columns, *dk = v + hs * columns, *dv = dk + hs * columns;
+    local float *queries = dv + hs * columns, *dy = queries + rows * (hs + 1);
+    local float *square = dy + rows * (hs + 1), *dp = square + rows * columns;
+
+    load_columns(k, qkv + h.qkv + C, h.wide, first, columns, T, hs);
+    load_columns(v, qkv + h.qkv + 2 * C, h.wide, first, columns, T, hs);
+    FOR_SQUARE (d, n, 2 * hs, columns)
+        PUT((vec)0.0f, dk + d * columns + n);
+    for (int begin = first; begin < T; begin += rows) {
+        const int live = min(rows, T - begin);
+        load_stream(queries, qkv + h.qkv, h.wide, begin, live, hs);
+        load_stream(dy, dout + h.out, C, begin, live, hs);
+        SYNC();
+        multiply(square, live, columns, queries, hs + 1, 1, k, hs, false);
+        multiply(dp, live, columns, dy, hs + 1, 1, v, hs, false);
+        SYNC();
+        FOR_SQUARE (m, n, live, columns) {
+            const size_t row = h.row + begin + m;
+            const vec p = exp(GET(square + m * columns + n) * scale - lse[row]);
+            const vec ds = p * (GET(dp + m * columns + n) - delta[row]) * scale;
+            const ivec seen = first + n + LANES <= begin + m;
+            PUT(seen ? p : (vec)0.0f, square + m * columns + n);
+            PUT(seen ? ds : (vec)0.0f, dp + m * columns + n);
+        }
+        SYNC();
+        multiply(dv, hs, columns, dy, 1, hs + 1, square, live, true);
+        multiply(dk, hs, columns, queries, 1, hs + 1, dp, live, true);
+        SYNC();
+    }
+    store_columns(dk, dqkv + h.qkv + C, h.wide, first, columns, T, hs);
+    store_columns(dv, dqkv + h.qkv + 2 * C, h.wide, first, columns, T, hs);
+}
