@@ -47,9 +47,10 @@
 
 #define WIDTH (VEC * COLS)
 
-/* Element (m,n) of a square with `columns` columns, n in vectors: all work-items go over all of it. */
+/* Element (m,n) of a square with `columns` columns, n in vectors: all work-items go over all of it, once where WG and
+ * the number of vectors in a row are powers of two. */
 #define FOR_SQUARE(m, n, rows, columns)                                                                                \
-    for (int wide = (columns) / VEC, m = get_local_id(0) / wide; m < (rows); m += max(WG / wide, 1))                   \
+    for (int wide = max((columns) / VEC, 1), m = get_local_id(0) / wide; m < (rows); m += max(WG / wide, 1))           \
         for (int n = (get_local_id(0) - get_local_id(0) / wide * wide) * VEC; n < (columns); n += STRIDE)
 
 /* c (M,columns) = a (M,K) . b (K,columns), or more: added to what is there.  Element (m,k) of a is
@@ -90,26 +91,56 @@ static INLINE void multiply(local float *c, int M, int columns, local const floa
  * begin+n-1 of x, which are ld floats apart. */
 static INLINE void load_stream(local float *to, const global float *x, size_t ld, int begin, int n, int hs)
 {
-    for (int m = 0; m < n; m++)
-        for (int d = get_local_id(0); d < hs; d += WG)
+    const int whole = hs / VEC * VEC;
+    FOR_SQUARE (m, d, n, whole)
+        PUT(GET(x + (begin + m) * ld + d), to + m * (hs + 1) + d);
+    for (int d = whole; d < hs; d++)
+        for (int m = get_local_id(0); m < n; m += WG)
             to[m * (hs + 1) + d] = x[(begin + m) * ld + d];
 }
+
+/* The transpose of a square of 4 x 4 floats, whose rows are `from_row` and `to_row` floats apart. */
+#define TRANSPOSE_SQUARE(from, from_row, to, to_row)                                                                   \
+    {                                                                                                                  \
+        const float4 r0 = vload4(0, from), r1 = vload4(0, from + from_row);                                            \
+        const float4 r2 = vload4(0, from + 2 * from_row), r3 = vload4(0, from + 3 * from_row);                         \
+        vstore4((float4)(r0.x, r1.x, r2.x, r3.x), 0, to);                                                              \
+        vstore4((float4)(r0.y, r1.y, r2.y, r3.y), 0, to + to_row);                                                     \
+        vstore4((float4)(r0.z, r1.z, r2.z, r3.z), 0, to + 2 * to_row);                                                 \
+        vstore4((float4)(r0.w, r1.w, r2.w, r3.w), 0, to + 3 * to_row);                                                 \
+    }
 
 /* to (hs,columns) = rows `begin` ... of x, transposed; zeros from row T on. */
 static INLINE void load_columns(local float *to, const global float *x, size_t ld, int begin, int columns, int T, int hs)
 {
-    for (int n = 0; n < columns; n++)
-        for (int d = get_local_id(0); d < hs; d += WG)
-            to[d * columns + n] = begin + n < T ? x[(begin + n) * ld + d] : 0.0f;
+    for (int n = 0; n < columns; n += 4)
+        for (int d = 4 * get_local_id(0); d < hs; d += 4 * WG) {
+            const global float *from = x + (begin + n) * ld + d;
+            local float *at = to + d * columns + n;
+            if (begin + n + 4 <= T && d + 4 <= hs)
+                TRANSPOSE_SQUARE(from, ld, at, columns)
+            else
+                for (int i = 0; i < min(4, hs - d); i++)
+                    for (int j = 0; j < 4; j++)
+                        at[i * columns + j] = begin + n + j < T ? from[j * ld + i] : 0.0f;
+        }
 }
 
 /* The way back. */
 static INLINE void store_columns(local const float *from, global float *x, size_t ld, int begin, int columns, int T,
                                  int hs)
 {
-    for (int n = 0; n < min(columns, T - begin); n++)
-        for (int d = get_local_id(0); d < hs; d += WG)
-            x[(begin + n) * ld + d] = from[d * columns + n];
+    for (int n = 0; n < min(columns, T - begin); n += 4)
+        for (int d = 4 * get_local_id(0); d < hs; d += 4 * WG) {
+            global float *to = x + (begin + n) * ld + d;
+            local const float *at = from + d * columns + n;
+            if (begin + n + 4 <= T && d + 4 <= hs)
+                TRANSPOSE_SQUARE(at, columns, to, ld)
+            else
+                for (int i = 0; i < min(4, hs - d); i++)
+                    for (int j = 0; j < min(4, T - begin - n); j++)
+                        to[j * ld + i] = at[i * columns + j];
+        }
 }
 
 /* Of one head of one sequence: where its row 0 begins in (B,T,channels) tensors, and in (B,H,T) ones. */

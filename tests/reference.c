@@ -159,6 +159,55 @@ void ref_softmax_backward(float *dscores, const float *datt, const float *att, i
     }
 }
 
+/* ---- flash.cl, and the plain way ---- */
+
+static double dot(const float *x, const float *y, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += (double)x[i] * y[i];
+    return sum;
+}
+
+void ref_attention(float *out, float *dqkv, const float *dout, const float *qkv, int B, int T, int H, int hs)
+{
+    int C = H * hs;
+    double scale = 1 / sqrt(hs), *p = calloc((size_t)T, sizeof *p), *dv = calloc((size_t)(B * T * C), sizeof *dv);
+    double *dq = calloc((size_t)(B * T * C), sizeof *dq), *dk = calloc((size_t)(B * T * C), sizeof *dk);
+    for (int n = 0; n < B * T; n++)
+        for (int h = 0; h < H; h++) {
+            int own = n * C + h * hs, first = n / T * T; /* the sequence's first token */
+            const float *q = qkv + n * 3 * C + h * hs, *dy = dout + own;
+            double most = -INFINITY, sum = 0, delta = 0;
+            for (int k = first; k <= n; k++)
+                most = fmax(most, p[k - first] = scale * dot(q, qkv + k * 3 * C + C + h * hs, hs));
+            for (int k = first; k <= n; k++)
+                sum += p[k - first] = exp(p[k - first] - most);
+            for (int c = 0; c < hs; c++) {
+                double mix = 0;
+                for (int k = first; k <= n; k++)
+                    mix += p[k - first] / sum * qkv[k * 3 * C + 2 * C + h * hs + c];
+                out[own + c] = (float)mix;
+                delta += mix * dy[c];
+            }
+            for (int k = first; k <= n; k++) {
+                int other = k * C + h * hs;
+                const float *key = qkv + k * 3 * C + C + h * hs;
+                double ds = scale * p[k - first] / sum * (dot(dy, key + C, hs) - delta);
+                for (int c = 0; c < hs; c++) {
+                    dv[other + c] += p[k - first] / sum * dy[c];
+                    dq[own + c] += ds * key[c];
+                    dk[other + c] += ds * q[c];
+                }
+            }
+        }
+    for (int i = 0; i < B * T * C; i++) {
+        float *to = dqkv + i / C * 3 * C + i % C;
+        to[0] = (float)dq[i], to[C] = (float)dk[i], to[2 * C] = (float)dv[i];
+    }
+    free(p), free(dq), free(dk), free(dv);
+}
+
 /* ---- loss.cl ---- */
 
 void ref_loss_forward(float *losses, float *lse, const float *logits, const int *targets, int N, int V)

@@ -35,6 +35,9 @@ void ref_gelu_backward(float *dx, const float *dout, const float *x, int n);
 void ref_softmax_forward(float *att, const float *scores, int rows, int T, float scale);
 void ref_softmax_backward(float *dscores, const float *datt, const float *att, int rows, int T, float scale);
 
+/* Causal attention of H heads of hs channels: out (B,T,C), dqkv (B,T,3C) from dout (B,T,C), qkv (B,T,3C); C = H*hs. */
+void ref_attention(float *out, float *dqkv, const float *dout, const float *qkv, int B, int T, int H, int hs);
+
 void ref_loss_forward(float *losses, float *lse, const float *logits, const int *targets, int N, int V);
 void ref_loss_backward(float *dlogits, const float *logits, const float *lse, const int *targets, int N, int V,
                        float scale);

@@ -1,7 +1,7 @@
 /* test_grid.c - training on meshes of all sizes, against one device.
  *
  * A grid of dp, pp and tp from 1 to 4, with ZeRO 0 to 3, orders of the pipeline, micro-batches, passes and ways that
- * bytes travel dealt over it, for a model whose heads and layers divide evenly and for one where they do not.  Of each
+ * bytes travel dealt over it, for a model whose heads and layers divide evenly and, with flash attention, for one where they do not.  Of each
  * mesh: the list proves right; replicas are equal to the bit after every step; what was painted over before is
  * overwritten up to the last predicted byte on every device, and no further; and the state is, to the bit, that of tp
  * devices which sum the gradient in dp groups.  That is one device where tp is 1.  For the others, gradients of step 1
@@ -18,7 +18,7 @@
 enum { BATCH = 12, MANY_STEPS = 20, SIZES = 4 };
 
 static const char *const models[] = {"--layers 4 --heads 4 --channels 32",
-                                     "--layers 5 --heads 5 --channels 40 --untied"};
+                                     "--layers 5 --heads 5 --channels 40 --untied --attention flash"};
 
 struct cell { /* of the grid */
     int model, dp, pp, tp, zero, micro;

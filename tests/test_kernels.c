@@ -640,7 +640,7 @@ static void check_product(struct machine *m, struct product *p, enum gemm_engine
 {
     struct pool *pool = new_pool(m);
     struct step *s = new_step(pool, "product");
-    struct build b = {.step = s, .device = device, .engine = engine};
+    struct build b = {.step = s, .device = device, .kernels = {.gemm = engine}};
     p->g.a.tensor = product_tensor(pool, "a", p->a.n);
     p->g.b.tensor = product_tensor(pool, "b", p->b.n);
     p->g.c.tensor = product_tensor(pool, "c", p->c.n);
@@ -742,6 +742,90 @@ TEST(causal_products)
             for_each(T, longer) check_causal(machines[shape_], (int)T, 8, causal);
         }
     }
+}
+
+/* ---- attention, through src/model/attention.c -------------------------------------------------------------------- */
+
+struct attended {
+    float *out, *dqkv;
+    size_t n; /* elements of out */
+};
+
+static struct attended attend(struct machine *m, enum attention kind, int B, int T, int H, int hs)
+{
+    size_t n = (size_t)(B * T * H * hs);
+    struct params params = {.config = {.heads = H, .channels = H * hs}, .n_units = 1};
+    struct model model = {.params = &params};
+    struct tape tape = {.rank = 0};
+    struct pool *pool = new_pool(m);
+    struct step *s = new_step(pool, "attention");
+    struct build b = {.step = s, .model = &model, .device = device, .kernels = {.attention = kind}};
+    struct attended x = {allocate(n, sizeof(float)), allocate(3 * n, sizeof(float)), n};
+    b.batch = B, b.seq = T, b.tape = &tape, b.backward_wanted = true;
+    struct tensor *qkv = new_tensor(pool, device, MEM_WORK, "qkv", FLOAT32, SHAPE(B * T, 3 * H * hs));
+    struct tensor *dout = new_tensor(pool, device, MEM_WORK, "dout", FLOAT32, SHAPE(B * T, H * hs));
+    struct tensor *out = attention(&b, "mix", qkv);
+    set_gradient(&b, out, dout);
+    tape.ops[0].backward(&b, &tape.ops[0]);
+    struct tensor *dqkv = gradient(&b, qkv);
+    qkv->persistent = dout->persistent = out->persistent = dqkv->persistent = true;
+    must(finish_steps(pool, &s, 1));
+    float *values[] = {random_floats(3 * n, 7), random_floats(n, 8)};
+    write_tensor(qkv, values[0]), write_tensor(dout, values[1]);
+    execute(s, 1);
+    drain(s);
+    read_tensor(out, x.out), read_tensor(dqkv, x.dqkv);
+    assert_int_equal(damaged_guards(device), 0);
+    free_step(s);
+    free_pool(pool);
+    free(values[0]), free(values[1]), free(tape.ops), free(b.grad);
+    return x;
+}
+
+/* Both ways are close to 64-bit floats.  The size of the work-group changes no bit of flash, whatever room local memory
+ * has for its tiles. */
+static void check_attention(int B, int T, int H, int hs)
+{
+    size_t n = (size_t)(B * T * H * hs);
+    struct attended one = {0}, x = {allocate(n, sizeof(float)), allocate(3 * n, sizeof(float)), n};
+    float *qkv = random_floats(3 * n, 7), *dout = random_floats(n, 8);
+    ref_attention(x.out, x.dqkv, dout, qkv, B, T, H, hs);
+    for_each_shape for (enum attention kind = ATTENTION_PLAIN; kind <= ATTENTION_FLASH; kind++)
+    {
+        if (kind == ATTENTION_PLAIN && (device->short_loops || device->vector == 1))
+            continue;
+        struct attended y = attend(machines[shape_], kind, B, T, H, hs);
+        char *what = lasting("%s attention, B %d, T %d, %d heads of %d, VEC %u WG %u", kind ? "flash" : "plain", B, T,
+                             H, hs, device->vector, device->work_group);
+        expect_close(what, y.out, x.out, n, 3e-6);
+        expect_close(what, y.dqkv, x.dqkv, 3 * n, 1e-5);
+        if (kind == ATTENTION_FLASH && device->vector == 1 && !one.n)
+            one = y;
+        else {
+            if (kind == ATTENTION_FLASH && device->vector == 1) {
+                expect_same_bits(what, y.out, one.out, n);
+                expect_same_bits(what, y.dqkv, one.dqkv, 3 * n);
+            }
+            free(y.out), free(y.dqkv);
+        }
+    }
+    free(x.out), free(x.dqkv), free(one.out), free(one.dqkv), free(qkv), free(dout);
+}
+
+TEST(attention_plain_and_flash)
+{
+    static const size_t rooms[] = {SIZE_MAX, 49152, 24576};
+    size_t had[COUNT(shapes)];
+    for (size_t i = 0; i < COUNT(shapes); i++)
+        had[i] = machines[i]->device[0].local_memory;
+    for (size_t r = 0; r < COUNT(rooms); r++) {
+        for (size_t i = 0; i < COUNT(shapes); i++)
+            if (machines[i]->device[0].vector == 1)
+                machines[i]->device[0].local_memory = MIN(had[i], rooms[r]);
+        check_attention(2, 1, 1, 3), check_attention(1, 70, 2, 17), check_attention(2, 131, 1, 32);
+    }
+    for (size_t i = 0; i < COUNT(shapes); i++)
+        machines[i]->device[0].local_memory = had[i];
 }
 
 TEST(machines_close)

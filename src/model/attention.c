@@ -1,6 +1,7 @@
 /* attention.c - causal multi-head attention, plain or without the (T, T) matrix.
  *
- * Plain: six matrix products and two softmax kernels.  For each sequence and head (B*H of them, hs = C/H channels each):
+ * Plain: six matrix products and two softmax kernels.  For each sequence and head (B*H of them, hs = C/H channels
+ * each):
  *
  *     att (T, T) = softmax(q k^T / sqrt(hs)), zero above the diagonal       forward
  *     out (T, hs) = att v
@@ -102,19 +103,22 @@ struct tiles { /* a work-group's: columns that it owns, and rows of what it stre
     size_t local_bytes;
 };
 
-/* As many columns as local memory has room for.  `kept` blocks of (hs, columns) floats and `streams` of (rows, hs + 1)
- * are there at a time, a square for each stream, and up to three rows of columns. */
+/* The largest that local memory has room for, columns first: `kept` blocks of (hs, columns) floats and `streams` of
+ * (rows, hs + 1) are there at a time, a square for each stream, and up to three rows of columns. */
 static struct tiles choose_tiles(const struct device *d, int hs, int kept, int streams)
 {
-    enum { MOST_COLUMNS = 64, ROWS = 32 };
+    enum { MOST = 64, LEAST_ROWS = 8 };
     int least = (int)(d->vector * d->tile_vectors);
-    for (int columns = MOST_COLUMNS, rows = ROWS; columns >= least; columns /= 2) {
-        size_t floats = (size_t)(kept * hs * columns + streams * rows * (hs + 1 + columns) + 3 * columns);
-        if (floats * ELEMENT_BYTES <= d->local_memory)
-            return (struct tiles){columns, rows, floats * ELEMENT_BYTES};
-    }
-    fail(EXIT_USAGE, "heads of %d channels are too wide for the local memory of %s, %zu bytes: use more --heads, or "
-         "--attention plain", hs, d->id, d->local_memory);
+    for (int columns = MOST; columns >= least; columns /= 2)
+        for (int rows = MOST; rows >= LEAST_ROWS; rows /= 2) {
+            size_t floats = (size_t)(kept * hs * columns + streams * rows * (hs + 1 + columns) + 3 * columns);
+            if (floats * ELEMENT_BYTES <= d->local_memory)
+                return (struct tiles){columns, rows, floats * ELEMENT_BYTES};
+        }
+    fail(EXIT_USAGE,
+         "heads of %d channels are too wide for the local memory of device %s, %zu bytes: use more --heads, or "
+         "--attention plain",
+         hs, d->id, d->local_memory);
 }
 
 static struct grid flash_grid(const struct build *b, const struct heads *h, const struct tiles *t)
@@ -124,7 +128,7 @@ static struct grid flash_grid(const struct build *b, const struct heads *h, cons
 }
 
 #define FLASH_SIZES(h, tiles)                                                                                          \
-    INT((h).t), INT((h).heads), INT((h).hs), FLOAT((h).scale), INT((tiles).columns), INT((tiles).rows),               \
+    INT((h).t), INT((h).heads), INT((h).hs), FLOAT((h).scale), INT((tiles).columns), INT((tiles).rows),                \
         LOCAL((tiles).local_bytes)
 
 /* `products` of a triangle of (T, T) each, and `rows` of C floats read and written for each token. */
