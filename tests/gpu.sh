@@ -70,6 +70,7 @@ choose_device() { # $device is P:D, $about what `yard devices --json` says of it
     "$YARD" devices --json 2>$log | tr '{' '\n' | grep '"id"' >$tmp/devices
     device=${DEVICE:-$(grep '"type":"GPU"' $tmp/devices | field id | head -n 1)}
     [ -n "$device" ] || [ -z "${YARD_VEC:-}" ] || device=$(field id <$tmp/devices | head -n 1)
+    cat $log
     [ -n "$device" ] || no_gpu "OpenCL devices: $(field name <$tmp/devices | paste -s -d , - | sed 's/^$/none/')"
     about=$(grep "\"id\":\"$device\"" $tmp/devices) || no_gpu "yard devices lists no $device"
 }
@@ -184,15 +185,17 @@ less_memory() {
 
 flash() {
     "$YARD" train --help | grep -q -e '--attention ' || { skip "this program has no --attention"; return; }
-    same_bits "-d $device --attention flash" ''
+    same_bits "-d $device --attention flash" '' || return
+    losses $tmp/plain quietly "$YARD" train -d $device || return
+    losses $tmp/flash quietly "$YARD" train -d $device --attention flash && agree $tmp/plain $tmp/flash
 }
 
 bench() {
     run "$YARD" bench "$@" -d $device
     code=$?
     ! grep -q '^FMA peak' $log || cp $log $tmp/bench.txt
-    figure "$(peak 'FMA peak:*') GFLOP/s, $(peak copy) GB/s;$(sed -n 's/^projections, weighted by FLOPs:/ products:/p
-        s/^training: \(.*\) (median.*/; training \1/p' $log | tr -d '\n')"
+    figure "$(peak 'FMA peak:*') GFLOP/s, $(peak copy) GB/s$(sed -n 's/^proj.* \([0-9.]*\) %.*/, products \1 %/p
+        s/^training: \(.*\) (median.*/, training \1/p' $log | tr -d '\n')"
     return $code
 }
 
@@ -265,6 +268,7 @@ cache() { # the second start takes its kernels from YARD_CACHE
 
 rm -rf $tmp
 mkdir -p $tmp
+: >$tmp/summary.json
 find_drivers
 build
 choose_device
