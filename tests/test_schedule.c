@@ -590,6 +590,7 @@ TEST(random_lists_are_ordered_and_placed)
 /* What is said of uses follows from the bytes of each task. */
 TEST(uses_in_random_lists)
 {
+    contexts_joined(); /* else what moves pass through is on the host too */
     struct machine *m = open_two(false);
     for (uint64_t seed = 0; seed < 30; seed++) {
         struct world *w = new_world(m, seed);

@@ -619,3 +619,46 @@ TEST(predicted_memory_is_what_is_allocated)
     assert_int_equal(given, real->machine->allocated);
     free_trainer(planned), free_trainer(real);
 }
+
+/* Is it memory of the host that the task's device copies, but that another context has pinned? */
+static bool pinned_elsewhere(const struct task *t, const struct tensor *x)
+{
+    cl_context context = NULL;
+    const struct slab *slab = &x->device->slabs[x->storage->slab];
+    if (t->lane->device->is_host || !x->device->is_host)
+        return false;
+    if (slab->pinned)
+        CL(clGetMemObjectInfo(slab->pinned, CL_MEM_CONTEXT, sizeof context, &context, NULL));
+    return context != t->lane->device->context->cl;
+}
+
+/* Of a move between two contexts, the copy up reads what the other one has pinned, for its copy down. */
+static void expect_pinned(const struct step *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        for (int k = 0; k < s->task[i]->n_access; k++) {
+            const struct access *a = &s->task[i]->access[k];
+            bool excused = false;
+            for (size_t j = 0; j < s->n && a->mode == ACCESS_READ; j++)
+                excused |= !s->task[j]->lane->device->is_host && s->task[j]->access[0].tensor == a->tensor;
+            if (pinned_elsewhere(s->task[i], a->tensor) && !excused)
+                test_failed("%s: task %s of %s: %s is pinned by another context\n", s->name, s->task[i]->name,
+                            s->task[i]->lane->name, a->tensor->name);
+        }
+}
+
+TEST(the_context_that_copies_has_pinned_the_memory)
+{
+    static const char *const words[] = {"", "--zero 3", "--mesh pp=2 --micro-batch 2", "--overlap all-cpu",
+                                        "--swap layer --swap-what activations,optimizer"};
+    contexts_apart(true);
+    for (size_t i = 0; i < COUNT(words); i++) {
+        struct trainer *t = open_tiny(lasting("-d 0:0x2 %s", words[i]));
+        assert_int_equal(t->machine->n_contexts, 2);
+        assert_true(t->machine->host->n_slabs >= 2);
+        expect_pinned(t->train);
+        expect_pinned(t->eval);
+        free_trainer(t);
+    }
+    contexts_apart(false);
+}

@@ -80,14 +80,6 @@ void prepare_sample(void *context, const struct task *task, uint32_t number)
     *(int32_t *)tensor_memory(f->host.targets) = f->trainer->sample_position;
 }
 
-static struct batch upload_batch(struct trainer *t, struct step *s, int rank, const struct feed *f)
-{
-    struct device *d = t->model->replica[rank].device;
-    struct batch b = new_batch(t, d, f->n);
-    add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", b.all, f->host.all);
-    return b;
-}
-
 void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n)
 {
     int tp = t->mesh.tp, first = rank_at(&t->mesh, f->rank, 0),
@@ -99,10 +91,13 @@ void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function 
     add_access(task, f->host.all, ACCESS_WRITE);
     f->first = allocate((size_t)(2 * tp), sizeof *f->first);
     f->last = last == first ? f->first : f->first + tp;
-    for (int k = 0; k < tp; k++)
-        f->first[k] = upload_batch(t, s, first + k, f);
-    for (int k = 0; k < tp && last != first; k++)
-        f->last[k] = upload_batch(t, s, last + k, f);
+    struct tensor *from = f->host.all;
+    for (int k = 0; k < (last == first ? tp : 2 * tp); k++) {
+        struct device *d = t->model->replica[k < tp ? first + k : last + k - tp].device;
+        f->first[k] = new_batch(t, d, n);
+        from = for_upload(s, from, k ? f->first[k - 1].all->device : NULL, d);
+        add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", f->first[k].all, from);
+    }
 }
 
 void free_feeds(struct feed *f, int n)
