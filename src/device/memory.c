@@ -80,15 +80,12 @@ static struct problem *allocate_host_slab(const struct device *d, const struct d
 {
     size_t bytes = slab->bytes + GUARD_BYTES + d->alignment; /* room to align its start */
     /* Copies to and from pageable memory block the caller on some drivers; memory that OpenCL maps is pinned where that
-     * matters, for the devices of its context.  (A machine on paper has no context.) */
-    if (copier->context && copier->context->cl)
-        slab->pinned =
-            clCreateBuffer(copier->context->cl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, NULL);
-    if (slab->pinned) {
-        slab->queue = copier->lane[LANE_UPLOAD]->queue;
+     * matters, for the devices of its context. */
+    slab->queue = copier->lane[LANE_UPLOAD]->queue;
+    slab->pinned = clCreateBuffer(copier->context->cl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, NULL);
+    if (slab->pinned)
         slab->block = clEnqueueMapBuffer(slab->queue, slab->pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0,
                                          NULL, NULL, NULL);
-    }
     if (slab->pinned && !slab->block) {
         CL(clReleaseMemObject(slab->pinned));
         slab->pinned = NULL;
