@@ -344,9 +344,6 @@ void set_traffic(struct task *t, double elements);
 struct task *carry(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
 /* Copy between any two devices: one task in a shared context, else down to the host and up from there. */
 void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
-/* What the host made, to be uploaded to d: x, or where x has gone to `before` (unless NULL) and is so pinned for
- * another context, a copy of it on the host. */
-struct tensor *for_upload(struct step *s, struct tensor *x, const struct device *before, const struct device *d);
 /* The way down: what the host gets. */
 struct tensor *add_download(struct step *s, const char *name, struct tensor *from, enum purpose purpose);
 

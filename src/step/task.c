@@ -300,16 +300,6 @@ struct task *carry(struct step *s, const char *name, struct tensor *to, struct t
     return add_copy(s, lane, name, to, from);
 }
 
-struct tensor *for_upload(struct step *s, struct tensor *x, const struct device *before, const struct device *d)
-{
-    if (!before || before->context->index == d->context->index)
-        return x;
-    struct tensor *copy = tensor_like(s->pool, x->device, x);
-    copy->persistent = x->persistent;
-    add_copy(s, x->device->lane[LANE_FEED], x->name, copy, x);
-    return copy;
-}
-
 struct tensor *add_download(struct step *s, const char *name, struct tensor *from, enum purpose purpose)
 {
     struct tensor *staged = tensor_like(s->pool, s->pool->machine->host, from);

@@ -27,6 +27,7 @@ static void prepare_control(void *trainer, const struct task *task, uint32_t num
                                          [CONTROL_INV_SQRT_CORRECTION2] = 1 / sqrt(correction2)};
     for (int i = 0; i < CONTROL_SIZE; i++)
         ((float *)tensor_memory(task->access[0].tensor))[i] = (float)values[i];
+    fill_others(task);
 }
 
 void add_control(struct trainer *t)
@@ -39,8 +40,8 @@ void add_control(struct trainer *t)
     add_access(task, control, ACCESS_WRITE);
     for (int r = 0; r < t->machine->n_devices; r++) {
         struct replica *replica = &t->model->replica[r];
-        control = for_upload(t->train, control, r ? replica[-1].device : NULL, replica->device);
-        add_copy(t->train, replica->device->lane[LANE_UPLOAD], "control.upload", replica->control, control);
+        struct tensor *from = for_upload(t, task, r ? replica[-1].device : replica->device, replica->device);
+        add_copy(t->train, replica->device->lane[LANE_UPLOAD], "control.upload", replica->control, from);
     }
 }
 
