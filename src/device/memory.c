@@ -13,10 +13,10 @@ size_t default_budget(const struct device *d)
 
 const char *budget_rule(const struct machine *m)
 {
-    return m->host->by_hand   ? "memory= in the step file"
-           : !m->device[0].cl ? "--device-mem, --host-mem, else the memory that is described"
-                              : "--device-mem, --host-mem, else all memory; CPUs: 3/4 of the host's, GPUs: 15/16, less "
-                                "256 MiB for their drivers";
+    return m->host->by_hand ? "memory= in the step file"
+           : !m->device[0].cl
+               ? "--device-mem, --host-mem, else the memory that is described"
+               : "--device-mem, --host-mem, else all (CPUs: 3/4 of the host's, GPUs: 15/16 less 256 MiB)";
 }
 
 const char *format_budget(char out[96], const struct device *d)
