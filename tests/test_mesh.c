@@ -95,7 +95,7 @@ TEST(impossible_meshes_are_refused)
         {"--batch 8 --grad-groups 3", "wants a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3"},
         {"-d 0:0x2 --grad-groups 2", "with dp=2 add --grad-groups 1"},
         {"--hardware data/hardware/server.txt --mesh dp=2 --device-mem 40959",
-         "at least 40960 B are needed, the budget is 40959 B"},
+         "at least 40.0 KiB are needed, 1 B more than the budget of 40.0 KiB"},
         {"-d 0:0x3 --batch 4", "not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3"},
     };
     for (size_t i = 0; i < COUNT(refused); i++)
