@@ -220,8 +220,8 @@ static void wait_for_all(void)
 #endif
 }
 
-/* Loads the first `rows` rows of a matrix with rows of C elements, of which `left` are there from x on.  The rest of the
- * tile is 0. */
+/* Loads the first `rows` rows of a matrix with rows of C elements, of which `left` are there from x on.  The rest of
+ * the tile is 0. */
 static void load_tile(__local float *tile, const __global float *x, int rows, int left, int C)
 {
 #if WG > 1
