@@ -120,15 +120,22 @@ KERNEL void loss_backward(__global float *dlogits,      /* (N,V) */
     }
 }
 
-/* One work-group; one work-item does the work. */
+/* One work-group: all of it loads, and one work-item adds. */
 KERNEL void loss_sum(__global float *total,        /* (1) */
                      const __global float *losses, /* (N) */
                      int N, int accumulate)
 {
-    if (get_local_id(0) != 0)
-        return;
-    float sum = accumulate ? total[0] : 0.0f;
-    IN_ORDER for (int n = 0; n < N; n++)
-        sum += losses[n];
-    total[0] = sum;
+    __local float tile[TILE_SIZE];
+    bool adds = get_local_id(0) == 0;
+    float sum = accumulate && adds ? total[0] : 0.0f;
+    for (int begin = 0; begin < N; begin += TILE) {
+        int left = N - begin;
+        load_stretch(tile, losses + begin, left);
+        wait_for_all();
+        IN_ORDER for (int i = 0; i < min((int)TILE, left) && adds; i++)
+            sum += from_stretch(tile, losses + begin, i);
+        wait_for_all();
+    }
+    if (adds)
+        total[0] = sum;
 }

@@ -27,10 +27,10 @@ src/device         1098
 src/file           1049
 src/main             70
 src/mesh            237
-src/model          1814
+src/model          1813
 src/pass           2402
 src/plan            220
-src/predict        1012
+src/predict        1013
 src/proof           565
 src/run            1255
 src/state          1803
@@ -38,7 +38,7 @@ src/step           2558
 src/trace          1088
 src/train          3245
 src/view           1828
-tests             15624
+tests             15620
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

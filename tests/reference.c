@@ -255,11 +255,13 @@ void ref_norm_blocks(float *partial, const float *grad, int n)
 
 void ref_norm_finish(float *state, const float *partial, int n_blocks, const float *control)
 {
-    double sum = 0;
-    for (int i = 0; i < n_blocks; i++)
-        sum += partial[i];
-    float norm = (float)sqrt(sum);
-    float clip = control[7];
+    float sum = 0, lost = 0;
+    for (int i = 0; i < n_blocks; i++) {
+        float term = partial[i] - lost, next = sum + term;
+        lost = (next - sum) - term;
+        sum = next;
+    }
+    float norm = sqrtf(sum), clip = control[7];
     state[0] = norm;
     state[1] = clip > 0 && norm > clip ? clip / norm : 1.0f;
     if (!isfinite(norm))

@@ -44,7 +44,7 @@ void ref_loss_backward(float *dlogits, const float *logits, const float *lse, co
 EXACT void ref_loss_sum(float *total, const float *losses, int N, int accumulate);
 
 void ref_norm_blocks(float *partial, const float *grad, int n);
-void ref_norm_finish(float *state, const float *partial, int n_blocks, const float *control);
+EXACT void ref_norm_finish(float *state, const float *partial, int n_blocks, const float *control);
 
 /* Fills the 16 control slots of AdamW step t = 1, 2, ... as cl/adamw.cl describes them. */
 void ref_control(float *control, double lr, double beta1, double beta2, double eps, double weight_decay, double clip,

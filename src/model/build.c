@@ -75,8 +75,7 @@ struct grid blocks(const struct build *b, size_t n) { return groups(b, ceil_div(
 
 struct grid column_blocks(const struct build *b, size_t n)
 {
-    size_t width = b->device->work_group * b->device->vector;
-    return groups(b, ceil_div(n, MAX(width, (size_t)LEAST_COLUMN_BLOCK)));
+    return groups(b, ceil_div(n, b->device->work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
 }
 
 struct tensor *activation(struct build *b, const char *name, int rank, const int64_t *shape)
