@@ -375,7 +375,7 @@ TEST(gradients_that_are_wrong_are_named)
         "sed -i 's/ - norm . mean_g_norm//; s/fma(d, norm, sum_w/fma(d, norm * 1.001f, sum_w/' layernorm.cl &&"
         "sed -i 's/i, live - i, 0) . d . scale/i, live - i, 0) * d/' softmax.cl &&"
         "sed -i 's/(3 . GELU_CUBIC)/GELU_CUBIC/' gelu.cl &&"
-        "sed -i 's/accumulate ? load(db/0 ? load(db/' elementwise.cl &&" /* it always starts anew */
+        "sed -i 's/accumulate && ADDS ? load(db/0 ? load(db/' elementwise.cl &&" /* it always starts anew */
         "sed -i 's/(p - onehot)/(p - 0.999f * onehot)/' loss.cl",
         (const char *const[]){"embed wpe.weight", "attn.ln h.0.ln_1.weight", "attn.ln embed",
                               "attn.qkv h.0.attn.c_attn.bias", "attn.mix attn.qkv", "attn.proj h.0.attn.c_proj.bias",
