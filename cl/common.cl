@@ -53,11 +53,12 @@
 
 /* All of the work-group wait here, and see what the others have written to local memory.  A CPU's only work-item has
  * nobody to wait for. */
+static void wait_for_all(void)
+{
 #if WG > 1
-#define SYNC() barrier(CLK_LOCAL_MEM_FENCE)
-#else
-#define SYNC() ((void)0)
+    barrier(CLK_LOCAL_MEM_FENCE);
 #endif
+}
 
 /* Columns per work-group in kernels that sum down the columns.  Host: groups = ceil(C / COLUMN_BLOCK). */
 #define COLUMN_BLOCK (WG > 1 ? GPU_COLUMNS : CPU_COLUMNS)
@@ -232,14 +233,6 @@ enum {
     COLUMN_VECTORS = COLUMN_BLOCK > STRIDE ? COLUMN_BLOCK / STRIDE : 1, /* of a work-item that adds */
 };
 #define ADDS (FIRST < COLUMN_BLOCK) /* this work-item has columns to add */
-
-/* Behind what was loaded, and behind what was added. */
-static void wait_for_all(void)
-{
-#if WG > 1
-    barrier(CLK_LOCAL_MEM_FENCE);
-#endif
-}
 
 /* Loads the first `rows` rows of a matrix with rows of C elements, of which `left` are there from x on.  The rest of
  * the tile is 0. */
