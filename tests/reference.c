@@ -278,11 +278,11 @@ void ref_fill(float *x, float value, int n)
         x[i] = value;
 }
 
-void ref_bias_rows(float *y, const float *bias, int N, int C)
+void ref_add_bias(float *y, const float *bias, int N, int C)
 {
     for (int n = 0; n < N; n++)
         for (int c = 0; c < C; c++)
-            y[(size_t)n * C + c] = bias[c];
+            y[(size_t)n * C + c] += bias[c];
 }
 
 void ref_column_sum(float *db, const float *dout, int N, int C, int accumulate)

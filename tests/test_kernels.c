@@ -10,6 +10,7 @@
 #include "reference.h"
 #include "support.h"
 
+#include <clblast_c.h>
 #include <math.h>
 
 static const struct shape {
@@ -177,11 +178,11 @@ static void check_rows(int N, int C)
     int index = N - 1;
     struct twins y = twins(N * C, 1), row = twins(C, 2);
     float *bias = random_floats((size_t)C, 3), *x = random_floats((size_t)(N * C), 4);
-    RUN("elementwise.cl", "bias_rows", N, A(y.ours, N * C), A(bias, C), I(N), I(C));
-    ref_bias_rows(y.expected, bias, N, C);
+    RUN("elementwise.cl", "add_bias", N, A(y.ours, N * C), A(bias, C), I(N), I(C));
+    ref_add_bias(y.expected, bias, N, C);
     RUN("elementwise.cl", "pick_row", 1, A(row.ours, C), A(x, N * C), A(&index, 1), I(C));
     memcpy(row.expected, x + index * C, (size_t)C * sizeof *x);
-    same_bits("bias_rows", &y), same_bits("pick_row", &row);
+    same_bits("add_bias", &y), same_bits("pick_row", &row);
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         struct twins db = twins(C, 5);
         RUN("elementwise.cl", "column_sum", columns_of_groups(C), A(db.ours, C), A(x, N * C), I(N), I(C),
@@ -527,7 +528,8 @@ static const struct sizes products[] = {{1, 1, 1, 1, 1},     {5, 7, 3, 1, 1},   
                                         {70, 41, 530, 1, 1}, {131, 66, 31, 1, 1}, {9, 13, 6, 2, 3},
                                         {3, 150, 10, 1, 4},  {51, 389, 259, 1, 1}};
 
-/* An operand of rows x ld matrices, two-level strides as for heads: inner ones side by side, a margin around all. */
+/* An operand of rows x ld matrices, two-level strides as for heads: inner ones side by side, a margin around all;
+ * square ones one behind another. */
 struct operand_memory {
     struct operand o;
     size_t n;
@@ -538,6 +540,8 @@ static struct operand_memory lay_out(const struct sizes *s, int rows, int column
 {
     int ld = s->heads * columns + (s->batch > 1 ? 5 : 0);
     struct operand o = {.base = 3, .ld = ld, .outer = (size_t)rows * (size_t)ld + 7, .inner = (size_t)columns};
+    if (s->batch * s->heads > 1 && rows == columns)
+        o.ld = columns, o.inner = (size_t)(rows * columns), o.outer = (size_t)s->heads * o.inner;
     if (s->batch * s->heads == 1)
         o.base = 0; /* the plain case: CLBlast's single product wants aligned starts on some devices */
     return (struct operand_memory){o, o.base + o.outer * (size_t)s->batch + 11, rows, columns};
@@ -665,7 +669,7 @@ static void check_forms(struct machine *m, const struct sizes *s, enum gemm_engi
     for (enum gemm_form form = GEMM_NT; form <= GEMM_TN; form++)
         for (enum gemm_start start = START_ZERO; start <= START_BIAS; start++) {
             if (start == START_BIAS && engine == GEMM_CLBLAST && s->batch * s->heads > 1)
-                continue; /* its bias is laid under a plain matrix; the model has no other */
+                continue; /* its bias is added to a plain matrix; the model has no other */
             struct product p = new_product(s, form, start, CAUSAL_NONE);
             check_product(m, &p, engine, tolerance);
         }
@@ -704,6 +708,22 @@ TEST(own_gemm_at_tile_borders)
 TEST(clblast_agrees)
 {
     device = &machines[0]->device[0];
+    for (size_t i = 0; i < COUNT(products); i++)
+        check_forms(machines[0], &products[i], GEMM_CLBLAST, 1e-5 * sqrt(products[i].k));
+}
+
+/* As on devices where its kernel for large products is the better one from small sizes on.  The sizes are whole tiles
+ * of it: then it copies no operand that lies as it wants it, and batches of such go wrong in CLBlast 1.5.3. */
+TEST(clblast_agrees_in_large_products)
+{
+    static const struct sizes whole[] = {{128, 128, 64, 2, 3}, {128, 64, 128, 3, 2}, {128, 128, 128, 1, 2}};
+    const char *name = "XGEMM_MIN_INDIRECT_SIZE";
+    device = &machines[0]->device[0];
+    assert_int_equal(
+        CLBlastOverrideParameters(device->cl, "GemmRoutine", CLBlastPrecisionSingle, 1, &name, (size_t[]){1}),
+        CLBlastSuccess);
+    for (size_t i = 0; i < COUNT(whole); i++)
+        check_forms(machines[0], &whole[i], GEMM_CLBLAST, 1e-5 * sqrt(whole[i].k));
     for (size_t i = 0; i < COUNT(products); i++)
         check_forms(machines[0], &products[i], GEMM_CLBLAST, 1e-5 * sqrt(products[i].k));
 }
