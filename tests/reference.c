@@ -161,9 +161,9 @@ void ref_softmax_backward(float *dscores, const float *datt, const float *att, i
 
 /* ---- loss.cl ---- */
 
-void ref_loss_forward(float *losses, float *lse, const float *logits, const int *targets, int N, int V)
+void ref_loss_forward(float *losses, float *lse, const float *logits, const int *targets, int N, int V, int W)
 {
-    for (int n = 0; n < N; n++, logits += V) {
+    for (int n = 0; n < N; n++, logits += W) {
         double max = -INFINITY, sum = 0;
         for (int v = 0; v < V; v++)
             max = logits[v] > max ? logits[v] : max;
@@ -174,13 +174,13 @@ void ref_loss_forward(float *losses, float *lse, const float *logits, const int 
     }
 }
 
-void ref_loss_backward(float *dlogits, const float *logits, const float *lse, const int *targets, int N, int V,
+void ref_loss_backward(float *dlogits, const float *logits, const float *lse, const int *targets, int N, int V, int W,
                        float scale)
 {
     for (int n = 0; n < N; n++)
-        for (int v = 0; v < V; v++) {
-            double p = exp((double)logits[(size_t)n * V + v] - lse[n]);
-            dlogits[(size_t)n * V + v] = (float)((p - (v == targets[n])) * scale);
+        for (int v = 0; v < W; v++) {
+            double p = v < V ? exp((double)logits[(size_t)n * W + v] - lse[n]) : 0;
+            dlogits[(size_t)n * W + v] = (float)((p - (v == targets[n])) * scale);
         }
 }
 

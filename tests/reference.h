@@ -35,8 +35,8 @@ void ref_gelu_backward(float *dx, const float *dout, const float *x, int n);
 void ref_softmax_forward(float *att, const float *scores, int rows, int T, float scale);
 void ref_softmax_backward(float *dscores, const float *datt, const float *att, int rows, int T, float scale);
 
-void ref_loss_forward(float *losses, float *lse, const float *logits, const int *targets, int N, int V);
-void ref_loss_backward(float *dlogits, const float *logits, const float *lse, const int *targets, int N, int V,
+void ref_loss_forward(float *losses, float *lse, const float *logits, const int *targets, int N, int V, int W);
+void ref_loss_backward(float *dlogits, const float *logits, const float *lse, const int *targets, int N, int V, int W,
                        float scale);
 EXACT void ref_loss_sum(float *total, const float *losses, int N, int accumulate);
 

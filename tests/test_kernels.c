@@ -362,19 +362,21 @@ TEST(softmax)
 
 /* ---- loss.cl ---------------------------------------------------------------------------------------------------- */
 
-static void check_loss(int N, int V, float size)
+/* Rows of W, of which what is behind the words must be passed over, and its gradient 0. */
+static void check_loss(int N, int V, int W, float size)
 {
     int *targets = random_tokens(N, V, 3);
     targets[0] = V - 1;
-    struct twins losses = twins(N, 1), lse = twins(N, 1), dlogits = twins(N * V, 1);
-    float *logits = random_floats((size_t)(N * V), 2);
-    for (int i = 0; i < N * V; i++)
-        logits[i] *= size;
-    RUN("loss.cl", "loss_forward", N, A(losses.ours, N), A(lse.ours, N), A(logits, N * V), A(targets, N), I(N), I(V));
-    ref_loss_forward(losses.expected, lse.expected, logits, targets, N, V);
-    RUN("loss.cl", "loss_backward", N, A(dlogits.ours, N * V), A(logits, N * V), A(lse.expected, N), A(targets, N),
-        I(0), I(V), F(0.125f));
-    ref_loss_backward(dlogits.expected, logits, lse.expected, targets, N, V, 0.125f);
+    struct twins losses = twins(N, 1), lse = twins(N, 1), dlogits = twins(N * W, 1);
+    float *logits = random_floats((size_t)(N * W), 2);
+    for (int i = 0; i < N * W; i++)
+        logits[i] *= i % W < V ? size : NAN;
+    RUN("loss.cl", "loss_forward", N, A(losses.ours, N), A(lse.ours, N), A(logits, N * W), A(targets, N), I(N), I(V),
+        I(W));
+    ref_loss_forward(losses.expected, lse.expected, logits, targets, N, V, W);
+    RUN("loss.cl", "loss_backward", N, A(dlogits.ours, N * W), A(logits, N * W), A(lse.expected, N), A(targets, N),
+        I(0), I(V), I(W), F(0.125f));
+    ref_loss_backward(dlogits.expected, logits, lse.expected, targets, N, V, W, 0.125f);
     /* lse and a logit of some hundreds are subtracted: what is left carries the rounding of the large ones */
     close_by("loss", &losses, 2e-6 + 2e-7 * size), close_by("lse", &lse, 2e-6),
         close_by("dlogits", &dlogits, 1e-6 + 1e-7 * size);
@@ -397,8 +399,8 @@ TEST(loss)
 {
     for_each_shape for_each(V, widths)
     {
-        check_loss(5, (int)V, 1);
-        check_loss(3, (int)V, 200);
+        check_loss(5, (int)V, (int)V, 1);
+        check_loss(3, (int)V, (int)V + 19, 200);
         check_loss_sum((int)V);
     }
 }
