@@ -189,6 +189,24 @@ size_t uncounted_work(const struct step *s)
     return most;
 }
 
+/* CLBlast compiles a routine for a device when it is first called; then it refuses an empty product.  Later calls find
+ * in 40 us what is compiled. */
+static void compile_clblast(const struct task *t)
+{
+    const struct call *x = t->context;
+    const struct device *d = t->lane->device;
+    if (!d->context->clblast)
+        note("CLBlast compiles its kernels for %s ...", d->id);
+    d->context->clblast = true;
+    CLBlastStatusCode code = x->at_once == 1
+                                 ? CLBlastSgemm(x->layout, x->ta, x->tb, 0, 0, 0, 1, NULL, 0, 1, NULL, 0, 1, 0, NULL, 0,
+                                                1, &t->lane->queue, NULL)
+                                 : CLBlastSgemmStridedBatched(x->layout, x->ta, x->tb, 0, 0, 0, 1, NULL, 0, 1, 0, NULL,
+                                                              0, 1, 0, 0, NULL, 0, 1, 0, 1, &t->lane->queue, NULL);
+    if (code != CLBlastInvalidDimension)
+        fail(EXIT_FAILED, "CLBlast does not compile for %s (status %d); use --gemm own", d->id, (int)code);
+}
+
 /* In the layout that takes less work space.  CLBlast's kernel for small products takes all heads in one call; with its
  * kernel for large ones each matrix is a call: of a batch, CLBlast 1.5.3 (and 1.6) forgets where an operand begins that
  * it need not copy. */
@@ -202,6 +220,7 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
     call.at_once = bytes ? 1 : call.heads;
     struct task *t = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
     t->span = true;
+    t->compile = compile_clblast;
     add_access(t, g->c.tensor, keeps_old(g) ? ACCESS_BOTH : ACCESS_WRITE);
     add_access(t, flip ? g->b.tensor : g->a.tensor, ACCESS_READ);
     add_access(t, flip ? g->a.tensor : g->b.tensor, ACCESS_READ);
