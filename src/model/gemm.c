@@ -180,15 +180,6 @@ static void issue_clblast(const struct task *t, uint32_t number, cl_uint n_wait,
     }
 }
 
-size_t uncounted_work(const struct step *s)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->issue == issue_clblast && !s->task[i]->lane->queue)
-            most = MAX(most, guess_work(s->task[i]->context));
-    return most;
-}
-
 /* CLBlast compiles a routine for a device when it is first called; then it refuses an empty product.  Later calls find
  * in 40 us what is compiled. */
 static void compile_clblast(const struct task *t)
@@ -224,7 +215,7 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
     add_access(t, g->c.tensor, keeps_old(g) ? ACCESS_BOTH : ACCESS_WRITE);
     add_access(t, flip ? g->b.tensor : g->a.tensor, ACCESS_READ);
     add_access(t, flip ? g->a.tensor : g->b.tensor, ACCESS_READ);
-    if (bytes && t->lane->queue)
+    if (bytes)
         add_access(t,
                    new_tensor(b->step->pool, b->device, MEM_WORK, "clblast.work", FLOAT32,
                               SHAPE((int64_t)ceil_div(bytes, ELEMENT_BYTES))),

@@ -296,8 +296,6 @@ struct gemm {
 };
 extern const char *const gemm_form_name[3];
 void gemm(struct build *b, const char *name, const struct gemm *g);
-/* On a machine on paper nobody can ask CLBlast how much work space it takes: about how much at most. */
-size_t uncounted_work(const struct step *s);
 struct operand matrix(struct tensor *t, int ld); /* a whole tensor as one matrix */
 
 /* ---- layers.c: the pages of the textbook ----------------------------------------------------------------------- */
