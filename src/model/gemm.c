@@ -88,15 +88,13 @@ struct call {
     struct operand of[OPERANDS]; /* their tensors are the task's */
 };
 
-static CLBlastTranspose transposed(bool yes) { return yes ? CLBlastTransposeYes : CLBlastTransposeNo; }
-
 /* Heads are what there are more of, heads or sequences: then fewer calls do. */
 static struct call describe_call(const struct gemm *g, CLBlastLayout layout)
 {
     const bool flip = layout == CLBlastLayoutColMajor, swap = g->batch > g->heads;
     struct call x = {.layout = layout,
-                     .ta = transposed(g->form == (flip ? GEMM_NT : GEMM_TN)),
-                     .tb = transposed(g->form == (flip ? GEMM_TN : GEMM_NT)),
+                     .ta = g->form == (flip ? GEMM_NT : GEMM_TN) ? CLBlastTransposeYes : CLBlastTransposeNo,
+                     .tb = g->form == (flip ? GEMM_TN : GEMM_NT) ? CLBlastTransposeYes : CLBlastTransposeNo,
                      .m = (size_t)(flip ? g->n : g->m),
                      .n = (size_t)(flip ? g->m : g->n),
                      .k = (size_t)g->k,
@@ -149,51 +147,52 @@ static size_t work_space(const struct device *d, const struct call *x)
     return bytes;
 }
 
+/* Matrix z, or all heads from there on.  Without a work space single products make do. */
+static CLBlastStatusCode call_clblast(const struct call *x, size_t z, const cl_mem *buffer, cl_command_queue queue,
+                                      cl_event *done)
+{
+    const struct operand *c = &x->of[ACCESS_C], *a = &x->of[ACCESS_A], *b = &x->of[ACCESS_B];
+    const size_t at[] = {begin_of(x, ACCESS_C, z), begin_of(x, ACCESS_A, z), begin_of(x, ACCESS_B, z)};
+    if (x->at_once == 1)
+        return CLBlastSgemmWithTempBuffer(x->layout, x->ta, x->tb, x->m, x->n, x->k, 1, buffer[ACCESS_A], at[ACCESS_A],
+                                          (size_t)a->ld, buffer[ACCESS_B], at[ACCESS_B], (size_t)b->ld, x->beta,
+                                          buffer[ACCESS_C], at[ACCESS_C], (size_t)c->ld, &queue, done,
+                                          buffer[ACCESS_WORK]);
+    return CLBlastSgemmStridedBatched(x->layout, x->ta, x->tb, x->m, x->n, x->k, 1, buffer[ACCESS_A], at[ACCESS_A],
+                                      (size_t)a->ld, a->inner, buffer[ACCESS_B], at[ACCESS_B], (size_t)b->ld, b->inner,
+                                      x->beta, buffer[ACCESS_C], at[ACCESS_C], (size_t)c->ld, c->inner, x->at_once,
+                                      &queue, done);
+}
+
 /* CLBlast takes no wait list, so a barrier takes it; its event is that of the last of its kernels. */
 static void issue_clblast(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
     (void)number;
     const struct call *x = t->context;
-    const struct operand *c = &x->of[ACCESS_C], *a = &x->of[ACCESS_A], *b = &x->of[ACCESS_B];
     cl_mem buffer[OPERANDS + 1] = {0};
-    cl_command_queue queue = t->lane->queue;
     for (int i = 0; i < t->n_access; i++)
         buffer[i] = tensor_buffer(t->access[i].tensor);
     if (n_wait)
-        CL(clEnqueueBarrierWithWaitList(queue, n_wait, wait, NULL));
+        CL(clEnqueueBarrierWithWaitList(t->lane->queue, n_wait, wait, NULL));
     for (size_t z = 0, end = x->batch * x->heads; z < end; z += x->at_once) {
-        const size_t at[] = {begin_of(x, ACCESS_C, z), begin_of(x, ACCESS_A, z), begin_of(x, ACCESS_B, z)};
-        cl_event *event = z + x->at_once == end ? done : NULL;
-        CLBlastStatusCode code =
-            x->at_once == 1
-                ? CLBlastSgemmWithTempBuffer(x->layout, x->ta, x->tb, x->m, x->n, x->k, 1, buffer[ACCESS_A],
-                                             at[ACCESS_A], (size_t)a->ld, buffer[ACCESS_B], at[ACCESS_B], (size_t)b->ld,
-                                             x->beta, buffer[ACCESS_C], at[ACCESS_C], (size_t)c->ld, &queue, event,
-                                             buffer[ACCESS_WORK])
-                : CLBlastSgemmStridedBatched(x->layout, x->ta, x->tb, x->m, x->n, x->k, 1, buffer[ACCESS_A],
-                                             at[ACCESS_A], (size_t)a->ld, a->inner, buffer[ACCESS_B], at[ACCESS_B],
-                                             (size_t)b->ld, b->inner, x->beta, buffer[ACCESS_C], at[ACCESS_C],
-                                             (size_t)c->ld, c->inner, x->at_once, &queue, event);
+        CLBlastStatusCode code = call_clblast(x, z, buffer, t->lane->queue, z + x->at_once == end ? done : NULL);
         if (code != CLBlastSuccess)
             fail(EXIT_FAILED, "CLBlast fails with status %d in task %s%s; --gemm own does without it", (int)code,
                  t->name, layer_and_micro((char[64]){0}, t));
     }
 }
 
-/* CLBlast compiles a routine for a device when it is first called; then it refuses an empty product.  Later calls find
- * in 40 us what is compiled. */
+/* CLBlast compiles a routine for a device when it is first called, and only then refuses a product without elements.
+ * What is compiled it finds again in 40 us. */
 static void compile_clblast(const struct task *t)
 {
-    const struct call *x = t->context;
     const struct device *d = t->lane->device;
+    struct call empty = *(const struct call *)t->context;
+    empty.m = 0;
     if (!d->context->clblast)
         note("CLBlast compiles its kernels for %s ...", d->id);
     d->context->clblast = true;
-    CLBlastStatusCode code = x->at_once == 1
-                                 ? CLBlastSgemm(x->layout, x->ta, x->tb, 0, 0, 0, 1, NULL, 0, 1, NULL, 0, 1, 0, NULL, 0,
-                                                1, &t->lane->queue, NULL)
-                                 : CLBlastSgemmStridedBatched(x->layout, x->ta, x->tb, 0, 0, 0, 1, NULL, 0, 1, 0, NULL,
-                                                              0, 1, 0, 0, NULL, 0, 1, 0, 1, &t->lane->queue, NULL);
+    CLBlastStatusCode code = call_clblast(&empty, 0, (cl_mem[OPERANDS + 1]){0}, t->lane->queue, NULL);
     if (code != CLBlastInvalidDimension)
         fail(EXIT_FAILED, "CLBlast does not compile for %s (status %d); use --gemm own", d->id, (int)code);
 }
