@@ -4,10 +4,10 @@
  *     add          out[i] = a[i] + b[i]             residual connection; backward needs no kernel: both get dout
  *     accumulate   acc[i] += x[i]                   sums of gradients, received pieces
  *     fill         x[i] = value
- *     bias_rows    y[n] = bias                      every row of y (N,C); a matrix product is then added on top
+ *     add_bias     y[n] += bias                     every row of y (N,C), behind a product of CLBlast; ours begins with it
  *     column_sum   db[c] = (old +) sum_n dout[n][c] the gradient of a bias
  *
- * Flat arrays: one work-group per BLOCK of elements.  bias_rows: one work-group per row.
+ * Flat arrays: one work-group per BLOCK of elements.  add_bias: one work-group per row.
  *
  * column_sum: one work-group per COLUMN_BLOCK columns, which walks all the rows in order (common.cl, "sums in order").
  * Each column is one chain of additions from the old value on, so micro-batches one after another give the bits of one
@@ -39,13 +39,13 @@ KERNEL void fill(__global float *x, float value, int n)
         store((vec)value, x + i, end - i);
 }
 
-KERNEL void bias_rows(__global float *y,          /* (N,C) */
-                      const __global float *bias, /* (C) */
-                      int N, int C)
+KERNEL void add_bias(__global float *y,          /* (N,C) */
+                     const __global float *bias, /* (C) */
+                     int N, int C)
 {
     y += get_group_id(0) * (size_t)C;
     for (int i = FIRST; i < C; i += STRIDE)
-        store(load(bias + i, C - i, 0), y + i, C - i);
+        store(load(y + i, C - i, 0) + load(bias + i, C - i, 0), y + i, C - i);
 }
 
 KERNEL void column_sum(__global float *db,         /* (C) */

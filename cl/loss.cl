@@ -17,20 +17,21 @@
  *
  *     lse = M + log sum_d s_d e^(m_d - M),     M = max_d m_d
  *
- * Rows are tokens: logits (N,V), one work-group per row.  The total is one chain over the tokens in order (old total
+ * Rows are tokens: logits (N,W), one work-group per row.  Behind the V words of a row lies padding, which has no
+ * probability and whose gradient is 0.  The total is one chain over the tokens in order (old total
  * first), so it does not depend on how the batch was cut into micro-batches.
  */
 #pragma OPENCL FP_CONTRACT OFF
 
 KERNEL void loss_forward(__global float *losses,       /* (N) */
                          __global float *lse,          /* (N) */
-                         const __global float *logits, /* (N,V) */
+                         const __global float *logits, /* (N,W) */
                          const __global int *targets,  /* (N) */
-                         int N, int V)
+                         int N, int V, int W)
 {
     __local float scratch[WG];
     int n = get_group_id(0);
-    logits += (size_t)n * V;
+    logits += (size_t)n * W;
 
     vec top = -INFINITY;
     for (int i = FIRST; i < V; i += STRIDE)
@@ -50,14 +51,14 @@ KERNEL void loss_forward(__global float *losses,       /* (N) */
 
 /* One work-group per row, up to P >= N; those from N on get zeros. */
 KERNEL void loss_part(__global float *part,         /* (3,P): maximum, sum, target's logit */
-                      const __global float *logits, /* (N,V) */
+                      const __global float *logits, /* (N,W) */
                       const __global int *targets,  /* (N) */
-                      int N, int P, int first, int V)
+                      int N, int P, int first, int V, int W)
 {
     __local float scratch[WG];
     int n = get_group_id(0);
     bool live = n < N;
-    logits += live ? (size_t)n * V : 0;
+    logits += live ? (size_t)n * W : 0;
 
     vec top = -INFINITY;
     for (int i = FIRST; live && i < V; i += STRIDE)
@@ -101,22 +102,22 @@ KERNEL void loss_join(__global float *losses,      /* (N) */
 }
 
 /* dlogits may be the same buffer as logits. */
-KERNEL void loss_backward(__global float *dlogits,      /* (N,V) */
-                          const __global float *logits, /* (N,V) */
+KERNEL void loss_backward(__global float *dlogits,      /* (N,W) */
+                          const __global float *logits, /* (N,W) */
                           const __global float *lse,    /* (N) */
                           const __global int *targets,  /* (N) */
-                          int first, int V, float scale)
+                          int first, int V, int W, float scale)
 {
     int n = get_group_id(0);
-    int target = targets[n] - first;
+    int word = targets[n] - first, target = word < V ? word : -1; /* else it would hit the padding */
     float lse_row = lse[n];
-    dlogits += (size_t)n * V;
-    logits += (size_t)n * V;
+    dlogits += (size_t)n * W;
+    logits += (size_t)n * W;
 
-    for (int i = FIRST; i < V; i += STRIDE) {
-        vec p = exp(load(logits + i, V - i, 0) - lse_row);
+    for (int i = FIRST; i < W; i += STRIDE) {
+        vec p = exp(load(logits + i, V - i, -INFINITY) - lse_row);
         vec onehot = i + LANES == target ? (vec)1.0f : (vec)0.0f;
-        store((p - onehot) * scale, dlogits + i, V - i);
+        store((p - onehot) * scale, dlogits + i, W - i);
     }
 }
 

@@ -96,10 +96,6 @@ static int show_plan(const struct plan *p)
 static int plan_model(const struct settings *o)
 {
     struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data != NULL, true);
-    if (uncounted_work(t->train))
-        note("CLBlast's work space is not in the bytes: a GPU would hold up to %s more (an estimate: only a GPU can "
-             "tell)",
-             format_bytes((char[32]){0}, (double)uncounted_work(t->train)));
     struct plan p = {.settings = o,
                      .list = {t->train, t->sample, t->eval},
                      .values = {t->values, t->sample_values, t->eval_values},

@@ -63,6 +63,7 @@ struct context {
     int index;
     struct program *programs;
     size_t n_programs, cap_programs;
+    bool clblast; /* CLBlast compiles for it, and has said so */
 };
 
 /* Every device's tensors begin at multiples of this (NVIDIA's need it), so that a layout is the same everywhere. */

@@ -83,6 +83,7 @@ struct tensor *activation(struct build *b, const char *name, int rank, const int
     return new_tensor(b->step->pool, b->device, MEM_ACTIVATIONS, name, FLOAT32, rank, shape);
 }
 
+int words_of(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->param[WTE].shape[0]; }
 int columns_of(const struct tensor *t) { return (int)t->shape[t->rank - 1]; }
 int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)columns_of(t)); }
 
