@@ -33,10 +33,10 @@ static struct view *view_of(const char *trace, const char *other, int width, int
 {
     struct track *tracks[MAX_TRACKS];
     int n = 0;
-    must(open_track(trace, &tracks[n++]));
+    tracks[n++] = open_track(trace);
     if (other)
-        must(open_track(other, &tracks[n++]));
-    return open_view(tracks, n, NULL, width, height, scale);
+        tracks[n++] = open_track(other);
+    return open_view(tracks, n, width, height, scale);
 }
 
 static void end_view(struct view *v)

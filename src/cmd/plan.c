@@ -89,7 +89,7 @@ static int show_plan(const struct plan *p)
     if (sim && path)
         write_simulation(sim, path, p->title);
     if (sim && s->view)
-        show_trace(path, NULL, !s->trace);
+        show_trace(path, !s->trace);
     return s->verify ? prove(p) : EXIT_OK;
 }
 

@@ -3,13 +3,11 @@
 #include "../base/table.h"
 #include "cmd.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <unistd.h>
 
 static struct {
     bool json;
-    const char *png, *size, *script, *log;
+    const char *png, *size, *script;
     int step;
 } given;
 
@@ -19,7 +17,6 @@ static const struct option options[] = {
     {"script", 0, OPT_TEXT, &given.script, NULL, "KEYS", 0, 0, "What", 1,
      "press these keys first, with spaces between; further words: /name searches, click:X,Y, move:X,Y, wheel:N, "
      "drag:X,Y,X,Y, measure:X,Y,X,Y"},
-    {"log", 0, OPT_INPUT, &given.log, NULL, "FILE", 0, 0, "What", 1, "draw the loss from this log of the run"},
     {"size", 0, OPT_TEXT, &given.size, "1280x720", "WxH", 0, 0, "What", 1, "pixels of the window or picture"},
     {"png", 0, OPT_OUTPUT, &given.png, NULL, "OUT", 0, 0, "Output", 1,
      "write a picture instead of opening a window; needs no display"},
@@ -125,8 +122,6 @@ int cmd_view(int argc, char **argv)
         fail(EXIT_USAGE, "yard view takes one trace or two, but %d were given; 'yard view --help' says more", n);
     for (int i = 0; i < n; i++)
         claim_input("yard view", files[i]);
-    if (given.log)
-        claim_input("--log", given.log);
     if (given.png)
         claim_output("--png", given.png, NULL);
     if (sscanf(given.size, "%dx%d%c", &width, &height, &tail) != 2 || width < LEAST_WIDTH || height < LEAST_HEIGHT ||
@@ -134,11 +129,8 @@ int cmd_view(int argc, char **argv)
         fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to 16384x16384, not \"%s\"", LEAST_WIDTH,
              LEAST_HEIGHT, given.size);
     for (int i = 0; i < n; i++)
-        must(open_track(files[i], &tracks[i]));
-    struct curve *loss = given.log ? open_curve(given.log) : NULL;
-    struct view *v = open_view(tracks, n, loss, width, height, 1);
-    if (loss && access(given.log, R_OK) != 0 && !is_followed(v))
-        fail(EXIT_IO, "cannot read the log %s: %s", given.log, strerror(errno));
+        tracks[i] = open_track(files[i]);
+    struct view *v = open_view(tracks, n, width, height, 1);
 
     /* A trace of a run that goes on is followed; else the step is seen that was asked for, or all. */
     if (given.step)
