@@ -221,15 +221,6 @@ uint64_t new_id(void); /* by chance, from the system: no two are the same */
 
 /* 64-bit content hash (XXH64), about memory speed. */
 uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed);
-/* The same of bytes that come in parts. */
-struct hasher {
-    uint64_t seed, lane[4], total;
-    unsigned char block[32]; /* begun: so many bytes are held */
-    size_t held;
-};
-void hash_begin(struct hasher *h, uint64_t seed);
-void hash_add(struct hasher *h, const void *bytes, size_t n);
-uint64_t hash_end(const struct hasher *h);
 
 /* ---- options.c ------------------------------------------------------------------------------------------------- */
 
