@@ -164,9 +164,9 @@ uint32_t step_at_overview(const struct view *v, int x);
 void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
 void draw_links(const struct view *v); /* of the selected task: to what it needed and to what needed it */
 void draw_measure(const struct view *v);
-extern const char *const life_name[];                         /* of enum trace_life: "live", "paused", "stopped", ... */
-void draw_view(struct view *v, struct canvas *c);             /* the whole picture; lays out first */
-struct problem *write_view(struct view *v, const char *path); /* as a PNG */
+extern const char *const life_name[];              /* of enum trace_life: "live", "paused", "stopped", ... */
+void draw_view(struct view *v, struct canvas *c);  /* the whole picture; lays out first */
+void write_view(struct view *v, const char *path); /* as a PNG */
 
 /* ---- pick.c ---------------------------------------------------------------------------------------------------- */
 
