@@ -147,8 +147,6 @@ TEST(mistakes_get_a_sentence)
     char *good = write_log("good.jsonl", log_text), *out = temp_path("out.png");
     expect_refusal(run, COMMAND(temp_path("none.jsonl")), EXIT_IO, "none.jsonl");
     expect_refusal(run, &(struct command){.argc = 0}, EXIT_USAGE, "needs a log");
-    expect_refusal(run, COMMAND(good, "--size", "7"), EXIT_USAGE, "--size takes");
-    expect_refusal(run, COMMAND(good, "--size", "99999x20", "--png", out), EXIT_USAGE, "--size takes");
     expect_refusal(run, COMMAND(good, "--png", good), EXIT_USAGE, "overwrite");
     char *finite = (char *)write_log("finite.jsonl", "{\"step\":1,\"loss\":4}\n");
     expect_refusal(run, COMMAND(finite, "--png", "/nowhere/x.png"), EXIT_IO, "/nowhere/x.png");
