@@ -63,27 +63,7 @@ static json_t *track_json(const struct track *k)
                      (json_int_t)k->steps->n, "running", lanes);
 }
 
-static void print_view(const struct view *v)
-{
-    json_t *traces = json_array();
-    for (int i = 0; i < v->n_tracks; i++)
-        json_array_append_new(traces, track_json(v->track[i]));
-    print_json(
-        json_pack("{s:o, s:I, s:o}", "traces", traces, "step", (json_int_t)v->anchor, "selected", selected_json(v)));
-}
-
 /* ---- the command ----------------------------------------------------------------------------------------------- */
-
-static void open_window(struct view *v)
-{
-#ifdef HAVE_SDL2
-    must(show_window(v));
-#else
-    (void)v;
-    fail(EXIT_USAGE, "this yard was built without SDL2, so it opens no window: install SDL2 (Debian: libsdl2-dev) and "
-                     "build again, or write a picture with yard view FILE --png OUT.png");
-#endif
-}
 
 static void expect_step(const struct view *v, uint32_t step)
 {
@@ -138,15 +118,19 @@ int cmd_view(int argc, char **argv)
     else if (is_followed(v) && !given.script)
         press_key(v, "l");
     if (given.script)
-        must(run_script(v, given.script));
+        run_script(v, given.script);
     if (given.png)
         write_view(v, given.png);
     if (given.png && !given.json)
         print_line(stdout, "wrote %s: without --png a window shows it", given.png);
+    json_t *traces = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(traces, track_json(tracks[i]));
     if (given.json)
-        print_view(v);
+        print_json(json_pack("{s:o, s:I, s:o}", "traces", traces, "step", (json_int_t)v->anchor, "selected",
+                             selected_json(v)));
     if (!given.png && !given.json && !v->quit)
-        open_window(v);
+        show_window(v);
     for (int i = 0; i < n; i++)
         close_track(tracks[i]); /* a pause that it asked for ends */
     return EXIT_OK;

@@ -292,12 +292,11 @@ static bool run_mouse(struct view *v, const char *word)
     return true;
 }
 
-struct problem *run_script(struct view *v, const char *script)
+void run_script(struct view *v, const char *script)
 {
-    struct problem *wrong = NULL;
     char *words = copy_string(script), *rest = words, *word;
     lay_out(v);
-    while (!wrong && (word = strtok_r(rest, " ", &rest))) {
+    while ((word = strtok_r(rest, " ", &rest))) {
         if (word[0] == '/' && word[1]) {
             press_key(v, "/");
             for (const char *letter = word + 1; *letter; letter++)
@@ -306,11 +305,10 @@ struct problem *run_script(struct view *v, const char *script)
         } else if (find_action(word))
             press_key(v, word);
         else if (!run_mouse(v, word))
-            wrong = new_problem(EXIT_USAGE,
-                                "--script has \"%s\", which is no key, /word, click:X,Y, move:X,Y, "
-                                "wheel:N, drag:X,Y,X,Y or measure:X,Y,X,Y; 'yard view --help' lists them",
-                                word);
+            fail(EXIT_USAGE,
+                 "--script has \"%s\", which is no key, /word, click:X,Y, move:X,Y, wheel:N, drag:X,Y,X,Y or "
+                 "measure:X,Y,X,Y; 'yard view --help' lists them",
+                 word);
     }
     free(words);
-    return wrong;
 }

@@ -39,3 +39,12 @@ bool poll_view(struct view *v)
     v->hover = pick_at(v, v->mouse_x, v->mouse_y);
     return true;
 }
+
+#ifndef HAVE_SDL2 /* window.c is left out */
+void show_window(struct view *v)
+{
+    (void)v;
+    fail(EXIT_USAGE, "this yard was built without SDL2, so it opens no window: install SDL2 (Debian: libsdl2-dev) and "
+                     "build again, or write a picture with yard view FILE --png OUT.png");
+}
+#endif

@@ -228,12 +228,12 @@ void move_mouse(struct view *v, int x, int y);
 void press_button(struct view *v, bool measure); /* where the mouse is; `measure`: with the shift key */
 void release_button(struct view *v);
 void turn_wheel(struct view *v, double notches, bool scroll); /* zooms at the mouse, or moves the rows */
-/* Keys and mouse from a text: "f k /mlp enter click:600,300".  NULL, or what is wrong with it. */
-struct problem *run_script(struct view *v, const char *script);
+/* Keys and mouse from a text: "f k /mlp enter click:600,300". */
+void run_script(struct view *v, const char *script);
 
 /* ---- window.c -------------------------------------------------------------------------------------------------- */
 
-/* Shows the view until it is quit, with letters as they suit the screen.  A problem: there is no display. */
-struct problem *show_window(struct view *v);
+/* Shows the view until it is quit, with letters as they suit the screen. */
+void show_window(struct view *v);
 
 #endif

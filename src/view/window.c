@@ -144,20 +144,16 @@ static void run_window(struct window *w)
     }
 }
 
-struct problem *show_window(struct view *v)
+void show_window(struct view *v)
 {
     struct window w = {.view = v};
-    struct problem *wrong = NULL;
-    if (open_window(&w)) {
-        setpriority(PRIO_PROCESS, 0, NICE);
-        run_window(&w);
-    } else {
-        wrong = new_problem(EXIT_IO, "cannot open a window: %s; yard view FILE --png OUT.png writes a picture instead",
-                            SDL_GetError());
-    }
+    if (!open_window(&w))
+        fail(EXIT_IO, "cannot open a window: %s; yard view FILE --png OUT.png writes a picture instead",
+             SDL_GetError());
+    setpriority(PRIO_PROCESS, 0, NICE);
+    run_window(&w);
     if (w.drawn != w.surface)
         SDL_FreeSurface(w.drawn);
     SDL_DestroyWindow(w.window);
     SDL_Quit();
-    return wrong;
 }
