@@ -250,7 +250,7 @@ struct option {
     double low, high;     /* inclusive range of numbers; both 0: any */
     const char *group;    /* heading in the help */
     unsigned commands;    /* bit set of the commands that take it; the parser is told one of them */
-    const char *help;     /* one or more lines */
+    const char *help;     /* a line, which is wrapped */
 };
 /* Of an OPT_CHOICE, by enumerator; NULL ends them. */
 const char *const *choice_words(const struct option *o);
