@@ -132,10 +132,17 @@ void export_training(struct trainer *t, uint32_t step)
     free(tokenizer);
 }
 
+/* An option and a path, as a shell reads them; path NULL: nothing. */
 static void append_path(char **command, const char *option, const char *path)
 {
-    if (path)
-        append_text(command, " %s %s", option, path);
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:+=@%-";
+    if (!path)
+        return;
+    bool quoted = path[strspn(path, plain)] != '\0';
+    append_text(command, " %s %s", option, quoted ? "'" : path);
+    for (; quoted && *path; path++)
+        append_text(command, "%s", *path == '\'' ? "'\\''" : (char[]){*path, '\0'});
+    append_text(command, "%s", quoted ? "'" : "");
 }
 
 void tell_resume(const struct settings *s)
