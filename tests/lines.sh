@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               23812 10.8
+src               23818 10.8
 src/base           1402
 src/cmd            2406
 src/device         1098
@@ -36,7 +36,7 @@ src/run            1255
 src/state          1778
 src/step           2558
 src/trace          1054
-src/train          3198
+src/train          3204
 src/view           1716
 tests             15565
 END
