@@ -156,6 +156,15 @@ result $? '--restart: usage, no device, files, and not-a-number end it at once'
 [ $? -eq 0 ] && "$YARD" trace summary "$TMP/trace" >"$TMP/out" 2>"$TMP/err"
 result $? 'with descriptors 0 to 2 closed, no progress gets into the trace'
 
+rm -f "$TMP/log"
+"$YARD" $train --steps 400 --save "$TMP/untraced" >"$TMP/out" 2>"$TMP/err"
+start $train --steps 400 --log "$TMP/log" --trace "$TMP/cut.trace" --save "$TMP/cut"
+wait_for "$trained"
+: >"$TMP/cut.trace"
+ended 0 'the trace was cut by another program' && [ "$(grep -c 'the trace was cut' "$TMP/err")" -eq 1 ] &&
+    cmp "$TMP/cut/model.safetensors" "$TMP/untraced/model.safetensors" >"$TMP/out" 2>&1
+result $? 'training outlives a trace that somebody cuts'
+
 plan='plan --model tiny --hardware data/hardware/server.txt --print' # no driver, which may have files of its own to write
 (ulimit -f 4 && exec "$YARD" $plan) >"$TMP/out" 2>"$TMP/err"
 [ $? -eq 4 ] && grep -q 'is the disk full?' "$TMP/err"

@@ -270,6 +270,42 @@ TEST(unfinished_step_is_not_whole)
     trace_free(t);
 }
 
+/* The writer goes on, whatever is taken from the file and when, and says so once; what was taken stays away. */
+static void write_while_cut(void *path)
+{
+    struct trace_writer *w = trace_create(path, &tables, 10000);
+    for (uint32_t i = 0; i < 4000; i++) {
+        if (i == 1000 || i == 2000)
+            assert_int_equal(truncate(path, i == 1000 ? 8192 : 0), 0);
+        trace_end(w, trace_begin(w, i + 1, LOAD, i), i, i + 1, 0);
+        trace_alive(w, 0);
+        assert_false(trace_asked(w)->pause);
+    }
+    trace_close(w);
+}
+
+static void cut_at_the_end(void *path)
+{
+    struct trace_writer *w = trace_create(path, &tables, 4);
+    assert_int_equal(truncate(path, 0), 0);
+    trace_close(w);
+}
+
+TEST(a_cut_file)
+{
+    void (*const ways[])(void *) = {write_while_cut, cut_at_the_end};
+    for (size_t i = 0; i < COUNT(ways); i++) {
+        char *path = temp_path("cut.trace");
+        struct stat status;
+        struct outcome o = run_child(ways[i], path);
+        const char *said = strstr(o.text, "warning: the trace was cut");
+        if (o.code != 0 || !said || strstr(said + 1, "warning"))
+            test_failed("code %d, signal %d:\n%s\n", o.code, o.signal, o.text);
+        assert_int_equal(stat(path, &status), 0);
+        assert_int_equal(status.st_size, 0);
+    }
+}
+
 static void create_at(void *path) { trace_close(trace_create(path, &tables, 4)); }
 
 TEST(only_plain_files_are_replaced)

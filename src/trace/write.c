@@ -3,13 +3,17 @@
  * Nothing is synchronised with a reader but the order of the stores (see the layout in trace.h).  The pages belong to
  * the file, not to the process: what was stored is there for readers however the process ends.
  *
- * Whoever cuts the file takes the pages away, and the next store ends the training with SIGBUS.
+ * Whoever cuts the file takes the pages away, and the next store would end the training with SIGBUS.  No check before a
+ * store is early enough, and writing by system calls takes a microsecond or two for each, a third of a small task.  So
+ * the signal puts memory of the process in place of the lost pages: the store is done there, and the trace is lost.
  */
 #include "../file/file.h"
 #include "follow.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,7 +32,33 @@ struct trace_writer {
     struct trace_record *ring;
     uint64_t capacity, n_tasks; /* copies: the mapping is writable from outside */
     uint64_t head;              /* of the issuing thread */
+    bool lost;                  /* the file was cut, and that was said */
 };
+
+/* ---- a file that is cut ---------------------------------------------------------------------------------------- */
+
+static char *_Atomic mapped; /* by the writer that was opened last */
+static _Atomic size_t mapped_size;
+static atomic_bool cut;
+
+/* Any other access that the system refuses ends the program, as ever. */
+static void replace_lost_pages(int number, siginfo_t *info, void *unused)
+{
+    (void)unused;
+    char *map = mapped, *at = info->si_addr;
+    bool ours = map && at >= map && at < map + mapped_size;
+    if (ours && mmap(map, mapped_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == map)
+        cut = true;
+    else
+        signal(number, SIG_DFL);
+}
+
+static void tell_when_cut(struct trace_writer *w)
+{
+    if (cut && !w->lost)
+        warn("the trace was cut by another program while it was written: it is lost, and training goes on");
+    w->lost = cut;
+}
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
 
@@ -72,6 +102,10 @@ struct trace_writer *trace_create(const char *name, const struct trace *tables, 
         fail(EXIT_IO, "cannot make the trace %s with %s for its records: %s; take another place or fewer records", name,
              format_bytes(text, (double)w->size), strerror(error ? error : errno));
     w->ring = PART_OF(struct trace_record, w->header, h.records_at);
+    mapped = (char *)w->header;
+    mapped_size = w->size;
+    cut = false;
+    sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = replace_lost_pages, .sa_flags = SA_SIGINFO}, NULL);
     for (const struct trace_part *p = trace_parts; p < trace_parts + TRACE_PARTS; p++)
         if (*PART_OF(uint32_t, &h, p->n))
             memcpy((char *)w->header + *PART_OF(uint64_t, &h, p->at), *PART_OF(void *, tables, p->table),
@@ -94,6 +128,7 @@ uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint6
     r->queued = queued;
     __atomic_store_n(&w->header->alive_ns, queued, __ATOMIC_RELAXED);
     __atomic_store_n(&w->header->head, w->head + 1, __ATOMIC_RELEASE);
+    tell_when_cut(w);
     return w->head++;
 }
 
@@ -121,8 +156,10 @@ void trace_close(struct trace_writer *w)
 {
     w->header->closed_ns = now_ns();
     size_t used = w->header->records_at + MIN(w->head, w->capacity) * sizeof *w->ring;
+    mapped = NULL;
     munmap(w->header, w->size);
-    if (ftruncate(w->fd, (off_t)used) != 0)
+    tell_when_cut(w);
+    if (!cut && ftruncate(w->fd, (off_t)used) != 0)
         warn("the trace keeps its unused room: %s", strerror(errno));
     close(w->fd);
     free(w);
