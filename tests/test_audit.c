@@ -21,7 +21,7 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
     s->layers = 1, s->heads = 2, s->channels = 16, s->seq_len = 8;
     s->batch = 4, s->micro_batch = 1;
     s->devices = "0:0x2";
-    s->gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
+    s->kernels.gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
     s->mesh = mesh;
     if (mesh) /* of bytes, the upper half is hardly used: one member would have all words */
         s->tokens = TOKENS_CHARS;

@@ -184,7 +184,7 @@ struct build {
     struct replica *replica; /* whose tasks are being added */
     struct device *device;
     struct kernels kernels;
-    int batch, seq;          /* B, T of a micro-batch */
+    int batch, seq; /* B, T of a micro-batch */
     bool backward_wanted;
     struct tape *tape;    /* operations go there, if a backward is wanted */
     struct tensor **grad; /* gradient of each tensor, by id */
