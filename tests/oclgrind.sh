@@ -15,7 +15,7 @@ fi
 log=$TMP/oclgrind.log
 export YARD_CACHE= # its binaries lack the source, which it quotes
 n=0
-for mesh in "--micro-batch 1" "--mesh tp=2 -d 0:0x2"; do
+for mesh in "--micro-batch 1" "--mesh tp=2 -d 0:0x2" "--attention flash"; do
     n=$((n + 1))
     # shellcheck disable=SC2086 # words
     oclgrind --data-races --max-errors 20 --log "$log" \
