@@ -1,11 +1,11 @@
 /* test_grid.c - training on meshes of all sizes, against one device.
  *
  * A grid of dp, pp and tp from 1 to 4, with ZeRO 0 to 3, orders of the pipeline, micro-batches, passes and ways that
- * bytes travel dealt over it, for a model whose heads and layers divide evenly and, with flash attention, for one where they do not.  Of each
- * mesh: the list proves right; replicas are equal to the bit after every step; what was painted over before is
- * overwritten up to the last predicted byte on every device, and no further; and the state is, to the bit, that of tp
- * devices which sum the gradient in dp groups.  That is one device where tp is 1.  For the others, gradients of step 1
- * are within 1e-5 of one device's and losses within 1e-4.
+ * bytes travel dealt over it, for a model whose heads and layers divide evenly and, with flash attention, for one where
+ * they do not.  Of each mesh: the list proves right; replicas are equal to the bit after every step; what was painted
+ * over before is overwritten up to the last predicted byte on every device, and no further; and the state is, to the
+ * bit, that of tp devices which sum the gradient in dp groups.  That is one device where tp is 1.  For the others,
+ * gradients of step 1 are within 1e-5 of one device's and losses within 1e-4.
  *
  * `make test` takes a small part of the grid and few steps.  All of it, with a line for each mesh:
  *
