@@ -619,3 +619,39 @@ TEST(predicted_memory_is_what_is_allocated)
     assert_int_equal(given, real->machine->allocated);
     free_trainer(planned), free_trainer(real);
 }
+
+/* The context that copies memory of the host has pinned it; of a move between two contexts the one that sends. */
+static void expect_pinned(const struct step *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        for (int k = 0; k < s->task[i]->n_access; k++) {
+            const struct device *d = s->task[i]->lane->device;
+            const struct tensor *x = s->task[i]->access[k].tensor;
+            cl_context context = NULL;
+            bool received = false;
+            if (d->is_host || !x->device->is_host)
+                continue;
+            for (size_t j = 0; j < s->n && k == 1; j++)
+                received |= !s->task[j]->lane->device->is_host && s->task[j]->access[0].tensor == x;
+            CL(clGetMemObjectInfo(x->device->slabs[x->storage->slab].pinned, CL_MEM_CONTEXT, sizeof context, &context,
+                                  NULL));
+            if (context != d->context->cl && !received)
+                test_failed("%s: another context than that of %s has pinned %s\n", s->task[i]->name, d->id, x->name);
+        }
+}
+
+TEST(the_context_that_copies_has_pinned_the_memory)
+{
+    static const char *const words[] = {"", "--zero 3", "--mesh pp=2 --micro-batch 2", "--overlap all-cpu",
+                                        "--swap layer --swap-what activations,optimizer"};
+    contexts_apart(true);
+    for (size_t i = 0; i < COUNT(words); i++) {
+        struct trainer *t = open_tiny(lasting("-d 0:0x2 %s", words[i]));
+        assert_int_equal(t->machine->n_contexts, 2);
+        assert_true(t->machine->host->n_slabs >= 2);
+        expect_pinned(t->train);
+        expect_pinned(t->eval);
+        free_trainer(t);
+    }
+    contexts_apart(false);
+}

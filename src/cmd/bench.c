@@ -166,7 +166,7 @@ static void bench_gemms(struct bench *b)
 {
     struct shape shapes[32];
     size_t n = list_shapes(b, shapes);
-    enum gemm_engine only = b->machine->device[0].short_loops ? GEMM_CLBLAST : b->settings->kernels.gemm;
+    enum gemm_engine only = has_own_products(&b->machine->device[0]) ? b->settings->kernels.gemm : GEMM_CLBLAST;
     print_heading(b->text, b->gemms);
     for (size_t i = 0; i < 2 * n; i++) {
         enum gemm_engine engine = i % 2 ? GEMM_CLBLAST : GEMM_OWN;

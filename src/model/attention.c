@@ -124,7 +124,7 @@ static struct tiles choose_tiles(const struct device *d, int hs, int kept, int s
 static struct grid flash_grid(const struct build *b, const struct heads *h, const struct tiles *t)
 {
     size_t wg = b->device->work_group, blocks = ceil_div((size_t)h->t, (size_t)t->columns);
-    return (struct grid){2, {blocks * wg, (size_t)(h->batch * h->heads)}, {wg, 1}};
+    return (struct grid){2, {blocks * wg, (size_t)(h->batch * h->heads), 1}, {wg, 1, 1}};
 }
 
 #define FLASH_SIZES(h, tiles)                                                                                          \

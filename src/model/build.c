@@ -5,16 +5,21 @@
  */
 #include "model.h"
 
+enum { CLBLAST_ITEMS = 64 }; /* of its work-groups */
+
+bool has_own_products(const struct device *d)
+{
+    return !d->short_loops && (d->is_cpu || d->most_items < CLBLAST_ITEMS || getenv("YARD_VEC") || getenv("YARD_WG"));
+}
+
 /* Our own products are for CPUs whose vectors a kernel can use. */
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
 {
-    enum { CLBLAST_ITEMS = 64 }; /* of its work-groups */
     enum gemm_engine engine = wanted != GEMM_AUTO ? wanted : d->one_item ? GEMM_OWN : GEMM_CLBLAST;
-    if (engine == GEMM_OWN && d->short_loops)
-        fail(EXIT_USAGE,
-             "device %s, %s, ends a kernel's loops after %d rounds, too few for --gemm own: use "
-             "--gemm clblast or another driver",
-             d->id, d->name, SHORT_LOOPS);
+    if (engine == GEMM_OWN && !has_own_products(d))
+        fail(EXIT_USAGE, "device %s, %s, %s: use --gemm clblast", d->id, d->name,
+             d->short_loops ? "ends a kernel's loops too soon for --gemm own"
+                            : "is a GPU, where --gemm own computes one work-item at a time");
     if (engine == GEMM_CLBLAST && d->most_items && d->most_items < CLBLAST_ITEMS)
         fail(EXIT_USAGE, "device %s, %s, takes work-groups of %zu work-items, and CLBlast's have %d: use --gemm own",
              d->id, d->name, d->most_items, CLBLAST_ITEMS);

@@ -211,6 +211,7 @@ int next_tp_rank(struct build *b); /* -1: no more; their tasks are now in an ord
 void all_reduce(struct build *b, const char *name, struct tensor *x);
 void all_gather(struct build *b, const char *name, struct tensor *x);
 
+bool has_own_products(const struct device *d); /* can it, and may it: one work-item at a time is none for a GPU */
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
 
 /* Add a kernel task on the device's compute lane.  args: see step.h's IN, OUT, INT... */

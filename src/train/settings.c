@@ -101,7 +101,9 @@ static const struct option options[] = {
     {"grad-groups", 0, OPT_INT, &s.grad_groups, "1", "G", 1, MAX_RANKS, DEVICES, BUILD_ALL,
      "sum the gradient in G groups of sequences, as dp=G does, to compare to the bit"},
     {"device-mem", 0, OPT_BYTES, &s.device_memory, NULL, "BYTES", 0, 0, DEVICES, RUN_ALL,
-     "budget per device, with K, M or G (0: the device's memory; of a CPU three quarters of the host's)"},
+     "budget per device, with K, M or G (0: of a CPU three quarters of the host's memory, of a GPU all of its own but "
+     "a "
+     "sixteenth and 256 MiB, left to the driver)"},
     {"host-mem", 0, OPT_BYTES, &s.host_memory, NULL, "BYTES", 0, 0, DEVICES, RUN_ALL, "the same for the host"},
     {"gemm", 0, OPT_CHOICE, &s.kernels.gemm, "auto",
      WORDS([GEMM_AUTO] = "auto", [GEMM_OWN] = "own", [GEMM_CLBLAST] = "clblast"), 0, 0, DEVICES, RUN_ALL,
