@@ -20,25 +20,25 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               24182 10.8
-src/base           1485
-src/cmd            2454
+src               23818 10.8
+src/base           1402
+src/cmd            2406
 src/device         1098
-src/file           1049
+src/file           1027
 src/main             70
 src/mesh            237
-src/model          1814
+src/model          1813
 src/pass           2402
 src/plan            220
-src/predict        1012
+src/predict        1013
 src/proof           565
 src/run            1255
-src/state          1803
+src/state          1778
 src/step           2558
-src/trace          1088
-src/train          3245
-src/view           1828
-tests             15624
+src/trace          1054
+src/train          3204
+src/view           1716
+tests             15565
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

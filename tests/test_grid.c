@@ -123,9 +123,22 @@ static float *read_moments(struct model *m, size_t *n)
     return all;
 }
 
+/* A text of 255 characters: the head then has padding, as a whole and of two ranks the second one's part. */
+static const char *letters(void)
+{
+    FILE *file = fopen(temp_path("letters"), "w");
+    for (int i = 0; i < 4000; i++) {
+        unsigned c = 0x400 + (i < 255 ? (unsigned)i : random_words(1, STREAM_TEST, 4, (uint64_t)i).word[0] % 255);
+        fputc((int)(0xc0 | c >> 6), file), fputc((int)(0x80 | (c & 0x3f)), file);
+    }
+    assert_int_equal(fclose(file), 0);
+    return temp_path("letters");
+}
+
 static struct course train_cell(const char *words, bool apart, size_t *bytes)
 {
-    char *all = lasting("--model tiny --gemm own --data LICENSE --seq-len 16 --batch %d %s", BATCH, words);
+    char *all = lasting("--model tiny --gemm own --data %s --tokens chars --seq-len 16 --batch %d %s", letters(),
+                        BATCH, words);
     contexts_apart(apart);
     struct trainer *t = new_trainer(settings_of(all), LIST_TRAIN, true, false);
     struct course c = {.n = 0};

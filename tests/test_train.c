@@ -3,6 +3,7 @@
  */
 #include "support.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <signal.h>
 #include <time.h>
@@ -22,6 +23,29 @@ static struct trainer *open_tiny(const char *more)
 /* (Our own products: test_mesh.c, test_grid.c.)  Gradients differ by rounding, about 1e-7; Adam divides by the
  * gradient's size and magnifies this where it is nearly zero.
  */
+/* CLBlast's calls come here too. */
+static int programs_built;
+cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
+                      void(CL_CALLBACK *notify)(cl_program, void *), void *context)
+{
+    cl_int (*build)(cl_program, cl_uint, const cl_device_id *, const char *, void (*)(cl_program, void *), void *);
+    *(void **)&build = dlsym(RTLD_NEXT, "clBuildProgram");
+    programs_built++;
+    return build(program, n, devices, options, notify, context);
+}
+
+TEST(clblast_compiles_before_the_first_step)
+{
+    const char *command = "train " TINY "--gemm clblast --steps 1 --data LICENSE";
+    expect_yard(EXIT_OK, "CLBlast compiles its kernels for 0:0 ...", "%s", command);
+    struct trainer *t = open_training(settings_of(TINY "--gemm clblast -d 0:0/2 --mesh dp=2"), LIST_TRAIN);
+    const int before = programs_built;
+    run_steps(t, 1, 1);
+    assert_true(before > 0);
+    assert_int_equal(programs_built, before);
+    free_trainer(t);
+}
+
 TEST(clblast_trains_alike)
 {
     struct state own = train(settings_of(TINY "--gemm own"), 3), clblast = train(settings_of(TINY "--gemm clblast"), 3),

@@ -73,7 +73,8 @@ struct shape {
 static size_t list_shapes(const struct bench *b, struct shape *out)
 {
     const struct config *c = &b->config;
-    int n = (int)(b->settings->batch * b->settings->seq_len), C = c->channels, L = c->layers, V = c->vocab;
+    int n = (int)(b->settings->batch * b->settings->seq_len), C = c->channels, L = c->layers;
+    const int V = (int)padded_words(c->vocab);
     int t = (int)b->settings->seq_len, hs = C / c->heads, z = (int)b->settings->batch * c->heads;
     const struct {
         const char *name;

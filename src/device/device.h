@@ -63,6 +63,7 @@ struct context {
     int index;
     struct program *programs;
     size_t n_programs, cap_programs;
+    bool clblast; /* CLBlast compiles for it, and has said so */
 };
 
 /* Every device's tensors begin at multiples of this (NVIDIA's need it), so that a layout is the same everywhere. */
@@ -109,7 +110,7 @@ struct lane {
 };
 
 enum { MAX_DEVICES = 16 };
-enum { SHORT_LOOPS = 65535 };
+enum { SHORT_LOOPS = 65535, GPU_WORK_GROUP = 128 };
 struct device {
     char id[24];    /* as given to -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
     char name[128]; /* as the driver gives it */

@@ -91,7 +91,7 @@ static unsigned kernel_work_group(const struct device *d)
 {
     const char *forced = getenv("YARD_WG");
     unsigned most = 256 / d->vector, power = 1; /* common.cl: for what a work-group keeps in local memory */
-    int64_t wanted = d->one_item ? 1 : 128;
+    int64_t wanted = d->one_item ? 1 : GPU_WORK_GROUP;
     if (forced && (!parse_int(forced, &wanted) || wanted < 1 || wanted > most))
         fail(EXIT_USAGE, "YARD_WG=%s: with vectors of %u the kernels know work-groups of 1 to %u work-items", forced,
              d->vector, most);

@@ -75,8 +75,7 @@ struct grid blocks(const struct build *b, size_t n) { return groups(b, ceil_div(
 
 struct grid column_blocks(const struct build *b, size_t n)
 {
-    size_t width = b->device->work_group * b->device->vector;
-    return groups(b, ceil_div(n, MAX(width, (size_t)LEAST_COLUMN_BLOCK)));
+    return groups(b, ceil_div(n, b->device->work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
 }
 
 struct tensor *activation(struct build *b, const char *name, int rank, const int64_t *shape)
@@ -84,6 +83,7 @@ struct tensor *activation(struct build *b, const char *name, int rank, const int
     return new_tensor(b->step->pool, b->device, MEM_ACTIVATIONS, name, FLOAT32, rank, shape);
 }
 
+int words_of(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->param[WTE].shape[0]; }
 int columns_of(const struct tensor *t) { return (int)t->shape[t->rank - 1]; }
 int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)columns_of(t)); }
 

@@ -36,6 +36,7 @@ struct param {
     int unit;         /* 0 embedding, 1..L layers, L+1 final */
     int rank;
     int64_t shape[2];
+    int64_t rows;   /* in memory: shape[0], of the head perhaps more */
     bool conv1d;    /* transposed in files with Hugging Face's names */
     bool decay;     /* weight decay: matrices */
     struct cut cut; /* by tensor parallelism */
@@ -44,7 +45,8 @@ struct param {
     size_t offset; /* elements from the unit's start */
 };
 /* A unit is what is updated, sent and stored at a time: a layer, the embedding, or the final LayerNorm (and head).  Its
- * parameters lie in one tensor, the decayed ones first, each on a multiple of UNIT_ALIGN elements. */
+ * parameters lie in one tensor, the decayed ones first, each on a multiple of UNIT_ALIGN elements.  What lies between
+ * is 0 and stays so. */
 enum { UNIT_ALIGN = DEVICE_ALIGNMENT / ELEMENT_BYTES };
 struct unit {
     size_t elements, n_decay; /* padding included */
@@ -60,6 +62,7 @@ struct params {
 /* The table of what rank k of a tensor-parallel group has: the same parameters, but parts of them. */
 struct params *new_params(const struct config *c, const struct mesh *m, int k);
 struct problem *check_tp_ranks(const struct config *c, const struct mesh *m); /* are there parts for tp of them? */
+int64_t padded_words(int64_t words);                                          /* rows of a head for so many */
 int layer_of_unit(const struct params *p, int unit);                          /* -1: embedding or final */
 void free_params(struct params *p);
 size_t param_elements(const struct param *p);
@@ -227,6 +230,7 @@ struct tensor *activation(struct build *b, const char *name, int rank, const int
     (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]) { __VA_ARGS__ }
 int rows_of(const struct tensor *t);    /* product of all dimensions but the last */
 int columns_of(const struct tensor *t); /* the last dimension */
+int words_of(const struct build *b);    /* of which the rank has the head's rows */
 
 /* What a pipeline's stage does with a micro-batch: backward as a whole, or in halves. */
 enum action { FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, ACTIONS };
@@ -273,8 +277,8 @@ struct tensor *add(struct build *b, const char *name, struct tensor *x, struct t
 struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
 /* qkv (N, 3C): causal attention of H heads: (N, C).  Of a rank's heads: as many channels as these have. */
 struct tensor *attention(struct build *b, const char *name, struct tensor *qkv);
-/* Mean cross-entropy's parts, of logits for all words or a rank's: losses (N); total (1) accumulates their sum over
- * micro-batches; its gradient is scaled by 1/tokens_per_step.  total NULL: evaluation. */
+/* Mean cross-entropy's parts, of logits for all words or a rank's, and padding: losses (N); total (1) accumulates their
+ * sum over micro-batches; its gradient is scaled by 1/tokens_per_step.  total NULL: evaluation. */
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step);
 
@@ -303,8 +307,6 @@ struct gemm {
 };
 extern const char *const gemm_form_name[3];
 void gemm(struct build *b, const char *name, const struct gemm *g);
-/* On a machine on paper nobody can ask CLBlast how much work space it takes: about how much at most. */
-size_t uncounted_work(const struct step *s);
 struct operand matrix(struct tensor *t, int ld); /* a whole tensor as one matrix */
 
 /* ---- layers.c: the pages of the textbook ----------------------------------------------------------------------- */
@@ -312,7 +314,7 @@ struct operand matrix(struct tensor *t, int ld); /* a whole tensor as one matrix
 /* One stage of the residual stream (N, C): the first one makes it of the batch's tokens (x: NULL), the last one puts
  * the final LayerNorm behind it. */
 struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, struct tensor *x);
-struct tensor *gpt_head(struct build *b, struct tensor *hidden); /* (n, C): logits (n, V) */
+struct tensor *gpt_head(struct build *b, struct tensor *hidden); /* (n, C): logits (n, V), and padding in each row */
 
 /* ---- pipeline.c: the order of micro-batches -------------------------------------------------------------------- */
 

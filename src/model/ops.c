@@ -30,7 +30,7 @@ struct tensor *embed(struct build *b, const struct batch *batch)
     struct weight wte = b->replica->other[WTE];
     struct tensor *x = activation(b, "embed", SHAPE(n, c->channels));
     set_traffic(LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)n), OUT(x), IN(wte.value),
-                       IN(b->replica->other[WPE].value), IN(batch->tokens), INT(wte.first), INT(rows_of(wte.value)),
+                       IN(b->replica->other[WPE].value), IN(batch->tokens), INT(wte.first), INT(words_of(b)),
                        INT(b->seq), INT(c->channels), INT(wte.cut.split == SPLIT_NONE || b->tp_rank == 0)),
                 (double)c->channels * (2 * n + b->seq));
     if (wte.cut.split == SPLIT_ROWS)
@@ -125,10 +125,11 @@ struct tensor *add(struct build *b, const char *name, struct tensor *x, struct t
 static void cross_entropy_inputs(struct build *b, const struct op *op)
 {
     struct tensor *logits = op->in[0], *lse = op->saved[0], *targets = op->saved[1];
-    int n = rows_of(logits), v = columns_of(logits);
+    int n = rows_of(logits);
     struct tensor *dlogits = like(b, op, ".dlogits", logits);
     LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", groups(b, (size_t)n), OUT(dlogits), IN(logits), IN(lse),
-           IN(targets), INT(b->replica->other[HEAD].first), INT(v), FLOAT((float)op->scale));
+           IN(targets), INT(b->replica->other[HEAD].first), INT(words_of(b)), INT(columns_of(logits)),
+           FLOAT((float)op->scale));
     give_gradient(b, op, logits, dlogits);
 }
 
@@ -142,7 +143,7 @@ static void add_losses_of_parts(struct build *b, struct tensor *losses, struct t
     struct tensor *mine =
         new_view(b->step->pool, all, "loss.part", (size_t)(b->tp_rank * 3 * padded), SHAPE(3, padded));
     LAUNCH(b, "loss.part", "loss.cl", "loss_part", groups(b, (size_t)padded), OUT(mine), IN(logits), IN(targets),
-           INT(n), INT(padded), INT(b->replica->other[HEAD].first), INT(columns_of(logits)));
+           INT(n), INT(padded), INT(b->replica->other[HEAD].first), INT(words_of(b)), INT(columns_of(logits)));
     all_gather(b, "loss", all);
     LAUNCH(b, "loss", "loss.cl", "loss_join", blocks(b, (size_t)n), OUT(losses), OUT(lse), IN(all), INT(n), INT(padded),
            INT(tp_ranks));
@@ -151,13 +152,13 @@ static void add_losses_of_parts(struct build *b, struct tensor *losses, struct t
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step)
 {
-    int n = rows_of(logits), v = columns_of(logits);
+    int n = rows_of(logits), v = words_of(b);
     struct tensor *losses = activation(b, "losses", SHAPE(n)), *lse = activation(b, "lse", SHAPE(n));
     if (v < b->model->params->config.vocab)
         add_losses_of_parts(b, losses, lse, logits, batch->targets);
     else
         LAUNCH(b, "loss", "loss.cl", "loss_forward", groups(b, (size_t)n), OUT(losses), OUT(lse), IN(logits),
-               IN(batch->targets), INT(n), INT(v));
+               IN(batch->targets), INT(n), INT(v), INT(columns_of(logits)));
     if (total) {
         bool more = accumulates(b, total);
         LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", groups(b, 1), ACCUMULATE(total, more), IN(losses), INT(n),

@@ -232,7 +232,8 @@ struct task {
     int n_args;
     struct grid grid;
     issue_function *issue;
-    size_t description; /* bytes of issue's context, which the task owns */
+    size_t description;                    /* bytes of issue's context, which the task owns */
+    void (*compile)(const struct task *t); /* before the first run: what issue would else compile in it; or NULL */
 
     /* what passes may do with it */
     host_function *host_run; /* the same on the host, of accesses and args in the same order; NULL: there is none */

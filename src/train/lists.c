@@ -211,11 +211,11 @@ void build_sample(struct trainer *t)
                            IN(t->sample_feed->last[j].targets), INT(channels)),
                     2.0 * channels);
         struct tensor *logits = gpt_head(&b, row);
-        size_t first = (size_t)b.replica->other[HEAD].first;
-        struct tensor *host =
-            new_slice(t->pool, t->sample_logits, b.tp_rank, (struct shard){first, first + count_elements(logits)});
+        size_t first = (size_t)b.replica->other[HEAD].first, words = (size_t)words_of(&b);
+        struct tensor *host = new_slice(t->pool, t->sample_logits, b.tp_rank, (struct shard){first, first + words});
         t->sample->tags = (struct tags){-1, -1, ROLE_REPORT};
-        add_copy(t->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", host, logits);
+        add_copy(t->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", host,
+                 new_view(t->pool, logits, "logits", 0, SHAPE((int64_t)words)));
     }
     end_build(&b);
     free(tape);

@@ -296,7 +296,7 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
     t->trace = execution.trace = start_trace(path, t->machine, lists, n, &about);
     must(trace_follow_open(path, &t->follow)); /* while it has a name */
     if (s->view)
-        show_trace(path, s->log, !s->trace);
+        show_trace(path, !s->trace);
     free(title), free(path);
 }
 
