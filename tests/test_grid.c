@@ -137,8 +137,8 @@ static const char *letters(void)
 
 static struct course train_cell(const char *words, bool apart, size_t *bytes)
 {
-    char *all = lasting("--model tiny --gemm own --data %s --tokens chars --seq-len 16 --batch %d %s", letters(),
-                        BATCH, words);
+    char *all =
+        lasting("--model tiny --gemm own --data %s --tokens chars --seq-len 16 --batch %d %s", letters(), BATCH, words);
     contexts_apart(apart);
     struct trainer *t = new_trainer(settings_of(all), LIST_TRAIN, true, false);
     struct course c = {.n = 0};

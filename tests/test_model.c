@@ -16,7 +16,7 @@ TEST(each_device_has_its_engine)
     struct pool *p = new_pool(m);
     struct model *model = new_model(p, &(struct config){1, 2, 32, 16, 64, true}, &two, false, (struct gradients){0});
     struct step *s = new_step(p, "engines");
-    struct build b = new_build(s, model, GEMM_AUTO, 1, 16);
+    struct build b = new_build(s, model, (struct kernels){.gemm = GEMM_AUTO}, 1, 16);
     size_t own[2] = {0};
     for (int rank = 0; rank < 2; rank++) {
         on_rank(&b, rank, 0, ROLE_FORWARD);
@@ -80,7 +80,7 @@ static struct settings *still_settings(const struct sizes *z)
     s->schedule = RATE_CONSTANT;
     s->lr = s->lr_min = 0;
     s->warmup = 0;
-    s->gemm = z->gemm;
+    s->kernels.gemm = z->gemm;
     s->serial = true;
     return s;
 }
@@ -414,7 +414,7 @@ TEST(unlike_members_agree)
     struct pool *p = new_pool(m);
     struct model *model = new_model(p, &(struct config){1, 4, 32, 16, 64, true}, &three, true, (struct gradients){0});
     struct step *s = new_step(p, "agree");
-    struct build b = new_build(s, model, GEMM_OWN, 1, 16);
+    struct build b = new_build(s, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
     send_unit(&b, 1);
     reduce_unit(&b, 1);
     const struct access *a = s->task[1]->access; /* behind the download */

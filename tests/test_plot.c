@@ -144,7 +144,7 @@ static void refuse(const char *text, const char *part)
 
 TEST(mistakes_get_a_sentence)
 {
-    char *good = write_log("good.jsonl", log_text), *out = temp_path("out.png");
+    char *good = write_log("good.jsonl", log_text);
     expect_refusal(run, COMMAND(temp_path("none.jsonl")), EXIT_IO, "none.jsonl");
     expect_refusal(run, &(struct command){.argc = 0}, EXIT_USAGE, "needs a log");
     expect_refusal(run, COMMAND(good, "--png", good), EXIT_USAGE, "overwrite");
