@@ -13,10 +13,10 @@
  * Zero bubble.  The stage before waits for the gradient of the input alone.  So backward is cut in two: here D is the
  * gradient of the input, and W are those of the weights, for which nobody waits.  (The papers write B for D.)
  *
- *     zbh1     stage 0   F0 F1    D0 W0 F2 D1 W1 D2 W2         W comes later on later stages, so D goes earlier: as
- * many stage 1      F0 D0 F1 D1 W0 F2 D2 W1 W2         tapes as 1f1b has on stage 0      (Qi et al. 2023) zbh2     more
- * forwards first: with 2p - 1 tapes and without clipping nobody ever waits     (the same) dualpipev   two stages per
- * device, folded like a V: device 0 has the first and the last    (DeepSeek-AI 2025)
+ *     zbh1       stage 0   F0 F1    D0 W0 F2 D1 W1 D2 W2     later stages put W off, so D goes earlier: each keeps as
+ *                stage 1      F0 D0 F1 D1 W0 F2 D2 W1 W2     many tapes as stage 0 of 1f1b          (Qi et al. 2023)
+ *     zbh2       more forwards first: with 2p - 1 tapes, and without clipping, nobody ever waits         (the same)
+ *     dualpipev  two stages per device, folded like a V: device 0 has the first and the last     (DeepSeek-AI 2025)
  *
  * An order is a function that takes the turns of one device, and a row of orders[].  Backward takes the micro-batches
  * of a stage in ascending order in all of them, both halves, so that gradients are summed in the same order, and to the
