@@ -3,6 +3,7 @@
  */
 #include "support.h"
 
+#include <clblast_c.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <signal.h>
@@ -23,29 +24,6 @@ static struct trainer *open_tiny(const char *more)
 /* (Our own products: test_mesh.c, test_grid.c.)  Gradients differ by rounding, about 1e-7; Adam divides by the
  * gradient's size and magnifies this where it is nearly zero.
  */
-/* CLBlast's calls come here too. */
-static int programs_built;
-cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
-                      void(CL_CALLBACK *notify)(cl_program, void *), void *context)
-{
-    cl_int (*build)(cl_program, cl_uint, const cl_device_id *, const char *, void (*)(cl_program, void *), void *);
-    *(void **)&build = dlsym(RTLD_NEXT, "clBuildProgram");
-    programs_built++;
-    return build(program, n, devices, options, notify, context);
-}
-
-TEST(clblast_compiles_before_the_first_step)
-{
-    const char *command = "train " TINY "--gemm clblast --steps 1 --data LICENSE";
-    expect_yard(EXIT_OK, "CLBlast compiles its kernels for 0:0 ...", "%s", command);
-    struct trainer *t = open_training(settings_of(TINY "--gemm clblast -d 0:0/2 --mesh dp=2"), LIST_TRAIN);
-    const int before = programs_built;
-    run_steps(t, 1, 1);
-    assert_true(before > 0);
-    assert_int_equal(programs_built, before);
-    free_trainer(t);
-}
-
 TEST(clblast_trains_alike)
 {
     struct state own = train(settings_of(TINY "--gemm own"), 3), clblast = train(settings_of(TINY "--gemm clblast"), 3),
@@ -55,6 +33,51 @@ TEST(clblast_trains_alike)
         test_failed("parameters are %g apart\n", distance);
     expect_same_bits("serial", serial.values, clblast.values, clblast.n);
     free(own.values), free(clblast.values), free(serial.values);
+}
+
+/* CLBlast's calls come here too. */
+static int programs_built, buffers_made;
+cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
+                      void(CL_CALLBACK *notify)(cl_program, void *), void *context)
+{
+    cl_int (*build)(cl_program, cl_uint, const cl_device_id *, const char *, void (*)(cl_program, void *), void *);
+    *(void **)&build = dlsym(RTLD_NEXT, "clBuildProgram");
+    programs_built++;
+    return build(program, n, devices, options, notify, context);
+}
+
+cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *code)
+{
+    cl_mem (*make)(cl_context, cl_mem_flags, size_t, void *, cl_int *);
+    *(void **)&make = dlsym(RTLD_NEXT, "clCreateBuffer");
+    buffers_made++;
+    return make(context, flags, bytes, host, code);
+}
+
+/* With its kernel for small products, and with that for large ones, which has work space. */
+TEST(clblast_compiles_and_allocates_before_the_first_step)
+{
+    const char *name = "XGEMM_MIN_INDIRECT_SIZE";
+    expect_yard(EXIT_OK, "CLBlast compiles its kernels for 0:0 ...",
+                "train " TINY "--gemm clblast --steps 1 --data LICENSE");
+    for (int large = 0; large < 2; large++) {
+        struct trainer *t = open_training(settings_of(TINY "--gemm clblast"), LIST_TRAIN);
+        const int built = programs_built, made = buffers_made;
+        run_steps(t, 1, 2);
+        assert_true(built > 0 && made > 0);
+        assert_int_equal(programs_built, built);
+        assert_int_equal(buffers_made, made);
+        size_t work = 0;
+        for (size_t i = 0; i < t->pool->n; i++)
+            work += strcmp(t->pool->tensors[i]->name, "clblast.work") == 0;
+        assert_int_equal(work > 0, large);
+        if (!large)
+            assert_int_equal(CLBlastOverrideParameters(t->machine->device[0].cl, "GemmRoutine", CLBlastPrecisionSingle,
+                                                       1, &name, (size_t[]){1}),
+                             CLBlastSuccess);
+        check_training(t, 2);
+        free_trainer(t);
+    }
 }
 
 /* ---- what is not finite ----------------------------------------------------------------------------------------- */

@@ -198,7 +198,7 @@ static void compile_clblast(const struct task *t)
 }
 
 /* In the layout that takes less work space.  CLBlast's kernel for small products takes all heads in one call; with its
- * kernel for large ones each matrix is a call: of a batch, CLBlast 1.5.3 (and 1.6) forgets where an operand begins that
+ * kernel for large ones each matrix is a call: of a batch, CLBlast 1.5.3 forgets where an operand begins that
  * it need not copy. */
 static struct task *clblast_gemm(struct build *b, const char *name, const struct gemm *g)
 {
