@@ -198,20 +198,21 @@ static const struct course *reference(int model, int dp, int tp)
 /* What else there is to choose is dealt out by the coordinates, so that each size meets each choice. */
 static struct cell cell_at(int dp, int pp, int tp, bool apart)
 {
-    static const char *const pipelines[] = {"1f1b", "gpipe", "interleaved"};
     static const char *const others[] = {"", " --recompute full", " --delay-seed 3", " --recompute selective",
                                          " --overlap all-cpu --recompute selective --swap layer --broadcast-queues 2"};
     int turn = dp + pp + 2 * tp + 2 * apart, share = BATCH / dp, micro = turn % 3 + 1;
     struct cell c = {.model = (pp + tp + apart) % 2, .dp = dp, .pp = pp, .tp = tp, .zero = turn % 4, .apart = apart};
     while (share % micro)
         micro--;
-    const char *pipeline = pipelines[(dp + tp + apart) % 3];
-    if (pp != 2 || share / micro % pp) /* of 4 layers two stages each, in rounds of a pipeline */
-        pipeline = pipelines[tp % 2];
+    enum pipeline order = (enum pipeline)((dp + 2 * tp + pp + apart) % PIPELINES);
+    bool fits = order == PIPELINE_INTERLEAVED ? share / micro % pp == 0 : share / micro >= 2 * pp;
+    if (pipeline_orders[order].chunks > 1 && (pp != 2 || !fits)) /* of 4 layers two stages each */
+        order = order == PIPELINE_INTERLEAVED ? PIPELINE_ZBH1 : PIPELINE_ZBH2;
     c.micro = turn % 5 == 0 && pp == 1 ? share : micro;
     snprintf(c.words, sizeof c.words,
              "%s -d 0:0x%d --mesh dp=%d,pp=%d,tp=%d --zero %d --micro-batch %d --pipeline %s%s", models[c.model],
-             dp * pp * tp, dp, pp, tp, c.zero, c.micro, pipeline, others[(dp + 2 * pp + tp) % (int)COUNT(others)]);
+             dp * pp * tp, dp, pp, tp, c.zero, c.micro, pipeline_name[order],
+             others[(dp + 2 * pp + tp) % (int)COUNT(others)]);
     return c;
 }
 

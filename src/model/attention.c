@@ -93,7 +93,7 @@ static void plain_forward(struct build *b, struct tensor *out, struct tensor *qk
     gemm(b, out->name,
          &(struct gemm){GEMM_NN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, att), part(&h, qkv, 2), head(&h, out),
                         .causal = CAUSAL_A});
-    record(b, out->name, plain_backward, out, qkv)->saved[0] = att;
+    record(b, out->name, NULL, plain_backward, out, qkv)->saved[0] = att;
 }
 
 /* ---- flash ----------------------------------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ static void flash_forward(struct build *b, struct tensor *out, struct tensor *qk
     set_work(LAUNCH(b, "attn.flash", "flash.cl", "flash_forward", flash_grid(b, &h, &tiles), OUT(out), OUT(lse),
                     IN(qkv), FLASH_SIZES(h, tiles)),
              &h, 2, 4);
-    record(b, out->name, flash_backward, out, qkv)->saved[0] = lse;
+    record(b, out->name, NULL, flash_backward, out, qkv)->saved[0] = lse;
 }
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */

@@ -89,8 +89,8 @@ int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)c
 
 /* ---- the tape -------------------------------------------------------------------------------------------------- */
 
-struct op *record(struct build *b, const char *name, void (*rule)(struct build *, const struct op *),
-                  struct tensor *out, struct tensor *in)
+struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
+                  struct tensor *in)
 {
     static struct op unused;
     struct tape *t = b->tape;
@@ -100,18 +100,20 @@ struct op *record(struct build *b, const char *name, void (*rule)(struct build *
     bool first = t->n == 0 || t->ops[t->n - 1].unit == 0; /* before the layers, not behind them */
     int unit = layer >= 0 ? layer + 1 : first ? 0 : b->model->params->n_units - 1;
     struct op *op = APPEND(t->ops, t->n, t->cap);
-    *op = (struct op){.backward = rule, .unit = unit, .out = out, .in = {in}, .end = b->step->n};
+    *op = (struct op){.weights = weights, .inputs = inputs, .unit = unit, .out = out, .in = {in}, .end = b->step->n};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
 }
 
-void backward(struct build *b, int unit)
+void backward(struct build *b, int unit, enum action which)
 {
-    struct tape *t = b->tape;
-    for (; t->n > 0 && t->ops[t->n - 1].unit >= unit; t->n--) {
-        const struct op *op = &t->ops[t->n - 1];
-        b->step->tags.layer = layer_of_unit(b->model->params, op->unit);
-        op->backward(b, op);
+    b->step->tags.layer = layer_of_unit(b->model->params, unit);
+    for (size_t i = b->tape->n; i-- > 0;) {
+        const struct op *op = &b->tape->ops[i];
+        if (op->unit == unit && op->weights && which != INPUT_GRADIENT)
+            op->weights(b, op);
+        if (op->unit == unit && op->inputs && which != WEIGHT_GRADIENT)
+            op->inputs(b, op);
     }
     b->step->tags.layer = -1;
 }

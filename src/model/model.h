@@ -232,9 +232,14 @@ int rows_of(const struct tensor *t);    /* product of all dimensions but the las
 int columns_of(const struct tensor *t); /* the last dimension */
 int words_of(const struct build *b);    /* of which the rank has the head's rows */
 
-/* An operation notes on the tape what its gradient needs; backward() calls the notes in reverse. */
+/* What a pipeline's stage does with a micro-batch: backward as a whole, or in halves. */
+enum action { FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, ACTIONS };
+
+/* An operation notes on the tape what its gradients need; backward() calls the notes in reverse. */
+typedef void gradient_rule(struct build *b, const struct op *op);
 struct op {
-    void (*backward)(struct build *b, const struct op *op);
+    gradient_rule *weights; /* adds the gradients of its parameters; NULL: it has none */
+    gradient_rule *inputs;  /* those of in[]; NULL: nobody wants them */
     char name[32];
     int unit;
     struct tensor *out, *in[2]; /* gradient of out is given; of in[] wanted */
@@ -243,10 +248,10 @@ struct op {
     double scale;
     size_t end; /* of the list, when its forward had been added */
 };
-struct op *record(struct build *b, const char *name, void (*rule)(struct build *, const struct op *),
-                  struct tensor *out, struct tensor *in);
-/* From the tape's end back to the first operation of that unit. */
-void backward(struct build *b, int unit);
+struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
+                  struct tensor *in);
+/* The unit's operations, the last one first: both halves of each, or one half of all. */
+void backward(struct build *b, int unit, enum action which);
 /* The gradient that has arrived at t so far; NULL when none has. */
 struct tensor *gradient(const struct build *b, const struct tensor *t);
 void set_gradient(struct build *b, const struct tensor *t, struct tensor *g);
@@ -313,13 +318,29 @@ struct tensor *gpt_head(struct build *b, struct tensor *hidden); /* (n, C): logi
 
 /* ---- pipeline.c: the order of micro-batches -------------------------------------------------------------------- */
 
-enum pipeline { PIPELINE_1F1B, PIPELINE_GPIPE, PIPELINE_INTERLEAVED };
-struct turn { /* what a stage does next */
-    bool backward;
+enum pipeline {
+    PIPELINE_1F1B,
+    PIPELINE_GPIPE,
+    PIPELINE_INTERLEAVED,
+    PIPELINE_ZBH1,
+    PIPELINE_ZBH2,
+    PIPELINE_DUALPIPEV,
+    PIPELINES
+};
+extern const char *const pipeline_name[PIPELINES + 1]; /* NULL ends them */
+struct turn {                                          /* what a device does next */
+    enum action action;
     int stage, micro;
 };
-/* The order in which pipeline coordinate p does its 2 * chunks * micros actions; the caller frees it. */
-struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros);
+struct turns;
+struct order {
+    void (*take_turns)(struct turns *of_a_device);
+    int chunks;  /* stages per device */
+    bool folded; /* as in struct mesh */
+};
+extern const struct order pipeline_orders[PIPELINES];
+/* The order in which pipeline coordinate p does its *n actions; the caller frees it. */
+struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros, int *n);
 /* All devices' actions in one order that is correct one after another; *n of them. */
 struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n);
 /* The tasks that follow are of the tape's rank and micro-batch. */

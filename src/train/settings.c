@@ -93,10 +93,11 @@ static const struct option options[] = {
      "(with a single micro-batch); 3: parameters too, gathered layer by layer before use. The bits are the same"},
     {"stages", 0, OPT_TEXT, &s.stages, NULL, "N,N,...", 0, 0, DEVICES, BUILD_ALL,
      "layers of each stage (default: equal)"},
-    {"pipeline", 0, OPT_CHOICE, &s.pipeline, "1f1b",
-     WORDS([PIPELINE_1F1B] = "1f1b", [PIPELINE_GPIPE] = "gpipe", [PIPELINE_INTERLEAVED] = "interleaved"), 0, 0, DEVICES,
-     BUILD_ALL,
-     "order of micro-batches in a pipeline; interleaved: two stages per device, and a multiple of B micro-batches"},
+    {"pipeline", 0, OPT_CHOICE, &s.pipeline, "1f1b", pipeline_name, 0, 0, DEVICES, BUILD_ALL,
+     "order of micro-batches in a pipeline. interleaved: two stages per device, and a multiple of B micro-batches; "
+     "zbh1, "
+     "zbh2: the gradients of weights fill the waits, zbh2 in twice the memory; dualpipev: the same with two stages per "
+     "device, the first and the last on device 0, and at least 2 B micro-batches"},
     {"grad-groups", 0, OPT_INT, &s.grad_groups, "1", "G", 1, MAX_RANKS, DEVICES, BUILD_ALL,
      "sum the gradient in G groups of sequences, as dp=G does, to compare to the bit"},
     {"device-mem", 0, OPT_BYTES, &s.device_memory, NULL, "BYTES", 0, 0, DEVICES, RUN_ALL,
