@@ -774,7 +774,7 @@ static struct attended attend(struct machine *m, enum attention kind, int B, int
     struct tensor *dout = new_tensor(pool, device, MEM_WORK, "dout", FLOAT32, SHAPE(B * T, H * hs));
     struct tensor *out = attention(&b, "mix", qkv);
     set_gradient(&b, out, dout);
-    tape.ops[0].backward(&b, &tape.ops[0]);
+    tape.ops[0].inputs(&b, &tape.ops[0]);
     struct tensor *dqkv = gradient(&b, qkv);
     qkv->persistent = dout->persistent = out->persistent = dqkv->persistent = true;
     must(finish_steps(pool, &s, 1));

@@ -113,27 +113,27 @@ static int most_in_flight(const struct turn *a, int n)
 {
     int now = 0, most = 0;
     for (int i = 0; i < n; i++) {
-        now += a[i].action == FORWARD ? 1 : a[i].action == INPUT_GRADIENT ? 0 : -1;
+        now += a[i].computation == FORWARD ? 1 : a[i].computation == INPUT_GRADIENT ? 0 : -1;
         most = MAX(most, now);
     }
     return most;
 }
 
-/* Of each stage of the device each micro-batch once, ascending in all actions; both halves of a backward behind its
+/* Of each stage of the device each micro-batch once, ascending in all of them; both halves of a backward behind its
  * forward, and the weights' behind the input's. */
 static void expect_sound_order(const struct mesh *m, int p, int micros, const struct turn *a, int n)
 {
-    int next[ACTIONS][16] = {{0}};
+    int next[COMPUTATIONS][16] = {{0}};
     for (int i = 0; i < n; i++) {
-        int *of[ACTIONS];
-        for (enum action k = FORWARD; k < ACTIONS; k++)
+        int *of[COMPUTATIONS];
+        for (enum computation k = FORWARD; k < COMPUTATIONS; k++)
             of[k] = &next[k][a[i].stage];
         assert_int_equal(pp_of(m, a[i].stage), p);
-        if (a[i].action == FORWARD)
+        if (a[i].computation == FORWARD)
             assert_int_equal(a[i].micro, (*of[FORWARD])++);
-        if (a[i].action == BACKWARD || a[i].action == INPUT_GRADIENT)
+        if (a[i].computation == BACKWARD || a[i].computation == INPUT_GRADIENT)
             assert_int_equal(a[i].micro, (*of[INPUT_GRADIENT])++);
-        if (a[i].action == BACKWARD || a[i].action == WEIGHT_GRADIENT)
+        if (a[i].computation == BACKWARD || a[i].computation == WEIGHT_GRADIENT)
             assert_int_equal(a[i].micro, (*of[WEIGHT_GRADIENT])++);
         assert_true(*of[FORWARD] >= *of[INPUT_GRADIENT] && *of[INPUT_GRADIENT] >= *of[WEIGHT_GRADIENT]);
     }

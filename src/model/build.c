@@ -105,7 +105,7 @@ struct op *record(struct build *b, const char *name, gradient_rule *weights, gra
     return op;
 }
 
-void backward(struct build *b, int unit, enum action which)
+void backward(struct build *b, int unit, enum computation which)
 {
     b->step->tags.layer = layer_of_unit(b->model->params, unit);
     for (size_t i = b->tape->n; i-- > 0;) {

@@ -233,7 +233,7 @@ int columns_of(const struct tensor *t); /* the last dimension */
 int words_of(const struct build *b);    /* of which the rank has the head's rows */
 
 /* What a pipeline's stage does with a micro-batch: backward as a whole, or in halves. */
-enum action { FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, ACTIONS };
+enum computation { FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, COMPUTATIONS };
 
 /* An operation notes on the tape what its gradients need; backward() calls the notes in reverse. */
 typedef void gradient_rule(struct build *b, const struct op *op);
@@ -251,7 +251,7 @@ struct op {
 struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
                   struct tensor *in);
 /* The unit's operations, the last one first: both halves of each, or one half of all. */
-void backward(struct build *b, int unit, enum action which);
+void backward(struct build *b, int unit, enum computation which);
 /* The gradient that has arrived at t so far; NULL when none has. */
 struct tensor *gradient(const struct build *b, const struct tensor *t);
 void set_gradient(struct build *b, const struct tensor *t, struct tensor *g);
@@ -329,7 +329,7 @@ enum pipeline {
 };
 extern const char *const pipeline_name[PIPELINES + 1]; /* NULL ends them */
 struct turn {                                          /* what a device does next */
-    enum action action;
+    enum computation computation;
     int stage, micro;
 };
 struct turns;
@@ -339,9 +339,9 @@ struct order {
     bool folded; /* as in struct mesh */
 };
 extern const struct order pipeline_orders[PIPELINES];
-/* The order in which pipeline coordinate p does its *n actions; the caller frees it. */
+/* The order in which pipeline coordinate p takes its *n turns; the caller frees it. */
 struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros, int *n);
-/* All devices' actions in one order that is correct one after another; *n of them. */
+/* All devices' turns in one order that is correct one after another; *n of them. */
 struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n);
 /* The tasks that follow are of the tape's rank and micro-batch. */
 void on_tape(struct build *b, struct tape *tape, enum role role);

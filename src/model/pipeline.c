@@ -31,19 +31,19 @@ struct turns { /* of device p, as far as they have been taken */
     int p, micros;
     struct turn *turn;
     int n;
-    int *done[ACTIONS]; /* by stage: how many micro-batches; a whole backward counts as both halves */
+    int *done[COMPUTATIONS]; /* by stage: how many micro-batches; a whole backward counts as both halves */
 };
 
-static void note_done(int *const done[ACTIONS], const struct turn *t)
+static void note_done(int *const done[COMPUTATIONS], const struct turn *t)
 {
-    for (enum action a = FORWARD; a < ACTIONS; a++)
-        done[a][t->stage] += a == t->action || (t->action == BACKWARD && a != FORWARD);
+    for (enum computation a = FORWARD; a < COMPUTATIONS; a++)
+        done[a][t->stage] += a == t->computation || (t->computation == BACKWARD && a != FORWARD);
 }
 
-static void take(struct turns *o, enum action action, int stage)
+static void take(struct turns *o, enum computation what, int stage)
 {
     struct turn *t = &o->turn[o->n++];
-    *t = (struct turn){action, stage, o->done[action == BACKWARD ? WEIGHT_GRADIENT : action][stage]};
+    *t = (struct turn){what, stage, o->done[what == BACKWARD ? WEIGHT_GRADIENT : what][stage]};
     note_done(o->done, t);
 }
 
@@ -106,7 +106,7 @@ static void take_oldest_weights(struct turns *o)
     int owed[2] = {o->done[WEIGHT_GRADIENT][o->p], o->done[WEIGHT_GRADIENT][2 * o->m->pp - 1 - o->p]};
     for (int i = 0; i < o->n; i++) {
         const struct turn *t = &o->turn[i];
-        if ((t->action == INPUT_GRADIENT || t->action == BACKWARD) && t->micro >= owed[t->stage != o->p]) {
+        if ((t->computation == INPUT_GRADIENT || t->computation == BACKWARD) && t->micro >= owed[t->stage != o->p]) {
             take(o, WEIGHT_GRADIENT, t->stage);
             return;
         }
@@ -147,10 +147,10 @@ struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int
 {
     struct turns o = {.m = m, .p = p, .micros = micros};
     o.turn = allocate((size_t)(3 * m->chunks * micros), sizeof *o.turn);
-    for (int a = 0; a < ACTIONS; a++)
+    for (int a = 0; a < COMPUTATIONS; a++)
         o.done[a] = allocate((size_t)n_stages(m), sizeof(int));
     (m->chunks < pipeline_orders[kind].chunks ? one_forward_one_backward : pipeline_orders[kind].take_turns)(&o);
-    for (int a = 0; a < ACTIONS; a++)
+    for (int a = 0; a < COMPUTATIONS; a++)
         free(o.done[a]);
     *n = o.n;
     return o.turn;
@@ -160,23 +160,23 @@ struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int
 
 /* Has what this turn needs been done?  `done`: as in struct turns.  The embedding's gradient wants that of a tied head,
  * so stage 0 comes behind the last one. */
-static bool is_ready(const struct turn *t, int last, int *const done[ACTIONS])
+static bool is_ready(const struct turn *t, int last, int *const done[COMPUTATIONS])
 {
-    if (t->action == FORWARD)
+    if (t->computation == FORWARD)
         return t->stage == 0 || done[FORWARD][t->stage - 1] > t->micro;
-    if (t->action == WEIGHT_GRADIENT)
+    if (t->computation == WEIGHT_GRADIENT)
         return done[t->stage || last == 0 ? INPUT_GRADIENT : WEIGHT_GRADIENT][t->stage ? t->stage : last] > t->micro;
     return t->stage == last ? done[FORWARD][last] > t->micro : done[INPUT_GRADIENT][t->stage + 1] > t->micro;
 }
 
-/* In rounds: each device does its next action if what that needs was done in an earlier round. */
+/* In rounds: each device takes its next turn if what that needs was done in an earlier round. */
 struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n)
 {
     size_t most = 3 * (size_t)(n_stages(m) * micros), total = 0;
-    int *done[ACTIONS];
+    int *done[COMPUTATIONS];
     struct turn **order = allocate((size_t)m->pp, sizeof *order), *all = allocate(most, sizeof *all);
     int *next = allocate((size_t)m->pp, sizeof *next), *each = allocate((size_t)m->pp, sizeof *each);
-    for (int a = 0; a < ACTIONS; a++)
+    for (int a = 0; a < COMPUTATIONS; a++)
         done[a] = allocate((size_t)n_stages(m), sizeof(int));
     for (int p = 0; p < m->pp; p++) {
         order[p] = pipeline_order(kind, m, p, micros, &each[p]);
@@ -187,13 +187,13 @@ struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, 
         for (int p = 0; p < m->pp; p++)
             if (next[p] < each[p] && is_ready(&order[p][next[p]], n_stages(m) - 1, done))
                 all[(*n)++] = order[p][next[p]++];
-        CHECK(*n > first, "the orders of a pipeline wait for one another after %zu of %zu actions", *n, total);
+        CHECK(*n > first, "the orders of a pipeline wait for one another after %zu of %zu turns", *n, total);
         for (size_t i = first; i < *n; i++)
             note_done(done, &all[i]);
     }
     for (int p = 0; p < m->pp; p++)
         free(order[p]);
-    for (int a = 0; a < ACTIONS; a++)
+    for (int a = 0; a < COMPUTATIONS; a++)
         free(done[a]);
     free(order), free(next), free(each);
     return all;

@@ -91,12 +91,12 @@ static void add_backwards(struct work *w, const struct turn *turn)
     const struct mesh *m = &t->mesh;
     const int stage = turn->stage, micro = turn->micro, group = group_of(t, micro);
     const int first = first_unit(t->model, stage), end = first_unit(t->model, stage + 1);
-    const bool weights = turn->action != INPUT_GRADIENT, last = micro == t->micros - 1, alone = m->dp == 1;
+    const bool weights = turn->computation != INPUT_GRADIENT, last = micro == t->micros - 1, alone = m->dp == 1;
     for (int u = end - 1; u >= first; u--) {
         for (int k = 0; k < m->dp; k++)
             for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b)) {
                 on_tape(w->b, tape_at(w, stage, micro, k, j), ROLE_BACKWARD);
-                backward(w->b, u, turn->action);
+                backward(w->b, u, turn->computation);
             }
         if (weights && (last || group_of(t, micro + 1) != group))
             end_group(w->b, u, group > 0);
@@ -105,7 +105,7 @@ static void add_backwards(struct work *w, const struct turn *turn)
         if (weights && last && (alone || u < end - 1))
             reduce_unit(w->b, alone ? u : u + 1);
     }
-    for (int i = 0; i < m->dp * m->tp && stage > 0 && turn->action != WEIGHT_GRADIENT; i++)
+    for (int i = 0; i < m->dp * m->tp && stage > 0 && turn->computation != WEIGHT_GRADIENT; i++)
         send_gradient(w->b, tape_at(w, stage, micro, 0, i), tape_at(w, stage - 1, micro, 0, i));
     if (weights && last && !alone)
         reduce_unit(w->b, first);
@@ -125,12 +125,12 @@ void build_train(struct trainer *t)
     t->model->norm_rank = t->settings->clip == 0 ? loss_rank(t, 0) : 0; /* where it is waited for */
     struct tensor *losses = add_losses(t);
     for (size_t i = 0; i < n; i++) {
-        if (order[i].action == FORWARD)
+        if (order[i].computation == FORWARD)
             add_forwards(&w, order[i].stage, order[i].micro);
         else
             add_backwards(&w, &order[i]);
         bool last = order[i].stage == n_stages(&t->mesh) - 1 && order[i].micro == t->micros - 1;
-        if (last && order[i].action == FORWARD && t->settings->clip == 0) {
+        if (last && order[i].computation == FORWARD && t->settings->clip == 0) {
             add_control(t);
             release_updates(&b, losses, t->rank_total);
         }
