@@ -9,7 +9,7 @@ export LC_ALL
 TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
-options              93
+options              94
 pass/broadcast      327
 pass/fetch           31
 pass/gather         239
@@ -20,25 +20,25 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               23818 10.8
-src/base           1402
-src/cmd            2406
-src/device         1098
+src               24246 10.8
+src/base           1422
+src/cmd            2415
+src/device         1123
 src/file           1027
 src/main             70
-src/mesh            237
-src/model          1813
+src/mesh            244
+src/model          2062
 src/pass           2402
 src/plan            220
 src/predict        1013
 src/proof           565
-src/run            1255
+src/run            1264
 src/state          1778
-src/step           2558
-src/trace          1054
-src/train          3204
+src/step           2568
+src/trace          1083
+src/train          3274
 src/view           1716
-tests             15565
+tests             15895
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
