@@ -38,7 +38,7 @@ src/step           2568
 src/trace          1083
 src/train          3274
 src/view           1716
-tests             15895
+tests             15902
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -242,6 +242,15 @@ static bool is_wanted(int dp, int pp, int tp, bool apart)
     return most_devices ? n <= most_devices : n <= 8 && n > 1 && (dp + 2 * pp + 3 * tp + apart) % 5 == 0;
 }
 
+/* CLBlast's work space is among the bytes, of products that are large enough to have any. */
+TEST(memory_is_known_with_clblast)
+{
+    size_t bytes;
+    steps = 1;
+    struct course c = train_cell("--gemm clblast --layers 1 --heads 8 --channels 512 --seq-len 256", false, &bytes);
+    free_course(&c);
+}
+
 TEST(meshes_train_like_one_device)
 {
     const char *grid = getenv("YARD_GRID");
