@@ -20,25 +20,25 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               24246 10.8
+src               24272 10.8
 src/base           1422
-src/cmd            2415
-src/device         1123
+src/cmd            2418
+src/device         1133
 src/file           1027
 src/main             70
 src/mesh            244
 src/model          2062
 src/pass           2402
 src/plan            220
-src/predict        1013
+src/predict        1028
 src/proof           565
 src/run            1264
 src/state          1778
-src/step           2568
+src/step           2567
 src/trace          1083
-src/train          3274
+src/train          3273
 src/view           1716
-tests             15902
+tests             15950
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

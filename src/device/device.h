@@ -244,6 +244,8 @@ const char *format_budget(char out[96], const struct device *d);
 size_t guard_bytes(const struct device *d); /* behind each slab */
 /* The biggest slab the device allows, guard excluded, aligned down. */
 size_t slab_limit(const struct device *d);
+/* Of each device and of the host, in bytes; 0 leaves what there is.  Of a step file that is all the memory there is. */
+void set_budgets(struct machine *m, size_t each, size_t host);
 /* To try what does not fit: the first n devices, the host behind the others, get budgets that nothing exceeds.  Returns
  * them as they were, for restore_limits(); the caller frees that. */
 struct device *lift_limits(struct machine *m, int n);

@@ -13,7 +13,7 @@ size_t default_budget(const struct device *d)
 
 const char *budget_rule(const struct machine *m)
 {
-    return m->host->by_hand ? "memory= in the step file"
+    return m->host->by_hand ? "memory= in the step file, or --device-mem and --host-mem"
            : !m->device[0].cl
                ? "--device-mem, --host-mem, else the memory that is described"
                : "--device-mem, --host-mem, else all (CPUs: 3/4 of the host's, GPUs: 15/16 less 256 MiB)";
@@ -31,6 +31,16 @@ const char *format_budget(char out[96], const struct device *d)
 size_t guard_bytes(const struct device *d) { return d->by_hand ? 0 : GUARD_BYTES; }
 
 size_t slab_limit(const struct device *d) { return (d->max_allocation - guard_bytes(d)) / d->alignment * d->alignment; }
+
+void set_budgets(struct machine *m, size_t each, size_t host)
+{
+    for (struct device *d = m->device; d <= m->host; d++) {
+        size_t bytes = d->is_host ? host : each;
+        if (d->by_hand && bytes)
+            d->max_allocation = d->max_allocation == d->budget ? bytes : d->max_allocation, d->memory = bytes;
+        d->budget = bytes ? bytes : d->budget;
+    }
+}
 
 struct device *lift_limits(struct machine *m, int n)
 {

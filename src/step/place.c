@@ -171,17 +171,16 @@ static struct problem *does_not_fit(const struct arena *a, const struct tensor *
                     : format_string("with tensor %s (%s, %s) at least %s are needed, %s more than the budget of %s",
                                     t->name, memory_class_name[t->class], size, need,
                                     format_bytes(more, (double)(arena_bytes(a) - d->budget)), format_budget(have, d));
-    struct problem *p =
-        new_problem(EXIT_USAGE, "device %s: %s does not fit: %s; use %s%s", d->id, what, why,
-                    d->by_hand      ? "smaller tensors"
-                    : !task         ? "a smaller model"
-                    : !in_one_piece ? "--recompute full, --swap auto, a smaller --micro-batch or --seq-len"
-                    : t->rank == 4  ? "--attention flash, a smaller --micro-batch or --seq-len" /* (B, H, T, T) */
-                                    : "a smaller --micro-batch or --seq-len",
-                    d->by_hand     ? ", or a larger memory="
-                    : in_one_piece ? ""
-                    : d->is_host   ? ", or a larger --host-mem"
-                                   : ", or a larger --device-mem");
+    const char *budget = d->is_host ? "--host-mem" : "--device-mem";
+    struct problem *p = new_problem(
+        EXIT_USAGE, "device %s: %s does not fit: %s; use %s%s", d->id, what, why,
+        d->by_hand              ? "smaller tensors, or a larger memory= or "
+        : !in_one_piece && task ? "--recompute full, --swap auto, a smaller --micro-batch or --seq-len, or a larger "
+        : !in_one_piece         ? "a smaller model, or a larger "
+        : !task                 ? "a smaller model"
+        : t->rank == 4          ? "--attention flash, a smaller --micro-batch or --seq-len" /* (B, H, T, T) */
+                                : "a smaller --micro-batch or --seq-len",
+        !in_one_piece || d->by_hand ? budget : "");
     free(what), free(why);
     return p;
 }
