@@ -136,12 +136,12 @@ static void dualpipe_v(struct turns *o)
 }
 
 const char *const pipeline_name[PIPELINES + 1] = {"1f1b", "gpipe", "interleaved", "zbh1", "zbh2", "dualpipev"};
-const struct order pipeline_orders[PIPELINES] = {[PIPELINE_1F1B] = {one_forward_one_backward, 1},
-                                                 [PIPELINE_GPIPE] = {gpipe, 1},
-                                                 [PIPELINE_INTERLEAVED] = {interleaved, 2},
-                                                 [PIPELINE_ZBH1] = {zb_h1, 1},
-                                                 [PIPELINE_ZBH2] = {zb_h2, 1},
-                                                 [PIPELINE_DUALPIPEV] = {dualpipe_v, 2, .folded = true}};
+const struct order pipeline_orders[PIPELINES] = {[PIPELINE_1F1B] = {one_forward_one_backward, 1, false},
+                                                 [PIPELINE_GPIPE] = {gpipe, 1, false},
+                                                 [PIPELINE_INTERLEAVED] = {interleaved, 2, false},
+                                                 [PIPELINE_ZBH1] = {zb_h1, 1, false},
+                                                 [PIPELINE_ZBH2] = {zb_h2, 1, false},
+                                                 [PIPELINE_DUALPIPEV] = {dualpipe_v, 2, true}};
 
 struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros, int *n)
 {
