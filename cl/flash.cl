@@ -170,7 +170,7 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
     load_columns(q, qkv + h.qkv, h.wide, first, columns, T, hs);
     FOR_SQUARE (d, n, hs, columns)
         PUT((vec)0.0f, result + d * columns + n);
-    for (int n = FIRST; n < columns; n += STRIDE) {
+    for (int n = FIRST; n < columns; n += STRIDE) { /* every query sees key 0, so the first part makes top finite */
         PUT((vec)-INFINITY, top + n);
         PUT((vec)0.0f, sum + n);
     }

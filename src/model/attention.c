@@ -19,7 +19,7 @@
 
 #include <math.h>
 
-struct heads { /* sizes, and the operands that the products share */
+struct heads { /* sizes; channels are those of all these heads */
     int t, hs, batch, heads, channels;
     float scale; /* of the scores */
 };

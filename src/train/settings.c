@@ -102,12 +102,11 @@ static const struct option options[] = {
      "sum the gradient in G groups of sequences, as dp=G does, to compare to the bit"},
     {"device-mem", 0, OPT_BYTES, &s.device_memory, NULL, "BYTES", 0, 0, DEVICES, RUN_ALL,
      "budget per device, with K, M or G (0: of a CPU three quarters of the host's memory, of a GPU all of its own but "
-     "a "
-     "sixteenth and 256 MiB, left to the driver)"},
+     "a sixteenth and 256 MiB, left to the driver)"},
     {"host-mem", 0, OPT_BYTES, &s.host_memory, NULL, "BYTES", 0, 0, DEVICES, RUN_ALL, "the same for the host"},
     {"gemm", 0, OPT_CHOICE, &s.kernels.gemm, "auto",
      WORDS([GEMM_AUTO] = "auto", [GEMM_OWN] = "own", [GEMM_CLBLAST] = "clblast"), 0, 0, DEVICES, RUN_ALL,
-     "matrix products: our kernel, or CLBlast (auto: ours on CPUs, CLBlast on GPUs)"},
+     "matrix products: our kernel, which is for CPUs, or CLBlast (auto: ours on CPUs, CLBlast on GPUs)"},
     {"attention", 0, OPT_CHOICE, &s.kernels.attention, "plain",
      WORDS([ATTENTION_PLAIN] = "plain", [ATTENTION_FLASH] = "flash"), 0, 0, DEVICES, RUN_ALL,
      "plain: products and softmax, keeps a (T, T) matrix per head; flash: fused kernels, memory grows with T alone"},
