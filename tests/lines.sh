@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               24272 10.8
+src               24265 10.8
 src/base           1422
 src/cmd            2418
 src/device         1133
@@ -32,11 +32,11 @@ src/pass           2402
 src/plan            220
 src/predict        1028
 src/proof           565
-src/run            1264
+src/run            1258
 src/state          1778
 src/step           2567
 src/trace          1083
-src/train          3273
+src/train          3272
 src/view           1716
 tests             15950
 END

@@ -4,7 +4,7 @@
 # No GPU is needed: a library that is loaded before OpenCL's answers as one would, or fails as one does.
 #
 #     SHIM_GPU=1         the device is a GPU         SHIM_MEMORY=BYTES   of its own, SHIM_UNIFIED=1: the host's
-#     SHIM_PIECE=BYTES   of one allocation at most   SHIM_ITEMS=N        of a kernel's work-groups at most
+#     SHIM_PIECE=BYTES   of one allocation at most   =N        of a kernel's work-groups at most
 #     SHIM_FAIL=fill     filling a buffer fails      SHIM_FAIL=finish    and so does waiting for that
 #
 # YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
@@ -43,17 +43,6 @@ cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t bytes, void 
         answer("SHIM_PIECE", value, sizeof(cl_ulong));
     if (what == CL_DEVICE_HOST_UNIFIED_MEMORY && getenv("SHIM_GPU") && value)
         *(cl_bool *)value = getenv("SHIM_UNIFIED") != NULL;
-    return code;
-}
-
-cl_int clGetKernelWorkGroupInfo(cl_kernel k, cl_device_id id, cl_kernel_work_group_info what, size_t bytes, void *value,
-                                size_t *all)
-{
-    cl_int (*next)(cl_kernel, cl_device_id, cl_kernel_work_group_info, size_t, void *, size_t *) =
-        dlsym(RTLD_NEXT, "clGetKernelWorkGroupInfo");
-    cl_int code = next(k, id, what, bytes, value, all);
-    if (what == CL_KERNEL_WORK_GROUP_SIZE)
-        answer("SHIM_ITEMS", value, sizeof(size_t));
     return code;
 }
 
@@ -140,10 +129,6 @@ yard "$gpu" $tiny --gemm own -d 0:0
 refuses 2 'our own products on a GPU' 'is a GPU, where --gemm own computes one work-item at a time: use --gemm clblast'
 yard "$gpu YARD_VEC=4" $tiny --gemm own -d 0:0
 says 'but in a shape that is forced' 'step '
-yard "$gpu SHIM_ITEMS=32" $tiny -d 0:0
-refuses 1 'a kernel for fewer work-items than it is compiled for' 'with 32 work-items per group, not 128: set YARD_WG'
-yard "$gpu SHIM_ITEMS=32 YARD_WG=32" $tiny -d 0:0
-says 'and that helps' 'step '
 
 # ---- memory of the host ---------------------------------------------------------------------------------------------
 

@@ -28,12 +28,6 @@ static cl_kernel prepare_kernel(const struct task *t)
                  "task %s: argument %d of kernel %s (cl/%s): %s; does the .cl file still take the same arguments?",
                  t->name, i, t->function, t->file, cl_error_name(code));
     }
-    size_t wanted = t->grid.local[0] * t->grid.local[1] * t->grid.local[2], most = 0;
-    CL(clGetKernelWorkGroupInfo(kernel, t->lane->device->cl, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL));
-    if (wanted > most)
-        fail(EXIT_FAILED,
-             "device %s runs kernel %s (cl/%s) with %zu work-items per group, not %zu: set YARD_WG to fewer",
-             t->lane->device->id, t->function, t->file, most, wanted);
     return kernel;
 }
 
