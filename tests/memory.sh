@@ -4,7 +4,7 @@
 # No GPU is needed: a library that is loaded before OpenCL's answers as one would, or fails as one does.
 #
 #     SHIM_GPU=1         the device is a GPU         SHIM_MEMORY=BYTES   of its own, SHIM_UNIFIED=1: the host's
-#     SHIM_PIECE=BYTES   of one allocation at most   =N        of a kernel's work-groups at most
+#     SHIM_PIECE=BYTES   of one allocation at most
 #     SHIM_FAIL=fill     filling a buffer fails      SHIM_FAIL=finish    and so does waiting for that
 #
 # YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
