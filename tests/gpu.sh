@@ -294,7 +294,7 @@ row 'overlap plan' 60 on_the_cpu "$one" '--overlap plan'
 row 'recompute full' 60 same_bits "$one" '--recompute full'
 row 'swap layer' 60 same_bits "$one" '--swap layer'
 row 'swap auto' 60 less_memory
-row snapshot 60 same_bits "$one" "--snapshot $tmp/state.snap"
+row snapshot 60 same_bits "$one" "--snapshot $tmp/state.snap --snapshot-slots 5"
 row 'attention flash' 60 flash
 row 'zero 1' 60 same_bits "$two" ''
 row 'zero 2' 60 same_bits "$two" '--zero 2'
@@ -304,7 +304,7 @@ row pipeline 60 same_bits "$two --mesh pp=2 --micro-batch 1" ''
 row 'tensor parallel' 60 same_bits "$two --mesh tp=2" ''
 row 'two as one, own products' 60 same_bits "$one --gemm own --micro-batch 2 --grad-groups 2" "$two --grad-groups 1"
 row 'many at once' 90 on_the_cpu "$two" \
-    "--zero 3 --broadcast-queues 3 --recompute full --swap layer --overlap local --snapshot $tmp/state.snap"
+    "--zero 3 --broadcast-queues 3 --recompute full --swap layer --overlap local --snapshot $tmp/state.snap --snapshot-slots 5"
 row 'GPU and CPU in one run' 60 pair
 row 'kept kernels' 60 cache
 [ $model = nano ] || row "bench, $model" 120 bench --model $model --gemm clblast
