@@ -38,7 +38,7 @@ src/step           2567
 src/trace          1083
 src/train          3272
 src/view           1716
-tests             15950
+tests             15951
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
