@@ -180,6 +180,8 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
         wait_for_all();
         multiply(square, live, columns, stream, hs + 1, 1, q, hs, false);
         wait_for_all();
+        /* Before the maxima: behind them, with WG*VEC = 256, PoCL 3.1 compiles a loop that adds what lies behind `square`. */
+        load_stream(stream, qkv + h.qkv + 2 * C, h.wide, begin, live, hs);
         for (int n = FIRST; n < columns; n += STRIDE) {
             const vec old = GET(top + n);
             vec most = old;
@@ -188,7 +190,6 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
             PUT(most, top + n);
             PUT(exp((old - most) * scale), factor + n);
         }
-        load_stream(stream, qkv + h.qkv + 2 * C, h.wide, begin, live, hs);
         wait_for_all();
         FOR_SQUARE (m, n, live, columns) {
             local float *at = square + m * columns + n;

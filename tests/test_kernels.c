@@ -15,7 +15,7 @@
 
 static const struct shape {
     int vector, work_group;
-} shapes[] = {{0, 0}, {8, 1}, {4, 1}, {1, 1}, {4, 4}, {1, 64}};
+} shapes[] = {{0, 0}, {8, 1}, {4, 1}, {1, 1}, {4, 64}, {1, 64}};
 static struct machine *machines[COUNT(shapes)];
 static struct device *device; /* the one under test */
 
