@@ -299,5 +299,6 @@ TEST(the_shipped_hardware)
         expect_sound(path, t->train, t->values);
         free_simulation(sim);
         free_trainer(t);
+        expect_yard(EXIT_OK, "simulated step", "plan --model gpt2 --attention flash --simulate --hardware %s", path);
     }
 }

@@ -170,6 +170,7 @@ struct machine_options {
 };
 /* Opens devices, contexts and queues.  Fails with EXIT_NO_DEVICE or EXIT_USAGE and a sentence. */
 struct machine *open_machine(const struct machine_options *options);
+void choose_tile(struct device *d); /* rows and vectors of a register tile, by the width of vectors */
 void close_machine(struct machine *m);
 /* The nth lane of a kind on a device, from 0; NULL: it has none. */
 struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth);

@@ -71,7 +71,7 @@ struct costs *read_costs(const char *path)
         {"engine", .type = OPT_TEXT, .value = &c->engine, .commands = PROFILE},
         {"shape", .type = OPT_TEXT, .value = &c->shape, .commands = PROFILE},
         {"units", .type = OPT_LONG, .value = &c->units, .low = 1, .high = MOST, .commands = PROFILE},
-        {"vector", .type = OPT_LONG, .value = &c->vector, .low = 1, .high = MOST, .commands = PROFILE},
+        {"vector", .type = OPT_LONG, .value = &c->vector, .low = 1, .high = 16, .commands = PROFILE},
         {"issue", .type = OPT_DOUBLE, .value = &c->issue, .low = 0, .high = 1e3},
         {"hardware", .type = OPT_TEXT, .value = &c->name, .commands = HARDWARE},
         {"devices", .type = OPT_LONG, .value = &c->devices, .low = 1, .high = MOST, .commands = HARDWARE},

@@ -43,6 +43,9 @@ struct machine *virtual_machine(const struct costs *c, int n_devices)
         d->vector = (unsigned)MAX(c->vector, 1);
         d->one_item = d->vector > 1;
         d->work_group = d->one_item ? 1 : GPU_WORK_GROUP;
+        choose_tile(d);
+        if (d->one_item)
+            d->local_memory = 256 << 10; /* PoCL's is a core's L2 cache */
         d->context = &m->context[i]; /* each its own: moves are staged through the host */
     }
     name_device(m, n_devices, "host", c->host_memory)->alignment = 4096;
