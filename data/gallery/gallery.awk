@@ -6,8 +6,8 @@
 
 # ---- pipelines -------------------------------------------------------------------------------------------------------
 #
-# p devices, m micro-batches.  A micro-batch passes stages 0, 1, ... and comes back.  Where a device has two, they are
-# dealt round (stage k is on device k % p) or folded as a V (0 1 2 3 3 2 1 0).  What is done for a micro-batch on a stage:
+# p devices, m micro-batches.  A micro-batch passes stages 0, 1, ... and comes back.  Where a device has several, they
+# are dealt round (stage k is on device k % p) or folded as a V (0 1 2 3 3 2 1 0).  What is done on a stage:
 #
 #     F   forward              D   the gradient of its input        W   those of its weights
 #     B   D and W in one       O   F of one stage and B of another, overlapped
@@ -59,8 +59,8 @@ function zb_v(   i, x, y) { # x on the way down the V, y on the way up
     for (i = 0; i < p - s; i++) { take("D", x); pay() }
     while (paid[s] < owes[s]) pay() }
 
-# DeepSeek's eight parts.  A device has a stage of either direction; h counts devices from the pipeline's ends, and q are
-# on one half of it.  In DualPipe-V the other half is folded onto this one, and both directions are one chain.
+# DeepSeek's eight parts.  A device has a stage of either direction; h counts devices from the pipeline's ends, and q
+# are on one half of it.  In DualPipe-V the other half is folded onto this one, and both directions are one chain.
 function dual(   i, h, q, x, y) {
     q = chain / 2; h = s < q ? s : p - 1 - s; x = s; y = 2 * p - 1 - s
     if (s >= q) { x = y; y = s }
@@ -97,9 +97,10 @@ function access(what, k, u,   id) {
     if (what == "F" && !is_last(k)) send("x" k + 1 "." u, "a" id "[0:1M]", k, u)
     if (what ~ /[DB]/ && !is_first(k)) send("y" k - 1 "." u, "d" id, k, u) }
 function send(to, from, k, u) {
-    sends = sends sprintf("copy send %s %s lane=s%d.compute layer=%d micro=%d role=send\n", to, from, s, k, number(k, u)) }
+    sends = sends sprintf("copy send %s %s lane=s%d.compute layer=%d micro=%d role=send\n",
+        to, from, s, k, number(k, u)) }
 
-function do_turn(part, n,   what) {
+function do_turn(part,   what) {
     reads = writes = sends = ""; what = part[1]
     access(what == "O" ? "F" : what, part[2], part[3])
     if (what == "O") access("B", part[4], part[5])
@@ -115,24 +116,174 @@ function take_turns() {
     if (v["order"] == "zb-v") zb_v()
     if (v["order"] == "dual") dual() }
 
-function pipeline(   k, u, left, part, next_turn, bytes) {
+function stage_tensors(k, bytes,   u) {
+    tensor("w" k, "s" home(k), bytes, "parameters"); tensor("g" k, "s" home(k), bytes, "gradients")
+    for (u = 0; u < m; u++) {
+        tensor("a" k "." u, "s" home(k), bytes, "activations"); tensor("d" k "." u, "s" home(k), MiB, "work")
+        if (!is_first(k)) tensor("x" k "." u, "s" home(k), MiB, "work")
+        if (!is_last(k)) tensor("y" k "." u, "s" home(k), MiB, "work") } }
+
+function pipeline(   k, left, part, at, stuck) {
     p = v["p"]; chunks = v["chunks"] ? v["chunks"] : 1; chain = v["chain"] ? v["chain"] : p * chunks
-    m = v["m"] * chain / (p * chunks); bytes = v["A"] * p / chain
+    m = v["m"] * chain / (p * chunks)
     for (s = 0; s < p; s++) print "device s" s " memory=64G"
-    for (k = 0; k < p * chunks; k++) {
-        printf "tensor w%d s%d %dM parameters\ntensor g%d s%d %dM gradients\n", k, home(k), bytes, k, home(k), bytes
-        for (u = 0; u < m; u++) {
-            printf "tensor a%d.%d s%d %dM activations\ntensor d%d.%d s%d 1M work\n", k, u, home(k), bytes, k, u, home(k)
-            if (!is_first(k)) printf "tensor x%d.%d s%d 1M work\n", k, u, home(k)
-            if (!is_last(k)) printf "tensor y%d.%d s%d 1M work\n", k, u, home(k) } }
-    for (s = 0; s < p; s++) { take_turns(); left += turns[s]; next_turn[s] = 1 }
-    while (left > 0) # in rounds: each device takes its next turn if it can
-        for (s = 0; s < p; s++) {
-            if (split(turn[s, next_turn[s]], part) < 3 || !ready(part[1] == "O" ? "F" : part[1], part[2], part[3]) ||
-                part[1] == "O" && !ready("B", part[4], part[5])) { stuck++; if (stuck > p) exit 1; continue }
-            do_turn(part); next_turn[s]++; left--; stuck = 0 }
+    for (k = 0; k < p * chunks; k++) stage_tensors(k, v["A"] * MiB * p / chain)
+    for (s = 0; s < p; s++) { take_turns(); left += turns[s]; at[s] = 1 }
+    for (s = 0; left > 0; s = (s + 1) % p) { # in rounds: each device takes its next turn if it can
+        split(turn[s, at[s]], part)
+        if (at[s] > turns[s] || !ready(part[1] == "O" ? "F" : part[1], part[2], part[3]) ||
+            part[1] == "O" && !ready("B", part[4], part[5])) {
+            if (++stuck > p) exit 1
+            continue }
+        do_turn(part); at[s]++; left--; stuck = 0 }
     for (k = 0; k < p * chunks; k++)
-        printf "task update s%d.compute 0 layer=%d role=update reads=g%d,w%d writes=w%d\n", home(k), k, k, k, k }
+        task("update", "s" home(k) ".compute", 0, "update layer=" k, "g" k ",w" k, "w" k) }
+
+# ---- data on links ---------------------------------------------------------------------------------------------------
+#
+# n devices, each with a link of its own that moves `rate` bytes per second each way.
+
+function tensor(name, device, bytes, class) { printf "tensor %s %s %.0f %s\n", name, device, bytes, class }
+function task(name, lane, ms, role, reads, writes) {
+    printf "task %s %s %gms role=%s%s writes=%s\n", name, lane, ms, role, reads == "" ? "" : " reads=" reads, writes }
+function on(r, name, role, reads, writes) { # a task on device r; forwards take F ms and backwards B ms
+    task(name, "r" r ".compute", v[name == "forward" ? "F" : name == "backward" ? "B" : 0], role, reads, writes) }
+function machine(   r) {
+    n = v["n"]
+    for (r = 0; r < n; r++)
+        print "device r" r " memory=8000G\nlink r" r " up " v["rate"] "\nlink r" r " down " v["rate"] }
+function share(name, k, of, bytes) { # number k of `of`
+    return sprintf("%s[%.0f:%.0f]", name, k * bytes / of, (k + 1) * bytes / of) }
+
+# Each sends a share to its neighbour, n - 1 times, and adds what it gets: then each has the sum of one share.  Sent on
+# n - 1 times more, all have all sums.
+function ring(   r, i, k, q, mine) {
+    machine()
+    for (r = 0; r < n; r++) {
+        tensor("w" r, "r" r, v["S"], "parameters"); tensor("g" r, "r" r, v["S"], "gradients")
+        tensor("b" r, "r" r, v["S"], "work") }
+    for (r = 0; r < n; r++) on(r, "backward", "backward", "w" r, "g" r)
+    for (i = 0; i < 2 * (n - 1); i++) for (r = 0; r < n; r++) {
+        q = (r + 1) % n; k = (r - i + 2 * n) % n; mine = share("g" q, k, n, v["S"])
+        printf "copy send %s %s role=reduce micro=%d\n", i < n - 1 ? share("b" q, k, n, v["S"]) : mine,
+            share("g" r, k, n, v["S"]), k
+        if (i < n - 1) on(q, "add", "reduce", share("b" q, k, n, v["S"]) "," mine, mine) }
+    for (r = 0; r < n; r++) on(r, "update", "update", "g" r ",w" r, "w" r) }
+
+# Device 0 sends its parameters to 1, which passes each of M slices on as soon as it has it, and so on.
+function chain_of_sends(   r, i) {
+    machine()
+    for (r = 0; r < n; r++) { tensor("w" r, "r" r, v["S"], "parameters"); tensor("g" r, "r" r, 1024, "gradients") }
+    for (r = 0; r < n; r++) on(r, "backward", "backward", "w" r, "g" r)
+    on(0, "update", "update", "g0,w0", "w0")
+    for (i = 0; i < v["M"]; i++) for (r = 0; r < n - 1; r++)
+        printf "copy send %s %s role=broadcast micro=%d\n", share("w" r + 1, i, v["M"], v["S"]),
+            share("w" r, i, v["M"], v["S"]), i }
+
+# ZeRO of `stage` 0 to 3.  Of each layer a device keeps its parameters w, or a share s of them, and gathers w for
+# forward and u for backward; the gradients g, or a share h, and g until they are added up; the optimizer's state o, or
+# a share.  A parameter takes wb bytes of w, gb of g and ob of o.
+function exchange(to, from, bytes, what,   i, r, q, source) { # what: each sends the other's share, its own, or all of s
+    for (i = 1; i < n; i++) for (r = 0; r < n; r++) {
+        q = (r + i) % n; source = from "." r
+        printf "copy send %s %s layer=%d micro=%d role=%s\n", share(to "." q, r, n, bytes),
+            what == "all" ? source : share(source, what == "own" ? r : q, n, bytes), l, l,
+            what == "other" ? "reduce" : "broadcast" } }
+function gather(name,   r) {
+    for (r = 0; r < n; r++)
+        printf "copy own %s s%d.%d lane=r%d.compute layer=%d\n", share(name l "." r, r, n, w), l, r, r, l
+    exchange(name l, "s" l, w, "all") }
+function add_up(   r, i, q, sum, mine) { # what the others sent, to one's own share
+    exchange("b" l, "g" l, g, "other")
+    for (r = 0; r < n; r++) for (i = 1; i < n; i++) {
+        q = (r + i) % n; mine = share("g" l "." r, r, n, g); sum = z < 2 ? mine : "h" l "." r
+        on(r, "add", "reduce", share("b" l "." r, q, n, g) "," (i == 1 ? mine : sum), sum) } }
+function layer_tensors(id, r) {
+    tensor("w" id, "r" r, w, z < 3 ? "parameters" : "work"); tensor("g" id, "r" r, g, z < 2 ? "gradients" : "work")
+    tensor("o" id, "r" r, v["P"] * v["ob"] / (z ? n : 1), "optimizer"); tensor("b" id, "r" r, g, "work")
+    if (z >= 2) tensor("h" id, "r" r, g / n, "gradients")
+    if (z == 3) { tensor("u" id, "r" r, w, "work"); tensor("s" id, "r" r, w / n, "parameters") } }
+
+function zero(   r, id, state) {
+    machine(); z = v["stage"]; w = v["P"] * v["wb"]; g = v["P"] * v["gb"]
+    for (l = 0; l < v["L"]; l++) for (r = 0; r < n; r++) layer_tensors(l "." r, r)
+    for (r = 0; r < n; r++) tensor("y" r, "r" r, 1024, "activations")
+    for (l = 0; l < v["L"]; l++) {
+        if (z == 3) gather("w")
+        for (r = 0; r < n; r++) on(r, "forward", "forward layer=" l " micro=" l, "w" l "." r (l ? ",y" r : ""), "y" r) }
+    for (l = v["L"] - 1; l >= 0; l--) {
+        if (z == 3) gather("u")
+        for (r = 0; r < n; r++) {
+            id = l "." r
+            on(r, "backward", "backward layer=" l " micro=" l, (z < 3 ? "w" : "u") id ",y" r, "g" id ",y" r) }
+        add_up()
+        if (z == 0) exchange("g" l, "g" l, g, "own") }
+    for (l = 0; l < v["L"]; l++) {
+        for (r = 0; r < n; r++) {
+            id = l "." r; state = (z == 0 ? "w" id : z == 3 ? "s" id : share("w" id, r, n, w)) ",o" id
+            on(r, "update", "update", (z == 0 ? "g" id : z == 1 ? share("g" id, r, n, g) : "h" id) "," state, state) }
+        if (z == 1 || z == 2) exchange("w" l, "w" l, w, "own") } }
+
+# ---- one device ------------------------------------------------------------------------------------------------------
+
+function work(name, role, reads, writes) { # a task; its time is F, B or U for forward, backward or update
+    task(name, "gpu.compute", name == "advance" ? v["F"] : v[substr(toupper(name), 1, 1)], role, reads, writes) }
+function computer() { print "device gpu memory=" v["memory"] "\nlink gpu up " v["rate"] "\nlink gpu down " v["rate"] }
+function shared() { # by all layers
+    tensor("w", "gpu", 16 * MiB, "parameters"); tensor("g", "gpu", 16 * MiB, "gradients") }
+
+# Layers with parameters of their own, updated as soon as their backward has ended; `cpu=`: or on the host.
+function layers(   l) {
+    computer()
+    for (l = 0; l < v["L"]; l++) {
+        tensor("w" l, "gpu", v["P"] * v["wb"], "parameters"); tensor("g" l, "gpu", v["P"] * v["gb"], "gradients")
+        tensor("o" l, "gpu", v["P"] * v["ob"], "optimizer") }
+    tensor("y", "gpu", 1024, "activations")
+    for (l = 0; l < v["L"]; l++) work("forward", "forward layer=" l " micro=" l, "w" l (l ? ",y" : ""), "y")
+    for (l = v["L"] - 1; l >= 0; l--) {
+        work("backward", "backward layer=" l " micro=" l, "w" l ",y", "g" l ",y")
+        work("update", "update layer=" l " micro=" l " cpu=" v["U"] "ms", "g" l ",w" l ",o" l, "w" l ",o" l) } }
+
+# Each layer's forward reads what the one before it left, A MiB, and its backward what its own forward left.
+function forward_and_back(   l) {
+    computer(); shared()
+    for (l = 0; l < v["L"]; l++) tensor("a" l, "gpu", v["A"] * MiB, "activations")
+    for (l = 0; l < v["L"]; l++) work("forward", "forward layer=" l, "w" (l ? ",a" l - 1 : ""), "a" l)
+    for (l = v["L"] - 1; l >= 0; l--) work("backward", "backward layer=" l, "w,a" l (l < v["L"] - 1 ? ",g" : ""), "g")
+    work("update", "update", "w,g", "w") }
+
+# Backward through `steps` steps.  `slots` states are kept, the first of them in c0; `now` is the state on the way to
+# another; `tape` is what the forward of a step leaves for its backward.
+function choose(n, k,   i, c) { c = 1; for (i = 1; i <= k; i++) c = c * (n - k + i) / i; return c }
+function extra(l, s,   r) { r = 0; while (choose(s + r, s) < l) r++; return r * l - choose(s + r, s + 1) }
+function advance(from, to, slot, target,   j) { # slot has the state of step `from`; target gets that of `to`
+    for (j = from; j < to; j++)
+        work("advance", "forward layer=" j, "w," (j == from ? slot : "now"), j == to - 1 ? target : "now") }
+function cut(l, s,   j, best, cost, least) { # where the next state is kept, with s slots for l steps
+    for (j = 1; j < l; j++) {
+        cost = j + extra(l - j, s - 1) + extra(j, s)
+        if (j == 1 || cost < least) { best = j; least = cost } }
+    return best }
+function reverse(from, to, s, slot,   j, mid, next_slot) { # steps from .. to - 1
+    if (s > 1 && to - from > 1) {
+        mid = from + cut(to - from, s); next_slot = "c" v["slots"] - s + 1
+        advance(from, mid, slot, next_slot); reverse(mid, to, s - 1, next_slot); reverse(from, mid, s, slot)
+        return }
+    for (j = to - 1; j >= from; j--) {
+        advance(from, j, slot, "now")
+        work("forward", "forward layer=" j, "w," (j == from ? slot : "now"), "tape")
+        work("backward", "backward layer=" j, "w,tape" (j < v["steps"] - 1 ? ",g" : ""), "g") } }
+function revolve(   j) {
+    computer(); shared(); tensor("now", "gpu", v["A"] * MiB, "work"); tensor("tape", "gpu", v["A"] * MiB, "work")
+    for (j = 0; j < v["slots"]; j++) tensor("c" j, "gpu", v["A"] * MiB, "activations")
+    task("batch", "gpu.compute", 0, "feed", "", "c0"); reverse(0, v["steps"], v["slots"], "c0")
+    work("update", "update", "w,g", "w") }
+
+# A step of t seconds; every K-th the parameters are stored, which takes d seconds, and nothing goes on meanwhile.
+function storing() {
+    computer(); shared(); tensor("stored", "gpu", 16 * MiB, "parameters")
+    task("step", "gpu.compute", 1000 * v["t"], "backward", "w", "g"); work("update", "update", "w,g", "w")
+    print "copy store stored w lane=gpu.compute time=" v["d"] "s every=" v["K"] }
 
 # ---- entries ---------------------------------------------------------------------------------------------------------
 
@@ -151,5 +302,13 @@ END {
     while (line[lines] == "") lines--
     for (i = 1; i <= lines; i++) print line[i] == "" ? "#" : "# " line[i]
     print ""
+    MiB = 1048576
     if (generator == "pipeline") pipeline()
+    if (generator == "ring") ring()
+    if (generator == "chain_of_sends") chain_of_sends()
+    if (generator == "zero") zero()
+    if (generator == "layers") layers()
+    if (generator == "forward_and_back") forward_and_back()
+    if (generator == "revolve") revolve()
+    if (generator == "storing") storing()
 }
