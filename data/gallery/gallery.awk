@@ -186,8 +186,8 @@ function chain_of_sends(   r, i) {
 function exchange(to, from, bytes, what,   i, r, q, source) { # what: each sends the other's share, its own, or all of s
     for (i = 1; i < n; i++) for (r = 0; r < n; r++) {
         q = (r + i) % n; source = from "." r
-        printf "copy send %s %s layer=%d micro=%d role=%s\n", share(to "." q, r, n, bytes),
-            what == "all" ? source : share(source, what == "own" ? r : q, n, bytes), l, l,
+        printf "copy send %s %s layer=%d role=%s\n", share(to "." q, r, n, bytes),
+            what == "all" ? source : share(source, what == "own" ? r : q, n, bytes), l,
             what == "other" ? "reduce" : "broadcast" } }
 function gather(name,   r) {
     for (r = 0; r < n; r++)
@@ -210,12 +210,12 @@ function zero(   r, id, state) {
     for (r = 0; r < n; r++) tensor("y" r, "r" r, 1024, "activations")
     for (l = 0; l < v["L"]; l++) {
         if (z == 3) gather("w")
-        for (r = 0; r < n; r++) on(r, "forward", "forward layer=" l " micro=" l, "w" l "." r (l ? ",y" r : ""), "y" r) }
+        for (r = 0; r < n; r++) on(r, "forward", "forward layer=" l, "w" l "." r (l ? ",y" r : ""), "y" r) }
     for (l = v["L"] - 1; l >= 0; l--) {
         if (z == 3) gather("u")
         for (r = 0; r < n; r++) {
             id = l "." r
-            on(r, "backward", "backward layer=" l " micro=" l, (z < 3 ? "w" : "u") id ",y" r, "g" id ",y" r) }
+            on(r, "backward", "backward layer=" l, (z < 3 ? "w" : "u") id ",y" r, "g" id ",y" r) }
         add_up()
         if (z == 0) exchange("g" l, "g" l, g, "own") }
     for (l = 0; l < v["L"]; l++) {
@@ -239,10 +239,10 @@ function layers(   l) {
         tensor("w" l, "gpu", v["P"] * v["wb"], "parameters"); tensor("g" l, "gpu", v["P"] * v["gb"], "gradients")
         tensor("o" l, "gpu", v["P"] * v["ob"], "optimizer") }
     tensor("y", "gpu", 1024, "activations")
-    for (l = 0; l < v["L"]; l++) work("forward", "forward layer=" l " micro=" l, "w" l (l ? ",y" : ""), "y")
+    for (l = 0; l < v["L"]; l++) work("forward", "forward layer=" l, "w" l (l ? ",y" : ""), "y")
     for (l = v["L"] - 1; l >= 0; l--) {
-        work("backward", "backward layer=" l " micro=" l, "w" l ",y", "g" l ",y")
-        work("update", "update layer=" l " micro=" l " cpu=" v["U"] "ms", "g" l ",w" l ",o" l, "w" l ",o" l) } }
+        work("backward", "backward layer=" l, "w" l ",y", "g" l ",y")
+        work("update", "update layer=" l " cpu=" v["U"] "ms", "g" l ",w" l ",o" l, "w" l ",o" l) } }
 
 # Each layer's forward reads what the one before it left, A MiB, and its backward what its own forward left.
 function forward_and_back(   l) {

@@ -8,7 +8,7 @@
 #
 # A row of an entry is
 #
-#     row WHAT: SIMULATED = FORMULA = NUMBER [with NAME=VALUE... OPTIONS...]
+#     row WHAT: SIMULATED = FORMULA [= NUMBER] [with NAME=VALUE... OPTIONS...]
 #
 # SIMULATED and FORMULA are expressions of awk.  Both know the numbers of the line `make`, B = D + W where it has those,
 # and the functions below.  SIMULATED also knows what `yard plan --simulate --verify --json` says of the list: period in
@@ -86,9 +86,9 @@ measure() { # NAME SIMULATED FORMULA NUMBER SETTINGS: prints "ok FORMULA SIMULAT
         echo "$(sed -n 's/^#  *made by [^ ]*//p' "$list") $own" | tr ' ' '\n' |
             sed -n 's/^\([A-Za-z]*\)=\([0-9.e]*\)$/\1 = \2/p'
         echo "if (D + W) B = D + W; formula = $3; simulated = 0 + ($2)"
-        echo "digits = length(\"$4\") - index(\"$4\", \".\"); if (\"$4\" !~ /[.]/) digits = 0"
+        echo "number = \"$4\"; digits = number ~ /[.]/ ? length(number) - index(number, \".\") : 0"
         echo "same = abs(simulated - formula) <= 1e-9 * abs(formula) + 1e-9"
-        echo "same = same && abs(formula - $4) * 10 ^ digits < 0.500001"
+        echo "same = same && (number == \"\" || abs(formula - number) * 10 ^ digits < 0.500001)"
         echo 'print same ? "ok" : "no", formula, simulated }'
     } >"$TMP/program"
     awk -v OFMT=%.7g -f "$TMP/program" "$answer"
@@ -111,13 +111,13 @@ judge() { # lines of measure_all
         END { print NR - wrong " rows agree, " wrong + 0 " do not"; exit NR == 0 || wrong > 0 }'
 }
 
-draw() { # NAME DIR: a picture of a step
+draw() { # NAME DIR: a list there, and the picture of a step
     line=$(awk -v name="$1" '$1 == "entry" { mine = $2 == name } mine && $1 == "picture"' "$entries")
     options= keys=${line#*picture * }
     case $keys in *' with '*) options=${keys#* with } keys=${keys% with *} ;; esac
     size=$(echo "$line" | awk '{ print $2 }')
-    generate "$1" '' >"$TMP/$1.txt"
-    "$YARD" plan --list "$TMP/$1.txt" --simulate --trace "$TMP/trace" $options >"$TMP/out" 2>&1 &&
+    generate "$1" '' >"$2/$1.txt" &&
+        "$YARD" plan --list "$2/$1.txt" --simulate --trace "$TMP/trace" $options >"$TMP/out" 2>&1 &&
         "$YARD" view "$TMP/trace" --step 2 --script "$keys" --size "$size" --png "$2/$1.png" >"$TMP/out" 2>&1 ||
         { cat "$TMP/out" >&2; exit 1; }
 }
@@ -128,12 +128,12 @@ write_page() { # the lines of measure_all: the page
         function code(s) { return "<code>" html(s) "</code>" }
         function flush() { if (text != "") print "<p>" text "</p>"; text = "" }
         function show_rows(   i, v) {
-            print "<p><img src=\"" name ".png\" alt=\"" name "\"></p>"
+            print "<p><a href=\"" name ".txt\"><img src=\"" name ".png\" alt=\"" name "\"></a></p>"
             print "<table><tr><th><th>formula<th>gives<th>simulated<th>read from the simulation<th>with</tr>"
             for (i = 1; i <= n; i++) {
                 split(row[name, i], part, "\t"); split(part[7], v, " ")
-                print "<tr" (v[1] == "ok" ? "" : " class=wrong") "><td>" html(part[2]) "<td>" code(part[4]) "<td>" v[2] \
-                    "<td>" v[3] "<td>" code(part[3]) "<td>" (part[6] == "" ? "" : code(part[6])) "</tr>" }
+                print "<tr" (v[1] == "ok" ? "" : " class=wrong") "><td>" html(part[2]) "<td>" code(part[4]) \
+                    "<td>" v[2] "<td>" v[3] "<td>" code(part[3]) "<td>" (part[6] == "" ? "" : code(part[6])) "</tr>" }
             print "</table>" }
         FNR == NR { count[$1]++; row[$1, count[$1]] = $0; next }
         FNR == 1 {
@@ -141,7 +141,7 @@ write_page() { # the lines of measure_all: the page
             print "<style>body { font: 16px/1.5 sans-serif; max-width: 80em; margin: 2em auto; padding: 0 1em }"
             print "img { max-width: 100% } td, th { text-align: left; padding: 0 1em 0 0; vertical-align: top }"
             print ".wrong { background: #fcc }</style><h1>A gallery of papers</h1>"
-            print "<p>Each picture is a simulated step of a list in data/gallery. Below it: the formula, the number it gives,"
+            print "<p>A picture is a simulated step, and leads to its list. Below it: the formula, the number it gives,"
             print "and the number simulated. A row whose numbers disagree is red.</p>" }
         /^entry / { name = $0; sub(/^entry /, "", name); title = name; sub(/ .*/, "", name); sub(/^[^ ]* /, "", title)
             n = count[name]; seen = 1; if (n) print "<h2 id=\"" name "\">" html(title) "</h2>"; next }
@@ -149,7 +149,9 @@ write_page() { # the lines of measure_all: the page
         /^  make/ { flush(); show_rows(); next }
         /^  / { next }
         /^$/ { flush(); next }
-        { text = text html($0) "\n" }' "$1" "$entries"
+        { n_parts = split(html($0), part, "`") # what is between two is code
+          for (i = 1; i <= n_parts; i++) text = text (i % 2 ? part[i] : "<code>" part[i] "</code>")
+          text = text "\n" }' "$1" "$entries"
 }
 
 case ${1-} in
