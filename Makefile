@@ -40,7 +40,8 @@ endif
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
-SCRIPTS  = $(filter-out $(addprefix tests/,run.sh report.sh packages.sh drivers.sh distro.sh periods.sh),$(sort $(wildcard tests/*.sh)))
+SCRIPTS  = $(filter-out $(addprefix tests/,run.sh report.sh packages.sh drivers.sh driver_rows.sh distro.sh gpu.sh gpu_kit.sh \
+               periods.sh),$(sort $(wildcard tests/*.sh)))
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
 C_FILES  = $(wildcard src/*.[ch] src/*/*.[ch] tests/*.[ch])
@@ -111,6 +112,11 @@ DRIVER_TESTS = $(filter-out %/test_base %/test_data %/test_file %/test_stories %
 drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers too, fetched into build/, and in a GPU's shape
 	@YARD=./$(YARD) tests/drivers.sh $(DRIVER_TESTS)
 
+gpu: ## what a GPU does with it, in 9 minutes, as build/gpu-report.txt: the first GPU, or DEVICE=P:D
+	+@YARD=./$(YARD) DEVICE='$(DEVICE)' MAKE='$(MAKE)' tests/gpu.sh
+gpu-pack: ## what a GPU's machine without packages and network lacks, as a folder build/gpu-kit to copy there
+	+@MAKE='$(MAKE)' tests/gpu_kit.sh
+
 RELEASE = trixie
 distro: ## the README's two commands in a bare Debian RELEASE= bookworm, trixie or sid: 10 minutes, as root, debootstrap
 	@tests/distro.sh $(RELEASE)
@@ -173,7 +179,7 @@ help: ## this list
 	@echo "make               build ./yard"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: demo test distro kills drivers periods gallery bench debug asan tsan fuzz oclgrind tidy format format-check deps clean \
-        help FORCE
+.PHONY: demo test distro kills drivers gpu gpu-pack periods gallery bench debug asan tsan fuzz oclgrind tidy format \
+        format-check deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:

@@ -53,14 +53,15 @@
 
 /* All of the work-group wait here, and see what the others have written to local memory.  A CPU's only work-item has
  * nobody to wait for. */
+static void wait_for_all(void)
+{
 #if WG > 1
-#define SYNC() barrier(CLK_LOCAL_MEM_FENCE)
-#else
-#define SYNC() ((void)0)
+    barrier(CLK_LOCAL_MEM_FENCE);
 #endif
+}
 
 /* Columns per work-group in kernels that sum down the columns.  Host: groups = ceil(C / COLUMN_BLOCK). */
-#define COLUMN_BLOCK (WG * VEC > LEAST_COLUMN_BLOCK ? WG * VEC : LEAST_COLUMN_BLOCK)
+#define COLUMN_BLOCK (WG > 1 ? GPU_COLUMNS : CPU_COLUMNS)
 
 /* This work-item's first element of a row, and the distance to its next one. */
 #define FIRST ((int)get_local_id(0) * VEC)
@@ -205,4 +206,73 @@ static float row_sum(vec v, __local float *scratch)
 static float row_max(vec v, __local float *scratch)
 {
     return group_max(lanes_max(v), scratch);
+}
+
+/* ---- sums in order ----------------------------------------------------------------------------------------------- */
+
+/* Where the order of additions is a promise, a sum is one chain, and a chain is the work of one work-item.  On a CPU it
+ * reads memory itself.  On a GPU it would wait for memory at every step; so all work-items load a tile into local
+ * memory, and then the chains go on from there, in the same order and so to the same bits:
+ *
+ *                32 columns                    a chain per column
+ *     row 0    0   1   2 ..  31                 |   |   |  ..  |
+ *     row 1   32  33  34 ..  63     barrier     +   +   +  ..  +     barrier, next tile
+ *     row 2   64  65  66 ..  95    -------->    +   +   +  ..  +    ------------------->
+ *      ..                                       +   +   +  ..  +
+ *     row 63           ..  2047                 v   v   v  ..  v
+ *     work-item i loads i, i + WG, ...          work-items 0 .. 31
+ *
+ * Rows are read and written 32 neighbours at a time: whole lines of memory, and each of the 32 banks of local memory
+ * once.  Of a work-group's 128 work-items three in four have nothing to add.  They are there to load: they bring the 64
+ * rows in one wait for memory, and their idling costs nothing, because a chain takes its 4 cycles per row alone too.  A
+ * second tile, loaded while the first is added, would hide that wait: at most half the time, for twice the code. */
+enum {
+    TILE_ROWS = 64,
+    TILE = TILE_ROWS * GPU_COLUMNS, /* floats */
+    TILE_SIZE = WG > 1 ? TILE : 1,  /* of the local array */
+    COLUMN_VECTORS = COLUMN_BLOCK > STRIDE ? COLUMN_BLOCK / STRIDE : 1, /* of a work-item that adds */
+};
+#define ADDS (FIRST < COLUMN_BLOCK) /* this work-item has columns to add */
+
+/* Loads the first `rows` rows of a matrix with rows of C elements, of which `left` are there from x on.  The rest of
+ * the tile is 0. */
+static void load_tile(__local float *tile, const __global float *x, int rows, int left, int C)
+{
+#if WG > 1
+    enum { ACROSS = GPU_COLUMNS / VEC };
+#pragma unroll
+    for (int i = get_local_id(0); i < TILE / VEC; i += WG) {
+        int row = i / ACROSS, c = i % ACROSS * VEC;
+        PUT(load(x + (size_t)row * C + c, row < rows ? left - c : 0, 0), tile + i * VEC);
+    }
+#endif
+}
+
+/* The same of a flat array. */
+static void load_stretch(__local float *tile, const __global float *x, int left)
+{
+#if WG > 1
+    for (int i = FIRST; i < TILE; i += STRIDE)
+        PUT(load(x + i, left - i, 0), tile + i);
+#endif
+}
+
+/* The vector at column c of a row: of the tile, or of x itself. */
+static vec from_tile(const __local float *tile, const __global float *x, int row, int c, int left, int C)
+{
+#if WG > 1
+    return GET(tile + row * GPU_COLUMNS + c);
+#else
+    return load(x + (size_t)row * C + c, left - c, 0);
+#endif
+}
+
+/* Likewise an element of a stretch. */
+static float from_stretch(const __local float *tile, const __global float *x, int i)
+{
+#if WG > 1
+    return tile[i];
+#else
+    return x[i];
+#endif
 }

@@ -4,14 +4,14 @@
  *     add          out[i] = a[i] + b[i]             residual connection; backward needs no kernel: both get dout
  *     accumulate   acc[i] += x[i]                   sums of gradients, received pieces
  *     fill         x[i] = value
- *     bias_rows    y[n] = bias                      every row of y (N,C); a matrix product is then added on top
+ *     add_bias     y[n] += bias                     every row of y (N,C), behind a product of CLBlast; ours begins with it
  *     column_sum   db[c] = (old +) sum_n dout[n][c] the gradient of a bias
  *
- * Flat arrays: one work-group per BLOCK of elements.  bias_rows: one work-group per row.
+ * Flat arrays: one work-group per BLOCK of elements.  add_bias: one work-group per row.
  *
- * column_sum: one work-group per COLUMN_BLOCK columns, which walks all the rows in order.  Each column is one chain of
- * additions from the old value on, so micro-batches one after another give the bits of one large batch; the parallel
- * way, partial sums over pieces of the rows, would not.
+ * column_sum: one work-group per COLUMN_BLOCK columns, which walks all the rows in order (common.cl, "sums in order").
+ * Each column is one chain of additions from the old value on, so micro-batches one after another give the bits of one
+ * large batch; the parallel way, partial sums over pieces of the rows, would not.
  */
 #pragma OPENCL FP_CONTRACT OFF
 
@@ -39,38 +39,45 @@ KERNEL void fill(__global float *x, float value, int n)
         store((vec)value, x + i, end - i);
 }
 
-KERNEL void bias_rows(__global float *y,          /* (N,C) */
-                      const __global float *bias, /* (C) */
-                      int N, int C)
+KERNEL void add_bias(__global float *y,          /* (N,C) */
+                     const __global float *bias, /* (C) */
+                     int N, int C)
 {
     y += get_group_id(0) * (size_t)C;
     for (int i = FIRST; i < C; i += STRIDE)
-        store(load(bias + i, C - i, 0), y + i, C - i);
+        store(load(y + i, C - i, 0) + load(bias + i, C - i, 0), y + i, C - i);
 }
 
 KERNEL void column_sum(__global float *db,         /* (C) */
                        const __global float *dout, /* (N,C) */
                        int N, int C, int accumulate)
 {
-    enum { K = COLUMN_BLOCK / STRIDE }; /* vectors per work-item; unrolled, so that the sums stay in registers */
-    int first = get_group_id(0) * COLUMN_BLOCK + FIRST;
+    enum { K = COLUMN_VECTORS }; /* unrolled, so that the sums stay in registers */
+    __local float tile[TILE_SIZE];
+    int first = get_group_id(0) * COLUMN_BLOCK, left = C - first;
     vec sum[K];
 
+    db += first;
 #pragma unroll
     for (int k = 0; k < K; k++) {
-        int c = first + k * STRIDE;
-        sum[k] = accumulate ? load(db + c, C - c, 0) : (vec)0;
+        int c = FIRST + k * STRIDE;
+        sum[k] = accumulate && ADDS ? load(db + c, left - c, 0) : (vec)0;
     }
-    IN_ORDER for (int n = 0; n < N; n++)
+    for (int n = 0; n < N; n += TILE_ROWS) {
+        const __global float *d = dout + (size_t)n * C + first;
+        int rows = min((int)TILE_ROWS, N - n);
+        load_tile(tile, d, rows, left, C);
+        wait_for_all();
+        IN_ORDER for (int row = 0; row < rows && ADDS; row++)
 #pragma unroll
-        for (int k = 0; k < K; k++) {
-            int c = first + k * STRIDE;
-            sum[k] += load(dout + (size_t)n * C + c, C - c, 0);
-        }
+            for (int k = 0; k < K; k++)
+                sum[k] += from_tile(tile, d, row, FIRST + k * STRIDE, left, C);
+        wait_for_all();
+    }
 #pragma unroll
-    for (int k = 0; k < K; k++) {
-        int c = first + k * STRIDE;
-        store(sum[k], db + c, C - c);
+    for (int k = 0; k < K && ADDS; k++) {
+        int c = FIRST + k * STRIDE;
+        store(sum[k], db + c, left - c);
     }
 }
 

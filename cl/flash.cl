@@ -170,16 +170,16 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
     load_columns(q, qkv + h.qkv, h.wide, first, columns, T, hs);
     FOR_SQUARE (d, n, hs, columns)
         PUT((vec)0.0f, result + d * columns + n);
-    for (int n = FIRST; n < columns; n += STRIDE) {
+    for (int n = FIRST; n < columns; n += STRIDE) { /* every query sees key 0, so the first part makes top finite */
         PUT((vec)-INFINITY, top + n);
         PUT((vec)0.0f, sum + n);
     }
     for (int begin = 0; begin < min(first + columns, T); begin += rows) {
         const int live = min(rows, min(first + columns, T) - begin);
         load_stream(stream, qkv + h.qkv + C, h.wide, begin, live, hs);
-        SYNC();
+        wait_for_all();
         multiply(square, live, columns, stream, hs + 1, 1, q, hs, false);
-        SYNC();
+        wait_for_all();
         for (int n = FIRST; n < columns; n += STRIDE) {
             const vec old = GET(top + n);
             vec most = old;
@@ -189,7 +189,7 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
             PUT(exp((old - most) * scale), factor + n);
         }
         load_stream(stream, qkv + h.qkv + 2 * C, h.wide, begin, live, hs);
-        SYNC();
+        wait_for_all();
         FOR_SQUARE (m, n, live, columns) {
             local float *at = square + m * columns + n;
             const vec e = exp((GET(at) - GET(top + n)) * scale);
@@ -197,7 +197,7 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
         }
         FOR_SQUARE (d, n, hs, columns)
             PUT(GET(result + d * columns + n) * GET(factor + n), result + d * columns + n);
-        SYNC();
+        wait_for_all();
         for (int n = FIRST; n < columns; n += STRIDE) {
             vec part = 0;
             IN_ORDER for (int m = 0; m < live; m++)
@@ -205,11 +205,11 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
             PUT(GET(sum + n) * GET(factor + n) + part, sum + n);
         }
         multiply(result, hs, columns, stream, 1, hs + 1, square, live, true);
-        SYNC();
+        wait_for_all();
     }
     FOR_SQUARE (d, n, hs, columns)
         PUT(GET(result + d * columns + n) / GET(sum + n), result + d * columns + n);
-    SYNC();
+    wait_for_all();
     store_columns(result, out + h.out, C, first, columns, T, hs);
     for (int n = FIRST; n < min(columns, T - first); n += STRIDE)
         store(GET(top + n) * scale + log(GET(sum + n)), lse + h.row + first + n, T - first - n);
@@ -235,7 +235,7 @@ KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
     load_columns(q, qkv + h.qkv, h.wide, first, columns, T, hs);
     load_columns(dy, dout + h.out, C, first, columns, T, hs);
     load_columns(result, out + h.out, C, first, columns, T, hs); /* for delta only */
-    SYNC();
+    wait_for_all();
     for (int n = FIRST; n < columns; n += STRIDE) {
         vec sum = 0;
         for (int d = 0; d < hs; d++)
@@ -243,26 +243,26 @@ KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
         PUT(sum, dot + n);
         store(sum, delta + h.row + first + n, T - first - n);
     }
-    SYNC();
+    wait_for_all();
     FOR_SQUARE (d, n, hs, columns)
         PUT((vec)0.0f, result + d * columns + n);
     for (int begin = 0; begin < min(first + columns, T); begin += rows) {
         const int live = min(rows, min(first + columns, T) - begin);
         load_stream(keys, qkv + h.qkv + C, h.wide, begin, live, hs);
         load_stream(values, qkv + h.qkv + 2 * C, h.wide, begin, live, hs);
-        SYNC();
+        wait_for_all();
         multiply(square, live, columns, keys, hs + 1, 1, q, hs, false);
         multiply(dp, live, columns, values, hs + 1, 1, dy, hs, false);
-        SYNC();
+        wait_for_all();
         FOR_SQUARE (m, n, live, columns) {
             const vec known = load(lse + h.row + first + n, T - first - n, 0);
             const vec p = exp(GET(square + m * columns + n) * scale - known);
             const vec ds = p * (GET(dp + m * columns + n) - GET(dot + n)) * scale;
             PUT(begin + m <= first + n + LANES ? ds : (vec)0.0f, square + m * columns + n);
         }
-        SYNC();
+        wait_for_all();
         multiply(result, hs, columns, keys, 1, hs + 1, square, live, true);
-        SYNC();
+        wait_for_all();
     }
     store_columns(result, dqkv + h.qkv, h.wide, first, columns, T, hs);
 }
@@ -291,10 +291,10 @@ KERNEL void flash_dkv(global float *dqkv,        /* (B,T,3C) */
         const int live = min(rows, T - begin);
         load_stream(queries, qkv + h.qkv, h.wide, begin, live, hs);
         load_stream(dy, dout + h.out, C, begin, live, hs);
-        SYNC();
+        wait_for_all();
         multiply(square, live, columns, queries, hs + 1, 1, k, hs, false);
         multiply(dp, live, columns, dy, hs + 1, 1, v, hs, false);
-        SYNC();
+        wait_for_all();
         FOR_SQUARE (m, n, live, columns) {
             const size_t row = h.row + begin + m;
             const vec p = exp(GET(square + m * columns + n) * scale - lse[row]);
@@ -303,10 +303,10 @@ KERNEL void flash_dkv(global float *dqkv,        /* (B,T,3C) */
             PUT(seen ? p : (vec)0.0f, square + m * columns + n);
             PUT(seen ? ds : (vec)0.0f, dp + m * columns + n);
         }
-        SYNC();
+        wait_for_all();
         multiply(dv, hs, columns, dy, 1, hs + 1, square, live, true);
         multiply(dk, hs, columns, queries, 1, hs + 1, dp, live, true);
-        SYNC();
+        wait_for_all();
     }
     store_columns(dk, dqkv + h.qkv + C, h.wide, first, columns, T, hs);
     store_columns(dv, dqkv + h.qkv + 2 * C, h.wide, first, columns, T, hs);

@@ -106,31 +106,41 @@ KERNEL void layernorm_backward_params(__global float *dw,         /* (C) */
                                       const __global float *rstd, /* (N) */
                                       int N, int C, int accumulate)
 {
-    enum { K = COLUMN_BLOCK / STRIDE }; /* vectors per work-item; unrolled, so that the sums stay in registers */
-    int first = get_group_id(0) * COLUMN_BLOCK + FIRST;
+    enum { K = COLUMN_VECTORS }; /* unrolled, so that the sums stay in registers */
+    __local float tile_d[TILE_SIZE], tile_x[TILE_SIZE];
+    int first = get_group_id(0) * COLUMN_BLOCK, left = C - first;
     vec sum_w[K], sum_b[K];
 
+    dw += first, db += first;
 #pragma unroll
     for (int k = 0; k < K; k++) {
-        int c = first + k * STRIDE;
-        sum_w[k] = accumulate ? load(dw + c, C - c, 0) : (vec)0;
-        sum_b[k] = accumulate ? load(db + c, C - c, 0) : (vec)0;
+        int c = FIRST + k * STRIDE;
+        sum_w[k] = accumulate && ADDS ? load(dw + c, left - c, 0) : (vec)0;
+        sum_b[k] = accumulate && ADDS ? load(db + c, left - c, 0) : (vec)0;
     }
-    IN_ORDER for (int n = 0; n < N; n++) {
-        float m = mean[n], r = rstd[n];
+    for (int n = 0; n < N; n += TILE_ROWS) {
+        const __global float *d_rows = dout + (size_t)n * C + first, *x_rows = x + (size_t)n * C + first;
+        int rows = min((int)TILE_ROWS, N - n);
+        load_tile(tile_d, d_rows, rows, left, C);
+        load_tile(tile_x, x_rows, rows, left, C);
+        wait_for_all();
+        IN_ORDER for (int row = 0; row < rows && ADDS; row++) {
+            float m = mean[n + row], r = rstd[n + row];
 #pragma unroll
-        for (int k = 0; k < K; k++) {
-            int c = first + k * STRIDE;
-            vec d = load(dout + (size_t)n * C + c, C - c, 0);
-            vec norm = (load(x + (size_t)n * C + c, C - c, 0) - m) * r;
-            sum_w[k] = fma(d, norm, sum_w[k]);
-            sum_b[k] += d;
+            for (int k = 0; k < K; k++) {
+                int c = FIRST + k * STRIDE;
+                vec d = from_tile(tile_d, d_rows, row, c, left, C);
+                vec norm = (from_tile(tile_x, x_rows, row, c, left, C) - m) * r;
+                sum_w[k] = fma(d, norm, sum_w[k]);
+                sum_b[k] += d;
+            }
         }
+        wait_for_all();
     }
 #pragma unroll
-    for (int k = 0; k < K; k++) {
-        int c = first + k * STRIDE;
-        store(sum_w[k], dw + c, C - c);
-        store(sum_b[k], db + c, C - c);
+    for (int k = 0; k < K && ADDS; k++) {
+        int c = FIRST + k * STRIDE;
+        store(sum_w[k], dw + c, left - c);
+        store(sum_b[k], db + c, left - c);
     }
 }

@@ -17,20 +17,21 @@
  *
  *     lse = M + log sum_d s_d e^(m_d - M),     M = max_d m_d
  *
- * Rows are tokens: logits (N,V), one work-group per row.  The total is one chain over the tokens in order (old total
+ * Rows are tokens: logits (N,W), one work-group per row.  Behind the V words of a row lies padding, which has no
+ * probability and whose gradient is 0.  The total is one chain over the tokens in order (old total
  * first), so it does not depend on how the batch was cut into micro-batches.
  */
 #pragma OPENCL FP_CONTRACT OFF
 
 KERNEL void loss_forward(__global float *losses,       /* (N) */
                          __global float *lse,          /* (N) */
-                         const __global float *logits, /* (N,V) */
+                         const __global float *logits, /* (N,W) */
                          const __global int *targets,  /* (N) */
-                         int N, int V)
+                         int N, int V, int W)
 {
     __local float scratch[WG];
     int n = get_group_id(0);
-    logits += (size_t)n * V;
+    logits += (size_t)n * W;
 
     vec top = -INFINITY;
     for (int i = FIRST; i < V; i += STRIDE)
@@ -50,14 +51,14 @@ KERNEL void loss_forward(__global float *losses,       /* (N) */
 
 /* One work-group per row, up to P >= N; those from N on get zeros. */
 KERNEL void loss_part(__global float *part,         /* (3,P): maximum, sum, target's logit */
-                      const __global float *logits, /* (N,V) */
+                      const __global float *logits, /* (N,W) */
                       const __global int *targets,  /* (N) */
-                      int N, int P, int first, int V)
+                      int N, int P, int first, int V, int W)
 {
     __local float scratch[WG];
     int n = get_group_id(0);
     bool live = n < N;
-    logits += live ? (size_t)n * V : 0;
+    logits += live ? (size_t)n * W : 0;
 
     vec top = -INFINITY;
     for (int i = FIRST; live && i < V; i += STRIDE)
@@ -101,34 +102,41 @@ KERNEL void loss_join(__global float *losses,      /* (N) */
 }
 
 /* dlogits may be the same buffer as logits. */
-KERNEL void loss_backward(__global float *dlogits,      /* (N,V) */
-                          const __global float *logits, /* (N,V) */
+KERNEL void loss_backward(__global float *dlogits,      /* (N,W) */
+                          const __global float *logits, /* (N,W) */
                           const __global float *lse,    /* (N) */
                           const __global int *targets,  /* (N) */
-                          int first, int V, float scale)
+                          int first, int V, int W, float scale)
 {
     int n = get_group_id(0);
-    int target = targets[n] - first;
+    int word = targets[n] - first, target = word < V ? word : -1; /* else it would hit the padding */
     float lse_row = lse[n];
-    dlogits += (size_t)n * V;
-    logits += (size_t)n * V;
+    dlogits += (size_t)n * W;
+    logits += (size_t)n * W;
 
-    for (int i = FIRST; i < V; i += STRIDE) {
-        vec p = exp(load(logits + i, V - i, 0) - lse_row);
+    for (int i = FIRST; i < W; i += STRIDE) {
+        vec p = exp(load(logits + i, V - i, -INFINITY) - lse_row);
         vec onehot = i + LANES == target ? (vec)1.0f : (vec)0.0f;
-        store((p - onehot) * scale, dlogits + i, V - i);
+        store((p - onehot) * scale, dlogits + i, W - i);
     }
 }
 
-/* One work-group; one work-item does the work. */
+/* One work-group: all of it loads, and one work-item adds. */
 KERNEL void loss_sum(__global float *total,        /* (1) */
                      const __global float *losses, /* (N) */
                      int N, int accumulate)
 {
-    if (get_local_id(0) != 0)
-        return;
-    float sum = accumulate ? total[0] : 0.0f;
-    IN_ORDER for (int n = 0; n < N; n++)
-        sum += losses[n];
-    total[0] = sum;
+    __local float tile[TILE_SIZE];
+    bool adds = get_local_id(0) == 0;
+    float sum = accumulate && adds ? total[0] : 0.0f;
+    for (int begin = 0; begin < N; begin += TILE) {
+        int left = N - begin;
+        load_stretch(tile, losses + begin, left);
+        wait_for_all();
+        IN_ORDER for (int i = 0; i < min((int)TILE, left) && adds; i++)
+            sum += from_stretch(tile, losses + begin, i);
+        wait_for_all();
+    }
+    if (adds)
+        total[0] = sum;
 }

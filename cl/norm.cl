@@ -5,7 +5,7 @@
  *     scale = clip / norm  if clip > 0 and norm > clip,  else 1           ("clip the gradient to length clip")
  *
  * Two stages.  norm_blocks: the sum of squares of each NORM_BLOCK elements, in parallel; norm_finish: the sum of those,
- * in block order, by one work-item.  The blocks have a fixed size and order, so gradients that lie on several devices
+ * in block order, which is one chain.  The blocks have a fixed size and order, so gradients that lie on several devices
  * (cut on block borders) give the same norm as gradients on one.
  *
  * Inside a block there are always NORM_LANES running sums, lane l taking elements l, l + NORM_LANES, ..., and then the
@@ -48,29 +48,37 @@ KERNEL void norm_blocks(__global float *partial,    /* (ceil(n / NORM_BLOCK)) */
         partial[get_group_id(0)] = total;
 }
 
-/* One work-group; one work-item does the work.  Kahan's compensated sum: `lost` is what the last addition rounded off,
- * so that thousands of blocks lose no more than a single addition does. */
+/* One work-group: all of it loads, and one work-item adds.  Kahan's compensated sum: `lost` is what the last addition
+ * rounded off, so that thousands of blocks lose no more than a single addition does. */
 KERNEL void norm_finish(__global float *state,                       /* (4) */
                         const __global float *partial,               /* (n_blocks) */
                         int n_blocks, const __global float *control, /* (16) */
                         const __global float *losses, int n_losses)  /* the loss's sums; 0 between them */
 {
-    if (get_local_id(0) != 0)
-        return;
-    float sum = 0, lost = 0;
-    IN_ORDER for (int i = 0; i < n_blocks; i++) {
-        float term = partial[i] - lost;
-        float next = sum + term;
-        lost = (next - sum) - term;
-        sum = next;
+    __local float tile[TILE_SIZE], scratch[WG];
+    bool adds = get_local_id(0) == 0;
+    float sum = 0, lost = 0, wrong = 0;
+    for (int begin = 0; begin < n_blocks; begin += TILE) {
+        int left = n_blocks - begin;
+        load_stretch(tile, partial + begin, left);
+        wait_for_all();
+        IN_ORDER for (int i = 0; i < min((int)TILE, left) && adds; i++) {
+            float term = from_stretch(tile, partial + begin, i) - lost;
+            float next = sum + term;
+            lost = (next - sum) - term;
+            sum = next;
+        }
+        wait_for_all();
     }
+    for (int i = get_local_id(0); i < n_losses; i += WG)
+        wrong = isfinite(losses[i]) ? wrong : 1;
+    wrong = group_max(wrong, scratch);
+    if (!adds)
+        return;
     float norm = sqrt(sum);
     float clip = control[CONTROL_CLIP];
     state[STATE_NORM] = norm;
     state[STATE_SCALE] = clip > 0 && norm > clip ? clip / norm : 1.0f;
-    bool sound = isfinite(norm);
-    for (int i = 0; i < n_losses; i++)
-        sound = sound && isfinite(losses[i]);
-    if (!sound)
+    if (wrong || !isfinite(norm))
         state[STATE_HALTED] = 1.0f; /* never reset here: the host does that */
 }

@@ -14,11 +14,13 @@
 set -u
 top=$PWD/build/drivers
 tmp=$top/tmp
+log=$tmp/log
 YARD=${YARD:-./yard}
 failures=
 export TEST_TIMEOUT="${TEST_TIMEOUT:-900}" YARD_CACHE="$top/cache" # Intel's driver takes 15 s to compile all kernels
 rm -rf "$tmp"
 mkdir -p "$tmp" "$YARD_CACHE"
+. tests/driver_rows.sh
 
 # ---- fetching -------------------------------------------------------------------------------------------------------
 
@@ -79,8 +81,8 @@ result() { # result CODE NAME
         echo "ok    $2"
     else
         failures="$failures, $2"
-        echo "FAIL  $2; $tmp/log ends with:"
-        tail -n 10 "$tmp/log" | sed 's/^/      | /'
+        echo "FAIL  $2; $log ends with:"
+        tail -n 10 "$log" | sed 's/^/      | /'
     fi
 }
 
@@ -104,8 +106,8 @@ with() { # with 'NAME...' WORDS: run them where these drivers are the platforms,
 golden() { # golden NAME WORDS: `WORDS yard check` under that name
     name=$1
     shift
-    "$@" "$YARD" check tests/data/gpt2-tiny.safetensors >"$tmp/log" 2>&1
-    result $? "$name: golden numbers: $(sed -n 's/.* is \(.*\) with \(.*\);.*/worst \2, \1/p' "$tmp/log")"
+    "$@" "$YARD" check tests/data/gpt2-tiny.safetensors >"$log" 2>&1
+    result $? "$name: golden numbers: $(worst_in "$log")"
 }
 
 suite() { # suite NAME WITHOUT WORDS: `WORDS run.sh TEST...`, without the tests that match
@@ -115,22 +117,10 @@ suite() { # suite NAME WITHOUT WORDS: `WORDS run.sh TEST...`, without the tests 
     [ -z "$chosen" ] || limit=7200 "$@" tests/run.sh "$top/logs/$name" $chosen || failures="$failures, $name"
 }
 
-losses() { # losses FILE WORDS: `WORDS yard train`, its losses into FILE, a line each
-    file=$1
-    shift
-    rm -f "$file.jsonl"
-    "$@" --log "$file.jsonl" --model nano --layers 2 --seq-len 32 --batch 4 --steps 5 --sample-tokens 0 \
-        --val-batches 1 --data README.md >"$tmp/log" 2>&1 || return 1
-    sed -n 's/.*loss":\([0-9.]*\).*/\1/p' "$file.jsonl" >"$file"
-}
-
 trains() { # trains NAME WORDS: the losses are those of the system's driver, within the rounding of other orders
     name=$1
     shift
-    losses "$tmp/losses" "$@" &&
-        paste "$tmp/expected" "$tmp/losses" >>"$tmp/log" &&
-        paste "$tmp/expected" "$tmp/losses" | awk '{ d = $1 - $2; if (d * d > 1e-8 * $1 * $1 || $2 == "") bad = 1 }
-                                                   END { exit bad || NR < 5 }'
+    losses "$tmp/losses" "$@" && agree "$tmp/expected" "$tmp/losses"
     result $? "$name: losses"
 }
 

@@ -177,7 +177,7 @@ static const struct format {
     {FOLDER "seed.trace", "trace", cmd_trace, "diff " FOLDER "seed.trace @", 1},
     {FOLDER "seed.trace", "trace", follow, "@", 1},
     {DATA "log.jsonl", "log", cmd_plot, "@", 1},
-    {DATA "log.jsonl", "log", cmd_plot, "@ --png " FOLDER "plot.png --size 300x200", 1},
+    {DATA "log.jsonl", "log", cmd_plot, "@ --png " FOLDER "plot.png", 1},
     {DATA "profile.txt", "profile", predict, "@", 1},
     {SERVER, "hardware", cmd_plan, "--simulate --model tiny --mesh dp=2 --hardware @", 1},
     {"data/steps/overlap-pays.txt", "list", cmd_plan, "--simulate --verify --print --list @", 1},

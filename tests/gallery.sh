@@ -23,7 +23,8 @@ grep -v '^ok ' "$TMP/check" >"$TMP/err"
 result $? 'each row of each entry agrees with its formula, and each list is proved'
 
 sed 's/(m+p-1)/(m+p)/' data/gallery/entries >"$TMP/off-by-one"
-! ENTRIES=$TMP/off-by-one NAMES=gpipe data/gallery/gallery.sh check >"$TMP/err" && grep -q ' = 36, simulated 33$' "$TMP/err"
+! ENTRIES=$TMP/off-by-one NAMES=gpipe data/gallery/gallery.sh check >"$TMP/err" &&
+    grep -q ' = 36, simulated 33$' "$TMP/err"
 result $? 'a formula that is off by one is found'
 
 # The first row of an entry is its step.  W <= F and W <= D, where zero bubble's formulas hold.

@@ -9,7 +9,7 @@ export LC_ALL
 TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
-options              93
+options              94
 pass/broadcast      327
 pass/fetch           31
 pass/gather         239
@@ -20,25 +20,25 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               24182 10.8
-src/base           1485
-src/cmd            2454
-src/device         1098
-src/file           1049
+src               24265 10.8
+src/base           1422
+src/cmd            2418
+src/device         1133
+src/file           1027
 src/main             70
-src/mesh            237
-src/model          1814
+src/mesh            244
+src/model          2062
 src/pass           2402
 src/plan            220
-src/predict        1012
+src/predict        1028
 src/proof           565
-src/run            1255
-src/state          1803
-src/step           2558
-src/trace          1088
-src/train          3245
-src/view           1828
-tests             15624
+src/run            1258
+src/state          1778
+src/step           2567
+src/trace          1083
+src/train          3272
+src/view           1716
+tests             15951
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -15,11 +15,11 @@ fi
 log=$TMP/oclgrind.log
 export YARD_CACHE= # its binaries lack the source, which it quotes
 n=0
-for mesh in "--micro-batch 1" "--mesh tp=2 -d 0:0x2"; do
+for mesh in "--micro-batch 1" "--mesh tp=2 -d 0:0x2" "--attention flash"; do
     n=$((n + 1))
     # shellcheck disable=SC2086 # words
     oclgrind --data-races --max-errors 20 --log "$log" \
-        "$YARD" train --layers 1 --heads 3 --channels 21 --seq-len 9 --batch 2 --steps 1 --val-batches 1 \
+        "$YARD" train --layers 1 --heads 3 --channels 21 --seq-len 65 --batch 2 --steps 1 --val-batches 1 \
         --sample-tokens 1 --gemm own --serial $mesh || exit 1
     if [ ! -f "$log" ] || [ -s "$log" ]; then # no log at all: the kernels ran elsewhere
         cat "$log"

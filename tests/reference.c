@@ -210,9 +210,9 @@ void ref_attention(float *out, float *dqkv, const float *dout, const float *qkv,
 
 /* ---- loss.cl ---- */
 
-void ref_loss_forward(float *losses, float *lse, const float *logits, const int *targets, int N, int V)
+void ref_loss_forward(float *losses, float *lse, const float *logits, const int *targets, int N, int V, int W)
 {
-    for (int n = 0; n < N; n++, logits += V) {
+    for (int n = 0; n < N; n++, logits += W) {
         double max = -INFINITY, sum = 0;
         for (int v = 0; v < V; v++)
             max = logits[v] > max ? logits[v] : max;
@@ -223,13 +223,13 @@ void ref_loss_forward(float *losses, float *lse, const float *logits, const int 
     }
 }
 
-void ref_loss_backward(float *dlogits, const float *logits, const float *lse, const int *targets, int N, int V,
+void ref_loss_backward(float *dlogits, const float *logits, const float *lse, const int *targets, int N, int V, int W,
                        float scale)
 {
     for (int n = 0; n < N; n++)
-        for (int v = 0; v < V; v++) {
-            double p = exp((double)logits[(size_t)n * V + v] - lse[n]);
-            dlogits[(size_t)n * V + v] = (float)((p - (v == targets[n])) * scale);
+        for (int v = 0; v < W; v++) {
+            double p = v < V ? exp((double)logits[(size_t)n * W + v] - lse[n]) : 0;
+            dlogits[(size_t)n * W + v] = (float)((p - (v == targets[n])) * scale);
         }
 }
 
@@ -255,11 +255,13 @@ void ref_norm_blocks(float *partial, const float *grad, int n)
 
 void ref_norm_finish(float *state, const float *partial, int n_blocks, const float *control)
 {
-    double sum = 0;
-    for (int i = 0; i < n_blocks; i++)
-        sum += partial[i];
-    float norm = (float)sqrt(sum);
-    float clip = control[7];
+    float sum = 0, lost = 0;
+    for (int i = 0; i < n_blocks; i++) {
+        float term = partial[i] - lost, next = sum + term;
+        lost = (next - sum) - term;
+        sum = next;
+    }
+    float norm = sqrtf(sum), clip = control[7];
     state[0] = norm;
     state[1] = clip > 0 && norm > clip ? clip / norm : 1.0f;
     if (!isfinite(norm))
@@ -327,11 +329,11 @@ void ref_fill(float *x, float value, int n)
         x[i] = value;
 }
 
-void ref_bias_rows(float *y, const float *bias, int N, int C)
+void ref_add_bias(float *y, const float *bias, int N, int C)
 {
     for (int n = 0; n < N; n++)
         for (int c = 0; c < C; c++)
-            y[(size_t)n * C + c] = bias[c];
+            y[(size_t)n * C + c] += bias[c];
 }
 
 void ref_column_sum(float *db, const float *dout, int N, int C, int accumulate)

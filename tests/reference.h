@@ -38,13 +38,13 @@ void ref_softmax_backward(float *dscores, const float *datt, const float *att, i
 /* Causal attention of H heads of hs channels: out (B,T,C), dqkv (B,T,3C) from dout (B,T,C), qkv (B,T,3C); C = H*hs. */
 void ref_attention(float *out, float *dqkv, const float *dout, const float *qkv, int B, int T, int H, int hs);
 
-void ref_loss_forward(float *losses, float *lse, const float *logits, const int *targets, int N, int V);
-void ref_loss_backward(float *dlogits, const float *logits, const float *lse, const int *targets, int N, int V,
+void ref_loss_forward(float *losses, float *lse, const float *logits, const int *targets, int N, int V, int W);
+void ref_loss_backward(float *dlogits, const float *logits, const float *lse, const int *targets, int N, int V, int W,
                        float scale);
 EXACT void ref_loss_sum(float *total, const float *losses, int N, int accumulate);
 
 void ref_norm_blocks(float *partial, const float *grad, int n);
-void ref_norm_finish(float *state, const float *partial, int n_blocks, const float *control);
+EXACT void ref_norm_finish(float *state, const float *partial, int n_blocks, const float *control);
 
 /* Fills the 16 control slots of AdamW step t = 1, 2, ... as cl/adamw.cl describes them. */
 void ref_control(float *control, double lr, double beta1, double beta2, double eps, double weight_decay, double clip,
@@ -55,7 +55,7 @@ EXACT void ref_adamw(float *p, float *m, float *v, const float *g, const float *
 EXACT void ref_add(float *out, const float *a, const float *b, int n);
 EXACT void ref_accumulate(float *acc, const float *x, int n);
 EXACT void ref_fill(float *x, float value, int n);
-EXACT void ref_bias_rows(float *y, const float *bias, int N, int C);
+EXACT void ref_add_bias(float *y, const float *bias, int N, int C);
 EXACT void ref_column_sum(float *db, const float *dout, int N, int C, int accumulate);
 
 #endif

@@ -319,6 +319,10 @@ void expect_equal_replicas(const struct trainer *t, const char *words)
             float *values = allocate(count_elements(w.value), sizeof *values);
             float **first = &seen[w.cut.split == SPLIT_NONE ? 0 : tp_of(&t->mesh, rank)];
             read_tensor(w.value, values);
+            for (size_t k = param_elements(&params_of(m, rank)->param[i]); k < count_elements(w.value); k++)
+                if (values[k] != 0)
+                    test_failed("%s: %s of rank %d: element %zu, padding, is %g\n", words, w.value->name, rank, k,
+                                (double)values[k]);
             if (*first)
                 expect_same_bits(words, values, *first, count_elements(w.value));
             free(*first);

@@ -14,17 +14,19 @@
 
 enum { WARM_UP = 3 }; /* steps: then Adam's m and v are not zero any more */
 
-/* On two devices: data-parallel ones, or as `mesh` says. */
+/* On two devices: data-parallel ones, or with flash attention as `mesh` says. */
 static struct trainer *open_mesh(const char *gemm, const char *mesh)
 {
     struct settings *s = parse_settings(CMD_TRAIN, 0, NULL);
     s->layers = 1, s->heads = 2, s->channels = 16, s->seq_len = 8;
     s->batch = 4, s->micro_batch = 1;
     s->devices = "0:0x2";
-    s->gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
+    s->kernels.gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
     s->mesh = mesh;
-    if (mesh) /* of bytes, the upper half is hardly used: one member would have all words */
+    if (mesh) { /* of bytes, the upper half is hardly used: one member would have all words */
         s->tokens = TOKENS_CHARS;
+        s->kernels.attention = ATTENTION_FLASH;
+    }
     s->serial = true;
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, true, false);
     t->sample_position = 4;

@@ -181,7 +181,7 @@ TEST(costs_by_the_roofline)
 {
     struct paper p = new_paper(1, &(struct speeds){1, 1e9, 1e-6, 1e9, 5e-6}); /* 0.5 TFLOP/s, 1 GB/s, 1 us */
     struct lane *compute = p.device->lane[LANE_COMPUTE];
-    struct task flops = paper_task(compute, "flops", 5e8, 1000), bytes = paper_task(compute, "bytes", 1000, 4000);
+    struct task flops = paper_task(compute, "flops", 5e8, 1000), bytes = paper_task(compute, "bytes", 0, 4000);
     struct task host = paper_task(p.host->lane[LANE_CPU], "host", 0, 2000);
     expect_cost(p.costs, &flops, 1000 + 1e6, COST_MODELLED);
     expect_cost(p.costs, &bytes, 1000 + 4000, COST_MODELLED);
@@ -190,6 +190,13 @@ TEST(costs_by_the_roofline)
     expect_cost(p.costs, &flops, 1000 + 5e5, COST_MODELLED);
     expect_cost(p.costs, &bytes, 1000 + 2000, COST_MODELLED);
     expect_cost(p.costs, &host, 2000 + 4000, COST_MODELLED);
+    p.costs->units = 8, p.costs->scale_device = 1;
+    bytes.file = flops.file = "x.cl";
+    for (size_t groups = 1; groups <= 20; groups++) {
+        bytes.grid = flops.grid = (struct grid){1, {groups * 64, 1, 1}, {64, 1, 1}};
+        expect_cost(p.costs, &bytes, 1000 + 4000 * 8.0 / (double)MIN(groups, 8), COST_MODELLED);
+        expect_cost(p.costs, &flops, 1000 + 1e6, COST_MODELLED); /* a product */
+    }
     end_paper(&p);
 }
 

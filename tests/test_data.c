@@ -220,7 +220,7 @@ TEST(stories_are_the_default)
     assert_true(isnan(d->floor));
     close_dataset(d);
     expect_no_dataset(options_for("stories:none.txt"), 4, "none.txt");
-    expect_no_dataset(options_for(lasting("stories:%s", write_file("zero.txt", "a\0b", 3))), 2, "has a byte 0");
+    expect_no_dataset(options_for(lasting("stories:%s", write_file("zero.txt", "a\0b", 3))), 2, "zero byte");
 }
 
 /* Parts of the sources, all over them; every byte is in one of the two splits, in order. */

@@ -186,9 +186,6 @@ TEST(a_file_cut_or_changed_under_the_reader)
     assert_int_equal(ftruncate(fd, 700), 0);
     expect_poll_problem(f, "shorter");
     close(fd);
-    assert_false(trace_follow_replaced(f));
-    trace_close(write_three(path));
-    assert_true(trace_follow_replaced(f));
     trace_follow_close(f);
 }
 

@@ -16,7 +16,7 @@ TEST(each_device_has_its_engine)
     struct pool *p = new_pool(m);
     struct model *model = new_model(p, &(struct config){1, 2, 32, 16, 64, true}, &two, false, (struct gradients){0});
     struct step *s = new_step(p, "engines");
-    struct build b = new_build(s, model, GEMM_AUTO, 1, 16);
+    struct build b = new_build(s, model, (struct kernels){.gemm = GEMM_AUTO}, 1, 16);
     size_t own[2] = {0};
     for (int rank = 0; rank < 2; rank++) {
         on_rank(&b, rank, 0, ROLE_FORWARD);
@@ -80,7 +80,7 @@ static struct settings *still_settings(const struct sizes *z)
     s->schedule = RATE_CONSTANT;
     s->lr = s->lr_min = 0;
     s->warmup = 0;
-    s->gemm = z->gemm;
+    s->kernels.gemm = z->gemm;
     s->serial = true;
     return s;
 }
@@ -142,11 +142,11 @@ static double loss_of(struct study *s)
     t->fixed = &s->batch;
     run_step(t, ++s->number);
     double reported = step_result(t, s->number)->loss, sum = 0;
-    int n = rows_of(t->keep_logits), vocab = columns_of(t->keep_logits);
-    float *logits = allocate((size_t)(n * vocab), sizeof *logits);
+    int n = rows_of(t->keep_logits), width = columns_of(t->keep_logits);
+    float *logits = allocate((size_t)(n * width), sizeof *logits);
     read_tensor(t->keep_logits, logits);
     for (int i = 0; i < n; i++)
-        sum += row_loss(logits + i * vocab, vocab, s->batch.targets[i]);
+        sum += row_loss(logits + i * width, t->config.vocab, s->batch.targets[i]);
     free(logits);
     if (t->micros > 1)
         return reported; /* the logits are those of the first micro-batch */
@@ -248,6 +248,7 @@ TEST(gradients_untied)
 {
     need_own_products();
     check_model(&(struct sizes){{1, 3, 33, 11, 13, false}, 2, 0, 11, GEMM_OWN});
+    check_model(&(struct sizes){{1, 3, 33, 11, 127, false}, 2, 0, 11, GEMM_OWN}); /* the head has padding */
 }
 
 TEST(gradients_of_the_smallest_model)
@@ -256,7 +257,11 @@ TEST(gradients_of_the_smallest_model)
     check_model(&(struct sizes){{1, 1, 3, 1, 2, true}, 1, 0, 1, GEMM_OWN});
 }
 
-TEST(gradients_with_clblast) { check_model(&(struct sizes){{1, 2, 12, 5, 17, true}, 2, 0, 5, GEMM_CLBLAST}); }
+TEST(gradients_with_clblast)
+{
+    check_model(&(struct sizes){{1, 2, 12, 5, 17, true}, 2, 0, 5, GEMM_CLBLAST});
+    check_model(&(struct sizes){{1, 2, 12, 5, 127, true}, 2, 0, 5, GEMM_CLBLAST});
+}
 
 /* ---- reference numbers ------------------------------------------------------------------------------------------ */
 
@@ -375,7 +380,7 @@ TEST(gradients_that_are_wrong_are_named)
         "sed -i 's/ - norm . mean_g_norm//; s/fma(d, norm, sum_w/fma(d, norm * 1.001f, sum_w/' layernorm.cl &&"
         "sed -i 's/i, live - i, 0) . d . scale/i, live - i, 0) * d/' softmax.cl &&"
         "sed -i 's/(3 . GELU_CUBIC)/GELU_CUBIC/' gelu.cl &&"
-        "sed -i 's/accumulate ? load(db/0 ? load(db/' elementwise.cl &&" /* it always starts anew */
+        "sed -i 's/accumulate && ADDS ? load(db/0 ? load(db/' elementwise.cl &&" /* it always starts anew */
         "sed -i 's/(p - onehot)/(p - 0.999f * onehot)/' loss.cl",
         (const char *const[]){"embed wpe.weight", "attn.ln h.0.ln_1.weight", "attn.ln embed",
                               "attn.qkv h.0.attn.c_attn.bias", "attn.mix attn.qkv", "attn.proj h.0.attn.c_proj.bias",
@@ -409,7 +414,7 @@ TEST(unlike_members_agree)
     struct pool *p = new_pool(m);
     struct model *model = new_model(p, &(struct config){1, 4, 32, 16, 64, true}, &three, true, (struct gradients){0});
     struct step *s = new_step(p, "agree");
-    struct build b = new_build(s, model, GEMM_OWN, 1, 16);
+    struct build b = new_build(s, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
     send_unit(&b, 1);
     reduce_unit(&b, 1);
     const struct access *a = s->task[1]->access; /* behind the download */

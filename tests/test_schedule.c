@@ -590,7 +590,9 @@ TEST(random_lists_are_ordered_and_placed)
 /* What is said of uses follows from the bytes of each task. */
 TEST(uses_in_random_lists)
 {
-    struct machine *m = open_two(false);
+    contexts_joined(); /* else what moves pass through is on the host too */
+    struct machine *m = open_machine(&(struct machine_options){.devices = two_devices()});
+    contexts_apart(false);
     for (uint64_t seed = 0; seed < 30; seed++) {
         struct world *w = new_world(m, seed);
         struct task *const *task = w->step->task;

@@ -285,11 +285,14 @@ TEST(the_shipped_hardware)
     static const struct {
         const char *name;
         int ranks;
-    } shipped[] = {{"laptop", 1}, {"workstation", 1}, {"server", 8}};
+        unsigned work_group, units;
+    } shipped[] = {{"laptop", 1, 1, 8}, {"workstation", 1, 128, 28}, {"server", 8, 128, 108}};
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char *path = lasting("data/hardware/%s.txt", shipped[i].name);
         struct trainer *t = plan_tiny(path, shipped[i].ranks);
+        const struct device *d = t->machine->device;
         assert_string_equal(t->costs->name, shipped[i].name);
+        assert_true(d->work_group == shipped[i].work_group && d->units == shipped[i].units);
         struct simulation *sim = must_simulate(t->train, t->costs);
         assert_true(sim->period > 1e-6 && sim->period < 1);
         assert_int_equal(sim->by_source[COST_MODELLED], t->train->n);

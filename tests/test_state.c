@@ -833,7 +833,7 @@ TEST(the_commands)
     expect_ckpt("ckpt export '%s' '%s'", a, hf, 0, "Hugging Face's form");
     expect_ckpt("ckpt export '%s' '%s'", b, bin, 0, "llm.c's form");
     expect_ckpt("ckpt verify '%s'%s", bin, "", 4, "is no folder");
-    expect_ckpt("ckpt lst '%s'%s", a, "", 2, "did you mean yard ckpt ls?");
+    expect_ckpt("ckpt lst '%s'%s", a, "", 2, "it takes ls, verify, diff, reshard or export");
     char *file = lasting("%s/rank-2.safetensors", b);
     size_t n;
     char *bytes = read_whole(file, &n);

@@ -3,6 +3,8 @@
  */
 #include "support.h"
 
+#include <clblast_c.h>
+#include <dlfcn.h>
 #include <math.h>
 #include <signal.h>
 #include <time.h>
@@ -31,6 +33,51 @@ TEST(clblast_trains_alike)
         test_failed("parameters are %g apart\n", distance);
     expect_same_bits("serial", serial.values, clblast.values, clblast.n);
     free(own.values), free(clblast.values), free(serial.values);
+}
+
+/* CLBlast's calls come here too. */
+static int programs_built, buffers_made;
+cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
+                      void(CL_CALLBACK *notify)(cl_program, void *), void *context)
+{
+    cl_int (*build)(cl_program, cl_uint, const cl_device_id *, const char *, void (*)(cl_program, void *), void *);
+    *(void **)&build = dlsym(RTLD_NEXT, "clBuildProgram");
+    programs_built++;
+    return build(program, n, devices, options, notify, context);
+}
+
+cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *code)
+{
+    cl_mem (*make)(cl_context, cl_mem_flags, size_t, void *, cl_int *);
+    *(void **)&make = dlsym(RTLD_NEXT, "clCreateBuffer");
+    buffers_made++;
+    return make(context, flags, bytes, host, code);
+}
+
+/* With its kernel for small products, and with that for large ones, which has work space. */
+TEST(clblast_compiles_and_allocates_before_the_first_step)
+{
+    const char *name = "XGEMM_MIN_INDIRECT_SIZE";
+    expect_yard(EXIT_OK, "CLBlast compiles its kernels for 0:0 ...",
+                "train " TINY "--gemm clblast --steps 1 --data LICENSE");
+    for (int large = 0; large < 2; large++) {
+        struct trainer *t = open_training(settings_of(TINY "--gemm clblast"), LIST_TRAIN);
+        const int built = programs_built, made = buffers_made;
+        run_steps(t, 1, 2);
+        assert_true(built > 0 && made > 0);
+        assert_int_equal(programs_built, built);
+        assert_int_equal(buffers_made, made);
+        size_t work = 0;
+        for (size_t i = 0; i < t->pool->n; i++)
+            work += strcmp(t->pool->tensors[i]->name, "clblast.work") == 0;
+        assert_int_equal(work > 0, large);
+        if (!large)
+            assert_int_equal(CLBlastOverrideParameters(t->machine->device[0].cl, "GemmRoutine", CLBlastPrecisionSingle,
+                                                       1, &name, (size_t[]){1}),
+                             CLBlastSuccess);
+        check_training(t, 2);
+        free_trainer(t);
+    }
 }
 
 /* ---- what is not finite ----------------------------------------------------------------------------------------- */
@@ -618,4 +665,40 @@ TEST(predicted_memory_is_what_is_allocated)
     assert_int_equal(predicted, given);
     assert_int_equal(given, real->machine->allocated);
     free_trainer(planned), free_trainer(real);
+}
+
+/* The context that copies memory of the host has pinned it; of a move between two contexts the one that sends. */
+static void expect_pinned(const struct step *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        for (int k = 0; k < s->task[i]->n_access; k++) {
+            const struct device *d = s->task[i]->lane->device;
+            const struct tensor *x = s->task[i]->access[k].tensor;
+            cl_context context = NULL;
+            bool received = false;
+            if (d->is_host || !x->device->is_host)
+                continue;
+            for (size_t j = 0; j < s->n && k == 1; j++)
+                received |= !s->task[j]->lane->device->is_host && s->task[j]->access[0].tensor == x;
+            CL(clGetMemObjectInfo(x->device->slabs[x->storage->slab].pinned, CL_MEM_CONTEXT, sizeof context, &context,
+                                  NULL));
+            if (context != d->context->cl && !received)
+                test_failed("%s: another context than that of %s has pinned %s\n", s->task[i]->name, d->id, x->name);
+        }
+}
+
+TEST(the_context_that_copies_has_pinned_the_memory)
+{
+    static const char *const words[] = {"", "--zero 3", "--mesh pp=2 --micro-batch 2", "--overlap all-cpu",
+                                        "--swap layer --swap-what activations,optimizer"};
+    contexts_apart(true);
+    for (size_t i = 0; i < COUNT(words); i++) {
+        struct trainer *t = open_tiny(lasting("-d 0:0x2 %s", words[i]));
+        assert_int_equal(t->machine->n_contexts, 2);
+        assert_true(t->machine->host->n_slabs >= 2);
+        expect_pinned(t->train);
+        expect_pinned(t->eval);
+        free_trainer(t);
+    }
+    contexts_apart(false);
 }

@@ -33,10 +33,10 @@ static struct view *view_of(const char *trace, const char *other, int width, int
 {
     struct track *tracks[MAX_TRACKS];
     int n = 0;
-    must(open_track(trace, &tracks[n++]));
+    tracks[n++] = open_track(trace);
     if (other)
-        must(open_track(other, &tracks[n++]));
-    return open_view(tracks, n, NULL, width, height, scale);
+        tracks[n++] = open_track(other);
+    return open_view(tracks, n, width, height, scale);
 }
 
 static void end_view(struct view *v)
@@ -60,7 +60,7 @@ static const struct {
     {"overlap-pays", 1280, 720, 1, "pagedown c", 0x73d2bf32983126c3},
     {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xce8efaa08d317d16},
     {"overlap-does-not-pay", 800, 400, 1, "0 e m w w", 0x9ab7f433a807dd6f},
-    {"chain", 1280, 720, 1, "h", 0xe3440e02ef0f81dd},
+    {"chain", 1280, 720, 1, "h", 0xf6eea69142772978},
 };
 
 static void expect_picture(size_t i)
@@ -68,12 +68,12 @@ static void expect_picture(size_t i)
     char *list = lasting("data/steps/%s.txt", pictures[i].list), *trace = trace_of_list(list);
     struct view *v = view_of(trace, NULL, pictures[i].width, pictures[i].height, pictures[i].scale);
     struct canvas *c = new_canvas(v->width, v->height);
-    must(run_script(v, pictures[i].script));
+    run_script(v, pictures[i].script);
     draw_view(v, c);
     uint64_t hash = hash_bytes(c->pixels, (size_t)c->width * (size_t)c->height * sizeof *c->pixels, 0);
     if (hash != pictures[i].hash) {
         char *path = lasting("%s-%zu.png", temp_path("differs"), i);
-        must(write_png(path, c->pixels, c->width, c->height));
+        write_png(path, c->pixels, c->width, c->height);
         print_error("picture %zu, %s with \"%s\", is now 0x%016llx: look at %s\n", i, pictures[i].list,
                     pictures[i].script, (unsigned long long)hash, path);
     }
@@ -107,32 +107,32 @@ TEST(keys_do_what_the_help_says)
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     assert_int_equal(v->anchor, 1);
-    must(run_script(v, "pagedown"));
+    run_script(v, "pagedown");
     assert_int_equal(v->anchor, 2);
     assert_true(v->from < 0 && v->from > -1e6 && v->to > 14.5e6 && v->to < 15.5e6);
-    must(run_script(v, "pagedown pagedown pagedown"));
+    run_script(v, "pagedown pagedown pagedown");
     assert_int_equal(v->anchor, 5);
-    must(run_script(v, "pageup n"));
+    run_script(v, "pageup n");
     assert_string_equal(selected_name(v), "forward");
     assert_int_equal(selected_layer(v), 0);
-    must(run_script(v, "n n n n"));
+    run_script(v, "n n n n");
     assert_string_equal(selected_name(v), "backward");
     assert_int_equal(selected_layer(v), 3);
-    must(run_script(v, "p z"));
+    run_script(v, "p z");
     assert_int_equal(selected_layer(v), 3);
     assert_true(fabs(v->to - v->from - 3e6) < 1e3); /* three times the task */
-    must(run_script(v, "escape k c /upd"));
+    run_script(v, "escape k c /upd");
     assert_false(is_picked(&v->selected));
     assert_int_equal(v->colour, BY_LAYER);
     assert_true(v->critical && v->n_path > 0);
     assert_string_equal(v->search, "upd");
     assert_int_equal(count_matches(v), 4);
     double length = v->to - v->from;
-    must(run_script(v, "escape w"));
+    run_script(v, "escape w");
     assert_true(fabs(length / (v->to - v->from) - 1.5) < 1e-9);
-    must(run_script(v, "space"));
+    run_script(v, "space");
     assert_non_null(strstr(v->message, "no trainer"));
-    must(run_script(v, "q"));
+    run_script(v, "q");
     assert_true(v->quit);
     end_view(v);
     free(trace);
@@ -142,7 +142,7 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    must(run_script(v, "pagedown"));
+    run_script(v, "pagedown");
     const struct row *compute = row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane);
     int x = (int)x_of(v, 5e6), y = compute->y + compute->height / 2;
     move_mouse(v, x, y);
@@ -184,7 +184,7 @@ TEST(two_traces_share_their_steps_start)
     free(a);
     a = trace_of_list("data/steps/1f1b.txt");
     struct view *v = view_of(a, b, 1280, 720, 1);
-    must(run_script(v, "pagedown"));
+    run_script(v, "pagedown");
     for (int i = 0; i < 2; i++)
         assert_true(axis_of(v->track[i], find_step(v->track[i], 2)->work) == 0);
     assert_true(v->to > 54e6);  /* the longer one's step is in sight */
@@ -337,7 +337,7 @@ static void do_anything(struct view *v, struct random4 r)
         press_button(v, r.word[2] % 2);
     else if (r.word[0] % 3 == 1)
         release_button(v), turn_wheel(v, (double)(r.word[2] % 41) - 20, r.word[2] % 2);
-    else if (strcmp(key, "i") != 0 && strcmp(key, "q") != 0)
+    else if (strcmp(key, "q") != 0)
         press_key(v, key);
 }
 
@@ -408,7 +408,7 @@ TEST(the_window_hands_keys_and_mouse_on)
 
     char *trace = trace_of_list("data/steps/chain.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    must(show_window(v));
+    show_window(v);
     assert_true(v->quit);
     assert_int_equal(v->anchor, 2);
     assert_int_equal(v->colour, BY_LAYER);

@@ -226,15 +226,6 @@ uint64_t new_id(void); /* by chance, from the system: no two are the same */
 
 /* 64-bit content hash (XXH64), about memory speed. */
 uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed);
-/* The same of bytes that come in parts. */
-struct hasher {
-    uint64_t seed, lane[4], total;
-    unsigned char block[32]; /* begun: so many bytes are held */
-    size_t held;
-};
-void hash_begin(struct hasher *h, uint64_t seed);
-void hash_add(struct hasher *h, const void *bytes, size_t n);
-uint64_t hash_end(const struct hasher *h);
 
 /* ---- options.c ------------------------------------------------------------------------------------------------- */
 
@@ -264,7 +255,7 @@ struct option {
     double low, high;     /* inclusive range of numbers; both 0: any */
     const char *group;    /* heading in the help */
     unsigned commands;    /* bit set of the commands that take it; the parser is told one of them */
-    const char *help;     /* one or more lines */
+    const char *help;     /* a line, which is wrapped */
 };
 /* Of an OPT_CHOICE, by enumerator; NULL ends them. */
 const char *const *choice_words(const struct option *o);

@@ -30,29 +30,12 @@ void fill_rect(struct canvas *c, int x, int y, int width, int height, uint32_t c
         memcpy(first + row * c->width, first, (size_t)(right - x) * sizeof *first);
 }
 
-/* Keep the part of from .. to that lies in [0, limit), as shares of the whole; false: none. */
-static bool clip(double from, double to, double limit, double *first, double *last)
-{
-    double d = to - from;
-    if (d == 0)
-        return from > -0.5 && from < limit - 0.5;
-    double a = (-0.5 - from) / d, b = (limit - 0.5 - from) / d;
-    *first = MAX(*first, MIN(a, b));
-    *last = MIN(*last, MAX(a, b));
-    return *first <= *last;
-}
-
-/* A pixel per column, or per row where it is steep.  Steps outside of the canvas are left out, not only their pixels:
- * a line may be very long. */
+/* A pixel per column, or per row where it is steep. */
 void draw_line(struct canvas *c, int x0, int y0, int x1, int y1, uint32_t colour)
 {
-    double dx = (double)x1 - x0, dy = (double)y1 - y0, first = 0, last = 1;
-    double n = MAX(MAX(dx, -dx), MAX(MAX(dy, -dy), 1));
-    if (!clip(x0, x1, c->width, &first, &last) || !clip(y0, y1, c->height, &first, &last))
-        return;
-    for (int64_t i = (int64_t)(first * n); (double)i <= last * n + 1 && (double)i <= n; i++) {
-        int64_t x = llround(x0 + dx * (double)i / n);
-        int64_t y = llround(y0 + dy * (double)i / n);
+    int dx = x1 - x0, dy = y1 - y0, n = MAX(MAX(abs(dx), abs(dy)), 1);
+    for (int i = 0; i <= n; i++) {
+        long x = lround(x0 + (double)dx * i / n), y = lround(y0 + (double)dy * i / n);
         if (x >= 0 && x < c->width && y >= 0 && y < c->height)
             c->pixels[y * c->width + x] = colour;
     }

@@ -13,7 +13,8 @@ struct canvas {
 struct canvas *new_canvas(int width, int height); /* zeroed; both at least 1 */
 void free_canvas(struct canvas *c);
 void fill_rect(struct canvas *c, int x, int y, int width, int height, uint32_t colour);
-void draw_line(struct canvas *c, int x0, int y0, int x1, int y1, uint32_t colour); /* both ends belong to it */
+/* Both ends belong to it; all of it is walked along, so they lie within some ten thousand pixels. */
+void draw_line(struct canvas *c, int x0, int y0, int x1, int y1, uint32_t colour);
 
 double tick_length(double least); /* of an axis: 1, 2 or 5 times a power of ten, at least that */
 

@@ -18,57 +18,24 @@ static uint64_t load64(const unsigned char *p)
 
 static uint64_t mix(uint64_t lane, uint64_t input) { return rotate(lane + input * P2, 31) * P1; }
 
-void hash_begin(struct hasher *h, uint64_t seed)
+uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed)
 {
-    *h = (struct hasher){.seed = seed, .lane = {seed + P1 + P2, seed + P2, seed, seed - P1}};
-}
-
-/* Whole 32-byte blocks; returns what is behind the last one. */
-static const unsigned char *add_blocks(struct hasher *h, const unsigned char *p, const unsigned char *end)
-{
-    uint64_t a = h->lane[0], b = h->lane[1], c = h->lane[2], d = h->lane[3];
+    const unsigned char *p = bytes, *end = n ? p + n : p; /* of none `bytes` may be NULL */
+    uint64_t a = seed + P1 + P2, b = seed + P2, c = seed, d = seed - P1, hash = seed + P5;
     for (; end - p >= 32; p += 32) {
         a = mix(a, load64(p));
         b = mix(b, load64(p + 8));
         c = mix(c, load64(p + 16));
         d = mix(d, load64(p + 24));
     }
-    h->lane[0] = a, h->lane[1] = b, h->lane[2] = c, h->lane[3] = d;
-    return p;
-}
-
-void hash_add(struct hasher *h, const void *bytes, size_t n)
-{
-    if (n == 0) /* `bytes` may be NULL */
-        return;
-    const unsigned char *p = bytes, *end = p + n;
-    h->total += n;
-    if (h->held) { /* complete the block that was begun */
-        size_t more = MIN(32 - h->held, n);
-        memcpy(h->block + h->held, p, more);
-        h->held += more;
-        p += more;
-        if (h->held < 32)
-            return;
-        add_blocks(h, h->block, h->block + 32);
-        h->held = 0;
+    if (n >= 32) {
+        const uint64_t lane[] = {a, b, c, d};
+        hash = rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18);
+        for (int i = 0; i < 4; i++)
+            hash = (hash ^ mix(0, lane[i])) * P1 + P4;
     }
-    p = add_blocks(h, p, end);
-    h->held = (size_t)(end - p);
-    memcpy(h->block, p, h->held);
-}
-
-uint64_t hash_end(const struct hasher *h)
-{
-    static const int turn[] = {1, 7, 12, 18};
-    uint64_t hash = h->total >= 32 ? 0 : h->seed + P5;
-    for (int i = 0; i < 4 && h->total >= 32; i++)
-        hash += rotate(h->lane[i], turn[i]);
-    for (int i = 0; i < 4 && h->total >= 32; i++)
-        hash = (hash ^ mix(0, h->lane[i])) * P1 + P4;
-    hash += h->total;
-    const unsigned char *p = h->block, *end = p + h->held; /* the fewer than 32 bytes that are left */
-    for (; end - p >= 8; p += 8)
+    hash += n;
+    for (; end - p >= 8; p += 8) /* the fewer than 32 bytes that are left */
         hash = rotate(hash ^ mix(0, load64(p)), 27) * P1 + P4;
     if (end - p >= 4) {
         uint32_t word;
@@ -81,12 +48,4 @@ uint64_t hash_end(const struct hasher *h)
     hash = (hash ^ hash >> 33) * P2; /* spread every input bit over all output bits */
     hash = (hash ^ hash >> 29) * P3;
     return hash ^ hash >> 32;
-}
-
-uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed)
-{
-    struct hasher h;
-    hash_begin(&h, seed);
-    hash_add(&h, bytes, n);
-    return hash_end(&h);
 }

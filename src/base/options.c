@@ -258,11 +258,11 @@ void parse_config(struct option_table *table, unsigned command, const char *path
 
 /* ---- help ------------------------------------------------------------------------------------------------------ */
 
-/* Words of `text` from column `at` on, wrapped at HELP_WIDTH and indented to HELP_COLUMN; '\n' starts a new line. */
+/* Words of `text` from column `at` on, wrapped at HELP_WIDTH and indented to HELP_COLUMN. */
 static void print_wrapped(FILE *out, const char *text, int at)
 {
     for (const char *word = text; *word;) {
-        int n = (int)strcspn(word, " \n");
+        int n = (int)strcspn(word, " ");
         if (at > HELP_COLUMN && at + 1 + n > HELP_WIDTH) {
             fputc('\n', out);
             at = 0;
@@ -270,11 +270,7 @@ static void print_wrapped(FILE *out, const char *text, int at)
         int spaces = at < HELP_COLUMN ? HELP_COLUMN - at : at > HELP_COLUMN;
         at += fprintf(out, "%*s%.*s", spaces, "", n, word);
         word += n;
-        if (*word == '\n') {
-            fputc('\n', out);
-            at = 0;
-        }
-        word += strspn(word, " \n");
+        word += strspn(word, " ");
     }
     fputc('\n', out);
 }

@@ -73,7 +73,8 @@ struct shape {
 static size_t list_shapes(const struct bench *b, struct shape *out)
 {
     const struct config *c = &b->config;
-    int n = (int)(b->settings->batch * b->settings->seq_len), C = c->channels, L = c->layers, V = c->vocab;
+    int n = (int)(b->settings->batch * b->settings->seq_len), C = c->channels, L = c->layers;
+    const int V = (int)padded_words(c->vocab);
     int t = (int)b->settings->seq_len, hs = C / c->heads, z = (int)b->settings->batch * c->heads;
     const struct {
         const char *name;
@@ -166,7 +167,7 @@ static void bench_gemms(struct bench *b)
 {
     struct shape shapes[32];
     size_t n = list_shapes(b, shapes);
-    enum gemm_engine only = b->machine->device[0].short_loops ? GEMM_CLBLAST : b->settings->kernels.gemm;
+    enum gemm_engine only = has_own_products(&b->machine->device[0]) ? b->settings->kernels.gemm : GEMM_CLBLAST;
     print_heading(b->text, b->gemms);
     for (size_t i = 0; i < 2 * n; i++) {
         enum gemm_engine engine = i % 2 ? GEMM_CLBLAST : GEMM_OWN;

@@ -220,8 +220,9 @@ static struct checkpoint *recut(const struct checkpoint *from, const char *path)
     const char *stages = recorded_option(from, "stages");
     must(parse_mesh(given.mesh, 1, &m));
     m.zero = option_given(&table, "zero") ? (int)given.zero : strategy.zero;
-    if (m.pp > 1 && 2 * m.pp <= config->layers && strcmp(recorded_option(from, "pipeline"), "interleaved") == 0)
-        m.chunks = 2;
+    int order = choice_number(pipeline_name, recorded_option(from, "pipeline"));
+    if (m.pp > 1 && order >= 0 && pipeline_orders[order].chunks * m.pp <= config->layers)
+        m.chunks = pipeline_orders[order].chunks, m.folded = pipeline_orders[order].folded;
     if (!*stages || cut_layers(&m, config->layers, stages))
         must(cut_layers(&m, config->layers, NULL));
     must(check_tp_ranks(config, &m));

@@ -127,7 +127,12 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     struct checked p = {list, op, nth ? op[-1].end : batch_end, NULL};
     size_t forward_end = list->n;
     set_gradient(&b, op->out, dy);
-    op->backward(&b, op), op->backward(&b, op);
+    for (int i = 0; i < 2; i++) {
+        if (op->weights)
+            op->weights(&b, op);
+        if (op->inputs)
+            op->inputs(&b, op);
+    }
     p.dy = modes(list, forward_end, list->n, dy) ? dy : NULL;
     for (const struct weight *w = m->replica->by_param; w < m->replica->by_param + m->params->n; w++)
         set_gradient(&b, w->value, w->grad);

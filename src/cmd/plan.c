@@ -89,17 +89,13 @@ static int show_plan(const struct plan *p)
     if (sim && path)
         write_simulation(sim, path, p->title);
     if (sim && s->view)
-        show_trace(path, NULL, !s->trace);
+        show_trace(path, !s->trace);
     return s->verify ? prove(p) : EXIT_OK;
 }
 
 static int plan_model(const struct settings *o)
 {
     struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data != NULL, true);
-    if (uncounted_work(t->train))
-        note("CLBlast's work space is not in the bytes: a GPU would hold up to %s more (an estimate: only a GPU can "
-             "tell)",
-             format_bytes((char[32]){0}, (double)uncounted_work(t->train)));
     struct plan p = {.settings = o,
                      .list = {t->train, t->sample, t->eval},
                      .values = {t->values, t->sample_values, t->eval_values},
@@ -116,6 +112,9 @@ static int plan_model(const struct settings *o)
 static int plan_list(const struct settings *o)
 {
     struct step *s = read_list(o->list);
+    set_budgets(s->pool->machine, o->device_memory, o->host_memory);
+    if (o->what_if)
+        apply_what_if_to_list(s, o->what_if);
     if (o->clip > 0) {
         depend(s, false);
         gate_updates(s);

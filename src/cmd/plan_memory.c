@@ -31,7 +31,7 @@ static void add_rows(struct table *t, const struct strategy *s)
     for (int d = 0; d <= m->n_devices; d++) {
         const struct device *device = &m->device[d];
         const size_t *peak = list->peak[d];
-        size_t wanted = device->is_host ? s->host_budget : s->budget, budget = wanted ? wanted : device->memory;
+        size_t wanted = device->is_host ? s->host_budget : s->budget, budget = wanted ? wanted : default_budget(device);
         bool seen = false;
         for (int k = 0; k < d && !device->is_host && !s->settings.json; k++) {
             bool same = true;
@@ -78,6 +78,7 @@ int plan_memory(const struct settings *s)
     struct strategy shape = without_limits(s);
     build(&shape);
     bool several = shape.trainer->mesh.dp > 1;
+    const char *rule = budget_rule(shape.trainer->machine);
     free_trainer(shape.trainer);
     for (size_t i = 0; i < COUNT(recompute); i++)
         for (int zero = several ? 0 : s->zero; zero < (several ? ZERO_LEVELS : s->zero + 1); zero++) {
@@ -93,7 +94,7 @@ int plan_memory(const struct settings *s)
     if (s->json) {
         print_json(json_pack("{s:o}", "strategies", table_json(t)));
     } else {
-        printf("MiB at the peak of each class, predicted; devices like one above are left out\n");
+        printf("MiB at the peak of each class, predicted; devices like one above are left out\nbudget: %s\n", rule);
         print_table(stdout, t);
     }
     return EXIT_OK;

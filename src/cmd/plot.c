@@ -67,32 +67,16 @@ static void read_run(struct plot *p, size_t run, const char *path)
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
-static struct {
-    const char *png, *size;
-} given;
+enum { WIDTH = 1280, HEIGHT = 720, ROWS = 20 }; /* of the picture in pixels; of what is printed */
+static const char *png;
 static const struct option options[] = {
-    {"png", 0, OPT_OUTPUT, &given.png, NULL, "OUT", 0, 0, "Output", 1, "write a picture instead"},
-    {"size", 0, OPT_TEXT, &given.size, NULL, "WxH", 0, 0, "Output", 1,
-     "of the picture in pixels (default: 1280x720), or of what is printed in characters (default: the terminal's "
-     "width, 20 rows)"},
+    {"png", 0, OPT_OUTPUT, &png, NULL, "OUT", 0, 0, "Output", 1, "write a picture, of 1280 x 720 pixels, instead"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
-static void find_size(int *width, int *height)
-{
-    char behind;
-    *width = given.png ? 1280 : screen_width(STDOUT_FILENO);
-    *height = given.png ? 720 : 20;
-    int low = given.png ? 200 : 10, high = given.png ? 16384 : 1000;
-    if (given.size && (sscanf(given.size, "%dx%d%c", width, height, &behind) != 2 || *width < low || *width > high ||
-                       *height < low || *height > high))
-        fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in %s, each %d to %d, not \"%s\"",
-             given.png ? "pixels" : "characters", low, high, given.size);
-}
-
 int cmd_plot(int argc, char **argv)
 {
-    int n, width, height;
+    int n;
     struct plot p = {.n = 0};
     char **files = take_arguments(
         &table, 1, "plot",
@@ -106,14 +90,13 @@ int cmd_plot(int argc, char **argv)
         fail(EXIT_USAGE, "yard plot needs a log that yard train --log FILE.jsonl wrote; 'yard plot --help' says more");
     for (int i = 0; i < n; i++)
         claim_input("yard plot", files[i]);
-    if (given.png)
-        claim_output("--png", given.png, NULL);
-    find_size(&width, &height);
+    if (png)
+        claim_output("--png", png, NULL);
     for (int i = 0; i < n; i++)
         read_run(&p, (size_t)i, files[i]);
-    if (!given.png)
-        draw_on_terminal(stdout, &p, width, height, shows_colour());
+    if (png)
+        write_png(png, draw_picture(&p, WIDTH, HEIGHT)->pixels, WIDTH, HEIGHT);
     else
-        must(write_png(given.png, draw_picture(&p, width, height)->pixels, width, height));
+        draw_on_terminal(stdout, &p, screen_width(STDOUT_FILENO), ROWS, shows_colour());
     return EXIT_OK;
 }

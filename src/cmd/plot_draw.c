@@ -164,44 +164,43 @@ static uint32_t colour_of(const struct series *s)
     return (s->val ? strong : pale)[s->run % COUNT(pale)];
 }
 
-static void draw_axes(struct canvas *c, const struct frame *f, int scale)
+static void draw_axes(struct canvas *c, const struct frame *f)
 {
     char text[32];
     for (int i = 0; i < f->loss.n; i++) {
         int y = y_of(f, tick_at(&f->loss, i, text));
         fill_rect(c, f->x, y, f->width, 1, RULE);
-        draw_text(c, f->x - text_width(scale, text) - 8 * scale, y - 8 * scale, scale, text, INK);
+        draw_text(c, f->x - text_width(1, text) - 8, y - 8, 1, text, INK);
     }
     for (int i = 0; i < f->step.n; i++) {
         int x = x_of(f, tick_at(&f->step, i, text));
         fill_rect(c, x, f->y, 1, f->height, RULE);
-        draw_text(c, x - text_width(scale, text) / 2, f->y + f->height + 6 * scale, scale, text, INK);
+        draw_text(c, x - text_width(1, text) / 2, f->y + f->height + 6, 1, text, INK);
     }
-    fill_rect(c, f->x, f->y, scale, f->height, INK);
-    fill_rect(c, f->x, f->y + f->height, f->width, scale, INK);
-    draw_text(c, 8 * scale, f->y - 22 * scale, scale, "loss", INK);
-    draw_text(c, f->x + f->width - text_width(scale, "step"), f->y + f->height + 24 * scale, scale, "step", INK);
+    fill_rect(c, f->x, f->y, 1, f->height, INK);
+    fill_rect(c, f->x, f->y + f->height, f->width, 1, INK);
+    draw_text(c, 8, f->y - 22, 1, "loss", INK);
+    draw_text(c, f->x + f->width - text_width(1, "step"), f->y + f->height + 24, 1, "step", INK);
 }
 
 struct canvas *draw_picture(const struct plot *p, int width, int height)
 {
     char text[512];
     struct canvas *c = new_canvas(width, height);
-    int scale = MIN(width, height) >= 1000 ? 2 : 1, left = 80 * scale, top = 36 * scale;
-    int below = (32 + 20 * MIN((int)p->n, height / (40 * scale))) * scale; /* more have no room */
-    struct frame f = {.x = left, .y = top, .width = width - left - 24 * scale, .height = height - top - below};
-    find_ranges(&f, p, f.width / (100 * scale), f.height / (48 * scale));
+    int left = 80, top = 36, below = 32 + 20 * MIN((int)p->n, height / 40); /* more have no room */
+    struct frame f = {.x = left, .y = top, .width = width - left - 24, .height = height - top - below};
+    find_ranges(&f, p, f.width / 100, f.height / 48);
     fill_rect(c, 0, 0, width, height, PAPER);
-    draw_axes(c, &f, scale);
+    draw_axes(c, &f);
     for (int val = 0; val < 2; val++) /* in front of the others */
         for (size_t i = 0; i < p->n; i++)
             if (p->series[i].val == val)
-                draw_curve(c, &f, &p->series[i], colour_of(&p->series[i]), (val ? 3 : 1) * scale);
+                draw_curve(c, &f, &p->series[i], colour_of(&p->series[i]), val ? 3 : 1);
     for (size_t i = 0; i < p->n; i++) {
-        int y = f.y + f.height + (24 + 20 * (int)i) * scale;
+        int y = f.y + f.height + 24 + 20 * (int)i;
         describe(text, sizeof text, &p->series[i]);
-        fill_rect(c, f.x, y + 7 * scale, 24 * scale, (p->series[i].val ? 4 : 2) * scale, colour_of(&p->series[i]));
-        draw_text_within(c, f.x + 32 * scale, y, scale, text, INK, f.x + f.width - 48 * scale);
+        fill_rect(c, f.x, y + 7, 24, p->series[i].val ? 4 : 2, colour_of(&p->series[i]));
+        draw_text_within(c, f.x + 32, y, 1, text, INK, f.x + f.width - 48);
     }
     return c;
 }

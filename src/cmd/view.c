@@ -3,13 +3,11 @@
 #include "../base/table.h"
 #include "cmd.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <unistd.h>
 
 static struct {
     bool json;
-    const char *png, *size, *script, *log;
+    const char *png, *size, *script;
     int step;
 } given;
 
@@ -19,7 +17,6 @@ static const struct option options[] = {
     {"script", 0, OPT_TEXT, &given.script, NULL, "KEYS", 0, 0, "What", 1,
      "press these keys first, with spaces between; further words: /name searches, click:X,Y, move:X,Y, wheel:N, "
      "drag:X,Y,X,Y, measure:X,Y,X,Y"},
-    {"log", 0, OPT_INPUT, &given.log, NULL, "FILE", 0, 0, "What", 1, "draw the loss from this log of the run"},
     {"size", 0, OPT_TEXT, &given.size, "1280x720", "WxH", 0, 0, "What", 1, "pixels of the window or picture"},
     {"png", 0, OPT_OUTPUT, &given.png, NULL, "OUT", 0, 0, "Output", 1,
      "write a picture instead of opening a window; needs no display"},
@@ -66,27 +63,7 @@ static json_t *track_json(const struct track *k)
                      (json_int_t)k->steps->n, "running", lanes);
 }
 
-static void print_view(const struct view *v)
-{
-    json_t *traces = json_array();
-    for (int i = 0; i < v->n_tracks; i++)
-        json_array_append_new(traces, track_json(v->track[i]));
-    print_json(
-        json_pack("{s:o, s:I, s:o}", "traces", traces, "step", (json_int_t)v->anchor, "selected", selected_json(v)));
-}
-
 /* ---- the command ----------------------------------------------------------------------------------------------- */
-
-static void open_window(struct view *v)
-{
-#ifdef HAVE_SDL2
-    must(show_window(v));
-#else
-    (void)v;
-    fail(EXIT_USAGE, "this yard was built without SDL2, so it opens no window: install SDL2 (Debian: libsdl2-dev) and "
-                     "build again, or write a picture with yard view FILE --png OUT.png");
-#endif
-}
 
 static void expect_step(const struct view *v, uint32_t step)
 {
@@ -125,8 +102,6 @@ int cmd_view(int argc, char **argv)
         fail(EXIT_USAGE, "yard view takes one trace or two, but %d were given; 'yard view --help' says more", n);
     for (int i = 0; i < n; i++)
         claim_input("yard view", files[i]);
-    if (given.log)
-        claim_input("--log", given.log);
     if (given.png)
         claim_output("--png", given.png, NULL);
     if (sscanf(given.size, "%dx%d%c", &width, &height, &tail) != 2 || width < LEAST_WIDTH || height < LEAST_HEIGHT ||
@@ -134,11 +109,8 @@ int cmd_view(int argc, char **argv)
         fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to 16384x16384, not \"%s\"", LEAST_WIDTH,
              LEAST_HEIGHT, given.size);
     for (int i = 0; i < n; i++)
-        must(open_track(files[i], &tracks[i]));
-    struct curve *loss = given.log ? open_curve(given.log) : NULL;
-    struct view *v = open_view(tracks, n, loss, width, height, 1);
-    if (loss && access(given.log, R_OK) != 0 && !is_followed(v))
-        fail(EXIT_IO, "cannot read the log %s: %s", given.log, strerror(errno));
+        tracks[i] = open_track(files[i]);
+    struct view *v = open_view(tracks, n, width, height, 1);
 
     /* A trace of a run that goes on is followed; else the step is seen that was asked for, or all. */
     if (given.step)
@@ -146,15 +118,19 @@ int cmd_view(int argc, char **argv)
     else if (is_followed(v) && !given.script)
         press_key(v, "l");
     if (given.script)
-        must(run_script(v, given.script));
+        run_script(v, given.script);
     if (given.png)
-        must(write_view(v, given.png));
+        write_view(v, given.png);
     if (given.png && !given.json)
         print_line(stdout, "wrote %s: without --png a window shows it", given.png);
+    json_t *traces = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(traces, track_json(tracks[i]));
     if (given.json)
-        print_view(v);
+        print_json(json_pack("{s:o, s:I, s:o}", "traces", traces, "step", (json_int_t)v->anchor, "selected",
+                             selected_json(v)));
     if (!given.png && !given.json && !v->quit)
-        open_window(v);
+        show_window(v);
     for (int i = 0; i < n; i++)
         close_track(tracks[i]); /* a pause that it asked for ends */
     return EXIT_OK;

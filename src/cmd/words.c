@@ -44,15 +44,8 @@ int run_words(const struct words *w, int argc, char **argv)
         printf("\n'yard %s WORD --help' says more.\n", w->command);
         return EXIT_OK;
     }
-    const struct word *nearest = w->word;
-    for (size_t i = 0; i < w->n; i++) {
+    for (size_t i = 0; i < w->n; i++)
         if (strcmp(argv[0], w->word[i].name) == 0)
             return run_word(w, &w->word[i], argc - 1, argv + 1);
-        if (edit_distance(argv[0], w->word[i].name) < edit_distance(argv[0], nearest->name))
-            nearest = &w->word[i];
-    }
-    if (edit_distance(argv[0], nearest->name) <= 2)
-        fail(EXIT_USAGE, "yard %s has no word \"%s\"; did you mean yard %s %s?", w->command, argv[0], w->command,
-             nearest->name);
     fail(EXIT_USAGE, "yard %s has no word \"%s\"; it takes %s", w->command, argv[0], w->list);
 }

@@ -9,7 +9,8 @@
  * device, and moves between them are staged through the host.
  *
  * An arena is a list of slabs, none larger than the device's maximum allocation.  A tensor never straddles two; it is
- * an aligned sub-buffer of one; the slab itself is never given to a kernel.
+ * an aligned sub-buffer of one; the slab itself is never given to a kernel.  The host's are pinned, each by one
+ * context.
  */
 #ifndef DEVICE_H
 #define DEVICE_H
@@ -46,7 +47,8 @@ struct slab {
     void *host;    /* the host's slab; NULL on an OpenCL device */
     size_t bytes;  /* usable bytes; a guard of GUARD_BYTES lies behind them */
     cl_mem pinned; /* host: the mapped buffer that the bytes lie in, so that copies need no staging; or NULL ... */
-    void *block;   /* ... and where it begins; or what malloc gave */
+    cl_command_queue queue; /* ... of this queue's context ... */
+    void *block;            /* ... and where it begins; or what malloc gave */
 };
 enum { GUARD_BYTES = 4096 };
 
@@ -61,6 +63,7 @@ struct context {
     int index;
     struct program *programs;
     size_t n_programs, cap_programs;
+    bool clblast; /* CLBlast compiles for it, and has said so */
 };
 
 /* Every device's tensors begin at multiples of this (NVIDIA's need it), so that a layout is the same everywhere. */
@@ -107,7 +110,7 @@ struct lane {
 };
 
 enum { MAX_DEVICES = 16 };
-enum { SHORT_LOOPS = 65535 };
+enum { SHORT_LOOPS = 65535, GPU_WORK_GROUP = 128 };
 struct device {
     char id[24];    /* as given to -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
     char name[128]; /* as the driver gives it */
@@ -207,7 +210,7 @@ cl_uint get_devices(cl_platform_id platform, cl_device_id out[MAX_PER_PLATFORM])
 uint64_t device_number(cl_device_id id, cl_device_info what); /* of any of OpenCL's types of whole numbers */
 void device_text(cl_device_id id, cl_device_info what, char *out, size_t bytes); /* printable */
 cl_platform_id platform_of(const struct device *d);
-#define POCL "Portable Computing Language"
+bool is_pocl(cl_platform_id platform);
 /* For a driver that offers no device or does not compile: fails with `code` when it is PoCL and cannot use its folder
  * for compiled kernels. */
 void check_kernel_cache(cl_platform_id platform, enum exit_code code);
@@ -231,18 +234,25 @@ void keep_program(const struct device *d, const char *entry, cl_program program)
 
 /* ---- memory.c -------------------------------------------------------------------------------------------------- */
 
+/* Of d's memory, what tensors may take where no option says.  A GPU's driver needs some of the GPU's own memory, for
+ * contexts, code and the display, and OpenCL does not say how much is free: a sixteenth is left to it, and as much
+ * again, but at most 256 MiB.  Memory that is the host's is left as it is: see describe_device(). */
+size_t default_budget(const struct device *d);
+const char *budget_rule(const struct machine *m); /* how its budgets are chosen, for people */
+/* "10.9 GiB (of 12.0 GiB; the rest is left to the driver)". */
+const char *format_budget(char out[96], const struct device *d);
 size_t guard_bytes(const struct device *d); /* behind each slab */
 /* The biggest slab the device allows, guard excluded, aligned down. */
 size_t slab_limit(const struct device *d);
-struct limits {
-    size_t budget, max_allocation; /* bytes */
-};
+/* Of each device and of the host, in bytes; 0 leaves what there is.  Of a step file that is all the memory there is. */
+void set_budgets(struct machine *m, size_t each, size_t host);
 /* To try what does not fit: the first n devices, the host behind the others, get budgets that nothing exceeds.  Returns
- * what they had, for restore_limits(); the caller frees it. */
-struct limits *lift_limits(struct machine *m, int n);
-void restore_limits(struct machine *m, const struct limits *had, int n);
-/* Add a slab of `bytes` (zeroed, guard written) to the arena.  NULL, or the problem when there is no room. */
-struct problem *add_slab(struct machine *m, struct device *d, size_t bytes);
+ * them as they were, for restore_limits(); the caller frees that. */
+struct device *lift_limits(struct machine *m, int n);
+void restore_limits(struct machine *m, const struct device *had, int n);
+/* Add a slab of `bytes` (zeroed, guard written) to the arena, of the host pinned for the copies of copier's context
+ * (NULL: of any).  NULL, or the problem when there is no room. */
+struct problem *add_slab(struct machine *m, struct device *d, const struct device *copier, size_t bytes);
 /* Write `bytes` to a buffer of d, from byte `begin` on, and wait until they are there. */
 void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *from, size_t bytes);
 /* How many guards behind the device's slabs have been overwritten: 0 when all is well. */

@@ -27,8 +27,8 @@ static json_t *device_json(cl_device_id id, unsigned platform, unsigned device)
     const char *type_name = type & CL_DEVICE_TYPE_GPU ? "GPU" : type & CL_DEVICE_TYPE_CPU ? "CPU" : "accelerator";
     /* Does the driver time commands believably?  Asked of a real command, because some drivers answer zeros. */
     struct machine *m = open_machine(&(struct machine_options){.devices = spec, .profiling = true});
-    json_t *d = json_pack("{s:s, s:s, s:i, s:I, s:b, s:b, s:b}", "id", spec, "type", type_name, "kernel_vector",
-                          (int)own_vector_width(id), "alignment",
+    json_t *d = json_pack("{s:s, s:s, s:I, s:i, s:I, s:b, s:b, s:b}", "id", spec, "type", type_name, "budget",
+                          (json_int_t)m->device[0].budget, "kernel_vector", (int)own_vector_width(id), "alignment",
                           (json_int_t)device_number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8,
                           "correctly_rounded_divide_sqrt", (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0, "fma",
                           (fp & CL_FP_FMA) != 0, "timer_valid", m->device[0].clock_valid);
@@ -48,12 +48,13 @@ static const char *words(const json_t *d, const char *name) { return json_string
 
 static void print_device(FILE *out, const json_t *d)
 {
-    char memory[32], most[32];
+    char memory[32], budget[32], most[32];
     fprintf(out, "  -d %-6s %s\n", words(d, "id"), words(d, "name"));
     fprintf(out, "      %s, %s, driver %s\n", words(d, "type"), words(d, "version"), words(d, "driver"));
-    fprintf(out, "      memory %s, one allocation at most %s, base address alignment %lld bytes\n",
-            format_bytes(memory, (double)field(d, "memory")), format_bytes(most, (double)field(d, "max_allocation")),
-            field(d, "alignment"));
+    fprintf(out,
+            "      memory %s, budget %s (--device-mem), one allocation at most %s, base address alignment %lld bytes\n",
+            format_bytes(memory, (double)field(d, "memory")), format_bytes(budget, (double)field(d, "budget")),
+            format_bytes(most, (double)field(d, "max_allocation")), field(d, "alignment"));
     fprintf(out, "      %lld compute units, native vectors of %lld floats; kernels use %lld (--vector: fewer)\n      ",
             field(d, "units"), field(d, "vector_width"), field(d, "kernel_vector"));
     if (field(d, "sub_devices") > 1)

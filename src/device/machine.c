@@ -91,7 +91,7 @@ static unsigned kernel_work_group(const struct device *d)
 {
     const char *forced = getenv("YARD_WG");
     unsigned most = 256 / d->vector, power = 1; /* common.cl: for what a work-group keeps in local memory */
-    int64_t wanted = d->one_item ? 1 : 128;
+    int64_t wanted = d->one_item ? 1 : GPU_WORK_GROUP;
     if (forced && (!parse_int(forced, &wanted) || wanted < 1 || wanted > most))
         fail(EXIT_USAGE, "YARD_WG=%s: with vectors of %u the kernels know work-groups of 1 to %u work-items", forced,
              d->vector, most);
@@ -118,8 +118,9 @@ static void describe_device(struct device *d, unsigned vector)
         fail(EXIT_NO_DEVICE,
              "device %s wants parts of buffers aligned to %zu bytes, and ours are to %d: choose another", d->name,
              align, DEVICE_ALIGNMENT);
-    /* drivers' own guesses for CPUs change from run to run */
-    d->memory = d->is_cpu ? host_memory() / 4 * 3 : device_number(d->cl, CL_DEVICE_GLOBAL_MEM_SIZE);
+    /* Drivers' own guesses for CPUs change from run to run.  Integrated GPUs may be given all of the host's. */
+    size_t most = d->uses_ram ? host_memory() / 4 * 3 : SIZE_MAX;
+    d->memory = d->is_cpu ? most : MIN(most, device_number(d->cl, CL_DEVICE_GLOBAL_MEM_SIZE));
     d->max_allocation = device_number(d->cl, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     d->local_memory = device_number(d->cl, CL_DEVICE_LOCAL_MEM_SIZE);
     d->correct_divide = device_number(d->cl, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
@@ -265,7 +266,7 @@ struct machine *open_machine(const struct machine_options *options)
         struct device *d = &m->device[i];
         if (!d->context)
             make_context(m, d);
-        d->budget = options->device_memory ? options->device_memory : d->memory;
+        d->budget = options->device_memory ? options->device_memory : default_budget(d);
         for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
             open_lane(m, d, kind, 0);
     }
@@ -273,6 +274,9 @@ struct machine *open_machine(const struct machine_options *options)
     h->uses_ram = true;
     h->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     h->alignment = HOST_ALIGNMENT;
+    for (const struct device *d = m->device; d < h; d++) /* so that each slab is memory that the device can map */
+        if (!d->is_cpu)
+            h->max_allocation = MIN(h->max_allocation, d->max_allocation - HOST_ALIGNMENT);
     h->budget = options->host_memory ? options->host_memory : h->memory;
     calibrate_clocks(m);
     return m;

@@ -5,16 +5,47 @@
 
 enum { GUARD_BYTE = 0xA5 };
 
+size_t default_budget(const struct device *d)
+{
+    size_t part = d->cl && !d->uses_ram ? d->memory / 16 : 0;
+    return d->memory - part - MIN(part, (size_t)256 << 20);
+}
+
+const char *budget_rule(const struct machine *m)
+{
+    return m->host->by_hand ? "memory= in the step file, or --device-mem and --host-mem"
+           : !m->device[0].cl
+               ? "--device-mem, --host-mem, else the memory that is described"
+               : "--device-mem, --host-mem, else all (CPUs: 3/4 of the host's, GPUs: 15/16 less 256 MiB)";
+}
+
+const char *format_budget(char out[96], const struct device *d)
+{
+    format_bytes(out, (double)d->budget);
+    if (d->budget == default_budget(d) && d->budget < d->memory)
+        snprintf(out + strlen(out), 64, " (of %s; the rest is left to the driver)",
+                 format_bytes((char[32]){0}, (double)d->memory));
+    return out;
+}
+
 size_t guard_bytes(const struct device *d) { return d->by_hand ? 0 : GUARD_BYTES; }
 
 size_t slab_limit(const struct device *d) { return (d->max_allocation - guard_bytes(d)) / d->alignment * d->alignment; }
 
-struct limits *lift_limits(struct machine *m, int n)
+void set_budgets(struct machine *m, size_t each, size_t host)
 {
-    struct limits *had = allocate((size_t)n + 1, sizeof *had);
-    for (int i = 0; i < n; i++) {
-        struct device *d = &m->device[i];
-        had[i] = (struct limits){d->budget, d->max_allocation};
+    for (struct device *d = m->device; d <= m->host; d++) {
+        size_t bytes = d->is_host ? host : each;
+        if (d->by_hand && bytes)
+            d->max_allocation = d->max_allocation == d->budget ? bytes : d->max_allocation, d->memory = bytes;
+        d->budget = bytes ? bytes : d->budget;
+    }
+}
+
+struct device *lift_limits(struct machine *m, int n)
+{
+    struct device *had = copy_bytes(m->device, (size_t)n * sizeof *had);
+    for (struct device *d = m->device; d < m->device + n; d++) {
         if (d->by_hand && d->max_allocation == d->budget)
             d->max_allocation = NO_LIMIT;
         d->budget = NO_LIMIT;
@@ -22,7 +53,7 @@ struct limits *lift_limits(struct machine *m, int n)
     return had;
 }
 
-void restore_limits(struct machine *m, const struct limits *had, int n)
+void restore_limits(struct machine *m, const struct device *had, int n)
 {
     for (int i = 0; i < n; i++)
         m->device[i].budget = had[i].budget, m->device[i].max_allocation = had[i].max_allocation;
@@ -43,27 +74,28 @@ static struct problem *allocate_device_slab(struct device *d, struct slab *slab)
     cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;
     cl_int code;
     slab->buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, slab->bytes + GUARD_BYTES, NULL, &code);
-    if (code != CL_SUCCESS)
-        return new_problem(EXIT_USAGE,
-                           "device %s cannot allocate %s (%s): use a smaller model, --batch or --micro-batch", d->id,
-                           format_bytes((char[32]){0}, (double)slab->bytes), cl_error_name(code));
-    CL(clEnqueueFillBuffer(queue, slab->buffer, &zero, 1, 0, slab->bytes, 0, NULL, NULL));
-    CL(clEnqueueFillBuffer(queue, slab->buffer, &guard, 1, slab->bytes, GUARD_BYTES, 0, NULL, NULL));
-    CL(clFinish(queue));
-    return NULL;
+    /* Drivers of GPUs allocate when a buffer is first used: this may be what fails. */
+    code = code ? code : clEnqueueFillBuffer(queue, slab->buffer, &zero, 1, 0, slab->bytes, 0, NULL, NULL);
+    code = code ? code : clEnqueueFillBuffer(queue, slab->buffer, &guard, 1, slab->bytes, GUARD_BYTES, 0, NULL, NULL);
+    code = code ? code : clFinish(queue);
+    if (code == CL_SUCCESS)
+        return NULL;
+    if (slab->buffer)
+        clReleaseMemObject(slab->buffer);
+    return new_problem(EXIT_USAGE, "device %s cannot allocate %s (%s): use a smaller model, --batch or --micro-batch",
+                       d->id, format_bytes((char[32]){0}, (double)slab->bytes), cl_error_name(code));
 }
 
-static struct problem *allocate_host_slab(struct machine *m, const struct device *d, struct slab *slab)
+static struct problem *allocate_host_slab(const struct device *d, const struct device *copier, struct slab *slab)
 {
     size_t bytes = slab->bytes + GUARD_BYTES + d->alignment; /* room to align its start */
-    const struct device *first = &m->device[0];
     /* Copies to and from pageable memory block the caller on some drivers; memory that OpenCL maps is pinned where that
-     * matters.  (A machine on paper has no context.) */
-    if (first->context && first->context->cl)
-        slab->pinned = clCreateBuffer(first->context->cl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, NULL);
+     * matters, for the devices of its context. */
+    slab->queue = copier->lane[LANE_UPLOAD]->queue;
+    slab->pinned = clCreateBuffer(copier->context->cl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, NULL);
     if (slab->pinned)
-        slab->block = clEnqueueMapBuffer(first->lane[LANE_UPLOAD]->queue, slab->pinned, CL_TRUE,
-                                         CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, NULL, NULL);
+        slab->block = clEnqueueMapBuffer(slab->queue, slab->pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0,
+                                         NULL, NULL, NULL);
     if (slab->pinned && !slab->block) {
         CL(clReleaseMemObject(slab->pinned));
         slab->pinned = NULL;
@@ -82,11 +114,12 @@ static struct problem *allocate_host_slab(struct machine *m, const struct device
     return NULL;
 }
 
-struct problem *add_slab(struct machine *m, struct device *d, size_t bytes)
+struct problem *add_slab(struct machine *m, struct device *d, const struct device *copier, size_t bytes)
 {
     struct slab *slab = APPEND(d->slabs, d->n_slabs, d->cap_slabs);
     slab->bytes = bytes;
-    struct problem *wrong = d->is_host ? allocate_host_slab(m, d, slab) : allocate_device_slab(d, slab);
+    struct problem *wrong =
+        d->is_host ? allocate_host_slab(d, copier ? copier : m->device, slab) : allocate_device_slab(d, slab);
     if (wrong)
         d->n_slabs--;
     else
@@ -114,9 +147,8 @@ void free_slabs(struct machine *m, struct device *d)
 {
     for (struct slab *slab = d->slabs; slab < d->slabs + d->n_slabs; slab++) {
         if (slab->pinned) {
-            cl_command_queue queue = m->device[0].lane[LANE_UPLOAD]->queue;
-            CL(clEnqueueUnmapMemObject(queue, slab->pinned, slab->block, 0, NULL, NULL));
-            CL(clFinish(queue));
+            CL(clEnqueueUnmapMemObject(slab->queue, slab->pinned, slab->block, 0, NULL, NULL));
+            CL(clFinish(slab->queue));
             CL(clReleaseMemObject(slab->pinned));
         } else
             free(slab->block);

@@ -41,11 +41,11 @@ void device_text(cl_device_id id, cl_device_info what, char *out, size_t bytes)
     make_printable(out, false);
 }
 
-static bool is_platform(cl_platform_id platform, const char *wanted)
+bool is_pocl(cl_platform_id platform)
 {
     char name[64] = "";
     clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
-    return strcmp(name, wanted) == 0;
+    return strcmp(name, "Portable Computing Language") == 0;
 }
 
 /* Makes the folder, as PoCL does, and sees whether files can be made in it. */
@@ -56,12 +56,12 @@ void check_kernel_cache(cl_platform_id platform, enum exit_code code)
                    : xdg && *xdg   ? format_string("%s/pocl/kcache/", xdg)
                    : home && *home ? format_string("%s/.cache/pocl/kcache/", home)
                                    : copy_string("/tmp/pocl/kcache/");
-    for (char *slash = folder; is_platform(platform, POCL) && (slash = strchr(slash + 1, '/'));) {
+    for (char *slash = folder; is_pocl(platform) && (slash = strchr(slash + 1, '/'));) {
         *slash = '\0';
         mkdir(folder, 0700);
         *slash = slash[1] ? '/' : '\0';
     }
-    if (is_platform(platform, POCL) && access(folder, W_OK | X_OK) != 0)
+    if (is_pocl(platform) && access(folder, W_OK | X_OK) != 0)
         fail(code,
              "the OpenCL driver PoCL cannot keep compiled kernels in %s (of POCL_CACHE_DIR, XDG_CACHE_HOME or HOME): "
              "%s; "

@@ -89,8 +89,8 @@ char *behind_links(const char *path);
 
 /* ---- png.c ----------------------------------------------------------------------------------------------------- */
 
-/* Publish a picture, rows of 0xffRRGGBB from the top, as a PNG file.  NULL, or why it could not be written. */
-struct problem *write_png(const char *path, const uint32_t *pixels, int width, int height);
+/* Publish a picture, rows of 0xffRRGGBB from the top, as a PNG file. */
+void write_png(const char *path, const uint32_t *pixels, int width, int height);
 
 /* ---- safetensors.c: a strict reader and a writer --------------------------------------------------------------- */
 

@@ -22,40 +22,27 @@ static void write_chunk(struct writer *w, const char *type, const void *content,
     write_bytes(w, sum, 4);
 }
 
-struct picture {
-    const char *path;
-    const uint32_t *pixels;
-    int width, height;
-};
-
-static void write_picture(void *picture)
+void write_png(const char *path, const uint32_t *pixels, int width, int height)
 {
-    const struct picture *p = picture;
     unsigned char head[13] = {[8] = 8, [9] = 2}; /* width, height, bits, red-green-blue */
-    size_t n = (size_t)p->height * (3 * (size_t)p->width + 1);
+    size_t n = (size_t)height * (3 * (size_t)width + 1);
     unsigned char *rows = allocate(n, 1), *to = rows;
-    for (int y = 0; y < p->height; y++) {
+    for (int y = 0; y < height; y++) {
         *to++ = 0; /* the row's filter: none */
-        for (int x = 0; x < p->width; x++)
+        for (int x = 0; x < width; x++)
             for (int shift = 16; shift >= 0; shift -= 8)
-                *to++ = (unsigned char)(p->pixels[(size_t)y * (size_t)p->width + (size_t)x] >> shift);
+                *to++ = (unsigned char)(pixels[(size_t)y * (size_t)width + (size_t)x] >> shift);
     }
     uLongf size = compressBound(n);
     unsigned char *small = allocate(size, 1);
     CHECK(compress(small, &size, rows, n) == Z_OK, "%zu bytes", n);
-    put_number(head, (uint32_t)p->width);
-    put_number(head + 4, (uint32_t)p->height);
-    struct writer *w = open_writer(p->path);
+    put_number(head, (uint32_t)width);
+    put_number(head + 4, (uint32_t)height);
+    struct writer *w = open_writer(path);
     write_bytes(w, "\x89PNG\r\n\x1a\n", 8);
     write_chunk(w, "IHDR", head, sizeof head);
     write_chunk(w, "IDAT", small, size);
     write_chunk(w, "IEND", "", 0); /* NULL would reset the checksum */
     publish(w);
     free(rows), free(small);
-}
-
-struct problem *write_png(const char *path, const uint32_t *pixels, int width, int height)
-{
-    struct picture p = {path, pixels, width, height};
-    return attempt(write_picture, &p);
 }

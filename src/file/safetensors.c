@@ -11,7 +11,7 @@
  */
 #include "file.h"
 
-enum { MAX_HEADER = 100000000, MAX_NAME = 4096, DATA_ALIGNMENT = 4096, WINDOW = 1 << 18 };
+enum { MAX_HEADER = 100000000, MAX_NAME = 4096, DATA_ALIGNMENT = 4096 };
 
 static const struct {
     const char *name;
@@ -271,8 +271,6 @@ struct st_writer {
     struct writer *file;
     json_t *header, *metadata;  /* the latter is in the former */
     uint64_t declared, written; /* bytes of data */
-    char *window;               /* small pieces are put together there; NULL: not begun */
-    size_t held;
 };
 
 struct st_writer *new_st_writer(const char *path)
@@ -321,30 +319,20 @@ uint64_t st_begin(struct st_writer *w)
     write_bytes(w->file, &length, 8);
     write_bytes(w->file, padded, length);
     free(text), free(padded);
-    w->window = allocate(WINDOW, 1);
     return 8 + length;
 }
 
 void st_write(struct st_writer *w, const void *bytes, size_t n)
 {
     w->written += n;
-    if (w->held + n > WINDOW) {
-        write_bytes(w->file, w->window, w->held);
-        w->held = 0;
-    }
-    if (n > WINDOW)
-        write_bytes(w->file, bytes, n);
-    else
-        memcpy(w->window + w->held, bytes, n);
-    w->held += n > WINDOW ? 0 : n;
+    write_bytes(w->file, bytes, n);
 }
 
 void st_publish(struct st_writer *w)
 {
-    CHECK(w->window && w->written == w->declared, "%s: %llu bytes written, %llu declared", w->file->path,
+    CHECK(w->written == w->declared, "%s: %llu bytes written, %llu declared", w->file->path,
           (unsigned long long)w->written, (unsigned long long)w->declared);
-    write_bytes(w->file, w->window, w->held);
     publish(w->file);
-    json_decref(w->header), free(w->window);
+    json_decref(w->header);
     free(w);
 }

@@ -9,10 +9,15 @@ const struct mesh one_rank = {.dp = 1, .pp = 1, .tp = 1, .chunks = 1, .first_lay
 
 int n_ranks(const struct mesh *m) { return m->dp * m->pp * m->tp; }
 int n_stages(const struct mesh *m) { return m->pp * m->chunks; }
-int rank_at(const struct mesh *m, int dp, int stage) { return (dp * m->pp + stage % m->pp) * m->tp; }
+int pp_of(const struct mesh *m, int stage)
+{
+    int p = stage % m->pp;
+    return m->folded && stage / m->pp % 2 ? m->pp - 1 - p : p;
+}
+int rank_at(const struct mesh *m, int dp, int stage) { return (dp * m->pp + pp_of(m, stage)) * m->tp; }
 int dp_of(const struct mesh *m, int rank) { return rank / (m->pp * m->tp); }
 int tp_of(const struct mesh *m, int rank) { return rank % m->tp; }
-bool has_stage(const struct mesh *m, int rank, int stage) { return rank / m->tp % m->pp == stage % m->pp; }
+bool has_stage(const struct mesh *m, int rank, int stage) { return rank / m->tp % m->pp == pp_of(m, stage); }
 void free_mesh(struct mesh *m) { free(m->first_layer); }
 
 /* ---- what the user writes -------------------------------------------------------------------------------------- */

@@ -9,8 +9,9 @@
  * hold parts of the same layers and work on the same tokens.  With dp=2,pp=2, rank 0 and 1 are the two stages of the
  * first pipeline, 2 and 3 of the second; with tp=2 beside it, each of these four is a group of two neighbouring ranks.
  *
- * A pipeline has n_stages() stages, stage s on the device with coordinate s % pp: one stage each, or several (chunks)
- * in an interleaved pipeline.
+ * A pipeline has n_stages() stages, one for each device or several (chunks).  Stage s is on the device with coordinate
+ * s % pp; in a folded pipeline, whose stages go down the devices and up again, that is so for even chunks, and in odd
+ * ones the last device is the first.
  */
 #ifndef MESH_H
 #define MESH_H
@@ -20,8 +21,9 @@
 enum { MAX_RANKS = 4096 };
 struct mesh {
     int dp, pp, tp;
-    int zero;         /* what data-parallel ranks share out: 1 optimizer state, 2 gradients too, 3 parameters too */
-    int chunks;       /* stages per device: 2 in an interleaved pipeline */
+    int zero;   /* what data-parallel ranks share out: 1 optimizer state, 2 gradients too, 3 parameters too */
+    int chunks; /* stages per device */
+    bool folded;
     int *first_layer; /* [n_stages + 1] of each stage, and the end */
 };
 extern const struct mesh one_rank; /* of a model of one layer */
@@ -33,6 +35,7 @@ void free_mesh(struct mesh *m);
 char *format_mesh(char out[64], const struct mesh *m); /* "dp=2,pp=1,tp=2" into `out`, which is returned */
 int n_ranks(const struct mesh *m);
 int n_stages(const struct mesh *m);
+int pp_of(const struct mesh *m, int stage);           /* the pipeline coordinate of its device */
 int rank_at(const struct mesh *m, int dp, int stage); /* the first rank of that group */
 int dp_of(const struct mesh *m, int rank);
 int tp_of(const struct mesh *m, int rank);

@@ -19,7 +19,7 @@
 
 #include <math.h>
 
-struct heads { /* sizes, and the operands that the products share */
+struct heads { /* sizes; channels are those of all these heads */
     int t, hs, batch, heads, channels;
     float scale; /* of the scores */
 };
@@ -78,7 +78,7 @@ static void plain_backward(struct build *b, const struct op *op)
     give_gradient(b, op, qkv, dqkv);
 }
 
-static void plain_forward(struct build *b, const char *name, struct tensor *out, struct tensor *qkv)
+static void plain_forward(struct build *b, struct tensor *out, struct tensor *qkv)
 {
     struct heads h = heads_of(b, qkv);
     int rows = h.batch * h.heads * h.t;
@@ -90,10 +90,10 @@ static void plain_forward(struct build *b, const char *name, struct tensor *out,
     set_traffic(LAUNCH(b, "attn.softmax", "softmax.cl", "softmax_forward", groups(b, (size_t)rows), INOUT(att), IN(att),
                        INT(rows), INT(h.t), FLOAT(h.scale)),
                 1.5 * (double)rows * h.t);
-    gemm(b, name,
+    gemm(b, out->name,
          &(struct gemm){GEMM_NN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, att), part(&h, qkv, 2), head(&h, out),
                         .causal = CAUSAL_A});
-    record(b, name, plain_backward, out, qkv)->saved[0] = att;
+    record(b, out->name, NULL, plain_backward, out, qkv)->saved[0] = att;
 }
 
 /* ---- flash ----------------------------------------------------------------------------------------------------- */
@@ -124,7 +124,7 @@ static struct tiles choose_tiles(const struct device *d, int hs, int kept, int s
 static struct grid flash_grid(const struct build *b, const struct heads *h, const struct tiles *t)
 {
     size_t wg = b->device->work_group, blocks = ceil_div((size_t)h->t, (size_t)t->columns);
-    return (struct grid){2, {blocks * wg, (size_t)(h->batch * h->heads)}, {wg, 1}};
+    return (struct grid){2, {blocks * wg, (size_t)(h->batch * h->heads), 1}, {wg, 1, 1}};
 }
 
 #define FLASH_SIZES(h, tiles)                                                                                          \
@@ -145,24 +145,24 @@ static void flash_backward(struct build *b, const struct op *op)
     struct tensor *qkv = op->in[0], *lse = op->saved[0], *dout = gradient(b, op->out);
     struct tensor *dqkv = like(b, op, ".dqkv", qkv), *delta = like(b, op, ".delta", lse);
     struct tiles dq = choose_tiles(b->device, h.hs, 3, 2), dkv = choose_tiles(b->device, h.hs, 4, 2);
-    struct task *t = LAUNCH(b, "attn.dq", "flash.cl", "flash_dq", flash_grid(b, &h, &dq), OUT(dqkv), OUT(delta),
+    struct task *t = LAUNCH(b, "attn.flash.dq", "flash.cl", "flash_dq", flash_grid(b, &h, &dq), OUT(dqkv), OUT(delta),
                             IN(dout), IN(op->out), IN(lse), IN(qkv), FLASH_SIZES(h, dq));
     set_work(t, &h, 3, 6)->partial = true;
-    t = LAUNCH(b, "attn.dkv", "flash.cl", "flash_dkv", flash_grid(b, &h, &dkv), INOUT(dqkv), IN(dout), IN(lse),
+    t = LAUNCH(b, "attn.flash.dkv", "flash.cl", "flash_dkv", flash_grid(b, &h, &dkv), INOUT(dqkv), IN(dout), IN(lse),
                IN(delta), IN(qkv), FLASH_SIZES(h, dkv));
     set_work(t, &h, 4, 6)->partial = true;
     give_gradient(b, op, qkv, dqkv);
 }
 
-static void flash_forward(struct build *b, const char *name, struct tensor *out, struct tensor *qkv)
+static void flash_forward(struct build *b, struct tensor *out, struct tensor *qkv)
 {
     struct heads h = heads_of(b, qkv);
     struct tiles tiles = choose_tiles(b->device, h.hs, 2, 1);
     struct tensor *lse = activation(b, "attn.lse", SHAPE(h.batch, h.heads, h.t));
-    set_work(LAUNCH(b, name, "flash.cl", "flash_forward", flash_grid(b, &h, &tiles), OUT(out), OUT(lse), IN(qkv),
-                    FLASH_SIZES(h, tiles)),
+    set_work(LAUNCH(b, "attn.flash", "flash.cl", "flash_forward", flash_grid(b, &h, &tiles), OUT(out), OUT(lse),
+                    IN(qkv), FLASH_SIZES(h, tiles)),
              &h, 2, 4);
-    record(b, name, flash_backward, out, qkv)->saved[0] = lse;
+    record(b, out->name, NULL, flash_backward, out, qkv)->saved[0] = lse;
 }
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */
@@ -170,6 +170,6 @@ static void flash_forward(struct build *b, const char *name, struct tensor *out,
 struct tensor *attention(struct build *b, const char *name, struct tensor *qkv)
 {
     struct tensor *out = activation(b, name, SHAPE(rows_of(qkv), columns_of(qkv) / 3));
-    (b->kernels.attention == ATTENTION_FLASH ? flash_forward : plain_forward)(b, name, out, qkv);
+    (b->kernels.attention == ATTENTION_FLASH ? flash_forward : plain_forward)(b, out, qkv);
     return out;
 }

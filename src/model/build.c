@@ -5,16 +5,21 @@
  */
 #include "model.h"
 
+enum { CLBLAST_ITEMS = 64 }; /* of its work-groups */
+
+bool has_own_products(const struct device *d)
+{
+    return !d->short_loops && (d->is_cpu || d->most_items < CLBLAST_ITEMS || getenv("YARD_VEC") || getenv("YARD_WG"));
+}
+
 /* Our own products are for CPUs whose vectors a kernel can use. */
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
 {
-    enum { CLBLAST_ITEMS = 64 }; /* of its work-groups */
     enum gemm_engine engine = wanted != GEMM_AUTO ? wanted : d->one_item ? GEMM_OWN : GEMM_CLBLAST;
-    if (engine == GEMM_OWN && d->short_loops)
-        fail(EXIT_USAGE,
-             "device %s, %s, ends a kernel's loops after %d rounds, too few for --gemm own: use "
-             "--gemm clblast or another driver",
-             d->id, d->name, SHORT_LOOPS);
+    if (engine == GEMM_OWN && !has_own_products(d))
+        fail(EXIT_USAGE, "device %s, %s, %s: use --gemm clblast", d->id, d->name,
+             d->short_loops ? "ends a kernel's loops too soon for --gemm own"
+                            : "is a GPU, where --gemm own computes one work-item at a time");
     if (engine == GEMM_CLBLAST && d->most_items && d->most_items < CLBLAST_ITEMS)
         fail(EXIT_USAGE, "device %s, %s, takes work-groups of %zu work-items, and CLBlast's have %d: use --gemm own",
              d->id, d->name, d->most_items, CLBLAST_ITEMS);
@@ -70,8 +75,7 @@ struct grid blocks(const struct build *b, size_t n) { return groups(b, ceil_div(
 
 struct grid column_blocks(const struct build *b, size_t n)
 {
-    size_t width = b->device->work_group * b->device->vector;
-    return groups(b, ceil_div(n, MAX(width, (size_t)LEAST_COLUMN_BLOCK)));
+    return groups(b, ceil_div(n, b->device->work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
 }
 
 struct tensor *activation(struct build *b, const char *name, int rank, const int64_t *shape)
@@ -79,13 +83,14 @@ struct tensor *activation(struct build *b, const char *name, int rank, const int
     return new_tensor(b->step->pool, b->device, MEM_ACTIVATIONS, name, FLOAT32, rank, shape);
 }
 
+int words_of(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->param[WTE].shape[0]; }
 int columns_of(const struct tensor *t) { return (int)t->shape[t->rank - 1]; }
 int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)columns_of(t)); }
 
 /* ---- the tape -------------------------------------------------------------------------------------------------- */
 
-struct op *record(struct build *b, const char *name, void (*rule)(struct build *, const struct op *),
-                  struct tensor *out, struct tensor *in)
+struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
+                  struct tensor *in)
 {
     static struct op unused;
     struct tape *t = b->tape;
@@ -95,18 +100,20 @@ struct op *record(struct build *b, const char *name, void (*rule)(struct build *
     bool first = t->n == 0 || t->ops[t->n - 1].unit == 0; /* before the layers, not behind them */
     int unit = layer >= 0 ? layer + 1 : first ? 0 : b->model->params->n_units - 1;
     struct op *op = APPEND(t->ops, t->n, t->cap);
-    *op = (struct op){.backward = rule, .unit = unit, .out = out, .in = {in}, .end = b->step->n};
+    *op = (struct op){.weights = weights, .inputs = inputs, .unit = unit, .out = out, .in = {in}, .end = b->step->n};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
 }
 
-void backward(struct build *b, int unit)
+void backward(struct build *b, int unit, enum computation which)
 {
-    struct tape *t = b->tape;
-    for (; t->n > 0 && t->ops[t->n - 1].unit >= unit; t->n--) {
-        const struct op *op = &t->ops[t->n - 1];
-        b->step->tags.layer = layer_of_unit(b->model->params, op->unit);
-        op->backward(b, op);
+    b->step->tags.layer = layer_of_unit(b->model->params, unit);
+    for (size_t i = b->tape->n; i-- > 0;) {
+        const struct op *op = &b->tape->ops[i];
+        if (op->unit == unit && op->weights && which != INPUT_GRADIENT)
+            op->weights(b, op);
+        if (op->unit == unit && op->inputs && which != WEIGHT_GRADIENT)
+            op->inputs(b, op);
     }
     b->step->tags.layer = -1;
 }

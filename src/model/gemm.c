@@ -3,8 +3,7 @@
  *     own      cl/gemm.cl, register-blocked, for CPUs: one chain of fma per element, so bits are reproducible
  *     clblast  the tuned library for GPUs: another order of summation, so results agree within a tolerance
  *
- * Both become tasks of the list, and their work space is a tensor of the list like any other (but for CLBlast's batched
- * products, which allocate their own on every call).
+ * Both become tasks of the list, and their work space is a tensor of the list like any other.
  */
 #include "model.h"
 
@@ -77,101 +76,149 @@ static struct task *own_gemm(struct build *b, const char *name, const struct gem
 
 /* ---- CLBlast --------------------------------------------------------------------------------------------------- */
 
-enum { ACCESS_C, ACCESS_A, ACCESS_B, ACCESS_WORK }; /* a call's tensors; without WORK, CLBlast makes do or allocates */
+enum { ACCESS_C, ACCESS_A, ACCESS_B, OPERANDS, ACCESS_WORK = OPERANDS }; /* a task's tensors, perhaps without WORK */
 
-static cl_mem buffer_of(const struct task *t, int access)
+/* What CLBlast is told: C = A B by rows, or by columns C^T = B^T A^T, which is the same memory; its A is then our B. */
+struct call {
+    CLBlastLayout layout;
+    CLBlastTranspose ta, tb;
+    size_t m, n, k, batch, heads;
+    size_t at_once; /* matrices: one, or all heads */
+    float beta;
+    struct operand of[OPERANDS]; /* their tensors are the task's */
+};
+
+/* Heads are what there are more of, heads or sequences: then fewer calls do. */
+static struct call describe_call(const struct gemm *g, CLBlastLayout layout)
 {
-    return access < t->n_access ? tensor_buffer(t->access[access].tensor) : NULL;
+    const bool flip = layout == CLBlastLayoutColMajor, swap = g->batch > g->heads;
+    struct call x = {.layout = layout,
+                     .ta = g->form == (flip ? GEMM_NT : GEMM_TN) ? CLBlastTransposeYes : CLBlastTransposeNo,
+                     .tb = g->form == (flip ? GEMM_TN : GEMM_NT) ? CLBlastTransposeYes : CLBlastTransposeNo,
+                     .m = (size_t)(flip ? g->n : g->m),
+                     .n = (size_t)(flip ? g->m : g->n),
+                     .k = (size_t)g->k,
+                     .batch = (size_t)MIN(g->batch, g->heads),
+                     .heads = (size_t)MAX(g->batch, g->heads),
+                     .beta = g->start == START_OLD ? 1 : 0,
+                     .of = {g->c, flip ? g->b : g->a, flip ? g->a : g->b}};
+    for (struct operand *o = x.of; o < x.of + OPERANDS; o++)
+        *o = (struct operand){NULL, o->base, o->ld, swap ? o->inner : o->outer, swap ? o->outer : o->inner};
+    return x;
 }
 
-static void check_clblast(CLBlastStatusCode code, const struct task *t)
+/* Where matrix z of an operand begins. */
+static size_t begin_of(const struct call *x, int operand, size_t z)
 {
+    return x->of[operand].base + z / x->heads * x->of[operand].outer + z % x->heads * x->of[operand].inner;
+}
+
+/* Nobody can ask the CLBlast of a machine on paper.  On GPUs large products read A by columns and B by rows and write C
+ * by columns, in whole tiles, of which these are the largest usual ones; what lies otherwise is copied. */
+static size_t guess_work(const struct call *x)
+{
+    enum { TILE = 128, DEPTH = 32, LEAST = 704 };
+    const size_t m = round_up(x->m, TILE), n = round_up(x->n, TILE), k = round_up(x->k, DEPTH);
+    const bool whole = m == x->m && n == x->n && k == x->k && x->batch * x->heads == 1;
+    const bool columns = x->layout == CLBlastLayoutColMajor;
+    if (x->m * x->n * x->k < (size_t)LEAST * LEAST * LEAST)
+        return 0;
+    size_t elements = whole && columns ? 0 : m * n;
+    elements += whole && columns == (x->ta == CLBlastTransposeNo) ? 0 : m * k;
+    elements += whole && columns == (x->tb == CLBlastTransposeYes) ? 0 : k * n;
+    return elements * ELEMENT_BYTES;
+}
+
+/* Bytes, for the last matrix: where it is not the first, 0 says that CLBlast takes its kernel for small products. */
+static size_t work_space(const struct device *d, const struct call *x)
+{
+    const struct operand *c = &x->of[ACCESS_C], *a = &x->of[ACCESS_A], *b = &x->of[ACCESS_B];
+    const size_t last = x->batch * x->heads - 1;
+    size_t bytes = 0;
+    cl_command_queue queue = d->lane[LANE_COMPUTE]->queue;
+    if (!queue)
+        return guess_work(x);
+    CLBlastStatusCode code = CLBlastSGemmTempBufferSize(
+        x->layout, x->ta, x->tb, x->m, x->n, x->k, begin_of(x, ACCESS_A, last), (size_t)a->ld,
+        begin_of(x, ACCESS_B, last), (size_t)b->ld, begin_of(x, ACCESS_C, last), (size_t)c->ld, &queue, &bytes);
     if (code != CLBlastSuccess)
-        fail(EXIT_FAILED, "CLBlast fails with status %d in task %s%s; --gemm own does without it", (int)code, t->name,
-             layer_and_micro((char[64]){0}, t));
+        fail(EXIT_FAILED, "CLBlast cannot plan a product of %zu x %zu x %zu on %s (status %d); use --gemm own", x->m,
+             x->n, x->k, d->id, (int)code);
+    return bytes;
 }
 
-static CLBlastTranspose transposed(bool yes) { return yes ? CLBlastTransposeYes : CLBlastTransposeNo; }
+/* Matrix z, or all heads from there on.  Without a work space single products make do. */
+static CLBlastStatusCode call_clblast(const struct call *x, size_t z, const cl_mem *buffer, cl_command_queue queue,
+                                      cl_event *done)
+{
+    const struct operand *c = &x->of[ACCESS_C], *a = &x->of[ACCESS_A], *b = &x->of[ACCESS_B];
+    const size_t at[] = {begin_of(x, ACCESS_C, z), begin_of(x, ACCESS_A, z), begin_of(x, ACCESS_B, z)};
+    if (x->at_once == 1)
+        return CLBlastSgemmWithTempBuffer(x->layout, x->ta, x->tb, x->m, x->n, x->k, 1, buffer[ACCESS_A], at[ACCESS_A],
+                                          (size_t)a->ld, buffer[ACCESS_B], at[ACCESS_B], (size_t)b->ld, x->beta,
+                                          buffer[ACCESS_C], at[ACCESS_C], (size_t)c->ld, &queue, done,
+                                          buffer[ACCESS_WORK]);
+    return CLBlastSgemmStridedBatched(x->layout, x->ta, x->tb, x->m, x->n, x->k, 1, buffer[ACCESS_A], at[ACCESS_A],
+                                      (size_t)a->ld, a->inner, buffer[ACCESS_B], at[ACCESS_B], (size_t)b->ld, b->inner,
+                                      x->beta, buffer[ACCESS_C], at[ACCESS_C], (size_t)c->ld, c->inner, x->at_once,
+                                      &queue, done);
+}
 
-/* CLBlast takes no wait list, so a barrier takes it; its event is that of the last of its kernels.  A batched product
- * is one call per sequence: its heads are evenly spaced, which is what CLBlast's batch can express without a blocking
- * upload of offsets. */
+/* CLBlast takes no wait list, so a barrier takes it; its event is that of the last of its kernels. */
 static void issue_clblast(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
     (void)number;
-    const struct gemm *g = t->context;
-    const size_t m = (size_t)g->m, n = (size_t)g->n, k = (size_t)g->k;
-    const CLBlastTranspose ta = transposed(g->form == GEMM_TN), tb = transposed(g->form == GEMM_NT);
-    const float beta = g->start == START_ZERO ? 0.0f : 1.0f;
-    cl_mem a = buffer_of(t, ACCESS_A), b = buffer_of(t, ACCESS_B), c = buffer_of(t, ACCESS_C);
-    cl_command_queue queue = t->lane->queue;
+    const struct call *x = t->context;
+    cl_mem buffer[OPERANDS + 1] = {0};
+    for (int i = 0; i < t->n_access; i++)
+        buffer[i] = tensor_buffer(t->access[i].tensor);
     if (n_wait)
-        CL(clEnqueueBarrierWithWaitList(queue, n_wait, wait, NULL));
-    if (g->batch * g->heads == 1)
-        check_clblast(CLBlastSgemmWithTempBuffer(CLBlastLayoutRowMajor, ta, tb, m, n, k, 1.0f, a, g->a.base,
-                                                 (size_t)g->a.ld, b, g->b.base, (size_t)g->b.ld, beta, c, g->c.base,
-                                                 (size_t)g->c.ld, &queue, done, buffer_of(t, ACCESS_WORK)),
-                      t);
-    for (size_t i = 0; g->batch * g->heads > 1 && i < (size_t)g->batch; i++)
-        check_clblast(CLBlastSgemmStridedBatched(CLBlastLayoutRowMajor, ta, tb, m, n, k, 1.0f, a,
-                                                 g->a.base + i * g->a.outer, (size_t)g->a.ld, g->a.inner, b,
-                                                 g->b.base + i * g->b.outer, (size_t)g->b.ld, g->b.inner, beta, c,
-                                                 g->c.base + i * g->c.outer, (size_t)g->c.ld, g->c.inner,
-                                                 (size_t)g->heads, &queue, i + 1 == (size_t)g->batch ? done : NULL),
-                      t);
-}
-
-/* A GPU copies A, B and C to whole tiles, of which these are the largest usual ones; small products are done in place.
- */
-size_t uncounted_work(const struct step *s)
-{
-    enum { TILE = 128, DEPTH = 32, LEAST = 704 };
-    size_t most = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct gemm *g = s->task[i]->context;
-        if (s->task[i]->issue != issue_clblast || s->task[i]->lane->queue || g->batch * g->heads > 1)
-            continue;
-        size_t m = round_up((size_t)g->m, TILE), n = round_up((size_t)g->n, TILE), k = round_up((size_t)g->k, DEPTH);
-        if (m * n * k >= (size_t)LEAST * LEAST * LEAST)
-            most = MAX(most, (m * n + m * k + k * n) * ELEMENT_BYTES);
+        CL(clEnqueueBarrierWithWaitList(t->lane->queue, n_wait, wait, NULL));
+    for (size_t z = 0, end = x->batch * x->heads; z < end; z += x->at_once) {
+        CLBlastStatusCode code = call_clblast(x, z, buffer, t->lane->queue, z + x->at_once == end ? done : NULL);
+        if (code != CLBlastSuccess)
+            fail(EXIT_FAILED, "CLBlast fails with status %d in task %s%s; --gemm own does without it", (int)code,
+                 t->name, layer_and_micro((char[64]){0}, t));
     }
-    return most;
 }
 
-static struct tensor *clblast_work(struct build *b, const struct gemm *g)
+/* CLBlast compiles a routine for a device when it is first called, and only then refuses a product without elements.
+ * What is compiled it finds again in 40 us. */
+static void compile_clblast(const struct task *t)
 {
-    size_t bytes = 0;
-    cl_command_queue queue = b->device->lane[LANE_COMPUTE]->queue;
-    if (g->batch * g->heads > 1 || !queue)
-        return NULL; /* (a machine on paper has no queue: see uncounted_work()) */
-    CLBlastStatusCode code = CLBlastSGemmTempBufferSize(CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN),
-                                                        transposed(g->form == GEMM_NT), (size_t)g->m, (size_t)g->n,
-                                                        (size_t)g->k, g->a.base, (size_t)g->a.ld, g->b.base,
-                                                        (size_t)g->b.ld, g->c.base, (size_t)g->c.ld, &queue, &bytes);
-    if (code != CLBlastSuccess)
-        fail(EXIT_FAILED, "CLBlast cannot plan a product of %d x %d x %d on %s (status %d); use --gemm own", g->m, g->n,
-             g->k, b->device->id, (int)code);
-    if (bytes == 0)
-        return NULL;
-    return new_tensor(b->step->pool, b->device, MEM_WORK, "clblast.work", FLOAT32,
-                      SHAPE((int64_t)ceil_div(bytes, ELEMENT_BYTES)));
+    const struct device *d = t->lane->device;
+    struct call empty = *(const struct call *)t->context;
+    empty.m = 0;
+    if (!d->context->clblast)
+        note("CLBlast compiles its kernels for %s ...", d->id);
+    d->context->clblast = true;
+    CLBlastStatusCode code = call_clblast(&empty, 0, (cl_mem[OPERANDS + 1]){0}, t->lane->queue, NULL);
+    if (code != CLBlastInvalidDimension)
+        fail(EXIT_FAILED, "CLBlast does not compile for %s (status %d); use --gemm own", d->id, (int)code);
 }
 
+/* In the layout that takes less work space.  CLBlast's kernel for small products takes all heads in one call; with its
+ * kernel for large ones each matrix is a call: of a batch, CLBlast 1.5.3 forgets where an operand begins that
+ * it need not copy. */
 static struct task *clblast_gemm(struct build *b, const char *name, const struct gemm *g)
 {
-    if (g->start == START_BIAS)
-        LAUNCH(b, JOINED(name, ".bias"), "elementwise.cl", "bias_rows", groups(b, (size_t)g->m), OUT(g->c.tensor),
-               IN(g->bias), INT(g->m), INT(g->n));
-    struct gemm call = *g;
-    call.a.tensor = call.b.tensor = call.c.tensor = call.bias = NULL; /* the task's access list has them */
-    struct tensor *work = clblast_work(b, g);
+    struct call call = describe_call(g, CLBlastLayoutColMajor), by_rows = describe_call(g, CLBlastLayoutRowMajor);
+    size_t bytes = work_space(b->device, &call), of_rows = work_space(b->device, &by_rows);
+    const bool flip = bytes <= of_rows;
+    if (!flip)
+        call = by_rows, bytes = of_rows;
+    call.at_once = bytes ? 1 : call.heads;
     struct task *t = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
     t->span = true;
-    add_access(t, g->c.tensor, keeps_old(g) || g->start == START_BIAS ? ACCESS_BOTH : ACCESS_WRITE);
-    add_access(t, g->a.tensor, ACCESS_READ);
-    add_access(t, g->b.tensor, ACCESS_READ);
-    if (work)
-        add_access(t, work, ACCESS_WRITE);
+    t->compile = compile_clblast;
+    add_access(t, g->c.tensor, keeps_old(g) ? ACCESS_BOTH : ACCESS_WRITE);
+    add_access(t, flip ? g->b.tensor : g->a.tensor, ACCESS_READ);
+    add_access(t, flip ? g->a.tensor : g->b.tensor, ACCESS_READ);
+    if (bytes)
+        add_access(t,
+                   new_tensor(b->step->pool, b->device, MEM_WORK, "clblast.work", FLOAT32,
+                              SHAPE((int64_t)ceil_div(bytes, ELEMENT_BYTES))),
+                   ACCESS_WRITE);
     return t;
 }
 
@@ -192,4 +239,7 @@ void gemm(struct build *b, const char *name, const struct gemm *g)
     t->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;
     if (g->causal != CAUSAL_NONE && own)
         t->flops /= 2; /* what is above the diagonal is left out */
+    if (g->start == START_BIAS && !own)
+        LAUNCH(b, JOINED(name, ".bias"), "elementwise.cl", "add_bias", groups(b, (size_t)g->m), INOUT(g->c.tensor),
+               IN(g->bias), INT(g->m), INT(g->n));
 }

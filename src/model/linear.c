@@ -10,7 +10,7 @@
  */
 #include "model.h"
 
-static void linear_backward(struct build *b, const struct op *op)
+static void linear_weights(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dy = gradient(b, op->out);
     int n = rows_of(x), in = columns_of(x), out = columns_of(dy);
@@ -22,7 +22,12 @@ static void linear_backward(struct build *b, const struct op *op)
         LAUNCH(b, JOINED(op->name, ".db"), "elementwise.cl", "column_sum", column_blocks(b, (size_t)out),
                ACCUMULATE(op->bias.grad, more), IN(dy), INT(n), INT(out), INT(more));
     }
-    struct tensor *dx = like(b, op, ".dx", x);
+}
+
+static void linear_inputs(struct build *b, const struct op *op)
+{
+    struct tensor *x = op->in[0], *dy = gradient(b, op->out), *dx = like(b, op, ".dx", x);
+    int n = rows_of(x), in = columns_of(x), out = columns_of(dy);
     const char *name = JOINED(op->name, ".dx");
     gemm(b, name,
          &(struct gemm){GEMM_NN, n, in, out, 1, 1, matrix(dy, out), matrix(op->w.value, in), matrix(dx, in),
@@ -42,7 +47,7 @@ struct tensor *linear(struct build *b, const char *name, struct tensor *x, struc
                         .start = biased ? START_BIAS : START_ZERO, .bias = biased ? bias.value : NULL});
     if (w.cut.split == SPLIT_COLUMNS)
         all_reduce(b, name, y);
-    struct op *op = record(b, name, linear_backward, y, x);
+    struct op *op = record(b, name, linear_weights, linear_inputs, y, x);
     op->w = w;
     op->bias = bias;
     return y;

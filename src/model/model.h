@@ -36,6 +36,7 @@ struct param {
     int unit;         /* 0 embedding, 1..L layers, L+1 final */
     int rank;
     int64_t shape[2];
+    int64_t rows;   /* in memory: shape[0], of the head perhaps more */
     bool conv1d;    /* transposed in files with Hugging Face's names */
     bool decay;     /* weight decay: matrices */
     struct cut cut; /* by tensor parallelism */
@@ -44,7 +45,8 @@ struct param {
     size_t offset; /* elements from the unit's start */
 };
 /* A unit is what is updated, sent and stored at a time: a layer, the embedding, or the final LayerNorm (and head).  Its
- * parameters lie in one tensor, the decayed ones first, each on a multiple of UNIT_ALIGN elements. */
+ * parameters lie in one tensor, the decayed ones first, each on a multiple of UNIT_ALIGN elements.  What lies between
+ * is 0 and stays so. */
 enum { UNIT_ALIGN = DEVICE_ALIGNMENT / ELEMENT_BYTES };
 struct unit {
     size_t elements, n_decay; /* padding included */
@@ -60,6 +62,7 @@ struct params {
 /* The table of what rank k of a tensor-parallel group has: the same parameters, but parts of them. */
 struct params *new_params(const struct config *c, const struct mesh *m, int k);
 struct problem *check_tp_ranks(const struct config *c, const struct mesh *m); /* are there parts for tp of them? */
+int64_t padded_words(int64_t words);                                          /* rows of a head for so many */
 int layer_of_unit(const struct params *p, int unit);                          /* -1: embedding or final */
 void free_params(struct params *p);
 size_t param_elements(const struct param *p);
@@ -181,7 +184,7 @@ struct build {
     struct replica *replica; /* whose tasks are being added */
     struct device *device;
     struct kernels kernels;
-    int batch, seq;          /* B, T of a micro-batch */
+    int batch, seq; /* B, T of a micro-batch */
     bool backward_wanted;
     struct tape *tape;    /* operations go there, if a backward is wanted */
     struct tensor **grad; /* gradient of each tensor, by id */
@@ -211,6 +214,7 @@ int next_tp_rank(struct build *b); /* -1: no more; their tasks are now in an ord
 void all_reduce(struct build *b, const char *name, struct tensor *x);
 void all_gather(struct build *b, const char *name, struct tensor *x);
 
+bool has_own_products(const struct device *d); /* can it, and may it: one work-item at a time is none for a GPU */
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
 
 /* Add a kernel task on the device's compute lane.  args: see step.h's IN, OUT, INT... */
@@ -226,10 +230,16 @@ struct tensor *activation(struct build *b, const char *name, int rank, const int
     (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]) { __VA_ARGS__ }
 int rows_of(const struct tensor *t);    /* product of all dimensions but the last */
 int columns_of(const struct tensor *t); /* the last dimension */
+int words_of(const struct build *b);    /* of which the rank has the head's rows */
 
-/* An operation notes on the tape what its gradient needs; backward() calls the notes in reverse. */
+/* What a pipeline's stage does with a micro-batch: backward as a whole, or in halves. */
+enum computation { FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, COMPUTATIONS };
+
+/* An operation notes on the tape what its gradients need; backward() calls the notes in reverse. */
+typedef void gradient_rule(struct build *b, const struct op *op);
 struct op {
-    void (*backward)(struct build *b, const struct op *op);
+    gradient_rule *weights; /* adds the gradients of its parameters; NULL: it has none */
+    gradient_rule *inputs;  /* those of in[]; NULL: nobody wants them */
     char name[32];
     int unit;
     struct tensor *out, *in[2]; /* gradient of out is given; of in[] wanted */
@@ -238,10 +248,10 @@ struct op {
     double scale;
     size_t end; /* of the list, when its forward had been added */
 };
-struct op *record(struct build *b, const char *name, void (*rule)(struct build *, const struct op *),
-                  struct tensor *out, struct tensor *in);
-/* From the tape's end back to the first operation of that unit. */
-void backward(struct build *b, int unit);
+struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
+                  struct tensor *in);
+/* The unit's operations, the last one first: both halves of each, or one half of all. */
+void backward(struct build *b, int unit, enum computation which);
 /* The gradient that has arrived at t so far; NULL when none has. */
 struct tensor *gradient(const struct build *b, const struct tensor *t);
 void set_gradient(struct build *b, const struct tensor *t, struct tensor *g);
@@ -267,8 +277,8 @@ struct tensor *add(struct build *b, const char *name, struct tensor *x, struct t
 struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
 /* qkv (N, 3C): causal attention of H heads: (N, C).  Of a rank's heads: as many channels as these have. */
 struct tensor *attention(struct build *b, const char *name, struct tensor *qkv);
-/* Mean cross-entropy's parts, of logits for all words or a rank's: losses (N); total (1) accumulates their sum over
- * micro-batches; its gradient is scaled by 1/tokens_per_step.  total NULL: evaluation. */
+/* Mean cross-entropy's parts, of logits for all words or a rank's, and padding: losses (N); total (1) accumulates their
+ * sum over micro-batches; its gradient is scaled by 1/tokens_per_step.  total NULL: evaluation. */
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step);
 
@@ -297,8 +307,6 @@ struct gemm {
 };
 extern const char *const gemm_form_name[3];
 void gemm(struct build *b, const char *name, const struct gemm *g);
-/* On a machine on paper nobody can ask CLBlast how much work space it takes: about how much at most. */
-size_t uncounted_work(const struct step *s);
 struct operand matrix(struct tensor *t, int ld); /* a whole tensor as one matrix */
 
 /* ---- layers.c: the pages of the textbook ----------------------------------------------------------------------- */
@@ -306,18 +314,34 @@ struct operand matrix(struct tensor *t, int ld); /* a whole tensor as one matrix
 /* One stage of the residual stream (N, C): the first one makes it of the batch's tokens (x: NULL), the last one puts
  * the final LayerNorm behind it. */
 struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, struct tensor *x);
-struct tensor *gpt_head(struct build *b, struct tensor *hidden); /* (n, C): logits (n, V) */
+struct tensor *gpt_head(struct build *b, struct tensor *hidden); /* (n, C): logits (n, V), and padding in each row */
 
 /* ---- pipeline.c: the order of micro-batches -------------------------------------------------------------------- */
 
-enum pipeline { PIPELINE_1F1B, PIPELINE_GPIPE, PIPELINE_INTERLEAVED };
-struct turn { /* what a stage does next */
-    bool backward;
+enum pipeline {
+    PIPELINE_1F1B,
+    PIPELINE_GPIPE,
+    PIPELINE_INTERLEAVED,
+    PIPELINE_ZBH1,
+    PIPELINE_ZBH2,
+    PIPELINE_DUALPIPEV,
+    PIPELINES
+};
+extern const char *const pipeline_name[PIPELINES + 1]; /* NULL ends them */
+struct turn {                                          /* what a device does next */
+    enum computation computation;
     int stage, micro;
 };
-/* The order in which pipeline coordinate p does its 2 * chunks * micros actions; the caller frees it. */
-struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros);
-/* All devices' actions in one order that is correct one after another; *n of them. */
+struct turns;
+struct order {
+    void (*take_turns)(struct turns *of_a_device);
+    int chunks;  /* stages per device */
+    bool folded; /* as in struct mesh */
+};
+extern const struct order pipeline_orders[PIPELINES];
+/* The order in which pipeline coordinate p takes its *n turns; the caller frees it. */
+struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros, int *n);
+/* All devices' turns in one order that is correct one after another; *n of them. */
 struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n);
 /* The tasks that follow are of the tape's rank and micro-batch. */
 void on_tape(struct build *b, struct tape *tape, enum role role);

@@ -6,7 +6,7 @@
 
 /* ---- embedding: x = wte[token] + wpe[position] ----------------------------------------------------------------- */
 
-static void embed_backward(struct build *b, const struct op *op)
+static void embed_weights(struct build *b, const struct op *op)
 {
     const struct config *c = &b->model->params->config;
     struct replica *r = b->replica;
@@ -30,12 +30,12 @@ struct tensor *embed(struct build *b, const struct batch *batch)
     struct weight wte = b->replica->other[WTE];
     struct tensor *x = activation(b, "embed", SHAPE(n, c->channels));
     set_traffic(LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)n), OUT(x), IN(wte.value),
-                       IN(b->replica->other[WPE].value), IN(batch->tokens), INT(wte.first), INT(rows_of(wte.value)),
+                       IN(b->replica->other[WPE].value), IN(batch->tokens), INT(wte.first), INT(words_of(b)),
                        INT(b->seq), INT(c->channels), INT(wte.cut.split == SPLIT_NONE || b->tp_rank == 0)),
                 (double)c->channels * (2 * n + b->seq));
     if (wte.cut.split == SPLIT_ROWS)
         all_reduce(b, "embed", x);
-    struct op *op = record(b, "embed", embed_backward, x, NULL);
+    struct op *op = record(b, "embed", embed_weights, NULL, x, NULL);
     op->saved[0] = batch->order;
     op->saved[1] = batch->start;
     return x;
@@ -43,20 +43,25 @@ struct tensor *embed(struct build *b, const struct batch *batch)
 
 /* ---- LayerNorm: out = w * (x - mean) / deviation + bias, per token --------------------------------------------- */
 
-/* The residual stream's gradient, which has arrived at x already, is carried through: dx = carry + LN'(dout). */
-static void layernorm_backward(struct build *b, const struct op *op)
+static void layernorm_weights(struct build *b, const struct op *op)
 {
-    struct tensor *x = op->in[0], *dout = gradient(b, op->out), *carry = gradient(b, x);
-    struct tensor *mean = op->saved[0], *rstd = op->saved[1], *dx = like(b, op, ".dx", x);
+    struct tensor *x = op->in[0], *dout = gradient(b, op->out);
     int n = rows_of(x), c = columns_of(x);
     bool more_w = accumulates(b, op->w.grad), more_bias = accumulates(b, op->bias.grad);
     CHECK(more_w == more_bias, "%s: weight and bias are not used together", op->name);
     LAUNCH(b, JOINED(op->name, ".dw"), "layernorm.cl", "layernorm_backward_params", column_blocks(b, (size_t)c),
-           ACCUMULATE(op->w.grad, more_w), ACCUMULATE(op->bias.grad, more_w), IN(dout), IN(x), IN(mean), IN(rstd),
-           INT(n), INT(c), INT(more_w));
+           ACCUMULATE(op->w.grad, more_w), ACCUMULATE(op->bias.grad, more_w), IN(dout), IN(x), IN(op->saved[0]),
+           IN(op->saved[1]), INT(n), INT(c), INT(more_w));
+}
+
+/* The residual stream's gradient, which has arrived at x already, is carried through: dx = carry + LN'(dout). */
+static void layernorm_inputs(struct build *b, const struct op *op)
+{
+    struct tensor *x = op->in[0], *dout = gradient(b, op->out), *carry = gradient(b, x), *dx = like(b, op, ".dx", x);
+    int n = rows_of(x), c = columns_of(x);
     LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", groups(b, (size_t)n), OUT(dx),
-           IN(carry ? carry : dout), IN(dout), IN(x), IN(mean), IN(rstd), IN(op->w.value), INT(n), INT(c),
-           INT(carry != NULL));
+           IN(carry ? carry : dout), IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]), IN(op->w.value), INT(n),
+           INT(c), INT(carry != NULL));
     set_gradient(b, x, dx);
 }
 
@@ -67,7 +72,7 @@ struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, st
     struct tensor *mean = activation(b, "ln.mean", SHAPE(n)), *rstd = activation(b, "ln.rstd", SHAPE(n));
     LAUNCH(b, name, "layernorm.cl", "layernorm_forward", groups(b, (size_t)n), OUT(out), OUT(mean), OUT(rstd), IN(x),
            IN(w.value), IN(bias.value), INT(n), INT(c));
-    struct op *op = record(b, name, layernorm_backward, out, x);
+    struct op *op = record(b, name, layernorm_weights, layernorm_inputs, out, x);
     op->w = w;
     op->bias = bias;
     op->saved[0] = mean;
@@ -77,7 +82,7 @@ struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, st
 
 /* ---- GELU ------------------------------------------------------------------------------------------------------ */
 
-static void gelu_backward(struct build *b, const struct op *op)
+static void gelu_inputs(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dx = like(b, op, ".dx", x);
     size_t n = count_elements(x);
@@ -92,14 +97,14 @@ struct tensor *gelu(struct build *b, const char *name, struct tensor *x)
     struct tensor *out = activation(b, name, x->rank, x->shape);
     out->cheap = true;
     set_elementwise(LAUNCH(b, name, "gelu.cl", "gelu_forward", blocks(b, n), OUT(out), IN(x), ELEMENTS(n)));
-    record(b, name, gelu_backward, out, x);
+    record(b, name, NULL, gelu_inputs, out, x);
     return out;
 }
 
 /* ---- residual: out = x + y ------------------------------------------------------------------------------------- */
 
 /* d(x + y) passes to both unchanged: the two gradients are the same tensor, and no task is needed. */
-static void add_backward(struct build *b, const struct op *op)
+static void add_inputs(struct build *b, const struct op *op)
 {
     struct tensor *dout = gradient(b, op->out);
     give_gradient(b, op, op->in[0], dout);
@@ -111,19 +116,20 @@ struct tensor *add(struct build *b, const char *name, struct tensor *x, struct t
     size_t n = count_elements(x);
     struct tensor *out = activation(b, name, x->rank, x->shape);
     set_elementwise(LAUNCH(b, name, "elementwise.cl", "add", blocks(b, n), OUT(out), IN(x), IN(y), ELEMENTS(n)));
-    record(b, name, add_backward, out, x)->in[1] = y;
+    record(b, name, NULL, add_inputs, out, x)->in[1] = y;
     return out;
 }
 
 /* ---- loss: -log softmax(logits)[target] ------------------------------------------------------------------------ */
 
-static void cross_entropy_backward(struct build *b, const struct op *op)
+static void cross_entropy_inputs(struct build *b, const struct op *op)
 {
     struct tensor *logits = op->in[0], *lse = op->saved[0], *targets = op->saved[1];
-    int n = rows_of(logits), v = columns_of(logits);
+    int n = rows_of(logits);
     struct tensor *dlogits = like(b, op, ".dlogits", logits);
     LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", groups(b, (size_t)n), OUT(dlogits), IN(logits), IN(lse),
-           IN(targets), INT(b->replica->other[HEAD].first), INT(v), FLOAT((float)op->scale));
+           IN(targets), INT(b->replica->other[HEAD].first), INT(words_of(b)), INT(columns_of(logits)),
+           FLOAT((float)op->scale));
     give_gradient(b, op, logits, dlogits);
 }
 
@@ -137,7 +143,7 @@ static void add_losses_of_parts(struct build *b, struct tensor *losses, struct t
     struct tensor *mine =
         new_view(b->step->pool, all, "loss.part", (size_t)(b->tp_rank * 3 * padded), SHAPE(3, padded));
     LAUNCH(b, "loss.part", "loss.cl", "loss_part", groups(b, (size_t)padded), OUT(mine), IN(logits), IN(targets),
-           INT(n), INT(padded), INT(b->replica->other[HEAD].first), INT(columns_of(logits)));
+           INT(n), INT(padded), INT(b->replica->other[HEAD].first), INT(words_of(b)), INT(columns_of(logits)));
     all_gather(b, "loss", all);
     LAUNCH(b, "loss", "loss.cl", "loss_join", blocks(b, (size_t)n), OUT(losses), OUT(lse), IN(all), INT(n), INT(padded),
            INT(tp_ranks));
@@ -146,19 +152,19 @@ static void add_losses_of_parts(struct build *b, struct tensor *losses, struct t
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step)
 {
-    int n = rows_of(logits), v = columns_of(logits);
+    int n = rows_of(logits), v = words_of(b);
     struct tensor *losses = activation(b, "losses", SHAPE(n)), *lse = activation(b, "lse", SHAPE(n));
     if (v < b->model->params->config.vocab)
         add_losses_of_parts(b, losses, lse, logits, batch->targets);
     else
         LAUNCH(b, "loss", "loss.cl", "loss_forward", groups(b, (size_t)n), OUT(losses), OUT(lse), IN(logits),
-               IN(batch->targets), INT(n), INT(v));
+               IN(batch->targets), INT(n), INT(v), INT(columns_of(logits)));
     if (total) {
         bool more = accumulates(b, total);
         LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", groups(b, 1), ACCUMULATE(total, more), IN(losses), INT(n),
                INT(more));
     }
-    struct op *op = record(b, "loss", cross_entropy_backward, losses, logits);
+    struct op *op = record(b, "loss", NULL, cross_entropy_inputs, losses, logits);
     op->saved[0] = lse;
     op->saved[1] = batch->targets;
     op->scale = 1 / tokens_per_step;

@@ -58,7 +58,9 @@ static void sum_tied(struct build *b, bool grouped)
         if (last->rank != first->rank)
             add_move(b->step, "tied.move", first->other[WTE].grad, (grouped ? last->group : last)->other[HEAD].grad,
                      FOR_MOVES);
-        add_into(b->step, "tied.add", first->other[WTE].grad, first->lookup_grad);
+        add_into(b->step, "tied.add",
+                 new_view(b->step->pool, first->other[WTE].grad, "grad.wte", 0, 2, first->lookup_grad->shape),
+                 first->lookup_grad);
     }
 }
 

@@ -67,12 +67,20 @@ void check_config(const struct config *c)
     if (c->channels % c->heads)
         fail(EXIT_USAGE, "--channels %d is not a multiple of --heads %d: every head takes an equal part", c->channels,
              c->heads);
-    double layer = 13.0 * c->channels * c->channels, ends = ((double)c->vocab + c->seq_len) * c->channels;
+    double layer = 13.0 * c->channels * c->channels, ends = ((double)padded_words(c->vocab) + c->seq_len) * c->channels;
     if (layer > INT32_MAX || ends > INT32_MAX)
         fail(EXIT_USAGE,
              "a layer of %.1f or an embedding of %.1f billion parameters is beyond this program, which counts them in "
              "31 bits: use fewer --channels",
              layer / 1e9, ends / 1e9);
+}
+
+/* Like llm.c, the head may have rows of zeros behind those of its words, up to a whole tile of any GPU's product:
+ * without them CLBlast copies the logits.  Only a large vocabulary has them, where they are less than 1 % of it. */
+int64_t padded_words(int64_t words)
+{
+    const int64_t rows = (int64_t)round_up((size_t)words, 128);
+    return 100 * (rows - words) < words ? rows : words;
 }
 
 /* Adds a parameter, or part k of n of it. */
@@ -100,12 +108,13 @@ static void add_param(struct params *p, const struct row *row, int unit, int lay
     snprintf(x->name, sizeof x->name, row->name, layer);
     if (u->n++ == 0)
         u->first = p->n - 1;
-    if (x->cut.split == SPLIT_NONE)
-        return;
-    struct part part = part_of(&x->cut, x->shape, k, n);
-    size_t inner = x->cut.split == SPLIT_ROWS ? (size_t)x->shape[1] : 1;
-    x->shape[x->cut.split == SPLIT_COLUMNS] = x->cut.sections * (int64_t)((part.end - part.begin) / inner);
-    x->first = (int)(part.begin / inner);
+    if (x->cut.split != SPLIT_NONE) {
+        struct part part = part_of(&x->cut, x->shape, k, n);
+        size_t inner = x->cut.split == SPLIT_ROWS ? (size_t)x->shape[1] : 1;
+        x->shape[x->cut.split == SPLIT_COLUMNS] = x->cut.sections * (int64_t)((part.end - part.begin) / inner);
+        x->first = (int)(part.begin / inner);
+    }
+    x->rows = row->shape[0] == V && (c->tied || unit > 0) ? padded_words(x->shape[0]) : x->shape[0];
 }
 
 /* One behind another, in each unit the matrices (which decay) first; of these, and of the others, what all ranks of a
@@ -119,7 +128,7 @@ static void lay_out(struct params *p, struct unit *u, int k, int n)
             if (turn != (x->decay ? 0 : 2) + (is_cut ? 0 : 1))
                 continue;
             x->offset = u->elements;
-            u->elements += round_up(param_elements(x), UNIT_ALIGN);
+            u->elements += round_up((size_t)(x->rows * x->shape[1]), UNIT_ALIGN);
             u->n_decay = x->decay ? u->elements : u->n_decay;
             u->n_counted = is_cut || k == 0 ? u->elements : u->n_counted;
         }

@@ -8,71 +8,194 @@
  *              stage 1      F0 B0 F1 B1 F2 B2                  are kept                       (Narayanan et al. 2019)
  *
  * An interleaved pipeline has several stages (chunks) per device, so a micro-batch passes each device several times,
- * and the wait at both ends is shorter (Narayanan et al. 2021).  The orders differ in how many forwards come first.
+ * and the wait at both ends is shorter (Narayanan et al. 2021).
  *
- * Backward takes the micro-batches of a stage in ascending order in all of them, so that gradients are summed in the
- * same order, and to the same bits, as on one device.
+ * Zero bubble.  The stage before waits for the gradient of the input alone.  So backward is cut in two: here D is the
+ * gradient of the input, and W are those of the weights, for which nobody waits.  (The papers write B for D.)
+ *
+ *     zbh1       stage 0   F0 F1    D0 W0 F2 D1 W1 D2 W2     later stages put W off, so D goes earlier: each keeps as
+ *                stage 1      F0 D0 F1 D1 W0 F2 D2 W1 W2     many tapes as stage 0 of 1f1b          (Qi et al. 2023)
+ *     zbh2       more forwards first: with 2p - 1 tapes, and without clipping, nobody ever waits         (the same)
+ *     dualpipev  two stages per device, folded like a V: device 0 has the first and the last     (DeepSeek-AI 2025)
+ *
+ * An order is a function that takes the turns of one device, and a row of orders[].  Backward takes the micro-batches
+ * of a stage in ascending order in all of them, both halves, so that gradients are summed in the same order, and to the
+ * same bits, as on one device.
  */
 #include "model.h"
 
 /* ---- orders ---------------------------------------------------------------------------------------------------- */
 
-/* So many forwards come first, then a backward and a forward in turn, then the other backwards.  With chunks: pp
- * micro-batches pass the first chunk, the same ones the second, and so on; backwards from the last chunk. */
-struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros)
+struct turns { /* of device p, as far as they have been taken */
+    const struct mesh *m;
+    int p, micros;
+    struct turn *turn;
+    int n;
+    int *done[COMPUTATIONS]; /* by stage: how many micro-batches; a whole backward counts as both halves */
+};
+
+static void note_done(int *const done[COMPUTATIONS], const struct turn *t)
 {
-    int n = m->chunks * micros, done[2] = {0} /* forwards, backwards */, stages_behind = m->pp - 1 - p;
-    int warmup = kind == PIPELINE_GPIPE  ? n
-                 : kind == PIPELINE_1F1B ? MIN(stages_behind, micros)
-                                         : MIN(2 * stages_behind + (m->chunks - 1) * m->pp, n);
-    int round = MIN(m->pp, micros), per_round = round * m->chunks;
-    struct turn *order = allocate(2 * (size_t)n, sizeof *order);
-    for (int i = 0; i < 2 * n; i++) {
-        bool backward = done[0] == n || (done[0] > warmup && done[0] > done[1] + warmup);
-        int nth = done[backward]++, chunk = nth % per_round / round;
-        order[i] = (struct turn){.backward = backward,
-                                 .stage = (backward ? m->chunks - 1 - chunk : chunk) * m->pp + p,
-                                 .micro = nth / per_round * round + nth % round};
+    for (enum computation a = FORWARD; a < COMPUTATIONS; a++)
+        done[a][t->stage] += a == t->computation || (t->computation == BACKWARD && a != FORWARD);
+}
+
+static void take(struct turns *o, enum computation what, int stage)
+{
+    struct turn *t = &o->turn[o->n++];
+    *t = (struct turn){what, stage, o->done[what == BACKWARD ? WEIGHT_GRADIENT : what][stage]};
+    note_done(o->done, t);
+}
+
+static void gpipe(struct turns *o)
+{
+    for (int i = 0; i < o->micros; i++)
+        take(o, FORWARD, o->p);
+    for (int i = 0; i < o->micros; i++)
+        take(o, BACKWARD, o->p);
+}
+
+/* As many forwards first as there are stages behind. */
+static void one_forward_one_backward(struct turns *o)
+{
+    const int ahead = MIN(o->m->pp - 1 - o->p, o->micros);
+    for (int i = -ahead; i < o->micros; i++) {
+        if (i + ahead < o->micros)
+            take(o, FORWARD, o->p);
+        if (i >= 0)
+            take(o, BACKWARD, o->p);
     }
-    return order;
+}
+
+/* pp micro-batches pass the first chunk, the same ones the second, and so on; backwards from the last chunk. */
+static void interleaved(struct turns *o)
+{
+    const int pp = o->m->pp, chunks = o->m->chunks, n = chunks * o->micros, round = MIN(pp, o->micros);
+    const int ahead = MIN(2 * (pp - 1 - o->p) + (chunks - 1) * pp, n);
+    for (int i = -ahead; i < n; i++) {
+        if (i + ahead < n)
+            take(o, FORWARD, (i + ahead) / round % chunks * pp + o->p);
+        if (i >= 0)
+            take(o, BACKWARD, (chunks - 1 - i / round % chunks) * pp + o->p);
+    }
+}
+
+/* k times as many forwards first as in 1f1b; and weights' gradients wait until as many are held back as the stages
+ * before have forwards more, or no forward is left.  So every device keeps k*(pp-1) + 1 tapes. */
+static void zero_bubble(struct turns *o, int k)
+{
+    const int ahead = MIN(k * (o->m->pp - 1 - o->p), o->micros), held = k * o->p;
+    for (int i = -ahead; i < o->micros; i++) {
+        if (i + ahead < o->micros)
+            take(o, FORWARD, o->p);
+        if (i >= 0)
+            take(o, INPUT_GRADIENT, o->p);
+        if (i >= 0 && (i >= held || i + ahead >= o->micros))
+            take(o, WEIGHT_GRADIENT, o->p);
+    }
+    while (o->done[WEIGHT_GRADIENT][o->p] < o->micros)
+        take(o, WEIGHT_GRADIENT, o->p);
+}
+
+static void zb_h1(struct turns *o) { zero_bubble(o, 1); }
+static void zb_h2(struct turns *o) { zero_bubble(o, 2); }
+
+/* The stage whose input's gradient came first of those that want the gradients of their weights. */
+static void take_oldest_weights(struct turns *o)
+{
+    int owed[2] = {o->done[WEIGHT_GRADIENT][o->p], o->done[WEIGHT_GRADIENT][2 * o->m->pp - 1 - o->p]};
+    for (int i = 0; i < o->n; i++) {
+        const struct turn *t = &o->turn[i];
+        if ((t->computation == INPUT_GRADIENT || t->computation == BACKWARD) && t->micro >= owed[t->stage != o->p]) {
+            take(o, WEIGHT_GRADIENT, t->stage);
+            return;
+        }
+    }
+}
+
+/* The eight parts of DeepSeek's schedule; x is the device's stage on the way down the V, y that on the way up. */
+static void dualpipe_v(struct turns *o)
+{
+    const int behind = o->m->pp - 1 - o->p, before = o->p + 1, x = o->p, y = 2 * o->m->pp - 1 - o->p;
+    for (int i = 0; i < 2 * behind; i++)
+        take(o, FORWARD, x);
+    for (int i = 0; i < before; i++)
+        take(o, FORWARD, x), take(o, FORWARD, y);
+    for (int i = 0; i < behind; i++)
+        take(o, INPUT_GRADIENT, y), take_oldest_weights(o), take(o, FORWARD, y);
+    for (int i = 0; i < o->micros - 2 * o->m->pp + before; i++)
+        take(o, FORWARD, x), take(o, BACKWARD, y), take(o, FORWARD, y), take(o, BACKWARD, x);
+    for (int i = 0; i < behind; i++)
+        take(o, BACKWARD, y), take(o, FORWARD, y), take(o, BACKWARD, x);
+    for (int i = 0; i < 2 * before; i++) /* y and x in turn, the second half without the weights */
+        take(o, i < before ? BACKWARD : INPUT_GRADIENT, i % 2 ? x : y);
+    for (int i = 0; i < behind; i++)
+        take_oldest_weights(o), take(o, INPUT_GRADIENT, x);
+    for (int i = 0; i < before; i++)
+        take_oldest_weights(o);
+}
+
+const char *const pipeline_name[PIPELINES + 1] = {"1f1b", "gpipe", "interleaved", "zbh1", "zbh2", "dualpipev"};
+const struct order pipeline_orders[PIPELINES] = {[PIPELINE_1F1B] = {one_forward_one_backward, 1, false},
+                                                 [PIPELINE_GPIPE] = {gpipe, 1, false},
+                                                 [PIPELINE_INTERLEAVED] = {interleaved, 2, false},
+                                                 [PIPELINE_ZBH1] = {zb_h1, 1, false},
+                                                 [PIPELINE_ZBH2] = {zb_h2, 1, false},
+                                                 [PIPELINE_DUALPIPEV] = {dualpipe_v, 2, true}};
+
+struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros, int *n)
+{
+    struct turns o = {.m = m, .p = p, .micros = micros};
+    o.turn = allocate((size_t)(3 * m->chunks * micros), sizeof *o.turn);
+    for (int a = 0; a < COMPUTATIONS; a++)
+        o.done[a] = allocate((size_t)n_stages(m), sizeof(int));
+    (m->chunks < pipeline_orders[kind].chunks ? one_forward_one_backward : pipeline_orders[kind].take_turns)(&o);
+    for (int a = 0; a < COMPUTATIONS; a++)
+        free(o.done[a]);
+    *n = o.n;
+    return o.turn;
 }
 
 /* ---- one list -------------------------------------------------------------------------------------------------- */
 
-/* In rounds: each device does its next action if what that needs was done in an earlier round. */
+/* Has what this turn needs been done?  `done`: as in struct turns.  The embedding's gradient wants that of a tied head,
+ * so stage 0 comes behind the last one. */
+static bool is_ready(const struct turn *t, int last, int *const done[COMPUTATIONS])
+{
+    if (t->computation == FORWARD)
+        return t->stage == 0 || done[FORWARD][t->stage - 1] > t->micro;
+    if (t->computation == WEIGHT_GRADIENT)
+        return done[t->stage || last == 0 ? INPUT_GRADIENT : WEIGHT_GRADIENT][t->stage ? t->stage : last] > t->micro;
+    return t->stage == last ? done[FORWARD][last] > t->micro : done[INPUT_GRADIENT][t->stage + 1] > t->micro;
+}
+
+/* In rounds: each device takes its next turn if what that needs was done in an earlier round. */
 struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n)
 {
-    size_t each = 2 * (size_t)(m->chunks * micros), total = each * (size_t)m->pp;
-    int last = n_stages(m) - 1, *done[2]; /* by stage: how many micro-batches have passed forward, backward */
-    struct turn **order = allocate((size_t)m->pp, sizeof *order), *all = allocate(total, sizeof *all);
-    size_t *next = allocate((size_t)m->pp, sizeof *next);
-    for (int backward = 0; backward < 2; backward++)
-        done[backward] = allocate((size_t)n_stages(m), sizeof(int));
-    for (int p = 0; p < m->pp; p++)
-        order[p] = pipeline_order(kind, m, p, micros);
+    size_t most = 3 * (size_t)(n_stages(m) * micros), total = 0;
+    int *done[COMPUTATIONS];
+    struct turn **order = allocate((size_t)m->pp, sizeof *order), *all = allocate(most, sizeof *all);
+    int *next = allocate((size_t)m->pp, sizeof *next), *each = allocate((size_t)m->pp, sizeof *each);
+    for (int a = 0; a < COMPUTATIONS; a++)
+        done[a] = allocate((size_t)n_stages(m), sizeof(int));
+    for (int p = 0; p < m->pp; p++) {
+        order[p] = pipeline_order(kind, m, p, micros, &each[p]);
+        total += (size_t)each[p];
+    }
     for (*n = 0; *n < total;) {
         size_t first = *n;
-        for (int p = 0; p < m->pp; p++) {
-            const struct turn *a = &order[p][next[p]];
-            if (next[p] == each)
-                continue;
-            int passed = micros;
-            if (a->backward)
-                passed = a->stage == last ? done[0][last] : done[1][a->stage + 1];
-            else if (a->stage > 0)
-                passed = done[0][a->stage - 1];
-            if (passed > a->micro) {
-                all[(*n)++] = *a;
-                next[p]++;
-            }
-        }
-        CHECK(*n > first, "the orders of a pipeline wait for one another after %zu of %zu actions", *n, total);
+        for (int p = 0; p < m->pp; p++)
+            if (next[p] < each[p] && is_ready(&order[p][next[p]], n_stages(m) - 1, done))
+                all[(*n)++] = order[p][next[p]++];
+        CHECK(*n > first, "the orders of a pipeline wait for one another after %zu of %zu turns", *n, total);
         for (size_t i = first; i < *n; i++)
-            done[all[i].backward][all[i].stage]++;
+            note_done(done, &all[i]);
     }
     for (int p = 0; p < m->pp; p++)
         free(order[p]);
-    free(order), free(next), free(done[0]), free(done[1]);
+    for (int a = 0; a < COMPUTATIONS; a++)
+        free(done[a]);
+    free(order), free(next), free(each);
     return all;
 }
 

@@ -93,13 +93,13 @@ static void make_tied_head(struct model *m, struct replica *r)
     if (first || !last)
         return;
     if (!head->value) {
-        head->value = new_kept(m, r, MEM_PARAMETERS, "param.head", wte->rank, wte->shape);
+        head->value = new_kept(m, r, MEM_PARAMETERS, "param.head", SHAPE(wte->rows, wte->shape[1]));
         head->value->replica_of = first_of(m, r, 0);
         head->value->replica_begin = wte->offset * ELEMENT_BYTES;
     }
     head->cut = wte->cut, head->first = wte->first;
     if (m->training)
-        head->grad = new_kept(m, r, MEM_GRADIENTS, "grad.head", wte->rank, wte->shape);
+        head->grad = new_kept(m, r, MEM_GRADIENTS, "grad.head", SHAPE(wte->rows, wte->shape[1]));
 }
 
 /* Parameters by name, as views of the units' tensors. */
@@ -111,10 +111,11 @@ static void make_weights(struct model *m, struct replica *r)
         struct tensor *value = r->value[p->unit], *of = r->grad[p->unit];
         if (!value)
             continue;
+        const int64_t shape[] = {p->rows, p->shape[1]};
         char *grad = format_string("grad.%s", p->name);
         r->by_param[i] =
-            (struct weight){new_view(m->pool, value, p->name, p->offset, p->rank, p->shape),
-                            of ? new_view(m->pool, of, grad, p->offset, p->rank, p->shape) : NULL, p->cut, p->first};
+            (struct weight){new_view(m->pool, value, p->name, p->offset, p->rank, shape),
+                            of ? new_view(m->pool, of, grad, p->offset, p->rank, shape) : NULL, p->cut, p->first};
         free(grad);
         enum other_param first = p->unit == 0 ? WTE : m->params->config.tied ? LNF_W : HEAD;
         if (p->layer < 0)
@@ -241,7 +242,7 @@ void write_param(struct model *m, int param, enum kept role, const float *values
             const struct weight *wte = &m->replica[rank].other[WTE], *head = &m->replica[rank].other[HEAD];
             copy_kept(m, param, rank, role, true, part);
             if (with_head && head->value && head->value != wte->value)
-                write_tensor(head->value, part);
+                write_bytes_of(head->value, 0, ELEMENT_BYTES * param_elements(&m->part[k]->param[param]), part);
         }
         free(part);
     }

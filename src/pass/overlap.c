@@ -392,7 +392,7 @@ static void find_candidates(struct planner *p)
 static void find_roomy_candidates(struct planner *p, const struct pass_options *w)
 {
     struct machine *m = p->step->pool->machine;
-    struct limits *had = lift_limits(m, m->n_devices);
+    struct device *had = lift_limits(m, m->n_devices);
     find_candidates(p);
     restore_limits(m, had, m->n_devices);
     free(had);

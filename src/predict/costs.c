@@ -191,11 +191,8 @@ static double profiled(const struct costs *c, const struct task *t, enum cost_so
 {
     const struct task_cost *k = find_kind(c, t);
     double scale = scale_of(c, t), ns = 0, bytes = 0;
-    *source = COST_SCALED;
-    if (k && k->flops == t->flops && k->bytes == (double)t->bytes) {
-        *source = COST_MEASURED;
-        return 1e-9 * k->ns / scale;
-    }
+    bool same = k && k->flops == t->flops && k->bytes == (double)t->bytes;
+    *source = same ? COST_MEASURED : COST_SCALED;
     if (k)
         return 1e-9 * k->ns *
                (t->flops > 0 && k->flops > 0 ? t->flops / k->flops : ((double)t->bytes + 1) / (k->bytes + 1)) / scale;
@@ -214,15 +211,17 @@ double task_seconds(const struct costs *c, const struct task *t, enum cost_sourc
         return given_seconds(t);
     double scale = scale_of(c, t);
     const struct lane_speed *speed = &c->link[speed_of(t)]; /* of copies always, of what the host does where given */
-    if (speed->bytes_per_s > 0 && !(c->measured && find_kind(c, t))) {
-        double bytes = (double)(t->copy ? t->access[0].tensor->bytes : t->bytes);
-        return speed->latency + bytes / (speed->bytes_per_s * scale);
-    }
+    if (speed->bytes_per_s > 0 && !(c->measured && find_kind(c, t)))
+        return speed->latency +
+               (double)(t->copy ? t->access[0].tensor->bytes : t->bytes) / (speed->bytes_per_s * scale);
     if (c->measured)
         return profiled(c, t, source);
     if (t->lane->device->is_host)
         return c->host_launch / scale + (double)t->bytes / (c->host_bandwidth * scale);
-    return c->launch + fmax(t->flops / (c->flops * c->efficiency * scale), (double)t->bytes / (c->bandwidth * scale));
+    double seconds = fmax(t->flops / (c->flops * c->efficiency * scale), (double)t->bytes / (c->bandwidth * scale));
+    if (c->units && t->file && t->flops == 0) /* (products choose their grid, and `efficiency` tells what they reach) */
+        seconds /= fmin((double)(t->grid.global[0] / t->grid.local[0]) / (double)c->units, 1);
+    return c->launch + seconds;
 }
 
 static bool has_time(const struct task *t, const struct costs *c) { return c || t->seconds >= 0 || t->copy; }
@@ -256,8 +255,8 @@ void apply_what_if(struct costs *c, struct machine *m, const char *text)
         int end = 0;
         size_t bytes;
         bool known = strncmp(word, "mem=", 4) == 0 && parse_bytes(word + 4, &bytes) && bytes > 0;
-        for (int i = 0; i < m->n_devices && known; i++)
-            m->device[i].budget = bytes;
+        if (known)
+            set_budgets(m, bytes, 0);
         bool scales =
             sscanf(word, "%7[a-z]=%lf%n", name, &factor, &end) == 2 && (!word[end] || strcmp(word + end, "x") == 0);
         for (size_t i = 0; i < COUNT(speeds); i++)
@@ -274,13 +273,27 @@ void apply_what_if(struct costs *c, struct machine *m, const char *text)
     free(words);
 }
 
+void apply_what_if_to_list(struct step *s, const char *text)
+{
+    struct costs c = {.scale_link = 1, .scale_device = 1, .scale_cpu = 1};
+    struct machine *m = s->pool->machine;
+    apply_what_if(&c, m, text);
+    for (size_t i = 0; i < s->n; i++) {
+        struct task *t = s->task[i];
+        t->seconds /= t->seconds > 0 ? scale_of(&c, t) : 1;
+        t->host_seconds /= t->host_seconds > 0 ? c.scale_cpu : 1;
+    }
+    for (size_t i = 0; i < m->n_links; i++)
+        if (m->link[i] != m->host->disk)
+            m->link[i]->rate *= c.scale_link, m->link[i]->queue *= c.scale_link;
+}
+
 void write_profile(const char *path, const struct costs *c, const char *shape)
 {
     char *text = format_string("# A profile of Trainyard: medians of a trial run.  Edit it freely; `yard plan "
                                "--simulate --profile` reads it.\n");
-    append_text(&text, "device = %s\ndriver = %s\nengine = %s\nunits = %lld\nvector = %lld\nshape = %s\n", c->device,
-                c->driver, c->engine, (long long)c->units, (long long)c->vector, shape);
-    append_text(&text, "issue = %.3g\n", c->issue);
+    append_text(&text, "device = %s\ndriver = %s\nengine = %s\nunits = %lld\nvector = %lld\nshape = %s\nissue = %.3g\n",
+                c->device, c->driver, c->engine, (long long)c->units, (long long)c->vector, shape, c->issue);
     for (int k = 0; k < LANE_KINDS; k++) {
         if (c->link[k].bytes_per_s > 0)
             append_text(&text, "link %s = %.4g %.3g\n", lane_kind_name[k], c->link[k].bytes_per_s, c->link[k].latency);

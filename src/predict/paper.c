@@ -6,14 +6,13 @@ enum { MOST_PAPER_DEVICES = 1024 };
 /* Devices that stand together share a link in each direction. */
 void describe_speeds(struct machine *m, const struct costs *c)
 {
-    static const enum lane_kind lane[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
     const struct lane_speed *disk = &c->link[LANE_DISK];
     drop_links(m);
     if (disk->bytes_per_s > 0)
         m->host->disk = add_link(m, disk->bytes_per_s, disk->latency);
     for (int i = 0; i < m->n_devices; i++) {
         for (int direction = LINK_UP; direction < DIRECTIONS && !c->measured; direction++) { /* (else in its copies) */
-            const struct lane_speed *s = &c->link[lane[direction]];
+            const struct lane_speed *s = &c->link[direction == LINK_UP ? LANE_UPLOAD : LANE_DOWNLOAD];
             m->device[i].link[direction] = i % c->link_share ? m->device[i - 1].link[direction]
                                                              : add_link(m, s->bytes_per_s * c->scale_link, s->latency);
         }
@@ -40,6 +39,10 @@ struct machine *virtual_machine(const struct costs *c, int n_devices)
         struct device *d = name_device(m, i, id, c->memory);
         snprintf(d->name, sizeof d->name, "%s", c->name);
         d->alignment = DEVICE_ALIGNMENT;
+        d->units = (unsigned)MAX(c->units, 1);
+        d->vector = (unsigned)MAX(c->vector, 1);
+        d->one_item = d->vector > 1;
+        d->work_group = d->one_item ? 1 : GPU_WORK_GROUP;
         d->context = &m->context[i]; /* each its own: moves are staged through the host */
     }
     name_device(m, n_devices, "host", c->host_memory)->alignment = 4096;

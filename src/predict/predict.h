@@ -29,7 +29,12 @@
  *     memory CLASS = BYTES                            peak, for people
  *
  * A hardware description (data/hardware/...) gives speeds instead, from which tasks are modelled by the roofline:
- * latency + max(flops / (flops/s), bytes / (bytes/s)). */
+ * latency + max(flops / (flops/s), bytes / (bytes/s)).  Two lines may be left out:
+ *
+ *     units = N       compute units (a GPU's multiprocessors): a kernel of fewer work-groups, but for products, reaches
+ *                     only that share of bytes/s
+ *     vector = N      floats per vector of a CPU, whose grids and products the list then has; else it is a GPU's list
+ */
 enum cost_source { COST_MEASURED, COST_SCALED, COST_MODELLED, COST_GIVEN /* in a step file */, COST_SOURCES };
 struct task_cost { /* of a profile */
     char name[40];
@@ -42,9 +47,9 @@ struct lane_speed { /* of copies; and of what a kind of the host's lanes does, w
 };
 struct costs {
     char *path;
-    bool measured;                          /* a profile, not a description */
-    char *device, *driver, *engine, *shape; /* fingerprint of a profile */
-    int64_t units, vector;
+    bool measured;                               /* a profile, not a description */
+    char *device, *driver, *engine, *shape;      /* fingerprint of a profile */
+    int64_t units, vector;                       /* 0: not said, by a description */
     char *name;                                  /* of hardware */
     int64_t devices, link_share;                 /* how many; devices that share a link to the host */
     double flops, efficiency, bandwidth, launch; /* FLOP/s, share that products reach, bytes/s, s per task */
@@ -61,6 +66,8 @@ struct costs *read_costs(const char *path);
 void free_costs(struct costs *c);
 /* Apply "link=2x cpu=0.5x device=1.5x mem=8G"; memory applies to the machine's budgets. */
 void apply_what_if(struct costs *c, struct machine *m, const char *text);
+/* The same for a step file's own times, links (not its disk) and memory; before passes look at them. */
+void apply_what_if_to_list(struct step *s, const char *text);
 /* A profile of another device, driver, engine, number of units or vector width is refused, naming the field and both
  * values; another shape is allowed: its tasks are scaled. */
 void check_fingerprint(const struct costs *c, const struct device *d, const char *engine);

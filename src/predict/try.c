@@ -47,7 +47,7 @@ struct forecast try_list(const struct step *s, const struct costs *c, double mos
     struct step *draft = draft_of(s, &f.task);
     const struct pool *p = s->pool;
     struct machine *m = p->machine;
-    struct limits *had = lift_limits(m, m->n_devices + 1);
+    struct device *had = lift_limits(m, m->n_devices + 1);
     struct tensor *tensors = allocate(p->n, sizeof *tensors);
     for (size_t i = 0; i < p->n; i++)
         tensors[i] = *p->tensors[i];

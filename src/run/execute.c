@@ -120,7 +120,8 @@ static void execute_serial(struct step *s, uint32_t number)
  * task waits until nothing is in flight, and the others wait for it; that is the first iteration only. */
 static bool must_be_alone(const struct step *s, const struct task *t)
 {
-    return t->file && t->lane->device->is_cpu && !s->running->task[t->index].issued && s->pool->machine->n_devices > 1;
+    return t->file && !s->running->task[t->index].issued && s->pool->machine->n_devices > 1 &&
+           is_pocl(platform_of(t->lane->device));
 }
 
 void execute(struct step *s, uint32_t number)

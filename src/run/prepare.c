@@ -64,6 +64,8 @@ static void make_running(struct step *s)
         r->queue[t->lane->index].cap += MOST_RUNS;
         most = MAX(most, t->n_edges);
         r->task[i].kernel = t->file ? prepare_kernel(t) : NULL;
+        if (t->compile)
+            t->compile(t);
         for (size_t run = 0; t->notify && run < MOST_RUNS; run++)
             r->task[i].flight[run].foreign = allocate((size_t)m->n_contexts, sizeof(cl_event));
     }

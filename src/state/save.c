@@ -1,44 +1,33 @@
 /* save.c - from the devices to a checkpoint and back, and what --init and --from take.
  *
- * Each rank's state is read from where it lies, a window at a time, and written as that rank's pieces: nothing is
- * gathered.  Loading puts a tensor together from the pieces of the files, whatever mesh they are of, and has it cut by
- * the model for every rank that keeps a part of it.
+ * Each rank's state is read from where it lies, a piece at a time, and written as it is: nothing is gathered.  Loading
+ * puts a tensor together from the pieces of the files, whatever mesh they are of, and has it cut by the model for every
+ * rank that keeps a part of it.
  */
 #include "snap.h"
 
 #include <unistd.h>
 
-enum { WINDOW = 1 << 20 }; /* bytes */
-
 /* ---- saving ----------------------------------------------------------------------------------------------------- */
-
-/* Through a small window: read, hashed and written while it is in the cache. */
-static void write_piece(struct tensor *held, struct piece *p, struct st_writer *out, char *window)
-{
-    struct hasher hash;
-    size_t end = ELEMENT_BYTES * (p->at + piece_elements(p));
-    hash_begin(&hash, 0);
-    for (size_t at = ELEMENT_BYTES * p->at, n; at < end; at += n) {
-        n = MIN(WINDOW, end - at);
-        read_bytes_of(held, at, n, window);
-        hash_add(&hash, window, n);
-        st_write(out, window, n);
-    }
-    p->hash = hash_end(&hash);
-}
 
 void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
 {
-    char *window = allocate(WINDOW, 1);
+    char *bytes = NULL; /* of a piece */
+    size_t cap = 0;
     c->path = format_string("%s/step-%u", folder, c->step);
     c->pieces = cut_state(&m->params->config, m->mesh);
     remove_strays(folder, "step-", true);
     struct ranks_written w = open_ranks(c);
     for (const struct kept_tensor *t = c->pieces->tensor; t < c->pieces->tensor + c->pieces->n; t++)
-        for (struct piece *p = t->piece; p < t->piece + t->n; p++)
-            write_piece(tensor_of(&m->replica[p->rank], t->unit, t->role), p, w.file[p->rank], window);
+        for (struct piece *p = t->piece; p < t->piece + t->n; p++) {
+            size_t n = ELEMENT_BYTES * piece_elements(p);
+            bytes = grow(bytes, &cap, n, 1);
+            read_bytes_of(tensor_of(&m->replica[p->rank], t->unit, t->role), ELEMENT_BYTES * p->at, n, bytes);
+            p->hash = hash_bytes(bytes, n, 0);
+            st_write(w.file[p->rank], bytes, n);
+        }
     publish_ranks(&w, c);
-    free(window);
+    free(bytes);
 }
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */

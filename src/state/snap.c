@@ -366,21 +366,6 @@ static bool all_finite(const uint32_t *word, size_t n)
     return !bad;
 }
 
-/* false: a value is not finite. */
-static bool hash_piece(const char *bytes, size_t all, uint64_t *result)
-{
-    struct hasher hash;
-    bool finite = true;
-    hash_begin(&hash, 0);
-    for (size_t done = 0, n; done < all && finite; done += n) {
-        n = MIN(CHUNK, all - done);
-        finite = all_finite((const void *)(bytes + done), n / ELEMENT_BYTES);
-        hash_add(&hash, bytes + done, n);
-    }
-    *result = hash_end(&hash);
-    return finite;
-}
-
 void snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
 {
     struct held_slot *held = &s->slot[slot];
@@ -394,9 +379,11 @@ void snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
     for (size_t i = 0; i < all->n && stored; i++)
         for (size_t k = 0; k < all->tensor[i].n; k++, nth++) {
             const struct piece *p = &all->tensor[i].piece[k];
-            if (p->offset >= first && p->offset < end)
-                held->bad |= !hash_piece((const char *)bytes + (p->offset - first), ELEMENT_BYTES * piece_elements(p),
-                                         &held->hashes[nth]);
+            const char *of_piece = (const char *)bytes + (p->offset - first);
+            if (p->offset < first || p->offset >= end)
+                continue;
+            held->bad |= !all_finite((const void *)of_piece, piece_elements(p));
+            held->hashes[nth] = hash_bytes(of_piece, ELEMENT_BYTES * piece_elements(p), 0);
         }
     if (!stored || held->bad || s->failed)
         return;

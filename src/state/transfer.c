@@ -9,8 +9,6 @@
 
 #include <math.h>
 
-enum { CHUNK = 1 << 18 }; /* bytes: read, and hashed while a core's cache has them */
-
 /* ---- a tensor's pieces in memory --------------------------------------------------------------------------------- */
 
 struct loaded {
@@ -22,20 +20,13 @@ struct loaded {
 static void load_piece(const struct checkpoint *c, const struct kept_tensor *t, const struct piece *p,
                        struct reader *file, char *into)
 {
-    struct hasher hasher;
     size_t bytes = ELEMENT_BYTES * piece_elements(p);
-    hash_begin(&hasher, 0);
-    for (size_t done = 0, n; done < bytes; done += n) {
-        n = MIN(CHUNK, bytes - done);
-        uint64_t begun = now_ns();
-        read_at(file, into + done, n, p->offset + done);
-        uint64_t there = now_ns();
-        hash_add(&hasher, into + done, n);
-        c->room->read += there - begun;
-        c->room->verify += now_ns() - there;
-    }
+    uint64_t begun = now_ns();
+    read_at(file, into, bytes, p->offset);
+    uint64_t there = now_ns(), hash = hash_bytes(into, bytes, 0);
+    c->room->read += there - begun;
+    c->room->verify += now_ns() - there;
     c->room->bytes_read += bytes;
-    uint64_t hash = hash_end(&hasher);
     if (hash != p->hash)
         fail(EXIT_FAILED, "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; %s",
              file->path, t->name, kept_name[t->role], (unsigned long long)p->offset,
@@ -111,24 +102,26 @@ struct problem *verify_tensor(const struct checkpoint *c, size_t tensor)
 uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)
 {
     uint64_t moved = 0;
+    char *bytes = NULL; /* of the new pieces of a tensor, one behind another */
+    size_t cap = 0;
     struct ranks_written w = open_ranks(to);
     for (size_t i = 0; i < to->pieces->n; i++) {
         struct kept_tensor *t = &to->pieces->tensor[i];
-        struct hasher *hash = allocate(t->n, sizeof *hash);
         struct loaded l = load_pieces(from, i, t);
-        for (size_t k = 0; k < t->n; k++)
-            hash_begin(&hash[k], 0);
-        for (const struct copy *x = l.plan.copy; x < l.plan.copy + l.plan.n; x++) {
-            hash_add(&hash[x->to], copied_bytes(&l, x), ELEMENT_BYTES * x->n);
-            st_write(w.file[t->piece[x->to].rank], copied_bytes(&l, x), ELEMENT_BYTES * x->n);
-            moved += ELEMENT_BYTES * x->n;
+        char *at = bytes = grow(bytes, &cap, (size_t)l.at[from->pieces->tensor[i].n], 1);
+        for (size_t k = 0, n; k < t->n; k++, at += n) {
+            n = ELEMENT_BYTES * piece_elements(&t->piece[k]);
+            for (const struct copy *x = l.plan.copy; x < l.plan.copy + l.plan.n; x++)
+                if (x->to == k)
+                    memcpy(at + ELEMENT_BYTES * x->to_at, copied_bytes(&l, x), ELEMENT_BYTES * x->n);
+            t->piece[k].hash = hash_bytes(at, n, 0);
+            st_write(w.file[t->piece[k].rank], at, n);
+            moved += n;
         }
-        for (size_t k = 0; k < t->n; k++)
-            t->piece[k].hash = hash_end(&hash[k]);
-        free(hash);
         free_loaded(&l);
     }
     publish_ranks(&w, to);
+    free(bytes);
     return moved;
 }
 

@@ -18,7 +18,7 @@
 
 /* A space is a tensor's own bytes (data edges) or a slab of a device (reuse edges).  It is a sorted list of segments; a
  * touched range is cut out of it, so that every segment has one history: who wrote it, and who has read it since. */
-enum { NOBODY = -1, SLABS_PER_DEVICE = 256 };
+enum { NOBODY = -1 };
 struct segment {
     size_t begin, end;
     int writer, reader; /* the latest of each, in `touches`, or NOBODY */

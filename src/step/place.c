@@ -9,6 +9,10 @@
  * within a few percent of the most bytes ever live at once, which is the lower bound), and as they begin to live.  The
  * one that takes less is kept.
  *
+ * The host has an arena for each context: what the devices of a context copy lies in slabs that are pinned for them. Of
+ * the two copies of a move between contexts the one down decides: NVIDIA's driver returns from a copy into memory that
+ * is not pinned only when the bytes are there, and from one out of it as soon as they are read.
+ *
  * A device of a step file that has room for all at once shares nothing, unless it says `share`.
  */
 #include "held.h"
@@ -24,6 +28,9 @@ static void find_lifetimes(struct step *s)
     for (int i = 0; i < n; i++)
         for (int k = 0; k < s->task[i]->n_access; k++) {
             struct tensor *t = s->task[i]->access[k].tensor->storage;
+            const struct device *d = s->task[i]->lane->device;
+            if (!d->is_host && (!t->copier || (s->task[i]->access[k].mode & ACCESS_WRITE)))
+                t->copier = d;
             if (t->persistent)
                 continue;
             CHECK(!t->step || t->step == s, "tensor %s lives in lists %s and %s but does not persist", t->name,
@@ -98,7 +105,9 @@ struct arena {
     struct device *device;
     struct life *lives; /* of all its tensors */
     size_t n, cap, n_moments;
-    size_t high[256]; /* per slab: bytes in use from its start */
+    size_t before;                 /* bytes of the device's arenas before this one ... */
+    int first_slab;                /* ... and their slabs */
+    size_t high[SLABS_PER_DEVICE]; /* per slab: bytes in use from its start */
     int n_slabs;
 };
 
@@ -136,15 +145,16 @@ static void find_moments(struct arena *a, struct step *const *steps, size_t n)
 
 static size_t arena_bytes(const struct arena *a)
 {
-    size_t sum = 0;
+    size_t sum = a->before;
     for (int i = 0; i < a->n_slabs; i++)
         sum += round_up(a->high[i], a->device->alignment) + guard_bytes(a->device);
     return sum;
 }
 
-static struct problem *over_budget(const struct arena *a, const struct tensor *t)
+/* With tensor t, which must be in one piece, or stay within the budget together with those placed before it. */
+static struct problem *does_not_fit(const struct arena *a, const struct tensor *t, bool in_one_piece)
 {
-    char need[32], have[32], size[32];
+    char need[32], more[32], have[96], size[32];
     const struct device *d = a->device;
     const struct task *task = NULL; /* the first that touches it */
     for (size_t i = (size_t)t->first; !t->persistent && !task; i++)
@@ -154,21 +164,24 @@ static struct problem *over_budget(const struct arena *a, const struct tensor *t
     char *what = task ? format_string("task %s%s of the %s list", task->name, layer_and_micro((char[64]){0}, task),
                                       t->step->name)
                       : copy_string("the state that is kept from step to step");
-    format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)d->budget);
-    if (strcmp(need, have) == 0) /* rounded */
-        snprintf(need, sizeof need, "%zu B", arena_bytes(a)), snprintf(have, sizeof have, "%zu B", d->budget);
+    format_bytes(size, (double)t->bytes), format_bytes(need, (double)arena_bytes(a));
+    char *why = in_one_piece
+                    ? format_string("tensor %s needs %s in one piece, the device allows %s", t->name, size,
+                                    format_bytes(have, (double)slab_limit(d)))
+                    : format_string("with tensor %s (%s, %s) at least %s are needed, %s more than the budget of %s",
+                                    t->name, memory_class_name[t->class], size, need,
+                                    format_bytes(more, (double)(arena_bytes(a) - d->budget)), format_budget(have, d));
+    const char *budget = d->is_host ? "--host-mem" : "--device-mem";
     struct problem *p = new_problem(
-        EXIT_USAGE,
-        "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use %s, or a "
-        "larger %s",
-        d->id, what, t->name, memory_class_name[t->class], format_bytes(size, (double)t->bytes), need, have,
-        d->by_hand ? "smaller tensors"
-        : task     ? "--recompute full, --swap auto, a smaller --micro-batch or --seq-len"
-                   : "a smaller model",
-        d->by_hand   ? "memory="
-        : d->is_host ? "--host-mem"
-                     : "--device-mem");
-    free(what);
+        EXIT_USAGE, "device %s: %s does not fit: %s; use %s%s", d->id, what, why,
+        d->by_hand              ? "smaller tensors, or a larger memory= or "
+        : !in_one_piece && task ? "--recompute full, --swap auto, a smaller --micro-batch or --seq-len, or a larger "
+        : !in_one_piece         ? "a smaller model, or a larger "
+        : !task                 ? "a smaller model"
+        : t->rank == 4          ? "--attention flash, a smaller --micro-batch or --seq-len" /* (B, H, T, T) */
+                                : "a smaller --micro-batch or --seq-len",
+        !in_one_piece || d->by_hand ? budget : "");
+    free(what), free(why);
     return p;
 }
 
@@ -185,20 +198,17 @@ static struct problem *assign(struct arena *a)
         size_t bytes = round_up(t->bytes, a->device->alignment), at = 0;
         if (t->bytes <= limit)
             at = hold_lowest(held, a->lives[i].first, a->lives[i].last, bytes, limit);
-        if (t->bytes > limit || at / limit >= COUNT(a->high)) {
-            wrong = new_problem(EXIT_USAGE, "tensor %s needs %s in one piece, device %s allows %s: use %s", t->name,
-                                format_bytes((char[32]){0}, (double)t->bytes), a->device->id,
-                                format_bytes((char[32]){0}, (double)limit),
-                                a->device->by_hand ? "smaller tensors, or a larger memory="
-                                                   : "a smaller --micro-batch or --seq-len");
+        if (t->bytes > limit || at / limit + (size_t)a->first_slab >= COUNT(a->high)) {
+            wrong = does_not_fit(a, t, true);
             break;
         }
-        t->slab = (int)(at / limit);
+        size_t slab = at / limit;
+        t->slab = a->first_slab + (int)slab;
         t->address = at % limit;
-        a->n_slabs = MAX(a->n_slabs, t->slab + 1);
-        a->high[t->slab] = MAX(a->high[t->slab], t->address + t->bytes);
+        a->n_slabs = MAX(a->n_slabs, (int)slab + 1);
+        a->high[slab] = MAX(a->high[slab], t->address + t->bytes);
         if (arena_bytes(a) > a->device->budget)
-            wrong = over_budget(a, t);
+            wrong = does_not_fit(a, t, false);
     }
     free_held(held);
     return wrong;
@@ -249,12 +259,13 @@ static struct problem *place_device(struct arena *a)
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
 {
     struct machine *m = p->machine;
-    size_t n_devices = (size_t)m->n_devices + 1, ram = 0; /* ram: bytes of the host's memory */
-    struct arena *arenas = allocate(n_devices, sizeof *arenas);
+    size_t host = (size_t)m->n_devices, n_arenas = host + (size_t)MAX(m->n_contexts, 1), ram = 0;
+    struct arena *arenas = allocate(n_arenas, sizeof *arenas); /* one per device, then the host's, one per context */
     struct problem *wrong = NULL;
     for (size_t i = 0; i < p->n; i++) {
         struct tensor *t = p->tensors[i];
         t->step = NULL;
+        t->copier = NULL;
         t->first = INT32_MAX;
         t->last = t->slab = -1;
         t->address = 0;
@@ -263,16 +274,19 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
         find_lifetimes(steps[i]);
     for (size_t i = 0; i < p->n; i++) {
         struct tensor *t = p->tensors[i];
-        struct arena *a = &arenas[t->device->index];
+        struct arena *a = &arenas[t->device->index + (t->device->is_host && t->copier ? t->copier->context->index : 0)];
         if (t->storage == t && (t->persistent || t->step))
             APPEND(a->lives, a->n, a->cap)->tensor = t;
     }
-    for (size_t d = 0; d < n_devices && !wrong; d++) {
-        arenas[d].device = &m->device[d];
-        find_moments(&arenas[d], steps, n);
-        wrong = place_device(&arenas[d]);
-        m->device[d].placed = arena_bytes(&arenas[d]);
-        ram += m->device[d].uses_ram ? m->device[d].placed : 0;
+    for (size_t i = 0; i < n_arenas && !wrong; i++) {
+        struct arena *a = &arenas[i];
+        a->device = &m->device[MIN(i, host)];
+        a->before = i > host ? arena_bytes(a - 1) : 0;
+        a->first_slab = i > host ? a[-1].first_slab + a[-1].n_slabs : 0;
+        find_moments(a, steps, n);
+        wrong = place_device(a);
+        a->device->placed = arena_bytes(a);
+        ram += a->device->uses_ram ? a->device->placed - a->before : 0;
     }
     if (!wrong && ram > m->host->memory)
         wrong =
@@ -280,10 +294,11 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
                         "the devices and the host share one memory of %s, and together need %s; use a smaller "
                         "model, --micro-batch or --seq-len",
                         format_bytes((char[32]){0}, (double)m->host->memory), format_bytes((char[32]){0}, (double)ram));
-    for (size_t d = 0; d < n_devices; d++) {
-        for (int i = 0; i < arenas[d].n_slabs && !wrong && !check_only; i++)
-            wrong = add_slab(m, &m->device[d], round_up(arenas[d].high[i], m->device[d].alignment));
-        free(arenas[d].lives);
+    for (size_t i = 0; i < n_arenas; i++) {
+        struct arena *a = &arenas[i];
+        for (int k = 0; k < a->n_slabs && !wrong && !check_only; k++)
+            wrong = add_slab(m, a->device, a->lives[0].tensor->copier, round_up(a->high[k], a->device->alignment));
+        free(a->lives);
     }
     for (size_t i = 0; i < n; i++)
         find_levels(steps[i]);

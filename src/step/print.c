@@ -95,10 +95,7 @@ void print_memory(FILE *out, const struct pool *p, struct step *const *steps, si
     fprintf(out,
             "\nmemory, MiB at the peak of each class; together: most bytes live at once\n"
             "budget: %s\n%-18s %-6s",
-            p->machine->host->by_hand
-                ? "memory= in the step file"
-                : "--device-mem, --host-mem, else the memory there is; of CPUs three quarters of the host's",
-            "device", "list");
+            budget_rule(p->machine), "device", "list");
     for (int c = 0; c < MEM_CLASSES; c++)
         fprintf(out, " %11s", memory_class_name[c]);
     fprintf(out, " %11s %11s\n", "together", "budget");

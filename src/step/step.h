@@ -35,7 +35,7 @@ extern const char *const memory_class_name[MEM_CLASSES + 1]; /* NULL ends them *
 enum element { FLOAT32, INT32 };                             /* both 4 bytes */
 /* May other tensors have its bytes before and behind its life: any, those that live far away in the list, none? */
 enum exclusive { EXCLUSIVE_NOT, EXCLUSIVE_SOME, EXCLUSIVE_ALWAYS };
-enum { ELEMENT_BYTES = 4, MAX_DIMS = 4 };
+enum { ELEMENT_BYTES = 4, MAX_DIMS = 4, SLABS_PER_DEVICE = 256 };
 
 /* An array with a name, a shape, one place and one lifetime.  A *view* is a part of another tensor (its storage) with a
  * name and shape of its own: the weights of a layer are views of the layer's one parameter tensor. */
@@ -67,10 +67,11 @@ struct tensor {
     struct tensor *first_mirror, *next_mirror;
 
     /* set by place(), of storages: */
-    struct step *step; /* the list it lives in; NULL while unused or persistent */
-    int first, last;   /* positions in that list between which its bytes are held */
-    int slab;          /* -1: not placed */
-    size_t address;    /* bytes from the slab's start */
+    struct step *step;           /* the list it lives in; NULL while unused or persistent */
+    int first, last;             /* positions in that list between which its bytes are held */
+    const struct device *copier; /* that touches it: who writes it before who reads it; NULL: only the host does */
+    int slab;                    /* -1: not placed */
+    size_t address;              /* bytes from the slab's start */
 
     cl_mem buffer; /* sub-buffer, made on first use */
 };
@@ -231,7 +232,8 @@ struct task {
     int n_args;
     struct grid grid;
     issue_function *issue;
-    size_t description; /* bytes of issue's context, which the task owns */
+    size_t description;                    /* bytes of issue's context, which the task owns */
+    void (*compile)(const struct task *t); /* before the first run: what issue would else compile in it; or NULL */
 
     /* what passes may do with it */
     host_function *host_run; /* the same on the host, of accesses and args in the same order; NULL: there is none */

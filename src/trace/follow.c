@@ -293,8 +293,3 @@ struct trace *trace_open(const char *path)
 }
 
 const struct trace *trace_follow_trace(const struct trace_follow *f) { return f->trace; }
-
-bool trace_follow_replaced(const struct trace_follow *f)
-{
-    return access(f->file->path, F_OK) == 0 && !leads_to(f->file->path, f->file->fd);
-}

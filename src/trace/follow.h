@@ -22,8 +22,6 @@ const struct trace *trace_follow_trace(const struct trace_follow *f);
  * NULL, or what is wrong with the file by now (cut, overwritten by something else): what was read before stays, and
  * there is nothing more to come from it. */
 struct problem *trace_follow_poll(struct trace_follow *f, bool *changed);
-/* Has another file taken its place: is there a new run under this name? */
-bool trace_follow_replaced(const struct trace_follow *f);
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
 

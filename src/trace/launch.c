@@ -20,13 +20,13 @@ char *private_trace(void)
 
 /* The open file is handed on, as descriptor 3: its name may go at once.  A session of its own, so that a Ctrl-C meant
  * for the training leaves the window. */
-static int spawn_viewer(int fd, const char *log)
+static int spawn_viewer(int fd)
 {
     enum { TRACE_FD = 3 };
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     pid_t pid;
-    char *binary = own_binary(), *arguments[] = {"yard", "view", "/dev/fd/3", log ? "--log" : NULL, (char *)log, NULL};
+    char *binary = own_binary(), *arguments[] = {"yard", "view", "/dev/fd/3", NULL};
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -40,7 +40,7 @@ static int spawn_viewer(int fd, const char *log)
     return error;
 }
 
-void show_trace(const char *path, const char *log, bool remove)
+void show_trace(const char *path, bool remove)
 {
     const char *why = NULL;
 #ifndef HAVE_SDL2
@@ -51,7 +51,7 @@ void show_trace(const char *path, const char *log, bool remove)
               "view FILE --png OUT` draws it";
 #endif
     int fd = why ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    int error = why ? 0 : fd < 0 ? errno : spawn_viewer(fd, log);
+    int error = why ? 0 : fd < 0 ? errno : spawn_viewer(fd);
     if (why || error)
         warn("--view shows nothing: %s%s", why ? why : "the viewer does not start: ", why ? "" : strerror(error));
     if (fd >= 0)

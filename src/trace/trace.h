@@ -205,8 +205,8 @@ int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, siz
 /* Where a trace may lie that nobody asked for: $XDG_RUNTIME_DIR, $TMPDIR or /tmp.  The caller frees it. */
 char *private_trace(void);
 /* Start `yard view` on the trace and go on, with or without it: a warning says why there is none.  `remove`: the file
- * goes, for the viewer has it open.  `log`: where the losses go; NULL: nowhere. */
-void show_trace(const char *path, const char *log, bool remove);
+ * goes, for the viewer has it open. */
+void show_trace(const char *path, bool remove);
 
 /* ---- stats.c: what a trace says -------------------------------------------------------------------------- */
 

@@ -27,6 +27,7 @@ static void prepare_control(void *trainer, const struct task *task, uint32_t num
                                          [CONTROL_INV_SQRT_CORRECTION2] = 1 / sqrt(correction2)};
     for (int i = 0; i < CONTROL_SIZE; i++)
         ((float *)tensor_memory(task->access[0].tensor))[i] = (float)values[i];
+    fill_others(task);
 }
 
 void add_control(struct trainer *t)
@@ -39,7 +40,8 @@ void add_control(struct trainer *t)
     add_access(task, control, ACCESS_WRITE);
     for (int r = 0; r < t->machine->n_devices; r++) {
         struct replica *replica = &t->model->replica[r];
-        add_copy(t->train, replica->device->lane[LANE_UPLOAD], "control.upload", replica->control, control);
+        struct tensor *from = for_upload(t, task, r ? replica[-1].device : replica->device, replica->device);
+        add_copy(t->train, replica->device->lane[LANE_UPLOAD], "control.upload", replica->control, from);
     }
 }
 
@@ -83,16 +85,19 @@ static void report(void *context, const struct task *task, uint32_t number)
 void add_report(struct trainer *t)
 {
     struct device *host = t->machine->host;
-    struct tensor *totals =
-        new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->mesh.dp, UNIT_ALIGN));
-    struct tensor *state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(STATE_SIZE));
-    totals->persistent = state->persistent = true;
+    struct tensor *totals = NULL; /* of the ranks of a context, for which they are pinned */
     t->train->tags = (struct tags){-1, -1, ROLE_REPORT};
     struct tensor **part = allocate((size_t)t->mesh.dp, sizeof *part);
     for (int k = 0; k < t->mesh.dp; k++) {
+        const struct device *d = t->rank_total[k]->device;
+        if (k == 0 || d->context->index != t->rank_total[k - 1]->device->context->index)
+            totals = new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->mesh.dp, UNIT_ALIGN));
+        totals->persistent = true;
         part[k] = new_view(t->pool, totals, "report.total", (size_t)k * UNIT_ALIGN, SHAPE(1));
-        add_copy(t->train, t->rank_total[k]->device->lane[LANE_DOWNLOAD], "report.loss", part[k], t->rank_total[k]);
+        add_copy(t->train, d->lane[LANE_DOWNLOAD], "report.loss", part[k], t->rank_total[k]);
     }
+    struct tensor *state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(STATE_SIZE));
+    state->persistent = true;
     struct replica *first = &t->model->replica[t->model->norm_rank];
     add_copy(t->train, first->device->lane[LANE_DOWNLOAD], "report.norm", state, first->state);
     struct task *task = add_host(t->train, host->lane[LANE_REPORT], "report", report, t);

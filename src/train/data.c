@@ -41,12 +41,8 @@ static struct stories *open_stories(const char *suffix)
 {
     if (!*suffix)
         return read_stories("data/stories.txt", copy_string(embedded_stories));
-    size_t n;
     claim_input("--data", suffix + 1);
-    char *text = read_whole(suffix + 1, &n);
-    if (memchr(text, '\0', n))
-        fail(EXIT_USAGE, "%s is no grammar: it has a byte 0", suffix + 1);
-    return read_stories(suffix + 1, text);
+    return read_stories(suffix + 1, read_text(suffix + 1));
 }
 
 /* A file of that very name wins over a pattern, so that "a[1].txt" can be read; of a folder the visible files, but not

@@ -19,11 +19,30 @@ static struct batch new_batch(struct trainer *t, struct device *d, int n)
 /* All zeros: sections are padded.  Returns where its tokens are. */
 static int32_t *clear_batch(const struct batch *b) { return memset(tensor_memory(b->all), 0, b->all->bytes); }
 
-static void sort_batch(const struct feed *f)
+struct tensor *for_upload(struct trainer *t, struct task *made, const struct device *before, const struct device *d)
+{
+    struct tensor *last = made->access[made->n_access - 1].tensor, *other = last;
+    if (before->context->index != d->context->index) {
+        other = tensor_like(t->pool, last->device, last);
+        other->persistent = true;
+        add_access(made, other, ACCESS_WRITE);
+    }
+    return other;
+}
+
+void fill_others(const struct task *made)
+{
+    const struct tensor *x = made->access[0].tensor;
+    for (int k = 1; k < made->n_access; k++)
+        memcpy(tensor_memory(made->access[k].tensor), tensor_memory(x), x->bytes);
+}
+
+static void sort_batch(const struct feed *f, const struct task *task)
 {
     const struct batch *b = &f->host;
     sort_positions(tensor_memory(b->tokens), f->n, f->trainer->config.vocab, tensor_memory(b->order),
                    tensor_memory(b->start));
+    fill_others(task);
 }
 
 /* The windows of step `number` (from 1).  Without data: tokens by the counter, so that a benchmark is the same
@@ -34,7 +53,6 @@ void prepare_batch(void *context, const struct task *task, uint32_t number)
     const struct trainer *t = f->trainer;
     const struct settings *s = t->settings;
     int32_t *tokens = clear_batch(&f->host), *targets = tensor_memory(f->host.targets);
-    (void)task;
     for (int i = 0; i < t->micro_batch; i++, tokens += t->seq, targets += t->seq) {
         int sample = (f->rank * t->micros + f->micro) * t->micro_batch + i;
         for (int at = 0; at < t->seq && t->fixed; at++) {
@@ -51,7 +69,7 @@ void prepare_batch(void *context, const struct task *task, uint32_t number)
             dataset_window(t->data, s->order, (uint64_t)s->seed, number - 1 + t->ahead, sample, t->batch, t->seq,
                            tokens, targets);
     }
-    sort_batch(f);
+    sort_batch(f, task);
 }
 
 size_t first_window(const struct trainer *t, int rank, uint32_t number)
@@ -66,26 +84,18 @@ void prepare_evaluation(void *context, const struct task *task, uint32_t number)
     struct trainer *t = f->trainer;
     int32_t *tokens = clear_batch(&f->host), *targets = tensor_memory(f->host.targets);
     size_t first = first_window(t, f->rank, number), n = validation_windows(t->data, t->seq);
-    (void)task;
     for (int i = 0; i < t->micro_batch && first + (size_t)i < n; i++)
         validation_window(t->data, first + (size_t)i, t->seq, tokens + i * t->seq, targets + i * t->seq);
-    sort_batch(f);
+    sort_batch(f, task);
 }
 
 void prepare_sample(void *context, const struct task *task, uint32_t number)
 {
-    (void)task, (void)number;
+    (void)number;
     struct feed *f = context;
     memcpy(clear_batch(&f->host), f->trainer->sample_tokens, (size_t)f->n * sizeof(int32_t));
     *(int32_t *)tensor_memory(f->host.targets) = f->trainer->sample_position;
-}
-
-static struct batch upload_batch(struct trainer *t, struct step *s, int rank, const struct feed *f)
-{
-    struct device *d = t->model->replica[rank].device;
-    struct batch b = new_batch(t, d, f->n);
-    add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", b.all, f->host.all);
-    return b;
+    fill_others(task);
 }
 
 void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n)
@@ -99,10 +109,12 @@ void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function 
     add_access(task, f->host.all, ACCESS_WRITE);
     f->first = allocate((size_t)(2 * tp), sizeof *f->first);
     f->last = last == first ? f->first : f->first + tp;
-    for (int k = 0; k < tp; k++)
-        f->first[k] = upload_batch(t, s, first + k, f);
-    for (int k = 0; k < tp && last != first; k++)
-        f->last[k] = upload_batch(t, s, last + k, f);
+    for (int k = 0; k < (last == first ? tp : 2 * tp); k++) {
+        struct device *d = t->model->replica[k < tp ? first + k : last + k - tp].device;
+        f->first[k] = new_batch(t, d, n);
+        struct tensor *from = for_upload(t, task, f->first[MAX(k - 1, 0)].all->device, d);
+        add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", f->first[k].all, from);
+    }
 }
 
 void free_feeds(struct feed *f, int n)

@@ -85,30 +85,31 @@ static void add_forwards(struct work *w, int stage, int micro)
 
 /* Gradients are sent behind a unit's last backward, and summed one unit later in the list, by then all have arrived; at
  * once where there are no others. */
-static void add_backwards(struct work *w, int stage, int micro)
+static void add_backwards(struct work *w, const struct turn *turn)
 {
     const struct trainer *t = w->t;
     const struct mesh *m = &t->mesh;
-    const int first = first_unit(t->model, stage), end = first_unit(t->model, stage + 1), group = group_of(t, micro);
-    bool last = micro == t->micros - 1, alone = m->dp == 1, ends_group = last || group_of(t, micro + 1) != group;
+    const int stage = turn->stage, micro = turn->micro, group = group_of(t, micro);
+    const int first = first_unit(t->model, stage), end = first_unit(t->model, stage + 1);
+    const bool weights = turn->computation != INPUT_GRADIENT, last = micro == t->micros - 1, alone = m->dp == 1;
     for (int u = end - 1; u >= first; u--) {
         for (int k = 0; k < m->dp; k++)
             for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b)) {
                 on_tape(w->b, tape_at(w, stage, micro, k, j), ROLE_BACKWARD);
-                backward(w->b, u);
+                backward(w->b, u, turn->computation);
             }
-        if (ends_group)
+        if (weights && (last || group_of(t, micro + 1) != group))
             end_group(w->b, u, group > 0);
-        if (last)
+        if (weights && last)
             send_unit(w->b, u);
-        if (last && (alone || u < end - 1))
+        if (weights && last && (alone || u < end - 1))
             reduce_unit(w->b, alone ? u : u + 1);
     }
-    for (int i = 0; i < m->dp * m->tp && stage > 0; i++)
+    for (int i = 0; i < m->dp * m->tp && stage > 0 && turn->computation != WEIGHT_GRADIENT; i++)
         send_gradient(w->b, tape_at(w, stage, micro, 0, i), tape_at(w, stage - 1, micro, 0, i));
-    if (last && !alone)
+    if (weights && last && !alone)
         reduce_unit(w->b, first);
-    for (int i = 0; i < m->dp * m->tp; i++)
+    for (int i = 0; i < m->dp * m->tp && weights; i++)
         free(tape_at(w, stage, micro, 0, i)->ops);
 }
 
@@ -124,12 +125,12 @@ void build_train(struct trainer *t)
     t->model->norm_rank = t->settings->clip == 0 ? loss_rank(t, 0) : 0; /* where it is waited for */
     struct tensor *losses = add_losses(t);
     for (size_t i = 0; i < n; i++) {
-        if (order[i].backward)
-            add_backwards(&w, order[i].stage, order[i].micro);
-        else
+        if (order[i].computation == FORWARD)
             add_forwards(&w, order[i].stage, order[i].micro);
+        else
+            add_backwards(&w, &order[i]);
         bool last = order[i].stage == n_stages(&t->mesh) - 1 && order[i].micro == t->micros - 1;
-        if (last && !order[i].backward && t->settings->clip == 0) {
+        if (last && order[i].computation == FORWARD && t->settings->clip == 0) {
             add_control(t);
             release_updates(&b, losses, t->rank_total);
         }
@@ -210,11 +211,11 @@ void build_sample(struct trainer *t)
                            IN(t->sample_feed->last[j].targets), INT(channels)),
                     2.0 * channels);
         struct tensor *logits = gpt_head(&b, row);
-        size_t first = (size_t)b.replica->other[HEAD].first;
-        struct tensor *host =
-            new_slice(t->pool, t->sample_logits, b.tp_rank, (struct shard){first, first + count_elements(logits)});
+        size_t first = (size_t)b.replica->other[HEAD].first, words = (size_t)words_of(&b);
+        struct tensor *host = new_slice(t->pool, t->sample_logits, b.tp_rank, (struct shard){first, first + words});
         t->sample->tags = (struct tags){-1, -1, ROLE_REPORT};
-        add_copy(t->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", host, logits);
+        add_copy(t->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", host,
+                 new_view(t->pool, logits, "logits", 0, SHAPE((int64_t)words)));
     }
     end_build(&b);
     free(tape);

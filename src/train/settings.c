@@ -93,18 +93,20 @@ static const struct option options[] = {
      "(with a single micro-batch); 3: parameters too, gathered layer by layer before use. The bits are the same"},
     {"stages", 0, OPT_TEXT, &s.stages, NULL, "N,N,...", 0, 0, DEVICES, BUILD_ALL,
      "layers of each stage (default: equal)"},
-    {"pipeline", 0, OPT_CHOICE, &s.pipeline, "1f1b",
-     WORDS([PIPELINE_1F1B] = "1f1b", [PIPELINE_GPIPE] = "gpipe", [PIPELINE_INTERLEAVED] = "interleaved"), 0, 0, DEVICES,
-     BUILD_ALL,
-     "order of micro-batches in a pipeline; interleaved: two stages per device, and a multiple of B micro-batches"},
+    {"pipeline", 0, OPT_CHOICE, &s.pipeline, "1f1b", pipeline_name, 0, 0, DEVICES, BUILD_ALL,
+     "order of micro-batches in a pipeline. interleaved: two stages per device, and a multiple of B micro-batches; "
+     "zbh1, "
+     "zbh2: the gradients of weights fill the waits, zbh2 in twice the memory; dualpipev: the same with two stages per "
+     "device, the first and the last on device 0, and at least 2 B micro-batches"},
     {"grad-groups", 0, OPT_INT, &s.grad_groups, "1", "G", 1, MAX_RANKS, DEVICES, BUILD_ALL,
      "sum the gradient in G groups of sequences, as dp=G does, to compare to the bit"},
     {"device-mem", 0, OPT_BYTES, &s.device_memory, NULL, "BYTES", 0, 0, DEVICES, RUN_ALL,
-     "budget per device, with K, M or G (0: the device's memory; of a CPU three quarters of the host's)"},
+     "budget per device, with K, M or G (0: of a CPU three quarters of the host's memory, of a GPU all of its own but "
+     "a sixteenth and 256 MiB, left to the driver)"},
     {"host-mem", 0, OPT_BYTES, &s.host_memory, NULL, "BYTES", 0, 0, DEVICES, RUN_ALL, "the same for the host"},
     {"gemm", 0, OPT_CHOICE, &s.kernels.gemm, "auto",
      WORDS([GEMM_AUTO] = "auto", [GEMM_OWN] = "own", [GEMM_CLBLAST] = "clblast"), 0, 0, DEVICES, RUN_ALL,
-     "matrix products: our kernel, or CLBlast (auto: ours on CPUs, CLBlast on GPUs)"},
+     "matrix products: our kernel, which is for CPUs, or CLBlast (auto: ours on CPUs, CLBlast on GPUs)"},
     {"attention", 0, OPT_CHOICE, &s.kernels.attention, "plain",
      WORDS([ATTENTION_PLAIN] = "plain", [ATTENTION_FLASH] = "flash"), 0, 0, DEVICES, RUN_ALL,
      "plain: products and softmax, keeps a (T, T) matrix per head; flash: fused kernels, memory grows with T alone"},
@@ -254,8 +256,9 @@ static const struct {
             {"print-list", "snapshot", "a step file has no words for slots"}};
 
 /* What may stand beside --list, and the techniques: a step file brings its machine, its times and its sizes. */
-static const char *const beside_list[] = {"list",       "simulate", "verify", "print", "json",       "trace", "view",
-                                          "print-list", "clip",     "after",  "seed",  "iterations", NULL};
+static const char *const beside_list[] = {"list",    "simulate",   "verify",   "print", "json", "trace",
+                                          "view",    "print-list", "clip",     "after", "seed", "iterations",
+                                          "what-if", "device-mem", "host-mem", NULL};
 
 static void check_together(enum command command)
 {

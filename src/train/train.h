@@ -193,6 +193,10 @@ size_t first_window(const struct trainer *t, int rank, uint32_t number);
 /* Adds batch.prepare (host) and batch.upload (the feed's rank) for n tokens; the feed's batches are made. */
 void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n);
 void free_feeds(struct feed *f, int n);
+/* What `made`, a task of the host, writes is to be uploaded to d, and was to `before`, which may be d: its last tensor,
+ * or, where that is pinned for another context, one more of the same.  The task ends with fill_others(). */
+struct tensor *for_upload(struct trainer *t, struct task *made, const struct device *before, const struct device *d);
+void fill_others(const struct task *made);
 /* control.c: the control block is made and brought up; where the losses are summed; what is reported.
  * loss_rank: where those of data-parallel rank k are. */
 void add_control(struct trainer *t);

@@ -35,7 +35,8 @@ static struct mesh wanted_mesh(const struct settings *s, int devices)
     else
         must(parse_mesh(s->mesh, devices, &m));
     m.zero = s->zero;
-    m.chunks = m.pp > 1 && s->pipeline == PIPELINE_INTERLEAVED ? 2 : 1;
+    if (m.pp > 1)
+        m.chunks = pipeline_orders[s->pipeline].chunks, m.folded = pipeline_orders[s->pipeline].folded;
     return m;
 }
 
@@ -50,7 +51,7 @@ static void set_mesh(struct trainer *t)
         fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d: name %d there, or use one as %d, such as -d 0:0x%d",
              s->mesh, n, devices, n, n, n);
     if (m->pp == 1 &&
-        ((s->stages && is_asked(s, "stages")) || (s->pipeline == PIPELINE_INTERLEAVED && is_asked(s, "pipeline"))))
+        ((s->stages && is_asked(s, "stages")) || (pipeline_orders[s->pipeline].chunks > 1 && is_asked(s, "pipeline"))))
         fail(EXIT_USAGE, "--%s: there is one stage; --mesh pp=N makes N of them", s->stages ? "stages" : "pipeline");
     struct problem *p = cut_layers(m, t->config.layers, s->stages);
     if (p && s->stages && !is_asked(s, "stages")) { /* recorded, of another mesh */
@@ -68,18 +69,26 @@ static int nearest_multiple(int n, int unit) { return MAX((n + unit / 2) / unit,
 static void set_batch(struct trainer *t, bool samples_only)
 {
     const struct settings *s = t->settings;
-    const int dp = t->mesh.dp, groups = s->grad_groups, round = t->mesh.chunks > 1 ? t->mesh.pp : 1;
+    const int dp = t->mesh.dp, groups = s->grad_groups, round = t->mesh.chunks > 1 && !t->mesh.folded ? t->mesh.pp : 1;
     t->batch = samples_only ? dp : s->batch;
     t->seq = s->seq_len;
     const int micro = t->micro_batch = s->micro_batch ? s->micro_batch : MAX(t->batch / dp, 1);
     if (groups > 1 && dp > 1)
         fail(EXIT_USAGE, "--grad-groups %d stands for dp=%d on one device: with dp=%d add --grad-groups 1", groups,
              groups, dp);
+    /* a tied head's gradient of a group would be lost when the last stage begins the next one: they share a tensor */
+    if (groups > 2 && t->mesh.pp > 1 && t->config.tied)
+        fail(EXIT_USAGE, "--grad-groups %d with pp=%d: from three groups on a tied head wants pp=1, or use --untied",
+             groups, t->mesh.pp);
     const int near = nearest_multiple(t->batch, dp * micro);
     if (t->batch % (dp * micro))
         fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: %s %d", t->batch, dp, micro,
              near > 1e6 ? "use a smaller --micro-batch, such as" : "the nearest that works is", near > 1e6 ? 1 : near);
     t->micros = t->batch / (dp * micro);
+    if (t->mesh.folded && t->micros < 2 * t->mesh.pp)
+        fail(EXIT_USAGE,
+             "--pipeline %s with pp=%d wants at least %d micro-batches, not %d: use a smaller --micro-batch",
+             pipeline_name[s->pipeline], t->mesh.pp, 2 * t->mesh.pp, t->micros);
     int together = round;
     while (together % groups)
         together += round;
@@ -178,10 +187,8 @@ static struct machine *make_machine(struct trainer *t, bool plan_only)
     o.separate = t->costs && !t->costs->measured; /* as on the hardware that is described */
     struct mesh mesh = on_paper ? wanted_mesh(s, 1) : one_rank;
     struct machine *m = on_paper ? virtual_machine(t->costs, n_ranks(&mesh)) : open_machine(&o);
-    for (int i = 0; i < m->n_devices && on_paper && s->device_memory; i++)
-        m->device[i].budget = s->device_memory;
-    if (on_paper && s->host_memory)
-        m->host->budget = s->host_memory;
+    if (on_paper)
+        set_budgets(m, s->device_memory, s->host_memory);
     if (s->what_if)
         apply_what_if(t->costs, m, s->what_if);
     return m;
@@ -287,7 +294,7 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
     t->trace = execution.trace = start_trace(path, t->machine, lists, n, &about);
     must(trace_follow_open(path, &t->follow)); /* while it has a name */
     if (s->view)
-        show_trace(path, s->log, !s->trace);
+        show_trace(path, !s->trace);
     free(title), free(path);
 }
 

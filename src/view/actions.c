@@ -93,7 +93,7 @@ static void change_look(struct view *v, double look)
         *flags[(int)look] = !*flags[(int)look];
 }
 
-enum act { FIT_ALL, FOLLOW, CRITICAL, SEARCH, FORGET, PICTURE };
+enum act { FIT_ALL, FOLLOW, CRITICAL, SEARCH, FORGET };
 static void act(struct view *v, double what)
 {
     if (what == FIT_ALL) {
@@ -111,16 +111,9 @@ static void act(struct view *v, double what)
         v->selected.record = NOTHING;
         v->critical = v->measuring = v->help = v->typing = false;
         v->search[0] = '\0';
-    } else if (what == SEARCH) {
+    } else {
         v->typing = true;
         v->search[0] = '\0';
-    } else {
-        static int number;
-        char path[32];
-        snprintf(path, sizeof path, "yard-view-%d.png", ++number);
-        struct problem *wrong = write_view(v, path);
-        SAY(v, "%s", wrong ? wrong->sentence : path);
-        free(wrong);
     }
 }
 
@@ -165,7 +158,6 @@ const struct action actions[] = {
     {"m", "hide or show memory", change_look, MEMORY},
     {"t", "larger text", change_look, SCALE},
     {"b", "bright or dark", change_look, DARK},
-    {"i", "save the picture as a PNG", act, PICTURE},
     {"l", "follow what runs", act, FOLLOW},
     {"space", "pause the training, go on", ask, PAUSE},
     {".", "let it run one task", ask, ONE_TASK},
@@ -300,12 +292,11 @@ static bool run_mouse(struct view *v, const char *word)
     return true;
 }
 
-struct problem *run_script(struct view *v, const char *script)
+void run_script(struct view *v, const char *script)
 {
-    struct problem *wrong = NULL;
     char *words = copy_string(script), *rest = words, *word;
     lay_out(v);
-    while (!wrong && (word = strtok_r(rest, " ", &rest))) {
+    while ((word = strtok_r(rest, " ", &rest))) {
         if (word[0] == '/' && word[1]) {
             press_key(v, "/");
             for (const char *letter = word + 1; *letter; letter++)
@@ -314,11 +305,10 @@ struct problem *run_script(struct view *v, const char *script)
         } else if (find_action(word))
             press_key(v, word);
         else if (!run_mouse(v, word))
-            wrong = new_problem(EXIT_USAGE,
-                                "--script has \"%s\", which is no key, /word, click:X,Y, move:X,Y, "
-                                "wheel:N, drag:X,Y,X,Y or measure:X,Y,X,Y; 'yard view --help' lists them",
-                                word);
+            fail(EXIT_USAGE,
+                 "--script has \"%s\", which is no key, /word, click:X,Y, move:X,Y, wheel:N, drag:X,Y,X,Y or "
+                 "measure:X,Y,X,Y; 'yard view --help' lists them",
+                 word);
     }
     free(words);
-    return wrong;
 }

@@ -167,11 +167,10 @@ void draw_view(struct view *v, struct canvas *c)
     v->canvas = NULL;
 }
 
-struct problem *write_view(struct view *v, const char *path)
+void write_view(struct view *v, const char *path)
 {
     struct canvas *c = new_canvas(v->width, v->height);
     draw_view(v, c);
-    struct problem *wrong = write_png(path, c->pixels, c->width, c->height);
+    write_png(path, c->pixels, c->width, c->height);
     free_canvas(c);
-    return wrong;
 }

@@ -4,10 +4,10 @@
 
 #include <math.h>
 
-/* Pixels of a time; far outside of the window all are the same. */
+/* Pixels of a time; far outside of the largest window all are the same. */
 static int mark_x(const struct view *v, const struct track *k, uint64_t clock)
 {
-    return (int)fmin(fmax(x_of(v, axis_of(k, clock)), -1e6), 1e6);
+    return (int)fmin(fmax(x_of(v, axis_of(k, clock)), -4e4), 4e4);
 }
 
 static const struct row *row_of(const struct view *v, int track, size_t record)

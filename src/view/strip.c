@@ -1,4 +1,4 @@
-/* strip.c - the steps above the rows: the overview with a bar for each and the loss, the ruler, borders. */
+/* strip.c - the steps above the rows: the overview with a bar for each, the ruler, borders. */
 #include "view.h"
 
 #include <inttypes.h>
@@ -36,35 +36,12 @@ static void draw_step_bar(const struct view *v, size_t i, double top)
         fill(v, left, b.y + 4 * v->scale, right - left, 2 * v->scale, theme->paper);
 }
 
-/* The loss over the steps, highest and lowest value at the strip's edges. */
-static void draw_loss(const struct view *v, const struct box *b)
-{
-    const struct track *k = v->track[0];
-    double low = INFINITY, high = -INFINITY, value;
-    for (size_t i = 0; i < k->steps->n; i++)
-        if (isfinite(value = loss_at(v->loss, k->steps->step[i].step)))
-            low = fmin(low, value), high = fmax(high, value);
-    int last_x = 0, last_y = NOTHING;
-    for (size_t i = 0; i < k->steps->n && high > low; i++) {
-        if (!isfinite(value = loss_at(v->loss, k->steps->step[i].step)))
-            continue;
-        int x = (int)step_x(v, (double)i + 0.5),
-            y = b->y + (int)((high - value) / (high - low) * (b->h - 2 * v->scale));
-        if (x == last_x)
-            fill(v, x, MIN(y, last_y), 1, abs(y - last_y) + 2 * v->scale, theme_of(v)->ink);
-        for (int n = 0; n < 2 * v->scale && x != last_x && last_y != NOTHING; n++)
-            draw_line(v->canvas, last_x, last_y + n, x, y + n, theme_of(v)->ink);
-        last_x = x;
-        last_y = y;
-    }
-}
-
 static void draw_overview(const struct view *v)
 {
     const struct track *k = v->track[0];
     const struct theme *theme = theme_of(v);
     struct box b = places_of(v).overview;
-    double ns[1000], loss = v->loss ? loss_at(v->loss, v->anchor) : NAN;
+    double ns[1000];
     size_t n = k->steps->n, stride = MAX(n / (size_t)MAX(2 * b.w, 1), 1), sample = MIN(n, COUNT(ns));
     char text[32];
     int u = v->scale;
@@ -74,12 +51,8 @@ static void draw_overview(const struct view *v)
     for (size_t i = 0; i < n && top > 0; i += stride)
         draw_step_bar(v, i, top);
     fill(v, b.x, b.y + b.h, b.w, u, theme->border);
-    if (v->loss)
-        draw_loss(v, &b);
     put_text(v, 10 * u, b.y, b.x, theme->ink, "%zu step%s", n, n == 1 ? "" : "s");
     put_text(v, 10 * u, b.y + 18 * u, b.x, theme->soft, "median %s", format_ns(text, top / 2));
-    if (isfinite(loss))
-        put_text(v, 10 * u, b.y + 36 * u, b.x, theme->soft, "loss %.4f", loss);
 }
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */

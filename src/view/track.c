@@ -1,8 +1,6 @@
-/* track.c - a trace made drawable: where its axis starts, where now is; and the loss that goes with it, from the log
- * that training writes (yard train --log). */
+/* track.c - a trace made drawable: where its axis starts, where now is. */
 #include "view.h"
 
-#include <jansson.h>
 #include <math.h>
 
 /* ---- the axis -------------------------------------------------------------------------------------------------- */
@@ -60,14 +58,11 @@ static void set_now(struct track *k)
     k->now = MAX(k->last, life == LIFE_RUNS ? now_ns() : life == LIFE_STOPPED ? MIN(h->alive_ns, now_ns()) : 0);
 }
 
-struct problem *open_track(const char *path, struct track **track)
+struct track *open_track(const char *path)
 {
     struct trace_follow *follow;
-    struct problem *wrong = trace_follow_open(path, &follow);
-    *track = NULL;
-    if (wrong)
-        return wrong;
-    struct track *k = *track = allocate(1, sizeof *k);
+    struct track *k = allocate(1, sizeof *k);
+    must(trace_follow_open(path, &follow));
     const struct trace *t = trace_follow_trace(follow);
     *k = (struct track){.path = path, .follow = follow, .trace = t};
     k->peak = allocate(t->header.n_devices, sizeof *k->peak);
@@ -80,7 +75,7 @@ struct problem *open_track(const char *path, struct track **track)
     }
     set_now(k);
     k->zero = k->steps->n ? k->steps->step[0].work : t->header.start_ns;
-    return NULL;
+    return k;
 }
 
 void close_track(struct track *k)
@@ -99,74 +94,11 @@ bool is_living(const struct track *k)
 
 bool poll_track(struct track *k)
 {
-    bool changed;
-    if (is_living(k)) {
-        k->broken = trace_follow_poll(k->follow, &changed);
-        if (changed)
-            set_now(k);
-        return changed || k->broken;
-    }
-    if (!trace_follow_replaced(k->follow))
+    bool changed = false;
+    if (!is_living(k))
         return false;
-    struct track *fresh, old = *k; /* a new run has begun under the old one's name */
-    free(open_track(k->path, &fresh));
-    if (fresh) {
-        *k = *fresh;
-        *fresh = old;
-        close_track(fresh);
-    }
-    return fresh;
+    k->broken = trace_follow_poll(k->follow, &changed);
+    if (changed)
+        set_now(k);
+    return changed || k->broken;
 }
-
-/* ---- the loss -------------------------------------------------------------------------------------------------- */
-
-enum { MOST_STEPS = 10000000 };
-struct curve {
-    const char *path;
-    FILE *file;   /* NULL until there is one: training begins with the trace */
-    double *loss; /* [n] by step; not a number: not known */
-    size_t n, cap;
-    char line[65536]; /* longer ones are passed over, as are those without a step and its loss */
-};
-
-bool poll_curve(struct curve *c)
-{
-    bool any = false;
-    if (!c->file && !(c->file = fopen(c->path, "r")))
-        return false;
-    clearerr(c->file);
-    for (; fgets(c->line, sizeof c->line, c->file); any = true) {
-        if (feof(c->file) && !strchr(c->line, '\n')) { /* its end is not written yet */
-            fseek(c->file, -(long)strlen(c->line), SEEK_CUR);
-            break;
-        }
-        json_t *line = json_loads(c->line, 0, NULL);
-        json_int_t step = json_integer_value(json_object_get(line, "step"));
-        json_t *loss = json_object_get(line, "loss");
-        if (json_is_number(loss) && step > 0 && step <= MOST_STEPS) {
-            while (c->n <= (size_t)step)
-                *APPEND(c->loss, c->n, c->cap) = NAN;
-            c->loss[step] = json_number_value(loss);
-        }
-        json_decref(line);
-    }
-    return any;
-}
-
-struct curve *open_curve(const char *path)
-{
-    struct curve *c = allocate(1, sizeof *c);
-    c->path = path;
-    poll_curve(c);
-    return c;
-}
-
-void restart_curve(struct curve *c)
-{
-    if (c->file)
-        fclose(c->file);
-    c->file = NULL;
-    c->n = 0;
-}
-
-double loss_at(const struct curve *c, uint32_t step) { return step < c->n ? c->loss[step] : NAN; }

@@ -1,10 +1,10 @@
 /* view.c - a view from its beginning to its end. */
 #include "view.h"
 
-struct view *open_view(struct track *const *tracks, int n, struct curve *loss, int width, int height, int scale)
+struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale)
 {
     struct view *v = allocate(1, sizeof *v);
-    *v = (struct view){.n_tracks = n, .loss = loss, .width = width, .height = height, .scale = scale};
+    *v = (struct view){.n_tracks = n, .width = width, .height = height, .scale = scale};
     v->hover.record = v->selected.record = NOTHING;
     v->mouse_x = v->mouse_y = NOTHING;
     for (int i = 0; i < n; i++)
@@ -25,18 +25,9 @@ bool is_followed(const struct view *v)
 
 bool poll_view(struct view *v)
 {
-    bool changed = v->loss && poll_curve(v->loss);
-    for (int i = 0; i < v->n_tracks; i++) {
-        const struct trace *before = v->track[i]->trace;
+    bool changed = false;
+    for (int i = 0; i < v->n_tracks; i++)
         changed |= poll_track(v->track[i]);
-        if (v->track[i]->trace == before)
-            continue;
-        v->selected.record = NOTHING; /* another run's trace, under the same name */
-        if (v->loss)
-            restart_curve(v->loss);
-        count_colours(v);
-        look_at_all(v);
-    }
     if (!changed)
         return false;
     pick_again(v, &v->selected);
@@ -48,3 +39,12 @@ bool poll_view(struct view *v)
     v->hover = pick_at(v, v->mouse_x, v->mouse_y);
     return true;
 }
+
+#ifndef HAVE_SDL2 /* window.c is left out */
+void show_window(struct view *v)
+{
+    (void)v;
+    fail(EXIT_USAGE, "this yard was built without SDL2, so it opens no window: install SDL2 (Debian: libsdl2-dev) and "
+                     "build again, or write a picture with yard view FILE --png OUT.png");
+}
+#endif

@@ -1,11 +1,11 @@
 /* view.h - the timeline: traces drawn into a canvas, which a window or a PNG shows.
  *
- *     track      a trace made drawable, and the loss of its steps; both may grow
+ *     track      a trace made drawable, which may grow
  *     view       opens, follows and closes one or two of them
  *     layout     which row is where; the way between times and pixels
  *     bars       the rows of lanes: pixels are drawn, not records, so a million records cost what a thousand do
  *     memory     bytes per device and class over time
- *     strip      above the rows: a bar per step, the loss, the ruler
+ *     strip      above the rows: a bar per step, the ruler
  *     marks      over the rows: edges, outlines, a measured stretch
  *     frame      around them: state, names of rows, legend, details, help
  *     pick       what is under the mouse, what is selected, its edges, the critical path
@@ -41,12 +41,10 @@ struct track {
     double *peak, highest_peak;          /* [devices] bytes that tensors hold at most; of all devices */
     struct problem *broken;              /* the file went bad while it was followed */
 };
-/* Opens the trace; a problem as trace_follow_open() has it. */
-struct problem *open_track(const char *path, struct track **k);
+struct track *open_track(const char *path); /* what is wrong with it ends the program */
 void close_track(struct track *k);
 bool is_living(const struct track *k); /* may there be something new? */
-/* Takes what is new, or the new trace that has taken the place of one that has ended; has anything changed? */
-bool poll_track(struct track *k);
+bool poll_track(struct track *k);      /* takes what is new; has anything changed? */
 
 const struct trace_step *find_step(const struct track *k,
                                    uint32_t step); /* the last one up to it, else the first; NULL */
@@ -55,11 +53,6 @@ const struct trace_step *newest_step(const struct track *k);
 double step_ns(const struct track *k, const struct trace_step *s); /* from where its work begins to the next's */
 double axis_of(const struct track *k, uint64_t clock);             /* ns on the axis */
 uint64_t clock_of(const struct track *k, double axis);             /* the inverse, clamped */
-
-struct curve *open_curve(const char *path);           /* the path stays the caller's */
-void restart_curve(struct curve *c);                  /* the log is another run's by now */
-bool poll_curve(struct curve *c);                     /* takes what is new; was there anything? */
-double loss_at(const struct curve *c, uint32_t step); /* not a number where it is not known */
 
 /* ---- the view -------------------------------------------------------------------------------------------------- */
 
@@ -85,7 +78,6 @@ struct view {
     struct canvas *canvas; /* while it is drawn */
     struct track *track[MAX_TRACKS];
     int n_tracks;
-    struct curve *loss;     /* NULL without a log */
     int n_layers, n_micros; /* of the first trace */
     bool has_role[TRACE_ROLES];
 
@@ -118,8 +110,8 @@ struct view {
     char message[160]; /* until the next key */
     bool quit;
 };
-/* The tracks and the curve stay the caller's. */
-struct view *open_view(struct track *const *tracks, int n, struct curve *loss, int width, int height, int scale);
+/* The tracks stay the caller's. */
+struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale);
 bool is_followed(const struct view *v); /* may there be something new? */
 bool poll_view(struct view *v);         /* takes what is new in its traces; is there anything to redraw? */
 
@@ -172,9 +164,9 @@ uint32_t step_at_overview(const struct view *v, int x);
 void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
 void draw_links(const struct view *v); /* of the selected task: to what it needed and to what needed it */
 void draw_measure(const struct view *v);
-extern const char *const life_name[];                         /* of enum trace_life: "live", "paused", "stopped", ... */
-void draw_view(struct view *v, struct canvas *c);             /* the whole picture; lays out first */
-struct problem *write_view(struct view *v, const char *path); /* as a PNG */
+extern const char *const life_name[];              /* of enum trace_life: "live", "paused", "stopped", ... */
+void draw_view(struct view *v, struct canvas *c);  /* the whole picture; lays out first */
+void write_view(struct view *v, const char *path); /* as a PNG */
 
 /* ---- pick.c ---------------------------------------------------------------------------------------------------- */
 
@@ -236,12 +228,12 @@ void move_mouse(struct view *v, int x, int y);
 void press_button(struct view *v, bool measure); /* where the mouse is; `measure`: with the shift key */
 void release_button(struct view *v);
 void turn_wheel(struct view *v, double notches, bool scroll); /* zooms at the mouse, or moves the rows */
-/* Keys and mouse from a text: "f k /mlp enter click:600,300".  NULL, or what is wrong with it. */
-struct problem *run_script(struct view *v, const char *script);
+/* Keys and mouse from a text: "f k /mlp enter click:600,300". */
+void run_script(struct view *v, const char *script);
 
 /* ---- window.c -------------------------------------------------------------------------------------------------- */
 
-/* Shows the view until it is quit, with letters as they suit the screen.  A problem: there is no display. */
-struct problem *show_window(struct view *v);
+/* Shows the view until it is quit, with letters as they suit the screen. */
+void show_window(struct view *v);
 
 #endif

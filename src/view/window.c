@@ -1,9 +1,8 @@
 /* window.c - a view in a window: SDL2's part, and nobody else's.
  *
  * The canvas is the window's own surface, so that a window shows what a PNG does, and nothing is copied on the way.
- * Drawn again only when something has changed; while the trainer runs its ring is polled five times a second, and ten
- * times while it is held, which also renews the pause (see trace/follow.h).  The training comes first: this process has
- * a lower priority.
+ * Drawn again only when something has changed.  The trainer's ring is polled five times a second, which also renews a
+ * pause (see trace/follow.h).  The training comes first: this process has a lower priority.
  */
 #define SDL_MAIN_HANDLED
 #include <SDL.h>
@@ -12,7 +11,7 @@
 
 #include <sys/resource.h>
 
-enum { HELD_MS = 100, LIVE_MS = 200, IDLE_MS = 1000, NICE = 10, FINE_DPI = 168 };
+enum { POLL_MS = 200, NICE = 10, FINE_DPI = 168 };
 
 struct window {
     struct view *view;
@@ -120,44 +119,33 @@ static void show(struct window *w)
     SDL_UpdateWindowSurface(w->window);
 }
 
-static int poll_ms(const struct view *v)
-{
-    bool held = trace_asks(v->track[0]->follow)->pause;
-    return !is_followed(v) ? IDLE_MS : held ? HELD_MS : LIVE_MS;
-}
-
 static void run_window(struct window *w)
 {
     uint64_t polled = 0;
     for (bool changed = true; !w->view->quit;) {
-        int ms = poll_ms(w->view);
         if (changed)
             show(w);
         SDL_Event e;
-        changed = SDL_WaitEventTimeout(&e, ms);
+        changed = SDL_WaitEventTimeout(&e, POLL_MS);
         for (bool more = changed; more; more = SDL_PollEvent(&e)) /* all that have come */
             take_event(w, &e);
-        if (now_ns() - polled >= (uint64_t)MIN(ms, poll_ms(w->view)) * 1000000) {
+        if (now_ns() - polled >= POLL_MS * UINT64_C(1000000)) {
             changed |= poll_view(w->view);
             polled = now_ns();
         }
     }
 }
 
-struct problem *show_window(struct view *v)
+void show_window(struct view *v)
 {
     struct window w = {.view = v};
-    struct problem *wrong = NULL;
-    if (open_window(&w)) {
-        setpriority(PRIO_PROCESS, 0, NICE);
-        run_window(&w);
-    } else {
-        wrong = new_problem(EXIT_IO, "cannot open a window: %s; yard view FILE --png OUT.png writes a picture instead",
-                            SDL_GetError());
-    }
+    if (!open_window(&w))
+        fail(EXIT_IO, "cannot open a window: %s; yard view FILE --png OUT.png writes a picture instead",
+             SDL_GetError());
+    setpriority(PRIO_PROCESS, 0, NICE);
+    run_window(&w);
     if (w.drawn != w.surface)
         SDL_FreeSurface(w.drawn);
     SDL_DestroyWindow(w.window);
     SDL_Quit();
-    return wrong;
 }

@@ -1,0 +1,19 @@
+# driver_rows.sh - what drivers.sh and gpu.sh both ask of a device.  They source it.
+#
+# $tmp is a folder, $log the file that takes what the program prints.
+
+losses() { # losses FILE WORDS: `WORDS yard train`, its losses into FILE, a line each
+    file=$1
+    shift
+    rm -f "$file.jsonl"
+    "$@" --log "$file.jsonl" --model nano --layers 2 --seq-len 32 --batch 4 --steps 5 --sample-tokens 0 \
+        --val-batches 1 --data README.md >"$log" 2>&1 || return
+    sed -n 's/.*loss":\([0-9.]*\).*/\1/p' "$file.jsonl" >"$file"
+}
+
+agree() { # agree EXPECTED LOSSES: five or more, equal within the rounding of other orders
+    paste "$1" "$2" >>"$log"
+    paste "$1" "$2" | awk '{ d = $1 - $2; if (d * d > 1e-8 * $1 * $1 || $2 == "") bad = 1 } END { exit bad || NR < 5 }'
+}
+
+worst_in() { sed -n 's/.* is \(.*\) with \(.*\);.*/worst \2, \1/p' "$1"; } # of what `yard check FILE` printed
