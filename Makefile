@@ -128,6 +128,9 @@ kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments an
 periods: $(YARD) ## simulate some hundred plans: are steps as short as those written in tests/data/periods.txt?
 	@YARD=./$(YARD) tests/periods.sh
 
+gallery: $(YARD) ## papers' schedules as pictures, with their formulas and what is simulated: build/gallery/index.html
+	@YARD=./$(YARD) data/gallery/gallery.sh page build/gallery
+
 bench: $(YARD) ## measure this machine: FMA peak, copies, GEMM, training
 	./$(YARD) bench --model char
 
@@ -176,7 +179,7 @@ help: ## this list
 	@echo "make               build ./yard"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: demo test distro kills drivers gpu gpu-pack periods bench debug asan tsan fuzz oclgrind tidy format \
+.PHONY: demo test distro kills drivers gpu gpu-pack periods gallery bench debug asan tsan fuzz oclgrind tidy format \
         format-check deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
