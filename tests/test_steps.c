@@ -725,6 +725,58 @@ TEST(roles_that_are_offered_are_taken)
     }
 }
 
+/* A chain of stages with copies between, which are updated on the host or on the device; speeds are times these. */
+static char *random_chain(uint64_t seed, double link, double device, double cpu, int memory)
+{
+    uint64_t n = 0;
+    char *text = lasting("device host memory=1G\ndisk 1e9 1e-3\n");
+    for (int i = 0; i < 3; i++) {
+        double draw[6];
+        for (size_t k = 0; k < COUNT(draw); k++)
+            draw[k] = 0.01 + random_uniform(seed, STREAM_TEST, 0, n++);
+        text = lasting("%sdevice d%d memory=%d\nlink d%d up %.17g 1e-3 queue=%.17g\nlink d%d down %.17g\n"
+                       "tensor x%d d%d 4000 activations\ntensor h%d host 4000 work keep\n"
+                       "tensor w%d d%d 4000 parameters\ntensor g%d d%d 4000 gradients\n"
+                       "task back d%d.compute %.17g role=backward reads=w%d writes=x%d,g%d\ncopy down h%d x%d\n"
+                       "task move d%d.upload %.17g reads=g%d\n"
+                       "task adam d%d.compute %.17g role=update cpu=%.17g reads=g%d,w%d writes=w%d\n"
+                       "task note host.cpu %.17g reads=h%d\ntask keep host.disk 0.5 reads=h%d\n",
+                       text, i, memory, i, 9000 * draw[0] * link, 5000 * draw[0] * link, i, 8000 * draw[1] * link, i, i,
+                       i, i, i, i, i, i, draw[2] / device, i, i, i, i, i, i, draw[3] / link, i, i, draw[4] / device,
+                       draw[5] / cpu, i, i, i, draw[5] / cpu, i, i);
+    }
+    return text;
+}
+
+/* --what-if gives what the list gives whose numbers are edited by hand, to the digit. */
+TEST(what_if_edits_the_list)
+{
+    static const double factor[][3] = {{2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1.5, 0.7, 3}};
+    char *list = lasting("%s", write_file("chain.txt", "", 0)),
+         *edited = lasting("%s", write_file("edited.txt", "", 0));
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        const double *by = factor[seed % COUNT(factor)];
+        const char *text = random_chain(seed, 1, 1, 1, 90000);
+        write_file("chain.txt", text, strlen(text));
+        text = random_chain(seed, by[0], by[1], by[2], 20000);
+        write_file("edited.txt", text, strlen(text));
+        const char *with = seed % 2 ? "--overlap all-cpu" : "--clip 0";
+        char *words =
+            lasting("plan --list %s %s --what-if link=%gx,device=%gx,cpu=%gx", list, with, by[0], by[1], by[2]);
+        struct ran ours = run_yard("%s,mem=20000 --print-list", words);
+        struct ran theirs = run_yard("plan --list %s %s --print-list", edited, with);
+        assert_int_equal(ours.code, 0);
+        assert_string_equal(ours.out, theirs.out);
+        double period = number_at(yard_json("%s --device-mem 20000 --simulate --json", words), "simulation.step_ms");
+        json_t *by_hand = yard_json("plan --list %s %s --simulate --json", edited, with);
+        assert_true(period == number_at(by_hand, "simulation.step_ms"));
+    }
+    expect_yard(EXIT_USAGE, "memory= or --device-mem", "plan --list %s --device-mem 11000", list);
+    expect_yard(EXIT_USAGE, "memory= or --host-mem", "plan --list %s --host-mem 11000", list);
+    expect_yard(EXIT_USAGE, "expected words such as", "plan --list %s --simulate --what-if gpu=2x", list);
+    expect_yard(EXIT_USAGE, "add --simulate", "plan --list %s --what-if link=2x", list);
+}
+
 TEST(memory_is_what_is_written)
 {
     free_list(read_text_list("device gpu memory=100\ntensor x gpu 60 work\ntensor y gpu 40 parameters\n"

@@ -116,6 +116,9 @@ static int plan_model(const struct settings *o)
 static int plan_list(const struct settings *o)
 {
     struct step *s = read_list(o->list);
+    set_budgets(s->pool->machine, o->device_memory, o->host_memory);
+    if (o->what_if)
+        apply_what_if_to_list(s, o->what_if);
     if (o->clip > 0) {
         depend(s, false);
         gate_updates(s);

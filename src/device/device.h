@@ -234,6 +234,8 @@ void keep_program(const struct device *d, const char *entry, cl_program program)
 size_t guard_bytes(const struct device *d); /* behind each slab */
 /* The biggest slab the device allows, guard excluded, aligned down. */
 size_t slab_limit(const struct device *d);
+/* Of each device and of the host, in bytes; 0 leaves what there is.  Of a step file that is all the memory there is. */
+void set_budgets(struct machine *m, size_t each, size_t host);
 struct limits {
     size_t budget, max_allocation; /* bytes */
 };

@@ -9,6 +9,16 @@ size_t guard_bytes(const struct device *d) { return d->by_hand ? 0 : GUARD_BYTES
 
 size_t slab_limit(const struct device *d) { return (d->max_allocation - guard_bytes(d)) / d->alignment * d->alignment; }
 
+void set_budgets(struct machine *m, size_t each, size_t host)
+{
+    for (struct device *d = m->device; d <= m->host; d++) {
+        size_t bytes = d->is_host ? host : each;
+        if (d->by_hand && bytes)
+            d->max_allocation = d->max_allocation == d->budget ? bytes : d->max_allocation, d->memory = bytes;
+        d->budget = bytes ? bytes : d->budget;
+    }
+}
+
 struct limits *lift_limits(struct machine *m, int n)
 {
     struct limits *had = allocate((size_t)n + 1, sizeof *had);

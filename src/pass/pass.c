@@ -71,7 +71,7 @@ _Noreturn void refuse_budgets(const struct machine *m, const struct device *had,
                                  : "each device");
     }
     fail(EXIT_USAGE, "%s; %s work: use a larger %s", shortage, work,
-         first->by_hand ? "memory=, or smaller tensors"
+         first->by_hand ? "memory= or --device-mem, or smaller tensors"
                         : "--device-mem, or --recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len");
 }
 

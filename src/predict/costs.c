@@ -256,8 +256,8 @@ void apply_what_if(struct costs *c, struct machine *m, const char *text)
         int end = 0;
         size_t bytes;
         bool known = strncmp(word, "mem=", 4) == 0 && parse_bytes(word + 4, &bytes) && bytes > 0;
-        for (int i = 0; i < m->n_devices && known; i++)
-            m->device[i].budget = bytes;
+        if (known)
+            set_budgets(m, bytes, 0);
         bool scales =
             sscanf(word, "%7[a-z]=%lf%n", name, &factor, &end) == 2 && (!word[end] || strcmp(word + end, "x") == 0);
         for (size_t i = 0; i < COUNT(speeds); i++)
@@ -272,6 +272,21 @@ void apply_what_if(struct costs *c, struct machine *m, const char *text)
                  word);
     }
     free(words);
+}
+
+void apply_what_if_to_list(struct step *s, const char *text)
+{
+    struct costs c = {.scale_link = 1, .scale_device = 1, .scale_cpu = 1};
+    struct machine *m = s->pool->machine;
+    apply_what_if(&c, m, text);
+    for (size_t i = 0; i < s->n; i++) {
+        struct task *t = s->task[i];
+        t->seconds /= t->seconds > 0 ? scale_of(&c, t) : 1;
+        t->host_seconds /= t->host_seconds > 0 ? c.scale_cpu : 1;
+    }
+    for (size_t i = 0; i < m->n_links; i++)
+        if (m->link[i] != m->host->disk)
+            m->link[i]->rate *= c.scale_link, m->link[i]->queue *= c.scale_link;
 }
 
 void write_profile(const char *path, const struct costs *c, const char *shape)

@@ -61,6 +61,8 @@ struct costs *read_costs(const char *path);
 void free_costs(struct costs *c);
 /* Apply "link=2x cpu=0.5x device=1.5x mem=8G"; memory applies to the machine's budgets. */
 void apply_what_if(struct costs *c, struct machine *m, const char *text);
+/* The same for a step file's own times, links (not its disk) and memory; before passes look at them. */
+void apply_what_if_to_list(struct step *s, const char *text);
 /* A profile of another device, driver, engine, number of units or vector width is refused, naming the field and both
  * values; another shape is allowed: its tasks are scaled. */
 void check_fingerprint(const struct costs *c, const struct device *d, const char *engine);

@@ -160,14 +160,12 @@ static struct problem *over_budget(const struct arena *a, const struct tensor *t
     struct problem *p = new_problem(
         EXIT_USAGE,
         "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use %s, or a "
-        "larger %s",
+        "larger %s%s",
         d->id, what, t->name, memory_class_name[t->class], format_bytes(size, (double)t->bytes), need, have,
         d->by_hand ? "smaller tensors"
         : task     ? "--recompute full, --swap auto, a smaller --micro-batch or --seq-len"
                    : "a smaller model",
-        d->by_hand   ? "memory="
-        : d->is_host ? "--host-mem"
-                     : "--device-mem");
+        d->by_hand ? "memory= or " : "", d->is_host ? "--host-mem" : "--device-mem");
     free(what);
     return p;
 }

@@ -96,7 +96,7 @@ void print_memory(FILE *out, const struct pool *p, struct step *const *steps, si
             "\nmemory, MiB at the peak of each class; together: most bytes live at once\n"
             "budget: %s\n%-18s %-6s",
             p->machine->host->by_hand
-                ? "memory= in the step file"
+                ? "memory= in the step file, or --device-mem and --host-mem"
                 : "--device-mem, --host-mem, else the memory there is; of CPUs three quarters of the host's",
             "device", "list");
     for (int c = 0; c < MEM_CLASSES; c++)

@@ -255,8 +255,9 @@ static const struct {
             {"print-list", "snapshot", "a step file has no words for slots"}};
 
 /* What may stand beside --list, and the techniques: a step file brings its machine, its times and its sizes. */
-static const char *const beside_list[] = {"list",       "simulate", "verify", "print", "json",       "trace", "view",
-                                          "print-list", "clip",     "after",  "seed",  "iterations", NULL};
+static const char *const beside_list[] = {"list",    "simulate",   "verify",   "print", "json", "trace",
+                                          "view",    "print-list", "clip",     "after", "seed", "iterations",
+                                          "what-if", "device-mem", "host-mem", NULL};
 
 static void check_together(enum command command)
 {

@@ -187,10 +187,8 @@ static struct machine *make_machine(struct trainer *t, bool plan_only)
     o.separate = t->costs && !t->costs->measured; /* as on the hardware that is described */
     struct mesh mesh = on_paper ? wanted_mesh(s, 1) : one_rank;
     struct machine *m = on_paper ? virtual_machine(t->costs, n_ranks(&mesh)) : open_machine(&o);
-    for (int i = 0; i < m->n_devices && on_paper && s->device_memory; i++)
-        m->device[i].budget = s->device_memory;
-    if (on_paper && s->host_memory)
-        m->host->budget = s->host_memory;
+    if (on_paper)
+        set_budgets(m, s->device_memory, s->host_memory);
     if (s->what_if)
         apply_what_if(t->costs, m, s->what_if);
     return m;
