@@ -256,8 +256,7 @@ void apply_what_if(struct costs *c, struct machine *m, const char *text)
         int end = 0;
         size_t bytes;
         bool known = strncmp(word, "mem=", 4) == 0 && parse_bytes(word + 4, &bytes) && bytes > 0;
-        if (known)
-            set_budgets(m, bytes, 0);
+        set_budgets(m, known ? bytes : 0, 0);
         bool scales =
             sscanf(word, "%7[a-z]=%lf%n", name, &factor, &end) == 2 && (!word[end] || strcmp(word + end, "x") == 0);
         for (size_t i = 0; i < COUNT(speeds); i++)
@@ -267,8 +266,7 @@ void apply_what_if(struct costs *c, struct machine *m, const char *text)
             }
         if (!known)
             fail(EXIT_USAGE,
-                 "--what-if: '%s': expected words such as link=2x cpu=0.5x device=1.5x mem=8G, with factors of 1e-6 to "
-                 "1e6",
+                 "--what-if: '%s': expected words such as link=2x cpu=0.5x device=1.5x mem=8G, factors of 1e-6 to 1e6",
                  word);
     }
     free(words);

@@ -71,7 +71,7 @@ static void find_levels(struct step *s)
         last[d] = d;
     }
     for (const struct event *e = events; e < events + n; e++) {
-        int d = e->tensor->device->index, class = (int)e->tensor->class;
+        int d = e->tensor->device->index, class = (int)counted_as(e->tensor);
         if (s->level[last[d]].position < e->position) {
             struct level *next = APPEND(s->level, s->n_levels, s->cap_levels);
             *next = s->level[last[d]];

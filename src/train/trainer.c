@@ -187,8 +187,7 @@ static struct machine *make_machine(struct trainer *t, bool plan_only)
     o.separate = t->costs && !t->costs->measured; /* as on the hardware that is described */
     struct mesh mesh = on_paper ? wanted_mesh(s, 1) : one_rank;
     struct machine *m = on_paper ? virtual_machine(t->costs, n_ranks(&mesh)) : open_machine(&o);
-    if (on_paper)
-        set_budgets(m, s->device_memory, s->host_memory);
+    set_budgets(m, s->device_memory, s->host_memory);
     if (s->what_if)
         apply_what_if(t->costs, m, s->what_if);
     return m;
@@ -201,7 +200,7 @@ static unsigned classes_of(const char *list)
     char *text = copy_string(list), *rest = text;
     for (char *word; (word = strsep(&rest, ","));) {
         int class = choice_number(memory_class_name, word);
-        if (class < 0 || class == MEM_WORK)
+        if (class < 0 || class >= MEM_WORK)
             fail(EXIT_USAGE,
                  "--swap-what: '%s' is not a class; expected some of activations, gradients, optimizer, parameters, "
                  "with commas between",
