@@ -15,7 +15,6 @@
 
 #include <math.h>
 
-enum { ZERO_LEVELS = 4 };
 /* Per parameter of the model, of its activations and the like per element. */
 static const double run_bytes[MEM_CLASSES] = {4, 4, 8, 4, 4, 4}, mixed_bytes[MEM_CLASSES] = {2, 2, 12, 2, 4, 2};
 
@@ -117,7 +116,7 @@ int plan_memory(const struct settings *s)
     bool several = shape.trainer->mesh.dp > 1;
     free_trainer(shape.trainer);
     for (size_t i = 0; i < COUNT(recompute); i++)
-        for (int zero = several ? 0 : s->zero; zero < (several ? ZERO_LEVELS : s->zero + 1); zero++) {
+        for (int zero = several ? 0 : s->zero; zero <= (several ? 3 : s->zero); zero++) {
             struct strategy strategy = without_limits(s);
             strategy.settings.pass.recompute = recompute[i];
             strategy.settings.zero = zero;

@@ -94,19 +94,19 @@ void print_memory(FILE *out, const struct pool *p, struct step *const *steps, si
     const double mib = 1 << 20;
     fprintf(out,
             "\nmemory, MiB at the peak of each class; together: most bytes live at once\n"
-            "budget: --device-mem, --host-mem, else what the step file says or there is; of CPUs three quarters of the "
-            "host's\n%-16s %-6s",
+            "budget: --device-mem, --host-mem, else a step file's memory= or what there is; of CPUs three quarters of "
+            "it\n%-18s %-6s",
             "device", "list");
     for (int c = 0; c < MEM_CLASSES; c++)
-        fprintf(out, " %11s", memory_class_name[c]);
+        fprintf(out, " %*s", MAX(9, (int)strlen(memory_class_name[c])), memory_class_name[c]);
     fprintf(out, " %9s %9s\n", "together", "budget");
     for (int d = 0; d <= p->machine->n_devices; d++)
         for (size_t i = 0; i < n; i++) {
             const struct device *device = &p->machine->device[d];
             char budget[32] = "none";
-            fprintf(out, "%-16s %-6s", device->id, steps[i]->name);
+            fprintf(out, "%-18s %-6s", device->id, steps[i]->name);
             for (int c = 0; c < MEM_CLASSES; c++)
-                fprintf(out, " %11.3f", (double)steps[i]->peak[d][c] / mib);
+                fprintf(out, " %*.3f", MAX(9, (int)strlen(memory_class_name[c])), (double)steps[i]->peak[d][c] / mib);
             if (device->budget < NO_LIMIT)
                 snprintf(budget, sizeof budget, "%.1f", (double)device->budget / mib);
             fprintf(out, " %9.3f %9s\n", (double)steps[i]->high[d] / mib, budget);
