@@ -201,7 +201,7 @@ static unsigned classes_of(const char *list)
     char *text = copy_string(list), *rest = text;
     for (char *word; (word = strsep(&rest, ","));) {
         int class = choice_number(memory_class_name, word);
-        if (class < 0 || class == MEM_WORK)
+        if (class < 0 || class >= MEM_WORK)
             fail(EXIT_USAGE,
                  "--swap-what: '%s' is not a class; expected some of activations, gradients, optimizer, parameters, "
                  "with commas between",
