@@ -160,8 +160,13 @@ static void poke_file(const char *path, const char *name, size_t at, size_t n, f
 static void save_with(const char *path, const char *words, const char *name, size_t at, size_t n, float value)
 {
     struct trainer *t = open_tiny(words);
-    save_model(t->model, path, "bytes", 0);
-    free_trainer(t);
+    struct checkpoint *made = describe_training(t, 0);
+    char *folder = lasting("%s.saved", path);
+    make_folder(folder);
+    save_checkpoint(t->model, folder, made);
+    struct checkpoint *saved = open_checkpoint(made->path);
+    export_safetensors(saved, path, false);
+    free_checkpoint(made), free_checkpoint(saved), free_trainer(t);
     poke_file(path, name, at, n, value);
 }
 

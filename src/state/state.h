@@ -190,8 +190,11 @@ void init_from_source(struct model *m, const struct source *s); /* the values on
 
 /* ---- export.c -------------------------------------------------------------------------------------------------- */
 
+/* All parameters as safetensors with Hugging Face's GPT-2 names.  prefixed: they begin with "transformer.", but the
+ * head's: transformers 4 reads no head without that. */
+void export_safetensors(const struct checkpoint *c, const char *path, bool prefixed);
 /* Hugging Face's GPT-2, a folder; tokenizer: see tokenizer_to_json(), NULL: none.  Or one file of llm.c's. */
-void export_huggingface(struct checkpoint *c, const char *folder, const json_t *tokenizer);
-void export_llmc(struct checkpoint *c, const char *path);
+void export_huggingface(const struct checkpoint *c, const char *folder, const json_t *tokenizer);
+void export_llmc(const struct checkpoint *c, const char *path);
 
 #endif
