@@ -154,22 +154,3 @@ CASE(held)
 }
 
 TEST(time_left_forgets_a_pause) { expect_text(run_self("held").text, "  0.1 s left\nyard: held"); }
-
-/* One that is left early, or is not there, is no error, and the exit code is the command's. */
-TEST(plans_are_paged)
-{
-    static const char *const pagers[] = {"", "no-such-pager", "cat", "head -n 1", "exit 5;"};
-    const char *row, *wrong;
-    char *list = copy_string("device d memory=1M\ntensor t d 8 activations\ntask r d.compute 1ms reads=t\n");
-    for (size_t i = 0; i < COUNT(pagers); i++) {
-        for (int task = 0; task < 1500 && i == 3; task++) /* its text is more than a pipe holds */
-            append_text(&list, "task r%d d.compute 1ms reads=t\n", task);
-        wrong = write_text("wrong", "%s", list);
-        setenv("PAGER", pagers[i], 1);
-        struct screen s = show(90, "C", "xterm", NULL, lasting("plan --list %s --print --verify", wrong));
-        assert_int_equal(s.code, EXIT_FAILED);
-        assert_int_equal(rows_with(&s, "yard: verify: ", &row), 1);
-        assert_int_equal(rows_with(&s, "memory map of list", &row), i < 3);
-    }
-    unsetenv("PAGER"), free(list);
-}

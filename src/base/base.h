@@ -194,11 +194,6 @@ void erase_line(void); /* that was drawn and not kept, if there is one; also in 
  * which the caller erases at the end.  share: 0 to 1; 0: just begun. */
 void show_busy(const char *what, uint64_t begun, double share);
 
-/* What is written there appears on stdout, on a terminal through $PAGER, or else less.  One that is left early is no
- * error. */
-FILE *open_pager(void);
-void close_pager(FILE *out);
-
 /* ---- random.c -------------------------------------------------------------------------------------------------- */
 
 /* Counter-based random numbers (Philox 4x32-10): a pure function of (seed, stream, step, element), so that the

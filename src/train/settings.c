@@ -181,7 +181,7 @@ static const struct option options[] = {
     {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "200", "N", 0, 1e6, LOOKING, CMD_TRAIN, "of text shown at the end"},
     {"json", 0, OPT_FLAG, &s.json, NULL, NULL, 0, 0, LOOKING, CMD_DEVICES | CMD_CHECK | CMD_PLAN | CMD_BENCH,
      "one JSON object on stdout and nothing else"},
-    {"print", 0, OPT_FLAG, &s.print, NULL, NULL, 0, 0, LOOKING, CMD_PLAN, "tasks and memory map too, by $PAGER"},
+    {"print", 0, OPT_FLAG, &s.print, NULL, NULL, 0, 0, LOOKING, CMD_PLAN, "tasks and memory map too"},
     {"memory", 0, OPT_FLAG, &s.memory, NULL, NULL, 0, 0, LOOKING, CMD_PLAN,
      "a table instead: what each device would hold at the peak, with each kind of --recompute and of --zero"},
     {"after", 0, OPT_TEXT, &s.after, NULL, "PASS", 0, 0, LOOKING, CMD_PLAN, "the list as it is after that pass"},
