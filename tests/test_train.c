@@ -269,7 +269,7 @@ TEST(a_bad_file_is_named)
 {
     const char *path = temp_path("poisoned.safetensors");
     save_poisoned(path, "h.1.ln_2.bias");
-    struct ran r = expect_yard(EXIT_FAILED, "tensor h.1.ln_2.bias holds a value that is infinite",
+    struct ran r = expect_yard(EXIT_FAILED, "tensor h.1.ln_2.bias holds a value that is not finite",
                                "sample --from '%s' --count 5", path);
     assert_string_equal(r.out, "");
     save_with(path, "", "wte.weight", 0, 32 * 256, 3e38f);
@@ -277,7 +277,7 @@ TEST(a_bad_file_is_named)
     char *line = lasting("cp tests/data/gpt2-tiny.safetensors '%s'", path);
     assert_int_equal(system(line), 0); /* NOLINT */
     poke_file(path, "h.0.mlp.c_fc.weight", 3, 1, NAN);
-    expect_yard(EXIT_FAILED, "tensor h.0.mlp.c_fc.weight holds a value that is not a number", "check '%s'", path);
+    expect_yard(EXIT_FAILED, "tensor h.0.mlp.c_fc.weight holds a value that is not finite", "check '%s'", path);
 }
 
 /* ---- runs of ./yard --------------------------------------------------------------------------------------------- */

@@ -23,14 +23,6 @@
 
 enum { MOST_FRUITLESS = 3 }; /* restarts, one after another, without a newer commit */
 
-static bool deserves_another(int status, bool trained)
-{
-    int code = WEXITSTATUS(status);
-    if (interrupted() || this_life->not_finite)
-        return false;
-    return WIFSIGNALED(status) || (trained && (code == EXIT_FAILED || code == EXIT_NO_DEVICE));
-}
-
 /* The middle of a sentence.  The caller frees it. */
 static char *describe_end(int status)
 {
@@ -59,7 +51,8 @@ struct settings *train_in_children(struct settings *s, int argc, char **argv, in
         *code = WIFEXITED(status) ? WEXITSTATUS(status) : interrupted() ? EXIT_INTERRUPTED : EXIT_FAILED;
         if (this_life->not_finite)
             note("no restart: the same step would come to the same, bit for bit");
-        if (!deserves_another(status, trained))
+        bool died = WIFSIGNALED(status) || (trained && (*code == EXIT_FAILED || *code == EXIT_NO_DEVICE));
+        if (!died || interrupted() || this_life->not_finite)
             return NULL;
         uint64_t before = newest.seq;
         newest = look_for_commit(file);

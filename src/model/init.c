@@ -25,7 +25,7 @@ void init_random(struct model *m, uint64_t seed)
 
 /* ---- are they numbers? ----------------------------------------------------------------------------------------- */
 
-const char *find_bad_parameter(struct model *m, float *value)
+const char *find_bad_parameter(struct model *m)
 {
     const char *bad = NULL;
     for (int i = 0; i < m->params->n && !bad; i++) {
@@ -33,10 +33,7 @@ const char *find_bad_parameter(struct model *m, float *value)
         float *values = allocate(n, sizeof *values);
         read_param(m, i, KEPT_VALUE, values);
         for (size_t k = 0; k < n && !bad; k++)
-            if (!isfinite(values[k])) {
-                *value = values[k];
-                bad = m->params->param[i].name;
-            }
+            bad = isfinite(values[k]) ? NULL : m->params->param[i].name;
         free(values);
     }
     return bad;
@@ -44,11 +41,11 @@ const char *find_bad_parameter(struct model *m, float *value)
 
 void refuse_bad_parameters(struct model *m, const char *path)
 {
-    float value;
-    const char *name = find_bad_parameter(m, &value);
+    const char *name = find_bad_parameter(m);
     if (name)
-        fail(EXIT_FAILED, "%s: tensor %s holds a value that is %s: the file is damaged, or its training diverged", path,
-             name, isnan(value) ? "not a number" : "infinite");
+        fail(EXIT_FAILED,
+             "%s: tensor %s holds a value that is not finite: the file is damaged, or its training diverged", path,
+             name);
 }
 
 /* ---- safetensors with GPT-2 names ------------------------------------------------------------------------------ */

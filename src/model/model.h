@@ -139,8 +139,8 @@ float *turn_conv1d(const struct param *p, float *values, bool for_file);
 /* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names. */
 struct config read_config(const char *path);
 void init_from_file(struct model *m, const char *path);
-/* The name of the first parameter with an element that is not finite, and that element; NULL: there is none. */
-const char *find_bad_parameter(struct model *m, float *value);
+/* The name of the first parameter with an element that is not finite; NULL: there is none. */
+const char *find_bad_parameter(struct model *m);
 /* Fails with EXIT_FAILED when a file gave such a parameter. */
 void refuse_bad_parameters(struct model *m, const char *path);
 

@@ -84,18 +84,15 @@ static struct files find_files(const char *given)
 
 /* ---- from files to tokens -------------------------------------------------------------------------------------- */
 
-/* Appends and frees `tokens`; the first ones, mostly all there are, are taken without a copy. */
+/* Appends and frees `tokens`. */
 static void append_tokens(struct split *split, uint16_t *tokens, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         split->used = MAX(split->used, 1 + tokens[i]);
-    if (split->tokens) {
-        split->tokens = reallocate(split->tokens, split->n + n, sizeof *tokens);
-        memcpy(split->tokens + split->n, tokens, n * sizeof *tokens);
-        free(tokens);
-    } else
-        split->tokens = tokens;
+    split->tokens = reallocate(split->tokens, split->n + n, sizeof *tokens);
+    memcpy(split->tokens + split->n, tokens, n * sizeof *tokens);
     split->n += n;
+    free(tokens);
 }
 
 /* The characters of --val-data belong to the vocabulary too: it must be possible to score them. */
