@@ -498,7 +498,7 @@ static struct trainer *validate_bytes(const char *devices, int batch, int bytes)
     for (int i = 0; i < bytes; i++)
         text[i] = (char)('a' + random_words(4, STREAM_TEST, 0, (uint64_t)i).word[0] % 20);
     struct settings *s = settings_of(lasting(TINY "--gemm own -d %s --batch %d", devices, batch));
-    s->val_data = write_file("validation.txt", text, (size_t)bytes);
+    s->data.val_data = write_file("validation.txt", text, (size_t)bytes);
     free(text);
     return new_trainer(s, LIST_TRAIN | LIST_EVAL, true, false);
 }

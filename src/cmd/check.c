@@ -114,11 +114,10 @@ static struct fixed_batch read_batch(struct settings *s, const struct safetensor
     const struct st_tensor *tokens = find_tensor(file, "tokens"), *targets = find_tensor(file, "targets");
     if (tokens->shape[0] != targets->shape[0] || tokens->shape[1] != targets->shape[1])
         fail(EXIT_FAILED, "%s: tokens and targets have different shapes", file->file->path);
-    if (tokens->shape[0] < 1 || tokens->shape[1] < 1 || tokens->shape[0] > 1000000)
-        fail(EXIT_FAILED, "%s: tokens have %lld rows of %lld, expected 1 to 1000000 rows of at least 1",
-             file->file->path, (long long)tokens->shape[0], (long long)tokens->shape[1]);
-    if (tokens->shape[1] > config->seq_len)
-        fail(EXIT_FAILED, "%s: tokens are longer than the model's %d positions", file->file->path, config->seq_len);
+    if (tokens->shape[0] < 1 || tokens->shape[0] > 1000000 || tokens->shape[1] < 1 ||
+        tokens->shape[1] > config->seq_len)
+        fail(EXIT_FAILED, "%s: tokens have shape %s, expected 1 to 1000000 rows of 1 to %d, the model's positions",
+             file->file->path, format_shape((char[128]){0}, 2, tokens->shape), config->seq_len);
     s->batch = (int)tokens->shape[0];
     s->seq_len = (int)tokens->shape[1];
     return batch;

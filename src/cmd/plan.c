@@ -87,7 +87,7 @@ static int show_plan(const struct trainer *t, const char *title)
 
 static int plan_model(const struct settings *o)
 {
-    struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data != NULL, true);
+    struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data.path != NULL, true);
     int code = show_plan(t, describe_shape(t));
     free_trainer(t);
     return code;

@@ -94,7 +94,7 @@ void write_png(const char *path, const uint32_t *pixels, int width, int height);
 
 /* ---- safetensors.c: a strict reader and a writer --------------------------------------------------------------- */
 
-enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_U16, DTYPE_U8, DTYPE_F16, DTYPE_BF16, DTYPE_I64, DTYPE_F64, DTYPE_OTHER };
+enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_OTHER };
 enum { MAX_RANK = 8 };
 struct st_tensor {
     char *name;
@@ -116,8 +116,8 @@ void close_safetensors(struct safetensors *st);
 const struct st_tensor *find_tensor(const struct safetensors *st, const char *name); /* NULL when absent */
 const char *find_metadata(const struct safetensors *st, const char *key);            /* NULL when absent */
 size_t st_elements(const struct st_tensor *t);                                       /* product of the shape */
-/* All elements as float (from F32, F16, BF16, F64), or as int32 (from I32, I64, U16, U8); fails naming the tensor when
- * the dtype is another.  `into` holds the product of the shape. */
+/* All elements as float (from F32, F16, BF16, F64), or as int32 (from I32); fails naming the tensor when the dtype is
+ * another.  `into` holds the product of the shape. */
 void read_floats(const struct safetensors *st, const struct st_tensor *t, float *into);
 void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t *into);
 /* "[2, 16, 67]" into out, returned. */

@@ -112,9 +112,9 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
                          : f->stories ? tell_stories(f->stories, STORIES_BYTES)
                                       : copy_bytes(embedded_text, embedded_text_size);
     }
-    d->tokenizer = o->tokenizer ? copy_tokenizer(o->tokenizer)
-                   : o->chars   ? char_tokenizer(texts, n)
-                                : (struct tokenizer){TOKENS_BYTES, 256, NULL};
+    d->tokenizer = o->tokenizer                ? copy_tokenizer(o->tokenizer)
+                   : o->tokens == TOKENS_CHARS ? char_tokenizer(texts, n)
+                                               : (struct tokenizer){TOKENS_BYTES, 256, NULL};
     for (size_t i = 0; i < n; i++) {
         size_t n_tokens;
         uint16_t *tokens = encode_text(&d->tokenizer, &texts[i], &n_tokens);
@@ -182,7 +182,7 @@ static void measure_stories(struct dataset *d, const struct files *f, const stru
 struct dataset *open_dataset(const struct data_options *o)
 {
     struct dataset *d = allocate(1, sizeof *d);
-    struct files train = find_files(o->data ? o->data : "stories"), val = {0}, *both[] = {&train, &val};
+    struct files train = find_files(o->path ? o->path : "stories"), val = {0}, *both[] = {&train, &val};
     if (o->val_data)
         val = find_files(o->val_data);
     if (o->val_data && (val.kind == FILE_TEXT) != (train.kind == FILE_TEXT))

@@ -50,10 +50,10 @@ json_t *tokenizer_to_json(const struct tokenizer *t);
 
 enum data_order { ORDER_SHUFFLE, ORDER_FILE };
 struct data_options {
-    const char *data;     /* "stories", "stories:GRAMMAR", "self", a file, folder or glob; NULL: "stories" */
-    const char *val_data; /* likewise; NULL: val_share of the data */
-    double val_share;     /* 0 to 1; 0: no validation */
-    bool chars;           /* --tokens chars; else bytes.  Text only. */
+    const char *path;       /* "stories", "stories:GRAMMAR", "self", a file, folder or glob; NULL: "stories" */
+    const char *val_data;   /* likewise; NULL: val_share of the data */
+    double val_share;       /* 0 to 1; 0: no validation */
+    enum token_kind tokens; /* of text: bytes or characters */
     enum data_order order;
     int batch, seq_len;                /* to refuse data that is too short for them */
     const struct tokenizer *tokenizer; /* of the model that is loaded; NULL: made from the data */

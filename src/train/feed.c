@@ -66,7 +66,7 @@ void prepare_batch(void *context, const struct task *task, uint32_t number)
             targets[at] = (int32_t)(random_words(1, STREAM_DATA, number, draw + 1).word[0] % vocab);
         }
         if (t->data)
-            dataset_window(t->data, s->order, (uint64_t)s->seed, number - 1 + t->ahead, sample, t->batch, t->seq,
+            dataset_window(t->data, s->data.order, (uint64_t)s->seed, number - 1 + t->ahead, sample, t->batch, t->seq,
                            tokens, targets);
     }
     sort_batch(f, task);

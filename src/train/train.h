@@ -39,10 +39,7 @@ struct settings {
     int layers, heads, channels, seq_len, vocab; /* vocab: of random tokens, where there is no data */
     bool untied;
     /* data */
-    const char *data, *val_data;
-    enum token_kind tokens;
-    enum data_order order;
-    double val_share;
+    struct data_options data; /* its sizes and tokenizer: open_data() */
     int val_every, val_batches;
     /* training */
     int batch, micro_batch, steps, stop_after, warmup;

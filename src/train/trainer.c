@@ -141,18 +141,12 @@ static struct dataset *open_data(const struct settings *s, int vocab)
 {
     struct tokenizer tokenizer = source_tokenizer(&s->source);
     const bool known = tokenizer.n;
-    struct data_options o = {.data = s->data,
-                             .val_data = s->val_data,
-                             .val_share = s->val_share,
-                             .chars = s->tokens == TOKENS_CHARS,
-                             .order = s->order,
-                             .batch = s->batch,
-                             .seq_len = s->seq_len,
-                             .tokenizer = known ? &tokenizer : NULL,
-                             .vocab = vocab};
-    if (known && tokenizer.kind != TOKENS_IDS && was_given("tokens") && s->tokens != tokenizer.kind)
+    struct data_options o = s->data;
+    o.batch = s->batch, o.seq_len = s->seq_len;
+    o.tokenizer = known ? &tokenizer : NULL, o.vocab = vocab;
+    if (known && tokenizer.kind != TOKENS_IDS && was_given("tokens") && o.tokens != tokenizer.kind)
         fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others: leave --tokens out",
-             word_of("tokens", (int)s->tokens), s->source.path, word_of("tokens", (int)tokenizer.kind));
+             word_of("tokens", (int)o.tokens), s->source.path, word_of("tokens", (int)tokenizer.kind));
     struct dataset *d = open_dataset(&o);
     free_tokenizer(&tokenizer);
     return d;
