@@ -101,7 +101,7 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
 {
     const size_t n = train->n + val->n;
     struct text *texts = allocate(n, sizeof *texts);
-    if (o->tokenizer && o->tokenizer->kind == TOKENS_IDS)
+    if (o->tokenizer.n && o->tokenizer.kind == TOKENS_IDS)
         fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give it .bin files of its tokenizer",
              train->given);
     for (size_t i = 0; i < n; i++) {
@@ -112,7 +112,7 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
                          : f->stories ? tell_stories(f->stories, STORIES_BYTES)
                                       : copy_bytes(embedded_text, embedded_text_size);
     }
-    d->tokenizer = o->tokenizer                ? copy_tokenizer(o->tokenizer)
+    d->tokenizer = o->tokenizer.n              ? o->tokenizer
                    : o->tokens == TOKENS_CHARS ? char_tokenizer(texts, n)
                                                : (struct tokenizer){TOKENS_BYTES, 256, NULL};
     for (size_t i = 0; i < n; i++) {
@@ -190,13 +190,13 @@ struct dataset *open_dataset(const struct data_options *o)
              val.given, kind_name[val.kind], train.given, kind_name[train.kind]);
     if (train.kind == FILE_TEXT)
         load_texts(d, o, &train, &val);
-    else if (o->tokenizer && o->tokenizer->kind == TOKENS_CHARS)
+    else if (o->tokenizer.n && o->tokenizer.kind == TOKENS_CHARS)
         fail(EXIT_USAGE, "the model was trained on characters, but %s holds token numbers; give it text", train.given);
     else
         load_ids(&d->train, &train), load_ids(&d->val, &val);
     const int used = MAX(d->train.used, d->val.used);
     if (train.kind != FILE_TEXT)
-        d->tokenizer = o->tokenizer ? copy_tokenizer(o->tokenizer) : (struct tokenizer){TOKENS_IDS, used, NULL};
+        d->tokenizer = o->tokenizer.n ? o->tokenizer : (struct tokenizer){TOKENS_IDS, used, NULL};
     if (o->vocab && used > o->vocab)
         fail(EXIT_USAGE, "%s has token %d, but the model's vocabulary is %d; use data of its tokenizer", train.given,
              used - 1, o->vocab);

@@ -49,13 +49,6 @@ struct tokenizer char_tokenizer(const struct text *texts, size_t n_texts)
     return t;
 }
 
-struct tokenizer copy_tokenizer(const struct tokenizer *t)
-{
-    struct tokenizer copy = *t;
-    copy.characters = copy_bytes(t->characters, t->kind == TOKENS_CHARS ? (size_t)t->n * sizeof *t->characters : 0);
-    return copy;
-}
-
 void free_tokenizer(struct tokenizer *t)
 {
     free(t->characters);

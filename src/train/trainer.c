@@ -139,17 +139,16 @@ struct dataset *open_vocabulary(const struct source *model, int vocab)
 
 static struct dataset *open_data(const struct settings *s, int vocab)
 {
-    struct tokenizer tokenizer = source_tokenizer(&s->source);
-    const bool known = tokenizer.n;
     struct data_options o = s->data;
-    o.batch = s->batch, o.seq_len = s->seq_len;
-    o.tokenizer = known ? &tokenizer : NULL, o.vocab = vocab;
-    if (known && tokenizer.kind != TOKENS_IDS && was_given("tokens") && o.tokens != tokenizer.kind)
+    o.batch = s->batch;
+    o.seq_len = s->seq_len;
+    o.tokenizer = source_tokenizer(&s->source);
+    o.vocab = vocab;
+    const enum token_kind kind = o.tokenizer.kind;
+    if (o.tokenizer.n && kind != TOKENS_IDS && was_given("tokens") && o.tokens != kind)
         fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others: leave --tokens out",
-             word_of("tokens", (int)o.tokens), s->source.path, word_of("tokens", (int)tokenizer.kind));
-    struct dataset *d = open_dataset(&o);
-    free_tokenizer(&tokenizer);
-    return d;
+             word_of("tokens", (int)o.tokens), s->source.path, word_of("tokens", (int)kind));
+    return open_dataset(&o);
 }
 
 struct machine_options machine_options_of(const struct settings *s)
