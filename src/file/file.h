@@ -61,8 +61,6 @@ void abandon(struct writer *w);            /* remove the temporary; frees w */
 bool is_folder(const char *path);
 /* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);
-/* The same, and a file can be written there: better to learn that now than after the training. */
-void try_folder(const char *path);
 /* A second process that wants the folder fails.  Until the descriptor is closed, or the process ends; 0: the file
  * system has no such locks (some NFS). */
 int lock_folder(const char *who, const char *path);

@@ -348,7 +348,10 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     if (s->delay_seed >= 0)
         start_delays(t->train, (uint64_t)s->delay_seed);
     if (s->save) { /* --trace and --log may lie in it */
-        try_folder(s->save);
+        char *file = format_string("%s/.try", s->save);
+        make_folder(s->save);
+        abandon(open_writer(file)); /* better to learn now than after the training that it cannot be written */
+        free(file);
         t->lock = lock_folder("--save", s->save);
     }
     t->run = from && from->run ? from->run : new_id();
