@@ -2,29 +2,35 @@
 #include "../train/train.h"
 #include "cmd.h"
 
-/* What is planned is a trainer's lists, in one arena, since one of them runs at a time; or one of a step file: then the
- * trainer has no more than that. */
-static size_t count_lists(const struct trainer *t) { return t->eval ? 3 : t->sample ? 2 : 1; }
+/* What is planned: a model's lists, or one of a step file. */
+struct plan {
+    const struct settings *settings;
+    struct step *list[3]; /* one arena: one list runs at a time.  The first is the one for training. */
+    const struct values *values[3];
+    size_t n;
+    const struct costs *costs;
+    const struct pass_report *passes;
+    size_t n_passes;
+    const char *title;
+};
 
-static int prove(const struct trainer *t)
+static int prove(const struct plan *p)
 {
-    const struct step *const list[] = {t->train, t->sample, t->eval};
-    const struct values *const values[] = {t->values, t->sample_values, t->eval_values};
     char *wrong = NULL;
-    for (size_t i = 0; i < count_lists(t) && !wrong; i++)
-        if (!(wrong = verify_devices(list[i])))
-            wrong = verify(list[i], values[i]);
+    for (size_t i = 0; i < p->n && !wrong; i++)
+        if (!(wrong = verify_devices(p->list[i])))
+            wrong = verify(p->list[i], p->values[i]);
     fflush(stdout); /* one file may take both */
     if (wrong)
         fprintf(stderr, "yard: verify: %s\n", wrong);
     else
         fprintf(stderr,
-                !t->sample
+                p->n == 1
                     ? "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered\n"
                     : "verify: %zu tasks of the train list, and those of the others: every read sees the right value, "
                       "every conflict is ordered,\n        provided that tasks touch what they declare (train "
                       "--serial --audit checks that)\n",
-                t->train->n);
+                p->list[0]->n);
     return wrong ? EXIT_FAILED : EXIT_OK;
 }
 
@@ -42,53 +48,60 @@ static void print_lanes(const struct step *s)
     }
 }
 
-static void print_plan(const struct trainer *t, struct step *const *list, const struct simulation *sim)
+static void print_plan(const struct plan *p, const struct simulation *sim)
 {
-    const struct settings *s = t->settings;
-    print_reports(stdout, t->passes, t->n_passes);
+    const struct settings *s = p->settings;
+    print_reports(stdout, p->passes, p->n_passes);
     if (s->print || (!s->verify && !sim)) {
-        print_lanes(t->train);
-        print_memory(stdout, t->train->pool, list, count_lists(t));
+        print_lanes(p->list[0]);
+        print_memory(stdout, p->list[0]->pool, p->list, p->n);
     }
     if (sim)
-        print_simulation(stdout, sim, t->costs);
+        print_simulation(stdout, sim, p->costs);
     if (s->print) {
-        print_step(stdout, t->train);
-        print_map(stdout, t->train->pool, t->train);
+        print_step(stdout, p->list[0]);
+        print_map(stdout, p->list[0]->pool, p->list[0]);
     }
 }
 
-static int show_plan(const struct trainer *t, const char *title)
+static int show_plan(const struct plan *p)
 {
-    const struct settings *s = t->settings;
-    struct step *const list[] = {t->train, t->sample, t->eval};
+    const struct settings *s = p->settings;
     bool simulate = s->simulate || s->print_list; /* a list is printed with how long each task takes alone */
-    struct simulation *sim = simulate ? must_simulate(t->train, t->costs) : NULL;
+    struct simulation *sim = simulate ? must_simulate(p->list[0], p->costs) : NULL;
     if (s->print_list) {
-        write_list(stdout, t->train, sim->seconds);
-        return s->verify ? prove(t) : EXIT_OK;
+        write_list(stdout, p->list[0], sim->seconds);
+        return s->verify ? prove(p) : EXIT_OK;
     }
     if (s->json) {
-        json_t *plan = plan_json(t->train->pool, list, count_lists(t));
-        json_object_set_new(plan, "passes", reports_json(t->passes, t->n_passes));
+        json_t *plan = plan_json(p->list[0]->pool, p->list, p->n);
+        json_object_set_new(plan, "passes", reports_json(p->passes, p->n_passes));
         if (sim)
             json_object_set_new(plan, "simulation", simulation_json(sim));
         json_dumpf(plan, stdout, JSON_COMPACT);
         putchar('\n');
     } else
-        print_plan(t, list, sim);
+        print_plan(p, sim);
     char *path = trace_path(s);
     if (sim && path)
-        write_simulation(sim, path, title);
+        write_simulation(sim, path, p->title);
     if (sim && s->view)
         show_trace(path, !s->trace);
-    return s->verify ? prove(t) : EXIT_OK;
+    return s->verify ? prove(p) : EXIT_OK;
 }
 
 static int plan_model(const struct settings *o)
 {
     struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data.path != NULL, true);
-    int code = show_plan(t, describe_shape(t));
+    struct plan p = {.settings = o,
+                     .list = {t->train, t->sample, t->eval},
+                     .values = {t->values, t->sample_values, t->eval_values},
+                     .n = t->eval ? 3 : 2,
+                     .costs = t->costs,
+                     .passes = t->passes,
+                     .n_passes = t->n_passes,
+                     .title = describe_shape(t)};
+    int code = show_plan(&p);
     free_trainer(t);
     return code;
 }
@@ -103,15 +116,15 @@ static int plan_list(const struct settings *o)
         depend(s, false);
         gate_updates(s);
     }
-    struct trainer t = {.settings = o, .train = s};
-    t.values = number_values(s); /* as it is written: before passes, and before addresses are given */
+    struct values *values = number_values(s); /* as it is written: before passes, and before addresses are given */
     struct pass_options options = pass_options_of(o);
-    t.passes = run_passes(s, NULL, &options, o->after, &t.n_passes);
+    struct plan plan = {.settings = o, .list = {s}, .values = {values}, .n = 1, .title = o->list};
+    plan.passes = run_passes(s, NULL, &options, o->after, &plan.n_passes);
     struct problem *p = place(s->pool, &s, 1, true);
     if (p)
         fail(p->code, "%s: %s", o->list, p->sentence);
     depend(s, true);
-    return show_plan(&t, o->list);
+    return show_plan(&plan);
 }
 
 int cmd_plan(int argc, char **argv)
