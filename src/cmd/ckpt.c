@@ -253,7 +253,7 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
                 number_cell(p.to->piece[c->to].rank), number_cell((double)to_byte),
                 number_cell((double)(ELEMENT_BYTES * c->n)));
         }
-        free_copies(&p);
+        free(p.copy);
     }
     if (given.json) {
         print_json(json_pack("{s:o}", "copies", table_json(out)));

@@ -97,7 +97,7 @@ enum { MAX_RANK = 8 };
 struct st_tensor {
     char *name;
     enum dtype dtype;
-    char dtype_name[8];
+    const char *dtype_name;
     int rank;
     int64_t shape[MAX_RANK];
     uint64_t offset; /* from the start of the file */

@@ -80,7 +80,7 @@ struct copy { /* elements, counted from the start of each piece */
 };
 struct copies { /* of one tensor: in its order, so pieces are read and written from start to end */
     const struct kept_tensor *from, *to;
-    struct copy *copy;
+    struct copy *copy; /* the caller frees it */
     size_t n, cap;
 };
 /* Fails (EXIT_FAILED), naming `where` the pieces are from, when those of `from` do not cover each element once. */
@@ -88,7 +88,6 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
 /* Proves it from the copies alone: every element of every destination piece is written exactly once, with the same
  * element of the tensor.  NULL, or what is wrong. */
 struct problem *prove_copies(const struct copies *p);
-void free_copies(struct copies *p);
 /* Bytes of the pieces of the same rank in front of this one: where it begins in what the rank has of the tensor. */
 size_t bytes_before(const struct kept_tensor *t, size_t piece);
 

@@ -93,6 +93,7 @@ static void print_summary(const struct progress *p)
 struct progress *begin_progress(struct trainer *t)
 {
     const struct settings *s = t->settings;
+    const bool known = t->data && !isnan(t->data->rate);
     struct progress *p = allocate(1, sizeof *p);
     p->trainer = t;
     p->steps = (uint32_t)s->steps;
@@ -109,10 +110,9 @@ struct progress *begin_progress(struct trainer *t)
         if (cut)
             fputc('\n', p->log);
     } else
-        write_log(p, t->data && !isnan(t->data->rate)
-                         ? json_pack("{s:o, s:o, s:o}", "run", options_json(false), "rate", number_json(t->data->rate),
-                                     "floor", number_json(t->data->floor))
-                         : json_pack("{s:o}", "run", options_json(false)));
+        write_log(p, json_pack("{s:o, s:o*, s:o*}", "run", options_json(false), "rate",
+                               known ? number_json(t->data->rate) : NULL, "floor",
+                               known ? number_json(t->data->floor) : NULL));
     print_summary(p);
     p->last_ns = p->begun_ns = now_ns();
     return p;
