@@ -594,4 +594,6 @@ TEST(bench_makes_a_plan)
         expect_share(json_object_get(product, "share_of_peak"));
     assert_true(i > 0);
     expect_share(json_object_get(train, "share_of_peak"));
+    expect_share(json_object_get(bench, "own_share_of_peak"));
+    assert_true(json_is_null(json_object_get(bench, "clblast_share_of_peak"))); /* not measured */
 }

@@ -21,7 +21,8 @@ struct bench {
     struct config config;
     struct table *gemms;
     struct probe *probe;
-    double peak; /* FLOP/s of FMAs: the best moment of this run */
+    double peak;           /* FLOP/s of FMAs: the best moment of this run */
+    double weighted[3][2]; /* per engine, over the projections: FLOPs, and FLOPs divided by the share of the peak */
 };
 
 struct timing { /* medians */
@@ -60,36 +61,40 @@ static struct timing time_runs(struct bench *b, run_once *run, void *what, uint3
 
 /* ---- matrix products ------------------------------------------------------------------------------------------- */
 
-/* The products of one forward and backward. */
+/* The products of one forward and backward, with how often a layer (or the model) runs each. */
 struct shape {
     const char *name;
     enum gemm_form form;
     int m, n, k, batch;
     enum gemm_causal causal;
+    int count;
 };
 
 static size_t list_shapes(const struct bench *b, struct shape *out)
 {
     const struct config *c = &b->config;
-    int n = (int)(b->settings->batch * b->settings->seq_len), C = c->channels;
+    int n = (int)(b->settings->batch * b->settings->seq_len), C = c->channels, L = c->layers;
     const int V = (int)padded_words(c->vocab);
     int t = (int)b->settings->seq_len, hs = C / c->heads, z = (int)b->settings->batch * c->heads;
     const struct {
         const char *name;
-        int out, in;
-    } linear[] = {
-        {"attn.qkv", 3 * C, C}, {"attn.proj", C, C}, {"mlp.fc", 4 * C, C}, {"mlp.proj", C, 4 * C}, {"head", V, C}};
+        int out, in, count;
+    } linear[] = {{"attn.qkv", 3 * C, C, L},
+                  {"attn.proj", C, C, L},
+                  {"mlp.fc", 4 * C, C, L},
+                  {"mlp.proj", C, 4 * C, L},
+                  {"head", V, C, 1}};
     size_t k = 0;
     for (enum gemm_form form = GEMM_NT; form <= GEMM_TN; form++)
         for (size_t i = 0; i < COUNT(linear); i++) {
             const int to = linear[i].out, from = linear[i].in;
             const int size[][3] = {[GEMM_NT] = {n, to, from}, [GEMM_NN] = {n, from, to}, [GEMM_TN] = {to, from, n}};
             const int *s = size[form];
-            out[k++] = (struct shape){linear[i].name, form, s[0], s[1], s[2], 1, CAUSAL_NONE};
+            out[k++] = (struct shape){linear[i].name, form, s[0], s[1], s[2], 1, CAUSAL_NONE, linear[i].count};
         }
-    out[k++] = (struct shape){"attn.scores, datt", GEMM_NT, t, t, hs, z, CAUSAL_OUT};
-    out[k++] = (struct shape){"attn.mix, dq", GEMM_NN, t, hs, t, z, CAUSAL_A};
-    out[k++] = (struct shape){"attn.dv, dk", GEMM_TN, t, hs, t, z, CAUSAL_A_TRANSPOSED};
+    out[k++] = (struct shape){"attn.scores, datt", GEMM_NT, t, t, hs, z, CAUSAL_OUT, 2 * L};
+    out[k++] = (struct shape){"attn.mix, dq", GEMM_NN, t, hs, t, z, CAUSAL_A, 2 * L};
+    out[k++] = (struct shape){"attn.dv, dk", GEMM_TN, t, hs, t, z, CAUSAL_A_TRANSPOSED, 2 * L};
     return k;
 }
 
@@ -170,6 +175,10 @@ static void bench_gemms(struct bench *b)
         if (only != engine && only != GEMM_AUTO)
             continue;
         struct timing t = time_gemm(b, s, engine);
+        if (s->batch == 1 && !isnan(t.share)) {
+            b->weighted[engine][0] += s->count * flops_of(s);
+            b->weighted[engine][1] += s->count * flops_of(s) / t.share;
+        }
         ROW(b->gemms, text_cell(word_of("gemm", (int)engine)), text_cell(s->name), text_cell(gemm_form_name[s->form]),
             number_cell(s->m), number_cell(s->n), number_cell(s->k), number_cell(s->batch),
             number_cell(flops_of(s) / t.seconds / 1e9), number_cell(t.share));
@@ -237,14 +246,19 @@ int cmd_bench(int argc, char **argv)
             "one step of model %s\n",
             d->name, d->id, d->units, b.peak / 1e9, copy / 1e9, word_of("model", s->preset));
     bench_gemms(&b);
+    const double *w = b.weighted[GEMM_OWN], *lib = b.weighted[GEMM_CLBLAST];
+    double own = w[1] > 0 ? w[0] / w[1] : NAN, clblast = lib[1] > 0 ? lib[0] / lib[1] : NAN;
+    fprintf(b.text, "projections, weighted by FLOPs: own %s, CLBlast %s\n", of_peak((char[80]){0}, own),
+            of_peak((char[80]){0}, clblast));
     json_t *train = bench_training(&b);
     fprintf(b.text,
             "\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing%s\n",
             b.peak / 1e9,
             d->is_cpu ? ",\nby CPU time: neither what other programs take counts, nor cores that wait" : "");
     if (s->json)
-        print_json(json_pack("{s:s, s:f, s:f, s:o, s:o}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
-                             "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b.gemms), "train", train));
+        print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:o}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
+                             "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b.gemms), "own_share_of_peak",
+                             number_json(own), "clblast_share_of_peak", number_json(clblast), "train", train));
     close_probe(b.probe);
     close_machine(b.machine);
     return EXIT_OK;
