@@ -279,7 +279,7 @@ struct settings_text {
     char *name, *value;
 };
 bool next_setting(struct settings_text *t);
-/* Options from the text of a config file, which is cut up; errors name its path and line. */
+/* Options from the text of a config file, which is cut up and must outlive the table; errors name its path and line. */
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
 /* One option from a text, which must outlive the table; errors begin with `where`: "--batch".  It counts as given. */
 void set_option(struct option_table *table, const struct option *o, const char *where, const char *text);

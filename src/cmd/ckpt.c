@@ -357,7 +357,6 @@ static const struct words ckpt_words = {
         "newest complete one; or a file that --snapshot wrote, of which the newest whole iteration is taken. No\n"
         "device is needed.\n",
     .list = "ls, verify, diff, reshard or export",
-    .thing = "path",
     .inputs = 1,
     .word = words,
     .n = COUNT(words),

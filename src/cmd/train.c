@@ -24,7 +24,7 @@ int cmd_train(int argc, char **argv)
     if (!s->mesh)
         s->mesh = s->resume ? copy_string(format_mesh((char[64]){0}, &t->mesh)) : format_string("dp=%d", t->mesh.dp);
     if (s->resume)
-        compare_training(t), load_checkpoint(t->model, s->source.checkpoint);
+        compare_training(t), load_checkpoint(t->model, s->source.checkpoint, true);
     else if (s->init)
         init_from_source(t->model, &s->source);
     else

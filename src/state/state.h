@@ -173,8 +173,8 @@ void publish_ranks(struct ranks_written *w, const struct checkpoint *c);
 
 /* The model's state as DIR/step-N.  c: all but path, pieces and bytes, which are made; the caller frees it. */
 void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c);
-/* Parameters, and Adam's state where the model trains. */
-void load_checkpoint(struct model *m, const struct checkpoint *c);
+/* Parameters, and Adam's state. */
+void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments);
 
 /* What --init and --from take: a file that init_from_file() takes, a checkpoint, a folder of these, or one that --save
  * wrote the model to. */

@@ -412,9 +412,9 @@ static void print_page(const struct page *page)
 static void apply_config(enum command command, const char *path)
 {
     claim_input("--config", path);
-    char *text = read_text(path);
+    static char *text; /* options point into it */
+    text = read_text(path);
     parse_config(&table, (unsigned)command, path, text);
-    free(text);
     REFUSE_IF(was_given("config") || was_given("resume"),
               "%s: --config and --resume belong on the command line, not into a config file", path);
 }

@@ -110,9 +110,6 @@ struct feed { /* what a batch.prepare task needs to know */
     struct batch host;          /* that it fills */
     struct batch *first, *last; /* on the ranks of the first stage, for the tokens, and of the last, for the targets */
 };
-struct fixed_batch { /* yard check: the same batch in every step, (batch, seq) each */
-    int32_t *tokens, *targets;
-};
 struct trainer {
     const struct settings *settings;
     struct costs *costs; /* what predicts: of --profile, --hardware or --pace; NULL: nothing */
@@ -120,8 +117,8 @@ struct trainer {
     struct pool *pool;
     struct model *model;
     struct config config;
-    struct dataset *data;            /* NULL: random tokens */
-    const struct fixed_batch *fixed; /* NULL: from data */
+    struct dataset *data;                        /* NULL: random tokens */
+    const int32_t *fixed_tokens, *fixed_targets; /* yard check: of each step, (batch, seq); NULL: from data */
     struct rate rate;
     json_t *record;  /* of the training: what checkpoints say of it */
     uint64_t run;    /* that they are of, */
