@@ -131,7 +131,7 @@ int plan_memory(const struct settings *s)
         print_json(json_pack("{s:s, s:o}", "precision", s->what_if ? "mixed" : "float32", "strategies", table_json(t)));
     } else {
         printf("MiB at the peak of each class, predicted; devices like one above are left out\nbudget: %s\n"
-               "formula: param., grad. and optim. by %s bytes per parameter, with ZeRO 0 to 3 over N ranks\n%s",
+               "formula: param., grad. and optim. by %s bytes per parameter, with ZeRO 0 to 3 over dp=N\n%s",
                rule, s->what_if ? "16, 4 + 12/N, 2 + 14/N, 16/N" : "16, 8 + 8/N, 4 + 12/N, 16/N",
                s->what_if ? "mixed precision: counted, it cannot be run here\n" : "");
         print_table(stdout, t);
