@@ -252,6 +252,10 @@ static const struct {
             {"vocab", "data", "the data bring their own vocabulary"},
             {"vocab", "init", "a model brings its own sizes"},
             {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"},
+            {"memory", "simulate", "a table is printed and nothing else"},
+            {"memory", "verify", "a table is printed and nothing else"},
+            {"memory", "print", "a table is printed and nothing else"},
+            {"memory", "print-list", "a table is printed and nothing else"},
             {"print-list", "json", "a step file is printed and nothing else"},
             {"print-list", "snapshot", "a step file has no words for slots"}};
 
