@@ -20,14 +20,14 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               24112 10.8
+src               24124 10.8
 src/base           1398
 src/cmd            2420
 src/device         1138
 src/file            996
 src/main             70
 src/mesh            245
-src/model          2001
+src/model          2009
 src/pass           2402
 src/plan            220
 src/predict        1030
@@ -36,9 +36,9 @@ src/run            1254
 src/state          1790
 src/step           2578
 src/trace          1083
-src/train          3206
+src/train          3211
 src/view           1716
-tests             15969
+tests             16004
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
