@@ -20,11 +20,11 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               24124 10.8
+src               24122 10.8
 src/base           1398
 src/cmd            2420
 src/device         1138
-src/file            996
+src/file            994
 src/main             70
 src/mesh            245
 src/model          2009

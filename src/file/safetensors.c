@@ -92,10 +92,8 @@ static void read_tensor(const char *path, const char *name, json_t *entry, struc
     if (k == COUNT(dtypes))
         REFUSE(path, "tensor \"%s\" has dtype \"%s\"; expected one such as F32 or I32, in capitals", shown(name),
                shown(type));
-    *t = (struct st_tensor){.name = copy_string(name),
-                            .dtype = dtypes[k].dtype,
-                            .dtype_name = dtypes[k].name,
-                            .rank = (int)MIN(json_array_size(shape), MAX_RANK)};
+    *t = (struct st_tensor){.name = copy_string(name), .dtype = dtypes[k].dtype, .dtype_name = dtypes[k].name};
+    t->rank = (int)MIN(json_array_size(shape), MAX_RANK);
     if (!json_is_array(shape) || json_array_size(shape) > MAX_RANK)
         REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(name), MAX_RANK);
     for (int i = 0; i < t->rank; i++)
