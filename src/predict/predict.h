@@ -100,7 +100,9 @@ struct simulation {
     double *seconds;        /* [n] alone */
     double *steady;         /* [n] mean over its runs in the pattern: on a shared link longer than alone */
     size_t by_source[COST_SOURCES];
-    double period; /* mean over the pattern: from one step's end to the next one's */
+    double period;  /* mean over the pattern: from one step's end to the next one's */
+    double end;     /* of the last step */
+    double *opened; /* [steps] when the host began to issue each */
     double *busy;  /* by lane: seconds per step, over the time of the pattern */
 };
 /* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  c NULL: a

@@ -427,6 +427,10 @@ static void sum_up(const struct simulator *k)
 {
     struct simulation *sim = k->sim;
     double from = k->now - sim->pattern * sim->period;
+    sim->end = k->now;
+    sim->opened = allocate((size_t)sim->steps, sizeof *sim->opened);
+    for (int i = 0; i < sim->steps; i++)
+        sim->opened[i] = k->iteration[i].issue_begin;
     for (int i = 0; i < k->n; i++) {
         int n = 0;
         for (int iteration = sim->first; iteration < sim->steps; iteration++) {
@@ -508,6 +512,6 @@ struct simulation *must_simulate(const struct step *s, const struct costs *c)
 
 void free_simulation(struct simulation *sim)
 {
-    free(sim->moments), free(sim->seconds), free(sim->steady), free(sim->busy);
+    free(sim->moments), free(sim->seconds), free(sim->steady), free(sim->busy), free(sim->opened);
     free(sim);
 }
