@@ -103,21 +103,22 @@ void trace_causes(const struct trace *t, const struct trace_steps *s, uint64_t (
 
 /* ---- as a table -------------------------------------------------------------------------------------------------- */
 
-/* "link 8.1%, norm 3.2%": the largest first, none that would be 0.0%. */
+/* "link 8%, norm 3%": the largest first, as far as a line goes. */
 static char *list_causes(const uint64_t *causes, double window)
 {
+    enum { MOST = 4 };
     char *text = NULL;
-    bool told[CAUSES] = {false};
-    for (int n = 0; n < CAUSES; n++) {
-        int best = -1;
+    uint64_t told = 0; /* a bit for each */
+    for (int n = 0; n < MOST; n++) {
+        int best = 0;
         for (int c = 0; c < CAUSES; c++)
-            if (!told[c] && (best < 0 || causes[c] > causes[best]))
+            if (told >> best & 1 || (causes[c] > causes[best] && !(told >> c & 1)))
                 best = c;
-        told[best] = true;
-        if ((double)causes[best] >= 0.0005 * window)
-            append_text(&text, "%s%s %.1f%%", text ? ", " : "", cause_name[best], 100 * (double)causes[best] / window);
+        told |= 1u << best;
+        if ((double)causes[best] >= 0.005 * window)
+            append_text(&text, "%s%s %.0f%%", text ? ", " : "", cause_name[best], 100 * (double)causes[best] / window);
     }
-    return text;
+    return text ? text : copy_string("-");
 }
 
 struct table *trace_lane_table(const struct trace *t, const struct trace_steps *s, const char *heading, json_t **json)
@@ -125,9 +126,9 @@ struct table *trace_lane_table(const struct trace *t, const struct trace_steps *
     static struct column columns[] = {{NULL, "name", CELL_TEXT, 0, 0},
                                       {NULL, "device", CELL_TEXT, 0, 0},
                                       {"busy ms/step", "busy_ms", CELL_FIXED, 12, 3},
-                                      {"idle ms/step", "idle_ms", CELL_FIXED, 12, 3},
+                                      {NULL, "idle_ms", CELL_FIXED, 12, 3},
                                       {"busy", "busy", CELL_SHARE, 6, 0},
-                                      {"idle for", NULL, CELL_TEXT, 120, 0}};
+                                      {"idle for", NULL, CELL_TEXT, 99, 0}};
     struct table *table = new_table(columns, COUNT(columns));
     uint64_t(*causes)[CAUSES] = allocate(t->header.n_lanes, sizeof *causes), window = s->end - s->start;
     double ms = 1e-6 / (double)s->counted;
@@ -143,7 +144,7 @@ struct table *trace_lane_table(const struct trace *t, const struct trace_steps *
         char *text = list_causes(causes[i], (double)window);
         ROW(table, text_cell(t->lanes[i].name), text_cell(t->devices[t->lanes[i].device_index].name),
             number_cell((double)(window - idle) * ms), number_cell((double)idle * ms),
-            number_cell(window ? (double)(window - idle) / (double)window : 0), text_cell(text ? text : "-"));
+            number_cell(window ? (double)(window - idle) / (double)window : 0), text_cell(text));
         free(text);
     }
     *json = table_json(table);
