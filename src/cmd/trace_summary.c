@@ -231,8 +231,8 @@ int trace_summary(char **files)
         json_t *measured =
             json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "first_step", (json_int_t)s.steps[s.first].step,
                       "steps", (json_int_t)s.counted, "step_ms", trace_length_ns(&s) / 1e6, "period_ms",
-                      period_ns / 1e6, "median_period_ms", trace_period_ns(&s) / 1e6, "lanes", lanes_json,
-                      "tasks", table_json(tasks), "broadcast", table_json(ports), "critical_path", path_json);
+                      period_ns / 1e6, "median_period_ms", trace_period_ns(&s) / 1e6, "lanes", lanes_json, "tasks",
+                      table_json(tasks), "broadcast", table_json(ports), "critical_path", path_json);
         json_object_update_new(object, measured);
         json_object_set_new(object, "cpu_updates", table_json(trace_beside(t, &s, false)));
         json_object_set_new(object, "persists", table_json(trace_beside(t, &s, true)));

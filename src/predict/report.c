@@ -117,7 +117,8 @@ static struct table *lane_table(const struct simulation *sim, json_t **json)
     return lanes;
 }
 
-/* ---- for people --------------------------------------------------------------------------------------------------- */
+/* ---- for people ---------------------------------------------------------------------------------------------------
+ */
 
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c)
 {

@@ -75,6 +75,11 @@ struct trace_gap trace_gap_before(const struct trace *t, size_t record, uint64_t
     return gap;
 }
 
+struct trace_gap trace_gap_of_bar(const struct trace *t, const struct bars *b, size_t i)
+{
+    return trace_gap_before(t, b->bar[i].record, i ? b->bar[i - 1].end : t->records[0].start);
+}
+
 /* Records come by their starts: the lane is free when all up to there have ended. */
 void trace_causes(const struct trace *t, const struct trace_steps *s, uint64_t (*causes)[CAUSES])
 {

@@ -21,6 +21,14 @@ size_t first_bar_in(const struct bars *b, uint64_t clock)
     return i > 0 && b->bar[i - 1].end > clock ? i - 1 : i;
 }
 
+size_t bar_of(const struct trace *t, size_t record)
+{
+    const struct bars *b = &t->bars[t->tasks[t->records[record].task].lane];
+    size_t i;
+    FIND_FIRST(i, b->n, b->bar[i].record < record);
+    return i;
+}
+
 uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to)
 {
     size_t i = first_bar_in(b, from), end = first_bar_from(b, to);
@@ -114,8 +122,8 @@ void trace_index(struct trace *t, size_t first)
         *APPEND(x->record, x->n, x->cap) = i;
         enum lane_kind kind = t->lanes[task->lane].kind;
         bool computes = kind == LANE_COMPUTE;
-        struct trace_step s = {r->step,  computes, r->start, r->end, r->start, kind == LANE_DISK ? 0 : r->end,
-                               computes ? r->end : 0};
+        struct trace_step s = {
+            r->step, computes, r->start, r->end, r->start, kind == LANE_DISK ? 0 : r->end, computes ? r->end : 0};
         take_step(&t->steps[task->list], &s);
     }
 }

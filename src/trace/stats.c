@@ -224,8 +224,7 @@ static int64_t last_predecessor(const struct trace *t, size_t i)
     const struct trace_record *r = &t->records[i];
     const struct trace_task *k = &t->tasks[r->task];
     const struct bars *b = &t->bars[k->lane];
-    size_t place;
-    FIND_FIRST(place, b->n, b->bar[place].record < i);
+    size_t place = bar_of(t, i);
     int64_t last = place ? (int64_t)b->bar[place - 1].record : NO_RECORD;
     for (uint32_t e = k->first_edge; e < k->first_edge + k->n_edges; e++) {
         const struct trace_edge *edge = &t->edges[e];

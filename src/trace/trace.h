@@ -200,6 +200,7 @@ void trace_sort(struct trace_record *records, size_t n); /* as struct trace has 
 void trace_index(struct trace *t, size_t first); /* records from `first` on are new: bars, runs and steps follow */
 size_t first_bar_from(const struct bars *b, uint64_t clock); /* the first that starts at `clock` or later */
 size_t first_bar_in(const struct bars *b, uint64_t clock);   /* the first that ends behind `clock` */
+size_t bar_of(const struct trace *t, size_t record);         /* its index on its lane */
 uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to);
 /* The record of (task, step) next to the record `at`: the last one before it, or the first one from it on. */
 enum { NO_RECORD = -1 };
@@ -266,18 +267,18 @@ size_t trace_median_step(const struct trace_steps *s); /* index of the counted s
 /* ---- causes.c: why lanes were idle ------------------------------------------------------------------------------- */
 
 enum cause { /* as defined in causes.c */
-    CAUSE_PIPELINE,
-    CAUSE_LINK,
-    CAUSE_COMPUTE,
-    CAUSE_CPU,
-    CAUSE_DISK,
-    CAUSE_NORM,
-    CAUSE_BYTES,
-    CAUSE_BATCH,
-    CAUSE_HOST,
-    CAUSE_LAUNCH,
-    CAUSE_NOTHING,
-    CAUSES
+             CAUSE_PIPELINE,
+             CAUSE_LINK,
+             CAUSE_COMPUTE,
+             CAUSE_CPU,
+             CAUSE_DISK,
+             CAUSE_NORM,
+             CAUSE_BYTES,
+             CAUSE_BATCH,
+             CAUSE_HOST,
+             CAUSE_LAUNCH,
+             CAUSE_NOTHING,
+             CAUSES
 };
 extern const char *const cause_name[CAUSES]; /* "pipeline", "link", ... */
 enum { GAP_PARTS = 4 };
@@ -291,6 +292,8 @@ struct trace_gap { /* on a lane, before a record */
     struct gap_part part[GAP_PARTS]; /* the last ends where the record starts */
 };
 struct trace_gap trace_gap_before(const struct trace *t, size_t record, uint64_t from); /* from: its lane is free */
+/* Before bar i of a lane: behind bar i - 1, of whatever list, or from the trace's first record. */
+struct trace_gap trace_gap_of_bar(const struct trace *t, const struct bars *b, size_t i);
 /* causes: [n_lanes] ns of the window in which a lane had no record of the list.  All that is left of it was busy. */
 void trace_causes(const struct trace *t, const struct trace_steps *s, uint64_t (*causes)[CAUSES]);
 /* A row for each lane: busy and idle ms per step, and what it was idle for as shares of the window; *json: the same as

@@ -35,10 +35,59 @@ static void put_work(char **l, const char *amount, double rate, const char *unit
         append_text(l, " (%.0f %% of peak)", 100 * rate / peak);
 }
 
+/* ---- why it did not start sooner ----------------------------------------------------------------------------------
+ */
+
+/* "waited 1.20 ms for dw L3 on 0:0 compute (link); started 3.00 us after that" */
+static void put_gap(char **l, const struct trace *t, const struct trace_gap *gap)
+{
+    uint64_t from = gap->from;
+    for (int i = 0; i < GAP_PARTS; from = gap->part[i++].until) {
+        enum cause cause = gap->part[i].cause;
+        char time[32], layer[16] = "";
+        if (gap->part[i].until == from)
+            continue;
+        format_ns(time, (double)(gap->part[i].until - from) * t->header.pace_scale);
+        append_text(l, from > gap->from ? "; " : "   ");
+        if (cause == CAUSE_NOTHING)
+            append_text(l, "nothing to do for %s", time);
+        else if (cause == CAUSE_LAUNCH)
+            append_text(l, "started %s after %s", time, from > gap->from ? "that" : "its lane was free");
+        else if (cause == CAUSE_HOST)
+            append_text(l, "waited %s for the host", time);
+        else {
+            const struct trace_task *task = &t->tasks[t->records[gap->blocker].task];
+            if (task->layer >= 0)
+                snprintf(layer, sizeof layer, " L%d", task->layer);
+            append_text(l, "waited %s for %s%s on %s (%s)", time, task->name, layer, t->lanes[task->lane].name,
+                        cause_name[cause]);
+        }
+    }
+}
+
+bool describe_gap(const struct view *v, char *lines[DETAIL_LINES])
+{
+    const struct row *row = row_at(v, v->mouse_x, v->mouse_y);
+    if (!row || row->kind != ROW_LANE)
+        return false;
+    const struct track *k = v->track[row->track];
+    const struct bars *b = &k->trace->bars[row->index];
+    size_t i = first_bar_from(b, clock_of(k, axis_at(v, v->mouse_x)));
+    if (i == b->n)
+        return false;
+    struct trace_gap gap = trace_gap_of_bar(k->trace, b, i);
+    const struct trace_record *r = &k->trace->records[b->bar[i].record];
+    append_text(&lines[0], "idle   %s   before %s   step %" PRIu32, k->trace->lanes[row->index].name,
+                k->trace->tasks[r->task].name, r->step);
+    put_gap(&lines[1], k->trace, &gap);
+    return true;
+}
+
 /* ---- a task ---------------------------------------------------------------------------------------------------- */
 
-void describe_record(const struct trace *t, const struct trace_record *r, char *lines[DETAIL_LINES])
+void describe_record(const struct trace *t, size_t record, char *lines[DETAIL_LINES])
 {
+    const struct trace_record *r = &t->records[record];
     const struct trace_task *task = &t->tasks[r->task];
     const struct trace_lane *lane = &t->lanes[task->lane];
     double scale = t->header.pace_scale, ns = (double)(r->end - r->start) * scale, least = fmax(ns, 1);
@@ -57,6 +106,8 @@ void describe_record(const struct trace *t, const struct trace_record *r, char *
         append_text(l, "   predicted %s (measured %+.1f %%)", format_ns(text, predicted), 100 * (ns / predicted - 1));
     if (r->start > r->queued)
         append_text(l, "   queued %s before", format_ns(text, (double)(r->start - r->queued) * scale));
+    struct trace_gap gap = trace_gap_of_bar(t, &t->bars[task->lane], bar_of(t, record));
+    put_gap(l, t, &gap);
     append_text(l, "%s", r->flags & TRACE_APPROXIMATE ? "   times approximate" : "");
 
     l = &lines[2];

@@ -98,8 +98,10 @@ static void draw_details(const struct view *v)
     const struct theme *theme = theme_of(v);
     char *lines[DETAIL_LINES] = {NULL}, *last = NULL;
     const struct pick *p = is_picked(&v->hover) ? &v->hover : &v->selected;
-    if (is_picked(p))
-        describe_record(v->track[p->track]->trace, &p->copy, lines);
+    if (!is_picked(&v->hover) && describe_gap(v, lines))
+        ;
+    else if (is_picked(p))
+        describe_record(v->track[p->track]->trace, (size_t)p->record, lines);
     else
         describe_step(v, lines);
     if (v->message[0])

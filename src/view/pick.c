@@ -49,8 +49,7 @@ void pick_neighbour(const struct view *v, struct pick *p, int by)
 {
     const struct trace *t = v->track[p->track]->trace;
     const struct bars *b = &t->bars[t->tasks[p->copy.task].lane];
-    size_t i;
-    FIND_FIRST(i, b->n, b->bar[i].record < (size_t)p->record);
+    size_t i = bar_of(t, (size_t)p->record);
     if (by < 0 ? i > 0 : i + 1 < b->n)
         *p = pick_of(v, p->track, (int64_t)b->bar[by < 0 ? i - 1 : i + 1].record);
 }
