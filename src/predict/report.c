@@ -69,30 +69,30 @@ static uint64_t clock_of(double seconds) { return 1 + (uint64_t)(1e9 * seconds);
 
 /* Records in order of issue.  A task is queued when the host issues it, but only once all else is there that it waits
  * for: what is left up to its start is its lane's gap. */
-static struct trace *trace_of(const struct simulation *sim, const char *model)
+static struct trace *trace_of(const struct simulation *sim, int steps, const char *model)
 {
     struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
     struct trace_about about = {model, TRACE_SIMULATED, 1, simulated_ns, (void *)sim};
     struct trace *t = trace_tables(s->pool->machine, &s, 1, &about);
     const struct moment *m = sim->moments;
-    t->records = allocate((size_t)sim->steps * s->n, sizeof *t->records);
-    for (uint32_t iteration = 0; iteration < (uint32_t)sim->steps; iteration++)
+    t->records = allocate((size_t)steps * s->n, sizeof *t->records);
+    for (uint32_t iteration = 0; iteration < (uint32_t)steps; iteration++)
         for (uint32_t i = 0; i < s->n; i++, m++) {
             double issued = sim->opened[iteration] + (i + 1) * s->pool->machine->issue;
             double queued = fmin(fmax(issued, m->start - s->task[i]->lane->gap), m->start);
-            if (m->blocker != SKIPPED)
+            if (m->blocker != SKIPPED && (m->end > 0 || iteration < (uint32_t)sim->steps))
                 t->records[t->n_records++] = (struct trace_record){.step = iteration + 1,
                                                                    .task = i,
                                                                    .queued = clock_of(queued),
                                                                    .start = clock_of(m->start),
-                                                                   .end = clock_of(m->end)};
+                                                                   .end = clock_of(fmax(m->start, m->end))};
         }
     return t;
 }
 
 void write_simulation(const struct simulation *sim, const char *path, const char *model)
 {
-    struct trace *t = trace_of(sim, model);
+    struct trace *t = trace_of(sim, sim->steps, model);
     struct trace_writer *w = trace_create(path, t, TRACE_RING);
     for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++)
         trace_end(w, trace_begin(w, r->step, r->task, r->queued), r->start, r->end, 0);
@@ -104,7 +104,7 @@ void write_simulation(const struct simulation *sim, const char *path, const char
  * end: there what comes behind it is known too. */
 static struct table *lane_table(const struct simulation *sim, json_t **json)
 {
-    struct trace *t = trace_of(sim, "");
+    struct trace *t = trace_of(sim, sim->begun, "");
     double length = sim->pattern * sim->period, end = sim->end;
     if (sim->settled && sim->first >= sim->pattern)
         end -= length;

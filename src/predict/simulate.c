@@ -428,8 +428,9 @@ static void sum_up(const struct simulator *k)
     struct simulation *sim = k->sim;
     double from = k->now - sim->pattern * sim->period;
     sim->end = k->now;
-    sim->opened = allocate((size_t)sim->steps, sizeof *sim->opened);
-    for (int i = 0; i < sim->steps; i++)
+    sim->begun = k->opened;
+    sim->opened = allocate((size_t)sim->begun, sizeof *sim->opened);
+    for (int i = 0; i < sim->begun; i++)
         sim->opened[i] = k->iteration[i].issue_begin;
     for (int i = 0; i < k->n; i++) {
         int n = 0;
