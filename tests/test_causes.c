@@ -128,7 +128,7 @@ static enum cause cause_at(const struct trace *t, uint32_t list, size_t lane, ui
         if (t->tasks[r->task].list == list && r->step + 2 == next->step &&
             t->lanes[t->tasks[r->task].lane].kind == LANE_COMPUTE)
             opened = MAX(opened, r->end);
-    if (now < opened && now < next->queued)
+    if (now < opened)
         return CAUSE_NOTHING;
     const struct trace_task *task = &t->tasks[next->task];
     for (uint32_t e = task->first_edge; e < task->first_edge + task->n_edges; e++) {
@@ -248,6 +248,49 @@ static struct trace *trace_of(const struct simulation *sim)
     return trace_open(path);
 }
 
+static double cause_ms(const json_t *lanes, const char *lane, const char *cause)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(lanes, i, one) if (strcmp(text_at(one, "name"), lane) ==
+                                          0) return number_at(json_object_get(one, "causes"), cause);
+    test_failed("no lane %s\n", lane);
+    return 0;
+}
+
+/* Records that overlap, that run before they are queued or can: their parts add up all the same. */
+TEST(causes_of_absurd_records)
+{
+    uint64_t all[CAUSES] = {0}, n = 0;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct ran_at odd[COUNT(example)];
+        for (size_t i = 0; i < COUNT(example); i++) { /* a task's steps stay in order */
+            unsigned step = 100 * example[i].step, start = step + (unsigned)draw(seed, &n, 100);
+            unsigned end = start + (unsigned)draw(seed, &n, 50), queued = step + (unsigned)draw(seed, &n, 150);
+            odd[i] = (struct ran_at){example[i].step, example[i].task, start, end, queued};
+        }
+        struct trace *t = trace_by_hand(odd, COUNT(odd));
+        expect_same_causes(lasting("absurd %d", (int)seed), t, all);
+        trace_free(t);
+    }
+}
+
+/* `use` runs in every other step, `make` in every third, for longer than both.  In step 8 `use` waits for what was made
+ * in step 6, and at no time for the host. */
+TEST(a_producer_that_skips_steps)
+{
+    struct step *s = list_of("device a memory=1M\ntensor x a 8 parameters\ntask use a.compute 1ms every=2 reads=x\n"
+                             "task work a.compute 1ms\ntask make a.upload 9ms every=3 writes=x\n");
+    finish_list(s);
+    struct simulation *sim = must_simulate(s, NULL);
+    json_t *told = simulation_json(sim);
+    assert_true(cause_ms(json_at(told, "lanes"), "a compute", "link") > 0);
+    assert_true(cause_ms(json_at(told, "lanes"), "a compute", "host") == 0);
+    json_decref(told);
+    free_simulation(sim);
+    free_list(s);
+}
+
 /* On machines whose lanes and host take some time too. */
 TEST(causes_of_random_lists)
 {
@@ -284,16 +327,6 @@ TEST(causes_of_random_lists)
 
 /* ---- what is shown ------------------------------------------------------------------------------------------------
  */
-
-static double cause_ms(const json_t *lanes, const char *lane, const char *cause)
-{
-    size_t i;
-    json_t *one;
-    json_array_foreach(lanes, i, one) if (strcmp(text_at(one, "name"), lane) ==
-                                          0) return number_at(json_object_get(one, "causes"), cause);
-    test_failed("no lane %s\n", lane);
-    return 0;
-}
 
 /* Their heads tell: a step of 1F1B is 54 ms, of which a stage works 36; one with the norm is 14 ms. */
 TEST(causes_of_lists_that_are_known)

@@ -64,7 +64,7 @@ struct trace_gap trace_gap_before(const struct trace *t, size_t record, uint64_t
         }
     }
     uint64_t ready = gap.blocker == NO_RECORD ? 0 : t->records[gap.blocker].end, at = gap.from;
-    struct gap_part part[GAP_PARTS] = {{CAUSE_NOTHING, MIN(opened_at(&t->steps[task->list], r->step), r->queued)},
+    struct gap_part part[GAP_PARTS] = {{CAUSE_NOTHING, opened_at(&t->steps[task->list], r->step)},
                                        {cause, ready},
                                        {CAUSE_HOST, r->queued},
                                        {CAUSE_LAUNCH, r->start}};
