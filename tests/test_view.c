@@ -60,6 +60,7 @@ static const struct {
     {"overlap-pays", 1280, 720, 1, "pagedown c", 0x73d2bf32983126c3},
     {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xce8efaa08d317d16},
     {"overlap-does-not-pay", 800, 400, 1, "0 e m + +", 0x9ab7f433a807dd6f},
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,156", 0x8a6866d5520d39f6},
     {"chain", 1280, 720, 1, "h", 0x3f42613831c2520e},
 };
 
@@ -172,6 +173,27 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     press_button(v, false);
     release_button(v);
     assert_int_equal(v->anchor, 5);
+    end_view(v);
+    free(trace);
+}
+
+/* A task says why it did not start sooner, and so does the gap before it. */
+TEST(a_task_and_its_gap_say_what_was_waited_for)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt"), *lines[DETAIL_LINES] = {NULL};
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "pagedown n n n n n n");
+    assert_string_equal(selected_name(v), "backward");
+    describe_record(v->track[0]->trace, (size_t)v->selected.record, lines);
+    expect_text(lines[1], "waited 12.00 ms for send L1 on stage1 download1 (pipeline)");
+    move_mouse(v, (int)x_of(v, 14e6), row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane)->y + 5);
+    struct pick behind = pick_behind(v);
+    assert_true(!is_picked(&v->hover) && behind.record == v->selected.record);
+    move_mouse(v, (int)x_of(v, 14e6), 5); /* above the rows */
+    behind = pick_behind(v);
+    assert_false(is_picked(&behind));
+    for (int i = 0; i < DETAIL_LINES; i++)
+        free(lines[i]);
     end_view(v);
     free(trace);
 }

@@ -190,10 +190,10 @@ static void print_head(const struct trace *t, const struct trace_steps *s, size_
 }
 
 /* Lanes that did nothing are left out, and of tasks and the path all but the longest. */
-static void print_tables(const struct table *lanes, const struct table *tasks, const struct table *ports,
+static void print_tables(const json_t *lanes, const struct table *tasks, const struct table *ports,
                          const struct table *parts, uint32_t critical_step)
 {
-    print_busy_lanes(stdout, lanes);
+    print_lane_use(stdout, "lane", lanes);
     print_top(stdout, tasks, TOP, 3);
     if (ports->n)
         print_table(stdout, ports);
@@ -221,9 +221,8 @@ int trace_summary(char **files)
         print_head(t, &s, n_approximate, period_ns);
     if (s.counted) {
         struct trace_path critical = trace_critical_path(t, &s, trace_median_step(&s));
-        json_t *lanes_json;
-        struct table *lanes = trace_lane_table(t, &s, "lane", &lanes_json), *tasks = task_table(t, &s);
-        struct table *ports = port_table(t, &s), *parts = path_table(t, &critical);
+        struct table *tasks = task_table(t, &s), *ports = port_table(t, &s), *parts = path_table(t, &critical);
+        json_t *lanes = trace_lanes_json(t, &s);
         if (!json)
             print_tables(lanes, tasks, ports, parts, critical.step), print_beside(t, &s);
         json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
@@ -231,7 +230,7 @@ int trace_summary(char **files)
         json_t *measured =
             json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "first_step", (json_int_t)s.steps[s.first].step,
                       "steps", (json_int_t)s.counted, "step_ms", trace_length_ns(&s) / 1e6, "period_ms",
-                      period_ns / 1e6, "median_period_ms", trace_period_ns(&s) / 1e6, "lanes", lanes_json, "tasks",
+                      period_ns / 1e6, "median_period_ms", trace_period_ns(&s) / 1e6, "lanes", lanes, "tasks",
                       table_json(tasks), "broadcast", table_json(ports), "critical_path", path_json);
         json_object_update_new(object, measured);
         json_object_set_new(object, "cpu_updates", table_json(trace_beside(t, &s, false)));

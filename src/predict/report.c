@@ -67,8 +67,8 @@ static double simulated_ns(void *sim, const struct task *t)
 
 static uint64_t clock_of(double seconds) { return 1 + (uint64_t)(1e9 * seconds); }
 
-/* Records in order of issue.  A task is queued when the host issues it, but only once all else is there that it waits
- * for: what is left up to its start is its lane's gap. */
+/* Records in order of issue.  A task is queued when all that it waits for is there, the host too: what is left up to
+ * its start is its lane's gap. */
 static struct trace *trace_of(const struct simulation *sim, int steps, const char *model)
 {
     struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
@@ -78,12 +78,10 @@ static struct trace *trace_of(const struct simulation *sim, int steps, const cha
     t->records = allocate((size_t)steps * s->n, sizeof *t->records);
     for (uint32_t iteration = 0; iteration < (uint32_t)steps; iteration++)
         for (uint32_t i = 0; i < s->n; i++, m++) {
-            double issued = sim->opened[iteration] + (i + 1) * s->pool->machine->issue;
-            double queued = fmin(fmax(issued, m->start - s->task[i]->lane->gap), m->start);
             if (m->blocker != SKIPPED && (m->end > 0 || iteration < (uint32_t)sim->steps))
                 t->records[t->n_records++] = (struct trace_record){.step = iteration + 1,
                                                                    .task = i,
-                                                                   .queued = clock_of(queued),
+                                                                   .queued = clock_of(m->start - s->task[i]->lane->gap),
                                                                    .start = clock_of(m->start),
                                                                    .end = clock_of(fmax(m->start, m->end))};
         }
@@ -102,7 +100,7 @@ void write_simulation(const struct simulation *sim, const char *path, const char
 
 /* What lanes do in the steady pattern, as for any trace.  Where it has repeated, it is looked at a pattern before the
  * end: there what comes behind it is known too. */
-static struct table *lane_table(const struct simulation *sim, json_t **json)
+static json_t *lanes_json(const struct simulation *sim)
 {
     struct trace *t = trace_of(sim, sim->begun, "");
     double length = sim->pattern * sim->period, end = sim->end;
@@ -112,7 +110,7 @@ static struct table *lane_table(const struct simulation *sim, json_t **json)
         .counted = (size_t)sim->pattern, .start = clock_of(fmax(end - length, 0)), .end = clock_of(end)};
     trace_sort(t->records, t->n_records);
     trace_index(t, 0);
-    struct table *lanes = trace_lane_table(t, &window, "lane, simulated", json);
+    json_t *lanes = trace_lanes_json(t, &window);
     trace_free(t);
     return lanes;
 }
@@ -123,8 +121,8 @@ static struct table *lane_table(const struct simulation *sim, json_t **json)
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c)
 {
     const struct machine *m = sim->step->pool->machine;
-    json_t *unused;
-    struct table *lanes = lane_table(sim, &unused), *path = critical_path(sim);
+    json_t *lanes = lanes_json(sim);
+    struct table *path = critical_path(sim);
     char bytes[32], budget[32];
     if (c)
         print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
@@ -138,13 +136,13 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
                    sim->pattern);
     else if (sim->pattern > 1)
         print_line(out, "mean of the steady pattern, which is %d steps long", sim->pattern);
-    print_busy_lanes(out, lanes);
+    print_lane_use(out, "lane, simulated", lanes);
     for (int d = 0; d <= m->n_devices; d++)
         fprintf(out, "%s%-24s holds at most %s, budget %s\n", d ? "" : "\n", m->device[d].id,
                 format_bytes(bytes, (double)sim->step->high[d]),
                 m->device[d].budget < NO_LIMIT ? format_bytes(budget, (double)m->device[d].budget) : "none");
     print_top(out, path, TOP, 3);
-    free_table(lanes), free_table(path), json_decref(unused);
+    free_table(path), json_decref(lanes);
 }
 
 /* ---- as data --------------------------------------------------------------------------------------------------- */
@@ -153,16 +151,16 @@ json_t *simulation_json(const struct simulation *sim)
 {
     static const char *const source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
     const struct machine *m = sim->step->pool->machine;
-    json_t *busy = json_object(), *lanes;
-    struct table *path = critical_path(sim), *table = lane_table(sim, &lanes);
+    json_t *busy = json_object();
+    struct table *path = critical_path(sim);
     for (int i = 0; i < m->n_lanes; i++)
         json_object_set_new(busy, m->lane[i]->name, json_real(sim->busy[i] / sim->period));
     json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms",
                             1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy", busy, "lanes",
-                            lanes, "critical_path", table_json(path), "tasks");
+                            lanes_json(sim), "critical_path", table_json(path), "tasks");
     for (int source = 0; source < COST_SOURCES; source++)
         json_object_set_new(json_object_get(all, "tasks"), source_name[source],
                             json_integer((json_int_t)sim->by_source[source]));
-    free_table(path), free_table(table);
+    free_table(path);
     return all;
 }

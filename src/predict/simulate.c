@@ -429,9 +429,6 @@ static void sum_up(const struct simulator *k)
     double from = k->now - sim->pattern * sim->period;
     sim->end = k->now;
     sim->begun = k->opened;
-    sim->opened = allocate((size_t)sim->begun, sizeof *sim->opened);
-    for (int i = 0; i < sim->begun; i++)
-        sim->opened[i] = k->iteration[i].issue_begin;
     for (int i = 0; i < k->n; i++) {
         int n = 0;
         for (int iteration = sim->first; iteration < sim->steps; iteration++) {
@@ -513,6 +510,6 @@ struct simulation *must_simulate(const struct step *s, const struct costs *c)
 
 void free_simulation(struct simulation *sim)
 {
-    free(sim->moments), free(sim->seconds), free(sim->steady), free(sim->busy), free(sim->opened);
+    free(sim->moments), free(sim->seconds), free(sim->steady), free(sim->busy);
     free(sim);
 }

@@ -49,35 +49,40 @@ static uint64_t opened_at(const struct trace_step_list *l, uint32_t step)
     return i ? l->step[i - 1].computed : 0;
 }
 
-struct trace_gap trace_gap_before(const struct trace *t, size_t record, uint64_t from)
+int64_t trace_last_producer(const struct trace *t, size_t record, const struct trace_edge **edge)
 {
     const struct trace_record *r = &t->records[record];
     const struct trace_task *task = &t->tasks[r->task];
-    struct trace_gap gap = {.from = MIN(from, r->start), .blocker = NO_RECORD};
-    enum cause cause = CAUSE_COMPUTE;
-    for (uint32_t e = task->first_edge; e < task->first_edge + task->n_edges; e++) {
-        const struct trace_edge *edge = &t->edges[e];
-        int64_t p = trace_find_latest(t, edge->from, r->step - (edge->previous_step != 0), record);
-        if (p != NO_RECORD && (gap.blocker == NO_RECORD || t->records[p].end > t->records[gap.blocker].end)) {
-            gap.blocker = p;
-            cause = cause_of(t, task, edge);
-        }
+    int64_t last = NO_RECORD;
+    for (const struct trace_edge *e = &t->edges[task->first_edge]; e < &t->edges[task->first_edge] + task->n_edges;
+         e++) {
+        int64_t p = trace_find_latest(t, e->from, r->step - (e->previous_step != 0), record);
+        if (p != NO_RECORD && (last == NO_RECORD || t->records[p].end > t->records[last].end))
+            last = p, *edge = e;
     }
-    uint64_t ready = gap.blocker == NO_RECORD ? 0 : t->records[gap.blocker].end, at = gap.from;
-    struct gap_part part[GAP_PARTS] = {{CAUSE_NOTHING, opened_at(&t->steps[task->list], r->step)},
-                                       {cause, ready},
-                                       {CAUSE_HOST, r->queued},
-                                       {CAUSE_LAUNCH, r->start}};
-    for (int i = 0; i < GAP_PARTS; i++) {
-        at = part[i].until = MIN(MAX(part[i].until, at), r->start);
-        gap.part[i] = part[i];
-    }
+    return last;
+}
+
+/* Of a lane that is free `from` there on. */
+static struct trace_gap gap_before(const struct trace *t, size_t record, uint64_t from)
+{
+    const struct trace_record *r = &t->records[record];
+    const struct trace_task *task = &t->tasks[r->task];
+    const struct trace_edge *edge;
+    int64_t last = trace_last_producer(t, record, &edge);
+    uint64_t ready = last == NO_RECORD ? 0 : t->records[last].end;
+    struct trace_gap gap = {
+        .blocker = last,
+        .cause = {CAUSE_NOTHING, last == NO_RECORD ? CAUSE_NOTHING : cause_of(t, task, edge), CAUSE_HOST, CAUSE_LAUNCH},
+        .at = {MIN(from, r->start), opened_at(&t->steps[task->list], r->step), ready, r->queued, r->start}};
+    for (int i = 1; i < GAP_PARTS; i++)
+        gap.at[i] = MIN(MAX(gap.at[i], gap.at[i - 1]), r->start);
     return gap;
 }
 
 struct trace_gap trace_gap_of_bar(const struct trace *t, const struct bars *b, size_t i)
 {
-    return trace_gap_before(t, b->bar[i].record, i ? b->bar[i - 1].end : t->records[0].start);
+    return gap_before(t, b->bar[i].record, i ? b->bar[i - 1].end : t->records[0].start);
 }
 
 /* Records come by their starts: the lane is free when all up to there have ended. */
@@ -85,88 +90,76 @@ void trace_causes(const struct trace *t, const struct trace_steps *s, uint64_t (
 {
     memset(causes, 0, t->header.n_lanes * sizeof *causes);
     for (size_t lane = 0; lane < t->header.n_lanes; lane++) {
-        const struct bars *b = &t->bars[lane];
         uint64_t free_from = 0;
-        for (size_t i = 0; i < b->n && free_from < s->end; i++) {
-            if (t->tasks[t->records[b->bar[i].record].task].list != s->list)
+        for (struct bar *bar = t->bars[lane].bar; bar < t->bars[lane].bar + t->bars[lane].n; bar++) {
+            if (t->tasks[t->records[bar->record].task].list != s->list)
                 continue;
-            if (b->bar[i].start > MAX(free_from, s->start)) {
-                struct trace_gap gap = trace_gap_before(t, b->bar[i].record, free_from);
-                uint64_t at = MAX(gap.from, s->start);
+            if (bar->start > MAX(free_from, s->start) && free_from < s->end) {
+                struct trace_gap gap = gap_before(t, bar->record, free_from);
                 for (int k = 0; k < GAP_PARTS; k++) {
-                    uint64_t until = MIN(MAX(gap.part[k].until, at), s->end);
-                    causes[lane][gap.part[k].cause] += until - at;
-                    at = until;
+                    uint64_t from = MAX(gap.at[k], s->start), to = MIN(gap.at[k + 1], s->end);
+                    causes[lane][gap.cause[k]] += to > from ? to - from : 0;
                 }
             }
-            free_from = MAX(free_from, b->bar[i].end);
+            free_from = MAX(free_from, bar->end);
         }
         if (free_from < s->end)
             causes[lane][CAUSE_NOTHING] += s->end - MAX(free_from, s->start);
     }
 }
 
-/* ---- as a table -------------------------------------------------------------------------------------------------- */
+/* ---- shown ------------------------------------------------------------------------------------------------------- */
 
-/* "link 8%, norm 3%": the largest first, as far as a line goes. */
-static char *list_causes(const uint64_t *causes, double window)
+json_t *trace_lanes_json(const struct trace *t, const struct trace_steps *s)
 {
-    enum { MOST = 4 };
-    char *text = NULL;
-    uint64_t told = 0; /* a bit for each */
-    for (int n = 0; n < MOST; n++) {
-        int best = 0;
-        for (int c = 0; c < CAUSES; c++)
-            if (told >> best & 1 || (causes[c] > causes[best] && !(told >> c & 1)))
-                best = c;
-        told |= 1u << best;
-        if ((double)causes[best] >= 0.005 * window)
-            append_text(&text, "%s%s %.0f%%", text ? ", " : "", cause_name[best], 100 * (double)causes[best] / window);
-    }
-    return text ? text : copy_string("-");
-}
-
-struct table *trace_lane_table(const struct trace *t, const struct trace_steps *s, const char *heading, json_t **json)
-{
-    static struct column columns[] = {{NULL, "name", CELL_TEXT, 0, 0},
-                                      {NULL, "device", CELL_TEXT, 0, 0},
-                                      {"busy ms/step", "busy_ms", CELL_FIXED, 12, 3},
-                                      {NULL, "idle_ms", CELL_FIXED, 12, 3},
-                                      {"busy", "busy", CELL_SHARE, 6, 0},
-                                      {"idle for", NULL, CELL_TEXT, 99, 0}};
-    struct table *table = new_table(columns, COUNT(columns));
-    uint64_t(*causes)[CAUSES] = allocate(t->header.n_lanes, sizeof *causes), window = s->end - s->start;
-    double ms = 1e-6 / (double)s->counted;
-    columns[0].heading = heading;
-    columns[0].width = 21;
+    json_t *lanes = json_array();
+    uint64_t(*causes)[CAUSES] = allocate(t->header.n_lanes, sizeof *causes);
+    double ms = 1e-6 / (double)s->counted, window = (double)(s->end - s->start);
     trace_causes(t, s, causes);
     for (size_t i = 0; i < t->header.n_lanes; i++) {
-        uint64_t idle = 0;
-        for (int c = 0; c < CAUSES; c++)
-            idle += causes[i][c];
-        if (idle < window) /* those that are printed */
-            columns[0].width = MAX(columns[0].width, (int)strlen(t->lanes[i].name));
-        char *text = list_causes(causes[i], (double)window);
-        ROW(table, text_cell(t->lanes[i].name), text_cell(t->devices[t->lanes[i].device_index].name),
-            number_cell((double)(window - idle) * ms), number_cell((double)idle * ms),
-            number_cell(window ? (double)(window - idle) / (double)window : 0), text_cell(text));
-        free(text);
-    }
-    *json = table_json(table);
-    for (size_t i = 0; i < t->header.n_lanes; i++) {
+        const struct trace_lane *l = &t->lanes[i];
         json_t *all = json_object();
-        for (int c = 0; c < CAUSES; c++)
+        uint64_t idle = 0;
+        for (int c = 0; c < CAUSES; c++) {
+            idle += causes[i][c];
             json_object_set_new(all, cause_name[c], json_real((double)causes[i][c] * ms));
-        json_object_set_new(json_array_get(*json, i), "causes", all);
+        }
+        double busy = (double)(s->end - s->start - idle);
+        json_array_append_new(lanes,
+                              json_pack("{s:s, s:s, s:f, s:f, s:f, s:o}", "name", l->name, "device",
+                                        t->devices[l->device_index].name, "busy_ms", busy * ms, "idle_ms",
+                                        (double)idle * ms, "busy", window > 0 ? busy / window : 0, "causes", all));
     }
     free(causes);
-    return table;
+    return lanes;
 }
 
-void print_busy_lanes(FILE *out, const struct table *lanes)
+void print_lane_use(FILE *out, const char *heading, const json_t *lanes)
 {
-    print_heading(out, lanes);
-    for (size_t i = 0; i < lanes->n; i++)
-        if (lanes->cells[i * lanes->n_columns + 2].number > 0)
-            print_rows(out, lanes, i, i + 1);
+    static struct column columns[] = {{NULL, NULL, CELL_TEXT, 21, 0},
+                                      {"busy ms/step", NULL, CELL_FIXED, 12, 3},
+                                      {"busy", NULL, CELL_SHARE, 6, 0},
+                                      {"idle for", NULL, CELL_TEXT, 99, 0}};
+    struct table *table = new_table(columns, COUNT(columns));
+    size_t i;
+    json_t *lane, *ms;
+    columns[0].heading = heading;
+    json_array_foreach(lanes, i, lane)
+    {
+        const char *name, *cause;
+        char *text = NULL;
+        double busy, idle;
+        json_unpack(lane, "{s:s, s:F, s:F}", "name", &name, "busy_ms", &busy, "idle_ms", &idle);
+        json_object_foreach(json_object_get(lane, "causes"), cause,
+                            ms) if (json_real_value(ms) >= 0.005 * (busy + idle))
+            append_text(&text, "%s%s %.0f%%", text ? ", " : "", cause, 100 * json_real_value(ms) / (busy + idle));
+        if (busy > 0) {
+            columns[0].width = MAX(columns[0].width, (int)strlen(name));
+            ROW(table, text_cell(name), number_cell(busy), number_cell(busy / (busy + idle)),
+                text_cell(text ? text : "-"));
+        }
+        free(text);
+    }
+    print_table(out, table);
+    free_table(table);
 }

@@ -221,16 +221,10 @@ static int64_t later_end(const struct trace *t, int64_t a, int64_t b)
  * that walking back comes to an end whatever the file says. */
 static int64_t last_predecessor(const struct trace *t, size_t i)
 {
-    const struct trace_record *r = &t->records[i];
-    const struct trace_task *k = &t->tasks[r->task];
-    const struct bars *b = &t->bars[k->lane];
+    const struct bars *b = &t->bars[t->tasks[t->records[i].task].lane];
+    const struct trace_edge *edge;
     size_t place = bar_of(t, i);
-    int64_t last = place ? (int64_t)b->bar[place - 1].record : NO_RECORD;
-    for (uint32_t e = k->first_edge; e < k->first_edge + k->n_edges; e++) {
-        const struct trace_edge *edge = &t->edges[e];
-        last = later_end(t, last, trace_find_before(t, edge->from, r->step - (edge->previous_step != 0), i));
-    }
-    return last;
+    return later_end(t, place ? (int64_t)b->bar[place - 1].record : NO_RECORD, trace_last_producer(t, i, &edge));
 }
 
 struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, size_t step)

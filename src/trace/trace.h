@@ -266,39 +266,37 @@ size_t trace_median_step(const struct trace_steps *s); /* index of the counted s
 
 /* ---- causes.c: why lanes were idle ------------------------------------------------------------------------------- */
 
-enum cause { /* as defined in causes.c */
-             CAUSE_PIPELINE,
-             CAUSE_LINK,
-             CAUSE_COMPUTE,
-             CAUSE_CPU,
-             CAUSE_DISK,
-             CAUSE_NORM,
-             CAUSE_BYTES,
-             CAUSE_BATCH,
-             CAUSE_HOST,
-             CAUSE_LAUNCH,
-             CAUSE_NOTHING,
-             CAUSES
+/* As defined in causes.c. */
+enum cause {
+    CAUSE_PIPELINE,
+    CAUSE_LINK,
+    CAUSE_COMPUTE,
+    CAUSE_CPU,
+    CAUSE_DISK,
+    CAUSE_NORM,
+    CAUSE_BYTES,
+    CAUSE_BATCH,
+    CAUSE_HOST,
+    CAUSE_LAUNCH,
+    CAUSE_NOTHING,
+    CAUSES
 };
 extern const char *const cause_name[CAUSES]; /* "pipeline", "link", ... */
 enum { GAP_PARTS = 4 };
-struct gap_part {
-    enum cause cause;
-    uint64_t until; /* from the end of the part before; the same: it is empty */
+struct trace_gap {               /* on a lane, before a record */
+    int64_t blocker;             /* the record of its producer that ended last, perhaps before the gap; or NO_RECORD */
+    enum cause cause[GAP_PARTS]; /* of part k, which may be empty: ... */
+    uint64_t at[GAP_PARTS + 1];  /* ... from at[k] to at[k + 1]; the last is where the record starts */
 };
-struct trace_gap { /* on a lane, before a record */
-    uint64_t from;
-    int64_t blocker; /* the record of its producer that ended last, perhaps before the gap; or NO_RECORD */
-    struct gap_part part[GAP_PARTS]; /* the last ends where the record starts */
-};
-struct trace_gap trace_gap_before(const struct trace *t, size_t record, uint64_t from); /* from: its lane is free */
 /* Before bar i of a lane: behind bar i - 1, of whatever list, or from the trace's first record. */
 struct trace_gap trace_gap_of_bar(const struct trace *t, const struct bars *b, size_t i);
+/* The record that by an edge of this one's task ended last, and that edge; NO_RECORD: there is none. */
+int64_t trace_last_producer(const struct trace *t, size_t record, const struct trace_edge **edge);
 /* causes: [n_lanes] ns of the window in which a lane had no record of the list.  All that is left of it was busy. */
 void trace_causes(const struct trace *t, const struct trace_steps *s, uint64_t (*causes)[CAUSES]);
-/* A row for each lane: busy and idle ms per step, and what it was idle for as shares of the window; *json: the same as
- * an array, with the ms of all causes.  Of the table those are printed that did something. */
-struct table *trace_lane_table(const struct trace *t, const struct trace_steps *s, const char *heading, json_t **json);
-void print_busy_lanes(FILE *out, const struct table *lanes);
+/* An array with each lane's name, device, ms per step busy and idle, and ms by cause; and as text those that were busy,
+ * with the causes' shares of the window. */
+json_t *trace_lanes_json(const struct trace *t, const struct trace_steps *s);
+void print_lane_use(FILE *out, const char *heading, const json_t *lanes);
 
 #endif

@@ -96,11 +96,9 @@ static int draw_bar(const struct brush *b, const struct bar *bar, int x)
 static void draw_gap(const struct brush *b, size_t i)
 {
     struct trace_gap gap = trace_gap_of_bar(b->track->trace, b->bars, i);
-    int left = edge_x(b, gap.from);
     for (int k = 0; k < GAP_PARTS; k++) {
-        int right = edge_x(b, gap.part[k].until);
-        fill(b->v, left, b->y + b->height / 4, right - left, b->height / 2, cause_colour(b->v, gap.part[k].cause));
-        left = right;
+        int left = edge_x(b, gap.at[k]), width = edge_x(b, gap.at[k + 1]) - left;
+        fill(b->v, left, b->y + b->height / 4, width, b->height / 2, cause_colour(b->v, gap.cause[k]));
     }
 }
 

@@ -35,55 +35,29 @@ static void put_work(char **l, const char *amount, double rate, const char *unit
         append_text(l, " (%.0f %% of peak)", 100 * rate / peak);
 }
 
-/* ---- why it did not start sooner ----------------------------------------------------------------------------------
- */
+/* ---- a task ---------------------------------------------------------------------------------------------------- */
 
-/* "waited 1.20 ms for dw L3 on 0:0 compute (link); started 3.00 us after that" */
+/* "waited 1.20 ms for dw L3 on 0:0 compute (link); launch took 3.00 us" */
 static void put_gap(char **l, const struct trace *t, const struct trace_gap *gap)
 {
-    uint64_t from = gap->from;
-    for (int i = 0; i < GAP_PARTS; from = gap->part[i++].until) {
-        enum cause cause = gap->part[i].cause;
-        char time[32], layer[16] = "";
-        if (gap->part[i].until == from)
+    static const char *const words[CAUSES] = {[CAUSE_NOTHING] = "nothing to do for %s",
+                                              [CAUSE_HOST] = "waited %s for the host",
+                                              [CAUSE_LAUNCH] = "launch took %s"};
+    for (int i = 0; i < GAP_PARTS; i++) {
+        char time[32];
+        enum cause cause = gap->cause[i];
+        if (gap->at[i] == gap->at[i + 1])
             continue;
-        format_ns(time, (double)(gap->part[i].until - from) * t->header.pace_scale);
-        append_text(l, from > gap->from ? "; " : "   ");
-        if (cause == CAUSE_NOTHING)
-            append_text(l, "nothing to do for %s", time);
-        else if (cause == CAUSE_LAUNCH)
-            append_text(l, "started %s after %s", time, from > gap->from ? "that" : "its lane was free");
-        else if (cause == CAUSE_HOST)
-            append_text(l, "waited %s for the host", time);
-        else {
-            const struct trace_task *task = &t->tasks[t->records[gap->blocker].task];
-            if (task->layer >= 0)
-                snprintf(layer, sizeof layer, " L%d", task->layer);
-            append_text(l, "waited %s for %s%s on %s (%s)", time, task->name, layer, t->lanes[task->lane].name,
-                        cause_name[cause]);
-        }
+        append_text(l, gap->at[i] > gap->at[0] ? "; " : "   ");
+        append_text(l, words[cause] ? words[cause] : "waited %s for ",
+                    format_ns(time, (double)(gap->at[i + 1] - gap->at[i]) * t->header.pace_scale));
+        const struct trace_task *task = words[cause] ? NULL : &t->tasks[t->records[gap->blocker].task];
+        if (task)
+            append_text(l, task->layer < 0 ? "%s" : "%s L%d", task->name, task->layer);
+        if (task)
+            append_text(l, " on %s (%s)", t->lanes[task->lane].name, cause_name[cause]);
     }
 }
-
-bool describe_gap(const struct view *v, char *lines[DETAIL_LINES])
-{
-    const struct row *row = row_at(v, v->mouse_x, v->mouse_y);
-    if (!row || row->kind != ROW_LANE)
-        return false;
-    const struct track *k = v->track[row->track];
-    const struct bars *b = &k->trace->bars[row->index];
-    size_t i = first_bar_from(b, clock_of(k, axis_at(v, v->mouse_x)));
-    if (i == b->n)
-        return false;
-    struct trace_gap gap = trace_gap_of_bar(k->trace, b, i);
-    const struct trace_record *r = &k->trace->records[b->bar[i].record];
-    append_text(&lines[0], "idle   %s   before %s   step %" PRIu32, k->trace->lanes[row->index].name,
-                k->trace->tasks[r->task].name, r->step);
-    put_gap(&lines[1], k->trace, &gap);
-    return true;
-}
-
-/* ---- a task ---------------------------------------------------------------------------------------------------- */
 
 void describe_record(const struct trace *t, size_t record, char *lines[DETAIL_LINES])
 {

@@ -98,9 +98,12 @@ static void draw_details(const struct view *v)
     const struct theme *theme = theme_of(v);
     char *lines[DETAIL_LINES] = {NULL}, *last = NULL;
     const struct pick *p = is_picked(&v->hover) ? &v->hover : &v->selected;
-    if (!is_picked(&v->hover) && describe_gap(v, lines))
-        ;
-    else if (is_picked(p))
+    const struct pick behind = pick_behind(v);
+    if (!is_picked(&v->hover) && is_picked(&behind)) {
+        p = &behind;
+        append_text(&lines[0], "idle, then   ");
+    }
+    if (is_picked(p))
         describe_record(v->track[p->track]->trace, (size_t)p->record, lines);
     else
         describe_step(v, lines);

@@ -181,6 +181,7 @@ struct links {
 struct pick pick_of(const struct view *v, int track, int64_t record);
 bool is_picked(const struct pick *p);
 struct pick pick_at(const struct view *v, int x, int y);
+struct pick pick_behind(const struct view *v);                          /* of the gap under the mouse */
 void pick_neighbour(const struct view *v, struct pick *p, int by);      /* +1 or -1 along its lane */
 void pick_again(const struct view *v, struct pick *p);                  /* after the trace has grown */
 struct links links_of_pick(const struct view *v, const struct pick *p); /* the caller frees .link */
@@ -194,7 +195,6 @@ enum { DETAIL_LINES = 3 };
 char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4.52 s" */
 /* Behind what is in the lines, NULL: nothing; the caller frees each. */
 void describe_record(const struct trace *t, size_t record, char *lines[DETAIL_LINES]);
-bool describe_gap(const struct view *v, char *lines[DETAIL_LINES]); /* under the mouse; false: there is none */
 void describe_step(const struct view *v, char *lines[DETAIL_LINES]);
 
 /* ---- colours.c ------------------------------------------------------------------------------------------------- */
