@@ -20,25 +20,25 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               24122 10.8
-src/base           1398
-src/cmd            2420
-src/device         1138
-src/file            994
+src               24565 10.8
+src/base           1422
+src/cmd            2428
+src/device         1133
+src/file           1027
 src/main             70
-src/mesh            245
-src/model          2009
+src/mesh            244
+src/model          2070
 src/pass           2402
 src/plan            220
-src/predict        1030
+src/predict        1057
 src/proof           565
-src/run            1254
-src/state          1790
-src/step           2578
-src/trace          1083
-src/train          3211
-src/view           1716
-tests             16004
+src/run            1258
+src/state          1778
+src/step           2586
+src/trace          1243
+src/train          3272
+src/view           1778
+tests             16374
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
