@@ -201,7 +201,10 @@ enum { LANES = 3, TASKS = 12, STEPS = 40 };
 static struct trace_writer *begin_trace(const char *path)
 {
     static struct trace_device device = {.id = "0:0", .name = "paper", .budget = 1 << 20};
-    static struct trace_memory memory[] = {{0, 0, 0, 0, {100}}, {0, 0, 5, 0, {1000}}};
+    static struct trace_tensor tensors[] = {{.name = "weight", .bytes = 100},
+                                            {.name = "x", .n_uses = 4, .bytes = 1000},
+                                            {.name = "y", .first_use = 4, .n_uses = 2, .bytes = 500}};
+    static uint32_t uses[] = {0, 3, 4, 8, 5, 11};
     struct trace_lane lanes[LANES] = {{.name = "0:0 compute", .kind = LANE_COMPUTE},
                                       {.name = "0:0 upload", .kind = LANE_UPLOAD},
                                       {.name = "host cpu", .kind = LANE_CPU}};
@@ -219,7 +222,8 @@ static struct trace_writer *begin_trace(const char *path)
                                  .n_lanes = LANES,
                                  .n_tasks = TASKS,
                                  .n_edges = TASKS,
-                                 .n_memory = COUNT(memory),
+                                 .n_tensors = COUNT(tensors),
+                                 .n_uses = COUNT(uses),
                                  .n_lists = 1,
                                  .list = {"train"},
                                  .n_roles = 1,
@@ -230,7 +234,8 @@ static struct trace_writer *begin_trace(const char *path)
                       .lanes = lanes,
                       .tasks = tasks,
                       .edges = edges,
-                      .memory = memory};
+                      .tensors = tensors,
+                      .uses = uses};
     return trace_create(path, &t, 200); /* less than is written: old records are lost on the way */
 }
 
@@ -266,6 +271,53 @@ static void expect_whole(const struct track *k)
     assert_true(steps > 0 || t->n_records == 0);
 }
 
+/* What a device holds at a clock, tensor by tensor and step by step: while one of its tasks runs, and between them; in
+ * a step that is not whole, until all have ended. */
+static uint64_t count_held(const struct trace *t, uint32_t device, uint64_t clock)
+{
+    uint64_t bytes = 0;
+    for (const struct trace_tensor *x = t->tensors; x < t->tensors + t->header.n_tensors; x++) {
+        const struct trace_step_list *steps = &t->steps[x->list];
+        bool held = x->n_uses == 0;
+        for (size_t k = 0; k < steps->n && !held; k++) {
+            uint32_t step = steps->step[k].step, ended = 0;
+            uint64_t start = UINT64_MAX, end = 0;
+            for (uint32_t u = 0; u < x->n_uses; u++)
+                for (size_t i = 0; i < t->n_records; i++)
+                    if (t->records[i].task == t->uses[x->first_use + u] && t->records[i].step == step) {
+                        start = MIN(start, t->records[i].start);
+                        end = MAX(end, t->records[i].end);
+                        ended++;
+                    }
+            held = ended && start <= clock && (end > clock || (ended < x->n_uses && step > t->whole_step));
+        }
+        bytes += x->device == device ? held * x->bytes : 0;
+    }
+    return bytes;
+}
+
+/* The amounts that are kept up to date are those that are counted, at any clock; and the tensors that are alive then
+ * have as many bytes. */
+static void expect_held(const struct trace *t, uint64_t clock)
+{
+    for (uint32_t device = 0; device < t->header.n_devices; device++) {
+        const struct trace_tensor **alive;
+        size_t n = trace_alive_at(t, device, clock, &alive);
+        uint64_t bytes = count_held(t, device, clock), sum = 0, classes = 0;
+        const struct held *h = trace_held(t, device, t->header.n_classes);
+        for (size_t i = 0; i < n; sum += alive[i++]->bytes)
+            assert_true(i == 0 || alive[i - 1]->bytes >= alive[i]->bytes);
+        for (uint32_t class = 0; class < t->header.n_classes; class ++) {
+            const struct held *of = trace_held(t, device, class);
+            classes += of->amount[amount_at(of, clock)].bytes;
+        }
+        assert_int_equal(h->amount[amount_at(h, clock)].bytes, bytes);
+        assert_int_equal(classes, bytes);
+        assert_int_equal(sum, bytes);
+        free(alive);
+    }
+}
+
 /* Ends of one lane come late, so records come in between older ones; what is selected stays selected while its record
  * is there. */
 TEST(a_growing_trace_is_taken_bit_by_bit)
@@ -292,6 +344,8 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
         poll_view(v);
         draw_view(v, c);
         expect_whole(v->track[0]);
+        for (uint32_t i = 0; i < 20; i++)
+            expect_held(v->track[0]->trace, clock - random_words(9, STREAM_TEST, (uint32_t)round, i).word[0] % 1000000);
         if (is_picked(&v->selected))
             assert_memory_equal(&v->track[0]->trace->records[v->selected.record], &v->selected.copy,
                                 sizeof v->selected.copy);
@@ -321,6 +375,22 @@ TEST(busy_time_is_that_of_the_bars)
     }
     end_view(v);
     free(trace);
+}
+
+/* plan --simulate says what the steps hold at most, by the clock: the same as the trace that it writes. */
+TEST(bytes_are_those_of_the_clock)
+{
+    static const char *const lists[] = {"1f1b",      "broadcast-one-link", "broadcast", "chain",    "clip", "overlap-pays",
+                                        "pipelines", "recompute",          "swap",      "snapshot", "zero-bubble"};
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        char *trace = trace_of_list(lasting("data/steps/%s.txt", lists[i]));
+        struct view *v = view_of(trace, NULL, 1280, 720, 1);
+        const struct track *k = v->track[0];
+        for (uint32_t n = 0; n < 40; n++)
+            expect_held(k->trace, random_words(13, STREAM_TEST, (uint32_t)i, n).word[0] % (k->last + 1000));
+        end_view(v);
+        free(trace);
+    }
 }
 
 /* ---- any input ----------------------------------------------------------------------------------------------------

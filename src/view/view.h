@@ -39,6 +39,7 @@ struct track {
     uint64_t now;                        /* the clock of now, or where the trainer stands */
     bool stands;                         /* it is paused, stopped or gone in the midst of its work */
     double *peak, highest_peak;          /* [devices] bytes that tensors hold at most; of all devices */
+    lane_purpose *purpose;               /* [lanes] what each is for */
     struct problem *broken;              /* the file went bad while it was followed */
 };
 struct track *open_track(const char *path); /* what is wrong with it ends the program */
