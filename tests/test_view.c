@@ -377,6 +377,18 @@ TEST(busy_time_is_that_of_the_bars)
     free(trace);
 }
 
+static json_t *planned_bytes(const char *list)
+{
+    struct step *s = read_list(lasting("data/steps/%s.txt", list));
+    finish_list(s);
+    struct simulation *sim = must_simulate(s, NULL);
+    json_t *all = simulation_json(sim), *held = json_incref(json_object_get(all, "held"));
+    json_decref(all);
+    free_simulation(sim);
+    free_list(s);
+    return held;
+}
+
 /* plan --simulate says what the steps hold at most, by the clock: the same as the trace that it writes. */
 TEST(bytes_are_those_of_the_clock)
 {
@@ -388,6 +400,10 @@ TEST(bytes_are_those_of_the_clock)
         const struct track *k = v->track[0];
         for (uint32_t n = 0; n < 40; n++)
             expect_held(k->trace, random_words(13, STREAM_TEST, (uint32_t)i, n).word[0] % (k->last + 1000));
+        json_t *planned = planned_bytes(lists[i]);
+        for (uint32_t d = 0; d < k->trace->header.n_devices; d++)
+            assert_int_equal(trace_peak(k->trace, d), json_integer_value(json_object_get(planned, k->trace->devices[d].id)));
+        json_decref(planned);
         end_view(v);
         free(trace);
     }

@@ -2,6 +2,8 @@
 #include "../base/table.h"
 #include "predict.h"
 
+#include <math.h>
+
 enum { TOP = 12 };
 
 struct total { /* of the tasks of one name on one lane */
@@ -56,6 +58,60 @@ static struct table *critical_path(const struct simulation *sim)
     return t;
 }
 
+/* ---- bytes by the clock ---------------------------------------------------------------------------------------- */
+
+struct event { /* from then on a device holds so many bytes more, or fewer */
+    uint64_t ns;
+    int64_t bytes;
+    int device;
+};
+/* At one time, what has ended goes before what begins. */
+ORDER(in_time, struct event, BY(a->ns, b->ns, COMPARE(a->bytes, b->bytes)))
+
+/* Of every tensor, in every iteration, from the first start of its tasks to their last end.  Addresses are given by list
+ * order, which may count tensors together that never meet, or miss some that do.  [devices + 1]: the most of each; the
+ * caller frees. */
+static int64_t *most_held(const struct simulation *sim)
+{
+    const struct step *s = sim->step;
+    const struct pool *p = s->pool;
+    size_t n = 0, cap = 0, n_devices = (size_t)p->machine->n_devices + 1;
+    int64_t *most = allocate(n_devices, sizeof *most), *now = allocate(n_devices, sizeof *now);
+    struct event *events = NULL;
+    struct span *life = allocate(p->n, sizeof *life);
+    for (int iteration = 0; iteration < sim->steps; iteration++) {
+        for (size_t i = 0; i < p->n; i++)
+            life[i] = (struct span){INFINITY, 0};
+        for (size_t i = 0; i < s->n; i++) {
+            const struct moment *m = &sim->moments[(size_t)iteration * s->n + i];
+            for (int a = 0; a < s->task[i]->n_access && m->blocker != SKIPPED; a++) {
+                struct span *l = &life[s->task[i]->access[a].tensor->storage->id];
+                *l = (struct span){fmin(l->start, m->start), fmax(l->end, m->end)};
+            }
+        }
+        for (size_t i = 0; i < p->n; i++) {
+            const struct tensor *x = p->tensors[i];
+            int64_t bytes = (int64_t)x->bytes;
+            if (x->persistent && x->storage == x && iteration == 0)
+                now[x->device->index] += bytes;
+            if (x->persistent || life[i].start == INFINITY)
+                continue;
+            *APPEND(events, n, cap) = (struct event){(uint64_t)(1e9 * life[i].start), bytes, x->device->index};
+            *APPEND(events, n, cap) = (struct event){(uint64_t)(1e9 * life[i].end), -bytes, x->device->index};
+        }
+    }
+    memcpy(most, now, n_devices * sizeof *most); /* what is kept */
+    SORT(events, n, in_time);
+    for (const struct event *e = events; e < events + n; e++) {
+        now[e->device] += e->bytes;
+        most[e->device] = MAX(most[e->device], now[e->device]);
+    }
+    free(events), free(life), free(now);
+    return most;
+}
+
+/* ---- for people ------------------------------------------------------------------------------------------------- */
+
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c)
 {
     static const struct column columns[] = {{"lane, simulated", "name", CELL_TEXT, 24, 0},
@@ -63,7 +119,8 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
                                             {"busy", "busy", CELL_SHARE, 6, 0}};
     const struct machine *m = sim->step->pool->machine;
     struct table *lanes = new_table(columns, COUNT(columns)), *path = critical_path(sim);
-    char bytes[32], budget[32];
+    char bytes[32], by_clock[32], budget[32];
+    int64_t *most = most_held(sim);
     if (c)
         print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
                    1e3 * sim->period, c->measured ? "profile" : "hardware", c->path, sim->by_source[COST_MEASURED],
@@ -81,12 +138,15 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
             ROW(lanes, text_cell(m->lane[i]->name), number_cell(1e3 * sim->busy[i]),
                 number_cell(sim->busy[i] / sim->period));
     print_table(out, lanes);
-    for (int d = 0; d <= m->n_devices; d++)
-        fprintf(out, "%s%-24s holds at most %s, budget %s\n", d ? "" : "\n", m->device[d].id,
-                format_bytes(bytes, (double)sim->step->high[d]),
+    for (int d = 0; d <= m->n_devices; d++) {
+        format_bytes(bytes, (double)sim->step->high[d]);
+        format_bytes(by_clock, (double)most[d]);
+        fprintf(out, "%s%-24s holds at most %s%s%s, budget %s\n", d ? "" : "\n", m->device[d].id, bytes,
+                strcmp(bytes, by_clock) ? ", by the clock " : "", strcmp(bytes, by_clock) ? by_clock : "",
                 m->device[d].budget < NO_LIMIT ? format_bytes(budget, (double)m->device[d].budget) : "none");
+    }
     print_top(out, path, TOP, 3);
-    free_table(lanes), free_table(path);
+    free_table(lanes), free_table(path), free(most);
 }
 
 /* ---- as data --------------------------------------------------------------------------------------------------- */
@@ -96,16 +156,19 @@ json_t *simulation_json(const struct simulation *sim)
     static const char *const source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
     const struct machine *m = sim->step->pool->machine;
     struct table *path = critical_path(sim);
-    json_t *lanes = json_object();
+    int64_t *most = most_held(sim);
+    json_t *lanes = json_object(), *held = json_object();
     for (int i = 0; i < m->n_lanes; i++)
         json_object_set_new(lanes, m->lane[i]->name, json_real(sim->busy[i] / sim->period));
+    for (int d = 0; d <= m->n_devices; d++)
+        json_object_set_new(held, m->device[d].id, json_integer(most[d]));
     json_t *all =
-        json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:{}}", "kind", "simulated", "step_ms", 1e3 * sim->period, "pattern",
-                  sim->pattern, "settled", sim->settled, "busy", lanes, "critical_path", table_json(path), "tasks");
+        json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms", 1e3 * sim->period, "pattern",
+                  sim->pattern, "settled", sim->settled, "busy", lanes, "held", held, "critical_path", table_json(path), "tasks");
     for (int source = 0; source < COST_SOURCES; source++)
         json_object_set_new(json_object_get(all, "tasks"), source_name[source],
                             json_integer((json_int_t)sim->by_source[source]));
-    free_table(path);
+    free_table(path), free(most);
     return all;
 }
 
