@@ -39,11 +39,10 @@ static struct trace_task tasks[N_TASKS] = {
     [SIDE] = {.name = "side", .layer = -1, .micro = -1, .lane = 3},
     [EVAL] = {.name = "eval", .layer = -1, .micro = -1, .list = 1}};
 /* Weights are kept; x is made by FWD0, for ADAMW; y is of the eval list. */
-static struct trace_tensor tensors[] = {
-    {.name = "w", .bytes = 100},
-    {.name = "x", .class = 1, .n_uses = 3, .bytes = 50},
-    {.name = "m", .device = 1, .first_use = 3, .bytes = 7},
-    {.name = "y", .class = 1, .list = 1, .first_use = 3, .n_uses = 1, .bytes = 3}};
+static struct trace_tensor tensors[] = {{.name = "w", .bytes = 100},
+                                        {.name = "x", .class = 1, .n_uses = 3, .bytes = 50},
+                                        {.name = "m", .device = 1, .first_use = 3, .bytes = 7},
+                                        {.name = "y", .class = 1, .list = 1, .first_use = 3, .n_uses = 1, .bytes = 3}};
 static uint32_t uses[] = {FWD0, FWD1, ADAMW, EVAL};
 static const struct trace tables = {.header = {.kind = TRACE_SIMULATED,
                                                .pace_scale = 1,

@@ -43,6 +43,8 @@ static void end_view(struct view *v)
 {
     for (int i = 0; i < v->n_tracks; i++)
         close_track(v->track[i]);
+    v->placed = v->measuring = false;
+    select_again(v);
     free(v->path), free(v->row), free(v);
 }
 
@@ -392,8 +394,9 @@ static json_t *planned_bytes(const char *list)
 /* plan --simulate says what the steps hold at most, by the clock: the same as the trace that it writes. */
 TEST(bytes_are_those_of_the_clock)
 {
-    static const char *const lists[] = {"1f1b",      "broadcast-one-link", "broadcast", "chain",    "clip", "overlap-pays",
-                                        "pipelines", "recompute",          "swap",      "snapshot", "zero-bubble"};
+    static const char *const lists[] = {"1f1b", "broadcast-one-link", "broadcast",  "chain",
+                                        "clip", "overlap-pays",       "pipelines",  "recompute",
+                                        "swap", "snapshot",           "zero-bubble"};
     for (size_t i = 0; i < COUNT(lists); i++) {
         char *trace = trace_of_list(lasting("data/steps/%s.txt", lists[i]));
         struct view *v = view_of(trace, NULL, 1280, 720, 1);
@@ -402,7 +405,8 @@ TEST(bytes_are_those_of_the_clock)
             expect_held(k->trace, random_words(13, STREAM_TEST, (uint32_t)i, n).word[0] % (k->last + 1000));
         json_t *planned = planned_bytes(lists[i]);
         for (uint32_t d = 0; d < k->trace->header.n_devices; d++)
-            assert_int_equal(trace_peak(k->trace, d), json_integer_value(json_object_get(planned, k->trace->devices[d].id)));
+            assert_int_equal(trace_peak(k->trace, d),
+                             json_integer_value(json_object_get(planned, k->trace->devices[d].id)));
         json_decref(planned);
         end_view(v);
         free(trace);

@@ -68,9 +68,9 @@ struct event { /* from then on a device holds so many bytes more, or fewer */
 /* At one time, what has ended goes before what begins. */
 ORDER(in_time, struct event, BY(a->ns, b->ns, COMPARE(a->bytes, b->bytes)))
 
-/* Of every tensor, in every iteration, from the first start of its tasks to their last end.  Addresses are given by list
- * order, which may count tensors together that never meet, or miss some that do.  [devices + 1]: the most of each; the
- * caller frees. */
+/* Of every tensor, in every iteration, from the first start of its tasks to their last end.  Addresses are given by
+ * list order, which may count tensors together that never meet, or miss some that do.  [devices + 1]: the most of each;
+ * the caller frees. */
 static int64_t *most_held(const struct simulation *sim)
 {
     const struct step *s = sim->step;
@@ -162,9 +162,9 @@ json_t *simulation_json(const struct simulation *sim)
         json_object_set_new(lanes, m->lane[i]->name, json_real(sim->busy[i] / sim->period));
     for (int d = 0; d <= m->n_devices; d++)
         json_object_set_new(held, m->device[d].id, json_integer(most[d]));
-    json_t *all =
-        json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms", 1e3 * sim->period, "pattern",
-                  sim->pattern, "settled", sim->settled, "busy", lanes, "held", held, "critical_path", table_json(path), "tasks");
+    json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms",
+                            1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy", lanes, "held",
+                            held, "critical_path", table_json(path), "tasks");
     for (int source = 0; source < COST_SOURCES; source++)
         json_object_set_new(json_object_get(all, "tasks"), source_name[source],
                             json_integer((json_int_t)sim->by_source[source]));

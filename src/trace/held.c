@@ -10,7 +10,7 @@
 #include "trace.h"
 
 #define OPEN UINT64_MAX
-struct life { /* of a tensor in a step; ended: of how many of its tasks */
+struct life {            /* of a tensor in a step; ended: of how many of its tasks */
     uint64_t start, end; /* OPEN: it goes on */
     uint32_t ended;      /* 0: there is none */
 };

@@ -16,7 +16,8 @@
         offsetof(struct trace_header, name##_at), offsetof(struct trace_header, n_##name),                             \
             offsetof(struct trace, name), sizeof *((struct trace *)0)->name                                            \
     }
-const struct trace_part trace_parts[TRACE_PARTS] = {PART(devices), PART(lanes), PART(tasks), PART(edges), PART(tensors), PART(uses)};
+const struct trace_part trace_parts[TRACE_PARTS] = {PART(devices), PART(lanes),   PART(tasks),
+                                                    PART(edges),   PART(tensors), PART(uses)};
 
 /* ---- checks ---------------------------------------------------------------------------------------------------- */
 

@@ -60,10 +60,10 @@ struct trace_header {
     uint32_t n_lists, n_roles, n_classes;
     int32_t pid; /* who writes, ... */
     uint64_t devices_at, lanes_at, tasks_at, edges_at, tensors_at, uses_at, records_at;
-    uint64_t capacity; /* records in the ring */
-    uint64_t start_ns; /* clock when the trace was made: subtract it to start at 0 */
-    double pace_scale; /* modelled seconds per second shown; 1 for real */
-    uint64_t born;     /* ... and when that process was started, as the system counts; 0: not known */
+    uint64_t capacity;              /* records in the ring */
+    uint64_t start_ns;              /* clock when the trace was made: subtract it to start at 0 */
+    double pace_scale;              /* modelled seconds per second shown; 1 for real */
+    uint64_t born;                  /* ... and when that process was started, as the system counts; 0: not known */
     char list[TRACE_LISTS][24];     /* names of the task lists: "train", "eval", ... */
     char role[TRACE_ROLES][16];     /* of the tasks' roles: "forward", ... */
     char memory[TRACE_CLASSES][16]; /* of the classes of memory: "parameters", ... */
@@ -224,7 +224,8 @@ static inline struct held *trace_held(const struct trace *t, uint32_t device, si
 }
 size_t amount_at(const struct held *h, uint64_t clock); /* the index of the one that counts then */
 uint64_t trace_peak(const struct trace *t, uint32_t device);
-/* The tensors that are alive on the device at that clock, largest first: how many, and an array that the caller frees. */
+/* The tensors that are alive on the device at that clock, largest first: how many, and an array that the caller frees.
+ */
 size_t trace_alive_at(const struct trace *t, uint32_t device, uint64_t clock, const struct trace_tensor ***tensors);
 /* "0:0 swap out": what each lane's copies are for where all are for one thing, else its name.  The caller frees. */
 typedef char lane_purpose[56];

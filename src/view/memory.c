@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-static void draw_areas(const struct view *v, const struct trace *t, const uint64_t *bytes, const struct box *b, double top)
+static void draw_areas(const struct view *v, const struct trace *t, const uint64_t *bytes, const struct box *b,
+                       double top)
 {
     double sum = 0;
     int y = b->y + b->h;

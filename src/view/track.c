@@ -71,6 +71,7 @@ struct track *open_track(const char *path)
     *k = (struct track){.path = path, .follow = follow, .trace = t};
     k->peak = allocate(t->header.n_devices, sizeof *k->peak);
     k->purpose = trace_purposes(t);
+    k->folded = allocate(t->header.n_devices, sizeof *k->folded);
     set_now(k);
     k->zero = k->steps->n ? k->steps->step[0].work : t->header.start_ns;
     return k;
@@ -80,7 +81,7 @@ void close_track(struct track *k)
 {
     trace_follow_close(k->follow);
     free(k->broken);
-    free(k->peak), free(k->purpose);
+    free(k->peak), free(k->purpose), free(k->folded);
     free(k);
 }
 
