@@ -822,6 +822,8 @@ static struct events collect(const json_t *root)
                 assert_string_equal(json_string_value(json_object_get(event, "bp")), "e");
             e.flow[e.n_flow++] =
                 (struct flow){json_integer_value(json_object_get(event, "id")), lane, at, ph[0] == 'f'};
+        } else if (ph[0] == 'C') {
+            assert_string_equal(json_string_value(json_object_get(event, "name")), "memory");
         } else {
             assert_string_equal(ph, "M");
             if (strstr(json_string_value(json_object_get(event, "name")), "sort_index"))
@@ -915,6 +917,29 @@ TEST(chrome_shows_the_steps_asked_for)
     near(number_at(args, "flops"), 3e6);
     near(number_at(args, "GFLOP/s"), 150);
     near(number_at(args, "layer"), 0);
+    json_decref(root);
+}
+
+/* x lives from FWD0's start to ADAMW's end; steps 2 and 3 are 550 to 820, and weights are kept on both devices. */
+TEST(chrome_counts_what_memory_holds)
+{
+    static const struct {
+        int pid, us, bytes;
+    } expected[] = {{1, 0, 50}, {1, 50, 0}, {1, 80, 50}, {1, 150, 0}, {1, 160, 50}, {1, 270, 0}, {2, 0, 0}};
+    json_t *root = exported(make_example("a.trace"), temp_path("memory.json"), "2:3"), *event;
+    size_t i, n = 0;
+    json_array_foreach(json_object_get(root, "traceEvents"), i, event)
+    {
+        const json_t *args = json_object_get(event, "args");
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "C") != 0)
+            continue;
+        assert_true(n < COUNT(expected));
+        near(number_at(event, "pid"), expected[n].pid);
+        near(number_at(event, "ts"), expected[n].us);
+        near(number_at(args, "parameters"), expected[n].pid == 1 ? 100 : 7);
+        near(number_at(args, "activations"), expected[n++].bytes);
+    }
+    assert_int_equal(n, COUNT(expected));
     json_decref(root);
 }
 

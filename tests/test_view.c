@@ -9,6 +9,7 @@
 #include <SDL.h>
 #endif
 
+#include "../src/base/table.h"
 #include "../src/view/view.h"
 #include "support.h"
 
@@ -176,6 +177,149 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     assert_int_equal(v->anchor, 5);
     end_view(v);
     free(trace);
+}
+
+/* A stretch's time by lane and kind is what its lanes are busy in it, and its links move what their copies do; whatever
+ * the stretch. */
+TEST(a_stretch_counts_what_lies_in_it)
+{
+    char *trace = trace_of_list("data/steps/overlap-pays.txt");
+    struct view *v = view_of(trace, trace, 1280, 720, 1);
+    const struct track *k = v->track[0];
+    for (uint32_t n = 0; n < 50; n++) {
+        struct random4 r = random_words(17, STREAM_TEST, 0, n);
+        struct box ruler = places_of(v).ruler;
+        int x[2] = {ruler.x + (int)r.word[0] % ruler.w, ruler.x + (int)(r.word[1] % (unsigned)ruler.w)};
+        char script[64];
+        snprintf(script, sizeof script, "measure:%d,%d,%d,%d", x[0], ruler.y + 3, x[1], ruler.y + 3);
+        run_script(v, script);
+        assert_int_equal(v->measuring, x[0] != x[1]);
+        double from = axis_at(v, MIN(x[0], x[1])), to = axis_at(v, MAX(x[0], x[1])), busy = 0, ms = 0, bytes = 0;
+        json_t *rows = v->panel.table ? table_json(v->panel.table) : json_array(), *row;
+        size_t i;
+        json_array_foreach(rows, i, row)
+        {
+            double part = json_number_value(json_object_get(row, "bytes"));
+            const char *lane = json_string_value(json_object_get(row, "lane"));
+            ms += json_number_value(json_object_get(row, "ms"));
+            bytes += strstr(lane, "load") ? part : 0;
+        }
+        for (uint32_t lane = 0; lane < k->trace->header.n_lanes && x[0] != x[1]; lane++)
+            busy += 2 * (double)busy_between(&k->trace->bars[lane], clock_of(k, from), clock_of(k, to)) / 1e6;
+        assert_true(fabs(ms - busy) < 1e-4 && fabs(bytes - v->panel.bytes) < 100);
+        json_decref(rows);
+    }
+    run_script(v, "escape");
+    assert_null(v->panel.table);
+    end_view(v);
+    free(trace);
+}
+
+/* A click on a memory row lists the tensors alive there, largest first, and they hold what the row shows. */
+TEST(a_place_of_memory_lists_its_tensors)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    const struct trace *t = v->track[0]->trace;
+    run_script(v, "pagedown");
+    for (uint32_t n = 0; n < 50; n++) {
+        struct random4 r = random_words(19, STREAM_TEST, 0, n);
+        struct box rows = places_of(v).rows;
+        uint32_t device = r.word[0] % 4;
+        const struct row *row = v->row;
+        while (row->kind != ROW_MEMORY || row->index != device)
+            row++;
+        char script[64];
+        int x = rows.x + (int)(r.word[1] % (unsigned)rows.w);
+        snprintf(script, sizeof script, "click:%d,%d", x, row->y + row->height / 2);
+        run_script(v, script);
+        const struct held *h = trace_held(t, device, t->header.n_classes);
+        assert_true(v->placed && v->place.device == device && !is_picked(&v->selected));
+        assert_true(v->panel.bytes == (double)h->amount[amount_at(h, clock_of(v->track[0], axis_at(v, x)))].bytes);
+    }
+    run_script(v, "click:600,156"); /* a task instead */
+    assert_true(!v->placed && is_picked(&v->selected));
+    end_view(v);
+    free(trace);
+}
+
+/* A click on its name folds a device into one row without content of its own, and another click unfolds it. */
+TEST(devices_fold)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    size_t rows = v->n_rows;
+    run_script(v, "click:20,135");
+    assert_true(v->row[0].kind == ROW_FOLDED && v->row[1].kind == ROW_DEVICE && v->n_rows < rows);
+    run_script(v, "click:600,135");
+    assert_int_equal(v->n_rows, rows);
+    run_script(v, "x");
+    assert_int_equal(v->n_rows, 4);
+    run_script(v, "n x");
+    assert_int_equal(v->n_rows, rows);
+    end_view(v);
+    free(trace);
+}
+
+/* Two traces fit, whatever they are and however small the window is, folded or not. */
+TEST(two_traces_always_fit)
+{
+    static const char *const lists[] = {"chain", "1f1b", "pipelines", "broadcast", "zero-bubble"};
+    for (uint32_t n = 0; n < 20; n++) {
+        struct random4 r = random_words(23, STREAM_TEST, 0, n);
+        char *a = trace_of_list(lasting("data/steps/%s.txt", lists[r.word[0] % 5])), *b = lasting("%s.b", a);
+        assert_int_equal(rename(a, b), 0);
+        free(a);
+        a = trace_of_list(lasting("data/steps/%s.txt", lists[r.word[1] % 5]));
+        struct view *v = view_of(a, b, 800 + (int)(r.word[2] % 1000), 400 + (int)(r.word[3] % 800), 1 + (int)n % 2);
+        run_script(v, n % 3 ? "e" : "e x");
+        assert_true(v->rows_height <= places_of(v).rows.h && v->row[v->n_rows - 1].track == 1);
+        end_view(v);
+        free(a);
+    }
+}
+
+/* What a lane's copies are all for names it; a second lane for the same is numbered; what is mixed keeps its name. */
+TEST(lanes_are_named_by_what_they_do)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct trace *t = trace_open(trace);
+    lane_purpose *purpose = trace_purposes(t);
+    for (uint32_t i = 0; i < t->header.n_lanes; i++) {
+        const char *name = t->lanes[i].name, *expected = strcmp(name, "stage1 download") == 0    ? "stage1 send"
+                                                         : strcmp(name, "stage1 download1") == 0 ? "stage1 send 2"
+                                                                                                 : NULL;
+        if (expected || strstr(name, "compute"))
+            assert_string_equal(purpose[i], expected ? expected : name);
+    }
+    free(purpose);
+    uint32_t first = 0; /* of its copies is for something else now */
+    while (strcmp(t->lanes[t->tasks[first].lane].name, "stage1 download") != 0)
+        first++;
+    t->tasks[first].role = ROLE_BROADCAST;
+    purpose = trace_purposes(t);
+    assert_string_equal(purpose[t->tasks[first].lane], "stage1 download");
+    free(purpose);
+    trace_free(t);
+    free(trace);
+}
+
+/* Up to 21 micro-batches no two look the same, and the legend has room for memory beside any number. */
+TEST(micro_batches_have_colours_of_their_own)
+{
+    char *text = copy_string("device a memory=1G\ntensor w a 4 work keep\n");
+    for (int i = 0; i < 60; i++)
+        append_text(&text, "task t a.compute 1ms micro=%d writes=w\n", i);
+    const char *list = write_file("micro.txt", text, strlen(text));
+    char *trace = trace_of_list(list);
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "k k");
+    for (int i = 0; i < 21; i++)
+        for (int k = 0; k < i; k++)
+            assert_int_not_equal(colour_number(v, i), colour_number(v, k));
+    assert_int_equal(v->n_micros, 60);
+    end_view(v);
+    free(trace), free(text);
 }
 
 /* The steps of both traces start at 0, whatever their clocks and lengths. */

@@ -75,8 +75,8 @@ static json_t *panel_json(const struct view *v)
         return json_pack("{s:n, s:{s:s, s:f, s:I, s:o}}", "range", "memory", "device",
                          v->track[v->place.track]->trace->devices[v->place.device].id, "at_ms", v->place.axis / 1e6,
                          "bytes", (json_int_t)p->bytes, "tensors", table_json(p->table));
-    return json_pack("{s:{s:f, s:f, s:f, s:o}, s:n}", "range", "from_ms", from, "to_ms", to, "moved_bytes", p->bytes,
-                     "work", table_json(p->table), "memory");
+    return json_pack("{s:{s:f, s:f, s:I, s:o}, s:n}", "range", "from_ms", from, "to_ms", to, "moved_bytes",
+                     (json_int_t)p->bytes, "work", table_json(p->table), "memory");
 }
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */

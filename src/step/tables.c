@@ -48,7 +48,7 @@ static void fill_list(struct trace *tables, struct step *s, uint32_t k, const st
                                   .lane = (uint32_t)t->lane->index,
                                   .list = k,
                                   .flops = t->flops,
-                                  .bytes = t->bytes,
+                                  .bytes = t->copy ? MIN(t->bytes, t->access[0].tensor->bytes) : t->bytes,
                                   .predicted_ns = about->predicted ? about->predicted(about->context, t) : 0,
                                   .first_edge = h->n_edges,
                                   .n_edges = (uint32_t)t->n_edges,

@@ -99,7 +99,7 @@ struct trace_task {
     uint32_t lane;
     uint32_t list;
     double flops;
-    uint64_t bytes;
+    uint64_t bytes;      /* read and written; of a copy those that are moved */
     double predicted_ns; /* what the costs say that it takes alone; 0: not predicted */
     uint32_t first_edge, n_edges;
     uint32_t role; /* index in header.role */

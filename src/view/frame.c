@@ -56,8 +56,11 @@ static void draw_label(const struct view *v, const struct row *row)
                  strcmp(d->id, d->name) ? "%c %s   %s" : "%c %s", folded ? '+' : '-', d->id, d->name);
     } else if (row->kind == ROW_MEMORY) {
         char bytes[32];
-        put_text(v, 22 * u, middle - 17 * u, v->width, theme->ink, "memory");
-        put_text(v, 22 * u, middle + u, v->width, theme->soft, "peak %s", format_bytes(bytes, k->peak[row->index]));
+        bool room = row->height >= 2 * GLYPH_HEIGHT * u;
+        if (room)
+            put_text(v, 22 * u, middle - 17 * u, v->width, theme->ink, "memory");
+        put_text(v, 22 * u, middle + (room ? 1 : -8) * u, v->width, theme->soft, "peak %s",
+                 format_bytes(bytes, k->peak[row->index]));
     } else { /* "0:0 swap out" in the group of "0:0" is "swap out" */
         int top = y + (row->height - GLYPH_HEIGHT * u) / 2, right = places_of(v).rows.x - 8 * u;
         uint64_t from = clock_of(k, v->from), to = MIN(clock_of(k, v->to), k->now);

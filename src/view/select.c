@@ -22,6 +22,8 @@ static void add_lane(struct view *v, int track, uint32_t lane, double from, doub
     const struct trace_lane *l = &t->lanes[lane];
     const struct bars *b = &t->bars[lane];
     struct share of[TRACE_ROLES] = {{0}};
+    char name[64];
+    snprintf(name, sizeof name, "%s%s", v->n_tracks == 1 ? "" : track ? "B " : "A ", k->purpose[lane]);
     for (size_t i = first_bar_in(b, clock_of(k, from)); i < b->n && axis_of(k, b->bar[i].start) < to; i++) {
         const struct trace_task *task = &t->tasks[t->records[b->bar[i].record].task];
         double start = axis_of(k, b->bar[i].start), end = axis_of(k, b->bar[i].end);
@@ -36,21 +38,21 @@ static void add_lane(struct view *v, int track, uint32_t lane, double from, doub
         double share = (s->flops > 0 ? s->flops : s->bytes) / least / peak;
         v->panel.bytes += l->kind == LANE_UPLOAD || l->kind == LANE_DOWNLOAD ? s->bytes : 0;
         if (s->tasks > 0)
-            ROW(v->panel.table, text_cell(v->n_tracks > 1 ? (char[]){(char)('A' + track), '\0'} : ""),
-                text_cell(k->purpose[lane]), text_cell(l->name), text_cell(t->header.role[i]), number_cell(s->tasks),
-                number_cell(s->ns / 1e6), number_cell(s->ns / (to - from)), number_cell(s->bytes / (1 << 20)),
-                number_cell(s->bytes), number_cell(peak > 0 && s->ns > 0 ? share : NAN));
+            ROW(v->panel.table, text_cell(track ? "B" : "A"), text_cell(name), text_cell(l->name),
+                text_cell(t->header.role[i]), number_cell(s->tasks), number_cell(s->ns / 1e6),
+                number_cell(s->ns / (to - from)), number_cell(s->bytes / (1 << 20)), number_cell(s->bytes),
+                number_cell(peak > 0 && s->ns > 0 ? share : NAN));
     }
 }
 
 static void describe_stretch(struct view *v)
 {
     static const struct column columns[] = {
-        {"", "trace", CELL_TEXT, 1, 0},         {"lane", "purpose", CELL_TEXT, 24, 0},
+        {NULL, "trace", CELL_TEXT, 0, 0},       {"lane", "purpose", CELL_TEXT, 24, 0},
         {NULL, "lane", CELL_TEXT, 0, 0},        {"kind", "kind", CELL_TEXT, 10, 0},
         {"tasks", "tasks", CELL_COUNT, 7, 0},   {"ms", "ms", CELL_FIXED, 10, 3},
         {"of time", "share", CELL_SHARE, 7, 0}, {"MiB", NULL, CELL_RATE, 9, 1},
-        {NULL, "bytes", CELL_FIXED, 0, 0},      {"of peak", "share_of_peak", CELL_SHARE, 7, 0}};
+        {NULL, "bytes", CELL_COUNT, 0, 0},      {"of peak", "share_of_peak", CELL_SHARE, 7, 0}};
     double from = fmin(v->ruler[0], v->ruler[1]), to = fmax(v->ruler[0], v->ruler[1]);
     char text[32], bytes[32];
     v->panel.table = new_table(columns, COUNT(columns));
@@ -111,42 +113,38 @@ void select_again(struct view *v)
         describe_stretch(v);
 }
 
-/* Beside what it is about: on the half of the rows where that is not. */
+/* On the half of the rows where what it is about is not. */
 void draw_panel(const struct view *v)
 {
     struct box rows = places_of(v).rows;
     const struct theme *theme = theme_of(v);
     const struct table *t = v->panel.table;
-    char *text = NULL, *rest;
-    size_t size, wide = 0, u = (size_t)v->scale, most = (size_t)MAX(rows.h / (18 * v->scale) - 5, 1);
-    double middle = v->placed ? v->place.axis : (v->ruler[0] + v->ruler[1]) / 2;
+    int u = v->scale, high = 18 * u, wide = 0, most = MAX(rows.h / high - 4, 1);
+    char *text = NULL;
+    size_t size;
     if (!t)
         return;
     FILE *out = open_memstream(&text, &size);
-    if (!out)
-        fail(EXIT_IO, "cannot make room for a table%s", "");
+    CHECK(out, "%zu rows", t->n);
     fprintf(out, "%s", v->panel.title);
     print_heading(out, t);
-    print_rows(out, t, 0, most);
-    if (t->n > most)
-        fprintf(out, "%zu more: --json shows them\n", t->n - most);
+    print_rows(out, t, 0, (size_t)most);
+    if (t->n > (size_t)most)
+        fprintf(out, "%zu more: --json shows them\n", t->n - (size_t)most);
     fclose(out);
-    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        wide = MAX(wide, strcspn(line, "\n"));
-    int y = rows.y + 6 * v->scale, w = (int)((wide * GLYPH_WIDTH + 20) * u);
-    int x = x_of(v, middle) > rows.x + rows.w / 2 ? rows.x + 6 * v->scale : MAX(rows.x + rows.w - w - 6 * v->scale, 0);
-    if (v->placed) {
-        struct row of = {ROW_MEMORY, v->place.track, v->place.device, 0, 0};
-        for (const struct row *r = v->row; r < v->row + v->n_rows; r++)
-            of = r->kind == of.kind && r->track == of.track && r->index == of.index ? *r : of;
-        fill(v, (int)fmin(fmax(x_of(v, v->place.axis), rows.x), rows.x + rows.w), of.y, v->scale, of.height,
-             theme->accent);
-    }
-    rest = text;
-    for (char *line; (line = strsep(&rest, "\n")) && (rest || *line); y += 18 * v->scale) {
-        fill(v, x, y, w, 18 * v->scale, theme->panel);
-        put_text(v, x + 10 * v->scale, y + v->scale, x + w, y == rows.y + 6 * v->scale ? theme->accent : theme->ink,
-                 "%s", line);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        wide = MAX(wide, (int)strcspn(line, "\n"));
+    int w = (wide * GLYPH_WIDTH + 20) * u, x = rows.x + 6 * u, y = rows.y + 6 * u;
+    double at = x_of(v, v->placed ? v->place.axis : (v->ruler[0] + v->ruler[1]) / 2);
+    if (at < rows.x + rows.w / 2)
+        x = MAX(rows.x + rows.w - w - 6 * u, 0);
+    if (v->placed && at >= rows.x && at < rows.x + rows.w)
+        fill(v, (int)at, rows.y, u, rows.h, theme->accent);
+    fill(v, x - u, y - u, w + 2 * u, ((int)MIN(t->n, (size_t)most + 1) + 2) * high + 2 * u, theme->border);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1, y += high) {
+        fill(v, x, y, w, high, theme->panel);
+        put_text(v, x + 10 * u, y + u, x + w, line == text ? theme->accent : theme->ink, "%.*s",
+                 (int)strcspn(line, "\n"), line);
     }
     free(text);
 }
