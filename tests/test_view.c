@@ -233,9 +233,9 @@ TEST(a_place_of_memory_lists_its_tensors)
         int x = rows.x + (int)(r.word[1] % (unsigned)rows.w);
         snprintf(script, sizeof script, "click:%d,%d", x, row->y + row->height / 2);
         run_script(v, script);
-        const struct held *h = trace_held(t, device, t->header.n_classes);
+        const struct amount *held = amount_at(&t->held[device], clock_of(v->track[0], axis_at(v, x)));
         assert_true(v->placed && v->place.device == device && !is_picked(&v->selected));
-        assert_true(v->panel.bytes == (double)h->amount[amount_at(h, clock_of(v->track[0], axis_at(v, x)))].bytes);
+        assert_true(v->panel.bytes == (double)sum_amount(held));
     }
     run_script(v, "click:600,156"); /* a task instead */
     assert_true(!v->placed && is_picked(&v->selected));
@@ -449,17 +449,12 @@ static void expect_held(const struct trace *t, uint64_t clock)
     for (uint32_t device = 0; device < t->header.n_devices; device++) {
         const struct trace_tensor **alive;
         size_t n = trace_alive_at(t, device, clock, &alive);
-        uint64_t bytes = count_held(t, device, clock), sum = 0, classes = 0;
-        const struct held *h = trace_held(t, device, t->header.n_classes);
+        uint64_t sum = 0;
+        const struct amount *held = amount_at(&t->held[device], clock);
         for (size_t i = 0; i < n; sum += alive[i++]->bytes)
             assert_true(i == 0 || alive[i - 1]->bytes >= alive[i]->bytes);
-        for (uint32_t class = 0; class < t->header.n_classes; class ++) {
-            const struct held *of = trace_held(t, device, class);
-            classes += of->amount[amount_at(of, clock)].bytes;
-        }
-        assert_int_equal(h->amount[amount_at(h, clock)].bytes, bytes);
-        assert_int_equal(classes, bytes);
-        assert_int_equal(sum, bytes);
+        assert_int_equal(sum_amount(held), count_held(t, device, clock));
+        assert_int_equal(sum, sum_amount(held));
         free(alive);
     }
 }
@@ -549,7 +544,7 @@ TEST(bytes_are_those_of_the_clock)
             expect_held(k->trace, random_words(13, STREAM_TEST, (uint32_t)i, n).word[0] % (k->last + 1000));
         json_t *planned = planned_bytes(lists[i]);
         for (uint32_t d = 0; d < k->trace->header.n_devices; d++)
-            assert_int_equal(trace_peak(k->trace, d),
+            assert_int_equal(trace_peak(&k->trace->held[d]),
                              json_integer_value(json_object_get(planned, k->trace->devices[d].id)));
         json_decref(planned);
         end_view(v);

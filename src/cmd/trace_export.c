@@ -127,20 +127,18 @@ static void put_slice(struct chrome *c, size_t i)
 static void put_memory(struct chrome *c, uint32_t device)
 {
     const struct trace *t = c->trace;
-    const struct held *all = trace_held(t, device, t->header.n_classes);
+    const struct held *h = &t->held[device];
     uint32_t lane = 0;
     while (lane < t->header.n_lanes && t->lanes[lane].device_index != device)
         lane++;
-    size_t end = lane < t->header.n_lanes ? amount_at(all, c->end) + 1 : 0;
-    for (size_t i = amount_at(all, c->zero); i < end; i++) {
-        uint64_t clock = MAX(all->amount[i].clock, c->zero);
+    if (lane == t->header.n_lanes)
+        return;
+    for (const struct amount *a = amount_at(h, c->zero); a <= amount_at(h, c->end); a++) {
         json_t *classes = json_object();
-        for (size_t class = 0; class < t->header.n_classes; class ++) {
-            const struct held *h = trace_held(t, device, class);
-            uint64_t bytes = h->amount[amount_at(h, clock)].bytes;
-            json_object_set_new(classes, t->header.memory[class], json_integer((json_int_t)bytes));
-        }
-        put_event(c, "C", "memory", lane, json_pack("{s:f, s:o}", "ts", microseconds(c, clock), "args", classes));
+        for (size_t i = 0; i < t->header.n_classes; i++)
+            json_object_set_new(classes, t->header.memory[i], json_integer((json_int_t)a->bytes[i]));
+        put_event(c, "C", "memory", lane,
+                  json_pack("{s:f, s:o}", "ts", microseconds(c, MAX(a->clock, c->zero)), "args", classes));
     }
 }
 

@@ -58,14 +58,6 @@ static uint64_t first_change(const struct trace *t, uint64_t from)
     return clock;
 }
 
-static void add_amount(struct held *h, uint64_t clock, uint64_t bytes)
-{
-    uint64_t before = h->n ? h->amount[h->n - 1].bytes : 0;
-    if (!h->n || h->amount[h->n - 1].clock < clock)
-        (void)APPEND(h->amount, h->n, h->cap);
-    h->amount[h->n - 1] = (struct amount){clock, before + bytes};
-}
-
 void trace_hold(struct trace *t, size_t first)
 {
     const struct trace_header *h = &t->header;
@@ -73,11 +65,11 @@ void trace_hold(struct trace *t, size_t first)
     struct event *events = NULL;
     struct life *lives = NULL;
     size_t n = 0, cap = 0, cap_lives = 0;
-    for (size_t i = 0; i < h->n_devices * (h->n_classes + 1); i++) {
-        while (t->held[i].n && t->held[i].amount[t->held[i].n - 1].clock >= from)
-            t->held[i].n--;
+    for (struct held *d = t->held; d < t->held + h->n_devices; d++) {
+        while (d->n && d->amount[d->n - 1].clock >= from)
+            d->n--;
         if (from == 0)
-            add_amount(&t->held[i], 0, 0);
+            (void)APPEND(d->amount, d->n, d->cap);
     }
     for (const struct trace_tensor *x = t->tensors; x < t->tensors + h->n_tensors; x++) {
         const struct trace_step_list *steps = &t->steps[x->list];
@@ -85,12 +77,12 @@ void trace_hold(struct trace *t, size_t first)
         while (k < steps->n && steps->step[k].end < from && steps->step[k].step <= t->held_step)
             k++;
         if (!x->n_uses && from == 0)
-            *APPEND(events, n, cap) = (struct event){0, x->bytes, x->device, x->class};
+            t->held[x->device].amount->bytes[x->class] += x->bytes;
         if (!x->n_uses || k == steps->n)
             continue;
         lives = grow(lives, &cap_lives, steps->n - k, sizeof *lives);
         find_lives(t, x, &steps->step[k], steps->n - k, lives);
-        uint64_t next = UINT64_MAX; /* its bytes are the same ones: a life ends when the next begins */
+        uint64_t next = OPEN; /* its bytes are the same ones: a life ends when the next begins */
         for (const struct life *l = lives + steps->n - k; l-- > lives;) {
             uint64_t end = MAX(l->start, MIN(l->end, next));
             if (l->ended && l->start >= from)
@@ -102,8 +94,12 @@ void trace_hold(struct trace *t, size_t first)
     }
     SORT(events, n, by_clock);
     for (const struct event *e = events; e < events + n; e++) {
-        add_amount(trace_held(t, e->device, e->class), e->clock, e->bytes);
-        add_amount(trace_held(t, e->device, h->n_classes), e->clock, e->bytes);
+        struct held *d = &t->held[e->device];
+        struct amount last = d->amount[d->n - 1];
+        if (last.clock < e->clock)
+            *APPEND(d->amount, d->n, d->cap) = last;
+        d->amount[d->n - 1].clock = e->clock;
+        d->amount[d->n - 1].bytes[e->class] += e->bytes;
     }
     t->held_step = t->whole_step;
     free(events), free(lives);
@@ -111,19 +107,26 @@ void trace_hold(struct trace *t, size_t first)
 
 /* ---- questions -------------------------------------------------------------------------------------------------- */
 
-size_t amount_at(const struct held *h, uint64_t clock)
+const struct amount *amount_at(const struct held *h, uint64_t clock)
 {
     size_t i;
     FIND_FIRST(i, h->n, h->amount[i].clock <= clock);
-    return i - (i > 0);
+    return &h->amount[i - 1];
 }
 
-uint64_t trace_peak(const struct trace *t, uint32_t device)
+uint64_t sum_amount(const struct amount *a)
 {
-    const struct held *h = trace_held(t, device, t->header.n_classes);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < TRACE_CLASSES; i++)
+        sum += a->bytes[i];
+    return sum;
+}
+
+uint64_t trace_peak(const struct held *h)
+{
     uint64_t peak = 0;
     for (size_t i = 0; i < h->n; i++)
-        peak = MAX(peak, h->amount[i].bytes);
+        peak = MAX(peak, sum_amount(&h->amount[i]));
     return peak;
 }
 

@@ -125,7 +125,7 @@ void trace_read_tables(struct reader *file, struct trace *t)
     }
     t->bars = allocate(h->n_lanes, sizeof *t->bars);
     t->runs = allocate(h->n_tasks, sizeof *t->runs);
-    t->held = allocate(h->n_devices * (h->n_classes + 1), sizeof *t->held);
+    t->held = allocate(h->n_devices, sizeof *t->held);
     check_tables(file->path, t);
 }
 
@@ -137,7 +137,7 @@ void trace_free(struct trace *t)
         free(t->bars[i].bar);
     for (size_t i = 0; t->runs && i < t->header.n_tasks; i++)
         free(t->runs[i].record);
-    for (size_t i = 0; t->held && i < t->header.n_devices * (t->header.n_classes + 1); i++)
+    for (size_t i = 0; t->held && i < t->header.n_devices; i++)
         free(t->held[i].amount);
     for (size_t i = 0; i < TRACE_LISTS; i++)
         free(t->steps[i].step);

@@ -174,7 +174,7 @@ struct trace_step_list { /* ascending */
     size_t n, cap;
 };
 struct amount { /* from this clock on, until the next one */
-    uint64_t clock, bytes;
+    uint64_t clock, bytes[TRACE_CLASSES];
 };
 struct held { /* ascending; the first is at 0 */
     struct amount *amount;
@@ -198,7 +198,7 @@ struct trace {
     struct bars *bars;   /* [lanes] */
     struct runs *runs;   /* [tasks] */
     struct trace_step_list steps[TRACE_LISTS];
-    struct held *held;  /* [devices * (classes + 1)]: of a device by class, then of all together; see trace_held() */
+    struct held *held;  /* [devices] */
     uint32_t held_step; /* steps up to this one were whole for it */
 };
 struct trace *trace_open(const char *path); /* what trace_follow_open() finds wrong ends the program */
@@ -217,13 +217,10 @@ int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, siz
 
 /* Records from `first` on are new, and indexed, and whole_step is found: t->held follows. */
 void trace_hold(struct trace *t, size_t first);
-/* Of a class of the device; class n_classes: of all. */
-static inline struct held *trace_held(const struct trace *t, uint32_t device, size_t class)
-{
-    return &t->held[device * (t->header.n_classes + 1) + class];
-}
-size_t amount_at(const struct held *h, uint64_t clock); /* the index of the one that counts then */
-uint64_t trace_peak(const struct trace *t, uint32_t device);
+/* The amount of that clock; of all classes together; the most of those. */
+const struct amount *amount_at(const struct held *h, uint64_t clock);
+uint64_t sum_amount(const struct amount *a);
+uint64_t trace_peak(const struct held *h);
 /* The tensors that are alive on the device at that clock, largest first: how many, and an array that the caller frees.
  */
 size_t trace_alive_at(const struct trace *t, uint32_t device, uint64_t clock, const struct trace_tensor ***tensors);

@@ -3,13 +3,13 @@
 
 #include <math.h>
 
-static void draw_areas(const struct view *v, const struct trace *t, const uint64_t *bytes, const struct box *b,
+static void draw_areas(const struct view *v, const struct trace *t, const struct amount *held, const struct box *b,
                        double top)
 {
     double sum = 0;
     int y = b->y + b->h;
-    for (size_t i = 0; i < t->header.n_classes; i++) {
-        sum += (double)bytes[i];
+    for (size_t i = 0; held && i < t->header.n_classes; i++) {
+        sum += (double)held->bytes[i];
         int to = b->y + b->h - (int)fmin(sum / top * b->h + 0.5, b->h);
         fill(v, b->x, to, b->w, y - to, class_colour(i));
         y = to;
@@ -38,31 +38,20 @@ void draw_memory(const struct view *v, const struct row *row)
     struct box rows = places_of(v).rows;
     struct box b = {rows.x, row->y + 4 * v->scale, 0, row->height - 8 * v->scale};
     double top = k->highest_peak, budget = (double)t->devices[row->index].budget;
-    uint64_t bytes[TRACE_CLASSES] = {0};
-    size_t at[TRACE_CLASSES] = {0};
+    const struct amount *held = NULL;
     /* The upper edge is alike in all rows of a trace.  Budgets far above what is held would make the areas flat. */
     for (const struct trace_device *d = t->devices; d < t->devices + t->header.n_devices; d++)
         top = (double)d->budget < 2 * k->highest_peak ? fmax(top, (double)d->budget) : top;
     top *= 1.1;
     for (int x = rows.x; x <= rows.x + rows.w; x++) { /* columns of one amount are drawn together */
         uint64_t clock = clock_of(k, axis_at(v, x + 1));
-        bool ends = x == rows.x + rows.w || clock > k->now, changes = ends;
-        for (size_t i = 0; i < t->header.n_classes; i++) {
-            const struct held *h = trace_held(t, row->index, i);
-            changes |= at[i] + 1 < h->n && h->amount[at[i] + 1].clock <= clock;
-        }
-        if (!changes)
+        const struct amount *now = clock <= k->now ? amount_at(&t->held[row->index], clock) : NULL;
+        if (now == held && x < rows.x + rows.w)
             continue;
         b.w = x - b.x;
-        draw_areas(v, t, bytes, &b, top);
+        draw_areas(v, t, held, &b, top);
         b.x = x;
-        for (size_t i = 0; i < t->header.n_classes; i++) {
-            const struct held *h = trace_held(t, row->index, i);
-            at[i] = amount_at(h, clock);
-            bytes[i] = h->amount[at[i]].bytes;
-        }
-        if (ends)
-            break;
+        held = now;
     }
     b.x = rows.x;
     b.w = rows.w;

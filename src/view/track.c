@@ -52,7 +52,7 @@ static void set_now(struct track *k)
     k->steps = &k->trace->steps[k->list];
     k->last = 0;
     for (uint32_t i = 0; i < h->n_devices; i++) {
-        k->peak[i] = (double)trace_peak(k->trace, i);
+        k->peak[i] = (double)trace_peak(&k->trace->held[i]);
         k->highest_peak = fmax(k->highest_peak, k->peak[i]);
     }
     for (size_t i = 0; i < h->n_lanes; i++)
