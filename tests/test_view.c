@@ -57,9 +57,9 @@ static const struct {
     const char *script;
     uint64_t hash;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0x7866d4c971980617},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0x9dd239278d423687},
-    {"1f1b", 1280, 720, 2, "pagedown b c down", 0x64ce278dc7c5358d},
+    {"1f1b", 1280, 720, 1, "pagedown", 0x6cc33d5f3b2dd195},
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0x6e4f27ad7085b758},
+    {"1f1b", 1280, 720, 2, "pagedown b c down", 0x23bea1857436b5b0},
     {"overlap-pays", 1280, 720, 1, "pagedown c", 0xabd6f62d97d34634},
     {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x781c9e2ca2b2f85c},
     {"overlap-does-not-pay", 800, 400, 1, "0 e m w w", 0x9ab7f433a807dd6f},
@@ -428,13 +428,15 @@ static uint64_t count_held(const struct trace *t, uint32_t device, uint64_t cloc
         for (size_t k = 0; k < steps->n && !held; k++) {
             uint32_t step = steps->step[k].step, ended = 0;
             uint64_t start = UINT64_MAX, end = 0;
-            for (uint32_t u = 0; u < x->n_uses; u++)
-                for (size_t i = 0; i < t->n_records; i++)
-                    if (t->records[i].task == t->uses[x->first_use + u] && t->records[i].step == step) {
-                        start = MIN(start, t->records[i].start);
-                        end = MAX(end, t->records[i].end);
-                        ended++;
-                    }
+            for (uint32_t u = 0; u < x->n_uses; u++) {
+                const struct runs *runs = &t->runs[t->uses[x->first_use + u]];
+                for (size_t i = 0; i < runs->n; i++) {
+                    const struct trace_record *r = &t->records[runs->record[i]];
+                    start = r->step == step ? MIN(start, r->start) : start;
+                    end = r->step == step ? MAX(end, r->end) : end;
+                    ended += r->step == step;
+                }
+            }
             held = ended && start <= clock && (end > clock || (ended < x->n_uses && step > t->whole_step));
         }
         bytes += x->device == device ? held * x->bytes : 0;
