@@ -28,7 +28,7 @@ struct strategy {
 static void build(void *strategy)
 {
     struct strategy *s = strategy;
-    s->trainer = new_trainer(&s->settings, LIST_TRAIN, false, true);
+    s->trainer = new_trainer(&s->settings, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, s->settings.data != NULL, true);
 }
 
 /* Of what a rank has of the model, in bytes.  ZeRO shares the classes out one after another, the last one first. */
@@ -84,14 +84,13 @@ static void add_rows(struct table *t, const struct strategy *s)
     }
 }
 
-/* As asked for, but with all the memory that it takes, and nothing that only looks at it. */
+/* As asked for, but with all the memory that it takes. */
 static struct strategy without_limits(const struct settings *s)
 {
     struct strategy all = {*s, s->device_memory, s->host_memory, s->what_if ? mixed_bytes : run_bytes, NULL};
     all.settings.pass.swap = SWAP_OFF;
     all.settings.after = all.settings.what_if = NULL;
     all.settings.device_memory = all.settings.host_memory = NO_LIMIT;
-    all.settings.simulate = all.settings.verify = false;
     return all;
 }
 
@@ -131,7 +130,7 @@ int plan_memory(const struct settings *s)
         print_json(json_pack("{s:s, s:o}", "precision", s->what_if ? "mixed" : "float32", "strategies", table_json(t)));
     } else {
         printf("MiB at the peak of each class, predicted; devices like one above are left out\nbudget: %s\n"
-               "formula: param., grad. and optim. by %s bytes per parameter, with ZeRO 0 to 3 over N ranks\n%s",
+               "formula: param., grad. and optim. by %s bytes per parameter, with ZeRO 0 to 3 over dp=N\n%s",
                rule, s->what_if ? "16, 4 + 12/N, 2 + 14/N, 16/N" : "16, 8 + 8/N, 4 + 12/N, 16/N",
                s->what_if ? "mixed precision: counted, it cannot be run here\n" : "");
         print_table(stdout, t);

@@ -44,6 +44,7 @@ static void take(struct turns *o, enum computation what, int stage)
 {
     struct turn *t = &o->turn[o->n++];
     *t = (struct turn){what, stage, o->done[what == BACKWARD ? WEIGHT_GRADIENT : what][stage]};
+    CHECK(t->micro < o->micros, "an order takes more turns of stage %d than there are micro-batches", stage);
     note_done(o->done, t);
 }
 
@@ -150,8 +151,14 @@ struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int
     for (int a = 0; a < COMPUTATIONS; a++)
         o.done[a] = allocate((size_t)n_stages(m), sizeof(int));
     (m->chunks < pipeline_orders[kind].chunks ? one_forward_one_backward : pipeline_orders[kind].take_turns)(&o);
-    for (int a = 0; a < COMPUTATIONS; a++)
+    for (int a = 0; a < COMPUTATIONS; a++) {
+        int taken = 0;
+        for (int stage = 0; stage < n_stages(m); stage++)
+            taken += o.done[a][stage];
+        CHECK(a == BACKWARD || taken == m->chunks * micros, "order %s leaves out turns of device %d",
+              pipeline_name[kind], p);
         free(o.done[a]);
+    }
     *n = o.n;
     return o.turn;
 }

@@ -94,9 +94,9 @@ static const struct option options[] = {
     {"stages", 0, OPT_TEXT, &s.stages, NULL, "N,N,...", 0, 0, DEVICES, BUILD_ALL,
      "layers of each stage (default: equal)"},
     {"pipeline", 0, OPT_CHOICE, &s.pipeline, "1f1b", pipeline_name, 0, 0, DEVICES, BUILD_ALL,
-     "order of micro-batches in a pipeline. interleaved: two stages per device, and a multiple of B micro-batches; "
+     "order of micro-batches in a pipeline. interleaved: two stages per device, micro-batches a multiple of pp; "
      "zbh1, zbh2: the gradients of weights fill the waits, zbh2 in twice the memory; dualpipev: the same with two "
-     "stages per device, the first and the last on device 0, and at least 2 B micro-batches"},
+     "stages per device, the first and the last on device 0, at least 2 pp micro-batches"},
     {"grad-groups", 0, OPT_INT, &s.grad_groups, "1", "G", 1, MAX_RANKS, DEVICES, BUILD_ALL,
      "sum the gradient in G groups of sequences, as dp=G does, to compare to the bit"},
     {"device-mem", 0, OPT_BYTES, &s.device_memory, NULL, "BYTES", 0, 0, DEVICES, RUN_ALL,
@@ -252,6 +252,10 @@ static const struct {
             {"vocab", "data", "the data bring their own vocabulary"},
             {"vocab", "init", "a model brings its own sizes"},
             {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"},
+            {"memory", "simulate", "a table is printed and nothing else"},
+            {"memory", "verify", "a table is printed and nothing else"},
+            {"memory", "print", "a table is printed and nothing else"},
+            {"memory", "print-list", "a table is printed and nothing else"},
             {"print-list", "json", "a step file is printed and nothing else"},
             {"print-list", "snapshot", "a step file has no words for slots"}};
 

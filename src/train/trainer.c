@@ -85,10 +85,11 @@ static void set_batch(struct trainer *t, bool samples_only)
         fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: %s %d", t->batch, dp, micro,
              near > 1e6 ? "use a smaller --micro-batch, such as" : "the nearest that works is", near > 1e6 ? 1 : near);
     t->micros = t->batch / (dp * micro);
-    if (t->mesh.folded && t->micros < 2 * t->mesh.pp)
+    const int least = 2 * t->mesh.pp, enough = nearest_multiple(t->batch, dp * least);
+    if (t->mesh.folded && t->micros < least)
         fail(EXIT_USAGE,
-             "--pipeline %s with pp=%d wants at least %d micro-batches, not %d: use a smaller --micro-batch",
-             pipeline_name[s->pipeline], t->mesh.pp, 2 * t->mesh.pp, t->micros);
+             "--pipeline %s with pp=%d wants at least %d micro-batches, not %d: try --batch %d --micro-batch %d",
+             pipeline_name[s->pipeline], t->mesh.pp, least, t->micros, enough, enough / (dp * least));
     int together = round;
     while (together % groups)
         together += round;
