@@ -60,10 +60,10 @@ static const struct {
     {"1f1b", 1280, 720, 1, "pagedown", 0x6cc33d5f3b2dd195},
     {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0x6e4f27ad7085b758},
     {"1f1b", 1280, 720, 2, "pagedown b c down", 0x23bea1857436b5b0},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xabd6f62d97d34634},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x781c9e2ca2b2f85c},
-    {"overlap-does-not-pay", 800, 400, 1, "0 e m w w", 0x9ab7f433a807dd6f},
-    {"chain", 1280, 720, 1, "h", 0xf0477f423ad8b0e6},
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xc05e2553d2e8f3e3},
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x60f32a80e8cbe382},
+    {"overlap-does-not-pay", 800, 400, 1, "0 e m w w", 0x7d6fb9f56955a245},
+    {"chain", 1280, 720, 1, "h", 0xfbbd84b1b296bc26},
 };
 
 static void expect_picture(size_t i)

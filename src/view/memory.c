@@ -21,13 +21,13 @@ static void draw_axis(const struct view *v, const struct box *b, double top)
 {
     int u = v->scale;
     char bytes[32];
-    double tick = exp2(ceil(log2(top * GLYPH_HEIGHT * u / b->h)));
+    double tick = exp2(ceil(log2(top * 24 * u / b->h)));
     for (double at = tick; at < top; at += tick) {
         int y = b->y + b->h - (int)(at / top * b->h);
         format_bytes(bytes, at);
         shade(v, b->x, y, b->w, u, theme_of(v)->ink, 0.25);
-        shade(v, b->x, y + u, width_of(v, bytes) + 4 * u, GLYPH_HEIGHT * u, theme_of(v)->paper, 0.5);
-        put_text(v, b->x + 2 * u, y, b->x + b->w, 0xff14181f, "%s", bytes);
+        shade(v, b->x, y + u, width_of(v, bytes) + 4 * u, GLYPH_HEIGHT * u, theme_of(v)->paper, 0.75);
+        put_text(v, b->x + 2 * u, y, b->x + b->w, theme_of(v)->ink, "%s", bytes);
     }
 }
 
