@@ -117,7 +117,7 @@ static double simulated_ns(void *sim, const struct task *t)
 void write_simulation(const struct simulation *sim, const char *path, const char *model)
 {
     struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
-    struct trace_about about = {model, TRACE_SIMULATED, 1, simulated_ns, (void *)sim};
+    struct trace_about about = {model, TRACE_SIMULATED, 1, simulated_ns, (void *)sim, (uint64_t)sim->steps * s->n};
     struct trace_writer *w = start_trace(path, s->pool->machine, &s, 1, &about);
     const struct moment *m = sim->moments;
     for (uint32_t iteration = 1; iteration <= (uint32_t)sim->steps; iteration++)

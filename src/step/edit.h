@@ -36,6 +36,16 @@ void insert_behind(struct edit *e, struct task *t);
  * the last to keep their order. */
 bool sink(struct edit *e, struct task *t, struct task *where);
 bool hoist(struct edit *e, struct task *t, struct task *where);
+/* Why the last of them moved nothing: `second` comes behind `first` for the bytes of `over`, or, where that is NULL,
+ * because it is held. */
+struct obstacle {
+    const struct task *first, *second; /* in the order of the list; one of them was to be moved */
+    const struct tensor *over;
+    const struct task *on_way; /* the other one; NULL: the list ends there */
+};
+const struct obstacle *what_was_in_the_way(const struct edit *e);
+/* t runs on that lane of the same device. */
+void put_on(struct edit *e, struct task *t, struct lane *lane);
 
 /* A persistent tensor, its views with it, lies on that device from the first iteration on. */
 void set_home(struct edit *e, struct tensor *x, struct device *d);

@@ -397,6 +397,7 @@ struct trace_about {
     double pace_scale;
     double (*predicted)(void *context, const struct task *t); /* nanoseconds that it takes alone; NULL: not known */
     void *context;
+    uint64_t records; /* that will be written at most; 0: the last million is kept */
 };
 struct trace_writer *start_trace(const char *path, const struct machine *m, struct step **steps, size_t n,
                                  const struct trace_about *about);

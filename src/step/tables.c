@@ -111,7 +111,7 @@ struct trace_writer *start_trace(const char *path, const struct machine *m, stru
         snprintf(h->list[k], sizeof h->list[k], "%s", steps[k]->name);
         fill_list(&t, steps[k], (uint32_t)k, about);
     }
-    struct trace_writer *w = trace_create(path, &t, RING_RECORDS);
+    struct trace_writer *w = trace_create(path, &t, about->records ? MIN(about->records, RING_RECORDS) : RING_RECORDS);
     free(t.devices), free(t.lanes), free(t.tasks), free(t.edges), free(t.memory);
     return w;
 }

@@ -285,7 +285,8 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
     const struct settings *s = t->settings;
     char *title = describe_shape(t), *path = trace_path(s);
     struct trace_about about = {title, s->pace ? TRACE_PACED : TRACE_REAL,
-                                s->pace ? 1 / t->train->running->wrapper->scale : 1, t->costs ? predicted_ns : NULL, t};
+                                s->pace ? 1 / t->train->running->wrapper->scale : 1, t->costs ? predicted_ns : NULL, t,
+                                0};
     for (int i = 0; i < t->machine->n_devices && s->view; i++) {
         struct probe *p = open_probe(&t->machine->device[i]);
         t->machine->device[i].flops_per_s = run_probe(p, 0.05);

@@ -4,8 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-#define SAY(v, ...) (void)snprintf((v)->message, sizeof(v)->message, __VA_ARGS__)
-
 /* ---- moving ---------------------------------------------------------------------------------------------------- */
 
 static void pan(struct view *v, double share)
@@ -140,7 +138,7 @@ const struct action actions[] = {
     {"left a", "move left", pan, -0.2},
     {"right d", "move right", pan, 0.2},
     {"w wheel", "zoom in at the mouse", zoom, 1 / 1.5},
-    {"s wheel", "zoom out", zoom, 1.5},
+    {"- wheel", "zoom out", zoom, 1.5},
     {"up", "rows up (shift+wheel)", scroll_rows, -60},
     {"down", "rows down", scroll_rows, 60},
     {"f", "fit the step", go_by, 0},
@@ -151,6 +149,8 @@ const struct action actions[] = {
     {"p", "previous task on the lane", select_neighbour, -1},
     {"z enter", "zoom to the selected task", show_selected, 3},
     {"c", "critical path of the step", act, CRITICAL},
+    {"u", "undo a move of a task", change_list, UNDO},
+    {"s", "save the list as it is now", change_list, SAVE},
     {"/", "search, dims the rest", act, SEARCH},
     {"escape", "forget selection, search, ruler", act, FORGET},
     {"k", "colour by kind, layer, ...", change_look, COLOUR},
@@ -196,6 +196,8 @@ void press_key(struct view *v, const char *key)
 {
     const struct action *a = find_action(key);
     v->message[0] = '\0';
+    if (v->drag == DRAG_TASK)
+        call_off(v);
     if (v->typing)
         type_key(v, key);
     else if (v->help && a && !(a->run == change_look && a->by == QUIT))
@@ -218,6 +220,7 @@ static void drag(struct view *v, int x, int y)
         v->scroll -= y - v->mouse_y;
         v->moved = true;
     }
+    v->moved |= v->drag == DRAG_TASK && (x != v->mouse_x || y != v->mouse_y);
 }
 
 void move_mouse(struct view *v, int x, int y)
@@ -234,17 +237,25 @@ void press_button(struct view *v, bool measure)
     struct box strip = places_of(v).overview;
     v->message[0] = '\0';
     v->moved = false;
+    v->gesture.blocker.record = NOTHING;
     v->drag = is_inside(&strip, v->mouse_x, v->mouse_y) ? DRAG_OVERVIEW : measure ? DRAG_RULER : DRAG_ROWS;
     v->measuring |= v->drag == DRAG_RULER;
     if (v->drag == DRAG_RULER)
         v->ruler[0] = v->ruler[1] = axis_at(v, v->mouse_x);
+    struct pick p = pick_at(v, v->mouse_x, v->mouse_y);
+    if (v->drag == DRAG_ROWS && is_picked(&p) && v->track[p.track]->board) {
+        v->drag = DRAG_TASK;
+        take_up(v, &p);
+    }
     drag(v, v->mouse_x, v->mouse_y);
 }
 
 /* Without a movement in between it was a click. */
 void release_button(struct view *v)
 {
-    if (v->drag == DRAG_ROWS && !v->moved)
+    if (v->drag == DRAG_TASK && v->moved)
+        put_down(v);
+    else if ((v->drag == DRAG_ROWS || v->drag == DRAG_TASK) && !v->moved)
         v->selected = pick_at(v, v->mouse_x, v->mouse_y);
     v->drag = DRAG_NOTHING;
 }
@@ -266,7 +277,7 @@ static bool run_mouse(struct view *v, const char *word)
     static const struct {
         const char *word;
         int numbers;
-    } known[] = {{"click:", 2}, {"move:", 2}, {"drag:", 4}, {"measure:", 4}, {"wheel:", 1}};
+    } known[] = {{"click:", 2}, {"move:", 2}, {"drag:", 4}, {"hold:", 4}, {"measure:", 4}, {"wheel:", 1}};
     double at[4] = {0};
     char tail;
     size_t which = 0;
@@ -288,7 +299,8 @@ static bool run_mouse(struct view *v, const char *word)
     press_button(v, word[0] == 'm');
     if (known[which].numbers == 4)
         move_mouse(v, (int)at[2], (int)at[3]);
-    release_button(v);
+    if (word[0] != 'h') /* else the button stays down */
+        release_button(v);
     return true;
 }
 
@@ -306,8 +318,8 @@ void run_script(struct view *v, const char *script)
             press_key(v, word);
         else if (!run_mouse(v, word))
             fail(EXIT_USAGE,
-                 "--script has \"%s\", which is no key, /word, click:X,Y, move:X,Y, wheel:N, drag:X,Y,X,Y or "
-                 "measure:X,Y,X,Y; 'yard view --help' lists them",
+                 "--script has \"%s\", which is no key, /word, click:X,Y, move:X,Y, wheel:N, drag:X,Y,X,Y, "
+                 "hold:X,Y,X,Y or measure:X,Y,X,Y; 'yard view --help' lists them",
                  word);
     }
     free(words);

@@ -134,6 +134,7 @@ static void draw_help(const struct view *v)
 void draw_view(struct view *v, struct canvas *c)
 {
     v->canvas = c;
+    carry_task(v);
     lay_out(v);
     fill_rect(c, 0, 0, v->width, v->height, theme_of(v)->paper);
     draw_rows(v, false);
@@ -143,6 +144,7 @@ void draw_view(struct view *v, struct canvas *c)
     }
     if (is_picked(&v->hover))
         draw_outline(v, &v->hover, theme_of(v)->accent);
+    draw_carried(v);
     draw_rows(v, true);
     if (v->measuring)
         draw_measure(v);

@@ -58,13 +58,11 @@ static void set_now(struct track *k)
     k->now = MAX(k->last, life == LIFE_RUNS ? now_ns() : life == LIFE_STOPPED ? MIN(h->alive_ns, now_ns()) : 0);
 }
 
-struct track *open_track(const char *path)
+static void take_trace(struct track *k, const char *path)
 {
-    struct trace_follow *follow;
-    struct track *k = allocate(1, sizeof *k);
-    must(trace_follow_open(path, &follow));
-    const struct trace *t = trace_follow_trace(follow);
-    *k = (struct track){.path = path, .follow = follow, .trace = t};
+    must(trace_follow_open(path, &k->follow));
+    const struct trace *t = k->trace = trace_follow_trace(k->follow);
+    k->highest_peak = 0;
     k->peak = allocate(t->header.n_devices, sizeof *k->peak);
     for (const struct trace_memory *m = t->memory; m < t->memory + t->header.n_memory; m++) {
         double sum = 0;
@@ -75,7 +73,31 @@ struct track *open_track(const char *path)
     }
     set_now(k);
     k->zero = k->steps->n ? k->steps->step[0].work : t->header.start_ns;
+}
+
+struct track *open_track(const char *path)
+{
+    struct track *k = allocate(1, sizeof *k);
+    k->path = path;
+    take_trace(k, path);
     return k;
+}
+
+struct track *open_board_track(const char *path, struct board *board)
+{
+    struct track *k = open_track(board_trace(board));
+    remove(board_trace(board));
+    k->path = path;
+    k->board = board;
+    return k;
+}
+
+void renew_track(struct track *k)
+{
+    trace_follow_close(k->follow);
+    free(k->peak);
+    take_trace(k, board_trace(k->board));
+    remove(board_trace(k->board));
 }
 
 void close_track(struct track *k)

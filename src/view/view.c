@@ -5,7 +5,7 @@ struct view *open_view(struct track *const *tracks, int n, int width, int height
 {
     struct view *v = allocate(1, sizeof *v);
     *v = (struct view){.n_tracks = n, .width = width, .height = height, .scale = scale};
-    v->hover.record = v->selected.record = NOTHING;
+    v->hover.record = v->selected.record = v->gesture.blocker.record = NOTHING;
     v->mouse_x = v->mouse_y = NOTHING;
     for (int i = 0; i < n; i++)
         v->track[i] = tracks[i];

@@ -9,6 +9,7 @@
  *     marks      over the rows: edges, outlines, a measured stretch
  *     frame      around them: state, names of rows, legend, details, help
  *     pick       what is under the mouse, what is selected, its edges, the critical path
+ *     move       a task of a step file that is dragged elsewhere
  *     details    what is said about a task
  *     pen        boxes and letters
  *     colours    the palette, and what a bar's colour means
@@ -23,6 +24,7 @@
 #define VIEW_H
 
 #include "../base/canvas.h"
+#include "../board/board.h"
 #include "../file/file.h"
 #include "../trace/follow.h"
 
@@ -40,8 +42,12 @@ struct track {
     bool stands;                         /* it is paused, stopped or gone in the midst of its work */
     double *peak, highest_peak;          /* [devices] bytes that tensors hold at most; of all devices */
     struct problem *broken;              /* the file went bad while it was followed */
+    struct board *board;                 /* of a step file: its tasks can be moved; else NULL */
 };
-struct track *open_track(const char *path); /* what is wrong with it ends the program */
+/* What is wrong with it ends the program; of a board, which stays the caller's: the path is that of its list. */
+struct track *open_track(const char *path);
+struct track *open_board_track(const char *path, struct board *board);
+void renew_track(struct track *k); /* what the board shows is another trace by now */
 void close_track(struct track *k);
 bool is_living(const struct track *k); /* may there be something new? */
 bool poll_track(struct track *k);      /* takes what is new; has anything changed? */
@@ -60,7 +66,7 @@ enum { LEGEND_LINES = 2, LEGEND_LINE = 18 }; /* at most; dots of the font from l
 enum { MAX_TRACKS = 2, NOTHING = -1, LEAST_WIDTH = 800, LEAST_HEIGHT = 400 };
 enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, BY_DEVICE, COLOUR_WAYS };
 
-enum drag { DRAG_NOTHING, DRAG_ROWS, DRAG_OVERVIEW, DRAG_RULER };
+enum drag { DRAG_NOTHING, DRAG_ROWS, DRAG_OVERVIEW, DRAG_RULER, DRAG_TASK };
 struct pick { /* a record of a track */
     int track;
     int64_t record;           /* NOTHING */
@@ -72,6 +78,20 @@ struct row {
     int track;
     uint32_t index; /* of the lane, or the device */
     int y, height;
+};
+struct place { /* of a task in a step: its lane, and where the middle of its bar is, on the axis */
+    uint32_t lane;
+    double middle; /* NAN: it does not run in the step */
+};
+struct gesture { /* a task of a board is dragged */
+    int track;
+    uint32_t step, task;
+    double grip;         /* from the middle of its bar to the mouse that took it up, on the axis */
+    struct place *place; /* [tasks] when it was taken up */
+    bool tries, refused; /* has a move been tried, and was it refused? */
+    struct move tried;
+    uint32_t at;         /* the task's place with it */
+    struct pick blocker; /* the task that is in the way */
 };
 static inline bool has_content(const struct row *r) { return r->kind == ROW_LANE || r->kind == ROW_MEMORY; }
 struct view {
@@ -102,6 +122,8 @@ struct view {
     int mouse_x, mouse_y;
     enum drag drag; /* what the held button moves */
     bool moved;     /* since it went down */
+    struct gesture gesture;
+    const char *save_as; /* where a list that was changed goes; NULL: beside its file */
 
     struct row *row; /* top to bottom */
     size_t n_rows, cap_rows;
@@ -110,6 +132,7 @@ struct view {
     char message[160]; /* until the next key */
     bool quit;
 };
+#define SAY(v, ...) (void)snprintf((v)->message, sizeof(v)->message, __VA_ARGS__)
 /* The tracks stay the caller's. */
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale);
 bool is_followed(const struct view *v); /* may there be something new? */
@@ -186,6 +209,16 @@ struct links links_of_pick(const struct view *v, const struct pick *p); /* the c
 void find_critical_path(struct view *v);
 bool is_lit(const struct view *v, int track, size_t record);
 size_t count_matches(const struct view *v); /* tasks of the first trace that the search finds */
+
+/* ---- move.c: on a track with a board ---------------------------------------------------------------------------- */
+
+void take_up(struct view *v, const struct pick *p);
+void carry_task(struct view *v); /* to where the mouse is: the list is simulated anew where that is another place */
+void draw_carried(const struct view *v);
+void put_down(struct view *v);
+void call_off(struct view *v); /* the task is back where it was */
+void change_list(struct view *v, double what); /* undoes the last move, or saves the list */
+enum { UNDO, SAVE };
 
 /* ---- details.c ------------------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,174 @@
+/* move.c - a task of a step file is dragged elsewhere (see board/board.h).
+ *
+ * Where it goes follows from the picture in which it was taken up and from where the mouse is now, not from the way:
+ * behind the last task of the lane, in the same step, whose middle is left of the dragged bar's.  The list is simulated
+ * once per frame at most, and only where the place is another one than before.
+ */
+#include "view.h"
+
+#include <math.h>
+
+/* The task's record in the step, or in the last one where there are fewer by now. */
+static struct pick pick_task(const struct view *v, int track, uint32_t task, uint32_t step)
+{
+    const struct trace *t = v->track[track]->trace;
+    const struct trace_step_list *steps = v->track[track]->steps;
+    uint32_t last = steps->n ? steps->step[steps->n - 1].step : 0;
+    return pick_of(v, track, trace_find_from(t, task, MIN(step, last), 0));
+}
+
+void take_up(struct view *v, const struct pick *p)
+{
+    const struct track *k = v->track[p->track];
+    const struct trace *t = k->trace;
+    struct gesture *g = &v->gesture;
+    free(g->place);
+    *g = (struct gesture){p->track, p->copy.step, p->copy.task, .at = p->copy.task, .blocker = {.record = NOTHING}};
+    g->place = allocate(t->header.n_tasks, sizeof *g->place);
+    for (uint32_t i = 0; i < t->header.n_tasks; i++) {
+        int64_t at = trace_find_from(t, i, g->step, 0);
+        const struct trace_record *r = at == NO_RECORD ? NULL : &t->records[at];
+        g->place[i] = (struct place){t->tasks[i].lane, r ? (axis_of(k, r->start) + axis_of(k, r->end)) / 2 : NAN};
+    }
+    g->grip = axis_at(v, v->mouse_x) - g->place[g->task].middle;
+    v->selected = *p;
+}
+
+/* Above or below the rows of lanes it stays on its own. */
+static struct move place_under_mouse(const struct view *v)
+{
+    const struct gesture *g = &v->gesture;
+    struct box rows = places_of(v).rows;
+    const struct row *row = row_at(v, MAX(MIN(v->mouse_x, rows.x + rows.w - 1), rows.x), v->mouse_y);
+    bool lane = row && row->kind == ROW_LANE && row->track == g->track;
+    struct move m = {g->task, lane ? row->index : g->place[g->task].lane, FIRST};
+    double middle = axis_at(v, v->mouse_x) - g->grip;
+    for (uint32_t i = 0; i < v->track[g->track]->trace->header.n_tasks; i++)
+        if (i != g->task && g->place[i].lane == m.lane && g->place[i].middle < middle)
+            m.behind = i;
+    return m;
+}
+
+/* What the board shows by now; the task at that place is selected. */
+static void show_board(struct view *v, int track, uint32_t task, uint32_t step)
+{
+    struct track *k = v->track[track];
+    renew_track(k);
+    const struct trace_step *s = find_step(k, v->anchor);
+    k->zero = s ? s->work : k->zero;
+    v->hover.record = NOTHING;
+    v->selected = pick_task(v, track, task, step);
+    if (v->critical)
+        find_critical_path(v);
+}
+
+void carry_task(struct view *v)
+{
+    struct gesture *g = &v->gesture;
+    size_t at;
+    if (v->drag != DRAG_TASK || !v->moved)
+        return;
+    struct move m = place_under_mouse(v);
+    if (g->tries && m.lane == g->tried.lane && m.behind == g->tried.behind)
+        return;
+    char *wrong = try_move(v->track[g->track]->board, &m, &at);
+    g->tried = m;
+    g->tries = true;
+    g->refused = wrong;
+    g->at = wrong ? g->task : (uint32_t)at;
+    show_board(v, g->track, g->at, g->step);
+    g->blocker = wrong ? pick_task(v, g->track, (uint32_t)at, g->step) : pick_of(v, g->track, NOTHING);
+    SAY(v, "%s", wrong ? wrong : "");
+    free(wrong);
+}
+
+void put_down(struct view *v)
+{
+    struct gesture *g = &v->gesture;
+    carry_task(v);
+    v->drag = DRAG_NOTHING;
+    if (g->refused || (g->at == g->task && g->tried.lane == g->place[g->task].lane))
+        return;
+    char *wrong = keep_move(v->track[g->track]->board);
+    show_board(v, g->track, wrong ? g->task : g->at, g->step);
+    SAY(v, wrong ? "taken back: %s" : "every task reads the values that it read before: u undoes, s saves", wrong);
+    free(wrong);
+}
+
+void call_off(struct view *v)
+{
+    v->drag = DRAG_NOTHING;
+    leave_move(v->track[v->gesture.track]->board);
+    show_board(v, v->gesture.track, v->gesture.task, v->gesture.step);
+}
+
+/* ---- what is drawn ---------------------------------------------------------------------------------------------- */
+
+/* The task under the mouse, and what is in its way, in words. */
+void draw_carried(const struct view *v)
+{
+    const struct gesture *g = &v->gesture;
+    const struct pick *p = &v->selected, *in_way = &g->blocker;
+    struct box rows = places_of(v).rows;
+    uint32_t colour = theme_of(v)->accent;
+    int u = v->scale;
+    if (v->drag == DRAG_TASK && v->moved && is_picked(p)) {
+        const struct track *k = v->track[g->track];
+        double half = (axis_of(k, p->copy.end) - axis_of(k, p->copy.start)) / 2, middle = axis_at(v, v->mouse_x) - g->grip;
+        int from = (int)fmax(x_of(v, middle - half), rows.x), to = (int)fmin(x_of(v, middle + half), rows.x + rows.w);
+        shade(v, from, v->mouse_y - 10 * u, MAX(to - from, 4 * u), 20 * u, g->refused ? colour : theme_of(v)->ink, 0.6);
+        put_text(v, from + 4 * u, v->mouse_y - 8 * u, rows.x + rows.w, theme_of(v)->paper, "%s",
+                 k->trace->tasks[p->copy.task].name);
+    }
+    if (!is_picked(in_way))
+        return;
+    const struct row *row = row_of_lane(v, g->track, v->track[g->track]->trace->tasks[in_way->copy.task].lane);
+    int wide = width_of(v, v->message) + 12 * u, x = (int)x_of(v, axis_of(v->track[g->track], in_way->copy.start));
+    draw_outline(v, in_way, colour);
+    x = MAX(MIN(x, rows.x + rows.w - wide), rows.x);
+    if (row && v->message[0]) {
+        fill(v, x, row->y + row->height, wide, 20 * u, colour);
+        put_text(v, x + 6 * u, row->y + row->height + 2 * u, rows.x + rows.w, readable_on(colour), "%s", v->message);
+    }
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------------------- */
+
+struct saving {
+    const struct board *board;
+    const char *path;
+};
+static void save_now(void *saving) { save_board(((struct saving *)saving)->board, ((struct saving *)saving)->path); }
+
+/* Never over a file that was read: --output is claimed. */
+static void save(struct view *v, const struct track *k)
+{
+    int length = (int)strlen(k->path) - (int)strlen(".txt");
+    char *path = v->save_as ? copy_string(v->save_as) : format_string("%.*s.moved.txt", length, k->path);
+    struct saving saving = {k->board, path};
+    struct problem *wrong = NULL;
+    for (int i = 0; i < v->n_tracks && !wrong; i++)
+        if (strcmp(v->track[i]->path, path) == 0)
+            wrong = new_problem(EXIT_USAGE, "not saved: %s is shown here; -o FILE takes another name", path);
+    wrong = wrong ? wrong : attempt(save_now, &saving);
+    SAY(v, wrong ? "%s" : "wrote %s: yard plan --list takes it", wrong ? wrong->sentence : path);
+    free(wrong), free(path);
+}
+
+void change_list(struct view *v, double what)
+{
+    int i = 0;
+    while (i < v->n_tracks && !v->track[i]->board)
+        i++;
+    struct board *b = i < v->n_tracks ? v->track[i]->board : NULL;
+    if (!b)
+        SAY(v, "This is a trace.  The tasks of a step file can be moved, and saved: yard view FILE.txt");
+    else if (what == SAVE)
+        save(v, v->track[i]);
+    else {
+        int64_t place = undo_move(b);
+        if (place >= 0)
+            show_board(v, i, (uint32_t)place, v->anchor);
+        SAY(v, place < 0 ? "nothing has been moved" : "undone: %zu moved", count_moves(b));
+    }
+}
