@@ -29,8 +29,10 @@ struct board {
     struct values *values; /* of the list as written */
     struct outlook written, now;
     struct edit *edit;    /* a move is tried; NULL: none is */
-    struct passage back;  /* what would take it back */
-    struct passage *kept; /* the same of those that were kept, the last one last */
+    struct passage *back; /* what takes back the moves that were kept, and the one that is tried, from the last on */
+    size_t n_back, cap_back;
+    size_t n_sure;        /* of those that were kept */
+    size_t *begin;        /* in `back`, of each that was kept */
     size_t n_kept, cap_kept;
 };
 
@@ -92,6 +94,7 @@ static void take_back(struct board *b)
     if (b->edit)
         undo(b->edit);
     b->edit = NULL;
+    b->n_back = b->n_sure;
 }
 
 /* ---- the board -------------------------------------------------------------------------------------------------- */
@@ -119,7 +122,7 @@ void close_board(struct board *b)
     free_step(b->step);
     free_pool(p);
     close_machine(m);
-    free(b->kept), free(b->trace), free(b);
+    free(b->back), free(b->begin), free(b->trace), free(b);
 }
 
 const char *board_trace(const struct board *b) { return b->trace; }
@@ -142,15 +145,23 @@ static char *say_obstacle(const struct edit *e)
                          touches_bytes(o->first, o->over, ACCESS_WRITE) ? "writes" : "reads before");
 }
 
-/* Over the task that ends its way, if any, and onto its lane; *back: what takes it back.  false: something is in the
- * way. */
-static bool go(struct edit *e, const struct passage *p, struct passage *back)
+/* Over the task that ends its way, if any, and onto its lane.  Sinking, it takes along what follows from it, unless that
+ * is on the lane `carried` of the task that is carried.  false: something is in the way. */
+static bool go(struct board *b, struct edit *e, const struct passage *p, const struct lane *carried)
 {
     struct task *t = p->task;
-    *back = (struct passage){t, !p->over ? NULL : p->later ? t->next : t->prev, !p->later, t->lane};
-    if (p->over && !(p->later ? sink : hoist)(e, t, p->over))
-        return false;
+    struct passage back = {t, NULL, !p->later, t->lane};
+    for (bool is_over = !p->over; !is_over;) {
+        back.over = p->later ? t->next : t->prev;
+        is_over = (p->later ? sink : hoist)(e, t, p->over);
+        const struct task *on_way = what_was_in_the_way(e)->on_way;
+        bool follows = !is_over && p->later && on_way != p->over && on_way->lane != carried;
+        if (!is_over &&
+            !(follows && go(b, e, &(struct passage){b->step->task[on_way->index], p->over, true, on_way->lane}, carried)))
+            return false;
+    }
     put_on(e, t, p->lane);
+    *APPEND(b->back, b->n_back, b->cap_back) = back;
     return true;
 }
 
@@ -176,6 +187,15 @@ static char *check_lane(const struct task *t, const struct lane *to)
                          from->name, to->name, t->copy ? "" : " and of its kind");
 }
 
+/* In the list as it is edited. */
+static size_t place_of(const struct step *s, const struct task *t)
+{
+    size_t n = 0;
+    while ((t = t->prev) != s->head)
+        n++;
+    return n;
+}
+
 char *try_move(struct board *b, const struct move *m, size_t *place)
 {
     struct passage p = passage_of(b->step, m);
@@ -184,8 +204,8 @@ char *try_move(struct board *b, const struct move *m, size_t *place)
     *place = m->task;
     if (!wrong) {
         b->edit = open_edit(b->step);
-        bool moves = go(b->edit, &p, &b->back);
-        *place = !moves ? what_was_in_the_way(b->edit)->on_way->index : p.over ? p.over->index : m->task;
+        bool moves = go(b, b->edit, &p, p.lane);
+        *place = !moves ? what_was_in_the_way(b->edit)->on_way->index : place_of(b->step, p.task);
         wrong = moves ? simulate_board(b, false) : say_obstacle(b->edit);
     }
     if (wrong)
@@ -201,29 +221,34 @@ void leave_move(struct board *b)
 
 char *keep_move(struct board *b)
 {
-    *APPEND(b->kept, b->n_kept, b->cap_kept) = b->back;
+    *APPEND(b->begin, b->n_kept, b->cap_kept) = b->n_sure;
     char *wrong = simulate_board(b, true);
     if (wrong) {
         b->n_kept--;
         leave_move(b);
-    } else
+    } else {
         commit(b->edit);
+        b->n_sure = b->n_back;
+    }
     b->edit = NULL;
     return wrong;
 }
 
 int64_t undo_move(struct board *b)
 {
-    struct passage unused;
     if (!b->n_kept)
         return -1;
     take_back(b);
     struct edit *e = open_edit(b->step);
-    const struct passage *p = &b->kept[--b->n_kept];
-    CHECK(go(e, p, &unused), "task %s does not come back", p->task->name);
+    struct task *t = NULL;
+    for (size_t begin = b->begin[--b->n_kept]; b->n_sure > begin; b->n_back = b->n_sure) {
+        const struct passage p = b->back[--b->n_sure];
+        t = t ? t : p.task; /* the last to move was the one that was carried */
+        CHECK(go(b, e, &p, NULL), "task %s does not come back", p.task->name);
+    }
     commit(e);
     free(simulate_board(b, false));
-    return (int64_t)p->task->index;
+    return (int64_t)t->index;
 }
 
 /* ---- what is left of it ----------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* board.h - a step file as something to play with: its tasks are moved, and what comes of it is simulated.
  *
- * A task goes elsewhere along its lane, or to another lane of its device; all others stay in their order.  A move is
+ * A task goes elsewhere along its lane, or to another lane of its device.  What follows from it on other lanes is put off
+ * with it where it goes later in the list; all others stay in their order.  A move is
  * tried first: the list with it is simulated.  Then it is kept, once verify() agrees that every task reads what it read
  * in the list as written, or left.  A place where the list would mean something else is refused by the verbs of edit.h.
  *

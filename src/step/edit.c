@@ -117,8 +117,9 @@ static bool move(struct edit *e, struct task *t, struct task *where, bool later)
 {
     for (const struct task *on_way = t; on_way != where;) {
         on_way = later ? on_way->next : on_way->prev;
-        e->obstacle = (struct obstacle){later ? t : on_way, later ? on_way : t, NULL, on_way == &e->head ? NULL : on_way};
-        if (on_way == &e->head || (t->gate == GATE_HELD && on_way->gate == GATE_HOLDS))
+        const struct task *first = later ? t : on_way, *second = later ? on_way : t;
+        e->obstacle = (struct obstacle){first, second, NULL, on_way == &e->head ? NULL : on_way};
+        if (on_way == &e->head || (first->gate == GATE_HOLDS && second->gate == GATE_HELD))
             return false;
         for (int i = 0; i < t->n_access; i++) {
             e->obstacle.over = t->access[i].tensor;

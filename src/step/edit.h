@@ -31,8 +31,8 @@ void insert_before(struct edit *e, struct task *t);
 void insert_behind(struct edit *e, struct task *t);
 
 /* Moves t later in the list, to right behind `where`; or earlier, to right before it.  false: nothing has moved, since
- * `where` is on its other side, or a task on the way touches the same bytes and one of the two writes, or t is held
- * until the norm is known and would pass what it waits for.  Several that sink behind one task are reversed: begin with
+ * `where` is on its other side, or a task on the way touches the same bytes and one of the two writes, or one is
+ * held until the norm is known and the other one holds it.  Several that sink behind one task are reversed: begin with
  * the last to keep their order. */
 bool sink(struct edit *e, struct task *t, struct task *where);
 bool hoist(struct edit *e, struct task *t, struct task *where);
