@@ -39,11 +39,22 @@ static struct view *view_of(const char *trace, const char *other, int width, int
     return open_view(tracks, n, width, height, scale);
 }
 
+/* Of a step file, whose tasks can be moved. */
+static struct view *view_of_list(const char *list, int width, int height, int scale)
+{
+    struct track *k = open_board_track(list, open_board(list, 1));
+    return open_view(&k, 1, width, height, scale);
+}
+
 static void end_view(struct view *v)
 {
-    for (int i = 0; i < v->n_tracks; i++)
+    for (int i = 0; i < v->n_tracks; i++) {
+        struct board *b = v->track[i]->board;
         close_track(v->track[i]);
-    free(v->path), free(v->row), free(v);
+        if (b)
+            close_board(b);
+    }
+    free(v->path), free(v->row), free(v->gesture.place), free(v);
 }
 
 /* ---- pictures --------------------------------------------------------------------------------------------------- */
@@ -55,7 +66,7 @@ static const struct {
     uint64_t hash;
 } pictures[] = {
     {"1f1b", 1280, 720, 1, "pagedown", 0x06a39daf353a474f},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0x858ebb24c9242c53},
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0x69c814f3f41910ea},
     {"1f1b", 1280, 720, 2, "pagedown b c down", 0x914034bb921fd300},
     {"overlap-pays", 1280, 720, 1, "pagedown c", 0x73d2bf32983126c3},
     {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xce8efaa08d317d16},
@@ -193,6 +204,85 @@ TEST(two_traces_share_their_steps_start)
             assert_true(v->has_role[v->track[i]->trace->tasks[k].role]);
     end_view(v);
     free(a);
+}
+
+/* ---- moving a task ----------------------------------------------------------------------------------------------- */
+
+static double period_of(const struct view *v)
+{
+    json_t *all = board_json(v->track[0]->board);
+    double ms = json_number_value(json_object_get(all, "period_ms"));
+    json_decref(all);
+    return round(1e6 * ms) / 1e6;
+}
+
+/* The middle of the nth bar of the anchor step on a lane. */
+static int bar_at(const struct view *v, const char *lane, size_t nth, int *y)
+{
+    const struct trace *t = v->track[0]->trace;
+    uint32_t i = 0;
+    while (strcmp(t->lanes[i].name, lane) != 0)
+        i++;
+    const struct row *row = row_of_lane(v, 0, i);
+    const struct bar *bar = t->bars[i].bar;
+    while (t->records[bar->record].step != v->anchor)
+        bar++;
+    *y = row->y + row->height / 2;
+    return (int)x_of(v, (axis_of(v->track[0], bar[nth].start) + axis_of(v->track[0], bar[nth].end)) / 2);
+}
+
+static void drag_bar(struct view *v, const char *lane, size_t nth, const char *to_lane, size_t to, int by, bool drops)
+{
+    int y, to_y, x = bar_at(v, lane, nth, &y), to_x = bar_at(v, to_lane, to, &to_y) + by;
+    move_mouse(v, x, y);
+    press_button(v, false);
+    move_mouse(v, (x + to_x) / 2, y); /* the way there changes nothing */
+    carry_task(v);
+    move_mouse(v, to_x, to_y);
+    carry_task(v);
+    if (drops)
+        release_button(v);
+}
+
+/* The same moves as in test_board.c, by hand. */
+TEST(a_task_is_dragged_refused_and_brought_back)
+{
+    struct view *v = view_of_list("data/steps/broadcast.txt", 1280, 720, 1);
+    const char *moved = temp_path("moved.txt");
+    v->save_as = moved;
+    run_script(v, "pagedown - s");
+    char *before = read_text(moved);
+    drag_bar(v, "b download", 0, "b download", 2, 10, false);
+    assert_true(period_of(v) == 8); /* is shown while it is dragged, */
+    press_key(v, "escape");
+    assert_true(period_of(v) == 9); /* and gone when it is not dropped */
+    drag_bar(v, "b download", 0, "b download", 2, 10, true);
+    assert_true(period_of(v) == 8 && count_moves(v->track[0]->board) == 1);
+    assert_string_equal(selected_name(v), "send"); /* it is the task that was dragged, where it is now */
+    assert_int_equal(v->selected.copy.task, 15);
+    drag_bar(v, "c download", 2, "c download", 0, -10, true);
+    assert_true(period_of(v) == 6);
+    run_script(v, "s");
+    struct step *s = read_list(moved);
+    depend(s, false);
+    gate_updates(s);
+    finish_list(s);
+    struct simulation *sim = must_simulate(s, NULL);
+    assert_true(fabs(1e3 * sim->period - 6) < 1e-9);
+    free_simulation(sim);
+    free_list(s);
+
+    drag_bar(v, "a compute", 1, "a compute", 0, -10, true);
+    assert_string_equal(v->message, "backward (layer 0) needs g.a, which forward (layer 0) writes");
+    assert_int_equal(v->gesture.blocker.copy.task, 0);
+    drag_bar(v, "a compute", 1, "b compute", 0, 0, true);
+    assert_non_null(strstr(v->message, "cannot run on b compute"));
+    assert_true(period_of(v) == 6 && count_moves(v->track[0]->board) == 2);
+    run_script(v, "u u u s");
+    char *after = read_text(moved);
+    assert_string_equal(before, after);
+    free(before), free(after);
+    end_view(v);
 }
 
 /* ---- a trace that grows ------------------------------------------------------------------------------------------ */
@@ -341,12 +431,11 @@ static void do_anything(struct view *v, struct random4 r)
         press_key(v, key);
 }
 
-static void play(const char *trace, const char *other, int width, int height, int scale)
+static void play(struct view *v)
 {
-    struct view *v = view_of(trace, other, width, height, scale);
     struct canvas *c = new_canvas(v->width, v->height);
     for (uint32_t n = 0; n < 600; n++) {
-        do_anything(v, random_words(11, STREAM_TEST, (uint32_t)width, n));
+        do_anything(v, random_words(11, STREAM_TEST, (uint32_t)v->width, n));
         draw_view(v, c);
         assert_true(v->to > v->from);
     }
@@ -357,9 +446,12 @@ static void play(const char *trace, const char *other, int width, int height, in
 TEST(any_keys_in_any_order_draw_something)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    play(trace, NULL, 800, 400, 3);
-    play(trace, trace, 1280, 720, 1);
-    play(trace, NULL, 2000, 500, 2);
+    play(view_of(trace, NULL, 800, 400, 3));
+    play(view_of(trace, trace, 1280, 720, 1));
+    play(view_of(trace, NULL, 2000, 500, 2));
+    struct view *v = view_of_list("data/steps/1f1b.txt", 1280, 720, 1);
+    v->save_as = temp_path("any.txt");
+    play(v);
     free(trace);
 }
 
@@ -375,8 +467,8 @@ TEST(absurd_times_are_drawn_too)
         trace_end(w, number, start, n % 5 ? MAX(start + 1, start) : UINT64_MAX, 0);
     }
     trace_close(w);
-    play(path, NULL, 1280, 720, 1);
-    play(path, path, 900, 500, 1);
+    play(view_of(path, NULL, 1280, 720, 1));
+    play(view_of(path, path, 900, 500, 1));
 }
 
 /* ---- the window ------------------------------------------------------------------------------------------------- */
@@ -416,6 +508,28 @@ TEST(the_window_hands_keys_and_mouse_on)
     assert_int_equal(v->mouse_x, 640);
     end_view(v);
     free(trace);
+}
+/* Pressed, moved and let go within one frame. */
+TEST(a_task_is_dragged_in_the_window)
+{
+    setenv("SDL_VIDEODRIVER", "dummy", 1);
+    assert_int_equal(SDL_Init(SDL_INIT_VIDEO), 0);
+    struct view *v = view_of_list("data/steps/broadcast.txt", 1280, 720, 1);
+    run_script(v, "pagedown -");
+    int y, x = bar_at(v, "b download", 0, &y), to = bar_at(v, "b download", 2, &y) + 10;
+    SDL_Event motion = {.type = SDL_MOUSEMOTION}, button = {.type = SDL_MOUSEBUTTONDOWN};
+    motion.motion.x = x, motion.motion.y = y;
+    button.button.button = SDL_BUTTON_LEFT;
+    SDL_PushEvent(&motion);
+    SDL_PushEvent(&button);
+    motion.motion.x = to;
+    SDL_PushEvent(&motion);
+    button.type = SDL_MOUSEBUTTONUP;
+    SDL_PushEvent(&button);
+    push_text("q");
+    show_window(v);
+    assert_true(period_of(v) == 8);
+    end_view(v);
 }
 #else
 TEST(the_window_hands_keys_and_mouse_on) { skip(); }
