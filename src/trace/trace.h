@@ -39,6 +39,7 @@ enum { TRACE_VERSION = 3, TRACE_MAX_LANES = 4096, TRACE_LISTS = 8, TRACE_ROLES =
 enum trace_kind { TRACE_REAL, TRACE_PACED, TRACE_SIMULATED };
 enum trace_flag {
     TRACE_APPROXIMATE = 1, /* the driver's times were missing or impossible; host times stand in */
+    TRACE_HELD = 2,        /* a viewer held the trainer before it issued this, and nothing ran */
 };
 
 /* What a viewer asks of the trainer, which looks before it issues a task, and takes nothing on trust (run/debug.c). */
@@ -135,7 +136,7 @@ struct trace_writer *trace_create(const char *path, const struct trace *tables, 
  * virtual clock shows, as 1. */
 uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint64_t queued);
 void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t end, uint32_t flags);
-/* A word of life while nothing is issued: `held` as in the header. */
+/* A word of life while nothing is issued: `held` as in the header.  The next record says that it was held. */
 void trace_alive(struct trace_writer *w, uint64_t held);
 /* What viewers ask for: it changes under its reader. */
 const struct trace_control *trace_asked(const struct trace_writer *w);
@@ -168,6 +169,11 @@ struct trace_step_list { /* ascending */
     struct trace_step *step;
     size_t n, cap;
 };
+struct hold { /* a viewer held the trainer: nothing ran in [from, to) */
+    uint64_t from, to;
+    uint64_t before; /* ns of all holds before it */
+    size_t record;   /* what was issued then; SIZE_MAX: it has not ended */
+};
 /* A validated copy of a trace in memory: every index and offset has been checked, the records are those that have
  * ended, sorted by start (then end, step, task). */
 struct trace {
@@ -185,13 +191,16 @@ struct trace {
     struct bars *bars;   /* [lanes] */
     struct runs *runs;   /* [tasks] */
     struct trace_step_list steps[TRACE_LISTS];
+    struct hold *holds; /* ascending, apart */
+    size_t n_holds, cap_holds;
 };
 struct trace *trace_open(const char *path); /* what trace_follow_open() finds wrong ends the program */
 void trace_free(struct trace *t);
 /* What tensors hold on the device when the task runs; NULL: the trace does not say. */
 const struct trace_memory *trace_memory_at(const struct trace *t, uint32_t task, uint32_t device);
 
-void trace_index(struct trace *t, size_t first); /* records from `first` on are new: bars, runs and steps follow */
+void trace_index(struct trace *t, size_t first); /* records from `first` on are new: bars, runs, steps, holds follow */
+uint64_t trace_held_before(const struct trace *t, uint64_t clock); /* ns */
 size_t first_bar_from(const struct bars *b, uint64_t clock); /* the first that starts at `clock` or later */
 size_t first_bar_in(const struct bars *b, uint64_t clock);   /* the first that ends behind `clock` */
 uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to);

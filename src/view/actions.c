@@ -128,6 +128,8 @@ static void ask(struct view *v, double wish)
     }
     wanted.tasks += wish == ONE_TASK && wanted.pause;
     wanted.steps += wish == ONE_STEP && wanted.pause;
+    v->steps = wish != PAUSE;
+    v->follow |= v->steps;
     wanted.pause = wish == PAUSE ? !wanted.pause : wanted.pause || wish == ONE_TASK || wish == ONE_STEP;
     trace_ask(f, wanted);
 }

@@ -61,9 +61,10 @@ static void draw_label(const struct view *v, const struct row *row)
         int top = y + (row->height - GLYPH_HEIGHT * u) / 2, right = places_of(v).rows.x - 8 * u;
         uint64_t from = clock_of(k, v->from), to = MIN(clock_of(k, v->to), k->now);
         const char *name = k->trace->lanes[row->index].name, *space = strrchr(name, ' ');
-        if (to > from)
+        double ns = (axis_of(k, to) - axis_of(k, from)) / k->trace->header.pace_scale;
+        if (ns > 0)
             put_text(v, AT_RIGHT, top, right, theme->soft, "%.0f%%",
-                     100 * (double)busy_between(&k->trace->bars[row->index], from, to) / (double)(to - from));
+                     100 * (double)busy_between(&k->trace->bars[row->index], from, to) / ns);
         put_text(v, 22 * u, top, right - width_of(v, "100%") - 6 * u, theme->ink, "%s", space ? space + 1 : name);
     }
 }
@@ -155,7 +156,7 @@ void draw_view(struct view *v, struct canvas *c)
     if (v->n_tracks == 1)
         right = draw_state(v, v->track[0], right, y);
     if (v->follow)
-        right = draw_chip(v, right, y, "following", GOOD);
+        right = draw_chip(v, right, y, is_frozen(v) ? "still under the mouse" : "following", is_frozen(v) ? CALM : GOOD);
     put_text(v, 10 * v->scale, 6 * v->scale, right - 10 * v->scale, theme_of(v)->ink, "%s",
              v->n_tracks > 1 ? "two traces on one axis" : v->track[0]->trace->header.model);
     draw_legend(v, places_of(v).legend);

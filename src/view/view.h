@@ -18,7 +18,7 @@
  *
  * A view is drawn from scratch, from the traces and `struct view` alone: the same view gives the same pixels anywhere.
  * The axis counts nanoseconds of modelled time from the start of one step, the *anchor*; a paced trace is shown at the
- * speed it models.  Two traces on one axis share the anchor, so their steps start together.
+ * speed it models, and the time in which a viewer held the trainer is left out.  Two traces on one axis share the anchor, so their steps start together.
  */
 #ifndef VIEW_H
 #define VIEW_H
@@ -110,6 +110,7 @@ struct view {
     bool dark, help, show_idle, hide_memory;
     bool follow; /* what runs now stays in sight */
     bool zoomed; /* how long a time is in sight was chosen */
+    bool steps;  /* the trainer was asked for a task or a step, which is to be seen */
 
     struct pick hover, selected;
     bool critical; /* only the critical path of the anchor step is lit: */
@@ -137,6 +138,8 @@ struct view {
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale);
 bool is_followed(const struct view *v); /* may there be something new? */
 bool poll_view(struct view *v);         /* takes what is new in its traces; is there anything to redraw? */
+/* What is followed stands still under the mouse, unless it was asked for. */
+bool is_frozen(const struct view *v);
 
 /* ---- layout.c -------------------------------------------------------------------------------------------------- */
 
