@@ -395,6 +395,112 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
     end_view(v);
 }
 
+/* One task after another, of `ns` each; what the next step fetches comes first in it, on the lane of task 1. */
+static uint64_t write_step(struct trace_writer *w, uint32_t step, uint64_t clock, uint64_t ns)
+{
+    for (uint32_t i = 0; i < TASKS; i++, clock += ns) {
+        uint64_t number = trace_begin(w, step, i, clock - 10);
+        trace_end(w, number, clock, clock + ns, 0);
+    }
+    return clock;
+}
+
+static struct view *follow_view(const char *path)
+{
+    struct view *v = view_of(path, NULL, 1280, 720, 1);
+    press_key(v, "l");
+    return v;
+}
+
+/* Steps of 12 to 20 us behind a slow first one: the scale is found once, and then only time moves. */
+TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
+{
+    const char *path = temp_path("even.trace");
+    struct trace_writer *w = begin_trace(path);
+    uint64_t clock = write_step(w, 1, now_ns(), 900000);
+    struct view *v = follow_view(path);
+    double length = 0, from = 0;
+    for (uint32_t step = 2; step < 40; step++) {
+        clock = write_step(w, step, clock, 1000 + random_words(4, STREAM_TEST, 0, step).word[0] % 700);
+        bool still = step % 8 >= 6;
+        move_mouse(v, still ? 600 : NOTHING, still ? 200 : NOTHING);
+        assert_true(is_frozen(v) == still);
+        double edge = axis_at(v, 600);
+        uint64_t under = clock_of(v->track[0], edge);
+        poll_view(v);
+        if (still) {
+            assert_true(v->from == from && clock_of(v->track[0], axis_at(v, 600)) == under);
+        } else {
+            assert_true(step < 5 || fabs(v->to - v->from - length) < 1e-3);
+            assert_int_equal(v->anchor, step);
+            double end = axis_of(v->track[0], v->track[0]->now);
+            assert_true(end > v->from && end < v->to);
+        }
+        length = v->to - v->from, from = v->from;
+    }
+    assert_true(length > 2 * 12e3 && length < 5 * 20e3); /* about three steps */
+    trace_close(w);
+    end_view(v);
+}
+
+/* Minutes go by between tasks, and nobody sees them: axis, steps, window.  The two ways between clock and axis agree. */
+TEST(time_in_which_the_trainer_was_held_is_cut_out)
+{
+    const char *path = temp_path("held.trace");
+    const uint64_t minute = UINT64_C(60000000000), zero = now_ns() - 100 * minute;
+    struct trace_writer *w = begin_trace(path);
+    uint64_t clock = write_step(w, 1, zero, 1000), held = 0, ran = TASKS * 1000;
+    struct view *v = follow_view(path);
+    const struct track *k = v->track[0];
+    v->steps = true;
+    for (uint32_t i = 0; i < 3 * TASKS; i++) {
+        trace_alive(w, 1 + i % TASKS);
+        clock += minute + 10, held += minute;
+        uint64_t number = trace_begin(w, 2 + i / TASKS, i % TASKS, clock - 10);
+        if (i % 3 == 0)
+            poll_view(v); /* it is seen while it runs too */
+        trace_end(w, number, clock, clock + 1000, 0);
+        clock += 1000, ran += 1010;
+        poll_view(v);
+        assert_int_equal(k->trace->n_holds, i + 1);
+        assert_int_equal(trace_held_before(k->trace, clock), held);
+        assert_true(fabs(axis_of(k, clock) - axis_of(k, zero) - (double)ran) < 1);
+        assert_int_equal(v->selected.copy.start, clock - 1000); /* the task that has just run, ... */
+        double from = x_of(v, axis_of(k, v->selected.copy.start)), to = x_of(v, axis_of(k, v->selected.copy.end));
+        struct box rows = places_of(v).rows;
+        assert_true(from > rows.x + rows.w / 2 && to < rows.x + rows.w && to - from > 10); /* ... and large enough */
+    }
+    for (size_t i = 0; i + 1 < k->steps->n; i++)
+        assert_true(step_ns(k, &k->steps->step[i]) < TASKS * 1010 + 1);
+    for (uint32_t i = 0; i < 1000; i++) {
+        double axis = axis_of(k, zero) + (double)(random_words(2, STREAM_TEST, 0, i).word[0] % (ran - 1));
+        assert_true(fabs(axis_of(k, clock_of(k, axis)) - axis) < 1.5);
+    }
+    expect_whole(k);
+    trace_close(w);
+    end_view(v);
+}
+
+/* The next step's batch is fetched while this one computes: that does not end it. */
+TEST(a_step_goes_on_while_the_next_one_is_fetched)
+{
+    const char *path = temp_path("ahead.trace");
+    struct trace_writer *w = begin_trace(path);
+    uint64_t clock = write_step(w, 1, now_ns() - 1000000, 1000), begin = clock;
+    for (uint32_t i = 0; i < TASKS; i += LANES) /* on the compute lane */
+        trace_end(w, trace_begin(w, 2, i, clock), clock, clock + 2000, 0), clock += 2000;
+    trace_end(w, trace_begin(w, 3, 1, begin), begin + 500, begin + 600, 0); /* on the lane for uploads */
+    struct view *v = follow_view(path);
+    const struct track *k = v->track[0];
+    assert_int_equal(newest_step(k)->step, 2);
+    assert_true(step_ns(k, newest_step(k)) == (double)(clock - begin));
+    trace_begin(w, 2, 3, clock);
+    poll_view(v);
+    assert_true(step_ns(k, newest_step(k)) == (double)(k->now - begin)); /* so far */
+    trace_close(w);
+    end_view(v);
+}
+
 TEST(busy_time_is_that_of_the_bars)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
