@@ -593,7 +593,7 @@ TEST(the_window_hands_keys_and_mouse_on)
     assert_int_equal(SDL_Init(SDL_INIT_VIDEO), 0);
     SDL_Event down = {.type = SDL_KEYDOWN}, motion = {.type = SDL_MOUSEMOTION}, wheel = {.type = SDL_MOUSEWHEEL};
     down.key.keysym.sym = SDLK_PAGEDOWN;
-    motion.motion.x = 640, motion.motion.y = 160;
+    motion.motion.x = 640, motion.motion.y = 160, motion.motion.xrel = 1;
     wheel.wheel.y = 2;
     SDL_PushEvent(&down);
     push_text("k");
@@ -624,7 +624,7 @@ TEST(a_task_is_dragged_in_the_window)
     run_script(v, "pagedown -");
     int y, x = bar_at(v, "b download", 0, &y), to = bar_at(v, "b download", 2, &y) + 10;
     SDL_Event motion = {.type = SDL_MOUSEMOTION}, button = {.type = SDL_MOUSEBUTTONDOWN};
-    motion.motion.x = x, motion.motion.y = y;
+    motion.motion.x = x, motion.motion.y = y, motion.motion.xrel = 1;
     button.button.button = SDL_BUTTON_LEFT;
     SDL_PushEvent(&motion);
     SDL_PushEvent(&button);
