@@ -15,9 +15,8 @@
 #include <jansson.h>
 
 struct board;
-/* Reads the step file as yard plan --list does; what is wrong with it ends the program. */
+/* Reads the step file as yard plan --list does; what is wrong with it ends the program, with which a board ends too. */
 struct board *open_board(const char *path, double clip);
-void close_board(struct board *b);
 
 /* The simulation of the list as it is now, or is tried, as a trace: the caller removes the file when it has read it.
  * Task i of the trace is that at place i of the list. */
@@ -29,16 +28,14 @@ struct move {
     int64_t behind;    /* the task of that lane which comes right before it there; FIRST: none */
 };
 /* Try the move, in place of one that was tried before.  NULL: it can be kept, and *place says where the task is now; or
- * why not, as a sentence, and *place the task that is in the way, the task itself where there is none.  The caller frees
- * the sentence. */
+ * why not, as a sentence that the caller frees, and *place the task that is in the way, else the task itself. */
 char *try_move(struct board *b, const struct move *m, size_t *place);
-/* End it: for good, or, with a sentence that the caller frees, because it is not right. */
+/* Keep it; or take it back, with a sentence that the caller frees, because it is not right. */
 char *keep_move(struct board *b);
-void leave_move(struct board *b);
-int64_t undo_move(struct board *b); /* takes the last one back that was kept: the place of its task; -1: there is none */
+bool undo_move(struct board *b); /* takes back the one that is tried, or the last one that was kept; false: there is none */
 
 size_t count_moves(const struct board *b); /* that were kept */
-void save_board(const struct board *b, const char *path);
+struct problem *save_board(const struct board *b, const char *path);
 json_t *board_json(const struct board *b); /* period and peak, as written and now; how many moves */
 
 #endif

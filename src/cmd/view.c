@@ -94,7 +94,6 @@ int cmd_view(int argc, char **argv)
     char tail;
     int n, width, height;
     struct track *tracks[MAX_TRACKS];
-    struct board *boards[MAX_TRACKS] = {NULL};
     char **files = take_arguments(
         &table, 1, "view",
         "FILE [FILE] [options]\n\n"
@@ -124,7 +123,7 @@ int cmd_view(int argc, char **argv)
         fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to 16384x16384, not \"%s\"", LEAST_WIDTH,
              LEAST_HEIGHT, given.size);
     for (int i = 0; i < n; i++)
-        tracks[i] = ends_in_txt(files[i]) ? open_board_track(files[i], boards[i] = open_board(files[i], given.clip))
+        tracks[i] = ends_in_txt(files[i]) ? open_board_track(files[i], open_board(files[i], given.clip))
                                           : open_track(files[i]);
     struct view *v = open_view(tracks, n, width, height, 1);
     v->save_as = given.output;
@@ -148,10 +147,7 @@ int cmd_view(int argc, char **argv)
                              selected_json(v), "message", v->message));
     if (!given.png && !given.json && !v->quit)
         show_window(v);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         close_track(tracks[i]); /* a pause that it asked for ends */
-        if (boards[i])
-            close_board(boards[i]);
-    }
     return EXIT_OK;
 }

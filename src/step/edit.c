@@ -139,8 +139,6 @@ bool hoist(struct edit *e, struct task *t, struct task *where) { return move(e, 
 
 const struct obstacle *what_was_in_the_way(const struct edit *e) { return &e->obstacle; }
 
-void put_on(struct edit *e, struct task *t, struct lane *lane) { CHANGE(e, t->lane, lane); }
-
 /* ---- where things are ------------------------------------------------------------------------------------------ */
 
 void set_home(struct edit *e, struct tensor *x, struct device *d)

@@ -44,8 +44,6 @@ struct obstacle {
     const struct task *on_way; /* the other one; NULL: the list ends there */
 };
 const struct obstacle *what_was_in_the_way(const struct edit *e);
-/* t runs on that lane of the same device. */
-void put_on(struct edit *e, struct task *t, struct lane *lane);
 
 /* A persistent tensor, its views with it, lies on that device from the first iteration on. */
 void set_home(struct edit *e, struct tensor *x, struct device *d);

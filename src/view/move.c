@@ -86,9 +86,11 @@ void put_down(struct view *v)
 {
     struct gesture *g = &v->gesture;
     carry_task(v);
-    v->drag = DRAG_NOTHING;
-    if (g->refused || (g->at == g->task && g->tried.lane == g->place[g->task].lane))
+    if (g->refused || (g->at == g->task && g->tried.lane == g->place[g->task].lane)) {
+        call_off(v);
         return;
+    }
+    v->drag = DRAG_NOTHING;
     char *wrong = keep_move(v->track[g->track]->board);
     show_board(v, g->track, wrong ? g->task : g->at, g->step);
     SAY(v, wrong ? "taken back: %s" : "every task reads the values that it read before: u undoes, s saves", wrong);
@@ -98,7 +100,9 @@ void put_down(struct view *v)
 void call_off(struct view *v)
 {
     v->drag = DRAG_NOTHING;
-    leave_move(v->track[v->gesture.track]->board);
+    if (!v->gesture.tries || v->gesture.refused)
+        return;
+    undo_move(v->track[v->gesture.track]->board);
     show_board(v, v->gesture.track, v->gesture.task, v->gesture.step);
 }
 
@@ -108,67 +112,55 @@ void call_off(struct view *v)
 void draw_carried(const struct view *v)
 {
     const struct gesture *g = &v->gesture;
+    const struct track *k = v->track[g->track];
     const struct pick *p = &v->selected, *in_way = &g->blocker;
-    struct box rows = places_of(v).rows;
-    uint32_t colour = theme_of(v)->accent;
+    const struct box rows = places_of(v).rows;
+    const uint32_t colour = theme_of(v)->accent;
     int u = v->scale;
     if (v->drag == DRAG_TASK && v->moved && is_picked(p)) {
-        const struct track *k = v->track[g->track];
-        double half = (axis_of(k, p->copy.end) - axis_of(k, p->copy.start)) / 2, middle = axis_at(v, v->mouse_x) - g->grip;
-        int from = (int)fmax(x_of(v, middle - half), rows.x), to = (int)fmin(x_of(v, middle + half), rows.x + rows.w);
-        shade(v, from, v->mouse_y - 10 * u, MAX(to - from, 4 * u), 20 * u, g->refused ? colour : theme_of(v)->ink, 0.6);
-        put_text(v, from + 4 * u, v->mouse_y - 8 * u, rows.x + rows.w, theme_of(v)->paper, "%s",
+        int wide = (int)(x_of(v, axis_of(k, p->copy.end)) - x_of(v, axis_of(k, p->copy.start)));
+        int x = (int)x_of(v, axis_at(v, v->mouse_x) - g->grip) - wide / 2, y = v->mouse_y - 10 * u;
+        shade(v, x, y, MAX(wide, 4 * u), 20 * u, g->refused ? colour : theme_of(v)->ink, 0.6);
+        put_text(v, MAX(x, rows.x) + 4 * u, y + 2 * u, v->width, theme_of(v)->paper, "%s",
                  k->trace->tasks[p->copy.task].name);
     }
-    if (!is_picked(in_way))
+    const struct row *row =
+        is_picked(in_way) ? row_of_lane(v, g->track, k->trace->tasks[in_way->copy.task].lane) : NULL;
+    if (!row || !v->message[0])
         return;
-    const struct row *row = row_of_lane(v, g->track, v->track[g->track]->trace->tasks[in_way->copy.task].lane);
-    int wide = width_of(v, v->message) + 12 * u, x = (int)x_of(v, axis_of(v->track[g->track], in_way->copy.start));
+    int wide = width_of(v, v->message) + 12 * u, y = row->y + row->height;
+    int x = MAX(MIN((int)x_of(v, axis_of(k, in_way->copy.start)), rows.x + rows.w - wide), rows.x);
     draw_outline(v, in_way, colour);
-    x = MAX(MIN(x, rows.x + rows.w - wide), rows.x);
-    if (row && v->message[0]) {
-        fill(v, x, row->y + row->height, wide, 20 * u, colour);
-        put_text(v, x + 6 * u, row->y + row->height + 2 * u, rows.x + rows.w, readable_on(colour), "%s", v->message);
-    }
+    fill(v, x, y, wide, 20 * u, colour);
+    put_text(v, x + 6 * u, y + 2 * u, v->width, readable_on(colour), "%s", v->message);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
-
-struct saving {
-    const struct board *board;
-    const char *path;
-};
-static void save_now(void *saving) { save_board(((struct saving *)saving)->board, ((struct saving *)saving)->path); }
 
 /* Never over a file that was read: --output is claimed. */
 static void save(struct view *v, const struct track *k)
 {
     int length = (int)strlen(k->path) - (int)strlen(".txt");
     char *path = v->save_as ? copy_string(v->save_as) : format_string("%.*s.moved.txt", length, k->path);
-    struct saving saving = {k->board, path};
-    struct problem *wrong = NULL;
-    for (int i = 0; i < v->n_tracks && !wrong; i++)
-        if (strcmp(v->track[i]->path, path) == 0)
-            wrong = new_problem(EXIT_USAGE, "not saved: %s is shown here; -o FILE takes another name", path);
-    wrong = wrong ? wrong : attempt(save_now, &saving);
+    bool shown = strcmp(path, v->track[v->n_tracks - 1]->path) == 0;
+    struct problem *wrong = shown ? new_problem(EXIT_USAGE, "%s is shown here: -o FILE takes another name", path)
+                                  : save_board(k->board, path);
     SAY(v, wrong ? "%s" : "wrote %s: yard plan --list takes it", wrong ? wrong->sentence : path);
     free(wrong), free(path);
 }
 
 void change_list(struct view *v, double what)
 {
-    int i = 0;
-    while (i < v->n_tracks && !v->track[i]->board)
-        i++;
-    struct board *b = i < v->n_tracks ? v->track[i]->board : NULL;
-    if (!b)
+    const struct track *k = v->track[0]->board ? v->track[0] : v->track[v->n_tracks - 1];
+    if (!k->board)
         SAY(v, "This is a trace.  The tasks of a step file can be moved, and saved: yard view FILE.txt");
     else if (what == SAVE)
-        save(v, v->track[i]);
+        save(v, k);
+    else if (!undo_move(k->board))
+        SAY(v, "nothing has been moved");
     else {
-        int64_t place = undo_move(b);
-        if (place >= 0)
-            show_board(v, i, (uint32_t)place, v->anchor);
-        SAY(v, place < 0 ? "nothing has been moved" : "undone: %zu moved", count_moves(b));
+        show_board(v, k != v->track[0], 0, v->anchor);
+        v->selected.record = NOTHING;
+        SAY(v, "undone: %zu moved", count_moves(k->board));
     }
 }
