@@ -33,16 +33,16 @@ static struct view *view_of(const char *trace, const char *other, int width, int
 {
     struct track *tracks[MAX_TRACKS];
     int n = 0;
-    tracks[n++] = open_track(trace);
+    tracks[n++] = open_track(trace, NULL);
     if (other)
-        tracks[n++] = open_track(other);
+        tracks[n++] = open_track(other, NULL);
     return open_view(tracks, n, width, height, scale);
 }
 
 /* Of a step file, whose tasks can be moved. */
 static struct view *view_of_list(const char *list, int width, int height, int scale)
 {
-    struct track *k = open_board_track(list, open_board(list, 1));
+    struct track *k = open_track(list, open_board(list, 1));
     return open_view(&k, 1, width, height, scale);
 }
 

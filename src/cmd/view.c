@@ -123,8 +123,7 @@ int cmd_view(int argc, char **argv)
         fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to 16384x16384, not \"%s\"", LEAST_WIDTH,
              LEAST_HEIGHT, given.size);
     for (int i = 0; i < n; i++)
-        tracks[i] = ends_in_txt(files[i]) ? open_board_track(files[i], open_board(files[i], given.clip))
-                                          : open_track(files[i]);
+        tracks[i] = open_track(files[i], ends_in_txt(files[i]) ? open_board(files[i], given.clip) : NULL);
     struct view *v = open_view(tracks, n, width, height, 1);
     v->save_as = given.output;
 

@@ -8,13 +8,9 @@
 
 #include <math.h>
 
-/* The task's record in the step, or in the last one where there are fewer by now. */
 static struct pick pick_task(const struct view *v, int track, uint32_t task, uint32_t step)
 {
-    const struct trace *t = v->track[track]->trace;
-    const struct trace_step_list *steps = v->track[track]->steps;
-    uint32_t last = steps->n ? steps->step[steps->n - 1].step : 0;
-    return pick_of(v, track, trace_find_from(t, task, MIN(step, last), 0));
+    return pick_of(v, track, trace_find_from(v->track[track]->trace, task, step, 0));
 }
 
 void take_up(struct view *v, const struct pick *p)

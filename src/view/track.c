@@ -70,10 +70,16 @@ static void set_now(struct track *k)
     k->now = MAX(k->last, life == LIFE_RUNS ? now_ns() : life == LIFE_STOPPED ? MIN(h->alive_ns, now_ns()) : 0);
 }
 
-static void take_trace(struct track *k, const char *path)
+void renew_track(struct track *k)
 {
+    const char *path = k->board ? board_trace(k->board) : k->path;
+    if (k->follow)
+        trace_follow_close(k->follow);
     must(trace_follow_open(path, &k->follow));
+    if (k->board)
+        remove(path);
     const struct trace *t = k->trace = trace_follow_trace(k->follow);
+    free(k->peak);
     k->highest_peak = 0;
     k->peak = allocate(t->header.n_devices, sizeof *k->peak);
     for (const struct trace_memory *m = t->memory; m < t->memory + t->header.n_memory; m++) {
@@ -87,29 +93,13 @@ static void take_trace(struct track *k, const char *path)
     k->zero = k->steps->n ? k->steps->step[0].work : t->header.start_ns;
 }
 
-struct track *open_track(const char *path)
+struct track *open_track(const char *path, struct board *board)
 {
     struct track *k = allocate(1, sizeof *k);
     k->path = path;
-    take_trace(k, path);
-    return k;
-}
-
-struct track *open_board_track(const char *path, struct board *board)
-{
-    struct track *k = open_track(board_trace(board));
-    remove(board_trace(board));
-    k->path = path;
     k->board = board;
+    renew_track(k);
     return k;
-}
-
-void renew_track(struct track *k)
-{
-    trace_follow_close(k->follow);
-    free(k->peak);
-    take_trace(k, board_trace(k->board));
-    remove(board_trace(k->board));
 }
 
 void close_track(struct track *k)

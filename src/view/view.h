@@ -44,9 +44,8 @@ struct track {
     struct problem *broken;              /* the file went bad while it was followed */
     struct board *board;                 /* of a step file: its tasks can be moved; else NULL */
 };
-/* What is wrong with it ends the program; of a board, which stays the caller's: the path is that of its list. */
-struct track *open_track(const char *path);
-struct track *open_board_track(const char *path, struct board *board);
+/* What is wrong with it ends the program.  The path of a trace; or, of a board, that of its list. */
+struct track *open_track(const char *path, struct board *board);
 void renew_track(struct track *k); /* what the board shows is another trace by now */
 void close_track(struct track *k);
 bool is_living(const struct track *k); /* may there be something new? */
