@@ -179,6 +179,29 @@ static void expect_same_meaning(const struct step *a, const struct step *b)
                 assert_true(task_named(b, a->task[i]->name)->index < task_named(b, a->task[k]->name)->index);
 }
 
+/* On its lane the task is right behind the one it was to go behind, and all others are in their order. */
+static void expect_place(const struct step *before, const struct step *after, const struct move *m)
+{
+    size_t i = 0, k = 0;
+    int64_t last = FIRST;
+    for (;; i++, k++) {
+        while (i < before->n && (before->task[i]->lane->index != (int)m->lane || i == m->task))
+            i++;
+        while (k < after->n && after->task[k]->lane->index != (int)m->lane)
+            k++;
+        if (k < after->n && strcmp(after->task[k]->name, before->task[m->task]->name) == 0) {
+            assert_int_equal(last, m->behind);
+            for (k++; k < after->n && after->task[k]->lane->index != (int)m->lane;)
+                k++;
+        }
+        if (i == before->n || k == after->n)
+            break;
+        assert_string_equal(before->task[i]->name, after->task[k]->name);
+        last = (int64_t)i;
+    }
+    assert_true(i == before->n && k == after->n);
+}
+
 TEST(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
 {
     size_t kept = 0, refused = 0;
@@ -211,6 +234,10 @@ TEST(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
                 char *not_right = keep_move(b);
                 assert_null(not_right);
                 kept++, moved++;
+                free(saved(b, "then.txt"));
+                struct step *then = read_list(temp_path("then.txt"));
+                expect_place(s, then, &m);
+                free_list(then);
             }
             free(wrong), free(now);
             free_list(s);
