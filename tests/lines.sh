@@ -27,7 +27,7 @@ src/device         1133
 src/file           1027
 src/main             70
 src/mesh            244
-src/model          2062
+src/model          2070
 src/pass           2402
 src/plan            220
 src/predict        1028

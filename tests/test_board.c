@@ -154,10 +154,7 @@ static const char *make_list(uint32_t seed)
     return path;
 }
 
-static const struct task *task_named(const struct step *s, const char *name)
-{
-    return s->task[find_task(s, name, -1)];
-}
+static const struct task *task_named(const struct step *s, const char *name) { return s->task[find_task(s, name, -1)]; }
 
 static bool conflict(const struct task *a, const struct task *b)
 {
@@ -215,7 +212,8 @@ TEST(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
         for (int i = 0; i < MOVES; i++) {
             char *now = saved(b, "now.txt");
             struct step *s = read_list(temp_path("now.txt"));
-            struct move m = {draw(seed, &n, (uint32_t)s->n), draw(seed, &n, (uint32_t)s->pool->machine->n_lanes), FIRST};
+            struct move m = {draw(seed, &n, (uint32_t)s->n), draw(seed, &n, (uint32_t)s->pool->machine->n_lanes),
+                             FIRST};
             m.lane = draw(seed, &n, 2) ? m.lane : (size_t)s->task[m.task]->lane->index;
             for (size_t k = 0; k < s->n && m.behind == FIRST; k++)
                 if (k != m.task && s->task[k]->lane->index == (int)m.lane && draw(seed, &n, 3) == 0)

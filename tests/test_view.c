@@ -61,13 +61,13 @@ static const struct {
     const char *script;
     uint64_t hash;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0x06a39daf353a474f},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0x69c814f3f41910ea},
-    {"1f1b", 1280, 720, 2, "pagedown b c down", 0x914034bb921fd300},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x73d2bf32983126c3},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xce8efaa08d317d16},
+    {"1f1b", 1280, 720, 1, "pagedown", 0x7866d4c971980617},
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0xa0f34c6a3409a0ed},
+    {"1f1b", 1280, 720, 2, "pagedown b c down", 0x64ce278dc7c5358d},
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xabd6f62d97d34634},
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x781c9e2ca2b2f85c},
     {"overlap-does-not-pay", 800, 400, 1, "0 e m w w", 0x9ab7f433a807dd6f},
-    {"chain", 1280, 720, 1, "h", 0xf6eea69142772978},
+    {"chain", 1280, 720, 1, "h", 0x30a0a25dd32d6bd0},
 };
 
 static void expect_picture(size_t i)
@@ -439,7 +439,8 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
     end_view(v);
 }
 
-/* Minutes go by between tasks, and nobody sees them: axis, steps, window.  The two ways between clock and axis agree. */
+/* Minutes go by between tasks, and nobody sees them: axis, steps, window.  The two ways between clock and axis agree.
+ */
 TEST(time_in_which_the_trainer_was_held_is_cut_out)
 {
     const char *path = temp_path("held.trace");

@@ -108,13 +108,15 @@ function do_turn(part,   what) {
         (what == "B" ? v["D"] + v["W"] : v[what]) * p / chain, part[2], number(part[2], part[3]),
         what == "F" ? "forward" : "backward", substr(reads, 2), substr(writes, 2), sends }
 
+function refuse(what) { print "gallery.awk: no " what > "/dev/stderr"; exit 1 }
 function take_turns() {
     if (v["order"] == "gpipe") gpipe()
-    if (v["order"] == "1f1b") one_f_one_b()
-    if (v["order"] == "interleaved") interleaved()
-    if (v["order"] == "zb") zero_bubble()
-    if (v["order"] == "zb-v") zb_v()
-    if (v["order"] == "dual") dual() }
+    else if (v["order"] == "1f1b") one_f_one_b()
+    else if (v["order"] == "interleaved") interleaved()
+    else if (v["order"] == "zb") zero_bubble()
+    else if (v["order"] == "zb-v") zb_v()
+    else if (v["order"] == "dual") dual()
+    else refuse("order=" v["order"] " in take_turns") }
 
 function stage_tensors(k, bytes,   u) {
     tensor("w" k, "s" home(k), bytes, "parameters"); tensor("g" k, "s" home(k), bytes, "gradients")
@@ -133,7 +135,7 @@ function pipeline(   k, left, part, at, stuck) {
         split(turn[s, at[s]], part)
         if (at[s] > turns[s] || !ready(part[1] == "O" ? "F" : part[1], part[2], part[3]) ||
             part[1] == "O" && !ready("B", part[4], part[5])) {
-            if (++stuck > p) exit 1
+            if (++stuck > p) refuse("device can go on: the orders wait for one another")
             continue }
         do_turn(part); at[s]++; left--; stuck = 0 }
     for (k = 0; k < p * chunks; k++)
@@ -304,11 +306,12 @@ END {
     print ""
     MiB = 1048576
     if (generator == "pipeline") pipeline()
-    if (generator == "ring") ring()
-    if (generator == "chain_of_sends") chain_of_sends()
-    if (generator == "zero") zero()
-    if (generator == "layers") layers()
-    if (generator == "forward_and_back") forward_and_back()
-    if (generator == "revolve") revolve()
-    if (generator == "storing") storing()
+    else if (generator == "ring") ring()
+    else if (generator == "chain_of_sends") chain_of_sends()
+    else if (generator == "zero") zero()
+    else if (generator == "layers") layers()
+    else if (generator == "forward_and_back") forward_and_back()
+    else if (generator == "revolve") revolve()
+    else if (generator == "storing") storing()
+    else refuse("generator " generator)
 }

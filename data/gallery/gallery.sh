@@ -28,6 +28,9 @@ here=data/gallery
 entries=${ENTRIES:-$here/entries}
 TMP=${TMP:-$(mktemp -d)}
 names=${NAMES:-$(awk '$1 == "entry" { print $2 }' "$entries")}
+for name in $names; do
+    grep -q "^entry $name " "$entries" || { echo "gallery.sh: $entries has no entry $name" >&2; exit 2; }
+done
 
 generate() { # NAME SETTINGS: a step file
     awk -v name="$1" -v set="$2" -f $here/gallery.awk "$entries"
@@ -107,7 +110,9 @@ measure_all() { # of each row a line: name, what, simulated, formula, number, se
 judge() { # lines of measure_all
     awk -F '\t' '{ split($7, v, " ") # ok, formula, simulated
         printf "%s  %-15s %s: %s = %s, simulated %s%s\n", v[1], $1, $2, $4, v[2], v[3], $6 == "" ? "" : ", with " $6 }
-        v[1] != "ok" { wrong++; print "    must be equal: " $7 ($5 == "-" ? "" : ", and " $5) }
+        v[1] != "ok" { wrong++
+            if (v[2] == "-") print "    " substr($7, 8)
+            else print "    must be equal: formula " v[2] ", simulated " v[3] ($5 == "-" ? "" : ", number " $5) }
         END { print NR - wrong " rows agree, " wrong + 0 " do not"; exit NR == 0 || wrong > 0 }'
 }
 

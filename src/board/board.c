@@ -1,7 +1,8 @@
 /* board.c - moves on a list, tried on a draft, kept with a proof (see board.h).
  *
- * The list itself is never placed: try_list() places, orders and simulates a draft of it and shows that to look(), which
- * writes the trace and proves.  Before a move, where each task stands is noted, and brought back when it is undone.
+ * The list itself is never placed: try_list() places, orders and simulates a draft of it and shows that to look(),
+ * which writes the trace and proves.  Before a move, where each task stands is noted, and brought back when it is
+ * undone.
  */
 #include "board.h"
 
@@ -167,11 +168,11 @@ char *try_move(struct board *b, const struct move *m, size_t *place)
     struct lane *lane = b->step->pool->machine->lane[m->lane];
     *place = m->task;
     note_stands(b);
-    char *wrong = may_run_on(t, lane) ? move_task(b->step, m, lane, place)
-                                      : format_string("%s runs on the lane %s, and not on %s: it takes lanes of its "
-                                                      "device%s",
-                                                      t->name, t->lane->name, lane->name,
-                                                      t->copy ? "" : " and of its kind");
+    char *wrong = may_run_on(t, lane)
+                      ? move_task(b->step, m, lane, place)
+                      : format_string("%s runs on the lane %s, and not on %s: it takes lanes of its "
+                                      "device%s",
+                                      t->name, t->lane->name, lane->name, t->copy ? "" : " and of its kind");
     b->tries = true;
     if (!wrong) {
         t->lane = lane;

@@ -1,9 +1,9 @@
 /* board.h - a step file as something to play with: its tasks are moved, and what comes of it is simulated.
  *
- * A task goes elsewhere along its lane, or to another lane of its device.  What follows from it on other lanes is put off
- * with it where it goes later in the list; all others stay in their order.  A move is
- * tried first: the list with it is simulated.  Then it is kept, once verify() agrees that every task reads what it read
- * in the list as written, or left.  A place where the list would mean something else is refused by the verbs of edit.h.
+ * A task goes elsewhere along its lane, or to another lane of its device.  What follows from it on other lanes is put
+ * off with it where it goes later in the list; all others stay in their order.  A move is tried first: the list with it
+ * is simulated.  Then it is kept, once verify() agrees that every task reads what it read in the list as written, or
+ * left.  A place where the list would mean something else is refused by the verbs of edit.h.
  *
  * Tasks are named by their places in the list as it is without the move that is tried.
  */
@@ -32,7 +32,8 @@ struct move {
 char *try_move(struct board *b, const struct move *m, size_t *place);
 /* Keep it; or take it back, with a sentence that the caller frees, because it is not right. */
 char *keep_move(struct board *b);
-bool undo_move(struct board *b); /* takes back the one that is tried, or the last one that was kept; false: there is none */
+bool undo_move(
+    struct board *b); /* takes back the one that is tried, or the last one that was kept; false: there is none */
 
 size_t count_moves(const struct board *b); /* that were kept */
 struct problem *save_board(const struct board *b, const char *path);

@@ -28,9 +28,8 @@ static int prove(const struct plan *p)
                 p->n == 1
                     ? "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered\n"
                     : "verify: %zu tasks of the train list, and those of the others: every read sees the right value, "
-                      "every "
-                      "conflict is ordered,\n"
-                      "        provided that tasks touch what they declare (train --serial --audit checks that)\n",
+                      "every conflict is ordered,\n        provided that tasks touch what they declare (train "
+                      "--serial --audit checks that)\n",
                 p->list[0]->n);
     return wrong ? EXIT_FAILED : EXIT_OK;
 }
@@ -122,8 +121,7 @@ static int plan_list(const struct settings *o)
     struct values *values = number_values(s); /* as it is written: before passes, and before addresses are given */
     struct pass_options options = pass_options_of(o);
     struct plan plan = {.settings = o, .list = {s}, .values = {values}, .n = 1, .title = o->list};
-    struct pass_report *reports = run_passes(s, NULL, &options, o->after, &plan.n_passes);
-    plan.passes = reports;
+    plan.passes = run_passes(s, NULL, &options, o->after, &plan.n_passes);
     struct problem *p = place(s->pool, &s, 1, true);
     if (p)
         fail(p->code, "%s: %s", o->list, p->sentence);

@@ -105,9 +105,9 @@ int cmd_view(int argc, char **argv)
         printf("\nKeys\n");
         for (size_t i = 0; i < n_actions; i++)
             printf("  %-10s %s\n", actions[i].keys, actions[i].help);
-        printf(
-            "\nMouse: move for details, click selects and shows edges, drag moves (of a step file: its tasks), wheel zooms, shift+drag measures,\n"
-            "click on the strip of steps to go there.\n");
+        printf("\nMouse: move for details, click selects and shows edges, drag moves (of a step file: its tasks), "
+               "wheel zooms, shift+drag measures,\n"
+               "click on the strip of steps to go there.\n");
         return EXIT_OK;
     }
     if (n < 1 || n > MAX_TRACKS)

@@ -59,7 +59,7 @@ static struct tensor *bring(struct step *s, const char *name, struct tensor *x, 
     if (x->device == d)
         return slice;
     struct tensor *received =
-        new_tensor(s->pool, d, x->class, JOINED(name, ".received"), FLOAT32, slice->rank, slice->shape);
+        as_buffer(new_tensor(s->pool, d, x->class, JOINED(name, ".received"), FLOAT32, slice->rank, slice->shape));
     add_move(s, JOINED(name, ".move"), received, slice, FOR_MOVES);
     return received;
 }
@@ -96,7 +96,8 @@ struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor
 void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, bool in_place)
 {
     for (int k = 0; k < n; k++) /* (k is not above k * n: what is overwritten has been summed) */
-        part[k] = sum_up(s, name, part + k * n, n, k, in_place);
+        if ((part[k] = sum_up(s, name, part + k * n, n, k, in_place)) && !in_place)
+            part[k]->is_buffer = false; /* nothing else holds the sum */
 }
 
 void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n)

@@ -16,7 +16,7 @@
  *     zbh1       stage 0   F0 F1    D0 W0 F2 D1 W1 D2 W2     later stages put W off, so D goes earlier: each keeps as
  *                stage 1      F0 D0 F1 D1 W0 F2 D2 W1 W2     many tapes as stage 0 of 1f1b          (Qi et al. 2023)
  *     zbh2       more forwards first: with 2p - 1 tapes, and without clipping, nobody ever waits         (the same)
- *     dualpipev  two stages per device, folded like a V: device 0 has the first and the last     (DeepSeek-AI 2025)
+ *     dualpipev  two stages per device, folded like a V: device 0 has the first and the last     (Sea AI Lab 2025)
  *
  * An order is a function that takes the turns of one device, and a row of orders[].  Backward takes the micro-batches
  * of a stage in ascending order in all of them, both halves, so that gradients are summed in the same order, and to the
@@ -44,6 +44,7 @@ static void take(struct turns *o, enum computation what, int stage)
 {
     struct turn *t = &o->turn[o->n++];
     *t = (struct turn){what, stage, o->done[what == BACKWARD ? WEIGHT_GRADIENT : what][stage]};
+    CHECK(t->micro < o->micros, "an order takes more turns of stage %d than there are micro-batches", stage);
     note_done(o->done, t);
 }
 
@@ -150,8 +151,14 @@ struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int
     for (int a = 0; a < COMPUTATIONS; a++)
         o.done[a] = allocate((size_t)n_stages(m), sizeof(int));
     (m->chunks < pipeline_orders[kind].chunks ? one_forward_one_backward : pipeline_orders[kind].take_turns)(&o);
-    for (int a = 0; a < COMPUTATIONS; a++)
+    for (int a = 0; a < COMPUTATIONS; a++) {
+        int taken = 0;
+        for (int stage = 0; stage < n_stages(m); stage++)
+            taken += o.done[a][stage];
+        CHECK(a == BACKWARD || taken == m->chunks * micros, "order %s leaves out turns of device %d",
+              pipeline_name[kind], p);
         free(o.done[a]);
+    }
     *n = o.n;
     return o.turn;
 }

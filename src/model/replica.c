@@ -39,6 +39,7 @@ static struct tensor *new_kept(struct model *m, const struct replica *r, enum me
 {
     struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32, rank, shape);
     t->persistent = class != MEM_GRADIENTS || !m->gradients.dropped;
+    t->is_buffer = !t->persistent; /* what is kept of it is a shard of the sum over ranks */
     return t;
 }
 
@@ -87,19 +88,19 @@ static void make_tied_head(struct model *m, struct replica *r)
     bool first = has_stage(m->mesh, r->rank, 0), last = has_stage(m->mesh, r->rank, n_stages(m->mesh) - 1);
     struct weight *head = &r->other[HEAD];
     if (first && m->training)
-        r->lookup_grad = new_kept(m, r, MEM_GRADIENTS, "grad.wte.lookup", wte->rank, wte->shape);
+        r->lookup_grad = as_buffer(new_kept(m, r, MEM_GRADIENTS, "grad.wte.lookup", wte->rank, wte->shape));
     if (first && last)
         *head = r->other[WTE];
     if (first || !last)
         return;
     if (!head->value) {
-        head->value = new_kept(m, r, MEM_PARAMETERS, "param.head", SHAPE(wte->rows, wte->shape[1]));
+        head->value = as_buffer(new_kept(m, r, MEM_PARAMETERS, "param.head", SHAPE(wte->rows, wte->shape[1])));
         head->value->replica_of = first_of(m, r, 0);
         head->value->replica_begin = wte->offset * ELEMENT_BYTES;
     }
     head->cut = wte->cut, head->first = wte->first;
     if (m->training)
-        head->grad = new_kept(m, r, MEM_GRADIENTS, "grad.head", SHAPE(wte->rows, wte->shape[1]));
+        head->grad = as_buffer(new_kept(m, r, MEM_GRADIENTS, "grad.head", SHAPE(wte->rows, wte->shape[1])));
 }
 
 /* Parameters by name, as views of the units' tensors. */
@@ -149,7 +150,7 @@ static void make_replica(struct model *m, int rank)
     g->grad = allocate(n, sizeof(struct tensor *));
     for (int u = 0; u < (int)n; u++)
         if (g->value[u])
-            g->grad[u] = unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, count_elements(g->value[u]));
+            g->grad[u] = as_buffer(unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, count_elements(g->value[u])));
     make_weights(m, g);
 }
 

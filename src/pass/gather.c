@@ -186,7 +186,7 @@ static void gather_window(struct survey *v, struct edit *e, struct window *w)
     for (size_t i = 0; i < n; i++) {
         const struct tensor *x = peer[i]->whole;
         peer[i]->gathered =
-            new_tensor(v->step->pool, x->device, MEM_PARAMETERS, "gathered", x->element, x->rank, x->shape);
+            as_buffer(new_tensor(v->step->pool, x->device, MEM_PARAMETERS, "gathered", x->element, x->rank, x->shape));
         snprintf(peer[i]->gathered->name, sizeof x->name, "%.38s.gathered", x->name);
     }
     for (size_t k = 0; k < v->shards[w->whole->replica_of->id].n; k++)

@@ -70,9 +70,9 @@ _Noreturn void refuse_budgets(const struct machine *m, const struct device *had,
                     : d->is_host ? "the host (--host-mem)"
                                  : "each device");
     }
-    fail(EXIT_USAGE, "%s; %s work: use a larger %s", shortage, work,
-         first->by_hand ? "memory= or --device-mem, or smaller tensors"
-                        : "--device-mem, or --recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len");
+    fail(EXIT_USAGE, "%s; %s work: use a larger %s%s, or %s", shortage, work, first->by_hand ? "memory= or " : "",
+         first->is_host ? "--host-mem" : "--device-mem",
+         first->by_hand ? "smaller tensors" : "--recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len");
 }
 
 _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option)

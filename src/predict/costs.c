@@ -266,8 +266,7 @@ void apply_what_if(struct costs *c, struct machine *m, const char *text)
             }
         if (!known)
             fail(EXIT_USAGE,
-                 "--what-if: '%s': expected words such as link=2x cpu=0.5x device=1.5x mem=8G, with factors of 1e-6 to "
-                 "1e6",
+                 "--what-if: '%s': expected words such as link=2x cpu=0.5x device=1.5x mem=8G, factors of 1e-6 to 1e6",
                  word);
     }
     free(words);

@@ -78,7 +78,7 @@ static void find_levels(struct step *s)
         last[d] = d;
     }
     for (const struct event *e = events; e < events + n; e++) {
-        int d = e->tensor->device->index, class = (int)e->tensor->class;
+        int d = e->tensor->device->index, class = (int)counted_as(e->tensor);
         if (s->level[last[d]].position < e->position) {
             struct level *next = APPEND(s->level, s->n_levels, s->cap_levels);
             *next = s->level[last[d]];
@@ -169,7 +169,7 @@ static struct problem *does_not_fit(const struct arena *a, const struct tensor *
                     ? format_string("tensor %s needs %s in one piece, the device allows %s", t->name, size,
                                     format_bytes(have, (double)slab_limit(d)))
                     : format_string("with tensor %s (%s, %s) at least %s are needed, %s more than the budget of %s",
-                                    t->name, memory_class_name[t->class], size, need,
+                                    t->name, memory_class_name[counted_as(t)], size, need,
                                     format_bytes(more, (double)(arena_bytes(a) - d->budget)), format_budget(have, d));
     const char *budget = d->is_host ? "--host-mem" : "--device-mem";
     struct problem *p = new_problem(

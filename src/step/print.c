@@ -84,7 +84,7 @@ void print_map(FILE *out, const struct pool *p, const struct step *s)
         if (!t->persistent)
             snprintf(life, sizeof life, "%5d %5d", t->first, t->last);
         fprintf(out, "%-18s %4d %12zu %12zu  %-11s  %11s  %s\n", t->device->id, t->slab, t->address, t->bytes,
-                memory_class_name[t->class], life, t->name);
+                memory_class_name[counted_as(t)], life, t->name);
     }
     free(order);
 }
@@ -97,19 +97,18 @@ void print_memory(FILE *out, const struct pool *p, struct step *const *steps, si
             "budget: %s\n%-18s %-6s",
             budget_rule(p->machine), "device", "list");
     for (int c = 0; c < MEM_CLASSES; c++)
-        fprintf(out, " %11s", memory_class_name[c]);
-    fprintf(out, " %11s %11s\n", "together", "budget");
+        fprintf(out, " %*s", MAX(9, (int)strlen(memory_class_name[c])), memory_class_name[c]);
+    fprintf(out, " %9s %9s\n", "together", "budget");
     for (int d = 0; d <= p->machine->n_devices; d++)
         for (size_t i = 0; i < n; i++) {
             const struct device *device = &p->machine->device[d];
+            char budget[32] = "none";
             fprintf(out, "%-18s %-6s", device->id, steps[i]->name);
             for (int c = 0; c < MEM_CLASSES; c++)
-                fprintf(out, " %11.3f", (double)steps[i]->peak[d][c] / mib);
-            fprintf(out, " %11.3f", (double)steps[i]->high[d] / mib);
+                fprintf(out, " %*.3f", MAX(9, (int)strlen(memory_class_name[c])), (double)steps[i]->peak[d][c] / mib);
             if (device->budget < NO_LIMIT)
-                fprintf(out, " %11.1f\n", (double)device->budget / mib);
-            else
-                fprintf(out, " %11s\n", "none");
+                snprintf(budget, sizeof budget, "%.1f", (double)device->budget / mib);
+            fprintf(out, " %9.3f %9s\n", (double)steps[i]->high[d] / mib, budget);
         }
 }
 

@@ -30,7 +30,8 @@
 
 /* ---- tensors (tensor.c) ---------------------------------------------------------------------------------------- */
 
-enum memory_class { MEM_PARAMETERS, MEM_GRADIENTS, MEM_OPTIMIZER, MEM_ACTIVATIONS, MEM_WORK, MEM_CLASSES };
+/* What a tensor holds.  Buffers are no class of a tensor: counted_as() takes those that are marked for them. */
+enum memory_class { MEM_PARAMETERS, MEM_GRADIENTS, MEM_OPTIMIZER, MEM_ACTIVATIONS, MEM_WORK, MEM_BUFFERS, MEM_CLASSES };
 extern const char *const memory_class_name[MEM_CLASSES + 1]; /* NULL ends them */
 enum element { FLOAT32, INT32 };                             /* both 4 bytes */
 /* May other tensors have its bytes before and behind its life: any, those that live far away in the list, none? */
@@ -51,6 +52,7 @@ struct tensor {
     bool persistent;      /* keeps its value from step to step, and its address in all lists */
     bool cheap;           /* an activation that takes little work to make again, for its size */
     bool choice;          /* a word that says which tasks run; no value follows from it (see `needs` of a task) */
+    bool is_buffer;       /* see as_buffer(); its class says what it holds */
     bool shard;           /* keeps its part of `replica_of`; tasks read copies that are gathered for them (ZeRO-3) */
     struct tensor *later; /* of what is gathered: the same, as it is gathered next in the step; or NULL */
     enum exclusive exclusive;
@@ -99,6 +101,9 @@ struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, si
 /* The view of `of` that `like` is of its storage, which is as large. */
 struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like);
 
+/* The same tensor, made to hold for a while what another keeps, or a part of its sum. */
+struct tensor *as_buffer(struct tensor *t);
+enum memory_class counted_as(const struct tensor *t);
 bool share_bytes(const struct tensor *a, const struct tensor *b); /* parts of one tensor that overlap */
 size_t count_elements(const struct tensor *t);
 cl_mem tensor_buffer(struct tensor *t);      /* after place: the sub-buffer of an OpenCL device's tensor */

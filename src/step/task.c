@@ -302,7 +302,7 @@ struct task *carry(struct step *s, const char *name, struct tensor *to, struct t
 
 struct tensor *add_download(struct step *s, const char *name, struct tensor *from, enum purpose purpose)
 {
-    struct tensor *staged = tensor_like(s->pool, s->pool->machine->host, from);
+    struct tensor *staged = as_buffer(tensor_like(s->pool, s->pool->machine->host, from));
     staged->class = MEM_WORK;
     staged->exclusive = EXCLUSIVE_SOME; /* else one move would wait for another */
     carry(s, name, staged, from, purpose);

@@ -1,7 +1,8 @@
 /* tensor.c - tensors, views and the pool that owns them. */
 #include "step.h"
 
-const char *const memory_class_name[MEM_CLASSES + 1] = {"parameters", "gradients", "optimizer", "activations", "work"};
+const char *const memory_class_name[MEM_CLASSES + 1] = {"parameters",  "gradients", "optimizer",
+                                                        "activations", "work",      "buffers"};
 
 struct pool *new_pool(struct machine *m)
 {
@@ -64,8 +65,17 @@ struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor
 {
     struct tensor *t = new_tensor(p, d, like->class, like->name, like->element, like->rank, like->shape);
     t->bytes = like->bytes;
+    t->is_buffer = like->is_buffer;
     return t;
 }
+
+struct tensor *as_buffer(struct tensor *t)
+{
+    t->is_buffer = true;
+    return t;
+}
+
+enum memory_class counted_as(const struct tensor *t) { return t->is_buffer ? MEM_BUFFERS : t->class; }
 
 /* From byte `begin` of the tensor on; bytes 0: as many as the shape says. */
 static struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t bytes,

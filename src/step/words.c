@@ -22,6 +22,7 @@ static const struct option_word {
     {A_LINK, "queues", COUNTER, AT(link, queues), .absent = 0, .low = 1, .high = MOST},
     {A_LINK, "queue", RATE, AT(link, queue), .absent = 0},
     {A_TENSOR, "keep", FLAG, AT(tensor, persistent), .absent = 0},
+    {A_TENSOR, "buffer", FLAG, AT(tensor, is_buffer), .absent = 0},
     {A_TENSOR, "choice", FLAG, AT(tensor, choice), .absent = 0},
     {A_TASK, "layer", COUNTER, AT(task, layer), .absent = -1, .high = MOST},
     {A_TASK, "micro", COUNTER, AT(task, micro), .absent = -1, .high = MOST},
@@ -142,7 +143,7 @@ double read_as(const struct line *l, enum value value, const char *text)
     double number = -1;
     size_t bytes = 0;
     if (value == CLASS)
-        return read_choice(l, text, memory_class_name, 0, MEM_CLASSES, "");
+        return read_choice(l, text, memory_class_name, 0, MEM_BUFFERS, "");
     if (value == ROLE)
         return read_choice(l, text, role_name, ROLE_OTHER + 1, ROLES_BY_HAND, "a role: ");
     bool good = value == TIME    ? parse_time(text, &number)

@@ -94,10 +94,9 @@ static const struct option options[] = {
     {"stages", 0, OPT_TEXT, &s.stages, NULL, "N,N,...", 0, 0, DEVICES, BUILD_ALL,
      "layers of each stage (default: equal)"},
     {"pipeline", 0, OPT_CHOICE, &s.pipeline, "1f1b", pipeline_name, 0, 0, DEVICES, BUILD_ALL,
-     "order of micro-batches in a pipeline. interleaved: two stages per device, and a multiple of B micro-batches; "
-     "zbh1, "
-     "zbh2: the gradients of weights fill the waits, zbh2 in twice the memory; dualpipev: the same with two stages per "
-     "device, the first and the last on device 0, and at least 2 B micro-batches"},
+     "order of micro-batches in a pipeline. interleaved: two stages per device, micro-batches a multiple of pp; "
+     "zbh1, zbh2: the gradients of weights fill the waits, zbh2 in twice the memory; dualpipev: the same with two "
+     "stages per device, the first and the last on device 0, at least 2 pp micro-batches"},
     {"grad-groups", 0, OPT_INT, &s.grad_groups, "1", "G", 1, MAX_RANKS, DEVICES, BUILD_ALL,
      "sum the gradient in G groups of sequences, as dp=G does, to compare to the bit"},
     {"device-mem", 0, OPT_BYTES, &s.device_memory, NULL, "BYTES", 0, 0, DEVICES, RUN_ALL,
@@ -203,7 +202,8 @@ static const struct option options[] = {
      "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
      "device is needed (bench: with --broadcast); train: on the real devices, for its plans, instead of a trial"},
     {"what-if", 0, OPT_TEXT, &s.what_if, NULL, "WORDS", 0, 0, PREDICTING, CMD_PLAN,
-     "as \"link=2x cpu=0.5x device=1.5x mem=8G\""},
+     "as \"link=2x cpu=0.5x device=1.5x mem=8G\"; with --memory: mixed, for mixed precision, which is counted, not "
+     "run"},
     {"pace", 0, OPT_INPUT, &s.pace, NULL, "FILE", 0, 0, PREDICTING, CMD_TRAIN,
      "pad every task of a real run to its predicted end, by a profile or a hardware description, all stretched alike"},
     {"iterations", 0, OPT_INT, &s.pass.snapshot.iterations, "16", "N", 1, 1e6, PREDICTING, CMD_PLAN,
@@ -252,6 +252,10 @@ static const struct {
             {"vocab", "data", "the data bring their own vocabulary"},
             {"vocab", "init", "a model brings its own sizes"},
             {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"},
+            {"memory", "simulate", "a table is printed and nothing else"},
+            {"memory", "verify", "a table is printed and nothing else"},
+            {"memory", "print", "a table is printed and nothing else"},
+            {"memory", "print-list", "a table is printed and nothing else"},
             {"print-list", "json", "a step file is printed and nothing else"},
             {"print-list", "snapshot", "a step file has no words for slots"}};
 
@@ -289,7 +293,8 @@ static void check_together(enum command command)
               pass_names());
     REFUSE_IF(s.pass.broadcast.queues == 1 && s.main_queue == MAIN_COMPUTE,
               "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
-    REFUSE_IF(s.what_if && !s.simulate && !s.print_list, "--what-if changes what is predicted: add --simulate");
+    REFUSE_IF(s.what_if && !s.simulate && !s.print_list && !s.memory,
+              "--what-if changes what is predicted: add --simulate");
     REFUSE_IF(s.pass.overlap_plan && s.pass.overlap != OVERLAP_PLAN,
               "--overlap-plan %s is the plan of --overlap plan: add that", s.pass.overlap_plan);
     REFUSE_IF(s.audit && !s.serial, "--audit runs every task alone: add --serial");

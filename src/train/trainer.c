@@ -85,10 +85,11 @@ static void set_batch(struct trainer *t, bool samples_only)
         fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: %s %d", t->batch, dp, micro,
              near > 1e6 ? "use a smaller --micro-batch, such as" : "the nearest that works is", near > 1e6 ? 1 : near);
     t->micros = t->batch / (dp * micro);
-    if (t->mesh.folded && t->micros < 2 * t->mesh.pp)
+    const int least = 2 * t->mesh.pp, enough = nearest_multiple(t->batch, dp * least);
+    if (t->mesh.folded && t->micros < least)
         fail(EXIT_USAGE,
-             "--pipeline %s with pp=%d wants at least %d micro-batches, not %d: use a smaller --micro-batch",
-             pipeline_name[s->pipeline], t->mesh.pp, 2 * t->mesh.pp, t->micros);
+             "--pipeline %s with pp=%d wants at least %d micro-batches, not %d: try --batch %d --micro-batch %d",
+             pipeline_name[s->pipeline], t->mesh.pp, least, t->micros, enough, enough / (dp * least));
     int together = round;
     while (together % groups)
         together += round;
@@ -201,7 +202,7 @@ static unsigned classes_of(const char *list)
     char *text = copy_string(list), *rest = text;
     for (char *word; (word = strsep(&rest, ","));) {
         int class = choice_number(memory_class_name, word);
-        if (class < 0 || class == MEM_WORK)
+        if (class < 0 || class >= MEM_WORK)
             fail(EXIT_USAGE,
                  "--swap-what: '%s' is not a class; expected some of activations, gradients, optimizer, parameters, "
                  "with commas between",
@@ -284,8 +285,11 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
 {
     const struct settings *s = t->settings;
     char *title = describe_shape(t), *path = trace_path(s);
-    struct trace_about about = {title, s->pace ? TRACE_PACED : TRACE_REAL,
-                                s->pace ? 1 / t->train->running->wrapper->scale : 1, t->costs ? predicted_ns : NULL, t,
+    struct trace_about about = {title,
+                                s->pace ? TRACE_PACED : TRACE_REAL,
+                                s->pace ? 1 / t->train->running->wrapper->scale : 1,
+                                t->costs ? predicted_ns : NULL,
+                                t,
                                 0};
     for (int i = 0; i < t->machine->n_devices && s->view; i++) {
         struct probe *p = open_probe(&t->machine->device[i]);

@@ -122,6 +122,6 @@ bool colour_name(const struct view *v, size_t i, char out[64])
 /* Of memory: another family than that of bars, neighbours apart in lightness. */
 uint32_t class_colour(size_t class)
 {
-    static const uint32_t colours[] = {0xff47699c, 0xfff2dc7e, 0xff7dbfa3, 0xffc6b3e6, 0xffb9c0ca};
+    static const uint32_t colours[] = {0xff47699c, 0xfff2dc7e, 0xff7dbfa3, 0xffc6b3e6, 0xffb9c0ca, 0xffe3a58a};
     return colours[class % COUNT(colours)];
 }

@@ -156,7 +156,8 @@ void draw_view(struct view *v, struct canvas *c)
     if (v->n_tracks == 1)
         right = draw_state(v, v->track[0], right, y);
     if (v->follow)
-        right = draw_chip(v, right, y, is_frozen(v) ? "still under the mouse" : "following", is_frozen(v) ? CALM : GOOD);
+        right =
+            draw_chip(v, right, y, is_frozen(v) ? "still under the mouse" : "following", is_frozen(v) ? CALM : GOOD);
     put_text(v, 10 * v->scale, 6 * v->scale, right - 10 * v->scale, theme_of(v)->ink, "%s",
              v->n_tracks > 1 ? "two traces on one axis" : v->track[0]->trace->header.model);
     draw_legend(v, places_of(v).legend);

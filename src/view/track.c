@@ -46,8 +46,8 @@ uint64_t clock_of(const struct track *k, double axis)
 {
     const struct trace *t = k->trace;
     double ns = axis / t->header.pace_scale;
-    uint64_t zero = run_until(k, k->zero), at = zero - (uint64_t)fmin(fmax(-ns, 0), (double)zero) +
-                                               (uint64_t)fmin(fmax(ns, 0), 0x1p62);
+    uint64_t zero = run_until(k, k->zero),
+             at = zero - (uint64_t)fmin(fmax(-ns, 0), (double)zero) + (uint64_t)fmin(fmax(ns, 0), 0x1p62);
     size_t i;
     FIND_FIRST(i, t->n_holds, t->holds[i].from - t->holds[i].before < at);
     return i ? at + t->holds[i - 1].before + (t->holds[i - 1].to - t->holds[i - 1].from) : at;

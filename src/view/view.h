@@ -18,7 +18,8 @@
  *
  * A view is drawn from scratch, from the traces and `struct view` alone: the same view gives the same pixels anywhere.
  * The axis counts nanoseconds of modelled time from the start of one step, the *anchor*; a paced trace is shown at the
- * speed it models, and the time in which a viewer held the trainer is left out.  Two traces on one axis share the anchor, so their steps start together.
+ * speed it models, and the time in which a viewer held the trainer is left out.  Two traces on one axis share the
+ * anchor, so their steps start together.
  */
 #ifndef VIEW_H
 #define VIEW_H
@@ -218,7 +219,7 @@ void take_up(struct view *v, const struct pick *p);
 void carry_task(struct view *v); /* to where the mouse is: the list is simulated anew where that is another place */
 void draw_carried(const struct view *v);
 void put_down(struct view *v);
-void call_off(struct view *v); /* the task is back where it was */
+void call_off(struct view *v);                 /* the task is back where it was */
 void change_list(struct view *v, double what); /* undoes the last move, or saves the list */
 enum { UNDO, SAVE };
 
