@@ -153,7 +153,7 @@ smoke() { # move, zoom and click in a window that follows the trainer, stop that
     window=$(xdotool search --name 'yard view' | head -n 1)
     xdotool mousemove --window "$window" 600 165 click 4 click 4 click 1 key k
     kill -STOP "$child"
-    xdotool key --delay 50 Left Left w s Page_Up n
+    xdotool key --delay 50 Left Left w minus Page_Up n
     kill -CONT "$child"
     xdotool key q
     wait "$viewer"
