@@ -96,6 +96,7 @@ demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it t
 	./$(YARD) view build/demo.trace --step $(STEPS) --png build/demo.png
 	./$(YARD) plot build/demo.jsonl
 	./$(YARD) sample --from build/demo --count 400
+	@echo 'build/demo.png shows the last step.  ./$(YARD) view build/demo.trace opens it in a window.'
 
 test: $(YARD) $(TESTS) ## build and run every test; logs in build/tests/*.log
 	@YARD=./$(YARD) tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS)

@@ -291,6 +291,19 @@ static void expect_head(struct trace_follow *f, uint64_t head)
     assert_int_equal(head_of(f), head);
 }
 
+/* Holds come one after another, nothing runs in them, and what comes behind was queued then. */
+static void expect_holds(const struct trace *t, size_t least)
+{
+    uint64_t before = 0;
+    assert_true(t->n_holds >= least);
+    for (const struct hold *h = t->holds; h < t->holds + t->n_holds; before += h->to - h->from, h++) {
+        assert_true(h->from < h->to && h->before == before && (h == t->holds || h[-1].to <= h->from));
+        assert_int_equal(t->records[h->record].queued, h->to);
+        for (size_t i = 0; i < t->n_records; i++)
+            assert_true(t->records[i].end <= h->from || t->records[i].start >= h->to);
+    }
+}
+
 /* A task, a step, and what comes between them; then full speed to the end. */
 static void step_through(const char *more)
 {
@@ -318,6 +331,7 @@ static void step_through(const char *more)
     assert_true(becomes(f, LIFE_CLOSED));
     assert_int_equal(exit_code(child), 0);
     assert_false(trace_can_ask(f));
+    expect_holds(t, 4); /* one behind each that was granted; one before them, unless nothing had run */
     trace_follow_close(f);
 }
 

@@ -34,10 +34,17 @@ static struct view *view_of(const char *trace, const char *other, int width, int
 {
     struct track *tracks[MAX_TRACKS];
     int n = 0;
-    tracks[n++] = open_track(trace);
+    tracks[n++] = open_track(trace, NULL);
     if (other)
-        tracks[n++] = open_track(other);
+        tracks[n++] = open_track(other, NULL);
     return open_view(tracks, n, width, height, scale);
+}
+
+/* Of a step file, whose tasks can be moved. */
+static struct view *view_of_list(const char *list, int width, int height, int scale)
+{
+    struct track *k = open_track(list, open_board(list, 1));
+    return open_view(&k, 1, width, height, scale);
 }
 
 static void end_view(struct view *v)
@@ -46,7 +53,7 @@ static void end_view(struct view *v)
         close_track(v->track[i]);
     v->placed = v->measuring = false;
     select_again(v);
-    free(v->path), free(v->row), free(v);
+    free(v->path), free(v->row), free(v->gesture.spot), free(v);
 }
 
 /* ---- pictures --------------------------------------------------------------------------------------------------- */
@@ -58,7 +65,7 @@ static const struct {
     uint64_t hash;
 } pictures[] = {
     {"1f1b", 1280, 720, 1, "pagedown", 0x7866d4c971980617},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0x9dd239278d423687},
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0xa0f34c6a3409a0ed},
     {"1f1b", 1280, 720, 2, "pagedown b c down", 0x64ce278dc7c5358d},
     {"overlap-pays", 1280, 720, 1, "pagedown c", 0xabd6f62d97d34634},
     {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x781c9e2ca2b2f85c},
@@ -363,6 +370,85 @@ TEST(two_traces_share_their_steps_start)
     free(a);
 }
 
+/* ---- moving a task ----------------------------------------------------------------------------------------------- */
+
+static double period_of(const struct view *v)
+{
+    json_t *all = board_json(v->track[0]->board);
+    double ms = json_number_value(json_object_get(all, "period_ms"));
+    json_decref(all);
+    return round(1e6 * ms) / 1e6;
+}
+
+/* The middle of the nth bar of the anchor step on a lane. */
+static int bar_at(const struct view *v, const char *lane, size_t nth, int *y)
+{
+    const struct trace *t = v->track[0]->trace;
+    uint32_t i = 0;
+    while (strcmp(t->lanes[i].name, lane) != 0)
+        i++;
+    const struct row *row = row_of_lane(v, 0, i);
+    const struct bar *bar = t->bars[i].bar;
+    while (t->records[bar->record].step != v->anchor)
+        bar++;
+    *y = row->y + row->height / 2;
+    return (int)x_of(v, (axis_of(v->track[0], bar[nth].start) + axis_of(v->track[0], bar[nth].end)) / 2);
+}
+
+static void drag_bar(struct view *v, const char *lane, size_t nth, const char *to_lane, size_t to, int by, bool drops)
+{
+    int y, to_y, x = bar_at(v, lane, nth, &y), to_x = bar_at(v, to_lane, to, &to_y) + by;
+    move_mouse(v, x, y);
+    press_button(v, false);
+    move_mouse(v, (x + to_x) / 2, y); /* the way there changes nothing */
+    carry_task(v);
+    move_mouse(v, to_x, to_y);
+    carry_task(v);
+    if (drops)
+        release_button(v);
+}
+
+/* The same moves as in test_board.c, by hand. */
+TEST(a_task_is_dragged_refused_and_brought_back)
+{
+    struct view *v = view_of_list("data/steps/broadcast.txt", 1280, 720, 1);
+    const char *moved = temp_path("moved.txt");
+    v->save_as = moved;
+    run_script(v, "pagedown - s");
+    char *before = read_text(moved);
+    drag_bar(v, "b download", 0, "b download", 2, 10, false);
+    assert_true(period_of(v) == 8); /* is shown while it is dragged, */
+    press_key(v, "escape");
+    assert_true(period_of(v) == 9); /* and gone when it is not dropped */
+    drag_bar(v, "b download", 0, "b download", 2, 10, true);
+    assert_true(period_of(v) == 8 && count_moves(v->track[0]->board) == 1);
+    assert_string_equal(selected_name(v), "send"); /* it is the task that was dragged, where it is now */
+    assert_int_equal(v->selected.copy.task, 15);
+    drag_bar(v, "c download", 2, "c download", 0, -10, true);
+    assert_true(period_of(v) == 6);
+    run_script(v, "s");
+    struct step *s = read_list(moved);
+    depend(s, false);
+    gate_updates(s);
+    finish_list(s);
+    struct simulation *sim = must_simulate(s, NULL);
+    assert_true(fabs(1e3 * sim->period - 6) < 1e-9);
+    free_simulation(sim);
+    free_list(s);
+
+    drag_bar(v, "a compute", 1, "a compute", 0, -10, true);
+    assert_string_equal(v->message, "backward (layer 0) needs g.a, which forward (layer 0) writes");
+    assert_int_equal(v->gesture.blocker.copy.task, 0);
+    drag_bar(v, "a compute", 1, "b compute", 0, 0, true);
+    assert_non_null(strstr(v->message, "and not on b compute"));
+    assert_true(period_of(v) == 6 && count_moves(v->track[0]->board) == 2);
+    run_script(v, "u u u s");
+    char *after = read_text(moved);
+    assert_string_equal(before, after);
+    free(before), free(after);
+    end_view(v);
+}
+
 /* ---- a trace that grows ------------------------------------------------------------------------------------------ */
 
 enum { LANES = 3, TASKS = 12, STEPS = 40 };
@@ -524,6 +610,113 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
     end_view(v);
 }
 
+/* One task after another, of `ns` each; what the next step fetches comes first in it, on the lane of task 1. */
+static uint64_t write_step(struct trace_writer *w, uint32_t step, uint64_t clock, uint64_t ns)
+{
+    for (uint32_t i = 0; i < TASKS; i++, clock += ns) {
+        uint64_t number = trace_begin(w, step, i, clock - 10);
+        trace_end(w, number, clock, clock + ns, 0);
+    }
+    return clock;
+}
+
+static struct view *follow_view(const char *path)
+{
+    struct view *v = view_of(path, NULL, 1280, 720, 1);
+    press_key(v, "l");
+    return v;
+}
+
+/* Steps of 12 to 20 us behind a slow first one: the scale is found once, and then only time moves. */
+TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
+{
+    const char *path = temp_path("even.trace");
+    struct trace_writer *w = begin_trace(path);
+    uint64_t clock = write_step(w, 1, now_ns(), 900000);
+    struct view *v = follow_view(path);
+    double length = 0, from = 0;
+    for (uint32_t step = 2; step < 40; step++) {
+        clock = write_step(w, step, clock, 1000 + random_words(4, STREAM_TEST, 0, step).word[0] % 700);
+        bool still = step % 8 >= 6;
+        move_mouse(v, still ? 600 : NOTHING, still ? 200 : NOTHING);
+        assert_true(is_frozen(v) == still);
+        double edge = axis_at(v, 600);
+        uint64_t under = clock_of(v->track[0], edge);
+        poll_view(v);
+        if (still) {
+            assert_true(v->from == from && clock_of(v->track[0], axis_at(v, 600)) == under);
+        } else {
+            assert_true(step < 5 || fabs(v->to - v->from - length) < 1e-3);
+            assert_int_equal(v->anchor, step);
+            double end = axis_of(v->track[0], v->track[0]->now);
+            assert_true(end > v->from && end < v->to);
+        }
+        length = v->to - v->from, from = v->from;
+    }
+    assert_true(length > 2 * 12e3 && length < 5 * 20e3); /* about three steps */
+    trace_close(w);
+    end_view(v);
+}
+
+/* Minutes go by between tasks, and nobody sees them: axis, steps, window.  The two ways between clock and axis agree.
+ */
+TEST(time_in_which_the_trainer_was_held_is_cut_out)
+{
+    const char *path = temp_path("held.trace");
+    const uint64_t minute = UINT64_C(60000000000), zero = now_ns() - 100 * minute;
+    struct trace_writer *w = begin_trace(path);
+    uint64_t clock = write_step(w, 1, zero, 1000), held = 0, ran = TASKS * 1000;
+    struct view *v = follow_view(path);
+    const struct track *k = v->track[0];
+    v->steps = true;
+    for (uint32_t i = 0; i < 3 * TASKS; i++) {
+        trace_alive(w, 1 + i % TASKS);
+        clock += minute + 10, held += minute;
+        uint64_t number = trace_begin(w, 2 + i / TASKS, i % TASKS, clock - 10);
+        if (i % 3 == 0)
+            poll_view(v); /* it is seen while it runs too */
+        trace_end(w, number, clock, clock + 1000, 0);
+        clock += 1000, ran += 1010;
+        poll_view(v);
+        assert_int_equal(k->trace->n_holds, i + 1);
+        assert_int_equal(trace_held_before(k->trace, clock), held);
+        assert_true(fabs(axis_of(k, clock) - axis_of(k, zero) - (double)ran) < 1);
+        assert_int_equal(v->selected.copy.start, clock - 1000); /* the task that has just run, ... */
+        double from = x_of(v, axis_of(k, v->selected.copy.start)), to = x_of(v, axis_of(k, v->selected.copy.end));
+        struct box rows = places_of(v).rows;
+        assert_true(from > rows.x + rows.w / 2 && to < rows.x + rows.w && to - from > 10); /* ... and large enough */
+    }
+    for (size_t i = 0; i + 1 < k->steps->n; i++)
+        assert_true(step_ns(k, &k->steps->step[i]) < TASKS * 1010 + 1);
+    for (uint32_t i = 0; i < 1000; i++) {
+        double axis = axis_of(k, zero) + (double)(random_words(2, STREAM_TEST, 0, i).word[0] % (ran - 1));
+        assert_true(fabs(axis_of(k, clock_of(k, axis)) - axis) < 1.5);
+    }
+    expect_whole(k);
+    trace_close(w);
+    end_view(v);
+}
+
+/* The next step's batch is fetched while this one computes: that does not end it. */
+TEST(a_step_goes_on_while_the_next_one_is_fetched)
+{
+    const char *path = temp_path("ahead.trace");
+    struct trace_writer *w = begin_trace(path);
+    uint64_t clock = write_step(w, 1, now_ns() - 1000000, 1000), begin = clock;
+    for (uint32_t i = 0; i < TASKS; i += LANES) /* on the compute lane */
+        trace_end(w, trace_begin(w, 2, i, clock), clock, clock + 2000, 0), clock += 2000;
+    trace_end(w, trace_begin(w, 3, 1, begin), begin + 500, begin + 600, 0); /* on the lane for uploads */
+    struct view *v = follow_view(path);
+    const struct track *k = v->track[0];
+    assert_int_equal(newest_step(k)->step, 2);
+    assert_true(step_ns(k, newest_step(k)) == (double)(clock - begin));
+    trace_begin(w, 2, 3, clock);
+    poll_view(v);
+    assert_true(step_ns(k, newest_step(k)) == (double)(k->now - begin)); /* so far */
+    trace_close(w);
+    end_view(v);
+}
+
 TEST(busy_time_is_that_of_the_bars)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
@@ -594,12 +787,11 @@ static void do_anything(struct view *v, struct random4 r)
         press_key(v, key);
 }
 
-static void play(const char *trace, const char *other, int width, int height, int scale)
+static void play(struct view *v)
 {
-    struct view *v = view_of(trace, other, width, height, scale);
     struct canvas *c = new_canvas(v->width, v->height);
     for (uint32_t n = 0; n < 600; n++) {
-        do_anything(v, random_words(11, STREAM_TEST, (uint32_t)width, n));
+        do_anything(v, random_words(11, STREAM_TEST, (uint32_t)v->width, n));
         draw_view(v, c);
         assert_true(v->to > v->from);
     }
@@ -610,9 +802,12 @@ static void play(const char *trace, const char *other, int width, int height, in
 TEST(any_keys_in_any_order_draw_something)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    play(trace, NULL, 800, 400, 3);
-    play(trace, trace, 1280, 720, 1);
-    play(trace, NULL, 2000, 500, 2);
+    play(view_of(trace, NULL, 800, 400, 3));
+    play(view_of(trace, trace, 1280, 720, 1));
+    play(view_of(trace, NULL, 2000, 500, 2));
+    struct view *v = view_of_list("data/steps/1f1b.txt", 1280, 720, 1);
+    v->save_as = temp_path("any.txt");
+    play(v);
     free(trace);
 }
 
@@ -628,8 +823,8 @@ TEST(absurd_times_are_drawn_too)
         trace_end(w, number, start, n % 5 ? MAX(start + 1, start) : UINT64_MAX, 0);
     }
     trace_close(w);
-    play(path, NULL, 1280, 720, 1);
-    play(path, path, 900, 500, 1);
+    play(view_of(path, NULL, 1280, 720, 1));
+    play(view_of(path, path, 900, 500, 1));
 }
 
 /* ---- the window ------------------------------------------------------------------------------------------------- */
@@ -648,7 +843,7 @@ TEST(the_window_hands_keys_and_mouse_on)
     assert_int_equal(SDL_Init(SDL_INIT_VIDEO), 0);
     SDL_Event down = {.type = SDL_KEYDOWN}, motion = {.type = SDL_MOUSEMOTION}, wheel = {.type = SDL_MOUSEWHEEL};
     down.key.keysym.sym = SDLK_PAGEDOWN;
-    motion.motion.x = 640, motion.motion.y = 160;
+    motion.motion.x = 640, motion.motion.y = 160, motion.motion.xrel = 1;
     wheel.wheel.y = 2;
     SDL_PushEvent(&down);
     push_text("k");
@@ -669,6 +864,28 @@ TEST(the_window_hands_keys_and_mouse_on)
     assert_int_equal(v->mouse_x, 640);
     end_view(v);
     free(trace);
+}
+/* Pressed, moved and let go within one frame. */
+TEST(a_task_is_dragged_in_the_window)
+{
+    setenv("SDL_VIDEODRIVER", "dummy", 1);
+    assert_int_equal(SDL_Init(SDL_INIT_VIDEO), 0);
+    struct view *v = view_of_list("data/steps/broadcast.txt", 1280, 720, 1);
+    run_script(v, "pagedown -");
+    int y, x = bar_at(v, "b download", 0, &y), to = bar_at(v, "b download", 2, &y) + 10;
+    SDL_Event motion = {.type = SDL_MOUSEMOTION}, button = {.type = SDL_MOUSEBUTTONDOWN};
+    motion.motion.x = x, motion.motion.y = y, motion.motion.xrel = 1;
+    button.button.button = SDL_BUTTON_LEFT;
+    SDL_PushEvent(&motion);
+    SDL_PushEvent(&button);
+    motion.motion.x = to;
+    SDL_PushEvent(&motion);
+    button.type = SDL_MOUSEBUTTONUP;
+    SDL_PushEvent(&button);
+    push_text("q");
+    show_window(v);
+    assert_true(period_of(v) == 8);
+    end_view(v);
 }
 #else
 TEST(the_window_hands_keys_and_mouse_on) { skip(); }

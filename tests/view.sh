@@ -52,7 +52,10 @@ result $? 'a step file is simulated into a trace'
 refuse 2 'takes one trace or two, but 0 were given'
 refuse 2 'takes one trace or two, but 3 were given' "$TMP/a.trace" "$TMP/a.trace" "$TMP/a.trace"
 refuse 4 'No such file' "$TMP/none.trace"
-refuse 1 'is not a trace' data/steps/chain.txt
+refuse 1 'is not a trace' README.md
+echo 'device gpu' >"$TMP/bad.txt"
+refuse 2 'bad.txt, line 1' "$TMP/bad.txt"
+refuse 2 '--output' data/steps/chain.txt --json -o data/steps/chain.txt
 refuse 2 '--size takes WIDTHxHEIGHT' "$TMP/a.trace" --png "$TMP/x.png" --size 10x10
 refuse 2 '--size takes WIDTHxHEIGHT' "$TMP/a.trace" --png "$TMP/x.png" --size 1280
 refuse 2 'has "nokey", which is no key' "$TMP/a.trace" --png "$TMP/x.png" --script 'f nokey'
@@ -81,6 +84,30 @@ result $? 'the same view is the same picture, without a display'
 "$YARD" view "$TMP/a.trace" --step 2 --script 'n n n n n' --json >"$TMP/out" 2>"$TMP/err" &&
     grep -q '"task": "backward"' "$TMP/out" && grep -q '"state": "ended"' "$TMP/out"
 result $? 'a script selects the first backward'
+
+# ---- a task is moved --------------------------------------------------------------------------------------------------
+
+value() { sed -n "s/^ *\"$1\": *\"*\([^\",]*\)\"*,*$/\1/p" "$TMP/out"; }
+cp data/steps/broadcast.txt "$TMP/list.txt"
+"$YARD" view "$TMP/list.txt" --step 2 --script '- drag:955,309,1240,309 s' --png "$TMP/moved.png" --json >"$TMP/out" \
+    2>"$TMP/err" && [ "$(value written_ms) $(value period_ms) $(value moved)" = '9.0 8.0 1' ] &&
+    cmp -s data/steps/broadcast.txt "$TMP/list.txt" &&
+    "$YARD" plan --list "$TMP/list.moved.txt" --simulate --verify >"$TMP/out" 2>"$TMP/err" &&
+    grep -q '^simulated step: 8.000 ms' "$TMP/out" && grep -q '^verify: 24 tasks' "$TMP/err"
+result $? 'a task is dragged, and the list that is saved takes the time that was shown'
+
+"$YARD" view "$TMP/list.txt" -o "$TMP/a.txt" --script s --json >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" view "$TMP/list.txt" -o "$TMP/b.txt" --step 2 --script '- drag:955,309,1240,309 u s' --json >"$TMP/out" \
+        2>"$TMP/err" && cmp "$TMP/a.txt" "$TMP/b.txt" >"$TMP/err"
+result $? 'a move that is undone leaves no trace in the saved list'
+
+"$YARD" view "$TMP/list.txt" --step 2 --script '- drag:500,159,380,159' --json >"$TMP/out" 2>"$TMP/err" &&
+    [ "$(value moved)" = 0 ] && grep -qF '"backward (layer 0) needs g.a, which forward (layer 0) writes"' "$TMP/out"
+result $? 'what is in the way of a task is named'
+
+"$YARD" view "$TMP/list.txt" "$TMP/list.moved.txt" --script s --json >"$TMP/out" 2>"$TMP/err" &&
+    grep -q 'is shown here' "$TMP/out"
+result $? 'a list that is shown is not written over'
 
 # ---- a trainer that lives --------------------------------------------------------------------------------------------
 
@@ -126,7 +153,7 @@ smoke() { # move, zoom and click in a window that follows the trainer, stop that
     window=$(xdotool search --name 'yard view' | head -n 1)
     xdotool mousemove --window "$window" 600 165 click 4 click 4 click 1 key k
     kill -STOP "$child"
-    xdotool key --delay 50 Left Left w s Page_Up n
+    xdotool key --delay 50 Left Left w minus Page_Up n
     kill -CONT "$child"
     xdotool key q
     wait "$viewer"

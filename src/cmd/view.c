@@ -1,4 +1,4 @@
-/* view.c - yard view: a trace as a picture, in a window or as a PNG. */
+/* view.c - yard view: a trace, or the simulation of a step file, as a picture, in a window or as a PNG. */
 #include "../view/view.h"
 #include "../base/table.h"
 #include "cmd.h"
@@ -8,8 +8,9 @@
 
 static struct {
     bool json;
-    const char *png, *size, *script;
+    const char *png, *size, *script, *output;
     int step;
+    double clip;
 } given;
 
 static const struct option options[] = {
@@ -17,12 +18,16 @@ static const struct option options[] = {
      "look at this step first (default: all of the trace)"},
     {"script", 0, OPT_TEXT, &given.script, NULL, "KEYS", 0, 0, "What", 1,
      "press these keys first, with spaces between; further words: /name searches, click:X,Y, move:X,Y, wheel:N, "
-     "drag:X,Y,X,Y, measure:X,Y,X,Y"},
+     "drag:X,Y,X,Y, hold:X,Y,X,Y (the button stays down), measure:X,Y,X,Y"},
+    {"clip", 0, OPT_FLOAT, &given.clip, "1", "X", 0, 1e9, "What", 1,
+     "of a step file, as for yard plan: above 0 no update starts before the norm of all gradients is known"},
     {"size", 0, OPT_TEXT, &given.size, "1280x720", "WxH", 0, 0, "What", 1, "pixels of the window or picture"},
     {"png", 0, OPT_OUTPUT, &given.png, NULL, "OUT", 0, 0, "Output", 1,
      "write a picture instead of opening a window; needs no display"},
     {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", 1,
      "what is seen and selected, as one JSON object on stdout, without a window"},
+    {"output", 'o', OPT_OUTPUT, &given.output, NULL, "FILE", 0, 0, "Output", 1,
+     "the step file that key s writes (default: FILE.moved.txt beside FILE.txt)"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
@@ -59,9 +64,9 @@ static json_t *track_json(const struct track *k)
             json_array_append_new(lanes, json_pack("{s:s, s:s, s:I, s:b}", "lane", t->lanes[i].name, "task",
                                                    t->tasks[now.record->task].name, "step",
                                                    (json_int_t)now.record->step, "waits", now.waits));
-    return json_pack("{s:s, s:s, s:I, s:I, s:o}", "kind", trace_kind_name(t), "state",
+    return json_pack("{s:s, s:s, s:I, s:I, s:o, s:o*}", "kind", trace_kind_name(t), "state",
                      life_name[trace_follow_life(k->follow)], "records", (json_int_t)t->n_records, "steps",
-                     (json_int_t)k->steps->n, "running", lanes);
+                     (json_int_t)k->steps->n, "running", lanes, "list", k->board ? board_json(k->board) : NULL);
 }
 
 /* The stretch that is measured, or the place on a memory row; whichever the other is, is null. */
@@ -80,6 +85,12 @@ static json_t *panel_json(const struct view *v)
 }
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
+
+static bool ends_in_txt(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".txt") == 0;
+}
 
 static void expect_step(const struct view *v, uint32_t step)
 {
@@ -103,16 +114,18 @@ int cmd_view(int argc, char **argv)
         &table, 1, "view",
         "FILE [FILE] [options]\n\n"
         "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written.  Two traces\n"
-        "share one axis: their steps start together.\n",
+        "share one axis: their steps start together.  FILE.txt is a step file: it is simulated, and its tasks can be\n"
+        "dragged elsewhere.\n",
         argc, argv, &n);
     if (!files) {
         printf("\nKeys\n");
         for (size_t i = 0; i < n_actions; i++)
             printf("  %-10s %s\n", actions[i].keys, actions[i].help);
-        printf(
-            "\nMouse: move for details, click selects and shows edges, or what memory holds there, drag moves, wheel\n"
-            "zooms, drag on the ruler or shift+drag selects a stretch, click on a device folds it, click on the strip\n"
-            "of steps to go there.\n");
+        printf("\nMouse: move for details, click selects and shows edges, or what memory holds there, drag moves (of a "
+               "step\n"
+               "file: its tasks), wheel zooms, drag on the ruler or shift+drag selects a stretch, click on a device "
+               "folds it,\n"
+               "click on the strip of steps to go there.\n");
         return EXIT_OK;
     }
     if (n < 1 || n > MAX_TRACKS)
@@ -121,13 +134,16 @@ int cmd_view(int argc, char **argv)
         claim_input("yard view", files[i]);
     if (given.png)
         claim_output("--png", given.png, NULL);
+    if (given.output)
+        claim_output("--output", given.output, NULL);
     if (sscanf(given.size, "%dx%d%c", &width, &height, &tail) != 2 || width < LEAST_WIDTH || height < LEAST_HEIGHT ||
         width > 16384 || height > 16384)
         fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to 16384x16384, not \"%s\"", LEAST_WIDTH,
              LEAST_HEIGHT, given.size);
     for (int i = 0; i < n; i++)
-        tracks[i] = open_track(files[i]);
+        tracks[i] = open_track(files[i], ends_in_txt(files[i]) ? open_board(files[i], given.clip) : NULL);
     struct view *v = open_view(tracks, n, width, height, 1);
+    v->save_as = given.output;
 
     /* A trace of a run that goes on is followed; else the step is seen that was asked for, or all. */
     if (given.step)
@@ -144,8 +160,8 @@ int cmd_view(int argc, char **argv)
     for (int i = 0; i < n; i++)
         json_array_append_new(traces, track_json(tracks[i]));
     if (given.json) {
-        json_t *seen =
-            json_pack("{s:o, s:I, s:o}", "traces", traces, "step", (json_int_t)v->anchor, "selected", selected_json(v));
+        json_t *seen = json_pack("{s:o, s:I, s:o, s:s}", "traces", traces, "step", (json_int_t)v->anchor, "selected",
+                                 selected_json(v), "message", v->message);
         json_object_update_new(seen, panel_json(v));
         print_json(seen);
     }

@@ -149,6 +149,7 @@ void obey_viewer(struct step *s, uint32_t number, size_t i)
     if (state.step == s && state.number == number)
         return;
     wait_all(s); /* it stands between two tasks */
+    uint64_t from = now_ns();
     for (; is_pause_asked(c) && !interrupted(); nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL)) {
         tasks = __atomic_load_n(&c->tasks, __ATOMIC_RELAXED), steps = __atomic_load_n(&c->steps, __ATOMIC_RELAXED);
         if (steps > state.steps) {
@@ -162,6 +163,7 @@ void obey_viewer(struct step *s, uint32_t number, size_t i)
         }
         trace_alive(execution.trace, 1 + s->first_trace_task + (uint64_t)i);
     }
+    execution.held_ns += now_ns() - from;
     trace_alive(execution.trace, 0);
 }
 

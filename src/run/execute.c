@@ -98,10 +98,11 @@ static void execute_serial(struct step *s, uint32_t number)
 {
     struct audit *audit = execution.audit ? open_audit(s) : NULL;
     for (size_t i = 0; i < s->n; i++) {
-        struct task_flight flight = {.number = number, .queued = now_ns()};
+        struct task_flight flight = {.number = number};
         if (!runs(s->task[i], number) || !decide_late(s, s->task[i], number))
             continue;
         obey_viewer(s, number, i);
+        flight.queued = now_ns();
         begin_record(s, s->task[i], &flight);
         char *wrong = audit ? audit_task(audit, number, i, &flight) : NULL;
         if (wrong)

@@ -73,6 +73,7 @@ struct execution {
     observer *observe;
     void *observe_context;
     double watchdog_seconds; /* 0: off */
+    uint64_t held_ns;        /* for so long viewers have held it */
 };
 /* Set for the whole process before the first execute(). */
 extern struct execution execution;

@@ -23,6 +23,7 @@ struct edit {
     size_t n_changes, cap_changes;
     struct task **dropped;
     size_t n_dropped, cap_dropped;
+    struct obstacle obstacle; /* of the last move */
 };
 
 /* ---- opening and closing --------------------------------------------------------------------------------------- */
@@ -116,12 +117,15 @@ static bool move(struct edit *e, struct task *t, struct task *where, bool later)
 {
     for (const struct task *on_way = t; on_way != where;) {
         on_way = later ? on_way->next : on_way->prev;
-        if (on_way == &e->head || (t->gate == GATE_HELD && on_way->gate == GATE_HOLDS))
+        const struct task *first = later ? t : on_way, *second = later ? on_way : t;
+        e->obstacle = (struct obstacle){first, second, NULL, on_way == &e->head ? NULL : on_way};
+        if (on_way == &e->head || (first->gate == GATE_HOLDS && second->gate == GATE_HELD))
             return false;
-        for (int i = 0; i < t->n_access; i++)
-            if (touches_bytes(on_way, t->access[i].tensor,
-                              t->access[i].mode & ACCESS_WRITE ? ACCESS_BOTH : ACCESS_WRITE))
+        for (int i = 0; i < t->n_access; i++) {
+            e->obstacle.over = t->access[i].tensor;
+            if (touches_bytes(on_way, e->obstacle.over, t->access[i].mode & ACCESS_WRITE ? ACCESS_BOTH : ACCESS_WRITE))
                 return false;
+        }
     }
     if (t != where) {
         take_out(e, t);
@@ -132,6 +136,8 @@ static bool move(struct edit *e, struct task *t, struct task *where, bool later)
 
 bool sink(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, true); }
 bool hoist(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, false); }
+
+const struct obstacle *what_was_in_the_way(const struct edit *e) { return &e->obstacle; }
 
 /* ---- where things are ------------------------------------------------------------------------------------------ */
 

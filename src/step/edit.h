@@ -31,11 +31,19 @@ void insert_before(struct edit *e, struct task *t);
 void insert_behind(struct edit *e, struct task *t);
 
 /* Moves t later in the list, to right behind `where`; or earlier, to right before it.  false: nothing has moved, since
- * `where` is on its other side, or a task on the way touches the same bytes and one of the two writes, or t is held
- * until the norm is known and would pass what it waits for.  Several that sink behind one task are reversed: begin with
+ * `where` is on its other side, or a task on the way touches the same bytes and one of the two writes, or one is
+ * held until the norm is known and the other one holds it.  Several that sink behind one task are reversed: begin with
  * the last to keep their order. */
 bool sink(struct edit *e, struct task *t, struct task *where);
 bool hoist(struct edit *e, struct task *t, struct task *where);
+/* Why the last of them moved nothing: `second` comes behind `first` for the bytes of `over`, or, where that is NULL,
+ * because it is held. */
+struct obstacle {
+    const struct task *first, *second; /* in the order of the list; one of them was to be moved */
+    const struct tensor *over;
+    const struct task *on_way; /* the other one; NULL: the list ends there */
+};
+const struct obstacle *what_was_in_the_way(const struct edit *e);
 
 /* A persistent tensor, its views with it, lies on that device from the first iteration on. */
 void set_home(struct edit *e, struct tensor *x, struct device *d);

@@ -1,7 +1,8 @@
 /* tables.c - the trace's tables from finished lists. */
 #include "step.h"
 
-/* "512x1024 <- 512x256, 1024x256": what is written, then what is read; cut to the field. */
+/* "512x1024 <- 512x256, 1024x256": what is written, then what is read, by name in a step file; cut to the field.
+ */
 static void fill_shape(char *text, size_t size, const struct task *t)
 {
     size_t used = 0;
@@ -11,10 +12,11 @@ static void fill_shape(char *text, size_t size, const struct task *t)
             const struct tensor *x = t->access[i].tensor;
             if (reading != (t->access[i].mode == ACCESS_READ))
                 continue;
+            const bool named = x->device->by_hand;
             const char *before = reading && !arrow ? used ? " <- " : "<- " : used ? ", " : "";
             arrow |= reading;
-            used += (size_t)snprintf(text + used, size - used, "%s", before);
-            for (int k = 0; k < x->rank && used < size; k++)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", before, named ? x->name : "");
+            for (int k = 0; k < x->rank && used < size && !named; k++)
                 used += (size_t)snprintf(text + used, size - used, "%s%lld", k ? "x" : "", (long long)x->shape[k]);
         }
 }

@@ -1,4 +1,5 @@
-/* index.c - what follows from a trace's records: the bars of each lane, the runs of each task, the steps of each list.
+/* index.c - what follows from a trace's records: the bars of each lane, the runs of each task, the steps of each list,
+ * and the holds.
  *
  * All three grow as the trace does: what is known of records before `first` stays, and what is behind is taken again.
  * A lane's bars carry how long the lane was busy before them, so that a stretch of any number of bars is measured by
@@ -97,16 +98,41 @@ static void take_step(struct trace_step_list *l, const struct trace_step *more)
     s->computed = MAX(s->computed, more->computed);
 }
 
+/* ---- holds ----------------------------------------------------------------------------------------------------- */
+
+uint64_t trace_held_before(const struct trace *t, uint64_t clock)
+{
+    size_t i;
+    FIND_FIRST(i, t->n_holds, t->holds[i].from < clock);
+    const struct hold *h = i ? &t->holds[i - 1] : NULL;
+    return h ? h->before + MIN(clock, h->to) - h->from : 0;
+}
+
+/* From the last end before a record that was held was queued. */
+static void take_hold(struct trace *t, const struct trace_record *r, size_t record)
+{
+    const struct hold *last = t->n_holds ? &t->holds[t->n_holds - 1] : NULL;
+    uint64_t from = 0;
+    for (size_t i = 0; i < t->header.n_lanes; i++) {
+        size_t n = first_bar_from(&t->bars[i], r->queued);
+        from = n ? MAX(from, t->bars[i].bar[n - 1].end) : from;
+    }
+    if (from == 0 || from >= r->queued || (last && from < last->to))
+        return;
+    uint64_t before = last ? last->before + (last->to - last->from) : 0;
+    *APPEND(t->holds, t->n_holds, t->cap_holds) = (struct hold){from, r->queued, before, record};
+}
+
 /* ---- all of them ----------------------------------------------------------------------------------------------- */
 
 void trace_index(struct trace *t, size_t first)
 {
-    if (first == t->n_records)
-        return;
-    for (size_t i = 0; i < t->header.n_lanes; i++)
+    while (t->n_holds && t->holds[t->n_holds - 1].record >= first)
+        t->n_holds--;
+    for (size_t i = 0; i < t->header.n_lanes && first < t->n_records; i++)
         while (t->bars[i].n && t->bars[i].bar[t->bars[i].n - 1].record >= first)
             t->bars[i].n--;
-    for (size_t i = 0; i < t->header.n_tasks; i++)
+    for (size_t i = 0; i < t->header.n_tasks && first < t->n_records; i++)
         while (t->runs[i].n && t->runs[i].record[t->runs[i].n - 1] >= first)
             t->runs[i].n--;
     for (size_t i = 0; i < TRACE_LISTS && first == 0; i++)
@@ -125,5 +151,10 @@ void trace_index(struct trace *t, size_t first)
         struct trace_step s = {
             r->step, computes, r->start, r->end, r->start, kind == LANE_DISK ? 0 : r->end, computes ? r->end : 0};
         take_step(&t->steps[task->list], &s);
+        if (r->flags & TRACE_HELD)
+            take_hold(t, r, i);
     }
+    for (size_t i = 0; i < t->n_unfinished; i++)
+        if (t->unfinished[i].flags & TRACE_HELD)
+            take_hold(t, &t->unfinished[i], SIZE_MAX);
 }

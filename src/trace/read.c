@@ -143,6 +143,6 @@ void trace_free(struct trace *t)
         free(t->steps[i].step);
     for (size_t i = 0; i < TRACE_PARTS; i++)
         free(*PART_OF(void *, t, trace_parts[i].table));
-    free(t->bars), free(t->runs), free(t->held), free(t->records), free(t->unfinished);
+    free(t->bars), free(t->runs), free(t->held), free(t->records), free(t->unfinished), free(t->holds);
     free(t);
 }

@@ -46,6 +46,7 @@ enum { TRACE_RING = 1 << 20 }; /* records that a trace keeps where nobody says h
 enum trace_kind { TRACE_REAL, TRACE_PACED, TRACE_SIMULATED };
 enum trace_flag {
     TRACE_APPROXIMATE = 1, /* the driver's times were missing or impossible; host times stand in */
+    TRACE_HELD = 2,        /* a viewer held the trainer before it issued this, and nothing ran */
 };
 
 /* What a viewer asks of the trainer, which looks before it issues a task, and takes nothing on trust (run/debug.c). */
@@ -144,7 +145,7 @@ struct trace_writer *trace_create(const char *path, const struct trace *tables, 
  * virtual clock shows, as 1. */
 uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint64_t queued);
 void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t end, uint32_t flags);
-/* A word of life while nothing is issued: `held` as in the header. */
+/* A word of life while nothing is issued: `held` as in the header.  The next record says that it was held. */
 void trace_alive(struct trace_writer *w, uint64_t held);
 /* What viewers ask for: it changes under its reader. */
 const struct trace_control *trace_asked(const struct trace_writer *w);
@@ -185,6 +186,11 @@ struct held { /* ascending; the first is at 0 */
     struct amount *amount;
     size_t n, cap;
 };
+struct hold { /* a viewer held the trainer: nothing ran in [from, to) */
+    uint64_t from, to;
+    uint64_t before; /* ns of all holds before it */
+    size_t record;   /* what was issued then; SIZE_MAX: it has not ended */
+};
 /* A validated copy of a trace in memory: every index and offset has been checked, the records are those that have
  * ended, sorted by start (then end, step, task). */
 struct trace {
@@ -205,15 +211,18 @@ struct trace {
     struct trace_step_list steps[TRACE_LISTS];
     struct held *held;  /* [devices] */
     uint32_t held_step; /* steps up to this one were whole for it */
+    struct hold *holds; /* ascending, apart */
+    size_t n_holds, cap_holds;
 };
 struct trace *trace_open(const char *path); /* what trace_follow_open() finds wrong ends the program */
 void trace_free(struct trace *t);
 
 void trace_sort(struct trace_record *records, size_t n); /* as struct trace has them */
-void trace_index(struct trace *t, size_t first); /* records from `first` on are new: bars, runs and steps follow */
-size_t first_bar_from(const struct bars *b, uint64_t clock); /* the first that starts at `clock` or later */
-size_t first_bar_in(const struct bars *b, uint64_t clock);   /* the first that ends behind `clock` */
-size_t bar_of(const struct trace *t, size_t record);         /* its index on its lane */
+void trace_index(struct trace *t, size_t first); /* records from `first` on are new: bars, runs, steps, holds follow */
+uint64_t trace_held_before(const struct trace *t, uint64_t clock); /* ns */
+size_t first_bar_from(const struct bars *b, uint64_t clock);       /* the first that starts at `clock` or later */
+size_t first_bar_in(const struct bars *b, uint64_t clock);         /* the first that ends behind `clock` */
+size_t bar_of(const struct trace *t, size_t record);               /* its index on its lane */
 uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to);
 /* The record of (task, step) next to the record `at`: the last one before it, or the first one from it on. */
 enum { NO_RECORD = -1 };

@@ -32,6 +32,7 @@ struct trace_writer {
     struct trace_record *ring;
     uint64_t capacity, n_tasks; /* copies: the mapping is writable from outside */
     uint64_t head;              /* of the issuing thread */
+    bool held;                  /* since the last record was begun */
     bool lost;                  /* the file was cut, and that was said */
 };
 
@@ -124,7 +125,8 @@ uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint6
     r->start = 0;
     r->step = step;
     r->task = task;
-    r->flags = 0;
+    r->flags = w->held ? TRACE_HELD : 0;
+    w->held = false;
     r->queued = queued;
     __atomic_store_n(&w->header->alive_ns, queued, __ATOMIC_RELAXED);
     __atomic_store_n(&w->header->head, w->head + 1, __ATOMIC_RELEASE);
@@ -139,7 +141,7 @@ void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t
     struct trace_record *r = &w->ring[number % w->capacity];
     end = MAX(end, 1);
     r->start = MIN(start, end);
-    r->flags = flags | (start > end ? (uint32_t)TRACE_APPROXIMATE : 0);
+    r->flags = flags | (r->flags & TRACE_HELD) | (start > end ? (uint32_t)TRACE_APPROXIMATE : 0);
     __atomic_store_n(&r->end, end, __ATOMIC_RELEASE);
     __atomic_store_n(&w->header->alive_ns, end, __ATOMIC_RELAXED);
 }
@@ -148,6 +150,7 @@ void trace_alive(struct trace_writer *w, uint64_t held)
 {
     __atomic_store_n(&w->header->alive_ns, now_ns(), __ATOMIC_RELAXED);
     __atomic_store_n(&w->header->held, held, __ATOMIC_RELAXED);
+    w->held |= held != 0;
 }
 
 const struct trace_control *trace_asked(const struct trace_writer *w) { return &w->header->control; }

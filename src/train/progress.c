@@ -19,8 +19,9 @@ struct progress {
     bool screen;          /* stdout is one */
     double flops;         /* per step */
     uint64_t last_ns;     /* end of the step before */
-    double average_ms;    /* of recent steps, for the time left */
-    double total_ms;      /* of all steps but the first, which compiles the kernels */
+    uint64_t held_ns;     /* of execution.held_ns what has been left out */
+    double average_ms;    /* of recent steps without what they were held, for the time left */
+    double total_ms;      /* the same of all steps but the first, which compiles the kernels */
     uint32_t counted;
     uint64_t begun_ns; /* the run */
 };
@@ -144,12 +145,14 @@ static void print_shown(struct progress *p, uint32_t number, const struct result
 void show_step(struct progress *p, uint32_t number, const struct result *r)
 {
     const double ms = (double)(int64_t)(r->ended_ns - p->last_ns) * 1e-6, tokens = tokens_per_step(p->trainer);
+    const double held = fmax(fmin(1e-6 * (double)(execution.held_ns - p->held_ns), ms), 0), ran = ms - held;
     const uint64_t tenth = 10 * (uint64_t)number / p->steps;
     const bool first = p->counted == 0, last = number == p->last;
     p->last_ns = r->ended_ns;
-    p->total_ms += p->counted++ ? ms : 0;
-    /* The first step compiles the kernels.  What is far longer than the others was held, and counts as two. */
-    p->average_ms = p->counted <= 2 ? ms : 0.9 * p->average_ms + 0.1 * fmin(ms, 2 * p->average_ms);
+    p->held_ns += (uint64_t)(1e6 * held);
+    p->total_ms += p->counted++ ? ran : 0;
+    /* The first step compiles the kernels.  What is far longer than the others was stopped, and counts as two. */
+    p->average_ms = p->counted <= 2 ? ran : 0.9 * p->average_ms + 0.1 * fmin(ran, 2 * p->average_ms);
     if (last || (p->screen ? may_redraw() : first || tenth != 10 * (uint64_t)(number - 1) / p->steps))
         print_shown(p, number, r, ms);
     this_life->step = number;
@@ -171,6 +174,7 @@ void show_evaluation(struct progress *p, uint32_t number, double loss)
     fflush(stdout);
     write_log(p, json_pack("{s:i, s:o}", "step", (int)number, "val_loss", number_json(loss)));
     p->last_ns = now_ns(); /* the evaluation's time is not the next step's */
+    p->held_ns = execution.held_ns;
 }
 
 /* ---- snapshots ------------------------------------------------------------------------------------------------- */

@@ -4,8 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-#define SAY(v, ...) (void)snprintf((v)->message, sizeof(v)->message, __VA_ARGS__)
-
 /* ---- moving ---------------------------------------------------------------------------------------------------- */
 
 static void pan(struct view *v, double share)
@@ -142,6 +140,8 @@ static void ask(struct view *v, double wish)
     }
     wanted.tasks += wish == ONE_TASK && wanted.pause;
     wanted.steps += wish == ONE_STEP && wanted.pause;
+    v->steps = wish != PAUSE;
+    v->follow |= v->steps;
     wanted.pause = wish == PAUSE ? !wanted.pause : wanted.pause || wish == ONE_TASK || wish == ONE_STEP;
     trace_ask(f, wanted);
 }
@@ -163,6 +163,8 @@ const struct action actions[] = {
     {"p", "previous task on the lane", select_neighbour, -1},
     {"z enter", "zoom to the selected task", show_selected, 3},
     {"c", "critical path of the step", act, CRITICAL},
+    {"u", "undo a move of a task", change_list, UNDO},
+    {"s", "save the list as it is now", change_list, SAVE},
     {"/", "search, dims the rest", act, SEARCH},
     {"escape", "forget selection, search, ruler", act, FORGET},
     {"k", "colour by kind, layer, ...", change_look, COLOUR},
@@ -210,6 +212,8 @@ void press_key(struct view *v, const char *key)
 {
     const struct action *a = find_action(key);
     v->message[0] = '\0';
+    if (v->drag == DRAG_TASK)
+        call_off(v);
     if (v->typing)
         type_key(v, key);
     else if (v->help && a && !(a->run == change_look && a->by == QUIT))
@@ -232,6 +236,7 @@ static void drag(struct view *v, int x, int y)
         v->scroll -= y - v->mouse_y;
         v->moved = true;
     }
+    v->moved |= v->drag == DRAG_TASK && (x != v->mouse_x || y != v->mouse_y);
 }
 
 void move_mouse(struct view *v, int x, int y)
@@ -249,10 +254,16 @@ void press_button(struct view *v, bool measure)
     v->message[0] = '\0';
     v->moved = false;
     measure |= is_inside(&ruler, v->mouse_x, v->mouse_y);
+    v->gesture.blocker.record = NOTHING;
     v->drag = is_inside(&strip, v->mouse_x, v->mouse_y) ? DRAG_OVERVIEW : measure ? DRAG_RULER : DRAG_ROWS;
     v->measuring |= v->drag == DRAG_RULER;
     if (v->drag == DRAG_RULER)
         v->ruler[0] = v->ruler[1] = axis_at(v, v->mouse_x);
+    struct pick p = pick_at(v, v->mouse_x, v->mouse_y);
+    if (v->drag == DRAG_ROWS && is_picked(&p) && v->track[p.track]->board) {
+        v->drag = DRAG_TASK;
+        take_up(v, &p);
+    }
     drag(v, v->mouse_x, v->mouse_y);
 }
 
@@ -275,7 +286,9 @@ void release_button(struct view *v)
 {
     enum drag drag = v->drag;
     v->drag = DRAG_NOTHING;
-    if (drag == DRAG_ROWS && !v->moved)
+    if (drag == DRAG_TASK && v->moved)
+        put_down(v);
+    if ((drag == DRAG_ROWS || drag == DRAG_TASK) && !v->moved)
         click(v, v->mouse_x, v->mouse_y);
     if (drag == DRAG_RULER)
         v->placed = false, v->measuring = v->ruler[0] != v->ruler[1];
@@ -300,7 +313,7 @@ static bool run_mouse(struct view *v, const char *word)
     static const struct {
         const char *word;
         int numbers;
-    } known[] = {{"click:", 2}, {"move:", 2}, {"drag:", 4}, {"measure:", 4}, {"wheel:", 1}};
+    } known[] = {{"click:", 2}, {"move:", 2}, {"drag:", 4}, {"hold:", 4}, {"measure:", 4}, {"wheel:", 1}};
     double at[4] = {0};
     char tail;
     size_t which = 0;
@@ -322,7 +335,8 @@ static bool run_mouse(struct view *v, const char *word)
     press_button(v, word[0] == 'm');
     if (known[which].numbers == 4)
         move_mouse(v, (int)at[2], (int)at[3]);
-    release_button(v);
+    if (word[0] != 'h') /* else the button stays down */
+        release_button(v);
     return true;
 }
 
@@ -340,8 +354,8 @@ void run_script(struct view *v, const char *script)
             press_key(v, word);
         else if (!run_mouse(v, word))
             fail(EXIT_USAGE,
-                 "--script has \"%s\", which is no key, /word, click:X,Y, move:X,Y, wheel:N, drag:X,Y,X,Y or "
-                 "measure:X,Y,X,Y; 'yard view --help' lists them",
+                 "--script has \"%s\", which is no key, /word, click:X,Y, move:X,Y, wheel:N, drag:X,Y,X,Y, "
+                 "hold:X,Y,X,Y or measure:X,Y,X,Y; 'yard view --help' lists them",
                  word);
     }
     free(words);

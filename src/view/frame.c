@@ -67,9 +67,10 @@ static void draw_label(const struct view *v, const struct row *row)
         const char *name = k->purpose[row->index],
                    *group = k->trace->devices[k->trace->lanes[row->index].device_index].id;
         size_t n = strlen(group);
-        if (to > from)
+        double ns = (axis_of(k, to) - axis_of(k, from)) / k->trace->header.pace_scale;
+        if (ns > 0)
             put_text(v, AT_RIGHT, top, right, theme->soft, "%.0f%%",
-                     100 * (double)busy_between(&k->trace->bars[row->index], from, to) / (double)(to - from));
+                     100 * (double)busy_between(&k->trace->bars[row->index], from, to) / ns);
         put_text(v, 22 * u, top, right - width_of(v, "100%") - 6 * u, theme->ink, "%s",
                  strncmp(name, group, n) == 0 && name[n] == ' ' ? name + n + 1 : name);
     }
@@ -151,6 +152,7 @@ static void draw_help(const struct view *v)
 void draw_view(struct view *v, struct canvas *c)
 {
     v->canvas = c;
+    carry_task(v);
     lay_out(v);
     fill_rect(c, 0, 0, v->width, v->height, theme_of(v)->paper);
     draw_rows(v, false);
@@ -160,6 +162,7 @@ void draw_view(struct view *v, struct canvas *c)
     }
     if (is_picked(&v->hover))
         draw_outline(v, &v->hover, theme_of(v)->accent);
+    draw_carried(v);
     draw_rows(v, true);
     if (v->measuring)
         draw_measure(v);
@@ -171,7 +174,8 @@ void draw_view(struct view *v, struct canvas *c)
     if (v->n_tracks == 1)
         right = draw_state(v, v->track[0], right, y);
     if (v->follow)
-        right = draw_chip(v, right, y, "following", GOOD);
+        right =
+            draw_chip(v, right, y, is_frozen(v) ? "still under the mouse" : "following", is_frozen(v) ? CALM : GOOD);
     put_text(v, 10 * v->scale, 6 * v->scale, right - 10 * v->scale, theme_of(v)->ink, "%s",
              v->n_tracks > 1 ? "two traces on one axis" : v->track[0]->trace->header.model);
     draw_legend(v, places_of(v).legend);

@@ -170,15 +170,21 @@ void look_at_all(struct view *v)
     look_at(v, from - 0.015 * (to - from), to + 0.015 * (to - from));
 }
 
-/* What happens now at the right, the newest step as the anchor: three steps, until somebody zooms. */
+/* What happens now at the right, the newest step as the anchor.  About three steps, until somebody zooms: while one to
+ * nine are in sight, nothing but time moves. */
 void look_at_end(struct view *v)
 {
+    enum { LATEST = 9, SLACK = 3 };
     const struct track *k = v->track[0];
-    const struct trace_step *newest = newest_step(k);
-    double second = 1e9, length = v->to - v->from;
+    const struct trace_step *newest = newest_step(k), *s = newest;
+    double ns[LATEST], second = 1e9, length = v->to - v->from;
+    size_t n = 0;
+    for (; s && s > k->steps->step && n < LATEST; s--)
+        ns[n++] = step_ns(k, s - 1);
+    double wanted = n ? 3 * trace_median(ns, n) : newest ? 3 * step_ns(k, newest) : second;
     set_anchor(v, newest ? newest->step : 0);
-    if (!v->zoomed)
-        length = newest ? 3 * step_ns(k, newest - (newest > k->steps->step)) : second;
+    if (!v->zoomed && (length > SLACK * wanted || length < wanted / SLACK))
+        length = wanted;
     double end = axis_of(k, k->now);
     look_at(v, end - 0.87 * length, end + 0.13 * length);
 }

@@ -15,8 +15,14 @@ const struct trace_step *find_step(const struct track *k, uint32_t step)
 double step_ns(const struct track *k, const struct trace_step *s)
 {
     const struct trace_step *next = s + 1;
-    bool last = next == k->steps->step + k->steps->n || next->step != s->step + 1 || next->work < s->work;
-    return (double)((last ? MAX(s->end, s->work) : next->work) - s->work) * k->trace->header.pace_scale;
+    const struct trace *t = k->trace;
+    bool last = next == k->steps->step + k->steps->n || next->step != s->step + 1 || next->work < s->work ||
+                next->computes < s->computes; /* what comes next is fetched ahead */
+    uint64_t end = last ? MAX(s->end, s->work) : next->work;
+    for (size_t i = 0; i < t->n_unfinished && last; i++)
+        if (t->unfinished[i].step == s->step && t->tasks[t->unfinished[i].task].list == k->list)
+            end = MAX(end, k->now);
+    return axis_of(k, end) - axis_of(k, s->work);
 }
 
 const struct trace_step *newest_step(const struct track *k)
@@ -27,18 +33,24 @@ const struct trace_step *newest_step(const struct track *k)
     return n ? &k->steps->step[n - 1] : NULL;
 }
 
+static uint64_t run_until(const struct track *k, uint64_t clock) { return clock - trace_held_before(k->trace, clock); }
+
 double axis_of(const struct track *k, uint64_t clock)
 {
-    double ns = clock >= k->zero ? (double)(clock - k->zero) : -(double)(k->zero - clock);
+    uint64_t at = run_until(k, clock), zero = run_until(k, k->zero);
+    double ns = at >= zero ? (double)(at - zero) : -(double)(zero - at);
     return ns * k->trace->header.pace_scale;
 }
 
 uint64_t clock_of(const struct track *k, double axis)
 {
-    double ns = axis / k->trace->header.pace_scale;
-    if (ns < 0)
-        return k->zero - (uint64_t)fmin(-ns, (double)k->zero);
-    return k->zero + (uint64_t)fmin(ns, 0x1p62);
+    const struct trace *t = k->trace;
+    double ns = axis / t->header.pace_scale;
+    uint64_t zero = run_until(k, k->zero),
+             at = zero - (uint64_t)fmin(fmax(-ns, 0), (double)zero) + (uint64_t)fmin(fmax(ns, 0), 0x1p62);
+    size_t i;
+    FIND_FIRST(i, t->n_holds, t->holds[i].from - t->holds[i].before < at);
+    return i ? at + t->holds[i - 1].before + (t->holds[i - 1].to - t->holds[i - 1].from) : at;
 }
 
 /* ---- following ------------------------------------------------------------------------------------------------- */
@@ -62,18 +74,30 @@ static void set_now(struct track *k)
     k->now = MAX(k->last, life == LIFE_RUNS ? now_ns() : life == LIFE_STOPPED ? MIN(h->alive_ns, now_ns()) : 0);
 }
 
-struct track *open_track(const char *path)
+void renew_track(struct track *k)
 {
-    struct trace_follow *follow;
-    struct track *k = allocate(1, sizeof *k);
-    must(trace_follow_open(path, &follow));
-    const struct trace *t = trace_follow_trace(follow);
-    *k = (struct track){.path = path, .follow = follow, .trace = t};
+    const char *path = k->board ? board_trace(k->board) : k->path;
+    if (k->follow)
+        trace_follow_close(k->follow);
+    must(trace_follow_open(path, &k->follow));
+    if (k->board)
+        remove(path);
+    const struct trace *t = k->trace = trace_follow_trace(k->follow);
+    free(k->peak);
+    k->highest_peak = 0;
     k->peak = allocate(t->header.n_devices, sizeof *k->peak);
     k->purpose = trace_purposes(t);
     k->folded = allocate(t->header.n_devices, sizeof *k->folded);
     set_now(k);
     k->zero = k->steps->n ? k->steps->step[0].work : t->header.start_ns;
+}
+
+struct track *open_track(const char *path, struct board *board)
+{
+    struct track *k = allocate(1, sizeof *k);
+    k->path = path;
+    k->board = board;
+    renew_track(k);
     return k;
 }
 

@@ -5,7 +5,7 @@ struct view *open_view(struct track *const *tracks, int n, int width, int height
 {
     struct view *v = allocate(1, sizeof *v);
     *v = (struct view){.n_tracks = n, .width = width, .height = height, .scale = scale};
-    v->hover.record = v->selected.record = NOTHING;
+    v->hover.record = v->selected.record = v->gesture.blocker.record = NOTHING;
     v->mouse_x = v->mouse_y = NOTHING;
     for (int i = 0; i < n; i++)
         v->track[i] = tracks[i];
@@ -23,6 +23,24 @@ bool is_followed(const struct view *v)
     return any;
 }
 
+bool is_frozen(const struct view *v)
+{
+    struct box rows = places_of(v).rows;
+    return v->follow && !v->steps && is_inside(&rows, v->mouse_x, v->mouse_y);
+}
+
+/* The task that was asked for, or the last run of the one that is selected. */
+static void follow(struct view *v)
+{
+    const struct trace *t = v->track[v->selected.track]->trace;
+    const struct runs *runs = is_picked(&v->selected) ? &t->runs[v->selected.copy.task] : NULL;
+    if (v->steps)
+        v->selected = pick_of(v, 0, (int64_t)v->track[0]->trace->n_records - 1);
+    else if (runs && runs->n)
+        v->selected = pick_of(v, v->selected.track, (int64_t)runs->record[runs->n - 1]);
+    look_at_end(v);
+}
+
 bool poll_view(struct view *v)
 {
     bool changed = false;
@@ -31,8 +49,8 @@ bool poll_view(struct view *v)
     if (!changed)
         return false;
     pick_again(v, &v->selected);
-    if (v->follow)
-        look_at_end(v);
+    if (v->follow && !is_frozen(v))
+        follow(v);
     if (v->critical)
         find_critical_path(v);
     select_again(v);

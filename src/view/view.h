@@ -9,6 +9,7 @@
  *     marks      over the rows: edges, outlines, a measured stretch
  *     frame      around them: state, names of rows, legend, details, help
  *     pick       what is under the mouse, what is selected, its edges, the critical path
+ *     move       a task of a step file that is dragged elsewhere
  *     details    what is said about a task
  *     select     what is said about a stretch of time, and about a place on a memory row
  *     pen        boxes and letters
@@ -18,12 +19,14 @@
  *
  * A view is drawn from scratch, from the traces and `struct view` alone: the same view gives the same pixels anywhere.
  * The axis counts nanoseconds of modelled time from the start of one step, the *anchor*; a paced trace is shown at the
- * speed it models.  Two traces on one axis share the anchor, so their steps start together.
+ * speed it models, and the time in which a viewer held the trainer is left out.  Two traces on one axis share the
+ * anchor, so their steps start together.
  */
 #ifndef VIEW_H
 #define VIEW_H
 
 #include "../base/canvas.h"
+#include "../board/board.h"
 #include "../file/file.h"
 #include "../trace/follow.h"
 
@@ -43,8 +46,11 @@ struct track {
     lane_purpose *purpose;               /* [lanes] what each is for */
     bool *folded;                        /* [devices] its lanes share one thin row */
     struct problem *broken;              /* the file went bad while it was followed */
+    struct board *board;                 /* of a step file: its tasks can be moved; else NULL */
 };
-struct track *open_track(const char *path); /* what is wrong with it ends the program */
+/* What is wrong with it ends the program.  The path of a trace; or, of a board, that of its list. */
+struct track *open_track(const char *path, struct board *board);
+void renew_track(struct track *k); /* what the board shows is another trace by now */
 void close_track(struct track *k);
 bool is_living(const struct track *k); /* may there be something new? */
 bool poll_track(struct track *k);      /* takes what is new; has anything changed? */
@@ -63,7 +69,7 @@ enum { LEGEND_LINES = 2, LEGEND_LINE = 18 }; /* at most; dots of the font from l
 enum { MAX_TRACKS = 2, NOTHING = -1, LEAST_WIDTH = 800, LEAST_HEIGHT = 400 };
 enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, BY_DEVICE, COLOUR_WAYS };
 
-enum drag { DRAG_NOTHING, DRAG_ROWS, DRAG_OVERVIEW, DRAG_RULER };
+enum drag { DRAG_NOTHING, DRAG_ROWS, DRAG_OVERVIEW, DRAG_RULER, DRAG_TASK };
 struct pick { /* a record of a track */
     int track;
     int64_t record;           /* NOTHING */
@@ -86,6 +92,20 @@ struct row {
     uint32_t index; /* of the lane, or the device */
     int y, height;
 };
+struct spot { /* of a task in a step: its lane, and where the middle of its bar is, on the axis */
+    uint32_t lane;
+    double middle; /* NAN: it does not run in the step */
+};
+struct gesture { /* a task of a board is dragged */
+    int track;
+    uint32_t step, task;
+    double grip;         /* from the middle of its bar to the mouse that took it up, on the axis */
+    struct spot *spot;   /* [tasks] when it was taken up */
+    bool tries, refused; /* has a move been tried, and was it refused? */
+    struct move tried;
+    uint32_t at;         /* the task's place with it */
+    struct pick blocker; /* the task that is in the way */
+};
 static inline bool has_content(const struct row *r) { return r->kind == ROW_LANE || r->kind == ROW_MEMORY; }
 struct view {
     struct canvas *canvas; /* while it is drawn */
@@ -104,6 +124,7 @@ struct view {
     bool show_causes; /* gaps have the colours of what they waited for */
     bool follow;      /* what runs now stays in sight */
     bool zoomed;      /* how long a time is in sight was chosen */
+    bool steps;       /* the trainer was asked for a task or a step, which is to be seen */
 
     struct pick hover, selected;
     bool critical; /* only the critical path of the anchor step is lit: */
@@ -119,6 +140,8 @@ struct view {
     int mouse_x, mouse_y;
     enum drag drag; /* what the held button moves */
     bool moved;     /* since it went down */
+    struct gesture gesture;
+    const char *save_as; /* where a list that was changed goes; NULL: beside its file */
 
     struct row *row; /* top to bottom */
     size_t n_rows, cap_rows;
@@ -127,10 +150,13 @@ struct view {
     char message[160]; /* until the next key */
     bool quit;
 };
+#define SAY(v, ...) (void)snprintf((v)->message, sizeof(v)->message, __VA_ARGS__)
 /* The tracks stay the caller's. */
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale);
 bool is_followed(const struct view *v); /* may there be something new? */
 bool poll_view(struct view *v);         /* takes what is new in its traces; is there anything to redraw? */
+/* What is followed stands still under the mouse, unless it was asked for. */
+bool is_frozen(const struct view *v);
 
 /* ---- layout.c -------------------------------------------------------------------------------------------------- */
 
@@ -205,6 +231,16 @@ struct links links_of_pick(const struct view *v, const struct pick *p); /* the c
 void find_critical_path(struct view *v);
 bool is_lit(const struct view *v, int track, size_t record);
 size_t count_matches(const struct view *v); /* tasks of the first trace that the search finds */
+
+/* ---- move.c: on a track with a board ---------------------------------------------------------------------------- */
+
+void take_up(struct view *v, const struct pick *p);
+void carry_task(struct view *v); /* to where the mouse is: the list is simulated anew where that is another place */
+void draw_carried(const struct view *v);
+void put_down(struct view *v);
+void call_off(struct view *v);                 /* the task is back where it was */
+void change_list(struct view *v, double what); /* undoes the last move, or saves the list */
+enum { UNDO, SAVE };
 
 /* ---- details.c ------------------------------------------------------------------------------------------------- */
 

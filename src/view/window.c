@@ -98,7 +98,9 @@ static void take_event(struct window *w, const SDL_Event *e)
         press_key(w->view, strcmp(e->text.text, " ") == 0 ? "space" : e->text.text);
     else if (e->type == SDL_WINDOWEVENT && e->window.event == SDL_WINDOWEVENT_SIZE_CHANGED)
         find_surface(w);
-    else if (e->type == SDL_MOUSEMOTION)
+    else if (e->type == SDL_WINDOWEVENT && e->window.event == SDL_WINDOWEVENT_LEAVE && w->view->drag == DRAG_NOTHING)
+        move_mouse(w->view, NOTHING, NOTHING);
+    else if (e->type == SDL_MOUSEMOTION && (e->motion.xrel || e->motion.yrel)) /* not where the window has opened */
         move_mouse(w->view, (int)(e->motion.x * w->ratio), (int)(e->motion.y * w->ratio));
     else if (e->type == SDL_MOUSEBUTTONDOWN && e->button.button == SDL_BUTTON_LEFT)
         press_button(w->view, shift);
