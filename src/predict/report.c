@@ -58,69 +58,79 @@ static struct table *critical_path(const struct simulation *sim)
     return t;
 }
 
-/* ---- bytes by the clock ---------------------------------------------------------------------------------------- */
+/* ---- as a trace -------------------------------------------------------------------------------------------------- */
 
-struct event { /* from then on a device holds so many bytes more, or fewer */
-    uint64_t ns;
-    int64_t bytes;
-    int device;
-};
-/* At one time, what has ended goes before what begins. */
-ORDER(in_time, struct event, BY(a->ns, b->ns, COMPARE(a->bytes, b->bytes)))
-
-/* Of every tensor, in every iteration, from the first start of its tasks to their last end.  Addresses are given by
- * list order, which may count tensors together that never meet, or miss some that do.  [devices + 1]: the most of each;
- * the caller frees. */
-static int64_t *most_held(const struct simulation *sim)
+static double simulated_ns(void *sim, const struct task *t)
 {
-    const struct step *s = sim->step;
-    const struct pool *p = s->pool;
-    size_t n = 0, cap = 0, n_devices = (size_t)p->machine->n_devices + 1;
-    int64_t *most = allocate(n_devices, sizeof *most), *now = allocate(n_devices, sizeof *now);
-    struct event *events = NULL;
-    struct span *life = allocate(p->n, sizeof *life);
-    for (int iteration = 0; iteration < sim->steps; iteration++) {
-        for (size_t i = 0; i < p->n; i++)
-            life[i] = (struct span){INFINITY, 0};
-        for (size_t i = 0; i < s->n; i++) {
-            const struct moment *m = &sim->moments[(size_t)iteration * s->n + i];
-            for (int a = 0; a < s->task[i]->n_access && m->blocker != SKIPPED; a++) {
-                struct span *l = &life[s->task[i]->access[a].tensor->storage->id];
-                *l = (struct span){fmin(l->start, m->start), fmax(l->end, m->end)};
-            }
-        }
-        for (size_t i = 0; i < p->n; i++) {
-            const struct tensor *x = p->tensors[i];
-            int64_t bytes = (int64_t)x->bytes;
-            if (x->persistent && x->storage == x && iteration == 0)
-                now[x->device->index] += bytes;
-            if (x->persistent || life[i].start == INFINITY)
-                continue;
-            *APPEND(events, n, cap) = (struct event){(uint64_t)(1e9 * life[i].start), bytes, x->device->index};
-            *APPEND(events, n, cap) = (struct event){(uint64_t)(1e9 * life[i].end), -bytes, x->device->index};
-        }
-    }
-    memcpy(most, now, n_devices * sizeof *most); /* what is kept */
-    SORT(events, n, in_time);
-    for (const struct event *e = events; e < events + n; e++) {
-        now[e->device] += e->bytes;
-        most[e->device] = MAX(most[e->device], now[e->device]);
-    }
-    free(events), free(life), free(now);
-    return most;
+    return 1e9 * ((struct simulation *)sim)->seconds[t->index];
 }
 
-/* ---- for people ------------------------------------------------------------------------------------------------- */
+static uint64_t clock_of(double seconds) { return 1 + (uint64_t)(1e9 * seconds); }
+
+/* Records in order of issue.  A task is queued when all that it waits for is there, the host too: what is left up to
+ * its start is its lane's gap. */
+static struct trace *trace_of(const struct simulation *sim, int steps, const char *model)
+{
+    struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
+    struct trace_about about = {model, TRACE_SIMULATED, 1, simulated_ns, (void *)sim};
+    struct trace *t = trace_tables(s->pool->machine, &s, 1, &about);
+    const struct moment *m = sim->moments;
+    t->records = allocate((size_t)steps * s->n, sizeof *t->records);
+    for (uint32_t iteration = 0; iteration < (uint32_t)steps; iteration++)
+        for (uint32_t i = 0; i < s->n; i++, m++) {
+            if (m->blocker != SKIPPED && (m->end > 0 || iteration < (uint32_t)sim->steps))
+                t->records[t->n_records++] = (struct trace_record){.step = iteration + 1,
+                                                                   .task = i,
+                                                                   .queued = clock_of(m->start - s->task[i]->lane->gap),
+                                                                   .start = clock_of(m->start),
+                                                                   .end = clock_of(fmax(m->start, m->end))};
+        }
+    return t;
+}
+
+void write_simulation(const struct simulation *sim, const char *path, const char *model)
+{
+    struct trace *t = trace_of(sim, sim->steps, model);
+    struct trace_writer *w = trace_create(path, t, TRACE_RING);
+    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++)
+        trace_end(w, trace_begin(w, r->step, r->task, r->queued), r->start, r->end, 0);
+    trace_close(w);
+    trace_free(t);
+}
+
+/* Indexed: what lanes do, and what tensors hold. */
+static struct trace *indexed_trace(const struct simulation *sim)
+{
+    struct trace *t = trace_of(sim, sim->begun, "");
+    t->whole_step = (uint32_t)sim->steps;
+    trace_sort(t->records, t->n_records);
+    trace_index(t, 0);
+    trace_hold(t, 0);
+    return t;
+}
+
+/* What lanes do in the steady pattern, as for any trace.  Where it has repeated, it is looked at a pattern before the
+ * end: there what comes behind it is known too. */
+static json_t *lanes_json(const struct simulation *sim, const struct trace *t)
+{
+    double length = sim->pattern * sim->period, end = sim->end;
+    if (sim->settled && sim->first >= sim->pattern)
+        end -= length;
+    struct trace_steps window = {
+        .counted = (size_t)sim->pattern, .start = clock_of(fmax(end - length, 0)), .end = clock_of(end)};
+    return trace_lanes_json(t, &window);
+}
+
+/* ---- for people ---------------------------------------------------------------------------------------------------
+ */
 
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c)
 {
-    static const struct column columns[] = {{"lane, simulated", "name", CELL_TEXT, 24, 0},
-                                            {"busy ms", "busy_ms", CELL_FIXED, 10, 3},
-                                            {"busy", "busy", CELL_SHARE, 6, 0}};
     const struct machine *m = sim->step->pool->machine;
-    struct table *lanes = new_table(columns, COUNT(columns)), *path = critical_path(sim);
+    struct trace *t = indexed_trace(sim);
+    json_t *lanes = lanes_json(sim, t);
+    struct table *path = critical_path(sim);
     char bytes[32], by_clock[32], budget[32];
-    int64_t *most = most_held(sim);
     if (c)
         print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
                    1e3 * sim->period, c->measured ? "profile" : "hardware", c->path, sim->by_source[COST_MEASURED],
@@ -133,20 +143,16 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
                    sim->pattern);
     else if (sim->pattern > 1)
         print_line(out, "mean of the steady pattern, which is %d steps long", sim->pattern);
-    for (int i = 0; i < m->n_lanes; i++)
-        if (sim->busy[i] > 0)
-            ROW(lanes, text_cell(m->lane[i]->name), number_cell(1e3 * sim->busy[i]),
-                number_cell(sim->busy[i] / sim->period));
-    print_table(out, lanes);
+    print_lane_use(out, "lane, simulated", lanes);
     for (int d = 0; d <= m->n_devices; d++) {
         format_bytes(bytes, (double)sim->step->high[d]);
-        format_bytes(by_clock, (double)most[d]);
+        format_bytes(by_clock, (double)trace_peak(&t->held[d]));
         fprintf(out, "%s%-24s holds at most %s%s%s, budget %s\n", d ? "" : "\n", m->device[d].id, bytes,
                 strcmp(bytes, by_clock) ? ", by the clock " : "", strcmp(bytes, by_clock) ? by_clock : "",
                 m->device[d].budget < NO_LIMIT ? format_bytes(budget, (double)m->device[d].budget) : "none");
     }
     print_top(out, path, TOP, 3);
-    free_table(lanes), free_table(path), free(most);
+    free_table(path), json_decref(lanes), trace_free(t);
 }
 
 /* ---- as data --------------------------------------------------------------------------------------------------- */
@@ -155,39 +161,20 @@ json_t *simulation_json(const struct simulation *sim)
 {
     static const char *const source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
     const struct machine *m = sim->step->pool->machine;
+    json_t *busy = json_object();
     struct table *path = critical_path(sim);
-    int64_t *most = most_held(sim);
-    json_t *lanes = json_object(), *held = json_object();
+    struct trace *t = indexed_trace(sim);
+    json_t *held = json_object();
     for (int i = 0; i < m->n_lanes; i++)
-        json_object_set_new(lanes, m->lane[i]->name, json_real(sim->busy[i] / sim->period));
+        json_object_set_new(busy, m->lane[i]->name, json_real(sim->busy[i] / sim->period));
     for (int d = 0; d <= m->n_devices; d++)
-        json_object_set_new(held, m->device[d].id, json_integer(most[d]));
-    json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms",
-                            1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy", lanes, "held",
-                            held, "critical_path", table_json(path), "tasks");
+        json_object_set_new(held, m->device[d].id, json_integer((json_int_t)trace_peak(&t->held[d])));
+    json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms",
+                            1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy", busy, "held",
+                            held, "lanes", lanes_json(sim, t), "critical_path", table_json(path), "tasks");
     for (int source = 0; source < COST_SOURCES; source++)
         json_object_set_new(json_object_get(all, "tasks"), source_name[source],
                             json_integer((json_int_t)sim->by_source[source]));
-    free_table(path), free(most);
+    free_table(path), trace_free(t);
     return all;
-}
-
-static double simulated_ns(void *sim, const struct task *t)
-{
-    return 1e9 * ((struct simulation *)sim)->seconds[t->index];
-}
-
-void write_simulation(const struct simulation *sim, const char *path, const char *model)
-{
-    struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
-    struct trace_about about = {model, TRACE_SIMULATED, 1, simulated_ns, (void *)sim};
-    struct trace_writer *w = start_trace(path, s->pool->machine, &s, 1, &about);
-    const struct moment *m = sim->moments;
-    for (uint32_t iteration = 1; iteration <= (uint32_t)sim->steps; iteration++)
-        for (uint32_t i = 0; i < s->n; i++, m++) {
-            uint64_t start = 1 + (uint64_t)(1e9 * m->start), end = 1 + (uint64_t)(1e9 * m->end);
-            if (m->blocker != SKIPPED)
-                trace_end(w, trace_begin(w, iteration, i, start), start, end, 0);
-        }
-    trace_close(w);
 }
