@@ -20,9 +20,9 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               24565 10.8
+src               24873 10.8
 src/base           1422
-src/cmd            2428
+src/cmd            2444
 src/device         1133
 src/file           1027
 src/main             70
@@ -30,15 +30,15 @@ src/mesh            244
 src/model          2070
 src/pass           2402
 src/plan            220
-src/predict        1057
+src/predict        1069
 src/proof           565
 src/run            1258
 src/state          1778
-src/step           2586
-src/trace          1243
+src/step           2622
+src/trace          1438
 src/train          3272
-src/view           1778
-tests             16374
+src/view           2006
+tests             16607
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
