@@ -61,25 +61,10 @@ static void fill_list(struct trace *tables, struct step *s, uint32_t k, const st
     }
 }
 
-/* Which tasks touch which tensor: counted, and written down where there is room for them. */
-static void fill_uses(struct trace *tables, struct step *const *steps, size_t n, struct trace_tensor *const *of)
-{
-    uint32_t *latest = allocate(steps[0]->pool->n, sizeof *latest); /* by id: behind the last task that touches it */
-    for (size_t k = 0; k < n; k++)
-        for (size_t i = 0; i < steps[k]->n; i++)
-            for (int a = 0; a < steps[k]->task[i]->n_access; a++) {
-                const struct tensor *x = steps[k]->task[i]->access[a].tensor->storage;
-                struct trace_tensor *to = of[x->id];
-                uint32_t task = steps[k]->first_trace_task + (uint32_t)i;
-                if (x->persistent || latest[x->id] == task + 1)
-                    continue;
-                latest[x->id] = task + 1;
-                if (tables->uses)
-                    tables->uses[to->first_use + to->n_uses] = task;
-                to->n_uses++;
-            }
-    free(latest);
-}
+struct use { /* of a tensor of the table, by a task */
+    uint32_t tensor, task;
+};
+ORDER(by_tensor, struct use, BY(a->tensor, b->tensor, COMPARE(a->task, b->task)))
 
 /* The pool's, each once: views are parts of others.  What persists is kept, so it has no uses; what is of no list here
  * is left out. */
@@ -87,7 +72,9 @@ static void fill_tensors(struct trace *tables, struct step *const *steps, size_t
 {
     struct trace_header *h = &tables->header;
     const struct pool *p = steps[0]->pool;
-    struct trace_tensor **of = allocate(p->n, sizeof *of); /* by id */
+    uint32_t *of = allocate(p->n, sizeof *of); /* by id: the place in the table */
+    struct use *uses = NULL;
+    size_t n_uses = 0, cap_uses = 0;
     tables->tensors = allocate(p->n, sizeof *tables->tensors);
     for (size_t i = 0; i < p->n; i++) {
         const struct tensor *x = p->tensors[i];
@@ -96,21 +83,30 @@ static void fill_tensors(struct trace *tables, struct step *const *steps, size_t
             list++;
         if (x->storage != x || (!x->persistent && list == n))
             continue;
-        struct trace_tensor *to = of[i] = &tables->tensors[h->n_tensors++];
+        struct trace_tensor *to = &tables->tensors[of[i] = h->n_tensors++];
         *to = (struct trace_tensor){.device = (uint32_t)x->device->index,
                                     .class = x->class,
                                     .list = x->persistent ? 0 : list,
                                     .bytes = x->bytes};
         snprintf(to->name, sizeof to->name, "%s", x->name);
     }
-    fill_uses(tables, steps, n, of);
-    for (struct trace_tensor *x = tables->tensors; x < tables->tensors + h->n_tensors; x++) {
-        x->first_use = h->n_uses;
-        h->n_uses += x->n_uses;
-        x->n_uses = 0;
-    }
-    tables->uses = allocate(h->n_uses, sizeof *tables->uses);
-    fill_uses(tables, steps, n, of);
+    for (size_t k = 0; k < n; k++)
+        for (uint32_t i = 0; i < steps[k]->n; i++)
+            for (int a = 0; a < steps[k]->task[i]->n_access; a++) {
+                const struct tensor *x = steps[k]->task[i]->access[a].tensor->storage;
+                if (!x->persistent)
+                    *APPEND(uses, n_uses, cap_uses) = (struct use){of[x->id], steps[k]->first_trace_task + i};
+            }
+    SORT(uses, n_uses, by_tensor);
+    tables->uses = allocate(n_uses, sizeof *tables->uses);
+    for (size_t i = 0; i < n_uses; i++) /* a task that touches two parts of a tensor uses it once */
+        if (i == 0 || by_tensor(&uses[i - 1], &uses[i]) != 0) {
+            tables->tensors[uses[i].tensor].n_uses++;
+            tables->uses[h->n_uses++] = uses[i].task;
+        }
+    for (uint32_t i = 1; i < h->n_tensors; i++)
+        tables->tensors[i].first_use = tables->tensors[i - 1].first_use + tables->tensors[i - 1].n_uses;
+    free(uses);
     free(of);
 }
 

@@ -7,9 +7,9 @@ static const char *purpose_of(enum lane_kind kind, const char *role)
     static const struct {
         const char *role, *up, *down; /* of copies to the device, and from it */
     } known[] = {{"swap", "swap in", "swap out"},
-                 {"offload", "parameters up", "gradients down"},
-                 {"reduce", "gradients up", "gradients down"},
-                 {"norm", "gradients up", "gradients down"},
+                 {"offload", "weights up", "grads down"},
+                 {"reduce", "grads up", "grads down"},
+                 {"norm", "grads up", "grads down"},
                  {"broadcast", "broadcast in", "broadcast"},
                  {"send", "receive", "send"},
                  {"snapshot", "snapshot up", "snapshot"}};
