@@ -698,7 +698,7 @@ TEST(work_space)
                  {"head", 159.375},   {"head.dx", 786},     {"head.dw", 0},    {"attn.scores", 0},
                  {"attn.mix", 0},     {"attn.datt", 0},     {"attn.dv", 0},    {"attn.dk", 0}};
     struct settings *s = settings_of("--gemm clblast --model gpt2 --layers 1 --batch 4 --seq-len 1024");
-    s->data = NULL, s->vocab = 50257;
+    s->data.path = NULL, s->vocab = 50257;
     struct trainer *here = new_trainer(s, LIST_TRAIN, false, true);
     s->hardware = "data/hardware/server.txt";
     struct trainer *paper = new_trainer(s, LIST_TRAIN, false, true);
