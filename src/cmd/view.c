@@ -4,6 +4,7 @@
 #include "cmd.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 static struct {
     bool json;
@@ -63,6 +64,21 @@ static json_t *track_json(const struct track *k)
                      (json_int_t)k->steps->n, "running", lanes);
 }
 
+/* The stretch that is measured, or the place on a memory row; whichever the other is, is null. */
+static json_t *panel_json(const struct view *v)
+{
+    const struct panel *p = &v->panel;
+    double from = fmin(v->ruler[0], v->ruler[1]) / 1e6, to = fmax(v->ruler[0], v->ruler[1]) / 1e6;
+    if (!p->table)
+        return json_pack("{s:n, s:n}", "range", "memory");
+    if (v->placed)
+        return json_pack("{s:n, s:{s:s, s:f, s:I, s:o}}", "range", "memory", "device",
+                         v->track[v->place.track]->trace->devices[v->place.device].id, "at_ms", v->place.axis / 1e6,
+                         "bytes", (json_int_t)p->bytes, "tensors", table_json(p->table));
+    return json_pack("{s:{s:f, s:f, s:I, s:o}, s:n}", "range", "from_ms", from, "to_ms", to, "moved_bytes",
+                     (json_int_t)p->bytes, "work", table_json(p->table), "memory");
+}
+
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
 static void expect_step(const struct view *v, uint32_t step)
@@ -94,8 +110,9 @@ int cmd_view(int argc, char **argv)
         for (size_t i = 0; i < n_actions; i++)
             printf("  %-10s %s\n", actions[i].keys, actions[i].help);
         printf(
-            "\nMouse: move for details, click selects and shows edges, drag moves, wheel zooms, shift+drag measures,\n"
-            "click on the strip of steps to go there.\n");
+            "\nMouse: move for details, click selects and shows edges, or what memory holds there, drag moves, wheel\n"
+            "zooms, drag on the ruler or shift+drag selects a stretch, click on a device folds it, click on the strip\n"
+            "of steps to go there.\n");
         return EXIT_OK;
     }
     if (n < 1 || n > MAX_TRACKS)
@@ -126,9 +143,12 @@ int cmd_view(int argc, char **argv)
     json_t *traces = json_array();
     for (int i = 0; i < n; i++)
         json_array_append_new(traces, track_json(tracks[i]));
-    if (given.json)
-        print_json(json_pack("{s:o, s:I, s:o}", "traces", traces, "step", (json_int_t)v->anchor, "selected",
-                             selected_json(v)));
+    if (given.json) {
+        json_t *seen =
+            json_pack("{s:o, s:I, s:o}", "traces", traces, "step", (json_int_t)v->anchor, "selected", selected_json(v));
+        json_object_update_new(seen, panel_json(v));
+        print_json(seen);
+    }
     if (!given.png && !given.json && !v->quit)
         show_window(v);
     for (int i = 0; i < n; i++)

@@ -10,6 +10,7 @@
  *     frame      around them: state, names of rows, legend, details, help
  *     pick       what is under the mouse, what is selected, its edges, the critical path
  *     details    what is said about a task
+ *     select     what is said about a stretch of time, and about a place on a memory row
  *     pen        boxes and letters
  *     colours    the palette, and what a bar's colour means
  *     actions    the table of keys, and the mouse: all that changes a view
@@ -39,6 +40,8 @@ struct track {
     uint64_t now;                        /* the clock of now, or where the trainer stands */
     bool stands;                         /* it is paused, stopped or gone in the midst of its work */
     double *peak, highest_peak;          /* [devices] bytes that tensors hold at most; of all devices */
+    lane_purpose *purpose;               /* [lanes] what each is for */
+    bool *folded;                        /* [devices] its lanes share one thin row */
     struct problem *broken;              /* the file went bad while it was followed */
 };
 struct track *open_track(const char *path); /* what is wrong with it ends the program */
@@ -66,7 +69,17 @@ struct pick { /* a record of a track */
     int64_t record;           /* NOTHING */
     struct trace_record copy; /* of it, to find it again when the trace has grown */
 };
-enum row_kind { ROW_TRACK, ROW_DEVICE, ROW_LANE, ROW_MEMORY };
+struct place { /* on a memory row */
+    int track;
+    uint32_t device;
+    double axis;
+};
+struct panel {           /* what is said of the selected stretch or place */
+    struct table *table; /* NULL: nothing */
+    char *title;
+    double bytes; /* that links move; that are held */
+};
+enum row_kind { ROW_TRACK, ROW_DEVICE, ROW_FOLDED, ROW_LANE, ROW_MEMORY };
 struct row {
     enum row_kind kind;
     int track;
@@ -98,8 +111,11 @@ struct view {
     size_t n_path, cap_path;
     char search[32]; /* only tasks with this in their names are lit; "": all */
     bool typing;     /* keys go into `search` */
-    bool measuring;  /* a ruler is drawn */
+    bool measuring;  /* a stretch is selected: */
     double ruler[2]; /* of the axis */
+    bool placed;     /* a place on a memory row is */
+    struct place place;
+    struct panel panel;
     int mouse_x, mouse_y;
     enum drag drag; /* what the held button moves */
     bool moved;     /* since it went down */
@@ -142,6 +158,7 @@ void look_at_end(struct view *v);
 /* ---- bars.c, memory.c ------------------------------------------------------------------------------------------- */
 
 void draw_lane(const struct view *v, const struct row *row);
+void draw_folded(const struct view *v, const struct row *row);
 void draw_memory(const struct view *v, const struct row *row);
 
 /* ---- pen.c, legend.c, strip.c, marks.c, frame.c -------------------------------------------------------------- */
@@ -196,6 +213,11 @@ char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4
 /* Behind what is in the lines, NULL: nothing; the caller frees each. */
 void describe_record(const struct trace *t, size_t record, char *lines[DETAIL_LINES]);
 void describe_step(const struct view *v, char *lines[DETAIL_LINES]);
+
+/* ---- select.c --------------------------------------------------------------------------------------------------- */
+
+void select_again(struct view *v); /* the selection or the trace has changed: v->panel follows */
+void draw_panel(const struct view *v);
 
 /* ---- colours.c ------------------------------------------------------------------------------------------------- */
 
