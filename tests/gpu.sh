@@ -226,7 +226,7 @@ summary() {
     run "$YARD" trace summary $tmp/train.trace >$tmp/summary.txt || return
     quietly "$YARD" trace summary --json $tmp/train.trace >$tmp/summary.json || return
     figure "$(awk '/^records/ { said = $2 " records, " $(NF - 3) " with approximate times" }
-                   / compute / { said = said ", compute busy " $NF } END { print said }' $tmp/summary.txt)"
+                   / compute / { said = said ", compute busy " $4 } END { print said }' $tmp/summary.txt)"
 }
 
 # Of the time in which copies ran, the share in which a kernel ran too.

@@ -20,10 +20,10 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               24836 10.8
+src               24872 10.8
 src/base           1422
-src/board           208
-src/cmd            2457
+src/board          208
+src/cmd            2428
 src/device         1133
 src/file           1027
 src/main             70
@@ -31,15 +31,15 @@ src/mesh            244
 src/model          2070
 src/pass           2402
 src/plan            220
-src/predict        1028
+src/predict        1057
 src/proof           565
 src/run            1262
 src/state          1778
-src/step           2591
-src/trace          1120
-src/train          3286
-src/view           1945
-tests             16455
+src/step           2598
+src/trace          1280
+src/train          3272
+src/view           2007
+tests             16795
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

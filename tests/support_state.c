@@ -108,9 +108,8 @@ void read_all_tensors(const char *path)
     struct safetensors *st = open_safetensors(path);
     for (size_t i = 0; i < st->n; i++) {
         const struct st_tensor *t = &st->tensors[i];
-        bool whole = t->dtype == DTYPE_I32 || t->dtype == DTYPE_I64 || t->dtype == DTYPE_U8 || t->dtype == DTYPE_U16;
         void *values = allocate(st_elements(t), 4);
-        if (whole)
+        if (t->dtype == DTYPE_I32)
             read_ints(st, t, values);
         else if (t->dtype != DTYPE_OTHER)
             read_floats(st, t, values);

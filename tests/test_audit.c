@@ -24,7 +24,7 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
     s->kernels.gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
     s->mesh = mesh;
     if (mesh) { /* of bytes, the upper half is hardly used: one member would have all words */
-        s->tokens = TOKENS_CHARS;
+        s->data.tokens = TOKENS_CHARS;
         s->kernels.attention = ATTENTION_FLASH;
     }
     s->serial = true;

@@ -16,7 +16,7 @@ static struct text text_of(const char *bytes)
 
 static struct data_options options_for(const char *path)
 {
-    return (struct data_options){.data = path, .val_share = 0.1, .batch = 2, .seq_len = T};
+    return (struct data_options){.path = path, .val_share = 0.1, .batch = 2, .seq_len = T};
 }
 
 static void open_it(void *options) { close_dataset(open_dataset(options)); }
@@ -165,12 +165,11 @@ TEST(tokenizer_as_text)
 {
     static const char *const good[] = {"bytes", "ids 50257", "chars a 20 61 e9 6f22 10ffff", "chars 0"};
     for (size_t i = 0; i < COUNT(good); i++) {
-        struct tokenizer t = tokenizer_from_text(good[i], "ckpt"), copy = copy_tokenizer(&t);
-        char *text = tokenizer_to_text(&copy);
+        struct tokenizer t = tokenizer_from_text(good[i], "ckpt");
+        char *text = tokenizer_to_text(&t);
         assert_string_equal(text, good[i]);
         free(text);
         free_tokenizer(&t);
-        free_tokenizer(&copy);
     }
     static const char *const bad[] = {
         "",          "byte",        "bytes ",    "ids",         "ids 0",       "ids x",     "ids 99999999999",
@@ -188,7 +187,7 @@ static const char alphabet65[] = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef
 TEST(character_recipe)
 {
     struct data_options o = options_for(write_letters("shakespeare.txt", 1115394, alphabet65));
-    o.chars = true;
+    o.tokens = TOKENS_CHARS;
     struct dataset *d = open_dataset(&o);
     assert_int_equal(d->vocab, 65);
     assert_int_equal(d->tokenizer.kind, TOKENS_CHARS);
@@ -211,7 +210,7 @@ TEST(stories_are_the_default)
     assert_true(g->rate > 0 && g->rate != d->rate);
     const double floor = d->floor;
     close_dataset(d), close_dataset(e), close_dataset(g);
-    o.chars = true; /* a character is a byte here, so the floor is the same */
+    o.tokens = TOKENS_CHARS; /* a character is a byte here, so the floor is the same */
     d = open_dataset(&o);
     assert_true(d->vocab < 64 && d->floor == floor);
     close_dataset(d);
@@ -278,12 +277,12 @@ TEST(folders_and_globs_are_sorted)
     assert_int_equal(d->train.tokens[30], 'b');
     assert_int_equal(d->train.tokens[60], 'c');
     close_dataset(d);
-    o.data = temp_path("many/*.txt");
+    o.path = temp_path("many/*.txt");
     d = open_dataset(&o);
     assert_int_equal(d->train.n, 60);
     close_dataset(d);
     write_file("odd[1]*.txt", "dddddddddddddddddddddddddddddd", 30); /* a file of that name wins over the pattern */
-    o.data = temp_path("odd[1]*.txt");
+    o.path = temp_path("odd[1]*.txt");
     d = open_dataset(&o);
     assert_int_equal(d->train.n, 30);
     close_dataset(d);
@@ -295,7 +294,7 @@ TEST(validation_text_of_its_own)
     char *val = write_letters("val.txt", 100, "xbz");
     struct data_options o = options_for(train);
     o.val_data = val;
-    o.chars = true;
+    o.tokens = TOKENS_CHARS;
     struct dataset *d = open_dataset(&o);
     assert_int_equal(d->train.n, 200);
     assert_int_equal(d->val.n, 100);
@@ -323,7 +322,7 @@ TEST(token_files)
     assert_int_equal(d->val.n, 0);
     assert_int_equal(validation_windows(d, T), 0);
     close_dataset(d);
-    o.data = write_numbered("raw.bin", 1000, false); /* nanoGPT's kind has no such convention */
+    o.path = write_numbered("raw.bin", 1000, false); /* nanoGPT's kind has no such convention */
     d = open_dataset(&o);
     assert_int_equal(d->train.n, 900);
     close_dataset(d);
@@ -338,26 +337,25 @@ TEST(token_files)
 TEST(a_model_brings_its_tokenizer)
 {
     char *path = write_letters("abc.txt", 300, "abc");
-    struct tokenizer chars = tokenizer_from_text("chars 61 62 63 64", "ckpt"),
-                     ids = tokenizer_from_text("ids 9", "ckpt");
     struct data_options o = options_for(path);
-    o.tokenizer = &chars;
+    o.tokenizer = tokenizer_from_text("chars 61 62 63 64", "ckpt");
     o.vocab = 4;
     struct dataset *d = open_dataset(&o);
     assert_int_equal(d->vocab, 4);
     assert_int_equal(d->train.tokens[2], 2);
     close_dataset(d);
-    o.data = write_letters("abe.txt", 300, "abe");
+    o.tokenizer = tokenizer_from_text("chars 61 62 63 64", "ckpt");
+    o.path = write_letters("abe.txt", 300, "abe");
     expect_no_dataset(o, 2, "abe.txt has the character 'e' (U+0065) at byte 2, which is none of the 4");
-    o.data = write_numbered("ids.bin", 300, true);
+    o.path = write_numbered("ids.bin", 300, true);
     expect_no_dataset(o, 2, "the model was trained on characters, but");
-    o.data = path;
-    o.tokenizer = &ids;
+    o.path = path;
+    free_tokenizer(&o.tokenizer);
+    o.tokenizer = tokenizer_from_text("ids 9", "ckpt");
     expect_no_dataset(o, 2, "the model was trained on token numbers, but");
-    o.tokenizer = NULL;
+    o.tokenizer.n = 0;
     o.vocab = 'c';
     expect_no_dataset(o, 2, "has token 99, but the model's vocabulary is 99");
-    free_tokenizer(&chars);
 }
 
 TEST(data_refusals)
@@ -378,17 +376,17 @@ TEST(data_refusals)
     struct data_options o = options_for(write_letters("short.txt", T, "ab"));
     o.val_share = 0;
     expect_no_dataset(o, 2, "short.txt has 16 tokens for training, but a window of --seq-len needs 17");
-    o.data = write_letters("just.txt", T + 1, "ab");
+    o.path = write_letters("just.txt", T + 1, "ab");
     open_it(&o); /* one token more and it works */
     o.order = ORDER_FILE;
     expect_no_dataset(o, 2,
                       "just.txt has 17 tokens for training, but --order file, by --batch and --seq-len, needs 33");
-    o.data = write_letters("batch.txt", 2 * T + 1, "ab");
+    o.path = write_letters("batch.txt", 2 * T + 1, "ab");
     open_it(&o);
     o = options_for(write_letters("val.txt", 100, "ab"));
     expect_no_dataset(o, 2, "val.txt has 10 tokens for validation, but a window of --seq-len needs 17");
-    o.chars = true;
-    o.data = write_file("latin1.txt", "caf\xE9 caf\xE9 caf\xE9 caf\xE9 caf\xE9", 24);
+    o.tokens = TOKENS_CHARS;
+    o.path = write_file("latin1.txt", "caf\xE9 caf\xE9 caf\xE9 caf\xE9 caf\xE9", 24);
     expect_no_dataset(o, 2, "latin1.txt is not valid UTF-8 at byte 3 (0xE9); use --tokens bytes");
 }
 

@@ -18,7 +18,7 @@ static void read_everything(void *path)
         void *into = allocate(t->bytes + 8, 8); /* more than enough for any dtype */
         if (t->dtype == DTYPE_F32 || t->dtype == DTYPE_F16 || t->dtype == DTYPE_BF16 || t->dtype == DTYPE_F64)
             read_floats(st, t, into);
-        else if (t->dtype == DTYPE_I32 || t->dtype == DTYPE_I64 || t->dtype == DTYPE_U16 || t->dtype == DTYPE_U8)
+        else if (t->dtype == DTYPE_I32)
             read_ints(st, t, into);
         free(into);
     }
@@ -224,7 +224,7 @@ TEST(deep_nesting_does_not_recurse)
     free(header);
 }
 
-/* A small file with metadata, an empty tensor and three dtypes. */
+/* A small file with metadata, an empty tensor and two dtypes. */
 static const char *write_sample(const char *name)
 {
     const char *path = temp_path(name);
@@ -234,12 +234,12 @@ static const char *write_sample(const char *name)
     st_declare(w, "w", DTYPE_F32, 2, (int64_t[]){2, 3});
     st_declare(w, "empty", DTYPE_F32, 2, (int64_t[]){0, 4});
     st_declare(w, "ids", DTYPE_I32, 1, (int64_t[]){2});
-    st_declare(w, "h.0.\xC3\xA9", DTYPE_U8, 0, NULL);
+    st_declare(w, "h.0.\xC3\xA9", DTYPE_I32, 0, NULL);
     st_begin(w);
     st_write(w, (float[]){1, 2, 3}, 12);
     st_write(w, (float[]){4, 5, -6.5f}, 12);
     st_write(w, (int32_t[]){7, -8}, 8);
-    st_write(w, "\x09", 1);
+    st_write(w, (int32_t[]){9}, 4);
     st_publish(w);
     return path;
 }
@@ -339,7 +339,7 @@ TEST(write_and_read_back)
     char *file = read_whole(path, &n);
     assert_int_equal(file[8], '{');
     assert_non_null(strstr(file + 8, "{\"__metadata__\":{\"format\":\"pt\"")); /* the metadata comes first */
-    assert_int_equal(n, 4096 + 24 + 8 + 1);
+    assert_int_equal(n, 4096 + 24 + 8 + 4);
     free(file);
 }
 
@@ -398,34 +398,21 @@ TEST(every_half)
 TEST(other_dtypes)
 {
     static const char header[] = "{\"d\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]},"
-                                 "\"i\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[16,32]},"
-                                 "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[32,36]},"
-                                 "\"u\":{\"dtype\":\"U16\",\"shape\":[2],\"data_offsets\":[36,40]}}";
-    char file[8 + sizeof header - 1 + 40];
+                                 "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[16,20]}}";
+    char file[8 + sizeof header - 1 + 20];
     uint64_t length = sizeof header - 1;
     memcpy(file, &length, 8);
     memcpy(file + 8, header, length);
     char *data = file + 8 + length;
     memcpy(data, (double[]){0.1, -3}, 16);
-    memcpy(data + 16, (int64_t[]){INT32_MIN, 5}, 16);
-    memcpy(data + 32, (uint16_t[]){0x3FC0, 0xC000}, 4);
-    memcpy(data + 36, (uint16_t[]){65535, 1}, 4);
+    memcpy(data + 16, (uint16_t[]){0x3FC0, 0xC000}, 4);
     struct safetensors *st = open_safetensors(write_file("types.safetensors", file, sizeof file));
     float x[2];
-    int32_t n[2];
     read_floats(st, find_tensor(st, "d"), x);
     assert_true(x[0] == 0.1f && x[1] == -3);
-    read_ints(st, find_tensor(st, "i"), n);
-    assert_true(n[0] == INT32_MIN && n[1] == 5);
     read_floats(st, find_tensor(st, "b"), x);
     assert_true(x[0] == 1.5f && x[1] == -2);
-    read_ints(st, find_tensor(st, "u"), n);
-    assert_true(n[0] == 65535 && n[1] == 1);
     close_safetensors(st);
-
-    memcpy(data + 16, (int64_t[]){0, (int64_t)INT32_MAX + 1}, 16);
-    expect_refusal(read_everything, write_file("types.safetensors", file, sizeof file), 1,
-                   "element 1 of tensor \"i\" is 2147483648");
 }
 
 static void floats_of_ints(void *path)

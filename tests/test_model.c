@@ -60,7 +60,9 @@ TEST(bytes_are_those_touched)
 
 struct study { /* a small model, one batch, and its gradient */
     struct trainer *trainer;
-    struct fixed_batch batch;
+    struct {
+        int32_t *tokens, *targets;
+    } batch;
     uint32_t number; /* steps run so far */
 };
 
@@ -139,7 +141,8 @@ static double row_loss(const float *logits, int vocab, int target)
 static double loss_of(struct study *s)
 {
     struct trainer *t = s->trainer;
-    t->fixed = &s->batch;
+    t->fixed_tokens = s->batch.tokens;
+    t->fixed_targets = s->batch.targets;
     run_step(t, ++s->number);
     double reported = step_result(t, s->number)->loss, sum = 0;
     int n = rows_of(t->keep_logits), width = columns_of(t->keep_logits);

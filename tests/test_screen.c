@@ -10,7 +10,6 @@ struct screen {
     char row[64][256]; /* what is not ASCII is '#' */
     int n, at, code;   /* n: rows that are done; at: the column */
     int drawn, widest; /* lines that can be written over; columns of the widest */
-    bool blocks;
     double seconds;
 };
 
@@ -28,12 +27,12 @@ static void obey(struct screen *s, const char *bytes, size_t n)
             memset(row + s->at, 0, (size_t)(256 - s->at)), i += 2, s->drawn += s->at > 0,
                 s->widest = MAX(s->widest, s->at);
         else if ((c & 0xc0) != 0x80)
-            row[s->at++] = (char)(c < 0x80 ? c : '#'), s->blocks |= c >= 0x80;
+            row[s->at++] = (char)(c < 0x80 ? c : '#');
     }
 }
 
 /* On a terminal of so many columns; Ctrl-C is typed when `stop` has been shown. */
-static struct screen show(int columns, const char *locale, const char *terminal, const char *stop, const char *words)
+static struct screen show(int columns, const char *terminal, const char *stop, const char *words)
 {
     struct screen s = {.code = -1};
     struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
@@ -54,7 +53,7 @@ static struct screen show(int columns, const char *locale, const char *terminal,
         ioctl(fd, TIOCSCTTY, 0);
         for (int i = 0; i < 3; i++)
             dup2(fd, i);
-        setenv("LC_ALL", locale, 1), setenv("TERM", terminal, 1);
+        setenv("TERM", terminal, 1);
         execl("/bin/sh", "sh", "-c", lasting("exec %s %s", yard, words), (char *)NULL);
         _exit(99);
     }
@@ -99,12 +98,10 @@ TEST(steps_share_a_line)
     const char *log = temp_path("log"), *last = "";
     for (int wide = 0; wide < 2; wide++) {
         int columns = wide ? 100 : 20;
-        struct screen s = show(columns, wide ? "C.UTF-8" : "C", "xterm", NULL,
-                               lasting(TRAIN "--steps 1500 --val-every 750 --log %s", log));
+        struct screen s = show(columns, "xterm", NULL, lasting(TRAIN "--steps 1500 --val-every 750 --log %s", log));
         assert_int_equal(s.code, 0);
         assert_int_equal(rows_with(&s, "step ", &last), 4); /* two evaluations, the last step; what a step is */
         assert_true(strncmp(last, "step 1500/1500  validation loss", 31) == 0);
-        assert_int_equal(s.blocks, wide);
         assert_true(s.widest < columns && s.drawn > 2 && s.drawn <= 10 * s.seconds + 2);
         assert_int_equal(lines_of_log(log), 1500);
     }
@@ -114,13 +111,13 @@ TEST(steps_share_a_line)
 TEST(what_is_said_erases_the_line)
 {
     const char *row = "";
-    struct screen s = show(90, "C.UTF-8", "xterm", "tok/s", TRAIN "--steps 100000000");
+    struct screen s = show(90, "xterm", "tok/s", TRAIN "--steps 100000000");
     assert_int_equal(s.code, EXIT_INTERRUPTED);
     assert_int_equal(rows_with(&s, "yard: interrupted: ", &row), 1);
     assert_string_equal(row, "yard: interrupted: finishing the step; a second signal ends the run at once");
     assert_int_equal(rows_with(&s, "interrupted after step ", &row), 1);
     assert_string_equal(s.row[s.n], "");
-    s = show(90, "C.UTF-8", "xterm", NULL, TRAIN "--steps 100 --lr 1000 --clip 0");
+    s = show(90, "xterm", NULL, TRAIN "--steps 100 --lr 1000 --clip 0");
     assert_int_equal(s.code, EXIT_FAILED);
     assert_int_equal(rows_with(&s, "yard: ", &row), 1);
     assert_int_equal(rows_with(&s, "step", &row), 1); /* what a step is */
@@ -132,9 +129,9 @@ TEST(a_file_gets_a_line_per_tenth)
     static const int steps[] = {1, 7, 10, 11, 25, 300};
     const char *log = temp_path("log"), *last;
     for (size_t i = 0; i < COUNT(steps); i++) {
-        struct screen s = show(80, "C.UTF-8", "dumb", NULL, lasting(TRAIN "--steps %d --log %s", steps[i], log));
+        struct screen s = show(80, "dumb", NULL, lasting(TRAIN "--steps %d --log %s", steps[i], log));
         assert_int_equal(rows_with(&s, "step ", &last), MIN(steps[i], 11) + 1 + 1); /* what it is; validation */
-        assert_int_equal(s.drawn + s.blocks, 0);
+        assert_int_equal(s.drawn, 0);
         assert_int_equal(lines_of_log(log), steps[i]);
     }
 }
@@ -154,22 +151,3 @@ CASE(held)
 }
 
 TEST(time_left_forgets_a_pause) { expect_text(run_self("held").text, "  0.1 s left\nyard: held"); }
-
-/* One that is left early, or is not there, is no error, and the exit code is the command's. */
-TEST(plans_are_paged)
-{
-    static const char *const pagers[] = {"", "no-such-pager", "cat", "head -n 1", "exit 5;"};
-    const char *row, *wrong;
-    char *list = copy_string("device d memory=1M\ntensor t d 8 activations\ntask r d.compute 1ms reads=t\n");
-    for (size_t i = 0; i < COUNT(pagers); i++) {
-        for (int task = 0; task < 1500 && i == 3; task++) /* its text is more than a pipe holds */
-            append_text(&list, "task r%d d.compute 1ms reads=t\n", task);
-        wrong = write_text("wrong", "%s", list);
-        setenv("PAGER", pagers[i], 1);
-        struct screen s = show(90, "C", "xterm", NULL, lasting("plan --list %s --print --verify", wrong));
-        assert_int_equal(s.code, EXIT_FAILED);
-        assert_int_equal(rows_with(&s, "yard: verify: ", &row), 1);
-        assert_int_equal(rows_with(&s, "memory map of list", &row), i < 3);
-    }
-    unsetenv("PAGER"), free(list);
-}

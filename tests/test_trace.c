@@ -888,6 +888,26 @@ TEST(chrome_arrows_join_their_slices)
     json_decref(root);
 }
 
+/* The second forward of step 4 was queued at 832, when its batch was there for 2 us, on a lane that was free at 770. */
+TEST(chrome_says_what_was_waited_for)
+{
+    json_t *root = exported(make_example("a.trace"), temp_path("a.json.gz"), "4"), *event;
+    size_t i, n = 0;
+    json_array_foreach(json_object_get(root, "traceEvents"), i, event)
+    {
+        const json_t *args = json_object_get(event, "args"), *idle = json_object_get(args, "idle_us");
+        if (!json_object_get(idle, "link"))
+            continue;
+        assert_string_equal(json_string_value(json_object_get(args, "last_producer")), "load");
+        near(number_at(idle, "link"), 60);
+        near(number_at(idle, "host"), 2);
+        near(number_at(idle, "launch"), 3);
+        n++;
+    }
+    assert_int_equal(n, 1);
+    json_decref(root);
+}
+
 TEST(chrome_shows_the_steps_asked_for)
 {
     const char *out = temp_path("steps.json");

@@ -160,8 +160,13 @@ static void poke_file(const char *path, const char *name, size_t at, size_t n, f
 static void save_with(const char *path, const char *words, const char *name, size_t at, size_t n, float value)
 {
     struct trainer *t = open_tiny(words);
-    save_model(t->model, path, "bytes", 0);
-    free_trainer(t);
+    struct checkpoint *made = describe_training(t, 0);
+    char *folder = lasting("%s.saved", path);
+    make_folder(folder);
+    save_checkpoint(t->model, folder, made);
+    struct checkpoint *saved = open_checkpoint(made->path);
+    export_safetensors(saved, path, false);
+    free_checkpoint(made), free_checkpoint(saved), free_trainer(t);
     poke_file(path, name, at, n, value);
 }
 
@@ -264,7 +269,7 @@ TEST(a_bad_file_is_named)
 {
     const char *path = temp_path("poisoned.safetensors");
     save_poisoned(path, "h.1.ln_2.bias");
-    struct ran r = expect_yard(EXIT_FAILED, "tensor h.1.ln_2.bias holds a value that is infinite",
+    struct ran r = expect_yard(EXIT_FAILED, "tensor h.1.ln_2.bias holds a value that is not finite",
                                "sample --from '%s' --count 5", path);
     assert_string_equal(r.out, "");
     save_with(path, "", "wte.weight", 0, 32 * 256, 3e38f);
@@ -272,7 +277,7 @@ TEST(a_bad_file_is_named)
     char *line = lasting("cp tests/data/gpt2-tiny.safetensors '%s'", path);
     assert_int_equal(system(line), 0); /* NOLINT */
     poke_file(path, "h.0.mlp.c_fc.weight", 3, 1, NAN);
-    expect_yard(EXIT_FAILED, "tensor h.0.mlp.c_fc.weight holds a value that is not a number", "check '%s'", path);
+    expect_yard(EXIT_FAILED, "tensor h.0.mlp.c_fc.weight holds a value that is not finite", "check '%s'", path);
 }
 
 /* ---- runs of ./yard --------------------------------------------------------------------------------------------- */
@@ -493,7 +498,7 @@ static struct trainer *validate_bytes(const char *devices, int batch, int bytes)
     for (int i = 0; i < bytes; i++)
         text[i] = (char)('a' + random_words(4, STREAM_TEST, 0, (uint64_t)i).word[0] % 20);
     struct settings *s = settings_of(lasting(TINY "--gemm own -d %s --batch %d", devices, batch));
-    s->val_data = write_file("validation.txt", text, (size_t)bytes);
+    s->data.val_data = write_file("validation.txt", text, (size_t)bytes);
     free(text);
     return new_trainer(s, LIST_TRAIN | LIST_EVAL, true, false);
 }

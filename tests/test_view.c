@@ -66,8 +66,9 @@ static const struct {
     {"1f1b", 1280, 720, 2, "pagedown b c down", 0x64ce278dc7c5358d},
     {"overlap-pays", 1280, 720, 1, "pagedown c", 0xabd6f62d97d34634},
     {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x781c9e2ca2b2f85c},
-    {"overlap-does-not-pay", 800, 400, 1, "0 e m w w", 0x9ab7f433a807dd6f},
-    {"chain", 1280, 720, 1, "h", 0x30a0a25dd32d6bd0},
+    {"overlap-does-not-pay", 800, 400, 1, "0 e m + +", 0x9ab7f433a807dd6f},
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,156", 0x372ae5dc044eb8f2},
+    {"chain", 1280, 720, 1, "h", 0xed2313e4e46fc1a8},
 };
 
 static void expect_picture(size_t i)
@@ -135,7 +136,7 @@ TEST(keys_do_what_the_help_says)
     assert_string_equal(v->search, "upd");
     assert_int_equal(count_matches(v), 4);
     double length = v->to - v->from;
-    run_script(v, "escape w");
+    run_script(v, "escape +");
     assert_true(fabs(length / (v->to - v->from) - 1.5) < 1e-9);
     run_script(v, "space");
     assert_non_null(strstr(v->message, "no trainer"));
@@ -179,6 +180,27 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     press_button(v, false);
     release_button(v);
     assert_int_equal(v->anchor, 5);
+    end_view(v);
+    free(trace);
+}
+
+/* A task says why it did not start sooner, and so does the gap before it. */
+TEST(a_task_and_its_gap_say_what_was_waited_for)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt"), *lines[DETAIL_LINES] = {NULL};
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "pagedown n n n n n n");
+    assert_string_equal(selected_name(v), "backward");
+    describe_record(v->track[0]->trace, (size_t)v->selected.record, lines);
+    expect_text(lines[1], "waited 12.00 ms for send L1 on stage1 download1 (pipeline)");
+    move_mouse(v, (int)x_of(v, 14e6), row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane)->y + 5);
+    struct pick behind = pick_behind(v);
+    assert_true(!is_picked(&v->hover) && behind.record == v->selected.record);
+    move_mouse(v, (int)x_of(v, 14e6), 5); /* above the rows */
+    behind = pick_behind(v);
+    assert_false(is_picked(&behind));
+    for (int i = 0; i < DETAIL_LINES; i++)
+        free(lines[i]);
     end_view(v);
     free(trace);
 }

@@ -194,11 +194,6 @@ void erase_line(void); /* that was drawn and not kept, if there is one; also in 
  * which the caller erases at the end.  share: 0 to 1; 0: just begun. */
 void show_busy(const char *what, uint64_t begun, double share);
 
-/* What is written there appears on stdout, on a terminal through $PAGER, or else less.  One that is left early is no
- * error. */
-FILE *open_pager(void);
-void close_pager(FILE *out);
-
 /* ---- random.c -------------------------------------------------------------------------------------------------- */
 
 /* Counter-based random numbers (Philox 4x32-10): a pure function of (seed, stream, step, element), so that the
@@ -284,7 +279,7 @@ struct settings_text {
     char *name, *value;
 };
 bool next_setting(struct settings_text *t);
-/* Options from the text of a config file, which is cut up; errors name its path and line. */
+/* Options from the text of a config file, which is cut up and must outlive the table; errors name its path and line. */
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
 /* One option from a text, which must outlive the table; errors begin with `where`: "--batch".  It counts as given. */
 void set_option(struct option_table *table, const struct option *o, const char *where, const char *text);

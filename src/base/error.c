@@ -119,12 +119,11 @@ _Noreturn void fail_with(struct problem *p)
         _Exit((int)p->code);
     failing = true;
     pthread_mutex_lock(&one_failure);
-    erase_line();
-    fflush(stdout); /* what came before appears before */
-    fprintf(stderr, "yard: %s\n", p->sentence);
+    const enum exit_code code = p->code;
+    print_problem(stderr, "yard: ", p);
     run_cleanups(NULL);
     fflush(NULL);
-    _Exit((int)p->code);
+    _Exit((int)code);
 }
 
 void flush_output(void)

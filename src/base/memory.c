@@ -51,8 +51,7 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size)
 {
     if (wanted <= *cap)
         return items;
-    size_t larger = MAX(wanted, *cap * 2);
-    larger = MAX(larger, 8);
+    const size_t least = MAX(*cap * 2, 8), larger = MAX(wanted, least);
     items = reallocate(items, larger, size);
     memset((char *)items + *cap * size, 0, (larger - *cap) * size);
     *cap = larger;

@@ -248,10 +248,8 @@ void parse_config(struct option_table *table, unsigned command, const char *path
                  suggestion(table, command, name, "", "the names are those of the command line, without dashes"));
         if (!(o->commands & command)) /* one file may serve train, plan and sample */
             continue;
-        char *where = format_string("%s, line %d: %s", path, lines.number, name), *kept = copy_string(lines.value);
-        set_option(table, o, where, kept);
-        if (o->type < OPT_TEXT || o->type == OPT_CHOICE) /* texts point into it */
-            free(kept);
+        char *where = format_string("%s, line %d: %s", path, lines.number, name);
+        set_option(table, o, where, lines.value);
         free(where);
     }
 }

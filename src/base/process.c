@@ -34,8 +34,8 @@ static atomic_int child;     /* of a parent; 0: there is none */
 static void say_plainly(const char *text)
 {
     erase_line();
-    ssize_t unused = write(STDERR_FILENO, text, strlen(text));
-    (void)unused; /* the terminal may be gone */
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+        return; /* the terminal is gone */
 }
 
 static void handle_interrupt(int signal_number, siginfo_t *from, void *context)

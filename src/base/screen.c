@@ -1,4 +1,4 @@
-/* screen.c - what a terminal can do: a line that is written over, and a pager.
+/* screen.c - what a terminal can do: a line that is written over.
  *
  * There is one such line at most.  The cursor stands at its beginning, so that what a Ctrl-C echoes lies within it, and
  * whoever has something else to say erases it first: every message does, also that of a signal's handler.
@@ -6,7 +6,6 @@
 #include "base.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -61,26 +60,4 @@ void show_busy(const char *what, uint64_t begun, double share)
     snprintf(text, sizeof text, share > 0 ? "%s: %.0f %%, %.0f s left" : "%s", what, 100 * fmin(share, 1),
              seconds * (1 / fmin(share, 1) - 1));
     write_over(STDERR_FILENO, text, false);
-}
-
-/* ---- a pager --------------------------------------------------------------------------------------------------- */
-
-static struct sigaction at_interrupt; /* what SIGINT did before the pager had the terminal */
-
-FILE *open_pager(void)
-{
-    static const char command[] = "pager=${PAGER-less -FRX}; command -v \"${pager%% *}\" >/dev/null || pager=cat\n"
-                                  "eval \"exec $pager\"";
-    FILE *out = is_screen(STDOUT_FILENO) ? popen(command, "w") : NULL;
-    if (out) { /* a Ctrl-C is the pager's, and who has seen enough quits it */
-        sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, &at_interrupt);
-        signal(SIGPIPE, SIG_IGN);
-    }
-    return out ? out : stdout;
-}
-
-void close_pager(FILE *out)
-{
-    if (out != stdout)
-        pclose(out), sigaction(SIGINT, &at_interrupt, NULL);
 }

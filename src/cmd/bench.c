@@ -206,7 +206,7 @@ static void run_training(void *trainer, uint32_t number)
 static json_t *bench_training(struct bench *b)
 {
     run_trial_for(b->settings);
-    struct trainer *t = new_trainer(b->settings, LIST_TRAIN, b->settings->data != NULL, false);
+    struct trainer *t = new_trainer(b->settings, LIST_TRAIN, b->settings->data.path != NULL, false);
     init_random(t->model, 1);
     uint32_t n = was_given("steps") ? (uint32_t)b->settings->steps : TRAIN_STEPS;
     double tokens = tokens_per_step(t), flops = flops_per_token(t->model->params, t->seq) * tokens;
@@ -235,7 +235,7 @@ int cmd_bench(int argc, char **argv)
     b.gemms = new_table(gemm_columns, COUNT(gemm_columns));
     b.machine = open_machine(&o);
     /* What training would refuse is refused now, and not behind the products. */
-    free_trainer(new_trainer(s, LIST_TRAIN, s->data != NULL, true));
+    free_trainer(new_trainer(s, LIST_TRAIN, s->data.path != NULL, true));
 
     struct device *d = &b.machine->device[0];
     b.probe = open_probe(d);

@@ -86,7 +86,7 @@ static double bench_one(struct settings *s, FILE *text, struct table *table, int
 {
     s->pass.broadcast.queues = queues, s->pass.broadcast.slices = slices;
     struct run r = {.period = 0};
-    struct trainer *t = new_trainer(s, LIST_TRAIN, s->data != NULL, s->hardware != NULL);
+    struct trainer *t = new_trainer(s, LIST_TRAIN, s->data.path != NULL, s->hardware != NULL);
     const struct pass_report *pass = t->passes;
     while (strcmp(pass->pass->name, "broadcast") != 0)
         pass++;

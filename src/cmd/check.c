@@ -16,7 +16,6 @@ struct checker {
     json_t *errors;
     double worst;
     char worst_name[80];
-    bool json;
 };
 
 /* Compare `ours` (n values) with the file's tensor of that name, if it has one. */
@@ -40,7 +39,7 @@ static void compare(struct checker *c, const char *name, const float *ours, size
     free(reference);
 
     double error = norm > 0 ? sqrt(difference / norm) : sqrt(difference);
-    if (!c->json)
+    if (!c->trainer->settings->json)
         printf("%-36s %9.2e\n", name, fabs(error)); /* (a NaN may carry a sign) */
     json_object_set_new(c->errors, name, number_json(error));
     if (!isnan(c->worst) && !(error <= c->worst)) { /* NaN is the worst, and stays */
@@ -107,21 +106,18 @@ static int32_t *read_ids(const struct safetensors *file, const char *name, int v
     return ids;
 }
 
-static struct fixed_batch read_batch(struct settings *s, const struct safetensors *file, const struct config *config)
+/* Both are there. */
+static void take_shape(struct settings *s, const struct safetensors *file, const struct config *config)
 {
-    struct fixed_batch batch = {.tokens = read_ids(file, "tokens", config->vocab),
-                                .targets = read_ids(file, "targets", config->vocab)};
     const struct st_tensor *tokens = find_tensor(file, "tokens"), *targets = find_tensor(file, "targets");
     if (tokens->shape[0] != targets->shape[0] || tokens->shape[1] != targets->shape[1])
         fail(EXIT_FAILED, "%s: tokens and targets have different shapes", file->file->path);
-    if (tokens->shape[0] < 1 || tokens->shape[1] < 1 || tokens->shape[0] > 1000000)
-        fail(EXIT_FAILED, "%s: tokens have %lld rows of %lld, expected 1 to 1000000 rows of at least 1",
-             file->file->path, (long long)tokens->shape[0], (long long)tokens->shape[1]);
-    if (tokens->shape[1] > config->seq_len)
-        fail(EXIT_FAILED, "%s: tokens are longer than the model's %d positions", file->file->path, config->seq_len);
+    if (tokens->shape[0] < 1 || tokens->shape[0] > 1000000 || tokens->shape[1] < 1 ||
+        tokens->shape[1] > config->seq_len)
+        fail(EXIT_FAILED, "%s: tokens have shape %s, expected 1 to 1000000 rows of 1 to %d, the model's positions",
+             file->file->path, format_shape((char[128]){0}, 2, tokens->shape), config->seq_len);
     s->batch = (int)tokens->shape[0];
     s->seq_len = (int)tokens->shape[1];
-    return batch;
 }
 
 int cmd_check(int argc, char **argv)
@@ -132,8 +128,9 @@ int cmd_check(int argc, char **argv)
         return check_gradients(s);
     claim_input("yard check", path);
     struct config config = read_config(path);
-    struct checker c = {.file = open_safetensors(path), .errors = json_object(), .json = s->json};
-    struct fixed_batch batch = read_batch(s, c.file, &config);
+    struct checker c = {.file = open_safetensors(path), .errors = json_object()};
+    int32_t *tokens = read_ids(c.file, "tokens", config.vocab), *targets = read_ids(c.file, "targets", config.vocab);
+    take_shape(s, c.file, &config);
     const struct st_tensor *trajectory = find_tensor(c.file, "trajectory");
     size_t steps = trajectory ? st_elements(trajectory) : 1;
     if (steps < 1 || steps > 1000000)
@@ -143,7 +140,8 @@ int cmd_check(int argc, char **argv)
     s->warmup = 0;
     s->clip = 0;
     c.trainer = new_trainer_for(s, &config, NULL, LIST_TRAIN | KEEP_LOGITS, false);
-    c.trainer->fixed = &batch;
+    c.trainer->fixed_tokens = tokens;
+    c.trainer->fixed_targets = targets;
     init_from_file(c.trainer->model, path);
     refuse_bad_parameters(c.trainer->model, path);
     run_steps(&c, steps);
@@ -154,7 +152,7 @@ int cmd_check(int argc, char **argv)
     if (n == 0)
         fail(EXIT_FAILED,
              "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory, after.NAME", path);
-    if (c.json)
+    if (s->json)
         print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:o}", "file", make_printable(copy_string(path), false),
                              "tolerance", s->tolerance, "worst", number_json(c.worst), "worst_tensor", c.worst_name,
                              "passed", passed, "errors", c.errors));

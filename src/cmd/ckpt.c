@@ -253,7 +253,7 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
                 number_cell(p.to->piece[c->to].rank), number_cell((double)to_byte),
                 number_cell((double)(ELEMENT_BYTES * c->n)));
         }
-        free_copies(&p);
+        free(p.copy);
     }
     if (given.json) {
         print_json(json_pack("{s:o}", "copies", table_json(out)));
@@ -357,7 +357,6 @@ static const struct words ckpt_words = {
         "newest complete one; or a file that --snapshot wrote, of which the newest whole iteration is taken. No\n"
         "device is needed.\n",
     .list = "ls, verify, diff, reshard or export",
-    .thing = "path",
     .inputs = 1,
     .word = words,
     .n = COUNT(words),

@@ -33,7 +33,6 @@ struct word {
 };
 struct words {
     const char *command, *about, *list; /* "trace"; the overview's text; "summary, export or diff" */
-    const char *thing;                  /* what its paths are called: "file" */
     int inputs;                         /* the first so many of the paths are read */
     const struct word *word;
     size_t n;

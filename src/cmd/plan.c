@@ -35,35 +35,33 @@ static int prove(const struct plan *p)
 }
 
 /* How much each lane has to do; those without a task are left out. */
-static void print_lanes(FILE *out, const struct step *s)
+static void print_lanes(const struct step *s)
 {
     const struct machine *m = s->pool->machine;
-    fprintf(out, "list %s: %zu tasks, by lane (--print shows each, --simulate the period)\n", s->name, s->n);
+    printf("list %s: %zu tasks, by lane (--print shows each, --simulate the period)\n", s->name, s->n);
     for (int lane = 0; lane < m->n_lanes; lane++) {
         size_t tasks = 0;
         for (size_t i = 0; i < s->n; i++)
             tasks += s->task[i]->lane->index == lane;
         if (tasks > 0)
-            fprintf(out, "  %-24s %7zu\n", m->lane[lane]->name, tasks);
+            printf("  %-24s %7zu\n", m->lane[lane]->name, tasks);
     }
 }
 
 static void print_plan(const struct plan *p, const struct simulation *sim)
 {
     const struct settings *s = p->settings;
-    FILE *out = s->print ? open_pager() : stdout;
-    print_reports(out, p->passes, p->n_passes);
+    print_reports(stdout, p->passes, p->n_passes);
     if (s->print || (!s->verify && !sim)) {
-        print_lanes(out, p->list[0]);
-        print_memory(out, p->list[0]->pool, p->list, p->n);
+        print_lanes(p->list[0]);
+        print_memory(stdout, p->list[0]->pool, p->list, p->n);
     }
     if (sim)
-        print_simulation(out, sim, p->costs);
+        print_simulation(stdout, sim, p->costs);
     if (s->print) {
-        print_step(out, p->list[0]);
-        print_map(out, p->list[0]->pool, p->list[0]);
+        print_step(stdout, p->list[0]);
+        print_map(stdout, p->list[0]->pool, p->list[0]);
     }
-    close_pager(out);
 }
 
 static int show_plan(const struct plan *p)
@@ -94,7 +92,7 @@ static int show_plan(const struct plan *p)
 
 static int plan_model(const struct settings *o)
 {
-    struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data != NULL, true);
+    struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data.path != NULL, true);
     struct plan p = {.settings = o,
                      .list = {t->train, t->sample, t->eval},
                      .values = {t->values, t->sample_values, t->eval_values},

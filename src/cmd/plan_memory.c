@@ -28,7 +28,7 @@ struct strategy {
 static void build(void *strategy)
 {
     struct strategy *s = strategy;
-    s->trainer = new_trainer(&s->settings, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, s->settings.data != NULL, true);
+    s->trainer = new_trainer(&s->settings, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, s->settings.data.path != NULL, true);
 }
 
 /* Of what a rank has of the model, in bytes.  ZeRO shares the classes out one after another, the last one first. */

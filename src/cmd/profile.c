@@ -9,7 +9,7 @@ int cmd_profile(int argc, char **argv)
         fail(EXIT_USAGE, "yard profile needs -o FILE, the profile to write; see `yard profile --help`");
     abandon(open_writer(s->output)); /* better to learn now than after the trial that it cannot be written */
     s->time_tasks = true;
-    struct trainer *t = new_trainer(s, LIST_TRAIN, s->data != NULL, false);
+    struct trainer *t = new_trainer(s, LIST_TRAIN, s->data.path != NULL, false);
     char *shape = describe_shape(t);
     struct costs *c = measure_costs(t);
     write_profile(s->output, c, shape);

@@ -23,24 +23,6 @@
 
 enum { MOST_FRUITLESS = 3 }; /* restarts, one after another, without a newer commit */
 
-static bool deserves_another(int status, bool trained)
-{
-    int code = WEXITSTATUS(status);
-    if (interrupted() || this_life->not_finite)
-        return false;
-    return WIFSIGNALED(status) || (trained && (code == EXIT_FAILED || code == EXIT_NO_DEVICE));
-}
-
-/* The middle of a sentence.  The caller frees it. */
-static char *describe_end(int status)
-{
-    char *end = WIFSIGNALED(status)
-                    ? format_string("was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)))
-                    : format_string("failed with exit code %d", WEXITSTATUS(status));
-    append_text(&end, this_life->step ? " after step %u" : " before its first step", this_life->step);
-    return end;
-}
-
 struct settings *train_in_children(struct settings *s, int argc, char **argv, int *code)
 {
     const char *file = s->pass.snapshot.file;
@@ -59,14 +41,18 @@ struct settings *train_in_children(struct settings *s, int argc, char **argv, in
         *code = WIFEXITED(status) ? WEXITSTATUS(status) : interrupted() ? EXIT_INTERRUPTED : EXIT_FAILED;
         if (this_life->not_finite)
             note("no restart: the same step would come to the same, bit for bit");
-        if (!deserves_another(status, trained))
+        bool died = WIFSIGNALED(status) || (trained && (*code == EXIT_FAILED || *code == EXIT_NO_DEVICE));
+        if (!died || interrupted() || this_life->not_finite)
             return NULL;
         uint64_t before = newest.seq;
         newest = look_for_commit(file);
         fruitless = newest.seq == before ? fruitless + 1 : 0;
         if (is_screen(STDOUT_FILENO))
             write_over(STDOUT_FILENO, "", false); /* over what the child had drawn */
-        char *end = describe_end(status);
+        char *end = WIFSIGNALED(status)
+                        ? format_string("was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)))
+                        : format_string("failed with exit code %d", WEXITSTATUS(status));
+        append_text(&end, this_life->step ? " after step %u" : " before its first step", this_life->step);
         if (fruitless > MOST_FRUITLESS)
             fail(EXIT_FAILED, "given up: %d restarts, and no newer commit in %s; the run %s", MOST_FRUITLESS, file,
                  end);

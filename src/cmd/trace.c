@@ -54,7 +54,6 @@ static const struct words trace_words = {
              "Reads the traces that yard train --trace FILE and yard plan --trace FILE write, also while the run\n"
              "goes on.  Times of a paced trace are modelled ones.\n",
     .list = "summary, export or diff",
-    .thing = "file",
     .inputs = 2,
     .word = words,
     .n = COUNT(words),

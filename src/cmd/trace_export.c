@@ -106,12 +106,20 @@ static void put_slice(struct chrome *c, size_t i)
     const struct trace_task *k = &c->trace->tasks[r->task];
     const struct slice *s = &c->slices[i];
     double ns = (double)(r->end - r->start), waited = r->queued ? (double)r->start - (double)r->queued : 0;
-    json_t *arguments = json_pack(
-        "{s:I, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "step", (json_int_t)r->step, "layer",
-        k->layer >= 0 ? json_integer(k->layer) : NULL, "micro", k->micro >= 0 ? json_integer(k->micro) : NULL, "flops",
-        above_0(k->flops), "bytes", above_0((double)k->bytes), "GFLOP/s", ns > 0 ? above_0(k->flops / ns) : NULL,
-        "GB/s", ns > 0 ? above_0((double)k->bytes / ns) : NULL, "queued_us", above_0(waited / 1e3), "predicted_us",
-        above_0(k->predicted_ns / 1e3), "approximate", r->flags & TRACE_APPROXIMATE ? json_true() : NULL);
+    const struct trace_gap gap = trace_gap_of_bar(c->trace, &c->trace->bars[k->lane], bar_of(c->trace, i));
+    json_t *idle = json_object(); /* {"link": 12.5, "host": 2}: the gap before it */
+    for (int part = 0; part < GAP_PARTS; part++)
+        if (gap.at[part + 1] > gap.at[part])
+            json_object_set_new(idle, cause_name[gap.cause[part]],
+                                json_real((double)(gap.at[part + 1] - gap.at[part]) / 1e3));
+    const char *blocker = gap.blocker == NO_RECORD ? NULL : c->trace->tasks[c->trace->records[gap.blocker].task].name;
+    json_t *arguments =
+        json_pack("{s:I, s:o, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "step", (json_int_t)r->step,
+                  "idle_us", idle, "last_producer", blocker, "layer", k->layer >= 0 ? json_integer(k->layer) : NULL,
+                  "micro", k->micro >= 0 ? json_integer(k->micro) : NULL, "flops", above_0(k->flops), "bytes",
+                  above_0((double)k->bytes), "GFLOP/s", ns > 0 ? above_0(k->flops / ns) : NULL, "GB/s",
+                  ns > 0 ? above_0((double)k->bytes / ns) : NULL, "queued_us", above_0(waited / 1e3), "predicted_us",
+                  above_0(k->predicted_ns / 1e3), "approximate", r->flags & TRACE_APPROXIMATE ? json_true() : NULL);
     put_event(c, "X", k->name, k->lane,
               json_pack("{s:s, s:f, s:f, s:o}", "cat", "task", "ts", microseconds(c, s->start), "dur",
                         (double)(s->end - s->start) / 1e3, "args", arguments));

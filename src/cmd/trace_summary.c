@@ -111,27 +111,6 @@ static struct table *path_table(const struct trace *t, const struct trace_path *
 
 /* ---- lanes ----------------------------------------------------------------------------------------------------- */
 
-static struct table *lane_table(const struct trace *t, const struct trace_steps *s, double period_ns)
-{
-    static struct column columns[] = {{"lane", "name", CELL_TEXT, 21, 0},
-                                      {NULL, "device", CELL_TEXT, 0, 0},
-                                      {"busy ms/step", "busy_ms", CELL_FIXED, 12, 3},
-                                      {"idle ms/step", "idle_ms", CELL_FIXED, 12, 3},
-                                      {"busy", "busy", CELL_SHARE, 6, 0}};
-    struct table *table = new_table(columns, COUNT(columns));
-    double *busy_ns = allocate(t->header.n_lanes, sizeof *busy_ns);
-    trace_lane_use(t, s, busy_ns);
-    for (size_t i = 0; i < t->header.n_lanes; i++) {
-        const struct trace_lane *l = &t->lanes[i];
-        if (busy_ns[i] > 0) /* those that are printed */
-            columns[0].width = MAX(columns[0].width, (int)strlen(l->name));
-        double busy = busy_ns[i] / (double)s->counted;
-        ROW(table, text_cell(l->name), text_cell(t->devices[l->device_index].name), number_cell(busy / 1e6),
-            number_cell(MAX(period_ns - busy, 0) / 1e6), number_cell(ratio(busy, period_ns)));
-    }
-    return table;
-}
-
 /* How fast new parameters travelled, by the queues of a device of one kind: bytes of a step, from the first one's start
  * to the last one's end; and as a share of what the link carries, where the trace knows that. */
 static struct table *port_table(const struct trace *t, const struct trace_steps *s)
@@ -211,13 +190,10 @@ static void print_head(const struct trace *t, const struct trace_steps *s, size_
 }
 
 /* Lanes that did nothing are left out, and of tasks and the path all but the longest. */
-static void print_tables(const struct table *lanes, const struct table *tasks, const struct table *ports,
+static void print_tables(const json_t *lanes, const struct table *tasks, const struct table *ports,
                          const struct table *parts, uint32_t critical_step)
 {
-    print_heading(stdout, lanes);
-    for (size_t i = 0; i < lanes->n; i++)
-        if (lanes->cells[i * lanes->n_columns + 2].number > 0)
-            print_rows(stdout, lanes, i, i + 1);
+    print_lane_use(stdout, "lane", lanes);
     print_top(stdout, tasks, TOP, 3);
     if (ports->n)
         print_table(stdout, ports);
@@ -245,8 +221,8 @@ int trace_summary(char **files)
         print_head(t, &s, n_approximate, period_ns);
     if (s.counted) {
         struct trace_path critical = trace_critical_path(t, &s, trace_median_step(&s));
-        struct table *lanes = lane_table(t, &s, period_ns), *tasks = task_table(t, &s), *ports = port_table(t, &s);
-        struct table *parts = path_table(t, &critical);
+        struct table *tasks = task_table(t, &s), *ports = port_table(t, &s), *parts = path_table(t, &critical);
+        json_t *lanes = trace_lanes_json(t, &s);
         if (!json)
             print_tables(lanes, tasks, ports, parts, critical.step), print_beside(t, &s);
         json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
@@ -254,8 +230,8 @@ int trace_summary(char **files)
         json_t *measured =
             json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "first_step", (json_int_t)s.steps[s.first].step,
                       "steps", (json_int_t)s.counted, "step_ms", trace_length_ns(&s) / 1e6, "period_ms",
-                      period_ns / 1e6, "median_period_ms", trace_period_ns(&s) / 1e6, "lanes", table_json(lanes),
-                      "tasks", table_json(tasks), "broadcast", table_json(ports), "critical_path", path_json);
+                      period_ns / 1e6, "median_period_ms", trace_period_ns(&s) / 1e6, "lanes", lanes, "tasks",
+                      table_json(tasks), "broadcast", table_json(ports), "critical_path", path_json);
         json_object_update_new(object, measured);
         json_object_set_new(object, "cpu_updates", table_json(trace_beside(t, &s, false)));
         json_object_set_new(object, "persists", table_json(trace_beside(t, &s, true)));

@@ -7,17 +7,6 @@
 #include "../trace/follow.h"
 #include "cmd.h"
 
-/* What was left open is settled now, for the log's record. */
-static void resolve(struct settings *s, const struct trainer *t)
-{
-    s->micro_batch = t->micro_batch;
-    s->vector = (int)vector_width(t->machine);
-    if (!s->devices)
-        s->devices = t->machine->device[0].id;
-    if (!s->mesh)
-        s->mesh = s->resume ? copy_string(format_mesh((char[64]){0}, &t->mesh)) : format_string("dp=%d", t->mesh.dp);
-}
-
 int cmd_train(int argc, char **argv)
 {
     int code = EXIT_OK;
@@ -29,9 +18,13 @@ int cmd_train(int argc, char **argv)
     execution.watchdog_seconds = s->serial ? 0 : 60;
     run_trial_for(s);
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | (s->sample_tokens ? LIST_SAMPLE : 0), true, false);
-    resolve(s, t);
+    s->micro_batch = t->micro_batch; /* what was left open is settled now, for the log's record */
+    s->vector = (int)vector_width(t->machine);
+    s->devices = s->devices ? s->devices : t->machine->device[0].id;
+    if (!s->mesh)
+        s->mesh = s->resume ? copy_string(format_mesh((char[64]){0}, &t->mesh)) : format_string("dp=%d", t->mesh.dp);
     if (s->resume)
-        compare_training(t), load_checkpoint(t->model, s->source.checkpoint);
+        compare_training(t), load_checkpoint(t->model, s->source.checkpoint, true);
     else if (s->init)
         init_from_source(t->model, &s->source);
     else

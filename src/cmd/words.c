@@ -26,8 +26,8 @@ static int run_word(const struct words *w, const struct word *word, int argc, ch
     if (!paths)
         return EXIT_OK;
     if (n != word->n)
-        fail(EXIT_USAGE, "yard %s takes %s, %d %s%s, but %d %s given; 'yard %s --help' says more", name, word->takes,
-             word->n, w->thing, word->n == 1 ? "" : "s", n, n == 1 ? "was" : "were", name);
+        fail(EXIT_USAGE, "yard %s takes %s, %d path%s, but %d %s given; 'yard %s --help' says more", name, word->takes,
+             word->n, word->n == 1 ? "" : "s", n, n == 1 ? "was" : "were", name);
     for (int i = 0; i < MIN(word->n, w->inputs); i++)
         claim_input(format_string("yard %s", w->command), paths[i]);
     return word->run(paths);

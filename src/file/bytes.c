@@ -85,30 +85,24 @@ bool leads_to(const char *path, int fd)
     return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-static char *read_all(struct reader *r)
+char *read_whole(const char *path, size_t *size)
 {
+    struct reader *r = open_reader(path);
     char *text = allocate((size_t)r->size + 1, 1);
-    read_at(r, text, (size_t)r->size, 0);
+    *size = (size_t)r->size;
+    read_at(r, text, *size, 0);
     close_reader(r);
     return text;
 }
 
-char *read_whole(const char *path, size_t *size)
-{
-    struct reader *r = open_reader(path);
-    *size = (size_t)r->size;
-    return read_all(r);
-}
-
 char *read_text(const char *path)
 {
-    char size_text[32];
-    struct reader *r = open_reader(path);
-    size_t n = (size_t)r->size;
-    if (r->size > MAX_TEXT)
+    struct stat status;
+    size_t n;
+    if (stat(path, &status) == 0 && status.st_size > MAX_TEXT)
         fail(EXIT_USAGE, "%s has %s; expected a text of at most 16 MiB", path,
-             format_bytes(size_text, (double)r->size));
-    char *text = read_all(r);
+             format_bytes((char[32]){0}, (double)status.st_size));
+    char *text = read_whole(path, &n);
     int line = 1;
     for (size_t i = 0; i < n; i++) {
         line += text[i] == '\n';

@@ -61,8 +61,6 @@ void abandon(struct writer *w);            /* remove the temporary; frees w */
 bool is_folder(const char *path);
 /* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);
-/* The same, and a file can be written there: better to learn that now than after the training. */
-void try_folder(const char *path);
 /* A second process that wants the folder fails.  Until the descriptor is closed, or the process ends; 0: the file
  * system has no such locks (some NFS). */
 int lock_folder(const char *who, const char *path);
@@ -94,12 +92,12 @@ void write_png(const char *path, const uint32_t *pixels, int width, int height);
 
 /* ---- safetensors.c: a strict reader and a writer --------------------------------------------------------------- */
 
-enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_U16, DTYPE_U8, DTYPE_F16, DTYPE_BF16, DTYPE_I64, DTYPE_F64, DTYPE_OTHER };
+enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_OTHER };
 enum { MAX_RANK = 8 };
 struct st_tensor {
     char *name;
     enum dtype dtype;
-    char dtype_name[8];
+    const char *dtype_name;
     int rank;
     int64_t shape[MAX_RANK];
     uint64_t offset; /* from the start of the file */
@@ -116,8 +114,8 @@ void close_safetensors(struct safetensors *st);
 const struct st_tensor *find_tensor(const struct safetensors *st, const char *name); /* NULL when absent */
 const char *find_metadata(const struct safetensors *st, const char *key);            /* NULL when absent */
 size_t st_elements(const struct st_tensor *t);                                       /* product of the shape */
-/* All elements as float (from F32, F16, BF16, F64), or as int32 (from I32, I64, U16, U8); fails naming the tensor when
- * the dtype is another.  `into` holds the product of the shape. */
+/* All elements as float (from F32, F16, BF16, F64), or as int32 (from I32); fails naming the tensor when the dtype is
+ * another.  `into` holds the product of the shape. */
 void read_floats(const struct safetensors *st, const struct st_tensor *t, float *into);
 void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t *into);
 /* "[2, 16, 67]" into out, returned. */

@@ -10,7 +10,7 @@
  */
 #include "file.h"
 
-enum { HEADER_WORDS = LLMC_HEADER_BYTES / 4, PARAMETERS = 16 };
+enum { HEADER_WORDS = LLMC_HEADER_BYTES / 4, PARAMETERS = 16, LLMC_TOKENIZER_MAGIC = 20240328 };
 
 /* 0 of a file that is too short for it. */
 static int32_t first_word(struct reader *r)
@@ -32,16 +32,10 @@ bool has_magic(const char *path, int32_t magic)
 /* What a magic number stands for, to tell the user which file was given instead. */
 static const char *magic_name(int32_t magic)
 {
-    static const struct {
-        int32_t magic;
-        const char *name;
-    } known[] = {{LLMC_MODEL_MAGIC, "an llm.c model checkpoint"},
-                 {LLMC_TOKENS_MAGIC, "an llm.c token shard"},
-                 {20240328, "an llm.c tokenizer"}};
-    for (size_t i = 0; i < COUNT(known); i++)
-        if (known[i].magic == magic)
-            return known[i].name;
-    return NULL;
+    return magic == LLMC_MODEL_MAGIC       ? "an llm.c model checkpoint"
+           : magic == LLMC_TOKENS_MAGIC    ? "an llm.c token shard"
+           : magic == LLMC_TOKENIZER_MAGIC ? "an llm.c tokenizer"
+                                           : NULL;
 }
 
 /* Read the header; its first two words must be `magic` and `version`. */

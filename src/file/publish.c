@@ -199,16 +199,6 @@ void make_folder(const char *path)
     free(part);
 }
 
-void try_folder(const char *path)
-{
-    char *file = format_string("%s/.try", path);
-    make_folder(path);
-    struct writer *w = open_writer(file);
-    write_bytes(w, "", 1);
-    abandon(w);
-    free(file);
-}
-
 int lock_folder(const char *who, const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -18,9 +18,9 @@ static const struct {
     unsigned bits;
     enum dtype dtype;
 } dtypes[] = {
-    {"F32", 32, DTYPE_F32},      {"I32", 32, DTYPE_I32},      {"U16", 16, DTYPE_U16},      {"U8", 8, DTYPE_U8},
-    {"F16", 16, DTYPE_F16},      {"BF16", 16, DTYPE_BF16},    {"I64", 64, DTYPE_I64},      {"F64", 64, DTYPE_F64},
-    {"BOOL", 8, DTYPE_OTHER},    {"I8", 8, DTYPE_OTHER},      {"I16", 16, DTYPE_OTHER},    {"U32", 32, DTYPE_OTHER},
+    {"F32", 32, DTYPE_F32},      {"I32", 32, DTYPE_I32},      {"F16", 16, DTYPE_F16},      {"BF16", 16, DTYPE_BF16},
+    {"F64", 64, DTYPE_F64},      {"BOOL", 8, DTYPE_OTHER},    {"I8", 8, DTYPE_OTHER},      {"U8", 8, DTYPE_OTHER},
+    {"I16", 16, DTYPE_OTHER},    {"U16", 16, DTYPE_OTHER},    {"U32", 32, DTYPE_OTHER},    {"I64", 64, DTYPE_OTHER},
     {"U64", 64, DTYPE_OTHER},    {"C64", 64, DTYPE_OTHER},    {"F8_E5M2", 8, DTYPE_OTHER}, {"F8_E4M3", 8, DTYPE_OTHER},
     {"F8_E8M0", 8, DTYPE_OTHER}, {"F6_E2M3", 6, DTYPE_OTHER}, {"F6_E3M2", 6, DTYPE_OTHER}, {"F4", 4, DTYPE_OTHER},
 };
@@ -92,9 +92,8 @@ static void read_tensor(const char *path, const char *name, json_t *entry, struc
     if (k == COUNT(dtypes))
         REFUSE(path, "tensor \"%s\" has dtype \"%s\"; expected one such as F32 or I32, in capitals", shown(name),
                shown(type));
-    *t = (struct st_tensor){
-        .name = copy_string(name), .dtype = dtypes[k].dtype, .rank = (int)MIN(json_array_size(shape), MAX_RANK)};
-    snprintf(t->dtype_name, sizeof t->dtype_name, "%s", type);
+    *t = (struct st_tensor){.name = copy_string(name), .dtype = dtypes[k].dtype, .dtype_name = dtypes[k].name};
+    t->rank = (int)MIN(json_array_size(shape), MAX_RANK);
     if (!json_is_array(shape) || json_array_size(shape) > MAX_RANK)
         REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(name), MAX_RANK);
     for (int i = 0; i < t->rank; i++)
@@ -225,23 +224,20 @@ size_t st_elements(const struct st_tensor *t)
     return n;
 }
 
-/* Into `into`, where the tensor is of that type, and NULL; else, if it `fits`, its bytes, aligned for any type, which
- * the caller frees. */
-static void *read_raw(const struct safetensors *st, const struct st_tensor *t, enum dtype type, void *into, bool fits,
-                      const char *expected)
+static void need_dtype(const struct safetensors *st, const struct st_tensor *t, bool fits, const char *expected)
 {
-    if (t->dtype != type && !fits)
+    if (!fits)
         fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected %s", st->file->path, shown(t->name), t->dtype_name,
              expected);
-    void *raw = t->dtype == type ? NULL : allocate((size_t)t->bytes, 1);
-    read_at(st->file, raw ? raw : into, (size_t)t->bytes, t->offset);
-    return raw;
 }
 
 void read_floats(const struct safetensors *st, const struct st_tensor *t, float *into)
 {
-    bool fits = t->dtype == DTYPE_F16 || t->dtype == DTYPE_BF16 || t->dtype == DTYPE_F64;
-    void *raw = read_raw(st, t, DTYPE_F32, into, fits, "floating point: F32, F16, BF16 or F64");
+    const bool direct = t->dtype == DTYPE_F32;
+    bool fits = direct || t->dtype == DTYPE_F16 || t->dtype == DTYPE_BF16 || t->dtype == DTYPE_F64;
+    need_dtype(st, t, fits, "floating point: F32, F16, BF16 or F64");
+    void *raw = direct ? NULL : allocate((size_t)t->bytes, 1); /* aligned for any of them */
+    read_at(st->file, direct ? into : raw, (size_t)t->bytes, t->offset);
     for (uint64_t i = 0, n = st_elements(t); raw && i < n; i++)
         into[i] = t->dtype == DTYPE_F64   ? (float)((double *)raw)[i]
                   : t->dtype == DTYPE_F16 ? float_of_half(((uint16_t *)raw)[i])
@@ -251,18 +247,8 @@ void read_floats(const struct safetensors *st, const struct st_tensor *t, float 
 
 void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t *into)
 {
-    bool fits = t->dtype == DTYPE_I64 || t->dtype == DTYPE_U16 || t->dtype == DTYPE_U8;
-    void *raw = read_raw(st, t, DTYPE_I32, into, fits, "whole numbers: I32, I64, U16 or U8");
-    for (uint64_t i = 0, n = st_elements(t); raw && i < n; i++) {
-        int64_t value = t->dtype == DTYPE_I64   ? ((int64_t *)raw)[i]
-                        : t->dtype == DTYPE_U16 ? ((uint16_t *)raw)[i]
-                                                : ((uint8_t *)raw)[i];
-        if (value < INT32_MIN || value > INT32_MAX)
-            fail(EXIT_FAILED, "%s: element %llu of tensor \"%s\" is %lld, which does not fit 32 bits", st->file->path,
-                 (unsigned long long)i, shown(t->name), (long long)value);
-        into[i] = (int32_t)value;
-    }
-    free(raw);
+    need_dtype(st, t, t->dtype == DTYPE_I32, "whole numbers: I32");
+    read_at(st->file, into, (size_t)t->bytes, t->offset);
 }
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* init.c - first values, and parameters from and to files. */
+/* init.c - first values, random or from files. */
 #include "model.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ void init_random(struct model *m, uint64_t seed)
 
 /* ---- are they numbers? ----------------------------------------------------------------------------------------- */
 
-const char *find_bad_parameter(struct model *m, float *value)
+const char *find_bad_parameter(struct model *m)
 {
     const char *bad = NULL;
     for (int i = 0; i < m->params->n && !bad; i++) {
@@ -33,10 +33,7 @@ const char *find_bad_parameter(struct model *m, float *value)
         float *values = allocate(n, sizeof *values);
         read_param(m, i, KEPT_VALUE, values);
         for (size_t k = 0; k < n && !bad; k++)
-            if (!isfinite(values[k])) {
-                *value = values[k];
-                bad = m->params->param[i].name;
-            }
+            bad = isfinite(values[k]) ? NULL : m->params->param[i].name;
         free(values);
     }
     return bad;
@@ -44,11 +41,11 @@ const char *find_bad_parameter(struct model *m, float *value)
 
 void refuse_bad_parameters(struct model *m, const char *path)
 {
-    float value;
-    const char *name = find_bad_parameter(m, &value);
+    const char *name = find_bad_parameter(m);
     if (name)
-        fail(EXIT_FAILED, "%s: tensor %s holds a value that is %s: the file is damaged, or its training diverged", path,
-             name, isnan(value) ? "not a number" : "infinite");
+        fail(EXIT_FAILED,
+             "%s: tensor %s holds a value that is not finite: the file is damaged, or its training diverged", path,
+             name);
 }
 
 /* ---- safetensors with GPT-2 names ------------------------------------------------------------------------------ */
@@ -110,18 +107,11 @@ static int find_heads(const struct safetensors *st, int channels)
     return (int)heads;
 }
 
-/* As files have it: Conv1D weights are transposed. */
-static void shape_in_file(const struct param *p, int64_t shape[2])
-{
-    shape[0] = p->shape[p->conv1d], shape[1] = p->shape[!p->conv1d];
-}
-
-/* The tensor of a parameter, in the shape that the table of parameters gives it. */
+/* The tensor of a parameter, in the shape that the table of parameters gives it; Conv1D weights are transposed. */
 static const struct st_tensor *expect_tensor(const struct safetensors *st, const struct param *p)
 {
     const struct st_tensor *t = need_named(st, p->name);
-    int64_t shape[2];
-    shape_in_file(p, shape);
+    const int64_t shape[] = {p->shape[p->conv1d], p->shape[!p->conv1d]};
     if (t->rank != p->rank || t->shape[0] != shape[0] || (p->rank == 2 && t->shape[1] != shape[1]))
         fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %s", st->file->path, t->name,
              format_shape((char[128]){0}, t->rank, t->shape), format_shape((char[128]){0}, p->rank, shape));
@@ -182,43 +172,4 @@ void init_from_file(struct model *m, const char *path)
         close_llmc_model(f);
     else
         close_safetensors(st);
-}
-
-void export_safetensors(const struct export *e, const char *path)
-{
-    const struct config *c = &e->params->config;
-    struct st_writer *w = new_st_writer(path);
-    char *config = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d}",
-                                 c->layers, c->heads, c->channels, c->seq_len, c->vocab);
-    char *number = format_string("%u", e->step), *vector = format_string("%u", e->vector);
-    st_metadata(w, "format", "pt"); /* what transformers expects to find */
-    st_metadata(w, "config", config);
-    st_metadata(w, "yard.step", number);
-    st_metadata(w, "yard.vector", vector); /* the bits depend on it */
-    st_metadata(w, "yard.tokenizer", e->tokenizer);
-    for (const struct param *p = e->params->param; p < e->params->param + e->params->n; p++) {
-        int64_t shape[2];
-        bool bare = !e->prefixed || strcmp(p->name, "lm_head.weight") == 0;
-        shape_in_file(p, shape);
-        st_declare(w, bare ? p->name : JOINED("transformer.", p->name), DTYPE_F32, p->rank, shape);
-    }
-    st_begin(w);
-    for (int i = 0; i < e->params->n; i++) {
-        const struct param *p = &e->params->param[i];
-        float *values = allocate(param_elements(p), sizeof *values);
-        e->read(e->context, i, values);
-        values = turn_conv1d(p, values, true);
-        st_write(w, values, param_elements(p) * sizeof *values);
-        free(values);
-    }
-    st_publish(w);
-    free(config), free(number), free(vector);
-}
-
-static void read_of_model(void *model, int param, float *values) { read_param(model, param, KEPT_VALUE, values); }
-
-void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step)
-{
-    unsigned vector = vector_width(m->pool->machine);
-    export_safetensors(&(struct export){m->params, read_of_model, m, tokenizer, step, vector, false}, path);
 }

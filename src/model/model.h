@@ -130,7 +130,7 @@ void write_param(struct model *m, int param, enum kept role, const float *values
 void read_param(struct model *m, int param, enum kept role, float *values);
 void clear_optimizer(struct model *m); /* Adam's state of every rank to zero, as before the first step */
 
-/* ---- init.c: first values, import, export ---------------------------------------------------------------------- */
+/* ---- init.c: first values, import ------------------------------------------------------------------------------ */
 
 void init_random(struct model *m, uint64_t seed);
 /* A parameter's values as files with Hugging Face's names have them, Conv1D weights transposed; or from there.  Takes
@@ -139,23 +139,10 @@ float *turn_conv1d(const struct param *p, float *values, bool for_file);
 /* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names. */
 struct config read_config(const char *path);
 void init_from_file(struct model *m, const char *path);
-/* The name of the first parameter with an element that is not finite, and that element; NULL: there is none. */
-const char *find_bad_parameter(struct model *m, float *value);
+/* The name of the first parameter with an element that is not finite; NULL: there is none. */
+const char *find_bad_parameter(struct model *m);
 /* Fails with EXIT_FAILED when a file gave such a parameter. */
 void refuse_bad_parameters(struct model *m, const char *path);
-/* All parameters as safetensors with Hugging Face's GPT-2 names, published atomically.  What is to be written: */
-struct export
-{
-    const struct params *params;                           /* of the whole model */
-    void (*read)(void *context, int param, float *values); /* a whole parameter */
-    void *context;
-    const char *tokenizer;
-    uint32_t step;
-    unsigned vector; /* width of the devices that trained it; 0: not known, or of devices with unlike widths */
-    bool prefixed;   /* names begin with "transformer.", but the head's: transformers 4 reads no head without that */
-};
-void export_safetensors(const struct export *e, const char *path);
-void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step);
 
 /* ---- build.c, tp_ranks.c: the builder --------------------------------------------------------------------------- */
 

@@ -31,19 +31,19 @@ struct turns { /* of device p, as far as they have been taken */
     int p, micros;
     struct turn *turn;
     int n;
-    int *done[COMPUTATIONS]; /* by stage: how many micro-batches; a whole backward counts as both halves */
+    int (*done)[COMPUTATIONS]; /* by stage: how many micro-batches; a whole backward counts as both halves */
 };
 
-static void note_done(int *const done[COMPUTATIONS], const struct turn *t)
+static void note_done(int (*done)[COMPUTATIONS], const struct turn *t)
 {
     for (enum computation a = FORWARD; a < COMPUTATIONS; a++)
-        done[a][t->stage] += a == t->computation || (t->computation == BACKWARD && a != FORWARD);
+        done[t->stage][a] += a == t->computation || (t->computation == BACKWARD && a != FORWARD);
 }
 
 static void take(struct turns *o, enum computation what, int stage)
 {
     struct turn *t = &o->turn[o->n++];
-    *t = (struct turn){what, stage, o->done[what == BACKWARD ? WEIGHT_GRADIENT : what][stage]};
+    *t = (struct turn){what, stage, o->done[stage][what == BACKWARD ? WEIGHT_GRADIENT : what]};
     CHECK(t->micro < o->micros, "an order takes more turns of stage %d than there are micro-batches", stage);
     note_done(o->done, t);
 }
@@ -94,7 +94,7 @@ static void zero_bubble(struct turns *o, int k)
         if (i >= 0 && (i >= held || i + ahead >= o->micros))
             take(o, WEIGHT_GRADIENT, o->p);
     }
-    while (o->done[WEIGHT_GRADIENT][o->p] < o->micros)
+    while (o->done[o->p][WEIGHT_GRADIENT] < o->micros)
         take(o, WEIGHT_GRADIENT, o->p);
 }
 
@@ -104,7 +104,7 @@ static void zb_h2(struct turns *o) { zero_bubble(o, 2); }
 /* The stage whose input's gradient came first of those that want the gradients of their weights. */
 static void take_oldest_weights(struct turns *o)
 {
-    int owed[2] = {o->done[WEIGHT_GRADIENT][o->p], o->done[WEIGHT_GRADIENT][2 * o->m->pp - 1 - o->p]};
+    int owed[2] = {o->done[o->p][WEIGHT_GRADIENT], o->done[2 * o->m->pp - 1 - o->p][WEIGHT_GRADIENT]};
     for (int i = 0; i < o->n; i++) {
         const struct turn *t = &o->turn[i];
         if ((t->computation == INPUT_GRADIENT || t->computation == BACKWARD) && t->micro >= owed[t->stage != o->p]) {
@@ -148,17 +148,16 @@ struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int
 {
     struct turns o = {.m = m, .p = p, .micros = micros};
     o.turn = allocate((size_t)(3 * m->chunks * micros), sizeof *o.turn);
-    for (int a = 0; a < COMPUTATIONS; a++)
-        o.done[a] = allocate((size_t)n_stages(m), sizeof(int));
+    o.done = allocate((size_t)n_stages(m), sizeof *o.done);
     (m->chunks < pipeline_orders[kind].chunks ? one_forward_one_backward : pipeline_orders[kind].take_turns)(&o);
     for (int a = 0; a < COMPUTATIONS; a++) {
         int taken = 0;
         for (int stage = 0; stage < n_stages(m); stage++)
-            taken += o.done[a][stage];
+            taken += o.done[stage][a];
         CHECK(a == BACKWARD || taken == m->chunks * micros, "order %s leaves out turns of device %d",
               pipeline_name[kind], p);
-        free(o.done[a]);
     }
+    free(o.done);
     *n = o.n;
     return o.turn;
 }
@@ -167,24 +166,22 @@ struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int
 
 /* Has what this turn needs been done?  `done`: as in struct turns.  The embedding's gradient wants that of a tied head,
  * so stage 0 comes behind the last one. */
-static bool is_ready(const struct turn *t, int last, int *const done[COMPUTATIONS])
+static bool is_ready(const struct turn *t, int last, int (*const done)[COMPUTATIONS])
 {
     if (t->computation == FORWARD)
-        return t->stage == 0 || done[FORWARD][t->stage - 1] > t->micro;
+        return t->stage == 0 || done[t->stage - 1][FORWARD] > t->micro;
     if (t->computation == WEIGHT_GRADIENT)
-        return done[t->stage || last == 0 ? INPUT_GRADIENT : WEIGHT_GRADIENT][t->stage ? t->stage : last] > t->micro;
-    return t->stage == last ? done[FORWARD][last] > t->micro : done[INPUT_GRADIENT][t->stage + 1] > t->micro;
+        return done[t->stage ? t->stage : last][t->stage || last == 0 ? INPUT_GRADIENT : WEIGHT_GRADIENT] > t->micro;
+    return t->stage == last ? done[last][FORWARD] > t->micro : done[t->stage + 1][INPUT_GRADIENT] > t->micro;
 }
 
 /* In rounds: each device takes its next turn if what that needs was done in an earlier round. */
 struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n)
 {
     size_t most = 3 * (size_t)(n_stages(m) * micros), total = 0;
-    int *done[COMPUTATIONS];
+    int(*done)[COMPUTATIONS] = allocate((size_t)n_stages(m), sizeof *done);
     struct turn **order = allocate((size_t)m->pp, sizeof *order), *all = allocate(most, sizeof *all);
     int *next = allocate((size_t)m->pp, sizeof *next), *each = allocate((size_t)m->pp, sizeof *each);
-    for (int a = 0; a < COMPUTATIONS; a++)
-        done[a] = allocate((size_t)n_stages(m), sizeof(int));
     for (int p = 0; p < m->pp; p++) {
         order[p] = pipeline_order(kind, m, p, micros, &each[p]);
         total += (size_t)each[p];
@@ -200,9 +197,7 @@ struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, 
     }
     for (int p = 0; p < m->pp; p++)
         free(order[p]);
-    for (int a = 0; a < COMPUTATIONS; a++)
-        free(done[a]);
-    free(order), free(next), free(each);
+    free(order), free(next), free(each), free(done);
     return all;
 }
 

@@ -101,6 +101,8 @@ struct simulation {
     double *steady;         /* [n] mean over its runs in the pattern: on a shared link longer than alone */
     size_t by_source[COST_SOURCES];
     double period; /* mean over the pattern: from one step's end to the next one's */
+    double end;    /* of the last step; later ones have been begun ... */
+    int begun;     /* ... so many with the others: what has no end has not started */
     double *busy;  /* by lane: seconds per step, over the time of the pattern */
 };
 /* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  c NULL: a

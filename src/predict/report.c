@@ -2,6 +2,8 @@
 #include "../base/table.h"
 #include "predict.h"
 
+#include <math.h>
+
 enum { TOP = 12 };
 
 struct total { /* of the tasks of one name on one lane */
@@ -56,13 +58,71 @@ static struct table *critical_path(const struct simulation *sim)
     return t;
 }
 
+/* ---- as a trace -------------------------------------------------------------------------------------------------- */
+
+static double simulated_ns(void *sim, const struct task *t)
+{
+    return 1e9 * ((struct simulation *)sim)->seconds[t->index];
+}
+
+static uint64_t clock_of(double seconds) { return 1 + (uint64_t)(1e9 * seconds); }
+
+/* Records in order of issue.  A task is queued when all that it waits for is there, the host too: what is left up to
+ * its start is its lane's gap. */
+static struct trace *trace_of(const struct simulation *sim, int steps, const char *model)
+{
+    struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
+    struct trace_about about = {model, TRACE_SIMULATED, 1, simulated_ns, (void *)sim};
+    struct trace *t = trace_tables(s->pool->machine, &s, 1, &about);
+    const struct moment *m = sim->moments;
+    t->records = allocate((size_t)steps * s->n, sizeof *t->records);
+    for (uint32_t iteration = 0; iteration < (uint32_t)steps; iteration++)
+        for (uint32_t i = 0; i < s->n; i++, m++) {
+            if (m->blocker != SKIPPED && (m->end > 0 || iteration < (uint32_t)sim->steps))
+                t->records[t->n_records++] = (struct trace_record){.step = iteration + 1,
+                                                                   .task = i,
+                                                                   .queued = clock_of(m->start - s->task[i]->lane->gap),
+                                                                   .start = clock_of(m->start),
+                                                                   .end = clock_of(fmax(m->start, m->end))};
+        }
+    return t;
+}
+
+void write_simulation(const struct simulation *sim, const char *path, const char *model)
+{
+    struct trace *t = trace_of(sim, sim->steps, model);
+    struct trace_writer *w = trace_create(path, t, MIN(t->n_records, (size_t)TRACE_RING));
+    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++)
+        trace_end(w, trace_begin(w, r->step, r->task, r->queued), r->start, r->end, 0);
+    trace_close(w);
+    trace_free(t);
+}
+
+/* What lanes do in the steady pattern, as for any trace.  Where it has repeated, it is looked at a pattern before the
+ * end: there what comes behind it is known too. */
+static json_t *lanes_json(const struct simulation *sim)
+{
+    struct trace *t = trace_of(sim, sim->begun, "");
+    double length = sim->pattern * sim->period, end = sim->end;
+    if (sim->settled && sim->first >= sim->pattern)
+        end -= length;
+    struct trace_steps window = {
+        .counted = (size_t)sim->pattern, .start = clock_of(fmax(end - length, 0)), .end = clock_of(end)};
+    trace_sort(t->records, t->n_records);
+    trace_index(t, 0);
+    json_t *lanes = trace_lanes_json(t, &window);
+    trace_free(t);
+    return lanes;
+}
+
+/* ---- for people ---------------------------------------------------------------------------------------------------
+ */
+
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c)
 {
-    static const struct column columns[] = {{"lane, simulated", "name", CELL_TEXT, 24, 0},
-                                            {"busy ms", "busy_ms", CELL_FIXED, 10, 3},
-                                            {"busy", "busy", CELL_SHARE, 6, 0}};
     const struct machine *m = sim->step->pool->machine;
-    struct table *lanes = new_table(columns, COUNT(columns)), *path = critical_path(sim);
+    json_t *lanes = lanes_json(sim);
+    struct table *path = critical_path(sim);
     char bytes[32], budget[32];
     if (c)
         print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
@@ -76,17 +136,13 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
                    sim->pattern);
     else if (sim->pattern > 1)
         print_line(out, "mean of the steady pattern, which is %d steps long", sim->pattern);
-    for (int i = 0; i < m->n_lanes; i++)
-        if (sim->busy[i] > 0)
-            ROW(lanes, text_cell(m->lane[i]->name), number_cell(1e3 * sim->busy[i]),
-                number_cell(sim->busy[i] / sim->period));
-    print_table(out, lanes);
+    print_lane_use(out, "lane, simulated", lanes);
     for (int d = 0; d <= m->n_devices; d++)
         fprintf(out, "%s%-24s holds at most %s, budget %s\n", d ? "" : "\n", m->device[d].id,
                 format_bytes(bytes, (double)sim->step->high[d]),
                 m->device[d].budget < NO_LIMIT ? format_bytes(budget, (double)m->device[d].budget) : "none");
     print_top(out, path, TOP, 3);
-    free_table(lanes), free_table(path);
+    free_table(path), json_decref(lanes);
 }
 
 /* ---- as data --------------------------------------------------------------------------------------------------- */
@@ -95,36 +151,16 @@ json_t *simulation_json(const struct simulation *sim)
 {
     static const char *const source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
     const struct machine *m = sim->step->pool->machine;
+    json_t *busy = json_object();
     struct table *path = critical_path(sim);
-    json_t *lanes = json_object();
     for (int i = 0; i < m->n_lanes; i++)
-        json_object_set_new(lanes, m->lane[i]->name, json_real(sim->busy[i] / sim->period));
-    json_t *all =
-        json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:{}}", "kind", "simulated", "step_ms", 1e3 * sim->period, "pattern",
-                  sim->pattern, "settled", sim->settled, "busy", lanes, "critical_path", table_json(path), "tasks");
+        json_object_set_new(busy, m->lane[i]->name, json_real(sim->busy[i] / sim->period));
+    json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms",
+                            1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy", busy, "lanes",
+                            lanes_json(sim), "critical_path", table_json(path), "tasks");
     for (int source = 0; source < COST_SOURCES; source++)
         json_object_set_new(json_object_get(all, "tasks"), source_name[source],
                             json_integer((json_int_t)sim->by_source[source]));
     free_table(path);
     return all;
-}
-
-static double simulated_ns(void *sim, const struct task *t)
-{
-    return 1e9 * ((struct simulation *)sim)->seconds[t->index];
-}
-
-void write_simulation(const struct simulation *sim, const char *path, const char *model)
-{
-    struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
-    struct trace_about about = {model, TRACE_SIMULATED, 1, simulated_ns, (void *)sim, (uint64_t)sim->steps * s->n};
-    struct trace_writer *w = start_trace(path, s->pool->machine, &s, 1, &about);
-    const struct moment *m = sim->moments;
-    for (uint32_t iteration = 1; iteration <= (uint32_t)sim->steps; iteration++)
-        for (uint32_t i = 0; i < s->n; i++, m++) {
-            uint64_t start = 1 + (uint64_t)(1e9 * m->start), end = 1 + (uint64_t)(1e9 * m->end);
-            if (m->blocker != SKIPPED)
-                trace_end(w, trace_begin(w, iteration, i, start), start, end, 0);
-        }
-    trace_close(w);
 }

@@ -427,6 +427,8 @@ static void sum_up(const struct simulator *k)
 {
     struct simulation *sim = k->sim;
     double from = k->now - sim->pattern * sim->period;
+    sim->end = k->now;
+    sim->begun = k->opened;
     for (int i = 0; i < k->n; i++) {
         int n = 0;
         for (int iteration = sim->first; iteration < sim->steps; iteration++) {

@@ -120,23 +120,17 @@ static void retire(struct step *s, struct queue *q)
     pthread_mutex_unlock(&flights_lock);
 }
 
-/* Hand on what the disk has ended. */
-static void report_stored(struct step *s)
-{
-    for (struct job *job = take_ended(s), *next; job; job = next) {
-        next = job->next;
-        report_flight(s, s->task[job->task], job->flight, 0);
-        drop_job(job);
-    }
-}
-
 void retire_ended(struct step *s)
 {
     const struct running *r = s->running;
     for (struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
         while (q->retired < q->given && has_ended(queued_flight(s, q, q->retired)))
             retire(s, q);
-    report_stored(s);
+    for (struct job *job = take_ended(s), *following; job; job = following) { /* what the disk has ended */
+        following = job->next;
+        report_flight(s, s->task[job->task], job->flight, 0);
+        drop_job(job);
+    }
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */

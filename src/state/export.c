@@ -1,5 +1,6 @@
 /* export.c - the model alone, whole, for programs that know nothing of checkpoints.
  *
+ *     --save         DIR/model.safetensors, from the checkpoint that was saved last
  *     Hugging Face   FOLDER/model.safetensors, linear weights (in, out), and FOLDER/config.json; the tokenizer in
  *                    FOLDER/tokenizer.json and what transformers is to make of it in FOLDER/tokenizer_config.json
  *     llm.c          one file: its header, then its 16 parameters, each for all layers together, weights (out, in)
@@ -8,13 +9,43 @@
 
 enum { LLMC_VERSION = 3, VOCAB_MULTIPLE = 128 /* as llm.c pads its own */ };
 
-static void read_value(void *checkpoint, int param, float *values)
+static void read_value(const struct checkpoint *c, int param, float *values)
 {
-    const struct checkpoint *c = checkpoint;
     size_t i = 0;
     while (c->pieces->tensor[i].param != param || c->pieces->tensor[i].role != KEPT_VALUE)
         i++;
     read_kept(c, i, values);
+}
+
+void export_safetensors(const struct checkpoint *c, const char *path, bool prefixed)
+{
+    const struct config *m = &c->pieces->config;
+    struct params *all = new_params(m, &one_rank, 0);
+    struct st_writer *w = new_st_writer(path);
+    char *config = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d}",
+                                 m->layers, m->heads, m->channels, m->seq_len, m->vocab);
+    char *number = format_string("%u", c->step), *vector = format_string("%u", c->vector);
+    st_metadata(w, "format", "pt"); /* what transformers expects to find */
+    st_metadata(w, "config", config);
+    st_metadata(w, "yard.step", number);
+    st_metadata(w, "yard.vector", vector); /* the bits depend on it */
+    st_metadata(w, "yard.tokenizer", c->tokenizer);
+    for (const struct param *p = all->param; p < all->param + all->n; p++) {
+        const int64_t shape[] = {p->shape[p->conv1d], p->shape[!p->conv1d]};
+        bool bare = !prefixed || strcmp(p->name, "lm_head.weight") == 0;
+        st_declare(w, bare ? p->name : JOINED("transformer.", p->name), DTYPE_F32, p->rank, shape);
+    }
+    st_begin(w);
+    for (int i = 0; i < all->n; i++) {
+        float *values = allocate(param_elements(&all->param[i]), sizeof *values);
+        read_value(c, i, values);
+        values = turn_conv1d(&all->param[i], values, true);
+        st_write(w, values, param_elements(&all->param[i]) * sizeof *values);
+        free(values);
+    }
+    st_publish(w);
+    free(config), free(number), free(vector);
+    free_params(all);
 }
 
 static void write_json(struct folder *folder, const char *name, const json_t *json)
@@ -27,11 +58,9 @@ static void write_json(struct folder *folder, const char *name, const json_t *js
     free(text);
 }
 
-void export_huggingface(struct checkpoint *c, const char *path, const json_t *tokenizer)
+void export_huggingface(const struct checkpoint *c, const char *path, const json_t *tokenizer)
 {
     const struct config *m = &c->pieces->config;
-    struct params *all = new_params(m, &one_rank, 0);
-    struct export e = {all, read_value, c, c->tokenizer, c->step, c->vector, !m->tied};
     struct folder *folder = open_folder(path, 4);
     json_t *config = json_pack(
         "{s:[s], s:n, s:n, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b, s:s, s:f, s:f, s:f}", "architectures",
@@ -41,7 +70,7 @@ void export_huggingface(struct checkpoint *c, const char *path, const json_t *to
         "float32", "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0);
     json_t *about = json_pack("{s:s, s:i, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "model_max_length",
                               m->seq_len, "clean_up_tokenization_spaces", false);
-    export_safetensors(&e, file_in(folder, "model.safetensors"));
+    export_safetensors(c, file_in(folder, "model.safetensors"), !m->tied);
     write_json(folder, "config.json", config);
     if (tokenizer) {
         write_json(folder, "tokenizer.json", tokenizer);
@@ -49,10 +78,9 @@ void export_huggingface(struct checkpoint *c, const char *path, const json_t *to
     }
     publish_folder(folder);
     json_decref(config), json_decref(about);
-    free_params(all);
 }
 
-void export_llmc(struct checkpoint *c, const char *path)
+void export_llmc(const struct checkpoint *c, const char *path)
 {
     const struct config *m = &c->pieces->config;
     int padded = (int)round_up((size_t)m->vocab, VOCAB_MULTIPLE);

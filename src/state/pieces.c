@@ -89,13 +89,13 @@ static void cut_range(const struct model *m, struct kept_tensor *t, int rank, st
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
-/* Of the mesh that is to cut them; NULL: of none yet. */
+/* Of the mesh that is to cut them. */
 static struct pieces *describe_all(const struct params *all, const struct mesh *m)
 {
     struct pieces *s = allocate(1, sizeof *s);
     s->config = all->config;
-    if (m)
-        s->mesh = *m, s->mesh.first_layer = NULL;
+    s->mesh = *m;
+    s->mesh.first_layer = NULL;
     s->tensor = allocate((size_t)all->n * KEPT_ROLES, sizeof *s->tensor);
     for (int u = 0; u < all->n_units; u++)
         for (int role = 0; role < KEPT_ROLES; role++)
@@ -114,7 +114,7 @@ static struct pieces *describe_all(const struct params *all, const struct mesh *
 struct pieces *whole_state(const struct config *c)
 {
     struct params *all = new_params(c, &one_rank, 0);
-    struct pieces *s = describe_all(all, NULL);
+    struct pieces *s = describe_all(all, &one_rank);
     free_params(all);
     return s;
 }

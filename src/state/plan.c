@@ -65,8 +65,6 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
     return plan;
 }
 
-void free_copies(struct copies *p) { free(p->copy); }
-
 size_t bytes_before(const struct kept_tensor *t, size_t piece)
 {
     size_t elements = 0;

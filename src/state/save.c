@@ -32,15 +32,14 @@ void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
 
-/* In room for any of them, made once: fresh pages cost more than hashing what goes into them. */
-static void load_state(struct model *m, const struct checkpoint *c, bool moments)
+/* In one room for all of them: fresh pages cost more than hashing what goes into them. */
+void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments)
 {
-    size_t most = 0;
-    for (size_t i = 0; i < c->pieces->n; i++)
-        most = MAX(most, tensor_elements(&c->pieces->tensor[i]));
-    float *room = allocate(most, sizeof *room);
+    float *room = NULL;
+    size_t cap = 0;
     for (size_t i = 0; i < c->pieces->n; i++)
         if (moments || c->pieces->tensor[i].role == KEPT_VALUE) {
+            room = grow(room, &cap, tensor_elements(&c->pieces->tensor[i]), sizeof *room);
             read_kept(c, i, room);
             uint64_t begun = now_ns();
             write_param(m, c->pieces->tensor[i].param, c->pieces->tensor[i].role, room);
@@ -48,8 +47,6 @@ static void load_state(struct model *m, const struct checkpoint *c, bool moments
         }
     free(room);
 }
-
-void load_checkpoint(struct model *m, const struct checkpoint *c) { load_state(m, c, m->training); }
 
 /* ---- sources ---------------------------------------------------------------------------------------------------- */
 
@@ -80,7 +77,7 @@ struct config source_config(const struct source *s)
 void init_from_source(struct model *m, const struct source *s)
 {
     if (s->checkpoint)
-        load_state(m, s->checkpoint, false);
+        load_checkpoint(m, s->checkpoint, false);
     else
         init_from_file(m, s->path);
 }

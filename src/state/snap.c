@@ -297,8 +297,9 @@ struct problem *open_snap(const char *path, const struct checkpoint *c, const st
     return p;
 }
 
-void close_snap(struct snap *s)
+struct snap_counts close_snap(struct snap *s)
 {
+    const struct snap_counts counts = s->counts;
     if (s->beside)
         abandon(s->beside);
     int fds[] = {s->fd, s->direct, s->named};
@@ -312,6 +313,7 @@ void close_snap(struct snap *s)
     free_checkpoint(s->file);
     pthread_mutex_destroy(&s->lock);
     free(s->payload_at), free(s);
+    return counts;
 }
 
 /* ---- a run's calls ---------------------------------------------------------------------------------------------- */
@@ -460,12 +462,4 @@ bool snap_commit(struct snap *s, int slot, bool sound, struct stored_step *store
         s->counts.dropped++;
     pthread_mutex_unlock(&s->lock);
     return durable;
-}
-
-struct snap_counts snap_counts(struct snap *s)
-{
-    pthread_mutex_lock(&s->lock);
-    struct snap_counts counts = s->counts;
-    pthread_mutex_unlock(&s->lock);
-    return counts;
 }

@@ -70,7 +70,13 @@ struct snap;
  * Problems: EXIT_IO for what the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
 struct problem *open_snap(const char *path, const struct checkpoint *c, const struct snap_plan *plan,
                           struct snap **out);
-void close_snap(struct snap *s); /* what was begun and not committed is dropped */
+
+struct snap_counts {
+    uint32_t stored, dropped, newest; /* commits; iterations without a slot, or given up; the last commit's, 0: none */
+    uint64_t bytes, ns;               /* of payloads, and the time that writing and flushing took */
+    bool in_memory;                   /* the file lies in persistent memory, and is written through libpmem */
+};
+struct snap_counts close_snap(struct snap *s); /* what was begun and not committed is dropped */
 
 /* From any thread: a slot, from 1 on, for that iteration; 0: none is free, or the file has failed, and the iteration is
  * dropped. */
@@ -85,12 +91,5 @@ struct stored_step {
     uint64_t written, durable; /* now_ns(): recoverable after a kill, and after a power cut */
 };
 bool snap_commit(struct snap *s, int slot, bool sound, struct stored_step *stored);
-
-struct snap_counts {
-    uint32_t stored, dropped, newest; /* commits; iterations without a slot, or given up; the last commit's, 0: none */
-    uint64_t bytes, ns;               /* of payloads, and the time that writing and flushing took */
-    bool in_memory;                   /* the file lies in persistent memory, and is written through libpmem */
-};
-struct snap_counts snap_counts(struct snap *s);
 
 #endif

@@ -80,7 +80,7 @@ struct copy { /* elements, counted from the start of each piece */
 };
 struct copies { /* of one tensor: in its order, so pieces are read and written from start to end */
     const struct kept_tensor *from, *to;
-    struct copy *copy;
+    struct copy *copy; /* the caller frees it */
     size_t n, cap;
 };
 /* Fails (EXIT_FAILED), naming `where` the pieces are from, when those of `from` do not cover each element once. */
@@ -88,7 +88,6 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
 /* Proves it from the copies alone: every element of every destination piece is written exactly once, with the same
  * element of the tensor.  NULL, or what is wrong. */
 struct problem *prove_copies(const struct copies *p);
-void free_copies(struct copies *p);
 /* Bytes of the pieces of the same rank in front of this one: where it begins in what the rank has of the tensor. */
 size_t bytes_before(const struct kept_tensor *t, size_t piece);
 
@@ -174,8 +173,8 @@ void publish_ranks(struct ranks_written *w, const struct checkpoint *c);
 
 /* The model's state as DIR/step-N.  c: all but path, pieces and bytes, which are made; the caller frees it. */
 void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c);
-/* Parameters, and Adam's state where the model trains. */
-void load_checkpoint(struct model *m, const struct checkpoint *c);
+/* Parameters, and Adam's state. */
+void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments);
 
 /* What --init and --from take: a file that init_from_file() takes, a checkpoint, a folder of these, or one that --save
  * wrote the model to. */
@@ -190,8 +189,11 @@ void init_from_source(struct model *m, const struct source *s); /* the values on
 
 /* ---- export.c -------------------------------------------------------------------------------------------------- */
 
+/* All parameters as safetensors with Hugging Face's GPT-2 names.  prefixed: they begin with "transformer.", but the
+ * head's: transformers 4 reads no head without that. */
+void export_safetensors(const struct checkpoint *c, const char *path, bool prefixed);
 /* Hugging Face's GPT-2, a folder; tokenizer: see tokenizer_to_json(), NULL: none.  Or one file of llm.c's. */
-void export_huggingface(struct checkpoint *c, const char *folder, const json_t *tokenizer);
-void export_llmc(struct checkpoint *c, const char *path);
+void export_huggingface(const struct checkpoint *c, const char *folder, const json_t *tokenizer);
+void export_llmc(const struct checkpoint *c, const char *path);
 
 #endif

@@ -64,12 +64,6 @@ static const char *copied_bytes(const struct loaded *l, const struct copy *x)
     return l->bytes + l->at[x->from] + ELEMENT_BYTES * x->from_at;
 }
 
-static void free_loaded(struct loaded *l)
-{
-    free_copies(&l->plan);
-    free(l->at);
-}
-
 /* ---- into memory, and into other files --------------------------------------------------------------------------- */
 
 void read_kept(const struct checkpoint *c, size_t tensor, float *values)
@@ -80,7 +74,7 @@ void read_kept(const struct checkpoint *c, size_t tensor, float *values)
     struct loaded l = load_pieces(c, tensor, &whole);
     for (const struct copy *x = l.plan.copy; values && x < l.plan.copy + l.plan.n; x++)
         memcpy(values + x->to_at, copied_bytes(&l, x), ELEMENT_BYTES * x->n);
-    free_loaded(&l);
+    free(l.plan.copy), free(l.at);
 }
 
 struct verified { /* of attempt() */
@@ -118,7 +112,7 @@ uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)
             st_write(w.file[t->piece[k].rank], at, n);
             moved += n;
         }
-        free_loaded(&l);
+        free(l.plan.copy), free(l.at);
     }
     publish_ranks(&w, to);
     free(bytes);

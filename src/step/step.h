@@ -395,15 +395,16 @@ void print_map(FILE *out, const struct pool *p, const struct step *s);
 void print_memory(FILE *out, const struct pool *p, struct step *const *steps, size_t n);
 json_t *plan_json(const struct pool *p, struct step *const *steps, size_t n);
 
-/* Fill trace tables from finished lists and create the trace file. */
+/* A trace of finished lists: its tables and no records. */
 struct trace_about {
     const char *model; /* a line for people */
     enum trace_kind kind;
     double pace_scale;
     double (*predicted)(void *context, const struct task *t); /* nanoseconds that it takes alone; NULL: not known */
     void *context;
-    uint64_t records; /* that will be written at most; 0: the last million is kept */
 };
+struct trace *trace_tables(const struct machine *m, struct step **steps, size_t n, const struct trace_about *about);
+/* The same as a file, to be written. */
 struct trace_writer *start_trace(const char *path, const struct machine *m, struct step **steps, size_t n,
                                  const struct trace_about *about);
 

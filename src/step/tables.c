@@ -1,10 +1,7 @@
 /* tables.c - the trace's tables from finished lists. */
 #include "step.h"
 
-enum { RING_RECORDS = 1 << 20 };
-
-/* "512x1024 <- 512x256, 1024x256": what is written, then what is read, by name in a step file; cut to the field.
- */
+/* "512x1024 <- 512x256, 1024x256": what is written, then what is read, by name in a step file; cut. */
 static void fill_shape(char *text, size_t size, const struct task *t)
 {
     size_t used = 0;
@@ -74,8 +71,7 @@ static void fill_list(struct trace *tables, struct step *s, uint32_t k, const st
 
 _Static_assert((int)ROLES <= (int)TRACE_ROLES && (int)MEM_CLASSES <= (int)TRACE_CLASSES, "names in a trace's header");
 
-struct trace_writer *start_trace(const char *path, const struct machine *m, struct step **steps, size_t n,
-                                 const struct trace_about *about)
+struct trace *trace_tables(const struct machine *m, struct step **steps, size_t n, const struct trace_about *about)
 {
     size_t n_tasks = 0, n_edges = 0, n_levels = 0;
     for (size_t k = 0; k < n; k++) {
@@ -83,19 +79,22 @@ struct trace_writer *start_trace(const char *path, const struct machine *m, stru
         n_edges += steps[k]->n_edges;
         n_levels += steps[k]->n_levels;
     }
-    struct trace t = {.header = {.kind = about->kind,
-                                 .pace_scale = about->pace_scale,
-                                 .n_devices = (uint32_t)m->n_devices + 1,
-                                 .n_lanes = (uint32_t)m->n_lanes,
-                                 .n_lists = (uint32_t)n,
-                                 .n_roles = ROLES,
-                                 .n_classes = MEM_CLASSES},
-                      .devices = allocate((size_t)m->n_devices + 1, sizeof *t.devices),
-                      .lanes = allocate((size_t)m->n_lanes, sizeof *t.lanes),
-                      .tasks = allocate(n_tasks, sizeof *t.tasks),
-                      .edges = allocate(n_edges, sizeof *t.edges),
-                      .memory = allocate(n_levels, sizeof *t.memory)};
-    struct trace_header *h = &t.header;
+    struct trace *t = allocate(1, sizeof *t);
+    *t = (struct trace){.header = {.kind = about->kind,
+                                   .pace_scale = about->pace_scale,
+                                   .n_devices = (uint32_t)m->n_devices + 1,
+                                   .n_lanes = (uint32_t)m->n_lanes,
+                                   .n_lists = (uint32_t)n,
+                                   .n_roles = ROLES,
+                                   .n_classes = MEM_CLASSES},
+                        .devices = allocate((size_t)m->n_devices + 1, sizeof *t->devices),
+                        .lanes = allocate((size_t)m->n_lanes, sizeof *t->lanes),
+                        .tasks = allocate(n_tasks, sizeof *t->tasks),
+                        .edges = allocate(n_edges, sizeof *t->edges),
+                        .memory = allocate(n_levels, sizeof *t->memory),
+                        .bars = allocate((size_t)m->n_lanes, sizeof *t->bars),
+                        .runs = allocate(n_tasks, sizeof *t->runs)};
+    struct trace_header *h = &t->header;
     CHECK(n <= TRACE_LISTS, "%zu lists", n);
     snprintf(h->model, sizeof h->model, "%s", about->model);
     for (size_t i = 0; i < ROLES; i++)
@@ -103,17 +102,24 @@ struct trace_writer *start_trace(const char *path, const struct machine *m, stru
     for (size_t i = 0; i < MEM_CLASSES; i++)
         snprintf(h->memory[i], sizeof h->memory[i], "%s", memory_class_name[i]);
     for (int i = 0; i <= m->n_devices; i++) {
-        t.devices[i].budget = m->device[i].budget;
-        snprintf(t.devices[i].id, sizeof t.devices[i].id, "%s", m->device[i].id);
-        snprintf(t.devices[i].name, sizeof t.devices[i].name, "%.79s", m->device[i].name);
+        t->devices[i].budget = m->device[i].budget;
+        snprintf(t->devices[i].id, sizeof t->devices[i].id, "%s", m->device[i].id);
+        snprintf(t->devices[i].name, sizeof t->devices[i].name, "%.79s", m->device[i].name);
     }
     for (int i = 0; i < m->n_lanes; i++)
-        fill_lane(&t.lanes[i], m->lane[i]);
+        fill_lane(&t->lanes[i], m->lane[i]);
     for (size_t k = 0; k < n; k++) {
         snprintf(h->list[k], sizeof h->list[k], "%s", steps[k]->name);
-        fill_list(&t, steps[k], (uint32_t)k, about);
+        fill_list(t, steps[k], (uint32_t)k, about);
     }
-    struct trace_writer *w = trace_create(path, &t, about->records ? MIN(about->records, RING_RECORDS) : RING_RECORDS);
-    free(t.devices), free(t.lanes), free(t.tasks), free(t.edges), free(t.memory);
+    return t;
+}
+
+struct trace_writer *start_trace(const char *path, const struct machine *m, struct step **steps, size_t n,
+                                 const struct trace_about *about)
+{
+    struct trace *t = trace_tables(m, steps, n, about);
+    struct trace_writer *w = trace_create(path, t, TRACE_RING);
+    trace_free(t);
     return w;
 }

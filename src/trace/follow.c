@@ -40,6 +40,8 @@ struct trace_follow {
 ORDER(by_start, struct trace_record,
       BY(a->start, b->start, BY(a->end, b->end, BY(a->step, b->step, COMPARE(a->task, b->task)))))
 
+void trace_sort(struct trace_record *records, size_t n) { SORT(records, n, by_start); }
+
 /* Keep a record with the ended or the unfinished ones.  `again` is what stood there a moment after `r`: the two are
  * equal unless the writer was at it in between (see the layout in trace.h). */
 static void take_record(struct trace_follow *f, uint64_t number, const struct trace_record *r,

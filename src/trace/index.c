@@ -22,6 +22,14 @@ size_t first_bar_in(const struct bars *b, uint64_t clock)
     return i > 0 && b->bar[i - 1].end > clock ? i - 1 : i;
 }
 
+size_t bar_of(const struct trace *t, size_t record)
+{
+    const struct bars *b = &t->bars[t->tasks[t->records[record].task].lane];
+    size_t i;
+    FIND_FIRST(i, b->n, b->bar[i].record < record);
+    return i;
+}
+
 uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to)
 {
     size_t i = first_bar_in(b, from), end = first_bar_from(b, to);
@@ -35,27 +43,36 @@ uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to)
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-/* The last run of the step before record `at`, or the first from there on.  A task's steps ascend, as they do in any
- * trace of ours; in another one, records may not be found. */
-static int64_t find_run(const struct trace *t, uint32_t task, uint32_t step, size_t at, bool before)
+/* How many of the task's runs come before record `at` of the step.  A task's steps ascend, as they do in any trace of
+ * ours; in another one, records may not be found. */
+static size_t count_runs(const struct trace *t, uint32_t task, uint32_t step, size_t at)
 {
     const struct runs *x = &t->runs[task];
     size_t i;
     FIND_FIRST(i, x->n,
                t->records[x->record[i]].step < step || (t->records[x->record[i]].step == step && x->record[i] < at));
-    i -= before; /* wraps where there is none */
-    bool found = i < x->n && t->records[x->record[i]].step == step && (x->record[i] < at) == before;
-    return found ? (int64_t)x->record[i] : NO_RECORD;
+    return i;
+}
+
+int64_t trace_find_latest(const struct trace *t, uint32_t task, uint32_t step, size_t at)
+{
+    const struct runs *x = &t->runs[task];
+    size_t i = count_runs(t, task, step, at);
+    return i && x->record[i - 1] < at ? (int64_t)x->record[i - 1] : NO_RECORD;
 }
 
 int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at)
 {
-    return find_run(t, task, step, at, true);
+    int64_t i = trace_find_latest(t, task, step, at);
+    return i != NO_RECORD && t->records[i].step == step ? i : NO_RECORD;
 }
 
 int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, size_t at)
 {
-    return find_run(t, task, step, at, false);
+    const struct runs *x = &t->runs[task];
+    size_t i = count_runs(t, task, step, at);
+    bool found = i < x->n && t->records[x->record[i]].step == step && x->record[i] >= at;
+    return found ? (int64_t)x->record[i] : NO_RECORD;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
@@ -78,6 +95,7 @@ static void take_step(struct trace_step_list *l, const struct trace_step *more)
     s->start = MIN(s->start, more->start);
     s->end = MAX(s->end, more->end);
     s->done = MAX(s->done, more->done);
+    s->computed = MAX(s->computed, more->computed);
 }
 
 /* ---- holds ----------------------------------------------------------------------------------------------------- */
@@ -129,8 +147,9 @@ void trace_index(struct trace *t, size_t first)
         *bar = (struct bar){r->start, r->end, before ? before->busy + (before->end - before->start) : 0, i};
         *APPEND(x->record, x->n, x->cap) = i;
         enum lane_kind kind = t->lanes[task->lane].kind;
-        uint64_t done = kind == LANE_DISK ? 0 : r->end;
-        struct trace_step s = {r->step, kind == LANE_COMPUTE, r->start, r->end, r->start, done};
+        bool computes = kind == LANE_COMPUTE;
+        struct trace_step s = {
+            r->step, computes, r->start, r->end, r->start, kind == LANE_DISK ? 0 : r->end, computes ? r->end : 0};
         take_step(&t->steps[task->list], &s);
         if (r->flags & TRACE_HELD)
             take_hold(t, r, i);

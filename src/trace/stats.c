@@ -1,4 +1,4 @@
-/* stats.c - steps, lane use and critical path of a trace: what `yard trace` prints and the viewer shows. */
+/* stats.c - steps and critical path of a trace: what `yard trace` prints and the viewer shows. */
 #include "../base/table.h"
 #include "trace.h"
 
@@ -127,30 +127,11 @@ size_t trace_median_step(const struct trace_steps *s)
     return nearest;
 }
 
-/* ---- lanes ----------------------------------------------------------------------------------------------------- */
-
-/* Records come by their starts, so what a lane has of a moment counts once. */
-void trace_lane_use(const struct trace *t, const struct trace_steps *s, double *busy)
-{
-    uint64_t *done = allocate(t->header.n_lanes, sizeof *done);
-    memset(busy, 0, t->header.n_lanes * sizeof *busy);
-    for (size_t i = 0; i < t->n_records; i++) {
-        const struct trace_record *r = &t->records[i];
-        const struct trace_task *k = &t->tasks[r->task];
-        uint64_t start = MAX(MAX(r->start, s->start), done[k->lane]), end = MIN(r->end, s->end);
-        if (k->list != s->list || start >= end)
-            continue;
-        busy[k->lane] += (double)(end - start);
-        done[k->lane] = end;
-    }
-    free(done);
-}
-
 /* ---- beside the device ------------------------------------------------------------------------------------------- */
 
 enum { LAYER, TASKS, BESIDE, NONE_LEFT, NEXT_STEP, MS, HIDDEN, COLUMNS };
 
-static bool has_role(const struct trace *t, const struct trace_task *k, const char *role)
+bool has_role(const struct trace *t, const struct trace_task *k, const char *role)
 {
     return strcmp(t->header.role[k->role], role) == 0;
 }
@@ -240,17 +221,10 @@ static int64_t later_end(const struct trace *t, int64_t a, int64_t b)
  * that walking back comes to an end whatever the file says. */
 static int64_t last_predecessor(const struct trace *t, size_t i)
 {
-    const struct trace_record *r = &t->records[i];
-    const struct trace_task *k = &t->tasks[r->task];
-    const struct bars *b = &t->bars[k->lane];
-    size_t place;
-    FIND_FIRST(place, b->n, b->bar[place].record < i);
-    int64_t last = place ? (int64_t)b->bar[place - 1].record : NO_RECORD;
-    for (uint32_t e = k->first_edge; e < k->first_edge + k->n_edges; e++) {
-        const struct trace_edge *edge = &t->edges[e];
-        last = later_end(t, last, trace_find_before(t, edge->from, r->step - (edge->previous_step != 0), i));
-    }
-    return last;
+    const struct bars *b = &t->bars[t->tasks[t->records[i].task].lane];
+    const struct trace_edge *edge;
+    size_t place = bar_of(t, i);
+    return later_end(t, place ? (int64_t)b->bar[place - 1].record : NO_RECORD, trace_last_producer(t, i, &edge));
 }
 
 struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, size_t step)

@@ -27,6 +27,7 @@
  *     index.c     which records are a lane's, a task's, a step's
  *     launch.c    the viewer, started on a trace
  *     stats.c     what a trace says
+ *     causes.c    why lanes were idle
  */
 #ifndef TRACE_H
 #define TRACE_H
@@ -34,7 +35,10 @@
 #include "../base/base.h"
 #include "../base/lane.h"
 
+#include <jansson.h>
+
 enum { TRACE_VERSION = 3, TRACE_MAX_LANES = 4096, TRACE_LISTS = 8, TRACE_ROLES = 16, TRACE_CLASSES = 8 };
+enum { TRACE_RING = 1 << 20 }; /* records that a trace keeps where nobody says how many */
 #define TRACE_MAGIC "YARDTRC1"
 enum trace_kind { TRACE_REAL, TRACE_PACED, TRACE_SIMULATED };
 enum trace_flag {
@@ -164,6 +168,7 @@ struct trace_step {
     uint64_t start, end; /* first start, last end */
     uint64_t work;       /* where its work begins: batches are fetched long before */
     uint64_t done;       /* the last end that is not on a disk lane; 0: there is none */
+    uint64_t computed;   /* the last end on a compute lane, or 0 */
 };
 struct trace_step_list { /* ascending */
     struct trace_step *step;
@@ -199,15 +204,19 @@ void trace_free(struct trace *t);
 /* What tensors hold on the device when the task runs; NULL: the trace does not say. */
 const struct trace_memory *trace_memory_at(const struct trace *t, uint32_t task, uint32_t device);
 
+void trace_sort(struct trace_record *records, size_t n); /* as struct trace has them */
 void trace_index(struct trace *t, size_t first); /* records from `first` on are new: bars, runs, steps, holds follow */
 uint64_t trace_held_before(const struct trace *t, uint64_t clock); /* ns */
 size_t first_bar_from(const struct bars *b, uint64_t clock); /* the first that starts at `clock` or later */
 size_t first_bar_in(const struct bars *b, uint64_t clock);   /* the first that ends behind `clock` */
+size_t bar_of(const struct trace *t, size_t record);         /* its index on its lane */
 uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to);
 /* The record of (task, step) next to the record `at`: the last one before it, or the first one from it on. */
 enum { NO_RECORD = -1 };
 int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at);
 int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, size_t at);
+/* Of that step, or if the task skipped it, of the last one before it. */
+int64_t trace_find_latest(const struct trace *t, uint32_t task, uint32_t step, size_t at);
 
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */
 
@@ -235,15 +244,13 @@ struct trace_steps {
     uint64_t start, end; /* the window they fill: from where the step before is done, or the first start without one */
 };
 struct trace_steps trace_steps_of(const struct trace *t, uint32_t list);
+bool has_role(const struct trace *t, const struct trace_task *k, const char *role);
 bool trace_counts(const struct trace *t, const struct trace_steps *s, size_t record); /* is it of a counted step? */
 /* Medians, 0 without steps.  Period: from where step n - 1 is done to where step n is; without step n - 1, n's length.
  */
 double trace_period_ns(const struct trace_steps *s);
 double trace_length_ns(const struct trace_steps *s);
 double trace_median(double *values, size_t n); /* sorts them; 0 of none */
-
-/* [n_lanes] ns within the window in which each lane had a record of the list. */
-void trace_lane_use(const struct trace *t, const struct trace_steps *s, double *busy);
 
 /* Per layer, over the counted steps: of its updates on the CPU, or of what snapshots store of it, how many ran beside
  * (at the same time as) a backward or update of another layer in the same step, on a device; how many had no such work
@@ -265,5 +272,40 @@ struct trace_path {
 };
 struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, size_t step /* an index */);
 size_t trace_median_step(const struct trace_steps *s); /* index of the counted step with the median period */
+
+/* ---- causes.c: why lanes were idle ------------------------------------------------------------------------------- */
+
+/* As defined in causes.c. */
+enum cause {
+    CAUSE_PIPELINE,
+    CAUSE_LINK,
+    CAUSE_COMPUTE,
+    CAUSE_CPU,
+    CAUSE_DISK,
+    CAUSE_NORM,
+    CAUSE_BYTES,
+    CAUSE_BATCH,
+    CAUSE_HOST,
+    CAUSE_LAUNCH,
+    CAUSE_NOTHING,
+    CAUSES
+};
+extern const char *const cause_name[CAUSES]; /* "pipeline", "link", ... */
+enum { GAP_PARTS = 4 };
+struct trace_gap {               /* on a lane, before a record */
+    int64_t blocker;             /* the record of its producer that ended last, perhaps before the gap; or NO_RECORD */
+    enum cause cause[GAP_PARTS]; /* of part k, which may be empty: ... */
+    uint64_t at[GAP_PARTS + 1];  /* ... from at[k] to at[k + 1]; the last is where the record starts */
+};
+/* Before bar i of a lane: behind bar i - 1, of whatever list, or from the trace's first record. */
+struct trace_gap trace_gap_of_bar(const struct trace *t, const struct bars *b, size_t i);
+/* The record that by an edge of this one's task ended last, and that edge; NO_RECORD: there is none. */
+int64_t trace_last_producer(const struct trace *t, size_t record, const struct trace_edge **edge);
+/* causes: [n_lanes] ns of the window in which a lane had no record of the list.  All that is left of it was busy. */
+void trace_causes(const struct trace *t, const struct trace_steps *s, uint64_t (*causes)[CAUSES]);
+/* An array with each lane's name, device, ms per step busy and idle, and ms by cause; and as text those that were busy,
+ * with the causes' shares of the window. */
+json_t *trace_lanes_json(const struct trace *t, const struct trace_steps *s);
+void print_lane_use(FILE *out, const char *heading, const json_t *lanes);
 
 #endif

@@ -84,18 +84,15 @@ static struct files find_files(const char *given)
 
 /* ---- from files to tokens -------------------------------------------------------------------------------------- */
 
-/* Appends and frees `tokens`; the first ones, mostly all there are, are taken without a copy. */
+/* Appends and frees `tokens`. */
 static void append_tokens(struct split *split, uint16_t *tokens, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         split->used = MAX(split->used, 1 + tokens[i]);
-    if (split->tokens) {
-        split->tokens = reallocate(split->tokens, split->n + n, sizeof *tokens);
-        memcpy(split->tokens + split->n, tokens, n * sizeof *tokens);
-        free(tokens);
-    } else
-        split->tokens = tokens;
+    split->tokens = reallocate(split->tokens, split->n + n, sizeof *tokens);
+    memcpy(split->tokens + split->n, tokens, n * sizeof *tokens);
     split->n += n;
+    free(tokens);
 }
 
 /* The characters of --val-data belong to the vocabulary too: it must be possible to score them. */
@@ -104,7 +101,7 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
 {
     const size_t n = train->n + val->n;
     struct text *texts = allocate(n, sizeof *texts);
-    if (o->tokenizer && o->tokenizer->kind == TOKENS_IDS)
+    if (o->tokenizer.n && o->tokenizer.kind == TOKENS_IDS)
         fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give it .bin files of its tokenizer",
              train->given);
     for (size_t i = 0; i < n; i++) {
@@ -115,9 +112,9 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
                          : f->stories ? tell_stories(f->stories, STORIES_BYTES)
                                       : copy_bytes(embedded_text, embedded_text_size);
     }
-    d->tokenizer = o->tokenizer ? copy_tokenizer(o->tokenizer)
-                   : o->chars   ? char_tokenizer(texts, n)
-                                : (struct tokenizer){TOKENS_BYTES, 256, NULL};
+    d->tokenizer = o->tokenizer.n              ? o->tokenizer
+                   : o->tokens == TOKENS_CHARS ? char_tokenizer(texts, n)
+                                               : (struct tokenizer){TOKENS_BYTES, 256, NULL};
     for (size_t i = 0; i < n; i++) {
         size_t n_tokens;
         uint16_t *tokens = encode_text(&d->tokenizer, &texts[i], &n_tokens);
@@ -185,7 +182,7 @@ static void measure_stories(struct dataset *d, const struct files *f, const stru
 struct dataset *open_dataset(const struct data_options *o)
 {
     struct dataset *d = allocate(1, sizeof *d);
-    struct files train = find_files(o->data ? o->data : "stories"), val = {0}, *both[] = {&train, &val};
+    struct files train = find_files(o->path ? o->path : "stories"), val = {0}, *both[] = {&train, &val};
     if (o->val_data)
         val = find_files(o->val_data);
     if (o->val_data && (val.kind == FILE_TEXT) != (train.kind == FILE_TEXT))
@@ -193,13 +190,13 @@ struct dataset *open_dataset(const struct data_options *o)
              val.given, kind_name[val.kind], train.given, kind_name[train.kind]);
     if (train.kind == FILE_TEXT)
         load_texts(d, o, &train, &val);
-    else if (o->tokenizer && o->tokenizer->kind == TOKENS_CHARS)
+    else if (o->tokenizer.n && o->tokenizer.kind == TOKENS_CHARS)
         fail(EXIT_USAGE, "the model was trained on characters, but %s holds token numbers; give it text", train.given);
     else
         load_ids(&d->train, &train), load_ids(&d->val, &val);
     const int used = MAX(d->train.used, d->val.used);
     if (train.kind != FILE_TEXT)
-        d->tokenizer = o->tokenizer ? copy_tokenizer(o->tokenizer) : (struct tokenizer){TOKENS_IDS, used, NULL};
+        d->tokenizer = o->tokenizer.n ? o->tokenizer : (struct tokenizer){TOKENS_IDS, used, NULL};
     if (o->vocab && used > o->vocab)
         fail(EXIT_USAGE, "%s has token %d, but the model's vocabulary is %d; use data of its tokenizer", train.given,
              used - 1, o->vocab);

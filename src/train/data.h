@@ -31,7 +31,6 @@ struct text {
 
 /* The distinct characters of all texts, sorted.  Invalid UTF-8 is refused with its byte. */
 struct tokenizer char_tokenizer(const struct text *texts, size_t n_texts);
-struct tokenizer copy_tokenizer(const struct tokenizer *t);
 void free_tokenizer(struct tokenizer *t);
 /* Tokens of a text, *n of them; the caller frees them.  A character that is no token is refused by name and byte.
  * TOKENS_IDS takes numbers separated by spaces. */
@@ -50,14 +49,14 @@ json_t *tokenizer_to_json(const struct tokenizer *t);
 
 enum data_order { ORDER_SHUFFLE, ORDER_FILE };
 struct data_options {
-    const char *data;     /* "stories", "stories:GRAMMAR", "self", a file, folder or glob; NULL: "stories" */
-    const char *val_data; /* likewise; NULL: val_share of the data */
-    double val_share;     /* 0 to 1; 0: no validation */
-    bool chars;           /* --tokens chars; else bytes.  Text only. */
+    const char *path;       /* "stories", "stories:GRAMMAR", "self", a file, folder or glob; NULL: "stories" */
+    const char *val_data;   /* likewise; NULL: val_share of the data */
+    double val_share;       /* 0 to 1; 0: no validation */
+    enum token_kind tokens; /* of text: bytes or characters */
     enum data_order order;
-    int batch, seq_len;                /* to refuse data that is too short for them */
-    const struct tokenizer *tokenizer; /* of the model that is loaded; NULL: made from the data */
-    int vocab;                         /* of the model that is loaded; 0: from the data */
+    int batch, seq_len;         /* to refuse data that is too short for them */
+    struct tokenizer tokenizer; /* of the model that is loaded, taken over; without tokens: made from the data */
+    int vocab;                  /* of the model that is loaded; 0: from the data */
 };
 struct split {
     uint16_t *tokens; /* (n) */

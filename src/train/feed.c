@@ -55,18 +55,18 @@ void prepare_batch(void *context, const struct task *task, uint32_t number)
     int32_t *tokens = clear_batch(&f->host), *targets = tensor_memory(f->host.targets);
     for (int i = 0; i < t->micro_batch; i++, tokens += t->seq, targets += t->seq) {
         int sample = (f->rank * t->micros + f->micro) * t->micro_batch + i;
-        for (int at = 0; at < t->seq && t->fixed; at++) {
-            tokens[at] = t->fixed->tokens[sample * t->seq + at];
-            targets[at] = t->fixed->targets[sample * t->seq + at];
+        for (int at = 0; at < t->seq && t->fixed_tokens; at++) {
+            tokens[at] = t->fixed_tokens[sample * t->seq + at];
+            targets[at] = t->fixed_targets[sample * t->seq + at];
         }
-        for (int at = 0; at < t->seq && !t->fixed && !t->data; at++) {
+        for (int at = 0; at < t->seq && !t->fixed_tokens && !t->data; at++) {
             uint64_t draw = (uint64_t)sample * (uint64_t)(t->seq + 1) + (uint64_t)at;
             const uint32_t vocab = (uint32_t)t->config.vocab;
             tokens[at] = (int32_t)(random_words(1, STREAM_DATA, number, draw).word[0] % vocab);
             targets[at] = (int32_t)(random_words(1, STREAM_DATA, number, draw + 1).word[0] % vocab);
         }
         if (t->data)
-            dataset_window(t->data, s->order, (uint64_t)s->seed, number - 1 + t->ahead, sample, t->batch, t->seq,
+            dataset_window(t->data, s->data.order, (uint64_t)s->seed, number - 1 + t->ahead, sample, t->batch, t->seq,
                            tokens, targets);
     }
     sort_batch(f, task);

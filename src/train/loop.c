@@ -71,7 +71,7 @@ static void between_steps(struct run *run, uint32_t step, bool last)
     settle(run, step);
     drain_but_disk(t->train);
     calibrate_clocks(t->machine);
-    run->bad = find_bad_parameter(t->model, &(float){0});
+    run->bad = find_bad_parameter(t->model);
     if (saving) /* first: who interrupts may do it twice */
         save(run, step, last);
     if (evaluation) {

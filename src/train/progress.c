@@ -11,8 +11,6 @@
 #include <math.h>
 #include <unistd.h>
 
-enum { POINTS = 20 };
-
 struct progress {
     struct trainer *trainer;
     FILE *log;
@@ -25,9 +23,7 @@ struct progress {
     double average_ms;    /* of recent steps without what they were held, for the time left */
     double total_ms;      /* the same of all steps but the first, which compiles the kernels */
     uint32_t counted;
-    uint64_t begun_ns;    /* the run */
-    double point[POINTS]; /* the losses so far: each is the mean of `share` steps, the last one perhaps of fewer */
-    uint32_t share;
+    uint64_t begun_ns; /* the run */
 };
 
 /* ---- the log --------------------------------------------------------------------------------------------------- */
@@ -69,8 +65,8 @@ static void print_summary(const struct progress *p)
     printf("model       %s: %zu parameters\n", describe_sizes(text, &t->config), count_parameters(t->model->params));
     if (t->data)
         print_line(stdout, "data        %s: %zu tokens (%s) to train, %zu to validate",
-                   t->settings->data ? t->settings->data : "stories", t->data->train.n, kinds[t->data->tokenizer.kind],
-                   t->data->val.n);
+                   t->settings->data.path ? t->settings->data.path : "stories", t->data->train.n,
+                   kinds[t->data->tokenizer.kind], t->data->val.n);
     if (t->data && !isnan(t->data->rate))
         printf("floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s\n", t->data->rate,
                t->seq, isnan(t->data->floor) ? "it is higher" : format_number(text, t->data->floor, 4));
@@ -98,12 +94,12 @@ static void print_summary(const struct progress *p)
 struct progress *begin_progress(struct trainer *t)
 {
     const struct settings *s = t->settings;
+    const bool known = t->data && !isnan(t->data->rate);
     struct progress *p = allocate(1, sizeof *p);
     p->trainer = t;
     p->steps = (uint32_t)s->steps;
     p->last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
     p->screen = is_screen(STDOUT_FILENO);
-    p->share = 1;
     p->width = snprintf(NULL, 0, "%u", p->steps);
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
     p->log = s->log ? fopen(s->log, s->resume || this_life->restarts ? "a+" : "w") : NULL;
@@ -115,10 +111,9 @@ struct progress *begin_progress(struct trainer *t)
         if (cut)
             fputc('\n', p->log);
     } else
-        write_log(p, t->data && !isnan(t->data->rate)
-                         ? json_pack("{s:o, s:o, s:o}", "run", options_json(false), "rate", number_json(t->data->rate),
-                                     "floor", number_json(t->data->floor))
-                         : json_pack("{s:o}", "run", options_json(false)));
+        write_log(p, json_pack("{s:o, s:o*, s:o*}", "run", options_json(false), "rate",
+                               known ? number_json(t->data->rate) : NULL, "floor",
+                               known ? number_json(t->data->floor) : NULL));
     print_summary(p);
     p->last_ns = p->begun_ns = now_ns();
     return p;
@@ -126,45 +121,10 @@ struct progress *begin_progress(struct trainer *t)
 
 /* ---- a step ---------------------------------------------------------------------------------------------------- */
 
-/* When all points are taken, two become one. */
-static void add_point(struct progress *p, double loss)
-{
-    uint32_t i = p->counted / p->share;
-    if (i == POINTS) {
-        for (i = 0; i < POINTS / 2; i++)
-            p->point[i] = (p->point[2 * i] + p->point[2 * i + 1]) / 2;
-        p->share *= 2;
-    }
-    double held = p->counted % p->share;
-    p->point[i] = (held * p->point[i] + loss) / (held + 1);
-}
-
-/* Can the terminal show what is not ASCII? */
-static bool is_utf8(void)
-{
-    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    const char *locale = NULL;
-    for (size_t i = 0; i < COUNT(names) && !(locale && *locale); i++)
-        locale = getenv(names[i]);
-    return locale && (strcasestr(locale, "utf-8") || strcasestr(locale, "utf8"));
-}
-
-/* The newest points that there is room for, on a scale of logarithms, from the lowest, a flat block, to the highest, a
- * full one. */
-static void draw_curve(char *out, const struct progress *p, int room)
-{
-    int n = (int)ceil_div(p->counted, p->share), first = MAX(n - MAX(room, 0), 0);
-    double low = INFINITY, high = -INFINITY;
-    for (int i = first; i < n; i++)
-        low = fmin(low, p->point[i]), high = fmax(high, p->point[i]);
-    for (int i = first; i < n; i++) /* 0 / 0 of a single point is not a number, which is flat too */
-        out += sprintf(out, "\xe2\x96%c", 0x81 + (int)(7 * fmax(log(p->point[i] / low) / log(high / low), 0)));
-}
-
 /* Both forms of a step's line; the terminal's leaves out what only the log need have. */
 static void print_shown(struct progress *p, uint32_t number, const struct result *r, double ms)
 {
-    char loss[32], norm[32], time[32], left[32], curve[3 * POINTS + 1] = "";
+    char loss[32], norm[32], time[32], left[32];
     char *line = format_string("step %*u/%u  loss %s", p->width, number, p->steps, format_number(loss, r->loss, 4));
     if (!p->screen)
         append_text(&line, "  norm %6s  lr %.1e  %6s ms", format_number(norm, r->norm, 3), r->lr,
@@ -175,10 +135,6 @@ static void print_shown(struct progress *p, uint32_t number, const struct result
                 p->trainer->settings->pace ? "  paced" : "");
     if (p->counted > 1 && number < p->steps)
         append_text(&line, "  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
-    if (p->screen && is_utf8())
-        draw_curve(curve, p, screen_width(STDOUT_FILENO) - 3 - (int)strlen(line));
-    if (*curve)
-        append_text(&line, "  %s", curve);
     if (p->screen)
         write_over(STDOUT_FILENO, line, number == p->last);
     else
@@ -193,7 +149,6 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
     const uint64_t tenth = 10 * (uint64_t)number / p->steps;
     const bool first = p->counted == 0, last = number == p->last;
     p->last_ns = r->ended_ns;
-    add_point(p, r->loss);
     p->held_ns += (uint64_t)(1e6 * held);
     p->total_ms += p->counted++ ? ran : 0;
     /* The first step compiles the kernels.  What is far longer than the others was stopped, and counts as two. */

@@ -58,11 +58,6 @@ static uint64_t hash_data(const struct trainer *t)
     return train ? train->hash : 0;
 }
 
-static char *describe_tokenizer(const struct trainer *t)
-{
-    return t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
-}
-
 /* What is not as it was: the run goes on, but not as if there had been no break. */
 void compare_training(const struct trainer *t)
 {
@@ -84,7 +79,7 @@ struct checkpoint *describe_training(const struct trainer *t, uint32_t step)
     c->samples = ((int64_t)step + t->ahead) * t->batch;
     c->data = hash_data(t);
     c->vector = vector_width(t->machine);
-    c->tokenizer = describe_tokenizer(t);
+    c->tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
     c->options = json_incref(t->record);
     return c;
 }
@@ -123,13 +118,13 @@ void save_training(struct trainer *t, uint32_t step, bool first)
     free_checkpoint(c);
 }
 
-void export_training(struct trainer *t, uint32_t step)
+void export_training(const struct trainer *t, uint32_t step)
 {
-    char *path = saved_model(t->settings);
-    char *tokenizer = describe_tokenizer(t);
-    save_model(t->model, path, tokenizer, step);
-    free(path);
-    free(tokenizer);
+    char *path = saved_model(t->settings), *saved = format_string("%s/step-%u", t->settings->save, step);
+    struct checkpoint *c = open_checkpoint(saved);
+    export_safetensors(c, path, false);
+    free_checkpoint(c);
+    free(path), free(saved);
 }
 
 /* An option and a path, as a shell reads them; path NULL: nothing. */

@@ -43,18 +43,18 @@ static const struct option options[] = {
      "start from an llm.c checkpoint, safetensors with GPT-2 names, or what --save wrote; brings its own sizes"},
     {"config", 0, OPT_INPUT, &s.config, NULL, "FILE", 0, 0, MODEL, BUILD_ALL, "lines `option = value`"},
 
-    {"data", 0, OPT_INPUT, &s.data, NULL, "PATH", 0, 0, DATA, BUILD_ALL,
+    {"data", 0, OPT_INPUT, &s.data.path, NULL, "PATH", 0, 0, DATA, BUILD_ALL,
      "text, llm.c shard or uint16 tokens: a file, a folder or a quoted glob; 'stories': a built-in text whose best "
      "possible loss is known; 'stories:FILE': by your own grammar; 'self': this program's sources (default: stories; "
      "plan, profile and bench: random tokens)"},
     {"vocab", 0, OPT_INT, &s.vocab, NULL, "N", 1, 1e6, DATA, CMD_PLAN | CMD_BENCH | CMD_PROFILE,
      "of random tokens (default: 256; of gpt2 50257)"},
-    {"tokens", 0, OPT_CHOICE, &s.tokens, "bytes", WORDS([TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "chars"), 0, 0, DATA,
-     BUILD_ALL, "what a token of text is"},
-    {"order", 0, OPT_CHOICE, &s.order, "shuffle", WORDS([ORDER_SHUFFLE] = "shuffle", [ORDER_FILE] = "file"), 0, 0, DATA,
-     BUILD_ALL, "random windows, or one after another"},
-    {"val-data", 0, OPT_INPUT, &s.val_data, NULL, "PATH", 0, 0, DATA, BUILD_ALL, "default: --val-share of --data"},
-    {"val-share", 0, OPT_DOUBLE, &s.val_share, "0.1", "X", 0, 0.9, DATA, BUILD_ALL,
+    {"tokens", 0, OPT_CHOICE, &s.data.tokens, "bytes", WORDS([TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "chars"), 0, 0,
+     DATA, BUILD_ALL, "what a token of text is"},
+    {"order", 0, OPT_CHOICE, &s.data.order, "shuffle", WORDS([ORDER_SHUFFLE] = "shuffle", [ORDER_FILE] = "file"), 0, 0,
+     DATA, BUILD_ALL, "random windows, or one after another"},
+    {"val-data", 0, OPT_INPUT, &s.data.val_data, NULL, "PATH", 0, 0, DATA, BUILD_ALL, "default: --val-share of --data"},
+    {"val-share", 0, OPT_DOUBLE, &s.data.val_share, "0.1", "X", 0, 0.9, DATA, BUILD_ALL,
      "share of the data for validation: the end of a text, parts all over several files"},
     {"val-every", 0, OPT_INT, &s.val_every, NULL, "N", 0, 1e9, DATA, CMD_TRAIN,
      "evaluate so often (0: only at the end)"},
@@ -181,7 +181,7 @@ static const struct option options[] = {
     {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "200", "N", 0, 1e6, LOOKING, CMD_TRAIN, "of text shown at the end"},
     {"json", 0, OPT_FLAG, &s.json, NULL, NULL, 0, 0, LOOKING, CMD_DEVICES | CMD_CHECK | CMD_PLAN | CMD_BENCH,
      "one JSON object on stdout and nothing else"},
-    {"print", 0, OPT_FLAG, &s.print, NULL, NULL, 0, 0, LOOKING, CMD_PLAN, "tasks and memory map too, by $PAGER"},
+    {"print", 0, OPT_FLAG, &s.print, NULL, NULL, 0, 0, LOOKING, CMD_PLAN, "tasks and memory map too"},
     {"memory", 0, OPT_FLAG, &s.memory, NULL, NULL, 0, 0, LOOKING, CMD_PLAN,
      "a table instead: what each device would hold at the peak, with each kind of --recompute and of --zero"},
     {"after", 0, OPT_TEXT, &s.after, NULL, "PASS", 0, 0, LOOKING, CMD_PLAN, "the list as it is after that pass"},
@@ -416,9 +416,9 @@ static void print_page(const struct page *page)
 static void apply_config(enum command command, const char *path)
 {
     claim_input("--config", path);
-    char *text = read_text(path);
+    static char *text; /* options point into it */
+    text = read_text(path);
     parse_config(&table, (unsigned)command, path, text);
-    free(text);
     REFUSE_IF(was_given("config") || was_given("resume"),
               "%s: --config and --resume belong on the command line, not into a config file", path);
 }

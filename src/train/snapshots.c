@@ -118,8 +118,7 @@ struct snap_counts close_snapshots(struct trainer *t)
 {
     struct snapshots *s = t->snapshots;
     stop_late(t->train);
-    struct snap_counts counts = snap_counts(s->file);
-    close_snap(s->file);
+    struct snap_counts counts = close_snap(s->file);
     t->snapshots = NULL;
     free(s->payload), free(s->commits);
     pthread_mutex_destroy(&s->lock);

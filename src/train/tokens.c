@@ -7,14 +7,10 @@ enum { MAX_TOKENS = 65536 }; /* tokens are kept as uint16_t */
 
 static size_t utf8_encode(uint32_t c, char out[4])
 {
-    if (c < 0x80) {
-        out[0] = (char)c;
-        return 1;
-    }
-    size_t length = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
     for (size_t i = length - 1; i > 0; i--, c >>= 6)
         out[i] = (char)(0x80 | (c & 0x3F));
-    out[0] = (char)((0xF00u >> length & 0xFF) | c); /* 110....., 1110.... or 11110... */
+    out[0] = (char)(length > 1 ? (0xF00u >> length & 0xFF) | c : c); /* 110....., 1110.... or 11110... */
     return length;
 }
 
@@ -51,13 +47,6 @@ struct tokenizer char_tokenizer(const struct text *texts, size_t n_texts)
             t.characters[t.n++] = c;
     free(seen);
     return t;
-}
-
-struct tokenizer copy_tokenizer(const struct tokenizer *t)
-{
-    struct tokenizer copy = *t;
-    copy.characters = copy_bytes(t->characters, t->kind == TOKENS_CHARS ? (size_t)t->n * sizeof *t->characters : 0);
-    return copy;
 }
 
 void free_tokenizer(struct tokenizer *t)

@@ -30,8 +30,7 @@ enum command {
     CMD_CHECK = 8,
     CMD_PLAN = 16,
     CMD_BENCH = 32,
-    CMD_TRACE = 64,
-    CMD_PROFILE = 128
+    CMD_PROFILE = 64,
 };
 struct settings {
     /* model */
@@ -40,10 +39,7 @@ struct settings {
     int layers, heads, channels, seq_len, vocab; /* vocab: of random tokens, where there is no data */
     bool untied;
     /* data */
-    const char *data, *val_data;
-    enum token_kind tokens;
-    enum data_order order;
-    double val_share;
+    struct data_options data; /* its sizes and tokenizer: open_data() */
     int val_every, val_batches;
     /* training */
     int batch, micro_batch, steps, stop_after, warmup;
@@ -114,9 +110,6 @@ struct feed { /* what a batch.prepare task needs to know */
     struct batch host;          /* that it fills */
     struct batch *first, *last; /* on the ranks of the first stage, for the tokens, and of the last, for the targets */
 };
-struct fixed_batch { /* yard check: the same batch in every step, (batch, seq) each */
-    int32_t *tokens, *targets;
-};
 struct trainer {
     const struct settings *settings;
     struct costs *costs; /* what predicts: of --profile, --hardware or --pace; NULL: nothing */
@@ -124,8 +117,8 @@ struct trainer {
     struct pool *pool;
     struct model *model;
     struct config config;
-    struct dataset *data;            /* NULL: random tokens */
-    const struct fixed_batch *fixed; /* NULL: from data */
+    struct dataset *data;                        /* NULL: random tokens */
+    const int32_t *fixed_tokens, *fixed_targets; /* yard check: of each step, (batch, seq); NULL: from data */
     struct rate rate;
     json_t *record;  /* of the training: what checkpoints say of it */
     uint64_t run;    /* that they are of, */
@@ -220,7 +213,7 @@ struct checkpoint *describe_training(const struct trainer *t, uint32_t step);
 void check_saved(const struct settings *s, const struct config *ours);
 /* A checkpoint; behind the `first` of a run that begins, those of runs before it go, and with --keep the oldest. */
 void save_training(struct trainer *t, uint32_t step, bool first);
-void export_training(struct trainer *t, uint32_t step); /* the model alone, for other programs */
+void export_training(const struct trainer *t, uint32_t step); /* of its checkpoint the model, for other programs */
 /* The command with which the run goes on: from --save, or else from --snapshot. */
 void tell_resume(const struct settings *s);
 

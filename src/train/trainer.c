@@ -140,23 +140,16 @@ struct dataset *open_vocabulary(const struct source *model, int vocab)
 
 static struct dataset *open_data(const struct settings *s, int vocab)
 {
-    struct tokenizer tokenizer = source_tokenizer(&s->source);
-    const bool known = tokenizer.n;
-    struct data_options o = {.data = s->data,
-                             .val_data = s->val_data,
-                             .val_share = s->val_share,
-                             .chars = s->tokens == TOKENS_CHARS,
-                             .order = s->order,
-                             .batch = s->batch,
-                             .seq_len = s->seq_len,
-                             .tokenizer = known ? &tokenizer : NULL,
-                             .vocab = vocab};
-    if (known && tokenizer.kind != TOKENS_IDS && was_given("tokens") && s->tokens != tokenizer.kind)
+    struct data_options o = s->data;
+    o.batch = s->batch;
+    o.seq_len = s->seq_len;
+    o.tokenizer = source_tokenizer(&s->source);
+    o.vocab = vocab;
+    const enum token_kind kind = o.tokenizer.kind;
+    if (o.tokenizer.n && kind != TOKENS_IDS && was_given("tokens") && o.tokens != kind)
         fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others: leave --tokens out",
-             word_of("tokens", (int)s->tokens), s->source.path, word_of("tokens", (int)tokenizer.kind));
-    struct dataset *d = open_dataset(&o);
-    free_tokenizer(&tokenizer);
-    return d;
+             word_of("tokens", (int)o.tokens), s->source.path, word_of("tokens", (int)kind));
+    return open_dataset(&o);
 }
 
 struct machine_options machine_options_of(const struct settings *s)
@@ -285,12 +278,8 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
 {
     const struct settings *s = t->settings;
     char *title = describe_shape(t), *path = trace_path(s);
-    struct trace_about about = {title,
-                                s->pace ? TRACE_PACED : TRACE_REAL,
-                                s->pace ? 1 / t->train->running->wrapper->scale : 1,
-                                t->costs ? predicted_ns : NULL,
-                                t,
-                                0};
+    struct trace_about about = {title, s->pace ? TRACE_PACED : TRACE_REAL,
+                                s->pace ? 1 / t->train->running->wrapper->scale : 1, t->costs ? predicted_ns : NULL, t};
     for (int i = 0; i < t->machine->n_devices && s->view; i++) {
         struct probe *p = open_probe(&t->machine->device[i]);
         t->machine->device[i].flops_per_s = run_probe(p, 0.05);
@@ -360,7 +349,10 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     if (s->delay_seed >= 0)
         start_delays(t->train, (uint64_t)s->delay_seed);
     if (s->save) { /* --trace and --log may lie in it */
-        try_folder(s->save);
+        char *file = format_string("%s/.try", s->save);
+        make_folder(s->save);
+        abandon(open_writer(file)); /* better to learn now than after the training that it cannot be written */
+        free(file);
         t->lock = lock_folder("--save", s->save);
     }
     t->run = from && from->run ? from->run : new_id();

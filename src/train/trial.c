@@ -173,7 +173,7 @@ static void time_device_updates(const struct settings *trial, int n_devices, str
     struct costs had = *costs;
     small.pass = (struct pass_options){.overlap = OVERLAP_OFF};
     small.source = (struct source){NULL, NULL};
-    small.mesh = small.stages = small.resume = small.data = NULL;
+    small.mesh = small.stages = small.resume = NULL;
     small.device_memory = small.host_memory = 0;
     small.layers = small.heads = small.grad_groups = small.zero = 1;
     small.channels = 512, small.vocab = 2048, small.seq_len = 8;

@@ -78,11 +78,11 @@ static void select_neighbour(struct view *v, double by)
 
 /* ---- looks ----------------------------------------------------------------------------------------------------- */
 
-enum look { COLOUR, IDLE, MEMORY, DARK, SCALE, HELP, QUIT };
+enum look { COLOUR, WAITS, IDLE, MEMORY, DARK, SCALE, HELP, QUIT };
 static void change_look(struct view *v, double look)
 {
-    bool *const flags[] = {
-        [IDLE] = &v->show_idle, [MEMORY] = &v->hide_memory, [DARK] = &v->dark, [HELP] = &v->help, [QUIT] = &v->quit};
+    bool *const flags[] = {[WAITS] = &v->show_causes, [IDLE] = &v->show_idle, [MEMORY] = &v->hide_memory,
+                           [DARK] = &v->dark,         [HELP] = &v->help,      [QUIT] = &v->quit};
     if (look == COLOUR)
         v->colour = (v->colour + 1) % COLOUR_WAYS;
     else if (look == SCALE)
@@ -139,7 +139,7 @@ static void ask(struct view *v, double wish)
 const struct action actions[] = {
     {"left a", "move left", pan, -0.2},
     {"right d", "move right", pan, 0.2},
-    {"w wheel", "zoom in at the mouse", zoom, 1 / 1.5},
+    {"+ = wheel", "zoom in at the mouse", zoom, 1 / 1.5},
     {"- wheel", "zoom out", zoom, 1.5},
     {"up", "rows up (shift+wheel)", scroll_rows, -60},
     {"down", "rows down", scroll_rows, 60},
@@ -156,6 +156,7 @@ const struct action actions[] = {
     {"/", "search, dims the rest", act, SEARCH},
     {"escape", "forget selection, search, ruler", act, FORGET},
     {"k", "colour by kind, layer, ...", change_look, COLOUR},
+    {"w", "what idle lanes wait for", change_look, WAITS},
     {"e", "show lanes without tasks", change_look, IDLE},
     {"m", "hide or show memory", change_look, MEMORY},
     {"t", "larger text", change_look, SCALE},

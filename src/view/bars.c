@@ -92,6 +92,16 @@ static int draw_bar(const struct brush *b, const struct bar *bar, int x)
     return MAX(to, x + 1);
 }
 
+/* Up to bar i, half as high as a bar: what it waited for. */
+static void draw_gap(const struct brush *b, size_t i)
+{
+    struct trace_gap gap = trace_gap_of_bar(b->track->trace, b->bars, i);
+    for (int k = 0; k < GAP_PARTS; k++) {
+        int left = edge_x(b, gap.at[k]), width = edge_x(b, gap.at[k + 1]) - left;
+        fill(b->v, left, b->y + b->height / 4, width, b->height / 2, cause_colour(b->v, gap.cause[k]));
+    }
+}
+
 /* What runs on the lane now, or ran when the trainer stopped, is perforated like a film.  What waits for another lane
  * is pale.  Where time does not go on, it has the width of its name, not of its time. */
 static void draw_running(const struct brush *b, uint32_t lane)
@@ -124,7 +134,9 @@ void draw_lane(const struct view *v, const struct row *row)
     for (int x = b.left; i < b.bars->n && x < b.right;) {
         const struct bar *bar = &b.bars->bar[i];
         double from = bar_x(&b, bar->start), to = bar_x(&b, bar->end);
-        if (from >= x + 1) { /* queued, and behind what ran before: a thin bar, up to the start */
+        if (from >= x + 1 && v->show_causes)
+            draw_gap(&b, i);
+        else if (from >= x + 1) { /* queued, and behind what ran before: a thin bar, up to the start */
             uint64_t since = MAX(k->trace->records[bar->record].queued, i ? bar[-1].end : 0);
             int left = edge_x(&b, MIN(since, bar->start)), right = edge_x(&b, bar->start), thick = 2 * v->scale;
             if (right - left > 1)

@@ -119,6 +119,13 @@ bool colour_name(const struct view *v, size_t i, char out[64])
     return true;
 }
 
+uint32_t cause_colour(const struct view *v, enum cause cause)
+{
+    static const uint32_t colours[CAUSES] = {0xff56b4e9, 0xffcc79a7, 0xffe69f00, 0xff009e73, 0xff5a55c8,
+                                             0xfff0e442, 0xff8c5a2b, 0xff5f7488, 0xffd55e00, 0xffb5bd3a};
+    return cause == CAUSE_NOTHING ? theme_of(v)->rule : blend(colours[cause], theme_of(v)->paper, 0.35);
+}
+
 /* Of memory: another family than that of bars, neighbours apart in lightness. */
 uint32_t class_colour(size_t class)
 {

@@ -37,8 +37,31 @@ static void put_work(char **l, const char *amount, double rate, const char *unit
 
 /* ---- a task ---------------------------------------------------------------------------------------------------- */
 
-void describe_record(const struct trace *t, const struct trace_record *r, char *lines[DETAIL_LINES])
+/* "waited 1.20 ms for dw L3 on 0:0 compute (link); launch took 3.00 us" */
+static void put_gap(char **l, const struct trace *t, const struct trace_gap *gap)
 {
+    static const char *const words[CAUSES] = {[CAUSE_NOTHING] = "nothing to do for %s",
+                                              [CAUSE_HOST] = "waited %s for the host",
+                                              [CAUSE_LAUNCH] = "launch took %s"};
+    for (int i = 0; i < GAP_PARTS; i++) {
+        char time[32];
+        enum cause cause = gap->cause[i];
+        if (gap->at[i] == gap->at[i + 1])
+            continue;
+        append_text(l, gap->at[i] > gap->at[0] ? "; " : "   ");
+        append_text(l, words[cause] ? words[cause] : "waited %s for ",
+                    format_ns(time, (double)(gap->at[i + 1] - gap->at[i]) * t->header.pace_scale));
+        const struct trace_task *task = words[cause] ? NULL : &t->tasks[t->records[gap->blocker].task];
+        if (task)
+            append_text(l, task->layer < 0 ? "%s" : "%s L%d", task->name, task->layer);
+        if (task)
+            append_text(l, " on %s (%s)", t->lanes[task->lane].name, cause_name[cause]);
+    }
+}
+
+void describe_record(const struct trace *t, size_t record, char *lines[DETAIL_LINES])
+{
+    const struct trace_record *r = &t->records[record];
     const struct trace_task *task = &t->tasks[r->task];
     const struct trace_lane *lane = &t->lanes[task->lane];
     double scale = t->header.pace_scale, ns = (double)(r->end - r->start) * scale, least = fmax(ns, 1);
@@ -57,6 +80,8 @@ void describe_record(const struct trace *t, const struct trace_record *r, char *
         append_text(l, "   predicted %s (measured %+.1f %%)", format_ns(text, predicted), 100 * (ns / predicted - 1));
     if (r->start > r->queued)
         append_text(l, "   queued %s before", format_ns(text, (double)(r->start - r->queued) * scale));
+    struct trace_gap gap = trace_gap_of_bar(t, &t->bars[task->lane], bar_of(t, record));
+    put_gap(l, t, &gap);
     append_text(l, "%s", r->flags & TRACE_APPROXIMATE ? "   times approximate" : "");
 
     l = &lines[2];

@@ -99,8 +99,13 @@ static void draw_details(const struct view *v)
     const struct theme *theme = theme_of(v);
     char *lines[DETAIL_LINES] = {NULL}, *last = NULL;
     const struct pick *p = is_picked(&v->hover) ? &v->hover : &v->selected;
+    const struct pick behind = pick_behind(v);
+    if (!is_picked(&v->hover) && is_picked(&behind)) {
+        p = &behind;
+        append_text(&lines[0], "idle, then   ");
+    }
     if (is_picked(p))
-        describe_record(v->track[p->track]->trace, &p->copy, lines);
+        describe_record(v->track[p->track]->trace, (size_t)p->record, lines);
     else
         describe_step(v, lines);
     if (v->message[0])

@@ -43,6 +43,13 @@ static void walk_legend(struct legend *l)
     for (size_t i = 0; colour_name(v, i, text); i++)
         if (text[0])
             add_legend_item(l, text, colour_number(v, (int64_t)i));
+    if (v->show_causes) { /* in the place of memory's */
+        l->x += 10 * v->scale;
+        add_legend_title(l, "idle for", "idle for");
+        for (int i = 0; i < CAUSES; i++)
+            add_legend_item(l, cause_name[i], cause_colour(v, (enum cause)i));
+        return;
+    }
     for (size_t i = 0; i < v->n_rows; i++)
         memory |= v->row[i].kind == ROW_MEMORY;
     if (!memory)

@@ -45,12 +45,20 @@ struct pick pick_at(const struct view *v, int x, int y)
     return pick_of(v, 0, NOTHING);
 }
 
+struct pick pick_behind(const struct view *v)
+{
+    const struct row *row = row_at(v, v->mouse_x, v->mouse_y);
+    const struct track *k = row ? v->track[row->track] : NULL;
+    const struct bars *b = row && row->kind == ROW_LANE ? &k->trace->bars[row->index] : NULL;
+    size_t i = b ? first_bar_from(b, clock_of(k, axis_at(v, v->mouse_x))) : 0;
+    return b && i < b->n ? pick_of(v, row->track, (int64_t)b->bar[i].record) : pick_of(v, 0, NOTHING);
+}
+
 void pick_neighbour(const struct view *v, struct pick *p, int by)
 {
     const struct trace *t = v->track[p->track]->trace;
     const struct bars *b = &t->bars[t->tasks[p->copy.task].lane];
-    size_t i;
-    FIND_FIRST(i, b->n, b->bar[i].record < (size_t)p->record);
+    size_t i = bar_of(t, (size_t)p->record);
     if (by < 0 ? i > 0 : i + 1 < b->n)
         *p = pick_of(v, p->track, (int64_t)b->bar[by < 0 ? i - 1 : i + 1].record);
 }

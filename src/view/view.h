@@ -108,9 +108,10 @@ struct view {
     int scroll;        /* pixels that the rows are moved up */
     enum colour_by colour;
     bool dark, help, show_idle, hide_memory;
-    bool follow; /* what runs now stays in sight */
-    bool zoomed; /* how long a time is in sight was chosen */
-    bool steps;  /* the trainer was asked for a task or a step, which is to be seen */
+    bool show_causes; /* gaps have the colours of what they waited for */
+    bool follow;      /* what runs now stays in sight */
+    bool zoomed;      /* how long a time is in sight was chosen */
+    bool steps;       /* the trainer was asked for a task or a step, which is to be seen */
 
     struct pick hover, selected;
     bool critical; /* only the critical path of the anchor step is lit: */
@@ -206,6 +207,7 @@ struct links {
 struct pick pick_of(const struct view *v, int track, int64_t record);
 bool is_picked(const struct pick *p);
 struct pick pick_at(const struct view *v, int x, int y);
+struct pick pick_behind(const struct view *v);                          /* of the gap under the mouse */
 void pick_neighbour(const struct view *v, struct pick *p, int by);      /* +1 or -1 along its lane */
 void pick_again(const struct view *v, struct pick *p);                  /* after the trace has grown */
 struct links links_of_pick(const struct view *v, const struct pick *p); /* the caller frees .link */
@@ -228,7 +230,7 @@ enum { UNDO, SAVE };
 enum { DETAIL_LINES = 3 };
 char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4.52 s" */
 /* Behind what is in the lines, NULL: nothing; the caller frees each. */
-void describe_record(const struct trace *t, const struct trace_record *r, char *lines[DETAIL_LINES]);
+void describe_record(const struct trace *t, size_t record, char *lines[DETAIL_LINES]);
 void describe_step(const struct view *v, char *lines[DETAIL_LINES]);
 
 /* ---- colours.c ------------------------------------------------------------------------------------------------- */
@@ -241,7 +243,8 @@ uint32_t blend(uint32_t a, uint32_t b, double share); /* a where share is 0, b w
 uint32_t readable_on(uint32_t colour);                /* black or white */
 uint32_t task_colour(const struct view *v, const struct trace *t, uint32_t task);
 uint32_t class_colour(size_t class); /* of memory */
-void count_colours(struct view *v);  /* once */
+uint32_t cause_colour(const struct view *v, enum cause cause);
+void count_colours(struct view *v); /* once */
 /* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour; false: there is none.
  */
 const char *colour_way_name(enum colour_by by);
