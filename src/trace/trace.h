@@ -207,9 +207,9 @@ const struct trace_memory *trace_memory_at(const struct trace *t, uint32_t task,
 void trace_sort(struct trace_record *records, size_t n); /* as struct trace has them */
 void trace_index(struct trace *t, size_t first); /* records from `first` on are new: bars, runs, steps, holds follow */
 uint64_t trace_held_before(const struct trace *t, uint64_t clock); /* ns */
-size_t first_bar_from(const struct bars *b, uint64_t clock); /* the first that starts at `clock` or later */
-size_t first_bar_in(const struct bars *b, uint64_t clock);   /* the first that ends behind `clock` */
-size_t bar_of(const struct trace *t, size_t record);         /* its index on its lane */
+size_t first_bar_from(const struct bars *b, uint64_t clock);       /* the first that starts at `clock` or later */
+size_t first_bar_in(const struct bars *b, uint64_t clock);         /* the first that ends behind `clock` */
+size_t bar_of(const struct trace *t, size_t record);               /* its index on its lane */
 uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to);
 /* The record of (task, step) next to the record `at`: the last one before it, or the first one from it on. */
 enum { NO_RECORD = -1 };
