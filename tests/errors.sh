@@ -104,7 +104,7 @@ refuse 2 'brings machine, sizes and times: leave --hardware out' plan --list dat
 refuse 2 "README.md, line 3: 'Trainyard': expected device, lane" plan --list README.md
 refuse 2 'add --profile, --hardware or --list' plan --model tiny --print-list
 for look in --simulate --verify --print --print-list; do
-    refuse 2 'a table is printed and nothing else; leave one out' plan --hardware data/hardware/server.txt --memory $look
+    refuse 2 '--memory prints a table and nothing else' plan --hardware data/hardware/server.txt --memory $look
 done
 refuse 2 'a step file is printed and nothing else; leave one out' plan --list data/steps/chain.txt --print-list --json
 printf 'task t host.cpu 0\n' >"$TMP/idle"

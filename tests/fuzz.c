@@ -67,8 +67,11 @@ static int follow(int n, char **words)
     free(trace_follow_poll(f, &changed));
     for (uint32_t i = 0; i < t->header.n_lanes; i++)
         trace_running(t, i, &r);
-    for (uint32_t i = 0; i < t->header.n_tasks; i++)
-        trace_memory_at(t, i, 0);
+    for (uint32_t i = 0; i < t->header.n_devices; i++) {
+        const struct trace_tensor **tensors;
+        trace_alive_at(t, i, trace_peak(&t->held[i]), &tensors);
+        free(tensors);
+    }
     trace_follow_close(f);
     must(p);
     return 0;

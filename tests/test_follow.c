@@ -15,7 +15,8 @@ static struct trace_edge edges[] = {{LOAD, 0, 0}, {WORK, 0, 0}, {WORK, 1, 0}};
 static struct trace_task tasks[N_TASKS] = {[LOAD] = {.name = "load", .lane = 1, .first_edge = 2, .n_edges = 1},
                                            [WORK] = {.name = "work", .lane = 0, .first_edge = 0, .n_edges = 1},
                                            [SAVE] = {.name = "save", .lane = 1, .first_edge = 1, .n_edges = 1}};
-static struct trace_memory memory[] = {{0, 0, LOAD, 0, {10}}, {0, 0, SAVE, 0, {5}}};
+static struct trace_tensor tensors[] = {{.name = "x", .n_uses = 2, .bytes = 10}};
+static uint32_t uses[] = {LOAD, SAVE};
 static const struct trace tables = {.header = {.kind = TRACE_REAL,
                                                .pace_scale = 1,
                                                .model = "example",
@@ -23,14 +24,17 @@ static const struct trace tables = {.header = {.kind = TRACE_REAL,
                                                .n_lanes = 2,
                                                .n_tasks = N_TASKS,
                                                .n_edges = COUNT(edges),
-                                               .n_memory = COUNT(memory),
+                                               .n_tensors = COUNT(tensors),
+                                               .n_uses = COUNT(uses),
                                                .n_lists = 1,
+                                               .n_classes = 1,
                                                .list = {"train"}},
                                     .devices = devices,
                                     .lanes = lanes,
                                     .tasks = tasks,
                                     .edges = edges,
-                                    .memory = memory};
+                                    .tensors = tensors,
+                                    .uses = uses};
 
 static struct trace_follow *follow(const char *path)
 {

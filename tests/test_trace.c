@@ -38,12 +38,12 @@ static struct trace_task tasks[N_TASKS] = {
     [ADAMW] = {.name = "adamw", .layer = -1, .micro = -1, .lane = 2, .first_edge = 3, .n_edges = 1},
     [SIDE] = {.name = "side", .layer = -1, .micro = -1, .lane = 3},
     [EVAL] = {.name = "eval", .layer = -1, .micro = -1, .list = 1}};
-/* On device 0 bytes rise from FWD0 on and fall at ADAMW; the eval list holds others. */
-static struct trace_memory memory[] = {{0, 0, LOAD, 0, {100, 10}},
-                                       {0, 0, FWD0, 0, {100, 50}},
-                                       {0, 0, ADAMW, 0, {100, 0}},
-                                       {0, 1, LOAD, 0, {7, 7}},
-                                       {1, 0, EVAL, 0, {100, 3}}};
+/* Weights are kept; x is made by FWD0, for ADAMW; y is of the eval list. */
+static struct trace_tensor tensors[] = {{.name = "w", .bytes = 100},
+                                        {.name = "x", .class = 1, .n_uses = 3, .bytes = 50},
+                                        {.name = "m", .device = 1, .first_use = 3, .bytes = 7},
+                                        {.name = "y", .class = 1, .list = 1, .first_use = 3, .n_uses = 1, .bytes = 3}};
+static uint32_t uses[] = {FWD0, FWD1, ADAMW, EVAL};
 static const struct trace tables = {.header = {.kind = TRACE_SIMULATED,
                                                .pace_scale = 1,
                                                .model = "example",
@@ -51,7 +51,8 @@ static const struct trace tables = {.header = {.kind = TRACE_SIMULATED,
                                                .n_lanes = COUNT(lanes),
                                                .n_tasks = N_TASKS,
                                                .n_edges = COUNT(edges),
-                                               .n_memory = COUNT(memory),
+                                               .n_tensors = COUNT(tensors),
+                                               .n_uses = COUNT(uses),
                                                .n_lists = 2,
                                                .n_roles = 2,
                                                .n_classes = 2,
@@ -62,7 +63,8 @@ static const struct trace tables = {.header = {.kind = TRACE_SIMULATED,
                                     .lanes = lanes,
                                     .tasks = tasks,
                                     .edges = edges,
-                                    .memory = memory};
+                                    .tensors = tensors,
+                                    .uses = uses};
 
 struct when {
     uint32_t step, task;
@@ -358,7 +360,6 @@ static const char *patched(const char *name, uint64_t at, const void *value, siz
 #define HEADER(field) offsetof(struct trace_header, field)
 #define AT(table, field) h->table##s_at + offsetof(struct trace_##table, field)
 #define SECOND(table, field) AT(table, field) + sizeof(struct trace_##table)
-#define MEMORY(field) h->memory_at + sizeof(struct trace_memory) + offsetof(struct trace_memory, field)
 #define RECORD(field) h->records_at + 3 * sizeof(struct trace_record) + offsetof(struct trace_record, field)
 #define TEXT(at, size)                                                                                                 \
     {                                                                                                                  \
@@ -399,7 +400,9 @@ TEST(damaged_files_are_refused)
         WORD(HEADER(n_edges), UINT32_MAX),
         WORD(HEADER(n_lists), 1),
         WORD(HEADER(n_devices), 1),
-        WORD(HEADER(n_memory), UINT32_MAX),
+        WORD(HEADER(n_tensors), UINT32_MAX),
+        WORD(HEADER(n_uses), UINT32_MAX),
+        WORD(HEADER(n_uses), COUNT(uses) - 1),
         WORD(HEADER(n_classes), TRACE_CLASSES + 1),
         LONG(HEADER(lanes_at), 0),
         LONG(HEADER(tasks_at), UINT64_MAX - 63),
@@ -414,9 +417,15 @@ TEST(damaged_files_are_refused)
         WORD(SECOND(lane, kind), LANE_KINDS),
         WORD(SECOND(lane, device_index), COUNT(devices)),
         REAL(SECOND(lane, flops_per_s), NAN),
-        WORD(MEMORY(list), 2),
-        WORD(MEMORY(task), N_TASKS),
-        WORD(MEMORY(task), ADAMW), /* not in order */
+        TEXT(SECOND(tensor, name), 48),
+        WORD(SECOND(tensor, device), COUNT(devices)),
+        WORD(SECOND(tensor, class), 2),
+        WORD(SECOND(tensor, list), 2),
+        WORD(SECOND(tensor, first_use), 1), /* a task would be of no tensor, */
+        WORD(SECOND(tensor, n_uses), 2),    /* ... and here the last one's */
+        WORD(SECOND(tensor, n_uses), UINT32_MAX),
+        LONG(SECOND(tensor, bytes), UINT64_MAX),
+        WORD(h->uses_at, N_TASKS),
         WORD(SECOND(task, role), 2),
         WORD(SECOND(task, lane), COUNT(lanes)),
         REAL(SECOND(task, flops), INFINITY),
@@ -813,6 +822,8 @@ static struct events collect(const json_t *root)
                 assert_string_equal(json_string_value(json_object_get(event, "bp")), "e");
             e.flow[e.n_flow++] =
                 (struct flow){json_integer_value(json_object_get(event, "id")), lane, at, ph[0] == 'f'};
+        } else if (ph[0] == 'C') {
+            assert_string_equal(json_string_value(json_object_get(event, "name")), "memory");
         } else {
             assert_string_equal(ph, "M");
             if (strstr(json_string_value(json_object_get(event, "name")), "sort_index"))
@@ -926,6 +937,29 @@ TEST(chrome_shows_the_steps_asked_for)
     near(number_at(args, "flops"), 3e6);
     near(number_at(args, "GFLOP/s"), 150);
     near(number_at(args, "layer"), 0);
+    json_decref(root);
+}
+
+/* x lives from FWD0's start to ADAMW's end; steps 2 and 3 are 550 to 820, and weights are kept on both devices. */
+TEST(chrome_counts_what_memory_holds)
+{
+    static const struct {
+        int pid, us, bytes;
+    } expected[] = {{1, 0, 50}, {1, 50, 0}, {1, 80, 50}, {1, 150, 0}, {1, 160, 50}, {1, 270, 0}, {2, 0, 0}};
+    json_t *root = exported(make_example("a.trace"), temp_path("memory.json"), "2:3"), *event;
+    size_t i, n = 0;
+    json_array_foreach(json_object_get(root, "traceEvents"), i, event)
+    {
+        const json_t *args = json_object_get(event, "args");
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "C") != 0)
+            continue;
+        assert_true(n < COUNT(expected));
+        near(number_at(event, "pid"), expected[n].pid);
+        near(number_at(event, "ts"), expected[n].us);
+        near(number_at(args, "parameters"), expected[n].pid == 1 ? 100 : 7);
+        near(number_at(args, "activations"), expected[n++].bytes);
+    }
+    assert_int_equal(n, COUNT(expected));
     json_decref(root);
 }
 

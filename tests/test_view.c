@@ -9,6 +9,7 @@
 #include <SDL.h>
 #endif
 
+#include "../src/base/table.h"
 #include "../src/view/view.h"
 #include "support.h"
 
@@ -50,7 +51,9 @@ static void end_view(struct view *v)
 {
     for (int i = 0; i < v->n_tracks; i++)
         close_track(v->track[i]);
-    free(v->path), free(v->row), free(v->gesture.place), free(v);
+    v->placed = v->measuring = false;
+    select_again(v);
+    free(v->path), free(v->row), free(v->gesture.spot), free(v);
 }
 
 /* ---- pictures --------------------------------------------------------------------------------------------------- */
@@ -61,14 +64,14 @@ static const struct {
     const char *script;
     uint64_t hash;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0x7866d4c971980617},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0xa0f34c6a3409a0ed},
-    {"1f1b", 1280, 720, 2, "pagedown b c down", 0x64ce278dc7c5358d},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xabd6f62d97d34634},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x781c9e2ca2b2f85c},
-    {"overlap-does-not-pay", 800, 400, 1, "0 e m + +", 0x9ab7f433a807dd6f},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,156", 0x372ae5dc044eb8f2},
-    {"chain", 1280, 720, 1, "h", 0xed2313e4e46fc1a8},
+    {"1f1b", 1280, 720, 1, "pagedown", 0xbe63001a7d3e1e11},
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0x0fbeb68585b6467c},
+    {"1f1b", 1280, 720, 2, "pagedown b c down", 0x4d2216534e3d5299},
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xb39038e7f3179d64},
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xec49c584a7152113},
+    {"overlap-does-not-pay", 800, 400, 1, "0 e m + +", 0x7d6fb9f56955a245},
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,156", 0x7e3f209b5e15da9d},
+    {"chain", 1280, 720, 1, "h", 0x7c8f1122e09128af},
 };
 
 static void expect_picture(size_t i)
@@ -205,6 +208,149 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
     free(trace);
 }
 
+/* A stretch's time by lane and kind is what its lanes are busy in it, and its links move what their copies do; whatever
+ * the stretch. */
+TEST(a_stretch_counts_what_lies_in_it)
+{
+    char *trace = trace_of_list("data/steps/overlap-pays.txt");
+    struct view *v = view_of(trace, trace, 1280, 720, 1);
+    const struct track *k = v->track[0];
+    for (uint32_t n = 0; n < 50; n++) {
+        struct random4 r = random_words(17, STREAM_TEST, 0, n);
+        struct box ruler = places_of(v).ruler;
+        int x[2] = {ruler.x + (int)r.word[0] % ruler.w, ruler.x + (int)(r.word[1] % (unsigned)ruler.w)};
+        char script[64];
+        snprintf(script, sizeof script, "measure:%d,%d,%d,%d", x[0], ruler.y + 3, x[1], ruler.y + 3);
+        run_script(v, script);
+        assert_int_equal(v->measuring, x[0] != x[1]);
+        double from = axis_at(v, MIN(x[0], x[1])), to = axis_at(v, MAX(x[0], x[1])), busy = 0, ms = 0, bytes = 0;
+        json_t *rows = v->panel.table ? table_json(v->panel.table) : json_array(), *row;
+        size_t i;
+        json_array_foreach(rows, i, row)
+        {
+            double part = json_number_value(json_object_get(row, "bytes"));
+            const char *lane = json_string_value(json_object_get(row, "lane"));
+            ms += json_number_value(json_object_get(row, "ms"));
+            bytes += strstr(lane, "load") ? part : 0;
+        }
+        for (uint32_t lane = 0; lane < k->trace->header.n_lanes && x[0] != x[1]; lane++)
+            busy += 2 * (double)busy_between(&k->trace->bars[lane], clock_of(k, from), clock_of(k, to)) / 1e6;
+        assert_true(fabs(ms - busy) < 1e-4 && fabs(bytes - v->panel.bytes) < 100);
+        json_decref(rows);
+    }
+    run_script(v, "escape");
+    assert_null(v->panel.table);
+    end_view(v);
+    free(trace);
+}
+
+/* A click on a memory row lists the tensors alive there, largest first, and they hold what the row shows. */
+TEST(a_place_of_memory_lists_its_tensors)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    const struct trace *t = v->track[0]->trace;
+    run_script(v, "pagedown");
+    for (uint32_t n = 0; n < 50; n++) {
+        struct random4 r = random_words(19, STREAM_TEST, 0, n);
+        struct box rows = places_of(v).rows;
+        uint32_t device = r.word[0] % 4;
+        const struct row *row = v->row;
+        while (row->kind != ROW_MEMORY || row->index != device)
+            row++;
+        char script[64];
+        int x = rows.x + (int)(r.word[1] % (unsigned)rows.w);
+        snprintf(script, sizeof script, "click:%d,%d", x, row->y + row->height / 2);
+        run_script(v, script);
+        const struct amount *held = amount_at(&t->held[device], clock_of(v->track[0], axis_at(v, x)));
+        assert_true(v->placed && v->place.device == device && !is_picked(&v->selected));
+        assert_true(v->panel.bytes == (double)sum_amount(held));
+    }
+    run_script(v, "click:600,156"); /* a task instead */
+    assert_true(!v->placed && is_picked(&v->selected));
+    end_view(v);
+    free(trace);
+}
+
+/* A click on its name folds a device into one row without content of its own, and another click unfolds it. */
+TEST(devices_fold)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    size_t rows = v->n_rows;
+    run_script(v, "click:20,135");
+    assert_true(v->row[0].kind == ROW_FOLDED && v->row[1].kind == ROW_DEVICE && v->n_rows < rows);
+    run_script(v, "click:600,135");
+    assert_int_equal(v->n_rows, rows);
+    run_script(v, "x");
+    assert_int_equal(v->n_rows, 4);
+    run_script(v, "n x");
+    assert_int_equal(v->n_rows, rows);
+    end_view(v);
+    free(trace);
+}
+
+/* Two traces fit, whatever they are and however small the window is, folded or not. */
+TEST(two_traces_always_fit)
+{
+    static const char *const lists[] = {"chain", "1f1b", "pipelines", "broadcast", "zero-bubble"};
+    for (uint32_t n = 0; n < 20; n++) {
+        struct random4 r = random_words(23, STREAM_TEST, 0, n);
+        char *a = trace_of_list(lasting("data/steps/%s.txt", lists[r.word[0] % 5])), *b = lasting("%s.b", a);
+        assert_int_equal(rename(a, b), 0);
+        free(a);
+        a = trace_of_list(lasting("data/steps/%s.txt", lists[r.word[1] % 5]));
+        struct view *v = view_of(a, b, 800 + (int)(r.word[2] % 1000), 400 + (int)(r.word[3] % 800), 1 + (int)n % 2);
+        run_script(v, n % 3 ? "e" : "e x");
+        assert_true(v->rows_height <= places_of(v).rows.h && v->row[v->n_rows - 1].track == 1);
+        end_view(v);
+        free(a);
+    }
+}
+
+/* What a lane's copies are all for names it; a second lane for the same is numbered; what is mixed keeps its name. */
+TEST(lanes_are_named_by_what_they_do)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct trace *t = trace_open(trace);
+    lane_purpose *purpose = trace_purposes(t);
+    for (uint32_t i = 0; i < t->header.n_lanes; i++) {
+        const char *name = t->lanes[i].name, *expected = strcmp(name, "stage1 download") == 0    ? "stage1 send"
+                                                         : strcmp(name, "stage1 download1") == 0 ? "stage1 send 2"
+                                                                                                 : NULL;
+        if (expected || strstr(name, "compute"))
+            assert_string_equal(purpose[i], expected ? expected : name);
+    }
+    free(purpose);
+    uint32_t first = 0; /* of its copies is for something else now */
+    while (strcmp(t->lanes[t->tasks[first].lane].name, "stage1 download") != 0)
+        first++;
+    t->tasks[first].role = ROLE_BROADCAST;
+    purpose = trace_purposes(t);
+    assert_string_equal(purpose[t->tasks[first].lane], "stage1 download");
+    free(purpose);
+    trace_free(t);
+    free(trace);
+}
+
+/* Up to 21 micro-batches no two look the same, and the legend has room for memory beside any number. */
+TEST(micro_batches_have_colours_of_their_own)
+{
+    char *text = copy_string("device a memory=1G\ntensor w a 4 work keep\n");
+    for (int i = 0; i < 60; i++)
+        append_text(&text, "task t a.compute 1ms micro=%d writes=w\n", i);
+    const char *list = write_file("micro.txt", text, strlen(text));
+    char *trace = trace_of_list(list);
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "k k");
+    for (int i = 0; i < 21; i++)
+        for (int k = 0; k < i; k++)
+            assert_int_not_equal(colour_number(v, i), colour_number(v, k));
+    assert_int_equal(v->n_micros, 60);
+    end_view(v);
+    free(trace), free(text);
+}
+
 /* The steps of both traces start at 0, whatever their clocks and lengths. */
 TEST(two_traces_share_their_steps_start)
 {
@@ -309,7 +455,10 @@ enum { LANES = 3, TASKS = 12, STEPS = 40 };
 static struct trace_writer *begin_trace(const char *path)
 {
     static struct trace_device device = {.id = "0:0", .name = "paper", .budget = 1 << 20};
-    static struct trace_memory memory[] = {{0, 0, 0, 0, {100}}, {0, 0, 5, 0, {1000}}};
+    static struct trace_tensor tensors[] = {{.name = "weight", .bytes = 100},
+                                            {.name = "x", .n_uses = 4, .bytes = 1000},
+                                            {.name = "y", .first_use = 4, .n_uses = 2, .bytes = 500}};
+    static uint32_t uses[] = {0, 3, 4, 8, 5, 11};
     struct trace_lane lanes[LANES] = {{.name = "0:0 compute", .kind = LANE_COMPUTE},
                                       {.name = "0:0 upload", .kind = LANE_UPLOAD},
                                       {.name = "host cpu", .kind = LANE_CPU}};
@@ -327,7 +476,8 @@ static struct trace_writer *begin_trace(const char *path)
                                  .n_lanes = LANES,
                                  .n_tasks = TASKS,
                                  .n_edges = TASKS,
-                                 .n_memory = COUNT(memory),
+                                 .n_tensors = COUNT(tensors),
+                                 .n_uses = COUNT(uses),
                                  .n_lists = 1,
                                  .list = {"train"},
                                  .n_roles = 1,
@@ -338,7 +488,8 @@ static struct trace_writer *begin_trace(const char *path)
                       .lanes = lanes,
                       .tasks = tasks,
                       .edges = edges,
-                      .memory = memory};
+                      .tensors = tensors,
+                      .uses = uses};
     return trace_create(path, &t, 200); /* less than is written: old records are lost on the way */
 }
 
@@ -374,6 +525,50 @@ static void expect_whole(const struct track *k)
     assert_true(steps > 0 || t->n_records == 0);
 }
 
+/* What a device holds at a clock, tensor by tensor and step by step: while one of its tasks runs, and between them; in
+ * a step that is not whole, until all have ended. */
+static uint64_t count_held(const struct trace *t, uint32_t device, uint64_t clock)
+{
+    uint64_t bytes = 0;
+    for (const struct trace_tensor *x = t->tensors; x < t->tensors + t->header.n_tensors; x++) {
+        const struct trace_step_list *steps = &t->steps[x->list];
+        bool held = x->n_uses == 0;
+        for (size_t k = 0; k < steps->n && !held; k++) {
+            uint32_t step = steps->step[k].step, ended = 0;
+            uint64_t start = UINT64_MAX, end = 0;
+            for (uint32_t u = 0; u < x->n_uses; u++) {
+                const struct runs *runs = &t->runs[t->uses[x->first_use + u]];
+                for (size_t i = 0; i < runs->n; i++) {
+                    const struct trace_record *r = &t->records[runs->record[i]];
+                    start = r->step == step ? MIN(start, r->start) : start;
+                    end = r->step == step ? MAX(end, r->end) : end;
+                    ended += r->step == step;
+                }
+            }
+            held = ended && start <= clock && (end > clock || (ended < x->n_uses && step > t->whole_step));
+        }
+        bytes += x->device == device ? held * x->bytes : 0;
+    }
+    return bytes;
+}
+
+/* The amounts that are kept up to date are those that are counted, at any clock; and the tensors that are alive then
+ * have as many bytes. */
+static void expect_held(const struct trace *t, uint64_t clock)
+{
+    for (uint32_t device = 0; device < t->header.n_devices; device++) {
+        const struct trace_tensor **alive;
+        size_t n = trace_alive_at(t, device, clock, &alive);
+        uint64_t sum = 0;
+        const struct amount *held = amount_at(&t->held[device], clock);
+        for (size_t i = 0; i < n; sum += alive[i++]->bytes)
+            assert_true(i == 0 || alive[i - 1]->bytes >= alive[i]->bytes);
+        assert_int_equal(sum_amount(held), count_held(t, device, clock));
+        assert_int_equal(sum, sum_amount(held));
+        free(alive);
+    }
+}
+
 /* Ends of one lane come late, so records come in between older ones; what is selected stays selected while its record
  * is there. */
 TEST(a_growing_trace_is_taken_bit_by_bit)
@@ -400,6 +595,8 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
         poll_view(v);
         draw_view(v, c);
         expect_whole(v->track[0]);
+        for (uint32_t i = 0; i < 20; i++)
+            expect_held(v->track[0]->trace, clock - random_words(9, STREAM_TEST, (uint32_t)round, i).word[0] % 1000000);
         if (is_picked(&v->selected))
             assert_memory_equal(&v->track[0]->trace->records[v->selected.record], &v->selected.copy,
                                 sizeof v->selected.copy);
@@ -482,7 +679,7 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
         clock += 1000, ran += 1010;
         poll_view(v);
         assert_int_equal(k->trace->n_holds, i + 1);
-        assert_int_equal(trace_held_before(k->trace, clock), held);
+        assert_int_equal(trace_hold_before(k->trace, clock), held);
         assert_true(fabs(axis_of(k, clock) - axis_of(k, zero) - (double)ran) < 1);
         assert_int_equal(v->selected.copy.start, clock - 1000); /* the task that has just run, ... */
         double from = x_of(v, axis_of(k, v->selected.copy.start)), to = x_of(v, axis_of(k, v->selected.copy.end));
@@ -536,6 +733,40 @@ TEST(busy_time_is_that_of_the_bars)
     }
     end_view(v);
     free(trace);
+}
+
+static json_t *planned_bytes(const char *list)
+{
+    struct step *s = read_list(lasting("data/steps/%s.txt", list));
+    finish_list(s);
+    struct simulation *sim = must_simulate(s, NULL);
+    json_t *all = simulation_json(sim), *held = json_incref(json_object_get(all, "held"));
+    json_decref(all);
+    free_simulation(sim);
+    free_list(s);
+    return held;
+}
+
+/* plan --simulate says what the steps hold at most, by the clock: the same as the trace that it writes. */
+TEST(bytes_are_those_of_the_clock)
+{
+    static const char *const lists[] = {"1f1b", "broadcast-one-link", "broadcast",  "chain",
+                                        "clip", "overlap-pays",       "pipelines",  "recompute",
+                                        "swap", "snapshot",           "zero-bubble"};
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        char *trace = trace_of_list(lasting("data/steps/%s.txt", lists[i]));
+        struct view *v = view_of(trace, NULL, 1280, 720, 1);
+        const struct track *k = v->track[0];
+        for (uint32_t n = 0; n < 40; n++)
+            expect_held(k->trace, random_words(13, STREAM_TEST, (uint32_t)i, n).word[0] % (k->last + 1000));
+        json_t *planned = planned_bytes(lists[i]);
+        for (uint32_t d = 0; d < k->trace->header.n_devices; d++)
+            assert_int_equal(trace_peak(&k->trace->held[d]),
+                             json_integer_value(json_object_get(planned, k->trace->devices[d].id)));
+        json_decref(planned);
+        end_view(v);
+        free(trace);
+    }
 }
 
 /* ---- any input ----------------------------------------------------------------------------------------------------

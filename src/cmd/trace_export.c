@@ -1,9 +1,10 @@
 /* trace_export.c - yard trace export: a trace as Chrome's JSON, for Perfetto and chrome://tracing.
  *
- * A process per device, a thread per lane, an X event per record and an arrow (a flow: s, then f) per edge between
- * lanes.  What Perfetto asks for: times are microseconds, decimals keep the nanoseconds; sort indices are numbers;
- * slices of one thread nest; both ends of a flow lie within a slice, which comes earlier in the file; an f without
- * "bp":"e" would attach to the next slice; ids are not used twice.
+ * A process per device, a thread per lane, an X event per record, a counter (C) of the bytes that each class
+ * of tensors holds, and an arrow (a flow: s, then f) per edge between lanes.  What Perfetto asks for: times are
+ * microseconds, decimals keep the nanoseconds; sort indices are numbers; slices of one thread nest; both ends of a flow
+ * lie within a slice, which comes earlier in the file; an f without "bp":"e" would attach to the next slice; ids are
+ * not used twice.
  */
 #include "../file/file.h"
 #include "../trace/trace.h"
@@ -25,7 +26,7 @@ struct chrome {
     const struct trace *trace;
     const char *path;
     gzFile out;
-    uint64_t zero; /* the time that is shown as 0 */
+    uint64_t zero, end; /* times that are shown, the first as 0 */
     size_t n_events, n_flows;
     struct slice *slices; /* [n_records] */
 };
@@ -80,21 +81,24 @@ static void make_slices(struct chrome *c, uint32_t list, int64_t first, int64_t 
         *before = MAX(r->end, start);
         c->slices[i] = (struct slice){start, *before, true};
         c->zero = MIN(c->zero, start);
+        c->end = MAX(c->end, *before);
     }
     free(lane_end);
 }
 
 static void put_lanes(struct chrome *c)
 {
+    lane_purpose *purpose = trace_purposes(c->trace);
     for (uint32_t i = 0; i < c->trace->header.n_lanes; i++) {
         const struct trace_lane *l = &c->trace->lanes[i];
         const struct trace_device *d = &c->trace->devices[l->device_index];
         json_t *device = json_sprintf("%s %s", d->id, d->name);
         put_event(c, "M", "process_name", i, json_pack("{s:{s:o}}", "args", "name", device));
         put_event(c, "M", "process_sort_index", i, json_pack("{s:{s:i}}", "args", "sort_index", (int)l->device_index));
-        put_event(c, "M", "thread_name", i, json_pack("{s:{s:s}}", "args", "name", l->name));
+        put_event(c, "M", "thread_name", i, json_pack("{s:{s:s}}", "args", "name", purpose[i]));
         put_event(c, "M", "thread_sort_index", i, json_pack("{s:{s:i}}", "args", "sort_index", (int)i));
     }
+    free(purpose);
 }
 
 /* NULL: there is none, and json_pack() leaves it out. */
@@ -123,6 +127,27 @@ static void put_slice(struct chrome *c, size_t i)
     put_event(c, "X", k->name, k->lane,
               json_pack("{s:s, s:f, s:f, s:o}", "cat", "task", "ts", microseconds(c, s->start), "dur",
                         (double)(s->end - s->start) / 1e3, "args", arguments));
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
+
+/* A counter belongs to a process; any lane of the device leads to that. */
+static void put_memory(struct chrome *c, uint32_t device)
+{
+    const struct trace *t = c->trace;
+    const struct held *h = &t->held[device];
+    uint32_t lane = 0;
+    while (lane < t->header.n_lanes && t->lanes[lane].device_index != device)
+        lane++;
+    if (lane == t->header.n_lanes)
+        return;
+    for (const struct amount *a = amount_at(h, c->zero); a <= amount_at(h, c->end); a++) {
+        json_t *classes = json_object();
+        for (size_t i = 0; i < t->header.n_classes; i++)
+            json_object_set_new(classes, t->header.memory[i], json_integer((json_int_t)a->bytes[i]));
+        put_event(c, "C", "memory", lane,
+                  json_pack("{s:f, s:o}", "ts", microseconds(c, MAX(a->clock, c->zero)), "args", classes));
+    }
 }
 
 /* ---- arrows ---------------------------------------------------------------------------------------------------- */
@@ -196,6 +221,8 @@ int trace_export(char **files)
     for (size_t i = 0; i < t->n_records; i++)
         if (c.slices[i].shown)
             put_slice(&c, i);
+    for (uint32_t device = 0; device < t->header.n_devices && c.end; device++)
+        put_memory(&c, device);
     for (size_t i = 0; i < t->n_records; i++) { /* behind all slices */
         const struct trace_task *k = &t->tasks[t->records[i].task];
         for (uint32_t e = 0; e < k->n_edges && c.slices[i].shown; e++)

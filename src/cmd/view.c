@@ -4,6 +4,7 @@
 #include "cmd.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 static struct {
     bool json;
@@ -68,6 +69,21 @@ static json_t *track_json(const struct track *k)
                      (json_int_t)k->steps->n, "running", lanes, "list", k->board ? board_json(k->board) : NULL);
 }
 
+/* The stretch that is measured, or the place on a memory row; whichever the other is, is null. */
+static json_t *panel_json(const struct view *v)
+{
+    const struct panel *p = &v->panel;
+    double from = fmin(v->ruler[0], v->ruler[1]) / 1e6, to = fmax(v->ruler[0], v->ruler[1]) / 1e6;
+    if (!p->table)
+        return json_pack("{s:n, s:n}", "range", "memory");
+    if (v->placed)
+        return json_pack("{s:n, s:{s:s, s:f, s:I, s:o}}", "range", "memory", "device",
+                         v->track[v->place.track]->trace->devices[v->place.device].id, "at_ms", v->place.axis / 1e6,
+                         "bytes", (json_int_t)p->bytes, "tensors", table_json(p->table));
+    return json_pack("{s:{s:f, s:f, s:I, s:o}, s:n}", "range", "from_ms", from, "to_ms", to, "moved_bytes",
+                     (json_int_t)p->bytes, "work", table_json(p->table), "memory");
+}
+
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
 static bool ends_in_txt(const char *path)
@@ -105,9 +121,10 @@ int cmd_view(int argc, char **argv)
         printf("\nKeys\n");
         for (size_t i = 0; i < n_actions; i++)
             printf("  %-10s %s\n", actions[i].keys, actions[i].help);
-        printf("\nMouse: move for details, click selects and shows edges, drag moves (of a step file: its tasks), "
-               "wheel zooms, shift+drag measures,\n"
-               "click on the strip of steps to go there.\n");
+        printf(
+            "\nMouse: move for details, click selects and shows edges, or what memory holds there, drag moves (of a\n"
+            "step file: its tasks), wheel zooms, drag on the ruler or shift+drag selects a stretch, click on a\n"
+            "device folds it, click on the strip of steps to go there.\n");
         return EXIT_OK;
     }
     if (n < 1 || n > MAX_TRACKS)
@@ -141,9 +158,12 @@ int cmd_view(int argc, char **argv)
     json_t *traces = json_array();
     for (int i = 0; i < n; i++)
         json_array_append_new(traces, track_json(tracks[i]));
-    if (given.json)
-        print_json(json_pack("{s:o, s:I, s:o, s:s}", "traces", traces, "step", (json_int_t)v->anchor, "selected",
-                             selected_json(v), "message", v->message));
+    if (given.json) {
+        json_t *seen = json_pack("{s:o, s:I, s:o, s:s}", "traces", traces, "step", (json_int_t)v->anchor, "selected",
+                                 selected_json(v), "message", v->message);
+        json_object_update_new(seen, panel_json(v));
+        print_json(seen);
+    }
     if (!given.png && !given.json && !v->quit)
         show_window(v);
     for (int i = 0; i < n; i++)

@@ -98,21 +98,27 @@ void write_simulation(const struct simulation *sim, const char *path, const char
     trace_free(t);
 }
 
-/* What lanes do in the steady pattern, as for any trace.  Where it has repeated, it is looked at a pattern before the
- * end: there what comes behind it is known too. */
-static json_t *lanes_json(const struct simulation *sim)
+/* Indexed: what lanes do, and what tensors hold. */
+static struct trace *indexed_trace(const struct simulation *sim)
 {
     struct trace *t = trace_of(sim, sim->begun, "");
+    t->whole_step = (uint32_t)sim->steps;
+    trace_sort(t->records, t->n_records);
+    trace_index(t, 0);
+    trace_hold(t, 0);
+    return t;
+}
+
+/* What lanes do in the steady pattern, as for any trace.  Where it has repeated, it is looked at a pattern before the
+ * end: there what comes behind it is known too. */
+static json_t *lanes_json(const struct simulation *sim, const struct trace *t)
+{
     double length = sim->pattern * sim->period, end = sim->end;
     if (sim->settled && sim->first >= sim->pattern)
         end -= length;
     struct trace_steps window = {
         .counted = (size_t)sim->pattern, .start = clock_of(fmax(end - length, 0)), .end = clock_of(end)};
-    trace_sort(t->records, t->n_records);
-    trace_index(t, 0);
-    json_t *lanes = trace_lanes_json(t, &window);
-    trace_free(t);
-    return lanes;
+    return trace_lanes_json(t, &window);
 }
 
 /* ---- for people ---------------------------------------------------------------------------------------------------
@@ -121,9 +127,10 @@ static json_t *lanes_json(const struct simulation *sim)
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c)
 {
     const struct machine *m = sim->step->pool->machine;
-    json_t *lanes = lanes_json(sim);
+    struct trace *t = indexed_trace(sim);
+    json_t *lanes = lanes_json(sim, t);
     struct table *path = critical_path(sim);
-    char bytes[32], budget[32];
+    char bytes[32], by_clock[32], budget[32];
     if (c)
         print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
                    1e3 * sim->period, c->measured ? "profile" : "hardware", c->path, sim->by_source[COST_MEASURED],
@@ -137,12 +144,15 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
     else if (sim->pattern > 1)
         print_line(out, "mean of the steady pattern, which is %d steps long", sim->pattern);
     print_lane_use(out, "lane, simulated", lanes);
-    for (int d = 0; d <= m->n_devices; d++)
-        fprintf(out, "%s%-24s holds at most %s, budget %s\n", d ? "" : "\n", m->device[d].id,
-                format_bytes(bytes, (double)sim->step->high[d]),
+    for (int d = 0; d <= m->n_devices; d++) {
+        format_bytes(bytes, (double)sim->step->high[d]);
+        format_bytes(by_clock, (double)trace_peak(&t->held[d]));
+        fprintf(out, "%s%-24s holds at most %s%s%s, budget %s\n", d ? "" : "\n", m->device[d].id, bytes,
+                strcmp(bytes, by_clock) ? ", by the clock " : "", strcmp(bytes, by_clock) ? by_clock : "",
                 m->device[d].budget < NO_LIMIT ? format_bytes(budget, (double)m->device[d].budget) : "none");
+    }
     print_top(out, path, TOP, 3);
-    free_table(path), json_decref(lanes);
+    free_table(path), json_decref(lanes), trace_free(t);
 }
 
 /* ---- as data --------------------------------------------------------------------------------------------------- */
@@ -153,14 +163,18 @@ json_t *simulation_json(const struct simulation *sim)
     const struct machine *m = sim->step->pool->machine;
     json_t *busy = json_object();
     struct table *path = critical_path(sim);
+    struct trace *t = indexed_trace(sim);
+    json_t *held = json_object();
     for (int i = 0; i < m->n_lanes; i++)
         json_object_set_new(busy, m->lane[i]->name, json_real(sim->busy[i] / sim->period));
-    json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms",
-                            1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy", busy, "lanes",
-                            lanes_json(sim), "critical_path", table_json(path), "tasks");
+    for (int d = 0; d <= m->n_devices; d++)
+        json_object_set_new(held, m->device[d].id, json_integer((json_int_t)trace_peak(&t->held[d])));
+    json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms",
+                            1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy", busy, "held",
+                            held, "lanes", lanes_json(sim, t), "critical_path", table_json(path), "tasks");
     for (int source = 0; source < COST_SOURCES; source++)
         json_object_set_new(json_object_get(all, "tasks"), source_name[source],
                             json_integer((json_int_t)sim->by_source[source]));
-    free_table(path);
+    free_table(path), trace_free(t);
     return all;
 }

@@ -47,7 +47,7 @@ static void fill_list(struct trace *tables, struct step *s, uint32_t k, const st
                                   .lane = (uint32_t)t->lane->index,
                                   .list = k,
                                   .flops = t->flops,
-                                  .bytes = t->bytes,
+                                  .bytes = t->copy ? MIN(t->bytes, t->access[0].tensor->bytes) : t->bytes,
                                   .predicted_ns = about->predicted ? about->predicted(about->context, t) : 0,
                                   .first_edge = h->n_edges,
                                   .n_edges = (uint32_t)t->n_edges,
@@ -58,26 +58,69 @@ static void fill_list(struct trace *tables, struct step *s, uint32_t k, const st
             tables->edges[h->n_edges++] =
                 (struct trace_edge){first + t->edges[e].from, t->edges[e].previous, t->edges[e].kind == EDGE_REUSE};
     }
-    for (uint32_t d = 0; d < h->n_devices; d++)
-        for (const struct level *l = s->level; l < s->level + s->n_levels; l++) {
-            if (l->device != (int)d)
-                continue;
-            struct trace_memory *m = &tables->memory[h->n_memory++];
-            *m = (struct trace_memory){.list = k, .device = d, .task = first + (uint32_t)l->position};
-            for (int c = 0; c < MEM_CLASSES; c++)
-                m->bytes[c] = l->of_class[c];
-        }
+}
+
+/* Which tasks touch which tensor: counted, and written down where there is room for them. */
+static void fill_uses(struct trace *tables, struct step *const *steps, size_t n, struct trace_tensor *const *of)
+{
+    uint32_t *latest = allocate(steps[0]->pool->n, sizeof *latest); /* by id: behind the last task that touches it */
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < steps[k]->n; i++)
+            for (int a = 0; a < steps[k]->task[i]->n_access; a++) {
+                const struct tensor *x = steps[k]->task[i]->access[a].tensor->storage;
+                struct trace_tensor *to = of[x->id];
+                uint32_t task = steps[k]->first_trace_task + (uint32_t)i;
+                if (x->persistent || latest[x->id] == task + 1)
+                    continue;
+                latest[x->id] = task + 1;
+                if (tables->uses)
+                    tables->uses[to->first_use + to->n_uses] = task;
+                to->n_uses++;
+            }
+    free(latest);
+}
+
+/* The pool's, each once: views are parts of others.  What persists is kept, so it has no uses; what is of no list here
+ * is left out. */
+static void fill_tensors(struct trace *tables, struct step *const *steps, size_t n)
+{
+    struct trace_header *h = &tables->header;
+    const struct pool *p = steps[0]->pool;
+    struct trace_tensor **of = allocate(p->n, sizeof *of); /* by id */
+    tables->tensors = allocate(p->n, sizeof *tables->tensors);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct tensor *x = p->tensors[i];
+        uint32_t list = 0;
+        while (list < n && steps[list] != x->step)
+            list++;
+        if (x->storage != x || (!x->persistent && list == n))
+            continue;
+        struct trace_tensor *to = of[i] = &tables->tensors[h->n_tensors++];
+        *to = (struct trace_tensor){.device = (uint32_t)x->device->index,
+                                    .class = x->class,
+                                    .list = x->persistent ? 0 : list,
+                                    .bytes = x->bytes};
+        snprintf(to->name, sizeof to->name, "%s", x->name);
+    }
+    fill_uses(tables, steps, n, of);
+    for (struct trace_tensor *x = tables->tensors; x < tables->tensors + h->n_tensors; x++) {
+        x->first_use = h->n_uses;
+        h->n_uses += x->n_uses;
+        x->n_uses = 0;
+    }
+    tables->uses = allocate(h->n_uses, sizeof *tables->uses);
+    fill_uses(tables, steps, n, of);
+    free(of);
 }
 
 _Static_assert((int)ROLES <= (int)TRACE_ROLES && (int)MEM_CLASSES <= (int)TRACE_CLASSES, "names in a trace's header");
 
 struct trace *trace_tables(const struct machine *m, struct step **steps, size_t n, const struct trace_about *about)
 {
-    size_t n_tasks = 0, n_edges = 0, n_levels = 0;
+    size_t n_tasks = 0, n_edges = 0;
     for (size_t k = 0; k < n; k++) {
         n_tasks += steps[k]->n;
         n_edges += steps[k]->n_edges;
-        n_levels += steps[k]->n_levels;
     }
     struct trace *t = allocate(1, sizeof *t);
     *t = (struct trace){.header = {.kind = about->kind,
@@ -91,7 +134,7 @@ struct trace *trace_tables(const struct machine *m, struct step **steps, size_t 
                         .lanes = allocate((size_t)m->n_lanes, sizeof *t->lanes),
                         .tasks = allocate(n_tasks, sizeof *t->tasks),
                         .edges = allocate(n_edges, sizeof *t->edges),
-                        .memory = allocate(n_levels, sizeof *t->memory),
+                        .held = allocate((size_t)m->n_devices + 1, sizeof *t->held),
                         .bars = allocate((size_t)m->n_lanes, sizeof *t->bars),
                         .runs = allocate(n_tasks, sizeof *t->runs)};
     struct trace_header *h = &t->header;
@@ -112,6 +155,7 @@ struct trace *trace_tables(const struct machine *m, struct step **steps, size_t 
         snprintf(h->list[k], sizeof h->list[k], "%s", steps[k]->name);
         fill_list(t, steps[k], (uint32_t)k, about);
     }
+    fill_tensors(t, steps, n);
     return t;
 }
 

@@ -233,6 +233,7 @@ static void take_all(void *follower)
     }
     trace_index(t, first);
     find_whole_step(t);
+    trace_hold(t, first);
 }
 
 struct problem *trace_follow_poll(struct trace_follow *f, bool *changed)

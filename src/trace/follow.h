@@ -60,7 +60,7 @@ void trace_ask(struct trace_follow *f, struct trace_control wanted);
 struct trace_part {
     size_t at, n, table, size; /* the last: of an entry */
 };
-enum { TRACE_PARTS = 5 };
+enum { TRACE_PARTS = 6 };
 extern const struct trace_part trace_parts[TRACE_PARTS]; /* read.c */
 #define PART_OF(type, whole, offset) ((type *)(void *)((char *)(whole) + (offset)))
 

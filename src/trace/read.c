@@ -16,7 +16,8 @@
         offsetof(struct trace_header, name##_at), offsetof(struct trace_header, n_##name),                             \
             offsetof(struct trace, name), sizeof *((struct trace *)0)->name                                            \
     }
-const struct trace_part trace_parts[TRACE_PARTS] = {PART(devices), PART(lanes), PART(tasks), PART(edges), PART(memory)};
+const struct trace_part trace_parts[TRACE_PARTS] = {PART(devices), PART(lanes),   PART(tasks),
+                                                    PART(edges),   PART(tensors), PART(uses)};
 
 /* ---- checks ---------------------------------------------------------------------------------------------------- */
 
@@ -74,12 +75,6 @@ static void read_header(struct reader *file, struct trace_header *h)
         clean_text(path, "class of memory", i, h->memory[i], sizeof h->memory[i]);
 }
 
-/* The order that trace_memory_at() searches by. */
-static int compare_memory(const struct trace_memory *m, uint32_t list, uint32_t device, uint32_t task)
-{
-    return BY(m->list, list, BY(m->device, device, COMPARE(m->task, task)));
-}
-
 /* Every index of the tables passes here. */
 static void check_tables(const char *path, const struct trace *t)
 {
@@ -105,11 +100,18 @@ static void check_tables(const char *path, const struct trace *t)
     }
     for (size_t i = 0; i < h->n_edges; i++)
         expect(t->edges[i].from < h->n_tasks, path, "edge", i);
-    for (size_t i = 0; i < h->n_memory; i++) {
-        const struct trace_memory *m = &t->memory[i];
-        expect(m->list < h->n_lists && m->device < h->n_devices && m->task < h->n_tasks, path, "memory entry", i);
-        expect(i == 0 || compare_memory(m - 1, m->list, m->device, m->task) < 0, path, "memory entry", i);
+    uint32_t uses = 0; /* each is of one tensor */
+    for (size_t i = 0; i < h->n_tensors; i++) {
+        struct trace_tensor *x = &t->tensors[i];
+        clean_text(path, "tensor", i, x->name, sizeof x->name);
+        expect(x->device < h->n_devices && x->class < h->n_classes && x->list < h->n_lists, path, "tensor", i);
+        expect(x->first_use == uses && x->n_uses <= h->n_uses - uses, path, "tensor", i);
+        expect(x->bytes <= UINT64_C(1) << 56, path, "tensor", i);
+        uses += x->n_uses;
     }
+    expect(uses == h->n_uses, path, "number of uses", h->n_uses);
+    for (size_t i = 0; i < h->n_uses; i++)
+        expect(t->uses[i] < h->n_tasks, path, "use", i);
 }
 
 void trace_read_tables(struct reader *file, struct trace *t)
@@ -123,19 +125,11 @@ void trace_read_tables(struct reader *file, struct trace *t)
     }
     t->bars = allocate(h->n_lanes, sizeof *t->bars);
     t->runs = allocate(h->n_tasks, sizeof *t->runs);
+    t->held = allocate(h->n_devices, sizeof *t->held);
     check_tables(file->path, t);
 }
 
 /* ---- the trace -------------------------------------------------------------------------------------------------- */
-
-const struct trace_memory *trace_memory_at(const struct trace *t, uint32_t task, uint32_t device)
-{
-    size_t behind;
-    uint32_t list = t->tasks[task].list;
-    FIND_FIRST(behind, t->header.n_memory, compare_memory(&t->memory[behind], list, device, task) <= 0);
-    const struct trace_memory *m = behind ? &t->memory[behind - 1] : NULL;
-    return m && m->list == list && m->device == device ? m : NULL;
-}
 
 void trace_free(struct trace *t)
 {
@@ -143,10 +137,12 @@ void trace_free(struct trace *t)
         free(t->bars[i].bar);
     for (size_t i = 0; t->runs && i < t->header.n_tasks; i++)
         free(t->runs[i].record);
+    for (size_t i = 0; t->held && i < t->header.n_devices; i++)
+        free(t->held[i].amount);
     for (size_t i = 0; i < TRACE_LISTS; i++)
         free(t->steps[i].step);
     for (size_t i = 0; i < TRACE_PARTS; i++)
         free(*PART_OF(void *, t, trace_parts[i].table));
-    free(t->bars), free(t->runs), free(t->records), free(t->unfinished), free(t->holds);
+    free(t->bars), free(t->runs), free(t->held), free(t->records), free(t->unfinished), free(t->holds);
     free(t);
 }

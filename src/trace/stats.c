@@ -35,6 +35,7 @@ struct trace *trace_open_modelled(const char *path)
     }
     t->header.pace_scale = 1;
     trace_index(t, 0);
+    trace_hold(t, 0);
     return t;
 }
 

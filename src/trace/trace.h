@@ -12,7 +12,8 @@
  *     struct trace_lane  [n_lanes]     at lanes_at
  *     struct trace_task  [n_tasks]     at tasks_at
  *     struct trace_edge  [n_edges]     at edges_at
- *     struct trace_memory[n_memory]    at memory_at, by list, then device, then task
+ *     struct trace_tensor[n_tensors]   at tensors_at
+ *     uint32_t           [n_uses]      at uses_at: tasks by their index, those that touch tensor 0 in order, then 1 ...
  *     struct trace_record[capacity]    at records_at: record i of the run is at i % capacity
  *
  * A record is written in two phases: at issue (queued; start = end = 0), then when it has ended (end != 0, stored
@@ -25,6 +26,8 @@
  *     follow.c    the reader's half, also of a file that grows: see follow.h; a whole trace at once
  *     read.c      the tables, checked
  *     index.c     which records are a lane's, a task's, a step's
+ *     held.c      what tensors hold on each device over time, by the clock
+ *     purpose.c   what a lane is for
  *     launch.c    the viewer, started on a trace
  *     stats.c     what a trace says
  *     causes.c    why lanes were idle
@@ -37,7 +40,7 @@
 
 #include <jansson.h>
 
-enum { TRACE_VERSION = 3, TRACE_MAX_LANES = 4096, TRACE_LISTS = 8, TRACE_ROLES = 16, TRACE_CLASSES = 8 };
+enum { TRACE_VERSION = 4, TRACE_MAX_LANES = 4096, TRACE_LISTS = 8, TRACE_ROLES = 16, TRACE_CLASSES = 8 };
 enum { TRACE_RING = 1 << 20 }; /* records that a trace keeps where nobody says how many */
 #define TRACE_MAGIC "YARDTRC1"
 enum trace_kind { TRACE_REAL, TRACE_PACED, TRACE_SIMULATED };
@@ -58,19 +61,18 @@ struct trace_header {
     char magic[8];
     uint32_t version;
     uint32_t kind; /* enum trace_kind */
-    uint32_t n_devices, n_lanes, n_tasks, n_edges, n_memory;
+    uint32_t n_devices, n_lanes, n_tasks, n_edges, n_tensors, n_uses;
     uint32_t n_lists, n_roles, n_classes;
-    uint64_t devices_at, lanes_at, tasks_at, edges_at, memory_at, records_at;
-    uint64_t capacity; /* records in the ring */
-    uint64_t start_ns; /* clock when the trace was made: subtract it to start at 0 */
-    double pace_scale; /* modelled seconds per second shown; 1 for real */
-    int32_t pid;       /* who writes, ... */
-    uint32_t spare;
+    int32_t pid; /* who writes, ... */
+    uint64_t devices_at, lanes_at, tasks_at, edges_at, tensors_at, uses_at, records_at;
+    uint64_t capacity;              /* records in the ring */
+    uint64_t start_ns;              /* clock when the trace was made: subtract it to start at 0 */
+    double pace_scale;              /* modelled seconds per second shown; 1 for real */
     uint64_t born;                  /* ... and when that process was started, as the system counts; 0: not known */
     char list[TRACE_LISTS][24];     /* names of the task lists: "train", "eval", ... */
     char role[TRACE_ROLES][16];     /* of the tasks' roles: "forward", ... */
     char memory[TRACE_CLASSES][16]; /* of the classes of memory: "parameters", ... */
-    char model[248];                /* one line for people: model, batch, devices */
+    char model[240];                /* one line for people: model, batch, devices */
 
     /* at TRACE_LIVE: changes while the trainer runs */
     uint64_t head;      /* records begun so far; written last, atomically */
@@ -102,7 +104,7 @@ struct trace_task {
     uint32_t lane;
     uint32_t list;
     double flops;
-    uint64_t bytes;
+    uint64_t bytes;      /* read and written; of a copy those that are moved */
     double predicted_ns; /* what the costs say that it takes alone; 0: not predicted */
     uint32_t first_edge, n_edges;
     uint32_t role; /* index in header.role */
@@ -114,10 +116,13 @@ struct trace_edge {
     uint16_t previous_step; /* 1: the producer ran one step before */
     uint16_t reuse;         /* 0: a data edge, 1: two tensors share bytes */
 };
-/* Bytes that tensors hold on a device from this task on, until the next entry of the same list and device. */
-struct trace_memory {
-    uint32_t list, device, task, spare;
-    uint64_t bytes[TRACE_CLASSES];
+/* Its bytes are held in each step that touches it, from the start of the first of its tasks to the end of the last. */
+struct trace_tensor {
+    char name[48];
+    uint32_t device, class, list; /* class: index in header.memory */
+    uint32_t first_use, n_uses;   /* tasks of the list that touch it, ascending; none: it is kept, from step to step */
+    uint32_t spare;
+    uint64_t bytes;
 };
 struct trace_record {
     uint32_t step;  /* counts from 1 */
@@ -179,6 +184,13 @@ struct hold { /* a viewer held the trainer: nothing ran in [from, to) */
     uint64_t before; /* ns of all holds before it */
     size_t record;   /* what was issued then; SIZE_MAX: it has not ended */
 };
+struct amount { /* from this clock on, until the next one */
+    uint64_t clock, bytes[TRACE_CLASSES];
+};
+struct held { /* ascending; the first is at 0 */
+    struct amount *amount;
+    size_t n, cap;
+};
 /* A validated copy of a trace in memory: every index and offset has been checked, the records are those that have
  * ended, sorted by start (then end, step, task). */
 struct trace {
@@ -187,7 +199,8 @@ struct trace {
     struct trace_lane *lanes;
     struct trace_task *tasks;
     struct trace_edge *edges;
-    struct trace_memory *memory;
+    struct trace_tensor *tensors;
+    uint32_t *uses;
     struct trace_record *records;
     struct trace_record *unfinished; /* begun, not ended: what runs now, or ran when the process was killed */
     size_t n_records, n_unfinished;
@@ -198,15 +211,15 @@ struct trace {
     struct trace_step_list steps[TRACE_LISTS];
     struct hold *holds; /* ascending, apart */
     size_t n_holds, cap_holds;
+    struct held *held;  /* [devices] */
+    uint32_t held_step; /* steps up to this one were whole for it */
 };
 struct trace *trace_open(const char *path); /* what trace_follow_open() finds wrong ends the program */
 void trace_free(struct trace *t);
-/* What tensors hold on the device when the task runs; NULL: the trace does not say. */
-const struct trace_memory *trace_memory_at(const struct trace *t, uint32_t task, uint32_t device);
 
 void trace_sort(struct trace_record *records, size_t n); /* as struct trace has them */
 void trace_index(struct trace *t, size_t first); /* records from `first` on are new: bars, runs, steps, holds follow */
-uint64_t trace_held_before(const struct trace *t, uint64_t clock); /* ns */
+uint64_t trace_hold_before(const struct trace *t, uint64_t clock); /* ns */
 size_t first_bar_from(const struct bars *b, uint64_t clock);       /* the first that starts at `clock` or later */
 size_t first_bar_in(const struct bars *b, uint64_t clock);         /* the first that ends behind `clock` */
 size_t bar_of(const struct trace *t, size_t record);               /* its index on its lane */
@@ -217,6 +230,21 @@ int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, s
 int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, size_t at);
 /* Of that step, or if the task skipped it, of the last one before it. */
 int64_t trace_find_latest(const struct trace *t, uint32_t task, uint32_t step, size_t at);
+
+/* ---- held.c, purpose.c ----------------------------------------------------------------------------------------- */
+
+/* Records from `first` on are new, and indexed, and whole_step is found: t->held follows. */
+void trace_hold(struct trace *t, size_t first);
+/* The amount of that clock; of all classes together; the most of those. */
+const struct amount *amount_at(const struct held *h, uint64_t clock);
+uint64_t sum_amount(const struct amount *a);
+uint64_t trace_peak(const struct held *h);
+/* The tensors that are alive on the device at that clock, largest first: how many, and an array that the caller frees.
+ */
+size_t trace_alive_at(const struct trace *t, uint32_t device, uint64_t clock, const struct trace_tensor ***tensors);
+/* "0:0 swap out": what each lane's copies are for where all are for one thing, else its name.  The caller frees. */
+typedef char lane_purpose[56];
+lane_purpose *trace_purposes(const struct trace *t);
 
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */
 

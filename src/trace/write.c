@@ -21,7 +21,7 @@
 /* The structs are the file's layout: no compiler may pad them otherwise. */
 _Static_assert(sizeof(struct trace_header) == 1088 && TRACE_LIVE == 960 && TRACE_CONTROL == 1024, "trace_header");
 _Static_assert(sizeof(struct trace_device) == 120 && sizeof(struct trace_lane) == 64 &&
-                   sizeof(struct trace_task) == 160 && sizeof(struct trace_memory) == 80 &&
+                   sizeof(struct trace_task) == 160 && sizeof(struct trace_tensor) == 80 &&
                    sizeof(struct trace_edge) == 8 && sizeof(struct trace_record) == 40,
                "the tables");
 

@@ -252,10 +252,6 @@ static const struct {
             {"vocab", "data", "the data bring their own vocabulary"},
             {"vocab", "init", "a model brings its own sizes"},
             {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"},
-            {"memory", "simulate", "a table is printed and nothing else"},
-            {"memory", "verify", "a table is printed and nothing else"},
-            {"memory", "print", "a table is printed and nothing else"},
-            {"memory", "print-list", "a table is printed and nothing else"},
             {"print-list", "json", "a step file is printed and nothing else"},
             {"print-list", "snapshot", "a step file has no words for slots"}};
 
@@ -293,6 +289,8 @@ static void check_together(enum command command)
               pass_names());
     REFUSE_IF(s.pass.broadcast.queues == 1 && s.main_queue == MAIN_COMPUTE,
               "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
+    REFUSE_IF(s.memory && (s.simulate || s.verify || s.print || s.print_list),
+              "--memory prints a table and nothing else: leave --simulate, --verify, --print and --print-list out");
     REFUSE_IF(s.what_if && !s.simulate && !s.print_list && !s.memory,
               "--what-if changes what is predicted: add --simulate");
     REFUSE_IF(s.pass.overlap_plan && s.pass.overlap != OVERLAP_PLAN,

@@ -91,6 +91,17 @@ static void change_look(struct view *v, double look)
         *flags[(int)look] = !*flags[(int)look];
 }
 
+/* All devices, or none when all are. */
+static void fold_all(struct view *v, double unused)
+{
+    bool all = true;
+    (void)unused;
+    for (const struct row *r = v->row; r < v->row + v->n_rows; r++)
+        all &= r->kind != ROW_DEVICE;
+    for (int i = 0; i < v->n_tracks; i++)
+        memset(v->track[i]->folded, !all, v->track[i]->trace->header.n_devices);
+}
+
 enum act { FIT_ALL, FOLLOW, CRITICAL, SEARCH, FORGET };
 static void act(struct view *v, double what)
 {
@@ -107,8 +118,9 @@ static void act(struct view *v, double what)
             find_critical_path(v);
     } else if (what == FORGET) {
         v->selected.record = NOTHING;
-        v->critical = v->measuring = v->help = v->typing = false;
+        v->critical = v->measuring = v->placed = v->help = v->typing = false;
         v->search[0] = '\0';
+        select_again(v);
     } else {
         v->typing = true;
         v->search[0] = '\0';
@@ -159,6 +171,7 @@ const struct action actions[] = {
     {"w", "what idle lanes wait for", change_look, WAITS},
     {"e", "show lanes without tasks", change_look, IDLE},
     {"m", "hide or show memory", change_look, MEMORY},
+    {"x", "fold devices (click on one)", fold_all, 0},
     {"t", "larger text", change_look, SCALE},
     {"b", "bright or dark", change_look, DARK},
     {"l", "follow what runs", act, FOLLOW},
@@ -237,10 +250,11 @@ void move_mouse(struct view *v, int x, int y)
 
 void press_button(struct view *v, bool measure)
 {
-    struct box strip = places_of(v).overview;
+    struct box strip = places_of(v).overview, ruler = places_of(v).ruler;
     v->message[0] = '\0';
     v->moved = false;
     v->gesture.blocker.record = NOTHING;
+    measure |= is_inside(&ruler, v->mouse_x, v->mouse_y);
     v->drag = is_inside(&strip, v->mouse_x, v->mouse_y) ? DRAG_OVERVIEW : measure ? DRAG_RULER : DRAG_ROWS;
     v->measuring |= v->drag == DRAG_RULER;
     if (v->drag == DRAG_RULER)
@@ -253,14 +267,33 @@ void press_button(struct view *v, bool measure)
     drag(v, v->mouse_x, v->mouse_y);
 }
 
+static void click(struct view *v, int x, int y)
+{
+    const struct row *row = row_at(v, x, y);
+    if (row && (row->kind == ROW_DEVICE || row->kind == ROW_FOLDED)) {
+        v->track[row->track]->folded[row->index] ^= true;
+        lay_out(v);
+        return;
+    }
+    v->placed = row && row->kind == ROW_MEMORY;
+    if (v->placed)
+        v->place = (struct place){row->track, row->index, axis_at(v, x)};
+    v->selected = pick_at(v, x, y);
+}
+
 /* Without a movement in between it was a click. */
 void release_button(struct view *v)
 {
-    if (v->drag == DRAG_TASK && v->moved)
+    enum drag drag = v->drag;
+    if (drag == DRAG_TASK && v->moved)
         put_down(v);
-    else if ((v->drag == DRAG_ROWS || v->drag == DRAG_TASK) && !v->moved)
-        v->selected = pick_at(v, v->mouse_x, v->mouse_y);
     v->drag = DRAG_NOTHING;
+    if ((drag == DRAG_ROWS || drag == DRAG_TASK) && !v->moved)
+        click(v, v->mouse_x, v->mouse_y);
+    if (drag == DRAG_RULER)
+        v->placed = false, v->measuring = v->ruler[0] != v->ruler[1];
+    if (drag == DRAG_RULER || drag == DRAG_ROWS)
+        select_again(v);
 }
 
 void turn_wheel(struct view *v, double notches, bool scroll)

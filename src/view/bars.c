@@ -129,7 +129,8 @@ void draw_lane(const struct view *v, const struct row *row)
     struct brush b = {.v = v, .theme = theme_of(v), .track = k, .index = row->track};
     b.bars = &k->trace->bars[row->index];
     b.left = rows.x, b.right = rows.x + rows.w;
-    b.y = row->y + AIR * v->scale, b.height = row->height - 2 * AIR * v->scale;
+    int air = row->height > 4 * AIR * v->scale ? AIR * v->scale : 0;
+    b.y = row->y + air, b.height = row->height - 2 * air;
     size_t i = first_bar_in(b.bars, clock_of(k, v->from));
     for (int x = b.left; i < b.bars->n && x < b.right;) {
         const struct bar *bar = &b.bars->bar[i];
@@ -154,4 +155,19 @@ void draw_lane(const struct view *v, const struct row *row)
         }
     }
     draw_running(&b, row->index);
+}
+
+/* The device's lanes as strips, one below the other. */
+void draw_folded(const struct view *v, const struct row *row)
+{
+    const struct trace *t = v->track[row->track]->trace;
+    int n = 0, i = 0;
+    for (uint32_t lane = 0; lane < t->header.n_lanes; lane++)
+        n += t->lanes[lane].device_index == row->index && t->bars[lane].n > 0;
+    for (uint32_t lane = 0; lane < t->header.n_lanes; lane++)
+        if (t->lanes[lane].device_index == row->index && t->bars[lane].n > 0) {
+            int y = row->y + row->height * i / n;
+            struct row strip = {ROW_LANE, row->track, lane, y, MAX(row->y + row->height * ++i / n - y, 1)};
+            draw_lane(v, &strip);
+        }
 }

@@ -89,7 +89,12 @@ uint32_t colour_number(const struct view *v, int64_t i)
         return kind_colour(v->track[0]->trace->header.role[i]);
     if (v->colour == BY_LAYER)
         return i < 0 ? no_colour : along_viridis((double)i / MAX(v->n_layers - 1, 1));
-    return i < 0 ? no_colour : kinds[i % N_DISTINCT].colour;
+    if (i < 0)
+        return no_colour;
+    /* behind the seventh they come again, lighter, then darker */
+    static const uint32_t towards[] = {0xffffffff, 0xffffffff, 0xff000000};
+    size_t round = (size_t)(i / N_DISTINCT) % COUNT(towards);
+    return blend(kinds[i % N_DISTINCT].colour, towards[round], round ? 0.45 : 0);
 }
 
 uint32_t task_colour(const struct view *v, const struct trace *t, uint32_t task)

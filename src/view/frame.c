@@ -49,23 +49,30 @@ static void draw_label(const struct view *v, const struct row *row)
         int right = draw_state(v, k, v->width - 8 * u, y + 2 * u);
         put_text(v, 10 * u, y + 4 * u, right - 10 * u, theme->paper, "%c   %s   %s", 'A' + row->track, k->path,
                  k->trace->header.model);
-    } else if (row->kind == ROW_DEVICE) {
+    } else if (row->kind == ROW_DEVICE || row->kind == ROW_FOLDED) {
         const struct trace_device *d = &k->trace->devices[row->index];
-        put_text(v, 10 * u, y + 2 * u, v->width - 10 * u, theme->ink, strcmp(d->id, d->name) ? "%s   %s" : "%s", d->id,
-                 d->name);
+        bool folded = row->kind == ROW_FOLDED;
+        put_text(v, 6 * u, middle - 8 * u, folded ? places_of(v).rows.x : v->width - 10 * u, theme->ink,
+                 strcmp(d->id, d->name) ? "%c %s   %s" : "%c %s", folded ? '+' : '-', d->id, d->name);
     } else if (row->kind == ROW_MEMORY) {
         char bytes[32];
-        put_text(v, 22 * u, middle - 17 * u, v->width, theme->ink, "memory");
-        put_text(v, 22 * u, middle + u, v->width, theme->soft, "peak %s", format_bytes(bytes, k->peak[row->index]));
-    } else { /* "0:0 compute" in the group of "0:0" is "compute" */
+        bool room = row->height >= 2 * GLYPH_HEIGHT * u;
+        if (room)
+            put_text(v, 22 * u, middle - 17 * u, v->width, theme->ink, "memory");
+        put_text(v, 22 * u, middle + (room ? 1 : -8) * u, v->width, theme->soft, "peak %s",
+                 format_bytes(bytes, k->peak[row->index]));
+    } else { /* "0:0 swap out" in the group of "0:0" is "swap out" */
         int top = y + (row->height - GLYPH_HEIGHT * u) / 2, right = places_of(v).rows.x - 8 * u;
         uint64_t from = clock_of(k, v->from), to = MIN(clock_of(k, v->to), k->now);
-        const char *name = k->trace->lanes[row->index].name, *space = strrchr(name, ' ');
+        const char *name = k->purpose[row->index],
+                   *group = k->trace->devices[k->trace->lanes[row->index].device_index].id;
+        size_t n = strlen(group);
         double ns = (axis_of(k, to) - axis_of(k, from)) / k->trace->header.pace_scale;
         if (ns > 0)
             put_text(v, AT_RIGHT, top, right, theme->soft, "%.0f%%",
                      100 * (double)busy_between(&k->trace->bars[row->index], from, to) / ns);
-        put_text(v, 22 * u, top, right - width_of(v, "100%") - 6 * u, theme->ink, "%s", space ? space + 1 : name);
+        put_text(v, 22 * u, top, right - width_of(v, "100%") - 6 * u, theme->ink, "%s",
+                 strncmp(name, group, n) == 0 && name[n] == ' ' ? name + n + 1 : name);
     }
 }
 
@@ -75,10 +82,13 @@ static void draw_rows(const struct view *v, bool labels)
     struct box b = places_of(v).rows;
     const struct theme *theme = theme_of(v);
     for (const struct row *r = v->row; r < v->row + v->n_rows; r++) {
-        uint32_t paper = r->kind == ROW_TRACK ? theme->soft : r->kind == ROW_DEVICE ? theme->panel : theme->paper;
+        uint32_t paper = r->kind == ROW_TRACK ? theme->soft : has_content(r) ? theme->paper : theme->panel;
         if (r->y + r->height <= b.y || r->y >= b.y + b.h)
             continue;
-        if (labels) {
+        if (labels && r->kind == ROW_FOLDED) {
+            fill(v, 0, r->y, b.x, r->height, paper);
+            draw_label(v, r);
+        } else if (labels) {
             fill(v, 0, r->y, b.x, r->height, paper);
             fill(v, b.x + b.w, r->y, v->width, r->height, paper);
             draw_label(v, r);
@@ -87,6 +97,8 @@ static void draw_rows(const struct view *v, bool labels)
             (r->kind == ROW_LANE ? draw_lane : draw_memory)(v, r);
         } else {
             fill(v, 0, r->y, v->width, r->height, paper);
+            if (r->kind == ROW_FOLDED)
+                draw_folded(v, r);
         }
     }
 }
@@ -154,6 +166,7 @@ void draw_view(struct view *v, struct canvas *c)
     draw_rows(v, true);
     if (v->measuring)
         draw_measure(v);
+    draw_panel(v);
     draw_strip(v);
     struct box b = places_of(v).header;
     int right = b.w - 8 * v->scale, y = 4 * v->scale;

@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#define LEAST_SHARE 0.55 /* of the height that rows with content need, where two traces share the window */
+
 enum { GUTTER = 168, HEADER = 28, OVERVIEW = 60, RULER = 38, LEGEND = 26, DETAILS = 70 };
 enum { TRACK_ROW = 24, DEVICE_ROW = 20, MEMORY_ROW = 44, LANE_ROW = 22, TALLEST = 2 };
 
@@ -41,42 +43,57 @@ static void add_row(struct view *v, enum row_kind kind, int track, uint32_t inde
     *APPEND(v->row, v->n_rows, v->cap_rows) = (struct row){kind, track, index, 0, height * v->scale};
 }
 
-static void add_device(struct view *v, int track, uint32_t device)
+/* Nothing where none of its lanes has a task.  `squeeze`: what is left out, 1: memory, 2: lanes too. */
+static void add_device(struct view *v, int track, uint32_t device, int squeeze)
 {
     const struct track *k = v->track[track];
     const struct trace *t = k->trace;
     struct trace_running now;
     size_t before = v->n_rows;
-    add_row(v, ROW_DEVICE, track, device, DEVICE_ROW);
+    bool folded = k->folded[device] || squeeze > 1;
+    add_row(v, folded ? ROW_FOLDED : ROW_DEVICE, track, device, DEVICE_ROW);
     for (uint32_t i = 0; i < t->header.n_lanes; i++)
         if (t->lanes[i].device_index == device && (v->show_idle || t->bars[i].n > 0 || trace_running(t, i, &now)))
             add_row(v, ROW_LANE, track, i, LANE_ROW);
     if (v->n_rows == before + 1)
         v->n_rows = before;
-    else if (!v->hide_memory && k->peak[device] > 0 && k->peak[device] >= 0.01 * k->highest_peak) /* not next to none */
+    else if (folded)
+        v->n_rows = before + 1;
+    else if (!v->hide_memory && squeeze == 0 && k->peak[device] > 0 &&
+             k->peak[device] >= 0.01 * k->highest_peak) /* not next to none */
         add_row(v, ROW_MEMORY, track, device, MEMORY_ROW);
 }
 
-/* Rows with content share the height that is left, until they are TALLEST times as high as they need to be. */
+/* Rows with content share the height that is left, until they are TALLEST times as high as they need to be.  Two traces
+ * always fit: rows with content shrink, then memory goes, then lanes, and then all rows shrink. */
 void lay_out(struct view *v)
 {
-    int fixed = 0, elastic = 0;
-    v->n_rows = 0;
-    for (int track = 0; track < v->n_tracks; track++) {
-        if (v->n_tracks > 1)
-            add_row(v, ROW_TRACK, track, 0, TRACK_ROW);
-        for (uint32_t device = 0; device < v->track[track]->trace->header.n_devices; device++)
-            add_device(v, track, device);
+    int fixed, elastic, least;
+    struct box rows;
+    for (int squeeze = 0; squeeze <= (v->n_tracks > 1 ? 2 : 0); squeeze++) {
+        v->n_rows = 0;
+        for (int track = 0; track < v->n_tracks; track++) {
+            if (v->n_tracks > 1)
+                add_row(v, ROW_TRACK, track, 0, TRACK_ROW);
+            for (uint32_t device = 0; device < v->track[track]->trace->header.n_devices; device++)
+                add_device(v, track, device, squeeze);
+        }
+        v->legend_lines = count_legend_lines(v);
+        rows = places_of(v).rows;
+        fixed = elastic = 0;
+        for (const struct row *r = v->row; r < v->row + v->n_rows; r++)
+            *(has_content(r) ? &elastic : &fixed) += r->height;
+        least = v->n_tracks > 1 ? (int)(LEAST_SHARE * elastic) : elastic;
+        if (fixed + least <= rows.h)
+            break;
     }
-    v->legend_lines = count_legend_lines(v);
-    struct box rows = places_of(v).rows;
-    for (const struct row *r = v->row; r < v->row + v->n_rows; r++)
-        *(has_content(r) ? &elastic : &fixed) += r->height;
-    int wanted = MAX(MIN(rows.h - fixed, TALLEST * elastic), elastic);
+    int wanted = MAX(MIN(rows.h - fixed, TALLEST * elastic), least);
+    double shrink = v->n_tracks > 1 ? fmin((double)rows.h / (fixed + wanted), 1) : 1;
     v->rows_height = 0;
     for (struct row *r = v->row; r < v->row + v->n_rows; r++) {
         if (has_content(r))
             r->height = (int)((int64_t)r->height * wanted / elastic);
+        r->height = (int)(r->height * shrink);
         v->rows_height += r->height;
     }
     v->scroll = MAX(MIN(v->scroll, v->rows_height - rows.h), 0);
@@ -85,12 +102,13 @@ void lay_out(struct view *v)
         r->y = y;
 }
 
+/* Beside the rows there are only names, of devices too. */
 const struct row *row_at(const struct view *v, int x, int y)
 {
     struct box rows = places_of(v).rows;
-    for (size_t i = 0; is_inside(&rows, x, y) && i < v->n_rows; i++)
-        if (y >= v->row[i].y && y < v->row[i].y + v->row[i].height)
-            return &v->row[i];
+    for (const struct row *r = v->row; y >= rows.y && y < rows.y + rows.h && r < v->row + v->n_rows; r++)
+        if (y >= r->y && y < r->y + r->height && (x >= rows.x || !has_content(r)) && x < rows.x + rows.w)
+            return r;
     return NULL;
 }
 

@@ -1,6 +1,8 @@
 /* legend.c - what the colours of bars and of memory mean, in as many lines as that takes. */
 #include "view.h"
 
+enum { MOST_NAMES = 24 };
+
 /* The legend is walked through twice: to count its lines, and to draw them. */
 struct legend {
     const struct view *v;
@@ -40,8 +42,13 @@ static void walk_legend(struct legend *l)
     char text[64];
     bool memory = false;
     add_legend_title(l, colour_way_name(v->colour), "micro-batch");
+    size_t n = 0, stride = 1;
+    while (colour_name(v, n, text))
+        n++;
+    if (v->colour != BY_KIND) /* of many some stand for all, and the last one does */
+        stride = ceil_div(n, MOST_NAMES);
     for (size_t i = 0; colour_name(v, i, text); i++)
-        if (text[0])
+        if (text[0] && (i % stride == 0 || i + 1 == n))
             add_legend_item(l, text, colour_number(v, (int64_t)i));
     if (v->show_causes) { /* in the place of memory's */
         l->x += 10 * v->scale;

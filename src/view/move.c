@@ -18,15 +18,15 @@ void take_up(struct view *v, const struct pick *p)
     const struct track *k = v->track[p->track];
     const struct trace *t = k->trace;
     struct gesture *g = &v->gesture;
-    free(g->place);
+    free(g->spot);
     *g = (struct gesture){p->track, p->copy.step, p->copy.task, .at = p->copy.task, .blocker = {.record = NOTHING}};
-    g->place = allocate(t->header.n_tasks, sizeof *g->place);
+    g->spot = allocate(t->header.n_tasks, sizeof *g->spot);
     for (uint32_t i = 0; i < t->header.n_tasks; i++) {
         int64_t at = trace_find_from(t, i, g->step, 0);
         const struct trace_record *r = at == NO_RECORD ? NULL : &t->records[at];
-        g->place[i] = (struct place){t->tasks[i].lane, r ? (axis_of(k, r->start) + axis_of(k, r->end)) / 2 : NAN};
+        g->spot[i] = (struct spot){t->tasks[i].lane, r ? (axis_of(k, r->start) + axis_of(k, r->end)) / 2 : NAN};
     }
-    g->grip = axis_at(v, v->mouse_x) - g->place[g->task].middle;
+    g->grip = axis_at(v, v->mouse_x) - g->spot[g->task].middle;
     v->selected = *p;
 }
 
@@ -37,10 +37,10 @@ static struct move place_under_mouse(const struct view *v)
     struct box rows = places_of(v).rows;
     const struct row *row = row_at(v, MAX(MIN(v->mouse_x, rows.x + rows.w - 1), rows.x), v->mouse_y);
     bool lane = row && row->kind == ROW_LANE && row->track == g->track;
-    struct move m = {g->task, lane ? row->index : g->place[g->task].lane, FIRST};
+    struct move m = {g->task, lane ? row->index : g->spot[g->task].lane, FIRST};
     double middle = axis_at(v, v->mouse_x) - g->grip;
     for (uint32_t i = 0; i < v->track[g->track]->trace->header.n_tasks; i++)
-        if (i != g->task && g->place[i].lane == m.lane && g->place[i].middle < middle)
+        if (i != g->task && g->spot[i].lane == m.lane && g->spot[i].middle < middle)
             m.behind = i;
     return m;
 }
@@ -56,6 +56,7 @@ static void show_board(struct view *v, int track, uint32_t task, uint32_t step)
     v->selected = pick_task(v, track, task, step);
     if (v->critical)
         find_critical_path(v);
+    select_again(v);
 }
 
 void carry_task(struct view *v)
@@ -82,7 +83,7 @@ void put_down(struct view *v)
 {
     struct gesture *g = &v->gesture;
     carry_task(v);
-    if (g->refused || (g->at == g->task && g->tried.lane == g->place[g->task].lane)) {
+    if (g->refused || (g->at == g->task && g->tried.lane == g->spot[g->task].lane)) {
         call_off(v);
         return;
     }

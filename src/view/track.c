@@ -33,7 +33,7 @@ const struct trace_step *newest_step(const struct track *k)
     return n ? &k->steps->step[n - 1] : NULL;
 }
 
-static uint64_t run_until(const struct track *k, uint64_t clock) { return clock - trace_held_before(k->trace, clock); }
+static uint64_t run_until(const struct track *k, uint64_t clock) { return clock - trace_hold_before(k->trace, clock); }
 
 double axis_of(const struct track *k, uint64_t clock)
 {
@@ -63,6 +63,10 @@ static void set_now(struct track *k)
     k->list = trace_list(k->trace, k->path, NULL);
     k->steps = &k->trace->steps[k->list];
     k->last = 0;
+    for (uint32_t i = 0; i < h->n_devices; i++) {
+        k->peak[i] = (double)trace_peak(&k->trace->held[i]);
+        k->highest_peak = fmax(k->highest_peak, k->peak[i]);
+    }
     for (size_t i = 0; i < h->n_lanes; i++)
         if (k->trace->bars[i].n)
             k->last = MAX(k->last, k->trace->bars[i].bar[k->trace->bars[i].n - 1].end);
@@ -79,16 +83,11 @@ void renew_track(struct track *k)
     if (k->board)
         remove(path);
     const struct trace *t = k->trace = trace_follow_trace(k->follow);
-    free(k->peak);
+    free(k->peak), free(k->purpose);
     k->highest_peak = 0;
     k->peak = allocate(t->header.n_devices, sizeof *k->peak);
-    for (const struct trace_memory *m = t->memory; m < t->memory + t->header.n_memory; m++) {
-        double sum = 0;
-        for (size_t class = 0; class < t->header.n_classes; class ++)
-            sum += (double)m->bytes[class];
-        k->peak[m->device] = fmax(k->peak[m->device], sum);
-        k->highest_peak = fmax(k->highest_peak, sum);
-    }
+    k->purpose = trace_purposes(t);
+    k->folded = k->folded ? k->folded : allocate(t->header.n_devices, sizeof *k->folded);
     set_now(k);
     k->zero = k->steps->n ? k->steps->step[0].work : t->header.start_ns;
 }
@@ -106,7 +105,7 @@ void close_track(struct track *k)
 {
     trace_follow_close(k->follow);
     free(k->broken);
-    free(k->peak);
+    free(k->peak), free(k->purpose), free(k->folded);
     free(k);
 }
 

@@ -53,6 +53,7 @@ bool poll_view(struct view *v)
         follow(v);
     if (v->critical)
         find_critical_path(v);
+    select_again(v);
     lay_out(v);
     v->hover = pick_at(v, v->mouse_x, v->mouse_y);
     return true;

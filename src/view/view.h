@@ -11,6 +11,7 @@
  *     pick       what is under the mouse, what is selected, its edges, the critical path
  *     move       a task of a step file that is dragged elsewhere
  *     details    what is said about a task
+ *     select     what is said about a stretch of time, and about a place on a memory row
  *     pen        boxes and letters
  *     colours    the palette, and what a bar's colour means
  *     actions    the table of keys, and the mouse: all that changes a view
@@ -42,6 +43,8 @@ struct track {
     uint64_t now;                        /* the clock of now, or where the trainer stands */
     bool stands;                         /* it is paused, stopped or gone in the midst of its work */
     double *peak, highest_peak;          /* [devices] bytes that tensors hold at most; of all devices */
+    lane_purpose *purpose;               /* [lanes] what each is for */
+    bool *folded;                        /* [devices] its lanes share one thin row */
     struct problem *broken;              /* the file went bad while it was followed */
     struct board *board;                 /* of a step file: its tasks can be moved; else NULL */
 };
@@ -72,14 +75,24 @@ struct pick { /* a record of a track */
     int64_t record;           /* NOTHING */
     struct trace_record copy; /* of it, to find it again when the trace has grown */
 };
-enum row_kind { ROW_TRACK, ROW_DEVICE, ROW_LANE, ROW_MEMORY };
+struct place { /* on a memory row */
+    int track;
+    uint32_t device;
+    double axis;
+};
+struct panel {           /* what is said of the selected stretch or place */
+    struct table *table; /* NULL: nothing */
+    char *title;
+    double bytes; /* that links move; that are held */
+};
+enum row_kind { ROW_TRACK, ROW_DEVICE, ROW_FOLDED, ROW_LANE, ROW_MEMORY };
 struct row {
     enum row_kind kind;
     int track;
     uint32_t index; /* of the lane, or the device */
     int y, height;
 };
-struct place { /* of a task in a step: its lane, and where the middle of its bar is, on the axis */
+struct spot { /* of a task in a step: its lane, and where the middle of its bar is, on the axis */
     uint32_t lane;
     double middle; /* NAN: it does not run in the step */
 };
@@ -87,7 +100,7 @@ struct gesture { /* a task of a board is dragged */
     int track;
     uint32_t step, task;
     double grip;         /* from the middle of its bar to the mouse that took it up, on the axis */
-    struct place *place; /* [tasks] when it was taken up */
+    struct spot *spot;   /* [tasks] when it was taken up */
     bool tries, refused; /* has a move been tried, and was it refused? */
     struct move tried;
     uint32_t at;         /* the task's place with it */
@@ -119,8 +132,11 @@ struct view {
     size_t n_path, cap_path;
     char search[32]; /* only tasks with this in their names are lit; "": all */
     bool typing;     /* keys go into `search` */
-    bool measuring;  /* a ruler is drawn */
+    bool measuring;  /* a stretch is selected: */
     double ruler[2]; /* of the axis */
+    bool placed;     /* a place on a memory row is */
+    struct place place;
+    struct panel panel;
     int mouse_x, mouse_y;
     enum drag drag; /* what the held button moves */
     bool moved;     /* since it went down */
@@ -168,6 +184,7 @@ void look_at_end(struct view *v);
 /* ---- bars.c, memory.c ------------------------------------------------------------------------------------------- */
 
 void draw_lane(const struct view *v, const struct row *row);
+void draw_folded(const struct view *v, const struct row *row);
 void draw_memory(const struct view *v, const struct row *row);
 
 /* ---- pen.c, legend.c, strip.c, marks.c, frame.c -------------------------------------------------------------- */
@@ -232,6 +249,11 @@ char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4
 /* Behind what is in the lines, NULL: nothing; the caller frees each. */
 void describe_record(const struct trace *t, size_t record, char *lines[DETAIL_LINES]);
 void describe_step(const struct view *v, char *lines[DETAIL_LINES]);
+
+/* ---- select.c --------------------------------------------------------------------------------------------------- */
+
+void select_again(struct view *v); /* the selection or the trace has changed: v->panel follows */
+void draw_panel(const struct view *v);
 
 /* ---- colours.c ------------------------------------------------------------------------------------------------- */
 
