@@ -20,9 +20,10 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               24873 10.8
+src               25385 10.8
 src/base           1422
-src/cmd            2444
+src/board          208
+src/cmd            2458
 src/device         1133
 src/file           1027
 src/main             70
@@ -34,11 +35,11 @@ src/predict        1069
 src/proof           565
 src/run            1258
 src/state          1778
-src/step           2622
-src/trace          1438
+src/step           2637
+src/trace          1475
 src/train          3272
-src/view           2006
-tests             16607
+src/view           2236
+tests             17043
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -121,11 +121,10 @@ int cmd_view(int argc, char **argv)
         printf("\nKeys\n");
         for (size_t i = 0; i < n_actions; i++)
             printf("  %-10s %s\n", actions[i].keys, actions[i].help);
-        printf("\nMouse: move for details, click selects and shows edges, or what memory holds there, drag moves (of a "
-               "step\n"
-               "file: its tasks), wheel zooms, drag on the ruler or shift+drag selects a stretch, click on a device "
-               "folds it,\n"
-               "click on the strip of steps to go there.\n");
+        printf(
+            "\nMouse: move for details, click selects and shows edges, or what memory holds there, drag moves (of a\n"
+            "step file: its tasks), wheel zooms, drag on the ruler or shift+drag selects a stretch, click on a\n"
+            "device folds it, click on the strip of steps to go there.\n");
         return EXIT_OK;
     }
     if (n < 1 || n > MAX_TRACKS)

@@ -91,7 +91,7 @@ static struct trace *trace_of(const struct simulation *sim, int steps, const cha
 void write_simulation(const struct simulation *sim, const char *path, const char *model)
 {
     struct trace *t = trace_of(sim, sim->steps, model);
-    struct trace_writer *w = trace_create(path, t, MIN(t->n_records, TRACE_RING));
+    struct trace_writer *w = trace_create(path, t, MIN(t->n_records, (size_t)TRACE_RING));
     for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++)
         trace_end(w, trace_begin(w, r->step, r->task, r->queued), r->start, r->end, 0);
     trace_close(w);

@@ -1,8 +1,7 @@
 /* tables.c - the trace's tables from finished lists. */
 #include "step.h"
 
-/* "512x1024 <- 512x256, 1024x256": what is written, then what is read, by name in a step file; cut to the field.
- */
+/* "512x1024 <- 512x256, 1024x256": what is written, then what is read, by name in a step file; cut. */
 static void fill_shape(char *text, size_t size, const struct task *t)
 {
     size_t used = 0;

@@ -100,7 +100,7 @@ static void take_step(struct trace_step_list *l, const struct trace_step *more)
 
 /* ---- holds ----------------------------------------------------------------------------------------------------- */
 
-uint64_t trace_held_before(const struct trace *t, uint64_t clock)
+uint64_t trace_hold_before(const struct trace *t, uint64_t clock)
 {
     size_t i;
     FIND_FIRST(i, t->n_holds, t->holds[i].from < clock);

@@ -179,17 +179,17 @@ struct trace_step_list { /* ascending */
     struct trace_step *step;
     size_t n, cap;
 };
+struct hold { /* a viewer held the trainer: nothing ran in [from, to) */
+    uint64_t from, to;
+    uint64_t before; /* ns of all holds before it */
+    size_t record;   /* what was issued then; SIZE_MAX: it has not ended */
+};
 struct amount { /* from this clock on, until the next one */
     uint64_t clock, bytes[TRACE_CLASSES];
 };
 struct held { /* ascending; the first is at 0 */
     struct amount *amount;
     size_t n, cap;
-};
-struct hold { /* a viewer held the trainer: nothing ran in [from, to) */
-    uint64_t from, to;
-    uint64_t before; /* ns of all holds before it */
-    size_t record;   /* what was issued then; SIZE_MAX: it has not ended */
 };
 /* A validated copy of a trace in memory: every index and offset has been checked, the records are those that have
  * ended, sorted by start (then end, step, task). */
@@ -209,17 +209,17 @@ struct trace {
     struct bars *bars;   /* [lanes] */
     struct runs *runs;   /* [tasks] */
     struct trace_step_list steps[TRACE_LISTS];
-    struct held *held;  /* [devices] */
-    uint32_t held_step; /* steps up to this one were whole for it */
     struct hold *holds; /* ascending, apart */
     size_t n_holds, cap_holds;
+    struct held *held;  /* [devices] */
+    uint32_t held_step; /* steps up to this one were whole for it */
 };
 struct trace *trace_open(const char *path); /* what trace_follow_open() finds wrong ends the program */
 void trace_free(struct trace *t);
 
 void trace_sort(struct trace_record *records, size_t n); /* as struct trace has them */
 void trace_index(struct trace *t, size_t first); /* records from `first` on are new: bars, runs, steps, holds follow */
-uint64_t trace_held_before(const struct trace *t, uint64_t clock); /* ns */
+uint64_t trace_hold_before(const struct trace *t, uint64_t clock); /* ns */
 size_t first_bar_from(const struct bars *b, uint64_t clock);       /* the first that starts at `clock` or later */
 size_t first_bar_in(const struct bars *b, uint64_t clock);         /* the first that ends behind `clock` */
 size_t bar_of(const struct trace *t, size_t record);               /* its index on its lane */

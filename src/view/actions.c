@@ -253,8 +253,8 @@ void press_button(struct view *v, bool measure)
     struct box strip = places_of(v).overview, ruler = places_of(v).ruler;
     v->message[0] = '\0';
     v->moved = false;
-    measure |= is_inside(&ruler, v->mouse_x, v->mouse_y);
     v->gesture.blocker.record = NOTHING;
+    measure |= is_inside(&ruler, v->mouse_x, v->mouse_y);
     v->drag = is_inside(&strip, v->mouse_x, v->mouse_y) ? DRAG_OVERVIEW : measure ? DRAG_RULER : DRAG_ROWS;
     v->measuring |= v->drag == DRAG_RULER;
     if (v->drag == DRAG_RULER)
@@ -285,9 +285,9 @@ static void click(struct view *v, int x, int y)
 void release_button(struct view *v)
 {
     enum drag drag = v->drag;
-    v->drag = DRAG_NOTHING;
     if (drag == DRAG_TASK && v->moved)
         put_down(v);
+    v->drag = DRAG_NOTHING;
     if ((drag == DRAG_ROWS || drag == DRAG_TASK) && !v->moved)
         click(v, v->mouse_x, v->mouse_y);
     if (drag == DRAG_RULER)

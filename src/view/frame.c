@@ -112,7 +112,7 @@ static void draw_details(const struct view *v)
     char *lines[DETAIL_LINES] = {NULL}, *last = NULL;
     const struct pick *p = is_picked(&v->hover) ? &v->hover : &v->selected;
     const struct pick behind = pick_behind(v);
-    if (!is_picked(&v->hover) && is_picked(&behind)) {
+    if (!is_picked(&v->hover) && is_picked(&behind) && v->drag != DRAG_TASK) {
         p = &behind;
         append_text(&lines[0], "idle, then   ");
     }

@@ -56,6 +56,7 @@ static void show_board(struct view *v, int track, uint32_t task, uint32_t step)
     v->selected = pick_task(v, track, task, step);
     if (v->critical)
         find_critical_path(v);
+    select_again(v);
 }
 
 void carry_task(struct view *v)

@@ -33,7 +33,7 @@ const struct trace_step *newest_step(const struct track *k)
     return n ? &k->steps->step[n - 1] : NULL;
 }
 
-static uint64_t run_until(const struct track *k, uint64_t clock) { return clock - trace_held_before(k->trace, clock); }
+static uint64_t run_until(const struct track *k, uint64_t clock) { return clock - trace_hold_before(k->trace, clock); }
 
 double axis_of(const struct track *k, uint64_t clock)
 {
@@ -83,11 +83,11 @@ void renew_track(struct track *k)
     if (k->board)
         remove(path);
     const struct trace *t = k->trace = trace_follow_trace(k->follow);
-    free(k->peak);
+    free(k->peak), free(k->purpose);
     k->highest_peak = 0;
     k->peak = allocate(t->header.n_devices, sizeof *k->peak);
     k->purpose = trace_purposes(t);
-    k->folded = allocate(t->header.n_devices, sizeof *k->folded);
+    k->folded = k->folded ? k->folded : allocate(t->header.n_devices, sizeof *k->folded);
     set_now(k);
     k->zero = k->steps->n ? k->steps->step[0].work : t->header.start_ns;
 }
