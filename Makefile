@@ -101,6 +101,13 @@ demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it t
 test: $(YARD) $(TESTS) ## build and run every test; logs in build/tests/*.log
 	@YARD=./$(YARD) tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS)
 
+lab: $(YARD) ## lab N=: a working copy in build/labs/N, with a task in it; tutorials/labs has them all
+	@tutorials/labs/lab.sh prepare $(N)
+grade: ## points of lab N= (or of TREE=): SEED= draws other hidden cases, JSON=1 adds a line for autograders
+	@JSON='$(JSON)' SEED=$(SEED) tutorials/labs/lab.sh grade $(N) $(TREE)
+labs-check: $(YARD) ## prove the labs: starters, solutions and wrong solutions get the points they should
+	@tutorials/labs/lab.sh check
+
 # A test is a program of its own: its file, the helpers and main of tests/, and all of the trainer but main.
 $(TESTS): $(BUILD)/tests/main.o
 $(TESTS) $(BUILD)/tests/fuzz: %: %.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
@@ -122,7 +129,7 @@ RELEASE = trixie
 distro: ## the README's two commands in a bare Debian RELEASE= bookworm, trixie or sid: 10 minutes, as root, debootstrap
 	@tests/distro.sh $(RELEASE)
 
-N = 100
+kills: N = 100
 kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments and resume it: the bits must not know
 	@YARD=./$(YARD) KILLS=$(N) SEED=$(SEED) $(BUILD)/tests/test_kills
 

@@ -1,0 +1,205 @@
+#!/bin/sh
+# lab.sh - prepares and grades the labs of this folder.
+#
+#     lab.sh prepare N           build/labs/N: a working copy with the lab's starter.patch, and a git history of its own
+#     lab.sh grade N [TREE]      builds the copy (or TREE), runs the lab's grader; points and reasons
+#     lab.sh check [N...]        proves the labs: starters, solutions and wrong solutions get the points they should
+#
+#     SEED=S      other hidden cases (default 1)
+#     JSON=1      one more line, the last one, for autograders: {"scores": {"TITLE": POINTS, ...}, ...}
+#
+# A lab is a folder NN-name:
+#
+#     README.md        the story, what to read, the task, hints; its table of points is the grader's
+#     starter.patch    what is taken out of the tree, or broken in it, or an empty file to fill
+#     grade            parts, in shell, by the functions below; $YARD is the student's program, $REFERENCE the tree's
+#     solution.patch   from the starter to a solution, where that is not simply the tree itself
+#     wrong/*.patch    from the solution to something wrong
+#
+# A patch of starter or wrong begins with a line `loses: 1 3`: the parts that do not get their points with it.
+# A grader takes nothing on trust that the student's program says of itself, where the reference can say it.
+set -u
+LC_ALL=C
+export LC_ALL
+TOP=$(cd "$(dirname "$0")/../.." && pwd)
+LABS=$TOP/tutorials/labs
+SEED=${SEED:-1}
+LIMIT=60 # seconds of a student's program
+
+die() { echo "lab: $*" >&2; exit 2; }
+
+folder_of() { # N: the lab's folder
+    found=$(ls -d "$LABS/$(printf %02d "${1#0}" 2>/dev/null)"-* 2>/dev/null)
+    [ -d "$found" ] || die "there is no lab $1: there are $(ls "$LABS" | sed -n 's/^0*\([0-9]*\)-.*/\1/p' | tr '\n' ' ')"
+    echo "$found"
+}
+
+# ---- for graders ----------------------------------------------------------------------------------------------------
+
+part() { # POINTS TITLE: begins a part
+    end_part
+    points=$1 title=$2 wrong= began=$(now)
+    parts=$((parts + 1)) most=$((most + points))
+}
+
+now() { date +%s%N | sed 's/N$/000000000/'; }
+
+end_part() {
+    [ -n "${title-}" ] || return 0
+    took=$(awk -v a="$began" -v b="$(now)" 'BEGIN { printf "%.1f", (b - a) / 1e9 }')
+    got=$([ -z "$wrong" ] && echo "$points" || echo 0)
+    score=$((score + got))
+    echo "$title: $([ -z "$wrong" ] && echo OK || echo FAIL) (${took}s)"
+    [ -z "$wrong" ] || echo "$wrong" | sed 's/^/    /'
+    json="$json${json:+, }\"$title\": $got"
+    [ -z "$wrong" ] || lost="$lost $parts"
+    title=
+}
+
+no() { # WHY: the part gets no points; the first reason counts
+    [ -n "$wrong" ] || wrong=$*
+}
+
+same() { # WHAT GOT EXPECTED
+    [ "$2" = "$3" ] || no "$1:
+got      $2
+expected $3"
+}
+
+student() { # ARGUMENTS...: runs the student's program; its output is in $TMP/out and $TMP/err, $? is its code
+    timeout -k 1 "$LIMIT" "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
+    code=$?
+    [ $code -ne 124 ] && [ $code -ne 137 ] || no "yard $*: did not end within $LIMIT s"
+    [ $code -lt 128 ] || [ $code -eq 137 ] || no "yard $*: ended by signal $((code - 128))"
+    return $code
+}
+
+must_run() { # the same, where it is wrong to fail
+    student "$@" || no "yard $*: exit code $code: $(head -n 2 "$TMP/err")"
+}
+
+reference() { # ARGUMENTS...: the tree's own program
+    (cd "$TOP" && "$REFERENCE" "$@" >"$TMP/reference.out" 2>"$TMP/reference.err" </dev/null)
+}
+
+field() { # FILE NAME: a number of one line of JSON, the first of that name
+    tr ',{' '\n\n' <"$1" | sed -n "s/^ *\"$2\": *\([-0-9.e+]*\).*/\1/p" | head -n 1
+}
+
+draw() { # LOW HIGH: a whole number, in $drawn; they follow from SEED (Park and Miller 1988)
+    state=$((state * 16807 % 2147483647))
+    drawn=$(($1 + state % ($2 - $1 + 1)))
+}
+
+# ---- the three commands ---------------------------------------------------------------------------------------------
+
+copy_tree() { # TO: without what git ignores, its objects newer than its sources, so that only changes are compiled
+    rm -rf "$1"
+    mkdir -p "$1/build"
+    for item in "$TOP"/* "$TOP"/.clang-format "$TOP"/.gitignore; do
+        case ${item##*/} in build | yard | yard-*) ;; *) cp -Rp "$item" "$1" ;; esac
+    done
+    rm -rf "$1"/tutorials/labs/*/solution.patch "$1"/tutorials/labs/*/wrong
+    for item in src embedded.c embedded.o packages flags; do
+        [ ! -e "$TOP/build/$item" ] || cp -Rp "$TOP/build/$item" "$1/build"
+    done
+    (cd "$1" && make -s build/flags build/packages >/dev/null 2>&1; find build -type f -exec touch {} +)
+}
+
+apply() { # TREE PATCH
+    (cd "$1" && sed '1{/^loses:/d;}' "$2" | patch -s -p1 --no-backup-if-mismatch) ||
+        die "$2 does not apply: the tree has changed; make it anew"
+}
+
+build() { # TREE: false, with the compiler's words in $TMP/make
+    (cd "$1" && make -j2 >"$TMP/make" 2>&1)
+}
+
+grade() { # LAB TREE: sets score, most, lost
+    score=0 most=0 parts=0 lost='' json='' title='' state=$((SEED * 7919 + 17))
+    YARD=$2/yard REFERENCE=$TOP/yard
+    if ! build "$2"; then
+        echo "build: FAIL"
+        sed 's/^/    /' "$TMP/make" | grep -m 3 'error' || tail -n 3 "$TMP/make"
+        most=$(sed -n 's/^part \([0-9]*\) .*/\1/p' "$1/grade" | awk '{ n += $1 } END { print n }')
+        lost=" $(awk '/^part /{ printf "%s%d", n++ ? " " : "", n }' "$1/grade")"
+    else
+        here=$(pwd)
+        cd "$2" || exit 2
+        . "$1/grade"
+        end_part
+        cd "$here" || exit 2
+    fi
+    echo "Score: $score/$most"
+    [ -z "${JSON-}" ] || echo "{\"scores\": {$json}, \"score\": $score, \"of\": $most}"
+}
+
+check() { # N: prints "ok" or "not ok"
+    lab=$(folder_of "$1") name=${lab##*/}
+    tree=$TMP/tree$1 bad=''
+    copy_tree "$tree"
+    apply "$tree" "$lab/starter.patch"
+    expect "the starter" "$(sed -n '1s/^loses://p' "$lab/starter.patch")"
+    if [ -f "$lab/solution.patch" ]; then
+        apply "$tree" "$lab/solution.patch"
+    else
+        (cd "$tree" && sed '1{/^loses:/d;}' "$lab/starter.patch" | patch -s -R -p1) || die "$name: the starter does not go back"
+    fi
+    expect "the solution" ""
+    for patch in "$lab"/wrong/*.patch; do
+        apply "$tree" "$patch"
+        expect "${patch##*/}" "$(sed -n '1s/^loses://p' "$patch")"
+        (cd "$tree" && sed '1{/^loses:/d;}' "$patch" | patch -s -R -p1)
+    done
+    rm -rf "$tree"
+    [ -z "$bad" ]
+}
+
+expect() { # WHAT PARTS: those that lose their points
+    grade "$lab" "$tree" >"$TMP/grade"
+    if [ "$(echo $lost)" = "$(echo $2)" ]; then
+        echo "ok - lab $name: $1: $score/$most"
+    else
+        echo "not ok - lab $name: $1 loses parts '$(echo $lost)', should lose '$(echo $2)'"
+        sed 's/^/#   /' "$TMP/grade"
+        bad=yes
+    fi
+}
+
+TMP=$(mktemp -d)
+trap 'rm -rf "$TMP"' EXIT
+[ $# -ge 1 ] || set -- help
+command=$1
+shift
+case $command in
+prepare)
+    lab=$(folder_of "${1:?which lab?}") || exit 2
+    tree=$TOP/build/labs/${1#0}
+    [ ! -e "$tree" ] || die "build/labs/${1#0} is there already: your work is in it.  Move it away to begin anew"
+    [ -x "$TOP/yard" ] || (cd "$TOP" && make -j2) || exit 1
+    copy_tree "$tree"
+    apply "$tree" "$lab/starter.patch"
+    (cd "$tree" && git init -q && git add -A && git -c user.name=lab -c user.email=lab@localhost commit -qm "Lab $1") ||
+        die "git is missing: your copy has no history"
+    echo "build/labs/${1#0} is your copy.  Read tutorials/labs/${lab##*/}/README.md; 'make grade N=${1#0}' says how far you are."
+    ;;
+grade)
+    lab=$(folder_of "${1:?which lab?}") || exit 2
+    tree=${2:-$TOP/build/labs/${1#0}}
+    [ -d "$tree" ] || die "there is no $tree: 'make lab N=${1#0}' makes it"
+    tree=$(cd "$tree" && pwd)
+    [ -x "$TOP/yard" ] || (cd "$TOP" && make -j2 >/dev/null) || die "the reference does not build"
+    grade "$lab" "$tree"
+    ;;
+check)
+    failed=0
+    for n in ${*:-$(ls "$LABS" | sed -n 's/^0*\([0-9]*\)-.*/\1/p')}; do
+        check "$n" || failed=1
+    done
+    exit $failed
+    ;;
+*)
+    sed -n '4,6s/^# *//p' "$0"
+    exit 2
+    ;;
+esac
