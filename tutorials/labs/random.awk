@@ -3,7 +3,7 @@
 #     n=TASKS     how many (default 21)
 #     lanes=L     compute lanes of device a (3)
 #     keep=PCT    tensors that are kept from step to step, of a hundred (30)
-#     join=1      fork and join: every fifth task comes behind all before it; no wait crosses the end of the step
+#     join=1      fork and join: every fifth task, and the last, comes behind all before it; no wait crosses the end
 #     parts=1     tasks touch parts of tensors
 #     share=1     tensors may get the bytes of others
 #     every=1     some tasks do not run in every step
@@ -66,6 +66,7 @@ BEGIN {
     state = seed * seed * 7919 + seed * 104729 + 1
     for (i = 0; i < 5; i++) draw(0, 1)
     n = n ? n : 21; lanes = lanes ? lanes : 3; keep = keep == "" ? 30 : keep; tensors = int(n / 2) + 2
+    if (join) n -= (n - 1) % 5
     print "device a memory=1M" (share ? " share" : "")
     for (i = 1; i < lanes; i++) print "lane a.compute" i
     if (copies) {
