@@ -40,7 +40,7 @@ function work(i,   lane, reads, x, y, k, late) {
         reads ? " reads=" substr(reads, 2) : "", x, every && late && chance(60) ? " every=" draw(2, 3) : "" }
 function lane_name(k) { return "a.compute" (k ? k : "") }
 
-# Task 1, and every fifth one, is on the first lane and reads what the others have written since; they read what it wrote.
+# Task 1, and every fifth one, is on the first lane and reads what others have written since; they read what it wrote.
 function fork_or_join(i,   lane, k, reads) {
     lane = i % 5 == 1 ? 0 : draw(0, lanes - 1)
     for (k = 0; k < lanes && i % 5 == 1; k++) if (k in touched) reads = reads ",l" k

@@ -21,7 +21,8 @@ function value(key,   at, text) {
 /^"tensor"/ {
     i = ++accesses; last_access[n] = i; t[i] = value("tensor"); mode[i] = value("mode")
     begin[i] = value("address") + 0; end[i] = begin[i] + value("bytes"); where[i] = value("device")
-    if (!(t[i] in first)) { first[t[i]] = n; order[++tensors] = t[i]; from[t[i]] = begin[i]; to[t[i]] = end[i]; home[t[i]] = where[i] }
+    if (!(t[i] in first)) {
+        first[t[i]] = n; order[++tensors] = t[i]; from[t[i]] = begin[i]; to[t[i]] = end[i]; home[t[i]] = where[i] }
     last[t[i]] = n }
 /^"device"/ && value("device") == "gpu" { gpu = 1 }
 /"together"/ && gpu && !peak { peak = value("together") + 0 }

@@ -28,7 +28,8 @@ BEGIN {
     tensor("d3", "gpu", draw(10, 40), "work"); task("loss", "gpu.compute", "x2", "d3")
     for (l = 2; l >= 0; l--) {
         if (l == (away < 1 ? 1 : 2)) copy("return", "y", "hx")
-        task("backward" l, "gpu.compute", "w" l ",d" l + 1 "," (l == away ? "y" : "x" l) (l ? "" : ",batch"), "g" l ",d" l)
+        task("backward" l, "gpu.compute", "w" l ",d" l + 1 "," (l == away ? "y" : "x" l) (l ? "" : ",batch"),
+            "g" l ",d" l)
         if (host[l]) {
             copy("down" l, "hg" l, "g" l); task("update" l, "host.cpu", "hg" l ",hw" l ",m" l, "hw" l ",m" l)
             copy("up" l, "w" l, "hw" l) }
