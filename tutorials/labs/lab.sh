@@ -86,6 +86,11 @@ field() { # FILE NAME: a number of one line of JSON, the first of that name
     tr ',{' '\n\n' <"$1" | sed -n "s/^ *\"$2\": *\([-0-9.e+]*\).*/\1/p" | head -n 1
 }
 
+answer() { # NAME: what answers.txt of the student's tree says, in $given
+    given=$(sed -n "s/^ *$1 *=\([^#]*\).*/\1/p" answers.txt 2>/dev/null | head -n 1 | tr -d ' \t\r')
+    [ -n "$given" ] || no "answers.txt: $1 is empty"
+}
+
 draw() { # LOW HIGH: a whole number, in $drawn; they follow from SEED (Park and Miller 1988)
     state=$((state * 16807 % 2147483647))
     drawn=$(($1 + state % ($2 - $1 + 1)))
