@@ -65,7 +65,7 @@ function training(    i, m, micros, rate, text) {
 }
 
 function overlap(    i, same) {
-    n = whole(6, 14)
+    n = whole(6, 14); n = layers ? layers : n
     machine(1e9, draw(2, 20) * 1e6, 20)
     for (i = 0; i < n; i++) {
         same = i && seed % 2 == 0
