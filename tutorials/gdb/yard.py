@@ -499,7 +499,7 @@ class TaskBreakpoint(gdb.Breakpoint):
     def __init__(self, place, wanted=None, step=None, layer=None, micro=None, temporary=False):
         super().__init__(place, internal=wanted is None, temporary=temporary)
         self.wanted, self.at, self.layer, self.micro = wanted, step, layer, micro
-        self.silent = True
+        self.silent, self.where = True, None
 
     def stop(self):
         found = find_running()
@@ -512,7 +512,9 @@ class TaskBreakpoint(gdb.Breakpoint):
         if any(want is not None and want != have for want, have in
                ((self.at, number), (self.layer, int(t["layer"])), (self.micro, int(t["micro"])))):
             return False
-        print("step %d, %s" % (number, name_task(t)))
+        self.where = "step %d, %s" % (number, name_task(t))
+        if self.wanted is not None:
+            print(self.where)
         return True
 
 
@@ -540,6 +542,7 @@ class NextTask(Command):
         points = stops()
         try:
             gdb.execute("continue", to_string=True)
+            print(next((p.where for p in points if p.is_valid() and p.where), "no task comes any more"))
         finally:
             for p in points:
                 if p.is_valid():
