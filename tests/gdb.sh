@@ -3,7 +3,7 @@
 #
 # A transcript is a block that begins with "```gdb": first the command that starts gdb, then lines "(gdb) COMMAND", and
 # below each lines that it prints, in their order.  Not all that it prints must be shown.  "..." at the end of a line
-# stands for the rest of it.  Numbers with a decimal point may differ.
+# stands for the rest of it.  Numbers with a decimal point, and addresses of calls, may differ.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -36,6 +36,7 @@ for page in $PAGES; do
             -ex 'set confirm off' -ex 'set width 0' -x '$TMP/script' $start" >"$TMP/out" 2>&1 </dev/null
         awk 'function same(page, line) {
                  gsub(/-?[0-9]+\.[0-9]+(e[-+][0-9]+)?/, "#", page); gsub(/-?[0-9]+\.[0-9]+(e[-+][0-9]+)?/, "#", line)
+                 sub(/0x[0-9a-f]+ in /, "", page); sub(/0x[0-9a-f]+ in /, "", line)
                  gsub(/ +/, " ", page); gsub(/ +/, " ", line); sub(/ $/, "", line)
                  if (sub(/ ?\.\.\.$/, "", page)) return index(line, page) == 1
                  return page == line }

@@ -234,24 +234,24 @@ def line(t):
 
 
 def picture(step):
-    """(address, line) of each task, in order."""
-    return [(int(t.address), line(t)) for t in order(step)]
+    """(address, line, addresses of its tensors) of each task, in order."""
+    return [(int(t.address), line(t), [int(a["tensor"]) for a in items(t["access"], t["n_access"])])
+            for t in order(step)]
 
 
 def show_difference(name, before, after):
     """+ new, - gone, ~ changed, > moved: with the task that it comes behind."""
-    old, new = dict(before), dict(after)
-    old_order = [a for a, _ in before if a in new]
-    kept = [a for a, _ in after if a in old]
-    moved = moved_ones(old_order, kept)
+    old, new = {t[0]: t for t in before}, {t[0]: t for t in after}
+    moved = moved_ones([t[0] for t in before if t[0] in new], [t[0] for t in after if t[0] in old])
     behind, shown = "the start", 0
-    for address, words in after:
-        sign = ("+" if address not in old else ">" if address in moved else "~" if old[address] != words else None)
+    for task in after:
+        address, words, _ = task
+        sign = "+" if address not in old else ">" if address in moved else "~" if old[address] != task else None
         if sign:
             print("  %s %s   behind %s" % (sign, words, behind.split(":")[0]))
             shown += 1
         behind = words
-    for address, words in before:
+    for address, words, _ in before:
         if address not in new:
             print("  - %s" % words)
             shown += 1
