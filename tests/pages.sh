@@ -53,6 +53,16 @@ for page in $pages; do
 done >"$TMP/wrong"
 result 'files that are named exist'
 
+# The routes of reference-code.md: a row without a file is of the one above it.
+awk -F '|' '/^\| [a-z]* \| / && NF > 5 {
+    if (match($3, /src\/[a-z\/_]*\.[ch]/)) file = substr($3, RSTART, RLENGTH)
+    for (i = 4; i <= 5; i++) while (match($i, /[a-z_]+\(\)/)) {
+        print file, substr($i, RSTART, RLENGTH - 2); $i = substr($i, RSTART + RLENGTH) } }' tutorials/reference-code.md |
+    while read -r file name; do
+        grep -qE "^[a-z].*[ *]$name\(" "$file" || echo "tutorials/reference-code.md: $file has no function $name"
+    done >"$TMP/wrong"
+result 'functions of the routes are in their files'
+
 sed -n 's/^| `\([a-z/_.]*\)` | \([0-9]*\) |.*/\1 \2/p' README.md | while read -r file lines; do
     awk -v said="$lines" -v file="$file" \
         'END { if (NR < 0.8 * said || NR > 1.25 * said) print file " has " NR " lines, the README says " said }' "$file"

@@ -45,6 +45,7 @@ extern const char *const lane_kind_name[LANE_KINDS + 1]; /* machine.c: "compute"
 struct slab {
     cl_mem buffer; /* NULL on the host */
     void *host;    /* the host's slab; NULL on an OpenCL device */
+    void *seen;    /* an OpenCL CPU's: where a debugger finds it; or NULL */
     size_t bytes;  /* usable bytes; a guard of GUARD_BYTES lies behind them */
     cl_mem pinned; /* host: the mapped buffer that the bytes lie in, so that copies need no staging; or NULL ... */
     cl_command_queue queue; /* ... of this queue's context ... */

@@ -78,6 +78,10 @@ static struct problem *allocate_device_slab(struct device *d, struct slab *slab)
     code = code ? code : clEnqueueFillBuffer(queue, slab->buffer, &zero, 1, 0, slab->bytes, 0, NULL, NULL);
     code = code ? code : clEnqueueFillBuffer(queue, slab->buffer, &guard, 1, slab->bytes, GUARD_BYTES, 0, NULL, NULL);
     code = code ? code : clFinish(queue);
+    if (code == CL_SUCCESS && d->is_cpu) /* a debugger finds tensors there: mapped in place, as CPUs' drivers do */
+        slab->seen = clEnqueueMapBuffer(queue, slab->buffer, CL_TRUE, CL_MAP_READ, 0, slab->bytes, 0, NULL, NULL, NULL);
+    if (slab->seen)
+        CL(clEnqueueUnmapMemObject(queue, slab->buffer, slab->seen, 0, NULL, NULL));
     if (code == CL_SUCCESS)
         return NULL;
     if (slab->buffer)

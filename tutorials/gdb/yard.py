@@ -1,0 +1,685 @@
+"""gdb speaks the list.  gdb loads this file with the program (see tutorials/reference-debugging.md).
+
+    yard lanes                  what each lane runs, what that waits for, what comes next
+    yard task N                 what task N reads and writes, its edges in words, its kernel and arguments
+    yard tensor NAME [N]        shape, place, who uses it, is it live now, values; N: the one that task N touches
+    yard waits N                why task N has not started
+    yard break TASK [step=K] [layer=L] [micro=M]     stop before a task runs, or is issued to its lane
+    yard next-task              go on to the next one
+    yard step-list PASS         go on to the next edit that the pass makes, and show what it changed
+    yard diff [LIST]            what has changed in a list since it was looked at last
+
+Everything is read from memory: no function of the program is called, so all of it but `break`, `next-task` and
+`step-list` works in a kernel and on a core file too.  The list is found in the frames of the threads.
+"""
+import gdb
+import os
+import struct
+
+FOUND = {}  # lists by name, as they were seen last: for `diff`
+
+
+# ---- values of C ----------------------------------------------------------------------------------------------------
+
+def text(value):
+    return value.string(errors="replace")
+
+
+def items(pointer, n):
+    return [pointer[i] for i in range(int(n))]
+
+
+def bytes_of(n):
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if n >= size:
+            return "%.4g %s" % (n / size, unit)
+    return "%d B" % n
+
+
+def enum_word(value, prefix):
+    return str(value).replace(prefix, "").lower()
+
+
+# ---- where the program is -------------------------------------------------------------------------------------------
+
+def frames():
+    """Those of the selected thread, then those of the others."""
+    here = gdb.selected_thread()
+    if here is None:
+        raise gdb.GdbError("nothing runs: `run` first, or load a core file")
+    chosen = gdb.selected_frame()
+    threads = [here] + [t for t in gdb.selected_inferior().threads() if t.num != here.num]
+    try:
+        for thread in threads:
+            thread.switch()
+            frame = gdb.newest_frame()
+            while frame is not None and frame.is_valid():
+                yield frame
+                frame = frame.older()
+    finally:
+        here.switch()
+        chosen.select()
+
+
+def variables(frame):
+    """(name, value) of the arguments and locals of a frame of ours."""
+    try:
+        block = frame.block()
+    except RuntimeError:
+        return
+    while block is not None and not block.is_global and not block.is_static:
+        for symbol in block:
+            if symbol.is_argument or symbol.is_variable:
+                try:
+                    value = symbol.value(frame)
+                    if not value.is_optimized_out:
+                        yield symbol.name, value
+                except (gdb.error, TypeError):
+                    pass
+        block = block.superblock
+
+
+# How a list is reached from a variable of that type.
+WAYS = {
+    "step": lambda v: v,
+    "trainer": lambda v: v["train"],
+    "edit": lambda v: v["step"],
+    "job": lambda v: v["step"],
+    "task": lambda v: v["step"] if "step" in [f.name for f in v.type.target().fields()] else None,
+}
+
+
+def pointed(value):
+    kind = value.type.strip_typedefs()
+    if kind.code != gdb.TYPE_CODE_PTR:
+        return None
+    target = kind.target().strip_typedefs().unqualified()
+    return target.tag if target.code == gdb.TYPE_CODE_STRUCT else None
+
+
+def is_list(step):
+    try:
+        return int(step) != 0 and 0 < int(step["n"]) <= 1000000 and int(step["pool"]) != 0 and text(step["name"]) != ""
+    except (gdb.error, gdb.MemoryError):
+        return False
+
+
+def find_step(name=None):
+    """The list that the nearest frame works on; with a name: that list."""
+    for frame in frames():
+        for _, value in variables(frame):
+            tag = pointed(value)
+            if tag in WAYS and int(value) != 0:
+                try:
+                    step = WAYS[tag](value)
+                    if step is not None and is_list(step) and name in (None, text(step["name"])):
+                        return step.dereference()
+                except (gdb.error, gdb.MemoryError):
+                    pass
+    raise gdb.GdbError("no list%s is in sight: no frame of any thread has one" % (" '%s'" % name if name else ""))
+
+
+def find_running():
+    """(list, iteration, position) of the task that runs alone, or is issued; of a serial run and else."""
+    for frame in frames():
+        if frame.name() in ("run_alone", "execute_serial", "issue_task", "execute"):
+            found = dict(variables(frame))
+            if frame.name() == "issue_task":
+                return found["s"].dereference(), int(found["number"]), int(found["t"]["index"])
+            if "s" in found and "number" in found:
+                at = int(found["i"]) if "i" in found else None
+                return found["s"].dereference(), int(found["number"]), at
+    return None
+
+
+def is_serial():
+    return bool(gdb.parse_and_eval("execution.serial"))
+
+
+# ---- words for tasks, edges and tensors -----------------------------------------------------------------------------
+
+def tags(t):
+    words = ["%s %d" % (word, int(t[field])) for field, word in (("layer", "layer"), ("micro", "micro-batch"))
+             if int(t[field]) >= 0]
+    return " (%s)" % ", ".join(words) if words else ""
+
+
+def name_task(t):
+    return "task %d %s%s on %s" % (int(t["index"]), text(t["name"]), tags(t), text(t["lane"]["name"]))
+
+
+def shape_of(x):
+    return "(%s)" % ", ".join(str(int(d)) for d in items(x["shape"], x["rank"]))
+
+
+def storage_of(x):
+    return x if int(x["storage"]) == 0 else x["storage"].dereference()
+
+
+def name_tensor(x):
+    return "%s %s on %s" % (text(x["name"]), shape_of(x), text(x["device"]["id"]))
+
+
+def tensors_of(t, mode):
+    return [a["tensor"].dereference() for a in items(t["access"], t["n_access"]) if int(a["mode"]) & mode]
+
+
+READ, WRITE = 1, 2
+
+
+def address_of(x):
+    """Where its first byte lies in this process, or None."""
+    base = storage_of(x)
+    if int(base["slab"]) < 0:
+        return None
+    slab = base["device"]["slabs"][int(base["slab"])]
+    start = int(slab["host"]) or int(slab["seen"])
+    return start + int(base["address"]) + int(x["offset"]) if start else None
+
+
+def reason(step, t, edge):
+    """Why task t has that edge."""
+    before = step["task"][int(edge["from"])]
+    mine = {int(a["tensor"]["storage"] or a["tensor"]): a for a in items(t["access"], t["n_access"])}
+    for a in items(before["access"], before["n_access"]):
+        other = mine.get(int(a["tensor"]["storage"] or a["tensor"]))
+        if other is not None and (int(a["mode"]) | int(other["mode"])) & WRITE:
+            verb = "writes" if int(a["mode"]) & WRITE else "reads"
+            mine_verb = "reads" if int(a["mode"]) & WRITE and int(other["mode"]) & READ else "overwrites"
+            return "which %s %s, that it %s" % (verb, text(a["tensor"]["name"]), mine_verb)
+    return "which has bytes that it takes" if "REUSE" in str(edge["kind"]) else "which it follows"
+
+
+def describe_edge(step, t, edge):
+    before = step["task"][int(edge["from"])].dereference()
+    when = " of the step before" if edge["previous"] else ""
+    how = "" if edge["wait"] else " (implied)"
+    return "%s%s, %s%s" % (name_task(before), when, reason(step, t, edge), how)
+
+
+def task_at(step, number):
+    try:
+        i = int(gdb.parse_and_eval(number))
+    except gdb.error:
+        found = [int(t["index"]) for t in items(step["task"], step["n"]) if text(t["name"]) == number]
+        if not found:
+            raise gdb.GdbError("list %s has no task %s: `yard lanes` shows some, `yard plan --print` all" %
+                               (text(step["name"]), number))
+        i = found[0]
+    if not 0 <= i < int(step["n"]):
+        raise gdb.GdbError("list %s has tasks 0 to %d, not %d" % (text(step["name"]), int(step["n"]) - 1, i))
+    return step["task"][i].dereference()
+
+
+# ---- the list as it is now ------------------------------------------------------------------------------------------
+
+def order(step):
+    """Its tasks: while it is edited by their chain, which begins at step->head."""
+    if int(step["head"]) == 0:
+        return [t.dereference() for t in items(step["task"], step["n"])]
+    tasks, t = [], step["head"]["next"]
+    while int(t) != int(step["head"]):  # a ring
+        tasks.append(t.dereference())
+        t = t["next"]
+    return tasks
+
+
+def line(t):
+    """As `yard plan --print` writes it: NAME@DEVICE where a tensor lies elsewhere."""
+    def names(mode):
+        there = [(x, int(x["device"]) != int(t["lane"]["device"])) for x in tensors_of(t, mode)]
+        return ", ".join(text(x["name"]) + ("@" + text(x["device"]["id"]) if away else "") for x, away in there) or "-"
+    reads, writes = names(READ), names(WRITE)
+    return "%s%s on %s: %s -> %s" % (text(t["name"]), tags(t), text(t["lane"]["name"]), reads, writes)
+
+
+def picture(step):
+    """(address, line, addresses of its tensors) of each task, in order."""
+    return [(int(t.address), line(t), [int(a["tensor"]) for a in items(t["access"], t["n_access"])])
+            for t in order(step)]
+
+
+def show_difference(name, before, after):
+    """+ new, - gone, ~ changed, > moved: with the task that it comes behind."""
+    old, new = {t[0]: t for t in before}, {t[0]: t for t in after}
+    moved = moved_ones([t[0] for t in before if t[0] in new], [t[0] for t in after if t[0] in old])
+    behind, shown = "the start", 0
+    for task in after:
+        address, words, _ = task
+        sign = "+" if address not in old else ">" if address in moved else "~" if old[address] != task else None
+        if sign:
+            print("  %s %s   behind %s" % (sign, words, behind.split(":")[0]))
+            shown += 1
+        behind = words
+    for address, words, _ in before:
+        if address not in new:
+            print("  - %s" % words)
+            shown += 1
+    if not shown:
+        print("  list %s has not changed" % name)
+
+
+def moved_ones(old, new):
+    """Those outside of a longest common order."""
+    import bisect
+    at = {a: i for i, a in enumerate(old)}
+    tails, ends, before = [], [], {}
+    for a in new:
+        i = bisect.bisect_left(tails, at[a])
+        before[a] = ends[i - 1] if i else None
+        tails[i:i + 1], ends[i:i + 1] = [at[a]], [a]
+    kept, a = set(), ends[-1] if ends else None
+    while a is not None:
+        kept.add(a)
+        a = before[a]
+    return {a for a in new if a not in kept}
+
+
+# ---- runs -----------------------------------------------------------------------------------------------------------
+
+def queue_runs(step, lane):
+    """(task, iteration) of what a lane has been given and has not been seen to end, in its order."""
+    running = step["running"]
+    if int(running) == 0 or lane >= int(running["n_queues"]):
+        return []
+    q = running["queue"][lane]
+    given, retired, cap = int(q["given"]), int(q["retired"]), int(q["cap"])
+    runs = [q["run"][n % cap] for n in range(retired, given)] if cap else []
+    return [(step["task"][int(r["task"])].dereference(), int(r["number"])) for r in runs]
+
+
+def open_producers(step, t, number):
+    """Edges of a run that still hold it: (edge, producer, iteration)."""
+    held = []
+    for e in items(t["edges"], t["n_edges"]):
+        if not e["wait"]:
+            continue
+        before, run = step["task"][int(e["from"])].dereference(), number - int(e["previous"])
+        if any(int(u["index"]) == int(before["index"]) and k <= run
+               for u, k in queue_runs(step, int(before["lane"]["index"]))):
+            held.append((e, before, run))
+    return held
+
+
+# ---- commands -------------------------------------------------------------------------------------------------------
+
+class Yard(gdb.Command):
+    __doc__ = __doc__
+
+    def __init__(self):
+        super().__init__("yard", gdb.COMMAND_USER, prefix=True)
+
+
+class Command(gdb.Command):
+    def __init__(self, name):
+        self.name = name
+        super().__init__("yard " + name, gdb.COMMAND_USER)
+
+    def invoke(self, argument, from_tty):
+        self.run(gdb.string_to_argv(argument))
+
+    def one(self, words, what):
+        if len(words) != 1:
+            raise gdb.GdbError("yard %s takes %s" % (self.name, what))
+        return words[0]
+
+
+class Lanes(Command):
+    """What each lane runs, what that waits for, and what it has next."""
+
+    def run(self, words):
+        step = find_step()
+        machine = step["pool"]["machine"]
+        now = find_running()
+        print("list %s, %d tasks%s" % (text(step["name"]), int(step["n"]),
+                                        ", iteration %d" % now[1] if now else ""))
+        at = now[2] if now and now[2] is not None else -1
+        for lane in items(machine["lane"], machine["n_lanes"]):
+            mine = [t for t in items(step["task"], step["n"]) if int(t["lane"]) == int(lane)]
+            if not mine:
+                continue
+            runs = queue_runs(step, int(lane["index"]))
+            if now and is_serial():
+                runs = [(t.dereference(), now[1]) for t in mine if int(t["index"]) == at]
+            what = "idle"
+            if runs:
+                t, number = runs[0]
+                what = "%s of step %d" % (name_task(t).rsplit(" on ", 1)[0], number)
+                held = open_producers(step, t, number)
+                what += "".join("\n%22s waits for %s of step %d" % ("", name_task(p), k) for _, p, k in held)
+                what += "; %d more behind it" % (len(runs) - 1) if len(runs) > 1 else ""
+            behind = [t for t in mine if int(t["index"]) > at]
+            then = "; next: " + name_task(behind[0]).rsplit(" on ", 1)[0] if behind else ""
+            print("  %-20s %s%s" % (text(lane["name"]), what, then))
+
+
+class Task(Command):
+    """yard task N: what task N of the list reads and writes, waits for, and does."""
+
+    def run(self, words):
+        step = find_step()
+        t = task_at(step, self.one(words, "a task: its number, or its name"))
+        print("%s, %s" % (name_task(t), enum_word(t["role"], "ROLE_")))
+        for mode, word in ((READ, "reads "), (WRITE, "writes")):
+            for x in tensors_of(t, mode):
+                address = address_of(x)
+                print("  %s %s, %s, %s%s" % (word, name_tensor(x), enum_word(x["class"], "MEM_"), bytes_of(int(x["bytes"])),
+                                             ", at 0x%x" % address if address else ""))
+        edges = items(t["edges"], t["n_edges"])
+        for e in edges:
+            print("  waits for %s" % describe_edge(step, t, e))
+        if not edges:
+            print("  waits for nothing")
+        if int(t["file"]):
+            print("  kernel %s of cl/%s" % (text(t["function"]), text(t["file"]).split("/")[-1]))
+            print("  arguments %s" % ", ".join(self.argument(t, a) for a in items(t["args"], t["n_args"])))
+            g = t["grid"]
+            sizes = [" x ".join(str(int(n)) for n in items(g[f], g["dims"])) for f in ("global", "local")]
+            print("  grid of %s work-items, groups of %s" % (sizes[0], sizes[1] if sizes[1][0] != "0" else "any size"))
+        elif t["copy"]:
+            print("  copies %s" % bytes_of(int(t["access"][0]["tensor"]["bytes"])))
+        elif int(t["run"]):
+            print("  runs %s" % str(t["run"]).split("<")[-1].rstrip(">"))
+        elif int(t["issue"]):
+            print("  issues by %s" % str(t["issue"]).split("<")[-1].rstrip(">"))
+
+    @staticmethod
+    def argument(t, a):
+        kind = enum_word(a["kind"], "ARG_")
+        if kind == "tensor":
+            return "no tensor" if int(a["i"]) < 0 else text(t["access"][int(a["i"])]["tensor"]["name"])
+        if kind == "float":
+            return "%g" % float(a["f"])
+        return "%d%s" % (int(a["i"]), " B of local memory" if kind == "local" else "")
+
+
+class Tensor(Command):
+    """yard tensor NAME [N]: shape, place, life and values; of those of that name the one that task N touches."""
+
+    def run(self, words):
+        step = find_step()
+        task = task_at(step, words[1]) if len(words) == 2 else None
+        name = self.one(words[:1] if task is not None else words, "a tensor's name, as `yard task` shows it, and a task")
+        pool = step["pool"]
+        found = [x.dereference() for x in items(pool["tensors"], pool["n"]) if text(x["name"]) == name]
+        if not found:
+            near = sorted({text(x["name"]) for x in items(pool["tensors"], pool["n"]) if name in text(x["name"])})
+            raise gdb.GdbError("there is no tensor %s%s" % (name, "; there are " + ", ".join(near[:8]) if near else ""))
+        if task is not None:
+            mine = [int(x.address) for x in tensors_of(task, READ | WRITE)]
+            found = [x for x in found if int(x.address) in mine]
+            if not found:
+                raise gdb.GdbError("%s does not touch a tensor %s" % (name_task(task), name))
+        for x in found:
+            self.show(step, x)
+
+    def show(self, step, x):
+        base, address = storage_of(x), address_of(x)
+        kept = " keeps its value from step to step" if base["persistent"] else ""
+        print("%s, %s, %s%s" % (name_tensor(x), enum_word(base["class"], "MEM_"), bytes_of(int(x["bytes"])), kept))
+        if int(x["storage"]) != int(x.address) and int(x["storage"]):
+            print("  a view of %s, from byte %d on" % (text(base["name"]), int(x["offset"])))
+        users = [t for t in items(step["task"], step["n"])
+                 if any(int(a["tensor"]) == int(x.address) for a in items(t["access"], t["n_access"]))]
+        for t in users:
+            modes = [int(a["mode"]) for a in items(t["access"], t["n_access"]) if int(a["tensor"]) == int(x.address)]
+            word = "changed by" if modes[0] == 3 else "written by" if modes[0] & WRITE else "read by"
+            print("  %s %s" % (word, name_task(t)))
+        now = find_running()
+        if now and now[2] is not None and not base["persistent"] and int(base["step"]):
+            alive = int(base["first"]) <= now[2] <= int(base["last"])
+            print("  its bytes are its own from task %d to %d: %s" %
+                  (int(base["first"]), int(base["last"]), "so they are now" if alive else "now they may be another's"))
+        if address is None:
+            print("  no values: %s" % ("it has no place yet" if int(base["slab"]) < 0 else
+                                       "they are in the memory of %s" % text(base["device"]["name"])))
+            return
+        self.show_values(x, address)
+
+    @staticmethod
+    def show_values(x, address):
+        n = int(x["bytes"]) // 4
+        kind = "i" if "INT32" in str(x["element"]) else "f"
+        try:
+            data = gdb.selected_inferior().read_memory(address, 4 * n).tobytes()
+        except gdb.MemoryError:
+            print("  no values: 0x%x cannot be read" % address)
+            return
+        values = struct.unpack("=%d%s" % (n, kind), data)
+        columns = int(x["shape"][int(x["rank"]) - 1]) if int(x["rank"]) else n
+        print("  values at 0x%x" % address)
+        for row in range(min(4, n // columns if columns else 0)):
+            some = values[row * columns:row * columns + min(6, columns)]
+            print("    %s%s" % (" ".join("%11.5g" % v for v in some), " ..." if columns > 6 else ""))
+        if columns and n // columns > 4:
+            print("    ...")
+        numbers = [v for v in values if v == v and abs(v) != float("inf")]
+        if numbers:
+            print("  min %.6g, max %.6g, mean %.6g" % (min(numbers), max(numbers), sum(numbers) / len(numbers)))
+        if len(numbers) < n:
+            first = next(i for i, v in enumerate(values) if not (v == v and abs(v) != float("inf")))
+            print("  %d of %d are not finite, the first is element %d" % (n - len(numbers), n, first))
+
+
+class Waits(Command):
+    """yard waits N: why task N has not started."""
+
+    def run(self, words):
+        step = find_step()
+        t = task_at(step, self.one(words, "a task: its number, or its name"))
+        now, lane = find_running(), int(t["lane"]["index"])
+        if now and is_serial():
+            at = now[2] if now[2] is not None else -1
+            i = int(t["index"])
+            print("%s: %s" % (name_task(t), "it runs now" if i == at else "it has run in this step" if i < at else
+                              "this run is serial, and at task %d: %d come before" % (at, i - at)))
+            return
+        runs = queue_runs(step, lane)
+        mine = [(k, n) for k, (u, n) in enumerate(runs) if int(u["index"]) == int(t["index"])]
+        if not mine:
+            ahead = now and now[2] is not None and now[2] <= int(t["index"])
+            print("%s: %s" % (name_task(t), "it has not been issued, the host is at task %d of step %d" %
+                              (now[2], now[1]) if ahead else "all its runs so far have ended"))
+            return
+        ahead, number = mine[0]
+        print("%s of step %d" % (name_task(t), number))
+        if ahead:
+            print("  stands behind %s of step %d on its lane, and %d more" %
+                  (name_task(runs[0][0]).rsplit(" on ", 1)[0], runs[0][1], ahead - 1))
+        held = open_producers(step, t, number)
+        for e, before, run in held:
+            print("  waits for %s of step %d, %s" % (name_task(before), run, reason(step, t, e)))
+        if not held and not ahead:
+            print("  waits for nothing: it runs, or has ended and has not been looked at")
+
+
+class TaskBreakpoint(gdb.Breakpoint):
+    """Before a task runs (serial), or is issued to its lane (threads)."""
+
+    def __init__(self, place, wanted=None, step=None, layer=None, micro=None, temporary=False):
+        super().__init__(place, internal=wanted is None, temporary=temporary)
+        self.wanted, self.at, self.layer, self.micro = wanted, step, layer, micro
+        self.silent, self.where = True, None
+
+    def stop(self):
+        found = find_running()
+        if not found:
+            return False
+        step, number, i = found
+        t = step["task"][i].dereference()
+        if self.wanted is not None and self.wanted not in (text(t["name"]), str(i)):
+            return False
+        if any(want is not None and want != have for want, have in
+               ((self.at, number), (self.layer, int(t["layer"])), (self.micro, int(t["micro"])))):
+            return False
+        self.where = "step %d, %s" % (number, name_task(t))
+        if self.wanted is not None:
+            print(self.where)
+        return True
+
+
+def stops(**wanted):
+    return [TaskBreakpoint(place, **wanted) for place in ("run_alone", "issue_task")]
+
+
+class Break(Command):
+    """yard break TASK [step=K] [layer=L] [micro=M]: stop before it runs.  TASK is a name, or a number of the list."""
+
+    def run(self, words):
+        given = dict(w.split("=", 1) for w in words[1:] if "=" in w)
+        if not words or len(given) < len(words) - 1 or set(given) - {"step", "layer", "micro"}:
+            raise gdb.GdbError("yard break takes a task's name or number, then step=K, layer=L, micro=M")
+        try:
+            stops(wanted=words[0], **{k: int(v) for k, v in given.items()})
+        except ValueError:
+            raise gdb.GdbError("yard break: step=, layer= and micro= take whole numbers")
+
+
+class NextTask(Command):
+    """Go on to the next task: before it runs (serial), or is issued."""
+
+    def run(self, words):
+        points = stops()
+        try:
+            gdb.execute("continue", to_string=True)
+            print(next((p.where for p in points if p.is_valid() and p.where), "no task comes any more"))
+        finally:
+            for p in points:
+                if p.is_valid():
+                    p.delete()
+
+
+class Diff(Command):
+    """yard diff [LIST]: what has changed in a list since this command, or step-list, looked at it last."""
+
+    def run(self, words):
+        step = find_step(words[0] if words else None)
+        name = text(step["name"])
+        now = picture(step)
+        if name in FOUND:
+            show_difference(name, FOUND[name], now)
+        else:
+            print("list %s has %d tasks; the next `yard diff` shows what has changed" % (name, len(now)))
+        FOUND[name] = now
+
+
+VERBS = ["sink", "hoist", "set_home", "let_go", "set_alone", "mirror", "repoint", "cut", "repeat", "stand_in",
+         "replace_on_host", "drop", "carry", "add_move", "add_download", "add_kernel", "add_copy", "add_host", "add_issue",
+         "add_again", "switch_readers", "commit", "undo"]
+
+
+class VerbBreakpoint(gdb.Breakpoint):
+    """An edit, as the outermost of those that are called within one another."""
+
+    def __init__(self, verb):
+        super().__init__(verb, internal=True)
+        self.verb, self.silent = verb, True
+
+    def stop(self):
+        frame = gdb.newest_frame().older()
+        while frame is not None and frame.name() != "run_passes":
+            if frame.name() in VERBS:
+                return False
+            frame = frame.older()
+        return frame is not None
+
+
+class StepList(Command):
+    """yard step-list PASS: go on to the next edit of that pass, and show what it changed in the list."""
+
+    def run(self, words):
+        name = self.one(words, "a pass: recompute, overlap, ... as in `yard plan --after`")
+        entry = "run_" + name.replace("-", "_")
+        if not gdb.lookup_global_symbol(entry) and not gdb.lookup_static_symbol(entry):
+            raise gdb.GdbError("there is no pass %s" % name)
+        if not any(f.name() == entry for f in self.mine()):
+            start = gdb.Breakpoint(entry, internal=True, temporary=True)
+            start.silent = True
+            gdb.execute("run" if gdb.selected_thread() is None else "continue", to_string=True)
+            if not any(f.name() == entry for f in self.mine()):
+                raise gdb.GdbError("pass %s was not run" % name)
+            step = find_step()
+            FOUND[text(step["name"])] = picture(step)
+            print("pass %s begins, list %s has %d tasks" % (name, text(step["name"]), int(step["n"])))
+            return
+        points = [VerbBreakpoint(v) for v in VERBS]
+        leave = gdb.FinishBreakpoint(next(f for f in self.mine() if f.name() == entry), internal=True)
+        leave.silent = True
+        try:
+            gdb.execute("continue", to_string=True)
+            verb = gdb.newest_frame().name() if gdb.selected_thread() else None
+            if verb not in VERBS:
+                print("pass %s has ended" % name)
+                return
+            step = self.edited()
+            where = gdb.newest_frame().older().find_sal()
+            for p in points:
+                p.enabled = False
+            done = gdb.FinishBreakpoint(gdb.newest_frame(), internal=True)
+            done.silent = True
+            gdb.execute("continue", to_string=True)
+        finally:
+            for p in points + [leave]:
+                if p.is_valid():
+                    p.delete()
+        print("%s, called at %s:%d" % (verb, os.path.relpath(where.symtab.fullname()), where.line))
+        now = picture(step)
+        show_difference(text(step["name"]), FOUND.get(text(step["name"]), now), now)
+        FOUND[text(step["name"])] = now
+
+    @staticmethod
+    def edited():
+        for name, value in variables(gdb.newest_frame()):
+            tag = pointed(value)
+            if tag in ("edit", "step"):
+                return (value["step"] if tag == "edit" else value).dereference()
+        return find_step()
+
+    @staticmethod
+    def mine():
+        frame = gdb.newest_frame() if gdb.selected_thread() else None
+        while frame is not None:
+            yield frame
+            frame = frame.older()
+
+
+# ---- pretty-printers ------------------------------------------------------------------------------------------------
+
+class Words:
+    def __init__(self, value, words):
+        self.value, self.words = value, words
+
+    def to_string(self):
+        return self.words(self.value)
+
+
+def edge_words(e):
+    kind = "bytes of " if "REUSE" in str(e["kind"]) else ""
+    return "%stask %d%s%s" % (kind, int(e["from"]), " of the step before" if e["previous"] else "",
+                              "" if e["wait"] else ", implied")
+
+
+PRINTED = {
+    "tensor": lambda x: "tensor " + name_tensor(x),
+    "task": lambda t: name_task(t),
+    "edge": edge_words,
+    "access": lambda a: "%s %s" % (enum_word(a["mode"], "ACCESS_"), text(a["tensor"]["name"])),
+    "lane": lambda l: "lane " + text(l["name"]),
+    "device": lambda d: "device %s, %s" % (text(d["id"]), text(d["name"])),
+    "step": lambda s: "list %s of %d tasks" % (text(s["name"]), int(s["n"])),
+}
+
+
+def find_printer(value):
+    kind = value.type.strip_typedefs().unqualified()
+    if kind.code == gdb.TYPE_CODE_STRUCT and kind.tag in PRINTED:
+        return Words(value, PRINTED[kind.tag])
+    return None
+
+
+find_printer.__name__ = "yard"
+gdb.pretty_printers[:] = [p for p in gdb.pretty_printers if getattr(p, "__name__", "") != "yard"] + [find_printer]
+Yard()
+for command, name in ((Lanes, "lanes"), (Task, "task"), (Tensor, "tensor"), (Waits, "waits"), (Break, "break"),
+                      (NextTask, "next-task"), (Diff, "diff"), (StepList, "step-list")):
+    command(name)
