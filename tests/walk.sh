@@ -121,7 +121,7 @@ shorten() { # fewer steps, no long evaluation
             s/yard train/& --val-batches 1 --sample-tokens 0/" ;;
     *'yard sample'*) echo "$1 --count 20" ;;
     'make demo') # without making anything
-        make -n --no-print-directory demo STEPS=4 | sed -n '/yard train/,$p' | tr -d '\\' | tr '\n' ' ' |
+        make -n --no-print-directory demo STEPS=4 | sed -n '/^echo/d; /yard train/,$p' | tr -d '\\' | tr '\n' ' ' |
             sed 's| ./yard| \&\& ./yard|g; s/$/ --count 20/' ;;
     *) echo "$1" ;;
     esac
