@@ -4,7 +4,6 @@
 #include "cmd.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 enum { TOP = 12 }; /* rows of a table that are printed; the JSON has all */
 
@@ -109,54 +108,6 @@ static struct table *path_table(const struct trace *t, const struct trace_path *
     return table;
 }
 
-/* ---- lanes ----------------------------------------------------------------------------------------------------- */
-
-/* How fast new parameters travelled, by the queues of a device of one kind: bytes of a step, from the first one's start
- * to the last one's end; and as a share of what the link carries, where the trace knows that. */
-static struct table *port_table(const struct trace *t, const struct trace_steps *s)
-{
-    static const struct column columns[] = {
-        {"broadcast", "device", CELL_TEXT, 23, 0}, {"lanes", "kind", CELL_TEXT, 9, 0},
-        {"queues", "queues", CELL_COUNT, 6, 0},    {"copies/step", "copies", CELL_SHORT, 11, 0},
-        {"MB/step", "mbytes", CELL_FIXED, 9, 3},   {"ms/step", "ms", CELL_FIXED, 9, 3},
-        {"GB/s", "gbytes_per_s", CELL_RATE, 8, 2}, {"of the link", "of_link", CELL_SHARE, 11, 0}};
-    static const char *const kinds[] = {"compute", "upload", "download"};
-    struct table *table = new_table(columns, COUNT(columns));
-    uint64_t *first = allocate(s->counted, sizeof *first), *last = allocate(s->counted, sizeof *last);
-    for (uint32_t port = 0; port < t->header.n_devices * COUNT(kinds); port++) {
-        uint32_t device = port / COUNT(kinds), kind = port % COUNT(kinds);
-        double copies = 0, bytes = 0, link = 0, ns = 0, queues = 0, n = (double)s->counted;
-        bool *used = allocate(t->header.n_lanes, sizeof *used);
-        memset(last, 0, s->counted * sizeof *last);
-        for (size_t i = 0; i < t->n_records; i++) {
-            const struct trace_record *r = &t->records[i];
-            const struct trace_task *task = &t->tasks[r->task];
-            const struct trace_lane *l = &t->lanes[task->lane];
-            size_t step = 0;
-            if (l->device_index != device || l->kind != kind || !trace_counts(t, s, i) ||
-                strcmp(t->header.role[task->role], "broadcast") != 0)
-                continue;
-            while (s->steps[s->first + step].step != r->step)
-                step++;
-            first[step] = last[step] ? MIN(first[step], r->start) : r->start;
-            last[step] = MAX(last[step], r->end);
-            queues += !used[task->lane];
-            used[task->lane] = true;
-            copies++;
-            bytes += (double)task->bytes / 2; /* read and written */
-            link = kind == LANE_COMPUTE ? 0 : l->bytes_per_s;
-        }
-        for (size_t i = 0; i < s->counted; i++)
-            ns += last[i] ? (double)(last[i] - first[i]) : 0;
-        if (copies > 0)
-            ROW(table, text_cell(t->devices[device].id), text_cell(kinds[kind]), number_cell(queues),
-                number_cell(copies / n), number_cell(bytes / n / 1e6), number_cell(ns / n / 1e6),
-                number_cell(bytes / ns), number_cell(link > 0 ? 1e9 * bytes / ns / link : NAN));
-        free(used);
-    }
-    return table;
-}
-
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 
 static void print_head(const struct trace *t, const struct trace_steps *s, size_t n_approximate, double period_ns)
@@ -190,13 +141,11 @@ static void print_head(const struct trace *t, const struct trace_steps *s, size_
 }
 
 /* Lanes that did nothing are left out, and of tasks and the path all but the longest. */
-static void print_tables(const json_t *lanes, const struct table *tasks, const struct table *ports,
-                         const struct table *parts, uint32_t critical_step)
+static void print_tables(const json_t *lanes, const struct table *tasks, const struct table *parts,
+                         uint32_t critical_step)
 {
     print_lane_use(stdout, "lane", lanes);
     print_top(stdout, tasks, TOP, 3);
-    if (ports->n)
-        print_table(stdout, ports);
     printf("\ncritical path of step %" PRIu32 ", whose period is the median", critical_step);
     print_top(stdout, parts, TOP, 2);
 }
@@ -221,17 +170,17 @@ int trace_summary(char **files)
         print_head(t, &s, n_approximate, period_ns);
     if (s.counted) {
         struct trace_path critical = trace_critical_path(t, &s, trace_median_step(&s));
-        struct table *tasks = task_table(t, &s), *ports = port_table(t, &s), *parts = path_table(t, &critical);
+        struct table *tasks = task_table(t, &s), *parts = path_table(t, &critical);
         json_t *lanes = trace_lanes_json(t, &s);
         if (!json)
-            print_tables(lanes, tasks, ports, parts, critical.step), print_beside(t, &s);
+            print_tables(lanes, tasks, parts, critical.step), print_beside(t, &s);
         json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
                                       (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
         json_t *measured =
-            json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "first_step", (json_int_t)s.steps[s.first].step,
+            json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o}", "first_step", (json_int_t)s.steps[s.first].step,
                       "steps", (json_int_t)s.counted, "step_ms", trace_length_ns(&s) / 1e6, "period_ms",
                       period_ns / 1e6, "median_period_ms", trace_period_ns(&s) / 1e6, "lanes", lanes, "tasks",
-                      table_json(tasks), "broadcast", table_json(ports), "critical_path", path_json);
+                      table_json(tasks), "critical_path", path_json);
         json_object_update_new(object, measured);
         json_object_set_new(object, "cpu_updates", table_json(trace_beside(t, &s, false)));
         json_object_set_new(object, "persists", table_json(trace_beside(t, &s, true)));
