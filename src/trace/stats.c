@@ -252,3 +252,44 @@ struct trace_path trace_critical_path(const struct trace *t, const struct trace_
     }
     return path;
 }
+
+enum { NAME, LANE, HOPS, PATH_MS, SHARE, PATH_COLUMNS };
+
+static void add_part(struct table *table, const char *name, const char *lane, uint64_t from, uint64_t to)
+{
+    struct cell *c = table->cells;
+    if (to <= from)
+        return;
+    while (c < table->cells + table->n * PATH_COLUMNS && (strcmp(c[NAME].text, name) || strcmp(c[LANE].text, lane)))
+        c += PATH_COLUMNS;
+    if (c == table->cells + table->n * PATH_COLUMNS) {
+        add_row(table, (struct cell[PATH_COLUMNS]){text_cell(name), text_cell(lane)});
+        c = &table->cells[(table->n - 1) * PATH_COLUMNS];
+    }
+    c[HOPS].number++;
+    c[PATH_MS].number += (double)(to - from) / 1e6;
+}
+
+/* What a hop waited for: the host, which had not queued it, or the device. */
+struct table *trace_path_table(const struct trace *t, const struct trace_path *path, const char *heading)
+{
+    static struct column columns[PATH_COLUMNS] = {{NULL, "task", CELL_TEXT, 24, 0},
+                                                  {"lane", "lane", CELL_TEXT, 24, 0},
+                                                  {"hops", "hops", CELL_COUNT, 6, 0},
+                                                  {"ms", "ms", CELL_FIXED, 10, 3},
+                                                  {"share", "share", CELL_SHARE, 6, 0}};
+    struct table *table = new_table(columns, PATH_COLUMNS);
+    columns[NAME].heading = heading;
+    for (const struct trace_hop *hop = path->hops; hop < path->hops + path->n; hop++) {
+        const struct trace_record *r = &t->records[hop->record];
+        const struct trace_task *task = &t->tasks[r->task];
+        uint64_t at = MIN(MAX(r->queued, hop->wait), hop->from);
+        add_part(table, task->name, t->lanes[task->lane].name, hop->from, hop->to);
+        add_part(table, "(not yet queued)", "", hop->wait, at);
+        add_part(table, "(queued, not started)", "", at, hop->from);
+    }
+    for (struct cell *c = table->cells; c < table->cells + table->n * PATH_COLUMNS; c += PATH_COLUMNS)
+        c[SHARE].number = c[PATH_MS].number * 1e6 / (double)(path->end - path->start);
+    sort_table(table, PATH_MS);
+    return table;
+}

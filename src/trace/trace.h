@@ -172,7 +172,7 @@ struct trace_step {
     bool computes;       /* `work` is the start of a task on a compute lane */
     uint64_t start, end; /* first start, last end */
     uint64_t work;       /* where its work begins: batches are fetched long before */
-    uint64_t done;       /* the last end that is not on a disk lane; 0: there is none */
+    uint64_t done;       /* the last end, but for disks and snapshots, which later steps do not wait for; or 0 */
     uint64_t computed;   /* the last end on a compute lane, or 0 */
 };
 struct trace_step_list { /* ascending */
@@ -299,6 +299,8 @@ struct trace_path {
     size_t n, cap;
 };
 struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, size_t step /* an index */);
+/* Its hops and waits by task and lane, the longest first.  One table at a time is filled and shown. */
+struct table *trace_path_table(const struct trace *t, const struct trace_path *path, const char *heading);
 size_t trace_median_step(const struct trace_steps *s); /* index of the counted step with the median period */
 
 /* ---- causes.c: why lanes were idle ------------------------------------------------------------------------------- */
