@@ -94,12 +94,13 @@ static void print_head(const struct trace *t, const struct trace_steps *s, size_
 
 /* Lanes that did nothing are left out, and of tasks and the path all but the longest. */
 static void print_tables(const json_t *lanes, const struct table *tasks, const struct table *parts,
-                         uint32_t critical_step)
+                         const struct table *beside, uint32_t critical_step)
 {
     print_lane_use(stdout, "lane", lanes);
     print_top(stdout, tasks, TOP, 3);
     printf("\ncritical path of step %" PRIu32 ", whose period is the median", critical_step);
     print_top(stdout, parts, TOP, 3);
+    print_beside(beside);
 }
 
 int trace_summary(char **files)
@@ -122,20 +123,19 @@ int trace_summary(char **files)
         print_head(t, &s, n_approximate, period_ns);
     if (s.counted) {
         struct trace_path critical = trace_critical_path(t, &s, trace_median_step(&s));
-        struct table *tasks = task_table(t, &s), *parts = trace_path_table(t, &critical, "critical path");
+        struct table *tasks = task_table(t, &s), *parts = trace_path_table(t, &critical, "critical path"),
+                     *beside = trace_beside(t, &s);
         json_t *lanes = trace_lanes_json(t, &s);
         if (!json)
-            print_tables(lanes, tasks, parts, critical.step), print_beside(t, &s);
+            print_tables(lanes, tasks, parts, beside, critical.step);
         json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
                                       (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
         json_t *measured =
-            json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o}", "first_step", (json_int_t)s.steps[s.first].step,
+            json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "first_step", (json_int_t)s.steps[s.first].step,
                       "steps", (json_int_t)s.counted, "step_ms", trace_length_ns(&s) / 1e6, "period_ms",
                       period_ns / 1e6, "median_period_ms", trace_period_ns(&s) / 1e6, "lanes", lanes, "tasks",
-                      table_json(tasks), "critical_path", path_json);
+                      table_json(tasks), "critical_path", path_json, "cpu_updates", table_json(beside));
         json_object_update_new(object, measured);
-        json_object_set_new(object, "cpu_updates", table_json(trace_beside(t, &s, false)));
-        json_object_set_new(object, "persists", table_json(trace_beside(t, &s, true)));
     }
     if (json)
         print_json(object);

@@ -160,7 +160,7 @@ static void look_beside(const struct trace *t, const struct trace_record *r, con
     one[HIDDEN] = fmax(one[HIDDEN], ns);
 }
 
-struct table *trace_beside(const struct trace *t, const struct trace_steps *s, bool stored)
+struct table *trace_beside(const struct trace *t, const struct trace_steps *s)
 {
     static const struct column columns[COLUMNS] = {{"layer", "layer", CELL_COUNT, 8, 0},
                                                    {"tasks", "tasks", CELL_COUNT, 7, 0},
@@ -174,10 +174,8 @@ struct table *trace_beside(const struct trace *t, const struct trace_steps *s, b
     for (size_t i = 0; i < t->n_records; i++) {
         const struct trace_record *r = &t->records[i];
         const struct trace_task *k = &t->tasks[r->task];
-        uint32_t kind = t->lanes[k->lane].kind;
-        bool updates = kind == LANE_CPU && has_role(t, k, "update");
-        bool stores = kind == LANE_DISK && has_role(t, k, "snapshot") && k->bytes > 0; /* a commit has none */
-        if (!(stored ? stores : updates) || r->end == r->start || !trace_counts(t, s, i))
+        if (t->lanes[k->lane].kind != LANE_CPU || !has_role(t, k, "update") || r->end == r->start ||
+            !trace_counts(t, s, i))
             continue;
         double one[COLUMNS] = {k->layer, [TASKS] = 1, [NONE_LEFT] = 1, [MS] = (double)(r->end - r->start)};
         for (uint32_t lane = 0; lane < t->header.n_lanes; lane++)
@@ -194,19 +192,13 @@ struct table *trace_beside(const struct trace *t, const struct trace_steps *s, b
     return table;
 }
 
-void print_beside(const struct trace *t, const struct trace_steps *s)
+void print_beside(const struct table *beside)
 {
-    static const char *const what[] = {"updates on the CPU", "writes of snapshots"};
-    for (int stored = 0; stored < 2; stored++) {
-        struct table *table = trace_beside(t, s, stored);
-        if (table->n) {
-            printf("\n%s: how many ran beside a later backward or update of a device, for how many\n"
-                   "none was left, as behind the last backward, and how many ran beside work of the next step",
-                   what[stored]);
-            print_table(stdout, table);
-        }
-        free_table(table);
-    }
+    if (!beside->n)
+        return;
+    printf("\nupdates on the CPU: how many ran beside a later backward or update of a device, for how many\n"
+           "none was left, as behind the last backward, and how many ran beside work of the next step");
+    print_table(stdout, beside);
 }
 
 /* ---- critical path --------------------------------------------------------------------------------------------- */

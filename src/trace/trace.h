@@ -280,11 +280,11 @@ double trace_period_ns(const struct trace_steps *s);
 double trace_length_ns(const struct trace_steps *s);
 double trace_median(double *values, size_t n); /* sorts them; 0 of none */
 
-/* Per layer, over the counted steps: of its updates on the CPU, or of what snapshots store of it, how many ran beside
- * (at the same time as) a backward or update of another layer in the same step, on a device; how many had no such work
- * left; how many ran beside work of the next step; and for what part of their time they ran beside either. */
-struct table *trace_beside(const struct trace *t, const struct trace_steps *s, bool stored);
-void print_beside(const struct trace *t, const struct trace_steps *s); /* both, where there are any */
+/* Per layer, over the counted steps: of its updates on the CPU how many ran beside (at the same time as) a backward or
+ * update of another layer in the same step, on a device; how many had no such work left; how many ran beside work of
+ * the next step; and for what part of their time they ran beside either. */
+struct table *trace_beside(const struct trace *t, const struct trace_steps *s);
+void print_beside(const struct table *beside); /* where there are any */
 
 /* What the step waited for: from its last end back to the end of the step before, always to the predecessor (by edge
  * or lane) that ended last.  The hops, last first, fill that time without a hole: each waits, then runs. */
