@@ -227,7 +227,7 @@ TEST(conditional_tasks)
             expect_period(list, 2 + 3.0 / a + 5.0 / b, pattern);
         }
     struct simulation *sim = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=2\n"); /* in 2, 4, ... */
-    assert_true(sim->moments[1].blocker == SKIPPED && sim->moments[3].end - sim->moments[3].start == 1);
+    assert_true(sim->moments[1].skipped && sim->moments[3].end - sim->moments[3].start == 1);
     end_simulation(sim);
 }
 

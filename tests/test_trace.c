@@ -589,7 +589,7 @@ TEST(approximate_times_are_called_so)
 
 static void expect_part(const json_t *path, const char *name, double hops, double microseconds)
 {
-    const json_t *part = named(json_object_get(path, "parts"), "name", name);
+    const json_t *part = named(json_object_get(path, "parts"), "task", name);
     near(number_at(part, "hops"), hops);
     near(number_at(part, "ms"), microseconds / 1000);
     near(number_at(part, "share"), microseconds / 110);

@@ -30,6 +30,20 @@ void add_row(struct table *t, const struct cell *cells)
     t->n++;
 }
 
+void sort_table(struct table *t, size_t column)
+{
+    const size_t n = t->n_columns, size = n * sizeof *t->cells;
+    struct cell *row = allocate(n, sizeof *row);
+    for (size_t i = 1; i < t->n; i++) {
+        size_t at = i;
+        memcpy(row, &t->cells[i * n], size);
+        for (; at > 0 && t->cells[(at - 1) * n + column].number < row[column].number; at--)
+            memcpy(&t->cells[at * n], &t->cells[(at - 1) * n], size);
+        memcpy(&t->cells[at * n], row, size);
+    }
+    free(row);
+}
+
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 
 static const char *format_cell(char out[64], const struct column *c, const struct cell *cell)

@@ -46,7 +46,8 @@ static inline struct cell number_cell(double number) { return (struct cell){NULL
 /* One cell per column, in their order. */
 #define ROW(table, ...) add_row((table), (struct cell[]){__VA_ARGS__})
 void add_row(struct table *t, const struct cell *cells);
-bool shows_colour(void); /* is stdout a terminal that has some, and NO_COLOR not set? */
+void sort_table(struct table *t, size_t column); /* by its numbers, the largest first */
+bool shows_colour(void);                         /* is stdout a terminal that has some, and NO_COLOR not set? */
 /* The heading (bold on a terminal, unless NO_COLOR is set) and rows [first, end). */
 void print_heading(FILE *out, const struct table *t);
 void print_rows(FILE *out, const struct table *t, size_t first, size_t end);

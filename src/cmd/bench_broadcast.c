@@ -63,7 +63,7 @@ static void simulate_steps(struct trainer *t, struct run *r)
     struct simulation *sim = must_simulate(t->train, t->costs);
     for (size_t i = 0; i < t->train->n; i++) {
         const struct moment *m = &sim->moments[(size_t)(sim->steps - 1) * t->train->n + i];
-        if (m->blocker != SKIPPED)
+        if (!m->skipped)
             see(&r->seen[STEPS], t->train->task[i], m->start, m->end);
     }
     r->period = sim->period;

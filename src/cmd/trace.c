@@ -26,7 +26,7 @@ static const struct word words[] = {
      "\n"
      "  step      length: first start to last end; period: end of one step to the end of the next;\n"
      "            what is on the disk's lane goes on in the background, and is not in it\n"
-     "  beside    updates on the CPU, and stored snapshots, by layer: how many ran while a device did a backward\n"
+     "  beside    updates on the CPU, by layer: how many ran while a device did a backward\n"
      "            or update of another layer in the same step.  \"none left\": no device had one left in that step.\n"
      "            \"next step\", counted apart: a device did work of the next step.\n"
      "            \"hidden\": the part of ms/step in which a device worked too\n"

@@ -16,20 +16,20 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* A record as it is drawn: on a lane each slice starts where the one before ended or later.  Measured times of an
- * in-order queue can miss that by a few nanoseconds. */
-struct slice {
-    uint64_t start, end;
-    bool shown;
-};
 struct chrome {
-    const struct trace *trace;
+    struct trace *trace;
     const char *path;
     gzFile out;
+    uint32_t list; /* they have step numbers of their own, so one is shown */
+    int64_t first, last;
     uint64_t zero, end; /* times that are shown, the first as 0 */
     size_t n_events, n_flows;
-    struct slice *slices; /* [n_records] */
 };
+
+static bool is_shown(const struct chrome *c, const struct trace_record *r)
+{
+    return c->trace->tasks[r->task].list == c->list && r->step >= c->first && r->step <= c->last;
+}
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
 
@@ -65,23 +65,21 @@ static double microseconds(const struct chrome *c, uint64_t ns) { return (double
 
 /* ---- slices ---------------------------------------------------------------------------------------------------- */
 
-/* Lists have step numbers of their own, so one list is shown. */
-static void make_slices(struct chrome *c, uint32_t list, int64_t first, int64_t last)
+/* On a lane each slice starts where the one before ended or later.  Measured times of an in-order queue can miss that
+ * by a few nanoseconds, so they are mended. */
+static void mend_records(struct chrome *c)
 {
     const struct trace *t = c->trace;
     uint64_t *lane_end = allocate(t->header.n_lanes, sizeof *lane_end);
-    c->slices = allocate(t->n_records, sizeof *c->slices);
     c->zero = UINT64_MAX;
-    for (size_t i = 0; i < t->n_records; i++) {
-        const struct trace_record *r = &t->records[i];
+    for (struct trace_record *r = t->records; r < t->records + t->n_records; r++) {
         uint64_t *before = &lane_end[t->tasks[r->task].lane];
-        if (t->tasks[r->task].list != list || r->step < first || r->step > last)
+        if (!is_shown(c, r))
             continue;
-        uint64_t start = MAX(r->start, *before);
-        *before = MAX(r->end, start);
-        c->slices[i] = (struct slice){start, *before, true};
-        c->zero = MIN(c->zero, start);
-        c->end = MAX(c->end, *before);
+        r->start = MAX(r->start, *before);
+        *before = r->end = MAX(r->end, r->start);
+        c->zero = MIN(c->zero, r->start);
+        c->end = MAX(c->end, r->end);
     }
     free(lane_end);
 }
@@ -108,7 +106,6 @@ static void put_slice(struct chrome *c, size_t i)
 {
     const struct trace_record *r = &c->trace->records[i];
     const struct trace_task *k = &c->trace->tasks[r->task];
-    const struct slice *s = &c->slices[i];
     double ns = (double)(r->end - r->start), waited = r->queued ? (double)r->start - (double)r->queued : 0;
     const struct trace_gap gap = trace_gap_of_bar(c->trace, &c->trace->bars[k->lane], bar_of(c->trace, i));
     json_t *idle = json_object(); /* {"link": 12.5, "host": 2}: the gap before it */
@@ -125,8 +122,8 @@ static void put_slice(struct chrome *c, size_t i)
                   ns > 0 ? above_0((double)k->bytes / ns) : NULL, "queued_us", above_0(waited / 1e3), "predicted_us",
                   above_0(k->predicted_ns / 1e3), "approximate", r->flags & TRACE_APPROXIMATE ? json_true() : NULL);
     put_event(c, "X", k->name, k->lane,
-              json_pack("{s:s, s:f, s:f, s:o}", "cat", "task", "ts", microseconds(c, s->start), "dur",
-                        (double)(s->end - s->start) / 1e3, "args", arguments));
+              json_pack("{s:s, s:f, s:f, s:o}", "cat", "task", "ts", microseconds(c, r->start), "dur", ns / 1e3, "args",
+                        arguments));
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
@@ -159,12 +156,12 @@ static void put_arrow(struct chrome *c, const struct trace_edge *edge, size_t co
     const struct trace *t = c->trace;
     const struct trace_record *r = &t->records[consumer];
     int64_t producer = trace_find_before(t, edge->from, r->step - (edge->previous_step != 0), consumer);
-    const struct slice *from = &c->slices[MAX(producer, 0)], *to = &c->slices[consumer];
+    const struct trace_record *from = &t->records[MAX(producer, 0)];
     const uint32_t lane[] = {t->tasks[edge->from].lane, t->tasks[r->task].lane};
-    if (producer == NO_RECORD || !from->shown || lane[0] == lane[1] || from->end == from->start ||
-        to->end == to->start || from->start > to->start)
+    if (producer == NO_RECORD || !is_shown(c, from) || lane[0] == lane[1] || from->end == from->start ||
+        r->end == r->start || from->start > r->start)
         return;
-    const uint64_t at[] = {MIN(from->end - 1, to->start), to->start};
+    const uint64_t at[] = {MIN(from->end - 1, r->start), r->start};
     c->n_flows++;
     for (int end = 0; end < 2; end++)
         put_event(c, end ? "f" : "s", edge->reuse ? "reuse" : "data", lane[end],
@@ -204,8 +201,8 @@ int trace_export(char **files)
         fail(EXIT_USAGE,
              "the trace %s holds the steps %" PRId64 " to %" PRId64 " of list %s, none that --steps asks for", path,
              has_first, has_last, t->header.list[chosen]);
-    struct chrome c = {.trace = t, .path = chrome};
-    make_slices(&c, chosen, first, last);
+    struct chrome c = {.trace = t, .path = chrome, .list = chosen, .first = first, .last = last};
+    mend_records(&c);
 
     size_t n = strlen(chrome);
     struct writer *file = open_writer(chrome);
@@ -219,13 +216,13 @@ int trace_export(char **files)
     put(&c, ",\"traceEvents\":[");
     put_lanes(&c);
     for (size_t i = 0; i < t->n_records; i++)
-        if (c.slices[i].shown)
+        if (is_shown(&c, &t->records[i]))
             put_slice(&c, i);
     for (uint32_t device = 0; device < t->header.n_devices && c.end; device++)
         put_memory(&c, device);
     for (size_t i = 0; i < t->n_records; i++) { /* behind all slices */
         const struct trace_task *k = &t->tasks[t->records[i].task];
-        for (uint32_t e = 0; e < k->n_edges && c.slices[i].shown; e++)
+        for (uint32_t e = 0; e < k->n_edges && is_shown(&c, &t->records[i]); e++)
             put_arrow(&c, &t->edges[k->first_edge + e], i);
     }
     put(&c, "\n]}\n");

@@ -4,156 +4,59 @@
 #include "cmd.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 enum { TOP = 12 }; /* rows of a table that are printed; the JSON has all */
 
 static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
-/* ---- tasks by name --------------------------------------------------------------------------------------------- */
-
-/* Tasks of one name, over the counted steps or on the critical path; or there a way of waiting. */
-struct row {
-    const char *name;
-    double *ns; /* of each: not of the path */
-    size_t n, cap;
-    double total_ns, flops, bytes;
-};
-
-ORDER(by_name, struct row, strcmp(a->name, b->name))
-/* Names of which nothing counts come last. */
-ORDER(longest_row, struct row, BY(b->total_ns, a->total_ns, COMPARE(b->n, a->n)))
-
-/* Empty rows, one for each name, in order of the names; *n of them, and room for two more. */
-static struct row *new_rows(const struct trace *t, size_t *n)
+static int by_name(const void *a, const void *b)
 {
-    struct row *rows = allocate(t->header.n_tasks + 2, sizeof *rows);
-    for (size_t i = 0; i < t->header.n_tasks; i++)
-        rows[i].name = t->tasks[i].name;
-    SORT(rows, t->header.n_tasks, by_name);
-    *n = 0;
-    for (size_t i = 0; i < t->header.n_tasks; i++)
-        if (i == 0 || strcmp(rows[*n - 1].name, rows[i].name) != 0)
-            rows[(*n)++].name = rows[i].name;
-    return rows;
+    const struct trace_task *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
 }
 
-static struct row *row_of(struct row *rows, size_t n, const struct trace_task *task)
-{
-    return bsearch(&(struct row){.name = task->name}, rows, n, sizeof *rows, by_name);
-}
-
+/* A row for all tasks of one name. */
 static struct table *task_table(const struct trace *t, const struct trace_steps *s)
 {
-    static const struct column columns[] = {{"task", "name", CELL_TEXT, 32, 0},
-                                            {"per step", "per_step", CELL_SHORT, 8, 0},
-                                            {"median us", "median_us", CELL_FIXED, 10, 2},
-                                            {"ms/step", "ms_per_step", CELL_FIXED, 9, 3},
-                                            {"share", "share", CELL_SHARE, 6, 0},
-                                            {"GFLOP/s", "gflops", CELL_RATE, 8, 2},
-                                            {"GB/s", "gbytes_per_s", CELL_RATE, 8, 2}};
-    struct table *table = new_table(columns, COUNT(columns));
-    size_t n;
-    struct row *rows = new_rows(t, &n);
-    double busy_ns = 0, steps = (double)s->counted;
-    for (size_t i = 0; i < t->n_records; i++) {
-        const struct trace_record *r = &t->records[i];
-        const struct trace_task *task = &t->tasks[r->task];
-        if (!trace_counts(t, s, i))
-            continue;
-        struct row *row = row_of(rows, n, task);
-        double ns = *APPEND(row->ns, row->n, row->cap) = (double)(r->end - r->start);
-        row->total_ns += ns;
-        row->flops += task->flops;
-        row->bytes += (double)task->bytes;
-        busy_ns += ns;
-    }
-    SORT(rows, n, longest_row);
-    for (const struct row *r = rows; r < rows + n && r->n; r++)
-        ROW(table, text_cell(r->name), number_cell((double)r->n / steps), number_cell(trace_median(r->ns, r->n) / 1e3),
-            number_cell(r->total_ns / steps / 1e6), number_cell(ratio(r->total_ns, busy_ns)),
-            number_cell(ratio(r->flops, r->total_ns)), number_cell(ratio(r->bytes, r->total_ns)));
-    return table;
-}
-
-static void add_part(struct row *p, uint64_t from, uint64_t to)
-{
-    p->n += to > from;
-    p->total_ns += to > from ? (double)(to - from) : 0;
-}
-
-/* What a hop waited for: the host, which had not queued it, or the device. */
-static struct table *path_table(const struct trace *t, const struct trace_path *path)
-{
-    static const struct column columns[] = {{"critical path", "name", CELL_TEXT, 32, 0},
-                                            {"hops", "hops", CELL_COUNT, 8, 0},
-                                            {"ms", "ms", CELL_FIXED, 21, 3},
-                                            {"share", "share", CELL_SHARE, 6, 0}};
-    struct table *table = new_table(columns, COUNT(columns));
-    size_t n;
-    struct row *parts = new_rows(t, &n), *unqueued = &parts[n], *queued = unqueued + 1;
-    *unqueued = (struct row){.name = "(not yet queued)"};
-    *queued = (struct row){.name = "(queued, not started)"};
-    for (size_t i = 0; i < path->n; i++) {
-        const struct trace_hop *hop = &path->hops[i];
-        const struct trace_record *r = &t->records[hop->record];
-        uint64_t at = MIN(MAX(r->queued, hop->wait), hop->from);
-        add_part(row_of(parts, n, &t->tasks[r->task]), hop->from, hop->to);
-        add_part(unqueued, hop->wait, at);
-        add_part(queued, at, hop->from);
-    }
-    SORT(parts, n + 2, longest_row);
-    for (const struct row *p = parts; p < parts + n + 2 && p->n; p++)
-        ROW(table, text_cell(p->name), number_cell((double)p->n), number_cell(p->total_ns / 1e6),
-            number_cell(ratio(p->total_ns, (double)(path->end - path->start))));
-    return table;
-}
-
-/* ---- lanes ----------------------------------------------------------------------------------------------------- */
-
-/* How fast new parameters travelled, by the queues of a device of one kind: bytes of a step, from the first one's start
- * to the last one's end; and as a share of what the link carries, where the trace knows that. */
-static struct table *port_table(const struct trace *t, const struct trace_steps *s)
-{
-    static const struct column columns[] = {
-        {"broadcast", "device", CELL_TEXT, 23, 0}, {"lanes", "kind", CELL_TEXT, 9, 0},
-        {"queues", "queues", CELL_COUNT, 6, 0},    {"copies/step", "copies", CELL_SHORT, 11, 0},
-        {"MB/step", "mbytes", CELL_FIXED, 9, 3},   {"ms/step", "ms", CELL_FIXED, 9, 3},
-        {"GB/s", "gbytes_per_s", CELL_RATE, 8, 2}, {"of the link", "of_link", CELL_SHARE, 11, 0}};
-    static const char *const kinds[] = {"compute", "upload", "download"};
-    struct table *table = new_table(columns, COUNT(columns));
-    uint64_t *first = allocate(s->counted, sizeof *first), *last = allocate(s->counted, sizeof *last);
-    for (uint32_t port = 0; port < t->header.n_devices * COUNT(kinds); port++) {
-        uint32_t device = port / COUNT(kinds), kind = port % COUNT(kinds);
-        double copies = 0, bytes = 0, link = 0, ns = 0, queues = 0, n = (double)s->counted;
-        bool *used = allocate(t->header.n_lanes, sizeof *used);
-        memset(last, 0, s->counted * sizeof *last);
-        for (size_t i = 0; i < t->n_records; i++) {
-            const struct trace_record *r = &t->records[i];
-            const struct trace_task *task = &t->tasks[r->task];
-            const struct trace_lane *l = &t->lanes[task->lane];
-            size_t step = 0;
-            if (l->device_index != device || l->kind != kind || !trace_counts(t, s, i) ||
-                strcmp(t->header.role[task->role], "broadcast") != 0)
-                continue;
-            while (s->steps[s->first + step].step != r->step)
-                step++;
-            first[step] = last[step] ? MIN(first[step], r->start) : r->start;
-            last[step] = MAX(last[step], r->end);
-            queues += !used[task->lane];
-            used[task->lane] = true;
-            copies++;
-            bytes += (double)task->bytes / 2; /* read and written */
-            link = kind == LANE_COMPUTE ? 0 : l->bytes_per_s;
+    enum { SHARE = 4, COLUMNS = 7 };
+    static const struct column columns[COLUMNS] = {{"task", "name", CELL_TEXT, 32, 0},
+                                                   {"per step", "per_step", CELL_SHORT, 8, 0},
+                                                   {"median us", "median_us", CELL_FIXED, 10, 2},
+                                                   {"ms/step", "ms_per_step", CELL_FIXED, 9, 3},
+                                                   {"share", "share", CELL_SHARE, 6, 0},
+                                                   {"GFLOP/s", "gflops", CELL_RATE, 8, 2},
+                                                   {"GB/s", "gbytes_per_s", CELL_RATE, 8, 2}};
+    struct table *table = new_table(columns, COLUMNS);
+    size_t n_tasks = t->header.n_tasks;
+    const struct trace_task **tasks = allocate(n_tasks, sizeof *tasks);
+    double *ns = allocate(t->n_records, sizeof *ns), busy = 0, steps = (double)s->counted;
+    for (size_t i = 0; i < n_tasks; i++)
+        tasks[i] = &t->tasks[i];
+    SORT(tasks, n_tasks, by_name);
+    for (size_t i = 0, first = 0; i < n_tasks; first = i) {
+        double total = 0, flops = 0, bytes = 0;
+        size_t n = 0;
+        for (; i < n_tasks && strcmp(tasks[i]->name, tasks[first]->name) == 0; i++) {
+            const struct runs *runs = &t->runs[tasks[i] - t->tasks];
+            for (size_t k = 0; k < runs->n; k++) {
+                const struct trace_record *r = &t->records[runs->record[k]];
+                if (!trace_counts(t, s, runs->record[k]))
+                    continue;
+                total += ns[n++] = (double)(r->end - r->start);
+                flops += tasks[i]->flops;
+                bytes += (double)tasks[i]->bytes;
+            }
         }
-        for (size_t i = 0; i < s->counted; i++)
-            ns += last[i] ? (double)(last[i] - first[i]) : 0;
-        if (copies > 0)
-            ROW(table, text_cell(t->devices[device].id), text_cell(kinds[kind]), number_cell(queues),
-                number_cell(copies / n), number_cell(bytes / n / 1e6), number_cell(ns / n / 1e6),
-                number_cell(bytes / ns), number_cell(link > 0 ? 1e9 * bytes / ns / link : NAN));
-        free(used);
+        busy += total;
+        if (n)
+            ROW(table, text_cell(tasks[first]->name), number_cell((double)n / steps),
+                number_cell(trace_median(ns, n) / 1e3), number_cell(total / steps / 1e6), number_cell(total),
+                number_cell(ratio(flops, total)), number_cell(ratio(bytes, total)));
     }
+    for (size_t i = 0; i < table->n; i++)
+        table->cells[i * COLUMNS + SHARE].number = ratio(table->cells[i * COLUMNS + SHARE].number, busy);
+    sort_table(table, SHARE);
+    free(tasks), free(ns);
     return table;
 }
 
@@ -190,15 +93,14 @@ static void print_head(const struct trace *t, const struct trace_steps *s, size_
 }
 
 /* Lanes that did nothing are left out, and of tasks and the path all but the longest. */
-static void print_tables(const json_t *lanes, const struct table *tasks, const struct table *ports,
-                         const struct table *parts, uint32_t critical_step)
+static void print_tables(const json_t *lanes, const struct table *tasks, const struct table *parts,
+                         const struct table *beside, uint32_t critical_step)
 {
     print_lane_use(stdout, "lane", lanes);
     print_top(stdout, tasks, TOP, 3);
-    if (ports->n)
-        print_table(stdout, ports);
     printf("\ncritical path of step %" PRIu32 ", whose period is the median", critical_step);
-    print_top(stdout, parts, TOP, 2);
+    print_top(stdout, parts, TOP, 3);
+    print_beside(beside);
 }
 
 int trace_summary(char **files)
@@ -221,20 +123,19 @@ int trace_summary(char **files)
         print_head(t, &s, n_approximate, period_ns);
     if (s.counted) {
         struct trace_path critical = trace_critical_path(t, &s, trace_median_step(&s));
-        struct table *tasks = task_table(t, &s), *ports = port_table(t, &s), *parts = path_table(t, &critical);
+        struct table *tasks = task_table(t, &s), *parts = trace_path_table(t, &critical, "critical path"),
+                     *beside = trace_beside(t, &s);
         json_t *lanes = trace_lanes_json(t, &s);
         if (!json)
-            print_tables(lanes, tasks, ports, parts, critical.step), print_beside(t, &s);
+            print_tables(lanes, tasks, parts, beside, critical.step);
         json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
                                       (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
         json_t *measured =
             json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "first_step", (json_int_t)s.steps[s.first].step,
                       "steps", (json_int_t)s.counted, "step_ms", trace_length_ns(&s) / 1e6, "period_ms",
                       period_ns / 1e6, "median_period_ms", trace_period_ns(&s) / 1e6, "lanes", lanes, "tasks",
-                      table_json(tasks), "broadcast", table_json(ports), "critical_path", path_json);
+                      table_json(tasks), "critical_path", path_json, "cpu_updates", table_json(beside));
         json_object_update_new(object, measured);
-        json_object_set_new(object, "cpu_updates", table_json(trace_beside(t, &s, false)));
-        json_object_set_new(object, "persists", table_json(trace_beside(t, &s, true)));
     }
     if (json)
         print_json(object);

@@ -35,7 +35,7 @@ int cmd_train(int argc, char **argv)
     struct problem *damaged = trace ? trace_follow_poll(trace, &(bool){false}) : NULL;
     if (trace && !damaged) {
         struct trace_steps steps = trace_steps_of(trace_follow_trace(trace), 0);
-        print_beside(trace_follow_trace(trace), &steps);
+        print_beside(trace_beside(trace_follow_trace(trace), &steps));
         trace_follow_close(trace);
     }
     if (s->costs)

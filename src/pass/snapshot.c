@@ -209,7 +209,7 @@ static struct outcome outcome_at(const struct simulation *sim, int i)
     for (size_t t = 0; t < sim->step->n; t++) {
         const struct task *task = sim->step->task[t];
         const struct moment *m = &moments[t];
-        if (!task->slot || m->blocker == SKIPPED)
+        if (!task->slot || m->skipped)
             continue;
         o.begin = o.stored ? fmin(o.begin, m->start) : m->start;
         o.stored = true;
@@ -230,7 +230,7 @@ static double longest_hold(const struct simulation *sim)
         const struct task *t = sim->step->task[i % sim->step->n];
         if (!t->slot)
             update = &m[i];
-        else if (t->copy && !t->aside && m[i].blocker != SKIPPED)
+        else if (t->copy && !t->aside && !m[i].skipped)
             hold = fmax(hold, m[i].end - update->end);
     }
     return hold;

@@ -56,8 +56,7 @@ struct gap {
     int64_t bytes;
     double seconds, work; /* of a copy one way; seconds of what writes x */
     bool may_remake;
-    size_t decision;        /* 0: none, x is kept */
-    struct gap *next_alike; /* the next one of this decision */
+    size_t decision; /* 0: none, x is kept */
 
     /* What is done about it; positions are those of the list with all that is made again. */
     enum action action;
@@ -75,6 +74,9 @@ static const struct placement {
     double margin; /* share of the budget that stays free: addresses leave holes */
 } placements[] = {{1, 0}, {2, 0}, {0, 0}, {1e6, 0}, {1, 0.03}, {1, 0.12}};
 enum { PLACEMENT, LEAST = 2 }; /* that decision; its option that holds the fewest bytes */
+/* In this order classes are admitted. */
+static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
+enum { ROUNDS = 4 };
 struct swapper {
     struct step *step;
     const struct costs *costs;
@@ -84,9 +86,8 @@ struct swapper {
     struct gap *gap;      /* in the order of `before` */
     size_t n_gaps, cap;
     struct decision *decision;
-    struct gap **first; /* of each decision */
     size_t n, admitted; /* decisions; the others keep */
-    double copied;      /* bytes, by what is done about all gaps */
+    size_t end[ROUNDS]; /* of each round's decisions; 0: it has none */
 };
 
 bool wants_swap(const struct pass_options *w) { return w->swap != SWAP_OFF; }
@@ -129,31 +130,21 @@ ORDER(by_before, struct gap, BY(a->before, b->before, BY(b->behind, a->behind, C
 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
-/* In this order classes are admitted. */
-static int round_of(const struct gap *g)
-{
-    static const int round[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
-    return round[g->x->class];
-}
-
 /* Replicas have the same tensors: of a name, layer and micro-batch, though shards need not be equal. */
-static int by_decision(const void *a, const void *b)
-{
-    const struct gap *g = *(struct gap *const *)a, *h = *(struct gap *const *)b;
-    const struct task *s = g->maker, *t = h->maker;
-    int order = BY(round_of(g), round_of(h), COMPARE(h->bytes >> 12, g->bytes >> 12));
-    order = order ? order : strcmp(g->x->name, h->x->name);
-    order = order ? order : strcmp(s->name, t->name);
-    return order ? order
-                 : BY(s->layer, t->layer, BY(s->micro, t->micro, BY(s->role, t->role, COMPARE(g->nth, h->nth))));
-}
+ORDER_POINTERS(by_decision, struct gap,
+               BY(round_of[a->x->class], round_of[b->x->class],
+                  BY(b->bytes >> 12, a->bytes >> 12,
+                     BY(strcmp(a->x->name, b->x->name), 0,
+                        BY(strcmp(a->maker->name, b->maker->name), 0,
+                           BY(a->maker->layer, b->maker->layer,
+                              BY(a->maker->micro, b->maker->micro,
+                                 BY(a->maker->role, b->maker->role, COMPARE(a->nth, b->nth)))))))))
 
 /* What replicas do is one decision.  The same tensor of other layers and micro-batches is a group. */
 static void list_decisions(struct swapper *w)
 {
     struct gap **gap = allocate(w->n_gaps + 1, sizeof *gap);
     w->decision = allocate(w->n_gaps + 1, sizeof *w->decision);
-    w->first = allocate(w->n_gaps + 1, sizeof(struct gap *));
     w->decision[PLACEMENT] = (struct decision){COUNT(placements), NO_GROUP};
     w->n = 1;
     for (size_t i = 0; i < w->n_gaps; i++)
@@ -162,13 +153,13 @@ static void list_decisions(struct swapper *w)
     for (size_t i = 0; i < w->n_gaps; i++) {
         struct gap *g = gap[i], *neighbour = i ? gap[i - 1] : NULL;
         if (neighbour && by_decision(&neighbour, &g) == 0)
-            neighbour->next_alike = g, g->decision = neighbour->decision;
+            g->decision = neighbour->decision;
         else if (w->swap || g->may_remake) {
             bool same = neighbour && neighbour->decision && strcmp(neighbour->x->name, g->x->name) == 0;
             w->decision[w->n].options = w->swap && g->may_remake ? 3 : 2;
             w->decision[w->n].group = same ? w->decision[neighbour->decision].group : (int)w->n;
-            w->first[w->n] = g;
             g->decision = w->n++;
+            w->end[round_of[g->x->class]] = w->n;
         }
     }
     free(gap);
@@ -304,7 +295,6 @@ static void rewrite(struct swapper *w, struct edit *e, const struct placement *p
         l.out[k]->out = l.out[k]->begin, l.out[k]->in = l.out[k]->end;
     for (const struct device *d = s->pool->machine->device; !d->is_host && p && p->lead > 0; d++)
         place_copies(w, &l, p, d);
-    w->copied = 0;
     for (size_t k = 0; k < l.n; k++) {
         struct gap *g = l.out[k];
         g->there = g->x->persistent ? g->x : g->sent ? tensor_like(s->pool, host, g->x) : g->earlier->there;
@@ -313,7 +303,6 @@ static void rewrite(struct swapper *w, struct edit *e, const struct placement *p
             switch_readers(e, l.uses, g->x, g->end, g->earlier ? g->earlier->back : g->x, g->back);
         if (g->x->persistent && !g->earlier)
             set_home(e, g->x, host);
-        w->copied += (double)g->x->bytes * (g->sent + (g->back != NULL));
     }
     for (size_t k = 2 * l.n; k-- > 0;) { /* backwards: at one place outs come first */
         bool in = k >= l.n;
@@ -385,8 +374,9 @@ static void evict(const struct swapper *w, unsigned char *choice, int letter, bo
                     if (may && choice[g->decision] == KEEP && mine > merit)
                         best = g, merit = mine;
                 }
-                for (const struct gap *g = best ? w->first[best->decision] : NULL; g; g = g->next_alike)
-                    take_away(g, d, g->before, g->behind, held);
+                for (const struct gap *g = w->gap; best && g < w->gap + w->n_gaps; g++)
+                    if (g->decision == best->decision)
+                        take_away(g, d, g->before, g->behind, held);
                 if (best)
                     give_letter(w, choice, best->decision, letter);
             }
@@ -402,15 +392,14 @@ static struct score choose_actions(struct swapper *w, unsigned char *best, doubl
     static const double spare[] = {0, 0.1, 0.3};
     enum { MOST_STARTS = 1 + 2 * (2 * COUNT(spare) + 1) };
     struct score score = {INFINITY, INFINITY, INFINITY};
-    struct question q = {w->step, w->costs, "looking for what to swap", w->decision, .apply = apply, .pass = w};
-    q.floor = floor;
+    struct question q = {w->step,   w->costs,      "looking for what to swap", w->decision, .apply = apply,
+                         .pass = w, .floor = floor};
     memset(best, KEEP, w->n);
-    for (w->admitted = 1; w->admitted < w->n && (score.excess > 0 || score.period > floor * (1 + 1e-9));) {
+    for (int round = 0; round < ROUNDS && (score.excess > 0 || score.period > floor * (1 + 1e-9)); round++) {
         bool found = score.excess == 0;
-        int round = round_of(w->first[w->admitted]);
-        while (w->admitted < w->n && round_of(w->first[w->admitted]) == round)
-            w->admitted++;
-        q.n = w->admitted;
+        if (w->end[round] == 0)
+            continue;
+        q.n = w->admitted = w->end[round];
         unsigned char *start = allocate(MOST_STARTS * q.n, 1), *next = start;
         for (size_t i = 0; i < MOST_STARTS; i++)
             memcpy(start + i * q.n, best, q.n);
@@ -440,7 +429,7 @@ static json_t *time_of(const struct forecast *f, const struct task *t, bool end,
 
 /* Times count from the steady step's first task, which may run while the step before still does; but for those that
  * prepare its batch, a step early, and those that skip this one. */
-static json_t *list_moves(const struct swapper *w, const struct forecast *f, size_t n[3])
+static json_t *list_moves(const struct swapper *w, const struct forecast *f, size_t n[3], double *copied)
 {
     json_t *moves = json_array();
     double from = 0;
@@ -451,6 +440,7 @@ static json_t *list_moves(const struct swapper *w, const struct forecast *f, siz
         if (!g->leaves && !g->comes)
             continue;
         n[g->action] += g->comes != NULL;
+        *copied += g->action == SWAP ? (double)g->x->bytes * ((g->leaves != NULL) + (g->comes != NULL)) : 0;
         json_array_append_new(
             moves, json_pack("{s:s, s:i, s:i, s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:o}", "tensor", g->x->name, "layer",
                              g->maker->layer, "micro", g->maker->micro, "device", g->device->id, "bytes",
@@ -469,23 +459,24 @@ static bool finish(struct swapper *w, struct edit *e, const char *declines, stru
     const struct machine *m = w->step->pool->machine;
     json_t *peaks = json_object();
     size_t n[3] = {0};
+    double copied = 0;
     r->after = try_step(w->step, w->costs);
     if (e)
         commit(e);
-    json_t *moves = declines ? json_array() : list_moves(w, f, n);
+    json_t *moves = list_moves(w, f, n, &copied);
     for (int d = 0; d <= m->n_devices; d++)
         json_object_set_new(
             peaks, m->device[d].id,
             json_pack("{s:I, s:I}", "before", (json_int_t)w->bare.need[d], "after", (json_int_t)f->need[d]));
     r->reason = declines ? copy_string(declines)
                          : format_string("%zu swapped, %zu made again, %s copied", n[SWAP], n[REMAKE],
-                                         format_bytes((char[32]){0}, w->copied));
+                                         format_bytes((char[32]){0}, copied));
     r->fields = json_pack("{s:o, s:o}", "moves", moves, "peak_bytes", peaks);
     report_ms(r, "stall_ms", declines ? NULL : "stall", f->period - fmin(f->period, w->bare.period));
     report_ms(r, "bare_ms", NULL, w->bare.period);
     report_ms(r, "period_ms", NULL, f->period);
     free_forecast(&w->bare), free_uses(w->uses);
-    free(w->gap), free(w->decision), free(w->first);
+    free(w->gap), free(w->decision);
     return !declines;
 }
 

@@ -87,10 +87,9 @@ void describe_speeds(struct machine *m, const struct costs *c);
 
 struct moment { /* one task in one simulated step: seconds */
     double start, end;
-    int32_t blocker; /* node that it waited for last, NONE, or SKIPPED: it does not run in this step */
-    int32_t unmet;   /* while simulated: what it waits for and has not ended */
+    bool skipped;  /* it does not run in this step */
+    int32_t unmet; /* while simulated: what it waits for and has not ended */
 };
-enum { NONE = -1, SKIPPED = -2 };
 struct simulation {
     const struct step *step;
     int steps;              /* that were run to their end: until their times repeat, see simulate.c */

@@ -6,58 +6,6 @@
 
 enum { TOP = 12 };
 
-struct total { /* of the tasks of one name on one lane */
-    const char *name;
-    int lane;
-    double seconds;
-    size_t count;
-};
-
-ORDER(longest_first, struct total, COMPARE(b->seconds, a->seconds))
-
-static const struct task *task_of(const struct simulation *sim, int node)
-{
-    return sim->step->task[node % (int)sim->step->n];
-}
-
-/* From the last end back through what each task waited for, over the steady pattern; ms per step.  But for snapshots:
- * they end during later steps, which do not wait for them. */
-static struct table *critical_path(const struct simulation *sim)
-{
-    static const struct column columns[] = {{"critical path, simulated", "task", CELL_TEXT, 24, 0},
-                                            {"lane", "lane", CELL_TEXT, 24, 0},
-                                            {"tasks", "tasks", CELL_COUNT, 6, 0},
-                                            {"ms", "ms", CELL_FIXED, 10, 3},
-                                            {"share", "share", CELL_SHARE, 6, 0}};
-    struct table *t = new_table(columns, COUNT(columns));
-    struct total *totals = allocate(sim->step->n, sizeof *totals);
-    size_t n = 0;
-    int node = sim->first * (int)sim->step->n;
-    for (int i = node; i < sim->steps * (int)sim->step->n; i++)
-        if (sim->moments[i].end > sim->moments[node].end && task_of(sim, i)->role != ROLE_SNAPSHOT)
-            node = i;
-    double stop = sim->moments[node].end - sim->period * sim->pattern;
-    for (; node >= 0 && sim->moments[node].end > stop; node = sim->moments[node].blocker) {
-        const struct moment *m = &sim->moments[node];
-        const struct task *task = task_of(sim, node);
-        size_t i = 0;
-        while (i < n && (totals[i].lane != task->lane->index || strcmp(totals[i].name, task->name) != 0))
-            i++;
-        n = MAX(n, i + 1);
-        totals[i].name = task->name;
-        totals[i].lane = task->lane->index;
-        totals[i].seconds += (m->end - MAX(m->start, stop)) / sim->pattern;
-        totals[i].count++;
-    }
-    SORT(totals, n, longest_first);
-    for (size_t i = 0; i < n; i++)
-        ROW(t, text_cell(totals[i].name), text_cell(sim->step->pool->machine->lane[totals[i].lane]->name),
-            number_cell((double)totals[i].count), number_cell(1e3 * totals[i].seconds),
-            number_cell(totals[i].seconds / sim->period));
-    free(totals);
-    return t;
-}
-
 /* ---- as a trace -------------------------------------------------------------------------------------------------- */
 
 static double simulated_ns(void *sim, const struct task *t)
@@ -78,7 +26,7 @@ static struct trace *trace_of(const struct simulation *sim, int steps, const cha
     t->records = allocate((size_t)steps * s->n, sizeof *t->records);
     for (uint32_t iteration = 0; iteration < (uint32_t)steps; iteration++)
         for (uint32_t i = 0; i < s->n; i++, m++) {
-            if (m->blocker != SKIPPED && (m->end > 0 || iteration < (uint32_t)sim->steps))
+            if (!m->skipped && (m->end > 0 || iteration < (uint32_t)sim->steps))
                 t->records[t->n_records++] = (struct trace_record){.step = iteration + 1,
                                                                    .task = i,
                                                                    .queued = clock_of(m->start - s->task[i]->lane->gap),
@@ -121,6 +69,19 @@ static json_t *lanes_json(const struct simulation *sim, const struct trace *t)
     return trace_lanes_json(t, &window);
 }
 
+/* Of the step with the median period in the steady pattern. */
+static struct table *path_table(const struct simulation *sim, const struct trace *t)
+{
+    struct trace_steps s = trace_steps_of(t, 0);
+    size_t whole = s.first + s.counted;
+    s.counted = MIN((size_t)sim->pattern, whole);
+    s.first = whole - s.counted;
+    struct trace_path path = trace_critical_path(t, &s, trace_median_step(&s));
+    struct table *table = trace_path_table(t, &path, "critical path, simulated");
+    free(path.hops);
+    return table;
+}
+
 /* ---- for people ---------------------------------------------------------------------------------------------------
  */
 
@@ -129,7 +90,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
     const struct machine *m = sim->step->pool->machine;
     struct trace *t = indexed_trace(sim);
     json_t *lanes = lanes_json(sim, t);
-    struct table *path = critical_path(sim);
+    struct table *path = path_table(sim, t);
     char bytes[32], by_clock[32], budget[32];
     if (c)
         print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
@@ -162,8 +123,8 @@ json_t *simulation_json(const struct simulation *sim)
     static const char *const source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
     const struct machine *m = sim->step->pool->machine;
     json_t *busy = json_object();
-    struct table *path = critical_path(sim);
     struct trace *t = indexed_trace(sim);
+    struct table *path = path_table(sim, t);
     json_t *held = json_object();
     for (int i = 0; i < m->n_lanes; i++)
         json_object_set_new(busy, m->lane[i]->name, json_real(sim->busy[i] / sim->period));

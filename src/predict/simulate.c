@@ -20,6 +20,7 @@
 
 #include <math.h>
 
+enum { NONE = -1 };
 enum { LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
 enum { STORED_STEPS = 1024, STORED_NODES = 1 << 21 }; /* with snapshots, whose pattern may be long, or there is none */
 
@@ -72,7 +73,7 @@ struct simulator {
 
 static const struct task *task_of(const struct simulator *k, int node) { return k->sim->step->task[node % k->n]; }
 
-static bool skipped(const struct simulator *k, int node) { return k->sim->moments[node].blocker == SKIPPED; }
+static bool skipped(const struct simulator *k, int node) { return k->sim->moments[node].skipped; }
 
 /* ---- the lanes' events ----------------------------------------------------------------------------------------- */
 
@@ -145,9 +146,9 @@ static void begin(struct simulator *k, struct turn *l)
         join_links(k, l);
 }
 
-/* Start the lane's next task that is not skipped, of the iterations that are open, if all that it waits for has ended;
- * `blocker` is what ended last. */
-static void try_start(struct simulator *k, int lane, int blocker)
+/* Start the lane's next task that is not skipped, of the iterations that are open, if all that it waits for has
+ * ended. */
+static void try_start(struct simulator *k, int lane)
 {
     struct turn *l = &k->turn[lane];
     if (l->node != NONE || l->first == NONE)
@@ -169,7 +170,7 @@ static void try_start(struct simulator *k, int lane, int blocker)
     l->full = link_rate(l->link, NULL);
     l->latency = isfinite(l->full) ? fmin(link_latency(l->link), seconds) : 0;
     l->left = seconds - l->latency;
-    k->sim->moments[node] = (struct moment){.start = from, .blocker = blocker};
+    k->sim->moments[node] = (struct moment){.start = from};
     if (from > k->now)
         set_next(k, l, from);
     else
@@ -198,9 +199,9 @@ static bool open_iteration(struct simulator *k)
     for (int i = 0; i < k->n; i++) {
         const struct task *t = k->sim->step->task[i];
         struct moment *m = &k->sim->moments[number * k->n + i];
-        bool now = runs(t, (uint32_t)number + 1);
-        *m = (struct moment){.blocker = now ? NONE : SKIPPED, .unmet = t->slot > 0}; /* (until a slot is chosen) */
-        if (!now)
+        *m = (struct moment){.skipped = !runs(t, (uint32_t)number + 1),
+                             .unmet = t->slot > 0}; /* (until a slot is chosen) */
+        if (m->skipped)
             continue;
         updates |= k->state[i].before_slot && !t->slot;
         for (size_t e = 0; e < t->n_edges; e++) {
@@ -224,9 +225,9 @@ static bool repeats(const struct simulator *k, int a, int b, double shift, doubl
     const struct moment *x = &k->sim->moments[(size_t)a * (size_t)k->n],
                         *y = &k->sim->moments[(size_t)b * (size_t)k->n];
     for (int i = 0; i < k->n; i++) {
-        if ((x[i].blocker == SKIPPED) != (y[i].blocker == SKIPPED))
+        if (x[i].skipped != y[i].skipped)
             return false;
-        if (x[i].blocker != SKIPPED &&
+        if (!x[i].skipped &&
             (fabs(y[i].start - x[i].start - shift) > tolerance || fabs(y[i].end - x[i].end - shift) > tolerance))
             return false;
     }
@@ -251,7 +252,7 @@ static double mean_seconds(const struct simulator *k, int from, int to)
 {
     const struct moment *m = k->sim->moments;
     for (int a = from * k->n, b = to * k->n; a < (from + 1) * k->n; a++, b++)
-        if (m[a].blocker != SKIPPED && m[b].blocker != SKIPPED && !task_of(k, a)->slot)
+        if (!m[a].skipped && !m[b].skipped && !task_of(k, a)->slot)
             return (m[b].end - m[a].end) / (to - from);
     return (k->iteration[to].end - k->iteration[from].end) / (to - from);
 }
@@ -276,23 +277,23 @@ static void look_for_pattern(struct simulator *k, int last)
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
 
-/* Task i of that iteration has ended, or left with the end of `blocker`: so it has for all that wait for this run, in
- * later iterations too as far as it is skipped there. */
-static void release(struct simulator *k, int i, int iteration, int blocker)
+/* Task i of that iteration has ended, or left: so it has for all that wait for this run, in later iterations too as far
+ * as it is skipped there. */
+static void release(struct simulator *k, int i, int iteration)
 {
     for (int w = k->state[i].waits; w != NONE; w = k->wait[w].more) {
         int step = k->wait[w].next_step;
         for (int c = iteration; c + step < k->opened && (c == iteration || skipped(k, c * k->n + i)); c++) {
             int node = (c + step) * k->n + k->wait[w].consumer;
             if (!skipped(k, node) && --k->sim->moments[node].unmet == 0)
-                try_start(k, task_of(k, node)->lane->index, blocker);
+                try_start(k, task_of(k, node)->lane->index);
         }
     }
 }
 
 /* The tasks of a snapshot are in the list once for every slot, and open with their iteration.  When its first unit has
- * been updated, by `node`, those of all slots but the one that it gets leave it; without one all of them do. */
-static void choose_slot(struct simulator *k, struct iteration *iteration, int node)
+ * been updated, those of all slots but the one that it gets leave it; without one all of them do. */
+static void choose_slot(struct simulator *k, struct iteration *iteration)
 {
     int number = (int)(iteration - k->iteration);
     struct task *const *task = k->sim->step->task;
@@ -303,7 +304,7 @@ static void choose_slot(struct simulator *k, struct iteration *iteration, int no
     iteration->stored = slot > 0;
     for (int i = 0; i < k->n; i++)
         if (task[i]->slot && task[i]->slot != slot) {
-            k->sim->moments[number * k->n + i].blocker = SKIPPED;
+            k->sim->moments[number * k->n + i].skipped = true;
             k->full -= k->state[i].in_flight-- == MOST_RUNS;
             iteration->left--;
             iteration->computing -= task[i]->lane->kind == LANE_COMPUTE;
@@ -312,16 +313,16 @@ static void choose_slot(struct simulator *k, struct iteration *iteration, int no
         if (task[i]->slot && task[i]->slot != slot) {
             int before = latest_run(k, i, number - 1);
             if (before <= k->state[i].ended) /* else its end releases them */
-                release(k, i, number, node);
-            try_start(k, task[i]->lane->index, node);
+                release(k, i, number);
+            try_start(k, task[i]->lane->index);
         }
     for (int i = 0; i < k->n && slot; i++)
         if (task[i]->slot == slot && --k->sim->moments[number * k->n + i].unmet == 0)
-            try_start(k, task[i]->lane->index, node);
+            try_start(k, task[i]->lane->index);
 }
 
-/* What the last end, that of `node`, brings about: iterations are over, others are opened, and lanes go on. */
-static void move_on(struct simulator *k, int node)
+/* What the last end brings about: iterations are over, others are opened, and lanes go on. */
+static void move_on(struct simulator *k)
 {
     int before = k->opened;
     while (!k->stop) {
@@ -333,12 +334,12 @@ static void move_on(struct simulator *k, int node)
         } else if (k->opened < k->limit && k->full == 0 &&
                    (k->opened < 2 || k->iteration[k->opened - 2].computing == 0)) {
             if (!open_iteration(k) && k->commit)
-                choose_slot(k, &k->iteration[k->opened - 1], node);
+                choose_slot(k, &k->iteration[k->opened - 1]);
         } else
             break;
     }
     for (int lane = 0; k->opened > before && lane < k->n_lanes; lane++)
-        try_start(k, lane, node);
+        try_start(k, lane);
 }
 
 static void finish(struct simulator *k, struct turn *l)
@@ -353,16 +354,16 @@ static void finish(struct simulator *k, struct turn *l)
     set_next(k, l, INFINITY);
     k->state[i].ended = node / k->n;
     if (k->state[i].before_slot && !iteration->decided && !t->slot)
-        choose_slot(k, iteration, node);
+        choose_slot(k, iteration);
     if (t->commits)
         k->slots.durable = t->slot;
     k->slots.taken[t->slot] &= !t->commits;
-    release(k, i, node / k->n, node);
+    release(k, i, node / k->n);
     k->full -= k->state[i].in_flight-- == MOST_RUNS;
     iteration->left--;
     iteration->computing -= t->lane->kind == LANE_COMPUTE;
-    move_on(k, node);
-    try_start(k, (int)(l - k->turn), node);
+    move_on(k);
+    try_start(k, (int)(l - k->turn));
 }
 
 /* Of those at the same time the disk's, which may set a slot free. */
@@ -375,7 +376,7 @@ static struct turn *earliest(const struct simulator *k)
 
 static void run_clock(struct simulator *k)
 {
-    move_on(k, NONE);
+    move_on(k);
     for (struct turn *l = earliest(k); l->node != NONE && !k->stop; l = earliest(k)) {
         k->now = fmax(k->now, l->next); /* (a disk that is a rounding late comes first) */
         if (!l->begun)
@@ -434,7 +435,7 @@ static void sum_up(const struct simulator *k)
         for (int iteration = sim->first; iteration < sim->steps; iteration++) {
             const struct moment *m = &sim->moments[iteration * k->n + i];
             sim->steady[i] += m->end - m->start;
-            n += m->blocker != SKIPPED;
+            n += !m->skipped;
         }
         sim->steady[i] = n ? sim->steady[i] / n : sim->seconds[i];
     }

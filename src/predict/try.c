@@ -28,13 +28,13 @@ static void note_times(struct forecast *f, const struct simulation *sim)
     const struct moment *before = &sim->moments[(size_t)(sim->first - 1) * f->n], *m = before + f->n;
     double from = 0;
     for (size_t i = 0; i < f->n; i++)
-        from = before[i].blocker == SKIPPED ? from : fmax(from, before[i].end);
+        from = before[i].skipped ? from : fmax(from, before[i].end);
     f->period = sim->period;
     f->alone = 0;
     f->span = allocate(f->n, sizeof *f->span);
     for (size_t i = 0; i < f->n; i++) {
         const struct moment *first = &sim->moments[i];
-        f->alone = fmax(f->alone, first->blocker == SKIPPED ? 0 : first->end);
+        f->alone = fmax(f->alone, first->skipped ? 0 : first->end);
         f->span[i] = (struct span){m[i].start - from, m[i].end - from};
     }
 }

@@ -250,7 +250,9 @@ static void read_line(struct reading *r, char *text)
         fail_word(&r->line, word, "device, lane, link, disk, tensor, task or copy");
     r->line.takes = kinds[i].line;
     kinds[i].read(r);
-    check_all_used(&r->line);
+    for (i = 1; i < r->line.n; i++)
+        if (!r->line.used[i])
+            fail_word(&r->line, r->line.word[i], "%s", r->line.takes);
 }
 
 /* They are counted first, since tensors and lanes point to them. */

@@ -85,13 +85,6 @@ char *next_name(const struct line *l, char **list)
     return name;
 }
 
-void check_all_used(const struct line *l)
-{
-    for (size_t i = 1; i < l->n; i++)
-        if (!l->used[i])
-            fail_word(l, l->word[i], "%s", l->takes);
-}
-
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
 /* Seconds, or a number with a unit. */

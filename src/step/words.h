@@ -1,8 +1,8 @@
 /* words.h - a line of a step file as words: some have a place, the others are options, `key=value` or `flag`, in any
  * order.  Options are listed in tables, by which lines are read and written.
  *
- * Protocol: split_line(), take all words that the line may have, then check_all_used().  Whatever is wrong ends the
- * program (EXIT_USAGE) with file, line and word.
+ * Protocol: split_line(), take all words that the line may have; one that is not `used` then is wrong.  Whatever is
+ * wrong ends the program (EXIT_USAGE) with file, line and word.
  */
 #ifndef WORDS_H
 #define WORDS_H
@@ -26,7 +26,6 @@ void split_line(struct line *l, char *text);
 char *word_at(struct line *l, size_t i);            /* one that has a place */
 char *word_option(struct line *l, const char *key); /* the value of `key=value`, or NULL */
 char *next_name(const struct line *l, char **list); /* cuts it off a list with commas; NULL: there is none */
-void check_all_used(const struct line *l);
 
 enum value { BYTES, TIME, RATE, COUNTER, FLAG, CLASS, ROLE }; /* as size_t, double, double, int, bool, enums */
 enum line_of { A_DEVICE, THE_HOST, A_LANE, A_LINK, A_TENSOR, A_TASK, A_COPY, WORK };

@@ -147,9 +147,9 @@ void trace_index(struct trace *t, size_t first)
         *bar = (struct bar){r->start, r->end, before ? before->busy + (before->end - before->start) : 0, i};
         *APPEND(x->record, x->n, x->cap) = i;
         enum lane_kind kind = t->lanes[task->lane].kind;
-        bool computes = kind == LANE_COMPUTE;
+        bool computes = kind == LANE_COMPUTE, aside = kind == LANE_DISK || has_role(t, task, "snapshot");
         struct trace_step s = {
-            r->step, computes, r->start, r->end, r->start, kind == LANE_DISK ? 0 : r->end, computes ? r->end : 0};
+            r->step, computes, r->start, r->end, r->start, aside ? 0 : r->end, computes ? r->end : 0};
         take_step(&t->steps[task->list], &s);
         if (r->flags & TRACE_HELD)
             take_hold(t, r, i);

@@ -160,7 +160,7 @@ static void look_beside(const struct trace *t, const struct trace_record *r, con
     one[HIDDEN] = fmax(one[HIDDEN], ns);
 }
 
-struct table *trace_beside(const struct trace *t, const struct trace_steps *s, bool stored)
+struct table *trace_beside(const struct trace *t, const struct trace_steps *s)
 {
     static const struct column columns[COLUMNS] = {{"layer", "layer", CELL_COUNT, 8, 0},
                                                    {"tasks", "tasks", CELL_COUNT, 7, 0},
@@ -174,10 +174,8 @@ struct table *trace_beside(const struct trace *t, const struct trace_steps *s, b
     for (size_t i = 0; i < t->n_records; i++) {
         const struct trace_record *r = &t->records[i];
         const struct trace_task *k = &t->tasks[r->task];
-        uint32_t kind = t->lanes[k->lane].kind;
-        bool updates = kind == LANE_CPU && has_role(t, k, "update");
-        bool stores = kind == LANE_DISK && has_role(t, k, "snapshot") && k->bytes > 0; /* a commit has none */
-        if (!(stored ? stores : updates) || r->end == r->start || !trace_counts(t, s, i))
+        if (t->lanes[k->lane].kind != LANE_CPU || !has_role(t, k, "update") || r->end == r->start ||
+            !trace_counts(t, s, i))
             continue;
         double one[COLUMNS] = {k->layer, [TASKS] = 1, [NONE_LEFT] = 1, [MS] = (double)(r->end - r->start)};
         for (uint32_t lane = 0; lane < t->header.n_lanes; lane++)
@@ -194,19 +192,13 @@ struct table *trace_beside(const struct trace *t, const struct trace_steps *s, b
     return table;
 }
 
-void print_beside(const struct trace *t, const struct trace_steps *s)
+void print_beside(const struct table *beside)
 {
-    static const char *const what[] = {"updates on the CPU", "writes of snapshots"};
-    for (int stored = 0; stored < 2; stored++) {
-        struct table *table = trace_beside(t, s, stored);
-        if (table->n) {
-            printf("\n%s: how many ran beside a later backward or update of a device, for how many\n"
-                   "none was left, as behind the last backward, and how many ran beside work of the next step",
-                   what[stored]);
-            print_table(stdout, table);
-        }
-        free_table(table);
-    }
+    if (!beside->n)
+        return;
+    printf("\nupdates on the CPU: how many ran beside a later backward or update of a device, for how many\n"
+           "none was left, as behind the last backward, and how many ran beside work of the next step");
+    print_table(stdout, beside);
 }
 
 /* ---- critical path --------------------------------------------------------------------------------------------- */
@@ -251,4 +243,45 @@ struct trace_path trace_critical_path(const struct trace *t, const struct trace_
         i = before;
     }
     return path;
+}
+
+enum { NAME, LANE, HOPS, PATH_MS, SHARE, PATH_COLUMNS };
+
+static void add_part(struct table *table, const char *name, const char *lane, uint64_t from, uint64_t to)
+{
+    struct cell *c = table->cells;
+    if (to <= from)
+        return;
+    while (c < table->cells + table->n * PATH_COLUMNS && (strcmp(c[NAME].text, name) || strcmp(c[LANE].text, lane)))
+        c += PATH_COLUMNS;
+    if (c == table->cells + table->n * PATH_COLUMNS) {
+        add_row(table, (struct cell[PATH_COLUMNS]){text_cell(name), text_cell(lane)});
+        c = &table->cells[(table->n - 1) * PATH_COLUMNS];
+    }
+    c[HOPS].number++;
+    c[PATH_MS].number += (double)(to - from) / 1e6;
+}
+
+/* What a hop waited for: the host, which had not queued it, or the device. */
+struct table *trace_path_table(const struct trace *t, const struct trace_path *path, const char *heading)
+{
+    static struct column columns[PATH_COLUMNS] = {{NULL, "task", CELL_TEXT, 24, 0},
+                                                  {"lane", "lane", CELL_TEXT, 24, 0},
+                                                  {"hops", "hops", CELL_COUNT, 6, 0},
+                                                  {"ms", "ms", CELL_FIXED, 10, 3},
+                                                  {"share", "share", CELL_SHARE, 6, 0}};
+    struct table *table = new_table(columns, PATH_COLUMNS);
+    columns[NAME].heading = heading;
+    for (const struct trace_hop *hop = path->hops; hop < path->hops + path->n; hop++) {
+        const struct trace_record *r = &t->records[hop->record];
+        const struct trace_task *task = &t->tasks[r->task];
+        uint64_t at = MIN(MAX(r->queued, hop->wait), hop->from);
+        add_part(table, task->name, t->lanes[task->lane].name, hop->from, hop->to);
+        add_part(table, "(not yet queued)", "", hop->wait, at);
+        add_part(table, "(queued, not started)", "", at, hop->from);
+    }
+    for (struct cell *c = table->cells; c < table->cells + table->n * PATH_COLUMNS; c += PATH_COLUMNS)
+        c[SHARE].number = c[PATH_MS].number * 1e6 / (double)(path->end - path->start);
+    sort_table(table, PATH_MS);
+    return table;
 }

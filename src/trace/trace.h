@@ -172,7 +172,7 @@ struct trace_step {
     bool computes;       /* `work` is the start of a task on a compute lane */
     uint64_t start, end; /* first start, last end */
     uint64_t work;       /* where its work begins: batches are fetched long before */
-    uint64_t done;       /* the last end that is not on a disk lane; 0: there is none */
+    uint64_t done;       /* the last end, but for disks and snapshots, which later steps do not wait for; or 0 */
     uint64_t computed;   /* the last end on a compute lane, or 0 */
 };
 struct trace_step_list { /* ascending */
@@ -280,11 +280,11 @@ double trace_period_ns(const struct trace_steps *s);
 double trace_length_ns(const struct trace_steps *s);
 double trace_median(double *values, size_t n); /* sorts them; 0 of none */
 
-/* Per layer, over the counted steps: of its updates on the CPU, or of what snapshots store of it, how many ran beside
- * (at the same time as) a backward or update of another layer in the same step, on a device; how many had no such work
- * left; how many ran beside work of the next step; and for what part of their time they ran beside either. */
-struct table *trace_beside(const struct trace *t, const struct trace_steps *s, bool stored);
-void print_beside(const struct trace *t, const struct trace_steps *s); /* both, where there are any */
+/* Per layer, over the counted steps: of its updates on the CPU how many ran beside (at the same time as) a backward or
+ * update of another layer in the same step, on a device; how many had no such work left; how many ran beside work of
+ * the next step; and for what part of their time they ran beside either. */
+struct table *trace_beside(const struct trace *t, const struct trace_steps *s);
+void print_beside(const struct table *beside); /* where there are any */
 
 /* What the step waited for: from its last end back to the end of the step before, always to the predecessor (by edge
  * or lane) that ended last.  The hops, last first, fill that time without a hole: each waits, then runs. */
@@ -299,6 +299,8 @@ struct trace_path {
     size_t n, cap;
 };
 struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, size_t step /* an index */);
+/* Its hops and waits by task and lane, the longest first.  One table at a time is filled and shown. */
+struct table *trace_path_table(const struct trace *t, const struct trace_path *path, const char *heading);
 size_t trace_median_step(const struct trace_steps *s); /* index of the counted step with the median period */
 
 /* ---- causes.c: why lanes were idle ------------------------------------------------------------------------------- */

@@ -225,8 +225,7 @@ struct dataset *open_dataset(const struct data_options *o)
 void close_dataset(struct dataset *d)
 {
     free_tokenizer(&d->tokenizer);
-    free(d->train.tokens);
-    free(d->val.tokens);
+    free(d->train.tokens), free(d->val.tokens);
     free(d);
 }
 

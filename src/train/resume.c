@@ -10,24 +10,16 @@
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
 
-/* The number of devices nearest to `devices` on which the batch can be shared out. */
-static int nearest_number(const struct settings *s, const struct mesh *m, int devices)
-{
-    int each = m->pp * m->tp, best = 0;
-    for (int dp = 1; dp <= s->batch && dp * each <= MAX_RANKS; dp++)
-        if (s->batch % dp == 0 && (!best || abs(dp * each - devices) < abs(best - devices)))
-            best = dp * each;
-    return best;
-}
-
 struct mesh resumed_mesh(const struct settings *s, int devices)
 {
     struct mesh m = strategy_of(s->source.checkpoint);
-    int each = m.pp * m.tp;
+    int each = m.pp * m.tp, near = 0; /* the nearest number of devices on which the batch can be shared out */
     if (devices == 1 && each > 1)
         return (struct mesh){.dp = 1, .pp = 1, .tp = 1, .chunks = 1};
     if (devices != n_ranks(&m) && (devices % each || s->batch % (devices / each))) {
-        int near = nearest_number(s, &m, devices);
+        for (int dp = 1; dp <= s->batch && dp * each <= MAX_RANKS; dp++)
+            if (s->batch % dp == 0 && (!near || abs(dp * each - devices) < abs(near - devices)))
+                near = dp * each;
         fail(EXIT_USAGE,
              "%s was trained with %s and --batch %d, which cannot go on with %d devices: the nearest "
              "that can is --mesh dp=%d,pp=%d,tp=%d with %d; or choose another --mesh",

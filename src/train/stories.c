@@ -154,16 +154,6 @@ static size_t reach(struct stories *s, struct source_line from, const char *name
     return s->n_states - 1;
 }
 
-static void add_phrase(struct stories *s, struct source_line from, const char *text, double share, size_t next)
-{
-    char *bytes = format_string("%s%s", text, *text && text[strlen(text) - 1] == '/' ? "" : " ");
-    for (char *c = bytes; *c; c++)
-        *c = *c == '_' ? ' ' : *c == '/' ? '\n' : *c;
-    if (s->n_phrases == MOST_PHRASES)
-        refuse(s, from, "with this the grammar has over %d phrases: let its scenes remember less", MOST_PHRASES);
-    *APPEND(s->phrases, s->n_phrases, s->cap_phrases) = (struct phrase){bytes, strlen(bytes), share, next};
-}
-
 /* The phrases of a choice: one for each row of the tables that it draws.  `done` is what its text begins with, `rest`
  * what follows, with fields. */
 static void fill(struct stories *s, struct source_line from, const char *done, const char *rest, const char *next,
@@ -171,9 +161,14 @@ static void fill(struct stories *s, struct source_line from, const char *done, c
 {
     const char *open = strchr(rest, '{'), *close = open ? strchr(open, '}') : NULL;
     if (!open) {
-        char *text = format_string("%s%s", done, rest);
-        add_phrase(s, from, text, share, reach(s, from, next, row));
-        free(text);
+        const size_t there = reach(s, from, next, row);
+        char *bytes = format_string("%s%s", done, rest);
+        append_text(&bytes, "%s", *bytes && bytes[strlen(bytes) - 1] == '/' ? "" : " ");
+        for (char *c = bytes; *c; c++)
+            *c = *c == '_' ? ' ' : *c == '/' ? '\n' : *c;
+        if (s->n_phrases == MOST_PHRASES)
+            refuse(s, from, "with this the grammar has over %d phrases: let its scenes remember less", MOST_PHRASES);
+        *APPEND(s->phrases, s->n_phrases, s->cap_phrases) = (struct phrase){bytes, strlen(bytes), share, there};
         return;
     }
     if (!close)
@@ -250,8 +245,7 @@ static void count_visits(struct stories *s)
             next[i] = 0;
         }
     }
-    free(now);
-    free(next);
+    free(now), free(next);
     if (left > 1e-15)
         fail(EXIT_USAGE,
              "%s: some stories never end, or are far too long: from every scene there must be a way back to the first",
@@ -282,12 +276,8 @@ void free_stories(struct stories *s)
         free(s->scenes.block[i].items);
     for (size_t i = 0; i < s->tables.n; i++)
         free(s->tables.block[i].items);
-    free(s->scenes.block);
-    free(s->tables.block);
-    free(s->text);
-    free(s->words);
-    free(s->phrases);
-    free(s->states);
+    free(s->scenes.block), free(s->tables.block), free(s->phrases), free(s->states);
+    free(s->text), free(s->words);
     free(s);
 }
 
@@ -383,10 +373,7 @@ double stories_floor(const struct stories *s, const uint16_t *bytes, size_t n, i
     }
     for (int c = 0; c < 256; c++)
         free(first[c].places);
-    free(first);
-    free(two[0].places);
-    free(two[1].places);
-    free(any.places);
-    free(sum);
+    free(two[0].places), free(two[1].places), free(any.places);
+    free(first), free(sum);
     return loss / ((double)windows * seq_len);
 }

@@ -389,8 +389,7 @@ void free_trainer(struct trainer *t)
     if (t->data)
         close_dataset(t->data);
     free_feeds(t->feeds, t->micros * t->mesh.dp), free_feeds(t->eval_feeds, t->mesh.dp), free_feeds(t->sample_feed, 1);
-    free(t->rank_total);
-    free(t->sample_tokens);
+    free(t->rank_total), free(t->sample_tokens);
     free(t);
 }
 
