@@ -16,7 +16,7 @@ command -v gdb >/dev/null || skip "there is no gdb"
 gdb -q -batch -ex 'python print(1)' 2>/dev/null | grep -q 1 || skip "this gdb has no Python"
 gdb -q -batch -ex run --args /bin/true 2>&1 | grep -q 'exited normally' || skip "gdb may not run programs here"
 ./yard devices | grep -q '^platform 0: Portable Computing Language' || skip "pages show PoCL's names"
-make -s debug >"$TMP/make" 2>&1 || { cat "$TMP/make"; exit 1; }
+make -s -j2 debug >"$TMP/make" 2>&1 || { cat "$TMP/make"; exit 1; }
 mkdir -p build/kernels
 
 for page in $PAGES; do

@@ -32,8 +32,8 @@ struct move {
 char *try_move(struct board *b, const struct move *m, size_t *place);
 /* Keep it; or take it back, with a sentence that the caller frees, because it is not right. */
 char *keep_move(struct board *b);
-bool undo_move(
-    struct board *b); /* takes back the one that is tried, or the last one that was kept; false: there is none */
+/* Takes back the one that is tried, or the last one that was kept; false: there is none. */
+bool undo_move(struct board *b);
 
 size_t count_moves(const struct board *b); /* that were kept */
 struct problem *save_board(const struct board *b, const char *path);
