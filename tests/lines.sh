@@ -20,10 +20,10 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               25385 10.8
-src/base           1422
+src               25309 10.8
+src/base           1412
 src/board          208
-src/cmd            2458
+src/cmd            2368
 src/device         1133
 src/file           1027
 src/main             70
@@ -31,12 +31,12 @@ src/mesh            244
 src/model          2070
 src/pass           2402
 src/plan            220
-src/predict        1069
+src/predict        1034
 src/proof           565
 src/run            1258
 src/state          1778
 src/step           2637
-src/trace          1475
+src/trace          1504
 src/train          3272
 src/view           2236
 tests             17043

@@ -15,10 +15,7 @@ enum { WORST = 10 };
 struct timed {
     const struct trace *trace;
     const struct trace_task *task;
-    double ns;
-};
-struct pair {
-    const struct timed *a, *b;
+    double ns, other; /* other: in the other trace */
 };
 /* One side of the comparison. */
 struct side {
@@ -68,7 +65,7 @@ static struct side read_side(const char *path)
     side.makespan_ns = trace_period_ns(&steps);
     for (size_t i = 0; i < t->header.n_tasks; i++)
         if (t->runs[i].n && (!list || t->tasks[i].list == chosen))
-            side.timed[side.n++] = (struct timed){t, &t->tasks[i], median_after_first(t, &t->runs[i])};
+            side.timed[side.n++] = (struct timed){t, &t->tasks[i], median_after_first(t, &t->runs[i]), 0};
     SORT(side.timed, side.n, by_identity);
     return side;
 }
@@ -85,27 +82,27 @@ static json_t *task_text(const struct timed *x)
                         x->trace->header.list[x->task->list]);
 }
 
-static double off_by(const struct pair *p) { return fabs(p->b->ns - p->a->ns); }
+static double off_by(const struct timed *x) { return fabs(x->other - x->ns); }
 
-ORDER(largest_difference, struct pair, BY(off_by(b), off_by(a), COMPARE(a->a, b->a)))
+ORDER(largest_difference, struct timed, BY(off_by(b), off_by(a), COMPARE(a->task, b->task)))
 
-/* Both sides are sorted: walk them together. */
-static struct pair *match(struct side *a, struct side *b, size_t *n)
+/* Both sides are sorted: walk them together.  In a, those with a counterpart come to the front; returns how many. */
+static size_t match(struct side *a, struct side *b)
 {
-    struct pair *pairs = allocate(MIN(a->n, b->n), sizeof *pairs);
-    size_t i = 0, k = 0;
-    *n = 0;
+    size_t i = 0, k = 0, n = 0;
     while (i < a->n || k < b->n) {
         int order = i == a->n ? 1 : k == b->n ? -1 : compare_tasks(&a->timed[i], &b->timed[k]);
         if (order < 0)
             json_array_append_new(a->alone, task_text(&a->timed[i++]));
         else if (order > 0)
             json_array_append_new(b->alone, task_text(&b->timed[k++]));
-        else
-            pairs[(*n)++] = (struct pair){&a->timed[i++], &b->timed[k++]};
+        else {
+            a->timed[i].other = b->timed[k++].ns;
+            a->timed[n++] = a->timed[i++];
+        }
     }
-    SORT(pairs, *n, largest_difference);
-    return pairs;
+    SORT(a->timed, n, largest_difference);
+    return n;
 }
 
 static double relative(double b, double a) { return a > 0 ? b / a - 1 : NAN; }
@@ -127,16 +124,16 @@ int trace_diff(char **files)
                                             {"B/A - 1", "error", CELL_CHANGE, 8, 0}};
     struct side a = read_side(files[0]), b = read_side(files[1]);
     struct table *worst = new_table(columns, COUNT(columns));
-    size_t n;
-    struct pair *pairs = match(&a, &b, &n);
+    size_t n = match(&a, &b);
     double total = 0, off = 0, makespan_error = relative(b.makespan_ns, a.makespan_ns);
     for (size_t i = 0; i < n; i++) {
-        const struct timed *x = pairs[i].a, *y = pairs[i].b;
+        const struct timed *x = &a.timed[i];
         total += x->ns;
-        off += off_by(&pairs[i]);
+        off += off_by(x);
         if (i < WORST)
-            ROW(worst, text_cell(json_string_value(task_text(x))), number_cell(x->ns / 1e3), number_cell(y->ns / 1e3),
-                number_cell(x->ns), number_cell(y->ns), number_cell(relative(y->ns, x->ns)));
+            ROW(worst, text_cell(json_string_value(task_text(x))), number_cell(x->ns / 1e3),
+                number_cell(x->other / 1e3), number_cell(x->ns), number_cell(x->other),
+                number_cell(relative(x->other, x->ns)));
     }
     double mape = total > 0 ? off / total : n > 0 && off == 0 ? 0 : NAN;
     if (trace_options.json) {

@@ -77,25 +77,29 @@ int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, siz
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
-/* Mostly to the last one, or behind it. */
-static void take_step(struct trace_step_list *l, const struct trace_step *more)
+/* Mostly of the last one, or of one behind it. */
+static void take_step(struct trace *t, const struct trace_record *r)
 {
+    const struct trace_task *task = &t->tasks[r->task];
+    struct trace_step_list *l = &t->steps[task->list];
+    enum lane_kind kind = t->lanes[task->lane].kind;
+    bool computes = kind == LANE_COMPUTE;
     size_t i;
-    FIND_FIRST(i, l->n, l->step[i].step < more->step);
-    if (i == l->n || l->step[i].step != more->step) {
+    FIND_FIRST(i, l->n, l->step[i].step < r->step);
+    if (i == l->n || l->step[i].step != r->step) {
         (void)APPEND(l->step, l->n, l->cap);
         memmove(&l->step[i + 1], &l->step[i], (l->n - 1 - i) * sizeof *l->step);
-        l->step[i] = *more;
-        return;
+        l->step[i] = (struct trace_step){.step = r->step, .start = UINT64_MAX, .work = UINT64_MAX};
     }
     struct trace_step *s = &l->step[i];
-    bool sooner = more->computes == s->computes ? more->work < s->work : more->computes;
-    s->work = sooner ? more->work : s->work;
-    s->computes |= more->computes;
-    s->start = MIN(s->start, more->start);
-    s->end = MAX(s->end, more->end);
-    s->done = MAX(s->done, more->done);
-    s->computed = MAX(s->computed, more->computed);
+    s->start = MIN(s->start, r->start);
+    s->end = MAX(s->end, r->end);
+    if (computes >= s->computes)
+        s->work = computes > s->computes ? r->start : MIN(s->work, r->start);
+    s->computes |= computes;
+    s->computed = MAX(s->computed, computes ? r->end : 0);
+    if (kind != LANE_DISK && !has_role(t, task, "snapshot"))
+        s->done = MAX(s->done, r->end);
 }
 
 /* ---- holds ----------------------------------------------------------------------------------------------------- */
@@ -140,17 +144,12 @@ void trace_index(struct trace *t, size_t first)
 
     for (size_t i = first; i < t->n_records; i++) {
         const struct trace_record *r = &t->records[i];
-        const struct trace_task *task = &t->tasks[r->task];
         struct runs *x = &t->runs[r->task];
-        struct bars *b = &t->bars[task->lane];
+        struct bars *b = &t->bars[t->tasks[r->task].lane];
         struct bar *bar = APPEND(b->bar, b->n, b->cap), *before = b->n > 1 ? bar - 1 : NULL;
         *bar = (struct bar){r->start, r->end, before ? before->busy + (before->end - before->start) : 0, i};
         *APPEND(x->record, x->n, x->cap) = i;
-        enum lane_kind kind = t->lanes[task->lane].kind;
-        bool computes = kind == LANE_COMPUTE, aside = kind == LANE_DISK || has_role(t, task, "snapshot");
-        struct trace_step s = {
-            r->step, computes, r->start, r->end, r->start, aside ? 0 : r->end, computes ? r->end : 0};
-        take_step(&t->steps[task->list], &s);
+        take_step(t, r);
         if (r->flags & TRACE_HELD)
             take_hold(t, r, i);
     }

@@ -169,9 +169,9 @@ struct runs { /* of a task: its records, in order */
 };
 struct trace_step {
     uint32_t step;
-    bool computes;       /* `work` is the start of a task on a compute lane */
+    bool computes;       /* it has work on a compute lane */
     uint64_t start, end; /* first start, last end */
-    uint64_t work;       /* where its work begins: batches are fetched long before */
+    uint64_t work;       /* where its work on compute lanes begins, if it has any: batches are fetched long before */
     uint64_t done;       /* the last end, but for disks and snapshots, which later steps do not wait for; or 0 */
     uint64_t computed;   /* the last end on a compute lane, or 0 */
 };
