@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           470
-src               25385 10.8
+src               25328 10.8
 src/base           1422
 src/board          208
 src/cmd            2458
