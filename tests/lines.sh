@@ -12,34 +12,34 @@ cat >"$TMP/budget" <<'END'
 options              94
 pass/broadcast      327
 pass/fetch           31
-pass/gather         239
+pass/gather         233
 pass/local          220
 pass/overlap        438
 pass/pass           248
 pass/phases          36
 pass/recompute      152
 pass/snapshot       241
-pass/swap           470
-src               25309 10.8
+pass/swap           451
+src               25245 10.8
 src/base           1412
-src/board          208
-src/cmd            2368
-src/device         1133
-src/file           1027
-src/main             70
-src/mesh            244
-src/model          2070
-src/pass           2402
+src/board          207
+src/cmd            2366
+src/device         1143
+src/file           994
+src/main             74
+src/mesh            245
+src/model          2009
+src/pass           2377
 src/plan            220
 src/predict        1034
 src/proof           565
 src/run            1258
-src/state          1778
-src/step           2637
+src/state          1790
+src/step           2625
 src/trace          1504
-src/train          3272
+src/train          3186
 src/view           2236
-tests             17043
+tests             17036
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -34,33 +34,29 @@ static int prove(const struct plan *p)
     return wrong ? EXIT_FAILED : EXIT_OK;
 }
 
-/* How much each lane has to do; those without a task are left out. */
-static void print_lanes(const struct step *s)
-{
-    const struct machine *m = s->pool->machine;
-    printf("list %s: %zu tasks, by lane (--print shows each, --simulate the period)\n", s->name, s->n);
-    for (int lane = 0; lane < m->n_lanes; lane++) {
-        size_t tasks = 0;
-        for (size_t i = 0; i < s->n; i++)
-            tasks += s->task[i]->lane->index == lane;
-        if (tasks > 0)
-            printf("  %-24s %7zu\n", m->lane[lane]->name, tasks);
-    }
-}
-
 static void print_plan(const struct plan *p, const struct simulation *sim)
 {
     const struct settings *s = p->settings;
+    const struct step *list = p->list[0];
+    const struct machine *m = list->pool->machine;
+    bool shown = s->print || (!s->verify && !sim);
     print_reports(stdout, p->passes, p->n_passes);
-    if (s->print || (!s->verify && !sim)) {
-        print_lanes(p->list[0]);
-        print_memory(stdout, p->list[0]->pool, p->list, p->n);
+    if (shown)
+        printf("list %s: %zu tasks, by lane (--print shows each, --simulate the period)\n", list->name, list->n);
+    for (int lane = 0; lane < m->n_lanes && shown; lane++) { /* those without a task are left out */
+        size_t tasks = 0;
+        for (size_t i = 0; i < list->n; i++)
+            tasks += list->task[i]->lane->index == lane;
+        if (tasks > 0)
+            printf("  %-24s %7zu\n", m->lane[lane]->name, tasks);
     }
+    if (shown)
+        print_memory(stdout, list->pool, p->list, p->n);
     if (sim)
         print_simulation(stdout, sim, p->costs);
     if (s->print) {
-        print_step(stdout, p->list[0]);
-        print_map(stdout, p->list[0]->pool, p->list[0]);
+        print_step(stdout, list);
+        print_map(stdout, list->pool, list);
     }
 }
 

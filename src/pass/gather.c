@@ -83,19 +83,6 @@ static bool updates(const struct task *t)
            (t->copy && (t->access[0].tensor->storage->mirrors || t->access[1].tensor->storage->mirrors));
 }
 
-static void note_task(struct survey *v, struct task *t)
-{
-    for (int k = 0; k < t->n_access; k++) {
-        struct tensor *storage = t->access[k].tensor->storage;
-        if (!is_whole(v, storage) || updates(t))
-            continue;
-        if (!t->copy)
-            note_reader(v, t, storage);
-        else if (k == 0)
-            add_item(&v->dropped, t);
-    }
-}
-
 static struct survey look_at(struct step *s)
 {
     const struct pool *p = s->pool;
@@ -111,7 +98,13 @@ static struct survey look_at(struct step *s)
         if (p->tensors[i]->storage == p->tensors[i] && is_whole(&v, p->tensors[i]))
             add_item(&v.wholes[p->tensors[i]->replica_of->id], p->tensors[i]);
     for (size_t i = 0; i < s->n; i++)
-        note_task(&v, s->task[i]);
+        for (int k = 0; k < s->task[i]->n_access && !updates(s->task[i]); k++) {
+            struct tensor *storage = s->task[i]->access[k].tensor->storage;
+            if (is_whole(&v, storage) && !s->task[i]->copy)
+                note_reader(&v, s->task[i], storage);
+            else if (is_whole(&v, storage) && k == 0)
+                add_item(&v.dropped, s->task[i]);
+        }
     return v;
 }
 

@@ -427,12 +427,20 @@ static json_t *time_of(const struct forecast *f, const struct task *t, bool end,
     return milliseconds(!span ? NAN : (end ? span->end : span->start) - from);
 }
 
-/* Times count from the steady step's first task, which may run while the step before still does; but for those that
+/* Ends the pass: commits edit e, reports the list and frees the swapper.  declines: nothing has changed, and why.
+ *
+ * Times count from the steady step's first task, which may run while the step before still does; but for those that
  * prepare its batch, a step early, and those that skip this one. */
-static json_t *list_moves(const struct swapper *w, const struct forecast *f, size_t n[3], double *copied)
+static bool finish(struct swapper *w, struct edit *e, const char *declines, struct pass_report *r)
 {
-    json_t *moves = json_array();
-    double from = 0;
+    const struct forecast *f = &r->after;
+    const struct machine *m = w->step->pool->machine;
+    json_t *peaks = json_object(), *moves = json_array();
+    size_t n[3] = {0};
+    double from = 0, copied = 0;
+    r->after = try_step(w->step, w->costs);
+    if (e)
+        commit(e);
     for (size_t i = 0; f->span && i < f->n; i++)
         if (f->task[i]->role != ROLE_FEED && f->task[i]->when.every <= 1)
             from = fmin(from, f->span[i].start);
@@ -440,7 +448,7 @@ static json_t *list_moves(const struct swapper *w, const struct forecast *f, siz
         if (!g->leaves && !g->comes)
             continue;
         n[g->action] += g->comes != NULL;
-        *copied += g->action == SWAP ? (double)g->x->bytes * ((g->leaves != NULL) + (g->comes != NULL)) : 0;
+        copied += g->action == SWAP ? (double)g->x->bytes * ((g->leaves != NULL) + (g->comes != NULL)) : 0;
         json_array_append_new(
             moves, json_pack("{s:s, s:i, s:i, s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:o}", "tensor", g->x->name, "layer",
                              g->maker->layer, "micro", g->maker->micro, "device", g->device->id, "bytes",
@@ -449,21 +457,6 @@ static json_t *list_moves(const struct swapper *w, const struct forecast *f, siz
                              "in_start_ms", time_of(f, g->comes, false, from), "in_end_ms",
                              time_of(f, g->ready, true, from), "needed_ms", time_of(f, g->reader, false, from)));
     }
-    return moves;
-}
-
-/* Ends the pass: commits edit e, reports the list and frees the swapper.  declines: nothing has changed, and why. */
-static bool finish(struct swapper *w, struct edit *e, const char *declines, struct pass_report *r)
-{
-    const struct forecast *f = &r->after;
-    const struct machine *m = w->step->pool->machine;
-    json_t *peaks = json_object();
-    size_t n[3] = {0};
-    double copied = 0;
-    r->after = try_step(w->step, w->costs);
-    if (e)
-        commit(e);
-    json_t *moves = list_moves(w, f, n, &copied);
     for (int d = 0; d <= m->n_devices; d++)
         json_object_set_new(
             peaks, m->device[d].id,
@@ -546,10 +539,9 @@ bool run_swap(struct step *s, const struct costs *c, const struct pass_options *
     struct swapper w = open_swapper(s, c, asked->swap_what, true);
     if (asked->swap == SWAP_AUTO)
         return run_auto(&w, "--swap auto", r);
-    int idle = 0; /* devices */
+    bool moves = false;
     for (const struct device *d = m->device; !d->is_host; d++) {
         struct phases data = find_phases(w.uses, d, by_layer), state = find_phases(w.uses, d, true);
-        bool moves = false;
         for (struct gap *g = w.gap; g < w.gap + w.n_gaps; g++)
             if (g->device == d) {
                 bool is_state = g->x->persistent;
@@ -558,17 +550,14 @@ bool run_swap(struct step *s, const struct costs *c, const struct pass_options *
                 g->action = leaves ? SWAP : KEEP;
                 moves |= leaves;
             }
-        idle += !moves;
         free(data.phase), free(state.phase);
     }
     static const char why[] =
         "nothing can leave, since fewer than two others run between each forward and its backward";
     struct edit *e = open_edit(s);
     rewrite(&w, e, NULL);
-    bool changed = finish(&w, e, idle == m->n_devices ? why : NULL, r);
+    bool changed = finish(&w, e, moves ? NULL : why, r);
     if (r->after.excess > 0)
         refuse_budget(m, &r->after, by_layer ? "--swap layer" : "--swap microbatch");
-    if (changed && idle)
-        append_text(&r->reason, "; on %d of %d devices %s", idle, m->n_devices, why);
     return changed;
 }

@@ -237,24 +237,6 @@ static const struct {
                 "[every=K [rest=R]] [reads=A[b:e],...]"},
 };
 
-static void read_line(struct reading *r, char *text)
-{
-    split_line(&r->line, text);
-    if (r->line.n == 0)
-        return;
-    const char *word = r->line.word[0];
-    size_t i = 0, length = strlen(word);
-    while (i < COUNT(kinds) && (strncmp(kinds[i].line, word, length) != 0 || kinds[i].line[length] != ' '))
-        i++;
-    if (i == COUNT(kinds))
-        fail_word(&r->line, word, "device, lane, link, disk, tensor, task or copy");
-    r->line.takes = kinds[i].line;
-    kinds[i].read(r);
-    for (i = 1; i < r->line.n; i++)
-        if (!r->line.used[i])
-            fail_word(&r->line, r->line.word[i], "%s", r->line.takes);
-}
-
 /* They are counted first, since tensors and lanes point to them. */
 static int count_devices(const char *text)
 {
@@ -281,7 +263,20 @@ struct step *read_list(const char *path)
     r.step = new_step(r.pool, "train");
     for (char *line; (line = strsep(&rest, "\n"));) {
         r.line.number++;
-        read_line(&r, line);
+        split_line(&r.line, line);
+        if (r.line.n == 0)
+            continue;
+        const char *word = r.line.word[0];
+        size_t i = 0, length = strlen(word);
+        while (i < COUNT(kinds) && (strncmp(kinds[i].line, word, length) != 0 || kinds[i].line[length] != ' '))
+            i++;
+        if (i == COUNT(kinds))
+            fail_word(&r.line, word, "device, lane, link, disk, tensor, task or copy");
+        r.line.takes = kinds[i].line;
+        kinds[i].read(&r);
+        for (i = 1; i < r.line.n; i++)
+            if (!r.line.used[i])
+                fail_word(&r.line, r.line.word[i], "%s", r.line.takes);
     }
     if (r.step->n == 0)
         fail(EXIT_USAGE, "%s: there is no task in it", path);

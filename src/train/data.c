@@ -36,23 +36,19 @@ static enum file_kind kind_of(const char *path)
     return has_magic(path, LLMC_TOKENS_MAGIC) ? FILE_SHARD : FILE_HEADERLESS;
 }
 
-/* `suffix`: "" or ":FILE". */
-static struct stories *open_stories(const char *suffix)
-{
-    if (!*suffix)
-        return read_stories("data/stories.txt", copy_string(embedded_stories));
-    claim_input("--data", suffix + 1);
-    return read_stories(suffix + 1, read_text(suffix + 1));
-}
-
 /* A file of that very name wins over a pattern, so that "a[1].txt" can be read; of a folder the visible files, but not
  * those of folders inside it. */
 static struct files find_files(const char *given)
 {
     struct files f = {.given = given};
-    if (strcmp(given, "self") == 0 || strcmp(given, "stories") == 0 || strncmp(given, "stories:", 8) == 0) {
+    const char *grammar = strncmp(given, "stories:", 8) == 0 ? given + 8 : NULL;
+    if (strcmp(given, "self") == 0 || strcmp(given, "stories") == 0 || grammar) {
         *APPEND(f.paths, f.n, f.cap) = NULL;
-        f.stories = strcmp(given, "self") ? open_stories(given + strlen("stories")) : NULL;
+        if (grammar) {
+            claim_input("--data", grammar);
+            f.stories = read_stories(grammar, read_text(grammar));
+        } else if (strcmp(given, "stories") == 0)
+            f.stories = read_stories("data/stories.txt", copy_string(embedded_stories));
         return f;
     }
     glob_t found = {0};

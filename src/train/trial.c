@@ -121,24 +121,6 @@ static struct lane_speed measure_link(struct device *d, bool upload)
     return (struct lane_speed){(double)(bytes[1] - bytes[0]) / MAX(best[1] - best[0], 1e-9), best[0]};
 }
 
-/* Updates that can also run on the host are timed there too, one thread alone. */
-static void measure_updates(const struct trainer *t, struct costs *c)
-{
-    size_t n = c->n_tasks;
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *task = t->train->task[i];
-        struct task_cost k = {.lane = LANE_CPU, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
-        bool known = task->host_run != adamw_on_host;
-        for (size_t e = n; e < c->n_tasks; e++)
-            known |= c->tasks[e].bytes == k.bytes;
-        if (known)
-            continue;
-        snprintf(k.name, sizeof k.name, "%s", task->name);
-        k.ns = 1e9 * measure_adamw(count_elements(task->access[0].tensor));
-        *APPEND(c->tasks, c->n_tasks, c->cap_tasks) = k;
-    }
-}
-
 struct costs *measure_costs(struct trainer *t)
 {
     struct device *d = &t->machine->device[0];
@@ -157,7 +139,19 @@ struct costs *measure_costs(struct trainer *t)
                         .scale_device = 1,
                         .scale_cpu = 1};
     time_steps(t, c);
-    measure_updates(t, c);
+    /* Updates that can also run on the host are timed there too, one thread alone. */
+    for (size_t i = 0, n = c->n_tasks; i < t->train->n; i++) {
+        const struct task *task = t->train->task[i];
+        struct task_cost k = {.lane = LANE_CPU, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
+        bool known = task->host_run != adamw_on_host;
+        for (size_t e = n; e < c->n_tasks; e++)
+            known |= c->tasks[e].bytes == k.bytes;
+        if (known)
+            continue;
+        snprintf(k.name, sizeof k.name, "%s", task->name);
+        k.ns = 1e9 * measure_adamw(count_elements(task->access[0].tensor));
+        *APPEND(c->tasks, c->n_tasks, c->cap_tasks) = k;
+    }
     c->link[LANE_UPLOAD] = measure_link(d, true);
     c->link[LANE_DOWNLOAD] = measure_link(d, false);
     for (int i = 0; i < MEM_CLASSES; i++)
