@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           451
-src               25245 10.8
+src               25244 10.8
 src/base           1412
 src/board          207
 src/cmd            2366
@@ -35,11 +35,11 @@ src/predict        1034
 src/proof           565
 src/run            1258
 src/state          1790
-src/step           2625
+src/step           2624
 src/trace          1504
 src/train          3186
 src/view           2236
-tests             17036
+tests             17051
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -115,6 +115,23 @@ TEST(who_is_in_the_way_is_named)
     free_list(s);
 }
 
+/* The update waits for all that is backward, whichever of it is the last of its lane by now. */
+TEST(clipping_waits_for_the_backward_that_was_moved_behind_the_last)
+{
+    const char *path = write_text("clipped.txt", "device gpu memory=1G\nlane gpu.compute1\ntensor w gpu 4 parameters\n"
+                                                 "task back gpu.compute 2ms layer=0 role=backward\n"
+                                                 "task back gpu.compute 3ms layer=1 role=backward reads=w\n"
+                                                 "task adam gpu.compute1 1ms role=update reads=w writes=w\n");
+    struct step *s = read_list(path);
+    struct board *b = open_board(path, 1);
+    size_t place;
+    expect_ms(b, 5); /* of which the update is beside the next step's first backward */
+    assert_null(try_behind(b, 0, s, 1, &place));
+    expect_ms(b, 6);
+    assert_null(keep_move(b));
+    free_list(s);
+}
+
 /* ---- any list, any moves ---------------------------------------------------------------------------------------- */
 
 enum { TENSORS = 8, CASES = 60, MOVES = 12 };

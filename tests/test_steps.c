@@ -444,7 +444,7 @@ TEST(verify_sees_an_update_that_is_not_gated)
             dropped++;
         }
     assert_int_equal(dropped, 1);
-    expect_wrong("the list", verify(s, NULL), "task 2 adam, an update, may start before task 1 back has ended");
+    expect_wrong("the list", verify(s, NULL), "task 2 adam, an update, may start before task 0 back has ended");
     free_list(s);
 }
 

@@ -138,12 +138,15 @@ static void find_edges(struct step *s, int kinds)
 {
     struct walk w = {.step = s, .n = (int)s->n, .consumer = allocate(2 * s->n, sizeof *w.consumer)};
     size_t n_spaces[2] = {s->pool->n, (size_t)(s->pool->machine->n_devices + 1) * SLABS_PER_DEVICE}, n_holds = 0;
-    int *holds = allocate(s->n, sizeof *holds); /* positions of tasks that hold others (gate.c) */
+    int *holds = allocate(s->n, sizeof *holds); /* of each lane the last that always runs (gate.c), those behind it */
+    bool *passed = allocate((size_t)s->pool->machine->n_lanes, sizeof *passed);
     for (int kind = 0; kind < kinds; kind++)
         w.spaces[kind] = allocate(n_spaces[kind], sizeof *w.spaces[kind]);
-    for (int i = 0; i < w.n; i++)
-        if (s->task[i]->gate == GATE_HOLDS)
+    for (int i = w.n; i-- > 0;)
+        if (s->task[i]->gate == GATE_HOLDS && !passed[s->task[i]->lane->index]) {
             holds[n_holds++] = i;
+            passed[s->task[i]->lane->index] = !is_conditional(s->task[i]);
+        }
     s->n_edges = 0;
     for (int node = 0; node < 2 * w.n; node++) {
         struct task *t = s->task[node % w.n];
@@ -163,7 +166,7 @@ static void find_edges(struct step *s, int kinds)
             free(w.spaces[kind][i].segments);
         free(w.spaces[kind]);
     }
-    free(w.touches), free(w.consumer), free(holds);
+    free(w.touches), free(w.consumer), free(holds), free(passed);
 }
 
 /* ---- which edges need a wait ----------------------------------------------------------------------------------- */

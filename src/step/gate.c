@@ -7,7 +7,7 @@
  *
  * An ordinary tensor that says it would cost a task of the list its place, or a device its bytes, and would make the
  * next step's norm wait for this step's updates, which share no bytes with it.  So tasks are marked, and depend() gives
- * those that are held an edge from each that holds.
+ * those that are held an edge from each lane's last that holds.
  */
 #include "step.h"
 
@@ -50,17 +50,13 @@ void gate_updates(struct step *s)
     enum role role = ROLE_BACKWARD;
     const struct task *last = NULL;
     bool *knows_norm = allocate(s->n, sizeof *knows_norm);
-    bool *held = allocate((size_t)s->pool->machine->n_lanes, sizeof *held); /* by a later task of the lane */
     for (size_t i = 0; i < s->n; i++)
         role = s->task[i]->role == ROLE_NORM ? ROLE_NORM : role;
-    for (size_t i = s->n; i-- > 0;) { /* of each lane the last that always runs, and those behind it */
-        struct task *t = s->task[i];
-        if (t->role != role)
-            continue;
-        last = last ? last : t;
-        t->gate = held[t->lane->index] ? GATE_NONE : GATE_HOLDS;
-        held[t->lane->index] |= !is_conditional(t);
-    }
+    for (size_t i = 0; i < s->n; i++)
+        if (s->task[i]->role == role) {
+            last = s->task[i];
+            s->task[i]->gate = GATE_HOLDS;
+        }
     for (size_t i = 0; i < s->n && last; i++) {
         struct task *t = s->task[i];
         knows_norm[i] = t->role == ROLE_NORM || follows(t, knows_norm);
@@ -69,5 +65,5 @@ void gate_updates(struct step *s)
     }
     if (last)
         move_held(s, last);
-    free(knows_norm), free(held);
+    free(knows_norm);
 }
