@@ -89,8 +89,7 @@ void describe_record(const struct trace *t, size_t record, char *lines[DETAIL_LI
     if (task->flops > 0)
         put_work(l, format_amount(text, task->flops, "FLOP"), task->flops * per_s, "FLOP/s", lane->flops_per_s);
     if (task->bytes > 0)
-        put_work(l, format_bytes(text, (double)task->bytes), (double)task->bytes * per_s, "B/s",
-                 lane->bytes_per_s);
+        put_work(l, format_bytes(text, (double)task->bytes), (double)task->bytes * per_s, "B/s", lane->bytes_per_s);
 }
 
 /* ---- the step -------------------------------------------------------------------------------------------------- */
