@@ -66,10 +66,10 @@ static const struct {
 } pictures[] = {
     {"1f1b", 1280, 720, 1, "pagedown", 0xbe63001a7d3e1e11},
     {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0x0fbeb68585b6467c},
-    {"1f1b", 1280, 720, 2, "pagedown b c down", 0x4d2216534e3d5299},
+    {"1f1b", 1280, 720, 2, "pagedown b c down", 0xadb1505b8715db19},
     {"overlap-pays", 1280, 720, 1, "pagedown c", 0xb39038e7f3179d64},
     {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xec49c584a7152113},
-    {"overlap-does-not-pay", 800, 400, 1, "0 e m + +", 0x7d6fb9f56955a245},
+    {"overlap-does-not-pay", 800, 400, 1, "0 e m + +", 0x94620d6ab3a9953a},
     {"1f1b", 1280, 560, 1, "pagedown w move:400,156", 0x7e3f209b5e15da9d},
     {"chain", 1280, 720, 1, "h", 0x7c8f1122e09128af},
 };
@@ -284,6 +284,11 @@ TEST(devices_fold)
     assert_int_equal(v->n_rows, rows);
     run_script(v, "x");
     assert_int_equal(v->n_rows, 4);
+    struct canvas *c = new_canvas(v->width, v->height);
+    draw_view(v, c);
+    for (int x = 0, below = v->row[3].y + v->row[3].height * 3 / 2; x < v->width; x++) /* lanes stay in their row */
+        assert_true(c->pixels[below * v->width + x] == theme_of(v)->paper);
+    free_canvas(c);
     run_script(v, "n x");
     assert_int_equal(v->n_rows, rows);
     end_view(v);

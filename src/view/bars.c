@@ -166,8 +166,8 @@ void draw_folded(const struct view *v, const struct row *row)
         n += t->lanes[lane].device_index == row->index && t->bars[lane].n > 0;
     for (uint32_t lane = 0; lane < t->header.n_lanes; lane++)
         if (t->lanes[lane].device_index == row->index && t->bars[lane].n > 0) {
-            int y = row->y + row->height * i / n;
-            struct row strip = {ROW_LANE, row->track, lane, y, MAX(row->y + row->height * ++i / n - y, 1)};
+            int y = row->y + row->height * i++ / n;
+            struct row strip = {ROW_LANE, row->track, lane, y, MAX(row->height / n, 1)};
             draw_lane(v, &strip);
         }
 }

@@ -30,7 +30,7 @@ static char *format_amount(char out[32], double x, const char *unit)
 static void put_work(char **l, const char *amount, double rate, const char *unit, double peak)
 {
     char text[32];
-    append_text(l, "   %s: %s", amount, format_amount(text, rate, unit));
+    append_text(l, rate > 0 ? "   %s: %s" : "   %s", amount, format_amount(text, rate, unit));
     if (peak > 0)
         append_text(l, " (%.0f %% of peak)", 100 * rate / peak);
 }
@@ -64,7 +64,7 @@ void describe_record(const struct trace *t, size_t record, char *lines[DETAIL_LI
     const struct trace_record *r = &t->records[record];
     const struct trace_task *task = &t->tasks[r->task];
     const struct trace_lane *lane = &t->lanes[task->lane];
-    double scale = t->header.pace_scale, ns = (double)(r->end - r->start) * scale, least = fmax(ns, 1);
+    double scale = t->header.pace_scale, ns = (double)(r->end - r->start) * scale, per_s = ns > 0 ? 1e9 / ns : 0;
     double predicted = t->header.kind == TRACE_SIMULATED ? 0 : task->predicted_ns;
     char text[32], **l = &lines[0];
     append_text(l, "%s", task->name);
@@ -87,10 +87,9 @@ void describe_record(const struct trace *t, size_t record, char *lines[DETAIL_LI
     l = &lines[2];
     append_text(l, "%s", task->shape);
     if (task->flops > 0)
-        put_work(l, format_amount(text, task->flops, "FLOP"), task->flops / least * 1e9, "FLOP/s", lane->flops_per_s);
+        put_work(l, format_amount(text, task->flops, "FLOP"), task->flops * per_s, "FLOP/s", lane->flops_per_s);
     if (task->bytes > 0)
-        put_work(l, format_bytes(text, (double)task->bytes), (double)task->bytes / least * 1e9, "B/s",
-                 lane->bytes_per_s);
+        put_work(l, format_bytes(text, (double)task->bytes), (double)task->bytes * per_s, "B/s", lane->bytes_per_s);
 }
 
 /* ---- the step -------------------------------------------------------------------------------------------------- */
@@ -110,4 +109,6 @@ void describe_step(const struct view *v, char *lines[DETAIL_LINES])
                                                       : "from start to end");
     }
     append_text(&lines[v->n_tracks], "click a task for its edges, c: critical path, k: other colours, h: all keys");
+    if (v->rows_height > places_of(v).rows.h) /* one trace: two always fit */
+        append_text(&lines[v->n_tracks + 1], "up, down: more rows");
 }

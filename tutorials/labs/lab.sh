@@ -70,7 +70,7 @@ student() { # ARGUMENTS...: runs the student's program; its output is in $TMP/ou
     timeout -k 1 "$LIMIT" "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
     code=$?
     [ $code -ne 124 ] && [ $code -ne 137 ] || no "yard $*: did not end within $LIMIT s"
-    [ $code -lt 128 ] || [ $code -eq 137 ] || no "yard $*: ended by signal $((code - 128))"
+    [ $code -lt 128 ] || [ $code -eq 137 ] || no "yard $*: ended by signal $((code - 128)): $(head -n 1 "$TMP/err")"
     return $code
 }
 
@@ -191,6 +191,9 @@ prepare)
 grade)
     lab=$(folder_of "${1:?which lab?}") || exit 2
     tree=${2:-$TOP/build/labs/${1#0}}
+    [ -d "$tree" ] || case $TOP in
+        */build/labs/*) die "this is your copy: type it in ${TOP%/build/labs/*}, with which the copy is compared" ;;
+    esac
     [ -d "$tree" ] || die "there is no $tree: 'make lab N=${1#0}' makes it"
     tree=$(cd "$tree" && pwd)
     [ -x "$TOP/yard" ] || (cd "$TOP" && make -j2 >/dev/null) || die "the reference does not build"
