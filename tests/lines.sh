@@ -38,8 +38,8 @@ src/state          1778
 src/step           2637
 src/trace          1475
 src/train          3272
-src/view           2237
-tests             17048
+src/view           2236
+tests             17071
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

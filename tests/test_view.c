@@ -400,9 +400,10 @@ static int bar_at(const struct view *v, const char *lane, size_t nth, int *y)
     return (int)x_of(v, (axis_of(v->track[0], bar[nth].start) + axis_of(v->track[0], bar[nth].end)) / 2);
 }
 
+/* Taken up right of its middle. */
 static void drag_bar(struct view *v, const char *lane, size_t nth, const char *to_lane, size_t to, int by, bool drops)
 {
-    int y, to_y, x = bar_at(v, lane, nth, &y), to_x = bar_at(v, to_lane, to, &to_y) + by;
+    int y, to_y, x = bar_at(v, lane, nth, &y) + 12, to_x = bar_at(v, to_lane, to, &to_y) + by + 12;
     move_mouse(v, x, y);
     press_button(v, false);
     move_mouse(v, (x + to_x) / 2, y); /* the way there changes nothing */
@@ -447,7 +448,18 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     drag_bar(v, "a compute", 1, "b compute", 0, 0, true);
     assert_non_null(strstr(v->message, "and not on b compute"));
     assert_true(period_of(v) == 6 && count_moves(v->track[0]->board) == 2);
-    run_script(v, "u u u s");
+    uint32_t send = 15,
+             lane = v->track[0]->trace->tasks[send].lane; /* it goes to an idle lane, at its place in the list */
+    int y;
+    run_script(v, "e");
+    int x = bar_at(v, "b download", 2, &y);
+    move_mouse(v, x, y);
+    press_button(v, false);
+    move_mouse(v, x + 2, row_of_lane(v, 0, lane - 1)->y + 5);
+    release_button(v);
+    assert_int_equal(v->selected.copy.task, send);
+    assert_int_equal(v->track[0]->trace->tasks[send].lane, lane - 1);
+    run_script(v, "e u u u u s");
     char *after = read_text(moved);
     assert_string_equal(before, after);
     free(before), free(after);
@@ -602,6 +614,8 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
         expect_whole(v->track[0]);
         for (uint32_t i = 0; i < 20; i++)
             expect_held(v->track[0]->trace, clock - random_words(9, STREAM_TEST, (uint32_t)round, i).word[0] % 1000000);
+        for (size_t i = 0; i < v->track[0]->trace->n_records; i += 7) /* where a life may end */
+            expect_held(v->track[0]->trace, v->track[0]->trace->records[i].end);
         if (is_picked(&v->selected))
             assert_memory_equal(&v->track[0]->trace->records[v->selected.record], &v->selected.copy,
                                 sizeof v->selected.copy);
