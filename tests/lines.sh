@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           451
-src               25244 10.8
+src               25245 10.8
 src/base           1412
 src/board          207
 src/cmd            2366
@@ -34,12 +34,12 @@ src/plan            220
 src/predict        1034
 src/proof           565
 src/run            1258
-src/state          1778
-src/step           2637
-src/trace          1475
-src/train          3272
-src/view           2236
-tests             17071
+src/state          1790
+src/step           2624
+src/trace          1504
+src/train          3186
+src/view           2237
+tests             17069
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
