@@ -46,7 +46,7 @@ struct machine *virtual_machine(const struct costs *c, int n_devices)
         choose_tile(d);
         if (d->one_item)
             d->local_memory = 256 << 10; /* PoCL's is a core's L2 cache */
-        d->context = &m->context[i]; /* each its own: moves are staged through the host */
+        d->context = &m->context[i];     /* each its own: moves are staged through the host */
     }
     name_device(m, n_devices, "host", c->host_memory)->alignment = 4096;
     return m;

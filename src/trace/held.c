@@ -130,7 +130,7 @@ uint64_t trace_peak(const struct held *h)
     return peak;
 }
 
-ORDER_POINTERS(largest_first, const struct trace_tensor, BY(b->bytes, a->bytes, COMPARE(a, b)))
+ORDER_POINTERS(largest_first, struct trace_tensor, BY(b->bytes, a->bytes, COMPARE(a, b)))
 
 static bool is_alive(const struct trace *t, const struct trace_tensor *x, uint64_t clock)
 {
