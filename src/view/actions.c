@@ -124,6 +124,7 @@ static void act(struct view *v, double what)
     } else {
         v->typing = true;
         v->search[0] = '\0';
+        SAY(v, "search: _");
     }
 }
 

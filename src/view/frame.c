@@ -23,8 +23,9 @@ static const uint32_t life_colour[] = {
     [LIFE_CLOSED] = CALM, [LIFE_RUNS] = GOOD, [LIFE_PAUSED] = SLOW, [LIFE_STOPPED] = BAD, [LIFE_GONE] = BAD};
 
 /* Chips from the right: what the trainer does, the kind of trace.  Returns what is left of the line. */
-static int draw_state(const struct view *v, const struct track *k, int right, int y)
+static int draw_state(const struct view *v, int track, int right, int y)
 {
+    const struct track *k = v->track[track];
     char text[48];
     enum trace_life life = trace_follow_life(k->follow);
     double pace = k->trace->header.pace_scale;
@@ -33,8 +34,8 @@ static int draw_state(const struct view *v, const struct track *k, int right, in
         right = draw_chip(v, right, y, "file damaged", BAD);
     else if (k->trace->header.kind != TRACE_SIMULATED)
         right = draw_chip(v, right, y, life_name[life], life_colour[life]);
-    snprintf(text, sizeof text, paced ? "%s, %.4gx %s" : "%s", trace_kind_name(k->trace), fmax(pace, 1 / pace),
-             pace < 1 ? "slower" : "faster");
+    snprintf(text, sizeof text, paced ? "%s%s, %.4gx %s" : "%s%s", name_of_track(v, track), trace_kind_name(k->trace),
+             fmax(pace, 1 / pace), pace < 1 ? "slower" : "faster");
     return draw_chip(v, right, y, text, PLAIN);
 }
 
@@ -45,15 +46,14 @@ static void draw_label(const struct view *v, const struct row *row)
     const struct track *k = v->track[row->track];
     const struct theme *theme = theme_of(v);
     int u = v->scale, y = row->y, middle = y + row->height / 2;
-    if (row->kind == ROW_TRACK) {
-        int right = draw_state(v, k, v->width - 8 * u, y + 2 * u);
-        put_text(v, 10 * u, y + 4 * u, right - 10 * u, theme->paper, "%c   %s   %s", 'A' + row->track, k->path,
-                 k->trace->header.model);
-    } else if (row->kind == ROW_DEVICE || row->kind == ROW_FOLDED) {
+    if (row->height < 3 * GLYPH_HEIGHT * u / 4) /* two traces: keys x and m make room */
+        return;
+    if (row->kind == ROW_DEVICE || row->kind == ROW_FOLDED) {
         const struct trace_device *d = &k->trace->devices[row->index];
         bool folded = row->kind == ROW_FOLDED;
         put_text(v, 6 * u, middle - 8 * u, folded ? places_of(v).rows.x : v->width - 10 * u, theme->ink,
-                 strcmp(d->id, d->name) ? "%c %s   %s" : "%c %s", folded ? '+' : '-', d->id, d->name);
+                 strcmp(d->id, d->name) ? "%c %s%s   %s" : "%c %s%s", folded ? '+' : '-', name_of_track(v, row->track),
+                 d->id, d->name);
     } else if (row->kind == ROW_MEMORY) {
         char bytes[32];
         bool room = row->height >= 2 * GLYPH_HEIGHT * u;
@@ -82,13 +82,10 @@ static void draw_rows(const struct view *v, bool labels)
     struct box b = places_of(v).rows;
     const struct theme *theme = theme_of(v);
     for (const struct row *r = v->row; r < v->row + v->n_rows; r++) {
-        uint32_t paper = r->kind == ROW_TRACK ? theme->soft : has_content(r) ? theme->paper : theme->panel;
+        uint32_t paper = has_content(r) ? theme->paper : r->track ? theme->rule : theme->panel;
         if (r->y + r->height <= b.y || r->y >= b.y + b.h)
             continue;
-        if (labels && r->kind == ROW_FOLDED) {
-            fill(v, 0, r->y, b.x, r->height, paper);
-            draw_label(v, r);
-        } else if (labels) {
+        if (labels) {
             fill(v, 0, r->y, b.x, r->height, paper);
             fill(v, b.x + b.w, r->y, v->width, r->height, paper);
             draw_label(v, r);
@@ -109,29 +106,23 @@ static void draw_details(const struct view *v)
 {
     struct box b = places_of(v).details;
     const struct theme *theme = theme_of(v);
-    char *lines[DETAIL_LINES] = {NULL}, *last = NULL;
     const struct pick *p = is_picked(&v->hover) ? &v->hover : &v->selected;
     const struct pick behind = pick_behind(v);
-    if (!is_picked(&v->hover) && is_picked(&behind) && v->drag != DRAG_TASK) {
-        p = &behind;
-        append_text(&lines[0], "idle, then   ");
-    }
-    if (is_picked(p))
-        describe_record(v->track[p->track]->trace, (size_t)p->record, lines);
-    else
-        describe_step(v, lines);
-    if (v->message[0])
-        append_text(&last, "%s", v->message);
-    else if (v->typing || v->search[0])
-        append_text(&last, "search: %s%s", v->search, v->typing ? "_" : "   (Escape ends it)");
+    bool gap = !is_picked(&v->hover) && is_picked(&behind) && v->drag != DRAG_TASK;
+    p = gap ? &behind : p;
+    char *said = is_picked(p) ? describe_record(v->track[p->track]->trace, (size_t)p->record) : describe_step(v);
+    char *text = format_string(gap ? "idle, then   %s" : "%s", said);
+    char *last = v->message[0]  ? copy_string(v->message)
+                 : v->search[0] ? format_string("search: %s   (Escape ends it)", v->search)
+                                : NULL;
+    int u = v->scale, x = 10 * u, y = b.y + 6 * u;
     fill(v, b.x, b.y, b.w, b.h, theme->panel);
-    for (int i = 0; i < DETAIL_LINES; i++) {
-        char *text = i == DETAIL_LINES - 1 && last ? last : lines[i];
-        put_text(v, 10 * v->scale, b.y + (6 + 20 * i) * v->scale, v->width - 10 * v->scale,
-                 i ? theme->soft : theme->ink, "%s", text ? trim(text) : "");
-        free(lines[i]);
+    put_lines(v, x, y, v->width - x, 20 * u, theme->ink, theme->soft, text);
+    if (last) { /* in the place of the third line */
+        fill(v, b.x, y + 40 * u, b.w, 20 * u, theme->panel);
+        put_text(v, x, y + 40 * u, v->width - x, theme->soft, "%s", last);
     }
-    free(last);
+    free(said), free(text), free(last);
 }
 
 static void draw_help(const struct view *v)
@@ -171,13 +162,14 @@ void draw_view(struct view *v, struct canvas *c)
     struct box b = places_of(v).header;
     int right = b.w - 8 * v->scale, y = 4 * v->scale;
     fill(v, b.x, b.y, b.w, b.h, theme_of(v)->panel);
-    if (v->n_tracks == 1)
-        right = draw_state(v, v->track[0], right, y);
+    for (int i = v->n_tracks - 1; i >= 0; i--)
+        right = draw_state(v, i, right, y);
     if (v->follow)
         right =
             draw_chip(v, right, y, is_frozen(v) ? "still under the mouse" : "following", is_frozen(v) ? CALM : GOOD);
-    put_text(v, 10 * v->scale, 6 * v->scale, right - 10 * v->scale, theme_of(v)->ink, "%s",
-             v->n_tracks > 1 ? "two traces on one axis" : v->track[0]->trace->header.model);
+    put_text(v, 10 * v->scale, 6 * v->scale, right - 10 * v->scale, theme_of(v)->ink,
+             v->n_tracks > 1 ? "A %s   B %s" : "%s",
+             v->n_tracks > 1 ? v->track[0]->path : v->track[0]->trace->header.model, v->track[v->n_tracks - 1]->path);
     draw_legend(v, places_of(v).legend);
     draw_details(v);
     if (v->help) { /* in letters so large that all of it is seen */

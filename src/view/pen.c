@@ -23,3 +23,12 @@ void shade(const struct view *v, int x, int y, int width, int height, uint32_t c
             *pixel = blend(*pixel, colour, share);
         }
 }
+
+void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t first, uint32_t rest, const char *text)
+{
+    for (const char *line = text; *line; y += high) {
+        int n = (int)strcspn(line, "\n");
+        put_text(v, x, y, right, line == text ? first : rest, "%.*s", n, line);
+        line += line[n] ? n + 1 : n;
+    }
+}

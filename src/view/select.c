@@ -23,7 +23,7 @@ static void add_lane(struct view *v, int track, uint32_t lane, double from, doub
     const struct bars *b = &t->bars[lane];
     struct share of[TRACE_ROLES] = {{0}};
     char name[64];
-    snprintf(name, sizeof name, "%s%s", v->n_tracks == 1 ? "" : track ? "B " : "A ", k->purpose[lane]);
+    snprintf(name, sizeof name, "%s%s", name_of_track(v, track), k->purpose[lane]);
     for (size_t i = first_bar_in(b, clock_of(k, from)); i < b->n && axis_of(k, b->bar[i].start) < to; i++) {
         const struct trace_task *task = &t->tasks[t->records[b->bar[i].record].task];
         double start = axis_of(k, b->bar[i].start), end = axis_of(k, b->bar[i].end);
@@ -134,17 +134,15 @@ void draw_panel(const struct view *v)
     fclose(out);
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
         wide = MAX(wide, (int)strcspn(line, "\n"));
-    int w = (wide * GLYPH_WIDTH + 20) * u, x = rows.x + 6 * u, y = rows.y + 6 * u;
+    int w = (wide * GLYPH_WIDTH + 20) * u, h = ((int)MIN(t->n, (size_t)most + 1) + 2) * high, x = rows.x + 6 * u,
+        y = rows.y + 6 * u;
     double at = x_of(v, v->placed ? v->place.axis : (v->ruler[0] + v->ruler[1]) / 2);
     if (at < rows.x + rows.w / 2)
         x = MAX(rows.x + rows.w - w - 6 * u, 0);
     if (v->placed && at >= rows.x && at < rows.x + rows.w)
         fill(v, (int)at, rows.y, u, rows.h, theme->accent);
-    fill(v, x - u, y - u, w + 2 * u, ((int)MIN(t->n, (size_t)most + 1) + 2) * high + 2 * u, theme->border);
-    for (const char *line = text; *line; line += strcspn(line, "\n") + 1, y += high) {
-        fill(v, x, y, w, high, theme->panel);
-        put_text(v, x + 10 * u, y + u, x + w, line == text ? theme->accent : theme->ink, "%.*s",
-                 (int)strcspn(line, "\n"), line);
-    }
+    fill(v, x - u, y - u, w + 2 * u, h + 2 * u, theme->border);
+    fill(v, x, y, w, h, theme->panel);
+    put_lines(v, x + 10 * u, y + u, x + w, high, theme->accent, theme->ink, text);
     free(text);
 }

@@ -65,7 +65,6 @@ uint64_t clock_of(const struct track *k, double axis);             /* the invers
 
 /* ---- the view -------------------------------------------------------------------------------------------------- */
 
-enum { LEGEND_LINES = 2, LEGEND_LINE = 18 }; /* at most; dots of the font from line to line */
 enum { MAX_TRACKS = 2, NOTHING = -1, LEAST_WIDTH = 800, LEAST_HEIGHT = 400 };
 enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, BY_DEVICE, COLOUR_WAYS };
 
@@ -85,7 +84,7 @@ struct panel {           /* what is said of the selected stretch or place */
     char *title;
     double bytes; /* that links move; that are held */
 };
-enum row_kind { ROW_TRACK, ROW_DEVICE, ROW_FOLDED, ROW_LANE, ROW_MEMORY };
+enum row_kind { ROW_DEVICE, ROW_FOLDED, ROW_LANE, ROW_MEMORY };
 struct row {
     enum row_kind kind;
     int track;
@@ -145,11 +144,14 @@ struct view {
 
     struct row *row; /* top to bottom */
     size_t n_rows, cap_rows;
-    int rows_height; /* of all, also those out of sight */
-    int legend_lines;
+    int rows_height;   /* of all, also those out of sight */
     char message[160]; /* until the next key */
     bool quit;
 };
+static inline const char *name_of_track(const struct view *v, int track) /* before other words */
+{
+    return v->n_tracks == 1 ? "" : track ? "B " : "A ";
+}
 #define SAY(v, ...) (void)snprintf((v)->message, sizeof(v)->message, __VA_ARGS__)
 /* The tracks stay the caller's. */
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale);
@@ -199,8 +201,10 @@ static inline int width_of(const struct view *v, const char *text) { return text
 enum { AT_RIGHT = -1 };
 void put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
     PRINTF_LIKE(6, 7);
+/* Lines, `high` pixels each; the colours of the first one and of the others. */
+void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t first, uint32_t rest,
+               const char *text);
 
-int count_legend_lines(const struct view *v); /* for the rows that are laid out */
 void draw_legend(const struct view *v, struct box b);
 void draw_strip(const struct view *v);                                             /* overview and ruler */
 void draw_borders(const struct view *v, const struct track *k, int y, int height); /* of steps, through rows */
@@ -244,11 +248,10 @@ enum { UNDO, SAVE };
 
 /* ---- details.c ------------------------------------------------------------------------------------------------- */
 
-enum { DETAIL_LINES = 3 };
 char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4.52 s" */
-/* Behind what is in the lines, NULL: nothing; the caller frees each. */
-void describe_record(const struct trace *t, size_t record, char *lines[DETAIL_LINES]);
-void describe_step(const struct view *v, char *lines[DETAIL_LINES]);
+/* Three lines at most; the caller frees them. */
+char *describe_record(const struct trace *t, size_t record);
+char *describe_step(const struct view *v);
 
 /* ---- select.c --------------------------------------------------------------------------------------------------- */
 
