@@ -155,8 +155,8 @@ void draw_view(struct view *v, struct canvas *c)
         draw_outline(v, &v->hover, theme_of(v)->accent);
     draw_carried(v);
     draw_rows(v, true);
-    if (v->measuring)
-        draw_measure(v);
+    if (v->region.kind != NO_REGION)
+        draw_region(v);
     draw_panel(v);
     draw_strip(v);
     struct box b = places_of(v).header;

@@ -28,7 +28,7 @@ void draw_legend(const struct view *v, struct box b)
     size_t n = 0;
     fill(v, b.x, b.y, b.w, b.h, theme_of(v)->panel);
     fill(v, b.x, b.y, b.w, v->scale, theme_of(v)->rule);
-    int x = draw_title(v, b.y, colour_way_name(v->colour)), y = b.y + 18 * v->scale;
+    int x = draw_title(v, b.y, colour_way_name[v->colour]), y = b.y + 18 * v->scale;
     while (colour_name(v, n, text))
         n++;
     size_t stride = v->colour == BY_KIND ? 1 : ceil_div(n, MOST_NAMES); /* of many some stand for all */

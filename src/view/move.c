@@ -52,11 +52,8 @@ static void show_board(struct view *v, int track, uint32_t task, uint32_t step)
     renew_track(k);
     const struct trace_step *s = find_step(k, v->anchor);
     k->zero = s ? s->work : k->zero;
-    v->hover.record = NOTHING;
     v->selected = pick_task(v, track, task, step);
-    if (v->critical)
-        find_critical_path(v);
-    select_again(v);
+    refresh(v);
 }
 
 void carry_task(struct view *v)

@@ -32,8 +32,6 @@ static void draw_step_bar(const struct view *v, size_t i, double top)
     int high = MAX((int)(fmin(ns / top, 1) * b.h), v->scale);
     fill(v, left, b.y + b.h - high, MAX(right - left - (right - left > 3), 1), high,
          in_sight ? theme->accent : theme->border);
-    if (ns > top) /* cut off: a gap below its top says so */
-        fill(v, left, b.y + 4 * v->scale, right - left, 2 * v->scale, theme->paper);
 }
 
 static void draw_overview(const struct view *v)
@@ -57,31 +55,19 @@ static void draw_overview(const struct view *v)
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */
 
-/* In the unit of the largest of them, with as many decimals as tell ticks apart. */
-static void tick_label(char out[32], double at, double tick, double largest)
-{
-    static const char *const names[] = {"ns", "us", "ms", "s"};
-    int unit = 0, places = 0;
-    while (unit < 3 && largest >= 2 * pow(1000, unit + 1))
-        unit++;
-    double one = pow(1000, unit);
-    while (places < 9 && tick * pow(10, places) < 0.999 * one)
-        places++;
-    snprintf(out, 32, "%.*f %s", places, at == 0 ? 0 : at / one, names[unit]);
-}
-
 static void draw_ticks(const struct view *v)
 {
     const struct theme *theme = theme_of(v);
     struct places p = places_of(v);
     int u = v->scale;
     double tick = tick_length((v->to - v->from) * 110 * u / p.ruler.w);
+    int decimals = (int)fmax(ceil(6 - log10(tick) - 0.01), 0); /* as tell ticks apart */
     double first = ceil(v->from / tick), n = floor(v->to / tick) - first;
     for (double i = 0; i <= n; i++) {
         char text[32];
         double at = (first + i) * tick;
         int x = (int)x_of(v, at);
-        tick_label(text, at, tick, fmax(fabs(v->from), fabs(v->to)));
+        snprintf(text, sizeof text, "%.*f ms", decimals, at == 0 ? 0 : at / 1e6); /* no -0 */
         fill(v, x, p.ruler.y + p.ruler.h - 6 * u, u, 6 * u, theme->border);
         if (x + width_of(v, text) + 5 * u < p.ruler.x + p.ruler.w)
             put_text(v, x + 5 * u, p.ruler.y + p.ruler.h - 17 * u, v->width, theme->soft, "%s", text);
@@ -110,30 +96,26 @@ void draw_borders(const struct view *v, const struct track *k, int y, int height
         fill(v, (int)x_of(v, axis_of(k, k->steps->step[from].work)), y, v->scale, height, theme_of(v)->border);
 }
 
-/* At `x` or behind `free_from`, the end of the number before; returns the end of this one. */
-static int draw_step_number(const struct view *v, const struct trace_step *s, double x, int free_from)
-{
-    const struct theme *theme = theme_of(v);
-    struct box b = places_of(v).ruler;
-    char text[32];
-    snprintf(text, sizeof text, "step %" PRIu32, s->step);
-    int wide = width_of(v, text);
-    if (x < free_from || x + wide > b.x + b.w)
-        return free_from;
-    put_text(v, (int)x, b.y + 2 * v->scale, v->width, s->step == v->anchor ? theme->accent : theme->ink, "%s", text);
-    return (int)x + wide + 16 * v->scale;
-}
-
-/* Of the first trace's steps, as many as there is room for; where none starts in sight, the one that goes on. */
+/* Of the first trace's steps, as many as there is room for, from the right; at the left edge the one that goes on. */
 static void draw_step_numbers(const struct view *v)
 {
+    const struct theme *theme = theme_of(v);
     const struct track *k = v->track[0];
-    size_t i = first_step_in_sight(v, k);
-    int left = places_of(v).ruler.x, free_from = left;
-    for (; i < k->steps->n && axis_of(k, k->steps->step[i].work) < v->to; i++)
-        free_from = draw_step_number(v, &k->steps->step[i], x_of(v, axis_of(k, k->steps->step[i].work)), free_from);
-    if (free_from == left && i > 0 && i <= k->steps->n)
-        draw_step_number(v, &k->steps->step[i - 1], left, left);
+    struct box b = places_of(v).ruler;
+    int free_to = b.x + b.w;
+    size_t first = first_step_in_sight(v, k), i = first;
+    while (i < k->steps->n && axis_of(k, k->steps->step[i].work) < v->to)
+        i++;
+    for (; i-- > 0 && i + 1 >= first;) {
+        char text[32];
+        const struct trace_step *s = &k->steps->step[i];
+        int x = (int)fmax(x_of(v, axis_of(k, s->work)), b.x);
+        snprintf(text, sizeof text, "step %" PRIu32, s->step);
+        if (x + width_of(v, text) > free_to)
+            continue;
+        put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->anchor ? theme->accent : theme->ink, "%s", text);
+        free_to = x - 16 * v->scale;
+    }
 }
 
 void draw_strip(const struct view *v)

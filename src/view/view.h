@@ -66,7 +66,7 @@ uint64_t clock_of(const struct track *k, double axis);             /* the invers
 /* ---- the view -------------------------------------------------------------------------------------------------- */
 
 enum { MAX_TRACKS = 2, NOTHING = -1, LEAST_WIDTH = 800, LEAST_HEIGHT = 400 };
-enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, BY_DEVICE, COLOUR_WAYS };
+enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, COLOUR_WAYS };
 
 enum drag { DRAG_NOTHING, DRAG_ROWS, DRAG_OVERVIEW, DRAG_RULER, DRAG_TASK };
 struct pick { /* a record of a track */
@@ -74,10 +74,12 @@ struct pick { /* a record of a track */
     int64_t record;           /* NOTHING */
     struct trace_record copy; /* of it, to find it again when the trace has grown */
 };
-struct place { /* on a memory row */
-    int track;
+enum region_kind { NO_REGION, STRETCH, PLACE };
+struct region { /* of which the panel tells: a stretch of time, or a place on a memory row */
+    enum region_kind kind;
+    double at[2]; /* of the axis: the ends in either order; of a place twice the same */
+    int track;    /* of a place */
     uint32_t device;
-    double axis;
 };
 struct panel {           /* what is said of the selected stretch or place */
     struct table *table; /* NULL: nothing */
@@ -131,10 +133,7 @@ struct view {
     size_t n_path, cap_path;
     char search[32]; /* only tasks with this in their names are lit; "": all */
     bool typing;     /* keys go into `search` */
-    bool measuring;  /* a stretch is selected: */
-    double ruler[2]; /* of the axis */
-    bool placed;     /* a place on a memory row is */
-    struct place place;
+    struct region region;
     struct panel panel;
     int mouse_x, mouse_y;
     enum drag drag; /* what the held button moves */
@@ -157,6 +156,7 @@ static inline const char *name_of_track(const struct view *v, int track) /* befo
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale);
 bool is_followed(const struct view *v); /* may there be something new? */
 bool poll_view(struct view *v);         /* takes what is new in its traces; is there anything to redraw? */
+void refresh(struct view *v);           /* what depends on the selection, the traces and where the mouse is */
 /* What is followed stands still under the mouse, unless it was asked for. */
 bool is_frozen(const struct view *v);
 
@@ -211,7 +211,7 @@ void draw_borders(const struct view *v, const struct track *k, int y, int height
 uint32_t step_at_overview(const struct view *v, int x);
 void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
 void draw_links(const struct view *v); /* of the selected task: to what it needed and to what needed it */
-void draw_measure(const struct view *v);
+void draw_region(const struct view *v);
 extern const char *const life_name[];              /* of enum trace_life: "live", "paused", "stopped", ... */
 void draw_view(struct view *v, struct canvas *c);  /* the whole picture; lays out first */
 void write_view(struct view *v, const char *path); /* as a PNG */
@@ -272,7 +272,7 @@ uint32_t cause_colour(const struct view *v, enum cause cause);
 void count_colours(struct view *v); /* once */
 /* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour; false: there is none.
  */
-const char *colour_way_name(enum colour_by by);
+extern const char *const colour_way_name[COLOUR_WAYS];
 bool colour_name(const struct view *v, size_t i, char out[64]);
 uint32_t colour_number(const struct view *v, int64_t i);
 
