@@ -87,7 +87,7 @@ static void fold_all(struct view *v)
 {
     bool all = true;
     for (const struct row *r = v->row; r < v->row + v->n_rows; r++)
-        all &= r->kind != ROW_DEVICE;
+        all &= r->kind != ROW_DEVICE || v->track[r->track]->folded[r->index];
     for (int i = 0; i < v->n_tracks; i++)
         memset(v->track[i]->folded, !all, v->track[i]->trace->header.n_devices);
 }
@@ -165,7 +165,6 @@ const struct action actions[] = {
     {"e", "show lanes without tasks", TOGGLE(show_idle)},
     {"m", "hide or show memory", TOGGLE(hide_memory)},
     {"x", "fold devices (click on one)", act, FOLD},
-    {"b", "bright or dark", TOGGLE(dark)},
     {"l", "follow what runs", act, FOLLOW},
     {"space", "pause the training, go on", ask, PAUSE},
     {".", "let it run one task", ask, ONE_TASK},
@@ -262,7 +261,7 @@ void press_button(struct view *v, bool measure)
 static void click(struct view *v, int x, int y)
 {
     const struct row *row = row_at(v, x, y);
-    if (row && (row->kind == ROW_DEVICE || row->kind == ROW_FOLDED)) {
+    if (row && row->kind == ROW_DEVICE) {
         v->track[row->track]->folded[row->index] ^= true;
         return;
     }

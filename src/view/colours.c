@@ -7,17 +7,6 @@
 
 #include <math.h>
 
-const struct theme *theme_of(const struct view *v)
-{
-    /*                                  paper       panel       ink         soft        rule        border      accent
-     */
-    static const struct theme light = {0xffffffff, 0xfff1f3f6, 0xff14181f, 0xff5b6573,
-                                       0xffd3d9e1, 0xff9aa5b4, 0xffc2185b};
-    static const struct theme dark = {0xff14181f, 0xff1f2631, 0xfff1f3f6, 0xff9aa5b4,
-                                      0xff323c4a, 0xff5b6573, 0xffff5c9a};
-    return v->dark ? &dark : &light;
-}
-
 uint32_t blend(uint32_t a, uint32_t b, double share)
 {
     uint32_t part = (uint32_t)(256 * fmin(fmax(share, 0), 1));
@@ -112,11 +101,11 @@ bool colour_name(const struct view *v, size_t i, char out[64])
     return i < (v->colour == BY_KIND ? h->n_roles : n);
 }
 
-uint32_t cause_colour(const struct view *v, enum cause cause)
+uint32_t cause_colour(enum cause cause)
 {
     static const uint32_t colours[CAUSES] = {0xff56b4e9, 0xffcc79a7, 0xffe69f00, 0xff009e73, 0xff5a55c8,
                                              0xfff0e442, 0xff8c5a2b, 0xff5f7488, 0xffd55e00, 0xffb5bd3a};
-    return cause == CAUSE_NOTHING ? theme_of(v)->rule : blend(colours[cause], theme_of(v)->paper, 0.35);
+    return cause == CAUSE_NOTHING ? RULE : blend(colours[cause], PAPER, 0.35);
 }
 
 /* Of memory: another family than that of bars, neighbours apart in lightness. */

@@ -44,22 +44,20 @@ static int draw_state(const struct view *v, int track, int right, int y)
 static void draw_label(const struct view *v, const struct row *row)
 {
     const struct track *k = v->track[row->track];
-    const struct theme *theme = theme_of(v);
     int u = v->scale, y = row->y, middle = y + row->height / 2;
     if (row->height < 3 * GLYPH_HEIGHT * u / 4) /* two traces: keys x and m make room */
         return;
-    if (row->kind == ROW_DEVICE || row->kind == ROW_FOLDED) {
+    if (row->kind == ROW_DEVICE) {
         const struct trace_device *d = &k->trace->devices[row->index];
-        bool folded = row->kind == ROW_FOLDED;
-        put_text(v, 6 * u, middle - 8 * u, folded ? places_of(v).rows.x : v->width - 10 * u, theme->ink,
-                 strcmp(d->id, d->name) ? "%c %s%s   %s" : "%c %s%s", folded ? '+' : '-', name_of_track(v, row->track),
-                 d->id, d->name);
+        bool folded = k->folded[row->index];
+        put_text(v, 6 * u, middle - 8 * u, v->width - 10 * u, INK, strcmp(d->id, d->name) ? "%c %s%s   %s" : "%c %s%s",
+                 folded ? '+' : '-', name_of_track(v, row->track), d->id, d->name);
     } else if (row->kind == ROW_MEMORY) {
         char bytes[32];
         bool room = row->height >= 2 * GLYPH_HEIGHT * u;
         if (room)
-            put_text(v, 22 * u, middle - 17 * u, v->width, theme->ink, "memory");
-        put_text(v, 22 * u, middle + (room ? 1 : -8) * u, v->width, theme->soft, "peak %s",
+            put_text(v, 22 * u, middle - 17 * u, v->width, INK, "memory");
+        put_text(v, 22 * u, middle + (room ? 1 : -8) * u, v->width, SOFT, "peak %s",
                  format_bytes(bytes, k->peak[row->index]));
     } else { /* "0:0 swap out" in the group of "0:0" is "swap out" */
         int top = y + (row->height - GLYPH_HEIGHT * u) / 2, right = places_of(v).rows.x - 8 * u;
@@ -69,9 +67,9 @@ static void draw_label(const struct view *v, const struct row *row)
         size_t n = strlen(group);
         double ns = (axis_of(k, to) - axis_of(k, from)) / k->trace->header.pace_scale;
         if (ns > 0)
-            put_text(v, AT_RIGHT, top, right, theme->soft, "%.0f%%",
+            put_text(v, AT_RIGHT, top, right, SOFT, "%.0f%%",
                      100 * (double)busy_between(&k->trace->bars[row->index], from, to) / ns);
-        put_text(v, 22 * u, top, right - width_of(v, "100%") - 6 * u, theme->ink, "%s",
+        put_text(v, 22 * u, top, right - width_of(v, "100%") - 6 * u, INK, "%s",
                  strncmp(name, group, n) == 0 && name[n] == ' ' ? name + n + 1 : name);
     }
 }
@@ -80,9 +78,8 @@ static void draw_label(const struct view *v, const struct row *row)
 static void draw_rows(const struct view *v, bool labels)
 {
     struct box b = places_of(v).rows;
-    const struct theme *theme = theme_of(v);
     for (const struct row *r = v->row; r < v->row + v->n_rows; r++) {
-        uint32_t paper = has_content(r) ? theme->paper : r->track ? theme->rule : theme->panel;
+        uint32_t paper = has_content(r) ? PAPER : r->track ? RULE : PANEL;
         if (r->y + r->height <= b.y || r->y >= b.y + b.h)
             continue;
         if (labels) {
@@ -92,11 +89,8 @@ static void draw_rows(const struct view *v, bool labels)
         } else if (has_content(r)) {
             draw_borders(v, v->track[r->track], r->y, r->height);
             (r->kind == ROW_LANE ? draw_lane : draw_memory)(v, r);
-        } else {
+        } else
             fill(v, 0, r->y, v->width, r->height, paper);
-            if (r->kind == ROW_FOLDED)
-                draw_folded(v, r);
-        }
     }
 }
 
@@ -105,7 +99,6 @@ static void draw_rows(const struct view *v, bool labels)
 static void draw_details(const struct view *v)
 {
     struct box b = places_of(v).details;
-    const struct theme *theme = theme_of(v);
     const struct pick *p = is_picked(&v->hover) ? &v->hover : &v->selected;
     const struct pick behind = pick_behind(v);
     bool gap = !is_picked(&v->hover) && is_picked(&behind) && v->drag != DRAG_TASK;
@@ -116,11 +109,11 @@ static void draw_details(const struct view *v)
                  : v->search[0] ? format_string("search: %s   (Escape ends it)", v->search)
                                 : NULL;
     int u = v->scale, x = 10 * u, y = b.y + 6 * u;
-    fill(v, b.x, b.y, b.w, b.h, theme->panel);
-    put_lines(v, x, y, v->width - x, 20 * u, theme->ink, theme->soft, text);
+    fill(v, b.x, b.y, b.w, b.h, PANEL);
+    put_lines(v, x, y, v->width - x, 20 * u, INK, SOFT, text);
     if (last) { /* in the place of the third line */
-        fill(v, b.x, y + 40 * u, b.w, 20 * u, theme->panel);
-        put_text(v, x, y + 40 * u, v->width - x, theme->soft, "%s", last);
+        fill(v, b.x, y + 40 * u, b.w, 20 * u, PANEL);
+        put_text(v, x, y + 40 * u, v->width - x, SOFT, "%s", last);
     }
     free(said), free(text), free(last);
 }
@@ -129,14 +122,13 @@ static void draw_help(const struct view *v)
 {
     int u = v->scale, rows = (int)(n_actions + 1) / 2, column = 370 * u, high = (rows * 20 + 60) * u;
     struct box b = {(v->width - 2 * column - 20 * u) / 2, (v->height - high) / 2, 2 * column + 20 * u, high};
-    const struct theme *theme = theme_of(v);
     shade(v, 0, 0, v->width, v->height, 0xff000000, 0.45);
-    fill(v, b.x, b.y, b.w, b.h, theme->paper);
-    put_text(v, b.x + 20 * u, b.y + 14 * u, v->width, theme->accent, "Keys");
+    fill(v, b.x, b.y, b.w, b.h, PAPER);
+    put_text(v, b.x + 20 * u, b.y + 14 * u, v->width, ACCENT, "Keys");
     for (int i = 0; i < (int)n_actions; i++) {
         int x = b.x + 20 * u + i / rows * column, y = b.y + (44 + 20 * (i % rows)) * u;
-        put_text(v, x, y, v->width, theme->accent, "%s", actions[i].keys);
-        put_text(v, x + 96 * u, y, v->width, theme->ink, "%s", actions[i].help);
+        put_text(v, x, y, v->width, ACCENT, "%s", actions[i].keys);
+        put_text(v, x + 96 * u, y, v->width, INK, "%s", actions[i].help);
     }
 }
 
@@ -145,15 +137,15 @@ void draw_view(struct view *v, struct canvas *c)
     v->canvas = c;
     carry_task(v);
     lay_out(v);
-    fill_rect(c, 0, 0, v->width, v->height, theme_of(v)->paper);
+    fill_rect(c, 0, 0, v->width, v->height, PAPER);
     draw_rows(v, false);
     if (is_picked(&v->selected)) {
         draw_links(v);
-        draw_outline(v, &v->selected, theme_of(v)->ink);
+        draw_outline(v, &v->selected, INK);
     }
     if (is_picked(&v->hover))
-        draw_outline(v, &v->hover, theme_of(v)->accent);
-    draw_carried(v);
+        draw_outline(v, &v->hover, ACCENT);
+    draw_blocker(v);
     draw_rows(v, true);
     if (v->region.kind != NO_REGION)
         draw_region(v);
@@ -161,14 +153,13 @@ void draw_view(struct view *v, struct canvas *c)
     draw_strip(v);
     struct box b = places_of(v).header;
     int right = b.w - 8 * v->scale, y = 4 * v->scale;
-    fill(v, b.x, b.y, b.w, b.h, theme_of(v)->panel);
+    fill(v, b.x, b.y, b.w, b.h, PANEL);
     for (int i = v->n_tracks - 1; i >= 0; i--)
         right = draw_state(v, i, right, y);
     if (v->follow)
         right =
             draw_chip(v, right, y, is_frozen(v) ? "still under the mouse" : "following", is_frozen(v) ? CALM : GOOD);
-    put_text(v, 10 * v->scale, 6 * v->scale, right - 10 * v->scale, theme_of(v)->ink,
-             v->n_tracks > 1 ? "A %s   B %s" : "%s",
+    put_text(v, 10 * v->scale, 6 * v->scale, right - 10 * v->scale, INK, v->n_tracks > 1 ? "A %s   B %s" : "%s",
              v->n_tracks > 1 ? v->track[0]->path : v->track[0]->trace->header.model, v->track[v->n_tracks - 1]->path);
     draw_legend(v, places_of(v).legend);
     draw_details(v);

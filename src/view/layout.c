@@ -8,7 +8,7 @@
 #include <math.h>
 
 enum { GUTTER = 168, HEADER = 28, OVERVIEW = 60, RULER = 38, LEGEND = 44, DETAILS = 70 };
-enum { DEVICE_ROW = 20, MEMORY_ROW = 44, LANE_ROW = 22, TALLEST = 2 };
+enum { DEVICE_ROW = 20, MEMORY_ROW = 44, LANE_ROW = 22, THIN_ROW = 4, TALLEST = 2 };
 
 struct places places_of(const struct view *v)
 {
@@ -41,7 +41,7 @@ static void add_row(struct view *v, enum row_kind kind, int track, uint32_t inde
     *APPEND(v->row, v->n_rows, v->cap_rows) = (struct row){kind, track, index, 0, height * v->scale};
 }
 
-/* Nothing where none of its lanes has a task. */
+/* Nothing where none of its lanes has a task.  Folded, its lanes are thin, and its memory is left out. */
 static void add_device(struct view *v, int track, uint32_t device)
 {
     const struct track *k = v->track[track];
@@ -49,15 +49,13 @@ static void add_device(struct view *v, int track, uint32_t device)
     struct trace_running now;
     size_t before = v->n_rows;
     bool folded = k->folded[device];
-    add_row(v, folded ? ROW_FOLDED : ROW_DEVICE, track, device, DEVICE_ROW);
+    add_row(v, ROW_DEVICE, track, device, DEVICE_ROW);
     for (uint32_t i = 0; i < t->header.n_lanes; i++)
         if (t->lanes[i].device_index == device && (v->show_idle || t->bars[i].n > 0 || trace_running(t, i, &now)))
-            add_row(v, ROW_LANE, track, i, LANE_ROW);
+            add_row(v, ROW_LANE, track, i, folded ? THIN_ROW : LANE_ROW);
     if (v->n_rows == before + 1)
         v->n_rows = before;
-    else if (folded)
-        v->n_rows = before + 1;
-    else if (!v->hide_memory && k->peak[device] > 0 && k->peak[device] >= 0.01 * k->highest_peak) /* not next to none */
+    else if (!v->hide_memory && !folded && k->peak[device] >= fmax(0.01 * k->highest_peak, 1)) /* not next to none */
         add_row(v, ROW_MEMORY, track, device, MEMORY_ROW);
 }
 

@@ -6,7 +6,7 @@ enum { MOST_NAMES = 24 };
 static int draw_title(const struct view *v, int y, const char *text)
 {
     int u = v->scale, x = 10 * u;
-    put_text(v, x, y + 5 * u, v->width, theme_of(v)->soft, "%s", text);
+    put_text(v, x, y + 5 * u, v->width, SOFT, "%s", text);
     return x + width_of(v, "micro-batch") + 14 * u;
 }
 
@@ -16,7 +16,7 @@ static int draw_item(const struct view *v, int x, int y, const char *text, uint3
     int u = v->scale, next = x + width_of(v, text) + 27 * u;
     if (next <= v->width) {
         fill(v, x, y + 7 * u, 12 * u, 12 * u, colour);
-        put_text(v, x + 17 * u, y + 5 * u, next, theme_of(v)->ink, "%s", text);
+        put_text(v, x + 17 * u, y + 5 * u, next, INK, "%s", text);
     }
     return next;
 }
@@ -26,8 +26,8 @@ void draw_legend(const struct view *v, struct box b)
     const struct trace_header *h = &v->track[0]->trace->header;
     char text[64];
     size_t n = 0;
-    fill(v, b.x, b.y, b.w, b.h, theme_of(v)->panel);
-    fill(v, b.x, b.y, b.w, v->scale, theme_of(v)->rule);
+    fill(v, b.x, b.y, b.w, b.h, PANEL);
+    fill(v, b.x, b.y, b.w, v->scale, RULE);
     int x = draw_title(v, b.y, colour_way_name[v->colour]), y = b.y + 18 * v->scale;
     while (colour_name(v, n, text))
         n++;
@@ -37,7 +37,7 @@ void draw_legend(const struct view *v, struct box b)
             x = draw_item(v, x, b.y, text, colour_number(v, (int64_t)i));
     x = draw_title(v, y, v->show_causes ? "idle for" : "memory");
     for (int i = 0; i < CAUSES && v->show_causes; i++)
-        x = draw_item(v, x, y, cause_name[i], cause_colour(v, (enum cause)i));
+        x = draw_item(v, x, y, cause_name[i], cause_colour((enum cause)i));
     for (size_t i = 0; i < h->n_classes && !v->show_causes; i++)
         x = draw_item(v, x, y, h->memory[i], class_colour(i));
 }

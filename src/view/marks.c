@@ -57,8 +57,7 @@ void draw_links(const struct view *v)
 {
     struct links l = links_of_pick(v, &v->selected);
     for (size_t i = 0; i < l.n; i++)
-        draw_link(v, v->selected.track, &l.link[i],
-                  (int64_t)l.link[i].to == v->selected.record ? theme_of(v)->accent : theme_of(v)->ink);
+        draw_link(v, v->selected.track, &l.link[i], (int64_t)l.link[i].to == v->selected.record ? ACCENT : INK);
     free(l.link);
 }
 
@@ -67,11 +66,10 @@ void draw_links(const struct view *v)
 void draw_region(const struct view *v)
 {
     struct box b = places_of(v).rows;
-    const struct theme *theme = theme_of(v);
     int x[2];
     for (int i = 0; i < 2; i++) {
         x[i] = (int)fmin(fmax(x_of(v, v->region.at[i]), b.x), b.x + b.w);
-        fill(v, x[i], b.y, v->scale, b.h, theme->accent);
+        fill(v, x[i], b.y, v->scale, b.h, ACCENT);
     }
-    shade(v, MIN(x[0], x[1]), b.y, abs(x[1] - x[0]), b.h, theme->accent, 0.12);
+    shade(v, MIN(x[0], x[1]), b.y, abs(x[1] - x[0]), b.h, ACCENT, 0.12);
 }

@@ -102,31 +102,23 @@ void call_off(struct view *v)
 
 /* ---- what is drawn ---------------------------------------------------------------------------------------------- */
 
-/* The task under the mouse, and what is in its way, in words. */
-void draw_carried(const struct view *v)
+/* What is in the way of the dragged task, and why. */
+void draw_blocker(const struct view *v)
 {
     const struct gesture *g = &v->gesture;
     const struct track *k = v->track[g->track];
-    const struct pick *p = &v->selected, *in_way = &g->blocker;
+    const struct pick *in_way = &g->blocker;
     const struct box rows = places_of(v).rows;
-    const uint32_t colour = theme_of(v)->accent;
     int u = v->scale;
-    if (v->drag == DRAG_TASK && v->moved && is_picked(p)) {
-        int wide = (int)(x_of(v, axis_of(k, p->copy.end)) - x_of(v, axis_of(k, p->copy.start)));
-        int x = (int)x_of(v, axis_at(v, v->mouse_x) - g->grip) - wide / 2, y = v->mouse_y - 10 * u;
-        shade(v, x, y, MAX(wide, 4 * u), 20 * u, g->refused ? colour : theme_of(v)->ink, 0.6);
-        put_text(v, MAX(x, rows.x) + 4 * u, y + 2 * u, v->width, theme_of(v)->paper, "%s",
-                 k->trace->tasks[p->copy.task].name);
-    }
     const struct row *row =
         is_picked(in_way) ? row_of_lane(v, g->track, k->trace->tasks[in_way->copy.task].lane) : NULL;
     if (!row || !v->message[0])
         return;
     int wide = width_of(v, v->message) + 12 * u, y = row->y + row->height;
     int x = MAX(MIN((int)x_of(v, axis_of(k, in_way->copy.start)), rows.x + rows.w - wide), rows.x);
-    draw_outline(v, in_way, colour);
-    fill(v, x, y, wide, 20 * u, colour);
-    put_text(v, x + 6 * u, y + 2 * u, v->width, readable_on(colour), "%s", v->message);
+    draw_outline(v, in_way, ACCENT);
+    fill(v, x, y, wide, 20 * u, ACCENT);
+    put_text(v, x + 6 * u, y + 2 * u, v->width, PAPER, "%s", v->message);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */

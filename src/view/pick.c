@@ -15,14 +15,11 @@ struct pick pick_of(const struct view *v, int track, int64_t record)
 
 bool is_picked(const struct pick *p) { return p->record != NOTHING; }
 
-/* The copy is found again, whatever its index is by now; of several batches of one step, by comparing. */
 void pick_again(const struct view *v, struct pick *p)
 {
     const struct trace *t = v->track[p->track]->trace;
-    int64_t i = is_picked(p) ? trace_find_before(t, p->copy.task, p->copy.step, SIZE_MAX) : NOTHING;
-    while (i != NOTHING && memcmp(&t->records[i], &p->copy, sizeof p->copy) != 0)
-        i = trace_find_before(t, p->copy.task, p->copy.step, (size_t)i);
-    *p = pick_of(v, p->track, i);
+    if (is_picked(p))
+        *p = pick_of(v, p->track, trace_find_before(t, p->copy.task, p->copy.step, SIZE_MAX));
 }
 
 /* The bar at (x, y); of several in one column the longest; up to three pixels beside a narrow one count too. */

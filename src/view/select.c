@@ -118,7 +118,6 @@ void select_again(struct view *v)
 void draw_panel(const struct view *v)
 {
     struct box rows = places_of(v).rows;
-    const struct theme *theme = theme_of(v);
     const struct table *t = v->panel.table;
     int u = v->scale, high = 18 * u, wide = 0, most = MAX(rows.h / high - 4, 1);
     char *text = NULL;
@@ -139,8 +138,8 @@ void draw_panel(const struct view *v)
         y = rows.y + 6 * u;
     if (x_of(v, (v->region.at[0] + v->region.at[1]) / 2) < rows.x + rows.w / 2)
         x = MAX(rows.x + rows.w - w - 6 * u, 0);
-    fill(v, x - u, y - u, w + 2 * u, h + 2 * u, theme->border);
-    fill(v, x, y, w, h, theme->panel);
-    put_lines(v, x + 10 * u, y + u, x + w, high, theme->accent, theme->ink, text);
+    fill(v, x - u, y - u, w + 2 * u, h + 2 * u, BORDER);
+    fill(v, x, y, w, h, PANEL);
+    put_lines(v, x + 10 * u, y + u, x + w, high, ACCENT, INK, text);
     free(text);
 }

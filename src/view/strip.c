@@ -23,21 +23,18 @@ uint32_t step_at_overview(const struct view *v, int x)
 static void draw_step_bar(const struct view *v, size_t i, double top)
 {
     const struct track *k = v->track[0];
-    const struct theme *theme = theme_of(v);
     struct box b = places_of(v).overview;
     int left = (int)step_x(v, (double)i), right = MAX((int)step_x(v, (double)i + 1), left + 1);
     double ns = step_ns(k, &k->steps->step[i]), from = axis_of(k, k->steps->step[i].work), to = from + ns;
     double seen = fmin(to, v->to) - fmax(from, v->from);
     bool in_sight = seen > 0 && seen > 0.1 * fmin(to - from, v->to - v->from);
     int high = MAX((int)(fmin(ns / top, 1) * b.h), v->scale);
-    fill(v, left, b.y + b.h - high, MAX(right - left - (right - left > 3), 1), high,
-         in_sight ? theme->accent : theme->border);
+    fill(v, left, b.y + b.h - high, MAX(right - left - (right - left > 3), 1), high, in_sight ? ACCENT : BORDER);
 }
 
 static void draw_overview(const struct view *v)
 {
     const struct track *k = v->track[0];
-    const struct theme *theme = theme_of(v);
     struct box b = places_of(v).overview;
     double ns[1000];
     size_t n = k->steps->n, stride = MAX(n / (size_t)MAX(2 * b.w, 1), 1), sample = MIN(n, COUNT(ns));
@@ -48,16 +45,15 @@ static void draw_overview(const struct view *v)
     double top = 2 * trace_median(ns, sample); /* a first step that compiles kernels would flatten all others */
     for (size_t i = 0; i < n && top > 0; i += stride)
         draw_step_bar(v, i, top);
-    fill(v, b.x, b.y + b.h, b.w, u, theme->border);
-    put_text(v, 10 * u, b.y, b.x, theme->ink, "%zu step%s", n, n == 1 ? "" : "s");
-    put_text(v, 10 * u, b.y + 18 * u, b.x, theme->soft, "median %s", format_ns(text, top / 2));
+    fill(v, b.x, b.y + b.h, b.w, u, BORDER);
+    put_text(v, 10 * u, b.y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
+    put_text(v, 10 * u, b.y + 18 * u, b.x, SOFT, "median %s", format_ns(text, top / 2));
 }
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */
 
 static void draw_ticks(const struct view *v)
 {
-    const struct theme *theme = theme_of(v);
     struct places p = places_of(v);
     int u = v->scale;
     double tick = tick_length((v->to - v->from) * 110 * u / p.ruler.w);
@@ -68,11 +64,11 @@ static void draw_ticks(const struct view *v)
         double at = (first + i) * tick;
         int x = (int)x_of(v, at);
         snprintf(text, sizeof text, "%.*f ms", decimals, at == 0 ? 0 : at / 1e6); /* no -0 */
-        fill(v, x, p.ruler.y + p.ruler.h - 6 * u, u, 6 * u, theme->border);
+        fill(v, x, p.ruler.y + p.ruler.h - 6 * u, u, 6 * u, BORDER);
         if (x + width_of(v, text) + 5 * u < p.ruler.x + p.ruler.w)
-            put_text(v, x + 5 * u, p.ruler.y + p.ruler.h - 17 * u, v->width, theme->soft, "%s", text);
+            put_text(v, x + 5 * u, p.ruler.y + p.ruler.h - 17 * u, v->width, SOFT, "%s", text);
     }
-    fill(v, p.ruler.x, p.ruler.y + p.ruler.h - u, p.ruler.w, u, theme->border);
+    fill(v, p.ruler.x, p.ruler.y + p.ruler.h - u, p.ruler.w, u, BORDER);
 }
 
 /* The first that begins there; behind the last: none does. */
@@ -93,13 +89,12 @@ void draw_borders(const struct view *v, const struct track *k, int y, int height
     if ((double)(to - from) > places_of(v).rows.w / (12.0 * v->scale))
         return;
     for (; from < to; from++)
-        fill(v, (int)x_of(v, axis_of(k, k->steps->step[from].work)), y, v->scale, height, theme_of(v)->border);
+        fill(v, (int)x_of(v, axis_of(k, k->steps->step[from].work)), y, v->scale, height, BORDER);
 }
 
 /* Of the first trace's steps, as many as there is room for, from the right; at the left edge the one that goes on. */
 static void draw_step_numbers(const struct view *v)
 {
-    const struct theme *theme = theme_of(v);
     const struct track *k = v->track[0];
     struct box b = places_of(v).ruler;
     int free_to = b.x + b.w;
@@ -113,7 +108,7 @@ static void draw_step_numbers(const struct view *v)
         snprintf(text, sizeof text, "step %" PRIu32, s->step);
         if (x + width_of(v, text) > free_to)
             continue;
-        put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->anchor ? theme->accent : theme->ink, "%s", text);
+        put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->anchor ? ACCENT : INK, "%s", text);
         free_to = x - 16 * v->scale;
     }
 }
@@ -121,7 +116,7 @@ static void draw_step_numbers(const struct view *v)
 void draw_strip(const struct view *v)
 {
     struct places p = places_of(v);
-    fill(v, 0, p.header.h, v->width, p.rows.y - p.header.h, theme_of(v)->paper);
+    fill(v, 0, p.header.h, v->width, p.rows.y - p.header.h, PAPER);
     draw_overview(v);
     draw_ticks(v);
     draw_step_numbers(v);

@@ -44,7 +44,7 @@ struct track {
     bool stands;                         /* it is paused, stopped or gone in the midst of its work */
     double *peak, highest_peak;          /* [devices] bytes that tensors hold at most; of all devices */
     lane_purpose *purpose;               /* [lanes] what each is for */
-    bool *folded;                        /* [devices] its lanes share one thin row */
+    bool *folded;                        /* [devices] its lanes are thin */
     struct problem *broken;              /* the file went bad while it was followed */
     struct board *board;                 /* of a step file: its tasks can be moved; else NULL */
 };
@@ -86,7 +86,7 @@ struct panel {           /* what is said of the selected stretch or place */
     char *title;
     double bytes; /* that links move; that are held */
 };
-enum row_kind { ROW_DEVICE, ROW_FOLDED, ROW_LANE, ROW_MEMORY };
+enum row_kind { ROW_DEVICE, ROW_LANE, ROW_MEMORY };
 struct row {
     enum row_kind kind;
     int track;
@@ -121,7 +121,7 @@ struct view {
     uint32_t anchor;   /* the step that starts at 0 */
     int scroll;        /* pixels that the rows are moved up */
     enum colour_by colour;
-    bool dark, help, show_idle, hide_memory;
+    bool help, show_idle, hide_memory;
     bool show_causes; /* gaps have the colours of what they waited for */
     bool follow;      /* what runs now stays in sight */
     bool zoomed;      /* how long a time is in sight was chosen */
@@ -186,7 +186,6 @@ void look_at_end(struct view *v);
 /* ---- bars.c, memory.c ------------------------------------------------------------------------------------------- */
 
 void draw_lane(const struct view *v, const struct row *row);
-void draw_folded(const struct view *v, const struct row *row);
 void draw_memory(const struct view *v, const struct row *row);
 
 /* ---- pen.c, legend.c, strip.c, marks.c, frame.c -------------------------------------------------------------- */
@@ -240,7 +239,7 @@ size_t count_matches(const struct view *v); /* tasks of the first trace that the
 
 void take_up(struct view *v, const struct pick *p);
 void carry_task(struct view *v); /* to where the mouse is: the list is simulated anew where that is another place */
-void draw_carried(const struct view *v);
+void draw_blocker(const struct view *v);
 void put_down(struct view *v);
 void call_off(struct view *v);                 /* the task is back where it was */
 void change_list(struct view *v, double what); /* undoes the last move, or saves the list */
@@ -260,15 +259,20 @@ void draw_panel(const struct view *v);
 
 /* ---- colours.c ------------------------------------------------------------------------------------------------- */
 
-struct theme {
-    uint32_t paper, panel, ink, soft, rule, border, accent;
+enum {
+    PAPER = 0xffffffff,
+    PANEL = 0xfff1f3f6,
+    INK = 0xff14181f,
+    SOFT = 0xff5b6573,
+    RULE = 0xffd3d9e1,
+    BORDER = 0xff9aa5b4,
+    ACCENT = 0xffc2185b
 };
-const struct theme *theme_of(const struct view *v);
 uint32_t blend(uint32_t a, uint32_t b, double share); /* a where share is 0, b where it is 1 */
 uint32_t readable_on(uint32_t colour);                /* black or white */
 uint32_t task_colour(const struct view *v, const struct trace *t, uint32_t task);
 uint32_t class_colour(size_t class); /* of memory */
-uint32_t cause_colour(const struct view *v, enum cause cause);
+uint32_t cause_colour(enum cause cause);
 void count_colours(struct view *v); /* once */
 /* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour; false: there is none.
  */
