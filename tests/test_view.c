@@ -64,14 +64,14 @@ static const struct {
     const char *script;
     uint64_t hash;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0xbbddfe3f28151072},
+    {"1f1b", 1280, 720, 1, "pagedown", 0xc3892c8ab97b5eb9},
     {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0xa380531ae1e49f96},
-    {"1f1b", 1280, 720, 2, "pagedown c down", 0x016c53f8b6ba64a6},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x98cf6e0e8c8e9632},
+    {"1f1b", 1280, 720, 2, "pagedown c down", 0x693c89c64b45dc64},
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x3bec17d8e6506dc2},
     {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xa6f475a0a6a43ed0},
-    {"overlap-does-not-pay", 800, 400, 1, "0 e m + +", 0xcc380c853168b9d8},
+    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x3adb7407690cef6b},
     {"1f1b", 1280, 560, 1, "pagedown w move:400,156", 0x0e54b23385de091e},
-    {"chain", 1280, 720, 1, "h", 0xcc530d08af79b57f},
+    {"chain", 1280, 720, 1, "h", 0x6647541770251746},
 };
 
 static void expect_picture(size_t i)
@@ -137,7 +137,6 @@ TEST(keys_do_what_the_help_says)
     assert_int_equal(v->colour, BY_LAYER);
     assert_true(v->critical && v->n_path > 0);
     assert_string_equal(v->search, "upd");
-    assert_int_equal(count_matches(v), 4);
     double length = v->to - v->from;
     run_script(v, "escape +");
     assert_true(fabs(length / (v->to - v->from) - 1.5) < 1e-9);
@@ -300,7 +299,7 @@ TEST(two_traces_always_fit)
         free(a);
         a = trace_of_list(lasting("data/steps/%s.txt", lists[r.word[1] % 5]));
         struct view *v = view_of(a, b, 800 + (int)(r.word[2] % 1000), 400 + (int)(r.word[3] % 800), 1 + (int)n % 2);
-        run_script(v, n % 3 ? "e" : "e x");
+        run_script(v, n % 3 ? "0" : "x");
         assert_true(v->rows_height <= places_of(v).rows.h && v->row[v->n_rows - 1].track == 1);
         end_view(v);
         free(a);

@@ -90,14 +90,6 @@ const char *board_trace(const struct board *b) { return b->trace; }
 
 /* ---- moves ------------------------------------------------------------------------------------------------------ */
 
-static void note_stands(struct board *b)
-{
-    const struct step *s = b->step;
-    struct stand *at = *APPEND(b->before, b->n_moves, b->cap_moves) = allocate(s->n, sizeof *at);
-    for (size_t i = 0; i < s->n; i++)
-        at[i] = (struct stand){s->task[i], s->task[i]->lane};
-}
-
 static void bring_back(struct board *b)
 {
     struct stand *at = b->before[--b->n_moves];
@@ -154,12 +146,6 @@ static char *move_task(struct step *s, const struct move *m, struct lane *lane, 
     return wrong;
 }
 
-/* Work stays on lanes of its kind; what a device copies may take any of its lanes. */
-static bool may_run_on(const struct task *t, const struct lane *to)
-{
-    return to->device == t->lane->device && (to->kind == t->lane->kind || (t->copy && !to->device->is_host));
-}
-
 char *try_move(struct board *b, const struct move *m, size_t *place)
 {
     if (b->tries)
@@ -167,12 +153,15 @@ char *try_move(struct board *b, const struct move *m, size_t *place)
     struct task *t = b->step->task[m->task];
     struct lane *lane = b->step->pool->machine->lane[m->lane];
     *place = m->task;
-    note_stands(b);
-    char *wrong = may_run_on(t, lane)
-                      ? move_task(b->step, m, lane, place)
-                      : format_string("%s runs on the lane %s, and not on %s: it takes lanes of its "
-                                      "device%s",
-                                      t->name, t->lane->name, lane->name, t->copy ? "" : " and of its kind");
+    struct stand *at = *APPEND(b->before, b->n_moves, b->cap_moves) = allocate(b->step->n, sizeof *at);
+    for (size_t i = 0; i < b->step->n; i++)
+        at[i] = (struct stand){b->step->task[i], b->step->task[i]->lane};
+    /* Work stays on lanes of its kind; what a device copies may take any of its lanes. */
+    bool fits = lane->device == t->lane->device && (lane->kind == t->lane->kind || (t->copy && !lane->device->is_host));
+    char *wrong = fits ? move_task(b->step, m, lane, place)
+                       : format_string("%s runs on the lane %s, and not on %s: it takes lanes of its "
+                                       "device%s",
+                                       t->name, t->lane->name, lane->name, t->copy ? "" : " and of its kind");
     b->tries = true;
     if (!wrong) {
         t->lane = lane;

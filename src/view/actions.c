@@ -162,7 +162,6 @@ const struct action actions[] = {
     {"escape", "forget selection, search, ruler", act, FORGET},
     {"k", "colour by kind, layer, ...", act, COLOUR},
     {"w", "what idle lanes wait for", TOGGLE(show_causes)},
-    {"e", "show lanes without tasks", TOGGLE(show_idle)},
     {"m", "hide or show memory", TOGGLE(hide_memory)},
     {"x", "fold devices (click on one)", act, FOLD},
     {"l", "follow what runs", act, FOLLOW},
@@ -196,20 +195,22 @@ static void type_key(struct view *v, const char *key)
         key = " ";
     if (strlen(key) == 1 && n + 1 < sizeof v->search)
         snprintf(v->search + n, sizeof v->search - n, "%s", key);
-    SAY(v, "search: %s%s   %zu tasks of the list", v->search, v->typing ? "_" : "", count_matches(v));
+    SAY(v, "search: %s%s", v->search, v->typing ? "_" : "   (Escape ends it)");
 }
 
 void press_key(struct view *v, const char *key)
 {
     const struct action *a = find_action(key);
+    if (!a && !v->typing)
+        return;
     v->message[0] = '\0';
     if (v->drag == DRAG_TASK)
         call_off(v);
     if (v->typing)
         type_key(v, key);
-    else if (v->help && a && strcmp(key, "q") != 0)
+    else if (v->help && strcmp(key, "q") != 0)
         v->help = false;
-    else if (a)
+    else
         a->run(v, a->by);
     refresh(v);
 }

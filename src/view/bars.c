@@ -39,15 +39,14 @@ static uint32_t colour_of_bar(const struct brush *b, const struct bar *bar)
 static const struct bar *spokesman(const struct brush *b, size_t i, size_t end)
 {
     const struct bar *longest = &b->bars->bar[i];
-    bool lit = is_lit(b->v, b->index, longest->record);
+    uint64_t most = 0;
     size_t stride = (end - i + SAMPLES - 1) / SAMPLES;
     for (; i < end; i += stride) {
         const struct bar *bar = &b->bars->bar[i];
-        bool this_lit = is_lit(b->v, b->index, bar->record);
-        bool longer = bar->end - bar->start > longest->end - longest->start;
-        if (this_lit == lit ? longer : this_lit) {
+        uint64_t weight = (bar->end - bar->start) / 2 + (is_lit(b->v, b->index, bar->record) ? UINT64_MAX / 2 : 0);
+        if (weight > most) {
             longest = bar;
-            lit = this_lit;
+            most = weight;
         }
     }
     return longest;
@@ -66,7 +65,7 @@ static size_t draw_column(const struct brush *b, int x, size_t i)
 
 /* ---- single bars ----------------------------------------------------------------------------------------------- */
 
-/* "mlp.fc L3", or without the layer, or nothing: a name that does not fit is not cut. */
+/* "mlp.fc L3", or nothing: a name that does not fit is not cut. */
 static void draw_label(const struct brush *b, const struct trace_task *task, int x, int width, uint32_t colour)
 {
     char text[64];

@@ -99,11 +99,8 @@ char *describe_step(const struct view *v)
     for (int i = 0; i < v->n_tracks; i++) {
         const struct trace_step *s = find_step(v->track[i], v->anchor);
         if (s)
-            append_text(&all, "%sstep %" PRIu32 ": %s %s", name_of_track(v, i), s->step,
-                        format_ns(text, step_ns(v->track[i], s)),
-                        s != newest_step(v->track[i]) ? "from start to start"
-                        : is_living(v->track[i])      ? "so far"
-                                                      : "from start to end");
+            append_text(&all, "%sstep %" PRIu32 ": %s", name_of_track(v, i), s->step,
+                        format_ns(text, step_ns(v->track[i], s)));
         append_text(&all, "\n");
     }
     append_text(&all, "click a task for its edges, c: critical path, k: other colours, h: all keys");

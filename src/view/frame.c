@@ -14,13 +14,8 @@ static int draw_chip(const struct view *v, int right, int y, const char *text, u
 }
 
 enum { GOOD = 0xff009e73, SLOW = 0xffe69f00, BAD = 0xffd55e00, CALM = 0xff8b95a3, PLAIN = 0xff0072b2 };
-const char *const life_name[] = {[LIFE_CLOSED] = "ended",
-                                 [LIFE_RUNS] = "live",
-                                 [LIFE_PAUSED] = "paused",
-                                 [LIFE_STOPPED] = "stopped",
-                                 [LIFE_GONE] = "trainer gone"};
-static const uint32_t life_colour[] = {
-    [LIFE_CLOSED] = CALM, [LIFE_RUNS] = GOOD, [LIFE_PAUSED] = SLOW, [LIFE_STOPPED] = BAD, [LIFE_GONE] = BAD};
+const char *const life_name[] = {"ended", "live", "paused", "stopped", "trainer gone"};
+static const uint32_t life_colour[] = {CALM, GOOD, SLOW, BAD, BAD};
 
 /* Chips from the right: what the trainer does, the kind of trace.  Returns what is left of the line. */
 static int draw_state(const struct view *v, int track, int right, int y)
@@ -120,16 +115,16 @@ static void draw_details(const struct view *v)
 
 static void draw_help(const struct view *v)
 {
-    int u = v->scale, rows = (int)(n_actions + 1) / 2, column = 370 * u, high = (rows * 20 + 60) * u;
-    struct box b = {(v->width - 2 * column - 20 * u) / 2, (v->height - high) / 2, 2 * column + 20 * u, high};
-    shade(v, 0, 0, v->width, v->height, 0xff000000, 0.45);
-    fill(v, b.x, b.y, b.w, b.h, PAPER);
-    put_text(v, b.x + 20 * u, b.y + 14 * u, v->width, ACCENT, "Keys");
-    for (int i = 0; i < (int)n_actions; i++) {
-        int x = b.x + 20 * u + i / rows * column, y = b.y + (44 + 20 * (i % rows)) * u;
-        put_text(v, x, y, v->width, ACCENT, "%s", actions[i].keys);
-        put_text(v, x + 96 * u, y, v->width, INK, "%s", actions[i].help);
+    char *text = copy_string("Keys\n");
+    size_t rows = (n_actions + 1) / 2;
+    for (size_t i = 0; i < rows; i++) {
+        append_text(&text, "%-10s %-30s", actions[i].keys, actions[i].help);
+        if (i + rows < n_actions)
+            append_text(&text, "%-10s %s", actions[i + rows].keys, actions[i + rows].help);
+        append_text(&text, "\n");
     }
+    put_panel(v, false, text);
+    free(text);
 }
 
 void draw_view(struct view *v, struct canvas *c)
@@ -163,12 +158,8 @@ void draw_view(struct view *v, struct canvas *c)
              v->n_tracks > 1 ? v->track[0]->path : v->track[0]->trace->header.model, v->track[v->n_tracks - 1]->path);
     draw_legend(v, places_of(v).legend);
     draw_details(v);
-    if (v->help) { /* in letters so large that all of it is seen */
-        int scale = v->scale;
-        v->scale = MIN(scale, MIN(v->width / LEAST_WIDTH, v->height / LEAST_HEIGHT));
+    if (v->help)
         draw_help(v);
-        v->scale = scale;
-    }
     v->canvas = NULL;
 }
 

@@ -51,7 +51,7 @@ static void add_device(struct view *v, int track, uint32_t device)
     bool folded = k->folded[device];
     add_row(v, ROW_DEVICE, track, device, DEVICE_ROW);
     for (uint32_t i = 0; i < t->header.n_lanes; i++)
-        if (t->lanes[i].device_index == device && (v->show_idle || t->bars[i].n > 0 || trace_running(t, i, &now)))
+        if (t->lanes[i].device_index == device && (t->bars[i].n > 0 || trace_running(t, i, &now)))
             add_row(v, ROW_LANE, track, i, folded ? THIN_ROW : LANE_ROW);
     if (v->n_rows == before + 1)
         v->n_rows = before;

@@ -19,7 +19,7 @@ void take_up(struct view *v, const struct pick *p)
     const struct trace *t = k->trace;
     struct gesture *g = &v->gesture;
     free(g->spot);
-    *g = (struct gesture){p->track, p->copy.step, p->copy.task, .at = p->copy.task, .blocker = {.record = NOTHING}};
+    *g = (struct gesture){p->track, p->copy.step, p->copy.task, .blocker = {.record = NOTHING}};
     g->spot = allocate(t->header.n_tasks, sizeof *g->spot);
     for (uint32_t i = 0; i < t->header.n_tasks; i++) {
         int64_t at = trace_find_from(t, i, g->step, 0);
@@ -69,8 +69,7 @@ void carry_task(struct view *v)
     g->tried = m;
     g->tries = true;
     g->refused = wrong;
-    g->at = wrong ? g->task : (uint32_t)at;
-    show_board(v, g->track, g->at, g->step);
+    show_board(v, g->track, wrong ? g->task : (uint32_t)at, g->step);
     g->blocker = wrong ? pick_task(v, g->track, (uint32_t)at, g->step) : pick_of(v, g->track, NOTHING);
     SAY(v, "%s", wrong ? wrong : "");
     free(wrong);
@@ -80,13 +79,14 @@ void put_down(struct view *v)
 {
     struct gesture *g = &v->gesture;
     carry_task(v);
-    if (g->refused || (g->at == g->task && g->tried.lane == g->spot[g->task].lane)) {
+    uint32_t at = v->selected.copy.task; /* where it is now */
+    if (g->refused || (at == g->task && g->tried.lane == g->spot[g->task].lane)) {
         call_off(v);
         return;
     }
     v->drag = DRAG_NOTHING;
     char *wrong = keep_move(v->track[g->track]->board);
-    show_board(v, g->track, wrong ? g->task : g->at, g->step);
+    show_board(v, g->track, wrong ? g->task : at, g->step);
     SAY(v, wrong ? "taken back: %s" : "every task reads the values that it read before: u undoes, s saves", wrong);
     free(wrong);
 }

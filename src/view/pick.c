@@ -107,25 +107,11 @@ void find_critical_path(struct view *v)
 
 /* ---- lit or dimmed --------------------------------------------------------------------------------------------- */
 
-static bool matches(const struct view *v, const struct trace_task *task)
-{
-    return strcasestr(task->name, v->search) != NULL;
-}
-
 bool is_lit(const struct view *v, int track, size_t record)
 {
     const struct trace *t = v->track[track]->trace;
-    if (v->search[0] && !matches(v, &t->tasks[t->records[record].task]))
+    if (!strcasestr(t->tasks[t->records[record].task].name, v->search)) /* "" is in all */
         return false;
     return !v->critical || track != 0 ||
            (v->n_path && bsearch(&record, v->path, v->n_path, sizeof *v->path, by_record));
-}
-
-size_t count_matches(const struct view *v)
-{
-    const struct trace *t = v->track[0]->trace;
-    size_t n = 0;
-    for (size_t i = 0; i < t->header.n_tasks; i++)
-        n += t->tasks[i].list == v->track[0]->list && matches(v, &t->tasks[i]);
-    return n;
 }

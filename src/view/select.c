@@ -119,27 +119,18 @@ void draw_panel(const struct view *v)
 {
     struct box rows = places_of(v).rows;
     const struct table *t = v->panel.table;
-    int u = v->scale, high = 18 * u, wide = 0, most = MAX(rows.h / high - 4, 1);
+    size_t size, most = (size_t)MAX(rows.h / (18 * v->scale) - 4, 1);
     char *text = NULL;
-    size_t size;
     if (!t)
         return;
     FILE *out = open_memstream(&text, &size);
     CHECK(out, "%zu rows", t->n);
     fprintf(out, "%s", v->panel.title);
     print_heading(out, t);
-    print_rows(out, t, 0, (size_t)most);
-    if (t->n > (size_t)most)
-        fprintf(out, "%zu more: --json shows them\n", t->n - (size_t)most);
+    print_rows(out, t, 0, most);
+    if (t->n > most)
+        fprintf(out, "%zu more: --json shows them\n", t->n - most);
     fclose(out);
-    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
-        wide = MAX(wide, (int)strcspn(line, "\n"));
-    int w = (wide * GLYPH_WIDTH + 20) * u, h = ((int)MIN(t->n, (size_t)most + 1) + 2) * high, x = rows.x + 6 * u,
-        y = rows.y + 6 * u;
-    if (x_of(v, (v->region.at[0] + v->region.at[1]) / 2) < rows.x + rows.w / 2)
-        x = MAX(rows.x + rows.w - w - 6 * u, 0);
-    fill(v, x - u, y - u, w + 2 * u, h + 2 * u, BORDER);
-    fill(v, x, y, w, h, PANEL);
-    put_lines(v, x + 10 * u, y + u, x + w, high, ACCENT, INK, text);
+    put_panel(v, x_of(v, (v->region.at[0] + v->region.at[1]) / 2) < rows.x + rows.w / 2, text);
     free(text);
 }

@@ -6,30 +6,12 @@
 
 /* ---- overview: a bar per step ---------------------------------------------------------------------------------- */
 
-static double step_x(const struct view *v, double index)
-{
-    struct box b = places_of(v).overview;
-    return b.x + index / (double)v->track[0]->steps->n * b.w;
-}
-
 uint32_t step_at_overview(const struct view *v, int x)
 {
     const struct track *k = v->track[0];
     struct box b = places_of(v).overview;
     double index = fmin(fmax((double)(x - b.x) / b.w, 0), 1) * (double)k->steps->n;
     return k->steps->n ? k->steps->step[MIN((size_t)index, k->steps->n - 1)].step : 0;
-}
-
-static void draw_step_bar(const struct view *v, size_t i, double top)
-{
-    const struct track *k = v->track[0];
-    struct box b = places_of(v).overview;
-    int left = (int)step_x(v, (double)i), right = MAX((int)step_x(v, (double)i + 1), left + 1);
-    double ns = step_ns(k, &k->steps->step[i]), from = axis_of(k, k->steps->step[i].work), to = from + ns;
-    double seen = fmin(to, v->to) - fmax(from, v->from);
-    bool in_sight = seen > 0 && seen > 0.1 * fmin(to - from, v->to - v->from);
-    int high = MAX((int)(fmin(ns / top, 1) * b.h), v->scale);
-    fill(v, left, b.y + b.h - high, MAX(right - left - (right - left > 3), 1), high, in_sight ? ACCENT : BORDER);
 }
 
 static void draw_overview(const struct view *v)
@@ -43,8 +25,13 @@ static void draw_overview(const struct view *v)
     for (size_t i = 0; i < sample; i++)
         ns[i] = step_ns(k, &k->steps->step[i * n / sample]);
     double top = 2 * trace_median(ns, sample); /* a first step that compiles kernels would flatten all others */
-    for (size_t i = 0; i < n && top > 0; i += stride)
-        draw_step_bar(v, i, top);
+    for (size_t i = 0; i < n && top > 0; i += stride) {
+        const struct trace_step *s = &k->steps->step[i];
+        int left = b.x + (int)(i * (size_t)b.w / n), right = b.x + (int)((i + 1) * (size_t)b.w / n),
+            gap = right - left > 3;
+        int high = MAX((int)(fmin(step_ns(k, s) / top, 1) * b.h), u);
+        fill(v, left, b.y + b.h - high, MAX(right - left - gap, 1), high, s->step == v->anchor ? ACCENT : BORDER);
+    }
     fill(v, b.x, b.y + b.h, b.w, u, BORDER);
     put_text(v, 10 * u, b.y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
     put_text(v, 10 * u, b.y + 18 * u, b.x, SOFT, "median %s", format_ns(text, top / 2));

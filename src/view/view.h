@@ -104,7 +104,6 @@ struct gesture { /* a task of a board is dragged */
     struct spot *spot;   /* [tasks] when it was taken up */
     bool tries, refused; /* has a move been tried, and was it refused? */
     struct move tried;
-    uint32_t at;         /* the task's place with it */
     struct pick blocker; /* the task that is in the way */
 };
 static inline bool has_content(const struct row *r) { return r->kind == ROW_LANE || r->kind == ROW_MEMORY; }
@@ -121,7 +120,7 @@ struct view {
     uint32_t anchor;   /* the step that starts at 0 */
     int scroll;        /* pixels that the rows are moved up */
     enum colour_by colour;
-    bool help, show_idle, hide_memory;
+    bool help, hide_memory;
     bool show_causes; /* gaps have the colours of what they waited for */
     bool follow;      /* what runs now stays in sight */
     bool zoomed;      /* how long a time is in sight was chosen */
@@ -203,6 +202,8 @@ void put_text(const struct view *v, int x, int y, int right, uint32_t colour, co
 /* Lines, `high` pixels each; the colours of the first one and of the others. */
 void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t first, uint32_t rest,
                const char *text);
+/* Whole lines, in a box over the left or right half of the rows. */
+void put_panel(const struct view *v, bool right, const char *text);
 
 void draw_legend(const struct view *v, struct box b);
 void draw_strip(const struct view *v);                                             /* overview and ruler */
@@ -233,7 +234,6 @@ void pick_again(const struct view *v, struct pick *p);                  /* after
 struct links links_of_pick(const struct view *v, const struct pick *p); /* the caller frees .link */
 void find_critical_path(struct view *v);
 bool is_lit(const struct view *v, int track, size_t record);
-size_t count_matches(const struct view *v); /* tasks of the first trace that the search finds */
 
 /* ---- move.c: on a track with a board ---------------------------------------------------------------------------- */
 
