@@ -1,4 +1,4 @@
-/* board.c - moves on a list, tried on a draft, kept with a proof (see board.h).
+/* board.c - moves on a list, tried on a draft, each proved (see board.h).
  *
  * The list itself is never placed: try_list() places, orders and simulates a draft of it and shows that to look(),
  * which writes the trace and proves.  Before a move, where each task stands is noted, and brought back when it is
@@ -29,8 +29,8 @@ struct board {
     struct outlook written, now;
     struct stand **before; /* each move: [tasks], in the list's order */
     size_t n_moves, cap_moves;
-    bool tries, proves; /* the last move is not kept yet; is it to be proved? */
-    char *wrong;        /* what the proof says */
+    bool tries;  /* the last move is not kept yet */
+    char *wrong; /* what the proof says */
 };
 
 /* ---- what comes of it ------------------------------------------------------------------------------------------- */
@@ -55,14 +55,13 @@ static void look(void *board, const struct simulation *sim)
                       format_bytes(now, (double)b->now.peak), count_moves(b));
     write_simulation(sim, b->trace, title);
     free(title);
-    if (b->proves && !(b->wrong = verify_devices(s)))
+    if (!(b->wrong = verify_devices(s)))
         b->wrong = verify(s, b->values);
 }
 
 /* NULL, or why the list as it is now cannot be; the caller frees it. */
-static char *simulate_board(struct board *b, bool proves)
+static char *simulate_board(struct board *b)
 {
-    b->proves = proves;
     b->wrong = NULL;
     struct forecast f = try_list(b->step, NULL, INFINITY, look, b);
     char *wrong = f.why_not ? copy_string(f.why_not->sentence) : b->wrong;
@@ -80,7 +79,7 @@ struct board *open_board(const char *path, double clip)
         depend(b->step, false);
         gate_updates(b->step);
     }
-    char *wrong = simulate_board(b, true);
+    char *wrong = simulate_board(b);
     if (wrong)
         fail(EXIT_USAGE, "%s: %s", path, wrong);
     return b;
@@ -166,20 +165,17 @@ char *try_move(struct board *b, const struct move *m, size_t *place)
     if (!wrong) {
         t->lane = lane;
         *place = t->index;
-        wrong = simulate_board(b, false);
+        wrong = simulate_board(b);
     }
     if (wrong)
         undo_move(b);
     return wrong;
 }
 
-char *keep_move(struct board *b)
+void keep_move(struct board *b)
 {
     b->tries = false;
-    char *wrong = simulate_board(b, true);
-    if (wrong)
-        undo_move(b);
-    return wrong;
+    free(simulate_board(b)); /* nothing is wrong: it was tried */
 }
 
 bool undo_move(struct board *b)
@@ -187,7 +183,7 @@ bool undo_move(struct board *b)
     if (!b->n_moves)
         return false;
     bring_back(b);
-    free(simulate_board(b, false)); /* nothing is wrong: it was simulated before */
+    free(simulate_board(b)); /* nothing is wrong: it was simulated before */
     return true;
 }
 

@@ -100,17 +100,14 @@ static void draw_details(const struct view *v)
     p = gap ? &behind : p;
     char *said = is_picked(p) ? describe_record(v->track[p->track]->trace, (size_t)p->record) : describe_step(v);
     char *text = format_string(gap ? "idle, then   %s" : "%s", said);
-    char *last = v->message[0]  ? copy_string(v->message)
-                 : v->search[0] ? format_string("search: %s   (Escape ends it)", v->search)
-                                : NULL;
     int u = v->scale, x = 10 * u, y = b.y + 6 * u;
     fill(v, b.x, b.y, b.w, b.h, PANEL);
     put_lines(v, x, y, v->width - x, 20 * u, INK, SOFT, text);
-    if (last) { /* in the place of the third line */
+    if (v->message[0]) { /* in the place of the third line */
         fill(v, b.x, y + 40 * u, b.w, 20 * u, PANEL);
-        put_text(v, x, y + 40 * u, v->width - x, SOFT, "%s", last);
+        put_text(v, x, y + 40 * u, v->width - x, SOFT, "%s", v->message);
     }
-    free(said), free(text), free(last);
+    free(said), free(text);
 }
 
 static void draw_help(const struct view *v)

@@ -85,10 +85,9 @@ void put_down(struct view *v)
         return;
     }
     v->drag = DRAG_NOTHING;
-    char *wrong = keep_move(v->track[g->track]->board);
-    show_board(v, g->track, wrong ? g->task : at, g->step);
-    SAY(v, wrong ? "taken back: %s" : "every task reads the values that it read before: u undoes, s saves", wrong);
-    free(wrong);
+    keep_move(v->track[g->track]->board);
+    show_board(v, g->track, at, g->step);
+    SAY(v, "every task reads the values that it read before: u undoes, s saves");
 }
 
 void call_off(struct view *v)
