@@ -22,7 +22,7 @@ pass/snapshot       241
 pass/swap           470
 src               25385 10.8
 src/base           1422
-src/board          208
+src/board          195
 src/cmd            2458
 src/device         1133
 src/file           1027
@@ -38,7 +38,7 @@ src/state          1778
 src/step           2637
 src/trace          1475
 src/train          3272
-src/view           2236
+src/view           2047
 tests             17043
 END
 

@@ -106,13 +106,12 @@ static void act(struct view *v, double what)
         v->colour = (v->colour + 1) % COLOUR_WAYS;
     } else if (what == FOLD) {
         fold_all(v);
+    } else if (what == SEARCH) {
+        v->search[0] = '\0';
+        v->typing = true;
+        SAY(v, "search: _");
     } else {
         v->search[0] = '\0';
-        v->typing = what == SEARCH;
-        if (what == SEARCH) {
-            SAY(v, "search: _");
-            return;
-        }
         v->selected.record = NOTHING;
         v->region.kind = NO_REGION;
         v->critical = v->help = false;
