@@ -23,7 +23,7 @@ pass/swap           470
 src               25385 10.8
 src/base           1422
 src/board          195
-src/cmd            2458
+src/cmd            2459
 src/device         1133
 src/file           1027
 src/main             70

@@ -74,14 +74,14 @@ static json_t *panel_json(const struct view *v)
 {
     const struct panel *p = &v->panel;
     const struct region *r = &v->region;
-    double from = fmin(r->at[0], r->at[1]) / 1e6, to = fmax(r->at[0], r->at[1]) / 1e6;
-    if (!p->table)
+    double from = fmin(r->at[0], r->at[1]), to = fmax(r->at[0], r->at[1]);
+    if (r->kind == NO_REGION)
         return json_pack("{s:n, s:n}", "range", "memory");
     if (r->kind == PLACE)
         return json_pack("{s:n, s:{s:s, s:f, s:I, s:o}}", "range", "memory", "device",
                          v->track[r->track]->trace->devices[r->device].id, "at_ms", r->at[0] / 1e6, "bytes",
                          (json_int_t)p->bytes, "tensors", table_json(p->table));
-    return json_pack("{s:{s:f, s:f, s:I, s:o}, s:n}", "range", "from_ms", from, "to_ms", to, "moved_bytes",
+    return json_pack("{s:{s:f, s:f, s:I, s:o}, s:n}", "range", "from_ms", from / 1e6, "to_ms", to / 1e6, "moved_bytes",
                      (json_int_t)p->bytes, "work", table_json(p->table), "memory");
 }
 
