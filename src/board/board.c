@@ -1,4 +1,4 @@
-/* board.c - moves on a list, tried on a draft, kept with a proof (see board.h).
+/* board.c - moves on a list, tried on a draft, each proved (see board.h).
  *
  * The list itself is never placed: try_list() places, orders and simulates a draft of it and shows that to look(),
  * which writes the trace and proves.  Before a move, where each task stands is noted, and brought back when it is
@@ -29,8 +29,8 @@ struct board {
     struct outlook written, now;
     struct stand **before; /* each move: [tasks], in the list's order */
     size_t n_moves, cap_moves;
-    bool tries, proves; /* the last move is not kept yet; is it to be proved? */
-    char *wrong;        /* what the proof says */
+    bool tries;  /* the last move is not kept yet */
+    char *wrong; /* what the proof says */
 };
 
 /* ---- what comes of it ------------------------------------------------------------------------------------------- */
@@ -55,14 +55,13 @@ static void look(void *board, const struct simulation *sim)
                       format_bytes(now, (double)b->now.peak), count_moves(b));
     write_simulation(sim, b->trace, title);
     free(title);
-    if (b->proves && !(b->wrong = verify_devices(s)))
+    if (!(b->wrong = verify_devices(s)))
         b->wrong = verify(s, b->values);
 }
 
 /* NULL, or why the list as it is now cannot be; the caller frees it. */
-static char *simulate_board(struct board *b, bool proves)
+static char *simulate_board(struct board *b)
 {
-    b->proves = proves;
     b->wrong = NULL;
     struct forecast f = try_list(b->step, NULL, INFINITY, look, b);
     char *wrong = f.why_not ? copy_string(f.why_not->sentence) : b->wrong;
@@ -80,7 +79,7 @@ struct board *open_board(const char *path, double clip)
         depend(b->step, false);
         gate_updates(b->step);
     }
-    char *wrong = simulate_board(b, true);
+    char *wrong = simulate_board(b);
     if (wrong)
         fail(EXIT_USAGE, "%s: %s", path, wrong);
     return b;
@@ -89,14 +88,6 @@ struct board *open_board(const char *path, double clip)
 const char *board_trace(const struct board *b) { return b->trace; }
 
 /* ---- moves ------------------------------------------------------------------------------------------------------ */
-
-static void note_stands(struct board *b)
-{
-    const struct step *s = b->step;
-    struct stand *at = *APPEND(b->before, b->n_moves, b->cap_moves) = allocate(s->n, sizeof *at);
-    for (size_t i = 0; i < s->n; i++)
-        at[i] = (struct stand){s->task[i], s->task[i]->lane};
-}
 
 static void bring_back(struct board *b)
 {
@@ -154,12 +145,6 @@ static char *move_task(struct step *s, const struct move *m, struct lane *lane, 
     return wrong;
 }
 
-/* Work stays on lanes of its kind; what a device copies may take any of its lanes. */
-static bool may_run_on(const struct task *t, const struct lane *to)
-{
-    return to->device == t->lane->device && (to->kind == t->lane->kind || (t->copy && !to->device->is_host));
-}
-
 char *try_move(struct board *b, const struct move *m, size_t *place)
 {
     if (b->tries)
@@ -167,30 +152,30 @@ char *try_move(struct board *b, const struct move *m, size_t *place)
     struct task *t = b->step->task[m->task];
     struct lane *lane = b->step->pool->machine->lane[m->lane];
     *place = m->task;
-    note_stands(b);
-    char *wrong = may_run_on(t, lane)
-                      ? move_task(b->step, m, lane, place)
-                      : format_string("%s runs on the lane %s, and not on %s: it takes lanes of its "
-                                      "device%s",
-                                      t->name, t->lane->name, lane->name, t->copy ? "" : " and of its kind");
+    struct stand *at = *APPEND(b->before, b->n_moves, b->cap_moves) = allocate(b->step->n, sizeof *at);
+    for (size_t i = 0; i < b->step->n; i++)
+        at[i] = (struct stand){b->step->task[i], b->step->task[i]->lane};
+    /* Work stays on lanes of its kind; what a device copies may take any of its lanes. */
+    bool fits = lane->device == t->lane->device && (lane->kind == t->lane->kind || (t->copy && !lane->device->is_host));
+    char *wrong = fits ? move_task(b->step, m, lane, place)
+                       : format_string("%s runs on the lane %s, and not on %s: it takes lanes of its "
+                                       "device%s",
+                                       t->name, t->lane->name, lane->name, t->copy ? "" : " and of its kind");
     b->tries = true;
     if (!wrong) {
         t->lane = lane;
         *place = t->index;
-        wrong = simulate_board(b, false);
+        wrong = simulate_board(b);
     }
     if (wrong)
         undo_move(b);
     return wrong;
 }
 
-char *keep_move(struct board *b)
+void keep_move(struct board *b)
 {
     b->tries = false;
-    char *wrong = simulate_board(b, true);
-    if (wrong)
-        undo_move(b);
-    return wrong;
+    free(simulate_board(b)); /* nothing is wrong: it was tried */
 }
 
 bool undo_move(struct board *b)
@@ -198,7 +183,7 @@ bool undo_move(struct board *b)
     if (!b->n_moves)
         return false;
     bring_back(b);
-    free(simulate_board(b, false)); /* nothing is wrong: it was simulated before */
+    free(simulate_board(b)); /* nothing is wrong: it was simulated before */
     return true;
 }
 

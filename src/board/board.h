@@ -2,7 +2,7 @@
  *
  * A task goes elsewhere along its lane, or to another lane of its device.  What follows from it on other lanes is put
  * off with it where it goes later in the list; all others stay in their order.  A move is tried first: the list with it
- * is simulated.  Then it is kept, once verify() agrees that every task reads what it read in the list as written, or
+ * is simulated, and verify() agrees that every task reads what it read in the list as written.  Then it is kept, or
  * left.  A place where the list would mean something else is refused by the verbs of edit.h.
  *
  * Tasks are named by their places in the list as it is without the move that is tried.
@@ -30,8 +30,7 @@ struct move {
 /* Try the move, in place of one that was tried before.  NULL: it can be kept, and *place says where the task is now; or
  * why not, as a sentence that the caller frees, and *place the task that is in the way, else the task itself. */
 char *try_move(struct board *b, const struct move *m, size_t *place);
-/* Keep it; or take it back, with a sentence that the caller frees, because it is not right. */
-char *keep_move(struct board *b);
+void keep_move(struct board *b);
 /* Takes back the one that is tried, or the last one that was kept; false: there is none. */
 bool undo_move(struct board *b);
 

@@ -73,14 +73,15 @@ static json_t *track_json(const struct track *k)
 static json_t *panel_json(const struct view *v)
 {
     const struct panel *p = &v->panel;
-    double from = fmin(v->ruler[0], v->ruler[1]) / 1e6, to = fmax(v->ruler[0], v->ruler[1]) / 1e6;
-    if (!p->table)
+    const struct region *r = &v->region;
+    double from = fmin(r->at[0], r->at[1]), to = fmax(r->at[0], r->at[1]);
+    if (r->kind == NO_REGION)
         return json_pack("{s:n, s:n}", "range", "memory");
-    if (v->placed)
+    if (r->kind == PLACE)
         return json_pack("{s:n, s:{s:s, s:f, s:I, s:o}}", "range", "memory", "device",
-                         v->track[v->place.track]->trace->devices[v->place.device].id, "at_ms", v->place.axis / 1e6,
-                         "bytes", (json_int_t)p->bytes, "tensors", table_json(p->table));
-    return json_pack("{s:{s:f, s:f, s:I, s:o}, s:n}", "range", "from_ms", from, "to_ms", to, "moved_bytes",
+                         v->track[r->track]->trace->devices[r->device].id, "at_ms", r->at[0] / 1e6, "bytes",
+                         (json_int_t)p->bytes, "tensors", table_json(p->table));
+    return json_pack("{s:{s:f, s:f, s:I, s:o}, s:n}", "range", "from_ms", from / 1e6, "to_ms", to / 1e6, "moved_bytes",
                      (json_int_t)p->bytes, "work", table_json(p->table), "memory");
 }
 

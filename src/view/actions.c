@@ -32,8 +32,6 @@ static void go_to_step(struct view *v, uint32_t step)
 {
     v->follow = false;
     look_at_step(v, step);
-    if (v->critical)
-        find_critical_path(v);
 }
 
 static void go_by(struct view *v, double by)
@@ -78,31 +76,23 @@ static void select_neighbour(struct view *v, double by)
 
 /* ---- looks ----------------------------------------------------------------------------------------------------- */
 
-enum look { COLOUR, WAITS, IDLE, MEMORY, DARK, SCALE, HELP, QUIT };
-static void change_look(struct view *v, double look)
+static void toggle(struct view *v, double offset)
 {
-    bool *const flags[] = {[WAITS] = &v->show_causes, [IDLE] = &v->show_idle, [MEMORY] = &v->hide_memory,
-                           [DARK] = &v->dark,         [HELP] = &v->help,      [QUIT] = &v->quit};
-    if (look == COLOUR)
-        v->colour = (v->colour + 1) % COLOUR_WAYS;
-    else if (look == SCALE)
-        v->scale = v->scale % 3 + 1;
-    else
-        *flags[(int)look] = !*flags[(int)look];
+    bool *flag = (bool *)((char *)v + (size_t)offset);
+    *flag = !*flag;
 }
 
 /* All devices, or none when all are. */
-static void fold_all(struct view *v, double unused)
+static void fold_all(struct view *v)
 {
     bool all = true;
-    (void)unused;
     for (const struct row *r = v->row; r < v->row + v->n_rows; r++)
-        all &= r->kind != ROW_DEVICE;
+        all &= r->kind != ROW_DEVICE || v->track[r->track]->folded[r->index];
     for (int i = 0; i < v->n_tracks; i++)
         memset(v->track[i]->folded, !all, v->track[i]->trace->header.n_devices);
 }
 
-enum act { FIT_ALL, FOLLOW, CRITICAL, SEARCH, FORGET };
+enum act { FIT_ALL, FOLLOW, COLOUR, FOLD, SEARCH, FORGET };
 static void act(struct view *v, double what)
 {
     if (what == FIT_ALL) {
@@ -112,18 +102,19 @@ static void act(struct view *v, double what)
         v->follow = !v->follow;
         if (v->follow)
             look_at_end(v);
-    } else if (what == CRITICAL) {
-        v->critical = !v->critical;
-        if (v->critical)
-            find_critical_path(v);
-    } else if (what == FORGET) {
-        v->selected.record = NOTHING;
-        v->critical = v->measuring = v->placed = v->help = v->typing = false;
+    } else if (what == COLOUR) {
+        v->colour = (v->colour + 1) % COLOUR_WAYS;
+    } else if (what == FOLD) {
+        fold_all(v);
+    } else if (what == SEARCH) {
         v->search[0] = '\0';
-        select_again(v);
-    } else {
         v->typing = true;
+        SAY(v, "search: _");
+    } else {
         v->search[0] = '\0';
+        v->selected.record = NOTHING;
+        v->region.kind = NO_REGION;
+        v->critical = v->help = false;
     }
 }
 
@@ -148,11 +139,12 @@ static void ask(struct view *v, double wish)
 
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
+#define TOGGLE(flag) toggle, offsetof(struct view, flag)
 const struct action actions[] = {
     {"left a", "move left", pan, -0.2},
     {"right d", "move right", pan, 0.2},
-    {"+ = wheel", "zoom in at the mouse", zoom, 1 / 1.5},
-    {"- wheel", "zoom out", zoom, 1.5},
+    {"+ =", "zoom in at the mouse (wheel)", zoom, 1 / 1.5},
+    {"-", "zoom out (wheel)", zoom, 1.5},
     {"up", "rows up (shift+wheel)", scroll_rows, -60},
     {"down", "rows down", scroll_rows, 60},
     {"f", "fit the step", go_by, 0},
@@ -162,24 +154,21 @@ const struct action actions[] = {
     {"n", "next task on the lane", select_neighbour, 1},
     {"p", "previous task on the lane", select_neighbour, -1},
     {"z enter", "zoom to the selected task", show_selected, 3},
-    {"c", "critical path of the step", act, CRITICAL},
+    {"c", "critical path of the step", TOGGLE(critical)},
     {"u", "undo a move of a task", change_list, UNDO},
     {"s", "save the list as it is now", change_list, SAVE},
     {"/", "search, dims the rest", act, SEARCH},
     {"escape", "forget selection, search, ruler", act, FORGET},
-    {"k", "colour by kind, layer, ...", change_look, COLOUR},
-    {"w", "what idle lanes wait for", change_look, WAITS},
-    {"e", "show lanes without tasks", change_look, IDLE},
-    {"m", "hide or show memory", change_look, MEMORY},
-    {"x", "fold devices (click on one)", fold_all, 0},
-    {"t", "larger text", change_look, SCALE},
-    {"b", "bright or dark", change_look, DARK},
+    {"k", "colour by kind, layer, ...", act, COLOUR},
+    {"w", "what idle lanes wait for", TOGGLE(show_causes)},
+    {"m", "hide or show memory", TOGGLE(hide_memory)},
+    {"x", "fold devices (click on one)", act, FOLD},
     {"l", "follow what runs", act, FOLLOW},
     {"space", "pause the training, go on", ask, PAUSE},
     {".", "let it run one task", ask, ONE_TASK},
     {">", "let it run one step", ask, ONE_STEP},
-    {"h ?", "this help", change_look, HELP},
-    {"q", "quit", change_look, QUIT},
+    {"h ?", "this help", TOGGLE(help)},
+    {"q", "quit", TOGGLE(quit)},
 };
 const size_t n_actions = COUNT(actions);
 
@@ -187,7 +176,7 @@ static const struct action *find_action(const char *key)
 {
     for (size_t i = 0; i < n_actions; i++)
         for (const char *word = actions[i].keys; *word; word += strcspn(word, " "), word += *word == ' ')
-            if (strcspn(word, " ") == strlen(key) && strncmp(word, key, strlen(key)) == 0 && strcmp(key, "wheel") != 0)
+            if (strcspn(word, " ") == strlen(key) && strncmp(word, key, strlen(key)) == 0)
                 return &actions[i];
     return NULL;
 }
@@ -205,38 +194,40 @@ static void type_key(struct view *v, const char *key)
         key = " ";
     if (strlen(key) == 1 && n + 1 < sizeof v->search)
         snprintf(v->search + n, sizeof v->search - n, "%s", key);
-    SAY(v, "search: %s%s   %zu tasks of the list", v->search, v->typing ? "_" : "", count_matches(v));
+    SAY(v, "search: %s%s", v->search, v->typing ? "_" : "   (Escape ends it)");
 }
 
 void press_key(struct view *v, const char *key)
 {
     const struct action *a = find_action(key);
+    if (!a && !v->typing)
+        return;
     v->message[0] = '\0';
     if (v->drag == DRAG_TASK)
         call_off(v);
     if (v->typing)
         type_key(v, key);
-    else if (v->help && a && !(a->run == change_look && a->by == QUIT))
+    else if (v->help && strcmp(key, "q") != 0)
         v->help = false;
-    else if (a)
+    else
         a->run(v, a->by);
-    lay_out(v);
+    refresh(v);
 }
 
 /* ---- the mouse ------------------------------------------------------------------------------------------------- */
 
 static void drag(struct view *v, int x, int y)
 {
+    bool moves = x != v->mouse_x || y != v->mouse_y;
+    v->moved |= moves;
     if (v->drag == DRAG_RULER)
-        v->ruler[1] = axis_at(v, x);
+        v->region.at[1] = axis_at(v, x);
     if (v->drag == DRAG_OVERVIEW)
         go_to_step(v, step_at_overview(v, x));
-    if (v->drag == DRAG_ROWS && (x != v->mouse_x || y != v->mouse_y)) {
+    if (v->drag == DRAG_ROWS && moves) {
         pan(v, -(double)(x - v->mouse_x) / places_of(v).rows.w);
         v->scroll -= y - v->mouse_y;
-        v->moved = true;
     }
-    v->moved |= v->drag == DRAG_TASK && (x != v->mouse_x || y != v->mouse_y);
 }
 
 void move_mouse(struct view *v, int x, int y)
@@ -244,7 +235,8 @@ void move_mouse(struct view *v, int x, int y)
     drag(v, x, y);
     v->mouse_x = x;
     v->mouse_y = y;
-    lay_out(v);
+    if (v->drag != DRAG_NOTHING)
+        refresh(v);
     v->hover = pick_at(v, x, y);
 }
 
@@ -256,9 +248,8 @@ void press_button(struct view *v, bool measure)
     v->gesture.blocker.record = NOTHING;
     measure |= is_inside(&ruler, v->mouse_x, v->mouse_y);
     v->drag = is_inside(&strip, v->mouse_x, v->mouse_y) ? DRAG_OVERVIEW : measure ? DRAG_RULER : DRAG_ROWS;
-    v->measuring |= v->drag == DRAG_RULER;
     if (v->drag == DRAG_RULER)
-        v->ruler[0] = v->ruler[1] = axis_at(v, v->mouse_x);
+        v->region = (struct region){.kind = STRETCH, .at = {axis_at(v, v->mouse_x)}};
     struct pick p = pick_at(v, v->mouse_x, v->mouse_y);
     if (v->drag == DRAG_ROWS && is_picked(&p) && v->track[p.track]->board) {
         v->drag = DRAG_TASK;
@@ -270,14 +261,14 @@ void press_button(struct view *v, bool measure)
 static void click(struct view *v, int x, int y)
 {
     const struct row *row = row_at(v, x, y);
-    if (row && (row->kind == ROW_DEVICE || row->kind == ROW_FOLDED)) {
+    if (row && row->kind == ROW_DEVICE) {
         v->track[row->track]->folded[row->index] ^= true;
-        lay_out(v);
         return;
     }
-    v->placed = row && row->kind == ROW_MEMORY;
-    if (v->placed)
-        v->place = (struct place){row->track, row->index, axis_at(v, x)};
+    if (row && row->kind == ROW_MEMORY)
+        v->region = (struct region){PLACE, {axis_at(v, x), axis_at(v, x)}, row->track, row->index};
+    else if (v->region.kind == PLACE)
+        v->region.kind = NO_REGION;
     v->selected = pick_at(v, x, y);
 }
 
@@ -290,10 +281,9 @@ void release_button(struct view *v)
     v->drag = DRAG_NOTHING;
     if ((drag == DRAG_ROWS || drag == DRAG_TASK) && !v->moved)
         click(v, v->mouse_x, v->mouse_y);
-    if (drag == DRAG_RULER)
-        v->placed = false, v->measuring = v->ruler[0] != v->ruler[1];
-    if (drag == DRAG_RULER || drag == DRAG_ROWS)
-        select_again(v);
+    if (drag == DRAG_RULER && v->region.at[0] == v->region.at[1])
+        v->region.kind = NO_REGION;
+    refresh(v);
 }
 
 void turn_wheel(struct view *v, double notches, bool scroll)
@@ -316,24 +306,24 @@ static bool run_mouse(struct view *v, const char *word)
     } known[] = {{"click:", 2}, {"move:", 2}, {"drag:", 4}, {"hold:", 4}, {"measure:", 4}, {"wheel:", 1}};
     double at[4] = {0};
     char tail;
-    size_t which = 0;
-    while (which < COUNT(known) && strncmp(word, known[which].word, strlen(known[which].word)) != 0)
-        which++;
-    if (which == COUNT(known) || sscanf(strchr(word, ':') + 1, "%lf,%lf,%lf,%lf%c", &at[0], &at[1], &at[2], &at[3],
-                                        &tail) != known[which].numbers)
+    const char *numbers = strchr(word, ':');
+    int n = numbers ? sscanf(numbers, ":%lf,%lf,%lf,%lf%c", &at[0], &at[1], &at[2], &at[3], &tail) : 0;
+    bool is_known = false;
+    for (size_t i = 0; i < COUNT(known); i++)
+        is_known |= n == known[i].numbers && strncmp(word, known[i].word, strlen(known[i].word)) == 0;
+    for (int i = 0; i < n && i < 4; i++)
+        is_known &= fabs(at[i]) <= 1e6;
+    if (!is_known)
         return false;
-    for (int i = 0; i < 4; i++)
-        if (!(fabs(at[i]) <= 1e6))
-            return false;
-    if (word[0] == 'w') {
+    if (n == 1) {
         turn_wheel(v, at[0], false);
         return true;
     }
     move_mouse(v, (int)at[0], (int)at[1]);
-    if (word[0] == 'm' && word[1] == 'o')
+    if (strncmp(word, "move", 4) == 0)
         return true;
     press_button(v, word[0] == 'm');
-    if (known[which].numbers == 4)
+    if (n == 4)
         move_mouse(v, (int)at[2], (int)at[3]);
     if (word[0] != 'h') /* else the button stays down */
         release_button(v);

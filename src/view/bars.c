@@ -15,7 +15,6 @@ struct brush {
     const struct view *v;
     const struct track *track;
     const struct bars *bars;
-    const struct theme *theme;
     int index; /* of the track */
     int left, right, y, height;
 };
@@ -31,7 +30,7 @@ static int edge_x(const struct brush *b, uint64_t clock)
 static uint32_t colour_of_bar(const struct brush *b, const struct bar *bar)
 {
     uint32_t colour = task_colour(b->v, b->track->trace, b->track->trace->records[bar->record].task);
-    return is_lit(b->v, b->index, bar->record) ? colour : blend(colour, b->theme->paper, 0.85);
+    return is_lit(b->v, b->index, bar->record) ? colour : blend(colour, PAPER, 0.85);
 }
 
 /* ---- merged columns -------------------------------------------------------------------------------------------- */
@@ -40,15 +39,14 @@ static uint32_t colour_of_bar(const struct brush *b, const struct bar *bar)
 static const struct bar *spokesman(const struct brush *b, size_t i, size_t end)
 {
     const struct bar *longest = &b->bars->bar[i];
-    bool lit = is_lit(b->v, b->index, longest->record);
+    uint64_t most = 0;
     size_t stride = (end - i + SAMPLES - 1) / SAMPLES;
     for (; i < end; i += stride) {
         const struct bar *bar = &b->bars->bar[i];
-        bool this_lit = is_lit(b->v, b->index, bar->record);
-        bool longer = bar->end - bar->start > longest->end - longest->start;
-        if (this_lit == lit ? longer : this_lit) {
+        uint64_t weight = (bar->end - bar->start) / 2 + (is_lit(b->v, b->index, bar->record) ? UINT64_MAX / 2 : 0);
+        if (weight > most) {
             longest = bar;
-            lit = this_lit;
+            most = weight;
         }
     }
     return longest;
@@ -61,13 +59,13 @@ static size_t draw_column(const struct brush *b, int x, size_t i)
     size_t end = MAX(first_bar_from(b->bars, to), i + 1);
     double busy = to > from ? (double)busy_between(b->bars, from, to) / (double)(to - from) : 1;
     uint32_t colour = colour_of_bar(b, spokesman(b, i, end));
-    fill(b->v, x, b->y, 1, b->height, blend(b->theme->paper, colour, 0.4 + 0.6 * busy));
+    fill(b->v, x, b->y, 1, b->height, blend(PAPER, colour, 0.4 + 0.6 * busy));
     return b->bars->bar[end - 1].end > to ? end - 1 : end;
 }
 
 /* ---- single bars ----------------------------------------------------------------------------------------------- */
 
-/* "mlp.fc L3", or without the layer, or nothing: a name that does not fit is not cut. */
+/* "mlp.fc L3", or nothing: a name that does not fit is not cut. */
 static void draw_label(const struct brush *b, const struct trace_task *task, int x, int width, uint32_t colour)
 {
     char text[64];
@@ -98,7 +96,7 @@ static void draw_gap(const struct brush *b, size_t i)
     struct trace_gap gap = trace_gap_of_bar(b->track->trace, b->bars, i);
     for (int k = 0; k < GAP_PARTS; k++) {
         int left = edge_x(b, gap.at[k]), width = edge_x(b, gap.at[k + 1]) - left;
-        fill(b->v, left, b->y + b->height / 4, width, b->height / 2, cause_colour(b->v, gap.cause[k]));
+        fill(b->v, left, b->y + b->height / 4, width, b->height / 2, cause_colour(gap.cause[k]));
     }
 }
 
@@ -113,11 +111,11 @@ static void draw_running(const struct brush *b, uint32_t lane)
     int from = edge_x(b, MAX(now.since, b->bars->n ? b->bars->bar[b->bars->n - 1].end : 0)),
         to = MIN(MAX(edge_x(b, b->track->now), from + least), b->right);
     uint32_t colour = task_colour(b->v, b->track->trace, now.record->task);
-    colour = now.waits ? blend(colour, b->theme->paper, 0.8) : colour;
+    colour = now.waits ? blend(colour, PAPER, 0.8) : colour;
     fill(b->v, from, b->y, to - from, b->height, colour);
     for (int x = from + 2 * u; x + 4 * u <= to && !now.waits; x += 8 * u) {
-        fill(b->v, x, b->y + u, 4 * u, 3 * u, b->theme->paper);
-        fill(b->v, x, b->y + b->height - 4 * u, 4 * u, 3 * u, b->theme->paper);
+        fill(b->v, x, b->y + u, 4 * u, 3 * u, PAPER);
+        fill(b->v, x, b->y + b->height - 4 * u, 4 * u, 3 * u, PAPER);
     }
     draw_label(b, &b->track->trace->tasks[now.record->task], from, to - from, colour);
 }
@@ -126,7 +124,7 @@ void draw_lane(const struct view *v, const struct row *row)
 {
     struct box rows = places_of(v).rows;
     const struct track *k = v->track[row->track];
-    struct brush b = {.v = v, .theme = theme_of(v), .track = k, .index = row->track};
+    struct brush b = {.v = v, .track = k, .index = row->track};
     b.bars = &k->trace->bars[row->index];
     b.left = rows.x, b.right = rows.x + rows.w;
     int air = row->height > 4 * AIR * v->scale ? AIR * v->scale : 0;
@@ -142,7 +140,7 @@ void draw_lane(const struct view *v, const struct row *row)
             int left = edge_x(&b, MIN(since, bar->start)), right = edge_x(&b, bar->start), thick = 2 * v->scale;
             if (right - left > 1)
                 fill(v, left, b.y + (b.height - thick) / 2, right - left, thick,
-                     blend(colour_of_bar(&b, bar), b.theme->paper, 0.55));
+                     blend(colour_of_bar(&b, bar), PAPER, 0.55));
         }
         if (from >= b.right)
             break;
@@ -155,19 +153,4 @@ void draw_lane(const struct view *v, const struct row *row)
         }
     }
     draw_running(&b, row->index);
-}
-
-/* The device's lanes as strips, one below the other. */
-void draw_folded(const struct view *v, const struct row *row)
-{
-    const struct trace *t = v->track[row->track]->trace;
-    int n = 0, i = 0;
-    for (uint32_t lane = 0; lane < t->header.n_lanes; lane++)
-        n += t->lanes[lane].device_index == row->index && t->bars[lane].n > 0;
-    for (uint32_t lane = 0; lane < t->header.n_lanes; lane++)
-        if (t->lanes[lane].device_index == row->index && t->bars[lane].n > 0) {
-            int y = row->y + row->height * i++ / n;
-            struct row strip = {ROW_LANE, row->track, lane, y, MAX(row->height / n, 1)};
-            draw_lane(v, &strip);
-        }
 }

@@ -1,22 +1,11 @@
 /* colours.c - the palette, and what a bar's colour means.
  *
- * Kinds, micro-batches and devices take Okabe and Ito's colours, which people of every kind of colour vision tell
+ * Kinds and micro-batches take Okabe and Ito's colours, which people of every kind of colour vision tell
  * apart; layers go along viridis, from dark to light, for the same reason.
  */
 #include "view.h"
 
 #include <math.h>
-
-const struct theme *theme_of(const struct view *v)
-{
-    /*                                  paper       panel       ink         soft        rule        border      accent
-     */
-    static const struct theme light = {0xffffffff, 0xfff1f3f6, 0xff14181f, 0xff5b6573,
-                                       0xffd3d9e1, 0xff9aa5b4, 0xffc2185b};
-    static const struct theme dark = {0xff14181f, 0xff1f2631, 0xfff1f3f6, 0xff9aa5b4,
-                                      0xff323c4a, 0xff5b6573, 0xffff5c9a};
-    return v->dark ? &dark : &light;
-}
 
 uint32_t blend(uint32_t a, uint32_t b, double share)
 {
@@ -35,7 +24,7 @@ uint32_t readable_on(uint32_t colour)
 /* ---- what colours mean ----------------------------------------------------------------------------------------- */
 
 static const uint32_t no_colour = 0xff8b95a3; /* of tasks without a kind, a layer, a micro-batch */
-/* Of kinds; micro-batches and devices take the first of them. */
+/* Of kinds; micro-batches take the first of them. */
 enum { N_DISTINCT = 7 };
 static const struct {
     const char *role;
@@ -76,21 +65,16 @@ void count_colours(struct view *v)
     }
 }
 
-const char *colour_way_name(enum colour_by by)
-{
-    static const char *const names[COLOUR_WAYS] = {
-        [BY_KIND] = "kind", [BY_LAYER] = "layer", [BY_MICRO] = "micro-batch", [BY_DEVICE] = "device"};
-    return names[by];
-}
+const char *const colour_way_name[COLOUR_WAYS] = {"kind", "layer", "micro-batch"};
 
 uint32_t colour_number(const struct view *v, int64_t i)
 {
     if (v->colour == BY_KIND)
         return kind_colour(v->track[0]->trace->header.role[i]);
-    if (v->colour == BY_LAYER)
-        return i < 0 ? no_colour : along_viridis((double)i / MAX(v->n_layers - 1, 1));
     if (i < 0)
         return no_colour;
+    if (v->colour == BY_LAYER)
+        return along_viridis((double)i / MAX(v->n_layers - 1, 1));
     /* behind the seventh they come again, lighter, then darker */
     static const uint32_t towards[] = {0xffffffff, 0xffffffff, 0xff000000};
     size_t round = (size_t)(i / N_DISTINCT) % COUNT(towards);
@@ -102,33 +86,26 @@ uint32_t task_colour(const struct view *v, const struct trace *t, uint32_t task)
     const struct trace_task *k = &t->tasks[task];
     if (v->colour == BY_KIND)
         return kind_colour(t->header.role[k->role]);
-    int64_t device = t->lanes[k->lane].device_index;
-    return colour_number(v, v->colour == BY_LAYER ? k->layer : v->colour == BY_MICRO ? k->micro : device);
+    return colour_number(v, v->colour == BY_LAYER ? k->layer : k->micro);
 }
 
-/* The colours in use are numbered: roles, layers, micro-batches, devices of the first trace. */
+/* The colours in use are numbered: roles of the first trace, layers, micro-batches. */
 bool colour_name(const struct view *v, size_t i, char out[64])
 {
-    const struct trace *t = v->track[0]->trace;
-    const size_t counts[COLOUR_WAYS] = {[BY_KIND] = t->header.n_roles,
-                                        [BY_LAYER] = (size_t)v->n_layers,
-                                        [BY_MICRO] = (size_t)v->n_micros,
-                                        [BY_DEVICE] = t->header.n_devices};
-    out[0] = '\0';
-    if (i >= counts[v->colour])
-        return false;
-    if (v->colour == BY_LAYER || v->colour == BY_MICRO)
+    const struct trace_header *h = &v->track[0]->trace->header;
+    size_t n = (size_t)(v->colour == BY_LAYER ? v->n_layers : v->n_micros);
+    if (v->colour == BY_KIND && i < h->n_roles)
+        snprintf(out, 64, "%s", v->has_role[i] ? h->role[i] : "");
+    else
         snprintf(out, 64, "%zu", i);
-    else if (v->colour == BY_DEVICE || v->has_role[i])
-        snprintf(out, 64, "%s", v->colour == BY_DEVICE ? t->devices[i].id : t->header.role[i]);
-    return true;
+    return i < (v->colour == BY_KIND ? h->n_roles : n);
 }
 
-uint32_t cause_colour(const struct view *v, enum cause cause)
+uint32_t cause_colour(enum cause cause)
 {
     static const uint32_t colours[CAUSES] = {0xff56b4e9, 0xffcc79a7, 0xffe69f00, 0xff009e73, 0xff5a55c8,
                                              0xfff0e442, 0xff8c5a2b, 0xff5f7488, 0xffd55e00, 0xffb5bd3a};
-    return cause == CAUSE_NOTHING ? theme_of(v)->rule : blend(colours[cause], theme_of(v)->paper, 0.35);
+    return cause == CAUSE_NOTHING ? RULE : blend(colours[cause], PAPER, 0.35);
 }
 
 /* Of memory: another family than that of bars, neighbours apart in lightness. */

@@ -26,13 +26,12 @@ static char *format_amount(char out[32], double x, const char *unit)
     return out;
 }
 
-/* "   2.42 GFLOP: 85.5 GFLOP/s (7 % of peak)" */
+/* "2.42 GFLOP: 85.5 GFLOP/s (7 % of peak)   " */
 static void put_work(char **l, const char *amount, double rate, const char *unit, double peak)
 {
     char text[32];
-    append_text(l, rate > 0 ? "   %s: %s" : "   %s", amount, format_amount(text, rate, unit));
-    if (peak > 0)
-        append_text(l, " (%.0f %% of peak)", 100 * rate / peak);
+    append_text(l, rate > 0 ? "%s: %s" : "%s", amount, format_amount(text, rate, unit));
+    append_text(l, peak > 0 ? " (%.0f %% of peak)   " : "   ", 100 * rate / peak);
 }
 
 /* ---- a task ---------------------------------------------------------------------------------------------------- */
@@ -59,23 +58,21 @@ static void put_gap(char **l, const struct trace *t, const struct trace_gap *gap
     }
 }
 
-void describe_record(const struct trace *t, size_t record, char *lines[DETAIL_LINES])
+char *describe_record(const struct trace *t, size_t record)
 {
     const struct trace_record *r = &t->records[record];
     const struct trace_task *task = &t->tasks[r->task];
     const struct trace_lane *lane = &t->lanes[task->lane];
     double scale = t->header.pace_scale, ns = (double)(r->end - r->start) * scale, per_s = ns > 0 ? 1e9 / ns : 0;
     double predicted = t->header.kind == TRACE_SIMULATED ? 0 : task->predicted_ns;
-    char text[32], **l = &lines[0];
-    append_text(l, "%s", task->name);
+    char text[32], *all = copy_string(task->name), **l = &all;
     if (task->layer >= 0)
         append_text(l, "   layer %d", task->layer);
     if (task->micro >= 0)
         append_text(l, "   micro-batch %d", task->micro);
     append_text(l, "   %s   on %s   step %" PRIu32, t->header.role[task->role], lane->name, r->step);
 
-    l = &lines[1];
-    append_text(l, "%s", format_ns(text, ns));
+    append_text(l, "\n%s", format_ns(text, ns));
     if (predicted > 0)
         append_text(l, "   predicted %s (measured %+.1f %%)", format_ns(text, predicted), 100 * (ns / predicted - 1));
     if (r->start > r->queued)
@@ -84,31 +81,29 @@ void describe_record(const struct trace *t, size_t record, char *lines[DETAIL_LI
     put_gap(l, t, &gap);
     append_text(l, "%s", r->flags & TRACE_APPROXIMATE ? "   times approximate" : "");
 
-    l = &lines[2];
-    append_text(l, "%s", task->shape);
+    append_text(l, task->shape[0] ? "\n%s   " : "\n", task->shape);
     if (task->flops > 0)
         put_work(l, format_amount(text, task->flops, "FLOP"), task->flops * per_s, "FLOP/s", lane->flops_per_s);
     if (task->bytes > 0)
         put_work(l, format_bytes(text, (double)task->bytes), (double)task->bytes * per_s, "B/s", lane->bytes_per_s);
+    return all;
 }
 
 /* ---- the step -------------------------------------------------------------------------------------------------- */
 
 /* With nothing under the mouse and nothing selected: the anchor step, and where to go from here. */
-void describe_step(const struct view *v, char *lines[DETAIL_LINES])
+char *describe_step(const struct view *v)
 {
-    char text[32];
+    char text[32], *all = NULL;
     for (int i = 0; i < v->n_tracks; i++) {
         const struct trace_step *s = find_step(v->track[i], v->anchor);
-        if (v->n_tracks > 1)
-            append_text(&lines[i], "%c   ", 'A' + i);
         if (s)
-            append_text(&lines[i], "step %" PRIu32 ": %s %s", s->step, format_ns(text, step_ns(v->track[i], s)),
-                        s != newest_step(v->track[i]) ? "from start to start"
-                        : is_living(v->track[i])      ? "so far"
-                                                      : "from start to end");
+            append_text(&all, "%sstep %" PRIu32 ": %s", name_of_track(v, i), s->step,
+                        format_ns(text, step_ns(v->track[i], s)));
+        append_text(&all, "\n");
     }
-    append_text(&lines[v->n_tracks], "click a task for its edges, c: critical path, k: other colours, h: all keys");
+    append_text(&all, "click a task for its edges, c: critical path, k: other colours, h: all keys");
     if (v->rows_height > places_of(v).rows.h) /* one trace: two always fit */
-        append_text(&lines[v->n_tracks + 1], "up, down: more rows");
+        append_text(&all, "\nup, down: more rows");
+    return all;
 }

@@ -7,15 +7,13 @@
 
 #include <math.h>
 
-#define LEAST_SHARE 0.55 /* of the height that rows with content need, where two traces share the window */
-
-enum { GUTTER = 168, HEADER = 28, OVERVIEW = 60, RULER = 38, LEGEND = 26, DETAILS = 70 };
-enum { TRACK_ROW = 24, DEVICE_ROW = 20, MEMORY_ROW = 44, LANE_ROW = 22, TALLEST = 2 };
+enum { GUTTER = 168, HEADER = 28, OVERVIEW = 60, RULER = 38, LEGEND = 44, DETAILS = 70 };
+enum { DEVICE_ROW = 20, MEMORY_ROW = 44, LANE_ROW = 22, THIN_ROW = 4, TALLEST = 2 };
 
 struct places places_of(const struct view *v)
 {
     int u = v->scale, top = (HEADER + OVERVIEW + RULER) * u, left = GUTTER * u, wide = v->width - left - 12 * u;
-    int legend = (LEGEND + (v->legend_lines - 1) * LEGEND_LINE) * u, bottom = v->height - legend - DETAILS * u;
+    int legend = LEGEND * u, bottom = v->height - legend - DETAILS * u;
     return (struct places){.header = {0, 0, v->width, HEADER * u},
                            .overview = {left, (HEADER + 4) * u, wide, (OVERVIEW - 8) * u},
                            .ruler = {left, (HEADER + OVERVIEW) * u, wide, RULER * u},
@@ -43,57 +41,41 @@ static void add_row(struct view *v, enum row_kind kind, int track, uint32_t inde
     *APPEND(v->row, v->n_rows, v->cap_rows) = (struct row){kind, track, index, 0, height * v->scale};
 }
 
-/* Nothing where none of its lanes has a task.  `squeeze`: what is left out, 1: memory, 2: lanes too. */
-static void add_device(struct view *v, int track, uint32_t device, int squeeze)
+/* Nothing where none of its lanes has a task.  Folded, its lanes are thin, and its memory is left out. */
+static void add_device(struct view *v, int track, uint32_t device)
 {
     const struct track *k = v->track[track];
     const struct trace *t = k->trace;
     struct trace_running now;
     size_t before = v->n_rows;
-    bool folded = k->folded[device] || squeeze > 1;
-    add_row(v, folded ? ROW_FOLDED : ROW_DEVICE, track, device, DEVICE_ROW);
+    bool folded = k->folded[device];
+    add_row(v, ROW_DEVICE, track, device, DEVICE_ROW);
     for (uint32_t i = 0; i < t->header.n_lanes; i++)
-        if (t->lanes[i].device_index == device && (v->show_idle || t->bars[i].n > 0 || trace_running(t, i, &now)))
-            add_row(v, ROW_LANE, track, i, LANE_ROW);
+        if (t->lanes[i].device_index == device && (t->bars[i].n > 0 || trace_running(t, i, &now)))
+            add_row(v, ROW_LANE, track, i, folded ? THIN_ROW : LANE_ROW);
     if (v->n_rows == before + 1)
         v->n_rows = before;
-    else if (folded)
-        v->n_rows = before + 1;
-    else if (!v->hide_memory && squeeze == 0 && k->peak[device] > 0 &&
-             k->peak[device] >= 0.01 * k->highest_peak) /* not next to none */
+    else if (!v->hide_memory && !folded && k->peak[device] >= fmax(0.01 * k->highest_peak, 1)) /* not next to none */
         add_row(v, ROW_MEMORY, track, device, MEMORY_ROW);
 }
 
 /* Rows with content share the height that is left, until they are TALLEST times as high as they need to be.  Two traces
- * always fit: rows with content shrink, then memory goes, then lanes, and then all rows shrink. */
+ * always fit: all rows shrink. */
 void lay_out(struct view *v)
 {
-    int fixed, elastic, least;
-    struct box rows;
-    for (int squeeze = 0; squeeze <= (v->n_tracks > 1 ? 2 : 0); squeeze++) {
-        v->n_rows = 0;
-        for (int track = 0; track < v->n_tracks; track++) {
-            if (v->n_tracks > 1)
-                add_row(v, ROW_TRACK, track, 0, TRACK_ROW);
-            for (uint32_t device = 0; device < v->track[track]->trace->header.n_devices; device++)
-                add_device(v, track, device, squeeze);
-        }
-        v->legend_lines = count_legend_lines(v);
-        rows = places_of(v).rows;
-        fixed = elastic = 0;
-        for (const struct row *r = v->row; r < v->row + v->n_rows; r++)
-            *(has_content(r) ? &elastic : &fixed) += r->height;
-        least = v->n_tracks > 1 ? (int)(LEAST_SHARE * elastic) : elastic;
-        if (fixed + least <= rows.h)
-            break;
-    }
-    int wanted = MAX(MIN(rows.h - fixed, TALLEST * elastic), least);
-    double shrink = v->n_tracks > 1 ? fmin((double)rows.h / (fixed + wanted), 1) : 1;
+    struct box rows = places_of(v).rows;
+    int fixed = 0, elastic = 0;
+    v->n_rows = 0;
+    for (int track = 0; track < v->n_tracks; track++)
+        for (uint32_t device = 0; device < v->track[track]->trace->header.n_devices; device++)
+            add_device(v, track, device);
+    for (const struct row *r = v->row; r < v->row + v->n_rows; r++)
+        *(has_content(r) ? &elastic : &fixed) += r->height;
+    double room = rows.h - fixed, grow = elastic ? fmin(fmax(room / elastic, 1), TALLEST) : 1;
+    double shrink = v->n_tracks > 1 ? fmin(rows.h / (fixed + grow * elastic), 1) : 1;
     v->rows_height = 0;
     for (struct row *r = v->row; r < v->row + v->n_rows; r++) {
-        if (has_content(r))
-            r->height = (int)((int64_t)r->height * wanted / elastic);
-        r->height = (int)(r->height * shrink);
+        r->height = (int)(shrink * (has_content(r) ? grow : 1) * r->height);
         v->rows_height += r->height;
     }
     v->scroll = MAX(MIN(v->scroll, v->rows_height - rows.h), 0);

@@ -1,5 +1,4 @@
-/* marks.c - what is drawn over the rows: outlines, edges to producers and consumers, a measured stretch.
- */
+/* marks.c - what is drawn over the rows: outlines, edges to producers and consumers, what is selected. */
 #include "view.h"
 
 #include <math.h>
@@ -58,26 +57,19 @@ void draw_links(const struct view *v)
 {
     struct links l = links_of_pick(v, &v->selected);
     for (size_t i = 0; i < l.n; i++)
-        draw_link(v, v->selected.track, &l.link[i],
-                  (int64_t)l.link[i].to == v->selected.record ? theme_of(v)->accent : theme_of(v)->ink);
+        draw_link(v, v->selected.track, &l.link[i], (int64_t)l.link[i].to == v->selected.record ? ACCENT : INK);
     free(l.link);
 }
 
-/* ---- ruler ----------------------------------------------------------------------------------------------------- */
+/* ---- the stretch or the place that is selected ------------------------------------------------------------------- */
 
-void draw_measure(const struct view *v)
+void draw_region(const struct view *v)
 {
     struct box b = places_of(v).rows;
-    const struct theme *theme = theme_of(v);
-    char text[32];
-    double from = fmin(v->ruler[0], v->ruler[1]), to = fmax(v->ruler[0], v->ruler[1]);
-    int u = v->scale, left = (int)fmin(fmax(x_of(v, from), b.x), b.x + b.w),
-        right = (int)fmin(fmax(x_of(v, to), b.x), b.x + b.w);
-    shade(v, left, b.y, right - left, b.h, theme->accent, 0.12);
-    fill(v, left, b.y, u, b.h, theme->accent);
-    fill(v, right, b.y, u, b.h, theme->accent);
-    format_ns(text, to - from);
-    int wide = width_of(v, text) + 12 * u, x = MAX(MIN((left + right - wide) / 2, b.x + b.w - wide), b.x);
-    fill(v, x, b.y + b.h - 26 * u, wide, 20 * u, theme->accent);
-    put_text(v, x + 6 * u, b.y + b.h - 24 * u, x + wide, readable_on(theme->accent), "%s", text);
+    int x[2];
+    for (int i = 0; i < 2; i++) {
+        x[i] = (int)fmin(fmax(x_of(v, v->region.at[i]), b.x), b.x + b.w);
+        fill(v, x[i], b.y, v->scale, b.h, ACCENT);
+    }
+    shade(v, MIN(x[0], x[1]), b.y, abs(x[1] - x[0]), b.h, ACCENT, 0.12);
 }

@@ -19,7 +19,7 @@ void take_up(struct view *v, const struct pick *p)
     const struct trace *t = k->trace;
     struct gesture *g = &v->gesture;
     free(g->spot);
-    *g = (struct gesture){p->track, p->copy.step, p->copy.task, .at = p->copy.task, .blocker = {.record = NOTHING}};
+    *g = (struct gesture){p->track, p->copy.step, p->copy.task, .blocker = {.record = NOTHING}};
     g->spot = allocate(t->header.n_tasks, sizeof *g->spot);
     for (uint32_t i = 0; i < t->header.n_tasks; i++) {
         int64_t at = trace_find_from(t, i, g->step, 0);
@@ -52,11 +52,8 @@ static void show_board(struct view *v, int track, uint32_t task, uint32_t step)
     renew_track(k);
     const struct trace_step *s = find_step(k, v->anchor);
     k->zero = s ? s->work : k->zero;
-    v->hover.record = NOTHING;
     v->selected = pick_task(v, track, task, step);
-    if (v->critical)
-        find_critical_path(v);
-    select_again(v);
+    refresh(v);
 }
 
 void carry_task(struct view *v)
@@ -72,8 +69,7 @@ void carry_task(struct view *v)
     g->tried = m;
     g->tries = true;
     g->refused = wrong;
-    g->at = wrong ? g->task : (uint32_t)at;
-    show_board(v, g->track, g->at, g->step);
+    show_board(v, g->track, wrong ? g->task : (uint32_t)at, g->step);
     g->blocker = wrong ? pick_task(v, g->track, (uint32_t)at, g->step) : pick_of(v, g->track, NOTHING);
     SAY(v, "%s", wrong ? wrong : "");
     free(wrong);
@@ -83,15 +79,15 @@ void put_down(struct view *v)
 {
     struct gesture *g = &v->gesture;
     carry_task(v);
-    if (g->refused || (g->at == g->task && g->tried.lane == g->spot[g->task].lane)) {
+    uint32_t at = v->selected.copy.task; /* where it is now */
+    if (g->refused || (at == g->task && g->tried.lane == g->spot[g->task].lane)) {
         call_off(v);
         return;
     }
     v->drag = DRAG_NOTHING;
-    char *wrong = keep_move(v->track[g->track]->board);
-    show_board(v, g->track, wrong ? g->task : g->at, g->step);
-    SAY(v, wrong ? "taken back: %s" : "every task reads the values that it read before: u undoes, s saves", wrong);
-    free(wrong);
+    keep_move(v->track[g->track]->board);
+    show_board(v, g->track, at, g->step);
+    SAY(v, "every task reads the values that it read before: u undoes, s saves");
 }
 
 void call_off(struct view *v)
@@ -105,31 +101,23 @@ void call_off(struct view *v)
 
 /* ---- what is drawn ---------------------------------------------------------------------------------------------- */
 
-/* The task under the mouse, and what is in its way, in words. */
-void draw_carried(const struct view *v)
+/* What is in the way of the dragged task, and why. */
+void draw_blocker(const struct view *v)
 {
     const struct gesture *g = &v->gesture;
     const struct track *k = v->track[g->track];
-    const struct pick *p = &v->selected, *in_way = &g->blocker;
+    const struct pick *in_way = &g->blocker;
     const struct box rows = places_of(v).rows;
-    const uint32_t colour = theme_of(v)->accent;
     int u = v->scale;
-    if (v->drag == DRAG_TASK && v->moved && is_picked(p)) {
-        int wide = (int)(x_of(v, axis_of(k, p->copy.end)) - x_of(v, axis_of(k, p->copy.start)));
-        int x = (int)x_of(v, axis_at(v, v->mouse_x) - g->grip) - wide / 2, y = v->mouse_y - 10 * u;
-        shade(v, x, y, MAX(wide, 4 * u), 20 * u, g->refused ? colour : theme_of(v)->ink, 0.6);
-        put_text(v, MAX(x, rows.x) + 4 * u, y + 2 * u, v->width, theme_of(v)->paper, "%s",
-                 k->trace->tasks[p->copy.task].name);
-    }
     const struct row *row =
         is_picked(in_way) ? row_of_lane(v, g->track, k->trace->tasks[in_way->copy.task].lane) : NULL;
     if (!row || !v->message[0])
         return;
     int wide = width_of(v, v->message) + 12 * u, y = row->y + row->height;
     int x = MAX(MIN((int)x_of(v, axis_of(k, in_way->copy.start)), rows.x + rows.w - wide), rows.x);
-    draw_outline(v, in_way, colour);
-    fill(v, x, y, wide, 20 * u, colour);
-    put_text(v, x + 6 * u, y + 2 * u, v->width, readable_on(colour), "%s", v->message);
+    draw_outline(v, in_way, ACCENT);
+    fill(v, x, y, wide, 20 * u, ACCENT);
+    put_text(v, x + 6 * u, y + 2 * u, v->width, PAPER, "%s", v->message);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */

@@ -23,3 +23,25 @@ void shade(const struct view *v, int x, int y, int width, int height, uint32_t c
             *pixel = blend(*pixel, colour, share);
         }
 }
+
+void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t first, uint32_t rest, const char *text)
+{
+    for (const char *line = text; *line; y += high) {
+        int n = (int)strcspn(line, "\n");
+        put_text(v, x, y, right, line == text ? first : rest, "%.*s", n, line);
+        line += line[n] ? n + 1 : n;
+    }
+}
+
+void put_panel(const struct view *v, bool right, const char *text)
+{
+    struct box rows = places_of(v).rows;
+    int u = v->scale, high = 18 * u, wide = 0, n = 0;
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1, n++)
+        wide = MAX(wide, (int)strcspn(line, "\n"));
+    int w = (wide * GLYPH_WIDTH + 20) * u, y = rows.y + 6 * u;
+    int x = right ? MAX(rows.x + rows.w - w - 6 * u, 0) : rows.x + 6 * u;
+    fill(v, x - u, y - u, w + 2 * u, n * high + 2 * u, BORDER);
+    fill(v, x, y, w, n * high, PANEL);
+    put_lines(v, x + 10 * u, y + u, x + w, high, ACCENT, INK, text);
+}

@@ -15,14 +15,11 @@ struct pick pick_of(const struct view *v, int track, int64_t record)
 
 bool is_picked(const struct pick *p) { return p->record != NOTHING; }
 
-/* The copy is found again, whatever its index is by now; of several batches of one step, by comparing. */
 void pick_again(const struct view *v, struct pick *p)
 {
     const struct trace *t = v->track[p->track]->trace;
-    int64_t i = is_picked(p) ? trace_find_before(t, p->copy.task, p->copy.step, SIZE_MAX) : NOTHING;
-    while (i != NOTHING && memcmp(&t->records[i], &p->copy, sizeof p->copy) != 0)
-        i = trace_find_before(t, p->copy.task, p->copy.step, (size_t)i);
-    *p = pick_of(v, p->track, i);
+    if (is_picked(p))
+        *p = pick_of(v, p->track, trace_find_before(t, p->copy.task, p->copy.step, SIZE_MAX));
 }
 
 /* The bar at (x, y); of several in one column the longest; up to three pixels beside a narrow one count too. */
@@ -110,25 +107,11 @@ void find_critical_path(struct view *v)
 
 /* ---- lit or dimmed --------------------------------------------------------------------------------------------- */
 
-static bool matches(const struct view *v, const struct trace_task *task)
-{
-    return strcasestr(task->name, v->search) != NULL;
-}
-
 bool is_lit(const struct view *v, int track, size_t record)
 {
     const struct trace *t = v->track[track]->trace;
-    if (v->search[0] && !matches(v, &t->tasks[t->records[record].task]))
+    if (!strcasestr(t->tasks[t->records[record].task].name, v->search)) /* "" is in all */
         return false;
     return !v->critical || track != 0 ||
            (v->n_path && bsearch(&record, v->path, v->n_path, sizeof *v->path, by_record));
-}
-
-size_t count_matches(const struct view *v)
-{
-    const struct trace *t = v->track[0]->trace;
-    size_t n = 0;
-    for (size_t i = 0; i < t->header.n_tasks; i++)
-        n += t->tasks[i].list == v->track[0]->list && matches(v, &t->tasks[i]);
-    return n;
 }

@@ -23,7 +23,7 @@ static void add_lane(struct view *v, int track, uint32_t lane, double from, doub
     const struct bars *b = &t->bars[lane];
     struct share of[TRACE_ROLES] = {{0}};
     char name[64];
-    snprintf(name, sizeof name, "%s%s", v->n_tracks == 1 ? "" : track ? "B " : "A ", k->purpose[lane]);
+    snprintf(name, sizeof name, "%s%s", name_of_track(v, track), k->purpose[lane]);
     for (size_t i = first_bar_in(b, clock_of(k, from)); i < b->n && axis_of(k, b->bar[i].start) < to; i++) {
         const struct trace_task *task = &t->tasks[t->records[b->bar[i].record].task];
         double start = axis_of(k, b->bar[i].start), end = axis_of(k, b->bar[i].end);
@@ -53,7 +53,7 @@ static void describe_stretch(struct view *v)
         {"tasks", "tasks", CELL_COUNT, 7, 0},   {"ms", "ms", CELL_FIXED, 10, 3},
         {"of time", "share", CELL_SHARE, 7, 0}, {"MiB", NULL, CELL_RATE, 9, 1},
         {NULL, "bytes", CELL_COUNT, 0, 0},      {"of peak", "share_of_peak", CELL_SHARE, 7, 0}};
-    double from = fmin(v->ruler[0], v->ruler[1]), to = fmax(v->ruler[0], v->ruler[1]);
+    double from = fmin(v->region.at[0], v->region.at[1]), to = fmax(v->region.at[0], v->region.at[1]);
     char text[32], bytes[32];
     v->panel.table = new_table(columns, COUNT(columns));
     v->panel.bytes = 0;
@@ -80,10 +80,11 @@ static void describe_place(struct view *v)
         {"tensor", "tensor", CELL_TEXT, 28, 0},   {"MiB", NULL, CELL_FIXED, 9, 3},
         {NULL, "bytes", CELL_COUNT, 0, 0},        {"class", "class", CELL_TEXT, 11, 0},
         {"made by", "made_by", CELL_TEXT, 18, 0}, {"last used by", "last_used_by", CELL_TEXT, 18, 0}};
-    const struct track *k = v->track[v->place.track];
+    const struct region *place = &v->region;
+    const struct track *k = v->track[place->track];
     const struct trace *t = k->trace;
     const struct trace_tensor **alive;
-    size_t n = trace_alive_at(t, v->place.device, clock_of(k, v->place.axis), &alive);
+    size_t n = trace_alive_at(t, place->device, clock_of(k, place->at[0]), &alive);
     char text[32], first[56], last[56];
     v->panel.table = new_table(columns, COUNT(columns));
     v->panel.bytes = 0;
@@ -94,8 +95,8 @@ static void describe_place(struct view *v)
             number_cell((double)x->bytes), text_cell(t->header.memory[x->class]), text_cell(name_use(first, t, x, 0)),
             text_cell(name_use(last, t, x, x->n_uses - 1)));
     }
-    append_text(&v->panel.title, "%s at %.3f ms holds %s in %zu tensors", t->devices[v->place.device].id,
-                v->place.axis / 1e6, format_bytes(text, v->panel.bytes), n);
+    append_text(&v->panel.title, "%s at %.3f ms holds %s in %zu tensors", t->devices[place->device].id,
+                place->at[0] / 1e6, format_bytes(text, v->panel.bytes), n);
     free(alive);
 }
 
@@ -107,9 +108,9 @@ void select_again(struct view *v)
         free_table(v->panel.table);
     free(v->panel.title);
     v->panel = (struct panel){0};
-    if (v->placed)
+    if (v->region.kind == PLACE)
         describe_place(v);
-    else if (v->measuring && v->drag != DRAG_RULER)
+    if (v->region.kind == STRETCH)
         describe_stretch(v);
 }
 
@@ -117,34 +118,19 @@ void select_again(struct view *v)
 void draw_panel(const struct view *v)
 {
     struct box rows = places_of(v).rows;
-    const struct theme *theme = theme_of(v);
     const struct table *t = v->panel.table;
-    int u = v->scale, high = 18 * u, wide = 0, most = MAX(rows.h / high - 4, 1);
+    size_t size, most = (size_t)MAX(rows.h / (18 * v->scale) - 4, 1);
     char *text = NULL;
-    size_t size;
     if (!t)
         return;
     FILE *out = open_memstream(&text, &size);
     CHECK(out, "%zu rows", t->n);
     fprintf(out, "%s", v->panel.title);
     print_heading(out, t);
-    print_rows(out, t, 0, (size_t)most);
-    if (t->n > (size_t)most)
-        fprintf(out, "%zu more: --json shows them\n", t->n - (size_t)most);
+    print_rows(out, t, 0, most);
+    if (t->n > most)
+        fprintf(out, "%zu more: --json shows them\n", t->n - most);
     fclose(out);
-    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
-        wide = MAX(wide, (int)strcspn(line, "\n"));
-    int w = (wide * GLYPH_WIDTH + 20) * u, x = rows.x + 6 * u, y = rows.y + 6 * u;
-    double at = x_of(v, v->placed ? v->place.axis : (v->ruler[0] + v->ruler[1]) / 2);
-    if (at < rows.x + rows.w / 2)
-        x = MAX(rows.x + rows.w - w - 6 * u, 0);
-    if (v->placed && at >= rows.x && at < rows.x + rows.w)
-        fill(v, (int)at, rows.y, u, rows.h, theme->accent);
-    fill(v, x - u, y - u, w + 2 * u, ((int)MIN(t->n, (size_t)most + 1) + 2) * high + 2 * u, theme->border);
-    for (const char *line = text; *line; line += strcspn(line, "\n") + 1, y += high) {
-        fill(v, x, y, w, high, theme->panel);
-        put_text(v, x + 10 * u, y + u, x + w, line == text ? theme->accent : theme->ink, "%.*s",
-                 (int)strcspn(line, "\n"), line);
-    }
+    put_panel(v, x_of(v, (v->region.at[0] + v->region.at[1]) / 2) < rows.x + rows.w / 2, text);
     free(text);
 }

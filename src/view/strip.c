@@ -6,12 +6,6 @@
 
 /* ---- overview: a bar per step ---------------------------------------------------------------------------------- */
 
-static double step_x(const struct view *v, double index)
-{
-    struct box b = places_of(v).overview;
-    return b.x + index / (double)v->track[0]->steps->n * b.w;
-}
-
 uint32_t step_at_overview(const struct view *v, int x)
 {
     const struct track *k = v->track[0];
@@ -20,26 +14,9 @@ uint32_t step_at_overview(const struct view *v, int x)
     return k->steps->n ? k->steps->step[MIN((size_t)index, k->steps->n - 1)].step : 0;
 }
 
-static void draw_step_bar(const struct view *v, size_t i, double top)
-{
-    const struct track *k = v->track[0];
-    const struct theme *theme = theme_of(v);
-    struct box b = places_of(v).overview;
-    int left = (int)step_x(v, (double)i), right = MAX((int)step_x(v, (double)i + 1), left + 1);
-    double ns = step_ns(k, &k->steps->step[i]), from = axis_of(k, k->steps->step[i].work), to = from + ns;
-    double seen = fmin(to, v->to) - fmax(from, v->from);
-    bool in_sight = seen > 0 && seen > 0.1 * fmin(to - from, v->to - v->from);
-    int high = MAX((int)(fmin(ns / top, 1) * b.h), v->scale);
-    fill(v, left, b.y + b.h - high, MAX(right - left - (right - left > 3), 1), high,
-         in_sight ? theme->accent : theme->border);
-    if (ns > top) /* cut off: a gap below its top says so */
-        fill(v, left, b.y + 4 * v->scale, right - left, 2 * v->scale, theme->paper);
-}
-
 static void draw_overview(const struct view *v)
 {
     const struct track *k = v->track[0];
-    const struct theme *theme = theme_of(v);
     struct box b = places_of(v).overview;
     double ns[1000];
     size_t n = k->steps->n, stride = MAX(n / (size_t)MAX(2 * b.w, 1), 1), sample = MIN(n, COUNT(ns));
@@ -48,45 +25,37 @@ static void draw_overview(const struct view *v)
     for (size_t i = 0; i < sample; i++)
         ns[i] = step_ns(k, &k->steps->step[i * n / sample]);
     double top = 2 * trace_median(ns, sample); /* a first step that compiles kernels would flatten all others */
-    for (size_t i = 0; i < n && top > 0; i += stride)
-        draw_step_bar(v, i, top);
-    fill(v, b.x, b.y + b.h, b.w, u, theme->border);
-    put_text(v, 10 * u, b.y, b.x, theme->ink, "%zu step%s", n, n == 1 ? "" : "s");
-    put_text(v, 10 * u, b.y + 18 * u, b.x, theme->soft, "median %s", format_ns(text, top / 2));
+    for (size_t i = 0; i < n && top > 0; i += stride) {
+        const struct trace_step *s = &k->steps->step[i];
+        int left = b.x + (int)(i * (size_t)b.w / n), right = b.x + (int)((i + 1) * (size_t)b.w / n),
+            gap = right - left > 3;
+        int high = MAX((int)(fmin(step_ns(k, s) / top, 1) * b.h), u);
+        fill(v, left, b.y + b.h - high, MAX(right - left - gap, 1), high, s->step == v->anchor ? ACCENT : BORDER);
+    }
+    fill(v, b.x, b.y + b.h, b.w, u, BORDER);
+    put_text(v, 10 * u, b.y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
+    put_text(v, 10 * u, b.y + 18 * u, b.x, SOFT, "median %s", format_ns(text, top / 2));
 }
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */
 
-/* In the unit of the largest of them, with as many decimals as tell ticks apart. */
-static void tick_label(char out[32], double at, double tick, double largest)
-{
-    static const char *const names[] = {"ns", "us", "ms", "s"};
-    int unit = 0, places = 0;
-    while (unit < 3 && largest >= 2 * pow(1000, unit + 1))
-        unit++;
-    double one = pow(1000, unit);
-    while (places < 9 && tick * pow(10, places) < 0.999 * one)
-        places++;
-    snprintf(out, 32, "%.*f %s", places, at == 0 ? 0 : at / one, names[unit]);
-}
-
 static void draw_ticks(const struct view *v)
 {
-    const struct theme *theme = theme_of(v);
     struct places p = places_of(v);
     int u = v->scale;
     double tick = tick_length((v->to - v->from) * 110 * u / p.ruler.w);
+    int decimals = (int)fmax(ceil(6 - log10(tick) - 0.01), 0); /* as tell ticks apart */
     double first = ceil(v->from / tick), n = floor(v->to / tick) - first;
     for (double i = 0; i <= n; i++) {
         char text[32];
         double at = (first + i) * tick;
         int x = (int)x_of(v, at);
-        tick_label(text, at, tick, fmax(fabs(v->from), fabs(v->to)));
-        fill(v, x, p.ruler.y + p.ruler.h - 6 * u, u, 6 * u, theme->border);
+        snprintf(text, sizeof text, "%.*f ms", decimals, at == 0 ? 0 : at / 1e6); /* no -0 */
+        fill(v, x, p.ruler.y + p.ruler.h - 6 * u, u, 6 * u, BORDER);
         if (x + width_of(v, text) + 5 * u < p.ruler.x + p.ruler.w)
-            put_text(v, x + 5 * u, p.ruler.y + p.ruler.h - 17 * u, v->width, theme->soft, "%s", text);
+            put_text(v, x + 5 * u, p.ruler.y + p.ruler.h - 17 * u, v->width, SOFT, "%s", text);
     }
-    fill(v, p.ruler.x, p.ruler.y + p.ruler.h - u, p.ruler.w, u, theme->border);
+    fill(v, p.ruler.x, p.ruler.y + p.ruler.h - u, p.ruler.w, u, BORDER);
 }
 
 /* The first that begins there; behind the last: none does. */
@@ -107,39 +76,34 @@ void draw_borders(const struct view *v, const struct track *k, int y, int height
     if ((double)(to - from) > places_of(v).rows.w / (12.0 * v->scale))
         return;
     for (; from < to; from++)
-        fill(v, (int)x_of(v, axis_of(k, k->steps->step[from].work)), y, v->scale, height, theme_of(v)->border);
+        fill(v, (int)x_of(v, axis_of(k, k->steps->step[from].work)), y, v->scale, height, BORDER);
 }
 
-/* At `x` or behind `free_from`, the end of the number before; returns the end of this one. */
-static int draw_step_number(const struct view *v, const struct trace_step *s, double x, int free_from)
-{
-    const struct theme *theme = theme_of(v);
-    struct box b = places_of(v).ruler;
-    char text[32];
-    snprintf(text, sizeof text, "step %" PRIu32, s->step);
-    int wide = width_of(v, text);
-    if (x < free_from || x + wide > b.x + b.w)
-        return free_from;
-    put_text(v, (int)x, b.y + 2 * v->scale, v->width, s->step == v->anchor ? theme->accent : theme->ink, "%s", text);
-    return (int)x + wide + 16 * v->scale;
-}
-
-/* Of the first trace's steps, as many as there is room for; where none starts in sight, the one that goes on. */
+/* Of the first trace's steps, as many as there is room for, from the right; at the left edge the one that goes on. */
 static void draw_step_numbers(const struct view *v)
 {
     const struct track *k = v->track[0];
-    size_t i = first_step_in_sight(v, k);
-    int left = places_of(v).ruler.x, free_from = left;
-    for (; i < k->steps->n && axis_of(k, k->steps->step[i].work) < v->to; i++)
-        free_from = draw_step_number(v, &k->steps->step[i], x_of(v, axis_of(k, k->steps->step[i].work)), free_from);
-    if (free_from == left && i > 0 && i <= k->steps->n)
-        draw_step_number(v, &k->steps->step[i - 1], left, left);
+    struct box b = places_of(v).ruler;
+    int free_to = b.x + b.w;
+    size_t first = first_step_in_sight(v, k), i = first;
+    while (i < k->steps->n && axis_of(k, k->steps->step[i].work) < v->to)
+        i++;
+    for (; i-- > 0 && i + 1 >= first;) {
+        char text[32];
+        const struct trace_step *s = &k->steps->step[i];
+        int x = (int)fmax(x_of(v, axis_of(k, s->work)), b.x);
+        snprintf(text, sizeof text, "step %" PRIu32, s->step);
+        if (x + width_of(v, text) > free_to)
+            continue;
+        put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->anchor ? ACCENT : INK, "%s", text);
+        free_to = x - 16 * v->scale;
+    }
 }
 
 void draw_strip(const struct view *v)
 {
     struct places p = places_of(v);
-    fill(v, 0, p.header.h, v->width, p.rows.y - p.header.h, theme_of(v)->paper);
+    fill(v, 0, p.header.h, v->width, p.rows.y - p.header.h, PAPER);
     draw_overview(v);
     draw_ticks(v);
     draw_step_numbers(v);

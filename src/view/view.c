@@ -41,6 +41,15 @@ static void follow(struct view *v)
     look_at_end(v);
 }
 
+void refresh(struct view *v)
+{
+    if (v->critical)
+        find_critical_path(v);
+    select_again(v);
+    lay_out(v);
+    v->hover = pick_at(v, v->mouse_x, v->mouse_y);
+}
+
 bool poll_view(struct view *v)
 {
     bool changed = false;
@@ -51,11 +60,7 @@ bool poll_view(struct view *v)
     pick_again(v, &v->selected);
     if (v->follow && !is_frozen(v))
         follow(v);
-    if (v->critical)
-        find_critical_path(v);
-    select_again(v);
-    lay_out(v);
-    v->hover = pick_at(v, v->mouse_x, v->mouse_y);
+    refresh(v);
     return true;
 }
 

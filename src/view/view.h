@@ -44,7 +44,7 @@ struct track {
     bool stands;                         /* it is paused, stopped or gone in the midst of its work */
     double *peak, highest_peak;          /* [devices] bytes that tensors hold at most; of all devices */
     lane_purpose *purpose;               /* [lanes] what each is for */
-    bool *folded;                        /* [devices] its lanes share one thin row */
+    bool *folded;                        /* [devices] its lanes are thin */
     struct problem *broken;              /* the file went bad while it was followed */
     struct board *board;                 /* of a step file: its tasks can be moved; else NULL */
 };
@@ -65,9 +65,8 @@ uint64_t clock_of(const struct track *k, double axis);             /* the invers
 
 /* ---- the view -------------------------------------------------------------------------------------------------- */
 
-enum { LEGEND_LINES = 2, LEGEND_LINE = 18 }; /* at most; dots of the font from line to line */
 enum { MAX_TRACKS = 2, NOTHING = -1, LEAST_WIDTH = 800, LEAST_HEIGHT = 400 };
-enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, BY_DEVICE, COLOUR_WAYS };
+enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, COLOUR_WAYS };
 
 enum drag { DRAG_NOTHING, DRAG_ROWS, DRAG_OVERVIEW, DRAG_RULER, DRAG_TASK };
 struct pick { /* a record of a track */
@@ -75,17 +74,19 @@ struct pick { /* a record of a track */
     int64_t record;           /* NOTHING */
     struct trace_record copy; /* of it, to find it again when the trace has grown */
 };
-struct place { /* on a memory row */
-    int track;
+enum region_kind { NO_REGION, STRETCH, PLACE };
+struct region { /* of which the panel tells: a stretch of time, or a place on a memory row */
+    enum region_kind kind;
+    double at[2]; /* of the axis: the ends in either order; of a place twice the same */
+    int track;    /* of a place */
     uint32_t device;
-    double axis;
 };
 struct panel {           /* what is said of the selected stretch or place */
     struct table *table; /* NULL: nothing */
     char *title;
     double bytes; /* that links move; that are held */
 };
-enum row_kind { ROW_TRACK, ROW_DEVICE, ROW_FOLDED, ROW_LANE, ROW_MEMORY };
+enum row_kind { ROW_DEVICE, ROW_LANE, ROW_MEMORY };
 struct row {
     enum row_kind kind;
     int track;
@@ -103,7 +104,6 @@ struct gesture { /* a task of a board is dragged */
     struct spot *spot;   /* [tasks] when it was taken up */
     bool tries, refused; /* has a move been tried, and was it refused? */
     struct move tried;
-    uint32_t at;         /* the task's place with it */
     struct pick blocker; /* the task that is in the way */
 };
 static inline bool has_content(const struct row *r) { return r->kind == ROW_LANE || r->kind == ROW_MEMORY; }
@@ -120,7 +120,7 @@ struct view {
     uint32_t anchor;   /* the step that starts at 0 */
     int scroll;        /* pixels that the rows are moved up */
     enum colour_by colour;
-    bool dark, help, show_idle, hide_memory;
+    bool help, hide_memory;
     bool show_causes; /* gaps have the colours of what they waited for */
     bool follow;      /* what runs now stays in sight */
     bool zoomed;      /* how long a time is in sight was chosen */
@@ -132,10 +132,7 @@ struct view {
     size_t n_path, cap_path;
     char search[32]; /* only tasks with this in their names are lit; "": all */
     bool typing;     /* keys go into `search` */
-    bool measuring;  /* a stretch is selected: */
-    double ruler[2]; /* of the axis */
-    bool placed;     /* a place on a memory row is */
-    struct place place;
+    struct region region;
     struct panel panel;
     int mouse_x, mouse_y;
     enum drag drag; /* what the held button moves */
@@ -145,16 +142,20 @@ struct view {
 
     struct row *row; /* top to bottom */
     size_t n_rows, cap_rows;
-    int rows_height; /* of all, also those out of sight */
-    int legend_lines;
+    int rows_height;   /* of all, also those out of sight */
     char message[160]; /* until the next key */
     bool quit;
 };
+static inline const char *name_of_track(const struct view *v, int track) /* before other words */
+{
+    return v->n_tracks == 1 ? "" : track ? "B " : "A ";
+}
 #define SAY(v, ...) (void)snprintf((v)->message, sizeof(v)->message, __VA_ARGS__)
 /* The tracks stay the caller's. */
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale);
 bool is_followed(const struct view *v); /* may there be something new? */
 bool poll_view(struct view *v);         /* takes what is new in its traces; is there anything to redraw? */
+void refresh(struct view *v);           /* what depends on the selection, the traces and where the mouse is */
 /* What is followed stands still under the mouse, unless it was asked for. */
 bool is_frozen(const struct view *v);
 
@@ -184,7 +185,6 @@ void look_at_end(struct view *v);
 /* ---- bars.c, memory.c ------------------------------------------------------------------------------------------- */
 
 void draw_lane(const struct view *v, const struct row *row);
-void draw_folded(const struct view *v, const struct row *row);
 void draw_memory(const struct view *v, const struct row *row);
 
 /* ---- pen.c, legend.c, strip.c, marks.c, frame.c -------------------------------------------------------------- */
@@ -199,15 +199,19 @@ static inline int width_of(const struct view *v, const char *text) { return text
 enum { AT_RIGHT = -1 };
 void put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
     PRINTF_LIKE(6, 7);
+/* Lines, `high` pixels each; the colours of the first one and of the others. */
+void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t first, uint32_t rest,
+               const char *text);
+/* Whole lines, in a box over the left or right half of the rows. */
+void put_panel(const struct view *v, bool right, const char *text);
 
-int count_legend_lines(const struct view *v); /* for the rows that are laid out */
 void draw_legend(const struct view *v, struct box b);
 void draw_strip(const struct view *v);                                             /* overview and ruler */
 void draw_borders(const struct view *v, const struct track *k, int y, int height); /* of steps, through rows */
 uint32_t step_at_overview(const struct view *v, int x);
 void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
 void draw_links(const struct view *v); /* of the selected task: to what it needed and to what needed it */
-void draw_measure(const struct view *v);
+void draw_region(const struct view *v);
 extern const char *const life_name[];              /* of enum trace_life: "live", "paused", "stopped", ... */
 void draw_view(struct view *v, struct canvas *c);  /* the whole picture; lays out first */
 void write_view(struct view *v, const char *path); /* as a PNG */
@@ -230,13 +234,12 @@ void pick_again(const struct view *v, struct pick *p);                  /* after
 struct links links_of_pick(const struct view *v, const struct pick *p); /* the caller frees .link */
 void find_critical_path(struct view *v);
 bool is_lit(const struct view *v, int track, size_t record);
-size_t count_matches(const struct view *v); /* tasks of the first trace that the search finds */
 
 /* ---- move.c: on a track with a board ---------------------------------------------------------------------------- */
 
 void take_up(struct view *v, const struct pick *p);
 void carry_task(struct view *v); /* to where the mouse is: the list is simulated anew where that is another place */
-void draw_carried(const struct view *v);
+void draw_blocker(const struct view *v);
 void put_down(struct view *v);
 void call_off(struct view *v);                 /* the task is back where it was */
 void change_list(struct view *v, double what); /* undoes the last move, or saves the list */
@@ -244,11 +247,10 @@ enum { UNDO, SAVE };
 
 /* ---- details.c ------------------------------------------------------------------------------------------------- */
 
-enum { DETAIL_LINES = 3 };
 char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4.52 s" */
-/* Behind what is in the lines, NULL: nothing; the caller frees each. */
-void describe_record(const struct trace *t, size_t record, char *lines[DETAIL_LINES]);
-void describe_step(const struct view *v, char *lines[DETAIL_LINES]);
+/* Three lines at most; the caller frees them. */
+char *describe_record(const struct trace *t, size_t record);
+char *describe_step(const struct view *v);
 
 /* ---- select.c --------------------------------------------------------------------------------------------------- */
 
@@ -257,19 +259,24 @@ void draw_panel(const struct view *v);
 
 /* ---- colours.c ------------------------------------------------------------------------------------------------- */
 
-struct theme {
-    uint32_t paper, panel, ink, soft, rule, border, accent;
+enum {
+    PAPER = 0xffffffff,
+    PANEL = 0xfff1f3f6,
+    INK = 0xff14181f,
+    SOFT = 0xff5b6573,
+    RULE = 0xffd3d9e1,
+    BORDER = 0xff9aa5b4,
+    ACCENT = 0xffc2185b
 };
-const struct theme *theme_of(const struct view *v);
 uint32_t blend(uint32_t a, uint32_t b, double share); /* a where share is 0, b where it is 1 */
 uint32_t readable_on(uint32_t colour);                /* black or white */
 uint32_t task_colour(const struct view *v, const struct trace *t, uint32_t task);
 uint32_t class_colour(size_t class); /* of memory */
-uint32_t cause_colour(const struct view *v, enum cause cause);
+uint32_t cause_colour(enum cause cause);
 void count_colours(struct view *v); /* once */
 /* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour; false: there is none.
  */
-const char *colour_way_name(enum colour_by by);
+extern const char *const colour_way_name[COLOUR_WAYS];
 bool colour_name(const struct view *v, size_t i, char out[64]);
 uint32_t colour_number(const struct view *v, int64_t i);
 

@@ -9,6 +9,7 @@
 
 #include "view.h"
 
+#include <ctype.h>
 #include <sys/resource.h>
 
 enum { POLL_MS = 200, NICE = 10, FINE_DPI = 168 };
@@ -71,24 +72,21 @@ static bool open_window(struct window *w)
 /* ---- events ---------------------------------------------------------------------------------------------------- */
 
 /* Keys that type no character; the others come as text, as the user's keyboard has them. */
-static const char *name_of_key(SDL_Keycode key)
+static const char *name_of_key(SDL_Keycode key, char name[32])
 {
-    static const struct {
-        SDL_Keycode key;
-        const char *name;
-    } names[] = {{SDLK_LEFT, "left"},         {SDLK_RIGHT, "right"},        {SDLK_UP, "up"},
-                 {SDLK_DOWN, "down"},         {SDLK_HOME, "home"},          {SDLK_PAGEUP, "pageup"},
-                 {SDLK_RETURN, "enter"},      {SDLK_KP_ENTER, "enter"},     {SDLK_ESCAPE, "escape"},
-                 {SDLK_PAGEDOWN, "pagedown"}, {SDLK_BACKSPACE, "backspace"}};
-    for (size_t i = 0; i < COUNT(names); i++)
-        if (names[i].key == key)
-            return names[i].name;
-    return NULL;
+    size_t i = 0;
+    for (const char *c = SDL_GetKeyName(key); *c && i < 31; c++)
+        name[i++] = (char)tolower((unsigned char)*c);
+    name[i] = '\0';
+    if (key == SDLK_RETURN || key == SDLK_KP_ENTER)
+        return "enter";
+    return i > 1 && key != SDLK_SPACE && strncmp(name, "keypad", 6) != 0 ? name : NULL;
 }
 
 static void take_event(struct window *w, const SDL_Event *e)
 {
-    const char *name = e->type == SDL_KEYDOWN ? name_of_key(e->key.keysym.sym) : NULL;
+    char text[32];
+    const char *name = e->type == SDL_KEYDOWN ? name_of_key(e->key.keysym.sym, text) : NULL;
     bool shift = SDL_GetModState() & KMOD_SHIFT;
     if (e->type == SDL_QUIT)
         w->view->quit = true;
