@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { SEEN_WIDTH = 3, SAMPLES = 16, AIR = 2 };
+enum { SEEN_WIDTH = 3, SAMPLES = 8, AIR = 2 };
 
 /* What one lane's bars are drawn with. */
 struct brush {
@@ -56,8 +56,12 @@ static const struct bar *spokesman(const struct brush *b, size_t i, size_t end)
 static size_t draw_column(const struct brush *b, int x, size_t i)
 {
     uint64_t from = clock_of(b->track, axis_at(b->v, x)), to = clock_of(b->track, axis_at(b->v, x + 1));
-    size_t end = MAX(first_bar_from(b->bars, to), i + 1);
-    double busy = to > from ? (double)busy_between(b->bars, from, to) / (double)(to - from) : 1;
+    size_t first = i - (i > 0), left = b->bars->n - first; /* the one before may reach into the column */
+    struct bars near = {.bar = b->bars->bar + first, .n = 1};
+    while (near.n < left && near.bar[near.n - 1].start < to) /* a search among all misses the caches at each step */
+        near.n = MIN(2 * near.n, left);
+    size_t end = MAX(first + first_bar_from(&near, to), i + 1);
+    double busy = to > from ? (double)busy_between(&near, from, to) / (double)(to - from) : 1;
     uint32_t colour = colour_of_bar(b, spokesman(b, i, end));
     fill(b->v, x, b->y, 1, b->height, blend(PAPER, colour, 0.4 + 0.6 * busy));
     return b->bars->bar[end - 1].end > to ? end - 1 : end;

@@ -42,10 +42,17 @@ void draw_memory(const struct view *v, const struct row *row)
     for (const struct trace_device *d = t->devices; d < t->devices + t->header.n_devices; d++)
         top = (double)d->budget < 2 * k->highest_peak ? fmax(top, (double)d->budget) : top;
     top *= 1.1;
+    const struct held *all = &t->held[row->index];
+    struct held near = {.amount = all->amount}; /* from the column before on */
     for (int x = rows.x; x < rows.x + rows.w; x++) {
         uint64_t clock = clock_of(k, axis_at(v, x + 1));
-        if (clock <= k->now)
-            draw_column(v, t, amount_at(&t->held[row->index], clock), &b, x, top);
+        if (clock > k->now)
+            break;
+        size_t left = all->n - (size_t)(near.amount - all->amount);
+        for (near.n = 1; near.n < left && near.amount[near.n - 1].clock <= clock;)
+            near.n = MIN(2 * near.n, left);
+        near.amount += amount_at(&near, clock) - near.amount;
+        draw_column(v, t, near.amount, &b, x, top);
     }
     draw_axis(v, &b, top);
     fill(v, b.x, b.y + b.h, b.w, v->scale, RULE);

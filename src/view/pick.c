@@ -110,7 +110,7 @@ void find_critical_path(struct view *v)
 bool is_lit(const struct view *v, int track, size_t record)
 {
     const struct trace *t = v->track[track]->trace;
-    if (!strcasestr(t->tasks[t->records[record].task].name, v->search)) /* "" is in all */
+    if (v->search[0] && !strcasestr(t->tasks[t->records[record].task].name, v->search))
         return false;
     return !v->critical || track != 0 ||
            (v->n_path && bsearch(&record, v->path, v->n_path, sizeof *v->path, by_record));
