@@ -8,17 +8,17 @@
 
 enum { STEPS = 3 };
 
-/* Passes do not decline, but on a single device there is nothing to send, and with ZeRO-3 others gather what they need.
- */
+/* Passes do not decline, but on a single device there may be nothing to do, and with ZeRO-3 nothing to send. */
 static struct state train_with(const char *words, int64_t delays)
 {
     struct settings *s = settings_of(words);
     s->serial = delays < 0;
     s->delay_seed = delays;
     struct trainer *t = open_training(s, LIST_TRAIN);
-    for (size_t i = 0; i < t->n_passes; i++)
-        assert_true(!t->passes[i].declined || (strcmp(t->passes[i].pass->name, "broadcast") == 0 &&
-                                               (t->machine->n_devices == 1 || t->mesh.zero == 3)));
+    for (const struct pass_report *r = t->passes; r < t->passes + t->n_passes; r++)
+        if (r->declined && t->machine->n_devices > 1 &&
+            (t->mesh.zero != 3 || strcmp(r->pass->name, "broadcast") != 0))
+            test_failed("%s: %s declines: %s\n", words, r->pass->name, r->reason);
     run_steps(t, 1, STEPS);
     check_training(t, STEPS);
     struct state all = read_whole_state(t);

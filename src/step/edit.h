@@ -13,6 +13,10 @@
  *     tasks_in_order()  the order as it is now, which `prev` and `next` of the tasks say
  *     all else          lanes, tensors and accesses of tasks, devices of tensors: as the verbs so far have made it
  *
+ * Edges follow from accesses: no verb makes one task wait for another.  A task that is to wait reads what the other one
+ * writes (add_access(), which undo() does not take back), on its own device.  Only a copy may reach others: a word that
+ * persists, copied to itself (copies_nothing()), takes no time, and waits for all that it reads.
+ *
  * Every verb costs a constant, but for the walk of a move and of new homes; commit() is one walk over the list.
  */
 #ifndef EDIT_H
