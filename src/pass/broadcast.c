@@ -3,20 +3,20 @@
  *     one queue    |AAAAAAAA|BBBBBBBB|            a shard after the other; each copy pays its latency in turn
  *
  *     main         | computes
- *     queue 1      |A0 |A2 |B1 |                  slice k on queue k mod N: latencies overlap, and layer A's forward
- *     queue 2      |A1 |B0 |B2 |                  starts when A's slices are there
+ *     queue 1      |A0 |A2 |B1 |                  slices in turn to the queues that send: latencies overlap, and
+ *     queue 2      |A1 |B0 |B2 |                  layer A's forward starts when A's slices are there
  *
  * Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates; queue 1 is the lane that
  * has its broadcasts now, and the others are lanes of their own (FOR_QUEUE).  A *message* is what copies of role
  * broadcast bring from one device to others: directly, or down to the host once and up from there.  The messages of a
  * layer on one device are a *shard*.  With --zero 3 what gather.c gathers is sent so, each time.
  *
- * The rule.  A shard is cut into M slices.  They are dealt evenly, slice k to queue k mod N; or at random: shuffled,
- * one to each queue, the rest as it comes.  Dealing begins anew with every shard.  Queue j of a device sends to queue j
- * of the others: all copies of a slice are on queue j, and what comes directly is received there.  Device o sends to
+ * The rule.  A shard is cut into M slices.  They are dealt to the queues that send: the main queue too, in turn with
+ * what it computes, or only the other N - 1.  Evenly: in turn, going on where the owner's shard before ended.  At
+ * random, with every shard anew: shuffled, one to each queue, the rest as it comes.  Queue j of a device sends to queue
+ * j of the others: all copies of a slice are on queue j, and what comes directly is received there.  Device o sends to
  * o + 1, o + 2, ... and begins with another one for every slice, so that none gets everything at once when all send.
- * Shards go as they stand in the list, or in the order of their use, if that takes less time.  The main queue sends its
- * part too, in turn with what it computes, or leaves all slices to the other N - 1.
+ * Shards go as they stand in the list, or in the order of their use, if that takes less time.
  *
  * The rewrite.  Each copy is replaced by one per slice.  Who reads a parameter waits for the slices of its own bytes
  * only: the edges say so.  A slice is received by a copy to itself, which moves nothing: a marker in the queue, for
@@ -35,7 +35,7 @@ enum { LEAST_SLICE = 512, SOURCE = -1 };
 struct hop { /* a copy of the list */
     struct task *copy;
     int parent;          /* the hop that brought what it sends on, or SOURCE */
-    struct task *reader; /* the first one of what arrived, here or in the next iteration; NULL: there is none */
+    struct task *reader; /* the first one of what arrived: behind the message, else in the next iteration; or NULL */
 };
 struct message {
     struct tensor *source;
@@ -45,14 +45,14 @@ struct message {
     size_t begin;     /* in the shard's bytes */
     bool repeated;    /* another message has brought the same bytes, elsewhere or for another use */
     size_t at;        /* position in the list */
-    size_t first_use; /* position of the first task that reads what arrived */
+    size_t first_use; /* the first position, from the list's start, of a task that reads what arrived */
 };
 struct shard {
     struct device *owner;
     int layer;
     size_t bytes;
     int slices, *queue; /* of each slice */
-    struct shard *like; /* the first one that the owner has of the layer, which counts for all of them: */
+    struct shard *like; /* the first one that the owner has of the layer (-1: it may have several) counts for all: */
     int *dealt;         /* by queue: slices */
     size_t *sent;       /* bytes */
 };
@@ -82,8 +82,9 @@ static bool same_bytes(const struct tensor *a, const struct tensor *b)
     return a->storage == b->storage && a->offset == b->offset && a->bytes == b->bytes;
 }
 
-/* The copy is a hop of a message, if it sends on what that is or brings, as often, and can stand behind its other hops;
- * else it is a new message.  What does not persist stays where it is: sooner, it would be held for longer. */
+/* The copy is a hop of a message, if it sends on what that is or brings, in the same steps, and can stand behind its
+ * other hops; else it is a new message.  What does not persist, such as what ZeRO-3 gathers, stays where it is: sooner,
+ * it would be held for longer. */
 static void add_hop(struct broadcast *b, struct edit *e, struct task *t)
 {
     struct tensor *from = t->access[1].tensor;
@@ -168,10 +169,12 @@ static int draw(const struct broadcast *b, const struct shard *s, int nth, int b
     return (int)(random_uniform(b->options->seed, STREAM_DEAL, (uint32_t)(s - b->shards), (uint64_t)nth) * below);
 }
 
-/* Slice order[i] is the ith to be dealt.  (Shards stay where they are by now.) */
+/* order[] says which slice is dealt when.  (No shard is added any more: pointers to them are good.) */
 static void deal(const struct broadcast *b, struct shard *s)
 {
-    int first = first_sender(b), senders = b->queues - first;
+    int first = first_sender(b), senders = b->queues - first, before = 0; /* the owner's slices that were dealt */
+    for (const struct shard *q = b->shards; q < s && !b->options->at_random; q++)
+        before += q->owner == s->owner ? q->slices : 0;
     size_t most = MIN(s->bytes / LEAST_SLICE, s->bytes / b->align);
     s->slices = (int)MAX(MIN((size_t)b->options->slices, most), 1);
     s->queue = allocate((size_t)s->slices, sizeof *s->queue);
@@ -183,14 +186,14 @@ static void deal(const struct broadcast *b, struct shard *s)
         s->sent = allocate((size_t)b->queues, sizeof *s->sent);
     }
     int *order = allocate((size_t)s->slices, sizeof *order);
-    for (int i = 0; i < s->slices; i++) {
-        int k = b->options->at_random ? draw(b, s, i, i + 1) : i;
-        order[i] = order[k];
-        order[k] = i;
+    for (int i = 0; i < s->slices; i++) { /* a shuffle while it is filled: i goes anywhere up to place i */
+        int place = b->options->at_random ? draw(b, s, i, i + 1) : i;
+        order[i] = order[place];
+        order[place] = i;
     }
     for (int i = 0; i < s->slices; i++) {
         bool drawn = b->options->at_random && i >= senders;
-        int queue = first + (drawn ? draw(b, s, s->slices + i, senders) : i % senders);
+        int queue = first + (drawn ? draw(b, s, s->slices + i, senders) : (before + i) % senders);
         s->queue[order[i]] = queue;
         s->like->dealt[queue]++;
     }
@@ -199,7 +202,8 @@ static void deal(const struct broadcast *b, struct shard *s)
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
-/* Of the copy's device: 0, its main queue; 1, the lane that has its broadcasts now; else a lane of its own. */
+/* Of the device on whose lane the copy is, the sender of a direct one and the receiver of what comes from the host: 0,
+ * its main queue; 1, the lane that has its broadcasts now; else a lane of its own. */
 static struct lane *queue_lane(const struct broadcast *b, const struct task *copy, int j)
 {
     struct device *d = copy->lane->device;
@@ -228,7 +232,9 @@ static struct tensor *new_part(const struct broadcast *b, struct tensor *of, con
     return new_range(b->step->pool, of, name, s->begin, s->end);
 }
 
-/* Right in front of its first reader, so that nothing on the lane waits behind it for longer than for the reader. */
+/* Right in front of its first reader, so that nothing on the lane waits behind it for longer than for the reader. Where
+ * that is the next step's forward, it stands at the list's beginning, and marks the arrival of what the step before
+ * sent.  Queue 1's receives are on the device's ordinary lane of copies from others (FOR_MOVES). */
 static void receive(const struct broadcast *b, struct edit *e, const struct hop *h, int queue, struct tensor *slice)
 {
     struct step *s = b->step;
@@ -236,15 +242,15 @@ static void receive(const struct broadcast *b, struct edit *e, const struct hop 
     struct task *cursor = s->cursor;
     struct device *d = slice->device;
     int purpose = queue == 1 ? FOR_MOVES : FOR_QUEUE + queue;
-    insert_before(e, h->reader);
+    insert_before(e, h->reader); /* takes the reader's tags: the broadcast's come back */
     s->tags = tags;
     add_copy(s, queue ? lane_for(s->pool->machine, d, LANE_UPLOAD, purpose) : d->lane[LANE_COMPUTE], "receive", slice,
              slice);
     s->cursor = cursor;
 }
 
-/* What has arrived goes on: to the host, then around the ring of devices, from the owner on, and beginning with another
- * one for every slice. */
+/* What has arrived goes on: to the host, then around the ring of devices.  Of four, device 0 sends slice 0 to 1, 2, 3,
+ * slice 1 to 2, 3, 1, and slice 2 to 3, 1, 2. */
 static void send_on(const struct broadcast *b, struct edit *e, const struct slice *s, int parent, struct tensor *from)
 {
     int n = b->step->pool->machine->n_devices, owner = s->message->source->device->index % n;
@@ -383,7 +389,8 @@ bool run_broadcast(struct step *s, const struct costs *c, const struct pass_opti
     for (size_t i = 0; i < b.n_shards; i++)
         slices += b.shards[i].slices;
     if (b.n_shards && b.options->slices < senders)
-        warn("--broadcast-slices %d for %d queues that send: some have nothing to do", b.options->slices, senders);
+        warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do", b.options->slices,
+             senders);
     r->reason =
         b.n_shards
             ? format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s%s", slices,
