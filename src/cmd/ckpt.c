@@ -32,13 +32,13 @@ static void list_tensor(struct table *out, const struct kept_tensor *t)
 {
     static const char *const axes[] = {"-", "rows", "columns"};
     char shape[128], cut[32];
-    format_shape(shape, t->rank, t->shape);
+    format_shape(shape, t->dims, t->shape);
     snprintf(cut, sizeof cut, t->sections > 1 ? "%s in %d" : "%s",
-             t->rank == 1 && t->axis == 0 ? "elements" : axes[t->axis + 1], t->sections);
+             t->dims == 1 && t->axis == 0 ? "elements" : axes[t->axis + 1], t->sections);
     for (size_t i = 0; i < t->n; i++) {
         const struct piece *p = &t->piece[i];
         char *text = format_string(p->flat        ? "%d: %lld-%lld"
-                                   : t->rank == 1 ? "%d: [%lld:%lld]"
+                                   : t->dims == 1 ? "%d: [%lld:%lld]"
                                                   : "%d: [%lld:%lld, %lld:%lld]",
                                    p->rank, (long long)p->begin[0], (long long)p->end[0], (long long)p->begin[1],
                                    (long long)p->end[1]);

@@ -55,7 +55,7 @@ static void check_rank(const struct checkpoint *c, int rank)
             if (p->rank != rank)
                 continue;
             bool same = found < end && strcmp(found->name, piece_name(name, t, k)) == 0 && found->dtype == DTYPE_F32 &&
-                        found->offset == p->offset && found->rank == (p->flat ? 1 : t->rank);
+                        found->offset == p->offset && found->rank == (p->flat ? 1 : t->dims);
             for (int axis = 0; same && axis < found->rank; axis++)
                 same = found->shape[axis] == p->end[axis] - p->begin[axis];
             if (!same)

@@ -32,12 +32,12 @@ static json_t *tensor_json(const struct checkpoint *c, const struct kept_tensor 
 {
     bool of_slots = c->snapshot && !c->snapshot->newest.slot; /* of none of them, so of all alike */
     json_t *shape = json_array(), *pieces = json_array();
-    for (int i = 0; i < t->rank; i++)
+    for (int i = 0; i < t->dims; i++)
         json_array_append_new(shape, json_integer(t->shape[i]));
     for (const struct piece *p = t->piece; p < t->piece + t->n; p++) {
         json_t *piece = json_pack("{s:I, s:i}", "offset", (json_int_t)p->offset, "rank", p->rank);
         json_t *held = p->flat ? range_json(p, 0) : json_array();
-        for (int i = 0; i < t->rank && !p->flat; i++)
+        for (int i = 0; i < t->dims && !p->flat; i++)
             json_array_append_new(held, range_json(p, i));
         json_object_set_new(piece, p->flat ? "flat" : "box", held);
         if (!of_slots) {
@@ -170,7 +170,7 @@ static struct pieces *read_sizes(const char *path, json_t *config, json_t *mesh)
     EXPECT(&in_mesh, {"dp", dp, 1, MAX_RANKS}, {"pp", pp, 1, MAX_RANKS}, {"tp", tp, 1, MAX_RANKS},
            {"zero", zero, 0, 3});
     EXPECT(&in_mesh, {"dp * pp * tp", dp * pp * tp, 1, MAX_RANKS});
-    struct pieces *s = whole_state(&sizes);
+    struct pieces *s = uncut_state(&sizes);
     s->mesh = (struct mesh){.dp = (int)dp, .pp = (int)pp, .tp = (int)tp, .zero = (int)zero, .chunks = 1};
     return s;
 }
@@ -250,7 +250,7 @@ static void read_piece(const struct place *at, const struct checkpoint *c, const
         REFUSE(at, "it must have either \"flat\" or \"box\"");
     unpack(at, flat ? flat : box,
            flat           ? "[I, I]"
-           : t->rank == 1 ? "[[I, I]]"
+           : t->dims == 1 ? "[[I, I]]"
                           : "[[I, I], [I, I]]",
            &e[0], &e[1], &e[2], &e[3]);
     for (int i = 0; i < 2; i++) {

@@ -47,9 +47,10 @@ char *piece_name(char out[96], const struct kept_tensor *t, size_t i)
 
 /* ---- cutting ---------------------------------------------------------------------------------------------------- */
 
-/* Elements [begin, end) of a part, run by run: all of a section (by rows) or one of its rows (by columns).  Of a
- * section that is not whole the rest is flat; of columns a ragged row is a box, and whole rows together are one.  `at`:
- * where the part's first element is in memory, or would be in front of what is kept. */
+/* Elements [begin, end) of a part.  It comes in runs that lie whole in the tensor: by rows, what the part has of a
+ * section; by columns, of a row.  A whole section is a box, and less of one is flat.  By columns all is boxes: a ragged
+ * row, whole rows together, a ragged row.  `at`: where the part's first element is in memory, or would be in front of
+ * what is kept. */
 static void cut_part(struct kept_tensor *t, struct part part, bool by_columns, int rank, size_t begin, size_t end,
                      int64_t at)
 {
@@ -103,7 +104,7 @@ static struct pieces *describe_all(const struct params *all, const struct mesh *
                 const struct param *p = &all->param[i];
                 struct kept_tensor *t = &s->tensor[s->n++];
                 *t = (struct kept_tensor){
-                    .param = i, .unit = u, .role = (enum kept)role, .rank = p->rank, .sections = p->cut.sections};
+                    .param = i, .unit = u, .role = (enum kept)role, .dims = p->rank, .sections = p->cut.sections};
                 memcpy(t->name, p->name, sizeof t->name);
                 memcpy(t->shape, p->shape, sizeof t->shape);
                 t->axis = p->cut.split == SPLIT_NONE ? -1 : p->cut.split == SPLIT_COLUMNS;
@@ -111,7 +112,7 @@ static struct pieces *describe_all(const struct params *all, const struct mesh *
     return s;
 }
 
-struct pieces *whole_state(const struct config *c)
+struct pieces *uncut_state(const struct config *c)
 {
     struct params *all = new_params(c, &one_rank, 0);
     struct pieces *s = describe_all(all, &one_rank);

@@ -7,15 +7,15 @@
  *     to     | 0 . . . | 1 . . . | 2 . . . |
  *     plan     0-0       0-1 1-1   1-2
  *
- * Nothing is assumed of how either side was cut, so any pair of strategies has a plan, or a place where pieces overlap
- * or leave a hole.
+ * Nothing is assumed of how either side was cut, so any pair of meshes has a plan, or a place where pieces overlap or
+ * leave a hole: an element that no piece has next; or one that was walked in one piece, and stays the next in another.
  */
 #include "state.h"
 
 struct side {
     const struct kept_tensor *t;
-    const char *where; /* its pieces are from */
-    size_t *done;      /* elements that have been walked, of each piece */
+    const char *where; /* the pieces are, for messages: a path */
+    size_t *done;      /* of each piece, so many elements have been walked */
     size_t now;        /* the piece of the last copy */
 };
 
@@ -33,8 +33,17 @@ static bool find_next(struct side *s, size_t at, size_t *run)
     return false;
 }
 
-static _Noreturn void refuse_cover(const struct side *s, size_t at, const char *what)
+/* No piece has element `at` next, or a piece has elements left behind the last one. */
+static _Noreturn void refuse_cover(const struct side *s, size_t at)
 {
+    const char *what = "none has";
+    size_t run;
+    for (size_t k = 0; k < s->t->n; k++) {
+        const struct piece *p = &s->t->piece[k];
+        size_t next = s->done[k] < piece_elements(p) ? element_of(s->t, p, s->done[k], &run) : at;
+        if (next < at)
+            at = next, what = "more than one has";
+    }
     fail(EXIT_FAILED, "%s: the pieces of tensor %s, %s, do not cover it once: %s element %zu of %zu", s->where,
          s->t->name, kept_name[s->t->role], what, at, tensor_elements(s->t));
 }
@@ -45,22 +54,22 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
     struct side sides[] = {{from, where, allocate(from->n, sizeof(size_t)), 0},
                            {to, "where it goes to", allocate(to->n, sizeof(size_t)), 0}};
     struct side *a = &sides[0], *b = &sides[1], *end = sides + 2;
-    size_t run;
     for (size_t at = 0, n; at < tensor_elements(from); at += n) {
         n = SIZE_MAX;
         for (struct side *s = sides; s < end; s++) {
+            size_t run;
             if (!find_next(s, at, &run))
-                refuse_cover(s, at, "none has");
+                refuse_cover(s, at);
             n = MIN(n, run);
         }
         *APPEND(plan.copy, plan.n, plan.cap) = (struct copy){a->now, b->now, n, a->done[a->now], b->done[b->now]};
         a->done[a->now] += n;
         b->done[b->now] += n;
     }
-    for (struct side *s = sides; s < end; s++) /* what lies twice is never the next element */
+    for (struct side *s = sides; s < end; s++)
         for (size_t k = 0; k < s->t->n; k++)
             if (s->done[k] < piece_elements(&s->t->piece[k]))
-                refuse_cover(s, element_of(s->t, &s->t->piece[k], s->done[k], &run), "more than one has");
+                refuse_cover(s, tensor_elements(s->t));
     free(a->done), free(b->done);
     return plan;
 }

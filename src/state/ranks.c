@@ -23,7 +23,7 @@ struct ranks_written open_ranks(struct checkpoint *c)
                 st_metadata(*out, "format", "pt");
                 st_metadata(*out, "yard.step", step);
             }
-            st_declare(*out, piece_name(name, t, k), DTYPE_F32, p->flat ? 1 : t->rank, shape);
+            st_declare(*out, piece_name(name, t, k), DTYPE_F32, p->flat ? 1 : t->dims, shape);
         }
     for (int r = 0; r < n; r++)
         c->bytes[r] = w.file[r] ? st_begin(w.file[r]) : 0; /* and on to the file's end */

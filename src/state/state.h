@@ -47,7 +47,7 @@ struct kept_tensor {
     char name[48];
     int param, unit;
     enum kept role;
-    int rank; /* dimensions */
+    int dims; /* 1 or 2 */
     int64_t shape[2];
     int axis, sections; /* that tensor parallelism cuts it along, each section by itself; axis -1: never cut */
     size_t n;
@@ -63,7 +63,7 @@ struct pieces {
 /* As the mesh, whose layers are cut, cuts them. */
 struct pieces *cut_state(const struct config *c, const struct mesh *m);
 /* The same tensors without any pieces. */
-struct pieces *whole_state(const struct config *c);
+struct pieces *uncut_state(const struct config *c);
 void free_pieces(struct pieces *p);
 size_t tensor_elements(const struct kept_tensor *t);
 size_t piece_elements(const struct piece *p);
@@ -83,7 +83,7 @@ struct copies { /* of one tensor: in its order, so pieces are read and written f
     struct copy *copy; /* the caller frees it */
     size_t n, cap;
 };
-/* Fails (EXIT_FAILED), naming `where` the pieces are from, when those of `from` do not cover each element once. */
+/* Fails (EXIT_FAILED) when the pieces of either side do not cover each element once; `where` says where `from` is. */
 struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where);
 /* Proves it from the copies alone: every element of every destination piece is written exactly once, with the same
  * element of the tensor.  NULL, or what is wrong. */

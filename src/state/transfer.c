@@ -34,8 +34,8 @@ static void load_piece(const struct checkpoint *c, const struct kept_tensor *t, 
              c->snapshot ? "or a run writes there: read it once more, or copy it" : "take another checkpoint");
 }
 
-/* All pieces of a tensor, and where they go.  The plan comes first: then the pieces are no more bytes than the tensor.
- */
+/* All pieces of a tensor, and where they go.  The plan comes first: it refuses a manifest whose pieces overlap, so that
+ * no more memory is taken than the tensor has bytes. */
 static struct loaded load_pieces(const struct checkpoint *c, size_t tensor, const struct kept_tensor *to)
 {
     const struct kept_tensor *t = &c->pieces->tensor[tensor];
@@ -103,7 +103,7 @@ uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)
         struct kept_tensor *t = &to->pieces->tensor[i];
         struct loaded l = load_pieces(from, i, t);
         char *at = bytes = grow(bytes, &cap, (size_t)l.at[from->pieces->tensor[i].n], 1);
-        for (size_t k = 0, n; k < t->n; k++, at += n) {
+        for (size_t k = 0, n; k < t->n; k++, at += n) { /* tensors and pieces in the order of open_ranks() */
             n = ELEMENT_BYTES * piece_elements(&t->piece[k]);
             for (const struct copy *x = l.plan.copy; x < l.plan.copy + l.plan.n; x++)
                 if (x->to == k)
