@@ -128,15 +128,21 @@ grade() { # LAB TREE: sets score, most, lost
         sed 's/^/    /' "$TMP/make" | grep -m 3 'error' || tail -n 3 "$TMP/make"
         most=$(sed -n 's/^part \([0-9]*\) .*/\1/p' "$1/grade" | awk '{ n += $1 } END { print n }')
         lost=" $(awk '/^part /{ printf "%s%d", n++ ? " " : "", n }' "$1/grade")"
+        json=$(sed -n 's/^part [0-9]* \("[^"]*"\).*/\1: 0/p' "$1/grade" | paste -s -d , | sed 's/,"/, "/g')
     else
-        here=$(pwd)
-        cd "$2" || exit 2
-        . "$1/grade"
-        end_part
-        cd "$here" || exit 2
+        rm -f "$TMP/result"
+        (cd "$2" || exit 2; . "$1/grade"; end_part; give_result) # its variables stay its own
+        [ -f "$TMP/result" ] || die "the grader of ${1##*/} has ended before its end"
+        . "$TMP/result"
+        return
     fi
+    give_result
+}
+
+give_result() {
     echo "Score: $score/$most"
     [ -z "${JSON-}" ] || echo "{\"scores\": {$json}, \"score\": $score, \"of\": $most}"
+    echo "score=$score most=$most lost='$lost'" >"$TMP/result"
 }
 
 check() { # N: prints "ok" or "not ok"
