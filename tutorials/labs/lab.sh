@@ -140,6 +140,7 @@ build() { # TREE: false, with the compiler's words in $TMP/make
 grade() { # LAB TREE: sets score, most, lost
     score=0 most=0 parts=0 lost='' json='' title='' state=$((SEED * 7919 + 17))
     YARD=$2/yard REFERENCE=$TOP/yard
+    reference devices || die "OpenCL fails on this machine (it needs /proc and /sys): $(head -n 1 "$TMP/reference.err")"
     if ! build "$2"; then
         echo "build: FAIL"
         sed 's/^/    /' "$TMP/make" | grep -m 3 'error' || tail -n 3 "$TMP/make"
