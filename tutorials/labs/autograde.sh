@@ -11,7 +11,7 @@ mkdir "$work/copy"
 tar -xf "$2" -C "$work/copy" --no-same-owner >&2
 tree=$(find "$work/copy" -maxdepth 2 -name Makefile | head -n 1)
 tree=${tree%/Makefile}
-rm -rf "$tree/build" "$tree/yard" # only sources count
+rm -rf "${tree:-$work}/build" "${tree:-$work}/yard" # only sources count
 ulimit -t 900 # seconds of a process
 : >"$work/report"
 [ -z "$tree" ] || JSON=1 timeout -k 5 1200 "$labs/lab.sh" grade "$1" "$tree" >"$work/report"

@@ -143,7 +143,7 @@ grade() { # LAB TREE: sets score, most, lost
     reference devices || die "OpenCL fails on this machine (it needs /proc and /sys): $(head -n 1 "$TMP/reference.err")"
     if ! build "$2"; then
         echo "build: FAIL"
-        sed 's/^/    /' "$TMP/make" | grep -m 3 'error' || tail -n 3 "$TMP/make"
+        sed 's/^/    /' "$TMP/make" | grep -m 3 'error:' || tail -n 3 "$TMP/make"
         most=$(sed -n 's/^part \([0-9]*\) .*/\1/p' "$1/grade" | awk '{ n += $1 } END { print n }')
         lost=" $(awk '/^part /{ printf "%s%d", n++ ? " " : "", n }' "$1/grade")"
         json=$(sed -n 's/^part [0-9]* \("[^"]*"\).*/\1: 0/p' "$1/grade" | paste -s -d , | sed 's/,"/, "/g')
