@@ -106,7 +106,7 @@ test: $(YARD) $(TESTS) ## build and run every test; logs in build/tests/*.log
 	@YARD=./$(YARD) tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS)
 
 lab: $(YARD) ## lab N=: a working copy in build/labs/N, with a task in it; tutorials/labs has them all
-	@tutorials/labs/lab.sh prepare $(N)
+	@SEED=$(SEED) tutorials/labs/lab.sh prepare $(N)
 grade: ## points of lab N= (or of TREE=): SEED= draws other hidden cases, JSON=1 adds a line for autograders
 	@JSON='$(JSON)' SEED=$(SEED) tutorials/labs/lab.sh grade $(N) $(TREE)
 labs-check: $(YARD) ## prove the labs: starters, solutions and wrong solutions get the points they should

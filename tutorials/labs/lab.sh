@@ -15,6 +15,9 @@
 #     grade            parts, in shell, by the functions below; $YARD is the student's program, $REFERENCE the tree's
 #     solution.patch   from the starter to a solution, where that is not simply the tree itself
 #     wrong/*.patch    from the solution to something wrong
+#     FILE.sh          prints FILE, which the student is given: it follows from SEED
+#
+# A student's copy has the README of each lab, and FILE of its own.  What else is in these folders stays here.
 #
 # A patch of starter or wrong begins with a line `loses: 1 3`: the parts that do not get their points with it.
 # A grader takes nothing on trust that the student's program says of itself, where the reference can say it.
@@ -98,13 +101,16 @@ draw() { # LOW HIGH: a whole number, in $drawn; they follow from SEED (Park and 
 
 # ---- the three commands ---------------------------------------------------------------------------------------------
 
-copy_tree() { # TO: without what git ignores, its objects newer than its sources, so that only changes are compiled
+copy_tree() { # TO: without what git ignores and what graders use, its objects newer than its sources, so that only
+    # changes are compiled
     rm -rf "$1"
     mkdir -p "$1/build"
     for item in "$TOP"/* "$TOP"/.clang-format "$TOP"/.gitignore; do
         case ${item##*/} in build | yard | yard-*) ;; *) cp -Rp "$item" "$1" ;; esac
     done
-    rm -rf "$1"/tutorials/labs/*/solution.patch "$1"/tutorials/labs/*/wrong
+    find "$1"/tutorials/labs/[0-9]* -type f ! -name README.md -exec rm {} +
+    find "$1"/tutorials/labs/[0-9]* -type d -empty -delete
+    rm "$1/tests/labs.sh"
     for item in src embedded.c embedded.o packages flags; do
         [ ! -e "$TOP/build/$item" ] || cp -Rp "$TOP/build/$item" "$1/build"
     done
@@ -116,6 +122,17 @@ apply() { # TREE PATCH
         die "$2 does not apply: the tree has changed; make it anew"
 }
 
+give() { # LAB TREE: the files that a student is given
+    for script in "$1"/*.*.sh; do
+        [ ! -f "$script" ] || (cd "$TOP" && SEED=$SEED YARD=$TOP/yard sh "$script") >"$2/$(basename "$script" .sh)" ||
+            die "$script fails"
+    done
+}
+
+forget() { # TREE PATCH: the objects of the sources that the patch changes
+    for source in $(sed -n 's|^+++ b/\(src/.*\)\.c$|\1|p' "$2"); do rm -f "$1/build/$source.o"; done
+}
+
 build() { # TREE: false, with the compiler's words in $TMP/make
     (cd "$1" && make -j2 >"$TMP/make" 2>&1)
 }
@@ -123,20 +140,27 @@ build() { # TREE: false, with the compiler's words in $TMP/make
 grade() { # LAB TREE: sets score, most, lost
     score=0 most=0 parts=0 lost='' json='' title='' state=$((SEED * 7919 + 17))
     YARD=$2/yard REFERENCE=$TOP/yard
+    reference devices || die "OpenCL fails on this machine (it needs /proc and /sys): $(head -n 1 "$TMP/reference.err")"
     if ! build "$2"; then
         echo "build: FAIL"
-        sed 's/^/    /' "$TMP/make" | grep -m 3 'error' || tail -n 3 "$TMP/make"
+        sed 's/^/    /' "$TMP/make" | grep -m 3 'error:' || tail -n 3 "$TMP/make"
         most=$(sed -n 's/^part \([0-9]*\) .*/\1/p' "$1/grade" | awk '{ n += $1 } END { print n }')
         lost=" $(awk '/^part /{ printf "%s%d", n++ ? " " : "", n }' "$1/grade")"
+        json=$(sed -n 's/^part [0-9]* \("[^"]*"\).*/\1: 0/p' "$1/grade" | paste -s -d , | sed 's/,"/, "/g')
     else
-        here=$(pwd)
-        cd "$2" || exit 2
-        . "$1/grade"
-        end_part
-        cd "$here" || exit 2
+        rm -f "$TMP/result"
+        (cd "$2" || exit 2; . "$1/grade"; end_part; give_result) # its variables stay its own
+        [ -f "$TMP/result" ] || die "the grader of ${1##*/} has ended before its end"
+        . "$TMP/result"
+        return
     fi
+    give_result
+}
+
+give_result() {
     echo "Score: $score/$most"
     [ -z "${JSON-}" ] || echo "{\"scores\": {$json}, \"score\": $score, \"of\": $most}"
+    echo "score=$score most=$most lost='$lost'" >"$TMP/result"
 }
 
 check() { # N: prints "ok" or "not ok"
@@ -184,6 +208,8 @@ prepare)
     [ -x "$TOP/yard" ] || (cd "$TOP" && make -j2) || exit 1
     copy_tree "$tree"
     apply "$tree" "$lab/starter.patch"
+    forget "$tree" "$lab/starter.patch"
+    give "$lab" "$tree"
     (cd "$tree" && git init -q && git add -A && git -c user.name=lab -c user.email=lab@localhost commit -qm "Lab $1") ||
         die "git is missing: your copy has no history"
     echo "build/labs/${1#0} is your copy.  Read tutorials/labs/${lab##*/}/README.md; 'make grade N=${1#0}' says how far you are."

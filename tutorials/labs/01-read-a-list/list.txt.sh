@@ -1,7 +1,5 @@
 #!/bin/sh
-# list - prints the step file of lab 1, and in its first lines which tasks the questions are about.  In a working copy:
-#
-#     tutorials/labs/01-read-a-list/list >list.txt
+# list.txt.sh - prints the step file of lab 1, and in its first lines which tasks the questions are about.
 #
 #     SEED=S      another list (default 1)
 set -u

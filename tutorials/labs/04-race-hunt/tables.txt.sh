@@ -1,7 +1,5 @@
 #!/bin/sh
-# tables - prints the eight lists of lab 4, each but one without one of its waits.  In a working copy:
-#
-#     tutorials/labs/04-race-hunt/tables >tables.txt
+# tables.txt.sh - prints the eight lists of lab 4, each but one without one of its waits.
 #
 #     SEED=S      other lists (default 1)
 #     WHOLE=1     with all waits (for the grader)
