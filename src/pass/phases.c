@@ -40,6 +40,7 @@ static int phase_at(const struct phases *t, int position)
     return i;
 }
 
+/* maker NULL: x is state.  t->n as a phase is none. */
 bool place_by_phases(const struct phases *t, const struct task *maker, int before, int behind, int *out, int *in)
 {
     int made = maker ? phase_at(t, (int)maker->index) : t->n, before_reader = phase_at(t, behind) - 1;

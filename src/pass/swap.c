@@ -6,9 +6,8 @@
  *
  *     compute      F0    F1    F2    F3    B3    B2    B1    B0
  *     a0 kept      |===========================================|
- *     a0 swapped   |=====|                             |=======|      held through `out`, and again from `in` on
- *     copies          out a0                     in a0
- *                                                  '---- its seconds ---- B0
+ *     a0 swapped   |===========|                       |=======|      held through `out` (F1), from `in` (B1) on
+ *     copies             out a0                  in a0                 each with a reserve for the copy's own time
  *
  * State that persists lives on the host when it is swapped, and visits the device for its uses.
  *
@@ -58,20 +57,21 @@ struct gap {
     bool may_remake;
     size_t decision; /* 0: none, x is kept */
 
-    /* What is done about it; positions are those of the list with all that is made again. */
+    /* What is done about it.  These positions are of the list with all that is made again; those above, without. */
     enum action action;
-    int begin, end;      /* of the gap: `before`, there; x's next use there, perhaps a repeat's */
-    int out, in;         /* the bytes are held through `out`, and again from `in` on */
+    int begin, end; /* of the gap: `before`; x's next use, perhaps a repeat's */
+    int out, in;    /* the bytes are held through the task at `out`, behind which the copy stands; again from `in` */
     struct gap *earlier; /* the gap before in which x is swapped */
     bool sent;           /* a copy takes x to the host: it is not there already */
-    struct tensor *there, *back;
+    struct tensor *on_host, *back;
     struct task *leaves, *comes, *ready; /* copies, or the first and last task that make it again */
     struct task *reader;                 /* the first that waits for it */
 };
 /* How copies find their places; the search may choose another way, for all of them. */
 static const struct placement {
-    double lead;   /* so many times as long as a copy takes are its bytes held for it; 0: for uses alone */
-    double margin; /* share of the budget that stays free: addresses leave holes */
+    double copy_times; /* bytes are held for their copy, so many times as long as it takes; 0: for uses alone, and no
+                        * copy looks for a better place */
+    double margin;     /* share of the budget that stays free: addresses leave holes */
 } placements[] = {{1, 0}, {2, 0}, {0, 0}, {1e6, 0}, {1, 0.03}, {1, 0.12}};
 enum { PLACEMENT, LEAST = 2 }; /* that decision; its option that holds the fewest bytes */
 /* In this order classes are admitted. */
@@ -140,7 +140,8 @@ ORDER_POINTERS(by_decision, struct gap,
                               BY(a->maker->micro, b->maker->micro,
                                  BY(a->maker->role, b->maker->role, COMPARE(a->nth, b->nth)))))))))
 
-/* What replicas do is one decision.  The same tensor of other layers and micro-batches is a group. */
+/* What replicas do is one decision; so is what all gaps of one state tensor do, since its home is the host then, and
+ * each use needs its copies.  The same tensor of other layers and micro-batches is a group. */
 static void list_decisions(struct swapper *w)
 {
     struct gap **gap = allocate(w->n_gaps + 1, sizeof *gap);
@@ -175,15 +176,16 @@ struct line { /* the list with what is made again, in which copies find their pl
 };
 ORDER_POINTERS(by_end, struct gap, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a, b))))
 
-/* Makes again what is to be, and lists what is swapped.  What leaves once more, and has not been written since it came
- * back, is on the host still. */
+/* Makes again what is to be, and lists what is swapped.  A tensor that is made again for one gap is kept in those
+ * behind it, whatever was chosen for them: there it is the repeat's.  What leaves once more, and has not been written
+ * since it came back, is on the host still. */
 static struct line repeat_and_line_up(struct swapper *w, struct edit *e)
 {
     struct line l = {.out = allocate(w->n_gaps + 1, sizeof *l.out)};
     size_t n_tensors = w->uses->n_tensors, n, n_uses;
     int *from = allocate(n_tensors, sizeof *from);
     memset(from, NOWHERE, n_tensors * sizeof *from);
-    for (size_t i = w->n_gaps; i-- > 0;)
+    for (size_t i = w->n_gaps; i-- > 0;) /* backwards: of several gaps the first one counts */
         if (w->gap[i].action == REMAKE)
             from[w->gap[i].x->id] = w->gap[i].behind;
     struct tensor **twin = remake(e, w->step->pool, w->uses, from, false);
@@ -199,19 +201,19 @@ static struct line repeat_and_line_up(struct swapper *w, struct edit *e)
     }
     struct gap **earlier = allocate(n_tensors, sizeof *earlier); /* by tensor: its last gap so far */
     for (struct gap *g = w->gap; g < w->gap + w->n_gaps; g++) {
-        int id = g->x->id, made = from[id];
+        int id = g->x->id, remade_from = from[id];
         const struct use *use = uses_of(l.uses, g->x, &n_uses);
         g->leaves = g->comes = g->ready = g->reader = NULL;
         g->begin = g->before == NOWHERE ? NOWHERE : at[g->before], g->end = (int)n;
         while (n_uses-- > 0 && use[n_uses].at > g->begin)
             g->end = use[n_uses].at;
-        if (g->action == SWAP && (made == NOWHERE || made > g->before)) {
+        if (g->action == SWAP && (remade_from == NOWHERE || remade_from > g->before)) {
             g->earlier = earlier[id], earlier[id] = l.out[l.n++] = g;
             g->sent = g->before != NOWHERE &&
                       (!g->earlier || is_written_between(w->uses, g->x, g->earlier->behind - 1, g->before + 1));
             g->reader = g->end < (int)n ? task[g->end] : NULL;
         }
-        if (made == g->behind) {
+        if (remade_from == g->behind) {
             int ready = last_write_before(l.uses, twin[id], (int)n);
             use = uses_of(l.uses, twin[id], &n_uses);
             g->comes = task[use->at], g->ready = task[ready];
@@ -231,20 +233,21 @@ static bool computes(const struct line *l, int i, const struct device *d)
     return l->uses->task[i]->lane == d->lane[LANE_COMPUTE];
 }
 
+/* Between its uses, which still hold it. */
 static void take_away(const struct gap *g, const struct device *d, int begin, int end, int64_t *held)
 {
     for (int i = begin + 1; g->device == d && i < end; i++)
         held[i] -= g->bytes;
 }
 
-/* On device d, whose budget leaves room for `most` bytes. */
+/* On device d, whose budget leaves room for `most` bytes: behind each slab lies a guard. */
 static void place_copies(const struct swapper *w, struct line *l, const struct placement *p, const struct device *d)
 {
     int64_t *held = bytes_held(l->uses, w->step->pool, d);
     int64_t most = (int64_t)((double)d->budget * (1 - p->margin)) - (int64_t)guard_bytes(d);
-    int n = (int)l->uses->n, first = 0;
+    int n = (int)l->uses->n, earliest = 0;
     int *soonest = allocate(l->n + 1, sizeof *soonest), *latest = allocate(l->n + 1, sizeof *latest);
-    double next = INFINITY, done = -INFINITY;
+    double must_begin = INFINITY, copied = -INFINITY;
     for (size_t k = 0; k < l->n; k++)
         take_away(l->out[k], d, l->out[k]->begin, l->out[k]->end, held);
     /* What comes back is held from when its copy must begin, for its reader and for the copies behind it.  The first
@@ -253,18 +256,18 @@ static void place_copies(const struct swapper *w, struct line *l, const struct p
         struct gap *g = l->in[k];
         if (g->device != d || g->end == n)
             continue;
-        next = fmin(next, l->span[g->end].start) - p->lead * g->seconds;
+        must_begin = fmin(must_begin, l->span[g->end].start) - p->copy_times * g->seconds;
         for (soonest[k] = g->end; soonest[k] > g->begin + 1; soonest[k]--)
-            if (computes(l, soonest[k], d) && l->span[soonest[k]].start <= next * (1 + 1e-9))
+            if (computes(l, soonest[k], d) && l->span[soonest[k]].start <= must_begin * (1 + 1e-9))
                 break;
     }
     for (size_t k = 0; k < l->n; k++) {
         struct gap *g = l->in[k];
         if (g->device != d || g->end == n)
             continue;
-        while (g->in > MAX(soonest[k], first) && held[g->in - 1] + g->bytes <= most)
+        while (g->in > MAX(soonest[k], earliest) && held[g->in - 1] + g->bytes <= most)
             held[--g->in] += g->bytes;
-        first = g->in;
+        earliest = g->in;
     }
     /* What leaves is held until its copy has ended, behind the copies before it.  The last made finds room first: what
      * has waited longest leaves earlier. */
@@ -273,8 +276,8 @@ static void place_copies(const struct swapper *w, struct line *l, const struct p
         latest[k] = g->begin;
         if (g->device != d || !g->sent)
             continue;
-        done = fmax(done, l->span[g->begin].end) + p->lead * g->seconds;
-        for (int i = g->begin + 1; i < g->end && !(computes(l, i, d) && l->span[i].start >= done * (1 - 1e-9)); i++)
+        copied = fmax(copied, l->span[g->begin].end) + p->copy_times * g->seconds;
+        for (int i = g->begin + 1; i < g->end && !(computes(l, i, d) && l->span[i].start >= copied * (1 - 1e-9)); i++)
             latest[k] = computes(l, i, d) ? i : latest[k];
     }
     for (size_t k = l->n; k-- > 0;) {
@@ -293,11 +296,11 @@ static void rewrite(struct swapper *w, struct edit *e, const struct placement *p
     struct device *host = s->pool->machine->host;
     for (size_t k = 0; k < l.n && p; k++)
         l.out[k]->out = l.out[k]->begin, l.out[k]->in = l.out[k]->end;
-    for (const struct device *d = s->pool->machine->device; !d->is_host && p && p->lead > 0; d++)
+    for (const struct device *d = s->pool->machine->device; !d->is_host && p && p->copy_times > 0; d++)
         place_copies(w, &l, p, d);
     for (size_t k = 0; k < l.n; k++) {
         struct gap *g = l.out[k];
-        g->there = g->x->persistent ? g->x : g->sent ? tensor_like(s->pool, host, g->x) : g->earlier->there;
+        g->on_host = g->x->persistent ? g->x : g->sent ? tensor_like(s->pool, host, g->x) : g->earlier->on_host;
         g->back = g->end < (int)l.uses->n ? tensor_like(s->pool, g->device, g->x) : NULL;
         if (g->back)
             switch_readers(e, l.uses, g->x, g->end, g->earlier ? g->earlier->back : g->x, g->back);
@@ -313,9 +316,9 @@ static void rewrite(struct swapper *w, struct edit *e, const struct placement *p
         insert_behind(e, place < 0 ? s->head : l.uses->task[place]);
         s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
         if (in)
-            g->comes = g->ready = carry(s, "swap.in", g->back, g->there, FOR_SWAP);
+            g->comes = g->ready = carry(s, "swap.in", g->back, g->on_host, FOR_SWAP);
         else
-            g->leaves = carry(s, "swap.out", g->there, g->earlier ? g->earlier->back : g->x, FOR_SWAP);
+            g->leaves = carry(s, "swap.out", g->on_host, g->earlier ? g->earlier->back : g->x, FOR_SWAP);
     }
     free_uses(l.uses);
     free(l.span), free(l.out), free(l.in);
@@ -323,7 +326,7 @@ static void rewrite(struct swapper *w, struct edit *e, const struct placement *p
 
 /* ---- auto -------------------------------------------------------------------------------------------------------- */
 
-/* What a choice means for a gap: letters are actions, but where nothing may be swapped, SWAP makes again too. */
+/* What a choice means for a gap: an action, but where nothing may be swapped, SWAP makes again too. */
 static enum action action_of(const struct swapper *w, const struct gap *g, const unsigned char *choice)
 {
     bool kept = !g->decision || g->decision >= w->admitted || choice[g->decision] == KEEP;
@@ -340,22 +343,22 @@ static void apply(void *swapper, struct edit *e, const unsigned char *choice)
     rewrite(w, e, &placements[choice[PLACEMENT]]);
 }
 
-static void give_letter(const struct swapper *w, unsigned char *choice, size_t decision, int letter)
+static void give(const struct swapper *w, unsigned char *choice, size_t decision, int action)
 {
-    choice[decision] = (unsigned char)MIN(letter, w->decision[decision].options - 1);
+    choice[decision] = (unsigned char)MIN(action, w->decision[decision].options - 1);
 }
 
 /* What holds least: nothing is kept. */
-static void keep_nothing(const struct swapper *w, unsigned char *choice, int letter)
+static void keep_nothing(const struct swapper *w, unsigned char *choice, int action)
 {
     for (size_t i = 1; i < w->admitted; i++)
-        give_letter(w, choice, i, letter);
+        give(w, choice, i, action);
     choice[PLACEMENT] = LEAST;
 }
 
 /* A rule for a start: something leaves wherever a device would hold more than its budget less a share of it.  What is
- * needed last; or by_bytes, what has the most of them, with the letter of making again: for the work. */
-static void evict(const struct swapper *w, unsigned char *choice, int letter, bool by_bytes, double spare)
+ * needed last; or by_bytes, what has the most of them, and to make again, the most for the work. */
+static void evict(const struct swapper *w, unsigned char *choice, int action, bool by_bytes, double spare)
 {
     for (const struct device *d = w->step->pool->machine->device; !d->is_host; d++) {
         int64_t *held = bytes_held(w->uses, w->step->pool, d);
@@ -368,7 +371,7 @@ static void evict(const struct swapper *w, unsigned char *choice, int letter, bo
                 double merit = -1;
                 best = NULL;
                 for (const struct gap *g = w->gap; g < w->gap + w->n_gaps && g->before < i; g++) {
-                    double per_byte = (double)g->bytes / (letter == REMAKE ? fmax(g->work, 1e-12) : 1);
+                    double per_byte = (double)g->bytes / (action == REMAKE ? fmax(g->work, 1e-12) : 1);
                     double mine = by_bytes ? per_byte : g->behind;
                     bool may = g->device == d && g->behind > i && g->decision && g->decision < w->admitted;
                     if (may && choice[g->decision] == KEEP && mine > merit)
@@ -378,7 +381,7 @@ static void evict(const struct swapper *w, unsigned char *choice, int letter, bo
                     if (g->decision == best->decision)
                         take_away(g, d, g->before, g->behind, held);
                 if (best)
-                    give_letter(w, choice, best->decision, letter);
+                    give(w, choice, best->decision, action);
             }
         free(held);
     }
@@ -403,10 +406,10 @@ static struct score choose_actions(struct swapper *w, unsigned char *best, doubl
         unsigned char *start = allocate(MOST_STARTS * q.n, 1), *next = start;
         for (size_t i = 0; i < MOST_STARTS; i++)
             memcpy(start + i * q.n, best, q.n);
-        for (int letter = SWAP; letter <= REMAKE; letter++) {
+        for (int action = SWAP; action <= REMAKE; action++) {
             for (size_t i = 0; i < 2 * COUNT(spare); i++)
-                evict(w, next += q.n, letter, i & 1, spare[i / 2]);
-            keep_nothing(w, next += q.n, letter);
+                evict(w, next += q.n, action, i & 1, spare[i / 2]);
+            keep_nothing(w, next += q.n, action);
         }
         q.work = 0;
         score = choose(&q, start, (size_t)(next - start) / q.n + 1, best);
