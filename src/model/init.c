@@ -151,25 +151,40 @@ struct config read_config(const char *path)
     return c;
 }
 
+/* llm.c's parameters come in its own order, each for all layers; of the words' the padding is left out. */
+static void init_from_llmc(struct model *m, const char *path)
+{
+    struct llmc_model *f = open_llmc_model(path);
+    uint64_t at = LLMC_HEADER_BYTES;
+    for (int k = 0; k < LLMC_PARAMETERS; k++)
+        for (int i = 0; i < m->params->n; i++) {
+            const struct param *p = &m->params->param[i];
+            size_t n = param_elements(p);
+            float *values = p->llmc == k ? allocate(n, sizeof *values) : NULL;
+            if (!values)
+                continue;
+            read_at(f->file, values, n * sizeof *values, at);
+            write_param(m, i, KEPT_VALUE, values);
+            free(values);
+            at += 4 * (uint64_t)p->shape[1] * (uint64_t)(i == WTE ? f->padded_vocab : p->shape[0]);
+        }
+    close_llmc_model(f);
+}
+
 void init_from_file(struct model *m, const char *path)
 {
-    bool llmc = has_magic(path, LLMC_MODEL_MAGIC);
-    struct llmc_model *f = llmc ? open_llmc_model(path) : NULL;
-    struct safetensors *st = llmc ? NULL : open_safetensors(path);
+    if (has_magic(path, LLMC_MODEL_MAGIC)) {
+        init_from_llmc(m, path);
+        return;
+    }
+    struct safetensors *st = open_safetensors(path);
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &m->params->param[i];
-        size_t n = param_elements(p);
-        float *values = llmc ? read_llmc_tensor(f, p->llmc, MAX(p->layer, 0), &n) : allocate(n, sizeof *values);
-        CHECK(n == param_elements(p), "%s has %zu elements, the table %zu", p->name, n, param_elements(p));
-        if (!llmc) {
-            read_floats(st, expect_tensor(st, p), values);
-            values = turn_conv1d(p, values, false);
-        }
+        float *values = allocate(param_elements(p), sizeof *values);
+        read_floats(st, expect_tensor(st, p), values);
+        values = turn_conv1d(p, values, false);
         write_param(m, i, KEPT_VALUE, values);
         free(values);
     }
-    if (llmc)
-        close_llmc_model(f);
-    else
-        close_safetensors(st);
+    close_safetensors(st);
 }
