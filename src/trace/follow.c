@@ -192,14 +192,13 @@ bool trace_running(const struct trace *t, uint32_t lane, struct trace_running *r
         return false;
     const struct trace_record *u = &t->unfinished[i];
     const struct trace_task *task = &t->tasks[u->task];
+    const struct trace_edge *edge;
+    int64_t last = trace_last_producer(t, u->task, u->step, SIZE_MAX, &edge);
     *r = (struct trace_running){u, false, MAX(u->queued, n ? t->bars[lane].bar[n - 1].end : 0)};
-    for (size_t e = task->first_edge; e < (size_t)task->first_edge + task->n_edges; e++) {
-        uint32_t from = t->edges[e].from, step = u->step - t->edges[e].previous_step;
-        int64_t before = trace_find_before(t, from, step, SIZE_MAX);
+    r->since = MAX(r->since, last == NO_RECORD ? 0 : t->records[last].end);
+    for (const struct trace_edge *e = &t->edges[task->first_edge], *end = e + task->n_edges; e < end; e++)
         for (size_t k = 0; k < t->n_unfinished; k++)
-            r->waits |= t->unfinished[k].task == from && t->unfinished[k].step == step;
-        r->since = MAX(r->since, before == NO_RECORD ? 0 : t->records[before].end);
-    }
+            r->waits |= t->unfinished[k].task == e->from && t->unfinished[k].step == u->step - e->previous_step;
     r->since = r->waits ? u->queued : r->since;
     return true;
 }

@@ -75,6 +75,19 @@ int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, siz
     return found ? (int64_t)x->record[i] : NO_RECORD;
 }
 
+int64_t trace_last_producer(const struct trace *t, uint32_t task, uint32_t step, size_t at,
+                            const struct trace_edge **edge)
+{
+    const struct trace_edge *e = &t->edges[t->tasks[task].first_edge], *end = e + t->tasks[task].n_edges;
+    int64_t last = NO_RECORD;
+    for (; e < end; e++) {
+        int64_t p = trace_find_latest(t, e->from, step - (e->previous_step != 0), at);
+        if (p != NO_RECORD && (last == NO_RECORD || t->records[p].end > t->records[last].end))
+            last = p, *edge = e;
+    }
+    return last;
+}
+
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
 /* Mostly of the last one, or of one behind it. */
