@@ -78,16 +78,6 @@ static void need_order(struct proof *p, int touch, int node, const struct tensor
     }
 }
 
-/* Behind all that hold it, in the second iteration. */
-static void need_gates(struct proof *p)
-{
-    const struct step *s = p->step;
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < s->n && s->task[i]->gate == GATE_HOLDS; k++)
-            if (s->task[k]->gate == GATE_HELD)
-                *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){(int)(s->n + i), (int)(s->n + k)};
-}
-
 /* A write that may be skipped does not hide who wrote before. */
 static void touch_cell(struct proof *p, int node, const struct access *a, bool writing, struct cell *c)
 {
@@ -209,7 +199,10 @@ static char *prove(const struct step *s, uint32_t number)
 {
     size_t n = (size_t)s->pool->machine->n_devices + 1;
     struct proof p = {.step = s, .number = number, .strips = allocate(n, sizeof *p.strips)};
-    need_gates(&p);
+    for (size_t i = 0; i < s->n; i++) /* behind all that hold it, in the second iteration */
+        for (size_t k = 0; k < s->n && s->task[i]->gate == GATE_HOLDS; k++)
+            if (s->task[k]->gate == GATE_HELD)
+                *APPEND(p.pairs, p.n_pairs, p.cap_pairs) = (struct pair){(int)(s->n + i), (int)(s->n + k)};
     walk_bytes(&p);
     if (!p.wrong)
         verify_order(&p);
