@@ -318,7 +318,7 @@ refuse 2 'would overwrite what --data reads' profile -o "$TMP/text.txt" --data "
 refuse 2 'would overwrite what --config reads' profile -o "$TMP/config" --config "$TMP/config"
 refuse 2 'would overwrite what --hardware reads' plan --simulate --hardware "$TMP/server" --trace "$TMP/server"
 refuse 2 'would overwrite what --profile reads' plan --simulate --profile "$TMP/server" --trace "$TMP/server"
-refuse 2 'would overwrite what yard trace reads' trace export "$TMP/planned" --chrome "$TMP/planned"
+refuse 2 'would overwrite what yard trace export reads' trace export "$TMP/planned" --chrome "$TMP/planned"
 refuse 2 '--resume and --init: one goes on from a checkpoint' train --resume "$TMP/saved" --init "$saved"
 refuse 2 "$TMP/saved has 2 layers, not 4: leave --model and --layers out" train --resume "$TMP/saved" --model nano
 refuse 4 'holds no complete checkpoint' train --resume "$TMP/nothing"

@@ -2,8 +2,8 @@
 #include "../file/file.h"
 #include "cmd.h"
 
-char **take_arguments(struct option_table *table, unsigned bit, const char *name, const char *help, int argc,
-                      char **argv, int *n)
+char **take_arguments(struct option_table *table, unsigned bit, const char *name, const char *help, int inputs,
+                      int argc, char **argv, int *n)
 {
     char **paths;
     reset_options(table);
@@ -14,6 +14,10 @@ char **take_arguments(struct option_table *table, unsigned bit, const char *name
     }
     parse_options(table, bit, name, argc, argv, &paths, n);
     begin_claims();
+    char *who = format_string("yard %s", name);
+    for (int i = 0; i < MIN(*n, inputs); i++)
+        claim_input(who, paths[i]);
+    free(who);
     return paths;
 }
 
@@ -36,13 +40,11 @@ int run_words(const struct words *w, int argc, char **argv)
     int n;
     char *name = format_string("%s %s", w->command, word->name);
     char *help = format_string("%s [options]\n\n%s: %s.\n\n%s", word->takes, word->name, word->what, word->help);
-    char **paths = take_arguments(w->table, word->bit, name, help, argc - 1, argv + 1, &n);
+    char **paths = take_arguments(w->table, word->bit, name, help, w->inputs, argc - 1, argv + 1, &n);
     if (!paths)
         return EXIT_OK;
     if (n != word->n)
         fail(EXIT_USAGE, "yard %s takes %s, %d path%s, but %d %s given; 'yard %s --help' says more", name, word->takes,
              word->n, word->n == 1 ? "" : "s", n, n == 1 ? "was" : "were", name);
-    for (int i = 0; i < MIN(word->n, w->inputs); i++)
-        claim_input(format_string("yard %s", w->command), paths[i]);
     return word->run(paths);
 }
