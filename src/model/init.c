@@ -93,20 +93,6 @@ static int count_layers(const struct safetensors *st)
     return (int)layers;
 }
 
-/* Heads are not in the tensors' shapes: from the metadata {"n_head": H}, else 64 channels each as in GPT-2. */
-static int find_heads(const struct safetensors *st, int channels)
-{
-    const char *config = find_metadata(st, "config");
-    const char *field = config ? strstr(config, "\"n_head\"") : NULL;
-    long heads = field && strchr(field, ':') ? strtol(strchr(field, ':') + 1, NULL, 10) : channels / 64;
-    if (heads < 1 || heads > channels || channels % heads)
-        fail(EXIT_FAILED,
-             "%s: cannot tell how many heads its %d channels make: metadata \"config\" should hold "
-             "{\"n_head\": N}",
-             st->file->path, channels);
-    return (int)heads;
-}
-
 /* The tensor of a parameter, in the shape that the table of parameters gives it; Conv1D weights are transposed. */
 static const struct st_tensor *expect_tensor(const struct safetensors *st, const struct param *p)
 {
@@ -141,7 +127,15 @@ struct config read_config(const char *path)
                        .vocab = (int)embedding[0]->shape[0],
                        .seq_len = (int)embedding[1]->shape[0],
                        .tied = !find_tensor(st, "lm_head.weight")};
-    c.heads = find_heads(st, c.channels);
+    /* Heads are not in the tensors' shapes: from the metadata {"n_head": H}, else 64 channels each as in GPT-2. */
+    const char *config = find_metadata(st, "config"), *field = config ? strstr(config, "\"n_head\"") : NULL;
+    long heads = field && strchr(field, ':') ? strtol(strchr(field, ':') + 1, NULL, 10) : c.channels / 64;
+    if (heads < 1 || heads > c.channels || c.channels % heads)
+        fail(EXIT_FAILED,
+             "%s: cannot tell how many heads its %d channels make: metadata \"config\" should hold "
+             "{\"n_head\": N}",
+             path, c.channels);
+    c.heads = (int)heads;
     check_config(&c);
     struct params *p = new_params(&c, &one_rank, 0);
     for (int i = 0; i < p->n; i++)

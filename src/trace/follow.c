@@ -135,20 +135,6 @@ static void find_whole_step(struct trace *t)
 
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
 
-static void open_for_asking(struct trace_follow *f)
-{
-    const struct trace_control *now = &f->trace->header.control;
-    const char *path = f->file->path;
-    f->ask = (struct trace_control){.tasks = now->tasks, .steps = now->steps};
-    if (f->trace->header.closed_ns)
-        return;
-    f->fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (f->fd >= 0 && !(leads_to(path, f->fd) && leads_to(path, f->file->fd))) { /* replaced in between */
-        close(f->fd);
-        f->fd = -1;
-    }
-}
-
 bool trace_can_ask(const struct trace_follow *f)
 {
     return f->fd >= 0 && f->life != LIFE_CLOSED && f->life != LIFE_GONE;
@@ -254,8 +240,14 @@ static void open_now(void *follower)
     trace_read_tables(f->file, f->trace);
     f->trace->header.head = 0; /* nothing has been taken */
     take_all(f);
-    open_for_asking(f);
     f->life = find_life(f->trace);
+    f->ask = (struct trace_control){.tasks = f->trace->header.control.tasks, .steps = f->trace->header.control.steps};
+    if (f->life != LIFE_CLOSED)
+        f->fd = open(f->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);           /* for asking */
+    if (f->fd >= 0 && !(leads_to(f->path, f->fd) && leads_to(f->path, f->file->fd))) { /* replaced in between */
+        close(f->fd);
+        f->fd = -1;
+    }
 }
 
 struct problem *trace_follow_open(const char *path, struct trace_follow **follow)
