@@ -276,20 +276,6 @@ static char *verify_storage(const struct step *s, struct strip *strip, const str
     return NULL;
 }
 
-/* The slabs within the budget, as far as tensors reach in them. */
-static char *verify_budget(const struct device *d, const struct strip *strip)
-{
-    size_t sum = 0;
-    for (size_t i = 0, reach = 0; i < strip->n; i++) {
-        const struct cell *c = &strip->cell[i];
-        reach = c->reader == NEVER ? reach : c->end - c->begin / NO_LIMIT * NO_LIMIT;
-        if (i + 1 == strip->n || c[1].begin / NO_LIMIT > c->begin / NO_LIMIT)
-            sum += reach, reach = 0;
-    }
-    return sum > d->budget ? format_string("device %s holds %zu bytes, its budget is %zu", d->id, sum, d->budget)
-                           : NULL;
-}
-
 static char *verify_memory(const struct step *s)
 {
     const struct pool *p = s->pool;
@@ -301,8 +287,18 @@ static char *verify_memory(const struct step *s)
         if (t->storage == t && t->slab >= 0 && t->persistent == (i < p->n))
             wrong = verify_storage(s, &strips[t->device->index], t);
     }
-    for (size_t d = 0; d < n && !wrong; d++)
-        wrong = verify_budget(&p->machine->device[d], &strips[d]);
+    for (size_t d = 0; d < n && !wrong; d++) { /* the slabs within the budget, as far as tensors reach in them */
+        const struct device *device = &p->machine->device[d];
+        const struct cell *c = strips[d].cell, *end = c + strips[d].n;
+        size_t sum = 0;
+        for (size_t reach = 0; c < end; c++) {
+            reach = c->reader == NEVER ? reach : c->end - c->begin / NO_LIMIT * NO_LIMIT;
+            if (c + 1 == end || c[1].begin / NO_LIMIT > c->begin / NO_LIMIT)
+                sum += reach, reach = 0;
+        }
+        if (sum > device->budget)
+            wrong = format_string("device %s holds %zu bytes, its budget is %zu", device->id, sum, device->budget);
+    }
     free_strips(strips, n);
     return wrong;
 }

@@ -232,10 +232,8 @@ uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to);
 enum { NO_RECORD = -1 };
 int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at);
 int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, size_t at);
-/* Of that step, or if the task skipped it, of the last one before it. */
-int64_t trace_find_latest(const struct trace *t, uint32_t task, uint32_t step, size_t at);
-/* Of the records before `at` that the task waits for in that step, the one that ended last, and its edge; NO_RECORD:
- * there is none. */
+/* Of the records before `at` that the task waits for in that step, or the last before that which their tasks did not
+ * skip, the one that ended last, and its edge; NO_RECORD: there is none. */
 int64_t trace_last_producer(const struct trace *t, uint32_t task, uint32_t step, size_t at,
                             const struct trace_edge **edge);
 
