@@ -39,15 +39,6 @@ static void print_commands(FILE *out)
             "            3 no OpenCL device, 4 files cannot be read or written, 130 interrupted\n");
 }
 
-static _Noreturn void fail_unknown(const char *name)
-{
-    for (size_t i = 0; i < COUNT(commands); i++)
-        if (edit_distance(name, commands[i].name) <= 2)
-            fail(EXIT_USAGE, "there is no command '%s'; did you mean '%s'? `yard --help` lists them", name,
-                 commands[i].name);
-    fail(EXIT_USAGE, "there is no command '%s'; `yard --help` lists them", name);
-}
-
 /* Output that could not be written is an error too: a full disk behind `> file`.  An interrupted run may have lost the
  * terminal that it wrote to. */
 static int finish(int code)
@@ -55,15 +46,6 @@ static int finish(int code)
     if (code != EXIT_INTERRUPTED)
         flush_output();
     return code;
-}
-
-/* `yard help train` is `yard train --help`. */
-static void turn_help(int argc, char **argv)
-{
-    if (argc < 3 || strcmp(argv[1], "help") != 0)
-        return;
-    memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv);
-    argv[argc - 1] = "--help";
 }
 
 #ifdef __ELF__ /* gdb loads it: tutorials/gdb/yard.py */
@@ -74,7 +56,10 @@ __asm__(
 int main(int argc, char **argv)
 {
     prepare_process();
-    turn_help(argc, argv);
+    if (argc > 2 && strcmp(argv[1], "help") == 0) { /* `yard help train` is `yard train --help` */
+        memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv);
+        argv[argc - 1] = "--help";
+    }
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         print_commands(argc < 2 ? stderr : stdout);
         return finish(argc < 2 ? EXIT_USAGE : EXIT_OK);
@@ -84,5 +69,9 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < COUNT(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return finish(commands[i].run(argc - 2, argv + 2));
-    fail_unknown(argv[1]);
+    for (size_t i = 0; i < COUNT(commands); i++)
+        if (edit_distance(argv[1], commands[i].name) <= 2)
+            fail(EXIT_USAGE, "there is no command '%s'; did you mean '%s'? `yard --help` lists them", argv[1],
+                 commands[i].name);
+    fail(EXIT_USAGE, "there is no command '%s'; `yard --help` lists them", argv[1]);
 }

@@ -318,7 +318,7 @@ refuse 2 'would overwrite what --data reads' profile -o "$TMP/text.txt" --data "
 refuse 2 'would overwrite what --config reads' profile -o "$TMP/config" --config "$TMP/config"
 refuse 2 'would overwrite what --hardware reads' plan --simulate --hardware "$TMP/server" --trace "$TMP/server"
 refuse 2 'would overwrite what --profile reads' plan --simulate --profile "$TMP/server" --trace "$TMP/server"
-refuse 2 'would overwrite what yard trace reads' trace export "$TMP/planned" --chrome "$TMP/planned"
+refuse 2 'would overwrite what yard trace export reads' trace export "$TMP/planned" --chrome "$TMP/planned"
 refuse 2 '--resume and --init: one goes on from a checkpoint' train --resume "$TMP/saved" --init "$saved"
 refuse 2 "$TMP/saved has 2 layers, not 4: leave --model and --layers out" train --resume "$TMP/saved" --model nano
 refuse 4 'holds no complete checkpoint' train --resume "$TMP/nothing"
@@ -344,7 +344,7 @@ refuse 2 'yard check runs on one device: give a single one to -d' check -d 0:0x3
 refuse 2 'or --gradients and no file' check --gradients tests/data/gpt2-tiny.safetensors
 refuse 2 'yard check runs on one device: give a single one to -d' check -d 0:0x3 --gradients
 refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' bench --model tiny --mesh dp=3 -d 0:0x2
-refuse 2 'yard trace takes a path, not ""' trace summary ''
+refuse 2 'yard trace summary takes a path, not ""' trace summary ''
 [ "$inputs" = "$(cat "$TMP/init.safetensors" "$TMP/server" "$TMP"/mixed/* "$TMP/text.txt" "$TMP/config" "$TMP/planned" "$TMP/cl/gelu.cl" | cksum)" ] &&
     [ ! -e "$TMP/x" ] && [ ! -e "$TMP/new.log" ] && [ ! -e "$TMP/new" ]
 result $? 'no input was touched, no output begun'

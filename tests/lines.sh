@@ -10,7 +10,7 @@ TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
 options              94
-pass/broadcast      327
+pass/broadcast      330
 pass/fetch           31
 pass/gather         233
 pass/local          220
@@ -20,26 +20,26 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       241
 pass/swap           451
-src               25245 10.8
-src/base           1412
-src/board          207
-src/cmd            2366
-src/device         1143
-src/file           994
-src/main             74
-src/mesh            245
-src/model          2009
-src/pass           2377
+src               24859 10.8
+src/base           1416
+src/board           194
+src/cmd            2338
+src/device         1137
+src/file            934
+src/main             66
+src/mesh            228
+src/model          2012
+src/pass           2380
 src/plan            220
-src/predict        1034
-src/proof           565
-src/run            1258
-src/state          1790
-src/step           2624
-src/trace          1504
-src/train          3186
-src/view           2237
-tests             17069
+src/predict        1026
+src/proof           553
+src/run            1254
+src/state          1781
+src/step           2610
+src/trace          1489
+src/train          3162
+src/view           2059
+tests             17059
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -453,25 +453,6 @@ static void read_headerless(void *path)
     free(read_headerless_tokens(path, &n));
 }
 
-/* Vocabulary padding: Vp = 4, V = 3, one layer, one channel. */
-TEST(llmc_padding_rows_are_left_out)
-{
-    int32_t file[256 + 33] = {20240326, 3, 2, 3, 1, 1, 1, 4};
-    float *values = (float *)(file + 256);
-    for (int i = 0; i < 33; i++)
-        values[i] = (float)i;
-    struct llmc_model *m = open_llmc_model(write_file("pad.bin", file, sizeof file));
-    size_t n;
-    float *wte = read_llmc_tensor(m, "wte", 0, &n), *wpe;
-    assert_int_equal(n, 3);
-    wpe = read_llmc_tensor(m, "wpe", 0, &n);
-    assert_int_equal(n, 2);
-    assert_true(wte[2] == 2 && wpe[0] == 4); /* 4 rows in the file */
-    free(wte);
-    free(wpe);
-    close_llmc_model(m);
-}
-
 TEST(llmc_damaged_models)
 {
     static const struct {

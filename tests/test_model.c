@@ -323,6 +323,29 @@ TEST(llmc_losses)
     assert_int_equal(n, COUNT(losses));
 }
 
+/* Vocabulary padding: Vp = 4, V = 3, T = 2, one layer, one channel. */
+TEST(llmc_padding_rows_are_left_out)
+{
+    int32_t file[256 + 33] = {20240326, 3, 2, 3, 1, 1, 1, 4};
+    float *values = (float *)(file + 256), wte[3], wpe[2], ln_1;
+    for (int i = 0; i < 33; i++)
+        values[i] = (float)i;
+    struct writer *w = open_writer(temp_path("pad.bin"));
+    write_bytes(w, file, sizeof file);
+    publish(w);
+    struct machine *m = open_machine(&(struct machine_options){0});
+    struct pool *p = new_pool(m);
+    struct model *model = new_model(p, &(struct config){1, 1, 1, 2, 3, true}, &one_rank, false, (struct gradients){0});
+    struct step *s = new_step(p, "none");
+    must(finish_steps(p, &s, 1));
+    init_from_file(model, temp_path("pad.bin"));
+    read_param(model, WTE, KEPT_VALUE, wte);
+    read_param(model, WPE, KEPT_VALUE, wpe);
+    read_param(model, 2 + LN1_W, KEPT_VALUE, &ln_1);
+    assert_true(wte[2] == 2 && wpe[0] == 4 && wpe[1] == 5 && ln_1 == 6); /* 4 rows in the file */
+    free_step(s), free_model(model), free_pool(p), close_machine(m);
+}
+
 /* ---- yard check --gradients ------------------------------------------------------------------------------------- */
 
 static struct ran check_gradients_with(const char *edits)

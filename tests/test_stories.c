@@ -2,7 +2,7 @@
  * and learns the grammar's probabilities.
  */
 #include "../src/base/embedded.h"
-#include "../src/train/stories.h"
+#include "../src/train/data.h"
 #include "support.h"
 
 #include <math.h>

@@ -158,6 +158,7 @@ char *format_seconds(char out[32], double seconds);
 /* Two texts, one behind the other, as long as the block around lives; cut to 63 characters. */
 #define JOINED(a, b) join_texts((char[64]){0}, (a), (b))
 char *join_texts(char out[64], const char *a, const char *b);
+bool ends_with(const char *text, const char *end);
 #define NO_LIMIT ((size_t)1 << 50) /* bytes: the largest budget, and that of memory whose size is not given */
 /* Bytes with an optional K, M, G suffix (1024-based), "512M".  Returns false when `text` is not that. */
 bool parse_bytes(const char *text, size_t *bytes);

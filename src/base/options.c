@@ -159,34 +159,6 @@ char *option_text(const struct option *o)
 
 /* ---- command line ---------------------------------------------------------------------------------------------- */
 
-/* Read the option that argv[*i] names, "--batch", "--batch=8" or "-d"; *i is left on its last word. */
-static void parse_option(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
-                         int *i)
-{
-    const char *word = argv[*i], *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL;
-    bool is_long = word[1] == '-';
-    char *where = format_string("%.*s", (int)strcspn(word, "="), word), *name = where + (is_long ? 2 : 1);
-    const struct option *o = is_long ? find_option(table, name) : NULL;
-    for (size_t k = 0; k < table->n && !is_long && name[0] && !name[1]; k++)
-        if (table->options[k].letter == name[0])
-            o = &table->options[k];
-    if (!o)
-        fail(EXIT_USAGE, "unknown option %s; %s", word,
-             suggestion(table, command, name, "--", format_string("'yard %s --help' lists all options", command_name)));
-    if (!(o->commands & command))
-        fail(EXIT_USAGE, "--%s is an option of another command, not of 'yard %s'; 'yard %s --help' lists its options",
-             o->name, command_name, command_name);
-    if (o->type == OPT_FLAG && value)
-        fail(EXIT_USAGE, "%s is a switch and takes no value, but \"%s\" was given", where, value);
-    if (o->type != OPT_FLAG && !value && *i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0)
-        value = argv[++*i];
-    if (o->type != OPT_FLAG && !value)
-        fail(EXIT_USAGE, "%s needs a value: %s (a value that starts with -- is written --%s=VALUE)", where,
-             expectation(o), o->name);
-    set_option(table, o, where, value ? value : "true");
-    free(where);
-}
-
 bool wants_help(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++)
@@ -202,12 +174,35 @@ void parse_options(struct option_table *table, unsigned command, const char *com
     *n_words = 0;
     bool only_words = false; /* after a lone "--" */
     for (int i = 0; i < argc; i++) {
-        if (only_words || argv[i][0] != '-' || argv[i][1] == '\0')
+        const char *word = argv[i], *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL;
+        const bool plain = only_words || word[0] != '-' || word[1] == '\0', is_long = word[1] == '-';
+        if (plain)
             (*words)[(*n_words)++] = argv[i];
-        else if (strcmp(argv[i], "--") == 0)
-            only_words = true;
-        else
-            parse_option(table, command, command_name, argc, argv, &i);
+        only_words |= strcmp(word, "--") == 0;
+        if (plain || strcmp(word, "--") == 0)
+            continue;
+        char *where = format_string("%.*s", (int)strcspn(word, "="), word), *name = where + (is_long ? 2 : 1);
+        const struct option *o = is_long ? find_option(table, name) : NULL; /* "--batch", "--batch=8" or "-d" */
+        for (size_t k = 0; k < table->n && !is_long && name[0] && !name[1]; k++)
+            if (table->options[k].letter == name[0])
+                o = &table->options[k];
+        if (!o)
+            fail(EXIT_USAGE, "unknown option %s; %s", word,
+                 suggestion(table, command, name, "--",
+                            format_string("'yard %s --help' lists all options", command_name)));
+        if (!(o->commands & command))
+            fail(EXIT_USAGE,
+                 "--%s is an option of another command, not of 'yard %s'; 'yard %s --help' lists its options", o->name,
+                 command_name, command_name);
+        if (o->type == OPT_FLAG && value)
+            fail(EXIT_USAGE, "%s is a switch and takes no value, but \"%s\" was given", where, value);
+        if (o->type != OPT_FLAG && !value && i + 1 < argc && strncmp(argv[i + 1], "--", 2) != 0)
+            value = argv[++i];
+        if (o->type != OPT_FLAG && !value)
+            fail(EXIT_USAGE, "%s needs a value: %s (a value that starts with -- is written --%s=VALUE)", where,
+                 expectation(o), o->name);
+        set_option(table, o, where, value ? value : "true");
+        free(where);
     }
 }
 

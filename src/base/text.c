@@ -77,6 +77,12 @@ char *join_texts(char out[64], const char *a, const char *b)
     return out;
 }
 
+bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), of_end = strlen(end);
+    return n >= of_end && strcmp(text + n - of_end, end) == 0;
+}
+
 bool parse_int(const char *text, int64_t *value)
 {
     if (!isdigit((unsigned char)text[0]) && text[0] != '-' && text[0] != '+') /* strtoll would skip spaces */

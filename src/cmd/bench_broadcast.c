@@ -58,18 +58,6 @@ static void run_steps(struct trainer *t, struct run *r)
     execution.observe = NULL;
 }
 
-static void simulate_steps(struct trainer *t, struct run *r)
-{
-    struct simulation *sim = must_simulate(t->train, t->costs);
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct moment *m = &sim->moments[(size_t)(sim->steps - 1) * t->train->n + i];
-        if (!m->skipped)
-            see(&r->seen[STEPS], t->train->task[i], m->start, m->end);
-    }
-    r->period = sim->period;
-    free_simulation(sim);
-}
-
 static const struct column columns[] = {{"queues", "queues", CELL_COUNT, 6, 0},
                                         {"slices", "slices", CELL_COUNT, 6, 0},
                                         {"KB at most", "largest_kbytes", CELL_FIXED, 10, 1},
@@ -92,11 +80,16 @@ static double bench_one(struct settings *s, FILE *text, struct table *table, int
         pass++;
     if (pass->declined)
         fail(EXIT_USAGE, "--broadcast: %s: use two devices or more, as -d P:DxN or --mesh dp=N", pass->reason);
-    if (s->hardware)
-        simulate_steps(t, &r);
+    struct simulation *sim = s->hardware ? must_simulate(t->train, t->costs) : NULL;
+    for (size_t i = 0; i < t->train->n && sim; i++) {
+        const struct moment *m = &sim->moments[(size_t)(sim->steps - 1) * t->train->n + i];
+        if (!m->skipped)
+            see(&r.seen[STEPS], t->train->task[i], m->start, m->end);
+    }
+    if (sim)
+        r.period = sim->period, free_simulation(sim);
     else
         run_steps(t, &r);
-
     double span[STEPS], computing[STEPS], largest = 0;
     size_t n = 0;
     for (int i = WARM_UP + 1; i <= STEPS; i++)

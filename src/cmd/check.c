@@ -106,20 +106,6 @@ static int32_t *read_ids(const struct safetensors *file, const char *name, int v
     return ids;
 }
 
-/* Both are there. */
-static void take_shape(struct settings *s, const struct safetensors *file, const struct config *config)
-{
-    const struct st_tensor *tokens = find_tensor(file, "tokens"), *targets = find_tensor(file, "targets");
-    if (tokens->shape[0] != targets->shape[0] || tokens->shape[1] != targets->shape[1])
-        fail(EXIT_FAILED, "%s: tokens and targets have different shapes", file->file->path);
-    if (tokens->shape[0] < 1 || tokens->shape[0] > 1000000 || tokens->shape[1] < 1 ||
-        tokens->shape[1] > config->seq_len)
-        fail(EXIT_FAILED, "%s: tokens have shape %s, expected 1 to 1000000 rows of 1 to %d, the model's positions",
-             file->file->path, format_shape((char[128]){0}, 2, tokens->shape), config->seq_len);
-    s->batch = (int)tokens->shape[0];
-    s->seq_len = (int)tokens->shape[1];
-}
-
 int cmd_check(int argc, char **argv)
 {
     struct settings *s = parse_settings(CMD_CHECK, argc, argv);
@@ -130,7 +116,14 @@ int cmd_check(int argc, char **argv)
     struct config config = read_config(path);
     struct checker c = {.file = open_safetensors(path), .errors = json_object()};
     int32_t *tokens = read_ids(c.file, "tokens", config.vocab), *targets = read_ids(c.file, "targets", config.vocab);
-    take_shape(s, c.file, &config);
+    const struct st_tensor *shape = find_tensor(c.file, "tokens"), *other = find_tensor(c.file, "targets");
+    if (shape->shape[0] != other->shape[0] || shape->shape[1] != other->shape[1])
+        fail(EXIT_FAILED, "%s: tokens and targets have different shapes", path);
+    if (shape->shape[0] < 1 || shape->shape[0] > 1000000 || shape->shape[1] < 1 || shape->shape[1] > config.seq_len)
+        fail(EXIT_FAILED, "%s: tokens have shape %s, expected 1 to 1000000 rows of 1 to %d, the model's positions",
+             path, format_shape((char[128]){0}, 2, shape->shape), config.seq_len);
+    s->batch = (int)shape->shape[0];
+    s->seq_len = (int)shape->shape[1];
     const struct st_tensor *trajectory = find_tensor(c.file, "trajectory");
     size_t steps = trajectory ? st_elements(trajectory) : 1;
     if (steps < 1 || steps > 1000000)

@@ -300,8 +300,7 @@ static int run_reshard(char **words)
 
 static int run_export(char **words)
 {
-    size_t n = strlen(words[1]);
-    bool llmc = n > 4 && strcmp(words[1] + n - 4, ".bin") == 0;
+    bool llmc = ends_with(words[1], ".bin");
     struct checkpoint *c = open_checkpoint(words[0]);
     claim_output("yard ckpt export", words[1], NULL);
     if (llmc) {

@@ -40,15 +40,6 @@ static float value_of(const struct tensor *t, size_t i)
     return (float)(floor(4 * random_normal(1, STREAM_TEST, (uint32_t)t->id, i)) + 0.5) / 4;
 }
 
-static void fill(struct tensor *t)
-{
-    float *values = allocate(count_elements(t), sizeof *values);
-    for (size_t i = 0; i < count_elements(t); i++)
-        values[i] = value_of(t, i);
-    write_tensor(t, values);
-    free(values);
-}
-
 static void run_tasks(struct step *s, size_t begin, size_t end)
 {
     for (size_t i = begin; i < end; i++)
@@ -139,9 +130,15 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     for (size_t i = 0; i < pool->n; i++)
         pool->tensors[i]->persistent = true;
     must(finish_steps(pool, &list, 1));
-    for (size_t i = 0; i < pool->n; i++)
-        if (pool->tensors[i]->element == FLOAT32)
-            fill(pool->tensors[i]);
+    for (size_t i = 0; i < pool->n; i++) {
+        struct tensor *x = pool->tensors[i];
+        float *values = allocate(count_elements(x), sizeof *values);
+        for (size_t k = 0; k < count_elements(x); k++)
+            values[k] = value_of(x, k);
+        if (x->element == FLOAT32)
+            write_tensor(x, values);
+        free(values);
+    }
     run_tasks(list, 0, batch_end);
     run_tasks(list, p.begin, op->end);
     run_tasks(list, forward_end, list->n);

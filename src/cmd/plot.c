@@ -83,13 +83,11 @@ int cmd_plot(int argc, char **argv)
         "FILE.jsonl... [options]\n\n"
         "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps;\n"
         "several runs over each other.\n",
-        argc, argv, &n);
+        INT32_MAX, argc, argv, &n);
     if (!files)
         return EXIT_OK;
     if (n == 0)
         fail(EXIT_USAGE, "yard plot needs a log that yard train --log FILE.jsonl wrote; 'yard plot --help' says more");
-    for (int i = 0; i < n; i++)
-        claim_input("yard plot", files[i]);
     if (png)
         claim_output("--png", png, NULL);
     for (int i = 0; i < n; i++)

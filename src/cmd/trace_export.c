@@ -204,10 +204,9 @@ int trace_export(char **files)
     struct chrome c = {.trace = t, .path = chrome, .list = chosen, .first = first, .last = last};
     mend_records(&c);
 
-    size_t n = strlen(chrome);
     struct writer *file = open_writer(chrome);
     int fd = dup(file->fd); /* gzclose closes its own; publish() still needs the other */
-    c.out = fd < 0 ? NULL : gzdopen(fd, n > 3 && strcmp(chrome + n - 3, ".gz") == 0 ? "wb6" : "wbT");
+    c.out = fd < 0 ? NULL : gzdopen(fd, ends_with(chrome, ".gz") ? "wb6" : "wbT");
     if (!c.out)
         fail(EXIT_IO, "cannot write %s: %s", chrome, strerror(errno));
     put(&c, "{\"displayTimeUnit\":\"ns\",\"otherData\":");

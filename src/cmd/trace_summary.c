@@ -5,15 +5,9 @@
 
 #include <inttypes.h>
 
-enum { TOP = 12 }; /* rows of a table that are printed; the JSON has all */
-
 static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct trace_task *const *x = a, *const *y = b;
-    return strcmp((*x)->name, (*y)->name);
-}
+ORDER_POINTERS(by_name, struct trace_task, strcmp(a->name, b->name))
 
 /* A row for all tasks of one name. */
 static struct table *task_table(const struct trace *t, const struct trace_steps *s)
@@ -92,17 +86,6 @@ static void print_head(const struct trace *t, const struct trace_steps *s, size_
             "have ended.  Tasks are shorter and lanes less busy than shown.\n");
 }
 
-/* Lanes that did nothing are left out, and of tasks and the path all but the longest. */
-static void print_tables(const json_t *lanes, const struct table *tasks, const struct table *parts,
-                         const struct table *beside, uint32_t critical_step)
-{
-    print_lane_use(stdout, "lane", lanes);
-    print_top(stdout, tasks, TOP, 3);
-    printf("\ncritical path of step %" PRIu32 ", whose period is the median", critical_step);
-    print_top(stdout, parts, TOP, 3);
-    print_beside(beside);
-}
-
 int trace_summary(char **files)
 {
     const bool json = trace_options.json;
@@ -126,8 +109,13 @@ int trace_summary(char **files)
         struct table *tasks = task_table(t, &s), *parts = trace_path_table(t, &critical, "critical path"),
                      *beside = trace_beside(t, &s);
         json_t *lanes = trace_lanes_json(t, &s);
-        if (!json)
-            print_tables(lanes, tasks, parts, beside, critical.step);
+        if (!json) { /* of tasks and the path all but the longest are left out */
+            print_lane_use(stdout, "lane", lanes);
+            print_top(stdout, tasks, 3);
+            printf("\ncritical path of step %" PRIu32 ", whose period is the median", critical.step);
+            print_top(stdout, parts, 3);
+            print_beside(beside);
+        }
         json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
                                       (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
         json_t *measured =

@@ -85,13 +85,18 @@ static json_t *panel_json(const struct view *v)
                      (json_int_t)p->bytes, "work", table_json(p->table), "memory");
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------- */
-
-static bool ends_in_txt(const char *path)
+static json_t *seen_json(const struct view *v)
 {
-    size_t n = strlen(path);
-    return n > 4 && strcmp(path + n - 4, ".txt") == 0;
+    json_t *traces = json_array();
+    for (int i = 0; i < v->n_tracks; i++)
+        json_array_append_new(traces, track_json(v->track[i]));
+    json_t *seen = json_pack("{s:o, s:I, s:o, s:s}", "traces", traces, "step", (json_int_t)v->anchor, "selected",
+                             selected_json(v), "message", v->message);
+    json_object_update_new(seen, panel_json(v));
+    return seen;
 }
+
+/* ---- the command ----------------------------------------------------------------------------------------------- */
 
 static void expect_step(const struct view *v, uint32_t step)
 {
@@ -117,7 +122,7 @@ int cmd_view(int argc, char **argv)
         "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written.  Two traces\n"
         "share one axis: their steps start together.  FILE.txt is a step file: it is simulated, and its tasks can be\n"
         "dragged elsewhere.\n",
-        argc, argv, &n);
+        MAX_TRACKS, argc, argv, &n);
     if (!files) {
         printf("\nKeys\n");
         for (size_t i = 0; i < n_actions; i++)
@@ -130,8 +135,6 @@ int cmd_view(int argc, char **argv)
     }
     if (n < 1 || n > MAX_TRACKS)
         fail(EXIT_USAGE, "yard view takes one trace or two, but %d were given; 'yard view --help' says more", n);
-    for (int i = 0; i < n; i++)
-        claim_input("yard view", files[i]);
     if (given.png)
         claim_output("--png", given.png, NULL);
     if (given.output)
@@ -141,7 +144,7 @@ int cmd_view(int argc, char **argv)
         fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to 16384x16384, not \"%s\"", LEAST_WIDTH,
              LEAST_HEIGHT, given.size);
     for (int i = 0; i < n; i++)
-        tracks[i] = open_track(files[i], ends_in_txt(files[i]) ? open_board(files[i], given.clip) : NULL);
+        tracks[i] = open_track(files[i], ends_with(files[i], ".txt") ? open_board(files[i], given.clip) : NULL);
     struct view *v = open_view(tracks, n, width, height, 1);
     v->save_as = given.output;
 
@@ -156,15 +159,8 @@ int cmd_view(int argc, char **argv)
         write_view(v, given.png);
     if (given.png && !given.json)
         print_line(stdout, "wrote %s: without --png a window shows it", given.png);
-    json_t *traces = json_array();
-    for (int i = 0; i < n; i++)
-        json_array_append_new(traces, track_json(tracks[i]));
-    if (given.json) {
-        json_t *seen = json_pack("{s:o, s:I, s:o, s:s}", "traces", traces, "step", (json_int_t)v->anchor, "selected",
-                                 selected_json(v), "message", v->message);
-        json_object_update_new(seen, panel_json(v));
-        print_json(seen);
-    }
+    if (given.json)
+        print_json(seen_json(v));
     if (!given.png && !given.json && !v->quit)
         show_window(v);
     for (int i = 0; i < n; i++)

@@ -2,8 +2,8 @@
 #include "../file/file.h"
 #include "cmd.h"
 
-char **take_arguments(struct option_table *table, unsigned bit, const char *name, const char *help, int argc,
-                      char **argv, int *n)
+char **take_arguments(struct option_table *table, unsigned bit, const char *name, const char *help, int inputs,
+                      int argc, char **argv, int *n)
 {
     char **paths;
     reset_options(table);
@@ -14,23 +14,11 @@ char **take_arguments(struct option_table *table, unsigned bit, const char *name
     }
     parse_options(table, bit, name, argc, argv, &paths, n);
     begin_claims();
+    char *who = format_string("yard %s", name);
+    for (int i = 0; i < MIN(*n, inputs); i++)
+        claim_input(who, paths[i]);
+    free(who);
     return paths;
-}
-
-static int run_word(const struct words *w, const struct word *word, int argc, char **argv)
-{
-    int n;
-    char *name = format_string("%s %s", w->command, word->name);
-    char *help = format_string("%s [options]\n\n%s: %s.\n\n%s", word->takes, word->name, word->what, word->help);
-    char **paths = take_arguments(w->table, word->bit, name, help, argc, argv, &n);
-    if (!paths)
-        return EXIT_OK;
-    if (n != word->n)
-        fail(EXIT_USAGE, "yard %s takes %s, %d path%s, but %d %s given; 'yard %s --help' says more", name, word->takes,
-             word->n, word->n == 1 ? "" : "s", n, n == 1 ? "was" : "were", name);
-    for (int i = 0; i < MIN(word->n, w->inputs); i++)
-        claim_input(format_string("yard %s", w->command), paths[i]);
-    return word->run(paths);
 }
 
 int run_words(const struct words *w, int argc, char **argv)
@@ -44,8 +32,19 @@ int run_words(const struct words *w, int argc, char **argv)
         printf("\n'yard %s WORD --help' says more.\n", w->command);
         return EXIT_OK;
     }
-    for (size_t i = 0; i < w->n; i++)
-        if (strcmp(argv[0], w->word[i].name) == 0)
-            return run_word(w, &w->word[i], argc - 1, argv + 1);
-    fail(EXIT_USAGE, "yard %s has no word \"%s\"; it takes %s", w->command, argv[0], w->list);
+    const struct word *word = w->word;
+    while (word < w->word + w->n && strcmp(argv[0], word->name) != 0)
+        word++;
+    if (word == w->word + w->n)
+        fail(EXIT_USAGE, "yard %s has no word \"%s\"; it takes %s", w->command, argv[0], w->list);
+    int n;
+    char *name = format_string("%s %s", w->command, word->name);
+    char *help = format_string("%s [options]\n\n%s: %s.\n\n%s", word->takes, word->name, word->what, word->help);
+    char **paths = take_arguments(w->table, word->bit, name, help, w->inputs, argc - 1, argv + 1, &n);
+    if (!paths)
+        return EXIT_OK;
+    if (n != word->n)
+        fail(EXIT_USAGE, "yard %s takes %s, %d path%s, but %d %s given; 'yard %s --help' says more", name, word->takes,
+             word->n, word->n == 1 ? "" : "s", n, n == 1 ? "was" : "were", name);
+    return word->run(paths);
 }

@@ -45,24 +45,16 @@ static char *kernel_source(const char *file, char **path)
 
 /* ---- building -------------------------------------------------------------------------------------------------- */
 
-/* shared.h, common.cl and the file itself, each under its own name; *path is the file's (the caller frees both). */
-static char *whole_source(const char *file, char **path)
-{
-    const char *const parts[] = {"shared.h", "common.cl", file};
-    char *text = copy_string("");
-    *path = NULL;
-    for (size_t i = 0; i < COUNT(parts); i++) {
-        free(*path);
-        char *before = text, *part = kernel_source(parts[i], path);
-        text = format_string("%s#line 1 \"%s\"\n%s\n", before, *path, part);
-        free(before), free(part);
-    }
-    return text;
-}
-
 static cl_program build_program(struct device *d, const char *file)
 {
-    char options[512], *path, *text = whole_source(file, &path);
+    const char *const parts[] = {"shared.h", "common.cl", file}; /* each under its own name */
+    char options[512], *path = NULL, *text = NULL;
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        free(path);
+        char *part = kernel_source(parts[i], &path);
+        append_text(&text, "#line 1 \"%s\"\n%s\n", path, part);
+        free(part);
+    }
     const char *extra = getenv("YARD_BUILD_OPTIONS");
     /* No warnings (-w): PoCL prints how many there are and not which, and newer compilers warn of each loop that they
      * unroll later than asked. */

@@ -11,22 +11,12 @@
 #include <unistd.h>
 
 static struct claim {
-    char *who, *path, *plain; /* plain: see plain_path() */
+    char *who, *path, *plain; /* plain: its folder without links, and its name */
     struct stat status;       /* st_mode 0: there is no such file */
     bool written;
     const char *may_replace; /* the reader whose file this output may be, NULL: nobody's */
 } * claims;
 static size_t n_claims, cap_claims;
-
-/* The caller frees it. */
-static char *plain_path(const char *path)
-{
-    char folder[PATH_MAX], *copies[] = {copy_string(path), copy_string(path)};
-    char *plain = realpath(dirname(copies[0]), folder) ? format_string("%s/%s", folder, basename(copies[1]))
-                                                       : copy_string(path); /* the folder is still to be made */
-    free(copies[0]), free(copies[1]);
-    return plain;
-}
 
 /* Many may write to a terminal or /dev/null. */
 static bool same_file(const struct claim *a, const struct claim *b)
@@ -41,7 +31,11 @@ static void add_claim(const char *who, const char *path, bool written, const cha
 {
     if (!*path)
         fail(EXIT_USAGE, "%s takes a path, not \"\"", who);
-    struct claim c = {copy_string(who), copy_string(path), plain_path(path), {0}, written, may_replace};
+    struct claim c = {copy_string(who), copy_string(path), NULL, {0}, written, may_replace};
+    char folder[PATH_MAX], *copies[] = {copy_string(path), copy_string(path)};
+    c.plain = realpath(dirname(copies[0]), folder) ? format_string("%s/%s", folder, basename(copies[1]))
+                                                   : copy_string(path); /* the folder is still to be made */
+    free(copies[0]), free(copies[1]);
     if (stat(path, &c.status) != 0)
         c.status.st_mode = 0;
     for (size_t i = 0; i < n_claims; i++) {

@@ -132,18 +132,14 @@ void st_publish(struct st_writer *w); /* fails a CHECK when the bytes written ar
 
 /* ---- llmc.c: llm.c's model checkpoint and token shard ---------------------------------------------------------- */
 
-enum { LLMC_MODEL_MAGIC = 20240326, LLMC_TOKENS_MAGIC = 20240520, LLMC_HEADER_BYTES = 1024 };
+enum { LLMC_MODEL_MAGIC = 20240326, LLMC_TOKENS_MAGIC = 20240520, LLMC_HEADER_BYTES = 1024, LLMC_PARAMETERS = 16 };
 struct llmc_model {
     struct reader *file;
     int32_t max_seq_len, vocab, layers, heads, channels, padded_vocab;
 };
 /* Checks magic, version (3 = float32), sane sizes, and that the file's size is exactly what they ask for. */
 struct llmc_model *open_llmc_model(const char *path);
-/* One parameter as float32 by its llm.c name ("wte", "qkvw", ...) and layer (0 for those without); *count elements,
- * vocabulary padding rows left out.  The caller frees it. */
-float *read_llmc_tensor(const struct llmc_model *m, const char *name, int layer, size_t *count);
 void close_llmc_model(struct llmc_model *m);
-const char *llmc_parameter(int i); /* the name of the file's parameter i, NULL behind the last */
 /* Does the file start with this magic number (little endian int32)?  false for files shorter than 4 bytes. */
 bool has_magic(const char *path, int32_t magic);
 /* Tokens of an llm.c shard (magic, version 1) or of a headerless uint16 file; *n of them.  The caller frees them. */

@@ -3,14 +3,14 @@
  * Both begin with a header of 256 int32 (1024 bytes), unused words zero, all little endian.
  *
  *     model   [0] 20240326  [1] version 3 (float32)  [2] maxT  [3] V  [4] L  [5] heads  [6] C  [7] Vp
- *             then the 16 parameters of `layout` below, each for all layers together
+ *             then 16 parameters, each for all layers together, in the order that model/params.c has
  *     tokens  [0] 20240520  [1] version 1  [2] number of tokens, then that many uint16
  *
  * Linear weights are (out, in), row-major; the head is tied to wte; rows V to Vp-1 of wte are padding.
  */
 #include "file.h"
 
-enum { HEADER_WORDS = LLMC_HEADER_BYTES / 4, PARAMETERS = 16, LLMC_TOKENIZER_MAGIC = 20240328 };
+enum { HEADER_WORDS = LLMC_HEADER_BYTES / 4, LLMC_TOKENIZER_MAGIC = 20240328 };
 
 /* 0 of a file that is too short for it. */
 static int32_t first_word(struct reader *r)
@@ -57,45 +57,6 @@ static void read_header(struct reader *r, int32_t header[HEADER_WORDS], int32_t 
 
 /* ---- model ----------------------------------------------------------------------------------------------------- */
 
-struct parameter {
-    const char *name;
-    uint64_t layers;   /* that have one; 1: it is the model's */
-    uint64_t elements; /* in the file, of one layer */
-};
-
-/* The parameters in file order. */
-static void layout(const struct llmc_model *m, struct parameter p[PARAMETERS])
-{
-    uint64_t L = (uint64_t)m->layers, C = (uint64_t)m->channels, Vp = (uint64_t)m->padded_vocab,
-             maxT = (uint64_t)m->max_seq_len;
-    const struct parameter table[PARAMETERS] = {
-        {"wte", 1, Vp * C},
-        {"wpe", 1, maxT * C},
-        {"ln1w", L, C},
-        {"ln1b", L, C},
-        {"qkvw", L, 3 * C * C},
-        {"qkvb", L, 3 * C},
-        {"attprojw", L, C * C},
-        {"attprojb", L, C},
-        {"ln2w", L, C},
-        {"ln2b", L, C},
-        {"fcw", L, 4 * C * C},
-        {"fcb", L, 4 * C},
-        {"fcprojw", L, C * 4 * C},
-        {"fcprojb", L, C},
-        {"lnfw", 1, C},
-        {"lnfb", 1, C},
-    };
-    memcpy(p, table, sizeof table);
-}
-
-const char *llmc_parameter(int i)
-{
-    struct parameter p[PARAMETERS];
-    layout(&(struct llmc_model){0}, p);
-    return i < PARAMETERS ? p[i].name : NULL;
-}
-
 struct llmc_model *open_llmc_model(const char *path)
 {
     /* By header word.  The limits are far above any GPT-2 and keep every product below within 64 bits. */
@@ -119,33 +80,13 @@ struct llmc_model *open_llmc_model(const char *path)
     if (m->padded_vocab < m->vocab)
         fail(EXIT_FAILED, "%s is damaged: padded_vocab %d (header word 7) is less than vocab %d (word 3)", path,
              m->padded_vocab, m->vocab);
-    struct parameter p[PARAMETERS];
-    layout(m, p);
-    uint64_t elements = 0;
-    for (int i = 0; i < PARAMETERS; i++)
-        elements += p[i].layers * p[i].elements;
+    const uint64_t C = (uint64_t)m->channels, L = (uint64_t)m->layers;
+    const uint64_t elements = (uint64_t)(m->padded_vocab + m->max_seq_len + 2) * C + L * (12 * C + 13) * C;
     if (r->size != LLMC_HEADER_BYTES + 4 * elements)
         fail(EXIT_FAILED, "%s is damaged: its header asks for %llu parameters, that is %llu bytes, but it has %llu",
              path, (unsigned long long)elements, (unsigned long long)(LLMC_HEADER_BYTES + 4 * elements),
              (unsigned long long)r->size);
     return m;
-}
-
-float *read_llmc_tensor(const struct llmc_model *m, const char *name, int layer, size_t *count)
-{
-    struct parameter p[PARAMETERS];
-    layout(m, p);
-    uint64_t offset = LLMC_HEADER_BYTES;
-    int i = 0;
-    for (; i < PARAMETERS && strcmp(p[i].name, name) != 0; i++)
-        offset += 4 * p[i].layers * p[i].elements;
-    CHECK(i < PARAMETERS, "llm.c has no parameter \"%s\"", name);
-    CHECK(layer >= 0 && (uint64_t)layer < p[i].layers, "%s: layer %d", name, layer);
-    bool padded = strcmp(name, "wte") == 0;
-    *count = padded ? (size_t)m->vocab * (size_t)m->channels : (size_t)p[i].elements;
-    float *values = allocate(*count, sizeof *values);
-    read_at(m->file, values, *count * sizeof *values, offset + 4 * (uint64_t)layer * p[i].elements);
-    return values;
 }
 
 void close_llmc_model(struct llmc_model *m)

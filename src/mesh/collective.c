@@ -51,33 +51,6 @@ void add_into(struct step *s, const char *name, struct tensor *sum, struct tenso
 
 /* ---- sums ------------------------------------------------------------------------------------------------------ */
 
-/* That slice of x on device d. */
-static struct tensor *bring(struct step *s, const char *name, struct tensor *x, struct device *d, int k,
-                            struct shard part)
-{
-    struct tensor *slice = new_slice(s->pool, x, k, part);
-    if (x->device == d)
-        return slice;
-    struct tensor *received =
-        as_buffer(new_tensor(s->pool, d, x->class, JOINED(name, ".received"), FLOAT32, slice->rank, slice->shape));
-    add_move(s, JOINED(name, ".move"), received, slice, FOR_MOVES);
-    return received;
-}
-
-/* What the n devices have of a part, summed into what device k has of it, or else into what it has received: a + b and
- * b + a are the same bits. */
-static struct tensor *sum_up(struct step *s, const char *name, struct tensor *const *part, int n, int k, bool in_place)
-{
-    struct tensor *sum = part[0];
-    for (int i = 1; sum && i < n; i++) {
-        bool into_next = in_place ? i == k : i == 1 && k == 0;
-        struct tensor *next = part[i];
-        add_into(s, JOINED(name, ".add"), into_next ? next : sum, into_next ? sum : next);
-        sum = into_next ? next : sum;
-    }
-    return sum;
-}
-
 /* What device k is to sum is at [k * n + from].  All begin with another sender, so that none gets everything at once.
  */
 struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain)
@@ -87,17 +60,35 @@ struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor
         for (int k = 0; k < n; k++) {
             struct shard mine = flat_part(count_elements(x[0]), grain, k, n);
             int from = (k + turn) % n;
-            if (mine.begin < mine.end)
-                part[k * n + from] = bring(s, name, x[from], x[k]->device, k, mine);
+            if (mine.begin == mine.end)
+                continue;
+            struct tensor *slice = new_slice(s->pool, x[from], k, mine), *here = slice;
+            if (slice->device != x[k]->device) {
+                here = as_buffer(new_tensor(s->pool, x[k]->device, slice->class, JOINED(name, ".received"), FLOAT32,
+                                            slice->rank, slice->shape));
+                add_move(s, JOINED(name, ".move"), here, slice, FOR_MOVES);
+            }
+            part[k * n + from] = here;
         }
     return part;
 }
 
+/* What the n devices have of a part, summed into what device k has of it, or else into what it has received: a + b and
+ * b + a are the same bits. */
 void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, bool in_place)
 {
-    for (int k = 0; k < n; k++) /* (k is not above k * n: what is overwritten has been summed) */
-        if ((part[k] = sum_up(s, name, part + k * n, n, k, in_place)) && !in_place)
-            part[k]->is_buffer = false; /* nothing else holds the sum */
+    for (int k = 0; k < n; k++) {
+        struct tensor *sum = part[k * n];
+        for (int i = 1; sum && i < n; i++) {
+            struct tensor *next = part[k * n + i];
+            bool into_next = in_place ? i == k : i == 1 && k == 0;
+            add_into(s, JOINED(name, ".add"), into_next ? next : sum, into_next ? sum : next);
+            sum = into_next ? next : sum;
+        }
+        if (sum && !in_place)
+            sum->is_buffer = false; /* nothing else holds the sum */
+        part[k] = sum;              /* (k is not above k * n: what is overwritten has been summed) */
+    }
 }
 
 void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n)

@@ -22,10 +22,12 @@ void free_mesh(struct mesh *m) { free(m->first_layer); }
 
 /* ---- what the user writes -------------------------------------------------------------------------------------- */
 
-static struct problem *read_axes(const char *text, int *axis[3])
+struct problem *parse_mesh(const char *text, int ranks, struct mesh *m)
 {
     static const char *const names[] = {"dp=", "pp=", "tp="};
+    int *axis[] = {&m->dp, &m->pp, &m->tp};
     bool given[3] = {false};
+    *m = (struct mesh){.dp = text ? 1 : ranks, .pp = 1, .tp = 1, .chunks = 1};
     for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         char *end = NULL;
         long n = 0;
@@ -41,18 +43,11 @@ static struct problem *read_axes(const char *text, int *axis[3])
                 "--mesh %s: expected dp=A,pp=B,tp=C, each once, with numbers from 1 to %d; an omitted axis is 1", text,
                 MAX_RANKS);
     }
-    return NULL;
-}
-
-struct problem *parse_mesh(const char *text, int ranks, struct mesh *m)
-{
-    *m = (struct mesh){.dp = text ? 1 : ranks, .pp = 1, .tp = 1, .chunks = 1};
-    struct problem *p = text ? read_axes(text, (int *[]){&m->dp, &m->pp, &m->tp}) : NULL;
     double devices = (double)m->dp * m->pp * m->tp;
-    if (!p && devices > MAX_RANKS)
+    if (devices > MAX_RANKS)
         return new_problem(EXIT_USAGE, "--mesh %s asks for %.0f devices, the product of its numbers; the most are %d",
                            text, devices, MAX_RANKS);
-    return p;
+    return NULL;
 }
 
 char *format_mesh(char out[64], const struct mesh *m)
@@ -64,25 +59,6 @@ char *format_mesh(char out[64], const struct mesh *m)
 /* Part k of n of `things` begins at thing kE/n, rounded down; part n: the end. */
 static size_t part_begin(size_t things, int k, int n) { return things * (size_t)k / (size_t)n; }
 
-static struct problem *read_stages(struct mesh *m, int layers, const char *text)
-{
-    const char *at = text;
-    for (int s = 0; s < n_stages(m); s++) {
-        char *end;
-        long n = strtol(at, &end, 10);
-        bool last = s == n_stages(m) - 1;
-        if (end == at || n < 1 || n > layers || *end != (last ? '\0' : ','))
-            return new_problem(EXIT_USAGE, "--stages %s: expected %d numbers of layers, from 1 up, with commas between",
-                               text, n_stages(m));
-        m->first_layer[s + 1] = m->first_layer[s] + (int)n;
-        at = end + 1;
-    }
-    if (m->first_layer[n_stages(m)] != layers)
-        return new_problem(EXIT_USAGE, "--stages %s has %d layers in all, the model %d", text,
-                           m->first_layer[n_stages(m)], layers);
-    return NULL;
-}
-
 struct problem *cut_layers(struct mesh *m, int layers, const char *stages)
 {
     int n = n_stages(m);
@@ -91,10 +67,21 @@ struct problem *cut_layers(struct mesh *m, int layers, const char *stages)
         return new_problem(EXIT_USAGE,
                            "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d",
                            m->pp, m->chunks, m->chunks == 1 ? "" : "s", n, layers, MAX(layers / m->chunks, 1));
-    if (stages)
-        return read_stages(m, layers, stages);
     for (int s = 0; s <= n; s++)
         m->first_layer[s] = (int)part_begin((size_t)layers, s, n);
+    const char *at = stages;
+    for (int s = 0; s < n && stages; s++) {
+        char *end;
+        long own = strtol(at, &end, 10);
+        if (end == at || own < 1 || own > layers || *end != (s + 1 < n ? ',' : '\0'))
+            return new_problem(EXIT_USAGE, "--stages %s: expected %d numbers of layers, from 1 up, with commas between",
+                               stages, n);
+        m->first_layer[s + 1] = m->first_layer[s] + (int)own;
+        at = end + 1;
+    }
+    if (m->first_layer[n] != layers)
+        return new_problem(EXIT_USAGE, "--stages %s has %d layers in all, the model %d", stages, m->first_layer[n],
+                           layers);
     return NULL;
 }
 

@@ -93,20 +93,6 @@ static int count_layers(const struct safetensors *st)
     return (int)layers;
 }
 
-/* Heads are not in the tensors' shapes: from the metadata {"n_head": H}, else 64 channels each as in GPT-2. */
-static int find_heads(const struct safetensors *st, int channels)
-{
-    const char *config = find_metadata(st, "config");
-    const char *field = config ? strstr(config, "\"n_head\"") : NULL;
-    long heads = field && strchr(field, ':') ? strtol(strchr(field, ':') + 1, NULL, 10) : channels / 64;
-    if (heads < 1 || heads > channels || channels % heads)
-        fail(EXIT_FAILED,
-             "%s: cannot tell how many heads its %d channels make: metadata \"config\" should hold "
-             "{\"n_head\": N}",
-             st->file->path, channels);
-    return (int)heads;
-}
-
 /* The tensor of a parameter, in the shape that the table of parameters gives it; Conv1D weights are transposed. */
 static const struct st_tensor *expect_tensor(const struct safetensors *st, const struct param *p)
 {
@@ -141,7 +127,15 @@ struct config read_config(const char *path)
                        .vocab = (int)embedding[0]->shape[0],
                        .seq_len = (int)embedding[1]->shape[0],
                        .tied = !find_tensor(st, "lm_head.weight")};
-    c.heads = find_heads(st, c.channels);
+    /* Heads are not in the tensors' shapes: from the metadata {"n_head": H}, else 64 channels each as in GPT-2. */
+    const char *config = find_metadata(st, "config"), *field = config ? strstr(config, "\"n_head\"") : NULL;
+    long heads = field && strchr(field, ':') ? strtol(strchr(field, ':') + 1, NULL, 10) : c.channels / 64;
+    if (heads < 1 || heads > c.channels || c.channels % heads)
+        fail(EXIT_FAILED,
+             "%s: cannot tell how many heads its %d channels make: metadata \"config\" should hold "
+             "{\"n_head\": N}",
+             path, c.channels);
+    c.heads = (int)heads;
     check_config(&c);
     struct params *p = new_params(&c, &one_rank, 0);
     for (int i = 0; i < p->n; i++)
@@ -151,25 +145,40 @@ struct config read_config(const char *path)
     return c;
 }
 
+/* llm.c's parameters come in its own order, each for all layers; of the words' the padding is left out. */
+static void init_from_llmc(struct model *m, const char *path)
+{
+    struct llmc_model *f = open_llmc_model(path);
+    uint64_t at = LLMC_HEADER_BYTES;
+    for (int k = 0; k < LLMC_PARAMETERS; k++)
+        for (int i = 0; i < m->params->n; i++) {
+            const struct param *p = &m->params->param[i];
+            size_t n = param_elements(p);
+            float *values = p->llmc == k ? allocate(n, sizeof *values) : NULL;
+            if (!values)
+                continue;
+            read_at(f->file, values, n * sizeof *values, at);
+            write_param(m, i, KEPT_VALUE, values);
+            free(values);
+            at += 4 * (uint64_t)p->shape[1] * (uint64_t)(i == WTE ? f->padded_vocab : p->shape[0]);
+        }
+    close_llmc_model(f);
+}
+
 void init_from_file(struct model *m, const char *path)
 {
-    bool llmc = has_magic(path, LLMC_MODEL_MAGIC);
-    struct llmc_model *f = llmc ? open_llmc_model(path) : NULL;
-    struct safetensors *st = llmc ? NULL : open_safetensors(path);
+    if (has_magic(path, LLMC_MODEL_MAGIC)) {
+        init_from_llmc(m, path);
+        return;
+    }
+    struct safetensors *st = open_safetensors(path);
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &m->params->param[i];
-        size_t n = param_elements(p);
-        float *values = llmc ? read_llmc_tensor(f, p->llmc, MAX(p->layer, 0), &n) : allocate(n, sizeof *values);
-        CHECK(n == param_elements(p), "%s has %zu elements, the table %zu", p->name, n, param_elements(p));
-        if (!llmc) {
-            read_floats(st, expect_tensor(st, p), values);
-            values = turn_conv1d(p, values, false);
-        }
+        float *values = allocate(param_elements(p), sizeof *values);
+        read_floats(st, expect_tensor(st, p), values);
+        values = turn_conv1d(p, values, false);
         write_param(m, i, KEPT_VALUE, values);
         free(values);
     }
-    if (llmc)
-        close_llmc_model(f);
-    else
-        close_safetensors(st);
+    close_safetensors(st);
 }

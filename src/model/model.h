@@ -30,10 +30,10 @@ enum init { INIT_ZERO, INIT_ONE, INIT_NORMAL, INIT_RESIDUAL };
 
 /* One parameter of one layer.  Linear weights are (out, in); Hugging Face's Conv1D has them transposed. */
 struct param {
-    char name[48];    /* Hugging Face's: "h.3.attn.c_attn.weight" */
-    const char *llmc; /* llm.c's: "qkvw" */
-    int layer;        /* -1: embedding or final */
-    int unit;         /* 0 embedding, 1..L layers, L+1 final */
+    char name[48]; /* Hugging Face's: "h.3.attn.c_attn.weight" */
+    int llmc;      /* its place in llm.c's file, which has each for all layers together; -1: not in it */
+    int layer;     /* -1: embedding or final */
+    int unit;      /* 0 embedding, 1..L layers, L+1 final */
     int rank;
     int64_t shape[2];
     int64_t rows;   /* in memory: shape[0], of the head perhaps more */

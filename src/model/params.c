@@ -5,7 +5,8 @@
 
 enum size { NONE, V, T, C, C3, C4 };
 struct row {
-    const char *name, *llmc;
+    const char *name;
+    int llmc;
     enum size shape[2];
     bool conv1d;
     enum {
@@ -20,27 +21,27 @@ struct row {
 
 /* In each unit the matrices (which decay) come first.  Order within the file formats is theirs, not ours. */
 static const struct row embedding_rows[] = {
-    {"wte.weight", "wte", {V, C}, false, ROWS, INIT_NORMAL},
-    {"wpe.weight", "wpe", {T, C}, false, WHOLE, INIT_NORMAL},
+    {"wte.weight", 0, {V, C}, false, ROWS, INIT_NORMAL},
+    {"wpe.weight", 1, {T, C}, false, WHOLE, INIT_NORMAL},
 };
 static const struct row layer_rows[] = {
-    [QKV_W] = {"h.%d.attn.c_attn.weight", "qkvw", {C3, C}, true, QKV, INIT_NORMAL},
-    [PROJ_W] = {"h.%d.attn.c_proj.weight", "attprojw", {C, C}, true, HEADS, INIT_RESIDUAL},
-    [FC_W] = {"h.%d.mlp.c_fc.weight", "fcw", {C4, C}, true, ROWS, INIT_NORMAL},
-    [FCPROJ_W] = {"h.%d.mlp.c_proj.weight", "fcprojw", {C, C4}, true, COLUMNS, INIT_RESIDUAL},
-    [LN1_W] = {"h.%d.ln_1.weight", "ln1w", {C}, false, WHOLE, INIT_ONE},
-    [LN1_B] = {"h.%d.ln_1.bias", "ln1b", {C}, false, WHOLE, INIT_ZERO},
-    [QKV_B] = {"h.%d.attn.c_attn.bias", "qkvb", {C3}, false, QKV, INIT_ZERO},
-    [PROJ_B] = {"h.%d.attn.c_proj.bias", "attprojb", {C}, false, WHOLE, INIT_ZERO},
-    [LN2_W] = {"h.%d.ln_2.weight", "ln2w", {C}, false, WHOLE, INIT_ONE},
-    [LN2_B] = {"h.%d.ln_2.bias", "ln2b", {C}, false, WHOLE, INIT_ZERO},
-    [FC_B] = {"h.%d.mlp.c_fc.bias", "fcb", {C4}, false, ROWS, INIT_ZERO},
-    [FCPROJ_B] = {"h.%d.mlp.c_proj.bias", "fcprojb", {C}, false, WHOLE, INIT_ZERO},
+    [QKV_W] = {"h.%d.attn.c_attn.weight", 4, {C3, C}, true, QKV, INIT_NORMAL},
+    [PROJ_W] = {"h.%d.attn.c_proj.weight", 6, {C, C}, true, HEADS, INIT_RESIDUAL},
+    [FC_W] = {"h.%d.mlp.c_fc.weight", 10, {C4, C}, true, ROWS, INIT_NORMAL},
+    [FCPROJ_W] = {"h.%d.mlp.c_proj.weight", 12, {C, C4}, true, COLUMNS, INIT_RESIDUAL},
+    [LN1_W] = {"h.%d.ln_1.weight", 2, {C}, false, WHOLE, INIT_ONE},
+    [LN1_B] = {"h.%d.ln_1.bias", 3, {C}, false, WHOLE, INIT_ZERO},
+    [QKV_B] = {"h.%d.attn.c_attn.bias", 5, {C3}, false, QKV, INIT_ZERO},
+    [PROJ_B] = {"h.%d.attn.c_proj.bias", 7, {C}, false, WHOLE, INIT_ZERO},
+    [LN2_W] = {"h.%d.ln_2.weight", 8, {C}, false, WHOLE, INIT_ONE},
+    [LN2_B] = {"h.%d.ln_2.bias", 9, {C}, false, WHOLE, INIT_ZERO},
+    [FC_B] = {"h.%d.mlp.c_fc.bias", 11, {C4}, false, ROWS, INIT_ZERO},
+    [FCPROJ_B] = {"h.%d.mlp.c_proj.bias", 13, {C}, false, WHOLE, INIT_ZERO},
 };
 static const struct row final_rows[] = {
-    {"lm_head.weight", "", {V, C}, false, ROWS, INIT_NORMAL}, /* left out when tied */
-    {"ln_f.weight", "lnfw", {C}, false, WHOLE, INIT_ONE},
-    {"ln_f.bias", "lnfb", {C}, false, WHOLE, INIT_ZERO},
+    {"lm_head.weight", -1, {V, C}, false, ROWS, INIT_NORMAL}, /* left out when tied */
+    {"ln_f.weight", 14, {C}, false, WHOLE, INIT_ONE},
+    {"ln_f.bias", 15, {C}, false, WHOLE, INIT_ZERO},
 };
 
 bool same_sizes(const struct config *a, const struct config *b)

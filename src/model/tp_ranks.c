@@ -24,22 +24,6 @@ int first_tp_rank(struct build *b)
     return b->tp_rank = 0;
 }
 
-/* The tasks between two rendezvous, rank by rank. */
-static void put_in_order(struct build *b)
-{
-    struct step *s = b->step;
-    size_t at = b->group_begin;
-    struct task **built = copy_bytes(s->task + at, (s->n - at) * sizeof *built);
-    for (size_t i = 0; i < b->n_rendezvous; i++)
-        for (size_t m = i; m < b->n_met; m += b->n_rendezvous)
-            for (size_t k = m ? b->met[m - 1].end : b->group_begin; k < b->met[m].end; k++) {
-                s->task[at] = built[k - b->group_begin];
-                s->task[at]->index = at;
-                at++;
-            }
-    free(built);
-}
-
 int next_tp_rank(struct build *b)
 {
     *APPEND(b->met, b->n_met, b->cap_met) = (struct rendezvous){.end = b->step->n};
@@ -50,7 +34,17 @@ int next_tp_rank(struct build *b)
           b->n_met - b->n_rendezvous * (size_t)b->tp_rank, b->n_rendezvous);
     if (++b->tp_rank < b->model->mesh->tp)
         return b->tp_rank;
-    put_in_order(b);
+    struct step *s = b->step; /* the tasks between two rendezvous, rank by rank */
+    size_t at = b->group_begin;
+    struct task **built = copy_bytes(s->task + at, (s->n - at) * sizeof *built);
+    for (size_t i = 0; i < b->n_rendezvous; i++)
+        for (size_t m = i; m < b->n_met; m += b->n_rendezvous)
+            for (size_t k = m ? b->met[m - 1].end : b->group_begin; k < b->met[m].end; k++) {
+                s->task[at] = built[k - b->group_begin];
+                s->task[at]->index = at;
+                at++;
+            }
+    free(built);
     return -1;
 }
 

@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-enum { TOP = 12 };
-
 /* ---- as a trace -------------------------------------------------------------------------------------------------- */
 
 static double simulated_ns(void *sim, const struct task *t)
@@ -112,7 +110,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
                 strcmp(bytes, by_clock) ? ", by the clock " : "", strcmp(bytes, by_clock) ? by_clock : "",
                 m->device[d].budget < NO_LIMIT ? format_bytes(budget, (double)m->device[d].budget) : "none");
     }
-    print_top(out, path, TOP, 3);
+    print_top(out, path, 3);
     free_table(path), json_decref(lanes), trace_free(t);
 }
 

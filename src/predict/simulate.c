@@ -448,11 +448,29 @@ static void sum_up(const struct simulator *k)
     }
 }
 
-static void run_simulation(struct simulation *sim)
+struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **out)
 {
-    const struct step *s = sim->step;
-    const struct machine *m = s->pool->machine;
-    CHECK(s->n > 0, "list %s has no tasks", s->name);
+    struct simulation *sim = allocate(1, sizeof *sim);
+    struct machine *m = s->pool->machine;
+    sim->step = s;
+    sim->seconds = allocate(s->n, sizeof *sim->seconds);
+    sim->steady = allocate(s->n, sizeof *sim->steady);
+    sim->busy = allocate((size_t)m->n_lanes, sizeof *sim->busy);
+    if (c)
+        describe_speeds(m, c);
+    double total = (double)s->n * m->issue;
+    for (size_t i = 0; i < s->n; i++) {
+        enum cost_source source;
+        sim->seconds[i] = task_seconds(c, s->task[i], &source);
+        sim->by_source[source]++;
+        total += s->task[i]->lane->gap + sim->seconds[i];
+    }
+    if (!(total >= 1e-9 && total <= 1e6)) { /* from a nanosecond to eleven days: times fit their clocks */
+        free_simulation(sim);
+        return new_problem(
+            EXIT_USAGE, "%s%s the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a number in it wrong?",
+            c ? c->path : "in the step file", c ? ", with --what-if, makes" : "", total);
+    }
     struct simulator k = {.sim = sim,
                           .n = (int)s->n,
                           .n_lanes = m->n_lanes,
@@ -472,34 +490,8 @@ static void run_simulation(struct simulation *sim)
     run_clock(&k);
     sum_up(&k);
     free(k.state), free(k.wait), free(k.turn), free(k.winner), free(k.copying), free(k.load), free(k.iteration);
-}
-
-struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **out)
-{
-    struct simulation *sim = allocate(1, sizeof *sim);
-    struct machine *m = s->pool->machine;
-    sim->step = s;
-    sim->seconds = allocate(s->n, sizeof *sim->seconds);
-    sim->steady = allocate(s->n, sizeof *sim->steady);
-    sim->busy = allocate((size_t)m->n_lanes, sizeof *sim->busy);
-    if (c)
-        describe_speeds(m, c);
-    double total = (double)s->n * m->issue;
-    for (size_t i = 0; i < s->n; i++) {
-        enum cost_source source;
-        sim->seconds[i] = task_seconds(c, s->task[i], &source);
-        sim->by_source[source]++;
-        total += s->task[i]->lane->gap + sim->seconds[i];
-    }
-    if (total >= 1e-9 && total <= 1e6) { /* from a nanosecond to eleven days: times fit their clocks */
-        run_simulation(sim);
-        *out = sim;
-        return NULL;
-    }
-    free_simulation(sim);
-    return new_problem(EXIT_USAGE,
-                       "%s%s the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a number in it wrong?",
-                       c ? c->path : "in the step file", c ? ", with --what-if, makes" : "", total);
+    *out = sim;
+    return NULL;
 }
 
 struct simulation *must_simulate(const struct step *s, const struct costs *c)

@@ -141,18 +141,6 @@ static void interpret_task(struct values *v, struct strip *strips, const struct 
 
 /* ---- the list -------------------------------------------------------------------------------------------------- */
 
-static void interpret(struct values *v, const struct step *s, struct strip *strips, int i, int iteration)
-{
-    const struct task *t = s->task[i];
-    struct numbered task = {.identity = mix(t->origin, (uint64_t)iteration), .node = iteration * (int)s->n + i};
-    if (!runs(t, (uint32_t)iteration))
-        return;
-    if (t->copy)
-        copy_value(strips, t->access[0].tensor, t->access[1].tensor, iteration);
-    else
-        interpret_task(v, strips, t, task, iteration);
-}
-
 /* What is left in the tensors that persist: a list that loses a copy out of the step loses a result.  Byte by byte of
  * what replicas are replicas of, so that shards have together what a whole one had. */
 static void number_results(struct values *v, const struct step *s, struct strip *strips)
@@ -198,8 +186,14 @@ struct values *number_values(const struct step *s)
     struct values *v = allocate(1, sizeof *v);
     struct strip *strips = allocate(s->pool->n, sizeof *strips);
     for (int iteration = 0; iteration < ITERATIONS; iteration++)
-        for (int i = 0; i < (int)s->n; i++)
-            interpret(v, s, strips, i, iteration);
+        for (int i = 0; i < (int)s->n; i++) {
+            const struct task *t = s->task[i];
+            struct numbered task = {.identity = mix(t->origin, (uint64_t)iteration), .node = iteration * (int)s->n + i};
+            if (runs(t, (uint32_t)iteration) && t->copy)
+                copy_value(strips, t->access[0].tensor, t->access[1].tensor, iteration);
+            else if (runs(t, (uint32_t)iteration))
+                interpret_task(v, strips, t, task, iteration);
+        }
     number_results(v, s, strips);
     SORT(v->list, v->n, by_identity);
     join_runs(v);

@@ -78,16 +78,6 @@ static void need_order(struct proof *p, int touch, int node, const struct tensor
     }
 }
 
-/* Behind all that hold it, in the second iteration. */
-static void need_gates(struct proof *p)
-{
-    const struct step *s = p->step;
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < s->n && s->task[i]->gate == GATE_HOLDS; k++)
-            if (s->task[k]->gate == GATE_HELD)
-                *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){(int)(s->n + i), (int)(s->n + k)};
-}
-
 /* A write that may be skipped does not hide who wrote before. */
 static void touch_cell(struct proof *p, int node, const struct access *a, bool writing, struct cell *c)
 {
@@ -209,7 +199,10 @@ static char *prove(const struct step *s, uint32_t number)
 {
     size_t n = (size_t)s->pool->machine->n_devices + 1;
     struct proof p = {.step = s, .number = number, .strips = allocate(n, sizeof *p.strips)};
-    need_gates(&p);
+    for (size_t i = 0; i < s->n; i++) /* behind all that hold it, in the second iteration */
+        for (size_t k = 0; k < s->n && s->task[i]->gate == GATE_HOLDS; k++)
+            if (s->task[k]->gate == GATE_HELD)
+                *APPEND(p.pairs, p.n_pairs, p.cap_pairs) = (struct pair){(int)(s->n + i), (int)(s->n + k)};
     walk_bytes(&p);
     if (!p.wrong)
         verify_order(&p);
@@ -283,20 +276,6 @@ static char *verify_storage(const struct step *s, struct strip *strip, const str
     return NULL;
 }
 
-/* The slabs within the budget, as far as tensors reach in them. */
-static char *verify_budget(const struct device *d, const struct strip *strip)
-{
-    size_t sum = 0;
-    for (size_t i = 0, reach = 0; i < strip->n; i++) {
-        const struct cell *c = &strip->cell[i];
-        reach = c->reader == NEVER ? reach : c->end - c->begin / NO_LIMIT * NO_LIMIT;
-        if (i + 1 == strip->n || c[1].begin / NO_LIMIT > c->begin / NO_LIMIT)
-            sum += reach, reach = 0;
-    }
-    return sum > d->budget ? format_string("device %s holds %zu bytes, its budget is %zu", d->id, sum, d->budget)
-                           : NULL;
-}
-
 static char *verify_memory(const struct step *s)
 {
     const struct pool *p = s->pool;
@@ -308,8 +287,18 @@ static char *verify_memory(const struct step *s)
         if (t->storage == t && t->slab >= 0 && t->persistent == (i < p->n))
             wrong = verify_storage(s, &strips[t->device->index], t);
     }
-    for (size_t d = 0; d < n && !wrong; d++)
-        wrong = verify_budget(&p->machine->device[d], &strips[d]);
+    for (size_t d = 0; d < n && !wrong; d++) { /* the slabs within the budget, as far as tensors reach in them */
+        const struct device *device = &p->machine->device[d];
+        const struct cell *c = strips[d].cell, *end = c + strips[d].n;
+        size_t sum = 0;
+        for (size_t reach = 0; c < end; c++) {
+            reach = c->reader == NEVER ? reach : c->end - c->begin / NO_LIMIT * NO_LIMIT;
+            if (c + 1 == end || c[1].begin / NO_LIMIT > c->begin / NO_LIMIT)
+                sum += reach, reach = 0;
+        }
+        if (sum > device->budget)
+            wrong = format_string("device %s holds %zu bytes, its budget is %zu", device->id, sum, device->budget);
+    }
     free_strips(strips, n);
     return wrong;
 }

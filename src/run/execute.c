@@ -115,16 +115,6 @@ static void execute_serial(struct step *s, uint32_t number)
         close_audit(audit);
 }
 
-/* PoCL 3.1 compiles a kernel anew when it is launched with the same work-group size and a wider grid than before.  It
- * counts the launches that use either, but takes the newer one off for both: when the two are in flight at once, the
- * count falls below 0 and the driver aborts the program (`found->ref_count > 0`).  So the first launch of each kernel
- * task waits until nothing is in flight, and the others wait for it; that is the first iteration only. */
-static bool must_be_alone(const struct step *s, const struct task *t)
-{
-    return t->file && !s->running->task[t->index].issued && s->pool->machine->n_devices > 1 &&
-           is_pocl(platform_of(t->lane->device));
-}
-
 void execute(struct step *s, uint32_t number)
 {
     CHECK(s->running, "list %s has not been finished", s->name);
@@ -141,7 +131,12 @@ void execute(struct step *s, uint32_t number)
         if (!runs(s->task[i], number) || (s->task[i]->slot && !s->running->late))
             continue;
         obey_viewer(s, number, i);
-        bool alone = must_be_alone(s, s->task[i]);
+        /* PoCL 3.1 compiles a kernel anew when it is launched with the same work-group size and a wider grid than
+         * before.  It counts the launches that use either, but takes the newer one off for both: when the two are in
+         * flight at once, the count falls below 0 and the driver aborts the program (`found->ref_count > 0`).  So the
+         * first launch of each kernel task waits until nothing is in flight, and the others wait for it. */
+        bool alone = s->task[i]->file && !s->running->task[i].issued && s->pool->machine->n_devices > 1 &&
+                     is_pocl(platform_of(s->task[i]->lane->device));
         if (alone)
             wait_all(s);
         pthread_mutex_lock(&flights_lock);

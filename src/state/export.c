@@ -92,11 +92,11 @@ void export_llmc(const struct checkpoint *c, const char *path)
     struct params *all = new_params(m, &one_rank, 0);
     struct writer *w = open_writer(path);
     write_bytes(w, header, sizeof header);
-    for (int k = 0; llmc_parameter(k); k++)
+    for (int k = 0; k < LLMC_PARAMETERS; k++)
         for (int i = 0; i < all->n; i++) { /* by layer, as the table is */
             const struct param *p = &all->param[i];
-            int64_t rows = strcmp(p->llmc, "wte") == 0 ? padded : p->shape[0]; /* the embedding's have padding */
-            if (strcmp(p->llmc, llmc_parameter(k)) != 0)
+            int64_t rows = i == WTE ? padded : p->shape[0]; /* the embedding's have padding */
+            if (p->llmc != k)
                 continue;
             float *values = allocate((size_t)(p->shape[1] * rows), sizeof *values);
             read_value(c, i, values);

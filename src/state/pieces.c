@@ -47,45 +47,34 @@ char *piece_name(char out[96], const struct kept_tensor *t, size_t i)
 
 /* ---- cutting ---------------------------------------------------------------------------------------------------- */
 
-/* Elements [begin, end) of a part.  It comes in runs that lie whole in the tensor: by rows, what the part has of a
- * section; by columns, of a row.  A whole section is a box, and less of one is flat.  By columns all is boxes: a ragged
- * row, whole rows together, a ragged row.  `at`: where the part's first element is in memory, or would be in front of
- * what is kept. */
-static void cut_part(struct kept_tensor *t, struct part part, bool by_columns, int rank, size_t begin, size_t end,
-                     int64_t at)
+/* What of the tensor is among elements [held.begin, held.end) of what the rank has of its unit.  The rank's part of the
+ * tensor comes in runs that lie whole in the tensor: by rows, what it has of a section; by columns, of a row.  A whole
+ * section is a box, and less of one is flat.  By columns all is boxes: a ragged row, whole rows together, a ragged row.
+ */
+static void cut_range(const struct model *m, struct kept_tensor *t, int rank, struct shard held)
 {
+    const struct param *all = &m->params->param[t->param], *p = &params_of(m, rank)->param[t->param];
+    struct part part = part_of(&p->cut, all->shape, tp_of(m->mesh, rank), m->mesh->tp);
+    if (part.begin == 0 && part.end == part.length) /* all of it */
+        part = (struct part){1, tensor_elements(t), 0, tensor_elements(t)};
+    bool by_columns = part.runs > 1 && all->cut.split == SPLIT_COLUMNS;
     size_t width = part.end - part.begin, columns = (size_t)t->shape[1];
-    for (size_t e = begin, n; e < end; e += n) {
+    size_t end = held.end > p->offset ? MIN(held.end - p->offset, width * part.runs) : 0;
+    CHECK(!by_columns || all->cut.sections == 1, "%s is cut by columns in %d sections", t->name, all->cut.sections);
+    for (size_t e = MAX(held.begin, p->offset) - p->offset, n; e < end; e += n) {
         size_t within = e % width, whole = within ? 0 : (end - e) / width; /* runs */
         whole = by_columns ? whole : MIN(whole, 1);
         n = whole ? whole * width : MIN(width - within, end - e);
         size_t from = e / width * part.length + part.begin + within; /* in the tensor */
-        struct piece p = {.rank = rank, .at = (size_t)(at + (int64_t)e), .flat = !whole && !by_columns};
+        struct piece x = {.rank = rank, .at = p->offset + e - held.begin, .flat = !whole && !by_columns};
         size_t rows = by_columns ? MAX(whole, 1) : n / columns; /* of a box */
-        p.begin[0] = (int64_t)(p.flat ? from : from / columns);
-        p.end[0] = p.begin[0] + (int64_t)(p.flat ? n : rows);
-        p.begin[1] = p.flat ? 0 : (int64_t)(from % columns);
-        p.end[1] = p.flat ? 0 : p.begin[1] + (int64_t)(n / rows);
+        x.begin[0] = (int64_t)(x.flat ? from : from / columns);
+        x.end[0] = x.begin[0] + (int64_t)(x.flat ? n : rows);
+        x.begin[1] = x.flat ? 0 : (int64_t)(from % columns);
+        x.end[1] = x.flat ? 0 : x.begin[1] + (int64_t)(n / rows);
         size_t cap = t->n;
-        t->piece = grow(t->piece, &cap, t->n + 1, sizeof *t->piece);
-        t->piece[t->n++] = p;
+        *APPEND(t->piece, t->n, cap) = x;
     }
-}
-
-/* What of the tensor is among elements [held.begin, held.end) of what the rank has of its unit. */
-static void cut_range(const struct model *m, struct kept_tensor *t, int rank, struct shard held)
-{
-    const struct param *whole = &m->params->param[t->param], *p = &params_of(m, rank)->param[t->param];
-    struct part part = part_of(&p->cut, whole->shape, tp_of(m->mesh, rank), m->mesh->tp);
-    if (part.begin == 0 && part.end == part.length) /* all of it */
-        part = (struct part){1, tensor_elements(t), 0, tensor_elements(t)};
-    size_t n = (part.end - part.begin) * part.runs;
-    size_t begin = MAX(held.begin, p->offset) - p->offset;
-    size_t end = held.end > p->offset ? MIN(held.end - p->offset, n) : 0;
-    bool by_columns = part.runs > 1 && whole->cut.split == SPLIT_COLUMNS;
-    CHECK(!by_columns || whole->cut.sections == 1, "%s is cut by columns in %d sections", t->name, whole->cut.sections);
-    if (begin < end)
-        cut_part(t, part, by_columns, rank, begin, end, (int64_t)p->offset - (int64_t)held.begin);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */

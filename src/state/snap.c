@@ -204,24 +204,6 @@ static void recover(void *opening)
     o->old = read_snapshot(o->s->path);
 }
 
-/* Is the file empty?  Else what is on the disk for sure is o->old. */
-static bool recover_old(struct opening *o)
-{
-    const struct snap *s = o->s;
-    struct stat status;
-    if (fstat(s->named, &status) != 0 || flush(s->named) != 0)
-        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->path, strerror(errno));
-    if (status.st_size == 0)
-        return true;
-    sync_folder_of(s->path);
-    forget_cached(s->named);
-    struct problem *p = attempt(recover, o);
-    if (p)
-        warn("%s; another file takes its place when an iteration is stored", p->sentence);
-    free(p);
-    return false;
-}
-
 /* Where everything lies in the file and in a slot; returns the manifest. */
 static char *lay_out(struct snap *s, const struct snap_plan *plan)
 {
@@ -251,7 +233,18 @@ static void open_file(void *opening)
     struct snap *s = o->s;
     lock_name(o);
     char *manifest = lay_out(s, o->plan);
-    bool empty = recover_old(o);
+    struct stat status;
+    if (fstat(s->named, &status) != 0 || flush(s->named) != 0)
+        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->path, strerror(errno));
+    bool empty = status.st_size == 0;
+    if (!empty) { /* what is on the disk for sure becomes o->old */
+        sync_folder_of(s->path);
+        forget_cached(s->named);
+        struct problem *p = attempt(recover, o);
+        if (p)
+            warn("%s; another file takes its place when an iteration is stored", p->sentence);
+        free(p);
+    }
     struct snapshot *f = s->file->snapshot;
     const struct snapshot *old = o->old ? o->old->snapshot : NULL;
     s->seq = old ? old->last_seq : 0; /* of a new file too: its commits are newer */

@@ -17,23 +17,6 @@ struct loaded {
     uint64_t *at; /* [pieces + 1] where each begins there, and the end */
 };
 
-static void load_piece(const struct checkpoint *c, const struct kept_tensor *t, const struct piece *p,
-                       struct reader *file, char *into)
-{
-    size_t bytes = ELEMENT_BYTES * piece_elements(p);
-    uint64_t begun = now_ns();
-    read_at(file, into, bytes, p->offset);
-    uint64_t there = now_ns(), hash = hash_bytes(into, bytes, 0);
-    c->room->read += there - begun;
-    c->room->verify += now_ns() - there;
-    c->room->bytes_read += bytes;
-    if (hash != p->hash)
-        fail(EXIT_FAILED, "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; %s",
-             file->path, t->name, kept_name[t->role], (unsigned long long)p->offset,
-             (unsigned long long)(p->offset + bytes), (unsigned long long)hash, (unsigned long long)p->hash,
-             c->snapshot ? "or a run writes there: read it once more, or copy it" : "take another checkpoint");
-}
-
 /* All pieces of a tensor, and where they go.  The plan comes first: it refuses a manifest whose pieces overlap, so that
  * no more memory is taken than the tensor has bytes. */
 static struct loaded load_pieces(const struct checkpoint *c, size_t tensor, const struct kept_tensor *to)
@@ -53,7 +36,20 @@ static struct loaded load_pieces(const struct checkpoint *c, size_t tensor, cons
             file = open_reader(path);
             free(path);
         }
-        load_piece(c, t, &t->piece[k], file, l.bytes + l.at[k]);
+        const struct piece *p = &t->piece[k];
+        size_t bytes = (size_t)(l.at[k + 1] - l.at[k]);
+        uint64_t begun = now_ns();
+        read_at(file, l.bytes + l.at[k], bytes, p->offset);
+        uint64_t there = now_ns(), hash = hash_bytes(l.bytes + l.at[k], bytes, 0);
+        c->room->read += there - begun;
+        c->room->verify += now_ns() - there;
+        c->room->bytes_read += bytes;
+        if (hash != p->hash)
+            fail(EXIT_FAILED,
+                 "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; %s",
+                 file->path, t->name, kept_name[t->role], (unsigned long long)p->offset,
+                 (unsigned long long)(p->offset + bytes), (unsigned long long)hash, (unsigned long long)p->hash,
+                 c->snapshot ? "or a run writes there: read it once more, or copy it" : "take another checkpoint");
     }
     close_reader(file);
     return l;

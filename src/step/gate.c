@@ -20,16 +20,30 @@ static bool follows(const struct task *t, const bool *marked)
     return yes;
 }
 
-/* Of the tasks before `last`, those that are held and what follows from them move behind it, in their order. */
-static void move_held(struct step *s, const struct task *last)
+void gate_updates(struct step *s)
 {
-    bool *moves = allocate(s->n, sizeof *moves);
+    enum role role = ROLE_BACKWARD;
+    size_t end = 0, n = 0, n_behind = 0; /* end: behind the last task that holds */
+    bool *knows_norm = allocate(s->n, sizeof *knows_norm), *moves = allocate(s->n, sizeof *moves);
     struct task **behind = allocate(s->n, sizeof *behind);
-    size_t end = last->index + 1, n_behind = 0, n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        role = s->task[i]->role == ROLE_NORM ? ROLE_NORM : role;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->task[i]->role == role) {
+            end = i + 1;
+            s->task[i]->gate = GATE_HOLDS;
+        }
+    for (size_t i = 0; i < s->n && end; i++) {
+        struct task *t = s->task[i];
+        knows_norm[i] = t->role == ROLE_NORM || follows(t, knows_norm);
+        if (t->role == ROLE_UPDATE && !knows_norm[i])
+            t->gate = GATE_HELD;
+    }
+    /* Those before it that are held, and what follows from them, move behind it, in their order. */
     for (size_t i = 0; i < end; i++) {
         struct task *t = s->task[i];
         moves[i] = t->gate == GATE_HELD || follows(t, moves);
-        if (moves[i] && t->role == last->role)
+        if (moves[i] && t->role == role)
             fail(EXIT_USAGE,
                  "task %zu %s is of role %s and follows from an update, which --clip holds until it has ended: give "
                  "the update another role, or --clip 0",
@@ -42,28 +56,5 @@ static void move_held(struct step *s, const struct task *last)
     memcpy(s->task + n, behind, n_behind * sizeof *behind);
     for (size_t i = 0; i < end; i++)
         s->task[i]->index = i;
-    free(moves), free(behind);
-}
-
-void gate_updates(struct step *s)
-{
-    enum role role = ROLE_BACKWARD;
-    const struct task *last = NULL;
-    bool *knows_norm = allocate(s->n, sizeof *knows_norm);
-    for (size_t i = 0; i < s->n; i++)
-        role = s->task[i]->role == ROLE_NORM ? ROLE_NORM : role;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->role == role) {
-            last = s->task[i];
-            s->task[i]->gate = GATE_HOLDS;
-        }
-    for (size_t i = 0; i < s->n && last; i++) {
-        struct task *t = s->task[i];
-        knows_norm[i] = t->role == ROLE_NORM || follows(t, knows_norm);
-        if (t->role == ROLE_UPDATE && !knows_norm[i])
-            t->gate = GATE_HELD;
-    }
-    if (last)
-        move_held(s, last);
-    free(knows_norm);
+    free(knows_norm), free(moves), free(behind);
 }

@@ -153,13 +153,10 @@ typedef void host_function(void *context, const struct task *task, uint32_t numb
 typedef void issue_function(const struct task *task, uint32_t number, cl_uint n_wait, const cl_event *wait,
                             cl_event *done);
 
-/* The iterations in which a task runs: those that leave `rest` when divided by `every`, as far as `test`, unless NULL,
- * agrees.  It is asked once per iteration, when the task would be issued.  In all others it is as if the task were not
- * in the list: nothing is issued, and who waits for it waits for the last time that it ran. */
+/* The iterations in which a task runs: those that leave `rest` when divided by `every`.  In all others it is as if the
+ * task were not in the list: nothing is issued, and who waits for it waits for the last time that it ran. */
 struct when {
     uint32_t every, rest;
-    bool (*test)(void *context, uint32_t number);
-    void *context;
 };
 
 /* What a task is for: passes and printers ask for this, never for names. */

@@ -131,11 +131,7 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
     return t;
 }
 
-bool runs(const struct task *t, uint32_t number)
-{
-    const struct when *w = &t->when;
-    return number % w->every == w->rest && (!w->test || w->test(w->context, number));
-}
+bool runs(const struct task *t, uint32_t number) { return number % t->when.every == t->when.rest; }
 
 uint32_t repeat_of(const struct step *s, uint32_t most)
 {
@@ -149,7 +145,7 @@ uint32_t repeat_of(const struct step *s, uint32_t most)
     return (uint32_t)MIN(repeat, most);
 }
 
-bool is_conditional(const struct task *t) { return t->when.every > 1 || t->when.test || t->slot; }
+bool is_conditional(const struct task *t) { return t->when.every > 1 || t->slot; }
 
 bool chooses(const struct task *t)
 {

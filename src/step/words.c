@@ -92,10 +92,10 @@ static bool parse_time(const char *text, double *seconds)
 {
     static const char *const units[] = {"ns", "us", "ms", "s", ""};
     static const double per_second[] = {1e9, 1e6, 1e3, 1, 1};
-    size_t i = 0, n = strlen(text), end;
-    while (end = strlen(units[i]), n < end || strcmp(text + n - end, units[i]) != 0)
+    size_t i = 0;
+    while (!ends_with(text, units[i]))
         i++;
-    char *number = format_string("%.*s", (int)(n - end), text);
+    char *number = format_string("%.*s", (int)(strlen(text) - strlen(units[i])), text);
     bool good = parse_double(number, seconds);
     *seconds /= per_second[i];
     free(number);

@@ -41,40 +41,22 @@ static enum cause cause_of(const struct trace *t, const struct trace_task *task,
     return by_lane[its->kind];
 }
 
-/* When the compute lanes were done with the step two before; 0: there was none. */
-static uint64_t opened_at(const struct trace_step_list *l, uint32_t step)
-{
-    size_t i;
-    FIND_FIRST(i, l->n, l->step[i].step + (uint64_t)2 <= step);
-    return i ? l->step[i - 1].computed : 0;
-}
-
-int64_t trace_last_producer(const struct trace *t, size_t record, const struct trace_edge **edge)
-{
-    const struct trace_record *r = &t->records[record];
-    const struct trace_task *task = &t->tasks[r->task];
-    int64_t last = NO_RECORD;
-    for (const struct trace_edge *e = &t->edges[task->first_edge]; e < &t->edges[task->first_edge] + task->n_edges;
-         e++) {
-        int64_t p = trace_find_latest(t, e->from, r->step - (e->previous_step != 0), record);
-        if (p != NO_RECORD && (last == NO_RECORD || t->records[p].end > t->records[last].end))
-            last = p, *edge = e;
-    }
-    return last;
-}
-
 /* Of a lane that is free `from` there on. */
 static struct trace_gap gap_before(const struct trace *t, size_t record, uint64_t from)
 {
     const struct trace_record *r = &t->records[record];
     const struct trace_task *task = &t->tasks[r->task];
+    const struct trace_step_list *steps = &t->steps[task->list];
     const struct trace_edge *edge;
-    int64_t last = trace_last_producer(t, record, &edge);
+    int64_t last = trace_last_producer(t, r->task, r->step, record, &edge);
+    size_t opener; /* behind the step two before: the host opens this one when its compute lanes are done */
+    FIND_FIRST(opener, steps->n, steps->step[opener].step + (uint64_t)2 <= r->step);
+    uint64_t opened = opener ? steps->step[opener - 1].computed : 0;
     uint64_t ready = last == NO_RECORD ? 0 : t->records[last].end;
     struct trace_gap gap = {
         .blocker = last,
         .cause = {CAUSE_NOTHING, last == NO_RECORD ? CAUSE_NOTHING : cause_of(t, task, edge), CAUSE_HOST, CAUSE_LAUNCH},
-        .at = {MIN(from, r->start), opened_at(&t->steps[task->list], r->step), ready, r->queued, r->start}};
+        .at = {MIN(from, r->start), opened, ready, r->queued, r->start}};
     for (int i = 1; i < GAP_PARTS; i++)
         gap.at[i] = MIN(MAX(gap.at[i], gap.at[i - 1]), r->start);
     return gap;

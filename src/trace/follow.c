@@ -135,20 +135,6 @@ static void find_whole_step(struct trace *t)
 
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
 
-static void open_for_asking(struct trace_follow *f)
-{
-    const struct trace_control *now = &f->trace->header.control;
-    const char *path = f->file->path;
-    f->ask = (struct trace_control){.tasks = now->tasks, .steps = now->steps};
-    if (f->trace->header.closed_ns)
-        return;
-    f->fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (f->fd >= 0 && !(leads_to(path, f->fd) && leads_to(path, f->file->fd))) { /* replaced in between */
-        close(f->fd);
-        f->fd = -1;
-    }
-}
-
 bool trace_can_ask(const struct trace_follow *f)
 {
     return f->fd >= 0 && f->life != LIFE_CLOSED && f->life != LIFE_GONE;
@@ -192,14 +178,13 @@ bool trace_running(const struct trace *t, uint32_t lane, struct trace_running *r
         return false;
     const struct trace_record *u = &t->unfinished[i];
     const struct trace_task *task = &t->tasks[u->task];
+    const struct trace_edge *edge;
+    int64_t last = trace_last_producer(t, u->task, u->step, SIZE_MAX, &edge);
     *r = (struct trace_running){u, false, MAX(u->queued, n ? t->bars[lane].bar[n - 1].end : 0)};
-    for (size_t e = task->first_edge; e < (size_t)task->first_edge + task->n_edges; e++) {
-        uint32_t from = t->edges[e].from, step = u->step - t->edges[e].previous_step;
-        int64_t before = trace_find_before(t, from, step, SIZE_MAX);
+    r->since = MAX(r->since, last == NO_RECORD ? 0 : t->records[last].end);
+    for (const struct trace_edge *e = &t->edges[task->first_edge], *end = e + task->n_edges; e < end; e++)
         for (size_t k = 0; k < t->n_unfinished; k++)
-            r->waits |= t->unfinished[k].task == from && t->unfinished[k].step == step;
-        r->since = MAX(r->since, before == NO_RECORD ? 0 : t->records[before].end);
-    }
+            r->waits |= t->unfinished[k].task == e->from && t->unfinished[k].step == u->step - e->previous_step;
     r->since = r->waits ? u->queued : r->since;
     return true;
 }
@@ -255,8 +240,14 @@ static void open_now(void *follower)
     trace_read_tables(f->file, f->trace);
     f->trace->header.head = 0; /* nothing has been taken */
     take_all(f);
-    open_for_asking(f);
     f->life = find_life(f->trace);
+    f->ask = (struct trace_control){.tasks = f->trace->header.control.tasks, .steps = f->trace->header.control.steps};
+    if (f->life != LIFE_CLOSED)
+        f->fd = open(f->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);           /* for asking */
+    if (f->fd >= 0 && !(leads_to(f->path, f->fd) && leads_to(f->path, f->file->fd))) { /* replaced in between */
+        close(f->fd);
+        f->fd = -1;
+    }
 }
 
 struct problem *trace_follow_open(const char *path, struct trace_follow **follow)

@@ -54,7 +54,8 @@ static size_t count_runs(const struct trace *t, uint32_t task, uint32_t step, si
     return i;
 }
 
-int64_t trace_find_latest(const struct trace *t, uint32_t task, uint32_t step, size_t at)
+/* The last one before `at` of that step, or if the task skipped it, of the last one before it. */
+static int64_t find_latest(const struct trace *t, uint32_t task, uint32_t step, size_t at)
 {
     const struct runs *x = &t->runs[task];
     size_t i = count_runs(t, task, step, at);
@@ -63,7 +64,7 @@ int64_t trace_find_latest(const struct trace *t, uint32_t task, uint32_t step, s
 
 int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at)
 {
-    int64_t i = trace_find_latest(t, task, step, at);
+    int64_t i = find_latest(t, task, step, at);
     return i != NO_RECORD && t->records[i].step == step ? i : NO_RECORD;
 }
 
@@ -73,6 +74,19 @@ int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, siz
     size_t i = count_runs(t, task, step, at);
     bool found = i < x->n && t->records[x->record[i]].step == step && x->record[i] >= at;
     return found ? (int64_t)x->record[i] : NO_RECORD;
+}
+
+int64_t trace_last_producer(const struct trace *t, uint32_t task, uint32_t step, size_t at,
+                            const struct trace_edge **edge)
+{
+    const struct trace_edge *e = &t->edges[t->tasks[task].first_edge], *end = e + t->tasks[task].n_edges;
+    int64_t last = NO_RECORD;
+    for (; e < end; e++) {
+        int64_t p = find_latest(t, e->from, step - (e->previous_step != 0), at);
+        if (p != NO_RECORD && (last == NO_RECORD || t->records[p].end > t->records[last].end))
+            last = p, *edge = e;
+    }
+    return last;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */

@@ -132,11 +132,6 @@ size_t trace_median_step(const struct trace_steps *s)
 
 enum { LAYER, TASKS, BESIDE, NONE_LEFT, NEXT_STEP, MS, HIDDEN, COLUMNS };
 
-bool has_role(const struct trace *t, const struct trace_task *k, const char *role)
-{
-    return strcmp(t->header.role[k->role], role) == 0;
-}
-
 /* What a compute lane does while record r runs, and whether it has anything left to do in r's step. */
 static void look_beside(const struct trace *t, const struct trace_record *r, const struct bars *b, double one[COLUMNS])
 {
@@ -210,16 +205,6 @@ static int64_t later_end(const struct trace *t, int64_t a, int64_t b)
     return t->records[b].end > t->records[a].end ? b : a;
 }
 
-/* The predecessor of record `i` that ended last, by lane or by edge.  It comes before `i` in the order of starts, so
- * that walking back comes to an end whatever the file says. */
-static int64_t last_predecessor(const struct trace *t, size_t i)
-{
-    const struct bars *b = &t->bars[t->tasks[t->records[i].task].lane];
-    const struct trace_edge *edge;
-    size_t place = bar_of(t, i);
-    return later_end(t, place ? (int64_t)b->bar[place - 1].record : NO_RECORD, trace_last_producer(t, i, &edge));
-}
-
 struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, size_t step)
 {
     const struct trace_step *here = &s->steps[step];
@@ -234,10 +219,16 @@ struct trace_path trace_critical_path(const struct trace *t, const struct trace_
         if (r->step == here->step && r->end <= path.end && t->tasks[r->task].list == s->list)
             i = later_end(t, i, r - t->records);
     while (i != NO_RECORD && to > path.start) {
-        int64_t before = last_predecessor(t, (size_t)i);
+        /* The predecessor that ended last, by lane or by edge.  It comes before `i` in the order of starts, so that
+         * walking back comes to an end whatever the file says. */
+        const struct trace_record *r = &t->records[i];
+        const struct trace_edge *edge;
+        size_t bar = bar_of(t, (size_t)i);
+        int64_t before = later_end(t, bar ? (int64_t)t->bars[t->tasks[r->task].lane].bar[bar - 1].record : NO_RECORD,
+                                   trace_last_producer(t, r->task, r->step, (size_t)i, &edge));
         uint64_t ready = before == NO_RECORD ? path.start : MAX(t->records[before].end, path.start);
         ready = MIN(ready, to); /* clocks of two devices may disagree a little: no time counts twice */
-        uint64_t from = MIN(MAX(t->records[i].start, ready), to);
+        uint64_t from = MIN(MAX(r->start, ready), to);
         *APPEND(path.hops, path.n, path.cap) = (struct trace_hop){(size_t)i, ready, from, to};
         to = ready;
         i = before;

@@ -214,6 +214,10 @@ struct trace {
     struct held *held;  /* [devices] */
     uint32_t held_step; /* steps up to this one were whole for it */
 };
+static inline bool has_role(const struct trace *t, const struct trace_task *k, const char *role)
+{
+    return strcmp(t->header.role[k->role], role) == 0;
+}
 struct trace *trace_open(const char *path); /* what trace_follow_open() finds wrong ends the program */
 void trace_free(struct trace *t);
 
@@ -228,8 +232,10 @@ uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to);
 enum { NO_RECORD = -1 };
 int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at);
 int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, size_t at);
-/* Of that step, or if the task skipped it, of the last one before it. */
-int64_t trace_find_latest(const struct trace *t, uint32_t task, uint32_t step, size_t at);
+/* Of the records before `at` that the task waits for in that step, or the last before that which their tasks did not
+ * skip, the one that ended last, and its edge; NO_RECORD: there is none. */
+int64_t trace_last_producer(const struct trace *t, uint32_t task, uint32_t step, size_t at,
+                            const struct trace_edge **edge);
 
 /* ---- held.c, purpose.c ----------------------------------------------------------------------------------------- */
 
@@ -272,7 +278,6 @@ struct trace_steps {
     uint64_t start, end; /* the window they fill: from where the step before is done, or the first start without one */
 };
 struct trace_steps trace_steps_of(const struct trace *t, uint32_t list);
-bool has_role(const struct trace *t, const struct trace_task *k, const char *role);
 bool trace_counts(const struct trace *t, const struct trace_steps *s, size_t record); /* is it of a counted step? */
 /* Medians, 0 without steps.  Period: from where step n - 1 is done to where step n is; without step n - 1, n's length.
  */
@@ -329,8 +334,6 @@ struct trace_gap {               /* on a lane, before a record */
 };
 /* Before bar i of a lane: behind bar i - 1, of whatever list, or from the trace's first record. */
 struct trace_gap trace_gap_of_bar(const struct trace *t, const struct bars *b, size_t i);
-/* The record that by an edge of this one's task ended last, and that edge; NO_RECORD: there is none. */
-int64_t trace_last_producer(const struct trace *t, size_t record, const struct trace_edge **edge);
 /* causes: [n_lanes] ns of the window in which a lane had no record of the list.  All that is left of it was busy. */
 void trace_causes(const struct trace *t, const struct trace_steps *s, uint64_t (*causes)[CAUSES]);
 /* An array with each lane's name, device, ms per step busy and idle, and ms by cause; and as text those that were busy,

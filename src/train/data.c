@@ -6,7 +6,6 @@
 #include "data.h"
 #include "../base/embedded.h"
 #include "../file/file.h"
-#include "stories.h"
 
 #include <glob.h>
 #include <math.h>
@@ -30,8 +29,7 @@ enum { STORIES_BYTES = 2 << 20, VAL_PARTS = 64, VAL_PART = 1000 /* at least, so 
 
 static enum file_kind kind_of(const char *path)
 {
-    size_t n = path ? strlen(path) : 0;
-    if (n < 4 || strcmp(path + n - 4, ".bin") != 0)
+    if (!path || !ends_with(path, ".bin"))
         return FILE_TEXT;
     return has_magic(path, LLMC_TOKENS_MAGIC) ? FILE_SHARD : FILE_HEADERLESS;
 }

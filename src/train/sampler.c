@@ -6,25 +6,6 @@
 
 #include <math.h>
 
-/* The last seq tokens of the text go into the window; what is behind the text is never seen, attention being causal. */
-static const float *next_logits(struct trainer *t, const int32_t *tokens, size_t n, uint32_t number)
-{
-    size_t used = MIN(n, (size_t)t->seq);
-    memset(t->sample_tokens, 0, (size_t)t->seq * sizeof *t->sample_tokens);
-    memcpy(t->sample_tokens, tokens + n - used, used * sizeof *tokens);
-    t->sample_position = (int)used - 1;
-    execute(t->sample, number);
-    drain(t->sample);
-    const float *logits = tensor_memory(t->sample_logits);
-    for (int i = 0; i < t->config.vocab; i++)
-        if (!isfinite(logits[i]))
-            fail(EXIT_FAILED,
-                 "behind token %zu of the text the model's logits are not finite: its parameters are too large, "
-                 "as those of a run that diverged",
-                 n);
-    return logits;
-}
-
 ORDER(bigger_first, float, COMPARE(*b, *a))
 
 /* Softmax over the --top-k largest logits at --temperature; at temperature 0 the largest. */
@@ -72,7 +53,20 @@ void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count
     for (size_t i = 0; i < n; i++)
         print_token(tokenizer, tokens[i] = given[i]);
     for (int i = 0; i < count && !interrupted(); i++, n++) {
-        const float *logits = next_logits(t, tokens, n, (uint32_t)i + 1);
+        /* The last seq tokens go into the window; what is behind the text is never seen, attention being causal. */
+        const float *logits = tensor_memory(t->sample_logits);
+        size_t used = MIN(n, (size_t)t->seq);
+        memset(t->sample_tokens, 0, (size_t)t->seq * sizeof *t->sample_tokens);
+        memcpy(t->sample_tokens, tokens + n - used, used * sizeof *tokens);
+        t->sample_position = (int)used - 1;
+        execute(t->sample, (uint32_t)i + 1);
+        drain(t->sample);
+        for (int v = 0; v < t->config.vocab; v++)
+            if (!isfinite(logits[v]))
+                fail(EXIT_FAILED,
+                     "behind token %zu of the text the model's logits are not finite: its parameters are too large, "
+                     "as those of a run that diverged",
+                     n);
         tokens[n] = choose(logits, MIN(t->config.vocab, tokenizer->n), t->settings, (uint64_t)i);
         print_token(tokenizer, tokens[n]);
     }

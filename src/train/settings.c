@@ -400,27 +400,6 @@ static const struct page {
      "Measures the device: the peak of fused multiply-adds (FMA), copies, matrix products, training."},
 };
 
-static void print_page(const struct page *page)
-{
-    apply_preset();
-    printf("usage: yard %s %s\n\n%s\n", page->name, page->takes, page->text);
-    print_options(stdout, &table, page->command);
-    if (page->command & BUILD_ALL)
-        printf("\nA config file holds lines `option = value`. Precedence: --model's sizes, --config, command line.\n");
-    flush_output();
-    exit(EXIT_OK);
-}
-
-static void apply_config(enum command command, const char *path)
-{
-    claim_input("--config", path);
-    static char *text; /* options point into it */
-    text = read_text(path);
-    parse_config(&table, (unsigned)command, path, text);
-    REFUSE_IF(was_given("config") || was_given("resume"),
-              "%s: --config and --resume belong on the command line, not into a config file", path);
-}
-
 /* Before any file is opened for writing.  What lies in folders is added where they are listed. */
 static void claim_files(enum command command)
 {
@@ -457,8 +436,16 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
     while (page->command != command)
         page++;
     reset_settings(command);
-    if (wants_help(argc, argv))
-        print_page(page);
+    if (wants_help(argc, argv)) {
+        apply_preset();
+        printf("usage: yard %s %s\n\n%s\n", page->name, page->takes, page->text);
+        print_options(stdout, &table, page->command);
+        if (page->command & BUILD_ALL)
+            printf(
+                "\nA config file holds lines `option = value`. Precedence: --model's sizes, --config, command line.\n");
+        flush_output();
+        exit(EXIT_OK);
+    }
     parse_options(&table, (unsigned)command, page->name, argc, argv, &words, &n_words);
     REFUSE_IF(
         command == CMD_CHECK && n_words != !s.gradients,
@@ -471,8 +458,14 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
         reset_settings(command);
         if (resume)
             apply_recorded(resume);
-        if (config)
-            apply_config(command, config);
+        if (config) {
+            static char *text; /* options point into it */
+            claim_input("--config", config);
+            text = read_text(config);
+            parse_config(&table, (unsigned)command, config, text);
+            REFUSE_IF(was_given("config") || was_given("resume"),
+                      "%s: --config and --resume belong on the command line, not into a config file", config);
+        }
         parse_options(&table, (unsigned)command, page->name, argc, argv, &words, &n_words);
     }
     s.reference = reference;

@@ -188,24 +188,6 @@ static struct machine *make_machine(struct trainer *t, bool plan_only)
     return m;
 }
 
-/* --swap-what: a bit per class. */
-static unsigned classes_of(const char *list)
-{
-    unsigned classes = 0;
-    char *text = copy_string(list), *rest = text;
-    for (char *word; (word = strsep(&rest, ","));) {
-        int class = choice_number(memory_class_name, word);
-        if (class < 0 || class >= MEM_WORK)
-            fail(EXIT_USAGE,
-                 "--swap-what: '%s' is not a class; expected some of activations, gradients, optimizer, parameters, "
-                 "with commas between",
-                 word);
-        classes |= 1u << class;
-    }
-    free(text);
-    return classes;
-}
-
 struct pass_options pass_options_of(const struct settings *s)
 {
     struct pass_options o = s->pass;
@@ -217,7 +199,18 @@ struct pass_options pass_options_of(const struct settings *s)
     o.draw = s->delay_seed >= 0;
     o.draw_seed = (uint64_t)s->delay_seed;
     o.gather = s->zero == 3;
-    o.swap_what = classes_of(s->swap_what);
+    o.swap_what = 0; /* a bit per class */
+    char *text = copy_string(s->swap_what), *rest = text;
+    for (char *word; (word = strsep(&rest, ","));) {
+        int class = choice_number(memory_class_name, word);
+        if (class < 0 || class >= MEM_WORK)
+            fail(EXIT_USAGE,
+                 "--swap-what: '%s' is not a class; expected some of activations, gradients, optimizer, parameters, "
+                 "with commas between",
+                 word);
+        o.swap_what |= 1u << class;
+    }
+    free(text);
     return o;
 }
 

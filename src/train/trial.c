@@ -23,33 +23,29 @@ struct collected {
     struct series gaps[LANE_KINDS];
 };
 
-static struct kind *find_kind(struct collected *c, const struct task *t)
-{
-    for (size_t i = 0; i < c->n; i++) {
-        const struct task_cost *k = &c->kinds[i].cost;
-        if (k->lane == t->lane->kind && k->flops == t->flops && k->bytes == (double)t->bytes &&
-            strcmp(k->name, t->name) == 0)
-            return &c->kinds[i];
-    }
-    struct kind *k = APPEND(c->kinds, c->n, c->cap);
-    k->cost = (struct task_cost){.lane = t->lane->kind, .layer = -1, .flops = t->flops, .bytes = (double)t->bytes};
-    snprintf(k->cost.name, sizeof k->cost.name, "%s", t->name);
-    return k;
-}
-
 /* How long the task took, and if it waited for nothing else how long its lane stood still before it.  The steps of the
  * warm-up, in which kernels are compiled and caches filled, do not count. */
 static void collect(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
                     uint64_t end)
 {
     struct collected *c = context;
-    struct series *took = &find_kind(c, t)->took, *gaps = &c->gaps[t->lane->kind];
+    const struct task_cost cost = {.lane = t->lane->kind, .layer = -1, .flops = t->flops, .bytes = (double)t->bytes};
+    struct series *gaps = &c->gaps[t->lane->kind];
+    struct kind *kind = c->kinds;
     uint64_t *before = &c->lane_end[t->lane->index];
     bool waits = false;
     (void)s;
     if (number <= WARM_UP)
         return;
-    *APPEND(took->ns, took->n, took->cap) = (double)(end - start);
+    while (kind < c->kinds + c->n && (kind->cost.lane != cost.lane || kind->cost.flops != cost.flops ||
+                                      kind->cost.bytes != cost.bytes || strcmp(kind->cost.name, t->name) != 0))
+        kind++;
+    if (kind == c->kinds + c->n) {
+        kind = APPEND(c->kinds, c->n, c->cap);
+        kind->cost = cost;
+        snprintf(kind->cost.name, sizeof kind->cost.name, "%s", t->name);
+    }
+    *APPEND(kind->took.ns, kind->took.n, kind->took.cap) = (double)(end - start);
     for (size_t i = 0; i < t->n_edges; i++)
         waits |= t->edges[i].wait;
     if (*before && !waits && start >= *before)
