@@ -129,7 +129,8 @@ give() { # LAB TREE: the files that a student is given
     done
 }
 
-forget() { # TREE PATCH: the objects of the sources that the patch changes
+forget() { # TREE PATCH: the objects of the sources that the patch changes, and the texts of all in ./yard
+    rm -f "$1"/build/embedded.*
     for source in $(sed -n 's|^+++ b/\(src/.*\)\.c$|\1|p' "$2"); do rm -f "$1/build/$source.o"; done
 }
 
