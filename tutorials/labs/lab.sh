@@ -129,7 +129,8 @@ give() { # LAB TREE: the files that a student is given
     done
 }
 
-forget() { # TREE PATCH: the objects of the sources that the patch changes
+forget() { # TREE PATCH: the objects of the sources that the patch changes, and the texts of all in ./yard
+    rm -f "$1"/build/embedded.*
     for source in $(sed -n 's|^+++ b/\(src/.*\)\.c$|\1|p' "$2"); do rm -f "$1/build/$source.o"; done
 }
 
@@ -148,10 +149,12 @@ grade() { # LAB TREE: sets score, most, lost
         lost=" $(awk '/^part /{ printf "%s%d", n++ ? " " : "", n }' "$1/grade")"
         json=$(sed -n 's/^part [0-9]* \("[^"]*"\).*/\1: 0/p' "$1/grade" | paste -s -d , | sed 's/,"/, "/g')
     else
-        rm -f "$TMP/result"
-        (cd "$2" || exit 2; . "$1/grade"; end_part; give_result) # its variables stay its own
-        [ -f "$TMP/result" ] || die "the grader of ${1##*/} has ended before its end"
-        . "$TMP/result"
+        rm -f "$result"
+        rm -rf "$TMP/grader"
+        mkdir "$TMP/grader"
+        (cd "$2" || exit 2; TMP=$TMP/grader; . "$1/grade"; end_part; give_result) # its variables and files stay its own
+        [ -f "$result" ] || die "the grader of ${1##*/} has ended before its end"
+        . "$result"
         return
     fi
     give_result
@@ -160,7 +163,7 @@ grade() { # LAB TREE: sets score, most, lost
 give_result() {
     echo "Score: $score/$most"
     [ -z "${JSON-}" ] || echo "{\"scores\": {$json}, \"score\": $score, \"of\": $most}"
-    echo "score=$score most=$most lost='$lost'" >"$TMP/result"
+    echo "score=$score most=$most lost='$lost'" >"$result"
 }
 
 check() { # N: prints "ok" or "not ok"
@@ -196,6 +199,7 @@ expect() { # WHAT PARTS: those that lose their points
 }
 
 TMP=$(mktemp -d)
+result=$TMP/result # what a grade has come to
 trap 'rm -rf "$TMP"' EXIT
 [ $# -ge 1 ] || set -- help
 command=$1
