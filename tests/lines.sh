@@ -18,7 +18,7 @@ pass/overlap        438
 pass/pass           248
 pass/phases          36
 pass/recompute      152
-pass/snapshot       241
+pass/snapshot      236
 pass/swap           451
 src               25245 10.8
 src/base           1412
@@ -29,15 +29,15 @@ src/file           994
 src/main             74
 src/mesh            245
 src/model          2009
-src/pass           2377
+src/pass           2375
 src/plan            220
 src/predict        1034
 src/proof           565
-src/run            1258
-src/state          1790
-src/step           2624
+src/run            1256
+src/state          1795
+src/step           2635
 src/trace          1504
-src/train          3186
+src/train          3185
 src/view           2237
 tests             17069
 END
