@@ -18,9 +18,9 @@ pass/overlap        438
 pass/pass           248
 pass/phases          36
 pass/recompute      152
-pass/snapshot       241
+pass/snapshot       236
 pass/swap           451
-src               24859 10.8
+src               24866 10.8
 src/base           1416
 src/board           194
 src/cmd            2338
@@ -29,15 +29,15 @@ src/file            934
 src/main             66
 src/mesh            228
 src/model          2012
-src/pass           2380
+src/pass           2375
 src/plan            220
 src/predict        1026
 src/proof           553
-src/run            1254
-src/state          1781
-src/step           2610
+src/run            1252
+src/state          1785
+src/step           2621
 src/trace          1489
-src/train          3162
+src/train          3161
 src/view           2059
 tests             17059
 END

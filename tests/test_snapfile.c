@@ -715,7 +715,7 @@ static bool notices_flip(struct image *x, size_t at, int bit)
     return noticed;
 }
 
-static struct image make_image(const char *path, struct snapshot *layout)
+static struct image make_image(const char *path, struct snapfile *layout)
 {
     struct image x = {.path = path};
     struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
@@ -732,7 +732,7 @@ static struct image make_image(const char *path, struct snapshot *layout)
 
 TEST(every_bit_matters)
 {
-    struct snapshot s;
+    struct snapfile s;
     struct image x = make_image(temp_path("bits.snap"), &s);
     size_t every = getenv("YARD_EVERY") ? strtoul(getenv("YARD_EVERY"), NULL, 10) : 61, tried = 0, older = 0;
     for (size_t bit = 0; bit < 8 * MANIFEST_AT; bit += every, tried++) /* pages */
@@ -774,7 +774,7 @@ static size_t first_piece(const char *path)
 TEST(what_was_found_stays)
 {
     for (int damaged = 0; damaged < 2; damaged++) {
-        struct snapshot s;
+        struct snapfile s;
         struct snap *snap;
         size_t n;
         struct image x = make_image(temp_path("found.snap"), &s);
@@ -810,7 +810,7 @@ static void read_first(void *checkpoint)
 /* Between opening and reading a run may store another iteration: what is read may then be of that. */
 TEST(who_reads_notices_a_writer)
 {
-    struct snapshot s;
+    struct snapfile s;
     struct snap *snap;
     struct image x = make_image(temp_path("busy.snap"), &s);
     struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
@@ -839,7 +839,7 @@ TEST(who_reads_notices_a_writer)
 
 TEST(other_lengths_are_refused)
 {
-    struct snapshot s;
+    struct snapfile s;
     struct image x = make_image(temp_path("length.snap"), &s);
     size_t most = x.n;
     assert_int_equal(truncate(x.path, (off_t)most + 1), 0);
@@ -854,7 +854,7 @@ TEST(other_lengths_are_refused)
 /* What the command says of a file whose newest iteration is damaged, and of one without any. */
 TEST(the_command_names_the_payload)
 {
-    struct snapshot s;
+    struct snapfile s;
     char path[1024];
     snprintf(path, sizeof path, "%s", temp_path("verify.snap"));
     struct image x = make_image(path, &s);
@@ -877,7 +877,7 @@ TEST(older_and_newer_files)
 {
     static const char now[] = "\"version\":2,\"program\":\"" YARD_VERSION "\"";
     char path[1024], digits[17];
-    struct snapshot s;
+    struct snapfile s;
     snprintf(path, sizeof path, "%s", temp_path("versions.snap"));
     struct image x = make_image(path, &s);
     char *manifest = x.bytes + MANIFEST_AT, *at = strstr(manifest, now);
@@ -904,7 +904,7 @@ TEST(older_and_newer_files)
 /* A file that no run has committed to is not called damaged, nor is one that a run was killed over as it made it. */
 TEST(a_file_without_commits_is_not_damaged)
 {
-    struct snapshot s;
+    struct snapfile s;
     char path[1024];
     snprintf(path, sizeof path, "%s", temp_path("without.snap"));
     struct image x = make_image(path, &s);
@@ -926,7 +926,7 @@ TEST(a_file_without_commits_is_not_damaged)
 /* A terabyte of holes whose pages name two thousand million payloads: memory is asked for what is there. */
 TEST(a_made_up_count_asks_for_no_memory)
 {
-    struct snapshot s;
+    struct snapfile s;
     char path[1024], page[SNAP_PAGE];
     snprintf(path, sizeof path, "%s", temp_path("hostile.snap"));
     struct image x = make_image(path, &s);

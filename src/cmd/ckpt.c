@@ -63,7 +63,7 @@ static int run_ls(char **words)
                                             {"cut by", NULL, CELL_TEXT, 13, 0},
                                             {"rank: what it has", NULL, CELL_TEXT, 30, 0}};
     struct checkpoint *c = open_checkpoint(words[0]);
-    const struct snapshot *s = c->snapshot;
+    const struct snapfile *s = c->snapshot;
     const struct mesh *held = &c->pieces->mesh, strategy = strategy_of(c);
     char run[20];
     if (given.json) {

@@ -11,9 +11,13 @@
  *
  * and behind all of them, on the disk lane too,
  *
- *     commit     the page that names the iteration is written when its last unit is; it lasts through a power cut when
- *                the disk has been told to flush, which takes the disk's latency.  (In a run it also waits for the
- *                step's report that it is sound, which is not simulated.)
+ *     commit     the page that names the iteration, when its last unit is written: the iteration is *recoverable* after
+ *                a kill.  Then a flush, which takes the disk's latency: it is *durable*, after a power cut too.  (In a
+ *                run it also waits for the step's report that it is sound, which is not simulated.)
+ *
+ * A commit waits for its persists by the order of the disk's lane.  Both stand *aside* (struct task): only tasks of the
+ * same slot wait for them, and so training never does.  Until the slot is chosen they are parked outside of their lane
+ * (../run/late.c).
  *
  * On the device (--snapshot-in device).  Where the link is slow, the next update waits for the copy to the host.  A
  * copy within the device's memory is faster:
@@ -22,14 +26,15 @@
  *     snapshot      d1        d0                                        into a buffer of the device, one for each slot
  *     copies          [s1           ] [s0           ]                   from there to the host's buffer
  *
- * Now the next update waits for d alone, and for s only the slot's next iteration, which begins when it is free.  d has
+ * Now the next update waits for d alone.  s stands aside too: the slot's next iteration begins when it is free.  d has
  * a compute lane of its own: it is work of the device and needs no link, and on the main one it would have to be
  * issued before it is known which slot the iteration gets.  It takes its time by the device's memory; that kernels
  * beside it are then slower is not simulated.
  *
  * The rule.  The file has S slots, each for a whole iteration, and the host as many buffers.  The tasks are in the list
- * once for every slot; which of them run is decided when an iteration's first unit is ready (../step/snapslots.c).
- * An iteration that finds no slot free is dropped, and training never waits for the disk.
+ * once for every slot; which of them run is decided when an iteration's first unit is ready.  take_slot() of
+ * ../step/snapslots.c decides, here as in a run; the report's advice asks it too.  An iteration that finds no slot free
+ * is dropped.
  *
  * Ranks that update the same shard, without ZeRO, store it once: the one that summed its gradient does, and not those
  * that were sent the sum.
@@ -76,10 +81,12 @@ static bool was_sent(const struct step *s, const struct task *t, const struct te
     return sent;
 }
 
+/* 0: nothing.  --overlap local lists an update twice.  The device's is stored, and store_update() finds the other one,
+ * which `needs` the choice of the CPU. */
 static size_t bytes_to_store(const struct step *s, const struct task *t)
 {
     size_t bytes = 0;
-    for (int a = 0; t->role == ROLE_UPDATE && !t->needs && a < t->n_access; a++) /* listed twice: the device's */
+    for (int a = 0; t->role == ROLE_UPDATE && !t->needs && a < t->n_access; a++)
         if (t->access[a].tensor->class == MEM_GRADIENTS && was_sent(s, t, t->access[a].tensor))
             return 0;
         else if (is_state(&t->access[a]))
@@ -101,26 +108,25 @@ static struct task *in_slot(const struct storing *v, struct task *t, int slot)
 static void copy_state(struct storing *v, struct tensor *to, struct tensor *x, int slot, bool on_device)
 {
     struct step *s = v->step;
-    struct machine *m = s->pool->machine;
-    if (x->device->is_host) {
-        in_slot(v, add_copy(s, m->host->lane[LANE_CPU], "snapshot", to, x), slot);
-        return;
-    }
     struct tensor *from = x;
     if (on_device) {
         from = new_bytes_tensor(s->pool, x->device, MEM_WORK, "snapshot", x->bytes);
         from->persistent = true;
         v->device_bytes += (double)round_up(x->bytes, x->device->alignment);
-        struct lane *lane = lane_for(m, x->device, LANE_COMPUTE, FOR_SNAPSHOT);
+        struct lane *lane = lane_for(s->pool->machine, x->device, LANE_COMPUTE, FOR_SNAPSHOT);
         in_slot(v, add_copy(s, lane, "snapshot.device", from, x), slot);
     }
-    in_slot(v, carry(s, "snapshot", to, from, FOR_SNAPSHOT), slot)->aside = on_device;
+    struct task *down = x->device->is_host ? add_copy(s, x->device->lane[LANE_CPU], "snapshot", to, x)
+                                           : carry(s, "snapshot", to, from, FOR_SNAPSHOT);
+    in_slot(v, down, slot)->aside = on_device;
 }
 
-/* What `update` wrote, which is all that is stored or, on the host, a piece of it.  Where the running step decides who
- * works, by that word, only what does is copied, and to the host: what stands aside would look too late. */
+/* What `update` wrote: all that is stored, or, on the host, a piece of it, which begins so many bytes into each of its
+ * tensors.  choice: the word by which the running step decides whether device or host updates (--overlap local).  Only
+ * what works is copied then, and to the host: what stands aside would look too late.  An update takes 0 seconds if it
+ * is not expected to work, and then so do its copies. */
 static void copy_written(struct storing *v, struct tensor *buffer, const struct task *whole, const struct task *update,
-                         int slot, struct tensor *word, bool expected)
+                         int slot, struct tensor *choice)
 {
     struct step *s = v->step;
     size_t n = s->n, at = update->first - whole->first;
@@ -128,20 +134,24 @@ static void copy_written(struct storing *v, struct tensor *buffer, const struct 
         struct tensor *x = update->access[a].tensor;
         if (!is_state(&whole->access[a]))
             continue;
-        copy_state(v, new_range(s->pool, buffer, x->name, at, at + x->bytes), x, slot, v->on_device && !word);
+        copy_state(v, new_range(s->pool, buffer, x->name, at, at + x->bytes), x, slot,
+                   v->on_device && !choice && !x->device->is_host);
         at += round_up(whole->access[a].tensor->bytes, s->pool->machine->host->alignment);
     }
-    for (; word && n < s->n; n++)
-        need_choice(s->task[n], word, update->needs ? CHOICE_CPU : CHOICE_DEVICE, expected);
+    for (; choice && n < s->n; n++)
+        need_choice(s->task[n], choice, update->needs ? CHOICE_CPU : CHOICE_DEVICE, update->seconds != 0);
 }
 
 /* An update that may run on either side is in the list twice, on the host perhaps in pieces.  Both sides fill the one
- * buffer, behind the last task of both: the device's copies behind the host's, so that no CPU lane waits for them. */
+ * buffer, behind the last task of both: the device's copies behind the host's, so that no CPU lane waits for them.
+ *
+ *     U  h1 h2  up up | s(h1) s(h2)  s(U)  persist        U: on the device, h: on the host, up: its copies back
+ */
 static void store_update(struct storing *v, struct edit *e, struct task *t, size_t bytes, int slot)
 {
     struct step *s = v->step;
     struct machine *m = s->pool->machine;
-    struct tensor *buffer = new_bytes_tensor(s->pool, m->host, MEM_WORK, "snapshot", bytes), *word = NULL;
+    struct tensor *buffer = new_bytes_tensor(s->pool, m->host, MEM_WORK, "snapshot", bytes);
     struct task *last = t;
     size_t n = s->n;
     buffer->persistent = true;
@@ -149,14 +159,13 @@ static void store_update(struct storing *v, struct edit *e, struct task *t, size
         last = s->task[i]->origin == t->origin ? s->task[i] : last;
     while (last != t && last->next->role == ROLE_OFFLOAD && last->next->needs)
         last = last->next;
+    struct tensor *choice = choice_word(last); /* the host's, which copies look at */
     insert_behind(e, last);
     s->tags = (struct tags){t->layer, t->micro, ROLE_SNAPSHOT};
-    for (size_t i = t->index + 1; last != t && i < n; i++)
-        if (s->task[i]->origin == t->origin) {
-            word = choice_word(s->task[i]);
-            copy_written(v, buffer, t, s->task[i], slot, word, is_expected(s->task[i]));
-        }
-    copy_written(v, buffer, t, t, slot, word, t->seconds != 0);
+    for (size_t i = t->index + 1; choice && i < n; i++)
+        if (s->task[i]->origin == t->origin)
+            copy_written(v, buffer, t, s->task[i], slot, choice);
+    copy_written(v, buffer, t, t, slot, choice);
     struct task *persist = in_slot(v, add_host(s, m->host->lane[LANE_DISK], "persist", NULL, NULL), slot);
     add_access(persist, buffer, ACCESS_READ);
     persist->aside = true;
@@ -176,7 +185,10 @@ static void add_commit(const struct storing *v, int slot)
 }
 
 /* The commits are the last tasks of the list: with --serial the report comes before, for which they wait.  Slots go
- * down, since each lands right behind its update. */
+ * down, since what is added later lands right behind the update, before what is there:
+ *
+ *     U s2 p2    then    U s1 p1 s2 p2
+ */
 static void store_all(struct storing *v, struct edit *e)
 {
     size_t n = v->step->n;
@@ -195,43 +207,41 @@ static void store_all(struct storing *v, struct edit *e)
 
 /* ---- which iterations are stored, and when ----------------------------------------------------------------------- */
 
-struct outcome { /* of an iteration */
-    bool stored;
-    double begin, written, durable; /* seconds */
+struct outcome {                        /* of an iteration */
+    double begin, recoverable, durable; /* seconds; begin, of its first copy: INFINITY if it is dropped */
 };
 
-/* Of iteration i, from 1: behind those that were simulated the pattern goes on. */
+/* Of iteration i, from 1.  The last sim->pattern iterations that were simulated go on for ever; see simulate.c. */
 static struct outcome outcome_at(const struct simulation *sim, int i)
 {
-    struct outcome o = {.written = 0};
+    struct outcome o = {.begin = INFINITY};
     int behind = i - sim->steps, rounds = behind > 0 ? (behind + sim->pattern - 1) / sim->pattern : 0;
     const struct moment *moments = &sim->moments[(size_t)(i - rounds * sim->pattern - 1) * sim->step->n];
+    double shift = rounds * sim->pattern * sim->period;
     for (size_t t = 0; t < sim->step->n; t++) {
         const struct task *task = sim->step->task[t];
         const struct moment *m = &moments[t];
         if (!task->slot || m->skipped)
             continue;
-        o.begin = o.stored ? fmin(o.begin, m->start) : m->start;
-        o.stored = true;
-        if (task->lane->kind == LANE_DISK)
-            *(task->commits ? &o.durable : &o.written) = m->end;
+        o.begin = fmin(o.begin, m->start + shift);
+        if (task->lane->kind == LANE_DISK) /* the page is written with the last persist; a commit's time is the flush */
+            *(task->commits ? &o.durable : &o.recoverable) = m->end + shift;
     }
-    o.written += rounds * sim->pattern * sim->period;
-    o.durable += rounds * sim->pattern * sim->period;
     return o;
 }
 
-/* The longest time from an update's end to that of the copies for which the unit's next update waits. */
+/* The longest time from an update's end to that of the copies for which the unit's next update waits.  They stand right
+ * behind it: `before` is the last task of no slot. */
 static double longest_hold(const struct simulation *sim)
 {
-    const struct moment *m = &sim->moments[(size_t)sim->first * sim->step->n], *update = m;
+    const struct moment *m = &sim->moments[(size_t)sim->first * sim->step->n], *before = m;
     double hold = 0;
     for (size_t i = 0; i < (size_t)sim->pattern * sim->step->n; i++) {
         const struct task *t = sim->step->task[i % sim->step->n];
         if (!t->slot)
-            update = &m[i];
+            before = &m[i];
         else if (t->copy && !t->aside && !m[i].skipped)
-            hold = fmax(hold, m[i].end - update->end);
+            hold = fmax(hold, m[i].end - before->end);
     }
     return hold;
 }
@@ -241,7 +251,7 @@ static double longest_hold(const struct simulation *sim)
 static void report_times(void *storing, const struct simulation *sim)
 {
     const struct storing *v = storing;
-    const int every = v->options->every, most = v->options->iterations;
+    const int every = v->options->every, most = v->options->iterations, under_way = most_under_way(v->options->slots);
     json_t *commits = json_object_get(v->report->fields, "commits");
     json_t *dropped = json_object_get(v->report->fields, "dropped");
     char **text = &v->report->reason;
@@ -252,9 +262,9 @@ static void report_times(void *storing, const struct simulation *sim)
             *(sim->step->task[t]->lane->kind == LANE_DISK ? &disk : &links) += sim->seconds[t];
     for (int i = every; i <= most; i += every) {
         struct outcome o = outcome_at(sim, i);
-        if (o.stored)
-            json_array_append_new(commits, json_pack("{s:i, s:f, s:f}", "iteration", i, "written_ms", 1e3 * o.written,
-                                                     "durable_ms", 1e3 * o.durable));
+        if (isfinite(o.begin))
+            json_array_append_new(commits, json_pack("{s:i, s:f, s:f}", "iteration", i, "written_ms",
+                                                     1e3 * o.recoverable, "durable_ms", 1e3 * o.durable));
         else
             json_array_append_new(dropped, json_integer(i));
     }
@@ -262,13 +272,13 @@ static void report_times(void *storing, const struct simulation *sim)
         append_text(text, "; the disk needs %.3f ms for them", 1e3 * disk);
     else
         append_text(text, "; how fast the disk is nobody said (link disk), and it counts as if it took no time");
-    append_text(text, "; iteration %d can be recovered after %.3f ms, after a power cut from %.3f ms on", every,
-                1e3 * first.written, 1e3 * first.durable);
+    append_text(text, "; iteration %d is recoverable after %.3f ms, durable after %.3f ms", every,
+                1e3 * first.recoverable, 1e3 * first.durable);
     append_text(text, "; %zu of %d iterations dropped", json_array_size(dropped), most / every);
-    if (json_array_size(dropped) && v->options->slots == 1)
+    if (json_array_size(dropped) && !under_way)
         append_text(text, ": the newest commit holds the only slot");
     else if (json_array_size(dropped)) {
-        double apart = fmax(fmax(disk, links), (first.durable - first.begin) / (v->options->slots - 1));
+        double apart = fmax(fmax(disk, links), (first.durable - first.begin) / under_way);
         append_text(text, "; the %s up with --snapshot-every %.0f", disk < links ? "links keep" : "disk keeps",
                     fmax(ceil(apart / fmin(sim->period, v->other) - 1e-6), 1));
     }
@@ -299,10 +309,11 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
                           "device_bytes", (json_int_t)v.device_bytes, "held_ms");
     if (!v.updates) {
         undo(e);
-        r->reason = copy_string("no task of role update writes parameters or the optimizer's state");
+        r->reason = copy_string("no task of role update writes parameters or the optimizer's state from gradients that "
+                                "were summed there, not sent");
         return false;
     }
-    commit(e);
+    commit(e); /* the edit's: from here on the list has the tasks */
     r->reason = format_string("%s of %zu updates into each of %d slots of %s", format_bytes((char[32]){0}, v.bytes),
                               v.updates, v.options->slots, v.options->file);
     if (v.on_device)

@@ -37,9 +37,7 @@ struct late {
 void start_late(struct step *s, slot_chooser *pick_slot, void *context)
 {
     struct late *l = s->running->late = allocate(1, sizeof *l);
-    l->pick_slot = pick_slot;
-    l->context = context;
-    l->end = &l->ended;
+    *l = (struct late){.pick_slot = pick_slot, .context = context, .end = &l->ended};
     pthread_mutex_init(&l->lock, NULL);
 }
 

@@ -305,7 +305,7 @@ static void read_tensors(const char *path, json_t *tensors, const struct checkpo
         REFUSE(&(struct place){.path = path}, "it has %zu pieces, its pages say %zu", n, c->snapshot->n);
 }
 
-struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapshot *s)
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapfile *s)
 {
     const struct place *at = &(struct place){.path = path};
     char head[64];

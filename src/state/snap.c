@@ -1,4 +1,4 @@
-/* snap.c - the run's side of a snapshot file: iterations are stored in turn, and one that is whole is never lost.
+/* snap.c - the run's side of a snapshot file: iterations are stored in turn, and the newest durable one is never lost.
  *
  * The newest commit's slot and page stay as they are until a newer one is durable:
  *
@@ -6,8 +6,8 @@
  *                   this iteration is dropped, and nobody waits.  An iteration is under way until it is durable
  *     snap_write    a payload: are its values finite, the hashes of its pieces, and a write to the slot
  *     snap_commit   the hashes, and a page that names the slot: the one that the newest commit is not on
- *                                                                                        [lasts through a kill]
- *                   fdatasync, of all at once                                            [and through a power cut]
+ *                                                                                                  [recoverable]
+ *                   fdatasync, of all at once                                                            [durable]
  *
  *     page 0     commit 1 . . . . . . . commit 3 . . .         time goes to the right; two slots
  *     page 1             commit 2 . . . . . . . commit 4
@@ -139,7 +139,6 @@ static void lock_name(struct opening *o)
 {
     struct snap *s = o->s;
     struct stat status;
-    s->named = -1;
     while (s->named < 0 || !leads_to(s->path, s->named)) { /* a run that has just ended may have replaced it */
         if (s->named >= 0)
             close(s->named);
@@ -165,7 +164,7 @@ static void lock_name(struct opening *o)
 static void make_file(struct snap *s, const char *manifest)
 {
     char page[SNAP_PAGE], bytes[32];
-    const struct snapshot *f = s->file->snapshot;
+    const struct snapfile *f = s->file->snapshot;
     struct writer *w = s->beside = open_writer(s->path);
     uint64_t end = slot_at(f, f->slots + 1);
     int code = reserve_bytes(w->fd, end);
@@ -207,7 +206,7 @@ static void recover(void *opening)
 /* Where everything lies in the file and in a slot; returns the manifest. */
 static char *lay_out(struct snap *s, const struct snap_plan *plan)
 {
-    struct snapshot *f = s->file->snapshot = allocate(1, sizeof *f);
+    struct snapfile *f = s->file->snapshot = allocate(1, sizeof *f);
     s->n = plan->n;
     s->payload_at = allocate(plan->n + 1, sizeof *s->payload_at);
     for (size_t i = 0; i < plan->n; i++)
@@ -233,6 +232,7 @@ static void open_file(void *opening)
     struct snap *s = o->s;
     lock_name(o);
     char *manifest = lay_out(s, o->plan);
+<<<<<<< HEAD
     struct stat status;
     if (fstat(s->named, &status) != 0 || flush(s->named) != 0)
         fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->path, strerror(errno));
@@ -247,6 +247,11 @@ static void open_file(void *opening)
     }
     struct snapshot *f = s->file->snapshot;
     const struct snapshot *old = o->old ? o->old->snapshot : NULL;
+=======
+    bool empty = recover_old(o);
+    struct snapfile *f = s->file->snapshot;
+    const struct snapfile *old = o->old ? o->old->snapshot : NULL;
+>>>>>>> mendS
     s->seq = old ? old->last_seq : 0; /* of a new file too: its commits are newer */
     if (old && old->newest.slot && !same_sizes(&o->old->pieces->config, o->plan->config))
         fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", s->path,
@@ -342,9 +347,7 @@ int snap_begin(struct snap *s, uint32_t iteration)
     pthread_mutex_lock(&s->lock);
     int slot = s->failed ? 0 : take_slot(&s->slots);
     s->counts.dropped += !slot;
-    s->slot[slot].iteration = iteration;
-    s->slot[slot].bad = false;
-    s->slot[slot].payloads = 0;
+    s->slot[slot] = (struct held_slot){.iteration = iteration, .hashes = s->slot[slot].hashes}; /* [0]: dropped */
     pthread_mutex_unlock(&s->lock);
     return slot;
 }
@@ -392,11 +395,11 @@ void snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
     s->counts.ns += now_ns() - begin;
 }
 
-/* The hashes, and the commit's page: recoverable, then, if the process is killed. */
+/* The hashes, and the commit's page: then the iteration is recoverable. */
 static bool write_commit(struct snap *s, int slot)
 {
     char page[SNAP_PAGE];
-    const struct snapshot *f = s->file->snapshot;
+    const struct snapfile *f = s->file->snapshot;
     const struct held_slot *held = &s->slot[slot];
     size_t n = sizeof *held->hashes * f->n;
     struct snap_commit c = {
@@ -438,12 +441,12 @@ bool snap_commit(struct snap *s, int slot, bool sound, struct stored_step *store
         return false;
     CHECK(!sound || held->payloads == s->n, "iteration %u is committed with %zu of %zu payloads", held->iteration,
           held->payloads, s->n);
-    bool written = sound && !held->bad && !s->failed && write_commit(s, slot);
+    bool recoverable = sound && !held->bad && !s->failed && write_commit(s, slot);
     stored->step = held->iteration;
-    stored->written = now_ns();
-    bool durable = written && make_durable(s);
+    stored->recoverable = now_ns();
+    bool durable = recoverable && make_durable(s);
     stored->durable = now_ns();
-    stored->written = beside ? stored->durable : stored->written;
+    stored->recoverable = beside ? stored->durable : stored->recoverable;
     pthread_mutex_lock(&s->lock);
     s->slots.taken[slot] = false;
     if (durable) {

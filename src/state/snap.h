@@ -1,7 +1,10 @@
 /* snap.h - the snapshot file: S slots of a whole iteration each, written while training goes on.
  *
- *     snapfile   where every byte of it lies; its newest whole iteration, as a checkpoint     snapfile.c
- *     snap       the run's side: the protocol of writing                                      snap.c
+ *     struct snapfile    snapfile.c              where every byte of it lies; its newest recoverable iteration
+ *     struct snap        snap.c                  the run's side: the protocol of writing
+ *     struct snapshots   ../train/snapshots.c    what a run's tasks do: they call snap.c
+ *                        ../pass/snapshot.c      puts these tasks into the list
+ *                        ../step/snapslots.c     which slot an iteration gets
  *
  * A slot is a checkpoint in one file: the same pieces (pieces.c), the same manifest, read and verified by the same
  * functions.  Only where the pieces lie differs, and that their hashes stand behind them, since they change with each
@@ -38,21 +41,21 @@ struct snap_commit {     /* as it lies on the disk (struct page) */
     int64_t samples, session;
     uint64_t hash; /* XXH64 of the hashes of its pieces */
 };
-struct snapshot {
+struct snapfile {
     uint64_t run; /* that writes it, or that made its newest commit */
     int slots;
     size_t n; /* pieces */
     uint64_t manifest_bytes, manifest_hash;
     uint64_t slots_at, slot_bytes; /* in the file, where the first one begins */
-    struct snap_commit newest;     /* that is whole */
+    struct snap_commit newest;     /* that can be recovered */
     int page;                      /* which has it, 0 or 1; -1: none */
     uint64_t last_seq;             /* seen on any page */
     char **damage;                 /* sentences: what is not as it was written */
     size_t n_damage, cap_damage;
 };
-uint64_t slot_at(const struct snapshot *s, int slot); /* in the file; n + 1: its end */
-uint64_t hashes_at(const struct snapshot *s, int slot);
-void fill_page(const struct snapshot *s, const struct snap_commit *c, char page[SNAP_PAGE]);
+uint64_t slot_at(const struct snapfile *s, int slot); /* in the file; n + 1: its end */
+uint64_t hashes_at(const struct snapfile *s, int slot);
+void fill_page(const struct snapfile *s, const struct snap_commit *c, char page[SNAP_PAGE]);
 bool is_snapshot(const char *path); /* a file with one of its pages, or one that a run was about to fill: empty */
 /* Of the newer page, which is all that is read; slot 0: there is none. */
 struct snap_commit look_for_commit(const char *path);
@@ -88,7 +91,7 @@ void snap_write(struct snap *s, int slot, size_t payload, const void *bytes);
  * false: it was, or the file has failed, which a warning says once. */
 struct stored_step {
     uint32_t step;
-    uint64_t written, durable; /* now_ns(): recoverable after a kill, and after a power cut */
+    uint64_t recoverable, durable; /* now_ns(): from when on, after a kill, and after a power cut */
 };
 bool snap_commit(struct snap *s, int slot, bool sound, struct stored_step *stored);
 

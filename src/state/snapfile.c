@@ -1,11 +1,12 @@
-/* snapfile.c - a snapshot file: where every byte of it lies, and its newest whole iteration as a checkpoint.
+/* snapfile.c - a snapshot file: where every byte of it lies, and its newest recoverable iteration as a checkpoint.
  *
  *     0        4096     8192                                                           file_bytes
  *     | page 0 | page 1 | manifest ... | slot 1 ................... | slot 2 ... | ... |
  *                                      /                            \
  *                                      | payload 0 . | payload 1 .. | hashes |           in a slot
  *
- * All begin on multiples of 4096 bytes; numbers are little endian.
+ * All begin on multiples of 4096 bytes; numbers are little endian.  A payload is what one update wrote, and has pieces:
+ * parts of one tensor each.
  *
  *     page       two: a commit goes to the one that the newest commit is not on
  *        0  "YARDSNAP"                                       the same on both pages, but for the run:
@@ -23,9 +24,9 @@
  * each piece, in the manifest's order.  It has no header: only a page vouches for it.
  *
  * Reading.  A page counts if it has its hash, and the file's length.  With its slot and hashes put into the manifest's
- * pieces a commit is a checkpoint like any other; by falling seq, the first one that verifies is the newest whole
- * iteration.  So all pieces are of one iteration: what a later one has already written lies in another slot.  Every
- * size is checked before it is used.  What does not hold is told, a newer commit that is passed over too.
+ * pieces a commit is a checkpoint like any other; by falling seq, the first one that verifies is the newest
+ * recoverable iteration.  So all pieces are of one iteration: what a later one has already written lies in another
+ * slot.  Every size is checked before it is used.  What does not hold is told, a newer commit that is passed over too.
  *
  * Copies of a byte on its way back: from the page cache to memory, from there to the tensor, and to the device.  All is
  * read and hashed once here, to choose, and once more by whoever wants it: in between a run may have begun to write
@@ -51,16 +52,16 @@ static const char magic[] = "YARDSNAP"; /* without the 0 */
 
 /* ---- places and pages ------------------------------------------------------------------------------------------- */
 
-uint64_t slot_at(const struct snapshot *s, int slot) { return s->slots_at + (uint64_t)(slot - 1) * s->slot_bytes; }
+uint64_t slot_at(const struct snapfile *s, int slot) { return s->slots_at + (uint64_t)(slot - 1) * s->slot_bytes; }
 
-uint64_t hashes_at(const struct snapshot *s, int slot)
+uint64_t hashes_at(const struct snapfile *s, int slot)
 {
     return slot_at(s, slot + 1) - round_up(sizeof(uint64_t) * s->n, SNAP_PAGE);
 }
 
 static uint64_t hash_of_page(const char *page) { return hash_bytes(page, SNAP_PAGE - 8, 0); }
 
-void fill_page(const struct snapshot *s, const struct snap_commit *c, char page[SNAP_PAGE])
+void fill_page(const struct snapfile *s, const struct snap_commit *c, char page[SNAP_PAGE])
 {
     struct page p = {.version = VERSION,
                      .endian = ENDIAN,
@@ -79,7 +80,7 @@ void fill_page(const struct snapshot *s, const struct snap_commit *c, char page[
 }
 
 /* What is read back may be anything.  NULL, or what is wrong. */
-static const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], const struct reader *r)
+static const char *parse_page(struct snapfile *s, const char page[SNAP_PAGE], const struct reader *r)
 {
     struct page p;
     const struct snap_commit *c = &p.commit;
@@ -100,7 +101,7 @@ static const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], co
         p.manifest_bytes > MIN(file_bytes, (uint64_t)MAX_MANIFEST) || c->slot > p.slots || c->step > MAX_STEP ||
         c->samples < 0 || (uint64_t)c->session > INT64_MAX / 2)
         return "it has impossible numbers";
-    *s = (struct snapshot){.run = p.run,
+    *s = (struct snapfile){.run = p.run,
                            .slots = (int)p.slots,
                            .n = p.pieces,
                            .manifest_bytes = p.manifest_bytes,
@@ -135,9 +136,9 @@ bool is_snapshot(const char *path)
 /* The pieces get the commit's hashes and its slot's place, and are then those of a checkpoint.  Is it whole? */
 static bool install_commit(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
 {
-    struct snapshot *s = c->snapshot;
+    struct snapfile *s = c->snapshot;
     uint64_t *hashes = allocate(s->n, sizeof *hashes), *hash = hashes;
-    uint64_t before = s->newest.slot ? slot_at(s, (int)s->newest.slot) : 0;
+    uint64_t tried = s->newest.slot ? slot_at(s, (int)s->newest.slot) : 0;
     size_t damage = s->n_damage;
     s->newest = *commit;
     read_at(r, hashes, sizeof *hashes * s->n, hashes_at(s, (int)commit->slot));
@@ -147,7 +148,8 @@ static bool install_commit(struct reader *r, struct checkpoint *c, const struct 
     for (size_t i = 0; i < c->pieces->n; i++)
         for (size_t k = 0; k < c->pieces->tensor[i].n; k++) {
             c->pieces->tensor[i].piece[k].hash = *hash++;
-            c->pieces->tensor[i].piece[k].offset += slot_at(s, (int)commit->slot) - before;
+            c->pieces->tensor[i].piece[k].offset +=
+                slot_at(s, (int)commit->slot) - tried; /* moved from the slot tried before */
         }
     for (size_t i = 0; i < c->pieces->n && s->n_damage == damage; i++) {
         struct problem *p = verify_tensor(c, i);
@@ -160,7 +162,7 @@ static bool install_commit(struct reader *r, struct checkpoint *c, const struct 
 }
 
 /* wrong[k]: why page k does not count; NULL: it does.  The one with the newer commit, if any counts. */
-static int read_pages(struct reader *r, struct snapshot found[2], const char *wrong[2])
+static int read_pages(struct reader *r, struct snapfile found[2], const char *wrong[2])
 {
     char page[SNAP_PAGE];
     for (int k = 0; k < 2; k++) {
@@ -172,7 +174,7 @@ static int read_pages(struct reader *r, struct snapshot found[2], const char *wr
 
 struct snap_commit look_for_commit(const char *path)
 {
-    struct snapshot found[2] = {0};
+    struct snapfile found[2] = {0};
     const char *wrong[2];
     if (!is_snapshot(path))
         return (struct snap_commit){0};
@@ -185,7 +187,7 @@ struct snap_commit look_for_commit(const char *path)
 struct checkpoint *read_snapshot(const char *path)
 {
     const char *wrong[2];
-    struct snapshot found[2], *s = allocate(1, sizeof *s);
+    struct snapfile found[2], *s = allocate(1, sizeof *s);
     struct reader *r = open_reader(path);
     if (r->size == 0) /* a run that was killed just now had only made it */
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
@@ -227,7 +229,7 @@ struct checkpoint *read_snapshot(const char *path)
 struct checkpoint *open_snapshot(const char *path)
 {
     struct checkpoint *c = read_snapshot(path);
-    const struct snapshot *s = c->snapshot;
+    const struct snapfile *s = c->snapshot;
     if (!s->newest.slot)
         fail(EXIT_FAILED, "%s %s%s", path, s->n_damage ? "has no whole iteration: " : NOTHING_COMMITTED,
              s->n_damage ? s->damage[0] : "");

@@ -95,10 +95,10 @@ size_t bytes_before(const struct kept_tensor *t, size_t piece);
 
 #define MANIFEST "manifest.json"
 enum { MAX_MANIFEST = 256 << 20, MAX_STEP = 1000000000 };
-struct snapshot;
+struct snapfile;
 struct checkpoint {
     char *path;                /* its folder, or the snapshot file */
-    struct snapshot *snapshot; /* NULL: it is a folder; see snap.h */
+    struct snapfile *snapshot; /* NULL: it is a folder; see snap.h */
     uint32_t step;             /* that was the last one */
     uint64_t run;     /* by chance: of the run that began from nothing, kept by those that resume it; 0: not known */
     int64_t session;  /* runs are counted, those that resume too: the newest checkpoint is of the last session */
@@ -122,7 +122,7 @@ char *manifest_text(const struct checkpoint *c);       /* the caller frees it */
 /* Strict: every rule that a manifest breaks is named, with its place.  Files are looked at by read_checkpoint(). */
 struct checkpoint *read_manifest(const char *folder);
 /* The same of a text; with `s`, whose sizes are set, of a snapshot file, and the checkpoint owns it. */
-struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapshot *s);
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapfile *s);
 void free_checkpoint(struct checkpoint *c);
 struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path); /* all but its pieces and files */
 json_t *tensors_json(const struct checkpoint *c);

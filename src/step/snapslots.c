@@ -1,4 +1,5 @@
-/* snapslots.c - which slot of a snapshot's file the next iteration gets: the run and the simulator ask here. */
+/* snapslots.c - which slot of a snapshot's file the next iteration gets: the run and the simulator ask here.  It holds
+ * two rules: the newest durable commit keeps its slot, and an iteration under way has one of its own. */
 #include "step.h"
 
 int take_slot(struct snap_slots *s)
@@ -9,4 +10,13 @@ int take_slot(struct snap_slots *s)
             return k;
         }
     return 0;
+}
+
+int most_under_way(int slots)
+{
+    struct snap_slots s = {.n = slots, .durable = 1};
+    int n = 0;
+    while (n < slots && take_slot(&s))
+        n++;
+    return n;
 }

@@ -167,7 +167,7 @@ enum role {
     ROLE_REDUCE, /* sums gradients over ranks */
     ROLE_NORM,
     ROLE_UPDATE,
-    ROLE_BROADCAST,               /* sends what an update made */
+    ROLE_BROADCAST,               /* to all ranks: what an update made, or, without ZeRO, a summed gradient */
     ROLE_SEND,                    /* between pipeline stages */
     ROLE_FEED,                    /* brings batches and settings in */
     ROLE_REPORT,                  /* takes results out */
@@ -278,6 +278,7 @@ struct snap_slots {
     bool taken[MAX_SLOTS + 1]; /* by iterations under way */
 };
 int take_slot(struct snap_slots *s); /* 0: none is free */
+int most_under_way(int slots);       /* at once, beside a durable commit, before take_slot() says 0 */
 
 struct level { /* from this position on, until its next level, a device holds so many bytes */
     int device, position;

@@ -186,7 +186,7 @@ void show_commits(struct progress *p)
     size_t n = take_commits(p->trainer, &commits);
     for (size_t i = 0; i < n; i++)
         write_log(p, json_pack("{s:i, s:f, s:f}", "snapshot", (int)commits[i].step, "written_ms",
-                               1e-6 * (double)(commits[i].written - p->begun_ns), "durable_ms",
+                               1e-6 * (double)(commits[i].recoverable - p->begun_ns), "durable_ms",
                                1e-6 * (double)(commits[i].durable - p->begun_ns)));
     free(commits);
 }

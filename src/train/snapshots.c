@@ -4,7 +4,7 @@
  * (struct state_range): those of a slot are the file's payloads, in list order.
  *
  * An iteration is committed when its step has been reported sound, and all that was stored of it is finite: else it is
- * dropped, and none behind a bad step is ever committed.
+ * dropped, and none behind a bad step is ever committed.  (Other files of nearly this name: ../state/snap.h.)
  */
 #include "train.h"
 
@@ -56,8 +56,7 @@ void note_reported(struct trainer *t, uint32_t number, bool sound)
         return;
     pthread_mutex_lock(&s->lock);
     s->reported = number;
-    if (!sound)
-        s->bad_step = MIN(s->bad_step, number);
+    s->bad_step = sound ? s->bad_step : MIN(s->bad_step, number);
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }
