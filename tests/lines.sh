@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24866 10.8
+src               24860 10.8
 src/base           1416
 src/board           194
 src/cmd            2338
@@ -34,7 +34,7 @@ src/plan            220
 src/predict        1026
 src/proof           553
 src/run            1252
-src/state          1785
+src/state          1779
 src/step           2621
 src/trace          1489
 src/train          3161

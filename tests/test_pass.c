@@ -16,8 +16,7 @@ static struct state train_with(const char *words, int64_t delays)
     s->delay_seed = delays;
     struct trainer *t = open_training(s, LIST_TRAIN);
     for (const struct pass_report *r = t->passes; r < t->passes + t->n_passes; r++)
-        if (r->declined && t->machine->n_devices > 1 &&
-            (t->mesh.zero != 3 || strcmp(r->pass->name, "broadcast") != 0))
+        if (r->declined && t->machine->n_devices > 1 && (t->mesh.zero != 3 || strcmp(r->pass->name, "broadcast") != 0))
             test_failed("%s: %s declines: %s\n", words, r->pass->name, r->reason);
     run_steps(t, 1, STEPS);
     check_training(t, STEPS);

@@ -444,7 +444,6 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     uint32_t send = 15,
              lane = v->track[0]->trace->tasks[send].lane; /* it goes to an idle lane, at its place in the list */
     int y;
-    run_script(v, "e");
     int x = bar_at(v, "b download", 2, &y);
     move_mouse(v, x, y);
     press_button(v, false);
@@ -452,7 +451,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     release_button(v);
     assert_int_equal(v->selected.copy.task, send);
     assert_int_equal(v->track[0]->trace->tasks[send].lane, lane - 1);
-    run_script(v, "e u u u u s");
+    run_script(v, "u u u u s");
     char *after = read_text(moved);
     assert_string_equal(before, after);
     free(before), free(after);

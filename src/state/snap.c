@@ -232,7 +232,6 @@ static void open_file(void *opening)
     struct snap *s = o->s;
     lock_name(o);
     char *manifest = lay_out(s, o->plan);
-<<<<<<< HEAD
     struct stat status;
     if (fstat(s->named, &status) != 0 || flush(s->named) != 0)
         fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->path, strerror(errno));
@@ -245,13 +244,8 @@ static void open_file(void *opening)
             warn("%s; another file takes its place when an iteration is stored", p->sentence);
         free(p);
     }
-    struct snapshot *f = s->file->snapshot;
-    const struct snapshot *old = o->old ? o->old->snapshot : NULL;
-=======
-    bool empty = recover_old(o);
     struct snapfile *f = s->file->snapshot;
     const struct snapfile *old = o->old ? o->old->snapshot : NULL;
->>>>>>> mendS
     s->seq = old ? old->last_seq : 0; /* of a new file too: its commits are newer */
     if (old && old->newest.slot && !same_sizes(&o->old->pieces->config, o->plan->config))
         fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", s->path,
