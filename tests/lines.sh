@@ -18,7 +18,7 @@ pass/overlap        438
 pass/pass           248
 pass/phases          36
 pass/recompute      152
-pass/snapshot      236
+pass/snapshot       236
 pass/swap           451
 src               25245 10.8
 src/base           1412
