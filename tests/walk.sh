@@ -92,7 +92,7 @@ read_page() {
          !more && /^<!-- [a-z ]*: / {
              flush(); kind = line; sub(/: .*/, "", kind); sub(/^<!-- /, "", kind); sub(/^<!-- [a-z ]*: /, "", line)
              more = 1 }
-         !more && text == "" && /^ +(\.\/yard|cmp|cat|YARD_[A-Z_]*=1|make)/ { kind = "block"; more = 1 }
+         !more && text == "" && /^ +(\.\/yard|cmp|cat|rm -f|YARD_[A-Z_]*=1|make)/ { kind = "block"; more = 1 }
          more && sub(/\\$/, "", line) { command = line; next }
          more && kind != "block" && line !~ /-->$/ { command = line " "; next }
          more { more = 0; command = ""; sub(/ *-->$/, "", line)

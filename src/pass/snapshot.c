@@ -157,9 +157,9 @@ static void store_update(struct storing *v, struct edit *e, struct task *t, size
     buffer->persistent = true;
     for (size_t i = t->index; choice_word(t) && i < n; i++)
         last = s->task[i]->origin == t->origin ? s->task[i] : last;
-    while (last != t && last->next->role == ROLE_OFFLOAD && last->next->needs)
-        last = last->next;
     struct tensor *choice = choice_word(last); /* the host's, which copies look at */
+    while (choice && last->next->role == ROLE_OFFLOAD && last->next->needs) /* behind the copies back */
+        last = last->next;
     insert_behind(e, last);
     s->tags = (struct tags){t->layer, t->micro, ROLE_SNAPSHOT};
     for (size_t i = t->index + 1; choice && i < n; i++)

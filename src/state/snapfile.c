@@ -138,7 +138,7 @@ static bool install_commit(struct reader *r, struct checkpoint *c, const struct 
 {
     struct snapfile *s = c->snapshot;
     uint64_t *hashes = allocate(s->n, sizeof *hashes), *hash = hashes;
-    uint64_t tried = s->newest.slot ? slot_at(s, (int)s->newest.slot) : 0;
+    uint64_t tried = s->newest.slot ? slot_at(s, (int)s->newest.slot) : 0; /* offsets are moved from there */
     size_t damage = s->n_damage;
     s->newest = *commit;
     read_at(r, hashes, sizeof *hashes * s->n, hashes_at(s, (int)commit->slot));
@@ -148,8 +148,7 @@ static bool install_commit(struct reader *r, struct checkpoint *c, const struct 
     for (size_t i = 0; i < c->pieces->n; i++)
         for (size_t k = 0; k < c->pieces->tensor[i].n; k++) {
             c->pieces->tensor[i].piece[k].hash = *hash++;
-            c->pieces->tensor[i].piece[k].offset +=
-                slot_at(s, (int)commit->slot) - tried; /* moved from the slot tried before */
+            c->pieces->tensor[i].piece[k].offset += slot_at(s, (int)commit->slot) - tried;
         }
     for (size_t i = 0; i < c->pieces->n && s->n_damage == damage; i++) {
         struct problem *p = verify_tensor(c, i);
