@@ -13,8 +13,8 @@ options              94
 pass/broadcast      330
 pass/fetch           31
 pass/gather         233
-pass/local          220
-pass/overlap        438
+pass/local          273
+pass/overlap        385
 pass/pass           248
 pass/phases          36
 pass/recompute      152

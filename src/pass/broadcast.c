@@ -25,7 +25,7 @@
  *
  * Where one queue fills a link, more queues of it gain no more than latency: `bound_ms` is what the fullest link needs.
  *
- * Source: "Multi-stream broadcast method for model parameters of deep learning models" (Baidu, 2023).  Features B1-B7.
+ * Source: "Multi-stream broadcast method for model parameters of deep learning models" (Baidu, 2023).
  */
 #include "pass.h"
 

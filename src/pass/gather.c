@@ -19,7 +19,6 @@
  * sent behind them.
  *
  * Source: P_os+g+p of "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020).
- * It is a part of D1's training strategy.
  */
 #include "../mesh/mesh.h"
 #include "pass.h"

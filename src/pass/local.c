@@ -27,12 +27,11 @@
  * no proof, but trainings with choices at random (tests/test_overlap.c).  The device's parameters are valid at the end
  * of every update; its state is when the list has been drained (run/execute.c).  Before the first step both sides are.
  *
- * Source: that of overlap.c.  Feature A7.
+ * Source: that of overlap.c.
  */
 #include "local.h"
 
 #include "../../cl/shared.h" /* defines: choice_bit */
-#include "pass.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -197,7 +196,7 @@ static void move_state(const struct offer *o, const struct task *host_update, st
     }
 }
 
-void offer_both(struct edit *e, struct step *s, struct local *how, struct task *update, struct task *maker, size_t from,
+void offer_both(struct edit *e, struct step *s, struct rule *rule, struct task *update, struct task *maker, size_t from,
                 enum side expected)
 {
     struct chooser *c = allocate(1, sizeof *c);
@@ -211,7 +210,7 @@ void offer_both(struct edit *e, struct step *s, struct local *how, struct task *
             host_update = host_update ? host_update : t;
             c->work = t->run;
             c->pieces++;
-            c->cpu_should_take += seconds_alone(how->costs, t) / how->cores;
+            c->cpu_should_take += seconds_alone(rule->question->costs, t) / rule->cores;
             t->run = update_timed;
             t->context = c;
         }
@@ -220,30 +219,35 @@ void offer_both(struct edit *e, struct step *s, struct local *how, struct task *
     }
     add_choice(&o, update, maker);
     move_state(&o, host_update, keep_on_device(&o, update, host_update));
-    c->device_takes = seconds_alone(how->costs, update);
+    c->device_takes = seconds_alone(rule->question->costs, update);
     c->cpu_takes = c->cpu_should_take;
-    c->drawn = how->drawn, c->seed = how->seed;
-    c->nth = how->ring ? how->ring->nth + 1 : 0;
-    c->next = how->ring ? how->ring->next : c;
-    if (how->ring)
-        how->ring->next = c;
-    how->ring = c;
+    c->drawn = rule->drawn, c->seed = rule->seed;
+    c->nth = rule->ring ? rule->ring->nth + 1 : 0;
+    c->next = rule->ring ? rule->ring->next : c;
+    if (rule->ring)
+        rule->ring->next = c;
+    rule->ring = c;
 }
 
 /* ---- the rule, asked before the step runs ------------------------------------------------------------------------ */
 
-void apply_rule(const struct forecast *f, const struct bucket *bucket, size_t n, size_t fixed, unsigned char *choice)
+/* Where the list with all updates on the device cannot be simulated, all go to the CPU.  The first `fixed` buckets do,
+ * whatever the rule says. */
+static void apply_rule(const struct rule *rule, size_t fixed, unsigned char *choice)
 {
+    const struct bucket *bucket = rule->bucket;
+    size_t n = rule->question->n - 1;
+    struct forecast f = try_step(rule->question->step, rule->question->costs);
     double ready = INFINITY, cpu = 0, *ends = allocate(n + 1, sizeof *ends);
     memset(choice, ON_CPU, n);
-    for (size_t b = 0; b < n && f->span; b++) /* with clipping, the norm */
-        ready = fmin(ready, f->span[bucket[b].update].start);
-    for (size_t b = 0; b < n && f->span; b++) {
+    for (size_t b = 0; b < n && f.span; b++) /* with clipping, the norm */
+        ready = fmin(ready, f.span[bucket[b].update].start);
+    for (size_t b = 0; b < n && f.span; b++) {
         const struct bucket *u = &bucket[b];
-        double now = u->released < 0 ? 0 : f->span[u->released].end, left = 0;
+        double now = u->released < 0 ? 0 : f.span[u->released].end, left = 0;
         for (size_t k = 0; k < b; k++) /* what the device does not do comes off its time */
             if (choice[k] == ON_CPU && (int)bucket[k].update < u->released &&
-                f->task[bucket[k].update]->lane == f->task[u->update]->lane)
+                f.task[bucket[k].update]->lane == f.task[u->update]->lane)
                 now -= bucket[k].on_device;
         for (size_t k = 0; k < b; k++)
             left += choice[k] == ON_CPU ? fmin(fmax(ends[k] - now, 0), bucket[k].on_cpu) : 0;
@@ -252,5 +256,48 @@ void apply_rule(const struct forecast *f, const struct bucket *bucket, size_t n,
         if (choice[b] == ON_CPU)
             ends[b] = cpu = fmax(fmax(cpu, now + u->down), ready) + u->on_cpu;
     }
-    free(ends);
+    free_forecast(&f), free(ends);
+}
+
+void expect_rule(const struct rule *rule, struct candidate *expected)
+{
+    const struct question *q = rule->question;
+    apply_rule(rule, 0, expected->choice);
+    try_candidate(q, expected);
+    for (size_t b = q->n - 1; b-- > 0 && expected->score.excess > 0;) {
+        struct candidate other = *expected;
+        other.choice[b] = expected->choice[b] == ON_CPU ? ON_DEVICE : ON_CPU;
+        try_candidate(q, &other);
+        *expected = other.score.excess < expected->score.excess ? other : *expected;
+    }
+}
+
+void decide_in_step(struct rule *rule, const struct pass_options *w, bool makes_room, struct candidate *expected,
+                    struct pass_report *r)
+{
+    const struct question *q = rule->question;
+    size_t n = q->n - 1;
+    struct candidate both;
+    bool swaps_state = w->swap != SWAP_OFF && w->swap_what & (1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS);
+    const char *now = !q->step->task[rule->bucket[0].update]->host_run ? "nothing of a step file runs"
+                      : w->paced                                       ? "the step runs as predicted"
+                      : swaps_state                                    ? "swap moves the same state"
+                      : makes_room && w->recompute == RECOMPUTE_OFF    ? "swap is to make room for it"
+                                                                       : NULL;
+    for (rule->fixed = now ? n : 0; rule->fixed < n; rule->fixed += ceil_div(n, MOST_STARTS)) {
+        apply_rule(rule, rule->fixed, both.choice);
+        try_candidate(q, &both);
+        if (both.score.excess == 0)
+            break;
+    }
+    rule->fixed = MIN(rule->fixed, n);
+    if (rule->fixed < n) {
+        *expected = both;
+        append_text(&r->reason, "%s in every step", rule->drawn ? "drawn at random" : "chosen");
+        if (rule->fixed)
+            append_text(&r->reason, " but for %zu, on the CPU since not all state fits on both sides", rule->fixed);
+        append_text(&r->reason, ", expected: ");
+    } else
+        append_text(&r->reason,
+                    "chosen before the step runs, since %s: ", now ? now : "state on both sides does not fit");
 }

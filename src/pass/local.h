@@ -2,9 +2,10 @@
 #ifndef LOCAL_H
 #define LOCAL_H
 
-#include "../predict/predict.h"
-#include "../step/edit.h"
+#include "../plan/plan.h"
+#include "pass.h"
 
+enum { MOST_BUCKETS = 1024, MOST_STARTS = 16 }; /* the updates of more layers do not move */
 /* Where an update runs.  Late: on the CPU, behind all others there. */
 enum side { ON_CPU, ON_CPU_LATE, ON_DEVICE, SIDES };
 struct bucket {          /* the updates of a layer, or of parameters of no layer: a plan gives them one side */
@@ -16,22 +17,32 @@ struct bucket {          /* the updates of a layer, or of parameters of no layer
     double down, on_cpu; /* seconds: of its gradients' copies, and behind them */
 };
 
-/* What the rule is expected to choose for n buckets in order of release, of which the first `fixed` are on the CPU
- * whatever it says, into choice[]; f: of the list with all of them on the device.  Where that cannot be simulated, all
- * go to the CPU. */
-void apply_rule(const struct forecast *f, const struct bucket *bucket, size_t n, size_t fixed, unsigned char *choice);
+struct candidate {
+    unsigned char choice[MOST_BUCKETS + 1]; /* by bucket enum side, then how gradients lie, which overlap.c knows */
+    struct score score;
+};
+/* overlap.c: what comes of it; where it does not fit, with gradients that share bytes. */
+void try_candidate(const struct question *q, struct candidate *c);
 
-struct local {  /* how the running step decides */
+struct rule {   /* how the running step decides */
     bool drawn; /* at random, by this seed, to show that no bit depends on it */
     uint64_t seed;
-    const struct costs *costs;
-    int cores;            /* of the CPU */
-    struct chooser *ring; /* those that have been added */
+    const struct question *question; /* what a choice comes to */
+    const struct bucket *bucket;     /* in order of release */
+    int cores;                       /* of the CPU */
+    size_t fixed;         /* the first so many buckets have been decided before the step runs; it may be all */
+    struct chooser *ring; /* of the updates that have been offered */
 };
+/* What the rule is expected to choose; where that does not fit, the last ones go where there is room. */
+void expect_rule(const struct rule *rule, struct candidate *expected);
+/* Lets the running step decide about as many updates as may be on both sides: as few as it takes stay on the CPU, those
+ * released first (rule->fixed).  Else all has been decided now, and *expected stays.  Says which, and why. */
+void decide_in_step(struct rule *rule, const struct pass_options *w, bool makes_room, struct candidate *expected,
+                    struct pass_report *r);
 /* An update has just moved: what was added to s->task from position `from` on does on the host what `update` did, with
  * its copies (and the pieces of `update` that these stand in for, which have left the list).  Now each step has the
  * choice between the two, and is expected to make that one.  maker: the last one of its gradients. */
-void offer_both(struct edit *e, struct step *s, struct local *how, struct task *update, struct task *maker, size_t from,
+void offer_both(struct edit *e, struct step *s, struct rule *rule, struct task *update, struct task *maker, size_t from,
                 enum side expected);
 /* The task works when the word on the host has all of those bits, of enum choice_bit. */
 void need_choice(struct task *t, struct tensor *word, int bits, bool expected);

@@ -6,7 +6,7 @@
  * The rewrite.  An update that can run on either side is moved by five edits: its gradients go down as soon as they are
  * made; the host's update stands in for the device's; the host keeps the parameters too, as a mirror of them; Adam's
  * state has its home on the host; and the new parameters go up.  A large update moves in pieces, so that one is
- * computed while others are copied.
+ * computed while others are copied.  Copies are written as memcpy() is: carry(step, name, to, from).
  *
  * lanes:   Gradients go down, and parameters up, on lanes that nothing else is on (FOR_OFFLOAD; FOR_OFFERED where the
  *          running step decides).  What many updates read, as the norm, has another (FOR_CONTROL).  Pieces take the CPU
@@ -16,10 +16,11 @@
  *          waits for `up` because it reads what that writes.  So a device waits layer by layer.
  *
  * gates:   With clipping an update reads the norm, or is held in a step file (gate.c).  Gradients still go down under
- *          the backward, and the CPU works under the next forward.
+ *          the backward, and the CPU works under the next forward.  A model's `state` holds the norm, and says whether
+ *          training has halted: so it goes down without clipping too, as soon as that is known.
  *
  * memory:  What the host gets shares bytes with nothing.  Gradients that go down share theirs with nothing either, so
- *          that no task waits for their copy (EXCLUSIVE); or they do, which takes less (SHARED).
+ *          that no task waits for their copy (GRADIENTS_ALONE); or they do, which takes less (GRADIENTS_SHARED).
  *
  * The decisions.  One per *bucket*, the updates of a layer:
  *
@@ -43,7 +44,7 @@
  * copies behind the last maker of all its gradients.  move_updates() walks over the tasks as they were when the edit
  * was opened.
  *
- * Source: "Iterative computing method and device for model training" (Ant, 2025).  Features A1-A7.
+ * Source: "Iterative computing method and device for model training" (Ant, 2025).
  */
 #include "../plan/plan.h"
 #include "../plan/text.h"
@@ -53,26 +54,22 @@
 
 #include <math.h>
 
-enum { MOST_BUCKETS = 1024, MOST_WORK = SEARCH_WORK / 6, MOST_STARTS = 16 }; /* (what there is more is not moved) */
-enum memory { EXCLUSIVE, SHARED };
+enum { MOST_WORK = SEARCH_WORK / 6 };
+enum memory { GRADIENTS_ALONE, GRADIENTS_SHARED };
 static const char *const letter[SIDES] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
 
-struct candidate {
-    unsigned char choice[MOST_BUCKETS + 1]; /* by bucket enum side, then enum memory */
-    struct score score;
-};
 struct planner {
     struct step *step;
-    const struct costs *costs;
+    struct question question; /* what a choice comes to */
+    struct decision decision[MOST_BUCKETS + 1];
     struct uses *uses;
     struct bucket bucket[MOST_BUCKETS]; /* in order of release */
     size_t n;
-    size_t offered;                /* from this one on the running step decides; n: about none */
     int *bucket_of;                /* by position: of which of them the task is, or NOWHERE */
     int *remade;                   /* by tensor, for remake(): as if recompute had run too; NULL: as if not */
-    struct local local;            /* its cores are those that no device computes on: updates take them in turn */
+    struct rule rule;              /* its cores are those that no device computes on: updates take them in turn */
     bool timed;                    /* it is known how long tasks take */
-    double serial, least;          /* seconds: all on the CPU, one task after another; what no plan is below */
+    double serial;                 /* seconds: all on the CPU, one task after another */
     struct candidate of[OVERLAPS]; /* what each --overlap comes to */
 };
 
@@ -125,7 +122,7 @@ ORDER(by_release, struct bucket, BY(a->released, b->released, COMPARE(a->update,
 static void find_buckets(struct planner *p)
 {
     const struct step *s = p->step;
-    for (int round = 0; round < 2; round++, SORT(p->bucket, p->n, by_release)) /* their numbers are those when sorted */
+    for (int round = 0; round < 2; round++) { /* the second one numbers tasks by the buckets' order */
         for (size_t i = 0; i < s->n; i++) {
             const struct task *t = s->task[i];
             struct bucket new = {.layer = t->layer, .update = i, .released = NOWHERE};
@@ -146,6 +143,8 @@ static void find_buckets(struct planner *p)
             p->bucket[b].released = MAX(p->bucket[b].released, last_maker(p, t));
             p->bucket_of[i] = (int)b;
         }
+        SORT(p->bucket, p->n, by_release);
+    }
 }
 
 /* ---- the rewrite ------------------------------------------------------------------------------------------------- */
@@ -153,15 +152,16 @@ static void find_buckets(struct planner *p)
 struct mover {
     struct planner *p;
     struct edit *edit;
-    bool exclusive;
+    enum memory memory;
     struct tensor **counterpart; /* by tensor, on the host: its mirror; or its copy, of what many updates read */
-    struct task *last;           /* the last task that has moved, with its copies ... */
-    size_t last_at;              /* ... and the position that it has come to */
+    struct task *last;           /* of the updates that have moved, and their copies: the last one in the list ... */
+    size_t last_at;              /* ... and the position where they stand */
     int n_pieces;                /* so far */
 };
 
-/* A copy of x on the host: behind its maker, and behind the copies before it there, so that pieces come in order.  It
- * shares bytes with nothing, so that nothing waits for the update. */
+/* A copy of x on the host: behind its maker, and behind the copies before it there, so that pieces come in order.  The
+ * copy shares bytes with nothing, so that nothing waits for the update; and x with nothing for GRADIENTS_ALONE, so that
+ * nothing waits for the copy (what persists does not share in any case). */
 static struct tensor *bring_down(struct mover *m, struct tensor *x, int layer, int maker, enum purpose purpose)
 {
     struct step *s = m->p->step;
@@ -169,7 +169,7 @@ static struct tensor *bring_down(struct mover *m, struct tensor *x, int layer, i
     struct tensor *copy =
         new_bytes_tensor(s->pool, s->pool->machine->host, x->class, JOINED("host.", x->name), x->bytes);
     set_alone(m->edit, copy);
-    if (m->exclusive && !x->storage->persistent)
+    if (m->memory == GRADIENTS_ALONE && !x->storage->persistent)
         set_alone(m->edit, x);
     while (behind->next->role == ROLE_OFFLOAD)
         behind = behind->next;
@@ -180,42 +180,42 @@ static struct tensor *bring_down(struct mover *m, struct tensor *x, int layer, i
 }
 
 /* What the host's update touches where the device's touches access i of t, which is a piece of `whole` or all of it.
- * offered: the device's update stays in the list too. */
-static struct tensor *host_side(struct mover *m, const struct task *whole, const struct task *t, int i, bool offered)
+ * stays: the device's update is in the list too. */
+static struct tensor *host_side(struct mover *m, const struct task *whole, const struct task *t, int i, bool stays)
 {
     const struct planner *p = m->p;
     struct tensor *x = t->access[i].tensor, *of = whole->access[i].tensor, **mine = &m->counterpart[of->id];
     int maker = last_write_before(p->uses, x, (int)whole->index);
     if (x->device->is_host)
         return x;
-    if (x->class == MEM_PARAMETERS || (x->class == MEM_OPTIMIZER && offered)) {
+    if (x->class == MEM_PARAMETERS || (x->class == MEM_OPTIMIZER && stays)) {
         *mine = *mine ? *mine : mirror(m->edit, of, p->step->pool->machine->host);
         size_t begin = x->offset - of->offset;
         return new_range(p->step->pool, *mine, x->name, begin, begin + x->bytes);
     }
     if (x->class == MEM_OPTIMIZER)
         return set_home(m->edit, x->storage, p->step->pool->machine->host), x;
-    if (x->class == MEM_GRADIENTS && offered)
-        return bring_down(m, x, whole->layer, last_maker(p, whole), FOR_OFFERED);
     if (x->class == MEM_GRADIENTS)
-        return bring_down(m, x, whole->layer, maker, FOR_OFFLOAD);
+        return bring_down(m, x, whole->layer, stays ? last_maker(p, whole) : maker, stays ? FOR_OFFERED : FOR_OFFLOAD);
     if (!whole->host_run) /* a list by hand moves nothing else */
         return x;
     const struct task *made = maker == NOWHERE ? NULL : p->step->task[maker];
     if (!*mine && made && made->copy && made->access[1].tensor->device->is_host && made->access[0].tensor == x)
-        *mine = made->access[1].tensor; /* it has come from there */
+        *mine = made->access[1].tensor; /* it came from the host: `control`; in dp=2, to replica 1, `state` */
     return *mine = *mine ? *mine : bring_down(m, x, whole->layer, maker, FOR_CONTROL);
 }
 
-/* The update and its copies, up to `end`, come behind those that moved before, unless something is in their way. */
+/* The update and its copies, up to `end`, come behind those that moved before, unless something is in their way.
+ *
+ *     layer 0 has moved       .... U1 up1 .... U0 up0         layer 1's stand at `at`, layer 0's at `last_at`
+ *     then layer 1            ................ U0 up0 U1 up1  both stand at `last_at`
+ */
 static void keep_order(struct mover *m, size_t at, struct task *update, struct task *end)
 {
     bool overtakes = m->last && at < m->last_at, moves = true;
-    for (struct task *t = end, *before; overtakes && moves; t = before) {
+    for (struct task *t = end, *before, *stop = update->prev; overtakes && moves && t != stop; t = before) {
         before = t->prev;
         moves = sink(m->edit, t, m->last);
-        if (t == update)
-            break;
     }
     if (moves)
         m->last = end, m->last_at = overtakes ? m->last_at : at;
@@ -228,10 +228,10 @@ static void move_update(struct mover *m, size_t at, enum side expected)
     struct planner *p = m->p;
     struct step *s = p->step;
     struct task *whole = s->task[at];
-    bool offered = p->bucket_of[at] >= (int)p->offered;
+    bool stays = p->bucket_of[at] >= (int)p->rule.fixed;
     size_t bytes = whole->access[0].tensor->bytes, n = 1, n_tasks = s->n;
     if (whole->elementwise && bytes > SMALLEST)
-        n = MAX((size_t)p->local.cores, ceil_div(bytes, LARGEST));
+        n = MAX((size_t)p->rule.cores, ceil_div(bytes, LARGEST));
     struct task **piece = allocate(n, sizeof *piece);
     struct tensor **on_host = allocate((size_t)whole->n_access, sizeof(struct tensor *));
     piece[0] = whole;
@@ -240,18 +240,18 @@ static void move_update(struct mover *m, size_t at, enum side expected)
     for (size_t k = 0; k < n; k++) {
         struct task *t = piece[k];
         for (int i = 0; i < t->n_access; i++)
-            on_host[i] = host_side(m, whole, t, i, offered);
-        int nth = m->n_pieces++ % p->local.cores;
+            on_host[i] = host_side(m, whole, t, i, stays);
+        int nth = m->n_pieces++ % p->rule.cores;
         struct lane *lane = open_lane(s->pool->machine, s->pool->machine->host, LANE_CPU, nth);
         struct task *update = replace_on_host(m->edit, t, lane, on_host), *end = update;
-        s->tags.role = ROLE_OFFLOAD;
+        s->tags.role = ROLE_OFFLOAD; /* (new tasks come behind `update`) */
         for (int i = 0; i < t->n_access; i++)
             if (is_on_device(&t->access[i], MEM_PARAMETERS) && (t->access[i].mode & ACCESS_WRITE))
-                end = carry(s, "overlap.up", t->access[i].tensor, on_host[i], offered ? FOR_OFFERED : FOR_OFFLOAD);
+                end = carry(s, "overlap.up", t->access[i].tensor, on_host[i], stays ? FOR_OFFERED : FOR_OFFLOAD);
         keep_order(m, at, update, end);
     }
-    if (offered)
-        offer_both(m->edit, s, &p->local, whole, s->task[last_maker(p, whole)], n_tasks, expected);
+    if (stays)
+        offer_both(m->edit, s, &p->rule, whole, s->task[last_maker(p, whole)], n_tasks, expected);
     free(piece), free(on_host);
 }
 
@@ -260,16 +260,17 @@ static void move_update(struct mover *m, size_t at, enum side expected)
 static void move_updates(void *pass, struct edit *e, const unsigned char *choice)
 {
     struct planner *p = pass;
-    size_t tasks = p->step->n, n = p->offered < p->n ? 0 : p->n;
-    struct mover m = {.p = p, .edit = e, .exclusive = choice[p->n] == EXCLUSIVE};
+    size_t tasks = p->step->n, n = p->n;
+    bool in_place = p->rule.fixed < n;
+    struct mover m = {.p = p, .edit = e, .memory = choice[n]};
     m.counterpart = allocate(p->step->pool->n, sizeof *m.counterpart);
-    p->local.ring = NULL;
-    for (size_t i = 0, b; i < tasks && !n; i++) {
-        b = (size_t)p->bucket_of[i];
-        if (p->bucket_of[i] != NOWHERE && (b >= p->offered || choice[b] != ON_DEVICE))
+    p->rule.ring = NULL;
+    for (size_t i = 0; i < tasks && in_place; i++) {
+        size_t b = (size_t)p->bucket_of[i];
+        if (p->bucket_of[i] != NOWHERE && (b >= p->rule.fixed || choice[b] != ON_DEVICE))
             move_update(&m, i, choice[b]);
     }
-    for (size_t k = 0; k < 2 * n; k++) {
+    for (size_t k = 0; k < 2 * n && !in_place; k++) {
         size_t b = k < n ? k : 2 * n - 1 - k;
         for (size_t i = 0; i < tasks && choice[b] == (k < n ? ON_CPU : ON_CPU_LATE); i++)
             if (p->bucket_of[i] == (int)b)
@@ -284,7 +285,7 @@ static void move_updates(void *pass, struct edit *e, const unsigned char *choice
 
 static double seconds_of(const struct planner *p, const struct task *t)
 {
-    return seconds_alone(p->costs, t) / t->when.every;
+    return seconds_alone(p->question.costs, t) / t->when.every;
 }
 
 /* Those k on the CPU that are released before all others. */
@@ -308,21 +309,21 @@ static void measure(struct planner *p)
         const struct task *t = s->task[i];
         struct bucket *of = p->bucket_of[i] == NOWHERE ? NULL : &p->bucket[p->bucket_of[i]];
         if (!of)
-            p->least = fmax(p->least, busy[t->lane->index] += seconds_of(p, t));
+            p->question.floor = fmax(p->question.floor, busy[t->lane->index] += seconds_of(p, t));
         else if (t->lane == s->task[of->update]->lane)
             of->on_device += seconds_of(p, t);
     }
     for (size_t b = 0; b <= p->n; b++) { /* one alone on the CPU; then all */
         struct edit *e = open_edit(s);
-        choose_earliest(p, choice, b < p->n ? 0 : p->n, ON_CPU, SHARED);
-        choice[b] = b < p->n ? ON_CPU : SHARED;
+        choose_earliest(p, choice, b < p->n ? 0 : p->n, ON_CPU, GRADIENTS_SHARED);
+        choice[b] = b < p->n ? ON_CPU : GRADIENTS_SHARED;
         move_updates(p, e, choice);
         for (size_t i = tasks; i < s->n && b < p->n; i++) {
             const struct task *t = s->task[i];
             if (t->copy && t->access[0].tensor->device->is_host)
                 p->bucket[b].down += seconds_of(p, t);
             else if (t->role == ROLE_UPDATE && t->lane->device->is_host)
-                p->bucket[b].on_cpu += seconds_of(p, t) / p->local.cores;
+                p->bucket[b].on_cpu += seconds_of(p, t) / p->rule.cores;
         }
         for (const struct task *t = s->head->next; t != s->head && b == p->n; t = t->next)
             p->serial += seconds_of(p, t);
@@ -331,64 +332,48 @@ static void measure(struct planner *p)
     free(busy);
 }
 
-/* What comes of it; where it does not fit, with gradients that share bytes. */
-static void try_candidate(struct planner *p, struct candidate *c)
+void try_candidate(const struct question *q, struct candidate *c)
 {
-    struct question q = {.step = p->step, .costs = p->costs, .n = p->n + 1, .apply = move_updates, .pass = p};
-    for (enum memory memory = EXCLUSIVE; memory == EXCLUSIVE || (memory == SHARED && c->score.excess > 0); memory++) {
-        c->choice[p->n] = (unsigned char)memory;
-        c->score = score_choice(&q, c->choice);
-    }
-}
-
-/* What local.c's rule is expected to choose; where that does not fit, the last ones go where there is room. */
-static void expect_local(struct planner *p)
-{
-    struct candidate *local = &p->of[OVERLAP_LOCAL], other;
-    struct forecast f = try_step(p->step, p->costs);
-    apply_rule(&f, p->bucket, p->n, 0, local->choice);
-    free_forecast(&f);
-    try_candidate(p, local);
-    for (size_t b = p->n; b-- > 0 && local->score.excess > 0;) {
-        other = *local;
-        other.choice[b] = local->choice[b] == ON_CPU ? ON_DEVICE : ON_CPU;
-        try_candidate(p, &other);
-        *local = other.score.excess < local->score.excess ? other : *local;
-    }
+    c->choice[q->n - 1] = GRADIENTS_ALONE;
+    c->score = score_choice(q, c->choice);
+    if (c->score.excess == 0)
+        return;
+    c->choice[q->n - 1] = GRADIENTS_SHARED;
+    c->score = score_choice(q, c->choice);
 }
 
 /* What each --overlap comes to, whichever is carried out.  The search starts from none, some and all of the buckets on
  * the CPU, those released first before others, once as C and once as L. */
 static void find_candidates(struct planner *p)
 {
-    bool held = p->n && (int)p->bucket[0].update > p->bucket[p->n - 1].released; /* by the norm: for the next forward */
+    bool updates_wait_for_norm = p->n && (int)p->bucket[0].update > p->bucket[p->n - 1].released;
     struct candidate *none = &p->of[OVERLAP_ALL_DEVICE], *all = &p->of[OVERLAP_ALL_CPU], *best = &p->of[OVERLAP_PLAN];
-    choose_earliest(p, none->choice, 0, ON_CPU, EXCLUSIVE);
-    try_candidate(p, none);
-    choose_earliest(p, all->choice, p->n, held ? ON_CPU_LATE : ON_CPU, EXCLUSIVE);
-    try_candidate(p, all);
+    choose_earliest(p, none->choice, 0, ON_CPU, GRADIENTS_ALONE);
+    try_candidate(&p->question, none);
+    choose_earliest(p, all->choice, p->n, updates_wait_for_norm ? ON_CPU_LATE : ON_CPU, GRADIENTS_ALONE);
+    try_candidate(&p->question, all);
     if (!p->timed) { /* all on the CPU where the device has no room for its state */
         *best = p->of[OVERLAP_LOCAL] = is_better(&all->score, &none->score) ? *all : *none;
         return;
     }
-    struct decision decision[MOST_BUCKETS + 1];
-    for (size_t b = 0; b <= p->n; b++)
-        decision[b] = (struct decision){b < p->n ? SIDES : 2, NO_GROUP};
     size_t n = p->n + 1, steps = MAX(MIN(MIN(p->n, MOST_STARTS), MOST_WORK / 4 / p->step->n), 1), n_starts = 0;
     unsigned char *start = allocate(4 * (steps + 1) * n, 1);
-    for (enum memory memory = EXCLUSIVE; memory <= all->choice[p->n]; memory++)
+    for (enum memory memory = GRADIENTS_ALONE; memory <= all->choice[p->n]; memory++)
         for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++)
             for (size_t k = 0; k <= steps; k++)
                 choose_earliest(p, start + n * n_starts++, p->n * k / steps, side, memory);
-    struct question q = {p->step,  p->costs, "looking for the updates to give to the CPU", decision, n, move_updates, p,
-                         p->least, MOST_WORK};
-    best->score = choose(&q, start, n_starts, best->choice);
+    best->score = choose(&p->question, start, n_starts, best->choice);
     free(start);
-    expect_local(p);
+    expect_rule(&p->rule, &p->of[OVERLAP_LOCAL]);
 }
 
-/* The same as if the devices had the room that later passes make.  Where only recompute does, and all that it can make
- * again is not enough for that, as if it had done so. */
+/* Nothing fits, and later passes make room.  So all is tried again, as if
+ *
+ *     swap, or what recompute can make again, is enough    budgets had no end
+ *     recompute alone, and it is not                       recompute had run
+ *
+ * Once recompute has been asked, what is tried later, as a plan of a file, is tried as if it had run: p->remade stays
+ * until the list is rewritten. */
 static void find_roomy_candidates(struct planner *p, const struct pass_options *w)
 {
     struct machine *m = p->step->pool->machine;
@@ -400,7 +385,7 @@ static void find_roomy_candidates(struct planner *p, const struct pass_options *
         return;
     struct candidate wanted = p->of[w->overlap];
     p->remade = remade_by_rule(p->uses, p->step->pool, w->recompute != RECOMPUTE_SELECTIVE);
-    try_candidate(p, &wanted);
+    try_candidate(&p->question, &wanted);
     if (wanted.score.excess > 0 && w->swap == SWAP_OFF)
         find_candidates(p);
 }
@@ -413,33 +398,31 @@ static double period_of(const struct planner *p, enum overlap of)
     return !p->timed ? NAN : p->of[of].score.excess == 0 ? p->of[of].score.period : INFINITY;
 }
 
-/* Of the list as it now is; of the local rule also its regret, what it loses against the best plan. */
+/* Of the list as it now is; of the rule also its regret, what it loses against the best plan.  "choice" has a letter
+ * per layer, layer 0 first; a plan's file begins with the last layer, and tells L from C. */
 static void report(const struct planner *p, enum overlap of, struct pass_report *r)
 {
-    double local = period_of(p, OVERLAP_LOCAL), best = period_of(p, OVERLAP_PLAN), if_timed = p->timed ? 0 : NAN;
+    double by_rule = period_of(p, OVERLAP_LOCAL), best = period_of(p, OVERLAP_PLAN), if_timed = p->timed ? 0 : NAN;
     size_t layers = 0;
     for (size_t i = 0; i < p->step->n; i++)
         layers = MAX(layers, (size_t)(p->step->task[i]->layer + 1));
     char *letters = memset(allocate(layers + 1, 1), 'D', layers);
-    letters[layers] = '\0';
-    for (size_t i = 0; i < p->step->n; i++) {
-        const struct task *t = p->step->task[i];
-        if (t->role == ROLE_UPDATE && t->lane->kind == LANE_CPU && t->layer >= 0 && is_expected(t))
-            letters[t->layer] = 'C';
-    }
-    r->after = try_step(p->step, p->costs);
+    for (size_t b = 0; b < p->n; b++)
+        if (p->bucket[b].layer >= 0 && p->of[of].choice[b] != ON_DEVICE)
+            letters[p->bucket[b].layer] = 'C';
+    r->after = try_step(p->step, p->question.costs);
     r->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
     report_ms(r, "all_device_ms", "all on the device", period_of(p, OVERLAP_ALL_DEVICE));
     report_ms(r, "all_cpu_ms", "all on the CPU", period_of(p, OVERLAP_ALL_CPU));
-    report_ms(r, "local_ms", "local", local);
+    report_ms(r, "local_ms", "local", by_rule);
     report_ms(r, NULL, "best plan", best);
-    report_ms(r, "bound_ms", "at least", p->least + if_timed);
+    report_ms(r, "bound_ms", "at least", p->question.floor + if_timed);
     report_ms(r, "period_ms", NULL, period_of(p, of));
     report_ms(r, "barrier_ms", NULL, r->after.alone + if_timed);
     report_ms(r, "serial_ms", NULL, p->serial + if_timed);
-    if (isfinite(local) && isfinite(best))
-        append_text(&r->numbers, "; local: %s", format_ratio((char[32]){0}, local / best, 1));
+    if (isfinite(by_rule) && isfinite(best))
+        append_text(&r->numbers, "; local: %s", format_ratio((char[32]){0}, by_rule / best, 1));
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
@@ -455,44 +438,12 @@ static bool read_or_write(struct planner *p, const char *path, struct pass_repor
     struct choice_text text = {head, letter, SIDES, "D, C or L", name, p->n};
     bool read = read_choice(path, &text, best->choice);
     if (read)
-        try_candidate(p, best);
+        try_candidate(&p->question, best);
     else if (p->timed)
         write_choice(path, &text, best->choice);
     if (read || p->timed)
         append_text(&r->reason, "%s %s: ", read ? "read from" : "written to", path);
     return read;
-}
-
-/* Lets the running step decide about as many updates as may be on both sides: as few as it takes stay on the CPU,
- * those released first.  Else all has been decided now; says which, and why. */
-static void decide_in_step(struct planner *p, const struct pass_options *w, bool makes_room, struct pass_report *r)
-{
-    struct candidate both;
-    bool swaps_state = w->swap != SWAP_OFF && w->swap_what & (1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS);
-    const char *now = !p->step->task[p->bucket[0].update]->host_run ? "nothing of a step file runs"
-                      : w->paced                                    ? "the step runs as predicted"
-                      : swaps_state                                 ? "swap moves the same state"
-                      : makes_room && w->recompute == RECOMPUTE_OFF ? "swap is to make room for it"
-                                                                    : NULL;
-    struct forecast f = try_step(p->step, p->costs);
-    for (p->offered = now ? p->n : 0; p->offered < p->n; p->offered += ceil_div(p->n, MOST_STARTS)) {
-        apply_rule(&f, p->bucket, p->n, p->offered, both.choice);
-        try_candidate(p, &both);
-        if (both.score.excess == 0)
-            break;
-    }
-    free_forecast(&f);
-    p->offered = MIN(p->offered, p->n);
-    if (p->offered == p->n) {
-        append_text(&r->reason,
-                    "chosen before the step runs, since %s: ", now ? now : "state on both sides does not fit");
-        return;
-    }
-    p->of[OVERLAP_LOCAL] = both;
-    append_text(&r->reason, "%s in every step", p->local.drawn ? "drawn at random" : "chosen");
-    if (p->offered)
-        append_text(&r->reason, " but for %zu, on the CPU since not all state fits on both sides", p->offered);
-    append_text(&r->reason, ", expected: ");
 }
 
 bool run_overlap(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
@@ -503,12 +454,15 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
     bool room_later = w->recompute != RECOMPUTE_OFF || w->swap != SWAP_OFF;
     bool decides = w->overlap == OVERLAP_PLAN || w->overlap == OVERLAP_LOCAL, read = false;
     size_t on_cpu = 0;
-    p->step = s, p->costs = c;
-    p->local = (struct local){w->draw, w->draw_seed, c, MAX((int)spare_cores(m), 1), NULL};
+    p->step = s;
     p->uses = find_uses(s->task, s->n, s->pool);
     p->bucket_of = allocate(s->n, sizeof *p->bucket_of);
     find_buckets(p);
-    p->offered = p->n;
+    p->rule = (struct rule){w->draw, w->draw_seed, &p->question, p->bucket, MAX((int)spare_cores(m), 1), p->n, NULL};
+    for (size_t b = 0; b <= p->n; b++)
+        p->decision[b] = (struct decision){b < p->n ? SIDES : 2, NO_GROUP};
+    p->question = (struct question){
+        s, c, "looking for the updates to give to the CPU", p->decision, p->n + 1, move_updates, p, 0, MOST_WORK};
     p->timed = p->n > 0 && has_times(s, c);
     if (p->timed)
         measure(p);
@@ -519,26 +473,25 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
     if (w->overlap_plan && p->n)
         read = read_or_write(p, w->overlap_plan, r);
     else if (w->overlap == OVERLAP_LOCAL && p->timed)
-        decide_in_step(p, w, makes_room, r);
+        decide_in_step(&p->rule, w, makes_room, &p->of[OVERLAP_LOCAL], r);
     free(p->remade);
     p->remade = NULL;
     for (size_t b = 0; b < p->n; b++)
         on_cpu += chosen->choice[b] != ON_DEVICE;
-    bool untimed = p->n && !p->timed && !read && decides, changes = on_cpu || p->offered < p->n;
+    bool untimed = p->n && !p->timed && !read && decides, changes = on_cpu || p->rule.fixed < p->n;
     if (untimed)
         append_text(&r->reason, "nobody knows how long tasks take: ");
     struct edit *e = open_edit(s);
-    if (changes)
+    if (changes) {
         move_updates(p, e, chosen->choice);
-    commit(e);
-    if (changes)
         append_text(&r->reason, "%s%zu of %zu updates on the CPU, on %d of its cores",
-                    untimed ? "not all fits on the device, so " : "", on_cpu, p->n, p->local.cores);
-    else
+                    untimed ? "not all fits on the device, so " : "", on_cpu, p->n, p->rule.cores);
+    } else
         append_text(&r->reason, "%s",
                     untimed ? "add --profile or --hardware"
                     : p->n  ? "no update on the CPU"
                             : "the list has no update that could run on the CPU");
+    commit(e);
     report(p, w->overlap, r);
     if (chosen->score.excess > 0 && !room_later)
         refuse_budget(m, &r->after, "--overlap");

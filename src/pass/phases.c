@@ -11,7 +11,7 @@
  * and v) goes by layers: it leaves at once, and comes back during the phase before its reader's.
  *
  * Source: "vDNN: Virtualized Deep Neural Networks for Scalable, Memory-Efficient Neural Network Design" (Rhu et al.
- * 2016).  Features C5 and C6.
+ * 2016).
  */
 #include "pass.h"
 

@@ -22,7 +22,7 @@
  * values that have changed by then, in place or by an update, is kept.
  *
  * Source: "Training Deep Nets with Sublinear Memory Cost" (Chen et al. 2016), full; "Reducing Activation Recomputation
- * in Large Transformer Models" (Korthikanti et al. 2022), selective.  Feature C2.
+ * in Large Transformer Models" (Korthikanti et al. 2022), selective.
  */
 #include "pass.h"
 

@@ -41,7 +41,7 @@
  *
  * What the tasks do when they run, and the file, are ../train/snapshots.c's business; when they run is ../run/late.c's.
  *
- * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).  Features E1-E3.
+ * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).
  */
 #include "../../cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
 #include "local.h"

@@ -37,8 +37,7 @@
  * The latter two are fixed orders, for reading and comparing: they move all they can, whatever the budget, and
  * are refused where that does not fit.
  *
- * Source: "Data movement method, distributed training system, electronic device and storage medium" (2023).  Features
- * C1-C7; C2's recomputation is recompute.c's.
+ * Source: "Data movement method, distributed training system, electronic device and storage medium" (2023).
  */
 #include "../plan/plan.h"
 #include "pass.h"
