@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24860 10.8
+src               24864 10.8
 src/base           1416
 src/board           194
 src/cmd            2338
@@ -28,18 +28,18 @@ src/device         1137
 src/file            934
 src/main             66
 src/mesh            228
-src/model          2012
+src/model          2013
 src/pass           2375
 src/plan            220
 src/predict        1026
 src/proof           553
 src/run            1252
-src/state          1779
+src/state          1778
 src/step           2621
 src/trace          1489
 src/train          3161
-src/view           2059
-tests             17059
+src/view           2063
+tests             17057
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -41,19 +41,24 @@ static void add_row(struct view *v, enum row_kind kind, int track, uint32_t inde
     *APPEND(v->row, v->n_rows, v->cap_rows) = (struct row){kind, track, index, 0, height * v->scale};
 }
 
-/* Nothing where none of its lanes has a task.  Folded, its lanes are thin, and its memory is left out. */
+/* Nothing where none of its lanes has a task.  A lane without tasks is left out too, unless one can be moved there.
+ * Folded, its lanes are thin, and its memory is left out. */
 static void add_device(struct view *v, int track, uint32_t device)
 {
     const struct track *k = v->track[track];
     const struct trace *t = k->trace;
     struct trace_running now;
-    size_t before = v->n_rows;
+    size_t before = v->n_rows, busy = 0;
     bool folded = k->folded[device];
     add_row(v, ROW_DEVICE, track, device, DEVICE_ROW);
     for (uint32_t i = 0; i < t->header.n_lanes; i++)
-        if (t->lanes[i].device_index == device && (t->bars[i].n > 0 || trace_running(t, i, &now)))
-            add_row(v, ROW_LANE, track, i, folded ? THIN_ROW : LANE_ROW);
-    if (v->n_rows == before + 1)
+        if (t->lanes[i].device_index == device) {
+            bool runs = t->bars[i].n > 0 || trace_running(t, i, &now);
+            busy += runs;
+            if (runs || k->board)
+                add_row(v, ROW_LANE, track, i, folded ? THIN_ROW : LANE_ROW);
+        }
+    if (!busy)
         v->n_rows = before;
     else if (!v->hide_memory && !folded && k->peak[device] >= fmax(0.01 * k->highest_peak, 1)) /* not next to none */
         add_row(v, ROW_MEMORY, track, device, MEMORY_ROW);
