@@ -490,6 +490,7 @@ nothing_raw 'check --json'
 # ---- looking on -----------------------------------------------------------------------------------------------------
 
 refuse 2 'yard plan --view shows what is simulated: add --simulate' plan --model tiny --view
+refuse 4 'cannot create' view data/steps/overlap-pays.txt --clip 0 --script s --json --output "$TMP/nowhere/list.txt"
 refuse 1 'is no JSON object' plot README.md
 TMPDIR=$TMP/rings
 mkdir "$TMPDIR"

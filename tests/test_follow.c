@@ -304,6 +304,20 @@ static void expect_holds(const struct trace *t, size_t least)
     }
 }
 
+/* What `yard trace` reads lasts as long as what ran. */
+static void expect_cut(const char *path, const struct trace *t)
+{
+    struct trace *cut = trace_open_modelled(path);
+    const struct hold *last = &t->holds[t->n_holds - 1];
+    uint64_t ended = 0, cut_ended = 0;
+    for (size_t i = 0; i < t->n_records; i++) {
+        ended = MAX(ended, t->records[i].end), cut_ended = MAX(cut_ended, cut->records[i].end);
+        assert_true(cut->records[i].end - cut->records[i].start == t->records[i].end - t->records[i].start);
+    }
+    assert_true(cut_ended + last->before + (last->to - last->from) == ended && cut->n_holds == 0);
+    trace_free(cut);
+}
+
 /* A task, a step, and what comes between them; then full speed to the end. */
 static void step_through(const char *more)
 {
@@ -332,6 +346,7 @@ static void step_through(const char *more)
     assert_int_equal(exit_code(child), 0);
     assert_false(trace_can_ask(f));
     expect_holds(t, 4); /* one behind each that was granted; one before them, unless nothing had run */
+    expect_cut(trace, t);
     trace_follow_close(f);
 }
 

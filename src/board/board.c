@@ -5,12 +5,12 @@
  * undone.
  */
 #include "board.h"
+#include "../file/file.h"
 
 #include "../predict/predict.h"
 #include "../proof/proof.h"
 #include "../step/edit.h"
 
-#include <errno.h>
 #include <math.h>
 
 struct stand {
@@ -189,17 +189,33 @@ bool undo_move(struct board *b)
 
 /* ---- what is left of it ----------------------------------------------------------------------------------------- */
 
+struct saving { /* of attempt() */
+    const char *path, *text;
+    size_t bytes;
+};
+
+static void save(void *saving)
+{
+    const struct saving *s = saving;
+    struct writer *w = open_writer(s->path);
+    write_bytes(w, s->text, s->bytes);
+    publish(w);
+}
+
 struct problem *save_board(const struct board *b, const char *path)
 {
     const struct step *s = b->step;
     double *seconds = allocate(s->n, sizeof *seconds);
-    FILE *out = fopen(path, "w");
+    char *text;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
     for (size_t i = 0; i < s->n; i++)
         seconds[i] = given_seconds(s->task[i]);
-    if (out)
-        write_list(out, s, seconds);
-    free(seconds);
-    return !out || fclose(out) ? new_problem(EXIT_IO, "cannot write %s: %s", path, strerror(errno)) : NULL;
+    write_list(out, s, seconds);
+    fclose(out);
+    struct problem *wrong = attempt(save, &(struct saving){path, text, bytes});
+    free(seconds), free(text);
+    return wrong;
 }
 
 json_t *board_json(const struct board *b)

@@ -26,6 +26,7 @@ static const struct word words[] = {
      "\n"
      "  step      length: first start to last end; period: end of one step to the end of the next;\n"
      "            what is on the disk's lane goes on in the background, and is not in it\n"
+     "            what a pause of the viewer held is cut out of all times\n"
      "  beside    updates on the CPU, by layer: how many ran while a device did a backward\n"
      "            or update of another layer in the same step.  \"none left\": no device had one left in that step.\n"
      "            \"next step\", counted apart: a device did work of the next step.\n"

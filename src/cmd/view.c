@@ -165,5 +165,7 @@ int cmd_view(int argc, char **argv)
         show_window(v);
     for (int i = 0; i < n; i++)
         close_track(tracks[i]); /* a pause that it asked for ends */
+    if (v->exit_code)
+        fail(v->exit_code, "%s", v->message);
     return EXIT_OK;
 }

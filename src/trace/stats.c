@@ -16,22 +16,23 @@ double trace_median(double *values, size_t n)
 
 /* ---- modelled time --------------------------------------------------------------------------------------------- */
 
-static uint64_t modelled(const struct trace_header *h, uint64_t ns)
+static uint64_t modelled(const struct trace *t, uint64_t clock)
 {
-    double since = ns > h->start_ns ? (double)(ns - h->start_ns) : 0;
-    return h->start_ns + (uint64_t)fmin(since * h->pace_scale, 0x1p62);
+    uint64_t run = clock - trace_hold_before(t, clock), start = t->header.start_ns;
+    double since = run > start ? (double)(run - start) : 0;
+    return start + (uint64_t)fmin(since * t->header.pace_scale, 0x1p62);
 }
 
 struct trace *trace_open_modelled(const char *path)
 {
     struct trace *t = trace_open(path);
-    if (t->header.pace_scale == 1)
+    if (t->header.pace_scale == 1 && !t->n_holds)
         return t;
     for (size_t i = 0; i < t->n_records + t->n_unfinished; i++) {
         struct trace_record *r = i < t->n_records ? &t->records[i] : &t->unfinished[i - t->n_records];
-        r->queued = modelled(&t->header, r->queued);
-        r->start = r->end ? modelled(&t->header, r->start) : 0;
-        r->end = r->end ? modelled(&t->header, r->end) : 0;
+        r->queued = modelled(t, r->queued);
+        r->start = r->end ? modelled(t, r->start) : 0;
+        r->end = r->end ? modelled(t, r->end) : 0;
     }
     t->header.pace_scale = 1;
     trace_index(t, 0);

@@ -262,7 +262,8 @@ void show_trace(const char *path, bool remove);
 
 /* ---- stats.c: what a trace says -------------------------------------------------------------------------- */
 
-/* Times of a paced trace become modelled ones (x pace_scale, from start_ns), so that it compares with the others. */
+/* Times of a paced trace become modelled ones (x pace_scale, from start_ns), so that it compares with the others.  What
+ * a pause held is cut out. */
 struct trace *trace_open_modelled(const char *path);
 const char *trace_kind_name(const struct trace *t); /* "real", "paced", "simulated" */
 /* Index of the task list: the one named, or without a name the first that has records. */

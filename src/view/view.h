@@ -139,6 +139,7 @@ struct view {
     bool moved;     /* since it went down */
     struct gesture gesture;
     const char *save_as; /* where a list that was changed goes; NULL: beside its file */
+    int exit_code;       /* of the last time that it was saved */
 
     struct row *row; /* top to bottom */
     size_t n_rows, cap_rows;
