@@ -20,10 +20,10 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24864 10.8
+src               24884 10.8
 src/base           1416
-src/board           194
-src/cmd            2338
+src/board           208
+src/cmd            2341
 src/device         1137
 src/file            934
 src/main             66
@@ -36,10 +36,10 @@ src/proof           553
 src/run            1252
 src/state          1778
 src/step           2621
-src/trace          1489
+src/trace          1490
 src/train          3161
-src/view           2063
-tests             17057
+src/view           2065
+tests             17070
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
