@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24884 10.8
+src               24904 10.8
 src/base           1416
 src/board           208
 src/cmd            2341
@@ -31,15 +31,15 @@ src/mesh            228
 src/model          2013
 src/pass           2375
 src/plan            220
-src/predict        1026
+src/predict        1033
 src/proof           553
 src/run            1252
 src/state          1778
 src/step           2621
-src/trace          1490
+src/trace          1495
 src/train          3161
-src/view           2065
-tests             17070
+src/view           2073
+tests             17088
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

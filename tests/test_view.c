@@ -458,6 +458,26 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     end_view(v);
 }
 
+/* Another trace takes the place of the one that is shown, as under gdb's `yard step-list`. */
+TEST(a_trace_that_is_replaced_is_shown_anew)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "pagedown n n measure:300,110,600,110");
+    size_t rows = v->n_rows;
+    assert_false(poll_view(v));
+    free(trace_of_list("data/steps/chain.txt")); /* the same path */
+    assert_true(poll_view(v));
+    assert_true(v->n_rows < rows && !is_picked(&v->selected) && v->region.kind == NO_REGION);
+    struct canvas *c = new_canvas(v->width, v->height);
+    draw_view(v, c);
+    free_canvas(c);
+    unlink(trace);
+    assert_false(poll_view(v)); /* it is gone: what was there is still shown */
+    end_view(v);
+    free(trace);
+}
+
 /* ---- a trace that grows ------------------------------------------------------------------------------------------ */
 
 enum { LANES = 3, TASKS = 12, STEPS = 40 };

@@ -113,6 +113,8 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
 json_t *simulation_json(const struct simulation *sim);
 /* The simulated steps as a trace, like a real one. */
 void write_simulation(const struct simulation *sim, const char *path, const char *model);
+/* The same of the list as it is now, while it is edited too: tutorials/gdb/yard.py calls it from the debugger. */
+void show_list(const struct step *s, const struct costs *c, char *path);
 
 /* ---- try.c ----------------------------------------------------------------------------------------------------- */
 

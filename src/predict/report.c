@@ -44,6 +44,14 @@ void write_simulation(const struct simulation *sim, const char *path, const char
     trace_free(t);
 }
 
+static void write_tried(void *path, const struct simulation *sim) { write_simulation(sim, path, "a list in an edit"); }
+
+void show_list(const struct step *s, const struct costs *c, char *path)
+{
+    struct forecast f = try_list(s, c, INFINITY, write_tried, path);
+    free_forecast(&f);
+}
+
 /* Indexed: what lanes do, and what tensors hold. */
 static struct trace *indexed_trace(const struct simulation *sim)
 {

@@ -286,4 +286,9 @@ struct trace *trace_open(const char *path)
     return end_following(f);
 }
 
+bool trace_follow_replaced(const struct trace_follow *f)
+{
+    return access(f->path, R_OK) == 0 && !leads_to(f->path, f->file->fd);
+}
+
 const struct trace *trace_follow_trace(const struct trace_follow *f) { return f->trace; }

@@ -15,6 +15,8 @@ struct trace_follow;
 struct problem *trace_follow_open(const char *path, struct trace_follow **f);
 void trace_follow_close(struct trace_follow *f); /* gives up a pause that it asked for */
 
+/* Another trace has its path by now. */
+bool trace_follow_replaced(const struct trace_follow *f);
 /* What has been read.  The trace stays where it is, its arrays may move at a poll. */
 const struct trace *trace_follow_trace(const struct trace_follow *f);
 

@@ -53,8 +53,16 @@ void refresh(struct view *v)
 bool poll_view(struct view *v)
 {
     bool changed = false;
-    for (int i = 0; i < v->n_tracks; i++)
-        changed |= poll_track(v->track[i]);
+    for (int i = 0; i < v->n_tracks; i++) {
+        struct track *k = v->track[i];
+        changed |= poll_track(k);
+        if (k->board || !trace_follow_replaced(k->follow))
+            continue;
+        renew_track(k); /* another run; or the list that gdb's `yard step-list` goes through */
+        v->selected.record = NOTHING;
+        v->region.kind = NO_REGION;
+        changed = true;
+    }
     if (!changed)
         return false;
     pick_again(v, &v->selected);

@@ -585,9 +585,12 @@ class VerbBreakpoint(gdb.Breakpoint):
 
 
 class StepList(Command):
-    """yard step-list PASS: go on to the next edit of that pass, and show what it changed in the list."""
+    """yard step-list PASS [TRACE]: go on to the next edit of that pass, and show what it changed in the list.
+
+With TRACE, the list as it is then is simulated into that file.  An open `yard view TRACE` shows each new one."""
 
     def run(self, words):
+        self.trace = words.pop() if len(words) > 1 else None
         name = self.one(words, "a pass: recompute, overlap, ... as in `yard plan --after`")
         entry = "run_" + name.replace("-", "_")
         if not gdb.lookup_global_symbol(entry) and not gdb.lookup_static_symbol(entry):
@@ -599,6 +602,7 @@ class StepList(Command):
             if not any(f.name() == entry for f in self.mine()):
                 raise gdb.GdbError("pass %s was not run" % name)
             step = find_step()
+            self.show(step)
             FOUND[text(step["name"])] = picture(step)
             print("pass %s begins, list %s has %d tasks" % (name, text(step["name"]), int(step["n"])))
             return
@@ -609,6 +613,8 @@ class StepList(Command):
             gdb.execute("continue", to_string=True)
             verb = gdb.newest_frame().name() if gdb.selected_thread() else None
             if verb not in VERBS:
+                if verb:
+                    self.show(find_step())
                 print("pass %s has ended" % name)
                 return
             step = self.edited()
@@ -623,9 +629,16 @@ class StepList(Command):
                 if p.is_valid():
                     p.delete()
         print("%s, called at %s:%d" % (verb, os.path.relpath(where.symtab.fullname()), where.line))
+        self.show(step)
         now = picture(step)
         show_difference(text(step["name"]), FOUND.get(text(step["name"]), now), now)
         FOUND[text(step["name"])] = now
+
+    def show(self, step):
+        if self.trace:
+            costs = next((v for f in self.mine() if f.name() == "run_passes" for n, v in variables(f) if n == "c"), 0)
+            gdb.parse_and_eval('show_list((struct step *)%d, (struct costs *)%d, "%s")'
+                               % (int(step.address), int(costs), self.trace))
 
     @staticmethod
     def edited():
