@@ -55,7 +55,7 @@ static void add_device(struct view *v, int track, uint32_t device)
         if (t->lanes[i].device_index == device) {
             bool runs = t->bars[i].n > 0 || trace_running(t, i, &now);
             busy += runs;
-            if (runs || k->board)
+            if (runs || (k->board && t->lanes[i].kind < LANE_CPU))
                 add_row(v, ROW_LANE, track, i, folded ? THIN_ROW : LANE_ROW);
         }
     if (!busy)
