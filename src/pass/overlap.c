@@ -392,7 +392,7 @@ static void find_roomy_candidates(struct planner *p, const struct pass_options *
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-/* INFINITY: it does not fit; NAN: nobody knows. */
+/* INFINITY: it does not fit, in limits that find_roomy_candidates() may have lifted; NAN: nobody knows. */
 static double period_of(const struct planner *p, enum overlap of)
 {
     return !p->timed ? NAN : p->of[of].score.excess == 0 ? p->of[of].score.period : INFINITY;

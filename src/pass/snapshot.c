@@ -69,7 +69,8 @@ static bool is_state(const struct access *a)
     return (a->mode & ACCESS_WRITE) && (a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER);
 }
 
-/* Has a copy of role broadcast brought some of it, before the task?  Or of what it is a copy of? */
+/* Has a copy of role broadcast brought some of x before the task, by way of other copies too?  (What was sent to a
+ * device may go on, to the host.) */
 static bool was_sent(const struct step *s, const struct task *t, const struct tensor *x)
 {
     bool sent = false;
@@ -157,7 +158,7 @@ static void store_update(struct storing *v, struct edit *e, struct task *t, size
     buffer->persistent = true;
     for (size_t i = t->index; choice_word(t) && i < n; i++)
         last = s->task[i]->origin == t->origin ? s->task[i] : last;
-    struct tensor *choice = choice_word(last); /* the host's, which copies look at */
+    struct tensor *choice = choice_word(last);                              /* the host's, which copies look at */
     while (choice && last->next->role == ROLE_OFFLOAD && last->next->needs) /* behind the copies back */
         last = last->next;
     insert_behind(e, last);

@@ -58,13 +58,14 @@ struct gap {
 
     /* What is done about it.  These positions are of the list with all that is made again; those above, without. */
     enum action action;
-    int begin, end; /* of the gap: `before`; x's next use, perhaps a repeat's */
+    int begin, end; /* where `before` is now; and x's next use, perhaps a repeat's */
     int out, in;    /* the bytes are held through the task at `out`, behind which the copy stands; again from `in` */
-    struct gap *earlier; /* the gap before in which x is swapped */
+    struct gap *earlier; /* x's gap before this one in which it is swapped; NULL: none */
     bool sent;           /* a copy takes x to the host: it is not there already */
     struct tensor *on_host, *back;
-    struct task *leaves, *comes, *ready; /* copies, or the first and last task that make it again */
-    struct task *reader;                 /* the first that waits for it */
+    /* The copy to the host; the copy back, as both others; or NULL, and the first and last task that make it again. */
+    struct task *leaves, *comes, *ready;
+    struct task *reader; /* the first that waits for it */
 };
 /* How copies find their places; the search may choose another way, for all of them. */
 static const struct placement {
@@ -208,7 +209,7 @@ static struct line repeat_and_line_up(struct swapper *w, struct edit *e)
             g->end = use[n_uses].at;
         if (g->action == SWAP && (remade_from == NOWHERE || remade_from > g->before)) {
             g->earlier = earlier[id], earlier[id] = l.out[l.n++] = g;
-            g->sent = g->before != NOWHERE &&
+            g->sent = g->before != NOWHERE && /* is it written from `earlier->behind` to `before`, both included? */
                       (!g->earlier || is_written_between(w->uses, g->x, g->earlier->behind - 1, g->before + 1));
             g->reader = g->end < (int)n ? task[g->end] : NULL;
         }
@@ -429,7 +430,8 @@ static json_t *time_of(const struct forecast *f, const struct task *t, bool end,
     return milliseconds(!span ? NAN : (end ? span->end : span->start) - from);
 }
 
-/* Ends the pass: commits edit e, reports the list and frees the swapper.  declines: nothing has changed, and why.
+/* Ends the pass: commits edit e, reports the list and frees the swapper.  declines: why nothing has changed; e NULL, or
+ * empty.  The forecast of the open edit has tasks at the positions that they have after the commit.
  *
  * Times count from the steady step's first task, which may run while the step before still does; but for those that
  * prepare its batch, a step early, and those that skip this one. */

@@ -78,7 +78,7 @@ student() { # ARGUMENTS...: runs the student's program; its output is in $TMP/ou
 }
 
 must_run() { # the same, where it is wrong to fail
-    student "$@" || no "yard $*: exit code $code: $(head -n 2 "$TMP/err")"
+    student "$@" || no "yard $*: exit code $code: $(cat "$TMP/err" "$TMP/out" | grep -E -m 3 '^yard: |error:|^FAILED')"
 }
 
 reference() { # ARGUMENTS...: the tree's own program
@@ -86,7 +86,7 @@ reference() { # ARGUMENTS...: the tree's own program
 }
 
 field() { # FILE NAME: a number of one line of JSON, the first of that name
-    tr ',{' '\n\n' <"$1" | sed -n "s/^ *\"$2\": *\([-0-9.e+]*\).*/\1/p" | head -n 1
+    [ -r "$1" ] && tr ',{' '\n\n' <"$1" | sed -n "s/^ *\"$2\": *\([-0-9.e+]*\).*/\1/p" | head -n 1
 }
 
 answer() { # NAME: what answers.txt of the student's tree says, in $given
