@@ -14,8 +14,14 @@
  *     all else          lanes, tensors and accesses of tasks, devices of tensors: as the verbs so far have made it
  *
  * Edges follow from accesses: no verb makes one task wait for another.  A task that is to wait reads what the other one
- * writes (add_access(), which undo() does not take back), on its own device.  Only a copy may reach others: a word that
- * persists, copied to itself (copies_nothing()), takes no time, and waits for all that it reads.
+ * writes, on its own device.  Only a copy may touch tensors of others.  So a marker waits in a lane for what was made
+ * elsewhere, and takes no time (copies_nothing()):
+ *
+ *     struct tensor *word = new_tensor(s->pool, lane->device, MEM_WORK, "word", INT32, 1, (int64_t[]){1});
+ *     word->persistent = true;
+ *     add_access(add_copy(s, lane, "wait", word, word), made_elsewhere, ACCESS_READ);
+ *
+ * On a task that was there before, undo() does not take back an access.
  *
  * Every verb costs a constant, but for the walk of a move and of new homes; commit() is one walk over the list.
  */
