@@ -19,25 +19,24 @@ struct selection { /* one comma-separated part of -d */
 };
 
 /* The first GPU, or else the first device. */
-static struct selection default_selection(void)
+static const char *default_device(char text[32])
 {
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_device_id devices[MAX_PER_PLATFORM];
-    struct selection first = {0};
-    bool found = false;
+    bool gpu = false;
     cl_uint n = get_platforms(platforms);
+    *text = '\0';
     for (unsigned p = 0; p < n; p++) {
         cl_uint count = get_devices(platforms[p], devices);
-        for (unsigned d = 0; d < count; d++) {
-            if (device_number(devices[d], CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU)
-                return (struct selection){p, d, 0, 0};
-            first = found ? first : (struct selection){p, d, 0, 0};
-            found = true;
+        for (unsigned d = 0; d < count && !gpu; d++) {
+            gpu = device_number(devices[d], CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU;
+            if (gpu || !*text)
+                snprintf(text, 32, "%u:%u", p, d);
         }
     }
-    if (!found)
+    if (!*text)
         fail_without_device(platforms, n, EXIT_IO);
-    return first;
+    return text;
 }
 
 static bool read_selection(const char **text, struct selection *s)
@@ -256,10 +255,8 @@ struct machine *open_machine(const struct machine_options *options)
     m->profiling = options->profiling;
     m->separate = options->separate;
     m->vector = options->vector;
-    struct selection s = options->devices ? (struct selection){0} : default_selection();
-    if (!options->devices)
-        add_selection(m, &s);
-    for (const char *at = options->devices; at; at = *at ? at + 1 : NULL) {
+    const char *at = options->devices ? options->devices : default_device((char[32]){0});
+    for (struct selection s; at; at = *at ? at + 1 : NULL) {
         if (!read_selection(&at, &s))
             fail(EXIT_USAGE,
                  "-d %s: expected P:D, P:D/n or P:DxN with n and N from 1 up, comma-separated, as in -d 0:0/2; run "

@@ -38,10 +38,7 @@ struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, 
         end = &(*end)->more;
     *end = lane;
     *lane = (struct lane){.index = (int)n - 1, .kind = kind, .nth = nth, .device = d};
-    if (nth)
-        snprintf(lane->name, sizeof lane->name, "%s %s%d", d->id, lane_kind_name[kind], nth);
-    else
-        snprintf(lane->name, sizeof lane->name, "%s %s", d->id, lane_kind_name[kind]);
+    snprintf(lane->name, sizeof lane->name, nth ? "%s %s%d" : "%s %s", d->id, lane_kind_name[kind], nth);
     return lane;
 }
 

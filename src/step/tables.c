@@ -105,8 +105,7 @@ static void fill_tensors(struct trace *tables, struct step *const *steps, size_t
         }
     for (uint32_t i = 1; i < h->n_tensors; i++)
         tables->tensors[i].first_use = tables->tensors[i - 1].first_use + tables->tensors[i - 1].n_uses;
-    free(uses);
-    free(of);
+    free(uses), free(of);
 }
 
 _Static_assert((int)ROLES <= (int)TRACE_ROLES && (int)MEM_CLASSES <= (int)TRACE_CLASSES, "names in a trace's header");
@@ -153,13 +152,4 @@ struct trace *trace_tables(const struct machine *m, struct step **steps, size_t 
     }
     fill_tensors(t, steps, n);
     return t;
-}
-
-struct trace_writer *start_trace(const char *path, const struct machine *m, struct step **steps, size_t n,
-                                 const struct trace_about *about)
-{
-    struct trace *t = trace_tables(m, steps, n, about);
-    struct trace_writer *w = trace_create(path, t, TRACE_RING);
-    trace_free(t);
-    return w;
 }
