@@ -151,7 +151,7 @@ static struct device *new_device(struct machine *m, cl_device_id id, cl_device_i
     d->index = m->n_devices++;
     d->cl = id;
     d->root = root;
-    describe_device(d, m->vector);
+    describe_device(d, m->options.vector);
     return d;
 }
 
@@ -205,7 +205,8 @@ static void make_context(struct machine *m, struct device *first)
 {
     cl_device_id ids[MAX_DEVICES];
     cl_uint n = 0;
-    bool alone = m->separate || getenv("YARD_SEPARATE_CONTEXTS"); /* lets the staged path be tested on one machine */
+    bool alone =
+        m->options.separate || getenv("YARD_SEPARATE_CONTEXTS"); /* lets the staged path be tested on one machine */
     struct context *c = &m->context[m->n_contexts];
     c->index = m->n_contexts++;
     for (int i = first->index; i < m->n_devices; i++) {
@@ -222,7 +223,7 @@ static void make_context(struct machine *m, struct device *first)
 
 struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth)
 {
-    cl_command_queue_properties properties = m->profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
+    cl_command_queue_properties properties = m->options.profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
     struct lane *lane = lane_of(d, kind, nth);
     if (lane)
         return lane;
@@ -252,9 +253,7 @@ struct machine *open_machine(const struct machine_options *options)
 {
     struct machine *m = new_machine(MAX_DEVICES);
     m->n_devices = 0;
-    m->profiling = options->profiling;
-    m->separate = options->separate;
-    m->vector = options->vector;
+    m->options = *options;
     const char *at = options->devices ? options->devices : default_device((char[32]){0});
     for (struct selection s; at; at = *at ? at + 1 : NULL) {
         if (!read_selection(&at, &s))

@@ -52,13 +52,12 @@ struct device *name_device(struct machine *m, int i, const char *id, size_t memo
                          .units = 1,
                          .vector = 1,
                          .work_group = 1,
-                         .tile_rows = 4,
-                         .tile_vectors = 4,
                          .alignment = 1,
                          .memory = memory,
                          .budget = memory,
                          .max_allocation = memory,
                          .local_memory = 32768};
+    choose_tile(d);
     snprintf(d->id, sizeof d->id, "%s", id);
     snprintf(d->name, sizeof d->name, "%s", id);
     if (!host)

@@ -24,13 +24,12 @@ static void fill_lane(struct trace_lane *to, const struct lane *l)
 {
     const struct device *d = l->device;
     const struct link *link = d->link[l->kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
+    double rate = link ? link->rate : 0;
     bool computes = l->kind == LANE_COMPUTE;
     *to = (struct trace_lane){.kind = (uint32_t)l->kind,
                               .device_index = (uint32_t)d->index,
                               .flops_per_s = computes ? d->flops_per_s : 0,
-                              .bytes_per_s = computes ? d->bytes_per_s
-                                             : link   ? link->rate
-                                                      : 0};
+                              .bytes_per_s = computes ? d->bytes_per_s : rate};
     snprintf(to->name, sizeof to->name, "%s", l->name);
 }
 
