@@ -1,5 +1,5 @@
 /* tables.c - the trace's tables from finished lists. */
-#include "step.h"
+#include "uses.h"
 
 /* "512x1024 <- 512x256, 1024x256": what is written, then what is read, by name in a step file; cut. */
 static void fill_shape(char *text, size_t size, const struct task *t)
@@ -59,21 +59,20 @@ static void fill_list(struct trace *tables, struct step *s, uint32_t k, const st
     }
 }
 
-struct use { /* of a tensor of the table, by a task */
-    uint32_t tensor, task;
-};
-ORDER(by_tensor, struct use, BY(a->tensor, b->tensor, COMPARE(a->task, b->task)))
-
 /* The pool's, each once: views are parts of others.  What persists is kept, so it has no uses; what is of no list here
  * is left out. */
 static void fill_tensors(struct trace *tables, struct step *const *steps, size_t n)
 {
     struct trace_header *h = &tables->header;
     const struct pool *p = steps[0]->pool;
-    uint32_t *of = allocate(p->n, sizeof *of); /* by id: the place in the table */
-    struct use *uses = NULL;
-    size_t n_uses = 0, cap_uses = 0;
+    struct uses **uses = allocate(n, sizeof *uses); /* by list */
+    size_t most = 0;
+    for (size_t k = 0; k < n; k++) {
+        uses[k] = find_uses(steps[k]->task, steps[k]->n, p);
+        most += uses[k]->first[p->n];
+    }
     tables->tensors = allocate(p->n, sizeof *tables->tensors);
+    tables->uses = allocate(most, sizeof *tables->uses);
     for (size_t i = 0; i < p->n; i++) {
         const struct tensor *x = p->tensors[i];
         uint32_t list = 0;
@@ -81,30 +80,22 @@ static void fill_tensors(struct trace *tables, struct step *const *steps, size_t
             list++;
         if (x->storage != x || (!x->persistent && list == n))
             continue;
-        struct trace_tensor *to = &tables->tensors[of[i] = h->n_tensors++];
+        size_t n_uses = 0;
+        const struct use *use = x->persistent ? NULL : uses_of(uses[list], x, &n_uses);
+        struct trace_tensor *to = &tables->tensors[h->n_tensors++];
         *to = (struct trace_tensor){.device = (uint32_t)x->device->index,
                                     .class = x->class,
                                     .list = x->persistent ? 0 : list,
-                                    .bytes = x->bytes};
+                                    .bytes = x->bytes,
+                                    .first_use = h->n_uses,
+                                    .n_uses = (uint32_t)n_uses};
         snprintf(to->name, sizeof to->name, "%s", x->name);
+        for (size_t k = 0; k < n_uses; k++)
+            tables->uses[h->n_uses++] = steps[list]->first_trace_task + (uint32_t)use[k].at;
     }
     for (size_t k = 0; k < n; k++)
-        for (uint32_t i = 0; i < steps[k]->n; i++)
-            for (int a = 0; a < steps[k]->task[i]->n_access; a++) {
-                const struct tensor *x = steps[k]->task[i]->access[a].tensor->storage;
-                if (!x->persistent)
-                    *APPEND(uses, n_uses, cap_uses) = (struct use){of[x->id], steps[k]->first_trace_task + i};
-            }
-    SORT(uses, n_uses, by_tensor);
-    tables->uses = allocate(n_uses, sizeof *tables->uses);
-    for (size_t i = 0; i < n_uses; i++) /* a task that touches two parts of a tensor uses it once */
-        if (i == 0 || by_tensor(&uses[i - 1], &uses[i]) != 0) {
-            tables->tensors[uses[i].tensor].n_uses++;
-            tables->uses[h->n_uses++] = uses[i].task;
-        }
-    for (uint32_t i = 1; i < h->n_tensors; i++)
-        tables->tensors[i].first_use = tables->tensors[i - 1].first_use + tables->tensors[i - 1].n_uses;
-    free(uses), free(of);
+        free_uses(uses[k]);
+    free(uses);
 }
 
 _Static_assert((int)ROLES <= (int)TRACE_ROLES && (int)MEM_CLASSES <= (int)TRACE_CLASSES, "names in a trace's header");
