@@ -20,11 +20,11 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24904 10.8
-src/base           1416
+src               24836 10.8
+src/base           1410
 src/board           208
-src/cmd            2341
-src/device         1137
+src/cmd            2337
+src/device         1125
 src/file            934
 src/main             66
 src/mesh            228
@@ -33,12 +33,12 @@ src/pass           2375
 src/plan            220
 src/predict        1033
 src/proof           553
-src/run            1252
-src/state          1778
-src/step           2621
+src/run            1249
+src/state          1776
+src/step           2589
 src/trace          1495
-src/train          3161
-src/view           2073
+src/train          3163
+src/view           2062
 tests             17088
 END
 

@@ -283,9 +283,7 @@ static void print_option(FILE *out, const struct option *o)
     bool told = strstr(o->help, "(default") || !*value || *value == '\n';
     char *help = told ? copy_string(o->help) : format_string("%s [%s]", o->help, value);
     print_wrapped(out, help, at);
-    free(argument);
-    free(help);
-    free(value);
+    free(argument), free(help), free(value);
 }
 
 /* Options of a group stand together. */

@@ -15,12 +15,8 @@ void append_string(char **text, char *more)
 
 char *format_number(char out[32], double x, int places)
 {
-    if (isnan(x))
-        snprintf(out, 32, "nan");
-    else if (fabs(x) < 1e6)
-        snprintf(out, 32, "%.*f", places, x);
-    else
-        snprintf(out, 32, "%.4g", x);
+    bool plain = fabs(x) < 1e6;
+    snprintf(out, 32, isnan(x) ? "nan" : plain ? "%.*f" : "%.*g", plain ? places : 4, x);
     return out;
 }
 

@@ -19,8 +19,8 @@ int plan_memory(const struct settings *s);     /* plan --memory: plan_memory.c *
 /* ---- words.c: commands that take paths; those of several words, as `yard trace summary FILE` -------------------- */
 
 struct option_table;
-/* Sets the options and returns the paths among the arguments, *n of them, the first so many of which are read; or NULL:
- * help was asked for, and printed, from "FILE [options]..." on. */
+/* Sets the options and returns the paths among the arguments, *n of them, the first so many of which are read; they and
+ * the options' outputs are claimed.  NULL: help was asked for, and printed, from "FILE [options]..." on. */
 char **take_arguments(struct option_table *table, unsigned bit, const char *name, const char *help, int inputs,
                       int argc, char **argv, int *n);
 

@@ -88,8 +88,6 @@ int cmd_plot(int argc, char **argv)
         return EXIT_OK;
     if (n == 0)
         fail(EXIT_USAGE, "yard plot needs a log that yard train --log FILE.jsonl wrote; 'yard plot --help' says more");
-    if (png)
-        claim_output("--png", png, NULL);
     for (int i = 0; i < n; i++)
         read_run(&p, (size_t)i, files[i]);
     if (png)

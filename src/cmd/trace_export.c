@@ -190,7 +190,6 @@ int trace_export(char **files)
     int64_t first = 1, last = UINT32_MAX, has_first = 0, has_last = 0;
     if (!chrome)
         fail(EXIT_USAGE, "yard trace export needs --chrome OUT.json.gz, the file to write");
-    claim_output("--chrome", chrome, NULL);
     parse_steps(trace_options.steps, &first, &last);
     struct trace *t = trace_open_modelled(path);
     uint32_t chosen = trace_list(t, path, trace_options.list);

@@ -135,10 +135,6 @@ int cmd_view(int argc, char **argv)
     }
     if (n < 1 || n > MAX_TRACKS)
         fail(EXIT_USAGE, "yard view takes one trace or two, but %d were given; 'yard view --help' says more", n);
-    if (given.png)
-        claim_output("--png", given.png, NULL);
-    if (given.output)
-        claim_output("--output", given.output, NULL);
     if (sscanf(given.size, "%dx%d%c", &width, &height, &tail) != 2 || width < LEAST_WIDTH || height < LEAST_HEIGHT ||
         width > 16384 || height > 16384)
         fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to 16384x16384, not \"%s\"", LEAST_WIDTH,

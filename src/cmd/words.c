@@ -17,6 +17,9 @@ char **take_arguments(struct option_table *table, unsigned bit, const char *name
     char *who = format_string("yard %s", name);
     for (int i = 0; i < MIN(*n, inputs); i++)
         claim_input(who, paths[i]);
+    for (const struct option *o = table->options; o < table->options + table->n; o++)
+        if (o->type == OPT_OUTPUT && *(const char **)o->value)
+            claim_output(JOINED("--", o->name), *(const char **)o->value, NULL);
     free(who);
     return paths;
 }

@@ -19,7 +19,7 @@ static bool profiled(cl_event event, cl_profiling_info what, cl_ulong *ns)
 /* The least host - END of some tiny writes. */
 void calibrate_clocks(struct machine *m)
 {
-    for (int i = 0; i < m->n_devices && m->profiling; i++) {
+    for (int i = 0; i < m->n_devices && m->options.profiling; i++) {
         struct device *d = &m->device[i];
         int64_t best = INT64_MAX;
         cl_mem byte;

@@ -142,6 +142,13 @@ struct device {
     struct link *disk;             /* of the host: what copies on its disk lanes share, or NULL */
 };
 
+struct machine_options {
+    const char *devices;               /* the -d text; NULL: the first GPU, else the first device */
+    size_t device_memory, host_memory; /* budgets in bytes; 0: what the device has */
+    bool profiling;                    /* queues carry timestamps */
+    bool separate;                     /* a context for each device, as GPUs have: moves are staged through the host */
+    unsigned vector; /* floats per vector in all kernels, at most what a device has; 0: what each has */
+};
 struct machine {
     struct device *device; /* n_devices OpenCL devices, then the host */
     int n_devices;
@@ -153,22 +160,13 @@ struct machine {
     size_t cap_lanes;
     struct link **link; /* of a described machine */
     size_t n_links, cap_links;
-    double issue;     /* of a described machine: host seconds per task */
-    bool profiling;   /* queues carry timestamps */
-    bool separate;    /* each device has a context of its own */
-    unsigned vector;  /* as the options say */
-    size_t allocated; /* bytes asked of OpenCL for slabs, guards included */
+    double issue;                   /* of a described machine: host seconds per task */
+    struct machine_options options; /* by which it was opened; on paper none */
+    size_t allocated;               /* bytes asked of OpenCL for slabs, guards included */
 };
 
 /* ---- machine.c ------------------------------------------------------------------------------------------------- */
 
-struct machine_options {
-    const char *devices;               /* the -d text; NULL: the first GPU, else the first device */
-    size_t device_memory, host_memory; /* budgets in bytes; 0: what the device has */
-    bool profiling;
-    bool separate;   /* a context for each device, as GPUs have: moves are staged through the host */
-    unsigned vector; /* floats per vector in all kernels, at most what a device has; 0: what each has */
-};
 /* Opens devices, contexts and queues.  Fails with EXIT_NO_DEVICE or EXIT_USAGE and a sentence. */
 struct machine *open_machine(const struct machine_options *options);
 void choose_tile(struct device *d); /* rows and vectors of a register tile, by the width of vectors */

@@ -75,7 +75,7 @@ void list_devices(FILE *out, bool json)
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_device_id ids[MAX_PER_PLATFORM];
     cl_uint n = get_platforms(platforms), devices = 0;
-    json_t *list = json_array(), *all = json_pack("{s:O}", "platforms", list), *device;
+    json_t *list = json_array(), *all = json_pack("{s:o}", "platforms", list), *device;
     size_t k;
     for (unsigned p = 0; p < n; p++) {
         char name[128] = "", version[256] = "";
@@ -89,17 +89,15 @@ void list_devices(FILE *out, bool json)
         json_array_append_new(list,
                               json_pack("{s:i, s:s, s:s, s:o}", "platform", (int)p, "name", make_printable(name, false),
                                         "version", make_printable(version, false), "devices", here));
-        if (json)
-            continue;
-        fprintf(out, "platform %u: %s (%s)\n", p, name, version);
-        json_array_foreach(here, k, device) print_device(out, device);
+        if (!json)
+            fprintf(out, "platform %u: %s (%s)\n", p, name, version);
+        json_array_foreach(json ? NULL : here, k, device) print_device(out, device);
     }
     if (json) {
         json_dumpf(all, out, JSON_COMPACT);
         fputc('\n', out);
     }
     json_decref(all);
-    json_decref(list);
     if (devices == 0)
         fail_without_device(platforms, n, EXIT_NO_DEVICE);
 }

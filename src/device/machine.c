@@ -19,25 +19,24 @@ struct selection { /* one comma-separated part of -d */
 };
 
 /* The first GPU, or else the first device. */
-static struct selection default_selection(void)
+static const char *default_device(char text[32])
 {
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_device_id devices[MAX_PER_PLATFORM];
-    struct selection first = {0};
-    bool found = false;
+    bool gpu = false;
     cl_uint n = get_platforms(platforms);
+    *text = '\0';
     for (unsigned p = 0; p < n; p++) {
         cl_uint count = get_devices(platforms[p], devices);
-        for (unsigned d = 0; d < count; d++) {
-            if (device_number(devices[d], CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU)
-                return (struct selection){p, d, 0, 0};
-            first = found ? first : (struct selection){p, d, 0, 0};
-            found = true;
+        for (unsigned d = 0; d < count && !gpu; d++) {
+            gpu = device_number(devices[d], CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU;
+            if (gpu || !*text)
+                snprintf(text, 32, "%u:%u", p, d);
         }
     }
-    if (!found)
+    if (!*text)
         fail_without_device(platforms, n, EXIT_IO);
-    return first;
+    return text;
 }
 
 static bool read_selection(const char **text, struct selection *s)
@@ -152,7 +151,7 @@ static struct device *new_device(struct machine *m, cl_device_id id, cl_device_i
     d->index = m->n_devices++;
     d->cl = id;
     d->root = root;
-    describe_device(d, m->vector);
+    describe_device(d, m->options.vector);
     return d;
 }
 
@@ -206,7 +205,8 @@ static void make_context(struct machine *m, struct device *first)
 {
     cl_device_id ids[MAX_DEVICES];
     cl_uint n = 0;
-    bool alone = m->separate || getenv("YARD_SEPARATE_CONTEXTS"); /* lets the staged path be tested on one machine */
+    bool alone =
+        m->options.separate || getenv("YARD_SEPARATE_CONTEXTS"); /* lets the staged path be tested on one machine */
     struct context *c = &m->context[m->n_contexts];
     c->index = m->n_contexts++;
     for (int i = first->index; i < m->n_devices; i++) {
@@ -223,7 +223,7 @@ static void make_context(struct machine *m, struct device *first)
 
 struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth)
 {
-    cl_command_queue_properties properties = m->profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
+    cl_command_queue_properties properties = m->options.profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
     struct lane *lane = lane_of(d, kind, nth);
     if (lane)
         return lane;
@@ -253,13 +253,9 @@ struct machine *open_machine(const struct machine_options *options)
 {
     struct machine *m = new_machine(MAX_DEVICES);
     m->n_devices = 0;
-    m->profiling = options->profiling;
-    m->separate = options->separate;
-    m->vector = options->vector;
-    struct selection s = options->devices ? (struct selection){0} : default_selection();
-    if (!options->devices)
-        add_selection(m, &s);
-    for (const char *at = options->devices; at; at = *at ? at + 1 : NULL) {
+    m->options = *options;
+    const char *at = options->devices ? options->devices : default_device((char[32]){0});
+    for (struct selection s; at; at = *at ? at + 1 : NULL) {
         if (!read_selection(&at, &s))
             fail(EXIT_USAGE,
                  "-d %s: expected P:D, P:D/n or P:DxN with n and N from 1 up, comma-separated, as in -d 0:0/2; run "

@@ -38,10 +38,7 @@ struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, 
         end = &(*end)->more;
     *end = lane;
     *lane = (struct lane){.index = (int)n - 1, .kind = kind, .nth = nth, .device = d};
-    if (nth)
-        snprintf(lane->name, sizeof lane->name, "%s %s%d", d->id, lane_kind_name[kind], nth);
-    else
-        snprintf(lane->name, sizeof lane->name, "%s %s", d->id, lane_kind_name[kind]);
+    snprintf(lane->name, sizeof lane->name, nth ? "%s %s%d" : "%s %s", d->id, lane_kind_name[kind], nth);
     return lane;
 }
 
@@ -55,13 +52,12 @@ struct device *name_device(struct machine *m, int i, const char *id, size_t memo
                          .units = 1,
                          .vector = 1,
                          .work_group = 1,
-                         .tile_rows = 4,
-                         .tile_vectors = 4,
                          .alignment = 1,
                          .memory = memory,
                          .budget = memory,
                          .max_allocation = memory,
                          .local_memory = 32768};
+    choose_tile(d);
     snprintf(d->id, sizeof d->id, "%s", id);
     snprintf(d->name, sizeof d->name, "%s", id);
     if (!host)

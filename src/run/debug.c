@@ -152,15 +152,12 @@ void obey_viewer(struct step *s, uint32_t number, size_t i)
     uint64_t from = now_ns();
     for (; is_pause_asked(c) && !interrupted(); nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL)) {
         tasks = __atomic_load_n(&c->tasks, __ATOMIC_RELAXED), steps = __atomic_load_n(&c->steps, __ATOMIC_RELAXED);
-        if (steps > state.steps) {
-            state.steps++;
+        bool a_step = steps > state.steps, a_task = !a_step && tasks > state.tasks;
+        state.steps += a_step, state.tasks += a_task;
+        if (a_step)
             state.step = s, state.number = number;
+        if (a_step || a_task)
             break;
-        }
-        if (tasks > state.tasks) {
-            state.tasks++;
-            break;
-        }
         trace_alive(execution.trace, 1 + s->first_trace_task + (uint64_t)i);
     }
     execution.held_ns += now_ns() - from;

@@ -84,11 +84,9 @@ char *manifest_text(const struct checkpoint *c)
         for (int r = 0; r < n_ranks(&c->pieces->mesh); r++)
             if (c->bytes[r])
                 json_array_append_new(files, json_pack("{s:i, s:I}", "rank", r, "bytes", (json_int_t)c->bytes[r]));
-        json_object_set_new(head, "files", files);
-        json_object_set_new(head, "run", hash_json(c->run));
-        json_object_set_new(head, "step", json_integer(c->step));
-        json_object_set_new(head, "session", json_integer(c->session));
-        json_object_set_new(head, "samples", json_integer(c->samples));
+        json_object_update_new(head, json_pack("{s:o, s:o, s:I, s:I, s:I}", "files", files, "run", hash_json(c->run),
+                                               "step", (json_int_t)c->step, "session", (json_int_t)c->session,
+                                               "samples", (json_int_t)c->samples));
     }
     char *fields = json_dumps(head, JSON_COMPACT);
     fprintf(out, "%.*s,\"tensors\":[", (int)strlen(fields) - 2, fields + 1); /* without its braces */

@@ -214,20 +214,15 @@ static struct problem *assign(struct arena *a)
     return wrong;
 }
 
-/* What persists in the order it was made. */
-static int by_life(const void *a, const void *b)
-{
-    const struct tensor *x = ((const struct life *)a)->tensor, *y = ((const struct life *)b)->tensor;
-    int order = BY(y->persistent, x->persistent, x->persistent ? 0 : COMPARE(x->first, y->first));
-    return order ? order : COMPARE(x->id, y->id);
-}
+/* What persists comes first, in the order it was made. */
+ORDER(by_life, struct life,
+      BY(b->tensor->persistent, a->tensor->persistent,
+         BY(a->tensor->persistent ? 0 : a->tensor->first, b->tensor->persistent ? 0 : b->tensor->first,
+            COMPARE(a->tensor->id, b->tensor->id))))
 
-static int by_size(const void *a, const void *b)
-{
-    const struct tensor *x = ((const struct life *)a)->tensor, *y = ((const struct life *)b)->tensor;
-    bool both = !x->persistent && !y->persistent;
-    return both && x->bytes != y->bytes ? COMPARE(y->bytes, x->bytes) : by_life(a, b);
-}
+ORDER(by_size, struct life,
+      a->tensor->persistent || b->tensor->persistent ? by_life(a, b)
+                                                     : BY(b->tensor->bytes, a->tensor->bytes, by_life(a, b)))
 
 /* Of the two orders the one that takes less. */
 static struct problem *place_device(struct arena *a)

@@ -12,11 +12,4 @@ int take_slot(struct snap_slots *s)
     return 0;
 }
 
-int most_under_way(int slots)
-{
-    struct snap_slots s = {.n = slots, .durable = 1};
-    int n = 0;
-    while (n < slots && take_slot(&s))
-        n++;
-    return n;
-}
+int most_under_way(int slots) { return slots - 1; }

@@ -402,8 +402,5 @@ struct trace_about {
     void *context;
 };
 struct trace *trace_tables(const struct machine *m, struct step **steps, size_t n, const struct trace_about *about);
-/* The same as a file, to be written. */
-struct trace_writer *start_trace(const char *path, const struct machine *m, struct step **steps, size_t n,
-                                 const struct trace_about *about);
 
 #endif

@@ -1,5 +1,5 @@
 /* tables.c - the trace's tables from finished lists. */
-#include "step.h"
+#include "uses.h"
 
 /* "512x1024 <- 512x256, 1024x256": what is written, then what is read, by name in a step file; cut. */
 static void fill_shape(char *text, size_t size, const struct task *t)
@@ -24,13 +24,12 @@ static void fill_lane(struct trace_lane *to, const struct lane *l)
 {
     const struct device *d = l->device;
     const struct link *link = d->link[l->kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
+    double rate = link ? link->rate : 0;
     bool computes = l->kind == LANE_COMPUTE;
     *to = (struct trace_lane){.kind = (uint32_t)l->kind,
                               .device_index = (uint32_t)d->index,
                               .flops_per_s = computes ? d->flops_per_s : 0,
-                              .bytes_per_s = computes ? d->bytes_per_s
-                                             : link   ? link->rate
-                                                      : 0};
+                              .bytes_per_s = computes ? d->bytes_per_s : rate};
     snprintf(to->name, sizeof to->name, "%s", l->name);
 }
 
@@ -60,21 +59,20 @@ static void fill_list(struct trace *tables, struct step *s, uint32_t k, const st
     }
 }
 
-struct use { /* of a tensor of the table, by a task */
-    uint32_t tensor, task;
-};
-ORDER(by_tensor, struct use, BY(a->tensor, b->tensor, COMPARE(a->task, b->task)))
-
 /* The pool's, each once: views are parts of others.  What persists is kept, so it has no uses; what is of no list here
  * is left out. */
 static void fill_tensors(struct trace *tables, struct step *const *steps, size_t n)
 {
     struct trace_header *h = &tables->header;
     const struct pool *p = steps[0]->pool;
-    uint32_t *of = allocate(p->n, sizeof *of); /* by id: the place in the table */
-    struct use *uses = NULL;
-    size_t n_uses = 0, cap_uses = 0;
+    struct uses **uses = allocate(n, sizeof *uses); /* by list */
+    size_t most = 0;
+    for (size_t k = 0; k < n; k++) {
+        uses[k] = find_uses(steps[k]->task, steps[k]->n, p);
+        most += uses[k]->first[p->n];
+    }
     tables->tensors = allocate(p->n, sizeof *tables->tensors);
+    tables->uses = allocate(most, sizeof *tables->uses);
     for (size_t i = 0; i < p->n; i++) {
         const struct tensor *x = p->tensors[i];
         uint32_t list = 0;
@@ -82,31 +80,22 @@ static void fill_tensors(struct trace *tables, struct step *const *steps, size_t
             list++;
         if (x->storage != x || (!x->persistent && list == n))
             continue;
-        struct trace_tensor *to = &tables->tensors[of[i] = h->n_tensors++];
+        size_t n_uses = 0;
+        const struct use *use = x->persistent ? NULL : uses_of(uses[list], x, &n_uses);
+        struct trace_tensor *to = &tables->tensors[h->n_tensors++];
         *to = (struct trace_tensor){.device = (uint32_t)x->device->index,
                                     .class = x->class,
                                     .list = x->persistent ? 0 : list,
-                                    .bytes = x->bytes};
+                                    .bytes = x->bytes,
+                                    .first_use = h->n_uses,
+                                    .n_uses = (uint32_t)n_uses};
         snprintf(to->name, sizeof to->name, "%s", x->name);
+        for (size_t k = 0; k < n_uses; k++)
+            tables->uses[h->n_uses++] = steps[list]->first_trace_task + (uint32_t)use[k].at;
     }
     for (size_t k = 0; k < n; k++)
-        for (uint32_t i = 0; i < steps[k]->n; i++)
-            for (int a = 0; a < steps[k]->task[i]->n_access; a++) {
-                const struct tensor *x = steps[k]->task[i]->access[a].tensor->storage;
-                if (!x->persistent)
-                    *APPEND(uses, n_uses, cap_uses) = (struct use){of[x->id], steps[k]->first_trace_task + i};
-            }
-    SORT(uses, n_uses, by_tensor);
-    tables->uses = allocate(n_uses, sizeof *tables->uses);
-    for (size_t i = 0; i < n_uses; i++) /* a task that touches two parts of a tensor uses it once */
-        if (i == 0 || by_tensor(&uses[i - 1], &uses[i]) != 0) {
-            tables->tensors[uses[i].tensor].n_uses++;
-            tables->uses[h->n_uses++] = uses[i].task;
-        }
-    for (uint32_t i = 1; i < h->n_tensors; i++)
-        tables->tensors[i].first_use = tables->tensors[i - 1].first_use + tables->tensors[i - 1].n_uses;
+        free_uses(uses[k]);
     free(uses);
-    free(of);
 }
 
 _Static_assert((int)ROLES <= (int)TRACE_ROLES && (int)MEM_CLASSES <= (int)TRACE_CLASSES, "names in a trace's header");
@@ -153,13 +142,4 @@ struct trace *trace_tables(const struct machine *m, struct step **steps, size_t 
     }
     fill_tensors(t, steps, n);
     return t;
-}
-
-struct trace_writer *start_trace(const char *path, const struct machine *m, struct step **steps, size_t n,
-                                 const struct trace_about *about)
-{
-    struct trace *t = trace_tables(m, steps, n, about);
-    struct trace_writer *w = trace_create(path, t, TRACE_RING);
-    trace_free(t);
-    return w;
 }

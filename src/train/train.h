@@ -30,7 +30,7 @@ enum command {
     CMD_CHECK = 8,
     CMD_PLAN = 16,
     CMD_BENCH = 32,
-    CMD_PROFILE = 64,
+    CMD_PROFILE = 64
 };
 struct settings {
     /* model */

@@ -278,7 +278,9 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
         t->machine->device[i].flops_per_s = run_probe(p, 0.05);
         close_probe(p);
     }
-    t->trace = execution.trace = start_trace(path, t->machine, lists, n, &about);
+    struct trace *tables = trace_tables(t->machine, lists, n, &about);
+    t->trace = execution.trace = trace_create(path, tables, TRACE_RING);
+    trace_free(tables);
     must(trace_follow_open(path, &t->follow)); /* while it has a name */
     if (s->view)
         show_trace(path, !s->trace);

@@ -15,13 +15,6 @@ struct pick pick_of(const struct view *v, int track, int64_t record)
 
 bool is_picked(const struct pick *p) { return p->record != NOTHING; }
 
-void pick_again(const struct view *v, struct pick *p)
-{
-    const struct trace *t = v->track[p->track]->trace;
-    if (is_picked(p))
-        *p = pick_of(v, p->track, trace_find_before(t, p->copy.task, p->copy.step, SIZE_MAX));
-}
-
 /* The bar at (x, y); of several in one column the longest; up to three pixels beside a narrow one count too. */
 struct pick pick_at(const struct view *v, int x, int y)
 {

@@ -56,7 +56,6 @@ static void describe_stretch(struct view *v)
     double from = fmin(v->region.at[0], v->region.at[1]), to = fmax(v->region.at[0], v->region.at[1]);
     char text[32], bytes[32];
     v->panel.table = new_table(columns, COUNT(columns));
-    v->panel.bytes = 0;
     for (int i = 0; i < v->n_tracks; i++)
         for (uint32_t lane = 0; lane < v->track[i]->trace->header.n_lanes; lane++)
             add_lane(v, i, lane, from, to);
@@ -87,7 +86,6 @@ static void describe_place(struct view *v)
     size_t n = trace_alive_at(t, place->device, clock_of(k, place->at[0]), &alive);
     char text[32], first[56], last[56];
     v->panel.table = new_table(columns, COUNT(columns));
-    v->panel.bytes = 0;
     for (size_t i = 0; i < n; i++) {
         const struct trace_tensor *x = alive[i];
         v->panel.bytes += (double)x->bytes;

@@ -58,21 +58,20 @@ static void draw_ticks(const struct view *v)
     fill(v, p.ruler.x, p.ruler.y + p.ruler.h - u, p.ruler.w, u, BORDER);
 }
 
-/* The first that begins there; behind the last: none does. */
-static size_t first_step_in_sight(const struct view *v, const struct track *k)
+/* Those that begin there are [*from, *to). */
+static void find_steps_in_sight(const struct view *v, const struct track *k, size_t *from, size_t *to)
 {
     uint64_t clock = clock_of(k, v->from);
-    size_t i;
-    FIND_FIRST(i, k->steps->n, k->steps->step[i].work < clock);
-    return i;
+    FIND_FIRST(*from, k->steps->n, k->steps->step[*from].work < clock);
+    for (*to = *from; *to < k->steps->n && axis_of(k, k->steps->step[*to].work) < v->to;)
+        ++*to;
 }
 
 /* A line where each step starts, through rows [y, y + height); none where they would stand too close. */
 void draw_borders(const struct view *v, const struct track *k, int y, int height)
 {
-    size_t from = first_step_in_sight(v, k), to = from;
-    while (to < k->steps->n && axis_of(k, k->steps->step[to].work) < v->to)
-        to++;
+    size_t from, to;
+    find_steps_in_sight(v, k, &from, &to);
     if ((double)(to - from) > places_of(v).rows.w / (12.0 * v->scale))
         return;
     for (; from < to; from++)
@@ -85,10 +84,9 @@ static void draw_step_numbers(const struct view *v)
     const struct track *k = v->track[0];
     struct box b = places_of(v).ruler;
     int free_to = b.x + b.w;
-    size_t first = first_step_in_sight(v, k), i = first;
-    while (i < k->steps->n && axis_of(k, k->steps->step[i].work) < v->to)
-        i++;
-    for (; i-- > 0 && i + 1 >= first;) {
+    size_t first, i;
+    find_steps_in_sight(v, k, &first, &i);
+    while (i-- > 0 && i + 1 >= first) {
         char text[32];
         const struct trace_step *s = &k->steps->step[i];
         int x = (int)fmax(x_of(v, axis_of(k, s->work)), b.x);

@@ -65,7 +65,9 @@ bool poll_view(struct view *v)
     }
     if (!changed)
         return false;
-    pick_again(v, &v->selected);
+    struct pick *p = &v->selected; /* the trace has grown */
+    if (is_picked(p))
+        *p = pick_of(v, p->track, trace_find_before(v->track[p->track]->trace, p->copy.task, p->copy.step, SIZE_MAX));
     if (v->follow && !is_frozen(v))
         follow(v);
     refresh(v);

@@ -231,7 +231,6 @@ bool is_picked(const struct pick *p);
 struct pick pick_at(const struct view *v, int x, int y);
 struct pick pick_behind(const struct view *v);                          /* of the gap under the mouse */
 void pick_neighbour(const struct view *v, struct pick *p, int by);      /* +1 or -1 along its lane */
-void pick_again(const struct view *v, struct pick *p);                  /* after the trace has grown */
 struct links links_of_pick(const struct view *v, const struct pick *p); /* the caller frees .link */
 void find_critical_path(struct view *v);
 bool is_lit(const struct view *v, int track, size_t record);
@@ -274,7 +273,7 @@ uint32_t readable_on(uint32_t colour);                /* black or white */
 uint32_t task_colour(const struct view *v, const struct trace *t, uint32_t task);
 uint32_t class_colour(size_t class); /* of memory */
 uint32_t cause_colour(enum cause cause);
-void count_colours(struct view *v); /* once */
+void count_colours(struct view *v); /* once, when it is opened */
 /* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour; false: there is none.
  */
 extern const char *const colour_way_name[COLOUR_WAYS];
