@@ -469,6 +469,10 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
     free(trace_of_list("data/steps/chain.txt")); /* the same path */
     assert_true(poll_view(v));
     assert_true(v->n_rows < rows && !is_picked(&v->selected) && v->region.kind == NO_REGION);
+    struct view *fresh = view_of(trace, NULL, 1280, 720, 1);
+    assert_true(v->n_layers == fresh->n_layers && v->n_micros == fresh->n_micros);
+    assert_memory_equal(v->has_role, fresh->has_role, sizeof v->has_role);
+    end_view(fresh);
     struct canvas *c = new_canvas(v->width, v->height);
     draw_view(v, c);
     free_canvas(c);

@@ -52,6 +52,8 @@ static uint32_t along_viridis(double share)
 void count_colours(struct view *v)
 {
     enum { MOST = 1000000 }; /* layers that are told apart */
+    v->n_layers = v->n_micros = 0;
+    memset(v->has_role, 0, sizeof v->has_role);
     for (int k = 0; k < v->n_tracks; k++) {
         const struct trace *t = v->track[k]->trace, *first = v->track[0]->trace;
         for (size_t i = 0; i < t->header.n_tasks; i++) {

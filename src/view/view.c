@@ -61,6 +61,7 @@ bool poll_view(struct view *v)
         renew_track(k); /* another run; or the list that gdb's `yard step-list` goes through */
         v->selected.record = NOTHING;
         v->region.kind = NO_REGION;
+        count_colours(v);
         changed = true;
     }
     if (!changed)

@@ -273,7 +273,7 @@ uint32_t readable_on(uint32_t colour);                /* black or white */
 uint32_t task_colour(const struct view *v, const struct trace *t, uint32_t task);
 uint32_t class_colour(size_t class); /* of memory */
 uint32_t cause_colour(enum cause cause);
-void count_colours(struct view *v); /* once, when it is opened */
+void count_colours(struct view *v); /* of its traces, when one is opened */
 /* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour; false: there is none.
  */
 extern const char *const colour_way_name[COLOUR_WAYS];
