@@ -468,6 +468,9 @@ class Waits(Command):
         step = find_step()
         t = task_at(step, self.one(words, "a task: its number, or its name"))
         now, lane = find_running(), int(t["lane"]["index"])
+        if not now and int(step["running"]) == 0:
+            print("%s: this list is not run now" % name_task(t))
+            return
         if now and is_serial():
             at = now[2] if now[2] is not None else -1
             i = int(t["index"])
@@ -539,6 +542,8 @@ class NextTask(Command):
     """Go on to the next task: before it runs (serial), or is issued."""
 
     def run(self, words):
+        if gdb.selected_thread() is None:
+            raise gdb.GdbError("nothing runs: `yard break` a task, then `run`")
         points = stops()
         try:
             gdb.execute("continue", to_string=True)
