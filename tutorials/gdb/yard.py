@@ -130,7 +130,7 @@ def find_running():
     for frame in frames():
         if frame.name() in ("run_alone", "execute_serial", "issue_task", "execute"):
             found = dict(variables(frame))
-            if frame.name() == "issue_task":
+            if frame.name() == "issue_task" and {"s", "number", "t"} <= found.keys():
                 return found["s"].dereference(), int(found["number"]), int(found["t"]["index"])
             if "s" in found and "number" in found:
                 at = int(found["i"]) if "i" in found else None
@@ -442,7 +442,8 @@ class Tensor(Command):
         if now and now[2] is not None and not base["persistent"] and int(base["step"]):
             alive = int(base["first"]) <= now[2] <= int(base["last"])
             print("  its bytes are its own from task %d to %d: %s" %
-                  (int(base["first"]), int(base["last"]), "so they are now" if alive else "now they may be another's"))
+                  (int(base["first"]), int(base["last"]), "the host issues task %d" % now[2] if not is_serial() else
+                   "so they are now" if alive else "now they may be another's"))
         if address is None:
             print("  no values: %s" % ("it has no place yet" if int(base["slab"]) < 0 else
                                        "they are in the memory of %s" % text(base["device"]["name"])))
