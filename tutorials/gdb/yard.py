@@ -680,7 +680,7 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
             raise gdb.GdbError("no trace can be written into %s: name a folder that is there" % folder)
         if os.path.lexists(path):
             if not os.path.isfile(path) or open(path, "rb").read(8) not in (b"", b"YARDTRC1"):
-                raise gdb.GdbError("%s is no trace, and would be replaced: choose another name" % path)
+                raise gdb.GdbError("only a trace is replaced, and %s is none: choose another name" % path)
         return path
 
     def show(self, step):
