@@ -42,11 +42,17 @@ def enum_word(value, prefix):
 
 # ---- where the program is -------------------------------------------------------------------------------------------
 
-def frames():
-    """Those of the selected thread, then those of the others."""
+def process():
+    """The selected thread, where there is a process or a core file."""
     here = gdb.selected_thread()
     if here is None:
         raise gdb.GdbError("nothing runs: `run` first, or load a core file")
+    return here
+
+
+def frames():
+    """Those of the selected thread, then those of the others."""
+    here = process()
     chosen = gdb.selected_frame()
     threads = [here] + [t for t in gdb.selected_inferior().threads() if t.num != here.num]
     try:
@@ -124,7 +130,7 @@ def find_running():
     for frame in frames():
         if frame.name() in ("run_alone", "execute_serial", "issue_task", "execute"):
             found = dict(variables(frame))
-            if frame.name() == "issue_task":
+            if frame.name() == "issue_task" and {"s", "number", "t"} <= found.keys():
                 return found["s"].dereference(), int(found["number"]), int(found["t"]["index"])
             if "s" in found and "number" in found:
                 at = int(found["i"]) if "i" in found else None
@@ -198,14 +204,13 @@ def describe_edge(step, t, edge):
 
 
 def task_at(step, number):
+    """By its name, else by its number: the program may have a variable that is named as a task is."""
+    i = next((int(t["index"]) for t in items(step["task"], step["n"]) if text(t["name"]) == number), None)
     try:
-        i = int(gdb.parse_and_eval(number))
-    except gdb.error:
-        found = [int(t["index"]) for t in items(step["task"], step["n"]) if text(t["name"]) == number]
-        if not found:
-            raise gdb.GdbError("list %s has no task %s: `yard lanes` shows some, `yard plan --print` all" %
-                               (text(step["name"]), number))
-        i = found[0]
+        i = int(number, 0) if i is None else i
+    except ValueError:
+        raise gdb.GdbError("list %s has no task %s: `yard lanes` shows some, `yard plan --print` all" %
+                           (text(step["name"]), number))
     if not 0 <= i < int(step["n"]):
         raise gdb.GdbError("list %s has tasks 0 to %d, not %d" % (text(step["name"]), int(step["n"]) - 1, i))
     return step["task"][i].dereference()
@@ -248,7 +253,7 @@ def show_difference(name, before, after):
         address, words, _ = task
         sign = "+" if address not in old else ">" if address in moved else "~" if old[address] != task else None
         if sign:
-            print("  %s %s   behind %s" % (sign, words, behind.split(":")[0]))
+            print("  %s %s   behind %s" % (sign, words, behind.split(": ")[0]))
             shown += 1
         behind = words
     for address, words, _ in before:
@@ -316,18 +321,26 @@ class Command(gdb.Command):
         super().__init__("yard " + name, gdb.COMMAND_USER)
 
     def invoke(self, argument, from_tty):
-        self.run(gdb.string_to_argv(argument))
+        try:
+            self.run(gdb.string_to_argv(argument))
+        except gdb.error as e:  # memory that cannot be read, code without debugging information
+            raise gdb.GdbError("yard %s: %s" % (self.name, str(e).strip().split("\n")[0]))
 
     def one(self, words, what):
         if len(words) != 1:
             raise gdb.GdbError("yard %s takes %s" % (self.name, what))
         return words[0]
 
+    def none(self, words):
+        if words:
+            raise gdb.GdbError("yard %s takes nothing behind it" % self.name)
+
 
 class Lanes(Command):
     """What each lane runs, what that waits for, and what it has next."""
 
     def run(self, words):
+        self.none(words)
         step = find_step()
         machine = step["pool"]["machine"]
         now = find_running()
@@ -429,7 +442,8 @@ class Tensor(Command):
         if now and now[2] is not None and not base["persistent"] and int(base["step"]):
             alive = int(base["first"]) <= now[2] <= int(base["last"])
             print("  its bytes are its own from task %d to %d: %s" %
-                  (int(base["first"]), int(base["last"]), "so they are now" if alive else "now they may be another's"))
+                  (int(base["first"]), int(base["last"]), "the host issues task %d" % now[2] if not is_serial() else
+                   "so they are now" if alive else "now they may be another's"))
         if address is None:
             print("  no values: %s" % ("it has no place yet" if int(base["slab"]) < 0 else
                                        "they are in the memory of %s" % text(base["device"]["name"])))
@@ -482,7 +496,8 @@ class Waits(Command):
         if not mine:
             ahead = now and now[2] is not None and now[2] <= int(t["index"])
             print("%s: %s" % (name_task(t), "it has not been issued, the host is at task %d of step %d" %
-                              (now[2], now[1]) if ahead else "all its runs so far have ended"))
+                              (now[2], now[1]) if ahead else "all its runs so far have ended" if int(step["running"])
+                              else "list %s is not being run" % text(step["name"])))
             return
         ahead, number = mine[0]
         print("%s of step %d" % (name_task(t), number))
@@ -542,12 +557,14 @@ class NextTask(Command):
     """Go on to the next task: before it runs (serial), or is issued."""
 
     def run(self, words):
-        if gdb.selected_thread() is None:
-            raise gdb.GdbError("nothing runs: `yard break` a task, then `run`")
+        self.none(words)
+        process()
         points = stops()
         try:
             gdb.execute("continue", to_string=True)
-            print(next((p.where for p in points if p.is_valid() and p.where), "no task comes any more"))
+            none = "stopped in %s, before a task" % gdb.newest_frame().name() if gdb.selected_thread() else \
+                "no task comes any more"
+            print(next((p.where for p in points if p.is_valid() and p.where), none))
         finally:
             for p in points:
                 if p.is_valid():
@@ -558,7 +575,7 @@ class Diff(Command):
     """yard diff [LIST]: what has changed in a list since this command, or step-list, looked at it last."""
 
     def run(self, words):
-        step = find_step(words[0] if words else None)
+        step = find_step(self.one(words, "one list's name, or nothing") if words else None)
         name = text(step["name"])
         now = picture(step)
         if name in FOUND:
@@ -595,21 +612,13 @@ class StepList(Command):
 With TRACE, the list as it is then is simulated into that file.  An open `yard view TRACE` shows each new one."""
 
     def run(self, words):
-        self.trace = words.pop() if len(words) > 1 else None
+        self.trace = self.safe(words.pop()) if len(words) > 1 else None
         name = self.one(words, "a pass: recompute, overlap, ... as in `yard plan --after`")
         entry = "run_" + name.replace("-", "_")
-        if not gdb.lookup_global_symbol(entry) and not gdb.lookup_static_symbol(entry):
+        if not self.is_pass(gdb.lookup_global_symbol(entry)):
             raise gdb.GdbError("there is no pass %s" % name)
         if not any(f.name() == entry for f in self.mine()):
-            start = gdb.Breakpoint(entry, internal=True, temporary=True)
-            start.silent = True
-            gdb.execute("run" if gdb.selected_thread() is None else "continue", to_string=True)
-            if not any(f.name() == entry for f in self.mine()):
-                raise gdb.GdbError("pass %s was not run" % name)
-            step = find_step()
-            self.show(step)
-            FOUND[text(step["name"])] = picture(step)
-            print("pass %s begins, list %s has %d tasks" % (name, text(step["name"]), int(step["n"])))
+            self.begin(name, entry)
             return
         points = [VerbBreakpoint(v) for v in VERBS]
         leave = gdb.FinishBreakpoint(next(f for f in self.mine() if f.name() == entry), internal=True)
@@ -617,11 +626,14 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
         try:
             gdb.execute("continue", to_string=True)
             verb = gdb.newest_frame().name() if gdb.selected_thread() else None
-            if verb not in VERBS:
-                if verb:
-                    self.show(find_step())
+            if verb is None:
+                raise gdb.GdbError("the program has ended within pass %s" % name)
+            if not any(f.name() == entry for f in self.mine()):
+                self.show(find_step())
                 print("pass %s has ended" % name)
                 return
+            if not any(p.hit_count for p in points) or verb not in VERBS:
+                raise gdb.GdbError("stopped in %s, before an edit: the same command goes on" % verb)
             step = self.edited()
             where = gdb.newest_frame().older().find_sal()
             for p in points:
@@ -639,11 +651,51 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
         show_difference(text(step["name"]), FOUND.get(text(step["name"]), now), now)
         FOUND[text(step["name"])] = now
 
+    def begin(self, name, entry):
+        start = gdb.Breakpoint(entry, internal=True)
+        start.silent = True
+        try:
+            gdb.execute("run" if gdb.selected_thread() is None else "continue", to_string=True)
+        finally:
+            start.delete()
+        if not gdb.selected_thread():
+            raise gdb.GdbError("pass %s was not run" % name)
+        if not any(f.name() == entry for f in self.mine()):
+            raise gdb.GdbError("stopped in %s, before pass %s: the same command goes on" %
+                               (gdb.newest_frame().name(), name))
+        step = find_step()
+        self.show(step)
+        FOUND[text(step["name"])] = picture(step)
+        print("pass %s begins, list %s has %d tasks" % (name, text(step["name"]), int(step["n"])))
+
+    @staticmethod
+    def is_pass(symbol):
+        """It reports as a pass does: other functions are named run_... too."""
+        fields = symbol.type.fields() if symbol and symbol.type.code == gdb.TYPE_CODE_FUNC else []
+        return any(str(f.type) == "struct pass_report *" for f in fields)
+
+    @staticmethod
+    def safe(path):
+        """A place for a trace.  The program would end where it cannot write, and would replace any file."""
+        path = os.path.abspath(os.path.expanduser(path))
+        folder = os.path.dirname(path)
+        if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+            raise gdb.GdbError("no trace can be written into %s: name a folder that is there" % folder)
+        if os.path.lexists(path):
+            if not os.path.isfile(path) or open(path, "rb").read(8) not in (b"", b"YARDTRC1"):
+                raise gdb.GdbError("only a trace is replaced, and %s is none: choose another name" % path)
+        return path
+
     def show(self, step):
-        if self.trace:
-            costs = next((v for f in self.mine() if f.name() == "run_passes" for n, v in variables(f) if n == "c"), 0)
-            gdb.parse_and_eval('show_list((struct step *)%d, (struct costs *)%d, "%s")'
-                               % (int(step.address), int(costs), self.trace))
+        if not self.trace:
+            return
+        costs = next((v for f in self.mine() if f.name() == "run_passes" for n, v in variables(f) if n == "c"), 0)
+        before = os.path.exists(self.trace) and os.stat(self.trace)
+        path = self.trace.replace("\\", "\\\\").replace('"', '\\"')
+        gdb.parse_and_eval('show_list((struct step *)%d, (struct costs *)%d, "%s")'
+                           % (int(step.address), int(costs), path))
+        if not os.path.exists(self.trace) or (before and os.path.samestat(before, os.stat(self.trace))):
+            print("  no trace is written: the list has no times, or cannot run as it is now")
 
     @staticmethod
     def edited():
