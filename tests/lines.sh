@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24839 10.8
+src               24841 10.8
 src/base           1410
 src/board           208
 src/cmd            2337
@@ -38,8 +38,8 @@ src/state          1776
 src/step           2589
 src/trace          1495
 src/train          3163
-src/view           2065
-tests             17092
+src/view           2067
+tests             17094
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -465,9 +465,11 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     run_script(v, "pagedown n n measure:300,110,600,110");
     size_t rows = v->n_rows;
+    v->track[0]->folded[0] = true;
     assert_false(poll_view(v));
     free(trace_of_list("data/steps/chain.txt")); /* the same path */
     assert_true(poll_view(v));
+    assert_false(v->track[0]->folded[0]); /* of another machine */
     assert_true(v->n_rows < rows && !is_picked(&v->selected) && v->region.kind == NO_REGION);
     struct view *fresh = view_of(trace, NULL, 1280, 720, 1);
     assert_true(v->n_layers == fresh->n_layers && v->n_micros == fresh->n_micros);

@@ -77,6 +77,7 @@ static void set_now(struct track *k)
 void renew_track(struct track *k)
 {
     const char *path = k->board ? board_trace(k->board) : k->path;
+    uint32_t had = k->trace ? k->trace->header.n_devices : 0;
     if (k->follow)
         trace_follow_close(k->follow);
     must(trace_follow_open(path, &k->follow));
@@ -87,7 +88,8 @@ void renew_track(struct track *k)
     k->highest_peak = 0;
     k->peak = allocate(t->header.n_devices, sizeof *k->peak);
     k->purpose = trace_purposes(t);
-    k->folded = k->folded ? k->folded : allocate(t->header.n_devices, sizeof *k->folded);
+    if (t->header.n_devices != had) /* another machine */
+        free(k->folded), k->folded = allocate(t->header.n_devices, sizeof *k->folded);
     set_now(k);
     k->zero = k->steps->n ? k->steps->step[0].work : t->header.start_ns;
 }
