@@ -130,7 +130,7 @@ static void save(struct view *v, const struct track *k)
     bool shown = strcmp(path, v->track[v->n_tracks - 1]->path) == 0;
     struct problem *wrong = shown ? new_problem(EXIT_USAGE, "%s is shown here: -o FILE takes another name", path)
                                   : save_board(k->board, path);
-    v->exit_code = wrong ? (int)wrong->code : EXIT_OK;
+    v->exit_code = wrong ? wrong->code : EXIT_OK;
     SAY(v, wrong ? "%s" : "wrote %s: yard plan --list takes it", wrong ? wrong->sentence : path);
     free(wrong), free(path);
 }

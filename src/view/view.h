@@ -138,8 +138,8 @@ struct view {
     enum drag drag; /* what the held button moves */
     bool moved;     /* since it went down */
     struct gesture gesture;
-    const char *save_as; /* where a list that was changed goes; NULL: beside its file */
-    int exit_code;       /* of the last time that it was saved */
+    const char *save_as;      /* where a list that was changed goes; NULL: beside its file */
+    enum exit_code exit_code; /* of the last time that it was saved */
 
     struct row *row; /* top to bottom */
     size_t n_rows, cap_rows;
