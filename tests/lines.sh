@@ -13,32 +13,32 @@ options              94
 pass/broadcast      330
 pass/fetch           31
 pass/gather         233
-pass/local          273
-pass/overlap        385
+pass/local          283
+pass/overlap        375
 pass/pass           248
 pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24841 10.8
-src/base           1410
-src/board           208
-src/cmd            2337
-src/device         1125
-src/file            934
+src               24844 10.8
+src/base           1422
+src/board           205
+src/cmd            2335
+src/device         1126
+src/file            941
 src/main             66
 src/mesh            228
-src/model          2013
+src/model          2012
 src/pass           2375
-src/plan            220
-src/predict        1033
+src/plan            218
+src/predict        1031
 src/proof           553
 src/run            1249
-src/state          1776
-src/step           2589
+src/state          1774
+src/step           2588
 src/trace          1495
 src/train          3163
-src/view           2067
+src/view           2063
 tests             17094
 END
 

@@ -113,9 +113,19 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size);
 #define SORT(items, n, order) ((n) ? qsort((items), (n), sizeof *(items), (order)) : (void)0)
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 /* Binary search: `i` becomes the first of 0 .. n - 1 for which `before`, said of `i`, is false; n: there is none. */
-#define FIND_FIRST(i, n, before)                                                                                       \
+#define FIND_FIRST(i, n, before) FIND_BETWEEN(i, 0, n, before)
+/* The same from `i` on, by growing steps: in a long array a search among all misses the caches at each of its own. */
+#define FIND_NEXT(i, n, before)                                                                                        \
     do {                                                                                                               \
-        size_t low_ = 0, high_ = (n);                                                                                  \
+        size_t from_ = (i), step_ = 1;                                                                                 \
+        for (; (i) < (n) && (before); step_ *= 2)                                                                      \
+            from_ = (i) + 1, (i) += step_;                                                                             \
+        size_t end_ = MIN((i), (n));                                                                                   \
+        FIND_BETWEEN(i, from_, end_, before);                                                                          \
+    } while (0)
+#define FIND_BETWEEN(i, low, high, before)                                                                             \
+    do {                                                                                                               \
+        size_t low_ = (low), high_ = (high);                                                                           \
         while ((i) = low_ + (high_ - low_) / 2, low_ < high_)                                                          \
             if (before)                                                                                                \
                 low_ = (i) + 1;                                                                                        \

@@ -175,12 +175,15 @@ void parse_options(struct option_table *table, unsigned command, const char *com
     bool only_words = false; /* after a lone "--" */
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i], *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL;
-        const bool plain = only_words || word[0] != '-' || word[1] == '\0', is_long = word[1] == '-';
-        if (plain)
+        const bool is_long = word[0] == '-' && word[1] == '-';
+        if (only_words || word[0] != '-' || word[1] == '\0') {
             (*words)[(*n_words)++] = argv[i];
-        only_words |= strcmp(word, "--") == 0;
-        if (plain || strcmp(word, "--") == 0)
             continue;
+        }
+        if (strcmp(word, "--") == 0) {
+            only_words = true;
+            continue;
+        }
         char *where = format_string("%.*s", (int)strcspn(word, "="), word), *name = where + (is_long ? 2 : 1);
         const struct option *o = is_long ? find_option(table, name) : NULL; /* "--batch", "--batch=8" or "-d" */
         for (size_t k = 0; k < table->n && !is_long && name[0] && !name[1]; k++)

@@ -5,8 +5,8 @@
  * undone.
  */
 #include "board.h"
-#include "../file/file.h"
 
+#include "../file/file.h"
 #include "../predict/predict.h"
 #include "../proof/proof.h"
 #include "../step/edit.h"
@@ -191,15 +191,12 @@ bool undo_move(struct board *b)
 
 struct saving { /* of attempt() */
     const char *path, *text;
-    size_t bytes;
 };
 
 static void save(void *saving)
 {
     const struct saving *s = saving;
-    struct writer *w = open_writer(s->path);
-    write_bytes(w, s->text, s->bytes);
-    publish(w);
+    publish_text(s->path, s->text);
 }
 
 struct problem *save_board(const struct board *b, const char *path)
@@ -213,7 +210,7 @@ struct problem *save_board(const struct board *b, const char *path)
         seconds[i] = given_seconds(s->task[i]);
     write_list(out, s, seconds);
     fclose(out);
-    struct problem *wrong = attempt(save, &(struct saving){path, text, bytes});
+    struct problem *wrong = attempt(save, &(struct saving){path, text});
     free(seconds), free(text);
     return wrong;
 }

@@ -98,26 +98,18 @@ static size_t list_shapes(const struct bench *b, struct shape *out)
     return k;
 }
 
-static struct tensor *operand_tensor(struct pool *p, struct device *d, const char *name, size_t n)
-{
-    struct tensor *t = new_tensor(p, d, MEM_WORK, name, FLOAT32, SHAPE((int64_t)n));
-    t->persistent = true;
-    return t;
-}
-
 /* The operands lie as in training: heads side by side in rows of C for what is (T, hs). */
-static struct gemm describe_gemm(const struct bench *b, const struct shape *s, struct tensor *x, struct tensor *y,
-                                 struct tensor *z)
+static struct gemm describe_gemm(const struct bench *b, const struct shape *s, struct tensor *const of[3])
 {
     bool ta = s->form == GEMM_TN, tb = s->form == GEMM_NT, alone = s->batch == 1, out = s->causal == CAUSAL_OUT;
     int heads = s->batch > 1 ? b->config.heads : 1, C = b->config.channels, t = s->m;
     struct gemm g = {s->form, s->m, s->n, s->k, s->batch / heads, heads, .causal = s->causal};
     struct operand square = {NULL, 0, t, (size_t)heads * (size_t)t * (size_t)t, (size_t)t * (size_t)t};
     struct operand head = {NULL, 0, C, (size_t)t * (size_t)C, (size_t)(C / heads)};
-    g.a = alone ? matrix(x, ta ? s->m : s->k) : out ? head : square;
-    g.b = alone ? matrix(y, tb ? s->k : s->n) : head;
-    g.c = alone ? matrix(z, s->n) : out ? square : head;
-    g.a.tensor = x, g.b.tensor = y, g.c.tensor = z;
+    g.a = alone ? matrix(of[0], ta ? s->m : s->k) : out ? head : square;
+    g.b = alone ? matrix(of[1], tb ? s->k : s->n) : head;
+    g.c = alone ? matrix(of[2], s->n) : out ? square : head;
+    g.a.tensor = of[0], g.b.tensor = of[1], g.c.tensor = of[2];
     return g;
 }
 
@@ -140,8 +132,12 @@ static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm
     struct build build = new_build(list, model, (struct kernels){.gemm = engine}, 1, 1);
     size_t most = (size_t)s->batch *
                   MAX(MAX((size_t)s->m * (size_t)s->k, (size_t)s->n * (size_t)s->k), (size_t)s->m * (size_t)s->n);
-    struct gemm g = describe_gemm(b, s, operand_tensor(pool, d, "a", most), operand_tensor(pool, d, "b", most),
-                                  operand_tensor(pool, d, "c", most));
+    struct tensor *of[3];
+    for (int i = 0; i < 3; i++) {
+        of[i] = new_tensor(pool, d, MEM_WORK, "operand", FLOAT32, SHAPE((int64_t)most));
+        of[i]->persistent = true;
+    }
+    struct gemm g = describe_gemm(b, s, of);
     gemm(&build, s->name, &g);
     must(finish_steps(pool, &list, 1));
     struct timing timing = time_runs(b, run_list, list, REPEATS, true, flops_of(s));

@@ -132,11 +132,12 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     must(finish_steps(pool, &list, 1));
     for (size_t i = 0; i < pool->n; i++) {
         struct tensor *x = pool->tensors[i];
+        if (x->element != FLOAT32)
+            continue;
         float *values = allocate(count_elements(x), sizeof *values);
         for (size_t k = 0; k < count_elements(x); k++)
             values[k] = value_of(x, k);
-        if (x->element == FLOAT32)
-            write_tensor(x, values);
+        write_tensor(x, values);
         free(values);
     }
     run_tasks(list, 0, batch_end);

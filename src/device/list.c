@@ -89,9 +89,10 @@ void list_devices(FILE *out, bool json)
         json_array_append_new(list,
                               json_pack("{s:i, s:s, s:s, s:o}", "platform", (int)p, "name", make_printable(name, false),
                                         "version", make_printable(version, false), "devices", here));
-        if (!json)
-            fprintf(out, "platform %u: %s (%s)\n", p, name, version);
-        json_array_foreach(json ? NULL : here, k, device) print_device(out, device);
+        if (json)
+            continue;
+        fprintf(out, "platform %u: %s (%s)\n", p, name, version);
+        json_array_foreach(here, k, device) print_device(out, device);
     }
     if (json) {
         json_dumpf(all, out, JSON_COMPACT);

@@ -105,12 +105,6 @@ static size_t host_memory(void)
     return pages > 0 ? (size_t)pages * (size_t)page : SIZE_MAX / 4;
 }
 
-void choose_tile(struct device *d)
-{
-    d->tile_rows = d->vector == 1 ? 4 : 6; /* gemm.cl says why */
-    d->tile_vectors = d->vector == 16 || d->vector == 1 ? 4 : 2;
-}
-
 static void describe_device(struct device *d, unsigned vector)
 {
     size_t align = device_number(d->cl, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8; /* given in bits */

@@ -42,6 +42,12 @@ struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, 
     return lane;
 }
 
+void choose_tile(struct device *d)
+{
+    d->tile_rows = d->vector == 1 ? 4 : 6; /* gemm.cl says why */
+    d->tile_vectors = d->vector == 16 || d->vector == 1 ? 4 : 2;
+}
+
 struct device *name_device(struct machine *m, int i, const char *id, size_t memory)
 {
     struct device *d = &m->device[i];

@@ -54,10 +54,11 @@ struct writer {
 };
 struct writer *open_writer(const char *path);
 void write_bytes(struct writer *w, const void *bytes, size_t n);
-int reserve_bytes(int fd, uint64_t bytes); /* of the disk, where the system can; an errno */
-void publish(struct writer *w);            /* sync + rename + sync folder; frees w */
-void sync_folder_of(const char *path);     /* so that the file has its name for sure */
-void abandon(struct writer *w);            /* remove the temporary; frees w */
+int reserve_bytes(int fd, uint64_t bytes);             /* of the disk, where the system can; an errno */
+void publish(struct writer *w);                        /* sync + rename + sync folder; frees w */
+void publish_text(const char *path, const char *text); /* all of these */
+void sync_folder_of(const char *path);                 /* so that the file has its name for sure */
+void abandon(struct writer *w);                        /* remove the temporary; frees w */
 bool is_folder(const char *path);
 /* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);

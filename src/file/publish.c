@@ -170,6 +170,13 @@ void publish(struct writer *w)
     free_writer(w);
 }
 
+void publish_text(const char *path, const char *text)
+{
+    struct writer *w = open_writer(path);
+    write_bytes(w, text, strlen(text));
+    publish(w);
+}
+
 void abandon(struct writer *w)
 {
     close(w->fd);

@@ -301,8 +301,8 @@ struct operand matrix(struct tensor *t, int ld); /* a whole tensor as one matrix
 /* One stage of the residual stream (N, C): the first one makes it of the batch's tokens (x: NULL), the last one puts
  * the final LayerNorm behind it. */
 struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, struct tensor *x);
-struct tensor *gpt_head(struct build *b,
-                        struct tensor *hidden); /* (n, C): logits (n, V); each row ends in padding of 0 */
+/* hidden (n, C): logits (n, V); each row ends in padding of 0. */
+struct tensor *gpt_head(struct build *b, struct tensor *hidden);
 
 /* ---- pipeline.c: the order of micro-batches -------------------------------------------------------------------- */
 

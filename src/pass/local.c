@@ -231,6 +231,16 @@ void offer_both(struct edit *e, struct step *s, struct rule *rule, struct task *
 
 /* ---- the rule, asked before the step runs ------------------------------------------------------------------------ */
 
+void try_candidate(const struct question *q, struct candidate *c)
+{
+    c->choice[q->n - 1] = GRADIENTS_ALONE;
+    c->score = score_choice(q, c->choice);
+    if (c->score.excess == 0)
+        return;
+    c->choice[q->n - 1] = GRADIENTS_SHARED;
+    c->score = score_choice(q, c->choice);
+}
+
 /* Where the list with all updates on the device cannot be simulated, all go to the CPU.  The first `fixed` buckets do,
  * whatever the rule says. */
 static void apply_rule(const struct rule *rule, size_t fixed, unsigned char *choice)

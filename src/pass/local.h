@@ -17,11 +17,12 @@ struct bucket {          /* the updates of a layer, or of parameters of no layer
     double down, on_cpu; /* seconds: of its gradients' copies, and behind them */
 };
 
+enum memory { GRADIENTS_ALONE, GRADIENTS_SHARED }; /* do those that go down share bytes with others? */
 struct candidate {
-    unsigned char choice[MOST_BUCKETS + 1]; /* by bucket enum side, then how gradients lie, which overlap.c knows */
+    unsigned char choice[MOST_BUCKETS + 1]; /* by bucket enum side, then enum memory */
     struct score score;
 };
-/* overlap.c: what comes of it; where it does not fit, with gradients that share bytes. */
+/* What comes of it; where it does not fit, with gradients that share bytes. */
 void try_candidate(const struct question *q, struct candidate *c);
 
 struct rule {   /* how the running step decides */

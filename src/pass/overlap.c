@@ -55,7 +55,6 @@
 #include <math.h>
 
 enum { MOST_WORK = SEARCH_WORK / 6 };
-enum memory { GRADIENTS_ALONE, GRADIENTS_SHARED };
 static const char *const letter[SIDES] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
 
 struct planner {
@@ -330,16 +329,6 @@ static void measure(struct planner *p)
         undo(e);
     }
     free(busy);
-}
-
-void try_candidate(const struct question *q, struct candidate *c)
-{
-    c->choice[q->n - 1] = GRADIENTS_ALONE;
-    c->score = score_choice(q, c->choice);
-    if (c->score.excess == 0)
-        return;
-    c->choice[q->n - 1] = GRADIENTS_SHARED;
-    c->score = score_choice(q, c->choice);
 }
 
 /* What each --overlap comes to, whichever is carried out.  The search starts from none, some and all of the buckets on

@@ -11,9 +11,7 @@ void write_choice(const char *path, const struct choice_text *t, const unsigned 
     char *text = format_string("# %s\n", t->head);
     for (size_t i = 0; i < t->n; i++)
         append_text(&text, "%s %s\n", t->name[i], t->word[choice[i]]);
-    struct writer *w = open_writer(path);
-    write_bytes(w, text, strlen(text));
-    publish(w);
+    publish_text(path, text);
     free(text);
 }
 

@@ -307,8 +307,6 @@ void write_profile(const char *path, const struct costs *c, const char *shape)
             append_text(&text, "layer=%d ", t->layer);
         append_text(&text, "= %.0f %.0f %.0f\n", t->ns, t->flops, t->bytes);
     }
-    struct writer *w = open_writer(path);
-    write_bytes(w, text, strlen(text));
-    publish(w);
+    publish_text(path, text);
     free(text);
 }

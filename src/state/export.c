@@ -51,10 +51,8 @@ void export_safetensors(const struct checkpoint *c, const char *path, bool prefi
 static void write_json(struct folder *folder, const char *name, const json_t *json)
 {
     char *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    struct writer *w = open_writer(file_in(folder, name));
-    write_bytes(w, text, strlen(text));
-    write_bytes(w, "\n", 1);
-    publish(w);
+    append_text(&text, "\n");
+    publish_text(file_in(folder, name), text);
     free(text);
 }
 

@@ -56,8 +56,7 @@ struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class cl
     t->device = d;
     t->class = class;
     t->element = element;
-    t->storage = t;
-    t->replica_of = t;
+    t->replica_of = t->storage = t;
     return t;
 }
 

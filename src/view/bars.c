@@ -56,11 +56,10 @@ static const struct bar *spokesman(const struct brush *b, size_t i, size_t end)
 static size_t draw_column(const struct brush *b, int x, size_t i)
 {
     uint64_t from = clock_of(b->track, axis_at(b->v, x)), to = clock_of(b->track, axis_at(b->v, x + 1));
-    size_t first = i - (i > 0), left = b->bars->n - first; /* the one before may reach into the column */
-    struct bars near = {.bar = b->bars->bar + first, .n = 1};
-    while (near.n < left && near.bar[near.n - 1].start < to) /* a search among all misses the caches at each step */
-        near.n = MIN(2 * near.n, left);
-    size_t end = MAX(first + first_bar_from(&near, to), i + 1);
+    size_t end = i, before = i - (i > 0); /* the one before may reach into the column */
+    FIND_NEXT(end, b->bars->n, b->bars->bar[end].start < to);
+    end = MAX(end, i + 1);
+    struct bars near = {.bar = b->bars->bar + before, .n = end - before};
     double busy = to > from ? (double)busy_between(&near, from, to) / (double)(to - from) : 1;
     uint32_t colour = colour_of_bar(b, spokesman(b, i, end));
     fill(b->v, x, b->y, 1, b->height, blend(PAPER, colour, 0.4 + 0.6 * busy));

@@ -43,16 +43,13 @@ void draw_memory(const struct view *v, const struct row *row)
         top = (double)d->budget < 2 * k->highest_peak ? fmax(top, (double)d->budget) : top;
     top *= 1.1;
     const struct held *all = &t->held[row->index];
-    struct held near = {.amount = all->amount}; /* from the column before on */
+    size_t next = 0; /* the first amount behind the column */
     for (int x = rows.x; x < rows.x + rows.w; x++) {
         uint64_t clock = clock_of(k, axis_at(v, x + 1));
         if (clock > k->now)
             break;
-        size_t left = all->n - (size_t)(near.amount - all->amount);
-        for (near.n = 1; near.n < left && near.amount[near.n - 1].clock <= clock;)
-            near.n = MIN(2 * near.n, left);
-        near.amount += amount_at(&near, clock) - near.amount;
-        draw_column(v, t, near.amount, &b, x, top);
+        FIND_NEXT(next, all->n, all->amount[next].clock <= clock);
+        draw_column(v, t, &all->amount[next - 1], &b, x, top);
     }
     draw_axis(v, &b, top);
     fill(v, b.x, b.y + b.h, b.w, v->scale, RULE);
