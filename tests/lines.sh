@@ -20,8 +20,8 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24844 10.8
-src/base           1422
+src               24877 10.8
+src/base           1427
 src/board           205
 src/cmd            2335
 src/device         1126
@@ -36,10 +36,10 @@ src/proof           553
 src/run            1249
 src/state          1774
 src/step           2588
-src/trace          1495
+src/trace          1501
 src/train          3163
-src/view           2063
-tests             17094
+src/view           2085
+tests             17095
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

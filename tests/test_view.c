@@ -70,6 +70,7 @@ static const struct {
     {"overlap-pays", 1280, 720, 1, "pagedown c", 0x3bec17d8e6506dc2},
     {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xb8d6f2b1fd35800a},
     {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x3adb7407690cef6b},
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x681afccffef46d1a}, /* many bars in a pixel */
     {"1f1b", 1280, 560, 1, "pagedown w move:400,156", 0x0e54b23385de091e},
     {"chain", 1280, 720, 1, "h", 0x6647541770251746},
 };

@@ -16,18 +16,23 @@ void free_canvas(struct canvas *c)
     free(c);
 }
 
+void copy_down(struct canvas *c, int x, int y, int width, int height)
+{
+    const uint32_t *first = c->pixels + (int64_t)y * c->width + x;
+    for (int row = y + 1; row < MIN(y + height, c->height); row++)
+        memcpy(c->pixels + (int64_t)row * c->width + x, first, (size_t)width * sizeof *first);
+}
+
 void fill_rect(struct canvas *c, int x, int y, int width, int height, uint32_t colour)
 {
     int64_t right = MIN((int64_t)x + width, c->width), bottom = MIN((int64_t)y + height, c->height);
     x = MAX(x, 0);
     y = MAX(y, 0);
-    if (x >= right)
+    if (x >= right || y >= bottom)
         return;
-    uint32_t *first = c->pixels + (int64_t)y * c->width + x;
-    for (int64_t i = 0; i < right - x && y < bottom; i++)
-        first[i] = colour;
-    for (int64_t row = 1; row < bottom - y; row++) /* far faster than pixel by pixel */
-        memcpy(first + row * c->width, first, (size_t)(right - x) * sizeof *first);
+    for (int64_t i = x; i < right; i++)
+        c->pixels[(int64_t)y * c->width + i] = colour;
+    copy_down(c, x, y, (int)right - x, (int)bottom - y); /* far faster than pixel by pixel */
 }
 
 /* A pixel per column, or per row where it is steep. */

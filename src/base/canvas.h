@@ -13,6 +13,8 @@ struct canvas {
 struct canvas *new_canvas(int width, int height); /* zeroed; both at least 1 */
 void free_canvas(struct canvas *c);
 void fill_rect(struct canvas *c, int x, int y, int width, int height, uint32_t colour);
+/* The first line of a box into its other ones.  The box may only go beyond the lower edge. */
+void copy_down(struct canvas *c, int x, int y, int width, int height);
 /* Both ends belong to it; all of it is walked along, so they lie within some ten thousand pixels. */
 void draw_line(struct canvas *c, int x0, int y0, int x1, int y1, uint32_t colour);
 

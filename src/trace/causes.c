@@ -74,7 +74,7 @@ void trace_causes(const struct trace *t, const struct trace_steps *s, uint64_t (
     for (size_t lane = 0; lane < t->header.n_lanes; lane++) {
         uint64_t free_from = 0;
         for (struct bar *bar = t->bars[lane].bar; bar < t->bars[lane].bar + t->bars[lane].n; bar++) {
-            if (t->tasks[t->records[bar->record].task].list != s->list)
+            if (t->tasks[bar->task].list != s->list)
                 continue;
             if (bar->start > MAX(free_from, s->start) && free_from < s->end) {
                 struct trace_gap gap = gap_before(t, bar->record, free_from);

@@ -33,9 +33,13 @@ size_t bar_of(const struct trace *t, size_t record)
 uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to)
 {
     size_t i = first_bar_in(b, from), end = first_bar_from(b, to);
-    if (i >= end || to <= from)
+    return i < end ? busy_from_to(&b->bar[i], &b->bar[end - 1], from, to) : 0;
+}
+
+uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t from, uint64_t to)
+{
+    if (to <= from || first->start >= to)
         return 0;
-    const struct bar *first = &b->bar[i], *last = &b->bar[end - 1];
     uint64_t busy = last->busy - first->busy + (last->end - last->start);
     uint64_t before = first->start < from ? from - first->start : 0, behind = last->end > to ? last->end - to : 0;
     return MIN(busy - MIN(busy, before + behind), to - from);
@@ -161,7 +165,8 @@ void trace_index(struct trace *t, size_t first)
         struct runs *x = &t->runs[r->task];
         struct bars *b = &t->bars[t->tasks[r->task].lane];
         struct bar *bar = APPEND(b->bar, b->n, b->cap), *before = b->n > 1 ? bar - 1 : NULL;
-        *bar = (struct bar){r->start, r->end, before ? before->busy + (before->end - before->start) : 0, i};
+        uint64_t busy = before ? before->busy + (before->end - before->start) : 0;
+        *bar = (struct bar){r->start, r->end, busy, (uint32_t)i, r->task};
         *APPEND(x->record, x->n, x->cap) = i;
         take_step(t, r);
         if (r->flags & TRACE_HELD)

@@ -57,7 +57,7 @@ static void read_header(struct reader *file, struct trace_header *h)
     expect(h->n_classes <= TRACE_CLASSES, path, "number of classes of memory", h->n_classes);
     expect(h->n_lanes <= TRACE_MAX_LANES, path, "number of lanes", h->n_lanes);
     expect(h->n_devices <= TRACE_MAX_LANES, path, "number of devices", h->n_devices);
-    expect(h->capacity > 0, path, "number of records", h->capacity);
+    expect(h->capacity > 0 && h->capacity <= UINT32_MAX, path, "number of records", h->capacity);
     expect(h->pace_scale >= 1e-9 && h->pace_scale <= 1e9, path, "pace", 0);
     for (size_t i = 0; i <= TRACE_PARTS; i++) { /* the last: the records; no sum or product here can wrap */
         const struct trace_part *p = i < TRACE_PARTS ? &trace_parts[i] : NULL;

@@ -157,7 +157,8 @@ void trace_close(struct trace_writer *w);
 struct bar {             /* a record on its lane */
     uint64_t start, end; /* the record's */
     uint64_t busy;       /* ns of all bars before it */
-    size_t record;       /* index in trace->records */
+    uint32_t record;     /* index in trace->records */
+    uint32_t task;       /* the record's: with it, a bar's colour costs no look at the record */
 };
 struct bars { /* of a lane, in order of records */
     struct bar *bar;
@@ -223,11 +224,13 @@ void trace_free(struct trace *t);
 
 void trace_sort(struct trace_record *records, size_t n); /* as struct trace has them */
 void trace_index(struct trace *t, size_t first); /* records from `first` on are new: bars, runs, steps, holds follow */
-uint64_t trace_hold_before(const struct trace *t, uint64_t clock); /* ns */
-size_t first_bar_from(const struct bars *b, uint64_t clock);       /* the first that starts at `clock` or later */
-size_t first_bar_in(const struct bars *b, uint64_t clock);         /* the first that ends behind `clock` */
-size_t bar_of(const struct trace *t, size_t record);               /* its index on its lane */
-uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to);
+uint64_t trace_hold_before(const struct trace *t, uint64_t clock);       /* ns */
+size_t first_bar_from(const struct bars *b, uint64_t clock);             /* the first that starts at `clock` or later */
+size_t first_bar_in(const struct bars *b, uint64_t clock);               /* the first that ends behind `clock` */
+size_t bar_of(const struct trace *t, size_t record);                     /* its index on its lane */
+uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to); /* ns of [from, to) that have a bar */
+/* The same, where it is known which bars lie there. */
+uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t from, uint64_t to);
 /* The record of (task, step) next to the record `at`: the last one before it, or the first one from it on. */
 enum { NO_RECORD = -1 };
 int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at);

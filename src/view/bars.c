@@ -2,13 +2,14 @@
  *
  * A bar wide enough to be seen is drawn as one.  Narrower ones are merged: a column of pixels takes the colour of the
  * longest bar in it, the paler the less of its time the lane was busy.  Which bars those are is found by binary search,
- * so a picture costs a few steps per column however many records there are.
+ * so a picture costs a few steps per column however many records there are.  These steps wait for memory: a million
+ * bars take 32 MB, more than most caches hold.
  */
 #include "view.h"
 
 #include <math.h>
 
-enum { SEEN_WIDTH = 3, SAMPLES = 8, AIR = 2 };
+enum { SEEN_WIDTH = 3, SAMPLES = 4, AIR = 2 };
 
 /* What one lane's bars are drawn with. */
 struct brush {
@@ -17,6 +18,7 @@ struct brush {
     const struct bars *bars;
     int index; /* of the track */
     int left, right, y, height;
+    uint64_t seen; /* ns of the clock: bars as long as that are seen */
 };
 
 static double bar_x(const struct brush *b, uint64_t clock) { return x_of(b->v, axis_of(b->track, clock)); }
@@ -29,7 +31,7 @@ static int edge_x(const struct brush *b, uint64_t clock)
 
 static uint32_t colour_of_bar(const struct brush *b, const struct bar *bar)
 {
-    uint32_t colour = task_colour(b->v, b->track->trace, b->track->trace->records[bar->record].task);
+    uint32_t colour = task_colour(b->v, b->track, bar->task);
     return is_lit(b->v, b->index, bar->record) ? colour : blend(colour, PAPER, 0.85);
 }
 
@@ -52,18 +54,37 @@ static const struct bar *spokesman(const struct brush *b, size_t i, size_t end)
     return longest;
 }
 
-/* Bar i and those behind it that start in column x; the first bar that reaches beyond it. */
-static size_t draw_column(const struct brush *b, int x, size_t i)
+/* Bar i and those behind it that start in [from, to) of the clock, one pixel high.  Returns the first bar that reaches
+ * beyond it. */
+static size_t draw_column(const struct brush *b, int x, int width, size_t i, uint64_t from, uint64_t to)
 {
-    uint64_t from = clock_of(b->track, axis_at(b->v, x)), to = clock_of(b->track, axis_at(b->v, x + 1));
-    size_t end = i, before = i - (i > 0); /* the one before may reach into the column */
-    FIND_NEXT(end, b->bars->n, b->bars->bar[end].start < to);
+    const struct bar *bar = b->bars->bar;
+    size_t end = i, first = i && bar[i - 1].end > from ? i - 1 : i; /* the one before may reach into the column */
+    FIND_NEXT(end, b->bars->n, bar[end].start < to);
     end = MAX(end, i + 1);
-    struct bars near = {.bar = b->bars->bar + before, .n = end - before};
-    double busy = to > from ? (double)busy_between(&near, from, to) / (double)(to - from) : 1;
+    double busy = to > from ? (double)busy_from_to(&bar[first], &bar[end - 1], from, to) / (double)(to - from) : 1;
     uint32_t colour = colour_of_bar(b, spokesman(b, i, end));
-    fill(b->v, x, b->y, 1, b->height, blend(PAPER, colour, 0.4 + 0.6 * busy));
-    return b->bars->bar[end - 1].end > to ? end - 1 : end;
+    fill(b->v, x, b->y, width, 1, blend(PAPER, colour, 0.4 + 0.6 * busy));
+    return bar[end - 1].end > to ? end - 1 : end;
+}
+
+/* The columns from x on, up to a bar that is seen or a column without one; where that is.  They are drawn one pixel
+ * high, then copied downwards line by line: memory is written in its order. */
+static int draw_columns(const struct brush *b, int x, size_t *i)
+{
+    const struct bar *bar;
+    int first = x, width = 1;
+    uint64_t from = clock_of(b->track, axis_at(b->v, x)), to = clock_of(b->track, axis_at(b->v, x + 1));
+    do {
+        size_t before = *i;
+        *i = draw_column(b, x, width, *i, from, to);
+        x += width;
+        width = MIN(column_width(b->v, (*i - before) / (size_t)width), b->right - x);
+        from = to, to = clock_of(b->track, axis_at(b->v, x + width));
+        bar = &b->bars->bar[*i];
+    } while (*i < b->bars->n && x < b->right && bar->start < to && bar->end - bar->start < b->seen);
+    copy_down(b->v->canvas, first, b->y, x - first, b->height);
+    return x;
 }
 
 /* ---- single bars ----------------------------------------------------------------------------------------------- */
@@ -89,7 +110,7 @@ static int draw_bar(const struct brush *b, const struct bar *bar, int x)
     int width = MAX(to - from - (to - from > 4), 1);
     uint32_t colour = colour_of_bar(b, bar);
     fill(b->v, from, b->y, width, b->height, colour);
-    draw_label(b, &b->track->trace->tasks[b->track->trace->records[bar->record].task], from, width, colour);
+    draw_label(b, &b->track->trace->tasks[bar->task], from, width, colour);
     return MAX(to, x + 1);
 }
 
@@ -113,7 +134,7 @@ static void draw_running(const struct brush *b, uint32_t lane)
     int u = b->v->scale, least = b->track->stands ? 120 * u : 0;
     int from = edge_x(b, MAX(now.since, b->bars->n ? b->bars->bar[b->bars->n - 1].end : 0)),
         to = MIN(MAX(edge_x(b, b->track->now), from + least), b->right);
-    uint32_t colour = task_colour(b->v, b->track->trace, now.record->task);
+    uint32_t colour = task_colour(b->v, b->track, now.record->task);
     colour = now.waits ? blend(colour, PAPER, 0.8) : colour;
     fill(b->v, from, b->y, to - from, b->height, colour);
     for (int x = from + 2 * u; x + 4 * u <= to && !now.waits; x += 8 * u) {
@@ -132,10 +153,11 @@ void draw_lane(const struct view *v, const struct row *row)
     b.left = rows.x, b.right = rows.x + rows.w;
     int air = row->height > 4 * AIR * v->scale ? AIR * v->scale : 0;
     b.y = row->y + air, b.height = row->height - 2 * air;
+    b.seen = (uint64_t)(SEEN_WIDTH * v->scale * (v->to - v->from) / rows.w / k->trace->header.pace_scale);
     size_t i = first_bar_in(b.bars, clock_of(k, v->from));
     for (int x = b.left; i < b.bars->n && x < b.right;) {
         const struct bar *bar = &b.bars->bar[i];
-        double from = bar_x(&b, bar->start), to = bar_x(&b, bar->end);
+        double from = bar_x(&b, bar->start);
         if (from >= x + 1 && v->show_causes)
             draw_gap(&b, i);
         else if (from >= x + 1) { /* queued, and behind what ran before: a thin bar, up to the start */
@@ -148,12 +170,7 @@ void draw_lane(const struct view *v, const struct row *row)
         if (from >= b.right)
             break;
         x = (int)fmax(from, x);
-        if (to - from >= SEEN_WIDTH * v->scale) {
-            x = draw_bar(&b, bar, x);
-            i++;
-        } else {
-            i = draw_column(&b, x++, i);
-        }
+        x = bar->end - bar->start < b.seen ? draw_columns(&b, x, &i) : draw_bar(&b, &b.bars->bar[i++], x);
     }
     draw_running(&b, row->index);
 }

@@ -7,13 +7,7 @@
 
 #include <math.h>
 
-uint32_t blend(uint32_t a, uint32_t b, double share)
-{
-    uint32_t part = (uint32_t)(256 * fmin(fmax(share, 0), 1));
-    uint32_t odd = ((a & 0xff00ff) * (256 - part) + (b & 0xff00ff) * part) >> 8 & 0xff00ff;
-    uint32_t even = ((a & 0x00ff00) * (256 - part) + (b & 0x00ff00) * part) >> 8 & 0x00ff00;
-    return 0xff000000 | odd | even;
-}
+uint32_t blend(uint32_t a, uint32_t b, double share) { return mix(a, b, (uint32_t)(256 * fmin(fmax(share, 0), 1))); }
 
 uint32_t readable_on(uint32_t colour)
 {
@@ -33,7 +27,7 @@ static const struct {
              {"broadcast", 0xffcc79a7}, {"reduce", 0xffd55e00},   {"norm", 0xfff0e442},   {"swap", 0xff8c5a2b},
              {"offload", 0xffb5bd3a},   {"snapshot", 0xff5a55c8}, {"feed", 0xff5f7488},   {"report", 0xffb3bcc8}};
 
-static uint32_t kind_colour(const char *role)
+uint32_t kind_colour(const char *role)
 {
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (strcmp(role, kinds[i].role) == 0)
@@ -70,7 +64,7 @@ const char *const colour_way_name[COLOUR_WAYS] = {"kind", "layer", "micro-batch"
 uint32_t colour_number(const struct view *v, int64_t i)
 {
     if (v->colour == BY_KIND)
-        return kind_colour(v->track[0]->trace->header.role[i]);
+        return v->track[0]->kind_colour[i];
     if (i < 0)
         return no_colour;
     if (v->colour == BY_LAYER)
@@ -81,12 +75,12 @@ uint32_t colour_number(const struct view *v, int64_t i)
     return blend(kinds[i % N_DISTINCT].colour, towards[round], round ? 0.45 : 0);
 }
 
-uint32_t task_colour(const struct view *v, const struct trace *t, uint32_t task)
+uint32_t task_colour(const struct view *v, const struct track *k, uint32_t task)
 {
-    const struct trace_task *k = &t->tasks[task];
+    const struct trace_task *t = &k->trace->tasks[task];
     if (v->colour == BY_KIND)
-        return kind_colour(t->header.role[k->role]);
-    return colour_number(v, v->colour == BY_LAYER ? k->layer : k->micro);
+        return k->kind_colour[t->role];
+    return colour_number(v, v->colour == BY_LAYER ? t->layer : t->micro);
 }
 
 /* The colours in use are numbered: roles of the first trace, layers, micro-batches. */

@@ -4,14 +4,14 @@
 #include <math.h>
 
 static void draw_column(const struct view *v, const struct trace *t, const struct amount *held, const struct box *b,
-                        int x, double top)
+                        int x, int width, double top)
 {
     double sum = 0;
     int y = b->y + b->h;
     for (size_t i = 0; i < t->header.n_classes; i++) {
         sum += (double)held->bytes[i];
         int to = b->y + b->h - (int)fmin(sum / top * b->h + 0.5, b->h);
-        fill(v, x, to, 1, y - to, class_colour(i));
+        fill(v, x, to, width, y - to, class_colour(i));
         y = to;
     }
 }
@@ -43,13 +43,15 @@ void draw_memory(const struct view *v, const struct row *row)
         top = (double)d->budget < 2 * k->highest_peak ? fmax(top, (double)d->budget) : top;
     top *= 1.1;
     const struct held *all = &t->held[row->index];
-    size_t next = 0; /* the first amount behind the column */
-    for (int x = rows.x; x < rows.x + rows.w; x++) {
-        uint64_t clock = clock_of(k, axis_at(v, x + 1));
+    size_t next = (size_t)(amount_at(all, clock_of(k, v->from)) - all->amount); /* the first behind the column */
+    for (int x = rows.x, width = 1; x < rows.x + rows.w; x += width) {
+        size_t before = next;
+        uint64_t clock = clock_of(k, axis_at(v, x + width));
         if (clock > k->now)
             break;
         FIND_NEXT(next, all->n, all->amount[next].clock <= clock);
-        draw_column(v, t, &all->amount[next - 1], &b, x, top);
+        draw_column(v, t, &all->amount[next - 1], &b, x, width, top);
+        width = column_width(v, (next - before) / (size_t)width);
     }
     draw_axis(v, &b, top);
     fill(v, b.x, b.y + b.h, b.w, v->scale, RULE);

@@ -17,10 +17,11 @@ void put_text(const struct view *v, int x, int y, int right, uint32_t colour, co
 void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share)
 {
     struct canvas *c = v->canvas;
+    uint32_t part = (uint32_t)(256 * share);
     for (int row = MAX(y, 0); row < MIN(y + height, c->height); row++)
         for (int i = MAX(x, 0); i < MIN(x + width, c->width); i++) {
             uint32_t *pixel = &c->pixels[row * c->width + i];
-            *pixel = blend(*pixel, colour, share);
+            *pixel = mix(*pixel, colour, part);
         }
 }
 

@@ -15,7 +15,7 @@ struct share { /* of the tasks of a kind on a lane, that part which lies in the 
     double tasks, ns, flops, bytes;
 };
 
-static void add_lane(struct view *v, int track, uint32_t lane, double from, double to)
+static void add_lane(struct view *v, int track, uint32_t lane, double left, double right)
 {
     const struct track *k = v->track[track];
     const struct trace *t = k->trace;
@@ -24,12 +24,14 @@ static void add_lane(struct view *v, int track, uint32_t lane, double from, doub
     struct share of[TRACE_ROLES] = {{0}};
     char name[64];
     snprintf(name, sizeof name, "%s%s", name_of_track(v, track), k->purpose[lane]);
-    for (size_t i = first_bar_in(b, clock_of(k, from)); i < b->n && axis_of(k, b->bar[i].start) < to; i++) {
-        const struct trace_task *task = &t->tasks[t->records[b->bar[i].record].task];
-        double start = axis_of(k, b->bar[i].start), end = axis_of(k, b->bar[i].end);
-        double ns = fmax(fmin(end, to) - fmax(start, from), 0), part = end > start ? ns / (end - start) : 1;
+    uint64_t from = clock_of(k, left), to = clock_of(k, right);
+    for (size_t i = first_bar_in(b, from); i < b->n && b->bar[i].start < to; i++) {
+        const struct bar *bar = &b->bar[i];
+        const struct trace_task *task = &t->tasks[bar->task];
+        double ns = (double)(MIN(bar->end, to) - MAX(bar->start, from));
+        double part = bar->end > bar->start ? ns / (double)(bar->end - bar->start) : 1;
         struct share *s = &of[task->role];
-        *s = (struct share){s->tasks + 1, s->ns + ns, s->flops + part * task->flops,
+        *s = (struct share){s->tasks + 1, s->ns + ns * t->header.pace_scale, s->flops + part * task->flops,
                             s->bytes + part * (double)task->bytes};
     }
     for (size_t i = 0; i < TRACE_ROLES; i++) {
@@ -40,7 +42,7 @@ static void add_lane(struct view *v, int track, uint32_t lane, double from, doub
         if (s->tasks > 0)
             ROW(v->panel.table, text_cell(track ? "B" : "A"), text_cell(name), text_cell(l->name),
                 text_cell(t->header.role[i]), number_cell(s->tasks), number_cell(s->ns / 1e6),
-                number_cell(s->ns / (to - from)), number_cell(s->bytes / (1 << 20)), number_cell(s->bytes),
+                number_cell(s->ns / (right - left)), number_cell(s->bytes / (1 << 20)), number_cell(s->bytes),
                 number_cell(peak > 0 && s->ns > 0 ? share : NAN));
     }
 }

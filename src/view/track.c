@@ -88,6 +88,8 @@ void renew_track(struct track *k)
     k->highest_peak = 0;
     k->peak = allocate(t->header.n_devices, sizeof *k->peak);
     k->purpose = trace_purposes(t);
+    for (size_t i = 0; i < t->header.n_roles; i++)
+        k->kind_colour[i] = kind_colour(t->header.role[i]);
     if (t->header.n_devices != had) /* another machine */
         free(k->folded), k->folded = allocate(t->header.n_devices, sizeof *k->folded);
     set_now(k);

@@ -44,6 +44,7 @@ struct track {
     bool stands;                         /* it is paused, stopped or gone in the midst of its work */
     double *peak, highest_peak;          /* [devices] bytes that tensors hold at most; of all devices */
     lane_purpose *purpose;               /* [lanes] what each is for */
+    uint32_t kind_colour[TRACE_ROLES];   /* of the roles of its tasks */
     bool *folded;                        /* [devices] its lanes are thin */
     struct problem *broken;              /* the file went bad while it was followed */
     struct board *board;                 /* of a step file: its tasks can be moved; else NULL */
@@ -185,6 +186,9 @@ void look_at_end(struct view *v);
 
 /* ---- bars.c, memory.c ------------------------------------------------------------------------------------------- */
 
+/* Pixels of a column, when the one before it held `n` bars or amounts per pixel.  Where these are many, what a single
+ * pixel shows is chance, and half as many columns cost half the time. */
+static inline int column_width(const struct view *v, size_t n) { return n < 16 ? 1 : 2 * v->scale; }
 void draw_lane(const struct view *v, const struct row *row);
 void draw_memory(const struct view *v, const struct row *row);
 
@@ -268,9 +272,16 @@ enum {
     BORDER = 0xff9aa5b4,
     ACCENT = 0xffc2185b
 };
-uint32_t blend(uint32_t a, uint32_t b, double share); /* a where share is 0, b where it is 1 */
-uint32_t readable_on(uint32_t colour);                /* black or white */
-uint32_t task_colour(const struct view *v, const struct trace *t, uint32_t task);
+uint32_t blend(uint32_t a, uint32_t b, double share);             /* a where share is 0, b where it is 1 */
+static inline uint32_t mix(uint32_t a, uint32_t b, uint32_t part) /* the same, in parts of 256 */
+{
+    uint32_t odd = ((a & 0xff00ff) * (256 - part) + (b & 0xff00ff) * part) >> 8 & 0xff00ff;
+    uint32_t even = ((a & 0x00ff00) * (256 - part) + (b & 0x00ff00) * part) >> 8 & 0x00ff00;
+    return 0xff000000 | odd | even;
+}
+uint32_t readable_on(uint32_t colour); /* black or white */
+uint32_t kind_colour(const char *role);
+uint32_t task_colour(const struct view *v, const struct track *k, uint32_t task);
 uint32_t class_colour(size_t class); /* of memory */
 uint32_t cause_colour(enum cause cause);
 void count_colours(struct view *v); /* of its traces, when one is opened */
