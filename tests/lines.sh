@@ -39,7 +39,7 @@ src/step           2588
 src/trace          1501
 src/train          3163
 src/view           2085
-tests             17095
+tests             17096
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -408,6 +408,7 @@ TEST(damaged_files_are_refused)
         LONG(HEADER(tasks_at), UINT64_MAX - 63),
         LONG(HEADER(records_at), UINT64_MAX - 63),
         LONG(HEADER(capacity), 0),
+        LONG(HEADER(capacity), UINT32_MAX + UINT64_C(1)),
         LONG(HEADER(head), UINT64_MAX),
         REAL(HEADER(pace_scale), NAN),
         TEXT(HEADER(list), 24),
