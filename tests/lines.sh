@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24877 10.8
+src               24889 10.8
 src/base           1427
 src/board           205
 src/cmd            2335
@@ -37,9 +37,9 @@ src/run            1249
 src/state          1774
 src/step           2588
 src/trace          1501
-src/train          3163
-src/view           2085
-tests             17096
+src/train          3165
+src/view           2095
+tests             17102
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

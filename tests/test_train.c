@@ -511,6 +511,7 @@ static void check_evaluation(const char *devices, int batch, int bytes)
     double ours = evaluate(t, 0, NULL, NULL), expected = loss_by_hand(t, b);
     if (!(fabs(ours - expected) <= 1e-6 * expected))
         test_failed("-d %s, %d bytes: validation loss %.9g, by hand %.9g\n", devices, bytes, ours, expected);
+    assert_true(evaluate(t, 0, NULL, NULL) == ours && t->evaluated % 2 == 0); /* its iterations go on from there */
     free_trainer(t);
 }
 

@@ -130,6 +130,11 @@ TEST(keys_do_what_the_help_says)
     run_script(v, "n n n n");
     assert_string_equal(selected_name(v), "backward");
     assert_int_equal(selected_layer(v), 3);
+    run_script(v, "/nosuch");
+    assert_non_null(strstr(v->message, "no task has that in its name"));
+    run_script(v, "/Back"); /* case does not matter, and the selection stays */
+    assert_null(strstr(v->message, "no task"));
+    v->search[0] = '\0';
     run_script(v, "p z");
     assert_int_equal(selected_layer(v), 3);
     assert_true(fabs(v->to - v->from - 3e6) < 1e3); /* three times the task */

@@ -74,7 +74,7 @@ void prepare_batch(void *context, const struct task *task, uint32_t number)
 
 size_t first_window(const struct trainer *t, int rank, uint32_t number)
 {
-    return ((size_t)(number - 1) * (size_t)t->mesh.dp + (size_t)rank) * (size_t)t->micro_batch;
+    return ((size_t)(number - t->evaluated - 1) * (size_t)t->mesh.dp + (size_t)rank) * (size_t)t->micro_batch;
 }
 
 /* Evaluation: iteration i takes the next micro_batch windows for each rank; what is left over stays zero. */

@@ -143,6 +143,7 @@ struct trainer {
     int32_t *sample_tokens;       /* (seq) window for the next sampled token */
     int sample_position;
     struct losses eval_sum[2];  /* of an evaluation up to its iteration i, at i & 1 */
+    uint32_t evaluated;         /* the last iteration of the evaluation before: the steps of a list ascend */
     struct tensor *keep_logits; /* yard check: logits of rank 0's first micro-batch, kept */
 
     struct result result[RESULTS]; /* by step % RESULTS */

@@ -412,17 +412,18 @@ double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), voi
     size_t rounds = ceil_div(windows, per_round);
     if (batches > 0)
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)t->batch, per_round));
-    t->eval_sum[0] = (struct losses){0};
+    t->eval_sum[t->evaluated & 1] = (struct losses){0};
     const uint64_t begun = now_ns();
     for (size_t i = 1; i <= rounds; i++) {
         show_busy("validating", begun, (double)(i - 1) / (double)rounds);
-        execute(t->eval, (uint32_t)i);
+        execute(t->eval, t->evaluated + (uint32_t)i);
         if (between)
             between(context);
     }
     drain(t->eval);
     erase_line();
-    const struct losses *all = &t->eval_sum[rounds & 1];
+    t->evaluated += (uint32_t)rounds;
+    const struct losses *all = &t->eval_sum[t->evaluated & 1];
     return all->n ? all->sum / (double)all->n : NAN;
 }
 

@@ -181,6 +181,15 @@ static const struct action *find_action(const char *key)
     return NULL;
 }
 
+static bool search_finds(const struct view *v)
+{
+    for (int i = 0; i < v->n_tracks; i++)
+        for (uint32_t k = 0; k < v->track[i]->trace->header.n_tasks; k++)
+            if (strcasestr(v->track[i]->trace->tasks[k].name, v->search))
+                return true;
+    return false;
+}
+
 static void type_key(struct view *v, const char *key)
 {
     size_t n = strlen(v->search);
@@ -194,7 +203,8 @@ static void type_key(struct view *v, const char *key)
         key = " ";
     if (strlen(key) == 1 && n + 1 < sizeof v->search)
         snprintf(v->search + n, sizeof v->search - n, "%s", key);
-    SAY(v, "search: %s%s", v->search, v->typing ? "_" : "   (Escape ends it)");
+    SAY(v, "search: %s%s%s", v->search, v->typing ? "_" : "   (Escape ends it)",
+        search_finds(v) ? "" : "   no task has that in its name");
 }
 
 void press_key(struct view *v, const char *key)

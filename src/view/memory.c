@@ -44,13 +44,14 @@ void draw_memory(const struct view *v, const struct row *row)
     top *= 1.1;
     const struct held *all = &t->held[row->index];
     size_t next = (size_t)(amount_at(all, clock_of(k, v->from)) - all->amount); /* the first behind the column */
-    for (int x = rows.x, width = 1; x < rows.x + rows.w; x += width) {
+    for (int x = rows.x, width = 1; x < rows.x + rows.w;) {
         size_t before = next;
         uint64_t clock = clock_of(k, axis_at(v, x + width));
         if (clock > k->now)
             break;
         FIND_NEXT(next, all->n, all->amount[next].clock <= clock);
         draw_column(v, t, &all->amount[next - 1], &b, x, width, top);
+        x += width;
         width = column_width(v, (next - before) / (size_t)width);
     }
     draw_axis(v, &b, top);
