@@ -20,7 +20,6 @@ struct bench {
     struct machine *machine;
     struct config config;
     struct table *gemms;
-    struct probe *probe;
     double peak;           /* FLOP/s of FMAs: the best moment of this run */
     double weighted[3][2]; /* per engine, over the projections: FLOPs, and FLOPs divided by the share of the peak */
 };
@@ -35,14 +34,14 @@ typedef void run_once(void *what, uint32_t number);
 static struct timing time_runs(struct bench *b, run_once *run, void *what, uint32_t n, bool fill, double flops)
 {
     enum { LONGEST = 1 }; /* of the probe, in seconds */
-    const struct device *d = &b->machine->device[0];
+    struct device *d = &b->machine->device[0];
     double *seconds = allocate(n, sizeof *seconds), *share = allocate(n, sizeof *share), last = 0;
     int alike = d->is_cpu || d->is_logical ? 1 : b->machine->n_devices; /* the probe runs on one device */
     uint32_t number = 0;
     while (number < WARM_UP)
         run(what, ++number);
     for (uint32_t i = 0; i < n; i++) {
-        double begin = work_seconds(d), peak = run_probe(b->probe, fmin(last, LONGEST));
+        double begin = work_seconds(d), peak = measure_peak(d, fmin(last, LONGEST));
         double from = work_seconds(d), probed = from - begin;
         uint64_t start = now_ns(), runs = 0;
         do
@@ -234,8 +233,7 @@ int cmd_bench(int argc, char **argv)
     free_trainer(new_trainer(s, LIST_TRAIN, s->data.path != NULL, true));
 
     struct device *d = &b.machine->device[0];
-    b.probe = open_probe(d);
-    b.peak = run_probe(b.probe, 0.3);
+    b.peak = measure_peak(d, 0.3);
     double copy = measure_copy(d, 0.3);
     fprintf(b.text,
             "device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of "
@@ -255,7 +253,6 @@ int cmd_bench(int argc, char **argv)
         print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:o}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
                              "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b.gemms), "own_share_of_peak",
                              number_json(own), "clblast_share_of_peak", number_json(clblast), "train", train));
-    close_probe(b.probe);
     close_machine(b.machine);
     return EXIT_OK;
 }

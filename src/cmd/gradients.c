@@ -106,10 +106,10 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     struct model *m = t->model = new_model(pool, &small, &one_rank, true, (struct gradients){0});
     struct step *list = new_step(pool, "gradients");
     struct build b = new_build(list, m, t->settings->kernels, SEQUENCES, TOKENS);
-    struct feed feed = {.trainer = t};
+    struct feed feed;
     struct tape tape;
     b.backward_wanted = true;
-    add_batch(t, list, &feed, prepare_batch, SEQUENCES * TOKENS);
+    add_batch(t, list, &feed, 0, 0, prepare_batch, SEQUENCES * TOKENS);
     size_t batch_end = list->n;
     forward_stage(&b, &tape, NULL, 0, 0, 0, 0, feed.first);
     cross_entropy(&b, gpt_head(&b, tape.out), feed.first, NULL, SEQUENCES * TOKENS);

@@ -103,7 +103,6 @@ static void add_param(struct params *p, const struct row *row, int unit, int lay
                         .rank = row->shape[1] == NONE ? 1 : 2,
                         .shape = {sizes[row->shape[0]], sizes[row->shape[1]]},
                         .conv1d = row->conv1d,
-                        .decay = row->shape[1] != NONE,
                         .cut = cuts[row->cut],
                         .init = row->init};
     snprintf(x->name, sizeof x->name, row->name, layer);
@@ -126,11 +125,11 @@ static void lay_out(struct params *p, struct unit *u, int k, int n)
         for (int i = u->first; i < u->first + u->n; i++) {
             struct param *x = &p->param[i];
             bool is_cut = n > 1 && x->cut.split != SPLIT_NONE;
-            if (turn != (x->decay ? 0 : 2) + (is_cut ? 0 : 1))
+            if (turn != (x->rank == 2 ? 0 : 2) + (is_cut ? 0 : 1))
                 continue;
             x->offset = u->elements;
             u->elements += round_up((size_t)(x->rows * x->shape[1]), UNIT_ALIGN);
-            u->n_decay = x->decay ? u->elements : u->n_decay;
+            u->n_decay = x->rank == 2 ? u->elements : u->n_decay;
             u->n_counted = is_cut || k == 0 ? u->elements : u->n_counted;
         }
 }

@@ -136,8 +136,7 @@ struct trainer {
     struct trace_follow *follow; /* its reader, of whoever takes it; NULL: there is no trace */
     const struct task *report;   /* of the train list: the one that makes results */
 
-    struct feed *feeds; /* [micro * dp + data-parallel rank] */
-    struct feed *eval_feeds, *sample_feed;
+    struct feed *feeds;           /* [micro * dp + data-parallel rank]; then those of an evaluation, and the sample's */
     struct tensor **rank_total;   /* (1) per data-parallel rank */
     struct tensor *sample_logits; /* host (V) */
     int32_t *sample_tokens;       /* (seq) window for the next sampled token */
@@ -183,9 +182,8 @@ _Noreturn void explain_bad_model(uint32_t step, const char *parameter);
 host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
 /* The first validation window of data-parallel rank r in iteration `number`; micro_batch of them follow. */
 size_t first_window(const struct trainer *t, int rank, uint32_t number);
-/* Adds batch.prepare (host) and batch.upload (the feed's rank) for n tokens; the feed's batches are made. */
-void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n);
-void free_feeds(struct feed *f, int n);
+/* Adds batch.prepare (host) and batch.upload (that rank) for n tokens, and makes the feed's batches. */
+void add_batch(struct trainer *t, struct step *s, struct feed *f, int rank, int micro, host_function *prepare, int n);
 /* What `made`, a task of the host, writes is to be uploaded to d, and was to `before`, which may be d: its last tensor,
  * or, where that is pinned for another context, one more of the same.  The task ends with fill_others(). */
 struct tensor *for_upload(struct trainer *t, struct task *made, const struct device *before, const struct device *d);
@@ -266,9 +264,7 @@ void run_trial_for(struct settings *s);
 double work_seconds(const struct device *d);
 /* Mean FLOP/s of independent FMAs over so many of them (one run of some milliseconds at least), to be taken right
  * beside what it is compared with. */
-struct probe *open_probe(struct device *d);
-double run_probe(struct probe *p, double seconds);
-void close_probe(struct probe *p);
+double measure_peak(struct device *d, double seconds);
 double measure_copy(struct device *d, double seconds); /* bytes/s, read + written, of the fastest of some copies */
 
 #endif

@@ -273,11 +273,8 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
     char *title = describe_shape(t), *path = trace_path(s);
     struct trace_about about = {title, s->pace ? TRACE_PACED : TRACE_REAL,
                                 s->pace ? 1 / t->train->running->wrapper->scale : 1, t->costs ? predicted_ns : NULL, t};
-    for (int i = 0; i < t->machine->n_devices && s->view; i++) {
-        struct probe *p = open_probe(&t->machine->device[i]);
-        t->machine->device[i].flops_per_s = run_probe(p, 0.05);
-        close_probe(p);
-    }
+    for (struct device *d = t->machine->device; d < t->machine->host && s->view; d++)
+        d->flops_per_s = measure_peak(d, 0.05);
     struct trace *tables = trace_tables(t->machine, lists, n, &about);
     t->trace = execution.trace = trace_create(path, tables, TRACE_RING);
     trace_free(tables);
@@ -318,6 +315,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
     set_mesh(t);
     set_batch(t, lists == LIST_SAMPLE);
+    t->feeds = allocate((size_t)((t->micros + 1) * t->mesh.dp) + 1, sizeof *t->feeds);
     if (trains) {
         t->rate = (struct rate){s->schedule, s->lr, s->lr_min, s->steps, s->warmup};
         check_rate(&t->rate);
@@ -383,8 +381,9 @@ void free_trainer(struct trainer *t)
         close(t->lock);
     if (t->data)
         close_dataset(t->data);
-    free_feeds(t->feeds, t->micros * t->mesh.dp), free_feeds(t->eval_feeds, t->mesh.dp), free_feeds(t->sample_feed, 1);
-    free(t->rank_total), free(t->sample_tokens);
+    for (int i = 0; i <= (t->micros + 1) * t->mesh.dp; i++)
+        free(t->feeds[i].first);
+    free(t->feeds), free(t->rank_total), free(t->sample_tokens);
     free(t);
 }
 
