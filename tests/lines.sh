@@ -20,24 +20,24 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24803 10.8
+src               24772 10.8
 src/base           1422
 src/board           205
-src/cmd            2332
+src/cmd            2303
 src/device         1126
 src/file            941
 src/main             66
 src/mesh            228
-src/model          2010
+src/model          2008
 src/pass           2375
 src/plan            218
 src/predict        1031
 src/proof           553
 src/run            1249
-src/state          1772
+src/state          1776
 src/step           2588
 src/trace          1495
-src/train          3129
+src/train          3125
 src/view           2063
 tests             17094
 END

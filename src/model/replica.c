@@ -113,11 +113,9 @@ static void make_weights(struct model *m, struct replica *r)
         if (!value)
             continue;
         const int64_t shape[] = {p->rows, p->shape[1]};
-        char *grad = format_string("grad.%s", p->name);
-        r->by_param[i] =
-            (struct weight){new_view(m->pool, value, p->name, p->offset, p->rank, shape),
-                            of ? new_view(m->pool, of, grad, p->offset, p->rank, shape) : NULL, p->cut, p->first};
-        free(grad);
+        r->by_param[i] = (struct weight){
+            new_view(m->pool, value, p->name, p->offset, p->rank, shape),
+            of ? new_view(m->pool, of, JOINED("grad.", p->name), p->offset, p->rank, shape) : NULL, p->cut, p->first};
         enum other_param first = p->unit == 0 ? WTE : m->params->config.tied ? LNF_W : HEAD;
         if (p->layer < 0)
             r->other[(int)first + i - m->params->unit[p->unit].first] = r->by_param[i];

@@ -132,8 +132,7 @@ struct trainer {
     struct values *eval_values, *sample_values;
     struct pass_report *passes; /* what they did to the train list */
     size_t n_passes;
-    struct trace_writer *trace;
-    struct trace_follow *follow; /* its reader, of whoever takes it; NULL: there is no trace */
+    struct trace_follow *follow; /* the trace's reader, of whoever takes it; NULL: there is none */
     const struct task *report;   /* of the train list: the one that makes results */
 
     struct feed *feeds;           /* [micro * dp + data-parallel rank]; then those of an evaluation, and the sample's */

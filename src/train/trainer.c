@@ -276,7 +276,7 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
     for (struct device *d = t->machine->device; d < t->machine->host && s->view; d++)
         d->flops_per_s = measure_peak(d, 0.05);
     struct trace *tables = trace_tables(t->machine, lists, n, &about);
-    t->trace = execution.trace = trace_create(path, tables, TRACE_RING);
+    execution.trace = trace_create(path, tables, TRACE_RING);
     trace_free(tables);
     must(trace_follow_open(path, &t->follow)); /* while it has a name */
     if (s->view)
@@ -365,8 +365,8 @@ void free_trainer(struct trainer *t)
         stop_thread(&t->machine->lane[i]->thread);
         stop_thread(&t->machine->lane[i]->forward);
     }
-    if (t->trace)
-        trace_close(t->trace);
+    if (execution.trace)
+        trace_close(execution.trace);
     execution.trace = NULL;
     free_values(t->values), free_values(t->eval_values), free_values(t->sample_values);
     free_reports(t->passes, t->n_passes);
