@@ -18,10 +18,10 @@ pass/overlap        375
 pass/pass           248
 pass/phases          36
 pass/recompute      152
-pass/snapshot       236
+pass/snapshot       240
 pass/swap           451
-src               24772 10.8
-src/base           1422
+src               24783 10.8
+src/base           1423
 src/board           205
 src/cmd            2303
 src/device         1126
@@ -29,17 +29,17 @@ src/file            941
 src/main             66
 src/mesh            228
 src/model          2008
-src/pass           2375
+src/pass           2379
 src/plan            218
 src/predict        1031
 src/proof           553
-src/run            1249
+src/run            1253
 src/state          1776
 src/step           2588
 src/trace          1495
-src/train          3125
+src/train          3127
 src/view           2063
-tests             17094
+tests             17099
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

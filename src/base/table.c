@@ -104,14 +104,14 @@ void print_table(FILE *out, const struct table *t)
     print_rows(out, t, 0, t->n);
 }
 
-void print_top(FILE *out, const struct table *t, size_t column)
+void print_top(FILE *out, const struct table *t)
 {
-    enum { TOP = 12 };
+    enum { TOP = 12, MS = 3 };
     double rest = 0;
     print_heading(out, t);
     print_rows(out, t, 0, TOP);
     for (size_t i = TOP; i < t->n; i++)
-        rest += t->cells[i * t->n_columns + column].number;
+        rest += t->cells[i * t->n_columns + MS].number;
     if (t->n > TOP)
         fprintf(out, "%zu more, %.3f ms in all: --json shows them\n", t->n - TOP, rest);
 }

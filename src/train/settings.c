@@ -293,6 +293,8 @@ static void check_together(enum command command)
               "--memory prints a table and nothing else: leave --simulate, --verify, --print and --print-list out");
     REFUSE_IF(s.what_if && !s.simulate && !s.print_list && !s.memory,
               "--what-if changes what is predicted: add --simulate");
+    REFUSE_IF(s.what_if && strstr(s.what_if, "mem=") && was_given("device-mem"),
+              "--what-if %s and --device-mem: both say what a device may hold; leave one out", s.what_if);
     REFUSE_IF(s.pass.overlap_plan && s.pass.overlap != OVERLAP_PLAN,
               "--overlap-plan %s is the plan of --overlap plan: add that", s.pass.overlap_plan);
     REFUSE_IF(s.audit && !s.serial, "--audit runs every task alone: add --serial");
