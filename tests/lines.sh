@@ -20,15 +20,15 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       240
 pass/swap           451
-src               24783 10.8
-src/base           1423
+src               24731 10.8
+src/base           1414
 src/board           205
-src/cmd            2303
-src/device         1126
-src/file            941
+src/cmd            2288
+src/device         1124
+src/file            940
 src/main             66
 src/mesh            228
-src/model          2008
+src/model          1991
 src/pass           2379
 src/plan            218
 src/predict        1031
@@ -37,9 +37,9 @@ src/run            1253
 src/state          1776
 src/step           2588
 src/trace          1495
-src/train          3127
+src/train          3119
 src/view           2063
-tests             17099
+tests             17114
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -1,7 +1,6 @@
 /* table.c - rows of cells as text and as JSON. */
 #include "table.h"
 
-#include <errno.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -157,12 +156,4 @@ void print_json(json_t *object)
     json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     putchar('\n');
     json_decref(object);
-}
-
-FILE *text_beside_json(bool json)
-{
-    FILE *text = json ? fopen("/dev/null", "w") : stdout;
-    if (!text)
-        fail(EXIT_IO, "cannot open /dev/null: %s", strerror(errno));
-    return text;
 }

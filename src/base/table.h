@@ -61,6 +61,5 @@ json_t *number_json(double x); /* null: it is not finite */
 json_t *text_json(const char *text);
 /* The object on stdout with a new line behind it; it is released. */
 void print_json(json_t *object);
-FILE *text_beside_json(bool json); /* what people read: to stdout; with --json nowhere.  Never closed */
 
 #endif

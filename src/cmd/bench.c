@@ -16,7 +16,7 @@ enum { REPEATS = 9, WARM_UP = 2, TRAIN_STEPS = 12 };
 
 struct bench {
     struct settings *settings;
-    FILE *text; /* what people read; with --json it is dropped */
+    FILE *text; /* what people read: stdout, or with --json stderr */
     struct machine *machine;
     struct config config;
     struct table *gemms;
@@ -215,11 +215,9 @@ int cmd_bench(int argc, char **argv)
     struct settings *s = parse_settings(CMD_BENCH, argc, argv);
     if (s->broadcast)
         return bench_broadcast(s);
-    struct machine_options o = machine_options_of(s);
-    struct bench b = {.settings = s, .text = text_beside_json(s->json), .config = config_of(s)};
-    check_config(&b.config);
+    struct bench b = {.settings = s, .text = s->json ? stderr : stdout, .config = config_of(s)};
     b.gemms = new_table(gemm_columns, COUNT(gemm_columns));
-    b.machine = open_machine(&o);
+    b.machine = machine_of(s, false);
     /* What training would refuse is refused now, and not behind the products. */
     free_trainer(new_trainer(s, LIST_TRAIN, s->data.path != NULL, true));
 

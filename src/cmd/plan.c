@@ -4,20 +4,20 @@
 
 /* What is planned is a trainer: of a model, or with the one list of a step file and nothing else. */
 
-static int prove(const struct trainer *t)
+/* all: its n lists, that for training first. */
+static int prove(const struct trainer *t, struct step *const *all, size_t n)
 {
-    struct step *const list[] = {t->train, t->sample, t->eval};
     const struct values *const values[] = {t->values, t->sample_values, t->eval_values};
     char *wrong = NULL;
-    for (size_t i = 0; i < COUNT(list) && list[i] && !wrong; i++)
-        if (!(wrong = verify_devices(list[i])))
-            wrong = verify(list[i], values[i]);
+    for (size_t i = 0; i < n && !wrong; i++)
+        if (!(wrong = verify_devices(all[i])))
+            wrong = verify(all[i], values[i]);
     fflush(stdout); /* one file may take both */
     if (wrong)
         fprintf(stderr, "yard: verify: %s\n", wrong);
     else
         fprintf(stderr,
-                !t->sample
+                n == 1
                     ? "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered\n"
                     : "verify: %zu tasks of the train list, and those of the others: every read sees the right value, "
                       "every conflict is ordered,\n        provided that tasks touch what they declare (train "
@@ -26,30 +26,17 @@ static int prove(const struct trainer *t)
     return wrong ? EXIT_FAILED : EXIT_OK;
 }
 
-/* all: its n lists, that for training first. */
-static void print_plan(const struct trainer *t, struct step *const *all, size_t n, const struct simulation *sim)
+/* By lane; those without a task are left out. */
+static void count_tasks(const struct step *list)
 {
-    const struct settings *s = t->settings;
-    const struct step *list = t->train;
     const struct machine *m = list->pool->machine;
-    bool shown = s->print || (!s->verify && !sim);
-    print_reports(stdout, t->passes, t->n_passes);
-    if (shown)
-        printf("list %s: %zu tasks, by lane (--print shows each, --simulate the period)\n", list->name, list->n);
-    for (int lane = 0; lane < m->n_lanes && shown; lane++) { /* those without a task are left out */
+    printf("list %s: %zu tasks, by lane (--print shows each, --simulate the period)\n", list->name, list->n);
+    for (int lane = 0; lane < m->n_lanes; lane++) {
         size_t tasks = 0;
         for (size_t i = 0; i < list->n; i++)
             tasks += list->task[i]->lane->index == lane;
         if (tasks > 0)
             printf("  %-24s %7zu\n", m->lane[lane]->name, tasks);
-    }
-    if (shown)
-        print_memory(stdout, list->pool, all, n);
-    if (sim)
-        print_simulation(stdout, sim, t->costs);
-    if (s->print) {
-        print_step(stdout, list);
-        print_map(stdout, list->pool, list);
     }
 }
 
@@ -62,23 +49,30 @@ static int show_plan(const struct trainer *t, const char *title)
     struct simulation *sim = simulate ? must_simulate(t->train, t->costs) : NULL;
     if (s->print_list) {
         write_list(stdout, t->train, sim->seconds);
-        return s->verify ? prove(t) : EXIT_OK;
+        return s->verify ? prove(t, all, n) : EXIT_OK;
     }
     if (s->json) {
-        json_t *plan = plan_json(t->train->pool, all, n);
+        json_t *plan = plan_json(t->pool, all, n);
         json_object_set_new(plan, "passes", reports_json(t->passes, t->n_passes));
         if (sim)
             json_object_set_new(plan, "simulation", simulation_json(sim));
         json_dumpf(plan, stdout, JSON_COMPACT);
         putchar('\n');
-    } else
-        print_plan(t, all, n, sim);
+    } else {
+        print_reports(stdout, t->passes, t->n_passes);
+        if (s->print || (!s->verify && !sim))
+            count_tasks(t->train), print_memory(stdout, t->pool, all, n);
+        if (sim)
+            print_simulation(stdout, sim, t->costs);
+        if (s->print)
+            print_step(stdout, t->train), print_map(stdout, t->pool, t->train);
+    }
     char *path = trace_path(s);
     if (sim && path)
         write_simulation(sim, path, title);
     if (sim && s->view)
         show_trace(path, !s->trace);
-    return s->verify ? prove(t) : EXIT_OK;
+    return s->verify ? prove(t, all, n) : EXIT_OK;
 }
 
 static int plan_model(const struct settings *o)
@@ -100,7 +94,7 @@ static int plan_list(const struct settings *o)
         gate_updates(s);
     }
     /* as it is written: before passes, and before addresses are given */
-    struct trainer t = {.settings = o, .train = s, .values = number_values(s)};
+    struct trainer t = {.settings = o, .pool = s->pool, .train = s, .values = number_values(s)};
     struct pass_options options = pass_options_of(o);
     t.passes = run_passes(s, NULL, &options, o->after, &t.n_passes);
     struct problem *p = place(s->pool, &s, 1, true);

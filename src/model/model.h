@@ -127,7 +127,6 @@ struct tensor *tensor_of(const struct replica *r, int unit, enum kept role);
  * the first ones. */
 void write_param(struct model *m, int param, enum kept role, const float *values);
 void read_param(struct model *m, int param, enum kept role, float *values);
-void clear_optimizer(struct model *m); /* Adam's state of every rank to zero, as before the first step */
 
 /* ---- init.c: first values, import ------------------------------------------------------------------------------ */
 

@@ -59,10 +59,9 @@ const char *describe_sizes(char out[160], const struct config *c)
 
 void check_config(const struct config *c)
 {
-    char sizes[160];
     if (c->layers < 1 || c->heads < 1 || c->channels < 1 || c->seq_len < 1 || c->vocab < 1)
         fail(EXIT_USAGE, "a model needs at least 1 layer, head, channel, position and token; got %s",
-             describe_sizes(sizes, c));
+             describe_sizes((char[160]){0}, c));
     if (c->layers > MAX_LAYERS)
         fail(EXIT_USAGE, "%d layers are more than the %d that a model may have", c->layers, MAX_LAYERS);
     if (c->channels % c->heads)

@@ -259,20 +259,3 @@ void read_param(struct model *m, int param, enum kept role, float *values)
         free(part);
     }
 }
-
-static void clear(struct tensor *t)
-{
-    void *zeros = t ? allocate(t->bytes, 1) : NULL;
-    if (t)
-        write_tensor(t, zeros);
-    free(zeros);
-}
-
-void clear_optimizer(struct model *m)
-{
-    for (const struct replica *r = m->replica; r < m->replica + n_ranks(m->mesh); r++) {
-        clear(r->state);
-        for (int unit = 0; unit < m->params->n_units; unit++)
-            clear(r->m[unit]), clear(r->v[unit]);
-    }
-}

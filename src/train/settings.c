@@ -480,8 +480,7 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
     if (s.source.path)
         adopt_sizes();
     apply_preset();
-    if (s.source.path)
-        s.preset = -1;
+    s.preset = s.source.path ? -1 : s.preset;
     if (s.lr_min < 0)
         s.lr_min = s.lr / 10;
     if (s.warmup < 0)

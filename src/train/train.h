@@ -149,7 +149,8 @@ struct trainer {
 /* The tokenizer that a saved model names, as a data set without tokens (yard sample). */
 struct dataset *open_vocabulary(const struct source *model, int vocab);
 enum lists { LIST_TRAIN = 1, LIST_EVAL = 2, LIST_SAMPLE = 4, KEEP_LOGITS = 8 /* of the only device */ };
-struct machine_options machine_options_of(const struct settings *s);
+/* The devices that are asked for; each with a context of its own: separate. */
+struct machine *machine_of(const struct settings *s, bool separate);
 struct config config_of(const struct settings *s); /* the model's sizes, of the file that it begins with, if any */
 /* Opens devices and data, makes the model and the lists, places them.  plan_only: allocates nothing on devices.
  * data_wanted false: random tokens. */
