@@ -103,6 +103,8 @@ refuse 2 'brings machine, sizes and times: leave --hardware out' plan --list dat
     --hardware data/hardware/server.txt
 refuse 2 "README.md, line 3: 'Trainyard': expected device, lane" plan --list README.md
 refuse 2 'add --profile, --hardware or --list' plan --model tiny --print-list
+refuse 2 'both say what a device may hold; leave one out' plan --list data/steps/chain.txt --simulate --device-mem 1G \
+    --what-if mem=2G
 for look in --simulate --verify --print --print-list; do
     refuse 2 '--memory prints a table and nothing else' plan --hardware data/hardware/server.txt --memory $look
 done

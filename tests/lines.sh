@@ -18,28 +18,28 @@ pass/overlap        375
 pass/pass           248
 pass/phases          36
 pass/recompute      152
-pass/snapshot       236
+pass/snapshot       240
 pass/swap           451
-src               24889 10.8
-src/base           1427
+src               24776 10.8
+src/base           1419
 src/board           205
-src/cmd            2335
-src/device         1126
-src/file            941
+src/cmd            2288
+src/device         1124
+src/file            940
 src/main             66
 src/mesh            228
-src/model          2012
-src/pass           2375
+src/model          1991
+src/pass           2379
 src/plan            218
 src/predict        1031
 src/proof           553
-src/run            1249
-src/state          1774
+src/run            1253
+src/state          1776
 src/step           2588
 src/trace          1501
-src/train          3165
+src/train          3121
 src/view           2095
-tests             17102
+tests             17122
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

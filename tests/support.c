@@ -198,6 +198,24 @@ static void append_state(struct state *s, struct model *m, enum kept first, enum
             read_param(m, i, role, append(s, param_elements(&m->params->param[i])));
 }
 
+static void clear(struct tensor *t)
+{
+    void *zeros = t ? allocate(t->bytes, 1) : NULL;
+    if (t)
+        write_tensor(t, zeros);
+    free(zeros);
+}
+
+void begin_anew(struct trainer *t)
+{
+    init_random(t->model, 1337);
+    for (const struct replica *r = t->model->replica; r < t->model->replica + n_ranks(t->model->mesh); r++) {
+        clear(r->state);
+        for (int unit = 0; unit < t->model->params->n_units; unit++)
+            clear(r->m[unit]), clear(r->v[unit]);
+    }
+}
+
 struct state read_state(struct trainer *t, int rank)
 {
     struct state s = {0};

@@ -54,6 +54,7 @@ void free_list(struct step *s);                                  /* with its poo
 /* With random parameters and a train list that proves right. */
 struct trainer *open_training(struct settings *s, unsigned lists);
 void run_steps(struct trainer *t, uint32_t from, uint32_t to);
+void begin_anew(struct trainer *t); /* with the first values of seed 1337, and Adam's state 0 */
 /* The last step's loss is finite, replicas are equal, no task wrote behind its memory. */
 void check_training(struct trainer *t, uint32_t last);
 /* All of that; the state of all ranks. */

@@ -38,8 +38,7 @@ static struct trainer *open_trainer(const char *gemm) { return open_mesh(gemm, N
 /* Whatever was done to it: iteration WARM_UP + 1 is next, with the same state each time. */
 static void start_again(struct trainer *t, struct step *s)
 {
-    init_random(t->model, 1337);
-    clear_optimizer(t->model);
+    begin_anew(t);
     for (uint32_t number = 1; s == t->train && number <= WARM_UP; number++)
         execute(s, number);
     drain(s);

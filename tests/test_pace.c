@@ -47,8 +47,7 @@ static float *read_all_state(struct trainer *t, size_t *n)
 /* From the same first values, with two steps in flight and results retired as the training loop does. */
 static float *train_again(struct trainer *t, uint32_t steps, size_t *n)
 {
-    init_random(t->model, 1337);
-    clear_optimizer(t->model);
+    begin_anew(t);
     for (uint32_t number = 1; number <= steps; number++) {
         run_step(t, number);
         step_result(t, number - 1);

@@ -123,6 +123,13 @@ TEST(what_is_said_erases_the_line)
     assert_int_equal(rows_with(&s, "step", &row), 1); /* what a step is */
 }
 
+/* An audited step may take minutes. */
+TEST(an_audit_says_how_far_it_is)
+{
+    struct screen s = show(90, "xterm", "s left", TRAIN "--seq-len 128 --batch 16 --steps 1 --serial --audit");
+    assert_int_equal(s.code, EXIT_INTERRUPTED); /* only where a time is shown */
+}
+
 /* Elsewhere: the first step, and one line per tenth. */
 TEST(a_file_gets_a_line_per_tenth)
 {

@@ -45,6 +45,7 @@ void write_over(int fd, const char *text, bool stays)
 void erase_line(void)
 {
     int fd = atomic_exchange(&drawn_on, 0);
+    drawn_ns = fd ? 0 : drawn_ns; /* what it had hidden may be drawn at once */
     if (fd && write(fd, "\r\033[K", 4) < 0)
         return; /* the terminal is gone */
 }

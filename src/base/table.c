@@ -1,7 +1,6 @@
 /* table.c - rows of cells as text and as JSON. */
 #include "table.h"
 
-#include <errno.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -104,14 +103,14 @@ void print_table(FILE *out, const struct table *t)
     print_rows(out, t, 0, t->n);
 }
 
-void print_top(FILE *out, const struct table *t, size_t column)
+void print_top(FILE *out, const struct table *t)
 {
-    enum { TOP = 12 };
+    enum { TOP = 12, MS = 3 };
     double rest = 0;
     print_heading(out, t);
     print_rows(out, t, 0, TOP);
     for (size_t i = TOP; i < t->n; i++)
-        rest += t->cells[i * t->n_columns + column].number;
+        rest += t->cells[i * t->n_columns + MS].number;
     if (t->n > TOP)
         fprintf(out, "%zu more, %.3f ms in all: --json shows them\n", t->n - TOP, rest);
 }
@@ -157,12 +156,4 @@ void print_json(json_t *object)
     json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     putchar('\n');
     json_decref(object);
-}
-
-FILE *text_beside_json(bool json)
-{
-    FILE *text = json ? fopen("/dev/null", "w") : stdout;
-    if (!text)
-        fail(EXIT_IO, "cannot open /dev/null: %s", strerror(errno));
-    return text;
 }

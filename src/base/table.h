@@ -51,8 +51,8 @@ bool shows_colour(void);                         /* is stdout a terminal that ha
 /* The heading (bold on a terminal, unless NO_COLOR is set) and rows [first, end). */
 void print_heading(FILE *out, const struct table *t);
 void print_rows(FILE *out, const struct table *t, size_t first, size_t end);
-/* The heading and the first rows; of the others how many, and the sum of a column of milliseconds. */
-void print_top(FILE *out, const struct table *t, size_t column);
+/* The heading and the first rows; of the others how many, and the sum of the fourth column, which is milliseconds. */
+void print_top(FILE *out, const struct table *t);
 void print_table(FILE *out, const struct table *t); /* with all its rows */
 /* An array of objects; a number that is not finite is null. */
 json_t *table_json(const struct table *t);
@@ -61,6 +61,5 @@ json_t *number_json(double x); /* null: it is not finite */
 json_t *text_json(const char *text);
 /* The object on stdout with a new line behind it; it is released. */
 void print_json(json_t *object);
-FILE *text_beside_json(bool json); /* what people read: to stdout; with --json nowhere.  Never closed */
 
 #endif

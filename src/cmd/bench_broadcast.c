@@ -116,7 +116,7 @@ int bench_broadcast(struct settings *s)
 {
     static const int senders[] = {1, 2, 4}, slices[] = {1, 4, 16, 64};
     struct table *table = new_table(columns, COUNT(columns));
-    FILE *text = text_beside_json(s->json);
+    FILE *text = s->json ? stderr : stdout;
     int beside = s->main_queue == MAIN_COMPUTE;
     double best = NAN;
     run_trial_for(s);

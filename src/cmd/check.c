@@ -22,23 +22,17 @@ struct checker {
 static void compare(struct checker *c, const char *name, const float *ours, size_t n)
 {
     const struct st_tensor *t = find_tensor(c->file, name);
-    double difference = 0, norm = 0;
-    char shape[128];
     if (!t)
         return;
     if (st_elements(t) != n)
         fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %zu elements", c->file->file->path, name,
-             format_shape(shape, t->rank, t->shape), n);
+             format_shape((char[128]){0}, t->rank, t->shape), n);
     float *reference = allocate(n, sizeof *reference);
     read_floats(c->file, t, reference);
-    for (size_t i = 0; i < n; i++) {
-        double d = (double)ours[i] - reference[i];
-        difference += d * d;
-        norm += (double)reference[i] * reference[i];
-    }
+    const struct difference d = compare_floats(ours, reference, n);
     free(reference);
 
-    double error = norm > 0 ? sqrt(difference / norm) : sqrt(difference);
+    double error = d.norm > 0 ? d.distance / d.norm : d.distance;
     if (!c->trainer->settings->json)
         printf("%-36s %9.2e\n", name, fabs(error)); /* (a NaN may carry a sign) */
     json_object_set_new(c->errors, name, number_json(error));

@@ -31,20 +31,19 @@ static struct option_table table = {.options = options, .n = COUNT(options)};
 static void list_tensor(struct table *out, const struct kept_tensor *t)
 {
     static const char *const axes[] = {"-", "rows", "columns"};
-    char shape[128], cut[32];
+    char shape[128], cut[32], text[128];
     format_shape(shape, t->dims, t->shape);
     snprintf(cut, sizeof cut, t->sections > 1 ? "%s in %d" : "%s",
              t->dims == 1 && t->axis == 0 ? "elements" : axes[t->axis + 1], t->sections);
     for (size_t i = 0; i < t->n; i++) {
         const struct piece *p = &t->piece[i];
-        char *text = format_string(p->flat        ? "%d: %lld-%lld"
-                                   : t->dims == 1 ? "%d: [%lld:%lld]"
-                                                  : "%d: [%lld:%lld, %lld:%lld]",
-                                   p->rank, (long long)p->begin[0], (long long)p->end[0], (long long)p->begin[1],
-                                   (long long)p->end[1]);
+        snprintf(text, sizeof text,
+                 p->flat        ? "%d: %lld-%lld"
+                 : t->dims == 1 ? "%d: [%lld:%lld]"
+                                : "%d: [%lld:%lld, %lld:%lld]",
+                 p->rank, (long long)p->begin[0], (long long)p->end[0], (long long)p->begin[1], (long long)p->end[1]);
         ROW(out, text_cell(i ? "" : t->name), text_cell(i ? "" : kept_name[t->role]), text_cell(i ? "" : shape),
             text_cell(i ? "" : cut), text_cell(text));
-        free(text);
     }
 }
 
@@ -121,7 +120,6 @@ static void add_damage(json_t *damaged, const char *reason, const char *tensor, 
 /* One checkpoint, alone or of a folder: every tensor's pieces are read; what is wrong goes into `damaged`. */
 static uint64_t verify_one(const char *path, bool alone, json_t *damaged, int64_t *step)
 {
-    char text[32];
     struct opening o = {.path = path};
     size_t before = json_array_size(damaged);
     struct problem *p = attempt(try_open, &o);
@@ -144,7 +142,7 @@ static uint64_t verify_one(const char *path, bool alone, json_t *damaged, int64_
     }
     if (!given.json && json_array_size(damaged) == before)
         print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path, c->pieces->n,
-                   format_bytes(text, (double)bytes));
+                   format_bytes((char[32]){0}, (double)bytes));
     *step = MAX(*step, c->step);
     return bytes;
 }

@@ -4,6 +4,6 @@
 
 int cmd_devices(int argc, char **argv)
 {
-    list_devices(stdout, parse_settings(CMD_DEVICES, argc, argv)->json);
+    list_devices(parse_settings(CMD_DEVICES, argc, argv)->json);
     return EXIT_OK;
 }

@@ -106,10 +106,10 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     struct model *m = t->model = new_model(pool, &small, &one_rank, true, (struct gradients){0});
     struct step *list = new_step(pool, "gradients");
     struct build b = new_build(list, m, t->settings->kernels, SEQUENCES, TOKENS);
-    struct feed feed = {.trainer = t};
+    struct feed feed;
     struct tape tape;
     b.backward_wanted = true;
-    add_batch(t, list, &feed, prepare_batch, SEQUENCES * TOKENS);
+    add_batch(t, list, &feed, 0, 0, prepare_batch, SEQUENCES * TOKENS);
     size_t batch_end = list->n;
     forward_stage(&b, &tape, NULL, 0, 0, 0, 0, feed.first);
     cross_entropy(&b, gpt_head(&b, tape.out), feed.first, NULL, SEQUENCES * TOKENS);
@@ -154,13 +154,10 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
 int check_gradients(const struct settings *s)
 {
     const double tolerance = was_given("tolerance") ? s->tolerance : 1e-4;
-    struct machine_options options = machine_options_of(s);
-    struct trainer t = {.settings = s, .machine = open_machine(&options), .config = small, .mesh = one_rank};
+    struct trainer t = {.settings = s, .machine = machine_of(s, false), .config = small, .mesh = one_rank};
     struct table *table = new_table(columns, COUNT(columns));
     const struct cell *wrong = NULL, *row;
-    FILE *text = text_beside_json(s->json);
-    if (t.machine->n_devices > 1)
-        fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
+    FILE *text = s->json ? stderr : stdout;
     t.micro_batch = SEQUENCES, t.micros = 1, t.seq = TOKENS;
     for (size_t i = 0, n = 1; i < n; i++)
         n = check_operation(&t, i, table);

@@ -2,102 +2,83 @@
 #include "../train/train.h"
 #include "cmd.h"
 
-/* What is planned: a model's lists, or one of a step file. */
-struct plan {
-    const struct settings *settings;
-    struct step *list[3]; /* one arena: one list runs at a time.  The first is the one for training. */
-    const struct values *values[3];
-    size_t n;
-    const struct costs *costs;
-    const struct pass_report *passes;
-    size_t n_passes;
-    const char *title;
-};
+/* What is planned is a trainer: of a model, or with the one list of a step file and nothing else. */
 
-static int prove(const struct plan *p)
+/* all: its n lists, that for training first. */
+static int prove(const struct trainer *t, struct step *const *all, size_t n)
 {
+    const struct values *const values[] = {t->values, t->sample_values, t->eval_values};
     char *wrong = NULL;
-    for (size_t i = 0; i < p->n && !wrong; i++)
-        if (!(wrong = verify_devices(p->list[i])))
-            wrong = verify(p->list[i], p->values[i]);
+    for (size_t i = 0; i < n && !wrong; i++)
+        if (!(wrong = verify_devices(all[i])))
+            wrong = verify(all[i], values[i]);
     fflush(stdout); /* one file may take both */
     if (wrong)
         fprintf(stderr, "yard: verify: %s\n", wrong);
     else
         fprintf(stderr,
-                p->n == 1
+                n == 1
                     ? "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered\n"
                     : "verify: %zu tasks of the train list, and those of the others: every read sees the right value, "
                       "every conflict is ordered,\n        provided that tasks touch what they declare (train "
                       "--serial --audit checks that)\n",
-                p->list[0]->n);
+                t->train->n);
     return wrong ? EXIT_FAILED : EXIT_OK;
 }
 
-static void print_plan(const struct plan *p, const struct simulation *sim)
+/* By lane; those without a task are left out. */
+static void count_tasks(const struct step *list)
 {
-    const struct settings *s = p->settings;
-    const struct step *list = p->list[0];
     const struct machine *m = list->pool->machine;
-    bool shown = s->print || (!s->verify && !sim);
-    print_reports(stdout, p->passes, p->n_passes);
-    if (shown)
-        printf("list %s: %zu tasks, by lane (--print shows each, --simulate the period)\n", list->name, list->n);
-    for (int lane = 0; lane < m->n_lanes && shown; lane++) { /* those without a task are left out */
+    printf("list %s: %zu tasks, by lane (--print shows each, --simulate the period)\n", list->name, list->n);
+    for (int lane = 0; lane < m->n_lanes; lane++) {
         size_t tasks = 0;
         for (size_t i = 0; i < list->n; i++)
             tasks += list->task[i]->lane->index == lane;
         if (tasks > 0)
             printf("  %-24s %7zu\n", m->lane[lane]->name, tasks);
     }
-    if (shown)
-        print_memory(stdout, list->pool, p->list, p->n);
-    if (sim)
-        print_simulation(stdout, sim, p->costs);
-    if (s->print) {
-        print_step(stdout, list);
-        print_map(stdout, list->pool, list);
-    }
 }
 
-static int show_plan(const struct plan *p)
+static int show_plan(const struct trainer *t, const char *title)
 {
-    const struct settings *s = p->settings;
+    const struct settings *s = t->settings;
+    struct step *const all[] = {t->train, t->sample, t->eval}; /* one arena: one list runs at a time */
+    const size_t n = t->eval ? 3 : t->sample ? 2 : 1;
     bool simulate = s->simulate || s->print_list; /* a list is printed with how long each task takes alone */
-    struct simulation *sim = simulate ? must_simulate(p->list[0], p->costs) : NULL;
+    struct simulation *sim = simulate ? must_simulate(t->train, t->costs) : NULL;
     if (s->print_list) {
-        write_list(stdout, p->list[0], sim->seconds);
-        return s->verify ? prove(p) : EXIT_OK;
+        write_list(stdout, t->train, sim->seconds);
+        return s->verify ? prove(t, all, n) : EXIT_OK;
     }
     if (s->json) {
-        json_t *plan = plan_json(p->list[0]->pool, p->list, p->n);
-        json_object_set_new(plan, "passes", reports_json(p->passes, p->n_passes));
+        json_t *plan = plan_json(t->pool, all, n);
+        json_object_set_new(plan, "passes", reports_json(t->passes, t->n_passes));
         if (sim)
             json_object_set_new(plan, "simulation", simulation_json(sim));
         json_dumpf(plan, stdout, JSON_COMPACT);
         putchar('\n');
-    } else
-        print_plan(p, sim);
+    } else {
+        print_reports(stdout, t->passes, t->n_passes);
+        if (s->print || (!s->verify && !sim))
+            count_tasks(t->train), print_memory(stdout, t->pool, all, n);
+        if (sim)
+            print_simulation(stdout, sim, t->costs);
+        if (s->print)
+            print_step(stdout, t->train), print_map(stdout, t->pool, t->train);
+    }
     char *path = trace_path(s);
     if (sim && path)
-        write_simulation(sim, path, p->title);
+        write_simulation(sim, path, title);
     if (sim && s->view)
         show_trace(path, !s->trace);
-    return s->verify ? prove(p) : EXIT_OK;
+    return s->verify ? prove(t, all, n) : EXIT_OK;
 }
 
 static int plan_model(const struct settings *o)
 {
     struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data.path != NULL, true);
-    struct plan p = {.settings = o,
-                     .list = {t->train, t->sample, t->eval},
-                     .values = {t->values, t->sample_values, t->eval_values},
-                     .n = t->eval ? 3 : 2,
-                     .costs = t->costs,
-                     .passes = t->passes,
-                     .n_passes = t->n_passes,
-                     .title = describe_shape(t)};
-    int code = show_plan(&p);
+    int code = show_plan(t, describe_shape(t));
     free_trainer(t);
     return code;
 }
@@ -112,15 +93,15 @@ static int plan_list(const struct settings *o)
         depend(s, false);
         gate_updates(s);
     }
-    struct values *values = number_values(s); /* as it is written: before passes, and before addresses are given */
+    /* as it is written: before passes, and before addresses are given */
+    struct trainer t = {.settings = o, .pool = s->pool, .train = s, .values = number_values(s)};
     struct pass_options options = pass_options_of(o);
-    struct plan plan = {.settings = o, .list = {s}, .values = {values}, .n = 1, .title = o->list};
-    plan.passes = run_passes(s, NULL, &options, o->after, &plan.n_passes);
+    t.passes = run_passes(s, NULL, &options, o->after, &t.n_passes);
     struct problem *p = place(s->pool, &s, 1, true);
     if (p)
         fail(p->code, "%s: %s", o->list, p->sentence);
     depend(s, true);
-    return show_plan(&plan);
+    return show_plan(&t, o->list);
 }
 
 int cmd_plan(int argc, char **argv)

@@ -20,8 +20,8 @@ static const double run_bytes[MEM_CLASSES] = {4, 4, 8, 4, 4, 4}, mixed_bytes[MEM
 
 struct strategy {
     struct settings settings;
-    size_t budget, host_budget; /* as asked for; 0: what the devices have */
-    const double *bytes;        /* by class */
+    const struct settings *asked; /* of the budgets 0 is what the devices have */
+    const double *bytes;          /* by class */
     struct trainer *trainer;
 };
 
@@ -55,7 +55,8 @@ static void add_rows(struct table *t, const struct strategy *s)
     snprintf(zero, sizeof zero, "%d", s->trainer->mesh.zero);
     for (int d = 0; d <= m->n_devices; d++) {
         const struct device *device = &m->device[d];
-        size_t wanted = device->is_host ? s->host_budget : s->budget, budget = wanted ? wanted : default_budget(device);
+        size_t wanted = device->is_host ? s->asked->host_memory : s->asked->device_memory,
+               budget = wanted ? wanted : default_budget(device);
         struct cell of[MEM_CLASSES];
         double together = 0; /* the most at a time */
         bool seen = false;
@@ -87,7 +88,7 @@ static void add_rows(struct table *t, const struct strategy *s)
 /* As asked for, but with all the memory that it takes. */
 static struct strategy without_limits(const struct settings *s)
 {
-    struct strategy all = {*s, s->device_memory, s->host_memory, s->what_if ? mixed_bytes : run_bytes, NULL};
+    struct strategy all = {*s, s, s->what_if ? mixed_bytes : run_bytes, NULL};
     all.settings.pass.swap = SWAP_OFF;
     all.settings.after = all.settings.what_if = NULL;
     all.settings.device_memory = all.settings.host_memory = NO_LIMIT;

@@ -11,8 +11,7 @@ int cmd_sample(int argc, char **argv)
     struct config c = source_config(&s->source);
     s->seq_len = c.seq_len;
     s->batch = 1;
-    struct dataset *vocabulary = open_vocabulary(&s->source, c.vocab);
-    struct trainer *t = new_trainer_for(s, &c, vocabulary, LIST_SAMPLE, false);
+    struct trainer *t = new_trainer_for(s, &c, open_vocabulary(&s->source, c.vocab), LIST_SAMPLE, false);
     init_from_source(t->model, &s->source);
     refuse_bad_parameters(t->model, s->source.path);
     sample_text(t, s->prompt, s->count);

@@ -111,9 +111,9 @@ int trace_summary(char **files)
         json_t *lanes = trace_lanes_json(t, &s);
         if (!json) { /* of tasks and the path all but the longest are left out */
             print_lane_use(stdout, "lane", lanes);
-            print_top(stdout, tasks, 3);
+            print_top(stdout, tasks);
             printf("\ncritical path of step %" PRIu32 ", whose period is the median", critical.step);
-            print_top(stdout, parts, 3);
+            print_top(stdout, parts);
             print_beside(beside);
         }
         json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",

@@ -14,28 +14,26 @@ char **take_arguments(struct option_table *table, unsigned bit, const char *name
     }
     parse_options(table, bit, name, argc, argv, &paths, n);
     begin_claims();
-    char *who = format_string("yard %s", name);
     for (int i = 0; i < MIN(*n, inputs); i++)
-        claim_input(who, paths[i]);
+        claim_input(JOINED("yard ", name), paths[i]);
     for (const struct option *o = table->options; o < table->options + table->n; o++)
         if (o->type == OPT_OUTPUT && *(const char **)o->value)
             claim_output(JOINED("--", o->name), *(const char **)o->value, NULL);
-    free(who);
     return paths;
 }
 
 int run_words(const struct words *w, int argc, char **argv)
 {
+    const struct word *word = w->word;
     if (argc == 0)
         fail(EXIT_USAGE, "yard %s needs a word: %s; 'yard %s --help' says more", w->command, w->list, w->command);
     if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0 || strcmp(argv[0], "help") == 0) {
         printf("%s\n", w->about);
-        for (size_t i = 0; i < w->n; i++)
-            printf("  %-8s %-8s  %s\n", w->word[i].name, w->word[i].takes, w->word[i].what);
+        for (; word < w->word + w->n; word++)
+            printf("  %-8s %-8s  %s\n", word->name, word->takes, word->what);
         printf("\n'yard %s WORD --help' says more.\n", w->command);
         return EXIT_OK;
     }
-    const struct word *word = w->word;
     while (word < w->word + w->n && strcmp(argv[0], word->name) != 0)
         word++;
     if (word == w->word + w->n)

@@ -189,7 +189,7 @@ char *describe_machine(const struct machine *m);
 /* Floats per vector of the kernels on this device, unless fewer are asked for: 16, 8, 4 or 1. */
 unsigned own_vector_width(cl_device_id id);
 /* Every platform and device as `yard devices` shows them. */
-void list_devices(FILE *out, bool json);
+void list_devices(bool json);
 
 /* ---- paper.c: machines that are only described ------------------------------------------------------------------ */
 

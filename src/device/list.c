@@ -46,31 +46,29 @@ static json_t *device_json(cl_device_id id, unsigned platform, unsigned device)
 static long long field(const json_t *d, const char *name) { return json_integer_value(json_object_get(d, name)); }
 static const char *words(const json_t *d, const char *name) { return json_string_value(json_object_get(d, name)); }
 
-static void print_device(FILE *out, const json_t *d)
+static void print_device(const json_t *d)
 {
     char memory[32], budget[32], most[32];
-    fprintf(out, "  -d %-6s %s\n", words(d, "id"), words(d, "name"));
-    fprintf(out, "      %s, %s, driver %s\n", words(d, "type"), words(d, "version"), words(d, "driver"));
-    fprintf(out,
-            "      memory %s, budget %s (--device-mem), one allocation at most %s, base address alignment %lld bytes\n",
-            format_bytes(memory, (double)field(d, "memory")), format_bytes(budget, (double)field(d, "budget")),
-            format_bytes(most, (double)field(d, "max_allocation")), field(d, "alignment"));
-    fprintf(out, "      %lld compute units, native vectors of %lld floats; kernels use %lld (--vector: fewer)\n      ",
-            field(d, "units"), field(d, "vector_width"), field(d, "kernel_vector"));
+    printf("  -d %-6s %s\n", words(d, "id"), words(d, "name"));
+    printf("      %s, %s, driver %s\n", words(d, "type"), words(d, "version"), words(d, "driver"));
+    printf("      memory %s, budget %s (--device-mem), one allocation at most %s, base address alignment %lld bytes\n",
+           format_bytes(memory, (double)field(d, "memory")), format_bytes(budget, (double)field(d, "budget")),
+           format_bytes(most, (double)field(d, "max_allocation")), field(d, "alignment"));
+    printf("      %lld compute units, native vectors of %lld floats; kernels use %lld (--vector: fewer)\n      ",
+           field(d, "units"), field(d, "vector_width"), field(d, "kernel_vector"));
     if (field(d, "sub_devices") > 1)
-        fprintf(out, "can be cut: -d %s/2 up to /%lld\n", words(d, "id"), field(d, "sub_devices"));
+        printf("can be cut: -d %s/2 up to /%lld\n", words(d, "id"), field(d, "sub_devices"));
     else
-        fprintf(out, "cannot be cut; -d %sx2 makes logical devices\n", words(d, "id"));
-    fprintf(out, "      divide and square root are %s\n",
-            json_is_true(json_object_get(d, "correctly_rounded_divide_sqrt"))
-                ? "correctly rounded: AdamW gives the bits of the host's"
-                : "NOT correctly rounded: AdamW's bits differ from the host's");
-    fprintf(out, "      times of commands: %s, resolution %lld ns\n",
-            json_is_true(json_object_get(d, "timer_valid")) ? "valid" : "NOT VALID, traces use host times",
-            field(d, "timer_resolution_ns"));
+        printf("cannot be cut; -d %sx2 makes logical devices\n", words(d, "id"));
+    printf("      divide and square root are %s\n", json_is_true(json_object_get(d, "correctly_rounded_divide_sqrt"))
+                                                        ? "correctly rounded: AdamW gives the bits of the host's"
+                                                        : "NOT correctly rounded: AdamW's bits differ from the host's");
+    printf("      times of commands: %s, resolution %lld ns\n",
+           json_is_true(json_object_get(d, "timer_valid")) ? "valid" : "NOT VALID, traces use host times",
+           field(d, "timer_resolution_ns"));
 }
 
-void list_devices(FILE *out, bool json)
+void list_devices(bool json)
 {
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_device_id ids[MAX_PER_PLATFORM];
@@ -91,12 +89,12 @@ void list_devices(FILE *out, bool json)
                                         "version", make_printable(version, false), "devices", here));
         if (json)
             continue;
-        fprintf(out, "platform %u: %s (%s)\n", p, name, version);
-        json_array_foreach(here, k, device) print_device(out, device);
+        printf("platform %u: %s (%s)\n", p, name, version);
+        json_array_foreach(here, k, device) print_device(device);
     }
     if (json) {
-        json_dumpf(all, out, JSON_COMPACT);
-        fputc('\n', out);
+        json_dumpf(all, stdout, JSON_COMPACT);
+        putchar('\n');
     }
     json_decref(all);
     if (devices == 0)

@@ -75,7 +75,6 @@ static uint64_t shape_bytes(const char *path, const struct st_tensor *t, unsigne
 
 static void read_tensor(const char *path, const char *name, json_t *entry, struct st_tensor *t)
 {
-    char text[128];
     const char *type;
     json_t *shape, *offsets;
     size_t k = 0;
@@ -110,7 +109,7 @@ static void read_tensor(const char *path, const char *name, json_t *entry, struc
     uint64_t expected = shape_bytes(path, t, dtypes[k].bits);
     if (t->bytes != expected)
         REFUSE(path, "tensor \"%s\", %s %s, needs %llu bytes, but its data_offsets give it %llu", shown(name),
-               t->dtype_name, format_shape(text, t->rank, t->shape), (unsigned long long)expected,
+               t->dtype_name, format_shape((char[128]){0}, t->rank, t->shape), (unsigned long long)expected,
                (unsigned long long)t->bytes);
 }
 

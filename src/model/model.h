@@ -34,11 +34,10 @@ struct param {
     int llmc;      /* its place in llm.c's file, which has each for all layers together; -1: not in it */
     int layer;     /* -1: embedding or final */
     int unit;      /* 0 embedding, 1..L layers, L+1 final */
-    int rank;
+    int rank;      /* 2: a matrix, with weight decay */
     int64_t shape[2];
     int64_t rows;   /* in memory: shape[0], of the head perhaps more */
     bool conv1d;    /* transposed in files with Hugging Face's names */
-    bool decay;     /* weight decay: matrices */
     struct cut cut; /* by tensor parallelism */
     int first;      /* where its rows or columns begin, in those of the whole */
     enum init init;
@@ -128,7 +127,6 @@ struct tensor *tensor_of(const struct replica *r, int unit, enum kept role);
  * the first ones. */
 void write_param(struct model *m, int param, enum kept role, const float *values);
 void read_param(struct model *m, int param, enum kept role, float *values);
-void clear_optimizer(struct model *m); /* Adam's state of every rank to zero, as before the first step */
 
 /* ---- init.c: first values, import ------------------------------------------------------------------------------ */
 

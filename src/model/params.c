@@ -59,10 +59,9 @@ const char *describe_sizes(char out[160], const struct config *c)
 
 void check_config(const struct config *c)
 {
-    char sizes[160];
     if (c->layers < 1 || c->heads < 1 || c->channels < 1 || c->seq_len < 1 || c->vocab < 1)
         fail(EXIT_USAGE, "a model needs at least 1 layer, head, channel, position and token; got %s",
-             describe_sizes(sizes, c));
+             describe_sizes((char[160]){0}, c));
     if (c->layers > MAX_LAYERS)
         fail(EXIT_USAGE, "%d layers are more than the %d that a model may have", c->layers, MAX_LAYERS);
     if (c->channels % c->heads)
@@ -103,7 +102,6 @@ static void add_param(struct params *p, const struct row *row, int unit, int lay
                         .rank = row->shape[1] == NONE ? 1 : 2,
                         .shape = {sizes[row->shape[0]], sizes[row->shape[1]]},
                         .conv1d = row->conv1d,
-                        .decay = row->shape[1] != NONE,
                         .cut = cuts[row->cut],
                         .init = row->init};
     snprintf(x->name, sizeof x->name, row->name, layer);
@@ -126,11 +124,11 @@ static void lay_out(struct params *p, struct unit *u, int k, int n)
         for (int i = u->first; i < u->first + u->n; i++) {
             struct param *x = &p->param[i];
             bool is_cut = n > 1 && x->cut.split != SPLIT_NONE;
-            if (turn != (x->decay ? 0 : 2) + (is_cut ? 0 : 1))
+            if (turn != (x->rank == 2 ? 0 : 2) + (is_cut ? 0 : 1))
                 continue;
             x->offset = u->elements;
             u->elements += round_up((size_t)(x->rows * x->shape[1]), UNIT_ALIGN);
-            u->n_decay = x->decay ? u->elements : u->n_decay;
+            u->n_decay = x->rank == 2 ? u->elements : u->n_decay;
             u->n_counted = is_cut || k == 0 ? u->elements : u->n_counted;
         }
 }

@@ -113,11 +113,9 @@ static void make_weights(struct model *m, struct replica *r)
         if (!value)
             continue;
         const int64_t shape[] = {p->rows, p->shape[1]};
-        char *grad = format_string("grad.%s", p->name);
-        r->by_param[i] =
-            (struct weight){new_view(m->pool, value, p->name, p->offset, p->rank, shape),
-                            of ? new_view(m->pool, of, grad, p->offset, p->rank, shape) : NULL, p->cut, p->first};
-        free(grad);
+        r->by_param[i] = (struct weight){
+            new_view(m->pool, value, p->name, p->offset, p->rank, shape),
+            of ? new_view(m->pool, of, JOINED("grad.", p->name), p->offset, p->rank, shape) : NULL, p->cut, p->first};
         enum other_param first = p->unit == 0 ? WTE : m->params->config.tied ? LNF_W : HEAD;
         if (p->layer < 0)
             r->other[(int)first + i - m->params->unit[p->unit].first] = r->by_param[i];
@@ -259,22 +257,5 @@ void read_param(struct model *m, int param, enum kept role, float *values)
             copy_kept(m, param, rank_at(m->mesh, dp, stage) + k, role, false, part);
         copy_part(m, param, k, true, values, part);
         free(part);
-    }
-}
-
-static void clear(struct tensor *t)
-{
-    void *zeros = t ? allocate(t->bytes, 1) : NULL;
-    if (t)
-        write_tensor(t, zeros);
-    free(zeros);
-}
-
-void clear_optimizer(struct model *m)
-{
-    for (const struct replica *r = m->replica; r < m->replica + n_ranks(m->mesh); r++) {
-        clear(r->state);
-        for (int unit = 0; unit < m->params->n_units; unit++)
-            clear(r->m[unit]), clear(r->v[unit]);
     }
 }

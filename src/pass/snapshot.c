@@ -280,8 +280,12 @@ static void report_times(void *storing, const struct simulation *sim)
         append_text(text, ": the newest commit holds the only slot");
     else if (json_array_size(dropped)) {
         double apart = fmax(fmax(disk, links), (first.durable - first.begin) / under_way);
-        append_text(text, "; the %s up with --snapshot-every %.0f", disk < links ? "links keep" : "disk keeps",
-                    fmax(ceil(apart / fmin(sim->period, v->other) - 1e-6), 1));
+        double advised = fmax(ceil(apart / fmin(sim->period, v->other) - 1e-6), 1);
+        append_text(text, "; the %s up with ", disk < links ? "links keep" : "disk keeps");
+        append_text(text,
+                    advised > MOST_EVERY ? "one iteration in %.0f, and --snapshot-every takes at most %d"
+                                         : "--snapshot-every %.0f",
+                    advised, MOST_EVERY);
     }
     report_ms(v->report, "held_ms", "the next update is held for at most", longest_hold(sim));
 }

@@ -118,7 +118,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
                 strcmp(bytes, by_clock) ? ", by the clock " : "", strcmp(bytes, by_clock) ? by_clock : "",
                 m->device[d].budget < NO_LIMIT ? format_bytes(budget, (double)m->device[d].budget) : "none");
     }
-    print_top(out, path, 3);
+    print_top(out, path);
     free_table(path), json_decref(lanes), trace_free(t);
 }
 

@@ -31,6 +31,7 @@ struct audit {
     struct step *step;
     struct image *image;
     size_t n, cap;
+    uint64_t begun;
 };
 
 static uint32_t filling(int run, enum element element, size_t word)
@@ -55,6 +56,7 @@ struct audit *open_audit(struct step *s)
     struct audit *a = allocate(1, sizeof *a);
     struct machine *machine = s->pool->machine;
     a->step = s;
+    a->begun = now_ns();
     for (struct device *d = machine->device; d <= machine->host; d++)
         for (size_t k = 0; k < d->n_slabs; k++) {
             struct image *m = APPEND(a->image, a->n, a->cap);
@@ -72,6 +74,7 @@ void close_audit(struct audit *a)
         free(a->image[i].kept);
     free(a->image);
     free(a);
+    erase_line();
 }
 
 /* ---- a run ------------------------------------------------------------------------------------------------------ */
@@ -165,6 +168,7 @@ char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight 
     const struct task *t = a->step->task[i];
     const struct image *end = a->image + a->n;
     char *wrong = NULL;
+    show_busy("auditing this step", a->begun, (double)i / (double)a->step->n);
     for (int run = 0; run < RUNS && !wrong; run++) {
         for (const struct image *m = a->image; m < end; m++)
             if (touches(t, m->device)) {

@@ -9,12 +9,15 @@
 
 enum { LLMC_VERSION = 3, VOCAB_MULTIPLE = 128 /* as llm.c pads its own */ };
 
-static void read_value(const struct checkpoint *c, int param, float *values)
+/* A parameter's values, and behind them `padding` zeros; the caller frees them. */
+static float *read_value(const struct checkpoint *c, int param, size_t padding)
 {
     size_t i = 0;
     while (c->pieces->tensor[i].param != param || c->pieces->tensor[i].role != KEPT_VALUE)
         i++;
+    float *values = allocate(tensor_elements(&c->pieces->tensor[i]) + padding, sizeof *values);
     read_kept(c, i, values);
+    return values;
 }
 
 void export_safetensors(const struct checkpoint *c, const char *path, bool prefixed)
@@ -37,9 +40,7 @@ void export_safetensors(const struct checkpoint *c, const char *path, bool prefi
     }
     st_begin(w);
     for (int i = 0; i < all->n; i++) {
-        float *values = allocate(param_elements(&all->param[i]), sizeof *values);
-        read_value(c, i, values);
-        values = turn_conv1d(&all->param[i], values, true);
+        float *values = turn_conv1d(&all->param[i], read_value(c, i, 0), true);
         st_write(w, values, param_elements(&all->param[i]) * sizeof *values);
         free(values);
     }
@@ -93,12 +94,11 @@ void export_llmc(const struct checkpoint *c, const char *path)
     for (int k = 0; k < LLMC_PARAMETERS; k++)
         for (int i = 0; i < all->n; i++) { /* by layer, as the table is */
             const struct param *p = &all->param[i];
-            int64_t rows = i == WTE ? padded : p->shape[0]; /* the embedding's have padding */
+            size_t padding = i == WTE ? (size_t)((padded - p->shape[0]) * p->shape[1]) : 0;
             if (p->llmc != k)
                 continue;
-            float *values = allocate((size_t)(p->shape[1] * rows), sizeof *values);
-            read_value(c, i, values);
-            write_bytes(w, values, (size_t)(p->shape[1] * rows) * sizeof *values);
+            float *values = read_value(c, i, padding);
+            write_bytes(w, values, (param_elements(p) + padding) * sizeof *values);
             free(values);
         }
     publish(w);

@@ -42,9 +42,7 @@ void publish_ranks(struct ranks_written *w, const struct checkpoint *c)
         if (w->file[r])
             st_publish(w->file[r]);
     char *manifest = manifest_text(c);
-    struct writer *out = open_writer(file_in(w->folder, MANIFEST));
-    write_bytes(out, manifest, strlen(manifest));
-    publish(out);
+    publish_text(file_in(w->folder, MANIFEST), manifest);
     publish_folder(w->folder);
     free(w->file), free(manifest);
 }

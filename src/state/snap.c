@@ -53,7 +53,6 @@ struct held_slot { /* of the last iteration that had it */
 };
 typedef void *persist_bytes(void *to, const void *from, size_t n);
 struct snap {
-    const char *path;        /* the description's */
     struct checkpoint *file; /* its description; step and samples as the run began; its pieces are of no slot */
     int64_t batch;
     size_t n;             /* payloads */
@@ -139,24 +138,25 @@ static void lock_name(struct opening *o)
 {
     struct snap *s = o->s;
     struct stat status;
-    while (s->named < 0 || !leads_to(s->path, s->named)) { /* a run that has just ended may have replaced it */
+    while (s->named < 0 || !leads_to(s->file->path, s->named)) { /* a run that has just ended may have replaced it */
         if (s->named >= 0)
             close(s->named);
-        o->made = access(s->path, F_OK) != 0;
-        s->named = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+        o->made = access(s->file->path, F_OK) != 0;
+        s->named = open(s->file->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
         if (s->named < 0 || fstat(s->named, &status) != 0)
             fail(EXIT_IO, "cannot write the snapshot file %s: %s; does its folder exist, and may you write there?",
-                 s->path, strerror(errno));
+                 s->file->path, strerror(errno));
         if (!S_ISREG(status.st_mode))
-            fail(EXIT_USAGE, "%s is no regular file: --snapshot needs one", s->path);
+            fail(EXIT_USAGE, "%s is no regular file: --snapshot needs one", s->file->path);
         if (flock(s->named, LOCK_EX | LOCK_NB) == 0)
             continue;
         if (errno != EWOULDBLOCK)
-            fail(EXIT_IO, "cannot lock the snapshot file %s: %s", s->path, strerror(errno));
-        fail(EXIT_USAGE, "another run is writing snapshots to %s: choose another file, or wait until it ends", s->path);
+            fail(EXIT_IO, "cannot lock the snapshot file %s: %s", s->file->path, strerror(errno));
+        fail(EXIT_USAGE, "another run is writing snapshots to %s: choose another file, or wait until it ends",
+             s->file->path);
     }
-    if (!is_snapshot(s->path))
-        fail(EXIT_USAGE, "%s is no snapshot file, and --snapshot would replace it: choose another name", s->path);
+    if (!is_snapshot(s->file->path))
+        fail(EXIT_USAGE, "%s is no snapshot file, and --snapshot would replace it: choose another name", s->file->path);
 }
 
 /* ---- a new file ------------------------------------------------------------------------------------------------- */
@@ -165,13 +165,13 @@ static void make_file(struct snap *s, const char *manifest)
 {
     char page[SNAP_PAGE], bytes[32];
     const struct snapfile *f = s->file->snapshot;
-    struct writer *w = s->beside = open_writer(s->path);
+    struct writer *w = s->beside = open_writer(s->file->path);
     uint64_t end = slot_at(f, f->slots + 1);
     int code = reserve_bytes(w->fd, end);
     if (code)
         fail(EXIT_IO,
              "cannot make room for the snapshot file %s: %s for %d slots: %s; fewer --snapshot-slots need less",
-             s->path, format_bytes(bytes, (double)end), f->slots, strerror(code));
+             s->file->path, format_bytes(bytes, (double)end), f->slots, strerror(code));
     fill_page(f, &(struct snap_commit){0}, page);
     write_bytes(w, page, SNAP_PAGE);
     write_bytes(w, page, SNAP_PAGE);
@@ -182,7 +182,7 @@ static void make_file(struct snap *s, const char *manifest)
     free(zeros);
     s->fd = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
     if (s->fd < 0 || flush(s->fd) != 0 || flock(s->fd, LOCK_EX | LOCK_NB) != 0)
-        fail(EXIT_IO, "cannot finish the snapshot file %s: %s", s->path, strerror(errno));
+        fail(EXIT_IO, "cannot finish the snapshot file %s: %s", s->file->path, strerror(errno));
 }
 
 static void take_name(void *snap)
@@ -200,7 +200,7 @@ static void take_name(void *snap)
 static void recover(void *opening)
 {
     struct opening *o = opening;
-    o->old = read_snapshot(o->s->path);
+    o->old = read_snapshot(o->s->file->path);
 }
 
 /* Where everything lies in the file and in a slot; returns the manifest. */
@@ -234,10 +234,10 @@ static void open_file(void *opening)
     char *manifest = lay_out(s, o->plan);
     struct stat status;
     if (fstat(s->named, &status) != 0 || flush(s->named) != 0)
-        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->path, strerror(errno));
+        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->file->path, strerror(errno));
     bool empty = status.st_size == 0;
     if (!empty) { /* what is on the disk for sure becomes o->old */
-        sync_folder_of(s->path);
+        sync_folder_of(s->file->path);
         forget_cached(s->named);
         struct problem *p = attempt(recover, o);
         if (p)
@@ -248,7 +248,7 @@ static void open_file(void *opening)
     const struct snapfile *old = o->old ? o->old->snapshot : NULL;
     s->seq = old ? old->last_seq : 0; /* of a new file too: its commits are newer */
     if (old && old->newest.slot && !same_sizes(&o->old->pieces->config, o->plan->config))
-        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", s->path,
+        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", s->file->path,
              describe_sizes((char[160]){0}, &o->old->pieces->config));
     if (old && f->slots == old->slots && f->slot_bytes == old->slot_bytes && f->manifest_bytes == old->manifest_bytes &&
         f->manifest_hash == old->manifest_hash) {
@@ -275,7 +275,6 @@ struct problem *open_snap(const char *path, const struct checkpoint *c, const st
     struct snap *s = *out = allocate(1, sizeof *s);
     struct opening o = {.s = s, .plan = plan};
     *s = (struct snap){.file = like_checkpoint(c, path), .batch = plan->batch, .page = -1};
-    s->path = s->file->path;
     s->fd = s->direct = s->named = -1;
     pthread_mutex_init(&s->lock, NULL);
     struct problem *p = attempt(open_file, &o);
@@ -320,7 +319,7 @@ static bool stop_storing(struct snap *s, const char *what, const char *why)
     if (first)
         warn("%s snapshot file %s: %s; training goes on, but stores nothing there any more: its newest iteration of "
              "this run is %u (0: it has none)",
-             what, s->path, why, newest);
+             what, s->file->path, why, newest);
     return false;
 }
 

@@ -157,6 +157,7 @@ struct difference {
     double most;           /* largest |a - b| */
     double distance, norm; /* ||a - b||, ||b|| */
 };
+struct difference compare_floats(const float *a, const float *b, size_t n);
 struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor);
 
 /* The files of a checkpoint (ranks.c) that is being written: `to` has its pieces, which get their places, and a

@@ -98,13 +98,12 @@ void prepare_sample(void *context, const struct task *task, uint32_t number)
     fill_others(task);
 }
 
-void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n)
+void add_batch(struct trainer *t, struct step *s, struct feed *f, int rank, int micro, host_function *prepare, int n)
 {
-    int tp = t->mesh.tp, first = rank_at(&t->mesh, f->rank, 0),
-        last = rank_at(&t->mesh, f->rank, n_stages(&t->mesh) - 1);
-    f->n = n;
-    f->host = new_batch(t, t->machine->host, n);
-    s->tags = (struct tags){-1, f->micro, ROLE_FEED};
+    const int tp = t->mesh.tp, first = rank_at(&t->mesh, rank, 0),
+              last = rank_at(&t->mesh, rank, n_stages(&t->mesh) - 1);
+    *f = (struct feed){.trainer = t, .rank = rank, .micro = micro, .n = n, .host = new_batch(t, t->machine->host, n)};
+    s->tags = (struct tags){-1, micro, ROLE_FEED};
     struct task *task = add_host(s, t->machine->host->lane[LANE_FEED], "batch.prepare", prepare, f);
     add_access(task, f->host.all, ACCESS_WRITE);
     f->first = allocate((size_t)(2 * tp), sizeof *f->first);
@@ -115,11 +114,4 @@ void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function 
         struct tensor *from = for_upload(t, task, f->first[MAX(k - 1, 0)].all->device, d);
         add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", f->first[k].all, from);
     }
-}
-
-void free_feeds(struct feed *f, int n)
-{
-    for (int i = 0; f && i < n; i++)
-        free(f[i].first);
-    free(f);
 }

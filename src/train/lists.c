@@ -62,10 +62,8 @@ static void add_forwards(struct work *w, int stage, int micro)
     for (int k = 0; k < dp; k++) {
         struct feed *f = &t->feeds[micro * dp + k];
         begin[k] = t->train->n;
-        if (stage == 0) {
-            *f = (struct feed){.trainer = t, .rank = k, .micro = micro};
-            add_batch(t, t->train, f, prepare_batch, t->micro_batch * t->seq);
-        }
+        if (stage == 0)
+            add_batch(t, t->train, f, k, micro, prepare_batch, t->micro_batch * t->seq);
         for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b)) {
             struct tape *tape = tape_at(w, stage, micro, k, j);
             forward_stage(w->b, tape, tape_at(w, stage - 1, micro, k, j), k, stage, micro, group_of(t, micro),
@@ -120,7 +118,6 @@ void build_train(struct trainer *t)
     t->train = new_step(t->pool, "train");
     struct build b = new_build(t->train, t->model, t->settings->kernels, t->micro_batch, t->seq);
     b.backward_wanted = true;
-    t->feeds = allocate(each, sizeof *t->feeds);
     struct work w = {t, &b, allocate(each * (size_t)(n_stages(&t->mesh) * t->mesh.tp), sizeof *w.tapes)};
     t->model->norm_rank = t->settings->clip == 0 ? loss_rank(t, 0) : 0; /* where it is waited for */
     struct tensor *losses = add_losses(t);
@@ -163,14 +160,12 @@ void build_eval(struct trainer *t)
     struct tensor **host = allocate((size_t)dp, sizeof *host);
     struct tape *tape = allocate((size_t)(dp * t->mesh.tp), sizeof *tape);
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
-    t->eval_feeds = allocate((size_t)dp, sizeof *t->eval_feeds);
     for (int k = 0; k < dp; k++) {
-        struct feed *f = &t->eval_feeds[k];
+        struct feed *f = &t->feeds[t->micros * dp + k];
         struct tape *outs = &tape[k * t->mesh.tp];
         struct tensor *losses = NULL;
         begin[k] = t->eval->n;
-        *f = (struct feed){.trainer = t, .rank = k};
-        add_batch(t, t->eval, f, prepare_evaluation, n);
+        add_batch(t, t->eval, f, k, 0, prepare_evaluation, n);
         add_stages(&b, f, k, outs);
         for (int j = first_tp_rank(&b); j >= 0; j = next_tp_rank(&b)) {
             on_tape(&b, &outs[j], ROLE_FORWARD);
@@ -196,19 +191,18 @@ void build_sample(struct trainer *t)
     t->sample = new_step(t->pool, "sample");
     struct build b = new_build(t->sample, t->model, t->settings->kernels, 1, t->seq);
     struct tape *tape = allocate((size_t)t->mesh.tp, sizeof *tape);
+    struct feed *f = &t->feeds[(t->micros + 1) * t->mesh.dp];
     const int channels = t->config.channels;
-    t->sample_feed = allocate(1, sizeof *t->sample_feed);
-    *t->sample_feed = (struct feed){.trainer = t};
     t->sample_tokens = allocate((size_t)t->seq, sizeof *t->sample_tokens);
     t->sample_logits = new_tensor(t->pool, t->machine->host, MEM_WORK, "logits.host", FLOAT32, SHAPE(t->config.vocab));
     t->sample_logits->persistent = true;
-    add_batch(t, t->sample, t->sample_feed, prepare_sample, t->seq);
-    add_stages(&b, t->sample_feed, 0, tape);
+    add_batch(t, t->sample, f, 0, 0, prepare_sample, t->seq);
+    add_stages(&b, f, 0, tape);
     for (int j = first_tp_rank(&b); j >= 0; j = next_tp_rank(&b)) {
         on_tape(&b, &tape[j], ROLE_FORWARD);
         struct tensor *row = activation(&b, "last", SHAPE(1, channels));
         set_traffic(LAUNCH(&b, "last", "elementwise.cl", "pick_row", groups(&b, 1), OUT(row), IN(tape[j].out),
-                           IN(t->sample_feed->last[j].targets), INT(channels)),
+                           IN(f->last[j].targets), INT(channels)),
                     2.0 * channels);
         struct tensor *logits = gpt_head(&b, row);
         size_t first = (size_t)b.replica->other[HEAD].first, words = (size_t)words_of(&b);

@@ -165,9 +165,8 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
 void show_evaluation(struct progress *p, uint32_t number, double loss)
 {
     const struct dataset *d = p->trainer->data;
-    char text[32];
     erase_line();
-    printf("step %*u/%u  validation loss %s", p->width, number, p->steps, format_number(text, loss, 4));
+    printf("step %*u/%u  validation loss %s", p->width, number, p->steps, format_number((char[32]){0}, loss, 4));
     if (d->floor < log(d->vocab)) /* not if it is not a number, or with a vocabulary of one */
         printf("  floor %.4f  %.1f %% learnt", d->floor, 100 * (log(d->vocab) - loss) / (log(d->vocab) - d->floor));
     printf("\n");

@@ -293,6 +293,8 @@ static void check_together(enum command command)
               "--memory prints a table and nothing else: leave --simulate, --verify, --print and --print-list out");
     REFUSE_IF(s.what_if && !s.simulate && !s.print_list && !s.memory,
               "--what-if changes what is predicted: add --simulate");
+    REFUSE_IF(s.what_if && strstr(s.what_if, "mem=") && was_given("device-mem"),
+              "--what-if %s and --device-mem: both say what a device may hold; leave one out", s.what_if);
     REFUSE_IF(s.pass.overlap_plan && s.pass.overlap != OVERLAP_PLAN,
               "--overlap-plan %s is the plan of --overlap plan: add that", s.pass.overlap_plan);
     REFUSE_IF(s.audit && !s.serial, "--audit runs every task alone: add --serial");
@@ -406,14 +408,13 @@ static void claim_files(enum command command)
     for (size_t i = 0; i < COUNT(options); i++) {
         const struct option *o = &options[i];
         const char *path = o->type == OPT_INPUT || o->type == OPT_OUTPUT ? *(const char **)o->value : NULL;
-        char *who = format_string("--%s", o->name);
+        const char *who = JOINED("--", o->name);
         if (path && (o->commands & command) && o->type == OPT_INPUT)
             claim_input(who, path);
         else if (path && (o->commands & command)) {
             expect_outside(who, path);
             claim_output(who, path, path == s.save || path == s.pass.snapshot.file ? "--resume" : NULL);
         }
-        free(who);
     }
     if (s.save)
         claim_output("--save", saved_model(&s), NULL);
@@ -454,20 +455,18 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
     REFUSE_IF(command != CMD_CHECK && n_words, "'%s' is not an option: options start with --; see `yard %s --help`",
               words[0], page->name);
     const char *config = s.config, *resume = this_life->from ? this_life->from : s.resume, *reference = words[0];
-    if (config || resume) { /* what they say is overruled by the command line, which comes once more */
-        reset_settings(command);
-        if (resume)
-            apply_recorded(resume);
-        if (config) {
-            static char *text; /* options point into it */
-            claim_input("--config", config);
-            text = read_text(config);
-            parse_config(&table, (unsigned)command, config, text);
-            REFUSE_IF(was_given("config") || was_given("resume"),
-                      "%s: --config and --resume belong on the command line, not into a config file", config);
-        }
-        parse_options(&table, (unsigned)command, page->name, argc, argv, &words, &n_words);
+    reset_settings(command); /* what they say is overruled by the command line, which comes once more */
+    if (resume)
+        apply_recorded(resume);
+    if (config) {
+        static char *text; /* options point into it */
+        claim_input("--config", config);
+        text = read_text(config);
+        parse_config(&table, (unsigned)command, config, text);
+        REFUSE_IF(was_given("config") || was_given("resume"),
+                  "%s: --config and --resume belong on the command line, not into a config file", config);
     }
+    parse_options(&table, (unsigned)command, page->name, argc, argv, &words, &n_words);
     s.reference = reference;
     if (this_life->from)
         s.resume = this_life->from, s.init = NULL;
@@ -481,8 +480,7 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
     if (s.source.path)
         adopt_sizes();
     apply_preset();
-    if (s.source.path)
-        s.preset = -1;
+    s.preset = s.source.path ? -1 : s.preset;
     if (s.lr_min < 0)
         s.lr_min = s.lr / 10;
     if (s.warmup < 0)

@@ -132,12 +132,10 @@ struct trainer {
     struct values *eval_values, *sample_values;
     struct pass_report *passes; /* what they did to the train list */
     size_t n_passes;
-    struct trace_writer *trace;
-    struct trace_follow *follow; /* its reader, of whoever takes it; NULL: there is no trace */
+    struct trace_follow *follow; /* the trace's reader, of whoever takes it; NULL: there is none */
     const struct task *report;   /* of the train list: the one that makes results */
 
-    struct feed *feeds; /* [micro * dp + data-parallel rank] */
-    struct feed *eval_feeds, *sample_feed;
+    struct feed *feeds;           /* [micro * dp + data-parallel rank]; then those of an evaluation, and the sample's */
     struct tensor **rank_total;   /* (1) per data-parallel rank */
     struct tensor *sample_logits; /* host (V) */
     int32_t *sample_tokens;       /* (seq) window for the next sampled token */
@@ -152,7 +150,8 @@ struct trainer {
 /* The tokenizer that a saved model names, as a data set without tokens (yard sample). */
 struct dataset *open_vocabulary(const struct source *model, int vocab);
 enum lists { LIST_TRAIN = 1, LIST_EVAL = 2, LIST_SAMPLE = 4, KEEP_LOGITS = 8 /* of the only device */ };
-struct machine_options machine_options_of(const struct settings *s);
+/* The devices that are asked for; each with a context of its own: separate. */
+struct machine *machine_of(const struct settings *s, bool separate);
 struct config config_of(const struct settings *s); /* the model's sizes, of the file that it begins with, if any */
 /* Opens devices and data, makes the model and the lists, places them.  plan_only: allocates nothing on devices.
  * data_wanted false: random tokens. */
@@ -184,9 +183,8 @@ _Noreturn void explain_bad_model(uint32_t step, const char *parameter);
 host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
 /* The first validation window of data-parallel rank r in iteration `number`; micro_batch of them follow. */
 size_t first_window(const struct trainer *t, int rank, uint32_t number);
-/* Adds batch.prepare (host) and batch.upload (the feed's rank) for n tokens; the feed's batches are made. */
-void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n);
-void free_feeds(struct feed *f, int n);
+/* Adds batch.prepare (host) and batch.upload (that rank) for n tokens, and makes the feed's batches. */
+void add_batch(struct trainer *t, struct step *s, struct feed *f, int rank, int micro, host_function *prepare, int n);
 /* What `made`, a task of the host, writes is to be uploaded to d, and was to `before`, which may be d: its last tensor,
  * or, where that is pinned for another context, one more of the same.  The task ends with fill_others(). */
 struct tensor *for_upload(struct trainer *t, struct task *made, const struct device *before, const struct device *d);
@@ -267,9 +265,7 @@ void run_trial_for(struct settings *s);
 double work_seconds(const struct device *d);
 /* Mean FLOP/s of independent FMAs over so many of them (one run of some milliseconds at least), to be taken right
  * beside what it is compared with. */
-struct probe *open_probe(struct device *d);
-double run_probe(struct probe *p, double seconds);
-void close_probe(struct probe *p);
+double measure_peak(struct device *d, double seconds);
 double measure_copy(struct device *d, double seconds); /* bytes/s, read + written, of the fastest of some copies */
 
 #endif

@@ -7,11 +7,10 @@
 
 char *describe_shape(const struct trainer *t)
 {
-    char sizes[160];
     struct config c = t->config;
     c.seq_len = t->seq;
-    return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes(sizes, &c), t->batch, t->micros,
-                         t->micro_batch, t->machine->n_devices, t->machine->n_devices == 1 ? "" : "s");
+    return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes((char[160]){0}, &c), t->batch,
+                         t->micros, t->micro_batch, t->machine->n_devices, t->machine->n_devices == 1 ? "" : "s");
 }
 
 const char *engine_name(const struct trainer *t)
@@ -152,13 +151,18 @@ static struct dataset *open_data(const struct settings *s, int vocab)
     return open_dataset(&o);
 }
 
-struct machine_options machine_options_of(const struct settings *s)
+struct machine *machine_of(const struct settings *s, bool separate)
 {
-    return (struct machine_options){.devices = s->devices,
-                                    .device_memory = s->device_memory,
-                                    .host_memory = s->host_memory,
-                                    .profiling = s->trace || s->view || s->pace || s->time_tasks,
-                                    .vector = (unsigned)s->vector};
+    struct machine_options o = {.devices = s->devices,
+                                .device_memory = s->device_memory,
+                                .host_memory = s->host_memory,
+                                .profiling = s->trace || s->view || s->pace || s->time_tasks,
+                                .separate = separate,
+                                .vector = (unsigned)s->vector};
+    struct machine *m = open_machine(&o);
+    if ((s->reference || s->gradients) && m->n_devices > 1)
+        fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
+    return m;
 }
 
 struct config config_of(const struct settings *s)
@@ -177,10 +181,9 @@ static struct machine *make_machine(struct trainer *t, bool plan_only)
     t->costs = file ? read_costs(file) : s->costs;
     if (s->profile && !t->costs->measured)
         fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", s->profile);
-    struct machine_options o = machine_options_of(s);
-    o.separate = t->costs && !t->costs->measured; /* as on the hardware that is described */
     struct mesh mesh = on_paper ? wanted_mesh(s, 1) : one_rank;
-    struct machine *m = on_paper ? virtual_machine(t->costs, n_ranks(&mesh)) : open_machine(&o);
+    struct machine *m =
+        on_paper ? virtual_machine(t->costs, n_ranks(&mesh)) : machine_of(s, t->costs && !t->costs->measured);
     if (on_paper)
         set_budgets(m, s->device_memory, s->host_memory);
     if (s->what_if)
@@ -235,10 +238,8 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
     t->sample_values = s->verify && t->sample ? number_values(t->sample) : NULL;
     if (t->train)
         t->passes = run_passes(t->train, t->costs, &w, s->after, &t->n_passes);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = t->train ? 1 : 0; i < n; i++) {
         struct pass_report report = {0};
-        if (all[i] == t->train)
-            continue;
         if (wants_gather(&w))
             run_gather(all[i], t->costs, &w, &report);
         fetch_state(all[i]);
@@ -252,12 +253,11 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
 /* Padded to the times that the list was simulated with. */
 static void pace_training(struct trainer *t)
 {
-    char seconds[32];
     struct simulation *sim = must_simulate(t->train, t->costs);
+    /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
     struct pace *p = start_pacing(t->train, sim->steady, sim->period, t->settings->pace_scale);
-    clear_optimizer(t->model); /* the trial that finds the scale has trained on zeros */
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
-         p->scale, format_seconds(seconds, sim->period * p->scale));
+         p->scale, format_seconds((char[32]){0}, sim->period * p->scale));
     free_simulation(sim);
 }
 
@@ -273,13 +273,10 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
     char *title = describe_shape(t), *path = trace_path(s);
     struct trace_about about = {title, s->pace ? TRACE_PACED : TRACE_REAL,
                                 s->pace ? 1 / t->train->running->wrapper->scale : 1, t->costs ? predicted_ns : NULL, t};
-    for (int i = 0; i < t->machine->n_devices && s->view; i++) {
-        struct probe *p = open_probe(&t->machine->device[i]);
-        t->machine->device[i].flops_per_s = run_probe(p, 0.05);
-        close_probe(p);
-    }
+    for (struct device *d = t->machine->device; d < t->machine->host && s->view; d++)
+        d->flops_per_s = measure_peak(d, 0.05);
     struct trace *tables = trace_tables(t->machine, lists, n, &about);
-    t->trace = execution.trace = trace_create(path, tables, TRACE_RING);
+    execution.trace = trace_create(path, tables, TRACE_RING);
     trace_free(tables);
     must(trace_follow_open(path, &t->follow)); /* while it has a name */
     if (s->view)
@@ -314,10 +311,9 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     execution.serial = s->serial;
     execution.audit = s->audit;
     t->machine = make_machine(t, plan_only);
-    if (lists & KEEP_LOGITS && t->machine->n_devices > 1)
-        fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
     set_mesh(t);
     set_batch(t, lists == LIST_SAMPLE);
+    t->feeds = allocate((size_t)((t->micros + 1) * t->mesh.dp) + 1, sizeof *t->feeds);
     if (trains) {
         t->rate = (struct rate){s->schedule, s->lr, s->lr_min, s->steps, s->warmup};
         check_rate(&t->rate);
@@ -367,8 +363,8 @@ void free_trainer(struct trainer *t)
         stop_thread(&t->machine->lane[i]->thread);
         stop_thread(&t->machine->lane[i]->forward);
     }
-    if (t->trace)
-        trace_close(t->trace);
+    if (execution.trace)
+        trace_close(execution.trace);
     execution.trace = NULL;
     free_values(t->values), free_values(t->eval_values), free_values(t->sample_values);
     free_reports(t->passes, t->n_passes);
@@ -383,8 +379,9 @@ void free_trainer(struct trainer *t)
         close(t->lock);
     if (t->data)
         close_dataset(t->data);
-    free_feeds(t->feeds, t->micros * t->mesh.dp), free_feeds(t->eval_feeds, t->mesh.dp), free_feeds(t->sample_feed, 1);
-    free(t->rank_total), free(t->sample_tokens);
+    for (int i = 0; i <= (t->micros + 1) * t->mesh.dp; i++)
+        free(t->feeds[i].first);
+    free(t->feeds), free(t->rank_total), free(t->sample_tokens);
     free(t);
 }
 
