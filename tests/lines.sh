@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24844 10.8
+src               24751 10.8
 src/base           1422
 src/board           205
 src/cmd            2335
@@ -35,7 +35,7 @@ src/predict        1031
 src/proof           553
 src/run            1249
 src/state          1774
-src/step           2588
+src/step           2495
 src/trace          1495
 src/train          3163
 src/view           2063
