@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24751 10.8
+src               24727 10.8
 src/base           1422
 src/board           205
 src/cmd            2335
@@ -31,15 +31,15 @@ src/mesh            228
 src/model          2012
 src/pass           2375
 src/plan            218
-src/predict        1031
+src/predict        1024
 src/proof           553
 src/run            1249
 src/state          1774
-src/step           2495
+src/step           2478
 src/trace          1495
 src/train          3163
 src/view           2063
-tests             17094
+tests             17093
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
