@@ -114,7 +114,7 @@ struct arena {
 
 /* The lives that have an address and lie, or lie in part, in a stretch of time, by address.  Stretches are equally
  * long, and more in a long list: so few lives are looked at for each that gets an address. */
-enum { LIVES_PER_STRETCH = 1024 };
+enum { LIVES_PER_STRETCH = 128 };
 struct stretch {
     struct life *life;
     size_t n, cap;
@@ -142,12 +142,20 @@ static void hold_lowest(struct stretch *stretch, size_t positions, struct life *
         agreed = at == l->at ? agreed + 1 : 1;
         l->at = at;
     }
-    for (struct stretch *s = stretch + from; s <= stretch + to; s++) {
-        size_t i;
+    for (size_t k = from, i; k <= to; k++) {
+        struct stretch *s = &stretch[k];
+        struct life part = *l, *below;
+        part.first = MAX(l->first, k * positions);
+        part.last = MIN(l->last, (k + 1) * positions - 1);
         FIND_FIRST(i, s->n, s->life[i].at < l->at);
+        below = i ? &s->life[i - 1] : NULL;
+        if (below && below->first == part.first && below->last == part.last && below->at + below->bytes == l->at) {
+            below->bytes += l->bytes; /* they are one */
+            continue;
+        }
         (void)APPEND(s->life, s->n, s->cap);
         memmove(&s->life[i + 1], &s->life[i], (s->n - 1 - i) * sizeof *l);
-        s->life[i] = *l;
+        s->life[i] = part;
     }
 }
 
