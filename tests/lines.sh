@@ -20,10 +20,10 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24726 10.8
+src               24718 10.8
 src/base           1422
-src/board           205
-src/cmd            2335
+src/board           199
+src/cmd            2333
 src/device         1126
 src/file            941
 src/main             66
@@ -35,11 +35,11 @@ src/predict        1015
 src/proof           553
 src/run            1249
 src/state          1774
-src/step           2486
+src/step           2487
 src/trace          1495
 src/train          3163
-src/view           2063
-tests             17093
+src/view           2062
+tests             17090
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
