@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24718 10.8
+src               24727 10.8
 src/base           1422
 src/board           199
 src/cmd            2333
@@ -31,7 +31,7 @@ src/mesh            228
 src/model          2012
 src/pass           2375
 src/plan            218
-src/predict        1015
+src/predict        1024
 src/proof           553
 src/run            1249
 src/state          1774

@@ -57,9 +57,10 @@ struct simulator {
     int n, n_lanes, limit, repeat; /* iterations at most; so many until conditional tasks come round */
     struct state *state;           /* by task */
     struct wait *wait;
-    struct turn *turn; /* by lane */
-    int *winner;       /* [2 n_lanes]: of 2 i and 2 i + 1 the lane with the earlier event; behind: the lanes */
-    int *load;         /* by link: copies on it */
+    struct turn *turn;     /* by lane */
+    int *winner;           /* [2 n_lanes]: of 2 i and 2 i + 1 the lane with the earlier event; behind: the lanes */
+    struct turn **copying; /* lanes whose copies are on links */
+    int n_copying, *load;  /* by link: copies on it */
     struct iteration *iteration;
     int opened, done;  /* iterations that the host has opened; of which all up to there have ended */
     int full;          /* tasks with MOST_RUNS in flight */
@@ -98,17 +99,23 @@ static bool share_link(const struct turn *a, const struct turn *b)
 /* The lane's copy joins or leaves its links, and what the others there have left takes another time. */
 static void change_load(struct simulator *k, struct turn *copy, bool joins)
 {
-    copy->on_links = false;
-    for (struct turn *l = k->turn; l < k->turn + k->n_lanes; l++)
-        if (l->on_links && share_link(l, copy))
-            l->left = (l->next - k->now) * speed(k, l);
+    if (!joins) {
+        int at = 0;
+        while (k->copying[at] != copy)
+            at++;
+        k->copying[at] = k->copying[--k->n_copying];
+    }
+    for (int i = 0; i < k->n_copying; i++)
+        if (share_link(k->copying[i], copy))
+            k->copying[i]->left = (k->copying[i]->next - k->now) * speed(k, k->copying[i]);
     for (int i = 0; i < 2; i++)
         if (copy->link[i])
             k->load[copy->link[i]->index] += joins ? 1 : -1;
-    for (struct turn *l = k->turn; l < k->turn + k->n_lanes; l++)
-        if (l->on_links && share_link(l, copy))
-            set_next(k, l, k->now + l->left / speed(k, l));
-    copy->on_links = joins;
+    for (int i = 0; i < k->n_copying; i++)
+        if (share_link(k->copying[i], copy))
+            set_next(k, k->copying[i], k->now + k->copying[i]->left / speed(k, k->copying[i]));
+    if (joins)
+        k->copying[k->n_copying++] = copy;
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
@@ -124,6 +131,7 @@ static void pass_turn(const struct simulator *k, struct turn *l)
 
 static void join_links(struct simulator *k, struct turn *l)
 {
+    l->on_links = true;
     change_load(k, l, true);
     set_next(k, l, k->now + l->left / speed(k, l));
 }
@@ -155,7 +163,7 @@ static void try_start(struct simulator *k, int lane)
         from = fmax(from, k->iteration[l->iteration].issue_begin + (i + 1) * k->issue);
     pass_turn(k, l);
     l->node = node;
-    l->begun = false;
+    l->on_links = l->begun = false;
     l->link[0] = l->link[1] = NULL;
     if (seconds > 0)
         links_of(task_of(k, node), l->link);
@@ -466,6 +474,7 @@ struct problem *simulate(const struct step *s, const struct costs *c, struct sim
                           .wait = allocate(s->n_edges, sizeof *k.wait),
                           .turn = allocate((size_t)m->n_lanes, sizeof *k.turn),
                           .winner = allocate(2 * (size_t)m->n_lanes, sizeof *k.winner),
+                          .copying = allocate((size_t)m->n_lanes, sizeof *k.copying),
                           .load = allocate(m->n_links, sizeof *k.load)};
     index_list(&k);
     k.limit = MIN(MIN(MAX(LEAST_STEPS, 4 * k.repeat), MOST_STEPS), MAX(8, MOST_NODES / k.n));
@@ -474,7 +483,7 @@ struct problem *simulate(const struct step *s, const struct costs *c, struct sim
     k.iteration = allocate((size_t)k.limit, sizeof *k.iteration);
     run_clock(&k);
     sum_up(&k);
-    free(k.state), free(k.wait), free(k.turn), free(k.winner), free(k.load), free(k.iteration);
+    free(k.state), free(k.wait), free(k.turn), free(k.winner), free(k.copying), free(k.load), free(k.iteration);
     *out = sim;
     return NULL;
 }
