@@ -20,10 +20,10 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       240
 pass/swap           451
-src               24776 10.8
+src               24659 10.8
 src/base           1419
-src/board           205
-src/cmd            2288
+src/board           199
+src/cmd            2286
 src/device         1124
 src/file            940
 src/main             66
@@ -31,15 +31,15 @@ src/mesh            228
 src/model          1991
 src/pass           2379
 src/plan            218
-src/predict        1031
+src/predict        1024
 src/proof           553
 src/run            1253
 src/state          1776
-src/step           2588
+src/step           2487
 src/trace          1501
 src/train          3121
-src/view           2095
-tests             17122
+src/view           2094
+tests             17118
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -303,7 +303,6 @@ TEST(the_shipped_lists)
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char *path = lasting("data/steps/%s.txt", shipped[i].name);
         struct step *s = read_list(path);
-        depend(s, false);
         if (shipped[i].clip)
             gate_updates(s);
         struct values *values = number_values(s);
@@ -359,7 +358,6 @@ TEST(no_byte_above_the_budget)
 static struct step *gated_list(const char *text)
 {
     struct step *s = list_of("%s", text);
-    depend(s, false);
     gate_updates(s);
     struct values *values = number_values(s);
     finish_list(s);

@@ -433,7 +433,6 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     assert_true(period_of(v) == 6);
     run_script(v, "s");
     struct step *s = read_list(moved);
-    depend(s, false);
     gate_updates(s);
     finish_list(s);
     struct simulation *sim = must_simulate(s, NULL);

@@ -52,7 +52,7 @@ static void look(void *board, const struct simulation *sim)
     char *title =
         format_string("%s   period %.4g -> %.4g ms   peak %s -> %s   moved %zu", b->path, 1e3 * b->written.period,
                       1e3 * b->now.period, format_bytes(before, (double)b->written.peak),
-                      format_bytes(now, (double)b->now.peak), count_moves(b));
+                      format_bytes(now, (double)b->now.peak), b->n_moves);
     write_simulation(sim, b->trace, title);
     free(title);
     if (!(b->wrong = verify_devices(s)))
@@ -75,10 +75,8 @@ struct board *open_board(const char *path, double clip)
 {
     struct board *b = allocate(1, sizeof *b);
     *b = (struct board){.path = path, .trace = private_trace(), .step = read_list(path)};
-    if (clip > 0) {
-        depend(b->step, false);
+    if (clip > 0)
         gate_updates(b->step);
-    }
     char *wrong = simulate_board(b);
     if (wrong)
         fail(EXIT_USAGE, "%s: %s", path, wrong);
@@ -172,11 +170,7 @@ char *try_move(struct board *b, const struct move *m, size_t *place)
     return wrong;
 }
 
-void keep_move(struct board *b)
-{
-    b->tries = false;
-    free(simulate_board(b)); /* nothing is wrong: it was tried */
-}
+void keep_move(struct board *b) { b->tries = false; }
 
 bool undo_move(struct board *b)
 {

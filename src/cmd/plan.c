@@ -89,10 +89,8 @@ static int plan_list(const struct settings *o)
     set_budgets(s->pool->machine, o->device_memory, o->host_memory);
     if (o->what_if)
         apply_what_if_to_list(s, o->what_if);
-    if (o->clip > 0) {
-        depend(s, false);
+    if (o->clip > 0)
         gate_updates(s);
-    }
     /* as it is written: before passes, and before addresses are given */
     struct trainer t = {.settings = o, .pool = s->pool, .train = s, .values = number_values(s)};
     struct pass_options options = pass_options_of(o);

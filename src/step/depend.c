@@ -16,11 +16,12 @@
 
 /* ---- who touched which bytes ----------------------------------------------------------------------------------- */
 
-/* A space is a tensor's own bytes (data edges) or a slab of a device (reuse edges).  It is a sorted list of segments; a
- * touched range is cut out of it, so that every segment has one history: who wrote it, and who has read it since. */
+/* A space is a tensor's own bytes (data edges) or a slab of a device (reuse edges).  It is a sorted list of segments,
+ * one at first; a touched range is cut out of it, so that every segment has one history: who wrote it, and who has read
+ * it since. */
 enum { NOBODY = -1 };
-struct segment {
-    size_t begin, end;
+struct segment {        /* up to the next one */
+    size_t begin;       /* its first byte */
     int writer, reader; /* the latest of each, in `touches`, or NOBODY */
 };
 struct space {
@@ -31,40 +32,19 @@ struct touch { /* each points to the one before it, so that segments which are c
     int node, before;
 };
 
-static void insert_segment(struct space *s, size_t at, struct segment new)
+/* The segment that begins at that byte: what lay across it becomes two. */
+static size_t cut_at(struct space *s, size_t byte)
 {
-    (void)APPEND(s->segments, s->n, s->cap);
-    memmove(&s->segments[at + 1], &s->segments[at], (s->n - 1 - at) * sizeof *s->segments);
-    s->segments[at] = new;
-}
-
-/* Cut segment `at` in two at byte `where`; both keep its history. */
-static void split(struct space *s, size_t at, size_t where)
-{
-    struct segment right = s->segments[at];
-    right.begin = where;
-    s->segments[at].end = where;
-    insert_segment(s, at + 1, right);
-}
-
-/* Cut the space so that [begin, end) is covered by whole segments; returns the first, *count of them. */
-static struct segment *cut_range(struct space *s, size_t begin, size_t end, size_t *count)
-{
-    size_t first;
-    FIND_FIRST(first, s->n, s->segments[first].end <= begin);
-    if (first < s->n && s->segments[first].begin < begin)
-        split(s, first++, begin);
-    size_t i = first;
-    for (size_t at = begin; at < end; i++) {
-        size_t next = i < s->n ? s->segments[i].begin : SIZE_MAX;
-        if (next > at) /* a gap: never touched before */
-            insert_segment(s, i, (struct segment){at, MIN(next, end), NOBODY, NOBODY});
-        else if (s->segments[i].end > end)
-            split(s, i, end);
-        at = s->segments[i].end;
+    size_t i;
+    if (!s->n)
+        *APPEND(s->segments, s->n, s->cap) = (struct segment){0, NOBODY, NOBODY};
+    FIND_FIRST(i, s->n, s->segments[i].begin < byte);
+    if (i == s->n || s->segments[i].begin > byte) {
+        (void)APPEND(s->segments, s->n, s->cap);
+        memmove(&s->segments[i], &s->segments[i - 1], (s->n - i) * sizeof *s->segments);
+        s->segments[i].begin = byte;
     }
-    *count = i - first;
-    return &s->segments[first];
+    return i;
 }
 
 /* ---- edges ----------------------------------------------------------------------------------------------------- */
@@ -102,17 +82,18 @@ static void touch(struct walk *w, int node, const struct access *a, enum edge_ki
     const struct tensor *storage = a->tensor->storage;
     bool by_address = kind == EDGE_REUSE, writes = a->mode & ACCESS_WRITE;
     bool hides = writes && !is_conditional(w->step->task[node % w->n]);
-    int space = by_address ? storage->device->index * SLABS_PER_DEVICE + storage->slab : storage->id;
-    size_t begin = a->tensor->offset + (by_address ? storage->address : 0), count;
-    struct segment *s = cut_range(&w->spaces[kind][space], begin, begin + a->tensor->bytes, &count);
-    for (size_t i = 0; i < count; i++) {
-        int *latest = writes ? &s[i].writer : &s[i].reader;
-        add_edges(w, s[i].writer, node, kind);
+    struct space *space =
+        &w->spaces[kind][by_address ? storage->device->index * SLABS_PER_DEVICE + storage->slab : storage->id];
+    size_t begin = a->tensor->offset + (by_address ? storage->address : 0);
+    size_t first = cut_at(space, begin), end = cut_at(space, begin + a->tensor->bytes);
+    for (struct segment *s = space->segments + first; s < space->segments + end; s++) {
+        int *latest = writes ? &s->writer : &s->reader;
+        add_edges(w, s->writer, node, kind);
         if (writes)
-            add_edges(w, s[i].reader, node, kind);
+            add_edges(w, s->reader, node, kind);
         *APPEND(w->touches, w->n_touches, w->cap_touches) = (struct touch){node, hides ? NOBODY : *latest};
         *latest = (int)w->n_touches - 1;
-        s[i].reader = hides ? NOBODY : s[i].reader;
+        s->reader = hides ? NOBODY : s->reader;
     }
 }
 

@@ -26,6 +26,7 @@ void gate_updates(struct step *s)
     size_t end = 0, n = 0, n_behind = 0; /* end: behind the last task that holds */
     bool *knows_norm = allocate(s->n, sizeof *knows_norm), *moves = allocate(s->n, sizeof *moves);
     struct task **behind = allocate(s->n, sizeof *behind);
+    depend(s, false);
     for (size_t i = 0; i < s->n; i++)
         role = s->task[i]->role == ROLE_NORM ? ROLE_NORM : role;
     for (size_t i = 0; i < s->n; i++)

@@ -15,7 +15,6 @@
  *
  * A device of a step file that has room for all at once shares nothing, unless it says `share`.
  */
-#include "held.h"
 #include "step.h"
 
 /* ---- lifetimes ------------------------------------------------------------------------------------------------- */
@@ -96,51 +95,81 @@ static void find_levels(struct step *s)
 
 /* ---- addresses ------------------------------------------------------------------------------------------------- */
 
-/* Time has a moment wherever a tensor begins to live, list behind list: two lives meet when they share a moment. */
+/* Time is counted in positions, list standing behind list: two lives meet when they share one. */
 struct life {
     struct tensor *tensor;
-    size_t first, last; /* moments */
+    size_t first, last; /* positions */
+    size_t bytes;       /* that it takes, and ... */
+    size_t at;          /* ... from where on: slab k lies at k times the limit of slabs */
 };
 struct arena {
     struct device *device;
     struct life *lives; /* of all its tensors */
-    size_t n, cap, n_moments;
+    size_t n, cap, n_positions;
     size_t before;                 /* bytes of the device's arenas before this one ... */
     int first_slab;                /* ... and their slabs */
     size_t high[SLABS_PER_DEVICE]; /* per slab: bytes in use from its start */
     int n_slabs;
 };
 
-/* Where the tensor's list begins, all lists standing one behind the other. */
-static size_t start_of(struct step *const *steps, const struct tensor *t)
+/* The lives that have an address and lie, or lie in part, in a stretch of time, by address.  Stretches are equally
+ * long, and more in a long list: so few lives are looked at for each that gets an address. */
+enum { LIVES_PER_STRETCH = 128 };
+struct stretch {
+    struct life *life;
+    size_t n, cap;
+};
+
+/* From l->at on, the lowest address at which the life meets none of the stretch, not across a multiple of the limit. */
+static size_t first_free(const struct stretch *s, const struct life *l, size_t limit)
 {
-    size_t start = 0;
-    for (; *steps != t->step; steps++)
-        start += (*steps)->n;
-    return start;
+    size_t at = l->at;
+    for (const struct life *x = s->life; x < s->life + s->n && x->at < at + l->bytes; x++)
+        if (x->first <= l->last && l->first <= x->last && x->at + x->bytes > at) {
+            at = x->at + x->bytes;
+            at = at % limit + l->bytes > limit ? round_up(at, limit) : at;
+        }
+    return at;
 }
 
-static void find_moments(struct arena *a, struct step *const *steps, size_t n)
+/* It gets the lowest address that is free for all of it; a stretch counts so many positions. */
+static void hold_lowest(struct stretch *stretch, size_t positions, struct life *l, size_t limit)
 {
-    size_t n_positions = 1;
-    for (size_t i = 0; i < n; i++)
-        n_positions += steps[i]->n;
-    size_t *moments = allocate(n_positions, sizeof *moments); /* begun up to a position */
-    for (size_t i = 0; i < a->n; i++) {
-        const struct tensor *t = a->lives[i].tensor;
-        if (!t->persistent)
-            moments[start_of(steps, t) + (size_t)t->first] = 1;
+    size_t from = l->first / positions, to = l->last / positions, agreed = 0;
+    l->at = 0;
+    for (size_t k = from; agreed <= to - from; k = k < to ? k + 1 : from) { /* until it is free in all of them */
+        size_t at = first_free(&stretch[k], l, limit);
+        agreed = at == l->at ? agreed + 1 : 1;
+        l->at = at;
     }
-    for (size_t i = 1; i < n_positions; i++)
-        moments[i] += moments[i - 1];
-    a->n_moments = MAX(moments[n_positions - 1], 1);
-    for (size_t i = 0; i < a->n; i++) {
-        struct life *l = &a->lives[i];
-        const struct tensor *t = l->tensor;
-        l->first = t->persistent ? 0 : moments[start_of(steps, t) + (size_t)t->first] - 1;
-        l->last = t->persistent ? a->n_moments - 1 : moments[start_of(steps, t) + (size_t)t->last] - 1;
+    for (size_t k = from, i; k <= to; k++) {
+        struct stretch *s = &stretch[k];
+        struct life part = *l, *below;
+        part.first = MAX(l->first, k * positions);
+        part.last = MIN(l->last, (k + 1) * positions - 1);
+        FIND_FIRST(i, s->n, s->life[i].at < l->at);
+        below = i ? &s->life[i - 1] : NULL;
+        if (below && below->first == part.first && below->last == part.last && below->at + below->bytes == l->at) {
+            below->bytes += l->bytes; /* they are one */
+            continue;
+        }
+        (void)APPEND(s->life, s->n, s->cap);
+        memmove(&s->life[i + 1], &s->life[i], (s->n - 1 - i) * sizeof *l);
+        s->life[i] = part;
     }
-    free(moments);
+}
+
+/* To the device's arena, or of the host's that of the context that copies it. */
+static void add_life(struct arena *arenas, struct tensor *t, struct step *const *steps, size_t n_positions)
+{
+    struct arena *a = &arenas[t->device->index + (t->device->is_host && t->copier ? t->copier->context->index : 0)];
+    struct life *l = APPEND(a->lives, a->n, a->cap);
+    size_t start = 0;
+    for (; !t->persistent && *steps != t->step; steps++)
+        start += (*steps)->n;
+    *l = (struct life){t, 0, n_positions, round_up(t->bytes, t->device->alignment), 0};
+    if (!t->persistent)
+        l->first = start + (size_t)t->first, l->last = start + (size_t)t->last;
 }
 
 static size_t arena_bytes(const struct arena *a)
@@ -189,28 +218,29 @@ static struct problem *does_not_fit(const struct arena *a, const struct tensor *
 static struct problem *assign(struct arena *a)
 {
     struct problem *wrong = NULL;
-    struct held *held = new_held(a->n_moments); /* slab k lies at k times the limit of slabs */
-    size_t limit = slab_limit(a->device);
+    size_t n_stretches = a->n / LIVES_PER_STRETCH + 1, limit = slab_limit(a->device);
+    struct stretch *stretch = allocate(n_stretches, sizeof *stretch);
     a->n_slabs = 0;
     memset(a->high, 0, sizeof a->high);
-    for (size_t i = 0; i < a->n && !wrong; i++) {
-        struct tensor *t = a->lives[i].tensor;
-        size_t bytes = round_up(t->bytes, a->device->alignment), at = 0;
+    for (struct life *l = a->lives; l < a->lives + a->n && !wrong; l++) {
+        struct tensor *t = l->tensor;
         if (t->bytes <= limit)
-            at = hold_lowest(held, a->lives[i].first, a->lives[i].last, bytes, limit);
-        if (t->bytes > limit || at / limit + (size_t)a->first_slab >= COUNT(a->high)) {
+            hold_lowest(stretch, a->n_positions / n_stretches + 1, l, limit);
+        size_t slab = l->at / limit;
+        if (t->bytes > limit || slab + (size_t)a->first_slab >= COUNT(a->high)) {
             wrong = does_not_fit(a, t, true);
             break;
         }
-        size_t slab = at / limit;
         t->slab = a->first_slab + (int)slab;
-        t->address = at % limit;
+        t->address = l->at % limit;
         a->n_slabs = MAX(a->n_slabs, (int)slab + 1);
         a->high[slab] = MAX(a->high[slab], t->address + t->bytes);
         if (arena_bytes(a) > a->device->budget)
             wrong = does_not_fit(a, t, false);
     }
-    free_held(held);
+    for (size_t k = 0; k < n_stretches; k++)
+        free(stretch[k].life);
+    free(stretch);
     return wrong;
 }
 
@@ -239,14 +269,14 @@ static struct problem *place_device(struct arena *a)
     }
     free(other);
     for (size_t i = 0; i < a->n; i++)
-        all += round_up(a->lives[i].tensor->bytes, a->device->alignment);
+        all += a->lives[i].bytes;
     if (wrong || !a->device->by_hand || a->device->shares || all > MIN(a->device->memory, slab_limit(a->device)))
         return wrong;
     /* On paper, where memory is plenty, no tensors share bytes, so that nobody waits for any. */
     for (size_t i = 0, at = 0; i < a->n; i++) {
         a->lives[i].tensor->slab = 0;
         a->lives[i].tensor->address = at;
-        at += round_up(a->lives[i].tensor->bytes, a->device->alignment);
+        at += a->lives[i].bytes;
     }
     return NULL;
 }
@@ -254,7 +284,7 @@ static struct problem *place_device(struct arena *a)
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
 {
     struct machine *m = p->machine;
-    size_t host = (size_t)m->n_devices, n_arenas = host + (size_t)MAX(m->n_contexts, 1), ram = 0;
+    size_t host = (size_t)m->n_devices, n_arenas = host + (size_t)MAX(m->n_contexts, 1), ram = 0, n_positions = 0;
     struct arena *arenas = allocate(n_arenas, sizeof *arenas); /* one per device, then the host's, one per context */
     struct problem *wrong = NULL;
     for (size_t i = 0; i < p->n; i++) {
@@ -265,20 +295,21 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
         t->last = t->slab = -1;
         t->address = 0;
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         find_lifetimes(steps[i]);
+        n_positions += steps[i]->n;
+    }
     for (size_t i = 0; i < p->n; i++) {
         struct tensor *t = p->tensors[i];
-        struct arena *a = &arenas[t->device->index + (t->device->is_host && t->copier ? t->copier->context->index : 0)];
         if (t->storage == t && (t->persistent || t->step))
-            APPEND(a->lives, a->n, a->cap)->tensor = t;
+            add_life(arenas, t, steps, n_positions);
     }
     for (size_t i = 0; i < n_arenas && !wrong; i++) {
         struct arena *a = &arenas[i];
         a->device = &m->device[MIN(i, host)];
         a->before = i > host ? arena_bytes(a - 1) : 0;
         a->first_slab = i > host ? a[-1].first_slab + a[-1].n_slabs : 0;
-        find_moments(a, steps, n);
+        a->n_positions = n_positions;
         wrong = place_device(a);
         a->device->placed = arena_bytes(a);
         ram += a->device->uses_ram ? a->device->placed - a->before : 0;

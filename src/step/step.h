@@ -370,8 +370,8 @@ double given_seconds(const struct task *t);
 
 /* ---- gate.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
 
-/* Updates that do not follow from a norm are held, and come behind what holds them.  The list has its data edges, and
- * wants new ones.  Ends the program (EXIT_USAGE) where the gradients follow from an update. */
+/* Updates that do not follow from a norm are held, and come behind what holds them.  The list wants edges
+ * then.  Ends the program (EXIT_USAGE) where the gradients follow from an update. */
 void gate_updates(struct step *s);
 
 /* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */

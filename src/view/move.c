@@ -86,7 +86,6 @@ void put_down(struct view *v)
     }
     v->drag = DRAG_NOTHING;
     keep_move(v->track[g->track]->board);
-    show_board(v, g->track, at, g->step);
     SAY(v, "every task reads the values that it read before: u undoes, s saves");
 }
 
