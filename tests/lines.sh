@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24877 10.8
+src               24878 10.8
 src/base           1427
 src/board           205
 src/cmd            2335
@@ -38,8 +38,8 @@ src/state          1774
 src/step           2588
 src/trace          1501
 src/train          3163
-src/view           2085
-tests             17095
+src/view           2086
+tests             17114
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -807,6 +807,27 @@ TEST(bytes_are_those_of_the_clock)
     }
 }
 
+/* However far one looks into it, what takes no time takes a nanosecond at most, all of it together. */
+TEST(bars_without_length_share_their_place)
+{
+    const char *path = temp_path("moment.trace");
+    struct trace_writer *w = begin_trace(path);
+    for (uint32_t n = 0; n < 100; n++)
+        trace_end(w, trace_begin(w, 1, 0, 5000), 5000, 5000, 0);
+    trace_close(w);
+    struct view *v = view_of(path, NULL, 1280, 720, 1);
+    struct canvas *c = new_canvas(v->width, v->height);
+    draw_view(v, c);
+    struct box rows = places_of(v).rows;
+    const struct row *row = row_of_lane(v, 0, 0);
+    int drawn = 0;
+    for (int x = rows.x; x < rows.x + rows.w; x++)
+        drawn += c->pixels[(row->y + row->height / 2) * c->width + x] != PAPER;
+    assert_true(drawn > 0 && drawn <= 1 + rows.w / (v->to - v->from));
+    free_canvas(c);
+    end_view(v);
+}
+
 /* ---- any input ----------------------------------------------------------------------------------------------------
  */
 
