@@ -20,9 +20,9 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       236
 pass/swap           451
-src               24878 10.8
+src               24884 10.8
 src/base           1427
-src/board           205
+src/board           207
 src/cmd            2335
 src/device         1126
 src/file            941
@@ -38,7 +38,7 @@ src/state          1774
 src/step           2588
 src/trace          1501
 src/train          3163
-src/view           2086
+src/view           2090
 tests             17114
 END
 
