@@ -39,7 +39,7 @@ src/step           2588
 src/trace          1501
 src/train          3163
 src/view           2090
-tests             17114
+tests             17140
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
