@@ -20,9 +20,9 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       240
 pass/swap           451
-src               24659 10.8
+src               24666 10.8
 src/base           1419
-src/board           199
+src/board           201
 src/cmd            2286
 src/device         1124
 src/file            940
@@ -38,8 +38,8 @@ src/state          1776
 src/step           2487
 src/trace          1501
 src/train          3121
-src/view           2094
-tests             17118
+src/view           2099
+tests             17184
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -70,7 +70,8 @@ static const struct {
     {"overlap-pays", 1280, 720, 1, "pagedown c", 0x3bec17d8e6506dc2},
     {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xb8d6f2b1fd35800a},
     {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x3adb7407690cef6b},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x681afccffef46d1a}, /* many bars in a pixel */
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x681afccffef46d1a},         /* many bars in a pixel */
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0xb35f9c18f2b77d21}, /* many amounts of memory too */
     {"1f1b", 1280, 560, 1, "pagedown w move:400,156", 0x0e54b23385de091e},
     {"chain", 1280, 720, 1, "h", 0x6647541770251746},
 };
@@ -705,6 +706,7 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
 TEST(time_in_which_the_trainer_was_held_is_cut_out)
 {
     const char *path = temp_path("held.trace");
+    /* Far less than the machine has been running: its clock begins at 0. */
     const uint64_t second = UINT64_C(1000000000), zero = now_ns() - 100 * second;
     struct trace_writer *w = begin_trace(path);
     uint64_t clock = write_step(w, 1, zero, 1000), held = 0, ran = TASKS * 1000;
@@ -809,6 +811,77 @@ TEST(bytes_are_those_of_the_clock)
         end_view(v);
         free(trace);
     }
+}
+
+/* A pace changes the numbers at the axis, and neither the rows' pixels nor how busy a stretch is. */
+TEST(a_pace_leaves_the_rows_as_they_are)
+{
+    char *trace = trace_of_list("data/steps/zero-bubble.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    struct canvas *c[] = {new_canvas(v->width, v->height), new_canvas(v->width, v->height)};
+    double share[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        ((struct trace *)v->track[0]->trace)->header.pace_scale = i ? 1.0 / 64 : 1;
+        run_script(v, "move:0,0 0 - - -");
+        draw_view(v, c[i]);
+        run_script(v, "measure:300,110,900,110");
+        json_t *shares = table_json(v->panel.table), *row;
+        size_t n;
+        json_array_foreach(shares, n, row) share[i] += json_number_value(json_object_get(row, "share"));
+        json_decref(shares);
+        run_script(v, "escape");
+    }
+    assert_true(share[0] > 0 && fabs(share[0] - share[1]) < 1e-6);
+    struct box rows = places_of(v).rows;
+    size_t from = (size_t)(rows.y * v->width), bytes = (size_t)(rows.h * v->width) * sizeof *c[0]->pixels;
+    assert_memory_equal(c[0]->pixels + from, c[1]->pixels + from, bytes);
+    free_canvas(c[0]), free_canvas(c[1]);
+    end_view(v);
+    free(trace);
+}
+
+/* However far one looks into it, what takes no time takes a nanosecond at most, all of it together. */
+TEST(bars_without_length_share_their_place)
+{
+    const char *path = temp_path("moment.trace");
+    struct trace_writer *w = begin_trace(path);
+    for (uint32_t n = 0; n < 100; n++)
+        trace_end(w, trace_begin(w, 1, 0, 5000), 5000, 5000, 0);
+    trace_close(w);
+    struct view *v = view_of(path, NULL, 1280, 720, 1);
+    struct canvas *c = new_canvas(v->width, v->height);
+    draw_view(v, c);
+    struct box rows = places_of(v).rows;
+    const struct row *row = row_of_lane(v, 0, 0);
+    int drawn = 0;
+    for (int x = rows.x; x < rows.x + rows.w; x++)
+        drawn += c->pixels[(row->y + row->height / 2) * c->width + x] != PAPER;
+    assert_true(drawn > 0 && drawn <= 1 + rows.w / (v->to - v->from));
+    free_canvas(c);
+    end_view(v);
+}
+
+/* A task that is queued while another one runs has its thin bar behind that one's, not across it. */
+TEST(what_is_queued_waits_behind_the_bar_before)
+{
+    const char *path = temp_path("queued.trace");
+    struct trace_writer *w = begin_trace(path);
+    trace_end(w, trace_begin(w, 1, 0, 0), 1000, 5000, 0);
+    trace_end(w, trace_begin(w, 1, 0, 2000), 7000, 9000, 0);
+    trace_close(w);
+    struct view *v = view_of(path, NULL, 1280, 720, 1);
+    struct canvas *c = new_canvas(v->width, v->height);
+    const struct track *k = v->track[0];
+    draw_view(v, c);
+    const struct row *row = row_of_lane(v, 0, 0);
+    const uint32_t *line = c->pixels + (row->y + row->height / 2) * c->width, *edge = line - row->height / 4 * c->width;
+    int first = (int)x_of(v, axis_of(k, 1500)), last = (int)x_of(v, axis_of(k, 4900)),
+        behind = (int)x_of(v, axis_of(k, 6000));
+    for (int x = last - 20; x < last; x++) /* beside its name */
+        assert_int_equal(line[x], line[first]);
+    assert_true(line[behind] != PAPER && line[behind] != line[first] && edge[behind] == PAPER);
+    free_canvas(c);
+    end_view(v);
 }
 
 /* ---- any input ----------------------------------------------------------------------------------------------------

@@ -55,6 +55,10 @@ refuse 4 'No such file' "$TMP/none.trace"
 refuse 1 'is not a trace' README.md
 echo 'device gpu' >"$TMP/bad.txt"
 refuse 2 'bad.txt, line 1' "$TMP/bad.txt"
+printf 'device gpu memory=1K\ntensor x gpu 8 work\ntask read gpu.compute 1ms reads=x\n' >"$TMP/unwritten.txt"
+TMPDIR=$TMP XDG_RUNTIME_DIR= refuse 2 'before anything is written to it' "$TMP/unwritten.txt" --json
+! ls "$TMP"/yard-*.trace >"$TMP/out" 2>&1
+result $? 'of a list that is refused no simulation stays behind'
 refuse 2 '--output' data/steps/chain.txt --json -o data/steps/chain.txt
 refuse 2 '--size takes WIDTHxHEIGHT' "$TMP/a.trace" --png "$TMP/x.png" --size 10x10
 refuse 2 '--size takes WIDTHxHEIGHT' "$TMP/a.trace" --png "$TMP/x.png" --size 1280
@@ -105,7 +109,7 @@ result $? 'a move that is undone leaves no trace in the saved list'
     [ "$(value moved)" = 0 ] && grep -qF '"backward (layer 0) needs g.a, which forward (layer 0) writes"' "$TMP/out"
 result $? 'what is in the way of a task is named'
 
-"$YARD" view "$TMP/list.txt" "$TMP/list.moved.txt" --script s --json >"$TMP/out" 2>"$TMP/err"
+"$YARD" view "$TMP/list.txt" "$TMP/./list.moved.txt" --script s --json >"$TMP/out" 2>"$TMP/err"
 [ $? -eq 2 ] && grep -q 'is shown here' "$TMP/out" && grep -q 'is shown here' "$TMP/err"
 result $? 'a list that is shown is not written over'
 

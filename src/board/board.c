@@ -78,8 +78,10 @@ struct board *open_board(const char *path, double clip)
     if (clip > 0)
         gate_updates(b->step);
     char *wrong = simulate_board(b);
-    if (wrong)
+    if (wrong) {
+        remove(b->trace);
         fail(EXIT_USAGE, "%s: %s", path, wrong);
+    }
     return b;
 }
 

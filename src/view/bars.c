@@ -153,7 +153,8 @@ void draw_lane(const struct view *v, const struct row *row)
     b.left = rows.x, b.right = rows.x + rows.w;
     int air = row->height > 4 * AIR * v->scale ? AIR * v->scale : 0;
     b.y = row->y + air, b.height = row->height - 2 * air;
-    b.seen = (uint64_t)(SEEN_WIDTH * v->scale * (v->to - v->from) / rows.w / k->trace->header.pace_scale);
+    double seen = SEEN_WIDTH * v->scale * (v->to - v->from) / rows.w / k->trace->header.pace_scale;
+    b.seen = (uint64_t)fmin(ceil(seen), 0x1p62); /* at least 1: a bar without length is never seen */
     size_t i = first_bar_in(b.bars, clock_of(k, v->from));
     for (int x = b.left; i < b.bars->n && x < b.right;) {
         const struct bar *bar = &b.bars->bar[i];

@@ -103,7 +103,7 @@ char *describe_step(const struct view *v)
         append_text(&all, "\n");
     }
     append_text(&all, "click a task for its edges, c: critical path, k: other colours, h: all keys");
-    if (v->rows_height > places_of(v).rows.h) /* one trace: two always fit */
+    if (v->rows_height > places_of(v).rows.h) /* one trace, or two of very many lanes */
         append_text(&all, "\nup, down: more rows");
     return all;
 }

@@ -65,7 +65,7 @@ static void add_device(struct view *v, int track, uint32_t device)
 }
 
 /* Rows with content share the height that is left, until they are TALLEST times as high as they need to be.  Two traces
- * always fit: all rows shrink. */
+ * fit together: all rows shrink, down to a dot. */
 void lay_out(struct view *v)
 {
     struct box rows = places_of(v).rows;
@@ -80,7 +80,7 @@ void lay_out(struct view *v)
     double shrink = v->n_tracks > 1 ? fmin(rows.h / (fixed + grow * elastic), 1) : 1;
     v->rows_height = 0;
     for (struct row *r = v->row; r < v->row + v->n_rows; r++) {
-        r->height = (int)(shrink * (has_content(r) ? grow : 1) * r->height);
+        r->height = MAX((int)(shrink * (has_content(r) ? grow : 1) * r->height), v->scale);
         v->rows_height += r->height;
     }
     v->scroll = MAX(MIN(v->scroll, v->rows_height - rows.h), 0);
