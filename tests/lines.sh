@@ -19,8 +19,8 @@ pass/pass           248
 pass/phases          36
 pass/recompute      152
 pass/snapshot       240
-pass/swap           451
-src               24666 10.8
+pass/swap           400
+src               24615 10.8
 src/base           1419
 src/board           201
 src/cmd            2286
@@ -29,7 +29,7 @@ src/file            940
 src/main             66
 src/mesh            228
 src/model          1991
-src/pass           2379
+src/pass           2328
 src/plan            218
 src/predict        1024
 src/proof           553

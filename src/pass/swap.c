@@ -24,10 +24,10 @@
  * Which gaps, --swap says:
  *
  * auto          only where a device's budget is too small, and so that the step is as short as it can be: which gaps
- *               are kept, swapped and made again is found by the search of ../plan/plan.h.  It starts from rules:
- *               whatever is too much leaves, that with the furthest next use first (Belady 1966), or the largest,
- *               or what takes the least work for its bytes to make again.  Classes (--swap-what) are admitted one
- *               after another, so that one more never makes a step longer.
+ *               are kept, swapped and made again is found by the search of ../plan/plan.h.  It starts from a rule:
+ *               more and more leaves, or is made again, what is cheap to make again and what is large first, and of
+ *               that what waits longest.  Classes (--swap-what) are admitted one after another, so that one more never
+ *               makes a step longer.
  *
  * layer         phases.c: layer k's data leaves while the next layer's forward runs, and comes back while the backward
  *               before its own does
@@ -52,7 +52,7 @@ struct gap {
     int before, behind;       /* positions of the uses around it; of state NOWHERE: none before, n: none behind */
     int nth;                  /* of x; all gaps of state count as one */
     int64_t bytes;
-    double seconds, work; /* of a copy one way; seconds of what writes x */
+    double seconds; /* of a copy one way */
     bool may_remake;
     size_t decision; /* 0: none, x is kept */
 
@@ -60,12 +60,10 @@ struct gap {
     enum action action;
     int begin, end; /* where `before` is now; and x's next use, perhaps a repeat's */
     int out, in;    /* the bytes are held through the task at `out`, behind which the copy stands; again from `in` */
-    struct gap *earlier; /* x's gap before this one in which it is swapped; NULL: none */
-    bool sent;           /* a copy takes x to the host: it is not there already */
-    struct tensor *on_host, *back;
-    /* The copy to the host; the copy back, as both others; or NULL, and the first and last task that make it again. */
-    struct task *leaves, *comes, *ready;
-    struct task *reader; /* the first that waits for it */
+    struct gap *earlier;           /* x's gap before this one in which it is swapped; NULL: none */
+    bool sent;                     /* a copy takes x to the host: it is not there already */
+    struct tensor *on_host, *back; /* back: also as it is made again; NULL: nobody reads it any more */
+    struct task *leaves;           /* the copy to the host, or NULL */
 };
 /* How copies find their places; the search may choose another way, for all of them. */
 static const struct placement {
@@ -76,7 +74,6 @@ static const struct placement {
 enum { PLACEMENT, LEAST = 2 }; /* that decision; its option that holds the fewest bytes */
 /* In this order classes are admitted. */
 static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
-enum { ROUNDS = 4 };
 struct swapper {
     struct step *step;
     const struct costs *costs;
@@ -86,19 +83,13 @@ struct swapper {
     struct gap *gap;      /* in the order of `before` */
     size_t n_gaps, cap;
     struct decision *decision;
-    size_t n, admitted; /* decisions; the others keep */
-    size_t end[ROUNDS]; /* of each round's decisions; 0: it has none */
+    size_t n, admitted;      /* decisions; the others keep */
+    size_t end[MEM_CLASSES]; /* of each round's decisions; 0: it has none */
 };
 
 bool wants_swap(const struct pass_options *w) { return w->swap != SWAP_OFF; }
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
-
-/* Where no times are known, a copy takes as long as four tasks. */
-static double seconds_of(const struct swapper *w, const struct task *t)
-{
-    return w->bare.span ? seconds_alone(w->costs, t) : t->copy ? 4 : 1;
-}
 
 /* Two uses neither in one block nor adjacent; from forward to backward, adjacent ones too.  Of state also before the
  * first use and behind the last. */
@@ -120,9 +111,7 @@ static void find_gaps(struct swapper *w, struct tensor *x)
         g->bytes = (int64_t)round_up(x->bytes, x->device->alignment);
         g->may_remake = may_remake(w->uses, x, g->behind);
         struct tensor *there = tensor_like(s->pool, s->pool->machine->host, x);
-        g->seconds = seconds_of(w, carry(s, "swap.in", x, there, FOR_SWAP));
-        for (size_t k = 0; k < n; k++)
-            g->work += use[k].mode & ACCESS_WRITE ? seconds_of(w, task[use[k].at]) : 0;
+        g->seconds = seconds_alone(w->costs, carry(s, "swap.in", x, there, FOR_SWAP));
     }
 }
 
@@ -130,30 +119,30 @@ ORDER(by_before, struct gap, BY(a->before, b->before, BY(b->behind, a->behind, C
 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
-/* Replicas have the same tensors: of a name, layer and micro-batch, though shards need not be equal. */
-ORDER_POINTERS(by_decision, struct gap,
-               BY(round_of[a->x->class], round_of[b->x->class],
-                  BY(b->bytes >> 12, a->bytes >> 12,
-                     BY(strcmp(a->x->name, b->x->name), 0,
-                        BY(strcmp(a->maker->name, b->maker->name), 0,
-                           BY(a->maker->layer, b->maker->layer,
-                              BY(a->maker->micro, b->maker->micro,
-                                 BY(a->maker->role, b->maker->role, COMPARE(a->nth, b->nth)))))))))
+/* The class that is admitted first comes first, then what is cheap to make again, then what is large, and of that the
+ * low layers, which wait longest.  Replicas have the same tensors: of a name, layer and micro-batch, though shards need
+ * not be equal. */
+ORDER(by_decision, struct gap,
+      BY(round_of[a->x->class], round_of[b->x->class],
+         BY(b->x->cheap, a->x->cheap,
+            BY(b->bytes >> 12, a->bytes >> 12,
+               BY(strcmp(a->x->name, b->x->name), 0,
+                  BY(strcmp(a->maker->name, b->maker->name), 0,
+                     BY(a->maker->layer, b->maker->layer,
+                        BY(a->maker->micro, b->maker->micro,
+                           BY(a->maker->role, b->maker->role, COMPARE(a->nth, b->nth))))))))))
 
 /* What replicas do is one decision; so is what all gaps of one state tensor do, since its home is the host then, and
  * each use needs its copies.  The same tensor of other layers and micro-batches is a group. */
 static void list_decisions(struct swapper *w)
 {
-    struct gap **gap = allocate(w->n_gaps + 1, sizeof *gap);
     w->decision = allocate(w->n_gaps + 1, sizeof *w->decision);
     w->decision[PLACEMENT] = (struct decision){COUNT(placements), NO_GROUP};
     w->n = 1;
-    for (size_t i = 0; i < w->n_gaps; i++)
-        gap[i] = &w->gap[i];
-    SORT(gap, w->n_gaps, by_decision);
+    SORT(w->gap, w->n_gaps, by_decision);
     for (size_t i = 0; i < w->n_gaps; i++) {
-        struct gap *g = gap[i], *neighbour = i ? gap[i - 1] : NULL;
-        if (neighbour && by_decision(&neighbour, &g) == 0)
+        struct gap *g = &w->gap[i], *neighbour = i ? g - 1 : NULL;
+        if (neighbour && by_decision(neighbour, g) == 0)
             g->decision = neighbour->decision;
         else if (w->swap || g->may_remake) {
             bool same = neighbour && neighbour->decision && strcmp(neighbour->x->name, g->x->name) == 0;
@@ -163,7 +152,7 @@ static void list_decisions(struct swapper *w)
             w->end[round_of[g->x->class]] = w->n;
         }
     }
-    free(gap);
+    SORT(w->gap, w->n_gaps, by_before);
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
@@ -195,31 +184,24 @@ static struct line repeat_and_line_up(struct swapper *w, struct edit *e)
     int *at = allocate(n, sizeof *at); /* where tasks are now, by their place before */
     for (size_t i = n; i-- > 0;) {
         size_t was = task[i]->index;
-        struct span own = {(double)was, (double)was + 1}, none = {l.span[i + 1].start, l.span[i + 1].start};
-        l.span[i] = was >= w->uses->n ? none : w->bare.span ? w->bare.span[was] : own;
+        struct span none = {l.span[i + 1].start, l.span[i + 1].start};
+        l.span[i] = w->bare.span && was < w->uses->n ? w->bare.span[was] : none;
         at[was] = (int)i;
     }
     struct gap **earlier = allocate(n_tensors, sizeof *earlier); /* by tensor: its last gap so far */
     for (struct gap *g = w->gap; g < w->gap + w->n_gaps; g++) {
-        int id = g->x->id, remade_from = from[id];
+        int id = g->x->id;
         const struct use *use = uses_of(l.uses, g->x, &n_uses);
-        g->leaves = g->comes = g->ready = g->reader = NULL;
         g->begin = g->before == NOWHERE ? NOWHERE : at[g->before], g->end = (int)n;
         while (n_uses-- > 0 && use[n_uses].at > g->begin)
             g->end = use[n_uses].at;
-        if (g->action == SWAP && (remade_from == NOWHERE || remade_from > g->before)) {
+        g->action = from[id] != NOWHERE && from[id] <= g->before ? KEEP : g->action;
+        g->back = g->action == REMAKE ? twin[id] : NULL;
+        g->leaves = NULL;
+        if (g->action == SWAP) {
             g->earlier = earlier[id], earlier[id] = l.out[l.n++] = g;
             g->sent = g->before != NOWHERE && /* is it written from `earlier->behind` to `before`, both included? */
                       (!g->earlier || is_written_between(w->uses, g->x, g->earlier->behind - 1, g->before + 1));
-            g->reader = g->end < (int)n ? task[g->end] : NULL;
-        }
-        if (remade_from == g->behind) {
-            int ready = last_write_before(l.uses, twin[id], (int)n);
-            use = uses_of(l.uses, twin[id], &n_uses);
-            g->comes = task[use->at], g->ready = task[ready];
-            while (use->at <= ready)
-                use++;
-            g->reader = task[use->at];
         }
     }
     l.in = copy_bytes(l.out, (l.n + 1) * sizeof *l.in);
@@ -233,13 +215,6 @@ static bool computes(const struct line *l, int i, const struct device *d)
     return l->uses->task[i]->lane == d->lane[LANE_COMPUTE];
 }
 
-/* Between its uses, which still hold it. */
-static void take_away(const struct gap *g, const struct device *d, int begin, int end, int64_t *held)
-{
-    for (int i = begin + 1; g->device == d && i < end; i++)
-        held[i] -= g->bytes;
-}
-
 /* On device d, whose budget leaves room for `most` bytes: behind each slab lies a guard. */
 static void place_copies(const struct swapper *w, struct line *l, const struct placement *p, const struct device *d)
 {
@@ -248,8 +223,9 @@ static void place_copies(const struct swapper *w, struct line *l, const struct p
     int n = (int)l->uses->n, earliest = 0;
     int *soonest = allocate(l->n + 1, sizeof *soonest), *latest = allocate(l->n + 1, sizeof *latest);
     double must_begin = INFINITY, copied = -INFINITY;
-    for (size_t k = 0; k < l->n; k++)
-        take_away(l->out[k], d, l->out[k]->begin, l->out[k]->end, held);
+    for (size_t k = 0; k < l->n; k++) /* its uses still hold it */
+        for (int i = l->out[k]->begin + 1; l->out[k]->device == d && i < l->out[k]->end; i++)
+            held[i] -= l->out[k]->bytes;
     /* What comes back is held from when its copy must begin, for its reader and for the copies behind it.  The first
      * needed finds room first, and none comes before those. */
     for (size_t k = l->n; k-- > 0;) {
@@ -296,14 +272,15 @@ static void rewrite(struct swapper *w, struct edit *e, const struct placement *p
     struct device *host = s->pool->machine->host;
     for (size_t k = 0; k < l.n && p; k++)
         l.out[k]->out = l.out[k]->begin, l.out[k]->in = l.out[k]->end;
-    for (const struct device *d = s->pool->machine->device; !d->is_host && p && p->copy_times > 0; d++)
+    for (const struct device *d = s->pool->machine->device; !d->is_host && p && p->copy_times > 0 && w->bare.span; d++)
         place_copies(w, &l, p, d);
     for (size_t k = 0; k < l.n; k++) {
         struct gap *g = l.out[k];
         g->on_host = g->x->persistent ? g->x : g->sent ? tensor_like(s->pool, host, g->x) : g->earlier->on_host;
-        g->back = g->end < (int)l.uses->n ? tensor_like(s->pool, g->device, g->x) : NULL;
-        if (g->back)
+        if (g->end < (int)l.uses->n) {
+            g->back = tensor_like(s->pool, g->device, g->x);
             switch_readers(e, l.uses, g->x, g->end, g->earlier ? g->earlier->back : g->x, g->back);
+        }
         if (g->x->persistent && !g->earlier)
             set_home(e, g->x, host);
     }
@@ -316,7 +293,7 @@ static void rewrite(struct swapper *w, struct edit *e, const struct placement *p
         insert_behind(e, place < 0 ? s->head : l.uses->task[place]);
         s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
         if (in)
-            g->comes = g->ready = carry(s, "swap.in", g->back, g->on_host, FOR_SWAP);
+            carry(s, "swap.in", g->back, g->on_host, FOR_SWAP);
         else
             g->leaves = carry(s, "swap.out", g->on_host, g->earlier ? g->earlier->back : g->x, FOR_SWAP);
     }
@@ -343,76 +320,33 @@ static void apply(void *swapper, struct edit *e, const unsigned char *choice)
     rewrite(w, e, &placements[choice[PLACEMENT]]);
 }
 
-static void give(const struct swapper *w, unsigned char *choice, size_t decision, int action)
-{
-    choice[decision] = (unsigned char)MIN(action, w->decision[decision].options - 1);
-}
-
-/* What holds least: nothing is kept. */
-static void keep_nothing(const struct swapper *w, unsigned char *choice, int action)
-{
-    for (size_t i = 1; i < w->admitted; i++)
-        give(w, choice, i, action);
-    choice[PLACEMENT] = LEAST;
-}
-
-/* A rule for a start: something leaves wherever a device would hold more than its budget less a share of it.  What is
- * needed last; or by_bytes, what has the most of them, and to make again, the most for the work. */
-static void evict(const struct swapper *w, unsigned char *choice, int action, bool by_bytes, double spare)
-{
-    for (const struct device *d = w->step->pool->machine->device; !d->is_host; d++) {
-        int64_t *held = bytes_held(w->uses, w->step->pool, d);
-        double most = (1 - spare) * (double)d->budget - (double)guard_bytes(d);
-        for (const struct gap *g = w->gap; g < w->gap + w->n_gaps; g++)
-            if (action_of(w, g, choice) != KEEP)
-                take_away(g, d, g->before, g->behind, held);
-        for (int i = 0; i < (int)w->uses->n; i++)
-            for (const struct gap *best = w->gap; best && (double)held[i] > most;) {
-                double merit = -1;
-                best = NULL;
-                for (const struct gap *g = w->gap; g < w->gap + w->n_gaps && g->before < i; g++) {
-                    double per_byte = (double)g->bytes / (action == REMAKE ? fmax(g->work, 1e-12) : 1);
-                    double mine = by_bytes ? per_byte : g->behind;
-                    bool may = g->device == d && g->behind > i && g->decision && g->decision < w->admitted;
-                    if (may && choice[g->decision] == KEEP && mine > merit)
-                        best = g, merit = mine;
-                }
-                for (const struct gap *g = w->gap; best && g < w->gap + w->n_gaps; g++)
-                    if (g->decision == best->decision)
-                        take_away(g, d, g->before, g->behind, held);
-                if (best)
-                    give(w, choice, best->decision, action);
-            }
-        free(held);
-    }
-}
-
-/* Classes are admitted one after another, until it fits in a step as short as `floor` (INFINITY: whatever fits will
- * do).  Each time the starts are what is best so far, what leaves by the rules, and what holds least.  A search
- * follows, unless nothing fits and more classes are to come. */
+/* Classes are admitted one after another; where it fits in a step as short as `floor` (INFINITY: whatever fits will do)
+ * the search is over at once.  Each time the starts are what is best so far, that with more and more decisions of what
+ * it keeps, in their order, and nothing kept, which holds least.  A search follows, unless nothing fits and more
+ * classes are to come. */
 static struct score choose_actions(struct swapper *w, unsigned char *best, double floor)
 {
-    static const double spare[] = {0, 0.1, 0.3};
-    enum { MOST_STARTS = 1 + 2 * (2 * COUNT(spare) + 1) };
+    enum { STEPS = 24, STARTS = 1 + 2 * STEPS };
     struct score score = {INFINITY, INFINITY, INFINITY};
     struct question q = {w->step,   w->costs,      "looking for what to swap", w->decision, .apply = apply,
                          .pass = w, .floor = floor};
     memset(best, KEEP, w->n);
-    for (int round = 0; round < ROUNDS && (score.excess > 0 || score.period > floor * (1 + 1e-9)); round++) {
+    for (int round = 0; round < MEM_CLASSES; round++) {
         bool found = score.excess == 0;
         if (w->end[round] == 0)
             continue;
         q.n = w->admitted = w->end[round];
-        unsigned char *start = allocate(MOST_STARTS * q.n, 1), *next = start;
-        for (size_t i = 0; i < MOST_STARTS; i++)
-            memcpy(start + i * q.n, best, q.n);
-        for (int action = SWAP; action <= REMAKE; action++) {
-            for (size_t i = 0; i < 2 * COUNT(spare); i++)
-                evict(w, next += q.n, action, i & 1, spare[i / 2]);
-            keep_nothing(w, next += q.n, action);
-        }
+        unsigned char *start = allocate(STARTS * q.n, 1), *next = memcpy(start, best, q.n);
+        for (unsigned char action = SWAP; action <= REMAKE; action++)
+            for (size_t step = 1; step <= STEPS; step++) {
+                next = memcpy(next + q.n, best, q.n);
+                next[PLACEMENT] = step == STEPS ? LEAST : next[PLACEMENT];
+                for (size_t i = 1; i < q.n; i++)
+                    if (step == STEPS || (next[i] == KEEP && i * STEPS <= q.n * step))
+                        next[i] = action;
+            }
         q.work = 0;
-        score = choose(&q, start, (size_t)(next - start) / q.n + 1, best);
+        score = choose(&q, start, STARTS, best);
         q.work = score.excess == 0 ? SEARCH_WORK / (found ? 4 : 1) : w->admitted == w->n ? SEARCH_WORK / 8 : 0;
         memcpy(start, best, q.n);
         if (q.work > 0)
@@ -424,14 +358,8 @@ static struct score choose_actions(struct swapper *w, unsigned char *best, doubl
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-static json_t *time_of(const struct forecast *f, const struct task *t, bool end, double from)
-{
-    const struct span *span = t && f->span ? &f->span[t->index] : NULL;
-    return milliseconds(!span ? NAN : (end ? span->end : span->start) - from);
-}
-
 /* Ends the pass: commits edit e, reports the list and frees the swapper.  declines: why nothing has changed; e NULL, or
- * empty.  The forecast of the open edit has tasks at the positions that they have after the commit.
+ * empty.
  *
  * Times count from the steady step's first task, which may run while the step before still does; but for those that
  * prepare its batch, a step early, and those that skip this one. */
@@ -440,26 +368,37 @@ static bool finish(struct swapper *w, struct edit *e, const char *declines, stru
     const struct forecast *f = &r->after;
     const struct machine *m = w->step->pool->machine;
     json_t *peaks = json_object(), *moves = json_array();
-    size_t n[3] = {0};
+    size_t n[3] = {0}, n_uses;
     double from = 0, copied = 0;
-    r->after = try_step(w->step, w->costs);
     if (e)
         commit(e);
+    r->after = try_step(w->step, w->costs);
     for (size_t i = 0; f->span && i < f->n; i++)
         if (f->task[i]->role != ROLE_FEED && f->task[i]->when.every <= 1)
             from = fmin(from, f->span[i].start);
+    struct uses *uses = find_uses(f->task, f->n, w->step->pool);
     for (const struct gap *g = w->gap; g < w->gap + w->n_gaps; g++) {
-        if (!g->leaves && !g->comes)
+        const struct span never = {NAN, NAN}, *out = &never, *in = &never, *whole = &never, *reader = &never;
+        if (!g->leaves && !g->back)
             continue;
-        n[g->action] += g->comes != NULL;
-        copied += g->action == SWAP ? (double)g->x->bytes * ((g->leaves != NULL) + (g->comes != NULL)) : 0;
+        if (f->span && g->leaves)
+            out = &f->span[g->leaves->index];
+        if (f->span && g->back) { /* its first use is a copy or a repeat; of several repeats the last makes it whole */
+            const struct use *use = uses_of(uses, g->back, &n_uses);
+            in = &f->span[use->at];
+            while (g->action == REMAKE && use[1].mode & ACCESS_WRITE)
+                use++;
+            whole = &f->span[use[0].at], reader = &f->span[use[1].at];
+        }
+        n[g->action] += g->back != NULL;
+        copied += g->action == SWAP ? (double)g->x->bytes * ((g->leaves != NULL) + (g->back != NULL)) : 0;
         json_array_append_new(
             moves, json_pack("{s:s, s:i, s:i, s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:o}", "tensor", g->x->name, "layer",
                              g->maker->layer, "micro", g->maker->micro, "device", g->device->id, "bytes",
                              (json_int_t)g->x->bytes, "how", g->action == SWAP ? "swap" : "recompute", "out_start_ms",
-                             time_of(f, g->leaves, false, from), "out_end_ms", time_of(f, g->leaves, true, from),
-                             "in_start_ms", time_of(f, g->comes, false, from), "in_end_ms",
-                             time_of(f, g->ready, true, from), "needed_ms", time_of(f, g->reader, false, from)));
+                             milliseconds(out->start - from), "out_end_ms", milliseconds(out->end - from),
+                             "in_start_ms", milliseconds(in->start - from), "in_end_ms",
+                             milliseconds(whole->end - from), "needed_ms", milliseconds(reader->start - from)));
     }
     for (int d = 0; d <= m->n_devices; d++)
         json_object_set_new(
@@ -472,7 +411,7 @@ static bool finish(struct swapper *w, struct edit *e, const char *declines, stru
     report_ms(r, "stall_ms", declines ? NULL : "stall", f->period - fmin(f->period, w->bare.period));
     report_ms(r, "bare_ms", NULL, w->bare.period);
     report_ms(r, "period_ms", NULL, f->period);
-    free_forecast(&w->bare), free_uses(w->uses);
+    free_forecast(&w->bare), free_uses(w->uses), free_uses(uses);
     free(w->gap), free(w->decision);
     return !declines;
 }
@@ -489,7 +428,6 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
         if (may_leave(w.uses, s->pool->tensors[i], classes))
             find_gaps(&w, s->pool->tensors[i]);
     undo(e);
-    SORT(w.gap, w.n_gaps, by_before);
     list_decisions(&w);
     return w;
 }
@@ -507,8 +445,10 @@ static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report
     struct device *had = NULL;
     char *shortage = NULL;
     for (int left = 8; left >= 0 && choose_actions(w, best, had ? INFINITY : floor).excess > 0 && must_fit; left--) {
-        if (w->swap)
-            keep_nothing(w, best, SWAP);
+        if (w->swap) {
+            memset(best, SWAP, w->n);
+            best[PLACEMENT] = LEAST;
+        }
         struct edit *e = open_edit(w->step);
         apply(w, e, best);
         struct forecast f = try_step(w->step, w->costs);
