@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       240
 pass/swap           400
-src               24615 10.8
+src               24622 10.8
 src/base           1419
 src/board           201
 src/cmd            2286
@@ -31,7 +31,7 @@ src/mesh            228
 src/model          1991
 src/pass           2328
 src/plan            218
-src/predict        1024
+src/predict        1031
 src/proof           553
 src/run            1253
 src/state          1776

@@ -102,6 +102,7 @@ struct simulation {
     double period; /* mean over the pattern: from one step's end to the next one's */
     double end;    /* of the last step; later ones have been begun ... */
     int begun;     /* ... so many with the others: what has no end has not started */
+    double *busy;  /* by lane: seconds per step, over the time of the pattern */
 };
 /* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  c NULL: a
  * step file, which has its times.  NULL, or the problem: its numbers make no sense. */

@@ -128,17 +128,17 @@ json_t *simulation_json(const struct simulation *sim)
 {
     static const char *const source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
     const struct machine *m = sim->step->pool->machine;
+    json_t *busy = json_object();
     struct trace *t = indexed_trace(sim);
     struct table *path = path_table(sim, t);
-    json_t *busy = json_object(), *held = json_object(), *lanes = lanes_json(sim, t), *lane;
-    size_t i;
-    json_array_foreach(lanes, i, lane)
-        json_object_set(busy, json_string_value(json_object_get(lane, "name")), json_object_get(lane, "busy"));
+    json_t *held = json_object();
+    for (int i = 0; i < m->n_lanes; i++)
+        json_object_set_new(busy, m->lane[i]->name, json_real(sim->busy[i] / sim->period));
     for (int d = 0; d <= m->n_devices; d++)
         json_object_set_new(held, m->device[d].id, json_integer((json_int_t)trace_peak(&t->held[d])));
     json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms",
                             1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy", busy, "held",
-                            held, "lanes", lanes, "critical_path", table_json(path), "tasks");
+                            held, "lanes", lanes_json(sim, t), "critical_path", table_json(path), "tasks");
     for (int source = 0; source < COST_SOURCES; source++)
         json_object_set_new(json_object_get(all, "tasks"), source_name[source],
                             json_integer((json_int_t)sim->by_source[source]));

@@ -423,10 +423,11 @@ static void index_list(struct simulator *k)
     }
 }
 
-/* Of the pattern: how long each task takes. */
+/* Of the pattern: how long each task takes; and what lanes do within its periods, whichever iteration it is for. */
 static void sum_up(const struct simulator *k)
 {
     struct simulation *sim = k->sim;
+    double from = k->now - sim->pattern * sim->period;
     sim->end = k->now;
     sim->begun = k->opened;
     for (int i = 0; i < k->n; i++) {
@@ -441,6 +442,10 @@ static void sum_up(const struct simulator *k)
     for (int lane = 0; lane < k->n_lanes; lane++)
         if (k->turn[lane].node != NONE) /* what is in flight counts up to now */
             sim->moments[k->turn[lane].node].end = k->now;
+    for (int node = 0; node < k->opened * k->n; node++) {
+        const struct moment *m = &sim->moments[node]; /* (none: 0 to 0) */
+        sim->busy[task_of(k, node)->lane->index] += fmax(m->end - fmax(m->start, from), 0) / sim->pattern;
+    }
 }
 
 struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **out)
@@ -450,6 +455,7 @@ struct problem *simulate(const struct step *s, const struct costs *c, struct sim
     sim->step = s;
     sim->seconds = allocate(s->n, sizeof *sim->seconds);
     sim->steady = allocate(s->n, sizeof *sim->steady);
+    sim->busy = allocate((size_t)m->n_lanes, sizeof *sim->busy);
     if (c)
         describe_speeds(m, c);
     double total = (double)s->n * m->issue;
@@ -497,6 +503,6 @@ struct simulation *must_simulate(const struct step *s, const struct costs *c)
 
 void free_simulation(struct simulation *sim)
 {
-    free(sim->moments), free(sim->seconds), free(sim->steady);
+    free(sim->moments), free(sim->seconds), free(sim->steady), free(sim->busy);
     free(sim);
 }
