@@ -20,7 +20,7 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       240
 pass/swap           400
-src               24622 10.8
+src               24624 10.8
 src/base           1419
 src/board           201
 src/cmd            2286
@@ -36,7 +36,7 @@ src/proof           553
 src/run            1253
 src/state          1776
 src/step           2487
-src/trace          1501
+src/trace          1503
 src/train          3121
 src/view           2099
 tests             17184

@@ -44,8 +44,10 @@ static void read_header(struct reader *file, struct trace_header *h)
     const char *path = file->path;
     read_at(file, h, MIN(file->size, sizeof *h), 0);
     if (memcmp(h->magic, TRACE_MAGIC, sizeof h->magic) != 0)
-        fail(EXIT_FAILED, "%s is not a trace: it does not start with \"%s\"; yard train --trace FILE writes one", path,
-             TRACE_MAGIC);
+        fail(EXIT_FAILED,
+             "%s is not a trace: it does not start with \"%s\"; yard train --trace FILE writes one, and step files "
+             "that yard view shows end in .txt",
+             path, TRACE_MAGIC);
     if (file->size >= offsetof(struct trace_header, kind) && h->version != TRACE_VERSION)
         fail(EXIT_FAILED, "the trace %s has version %" PRIu32 ", this yard reads version %d; record it again", path,
              h->version, TRACE_VERSION);
