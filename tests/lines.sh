@@ -20,10 +20,10 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       240
 pass/swap           400
-src               24624 10.8
+src               24661 10.8
 src/base           1419
 src/board           201
-src/cmd            2286
+src/cmd            2300
 src/device         1124
 src/file            940
 src/main             66
@@ -37,9 +37,9 @@ src/run            1253
 src/state          1776
 src/step           2487
 src/trace          1503
-src/train          3121
-src/view           2099
-tests             17184
+src/train          3142
+src/view           2101
+tests             17185
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -46,8 +46,8 @@ TEST(two_lanes_by_hand)
     expect_times(sim, 1, (struct span[]){{5, 7}, {8, 11}, {8, 10}, {11, 14}});
     expect_times(sim, 2, (struct span[]){{11, 13}, {14, 17}, {14, 16}, {17, 20}});
     expect_number("period", sim->period, 6);
-    expect_number("compute", sim->steady[1] + sim->steady[3], 6);
-    expect_number("upload", sim->steady[0] + sim->steady[2], 4);
+    expect_number("compute", sim->busy[compute->index], 6);
+    expect_number("upload", sim->busy[upload->index], 4);
     free_simulation(sim);
     end_paper(&p);
 }
@@ -269,8 +269,8 @@ TEST(simulate_is_simulate_durations)
     }
     expect_number("period", a->period, b->period);
     assert_true(a->period > 0);
-    for (size_t i = 0; i < t->train->n; i++)
-        expect_number("steady", a->steady[i], b->steady[i]);
+    for (int i = 0; i < t->machine->n_lanes; i++)
+        expect_number("busy", a->busy[i], b->busy[i]);
     assert_int_equal(a->by_source[COST_MODELLED], t->train->n);
     expect_longest_paths(a);
     free_simulation(a), free_simulation(b);

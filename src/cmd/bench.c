@@ -20,6 +20,7 @@ struct bench {
     struct machine *machine;
     struct config config;
     struct table *gemms;
+    struct probe *probe;
     double peak;           /* FLOP/s of FMAs: the best moment of this run */
     double weighted[3][2]; /* per engine, over the projections: FLOPs, and FLOPs divided by the share of the peak */
 };
@@ -28,28 +29,24 @@ struct timing { /* medians */
     double seconds, share;
 };
 
-static void run_list(struct step *list, uint32_t number)
-{
-    execute(list, number);
-    wait_all(list);
-}
+typedef void run_once(void *what, uint32_t number);
 
 /* n stretches behind a warm-up, which compiles kernels: each is one run, or as many as take as long as the probe. */
-static struct timing time_runs(struct bench *b, struct step *list, uint32_t n, bool fill, double flops)
+static struct timing time_runs(struct bench *b, run_once *run, void *what, uint32_t n, bool fill, double flops)
 {
     enum { LONGEST = 1 }; /* of the probe, in seconds */
-    struct device *d = &b->machine->device[0];
+    const struct device *d = &b->machine->device[0];
     double *seconds = allocate(n, sizeof *seconds), *share = allocate(n, sizeof *share), last = 0;
     int alike = d->is_cpu || d->is_logical ? 1 : b->machine->n_devices; /* the probe runs on one device */
     uint32_t number = 0;
     while (number < WARM_UP)
-        run_list(list, ++number);
+        run(what, ++number);
     for (uint32_t i = 0; i < n; i++) {
-        double begin = work_seconds(d), peak = measure_peak(d, fmin(last, LONGEST));
+        double begin = work_seconds(d), peak = run_probe(b->probe, fmin(last, LONGEST));
         double from = work_seconds(d), probed = from - begin;
         uint64_t start = now_ns(), runs = 0;
         do
-            run_list(list, ++number), runs++;
+            run(what, ++number), runs++;
         while (fill && work_seconds(d) - from < probed);
         seconds[i] = 1e-9 * (double)(now_ns() - start) / (double)runs;
         last = work_seconds(d) - from;
@@ -118,6 +115,12 @@ static struct gemm describe_gemm(const struct bench *b, const struct shape *s, s
 
 static double flops_of(const struct shape *s) { return 2.0 * s->m * s->n * s->k * s->batch; }
 
+static void run_list(void *list, uint32_t number)
+{
+    execute(list, number);
+    wait_all(list);
+}
+
 /* The product as tasks of a list (one, or with CLBlast's bias filling two). */
 static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
 {
@@ -137,7 +140,7 @@ static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm
     struct gemm g = describe_gemm(b, s, of);
     gemm(&build, s->name, &g);
     must(finish_steps(pool, &list, 1));
-    struct timing timing = time_runs(b, list, REPEATS, true, flops_of(s));
+    struct timing timing = time_runs(b, run_list, list, REPEATS, true, flops_of(s));
     end_build(&build);
     drain(list);
     free_step(list);
@@ -189,6 +192,13 @@ static const char *of_peak(char out[80], double share)
 
 /* ---- training -------------------------------------------------------------------------------------------------- */
 
+static void run_training(void *trainer, uint32_t number)
+{
+    struct trainer *t = trainer;
+    run_step(t, number);
+    drain(t->train);
+}
+
 static json_t *bench_training(struct bench *b)
 {
     run_trial_for(b->settings);
@@ -196,7 +206,7 @@ static json_t *bench_training(struct bench *b)
     init_random(t->model, 1);
     uint32_t n = was_given("steps") ? (uint32_t)b->settings->steps : TRAIN_STEPS;
     double tokens = tokens_per_step(t), flops = flops_per_token(t->model->params, t->seq) * tokens;
-    struct timing step = time_runs(b, t->train, n, false, flops);
+    struct timing step = time_runs(b, run_training, t, n, false, flops);
     fprintf(b->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
             1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9,
             of_peak((char[80]){0}, step.share));
@@ -222,7 +232,8 @@ int cmd_bench(int argc, char **argv)
     free_trainer(new_trainer(s, LIST_TRAIN, s->data.path != NULL, true));
 
     struct device *d = &b.machine->device[0];
-    b.peak = measure_peak(d, 0.3);
+    b.probe = open_probe(d);
+    b.peak = run_probe(b.probe, 0.3);
     double copy = measure_copy(d, 0.3);
     fprintf(b.text,
             "device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of "
@@ -242,6 +253,7 @@ int cmd_bench(int argc, char **argv)
         print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:o}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
                              "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b.gemms), "own_share_of_peak",
                              number_json(own), "clblast_share_of_peak", number_json(clblast), "train", train));
+    close_probe(b.probe);
     close_machine(b.machine);
     return EXIT_OK;
 }

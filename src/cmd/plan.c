@@ -27,7 +27,7 @@ static int prove(const struct trainer *t, struct step *const *all, size_t n)
 }
 
 /* By lane; those without a task are left out. */
-static void count_tasks(const struct step *list)
+static void print_task_counts(const struct step *list)
 {
     const struct machine *m = list->pool->machine;
     printf("list %s: %zu tasks, by lane (--print shows each, --simulate the period)\n", list->name, list->n);
@@ -60,12 +60,16 @@ static int show_plan(const struct trainer *t, const char *title)
         putchar('\n');
     } else {
         print_reports(stdout, t->passes, t->n_passes);
-        if (s->print || (!s->verify && !sim))
-            count_tasks(t->train), print_memory(stdout, t->pool, all, n);
+        if (s->print || (!s->verify && !sim)) {
+            print_task_counts(t->train);
+            print_memory(stdout, t->pool, all, n);
+        }
         if (sim)
             print_simulation(stdout, sim, t->costs);
-        if (s->print)
-            print_step(stdout, t->train), print_map(stdout, t->pool, t->train);
+        if (s->print) {
+            print_step(stdout, t->train);
+            print_map(stdout, t->pool, t->train);
+        }
     }
     char *path = trace_path(s);
     if (sim && path)

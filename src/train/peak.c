@@ -13,6 +13,33 @@ static double run_kernel(struct device *d, cl_kernel k, size_t items, size_t gro
     return (double)(now_ns() - start) * 1e-9;
 }
 
+struct probe {
+    struct device *device;
+    cl_kernel kernel;
+    cl_mem out;
+    size_t group, items;
+    double work; /* FLOPs of one run */
+};
+
+struct probe *open_probe(struct device *d)
+{
+    const bool alone = d->work_group == 1;
+    const size_t group = d->work_group, items = alone ? d->units * 8 : d->units * 16 * group;
+    cl_int rounds = alone ? 400000 / (cl_int)MAX(d->vector / 4, 1u) : 4000;
+    cl_float x = 0.999f, y = 0.001f;
+    struct probe *p = allocate(1, sizeof *p);
+    *p = (struct probe){d,     make_kernel(d, "bench.cl", "fma_peak"),
+                        NULL,  group,
+                        items, 2.0 * FMA_CHAINS * d->vector * rounds * (double)items};
+    CL_MAKE(p->out = clCreateBuffer(d->context->cl, CL_MEM_WRITE_ONLY, items * sizeof(float), NULL, &err));
+    CL(clSetKernelArg(p->kernel, 0, sizeof p->out, &p->out));
+    CL(clSetKernelArg(p->kernel, 1, sizeof rounds, &rounds));
+    CL(clSetKernelArg(p->kernel, 2, sizeof x, &x));
+    CL(clSetKernelArg(p->kernel, 3, sizeof y, &y));
+    run_probe(p, 0); /* compiles */
+    return p;
+}
+
 double work_seconds(const struct device *d)
 {
     struct timespec t;
@@ -20,30 +47,22 @@ double work_seconds(const struct device *d)
     return ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec) / (d->is_cpu ? d->units : 1);
 }
 
-double measure_peak(struct device *d, double seconds)
+double run_probe(struct probe *p, double seconds)
 {
-    const bool alone = d->work_group == 1;
-    const size_t group = d->work_group, items = alone ? d->units * 8 : d->units * 16 * group;
-    cl_int rounds = alone ? 400000 / (cl_int)MAX(d->vector / 4, 1u) : 4000;
-    cl_float x = 0.999f, y = 0.001f;
-    cl_kernel k = make_kernel(d, "bench.cl", "fma_peak");
-    cl_mem out;
-    double begin, spent, runs = 0;
-    CL_MAKE(out = clCreateBuffer(d->context->cl, CL_MEM_WRITE_ONLY, items * sizeof(float), NULL, &err));
-    CL(clSetKernelArg(k, 0, sizeof out, &out));
-    CL(clSetKernelArg(k, 1, sizeof rounds, &rounds));
-    CL(clSetKernelArg(k, 2, sizeof x, &x));
-    CL(clSetKernelArg(k, 3, sizeof y, &y));
-    run_kernel(d, k, items, group); /* compiles */
-    begin = work_seconds(d);
+    double begin = work_seconds(p->device), spent, work = 0;
     do {
-        run_kernel(d, k, items, group);
-        runs++;
-        spent = work_seconds(d) - begin;
+        run_kernel(p->device, p->kernel, p->items, p->group);
+        work += p->work;
+        spent = work_seconds(p->device) - begin;
     } while (spent < seconds);
-    CL(clReleaseMemObject(out));
-    CL(clReleaseKernel(k));
-    return runs * 2.0 * FMA_CHAINS * d->vector * rounds * (double)items / spent;
+    return work / spent;
+}
+
+void close_probe(struct probe *p)
+{
+    CL(clReleaseMemObject(p->out));
+    CL(clReleaseKernel(p->kernel));
+    free(p);
 }
 
 /* The best of several runs: neighbours can only slow one down. */

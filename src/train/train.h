@@ -265,7 +265,9 @@ void run_trial_for(struct settings *s);
 double work_seconds(const struct device *d);
 /* Mean FLOP/s of independent FMAs over so many of them (one run of some milliseconds at least), to be taken right
  * beside what it is compared with. */
-double measure_peak(struct device *d, double seconds);
+struct probe *open_probe(struct device *d);
+double run_probe(struct probe *p, double seconds);
+void close_probe(struct probe *p);
 double measure_copy(struct device *d, double seconds); /* bytes/s, read + written, of the fastest of some copies */
 
 #endif

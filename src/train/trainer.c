@@ -273,8 +273,11 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
     char *title = describe_shape(t), *path = trace_path(s);
     struct trace_about about = {title, s->pace ? TRACE_PACED : TRACE_REAL,
                                 s->pace ? 1 / t->train->running->wrapper->scale : 1, t->costs ? predicted_ns : NULL, t};
-    for (struct device *d = t->machine->device; d < t->machine->host && s->view; d++)
-        d->flops_per_s = measure_peak(d, 0.05);
+    for (struct device *d = t->machine->device; d < t->machine->host && s->view; d++) {
+        struct probe *p = open_probe(d);
+        d->flops_per_s = run_probe(p, 0.05);
+        close_probe(p);
+    }
     struct trace *tables = trace_tables(t->machine, lists, n, &about);
     execution.trace = trace_create(path, tables, TRACE_RING);
     trace_free(tables);

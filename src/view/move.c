@@ -6,8 +6,9 @@
  */
 #include "view.h"
 
+#include <fcntl.h>
 #include <math.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 static struct pick pick_task(const struct view *v, int track, uint32_t task, uint32_t step)
 {
@@ -127,10 +128,11 @@ static void save(struct view *v, const struct track *k)
 {
     int length = (int)strlen(k->path) - (int)strlen(".txt");
     char *path = v->save_as ? copy_string(v->save_as) : format_string("%.*s.moved.txt", length, k->path);
-    struct stat old, its;
     bool shown = false; /* whatever name leads there */
-    for (int i = 0; i < v->n_tracks && stat(path, &old) == 0; i++)
-        shown |= stat(v->track[i]->path, &its) == 0 && its.st_dev == old.st_dev && its.st_ino == old.st_ino;
+    int old = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    for (int i = 0; i < v->n_tracks; i++)
+        shown |= leads_to(v->track[i]->path, old);
+    close(old);
     struct problem *wrong = shown ? new_problem(EXIT_USAGE, "%s is shown here: -o FILE takes another name", path)
                                   : save_board(k->board, path);
     v->exit_code = wrong ? wrong->code : EXIT_OK;
