@@ -86,8 +86,8 @@
 #define ONE_BY_ONE
 #endif
 /* Asks for a cache line, perhaps to be written, and goes on.  OpenCL's prefetch() does nothing in PoCL; compilers for
- * CPUs have their own. */
-#if VEC > 1
+ * CPUs have their own, which NVIDIA's refuses. */
+#if VEC > 1 && ON_CPU
 #define FETCH(at) __builtin_prefetch(at)
 #define FETCH_TO_WRITE(at) __builtin_prefetch(at, 1)
 #else

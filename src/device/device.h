@@ -50,6 +50,8 @@ struct slab {
     cl_mem pinned; /* host: the mapped buffer that the bytes lie in, so that copies need no staging; or NULL ... */
     cl_command_queue queue; /* ... of this queue's context ... */
     void *block;            /* ... and where it begins; or what malloc gave */
+    cl_mem *parts;          /* what slab_part() made, the oldest first: released with the slab, the newest first */
+    size_t n_parts, cap_parts;
 };
 enum { GUARD_BYTES = 4096 };
 
@@ -127,6 +129,7 @@ struct device {
     unsigned vector;                  /* floats per vector, VEC of the kernels: bits depend on it */
     unsigned work_group;              /* work-items per row: WG of the kernels, 1 on CPUs */
     size_t most_items;                /* that a work-group may have; 0: not known, on paper */
+    bool forced_shape;                /* by YARD_VEC or YARD_WG, for tests */
     unsigned tile_rows, tile_vectors; /* register tile of the GEMM: ROWS, COLS of gemm.cl */
     bool correct_divide;              /* correctly rounded divide and square root */
     bool short_loops; /* llvmpipe: a work-item's loops end after SHORT_LOOPS rounds in all, without an error */
@@ -255,6 +258,8 @@ void restore_limits(struct machine *m, const struct device *had, int n);
 struct problem *add_slab(struct machine *m, struct device *d, const struct device *copier, size_t bytes);
 /* Write `bytes` to a buffer of d, from byte `begin` on, and wait until they are there. */
 void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *from, size_t bytes);
+/* `bytes` of a device's slab from byte `begin` on, as a buffer that the slab owns. */
+cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes);
 /* How many guards behind the device's slabs have been overwritten: 0 when all is well. */
 int damaged_guards(struct device *d);
 void free_slabs(struct machine *m, struct device *d);

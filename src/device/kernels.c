@@ -58,8 +58,8 @@ static cl_program build_program(struct device *d, const char *file)
     const char *extra = getenv("YARD_BUILD_OPTIONS");
     /* No warnings (-w): PoCL prints how many there are and not which, and newer compilers warn of each loop that they
      * unroll later than asked. */
-    snprintf(options, sizeof options, "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u%s %s", d->vector,
-             d->work_group, d->tile_rows, d->tile_vectors,
+    snprintf(options, sizeof options, "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u -D ON_CPU=%d%s %s",
+             d->vector, d->work_group, d->tile_rows, d->tile_vectors, d->is_cpu,
              d->correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? extra : "");
     char *entry = cache_entry(d, options, text);
     cl_program program = load_program(d, entry, options);

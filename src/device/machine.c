@@ -131,6 +131,7 @@ static void describe_device(struct device *d, unsigned vector)
              vector, d->name, own);
     d->vector = vector ? vector : own;
     d->one_item = d->is_cpu && own > 1;
+    d->forced_shape = getenv("YARD_VEC") || getenv("YARD_WG");
     d->most_items = device_number(d->cl, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     d->work_group = kernel_work_group(d);
     d->short_loops = strncmp(d->name, "llvmpipe", 8) == 0;

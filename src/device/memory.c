@@ -1,6 +1,7 @@
 /* memory.c - slabs: what is asked of OpenCL, with a guard behind each that shows writes past the end. */
 #include "device.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 enum { GUARD_BYTE = 0xA5 };
@@ -68,16 +69,33 @@ void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *fro
     CL(clFinish(queue));
 }
 
-static struct problem *allocate_device_slab(struct device *d, struct slab *slab)
+/* The buffer of a slab, with zeros and the guard in it.  NVIDIA's driver (580) counts the patterns of a fill in 32
+ * bits: one of single bytes hangs above 2 GiB, and beyond 4 GiB it fills another place.  So the pattern is the longest
+ * that all devices know, and the guard is written. */
+static cl_int make_slab_buffer(struct device *d, struct slab *slab)
 {
-    static const cl_uchar zero = 0, guard = GUARD_BYTE;
+    static const cl_uchar zeros[16];
+    unsigned char guard[GUARD_BYTES];
     cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;
     cl_int code;
+    memset(guard, GUARD_BYTE, sizeof guard);
     slab->buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, slab->bytes + GUARD_BYTES, NULL, &code);
+    if (code != CL_SUCCESS)
+        return code;
     /* Drivers of GPUs allocate when a buffer is first used: this may be what fails. */
-    code = code ? code : clEnqueueFillBuffer(queue, slab->buffer, &zero, 1, 0, slab->bytes, 0, NULL, NULL);
-    code = code ? code : clEnqueueFillBuffer(queue, slab->buffer, &guard, 1, slab->bytes, GUARD_BYTES, 0, NULL, NULL);
-    code = code ? code : clFinish(queue);
+    code = clEnqueueFillBuffer(queue, slab->buffer, zeros, sizeof zeros, 0, slab->bytes, 0, NULL, NULL);
+    if (code != CL_SUCCESS)
+        return code;
+    code = clEnqueueWriteBuffer(queue, slab->buffer, CL_FALSE, slab->bytes, GUARD_BYTES, guard, 0, NULL, NULL);
+    if (code != CL_SUCCESS)
+        return code;
+    return clFinish(queue);
+}
+
+static struct problem *allocate_device_slab(struct device *d, struct slab *slab)
+{
+    cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;
+    cl_int code = make_slab_buffer(d, slab);
     if (code == CL_SUCCESS && d->is_cpu) /* a debugger finds tensors there: mapped in place, as CPUs' drivers do */
         slab->seen = clEnqueueMapBuffer(queue, slab->buffer, CL_TRUE, CL_MAP_READ, 0, slab->bytes, 0, NULL, NULL, NULL);
     if (slab->seen)
@@ -131,6 +149,28 @@ struct problem *add_slab(struct machine *m, struct device *d, const struct devic
     return wrong;
 }
 
+cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* threads of lanes ask too */
+    cl_buffer_region region = {begin, bytes};
+    cl_mem part;
+    CL_MAKE(part = clCreateSubBuffer(slab->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &err));
+    pthread_mutex_lock(&lock);
+    *APPEND(slab->parts, slab->n_parts, slab->cap_parts) = part;
+    pthread_mutex_unlock(&lock);
+    return part;
+}
+
+/* NVIDIA's driver (580) crashes when the older of two parts that overlap is released first. */
+static void release_parts(struct slab *slab)
+{
+    while (slab->n_parts > 0) {
+        slab->n_parts--;
+        CL(clReleaseMemObject(slab->parts[slab->n_parts]));
+    }
+    free(slab->parts);
+}
+
 int damaged_guards(struct device *d)
 {
     unsigned char guard[GUARD_BYTES], whole[GUARD_BYTES];
@@ -150,6 +190,7 @@ int damaged_guards(struct device *d)
 void free_slabs(struct machine *m, struct device *d)
 {
     for (struct slab *slab = d->slabs; slab < d->slabs + d->n_slabs; slab++) {
+        release_parts(slab);
         if (slab->pinned) {
             CL(clEnqueueUnmapMemObject(slab->queue, slab->pinned, slab->block, 0, NULL, NULL));
             CL(clFinish(slab->queue));

@@ -9,7 +9,7 @@ enum { CLBLAST_ITEMS = 64 }; /* of its work-groups */
 
 bool has_own_products(const struct device *d)
 {
-    return !d->short_loops && (d->is_cpu || d->most_items < CLBLAST_ITEMS || getenv("YARD_VEC") || getenv("YARD_WG"));
+    return !d->short_loops && (d->is_cpu || d->most_items < CLBLAST_ITEMS || d->forced_shape);
 }
 
 /* Our own products are for CPUs whose vectors a kernel can use. */

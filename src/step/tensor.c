@@ -17,8 +17,6 @@ void drop_tensors(struct pool *p, size_t n)
         struct tensor *last = p->tensors[p->n - 1];
         if (last->storage != last)
             last->storage->view = last->view;
-        if (last->buffer)
-            CL(clReleaseMemObject(last->buffer));
         free(last);
     }
 }
@@ -127,7 +125,7 @@ bool share_bytes(const struct tensor *a, const struct tensor *b)
 
 size_t count_elements(const struct tensor *t) { return t->bytes / ELEMENT_BYTES; }
 
-static const struct slab *slab_of(const struct tensor *t)
+static struct slab *slab_of(const struct tensor *t)
 {
     CHECK(t->storage->slab >= 0, "tensor %s has no address", t->name);
     return &t->device->slabs[t->storage->slab];
@@ -135,11 +133,8 @@ static const struct slab *slab_of(const struct tensor *t)
 
 cl_mem tensor_buffer(struct tensor *t)
 {
-    if (!t->buffer) {
-        cl_buffer_region region = {t->storage->address + t->offset, t->bytes};
-        CL_MAKE(t->buffer = clCreateSubBuffer(slab_of(t)->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
-                                              &region, &err));
-    }
+    if (!t->buffer)
+        t->buffer = slab_part(slab_of(t), t->storage->address + t->offset, t->bytes);
     return t->buffer;
 }
 
