@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #pragma push_macro("fail") /* base.h has one too */
@@ -19,17 +20,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* TEST(name) { ... } is a test of this program, whose main() runs them in the order of the file.  CASE(name) { ... } is
- * none: it runs in a process of its own when a test says expect_case("name", ...). */
-#define TEST(name) KNOWN_TO_MAIN(test_##name, #name, add_test)
-#define CASE(name) KNOWN_TO_MAIN(case_##name, #name, add_case)
-#define KNOWN_TO_MAIN(function, name, add)                                                                             \
+/* TEST(name) { ... } is a test of this program, whose main() runs them in the order of the file.
+ *
+ *     TEST(name)         `make test` runs it: it guards what one needs to trust a build and a change
+ *     LONG_TEST(name)    `make check` runs it, which has the time
+ *     LAW(name)          both run it, on other cases: it takes those from cases_of()
+ *     CASE(name)         no test: it runs in a process of its own when a test says expect_case("name", ...)
+ */
+#define TEST(name) KNOWN_TO_MAIN(test_##name, #name, IN_TEST)
+#define LONG_TEST(name) KNOWN_TO_MAIN(test_##name, #name, IN_CHECK)
+#define LAW(name) KNOWN_TO_MAIN(test_##name, #name, IN_TEST | IN_CHECK)
+#define CASE(name) KNOWN_TO_MAIN(case_##name, #name, NO_TEST)
+#define KNOWN_TO_MAIN(function, name, when)                                                                            \
     static void function(void **);                                                                                     \
-    __attribute__((constructor)) static void make_known_##function(void) { add(name, function, __LINE__); }            \
+    __attribute__((constructor)) static void make_known_##function(void) { add_test(name, function, __LINE__, when); } \
     static void function(void **unused_state __attribute__((unused)))
-void add_test(const char *name, CMUnitTestFunction body, int line);
-void add_case(const char *name, CMUnitTestFunction body, int line);
+enum { NO_TEST = 0, IN_TEST = 1, IN_CHECK = 2 };
+void add_test(const char *name, CMUnitTestFunction body, int line, int when);
 extern const char *this_test; /* argv[0] */
+
+/* Cases of a law, from `begin` up to `end`: `make test` takes the first `few` of `all`, `make check` the others, and
+ * who runs the program by hand gets all. */
+struct cases {
+    int begin, end;
+};
+struct cases cases_of(int few, int all);
 
 /* The test fails with a message by printf rules. */
 #define test_failed(...) (print_error(__VA_ARGS__), _fail(__FILE__, __LINE__))

@@ -1,41 +1,131 @@
-/* main.c - of every test program: runs the tests that TEST() made known, or the one case that its word names. */
+/* main.c - of every test program: which of its tests run, and what each takes.
+ *
+ *     build/tests/test_mesh            all of them
+ *     build/tests/test_mesh NAME       the test of that name alone, to see it in gdb, or that case of a test
+ *
+ * YARD_TESTS=test leaves those that `make test` runs, YARD_TESTS=check the others.
+ */
 #include "child.h"
 
-enum { MOST = 128 };
+#include <sys/resource.h>
+#include <time.h>
 
-static struct CMUnitTest tests[MOST], cases[MOST];
-static size_t n_tests, n_cases;
-static int lines[MOST];
+enum { MOST = 256 };
 
-void add_test(const char *name, CMUnitTestFunction body, int line)
+struct known {
+    const char *name;
+    CMUnitTestFunction body;
+    int line; /* of its file */
+    int when; /* IN_TEST, IN_CHECK, both or NO_TEST */
+};
+static struct known known[MOST];
+static size_t n_known;
+static int wanted = IN_TEST | IN_CHECK;
+
+void add_test(const char *name, CMUnitTestFunction body, int line, int when)
 {
-    size_t i = n_tests++;
-    assert_true(n_tests <= MOST);
-    for (; i > 0 && lines[i - 1] > line; i--)
-        tests[i] = tests[i - 1], lines[i] = lines[i - 1];
-    tests[i] = (struct CMUnitTest){.name = name, .test_func = body};
-    lines[i] = line;
+    assert_true(n_known < MOST);
+    known[n_known] = (struct known){name, body, line, when};
+    n_known++;
 }
 
-void add_case(const char *name, CMUnitTestFunction body, int line)
+struct cases cases_of(int few, int all)
 {
-    (void)line;
-    assert_true(n_cases < MOST);
-    cases[n_cases++] = (struct CMUnitTest){.name = name, .test_func = body};
+    struct cases d = {0, all};
+    if (wanted == IN_TEST)
+        d.end = few;
+    if (wanted == IN_CHECK)
+        d.begin = few;
+    return d;
+}
+
+/* ---- what a test takes ------------------------------------------------------------------------------------------ */
+
+static double wall_at_start, cpu_at_start;
+
+static double cpu_seconds(int whose)
+{
+    struct rusage used;
+    getrusage(whose, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
+static double wall_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static int begin_timing(void **unused)
+{
+    (void)unused;
+    wall_at_start = wall_seconds();
+    cpu_at_start = cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN);
+    return 0;
+}
+
+/* A line that tests/run.sh looks for: of the test whose result follows. */
+static int print_timing(void **unused)
+{
+    (void)unused;
+    double cpu = cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN) - cpu_at_start;
+    printf("# took %.2f s, %.2f s of the CPU\n", wall_seconds() - wall_at_start, cpu);
+    fflush(stdout);
+    return 0;
+}
+
+/* ---- main ------------------------------------------------------------------------------------------------------- */
+
+static int in_order_of_file(const void *a, const void *b)
+{
+    const struct known *x = a, *y = b;
+    return x->line - y->line;
+}
+
+static const struct known *find(const char *name, bool test)
+{
+    for (size_t i = 0; i < n_known; i++)
+        if (strcmp(known[i].name, name) == 0 && (known[i].when != NO_TEST) == test)
+            return &known[i];
+    return NULL;
+}
+
+static void read_wish(void)
+{
+    const char *wish = getenv("YARD_TESTS");
+    if (!wish || strcmp(wish, "all") == 0)
+        return;
+    if (strcmp(wish, "test") != 0 && strcmp(wish, "check") != 0) {
+        fprintf(stderr, "YARD_TESTS=%s: expected test, check or all\n", wish);
+        exit(99);
+    }
+    wanted = strcmp(wish, "test") == 0 ? IN_TEST : IN_CHECK;
 }
 
 int main(int argc, char **argv)
 {
+    struct CMUnitTest tests[MOST];
+    size_t n = 0;
+    const char *slash = strrchr(argv[0], '/');
     this_test = argv[0];
-    for (size_t i = 0; argc > 1 && i < n_cases; i++)
-        if (strcmp(cases[i].name, argv[1]) == 0) {
-            cases[i].test_func(NULL);
-            return 0;
-        }
-    if (argc > 1) {
-        fprintf(stderr, "there is no case %s\n", argv[1]);
+    read_wish();
+    if (argc > 1 && find(argv[1], false)) {
+        find(argv[1], false)->body(NULL);
+        return 0;
+    }
+    if (argc > 1 && !find(argv[1], true)) {
+        fprintf(stderr, "there is no test and no case %s\n", argv[1]);
         return 99;
     }
-    return _cmocka_run_group_tests(strrchr(this_test, '/') ? strrchr(this_test, '/') + 1 : this_test, tests, n_tests,
-                                   NULL, NULL);
+    qsort(known, n_known, sizeof known[0], in_order_of_file);
+    for (size_t i = 0; i < n_known; i++) {
+        bool chosen = argc > 1 ? strcmp(known[i].name, argv[1]) == 0 : (known[i].when & wanted) != 0;
+        if (chosen && known[i].when != NO_TEST) {
+            tests[n] = (struct CMUnitTest){known[i].name, known[i].body, begin_timing, print_timing, NULL};
+            n++;
+        }
+    }
+    return _cmocka_run_group_tests(slash ? slash + 1 : this_test, tests, n, NULL, NULL);
 }
