@@ -40,8 +40,9 @@ endif
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
-SCRIPTS  = $(filter-out $(addprefix tests/,run.sh report.sh packages.sh drivers.sh driver_rows.sh distro.sh gpu.sh gpu_kit.sh \
-               periods.sh),$(sort $(wildcard tests/*.sh)))
+# Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and the others.
+SCRIPTS  = $(patsubst %,tests/%.sh,errors labs pages walk)
+LONGER   = $(patsubst %,tests/%.sh,cache clang faults format gallery gdb memory oclgrind periods process transformers view)
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
 C_FILES  = $(wildcard src/*.[ch] src/*/*.[ch] tests/*.[ch])
@@ -102,8 +103,20 @@ demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it t
 	./$(YARD) sample --from build/demo --count 400
 	@echo 'build/demo.png shows the last step.  ./$(YARD) view build/demo.trace opens it in a window.'
 
-test: $(YARD) $(TESTS) ## build and run every test; logs in build/tests/*.log
-	@YARD=./$(YARD) tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS)
+# T= runs what has that in its name, all of it.
+test: $(YARD) $(TESTS) ## what one needs to trust a build and a change: 3 minutes.  T=swap: all tests of that name
+	@[ -n "$(CHOSEN)" ] || { echo "no test has $(T) in its name; there are: $(notdir $(TESTS) $(SCRIPTS) $(LONGER))"; exit 2; }
+	+@YARD=./$(YARD) YARD_TESTS=$(PART) tests/run.sh $(BUILD)/tests $(CHOSEN)
+	@[ -n "$(T)$(filter-out test,$(PART))" ] || touch $(BUILD)/tests/passed
+PART   = $(if $(T),all,test)
+NAMED  = $(foreach test,$(TESTS) $(SCRIPTS) $(LONGER),$(if $(findstring $(T),$(notdir $(test))),$(test)))
+CHOSEN = $(if $(T),$(NAMED),$(TESTS) $(SCRIPTS))
+
+check: $(BUILD)/tests/passed ## all other tests, after `make test` where it has not passed yet: 12 minutes more
+	+@YARD=./$(YARD) YARD_TESTS=check tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS) $(LONGER)
+$(BUILD)/tests/passed: $(YARD) $(TESTS) $(wildcard tests/*.sh data/* tutorials/* README.md)
+	+@YARD=./$(YARD) YARD_TESTS=test tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS)
+	@touch $@
 
 lab: $(YARD) ## lab N=: a working copy in build/labs/N, with a task in it; tutorials/labs has them all
 	@SEED=$(SEED) tutorials/labs/lab.sh prepare $(N)
@@ -149,7 +162,7 @@ bench: $(YARD) ## measure this machine: FMA peak, copies, GEMM, training
 debug: ## build ./yard-debug with -O0 -g3, for gdb
 	@$(MAKE) --no-print-directory BUILD=build/debug YARD=yard-debug OPTIMISE='-O0 -g3'
 
-ASAN = $(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= \
+ASAN = $(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= PART=all \
        OPTIMISE='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined'
 asan: ## build ./yard-asan with AddressSanitizer and UBSan, and run the test programs with them
 	+@$(ASAN) test
@@ -164,7 +177,7 @@ fuzz: ## mutated files of all formats through the readers under ASan: a minute, 
 
 # The tests in which threads meet.  Without setarch the loader may put a mapping where gcc's runtime wants its own.
 tsan: ## build ./yard-tsan with ThreadSanitizer, and run the tests of threads and signals with it
-	@$(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/process.sh \
+	@$(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/process.sh PART=all \
 	    TESTS='build/tsan/tests/test_schedule build/tsan/tests/test_pace build/tsan/tests/test_snaprun' test \
 	    OPTIMISE='-O1 -g -fsanitize=thread -Wno-tsan'
 FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
@@ -191,7 +204,7 @@ help: ## this list
 	@echo "make               build ./yard"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: demo test distro kills drivers gpu gpu-pack periods gallery bench debug asan tsan fuzz oclgrind tidy format \
+.PHONY: demo test check distro kills drivers gpu gpu-pack periods gallery bench debug asan tsan fuzz oclgrind tidy format \
         format-check deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:

@@ -71,7 +71,7 @@ static int print_timing(void **unused)
 {
     (void)unused;
     double cpu = cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN) - cpu_at_start;
-    printf("# took %.2f s, %.2f s of the CPU\n", wall_seconds() - wall_at_start, cpu);
+    printf("# seconds: %.2f, of the CPU %.2f\n", wall_seconds() - wall_at_start, cpu);
     fflush(stdout);
     return 0;
 }

@@ -2,18 +2,23 @@
 # run.sh LOGS TEST... - runs every test, program or script, whatever the others do, and sums up.
 #
 # The contract of a test: exit code 0 when all is well.  It runs at the project's top and finds in the environment
-#   YARD   the program under test       TMP    an empty folder of its own
+#   YARD         the program under test
+#   TMP          an empty folder of its own
+#   YARD_TESTS   test: what `make test` runs; check: the rest, for `make check`; all
 # It may report single checks in TAP, "ok 1 - name" and "not ok 2 - name", as cmocka does here and a script can with
 # echo; "# SKIP why" after either marks a check that could not be made here.  A test that announces 1..N checks and
 # reports fewer has failed: something in it ended the program.  LOGS/<test>.log keeps what it printed.
-# The last line is 'N passed, N failed', in checks; the exit code is 0 when none failed.
+#
+# As many tests run side by side as there are cores (JOBS).  Those that take longest start first.
+# LOGS/seconds-PART keeps what each took, for the next run's order and its guess of the time left; before there is one,
+# tests/seconds.txt serves.  The last line is 'N passed, N failed', in checks; the exit code is 0 when none failed.
 set -u
 logs=$1
 shift
 mkdir -p "$logs"
-passed=0 failed=0 skipped=0 failures=
 
 export YARD="${YARD:-./yard}"
+export YARD_TESTS="${YARD_TESTS:-all}"
 export YARD_CACHE="${YARD_CACHE-$(cd "$logs" && pwd)/kernels}" # saves PoCL's driver 0.2 s at each of many starts
 [ -z "$YARD_CACHE" ] || mkdir -p "$YARD_CACHE"
 export CMOCKA_MESSAGE_OUTPUT=TAP
@@ -22,19 +27,29 @@ export LSAN_OPTIONS="suppressions=tests/leaks.supp:print_suppressions=0:use_tls=
 # None takes 2 minutes on a free machine; on a busy one what is slow must not be taken for what hangs.
 seconds_at_most=${TEST_TIMEOUT:-1200} limit=
 command -v timeout >/dev/null && limit="timeout $seconds_at_most"
+jobs=${JOBS:-$(getconf _NPROCESSORS_ONLN)}
+screen=no
+[ ! -t 1 ] || screen=yes
 
-for test in "$@"; do
-    name=$(basename "$test")
-    log=$logs/$name.log
+# ---- one test ---------------------------------------------------------------------------------------------------------
+
+# In the background.  Its exit code and seconds go to LOGS/<name>.ended, and its name to the pipe.
+run_one() { # run_one TEST
+    name=$(basename "$1")
     export TMP="$logs/$name.tmp"
     rm -rf "$TMP"
     mkdir -p "$TMP"
-
     start=$(date +%s)
-    $limit "$test" >"$log" 2>&1 </dev/null
-    code=$?
-    seconds=$(($(date +%s) - start))
+    $limit "$1" >"$logs/$name.log" 2>&1 </dev/null 3>&-
+    echo $? $(($(date +%s) - start)) >"$logs/$name.ended"
+    echo "$1" >&3
+}
 
+# What a finished test reported is printed and counted.
+report() { # report TEST
+    name=$(basename "$1") log=$logs/$(basename "$1").log
+    read -r code seconds <"$logs/$name.ended"
+    rm "$logs/$name.ended"
     counts=$(awk '/^1\.\.[0-9]+$/ { n += substr($0, 4) }
                   /ok [0-9]+.*# SKIP/ { s++; next }
                   /not ok [0-9]+/ { f++; next }
@@ -44,31 +59,123 @@ for test in "$@"; do
 $counts
 EOF
     reason="exit code $code"
-    [ "$code" -eq 124 ] && reason="took longer than $seconds_at_most s"
+    [ "$code" -ne 124 ] || reason="took longer than $seconds_at_most s"
     if [ "$code" -eq 0 ] && [ $((p + f + s)) -lt "$n" ]; then
         code=1
         reason="ended after $((p + f + s)) of $n checks"
     fi
-    [ "$code" -ne 0 ] && [ "$f" -eq 0 ] && f=1
-    [ "$code" -eq 0 ] && [ $((p + f + s)) -eq 0 ] && p=1
+    [ "$code" -eq 0 ] || [ "$f" -gt 0 ] || f=1
+    if [ "$code" -eq 0 ] && [ $((p + f + s)) -eq 0 ] && ! grep -q '^1\.\.0$' "$log"; then
+        p=1 # a script that reports nothing is a check itself
+    fi
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    echo "$name $seconds" >>"$logs/seconds.new"
 
+    erase_line
+    if [ $((p + f + s)) -eq 0 ]; then # it has none for this part
+        rm -rf "$logs/$name.tmp"
+        return
+    fi
     if [ "$f" -eq 0 ]; then
         printf 'ok    %-28s %3d checks %4d s\n' "$name" "$p" "$seconds"
         awk '/# SKIP/ { said = $0
                         sub(/.*ok [0-9]+ (- )?/, "", said) sub(/ # SKIP +/, ": ", said) sub(/ *# SKIP */, "", said)
                         print "      skipped: " said (before ~ /ok [0-9]|^#|^1\.\.|^$/ ? "" : ": " before) }
              { before = $0 }' "$log"
-        rm -rf "$TMP"
-    else
-        printf 'FAIL  %-28s %3d failed %4d s   %s; %s ends with:\n' "$name" "$f" "$seconds" "$reason" "$log"
-        tail -n 40 "$log" | sed 's/^/      | /'
-        failures="$failures $name"
+        rm -rf "$logs/$name.tmp"
+        return
     fi
+    failures="$failures $name"
+    printf 'FAIL  %-28s %3d failed %4d s   %s; %s ends with:\n' "$name" "$f" "$seconds" "$reason" "$log"
+    tail -n 40 "$log" | sed 's/^/      | /'
+    say_how_to_repeat "$1" "$log"
+}
+
+say_how_to_repeat() { # say_how_to_repeat TEST LOG
+    case $1 in
+    *.sh) echo "      again: mkdir -p $logs/tmp; TMP=$logs/tmp YARD=$YARD YARD_TESTS=$YARD_TESTS $1" ;;
+    *) sed -n 's/^not ok [0-9]* - \([A-Za-z0-9_]*\).*/\1/p' "$2" | head -n 3 | while read -r check; do
+        echo "      alone, in gdb: mkdir -p $logs/tmp; TMP=$logs/tmp YARD=$YARD gdb --args $1 $check"
+    done ;;
+    esac
+}
+
+# ---- the time left ----------------------------------------------------------------------------------------------------
+
+erase_line() { [ $screen = no ] || printf '\r\033[K'; }
+
+# On a screen one line is redrawn: what runs, and for how long by what each test took the last time.
+show_progress() {
+    [ $screen = yes ] || return 0
+    elapsed=$(($(date +%s) - begun))
+    left=$(for test in $running $waiting; do basename "$test"; done |
+        awk -v elapsed=$elapsed -v jobs="$jobs" '
+            FILENAME == "-" { left += ($1 in took) ? took[$1] : 3; waits[$1]; next }
+            { took[$1] = $2 }
+            END { printf "%d", left / jobs + 1 }' "$guesses" -)
+    printf '\r\033[K%d of %d done, about %d s left; running:%s' $finished "$all" "$left" \
+        "$(for test in $running; do printf ' %s' "$(basename "$test")"; done)" | cut -c 1-"${COLUMNS:-79}" | tr -d '\n'
+}
+
+# ---- all of them ------------------------------------------------------------------------------------------------------
+
+guesses=$logs/seconds-$YARD_TESTS
+[ -s "$guesses" ] || guesses=tests/seconds.txt
+in_order=$(for test in "$@"; do echo "$test"; done |
+    awk 'FILENAME != "-" { took[$1] = $2; next }
+         { name = $1; sub(/.*\//, "", name); print ((name in took) ? took[name] : 3), $1 }' "$guesses" - |
+    sort -s -rn | awk '{ print $2 }' | tr '\n' ' ')
+pipe=$logs/ended.$$
+rm -f "$logs/seconds.new"
+mkfifo "$pipe" || exit 1
+exec 3<>"$pipe"
+rm "$pipe"
+
+ticker=
+if [ $screen = yes ]; then # so that the line is drawn anew while a long test runs
+    while sleep 2; do echo tick >&3; done &
+    ticker=$!
+fi
+stop() {
+    erase_line
+    kill $ticker $(jobs -p) 2>/dev/null
+}
+trap 'stop; exit 130' INT TERM
+
+passed=0 failed=0 skipped=0 finished=0 all=$# failures= running= waiting=${in_order% } started=0 begun=$(date +%s)
+while [ "$finished" -lt "$all" ]; do
+    while [ $((started - finished)) -lt "$jobs" ] && [ -n "$waiting" ]; do
+        next=${waiting%% *}
+        case $waiting in
+        *' '*) waiting=${waiting#* } ;;
+        *) waiting= ;;
+        esac
+        run_one "$next" &
+        running="$running $next"
+        started=$((started + 1))
+    done
+    show_progress
+    read -r test <&3
+    [ "$test" != tick ] || continue
+    running=$(echo "$running" | sed "s|  *$test\( \|\$\)|\1|")
+    finished=$((finished + 1))
+    report "$test"
 done
+[ -z "$ticker" ] || kill "$ticker"
+erase_line
+mv "$logs/seconds.new" "$logs/seconds-$YARD_TESTS" 2>/dev/null
 
 echo
-[ "$skipped" -gt 0 ] && echo "$skipped skipped"
-[ -n "$failures" ] && echo "failed:$failures"
-echo "$passed passed, $failed failed"
+echo "the ten slowest:"
+for test in "$@"; do
+    name=$(basename "$test")
+    awk -v name="$name" '/^# seconds: / { seconds = $3 + 0 }
+                         /ok [0-9]+ - / && seconds != "" {
+                             sub(/.*ok [0-9]+ - /, ""); print seconds, name, $1; seconds = "" }' "$logs/$name.log"
+    case $test in *.sh) sed -n "s/^$name \(.*\)/\1 $name/p" "$logs/seconds-$YARD_TESTS" ;; esac
+done | sort -rn | head -n 10 | awk '{ printf "%8.1f s  %s %s\n", $1, $2, $3 }'
+echo
+[ "$skipped" -eq 0 ] || echo "$skipped skipped"
+[ -z "$failures" ] || echo "failed:$failures"
+echo "$passed passed, $failed failed, in $(($(date +%s) - begun)) s"
 [ "$failed" -eq 0 ]

@@ -346,7 +346,7 @@ TEST(causes_of_lists_that_are_known)
 }
 
 /* The summary's parts and the export's gaps of a run are those that the reckoning finds. */
-TEST(causes_of_a_real_run)
+LONG_TEST(causes_of_a_real_run)
 {
     const char *path = lasting("%s", temp_path("real.trace"));
     uint64_t all[CAUSES] = {0};

@@ -263,7 +263,7 @@ static void fail_every_call(bool simple)
 }
 
 TEST(every_call_may_fail) { fail_every_call(false); }
-TEST(every_call_may_fail_without_exchange) { fail_every_call(true); }
+LONG_TEST(every_call_may_fail_without_exchange) { fail_every_call(true); }
 
 /* ---- the power goes --------------------------------------------------------------------------------------------- */
 
@@ -585,4 +585,4 @@ static void cut_the_power(bool simple)
 }
 
 TEST(the_power_may_go_at_any_moment) { cut_the_power(false); }
-TEST(the_power_may_go_without_exchange) { cut_the_power(true); }
+LONG_TEST(the_power_may_go_without_exchange) { cut_the_power(true); }

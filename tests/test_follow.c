@@ -122,7 +122,7 @@ static void *write_until_stopped(void *writer)
     return NULL;
 }
 
-TEST(a_ring_overwritten_while_it_is_followed)
+LONG_TEST(a_ring_overwritten_while_it_is_followed)
 {
     const char *path = temp_path("fast.trace");
     struct trace_writer *w = trace_create(path, &tables, 5);
@@ -352,10 +352,10 @@ static void step_through(const char *more)
 
 TEST(tasks_and_steps_one_by_one) { step_through(NULL); }
 
-TEST(serial_runs_are_stepped_too) { step_through("--serial"); }
+LONG_TEST(serial_runs_are_stepped_too) { step_through("--serial"); }
 
 /* The viewer holds a pause and is killed: the trainer goes on. */
-TEST(a_killed_viewer_lets_the_trainer_go)
+LONG_TEST(a_killed_viewer_lets_the_trainer_go)
 {
     char *trace = temp_path("held.trace"), *log = temp_path("held.jsonl");
     unlink(trace);

@@ -243,7 +243,7 @@ static bool is_wanted(int dp, int pp, int tp, bool apart)
 }
 
 /* CLBlast's work space is among the bytes, of products that are large enough to have any. */
-TEST(memory_is_known_with_clblast)
+LONG_TEST(memory_is_known_with_clblast)
 {
     size_t bytes;
     steps = 1;

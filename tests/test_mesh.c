@@ -345,12 +345,16 @@ static const char *const alike[][10] = {
      "--batch 8 -d 0:0x4 --zero 3", "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
 };
 
-TEST(meshes_give_the_same_bits)
+/* `make test` takes the first two of each line. */
+LAW(meshes_give_the_same_bits)
 {
     need_own_products();
+    const struct cases some = cases_of(2, COUNT(alike[0]) - 1);
     for (size_t i = 0; i < COUNT(alike); i++) {
+        if (some.begin > 0 && !alike[i][some.begin + 1])
+            continue;
         struct state first = train_on(alike[i][0]);
-        for (size_t k = 1; k < COUNT(alike[i]) && alike[i][k]; k++) {
+        for (size_t k = (size_t)some.begin + 1; k <= (size_t)some.end && alike[i][k]; k++) {
             contexts_apart((i + k) % 2); /* copies are direct, or through the host */
             struct state other = train_on(alike[i][k]);
             assert_int_equal(first.n, other.n);

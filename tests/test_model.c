@@ -393,7 +393,7 @@ static void expect_wrong_gradients(int code, const char *edits, const char *cons
     json_decref(all);
 }
 
-TEST(gradients_that_are_wrong_are_named)
+LONG_TEST(gradients_that_are_wrong_are_named)
 {
     static const char *const idle[] = {"--serial", "--audit --serial", "--view", "--lr 1", "--beta1 0.5", "--eps 1"};
     for (size_t i = 0; i < COUNT(idle); i++)
@@ -421,7 +421,7 @@ TEST(gradients_that_are_wrong_are_named)
         (const char *const[]){"embed wte.weight", "embed wpe.weight", "mlp.gelu mlp.fc", "loss head", NULL});
 }
 
-TEST(check_gradients_says_the_first_wrong_operation)
+LONG_TEST(check_gradients_says_the_first_wrong_operation)
 {
     expect_yard(EXIT_OK, "passed: 32 gradients", "check --gradients --gemm clblast --vector 1");
     expect_yard(EXIT_FAILED, "FAILED: attn.ln is the first operation with an error above",

@@ -414,6 +414,7 @@ static void expect_same_states(const char *what, struct state ours[2], const str
 }
 
 static const char *const choosing[][2] = {
+    {"-d 0:0x4 --mesh dp=2,tp=2 --zero 3", ""},
     {"-d 0:0 --micro-batch 2 --clip 0", ""},
     {"-d 0:0", ""},
     {"-d 0:0x2 --mesh dp=2 --zero 0", ""},
@@ -422,7 +423,6 @@ static const char *const choosing[][2] = {
     {"-d 0:0x2 --mesh tp=2 --clip 0", ""},
     {"-d 0:0x2 --zero 1", "--broadcast-queues 3"},
     {"-d 0:0x2 --zero 3 --clip 0", ""},
-    {"-d 0:0x4 --mesh dp=2,tp=2 --zero 3", ""},
     {"-d 0:0 --clip 0", "--recompute full --swap layer --swap-what activations,gradients"},
     {"-d 0:0 --layers 4 --clip 0", "--device-mem 1500000"},         /* only some fit on both sides ... */
     {"-d 0:0 --layers 4", "--device-mem 1100000 --recompute auto"}, /* ... behind another pass */
@@ -468,11 +468,12 @@ TEST(choices_are_made_when_gradients_are_there)
 }
 
 /* Every update draws its side anew in every step; every other mesh has contexts of its own. */
-TEST(no_bit_depends_on_choices)
+LAW(no_bit_depends_on_choices)
 {
     need_own_products();
     size_t seeds = count_cases(1);
-    for (size_t i = 0; i < COUNT(choosing); i++) {
+    const struct cases some = cases_of(4, COUNT(choosing));
+    for (size_t i = (size_t)some.begin; i < (size_t)some.end; i++) {
         char *plain = lasting("--model tiny --seq-len 16 --gemm own %s", choosing[i][0]);
         struct state expected[2], ours[2];
         contexts_apart(i & 1);
@@ -558,7 +559,7 @@ TEST(what_cannot_be_planned)
 
 /* Where all updates on the device do not fit, a plan gets its times from a trial with what fits, or from a description;
  * and a refusal names the least budget that works. */
-TEST(plans_of_tight_budgets)
+LONG_TEST(plans_of_tight_budgets)
 {
     need_own_products();
     const char *tiny = "train --model tiny --seq-len 16 --gemm own -d 0:0 --steps 2 --sample-tokens 0 --val-batches 1";
@@ -581,7 +582,7 @@ static void expect_share(const json_t *share)
 }
 
 /* A plan needs times: bench takes them by a trial, as train does.  Shares of the peak are shares, or not known. */
-TEST(bench_makes_a_plan)
+LONG_TEST(bench_makes_a_plan)
 {
     need_own_products();
     json_t *bench = yard_json("bench --model tiny --layers 1 --seq-len 8 --batch 1 --gemm own --json --overlap local"),

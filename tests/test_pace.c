@@ -87,7 +87,7 @@ static void expect_delays_change_nothing(const char *devices, bool apart)
     free_trainer(t);
 }
 
-TEST(delays_on_one_device) { expect_delays_change_nothing("0:0", false); }
+LONG_TEST(delays_on_one_device) { expect_delays_change_nothing("0:0", false); }
 
 TEST(delays_on_two_devices) { expect_delays_change_nothing(two_devices(), false); }
 
@@ -394,7 +394,7 @@ static const char *write_random_trace(uint32_t seed)
     return path;
 }
 
-TEST(what_ran_beside_the_device)
+LONG_TEST(what_ran_beside_the_device)
 {
     for (uint32_t seed = 0; seed < 100; seed++)
         expect_beside(write_random_trace(seed));

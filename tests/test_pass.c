@@ -74,7 +74,10 @@ TEST(combinations_on_two_devices)
     expect_same_bits_whatever_is_on(words, 24);
 }
 
-TEST(combinations_with_clblast) { expect_same_bits_whatever_is_on(TINY "-d 0:0 --micro-batch 2 --gemm clblast", 6); }
+LONG_TEST(combinations_with_clblast)
+{
+    expect_same_bits_whatever_is_on(TINY "-d 0:0 --micro-batch 2 --gemm clblast", 6);
+}
 
 /* ---- recompute --------------------------------------------------------------------------------------------------- */
 

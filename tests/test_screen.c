@@ -124,14 +124,14 @@ TEST(what_is_said_erases_the_line)
 }
 
 /* An audited step may take minutes. */
-TEST(an_audit_says_how_far_it_is)
+LONG_TEST(an_audit_says_how_far_it_is)
 {
     struct screen s = show(90, "xterm", "s left", TRAIN "--seq-len 128 --batch 16 --steps 1 --serial --audit");
     assert_int_equal(s.code, EXIT_INTERRUPTED); /* only where a time is shown */
 }
 
 /* Elsewhere: the first step, and one line per tenth. */
-TEST(a_file_gets_a_line_per_tenth)
+LONG_TEST(a_file_gets_a_line_per_tenth)
 {
     static const int steps[] = {1, 7, 10, 11, 25, 300};
     const char *log = temp_path("log"), *last;

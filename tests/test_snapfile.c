@@ -589,7 +589,7 @@ static int count_lost(int ends, bool no_sync, int *done)
 }
 
 /* Also between the renaming of a file and the moment when its name is on the disk: who finds it there syncs that. */
-TEST(killed_and_then_cut)
+LONG_TEST(killed_and_then_cut)
 {
     enum { CALLS = 120, LUCKS = 4 };
     int lost = 0;
@@ -608,9 +608,10 @@ TEST(killed_and_then_cut)
     assert_int_equal(lost, 0);
 }
 
-TEST(lives_end_at_any_moment)
+LAW(lives_end_at_any_moment)
 {
-    int done, ends = getenv("YARD_CUTS") ? atoi(getenv("YARD_CUTS")) : 3000;
+    const struct cases some = cases_of(600, getenv("YARD_CUTS") ? atoi(getenv("YARD_CUTS")) : 3000);
+    int done, ends = some.end;
     int lost = count_lost(ends, false, &done);
     printf("# %d ends of lives: %d lost\n", done, lost);
     assert_int_equal(lost, 0);

@@ -747,7 +747,7 @@ static char *random_chain(uint64_t seed, double link, double device, double cpu,
 }
 
 /* --what-if gives what the list gives whose numbers are edited by hand, to the digit. */
-TEST(what_if_edits_the_list)
+LONG_TEST(what_if_edits_the_list)
 {
     static const double factor[][3] = {{2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1.5, 0.7, 3}};
     char *list = lasting("%s", write_file("chain.txt", "", 0)),

@@ -191,7 +191,7 @@ static double probability(struct trainer *t, const char *text, const char *word)
 }
 
 /* Each word of a small grammar, behind words that tell the scene. */
-TEST(a_model_learns_the_probabilities)
+LONG_TEST(a_model_learns_the_probabilities)
 {
     static const struct {
         const char *text, *word;
@@ -227,7 +227,7 @@ TEST(a_model_learns_the_probabilities)
 }
 
 /* floor <= loss <= floor + 0.03, whatever the seed. */
-TEST(a_model_comes_down_to_the_floor)
+LONG_TEST(a_model_comes_down_to_the_floor)
 {
     need_own_products();
     for (int seed = 1; seed <= 3; seed++) {

@@ -165,10 +165,11 @@ static size_t refused_budget(const char *part, const char *text, const char *opt
 
 /* A budget that a refusal names is enough, what may move once more classes are named never makes a longer step, and
  * more bytes hardly ever do: a search that takes another way may miss what it would find. */
-TEST(laws_of_budgets)
+LAW(laws_of_budgets)
 {
-    int cases = number_from("SWAP_CASES", 5), longer = 0, n = 0;
-    for (int i = 0; i < cases; i++) {
+    const struct cases some = cases_of(1, number_from("SWAP_CASES", 5));
+    int longer = 0, n = 0;
+    for (int i = some.begin; i < some.end; i++) {
         char *text = random_list("training", i + 1, getenv("SWAP_CASES") ? 0 : 3), *more = NULL;
         static const char *const other[] = {"optimizer", "optimizer,parameters", "gradients", "parameters"};
         append_text(&more, "activations,%s", other[i % 4]);
@@ -347,13 +348,14 @@ TEST(lanes_and_latency)
 
 /* Accepted budgets hold to the end, and so do those that a refusal names, on all devices: of random lists and meshes.
  */
-TEST(named_budgets_work)
+LAW(named_budgets_work)
 {
     static const char *const how[] = {"--recompute auto", AUTO, "--swap layer", "--swap microbatch"};
     static const char *const meshes[] = {"dp=2 --zero 3", "pp=2 --micro-batch 1", "dp=2,pp=2 --zero 3 --micro-batch 1",
                                          "dp=3 --zero 3 --batch 6"};
+    const struct cases some = cases_of(4, number_from("SWAP_CASES", 12));
     size_t refused = 0;
-    for (int i = 0, cases = number_from("SWAP_CASES", 12); i < cases; i++) {
+    for (int i = some.begin; i < some.end; i++) {
         char *text = random_list("training", i + 1, 3), *options = lasting("%s", how[(size_t)(draw(i, 0) * 4)]);
         size_t budget = (size_t)(draw(i, 1) * (i % 3 ? 6e5 : 2e5));
         char *model = lasting("plan --model tiny --layers %d --hardware data/hardware/server.txt --mesh %s %s",

@@ -23,7 +23,6 @@
  *                       that others insert.  Its last words are options that turn it on, for tests/test_pass.c
  *     4. its options    a row in ../train/settings.c that points into s.pass; pass_options_of() in ../train/trainer.c
  *                       only where the option's value has to be translated
- *     5. lines.sh       in tests: a row pass/NAME, and larger budgets for what grows
  *
  * What a pass may rely on, and must leave so: s->task holds the list's order until an edit is open, and the first s->n
  * of then keep their places in the array until commit(); the origin of a task says what it computes; a storage that
