@@ -110,7 +110,7 @@ test: $(YARD) $(TESTS) ## what one needs to trust a build and a change: 3 minute
 	@[ -n "$(T)$(filter-out test,$(PART))" ] || touch $(BUILD)/tests/passed
 PART   = $(if $(T),all,test)
 NAMED  = $(foreach test,$(TESTS) $(SCRIPTS) $(LONGER),$(if $(findstring $(T),$(notdir $(test))),$(test)))
-CHOSEN = $(if $(T),$(NAMED),$(TESTS) $(SCRIPTS))
+CHOSEN = $(if $(T),$(strip $(NAMED)),$(TESTS) $(SCRIPTS))
 
 check: $(BUILD)/tests/passed ## all other tests, after `make test` where it has not passed yet: 12 minutes more
 	+@YARD=./$(YARD) YARD_TESTS=check tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS) $(LONGER)
