@@ -130,8 +130,8 @@ gpu-pack: ## what a GPU's machine without packages and network lacks, as a folde
 	+@MAKE='$(MAKE)' tests/gpu_kit.sh
 
 RELEASE = trixie
-distro: ## the README's two commands in a bare Debian RELEASE= bookworm, trixie or sid: 10 minutes, as root, debootstrap
-	@tests/distro.sh $(RELEASE)
+distro: ## the README's two commands in a bare Debian RELEASE=, or with DOCKER=1 as in the Dockerfile: 10 minutes, as root
+	@DOCKER='$(DOCKER)' QUICK='$(QUICK)' tests/distro.sh $(RELEASE)
 
 kills: N = 100
 kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments and resume it: the bits must not know
