@@ -20,11 +20,11 @@ pass/phases          36
 pass/recompute      152
 pass/snapshot       240
 pass/swap           400
-src               24661 10.8
+src               24698 10.8
 src/base           1419
 src/board           201
-src/cmd            2300
-src/device         1124
+src/cmd            2311
+src/device         1136
 src/file            940
 src/main             66
 src/mesh            228
@@ -33,10 +33,10 @@ src/pass           2328
 src/plan            218
 src/predict        1031
 src/proof           553
-src/run            1253
+src/run            1266
 src/state          1776
 src/step           2487
-src/trace          1503
+src/trace          1504
 src/train          3142
 src/view           2101
 tests             17185
