@@ -84,8 +84,9 @@ $(BUILD)/flags: FORCE
 
 # Packages are looked for once, and again after `make clean` or `make deps`.  Each stamp waits for the one before.
 PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/packages.sh
-build/packages: ; @$(PACKAGES) build && $(PACKAGES) name window tests && mkdir -p build && touch $@
-build/packages-tests: | build/packages ; @$(PACKAGES) tests && touch $@
+build/packages: ; @$(PACKAGES) build && $(PACKAGES) name window $(TEST_NEEDS) && mkdir -p build && touch $@
+TEST_NEEDS = tests patch
+build/packages-tests: | build/packages ; @$(PACKAGES) $(TEST_NEEDS) && touch $@
 build/packages-oclgrind: | build/packages ; @$(PACKAGES) oclgrind && touch $@
 
 -include $(OBJECTS:.o=.d) $(TESTS:=.d) $(BUILD)/tests/main.d $(BUILD)/tests/fuzz.d $(SUPPORT:.o=.d)
@@ -182,7 +183,7 @@ format-check: ## fail when `make format` would change something
 	@clang-format --dry-run -Werror $(C_FILES)
 
 deps: ## look for the packages again, install what is missing
-	@rm -f build/packages*; $(PACKAGES) build tests window
+	@rm -f build/packages*; $(PACKAGES) build $(TEST_NEEDS) window
 
 clean: ## remove all that was made
 	rm -rf build yard yard-debug yard-asan yard-tsan
