@@ -86,7 +86,7 @@ for script in labs pages lines; do
 done
 alone tests/packages.sh build tests patch
 result $? 'packages.sh finds what it calls, and needs nothing else'
-sed '/^# ---- sizes/,$d' tests/errors.sh >"$TMP/errors.sh"
+sed '/^# ---- words/,$d' tests/errors.sh >"$TMP/errors.sh"
 alone sh "$TMP/errors.sh"
 result $? 'errors.sh finds what it calls, in its first part'
 for script in gdb faults oclgrind transformers; do
