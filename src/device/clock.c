@@ -42,8 +42,8 @@ void calibrate_clocks(struct machine *m)
     }
 }
 
-enum times event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *told,
-                       uint64_t *start, uint64_t *end)
+enum told_times event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *told,
+                            uint64_t *start, uint64_t *end)
 {
     cl_ulong s = 0, e = 0;
     const uint64_t offset = (uint64_t)d->clock_offset;

@@ -267,12 +267,12 @@ void free_slabs(struct machine *m, struct device *d);
 void calibrate_clocks(struct machine *m);
 /* An event's start and end on the host's clock.  *told is the latest end of the commands before it on its queue, on the
  * device's clock (0: there are none), and becomes this command's. */
-enum times {
+enum told_times {
     TIMES_TRUE,
     TIMES_MISSING,      /* or impossible: the command was `queued` later, or `seen` complete before; these stand in */
     TIMES_STEPPED_BACK, /* it began before *told, which stands in */
 };
-enum times event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *told,
-                       uint64_t *start, uint64_t *end);
+enum told_times event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *told,
+                            uint64_t *start, uint64_t *end);
 
 #endif
