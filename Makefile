@@ -41,8 +41,8 @@ OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
 # Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and the others.
-SCRIPTS  = $(patsubst %,tests/%.sh,errors labs pages walk)
-LONGER   = $(patsubst %,tests/%.sh,cache clang faults format gallery gdb memory oclgrind periods process transformers view)
+SCRIPTS  = $(patsubst %,tests/%.sh,errors labs pages programs walk)
+LONGER   = $(patsubst %,tests/%.sh,cache clang clock faults format gallery gdb memory oclgrind periods process transformers view)
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
 C_FILES  = $(wildcard src/*.[ch] src/*/*.[ch] tests/*.[ch])
@@ -85,8 +85,9 @@ $(BUILD)/flags: FORCE
 
 # Packages are looked for once, and again after `make clean` or `make deps`.  Each stamp waits for the one before.
 PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/packages.sh
-build/packages: ; @$(PACKAGES) build && $(PACKAGES) name window tests && mkdir -p build && touch $@
-build/packages-tests: | build/packages ; @$(PACKAGES) tests && touch $@
+build/packages: ; @$(PACKAGES) build && $(PACKAGES) name window $(TEST_NEEDS) && mkdir -p build && touch $@
+TEST_NEEDS = tests patch
+build/packages-tests: | build/packages ; @$(PACKAGES) $(TEST_NEEDS) && touch $@
 build/packages-oclgrind: | build/packages ; @$(PACKAGES) oclgrind && touch $@
 
 -include $(OBJECTS:.o=.d) $(TESTS:=.d) $(BUILD)/tests/main.d $(BUILD)/tests/fuzz.d $(SUPPORT:.o=.d)
@@ -143,8 +144,8 @@ gpu-pack: ## what a GPU's machine without packages and network lacks, as a folde
 	+@MAKE='$(MAKE)' tests/gpu_kit.sh
 
 RELEASE = trixie
-distro: ## the README's two commands in a bare Debian RELEASE= bookworm, trixie or sid: 10 minutes, as root, debootstrap
-	@tests/distro.sh $(RELEASE)
+distro: ## the README's two commands in a bare Debian RELEASE=, or with DOCKER=1 as in the Dockerfile: 10 minutes, as root
+	@DOCKER='$(DOCKER)' QUICK='$(QUICK)' tests/distro.sh $(RELEASE)
 
 kills: N = 100
 kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments and resume it: the bits must not know
@@ -195,7 +196,7 @@ format-check: ## fail when `make format` would change something
 	@clang-format --dry-run -Werror $(C_FILES)
 
 deps: ## look for the packages again, install what is missing
-	@rm -f build/packages*; $(PACKAGES) build tests window
+	@rm -f build/packages*; $(PACKAGES) build $(TEST_NEEDS) window
 
 clean: ## remove all that was made
 	rm -rf build yard yard-debug yard-asan yard-tsan

@@ -1,12 +1,17 @@
 #!/bin/sh
 # distro.sh RELEASE - the README's two commands on a bare Debian of another release: bookworm, trixie, forky, sid.
 #
+#     DOCKER=1     on the Debian of the Dockerfile, whose steps run in the root as a container engine would run them
+#     QUICK=1      `make demo STEPS=40` alone
+#
 # What is committed is copied into a minimal root, where a newcomer installs make, and types `make demo` and `make test`.
 # Needs root and debootstrap; packages come from MIRROR, or else from the mirror that apt uses here.  The root is made
 # anew in ROOTS (build/distro) and stays for a look: 2 GB.  It sees /proc and /sys, but no /dev/pts, as in many
 # containers.  Mounts and processes are in namespaces of their own, and so end with this script, however it ends.
 set -u
-release=${1:?which release?} roots=${ROOTS:-build/distro}
+release=${1:?which release?}
+[ -z "${DOCKER:-}" ] || release=$(sed -n 's/^FROM debian://p' Dockerfile)
+roots=${ROOTS:-build/distro}
 root=$roots/$release log=$roots/$release.log
 mirror=${MIRROR:-$(sed -n 's/^URIs: *//p; s/^deb \(\[[^]]*\] \)*//p' /etc/apt/sources.list /etc/apt/sources.list.d/* \
     2>/dev/null | grep -Eo -m 1 '^http[^ ]*/debian/?( |$)')}
@@ -15,12 +20,32 @@ mirror=${mirror:-http://deb.debian.org/debian}
 [ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null ||
     { echo "make distro needs root and debootstrap: apt-get install debootstrap" >&2; exit 1; }
 
-# The command in the root, as a newcomer's shell would run it.
+# The command in the root, as a newcomer's shell would run it: by $user, in $folder.
+user=root folder=/
 inside() {
     unshare --mount --pid --fork --kill-child sh -c '
         mount -t proc proc "$0/proc" && mount -t sysfs -o ro sysfs "$0/sys" &&
-            exec env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$0" sh -c "cd /root/trainyard && $1"' \
-        "$root" "$1"
+            exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot --userspec="$2:" "$0" \
+                sh -c "HOME=~$2; export HOME; cd $3 && $1"' \
+        "$root" "$1" "$user" "$folder"
+}
+
+copy() { # FROM FOLDER: what is committed of FROM goes into that folder of the root
+    mkdir -p "$root$2" && git archive HEAD "$1" | tar -x -C "$root$2"
+}
+
+# The Dockerfile's steps, one on each line.  No other instructions are known than those that it uses.
+follow_dockerfile() {
+    while read -r instruction words; do
+        case $instruction in
+        '' | '#'* | FROM | CMD) ;;
+        RUN) say "$words" 'inside "$words"' || return ;;
+        USER) user=$words ;;
+        WORKDIR) folder=$words; mkdir -p "$root$folder" || return ;;
+        COPY) copy "${words%% *}" "$folder" || return ;; # to the same place below WORKDIR
+        *) echo "distro.sh does not know the Dockerfile's $instruction" >&2; return 1 ;;
+        esac
+    done <Dockerfile
 }
 
 # say NAME COMMAND: runs it into the log, prints a line; its exit code.
@@ -30,7 +55,7 @@ say() {
     eval "$2" >>"$log" 2>&1 </dev/null
     code=$?
     seconds=$(($(date +%s) - start))
-    printf '%-9s %-14s %2d min %02d s   exit code %d   %s\n' "$release" "$1" $((seconds / 60)) $((seconds % 60)) $code \
+    printf '%-9s %-14.14s %2d min %02d s   exit code %d   %s\n' "$release" "$1" $((seconds / 60)) $((seconds % 60)) $code \
         "$(grep -E '^[0-9]+ passed, ' "$log")"
     return $code
 }
@@ -38,12 +63,19 @@ say() {
 rm -rf --one-file-system "$root"
 mkdir -p "$roots"
 : >"$log"
-say debootstrap 'debootstrap --variant=minbase "$release" "$root" ${mirror% } /usr/share/debootstrap/scripts/sid &&
-    mkdir -p "$root/root/trainyard" && git archive HEAD | tar -x -C "$root/root/trainyard"' &&
+say debootstrap 'debootstrap --variant=minbase "$release" "$root" ${mirror% } /usr/share/debootstrap/scripts/sid' || exit 1
+if [ -n "${DOCKER:-}" ]; then
+    follow_dockerfile || { tail -n 5 "$log"; exit 1; }
+else
+    folder=/root/trainyard
+    copy . "$folder"
     say 'install make' "inside 'apt-get install -y --no-install-recommends make'" || exit 1
+fi
 failed=0
 for command in 'make demo' 'make test'; do
+    [ -z "${QUICK:-}" ] || command='make demo STEPS=40'
     say "$command" "inside '$command'" || failed=1
+    [ -z "${QUICK:-}" ] || break
 done
 [ $failed -eq 0 ] || grep -A 3 -e '^FAIL' -e '| not ok' -e 'rror: ' "$log"
 echo "log: $log"

@@ -390,6 +390,9 @@ refuse 4 'is a pipe' train --model tiny --data "$TMP/piped"
 if command -v perl >/dev/null; then
     perl -MIO::Socket::UNIX -e 'chdir shift; IO::Socket::UNIX->new(Local => "socket", Listen => 1)' "$TMP"
     refuse 4 'is a device or socket; expected a regular file' check "$TMP/socket"
+else
+    number=$((number + 1))
+    echo "ok $number - a socket is refused # SKIP perl, which makes one here, is not installed"
 fi
 head -c 20000000 /dev/zero >"$TMP/large"
 refuse 2 'expected a text of at most 16 MiB' train --config "$TMP/large"

@@ -58,7 +58,7 @@ build() { # ./yard and the test of the kernels, with the kit where packages are 
             return ;;
         esac
     fi
-    $MAKE --no-print-directory "$YARD" $kernel_test >$tmp/build.log 2>&1 && return
+    $MAKE --no-print-directory TEST_NEEDS=tests "$YARD" $kernel_test >$tmp/build.log 2>&1 && return
     tail -n 20 $tmp/build.log
     [ -z "$missing" ] || echo "Or, on a machine with a network: make gpu-pack.  Then copy its build/gpu-kit here."
     exit 1

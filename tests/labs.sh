@@ -5,6 +5,10 @@ LC_ALL=C
 export LC_ALL
 TMP=${TMP:-$(mktemp -d)}
 tree=$TMP/tree number=0 failed=0
+if ! command -v patch >/dev/null; then
+    echo "ok 1 - the labs' patches apply # SKIP patch is not installed; make deps does it"
+    exit 0
+fi
 mkdir -p "$tree"
 cp -Rp Makefile README.md cl data src tutorials tests "$tree"
 

@@ -2,7 +2,8 @@
 # packages.sh NEED... - is everything there?  Names what is missing and installs it with the system's package manager.
 #
 #     tests/packages.sh build            what ./yard needs: a C compiler, four libraries, an OpenCL driver
-#     tests/packages.sh build tests      ... and cmocka, for `make test`
+#     tests/packages.sh build tests      ... and cmocka, for the test programs
+#     tests/packages.sh patch            the program patch, for the labs and their test
 #     tests/packages.sh window           SDL2, for the window of `yard view`; without it there are pictures
 #     tests/packages.sh name NEED...     only names what is missing: nobody needs it yet
 #     tests/packages.sh oclgrind         the kernel checker, for `make oclgrind`
@@ -23,6 +24,7 @@ zlib         zlib1g-dev                              zlib-devel                 
 jansson      libjansson-dev                          jansson-devel                     jansson                  jansson
 sdl2         libsdl2-dev                             SDL2-devel                        sdl2                     sdl2
 cmocka       libcmocka-dev                           libcmocka-devel                   cmocka                   cmocka
+patch        patch                                   patch                             patch                    gpatch
 oclgrind     oclgrind                                -                                 -                        -
 '
 
@@ -58,7 +60,7 @@ has()
     jansson) links jansson.h -ljansson ;;
     sdl2) sdl2-config --version >/dev/null 2>&1 ;;
     cmocka) links cmocka.h -lcmocka ;;
-    oclgrind) command -v oclgrind >/dev/null ;;
+    patch | oclgrind) command -v "$1" >/dev/null ;;
     esac
 }
 
@@ -70,6 +72,7 @@ what_is()
     driver) echo "an OpenCL driver (PoCL runs OpenCL on the CPU)" ;;
     sdl2) echo "SDL2, for the window of yard view" ;;
     cmocka) echo "cmocka, for make test" ;;
+    patch) echo "patch, for make test and the labs" ;;
     *) echo "$1" ;;
     esac
 }
@@ -95,8 +98,8 @@ for argument in "$@"; do
     build) wanted="$wanted compiler opencl driver clblast zlib jansson" ;;
     window) wanted="$wanted sdl2" ;;
     tests) wanted="$wanted cmocka" ;;
-    oclgrind) wanted="$wanted oclgrind" ;;
-    *) echo "packages.sh: unknown need '$argument'; known are build, window, tests, oclgrind" >&2; exit 2 ;;
+    patch | oclgrind) wanted="$wanted $argument" ;;
+    *) echo "packages.sh: unknown need '$argument'; known are build, window, tests, patch, oclgrind" >&2; exit 2 ;;
     esac
 done
 missing=$(list_missing)

@@ -17,8 +17,8 @@ static const struct kind {
     const char *words;
     bool apart; /* each device has a context of its own */
 } kinds[] = {
-    {"-d 0:0x2 --zero 3 --overlap all-cpu --swap layer --swap-what parameters,optimizer", true},
     {"-d 0:0", false},
+    {"-d 0:0x2 --zero 3 --overlap all-cpu --swap layer --swap-what parameters,optimizer", true},
     {"-d 0:0 --micro-batch 1 --untied --snapshot-slots 3", false},
     {"-d 0:0 --delay-seed 3 --clip 0", false},
     {"-d 0:0 --overlap all-cpu", false},

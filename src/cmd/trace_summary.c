@@ -56,8 +56,18 @@ static struct table *task_table(const struct trace *t, const struct trace_steps 
 
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 
-static void print_head(const struct trace *t, const struct trace_steps *s, size_t n_approximate, double period_ns)
+/* Of the records, those with this flag. */
+static size_t count_flag(const struct trace *t, uint32_t flag)
 {
+    size_t n = 0;
+    for (size_t i = 0; i < t->n_records; i++)
+        n += (t->records[i].flags & flag) != 0;
+    return n;
+}
+
+static void print_head(const struct trace *t, const struct trace_steps *s, double period_ns)
+{
+    size_t n_approximate = count_flag(t, TRACE_APPROXIMATE), n_back = count_flag(t, TRACE_STEPPED_BACK);
     printf("model    %s\n", t->header.model);
     printf("trace    %s%s, list %s", trace_kind_name(t), t->header.kind == TRACE_PACED ? " (modelled time)" : "",
            t->header.list[s->list]);
@@ -66,6 +76,11 @@ static void print_head(const struct trace *t, const struct trace_steps *s, size_
             printf("%s%s", n++ ? ", " : "; --list shows ", t->header.list[i]);
     printf("\nrecords  %zu ended, %zu unfinished, %" PRIu64 " lost%s, %zu with approximate times\n", t->n_records,
            t->n_unfinished, t->n_lost, t->n_lost ? " (the ring was full)" : "", n_approximate);
+    if (n_back)
+        printf(
+            "         %zu of these began before the end of the task before them on their lane, says the driver, whose\n"
+            "         clock steps back: they are shown from that end on\n",
+            n_back);
     if (!s->counted) {
         printf("\nNo task of this list has ended yet.\n");
         return;
@@ -80,7 +95,7 @@ static void print_head(const struct trace *t, const struct trace_steps *s, size_
            trace_period_ns(s) / 1e6);
     printf("         length %.3f ms: from its first task to its last%s\n", trace_length_ns(s) / 1e6,
            feeds ? "; the next batch is prepared a step early" : "");
-    if (10 * n_approximate > t->n_records)
+    if (10 * (n_approximate - n_back) > t->n_records)
         printf(
             "\nThe driver tells few times: an approximate one runs from when a task was queued to when it was seen to\n"
             "have ended.  Tasks are shorter and lanes less busy than shown.\n");
@@ -92,18 +107,16 @@ int trace_summary(char **files)
     const struct trace *t = trace_open_modelled(files[0]);
     struct trace_steps s = trace_steps_of(t, trace_list(t, files[0], trace_options.list));
     double period_ns = ratio((double)(s.end - s.start), (double)s.counted);
-    size_t n_approximate = 0;
     json_t *lists = json_array();
-    for (size_t i = 0; i < t->n_records; i++)
-        n_approximate += t->records[i].flags & TRACE_APPROXIMATE;
     for (uint32_t i = 0; i < t->header.n_lists; i++)
         json_array_append_new(lists, json_string(t->header.list[i]));
-    json_t *object = json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I}", "model", t->header.model, "kind",
-                               trace_kind_name(t), "list", t->header.list[s.list], "lists", lists, "records",
-                               (json_int_t)t->n_records, "unfinished", (json_int_t)t->n_unfinished, "lost",
-                               (json_int_t)MIN(t->n_lost, INT64_MAX), "approximate", (json_int_t)n_approximate);
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "model", t->header.model, "kind", trace_kind_name(t), "list",
+        t->header.list[s.list], "lists", lists, "records", (json_int_t)t->n_records, "unfinished",
+        (json_int_t)t->n_unfinished, "lost", (json_int_t)MIN(t->n_lost, INT64_MAX), "approximate",
+        (json_int_t)count_flag(t, TRACE_APPROXIMATE), "stepped_back", (json_int_t)count_flag(t, TRACE_STEPPED_BACK));
     if (!json)
-        print_head(t, &s, n_approximate, period_ns);
+        print_head(t, &s, period_ns);
     if (s.counted) {
         struct trace_path critical = trace_critical_path(t, &s, trace_median_step(&s));
         struct table *tasks = task_table(t, &s), *parts = trace_path_table(t, &critical, "critical path"),

@@ -5,7 +5,8 @@
  * tries is the offset plus the shortest wake-up.  PoCL stamps with the very clock we use (CLOCK_MONOTONIC_RAW): there
  * the result is only that wake-up time, and 0 is used instead. Some drivers return zeros, or times that lie outside the
  * command's life, with success: every time is checked against the host's own record and replaced when it cannot be
- * true.
+ * true.  On others a command of a queue that runs in order starts before the one before it has ended: the clock has
+ * stepped back, and the time is moved behind that end.
  */
 #include "device.h"
 
@@ -23,6 +24,7 @@ void calibrate_clocks(struct machine *m)
         struct device *d = &m->device[i];
         int64_t best = INT64_MAX;
         cl_mem byte;
+        d->clock_step = device_number(d->cl, CL_DEVICE_PROFILING_TIMER_RESOLUTION);
         CL_MAKE(byte = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, 1, NULL, &err));
         d->clock_valid = true;
         for (int k = 0; k < TRIES && d->clock_valid; k++) {
@@ -40,17 +42,22 @@ void calibrate_clocks(struct machine *m)
     }
 }
 
-bool event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *start, uint64_t *end)
+enum told_times event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *told,
+                            uint64_t *start, uint64_t *end)
 {
     cl_ulong s = 0, e = 0;
-    if (d->clock_valid && profiled(event, CL_PROFILING_COMMAND_START, &s) &&
-        profiled(event, CL_PROFILING_COMMAND_END, &e) && s <= e) {
-        *start = s + (uint64_t)d->clock_offset;
-        *end = e + (uint64_t)d->clock_offset;
-        if (*start + SLACK_NS >= queued && *end <= seen + SLACK_NS)
-            return true;
-    }
+    const uint64_t offset = (uint64_t)d->clock_offset;
     *start = queued;
     *end = seen;
-    return false;
+    if (!d->clock_valid || !profiled(event, CL_PROFILING_COMMAND_START, &s) ||
+        !profiled(event, CL_PROFILING_COMMAND_END, &e) || s > e || s + offset + SLACK_NS < queued ||
+        e + offset > seen + SLACK_NS)
+        return TIMES_MISSING;
+    const bool stepped_back = s + d->clock_step < *told;
+    if (stepped_back)
+        s = *told;
+    *told = MAX(*told, e);
+    *start = s + offset;
+    *end = MAX(s, e) + offset;
+    return stepped_back ? TIMES_STEPPED_BACK : TIMES_TRUE;
 }

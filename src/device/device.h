@@ -139,6 +139,7 @@ struct device {
     struct slab *slabs;
     size_t n_slabs, cap_slabs;
     int64_t clock_offset;          /* host clock = device clock + offset, ns */
+    uint64_t clock_step;           /* of the device's clock, ns */
     bool clock_valid;              /* false: the driver's times cannot be used */
     struct lane *lane[LANE_KINDS]; /* the first of each kind, NULL where it has none */
     struct link *link[DIRECTIONS]; /* NULL: copies take no time of their own */
@@ -269,9 +270,14 @@ void free_slabs(struct machine *m, struct device *d);
 /* Measures clock_offset by timing tiny writes and sets clock_valid, of all devices whose queues carry times, with
  * nothing in flight.  Again now and then: clocks drift apart by some 20 us a second. */
 void calibrate_clocks(struct machine *m);
-/* An event's start and end on the host's clock.  false: the driver's times are missing or impossible, given that the
- * command was queued at `queued` and seen complete at `seen`; start and end are then those two. */
-bool event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *start,
-                 uint64_t *end);
+/* An event's start and end on the host's clock.  *told is the latest end of the commands before it on its queue, on the
+ * device's clock (0: there are none), and becomes this command's. */
+enum told_times {
+    TIMES_TRUE,
+    TIMES_MISSING,      /* or impossible: the command was `queued` later, or `seen` complete before; these stand in */
+    TIMES_STEPPED_BACK, /* it began before *told, which stands in */
+};
+enum told_times event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *told,
+                            uint64_t *start, uint64_t *end);
 
 #endif

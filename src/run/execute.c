@@ -109,7 +109,7 @@ static void execute_serial(struct step *s, uint32_t number)
             fail(EXIT_FAILED, "audit: %s", wrong);
         if (!audit)
             run_alone(s, number, i, &flight);
-        report_run(s, s->task[i], &flight, true);
+        report_run(s, s->task[i], &flight);
     }
     if (audit)
         close_audit(audit);

@@ -144,7 +144,7 @@ void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *fl
     issue(s, t, number, 0, NULL, &flight->work);
     clWaitForEvents(1, &flight->work);
     check_status(s, t, number, flight->work);
-    event_times(t->lane->device, flight->work, flight->queued, now_ns(), &flight->start, &flight->end);
+    take_times(t, flight, &(uint64_t){0});
     if (t->span)
         flight->start = start;
     CL(clReleaseEvent(flight->work));

@@ -53,27 +53,37 @@ void begin_record(const struct step *s, const struct task *t, struct task_flight
             trace_begin(execution.trace, flight->number, s->first_trace_task + (uint32_t)t->index, flight->queued);
 }
 
-void report_run(struct step *s, const struct task *t, const struct task_flight *flight, bool exact)
+void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end)
+{
+    static const uint32_t flags[] = {
+        [TIMES_MISSING] = TRACE_APPROXIMATE,
+        [TIMES_STEPPED_BACK] = TRACE_APPROXIMATE | TRACE_STEPPED_BACK,
+    };
+    flight->flags = flags[event_times(t->lane->device, flight->work, flight->queued, now_ns(), told_end, &flight->start,
+                                      &flight->end)];
+}
+
+void report_run(struct step *s, const struct task *t, const struct task_flight *flight)
 {
     uint64_t *last = &s->running->ended[flight->number & 3];
     if (execution.trace)
-        trace_end(execution.trace, flight->record, flight->start, flight->end, exact ? 0 : TRACE_APPROXIMATE);
+        trace_end(execution.trace, flight->record, flight->start, flight->end, flight->flags);
     if (execution.observe)
         execution.observe(execution.observe_context, s, t, flight->number, flight->start, flight->end);
     if (t->lane->kind == LANE_COMPUTE)
         *last = MAX(*last, flight->end);
 }
 
-/* last_end: of the run before it on its lane. */
-static void report_flight(struct step *s, const struct task *t, struct task_flight *flight, uint64_t last_end)
+static void report_flight(struct step *s, const struct task *t, struct task_flight *flight)
 {
-    bool exact = flight->end || /* written by the thread of a host lane, or of a paced one */
-                 event_times(t->lane->device, flight->work, flight->queued, now_ns(), &flight->start, &flight->end);
+    struct queue *q = &s->running->queue[t->lane->index];
+    if (!flight->end) /* else the thread of a host lane, or of a paced one, has written its times */
+        take_times(t, flight, &q->told_end);
     if (t->span && !s->running->wrapper) /* several commands: from the end of what was before them on the lane */
-        flight->start = MAX(flight->queued, MIN(last_end, flight->end));
+        flight->start = MAX(flight->queued, MIN(q->last_end, flight->end));
     if (is_decided_late(t))
         begin_record(s, t, flight);
-    report_run(s, t, flight, exact);
+    report_run(s, t, flight);
 }
 
 /* ---- retiring ---------------------------------------------------------------------------------------------------- */
@@ -104,7 +114,7 @@ static void retire(struct step *s, struct queue *q)
     if (event_status(flight->done) < 0)
         report_failure(s);
     if (!flight->skipped)
-        report_flight(s, t, flight, q->last_end);
+        report_flight(s, t, flight);
     pthread_mutex_lock(&flights_lock);
     q->last_end = MAX(q->last_end, flight->end);
     for (int c = 0; flight->foreign && c < s->pool->machine->n_contexts; c++)
@@ -128,7 +138,7 @@ void retire_ended(struct step *s)
             retire(s, q);
     for (struct job *job = take_ended(s), *following; job; job = following) { /* what the disk has ended */
         following = job->next;
-        report_flight(s, s->task[job->task], job->flight, 0);
+        report_flight(s, s->task[job->task], job->flight);
         drop_job(job);
     }
 }

@@ -29,7 +29,8 @@ struct task_flight {   /* a run of a task, from when it is issued until it is re
     cl_event done;     /* what others wait for: the same, unless the list is wrapped; of host tasks a user event */
     cl_event *foreign; /* by context: user events that stand for `done` elsewhere; NULL: nobody waits there */
     uint64_t queued, start, end; /* start, end: written by host threads */
-    uint64_t record;             /* in the trace */
+    uint64_t record;             /* in the trace, */
+    uint32_t flags;              /* and its flags */
     bool skipped;                /* it has not run: decided late */
 };
 struct task_runs {                        /* of a task */
@@ -46,7 +47,8 @@ struct queue { /* what a lane has been given: a ring, since it runs in order */
     size_t cap;
     _Atomic uint64_t given, retired; /* how many in all */
     _Atomic uint64_t ended;          /* how many the driver was last seen to have ended: the watchdog's */
-    uint64_t last_end;
+    uint64_t last_end;               /* of its runs, as reported, */
+    uint64_t told_end;               /* and as told by the driver */
 };
 typedef void finish_function(struct step *s, size_t task, struct task_flight *flight);
 struct running {
@@ -124,7 +126,9 @@ struct task_flight *queued_flight(const struct step *s, const struct queue *q, u
 bool has_ended(const struct task_flight *flight);
 /* Begin its record in the trace; hand its times to that and to who observes. */
 void begin_record(const struct step *s, const struct task *t, struct task_flight *flight);
-void report_run(struct step *s, const struct task *t, const struct task_flight *flight, bool exact);
+void report_run(struct step *s, const struct task *t, const struct task_flight *flight);
+/* Its times, of its event; told_end as event_times() has it. */
+void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end);
 
 /* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
 

@@ -45,8 +45,9 @@ enum { TRACE_RING = 1 << 20 }; /* records that a trace keeps where nobody says h
 #define TRACE_MAGIC "YARDTRC1"
 enum trace_kind { TRACE_REAL, TRACE_PACED, TRACE_SIMULATED };
 enum trace_flag {
-    TRACE_APPROXIMATE = 1, /* the driver's times were missing or impossible; host times stand in */
-    TRACE_HELD = 2,        /* a viewer held the trainer before it issued this, and nothing ran */
+    TRACE_APPROXIMATE = 1,  /* the driver's times were missing or impossible; host times stand in */
+    TRACE_HELD = 2,         /* a viewer held the trainer before it issued this, and nothing ran */
+    TRACE_STEPPED_BACK = 4, /* approximate: the driver let it start before the end of the run before it on its lane */
 };
 
 /* What a viewer asks of the trainer, which looks before it issues a task, and takes nothing on trust (run/debug.c). */

@@ -118,6 +118,7 @@ copy_tree() { # TO: without what git ignores and what graders use, its objects n
 }
 
 apply() { # TREE PATCH
+    command -v patch >/dev/null || die "patch is missing: make deps installs it"
     (cd "$1" && sed '1{/^loses:/d;}' "$2" | patch -s -p1 --no-backup-if-mismatch) ||
         die "$2 does not apply: the tree has changed; make it anew"
 }
@@ -207,6 +208,7 @@ shift
 case $command in
 prepare)
     lab=$(folder_of "${1:?which lab?}") || exit 2
+    command -v git >/dev/null || die "git is missing: install it, for the history of your copy"
     tree=$TOP/build/labs/${1#0}
     [ ! -e "$tree" ] || die "build/labs/${1#0} is there already: your work is in it.  Move it away to begin anew"
     [ -x "$TOP/yard" ] || (cd "$TOP" && make -j2) || exit 1
@@ -215,7 +217,7 @@ prepare)
     forget "$tree" "$lab/starter.patch"
     give "$lab" "$tree"
     (cd "$tree" && git init -q && git add -A && git -c user.name=lab -c user.email=lab@localhost commit -qm "Lab $1") ||
-        die "git is missing: your copy has no history"
+        die "git fails: your copy has no history"
     echo "build/labs/${1#0} is your copy.  Read tutorials/labs/${lab##*/}/README.md; 'make grade N=${1#0}' says how far you are."
     ;;
 grade)

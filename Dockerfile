@@ -1,0 +1,17 @@
+# A Debian in which the README's two commands run, for a course on Windows or a Mac:
+#
+#     docker build -t trainyard .
+#     docker run -it --rm trainyard
+#
+# Debian 12 has the OpenCL driver whose output the tutorials show.  git and gdb are for the labs and the debugger's pages.
+FROM debian:bookworm
+RUN apt-get update && apt-get install -y --no-install-recommends make git gdb
+RUN useradd --create-home --shell /bin/bash student
+WORKDIR /home/student/trainyard
+COPY tests/packages.sh tests/packages.sh
+RUN tests/packages.sh build tests patch
+COPY . .
+RUN chown -R student:student .
+USER student
+RUN make
+CMD ["bash"]

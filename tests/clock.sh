@@ -1,0 +1,52 @@
+#!/bin/sh
+# clock.sh - a driver whose clock steps back: a command starts before the one before it on its queue has ended.
+#
+# A library that is loaded before OpenCL's moves every SHIM_BACKth start back by 0.3 ms, which is within the command's
+# life.  YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
+set -u
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+
+. tests/report.sh
+
+cat >"$TMP/shim.c" <<'END_OF_C'
+#define _GNU_SOURCE
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+
+cl_int clGetEventProfilingInfo(cl_event event, cl_profiling_info what, size_t bytes, void *value, size_t *all)
+{
+    cl_int (*next)(cl_event, cl_profiling_info, size_t, void *, size_t *) = dlsym(RTLD_NEXT, "clGetEventProfilingInfo");
+    cl_int code = next(event, what, bytes, value, all);
+    static int starts;
+    if (what == CL_PROFILING_COMMAND_START && getenv("SHIM_BACK") && ++starts % atoi(getenv("SHIM_BACK")) == 0)
+        *(cl_ulong *)value -= 300000;
+    return code;
+}
+END_OF_C
+# (A sanitizer's runtime must be the first library.)
+if ! ${CC:-cc} -shared -fPIC -o "$TMP/shim.so" "$TMP/shim.c" -ldl 2>"$TMP/err" ||
+    ! LD_PRELOAD=$TMP/shim.so "$YARD" --version >"$TMP/out" 2>"$TMP/err"; then
+    echo "ok 1 - a clock that steps back # SKIP a library cannot be put before OpenCL's: $(head -n 1 "$TMP/err")"
+    exit 0
+fi
+
+trace() { # trace NAME=VALUE...: a traced run with that in its environment; its summary is in $TMP/out and $TMP/json
+    env "$@" LD_PRELOAD="$TMP/shim.so" "$YARD" train --model tiny --steps 4 --sample-tokens 0 --val-batches 1 -d 0:0 \
+        --trace "$TMP/trace" >"$TMP/out" 2>"$TMP/err" &&
+        "$YARD" trace summary "$TMP/trace" >"$TMP/out" 2>"$TMP/err" &&
+        "$YARD" trace summary --json "$TMP/trace" >"$TMP/json" 2>"$TMP/err"
+}
+number() { tr ',{' '\n\n' <"$TMP/json" | sed -n "s/^ *\"$1\": *//p" | head -n 1; } # of the summary
+
+trace A= && [ "$(number approximate)" -eq 0 ] && [ "$(number stepped_back)" -eq 0 ] && ! grep -q 'steps back' "$TMP/out"
+result $? "this driver's clock does not step back"
+
+trace SHIM_BACK=5 && [ "$(number stepped_back)" -gt 10 ] && [ "$(number approximate)" -eq "$(number stepped_back)" ] &&
+    grep -q "^         $(number stepped_back) of these began before the end of the task before them" "$TMP/out"
+result $? 'the times of one that does are approximate, and are counted'
+
+echo "1..$number"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,98 @@
+#!/bin/sh
+# programs.sh - scripts and pages call only the programs that tutorials/reference-systems.md promises.
+#
+# First the words are looked at that stand where a command does (commands.awk).  Then some scripts are run with nothing
+# else on their PATH, where those must be skipped that need more.
+set -u
+LC_ALL=C
+export LC_ALL
+TMP=$(cd "${TMP:-$(mktemp -d)}" && pwd)
+page=tutorials/reference-systems.md
+
+. tests/report.sh
+
+# ---- what is promised -----------------------------------------------------------------------------------------------
+
+# Of the first table "PROGRAM", of the second "PROGRAM WHO", from the names in a row and the cell beside them.
+awk -F '|' '
+    /^## / { here = $0 == "## Programs" }
+    /^\| (package|program) / { column = $2 ~ /package/ ? 3 : 2; names = ""; next }
+    here && /^\|/ {
+        if ($column ~ /`/) names = $column
+        n = split(names, part, "`")
+        for (i = 2; i <= n; i += 2) print part[i] (column == 2 ? $3 : "") }' "$page" >"$TMP/promised"
+builtin='. : [ break cd command continue echo eval exec exit export kill printf pwd read return set shift trap true ulimit
+    unset wait'
+
+# ---- words ----------------------------------------------------------------------------------------------------------
+
+# Recipes, and what pages let a student type or let a test do: as scripts, with the names of their files.
+mkdir -p "$TMP/tutorials"
+{ awk '/^\t/ { print substr($0, 2) } /^build.*; @/ { sub(/.*; @/, ""); print }' Makefile
+    grep -o '\$(shell [^)]*' Makefile | sed 's/.*(shell //'; } |
+    sed 's/\$(Q)//; s/^[@+-]*//; s/\$([A-Z_]*)/$X/g; s/\$([a-z]* [^()]*)/$X/g; s/\$[@<^]/$X/g; s/\$\$/$/g' \
+        >"$TMP/Makefile"
+for text in README.md tutorials/*.md; do
+    awk '/^ *```/ { fenced = !fenced; next }
+         !on && /^ *<!-- (test|numbers): / { on = "mark"; sub(/^ *<!-- [a-z]*: /, "") }
+         !on && !fenced && /^ +(\.\/yard|cmp|cat|rm -f|YARD_[A-Z_]*=1|make|git|gdb)( |$)/ { on = "block" }
+         !on { next }
+         { last = on == "mark" ? sub(/ *-->$/, "") : !/\\$/
+           if (on == "block") sub(/    *[^ ].*$/, "", $0)
+           print }
+         last { on = "" }' "$text" >"$TMP/$text"
+done
+
+scripts=$(ls tests/*.sh tutorials/labs/*.sh tutorials/labs/*/grade tutorials/labs/*/*.sh data/gallery/*.sh 2>/dev/null)
+awk -f tests/commands.awk $scripts >"$TMP/words"
+(cd "$TMP" && awk -f "$OLDPWD/tests/commands.awk" Makefile README.md tutorials/*.md) >>"$TMP/words"
+echo "$builtin" | tr -s ' \n' '\n\n' | awk '
+    FILENAME == "-" { known[$1] = 1; next }
+    FILENAME ~ /promised$/ && NF == 1 { known[$1] = 1; next }
+    FILENAME ~ /promised$/ { who[$1] = who[$1] $0; next }
+    $2 == 0 { known[$3] = 1; next } # a function, of this script or of one that it reads
+    { word[++n] = $3; at[n] = $1; line[n] = $2 }
+    END { for (i = 1; i <= n; i++) {
+              seen[word[i]] = 1
+              if (word[i] in known || word[i] ~ /\// || index(who[word[i]], "`" at[i] "`")) continue
+              if (at[i] ~ /\.md$/ && who[word[i]] ~ /pages/) continue
+              print at[i] ", line " line[i] ": " word[i] " is not promised" }
+          if (n < 2000) print "only " n " words" }' - "$TMP/promised" "$TMP/words" >"$TMP/err"
+[ ! -s "$TMP/err" ]
+result $? "the commands of scripts, recipes and pages are in $page"
+
+# ---- scripts, with nothing else on the PATH -------------------------------------------------------------------------
+
+mkdir -p "$TMP/bin" "$TMP/own"
+awk 'NF == 1' "$TMP/promised" | while read -r program; do
+    for folder in $(echo "$PATH" | tr ':' ' '); do
+        [ ! -x "$folder/$program" ] || { ln -s "$folder/$program" "$TMP/bin" && break; }
+    done
+done
+
+alone() { # alone WORDS...: they succeed, and find all that they call
+    rm -rf "$TMP/own"
+    mkdir "$TMP/own"
+    PATH=$TMP/bin TMP=$TMP/own CC=cc "$@" >"$TMP/log" 2>&1 </dev/null
+    code=$?
+    grep -e 'not found' -e '^not ok' "$TMP/log" >"$TMP/err"
+    [ $code -eq 0 ] && [ ! -s "$TMP/err" ]
+}
+
+for script in labs pages; do
+    [ -f tests/$script.sh ] || continue # a student's copy has no labs.sh
+    alone tests/$script.sh
+    result $? "$script.sh finds what it calls"
+done
+alone tests/packages.sh build tests patch
+result $? 'packages.sh finds what it calls, and needs nothing else'
+sed '/^# ---- words/,$d' tests/errors.sh >"$TMP/errors.sh"
+alone sh "$TMP/errors.sh"
+result $? 'errors.sh finds what it calls, in its first part'
+for script in gdb faults oclgrind transformers; do
+    alone tests/$script.sh && grep -q '^ok 1 - .* # SKIP ' "$TMP/log"
+    result $? "$script.sh is skipped, and says why"
+done
+
+echo "1..$number"
+[ "$failed" -eq 0 ]
