@@ -52,11 +52,22 @@
 #define foreach(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
 
 /* All of the work-group wait here, and see what the others have written to local memory.  A CPU's only work-item has
- * nobody to wait for. */
+ * nobody to wait for.
+ *
+ * PoCL runs the work-items one after another, from barrier to barrier.  Where a barrier is followed by nothing but a
+ * branch, on a condition known before, PoCL 3.1 to 7.1 decide the branch once, for the whole work-group:
+ *
+ *     if (i < n) a();    wait;    if (i < n) b();        the second `if` holds for all i, or for none
+ *
+ * So on PoCL, which gives itself away by a macro, something else follows first, which no compiler may remove. */
 static void wait_for_all(void)
 {
 #if WG > 1
     barrier(CLK_LOCAL_MEM_FENCE);
+#ifdef POCL_DEVICE_ADDRESS_BITS
+    volatile int something;
+    something = 0;
+#endif
 #endif
 }
 
@@ -173,14 +184,14 @@ static float group_sum(float mine, __local float *scratch)
 #if WG > 1
     int lid = get_local_id(0);
     scratch[lid] = mine;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    wait_for_all();
     for (int part = WG / 2; part > 0; part /= 2) {
         if (lid < part)
             scratch[lid] = scratch[lid] + scratch[lid + part];
-        barrier(CLK_LOCAL_MEM_FENCE);
+        wait_for_all();
     }
     mine = scratch[0];
-    barrier(CLK_LOCAL_MEM_FENCE); /* scratch may be used again at once */
+    wait_for_all(); /* scratch may be used again at once */
 #endif
     return mine;
 }
@@ -190,14 +201,14 @@ static float group_max(float mine, __local float *scratch)
 #if WG > 1
     int lid = get_local_id(0);
     scratch[lid] = mine;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    wait_for_all();
     for (int part = WG / 2; part > 0; part /= 2) {
         if (lid < part)
             scratch[lid] = scratch[lid + part] > scratch[lid] ? scratch[lid + part] : scratch[lid];
-        barrier(CLK_LOCAL_MEM_FENCE);
+        wait_for_all();
     }
     mine = scratch[0];
-    barrier(CLK_LOCAL_MEM_FENCE);
+    wait_for_all();
 #endif
     return mine;
 }

@@ -180,7 +180,6 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
         wait_for_all();
         multiply(square, live, columns, stream, hs + 1, 1, q, hs, false);
         wait_for_all();
-        /* Before the maxima: behind them, with WG*VEC = 256, PoCL 3.1 compiles a loop that adds what lies behind `square`. */
         load_stream(stream, qkv + h.qkv + 2 * C, h.wide, begin, live, hs);
         for (int n = FIRST; n < columns; n += STRIDE) {
             const vec old = GET(top + n);
