@@ -25,17 +25,19 @@
  *     TEST(name)         `make test` runs it: it guards what one needs to trust a build and a change
  *     LONG_TEST(name)    `make check` runs it, which has the time
  *     LAW(name)          both run it, on other cases: it takes those from cases_of()
+ *     ALWAYS(name)       it runs whichever test is chosen, since the others need it
  *     CASE(name)         no test: it runs in a process of its own when a test says expect_case("name", ...)
  */
 #define TEST(name) KNOWN_TO_MAIN(test_##name, #name, IN_TEST)
 #define LONG_TEST(name) KNOWN_TO_MAIN(test_##name, #name, IN_CHECK)
 #define LAW(name) KNOWN_TO_MAIN(test_##name, #name, IN_TEST | IN_CHECK)
+#define ALWAYS(name) KNOWN_TO_MAIN(test_##name, #name, IN_TEST | IN_CHECK | IN_ALL)
 #define CASE(name) KNOWN_TO_MAIN(case_##name, #name, NO_TEST)
 #define KNOWN_TO_MAIN(function, name, when)                                                                            \
     static void function(void **);                                                                                     \
     __attribute__((constructor)) static void make_known_##function(void) { add_test(name, function, __LINE__, when); } \
     static void function(void **unused_state __attribute__((unused)))
-enum { NO_TEST = 0, IN_TEST = 1, IN_CHECK = 2 };
+enum { NO_TEST = 0, IN_TEST = 1, IN_CHECK = 2, IN_ALL = 4 };
 void add_test(const char *name, CMUnitTestFunction body, int line, int when);
 extern const char *this_test; /* argv[0] */
 

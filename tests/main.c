@@ -16,7 +16,7 @@ struct known {
     const char *name;
     CMUnitTestFunction body;
     int line; /* of its file */
-    int when; /* IN_TEST, IN_CHECK, both or NO_TEST */
+    int when; /* IN_TEST, IN_CHECK and IN_ALL, together, or NO_TEST */
 };
 static struct known known[MOST];
 static size_t n_known;
@@ -121,8 +121,10 @@ int main(int argc, char **argv)
     }
     qsort(known, n_known, sizeof known[0], in_order_of_file);
     for (size_t i = 0; i < n_known; i++) {
-        bool chosen = argc > 1 ? strcmp(known[i].name, argv[1]) == 0 : (known[i].when & wanted) != 0;
-        if (chosen && known[i].when != NO_TEST) {
+        bool named = argc > 1 && strcmp(known[i].name, argv[1]) == 0;
+        bool chosen = argc == 1 && (known[i].when & wanted) != 0;
+        bool needed = (known[i].when & IN_ALL) != 0;
+        if (known[i].when != NO_TEST && (named || chosen || needed)) {
             tests[n] = (struct CMUnitTest){known[i].name, known[i].body, begin_timing, print_timing, NULL};
             n++;
         }

@@ -20,7 +20,7 @@ static const struct shape {
 static struct machine *machines[COUNT(shapes)];
 static struct device *device; /* the one under test */
 
-TEST(machines_open)
+ALWAYS(machines_open)
 {
     for (size_t i = 0; i < COUNT(shapes); i++)
         machines[i] = open_shaped("0:0", shapes[i].vector, shapes[i].work_group);
@@ -892,7 +892,7 @@ TEST(attention_plain_and_flash)
         machines[i]->device[0].local_memory = had[i];
 }
 
-TEST(machines_close)
+ALWAYS(machines_close)
 {
     for (size_t i = 0; i < COUNT(shapes); i++)
         close_machine(machines[i]);
