@@ -116,11 +116,10 @@ static struct tokenizer source_tokenizer(const struct source *s)
         return tokenizer_from_text(s->checkpoint->tokenizer, s->path);
     if (!s->path || has_magic(s->path, LLMC_MODEL_MAGIC))
         return t;
-    struct safetensors *st = open_safetensors(s->path);
-    const char *text = find_metadata(st, "yard.tokenizer");
+    char *text = read_weights_metadata(s->path, "yard.tokenizer");
     if (text)
         t = tokenizer_from_text(text, s->path);
-    close_safetensors(st);
+    free(text);
     return t;
 }
 
@@ -168,7 +167,7 @@ struct machine *machine_of(const struct settings *s, bool separate)
 struct config config_of(const struct settings *s)
 {
     if (s->source.path)
-        return source_config(&s->source);
+        return s->source.config;
     return (struct config){s->layers, s->heads, s->channels, s->seq_len, s->vocab, !s->untied};
 }
 
