@@ -26,6 +26,8 @@ assert write.tokenizer.decode(tokens) == everything
 print(write(prompt, max_new_tokens=50, do_sample=False)[0]["generated_text"])
 write.model.save_pretrained(saved + "-whole")
 write.model.save_pretrained(saved + "-shards", max_shard_size="50KB")
+for kind in ("-whole", "-shards"):
+    write.tokenizer.save_pretrained(saved + kind)
 END
 
 for tokens in bytes chars; do
@@ -38,9 +40,9 @@ for tokens in bytes chars; do
         cmp "$TMP/ours" "$TMP/theirs-of-$tokens" && ! grep -iE 'warn|_token_id' "$TMP/err"
     result $? "a model of $tokens: $(head -n 1 "$TMP/ours")"
 done
-for saved in whole shards; do # metadata are gone, config.json says what it is
-    "$YARD" sample --from "$TMP/bytes-theirs-$saved" --prompt 'of the' --temperature 0 --count 50 >"$TMP/again" 2>"$TMP/err" &&
-        cmp "$TMP/again" "$TMP/theirs-of-bytes" && [ ! -s "$TMP/err" ]
+for saved in bytes-theirs-whole bytes-theirs-shards chars-theirs-whole chars-theirs-shards; do # metadata are gone
+    "$YARD" sample --from "$TMP/$saved" --prompt 'of the' --temperature 0 --count 50 >"$TMP/again" 2>"$TMP/err" &&
+        cmp "$TMP/again" "$TMP/theirs-of-${saved%%-*}" && [ ! -s "$TMP/err" ]
     result $? "what transformers saves: $saved"
 done
 [ -f "$TMP/bytes-theirs-shards/model.safetensors.index.json" ]

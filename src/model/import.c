@@ -64,7 +64,7 @@ static struct safetensors *add_file(struct weights *w, const char *path)
 
 /* ---- shards ----------------------------------------------------------------------------------------------------- */
 
-static char *beside(const char *path, const char *name)
+char *file_beside(const char *path, const char *name)
 {
     char *copy = copy_string(path);
     char *result = format_string("%s/%s", dirname(copy), name);
@@ -91,7 +91,7 @@ static char *shard_path(const char *index, const char *tensor, const json_t *val
     const char *name = json_string_value(value);
     if (!name || !*name || strchr(name, '/'))
         fail(EXIT_FAILED, "%s: weight_map must give the tensor %.80s the name of a file beside it", index, tensor);
-    char *path = beside(index, name);
+    char *path = file_beside(index, name);
     if (access(path, F_OK) != 0)
         fail(EXIT_IO, "%s says that tensor %.80s is in %s, which is not there: fetch all of its shards", index, tensor,
              path);
@@ -287,7 +287,7 @@ struct statements {
 static struct statements read_statements(const struct weights *w)
 {
     struct statements s = {0};
-    char *path = beside(w->path, config_name);
+    char *path = file_beside(w->path, config_name);
     if (access(path, F_OK) == 0) {
         s.all[s.n] = (struct statement){copy_string(path), read_json(path)};
         s.n++;
@@ -567,7 +567,7 @@ void claim_weights(const char *who, const char *path)
 {
     if (has_magic(path, LLMC_MODEL_MAGIC))
         return;
-    char *config = beside(path, config_name);
+    char *config = file_beside(path, config_name);
     if (access(config, F_OK) == 0)
         claim_input(who, config);
     free(config);

@@ -151,6 +151,7 @@ struct config read_weights_config(const char *path, int heads);
 void init_from_weights(struct model *m, const char *path);
 char *read_weights_metadata(const char *path, const char *key); /* NULL: there are none; the caller frees them */
 void claim_weights(const char *who, const char *path);          /* what is read beside it: see claim_input() */
+char *file_beside(const char *path, const char *name);          /* in the same folder; the caller frees it */
 /* model.safetensors in a folder, or the index of its shards; NULL: there is none.  The caller frees it. */
 char *model_in_folder(const char *folder);
 /* Fail with a sentence if it is, or has, a model in a form that is known, but not read here, or of another name. */

@@ -465,6 +465,9 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
     if (config) {
         static char *text; /* options point into it */
         claim_input("--config", config);
+        REFUSE_IF(is_json(config),
+                  "%s is a JSON text, not lines `option = value`: the config.json of a model is read by --init FOLDER",
+                  config);
         text = read_text(config);
         parse_config(&table, (unsigned)command, config, text);
         REFUSE_IF(was_given("config") || was_given("resume"),

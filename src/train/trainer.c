@@ -120,6 +120,13 @@ static struct tokenizer source_tokenizer(const struct source *s)
     if (text)
         t = tokenizer_from_text(text, s->path);
     free(text);
+    if (!t.n) { /* written anew by others, who leave our metadata out */
+        char *path = file_beside(s->path, "tokenizer.json");
+        json_t *json = json_load_file(path, 0, NULL);
+        t = tokenizer_from_json(json);
+        json_decref(json);
+        free(path);
+    }
     return t;
 }
 
@@ -128,6 +135,8 @@ struct dataset *open_vocabulary(const struct source *model, int vocab)
     struct dataset *d = allocate(1, sizeof *d);
     d->vocab = vocab;
     d->tokenizer = source_tokenizer(model);
+    if (!d->tokenizer.n && vocab == 256)
+        warn("%s does not say what its 256 tokens are: they are taken for bytes", model->path);
     if (!d->tokenizer.n)
         d->tokenizer = (struct tokenizer){.kind = vocab == 256 ? TOKENS_BYTES : TOKENS_IDS, .n = vocab};
     if (d->tokenizer.n > vocab)
