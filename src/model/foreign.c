@@ -38,11 +38,7 @@ static const struct {
     {4, 4, "TFL3", {"a model for TensorFlow Lite", save_anew}},
     {0, 2, "\x1f\x8b", {"packed with gzip", unpack}},
     {0, 4, "\x28\xb5\x2f\xfd", {"packed with zstd", unpack}},
-    {0,
-     6,
-     "\xfd"
-     "7zXZ",
-     {"packed with xz", unpack}},
+    {0, 5, "\xfd\x37zXZ", {"packed with xz", unpack}},
     {0, 3, "BZh", {"packed with bzip2", unpack}},
     {0, 6, "7z\xbc\xaf\x27\x1c", {"packed with 7-Zip", unpack}},
     {0, 4, "Rar!", {"packed with RAR", unpack}},
@@ -51,7 +47,7 @@ static const struct {
     {0, 9, "<!DOCTYPE", {"a web page", "the download went wrong: fetch the file itself"}},
     {0, 9, "<!doctype", {"a web page", "the download went wrong: fetch the file itself"}},
     {0, 5, "<html", {"a web page", "the download went wrong: fetch the file itself"}},
-    {0, 8, "YARDSNAP", {"a snapshot file whose beginning is damaged", "give another checkpoint"}},
+    {0, 8, "YARDSNAP", {"a snapshot of a training", "yard ckpt export makes a model of it"}},
     {0, 4, "\x88\xd8\x34\x01", {"a token shard of llm.c", "give it to --data"}},
     {0, 4, "\xc8\xd7\x34\x01", {"a tokenizer of llm.c", other_file}},
     {0, 4, "\x8f\xd8\x34\x01", {"the optimizer's state of an llm.c run", other_file}},
@@ -120,7 +116,7 @@ static struct form pickle_form(const char *path)
     free(head);
     if (optimizer)
         return (struct form){of_training, "give the model, model.safetensors"};
-    return (struct form){"a model of PyTorch in pickle form, which runs code when it is read", save_anew};
+    return (struct form){"a model of PyTorch in pickle form", save_anew};
 }
 
 /* A zip archive, by the name of its first file. */
@@ -183,7 +179,7 @@ void refuse_foreign_file(const char *path)
 {
     struct form form = form_of(path);
     if (form.what)
-        fail(EXIT_USAGE, "%s is %s, and no model that is read here: %s", path, form.what, form.way);
+        fail(EXIT_USAGE, "%s is %s, not a model that is read here: %s", path, form.what, form.way);
 }
 
 /* ---- folders ---------------------------------------------------------------------------------------------------- */
@@ -237,6 +233,6 @@ void refuse_foreign_folder(const char *folder)
     if (n >= 0)
         free(entry);
     if (found.what)
-        fail(EXIT_USAGE, "%s has no %s, and its %s is %s, and no model that is read here: %s", folder, models[0], name,
+        fail(EXIT_USAGE, "%s has no %s, and its %s is %s, not a model that is read here: %s", folder, models[0], name,
              found.what, found.way);
 }
