@@ -95,6 +95,33 @@ static void make_trace(void *unused)
     cmd_plan(split("--model tiny --simulate --hardware " SERVER " --trace " FOLDER "seed.trace", words), words);
 }
 
+/* The model of a checkpoint as other programs have it: twice with a config.json, one of which is replaced, and in a
+ * shard with an index. */
+static void make_foreign(void)
+{
+    static const char *const folders[] = {FOLDER "hf", FOLDER "described", FOLDER "sharded"};
+    struct checkpoint *c = open_checkpoint(FOLDER "state");
+    for (size_t i = 0; i < COUNT(folders); i++) {
+        remove_folder(folders[i]);
+        export_huggingface(c, folders[i], NULL);
+    }
+    const char *shard = "model-00001-of-00001.safetensors";
+    struct safetensors *st = open_safetensors(FOLDER "sharded/model.safetensors");
+    json_t *map = json_object();
+    for (size_t i = 0; i < st->n; i++)
+        json_object_set_new(map, st->tensors[i].name, json_string(shard));
+    json_t *index = json_pack("{s:o}", "weight_map", map);
+    char *text = json_dumps(index, 0), *path = format_string(FOLDER "sharded/%s", shard);
+    publish_text(FOLDER "seed.index.json", text);
+    if (rename(FOLDER "sharded/model.safetensors", path) != 0)
+        fail(EXIT_IO, "cannot rename the shard to %s", path);
+    json_decref(index);
+    free(text);
+    free(path);
+    close_safetensors(st);
+    free_checkpoint(c);
+}
+
 /* Three sound checkpoints: a seed, and one each whose manifest and whose shard are replaced; and a snapshot file. */
 static void make_states(void *unused)
 {
@@ -106,6 +133,7 @@ static void make_states(void *unused)
         remove_folder(folders[i]);
         write_random_state(folders[i], &c, &m, 3, 1, 7);
     }
+    make_foreign();
     remove(FOLDER "seed.snap");
     write_snapshot(FOLDER "seed.snap", &c, &m, true, 2);
 }
@@ -171,6 +199,10 @@ static const struct format {
     {DATA "gpt2-tiny.safetensors", "tensors", read_tensors, "@", 1},
     {DATA "chars.safetensors", "model", read_tensors, "@", 1},
     {DATA "chars.safetensors", "model", cmd_plan, "--simulate --hardware " SERVER " --data README.md --init @", 1},
+    {FOLDER "hf/config.json", "described/config.json", cmd_plan,
+     "--simulate --hardware " SERVER " --init " FOLDER "described", 1},
+    {FOLDER "seed.index.json", "sharded/model.safetensors.index.json", cmd_plan,
+     "--simulate --hardware " SERVER " --init " FOLDER "sharded", 1},
     {DATA "llmc-tiny.bin", "checkpoint.bin", cmd_plan, "--simulate --hardware " SERVER " --init @", 1},
     {DATA "llmc-tokens.bin", "shard.bin", cmd_plan, PLAN "--data @", 1},
     {DATA "text.txt", "text", cmd_plan, PLAN "--tokens chars --data @", 1},

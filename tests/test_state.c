@@ -645,7 +645,7 @@ TEST(any_mesh_loads_any_other)
             expect_same_bits(other[k], loaded.values, saved.values, saved.n);
             free(loaded.values);
         }
-        struct source s = open_source(folder);
+        struct source s = open_source(folder, 0);
         t = new_trainer(settings_of("--model tiny --layers 4 -d 0:0x2 --mesh tp=2 --val-share 0"), LIST_TRAIN, true,
                         false);
         if (!untied) {
@@ -920,7 +920,7 @@ TEST(exports_agree)
     expect_same_bits("qkvw", ours, theirs, n);
     for (size_t i = 0; i < n; i++) /* tensor 6 of the checkpoint */
         assert_true(theirs[i] == state_value(5, 6, i));
-    assert_true(read_config(file).heads == 2 && read_config(bin).vocab == 9);
+    assert_true(read_config(file, 0).heads == 2 && read_config(bin, 0).vocab == 9);
     char *about = lasting("%s/config.json", hf), *text = read_whole(about, &n);
     json_t *json = json_loads(text, 0, NULL);
     assert_int_equal(json_integer_value(json_object_get(json, "n_head")), 2);
@@ -948,7 +948,7 @@ TEST(a_head_of_its_own_is_exported)
     size_t n;
     char *text = read_whole(about, &n);
     assert_non_null(strstr(text, "\"tie_word_embeddings\": false"));
-    assert_false(read_config(file).tied);
+    assert_false(read_config(file, 0).tied);
     expect_refusal(export_it, k, 2, "which llm.c's format has no place for");
     free_checkpoint(k), free_mesh(&m);
     free(text);

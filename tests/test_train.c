@@ -401,6 +401,23 @@ TEST(save_then_init_and_sample)
     }
 }
 
+/* A token is a byte, a letter of this text two of them: what is shown is text, the prompt too, also into a file. */
+TEST(sample_with_bytes_of_letters)
+{
+    char text[4096] = "";
+    while (strlen(text) < sizeof text - 20)
+        strcat(text, "\u0436\u0438\u043B\u0438 "); /* 4 letters and a space */
+    write_text("russian.txt", "%s", text);
+    const char *folder = temp_path("russian");
+    expect_yard(EXIT_OK, "\u0438\u043B\u0438",
+                "train --model tiny --data '%s' --steps 400 --lr 5e-3 --val-share 0 --sample-tokens 40 --save '%s'",
+                temp_path("russian.txt"), folder);
+    expect_yard(EXIT_OK, "\u0436\u0438\u043B\u0438 \u0436\u0438\u043B\u0438\n",
+                "sample --from '%s' --prompt '\u0436\u0438\u043B' --count 11 --temperature 0", folder);
+    expect_yard(EXIT_OK, "\u0436\u0438\u043B\u0438 \uFFFD\n", /* the last letter has only begun */
+                "sample --from '%s' --prompt '\u0436\u0438\u043B\u0438' --count 2 --temperature 0", folder);
+}
+
 /* Characters travel with the model: the prompt is read with the tokens of the training text. */
 TEST(sample_with_characters)
 {

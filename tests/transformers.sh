@@ -1,5 +1,6 @@
 #!/bin/sh
-# transformers.sh - Hugging Face's transformers opens an exported folder, and writes what yard writes.
+# transformers.sh - Hugging Face's transformers opens an exported folder, and writes what yard writes.  What transformers
+# saves, in shards too, yard opens, and writes the same.
 #
 # YARD is the program, TMP an empty folder, PYTHON a Python that has transformers and torch.  The report is TAP.
 set -u
@@ -17,12 +18,16 @@ fi
 cat >"$TMP/continue.py" <<'END'
 import sys
 from transformers import pipeline
-folder, kind, prompt = sys.argv[1:]
+folder, kind, prompt, saved = sys.argv[1:]
 everything = open("LICENSE").read() + "".join(map(chr, range(1, 2048 if kind == "bytes" else 1)))
 write = pipeline("text-generation", model=folder)
 tokens = write.tokenizer(everything, verbose=False)["input_ids"]
 assert write.tokenizer.decode(tokens) == everything
 print(write(prompt, max_new_tokens=50, do_sample=False)[0]["generated_text"])
+write.model.save_pretrained(saved + "-whole")
+write.model.save_pretrained(saved + "-shards", max_shard_size="50KB")
+for kind in ("-whole", "-shards"):
+    write.tokenizer.save_pretrained(saved + kind)
 END
 
 for tokens in bytes chars; do
@@ -31,9 +36,16 @@ for tokens in bytes chars; do
         --lr 5e-3 --save "$TMP/$tokens" >"$TMP/out" 2>"$TMP/err" &&
         "$YARD" ckpt export "$TMP/$tokens" "$TMP/$tokens-hf" >"$TMP/out" 2>"$TMP/err" &&
         "$YARD" sample --from "$TMP/$tokens" --prompt 'of the' --temperature 0 --count 50 >"$TMP/ours" 2>"$TMP/err" &&
-        HF_HUB_OFFLINE=1 "$python" "$TMP/continue.py" "$TMP/$tokens-hf" $tokens 'of the' >"$TMP/theirs" 2>"$TMP/err" &&
-        cmp "$TMP/ours" "$TMP/theirs" && ! grep -iE 'warn|_token_id' "$TMP/err"
+        HF_HUB_OFFLINE=1 "$python" "$TMP/continue.py" "$TMP/$tokens-hf" $tokens 'of the' "$TMP/$tokens-theirs" >"$TMP/theirs-of-$tokens" 2>"$TMP/err" &&
+        cmp "$TMP/ours" "$TMP/theirs-of-$tokens" && ! grep -iE 'warn|_token_id' "$TMP/err"
     result $? "a model of $tokens: $(head -n 1 "$TMP/ours")"
 done
+for saved in bytes-theirs-whole bytes-theirs-shards chars-theirs-whole chars-theirs-shards; do # metadata are gone
+    "$YARD" sample --from "$TMP/$saved" --prompt 'of the' --temperature 0 --count 50 >"$TMP/again" 2>"$TMP/err" &&
+        cmp "$TMP/again" "$TMP/theirs-of-${saved%%-*}" && [ ! -s "$TMP/err" ]
+    result $? "what transformers saves: $saved"
+done
+[ -f "$TMP/bytes-theirs-shards/model.safetensors.index.json" ]
+result $? 'it had shards'
 echo "1..$number"
 [ "$failed" -eq 0 ]

@@ -178,8 +178,17 @@ bool parse_double(const char *text, double *value);
 char *trim(char *text);
 /* Decode the character at `text`, of which `left` bytes are there; its length, or 0 when it is invalid: a stray or
  * missing continuation byte, a longer form than needed, a surrogate, or beyond U+10FFFF. */
-enum { CODE_POINTS = 0x110000 };
+enum { CODE_POINTS = 0x110000, UTF8_BYTES = 4 /* of a character, at most */ };
 size_t utf8_decode(const char *text, size_t left, uint32_t *character);
+/* Bytes that come a few at a time, shown as the UTF-8 that they make: a character is shown with its last byte.  What
+ * can be none becomes U+FFFD, once for all bytes that could have begun one.  Control characters but '\t' and '\n'
+ * become '.'. A stream begins as zeros; at its end a character that only began is shown as U+FFFD. */
+struct text_stream {
+    char begun[UTF8_BYTES]; /* bytes of a character */
+    size_t n;
+};
+void show_bytes(struct text_stream *s, FILE *out, const char *bytes, size_t n);
+void end_stream(struct text_stream *s, FILE *out);
 /* In place: what a terminal would obey instead of show, and what is not UTF-8, becomes '?'.  '\t' stays, and '\n' where
  * there may be several `lines`.  Returns `text`. */
 char *make_printable(char *text, bool lines);

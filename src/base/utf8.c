@@ -20,6 +20,64 @@ size_t utf8_decode(const char *text, size_t left, uint32_t *character)
     return length;
 }
 
+/* Has a character begun whose other bytes are still to come?  It has if the least or the greatest of those would end
+ * it: they are what longer forms than needed, surrogates, and what lies beyond U+10FFFF differ in. */
+static bool may_go_on(const char *begun, size_t n)
+{
+    char low[UTF8_BYTES], high[UTF8_BYTES];
+    uint32_t c;
+    memset(low, 0x80, sizeof low);
+    memset(high, 0xBF, sizeof high);
+    memcpy(low, begun, n);
+    memcpy(high, begun, n);
+    return utf8_decode(low, sizeof low, &c) > n || utf8_decode(high, sizeof high, &c) > n;
+}
+
+/* Of control characters, also of those behind ASCII's (U+0080 to U+009F), a terminal obeys some. */
+static void show_character(FILE *out, const char *bytes, size_t n, uint32_t c)
+{
+    bool control = c < 0x20 ? c != '\n' && c != '\t' : c >= 0x7F && c <= 0x9F;
+    if (control)
+        fputc('.', out);
+    else
+        fwrite(bytes, 1, n, out);
+}
+
+static void show_replacement(FILE *out) { fputs("\xEF\xBF\xBD", out); } /* U+FFFD */
+
+static void show_byte(struct text_stream *s, FILE *out, char byte)
+{
+    uint32_t c = 0;
+    s->begun[s->n] = byte;
+    s->n++;
+    size_t n = utf8_decode(s->begun, s->n, &c);
+    if (n > 0) {
+        show_character(out, s->begun, n, c);
+        s->n = 0;
+        return;
+    }
+    if (may_go_on(s->begun, s->n))
+        return;
+    bool was_begun = s->n > 1;
+    show_replacement(out);
+    s->n = 0;
+    if (was_begun) /* the byte is no part of that character, but may begin one */
+        show_byte(s, out, byte);
+}
+
+void show_bytes(struct text_stream *s, FILE *out, const char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        show_byte(s, out, bytes[i]);
+}
+
+void end_stream(struct text_stream *s, FILE *out)
+{
+    if (s->n > 0)
+        show_replacement(out);
+    s->n = 0;
+}
+
 char *make_printable(char *text, bool lines)
 {
     size_t left = strlen(text);

@@ -107,7 +107,8 @@ int cmd_check(int argc, char **argv)
     if (s->gradients)
         return check_gradients(s);
     claim_input("yard check", path);
-    struct config config = read_config(path);
+    struct config config = read_config(path, given_heads());
+    expect_heads(&config, path);
     struct checker c = {.file = open_safetensors(path), .errors = json_object()};
     int32_t *tokens = read_ids(c.file, "tokens", config.vocab), *targets = read_ids(c.file, "targets", config.vocab);
     const struct st_tensor *shape = find_tensor(c.file, "tokens"), *other = find_tensor(c.file, "targets");

@@ -7,8 +7,9 @@ int cmd_sample(int argc, char **argv)
     struct settings *s = parse_settings(CMD_SAMPLE, argc, argv);
     if (!s->from)
         fail(EXIT_USAGE, "yard sample needs --from DIR or FILE: what `yard train --save DIR` wrote");
-    s->source = open_source(s->from);
-    struct config c = source_config(&s->source);
+    s->source = open_source(s->from, given_heads());
+    struct config c = s->source.config;
+    expect_heads(&c, s->source.path);
     s->seq_len = c.seq_len;
     s->batch = 1;
     struct trainer *t = new_trainer_for(s, &c, open_vocabulary(&s->source, c.vocab), LIST_SAMPLE, false);

@@ -48,7 +48,7 @@ void refuse_bad_parameters(struct model *m, const char *path)
              name);
 }
 
-/* ---- safetensors with GPT-2 names ------------------------------------------------------------------------------ */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
 float *turn_conv1d(const struct param *p, float *values, bool for_file)
 {
@@ -60,89 +60,6 @@ float *turn_conv1d(const struct param *p, float *values, bool for_file)
     if (p->conv1d)
         free(values);
     return turned;
-}
-
-/* Names come with or without the prefix "transformer.". */
-static const struct st_tensor *need_named(const struct safetensors *st, const char *name)
-{
-    const struct st_tensor *t = find_tensor(st, name);
-    t = t ? t : find_tensor(st, JOINED("transformer.", name));
-    if (!t)
-        fail(EXIT_FAILED, "%s has no tensor %s: it is not a GPT-2 model with Hugging Face's names", st->file->path,
-             name);
-    return t;
-}
-
-/* The highest N of h.N.*, plus one: a layer of which some tensor is missing is then named, not left out. */
-static int count_layers(const struct safetensors *st)
-{
-    long layers = 0;
-    for (size_t i = 0; i < st->n; i++) {
-        const char *name = st->tensors[i].name, *bare = strncmp(name, "transformer.", 12) == 0 ? name + 12 : name;
-        if (strncmp(bare, "h.", 2) != 0 || bare[2] < '0' || bare[2] > '9')
-            continue;
-        char *end;
-        long layer = strtol(bare + 2, &end, 10);
-        if (*end != '.')
-            continue;
-        if (layer >= MAX_LAYERS)
-            fail(EXIT_FAILED, "%s: tensor %.80s is of a layer beyond the %d that a model may have", st->file->path,
-                 name, MAX_LAYERS);
-        layers = MAX(layers, layer + 1);
-    }
-    return (int)layers;
-}
-
-/* The tensor of a parameter, in the shape that the table of parameters gives it; Conv1D weights are transposed. */
-static const struct st_tensor *expect_tensor(const struct safetensors *st, const struct param *p)
-{
-    const struct st_tensor *t = need_named(st, p->name);
-    const int64_t shape[] = {p->shape[p->conv1d], p->shape[!p->conv1d]};
-    if (t->rank != p->rank || t->shape[0] != shape[0] || (p->rank == 2 && t->shape[1] != shape[1]))
-        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %s", st->file->path, t->name,
-             format_shape((char[128]){0}, t->rank, t->shape), format_shape((char[128]){0}, p->rank, shape));
-    return t;
-}
-
-/* Sizes from a file are not to be trusted before all of its tensors agree with them: building a model takes long. */
-struct config read_config(const char *path)
-{
-    if (has_magic(path, LLMC_MODEL_MAGIC)) {
-        struct llmc_model *f = open_llmc_model(path);
-        struct config c = {f->layers, f->heads, f->channels, f->max_seq_len, f->vocab, true};
-        check_config(&c);
-        close_llmc_model(f);
-        return c;
-    }
-    struct safetensors *st = open_safetensors(path);
-    const struct st_tensor *embedding[2] = {need_named(st, "wte.weight"), need_named(st, "wpe.weight")};
-    for (int i = 0; i < 2; i++) {
-        const struct st_tensor *t = embedding[i];
-        if (t->rank != 2 || t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX)
-            fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected two dimensions below 2^31", path, t->name,
-                 format_shape((char[128]){0}, t->rank, t->shape));
-    }
-    struct config c = {.layers = count_layers(st),
-                       .channels = (int)embedding[0]->shape[1],
-                       .vocab = (int)embedding[0]->shape[0],
-                       .seq_len = (int)embedding[1]->shape[0],
-                       .tied = !find_tensor(st, "lm_head.weight")};
-    /* Heads are not in the tensors' shapes: from the metadata {"n_head": H}, else 64 channels each as in GPT-2. */
-    const char *config = find_metadata(st, "config"), *field = config ? strstr(config, "\"n_head\"") : NULL;
-    long heads = field && strchr(field, ':') ? strtol(strchr(field, ':') + 1, NULL, 10) : c.channels / 64;
-    if (heads < 1 || heads > c.channels || c.channels % heads)
-        fail(EXIT_FAILED,
-             "%s: cannot tell how many heads its %d channels make: metadata \"config\" should hold "
-             "{\"n_head\": N}",
-             path, c.channels);
-    c.heads = (int)heads;
-    check_config(&c);
-    struct params *p = new_params(&c, &one_rank, 0);
-    for (int i = 0; i < p->n; i++)
-        expect_tensor(st, &p->param[i]);
-    free_params(p);
-    close_safetensors(st);
-    return c;
 }
 
 /* llm.c's parameters come in its own order, each for all layers; of the words' the padding is left out. */
@@ -165,20 +82,21 @@ static void init_from_llmc(struct model *m, const char *path)
     close_llmc_model(f);
 }
 
+struct config read_config(const char *path, int heads)
+{
+    if (!has_magic(path, LLMC_MODEL_MAGIC))
+        return read_weights_config(path, heads);
+    struct llmc_model *f = open_llmc_model(path);
+    struct config c = {f->layers, f->heads, f->channels, f->max_seq_len, f->vocab, true};
+    check_config(&c);
+    close_llmc_model(f);
+    return c;
+}
+
 void init_from_file(struct model *m, const char *path)
 {
-    if (has_magic(path, LLMC_MODEL_MAGIC)) {
+    if (has_magic(path, LLMC_MODEL_MAGIC))
         init_from_llmc(m, path);
-        return;
-    }
-    struct safetensors *st = open_safetensors(path);
-    for (int i = 0; i < m->params->n; i++) {
-        const struct param *p = &m->params->param[i];
-        float *values = allocate(param_elements(p), sizeof *values);
-        read_floats(st, expect_tensor(st, p), values);
-        values = turn_conv1d(p, values, false);
-        write_param(m, i, KEPT_VALUE, values);
-        free(values);
-    }
-    close_safetensors(st);
+    else
+        init_from_weights(m, path);
 }

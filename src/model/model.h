@@ -128,19 +128,36 @@ struct tensor *tensor_of(const struct replica *r, int unit, enum kept role);
 void write_param(struct model *m, int param, enum kept role, const float *values);
 void read_param(struct model *m, int param, enum kept role, float *values);
 
-/* ---- init.c: first values, import ------------------------------------------------------------------------------ */
+/* ---- init.c: first values, random or from files ----------------------------------------------------------------- */
 
 void init_random(struct model *m, uint64_t seed);
 /* A parameter's values as files with Hugging Face's names have them, Conv1D weights transposed; or from there.  Takes
  * `values` over; the caller frees what is returned. */
 float *turn_conv1d(const struct param *p, float *values, bool for_file);
-/* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names. */
-struct config read_config(const char *path);
+/* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names.  heads: of --heads,
+ * for a file that does not say it, 0: not given. */
+struct config read_config(const char *path, int heads);
 void init_from_file(struct model *m, const char *path);
 /* The name of the first parameter with an element that is not finite; NULL: there is none. */
 const char *find_bad_parameter(struct model *m);
 /* Fails with EXIT_FAILED when a file gave such a parameter. */
 void refuse_bad_parameters(struct model *m, const char *path);
+
+/* ---- import.c, foreign.c: models of other programs -------------------------------------------------------------- */
+
+/* The same of safetensors with GPT-2 names, in one file or, by their index, in several.  What they and a config.json
+ * beside them say is taken; what is not computed here, or contradicts the shapes, is refused by its name. */
+struct config read_weights_config(const char *path, int heads);
+void init_from_weights(struct model *m, const char *path);
+char *read_weights_metadata(const char *path, const char *key); /* NULL: there are none; the caller frees them */
+void claim_weights(const char *who, const char *path);          /* what is read beside it: see claim_input() */
+char *file_beside(const char *path, const char *name);          /* in the same folder; the caller frees it */
+/* model.safetensors in a folder, or the index of its shards; NULL: there is none.  The caller frees it. */
+char *model_in_folder(const char *folder);
+/* Fail with a sentence if it is, or has, a model in a form that is known, but not read here, or of another name. */
+void refuse_foreign_file(const char *path);
+void refuse_foreign_folder(const char *folder);
+bool is_json(const char *path); /* does it begin as a JSON object? */
 
 /* ---- build.c, tp_ranks.c: the builder --------------------------------------------------------------------------- */
 

@@ -169,20 +169,22 @@ struct checkpoint *open_checkpoint(const char *path)
         warn("%s", c->snapshot->damage[i]);
     if (c)
         return c;
-    char *folder = find_newest(path, &code);
+    char *folder = find_newest(path, &code), *model = model_in_folder(path);
     if (!folder && access(path, F_OK) != 0)
         fail(EXIT_IO, "cannot open %s: %s", path, strerror(errno));
     if (!folder && !is_folder(path))
         fail(EXIT_IO,
              "%s is no folder; expected a checkpoint, the folder of several that --save wrote, or a file that "
-             "--snapshot wrote",
-             path);
+             "--snapshot wrote%s",
+             path, ends_with(path, ".safetensors") ? "; a training begins from a model with --init" : "");
     if (!folder)
         fail(code,
-             "%s holds no complete checkpoint, which has a " MANIFEST "; expected a checkpoint or a folder of several",
-             path);
+             "%s holds no complete checkpoint, which has a " MANIFEST
+             "; expected a checkpoint or a folder of several%s",
+             path, model ? "; a training begins from its model with --init" : "");
     c = read_checkpoint(folder);
     free(folder);
+    free(model);
     return c;
 }
 

@@ -25,8 +25,9 @@ void export_safetensors(const struct checkpoint *c, const char *path, bool prefi
     const struct config *m = &c->pieces->config;
     struct params *all = new_params(m, &one_rank, 0);
     struct st_writer *w = new_st_writer(path);
-    char *config = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d}",
-                                 m->layers, m->heads, m->channels, m->seq_len, m->vocab);
+    char *config = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d, "
+                                 "\"tie_word_embeddings\": %s}",
+                                 m->layers, m->heads, m->channels, m->seq_len, m->vocab, m->tied ? "true" : "false");
     char *number = format_string("%u", c->step), *vector = format_string("%u", c->vector);
     st_metadata(w, "format", "pt"); /* what transformers expects to find */
     st_metadata(w, "config", config);

@@ -6,8 +6,6 @@
  */
 #include "snap.h"
 
-#include <unistd.h>
-
 /* ---- saving ----------------------------------------------------------------------------------------------------- */
 
 void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
@@ -50,14 +48,16 @@ void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments)
 
 /* ---- sources ---------------------------------------------------------------------------------------------------- */
 
-struct source open_source(const char *path)
+struct source open_source(const char *path, int heads)
 {
     struct source s = {0};
-    char *newest = find_checkpoint(path), *model = format_string("%s/model.safetensors", path);
-    bool has_model = access(model, F_OK) == 0;
-    if (newest || is_snapshot(path) || (is_folder(path) && !has_model))
+    char *newest = find_checkpoint(path), *model = model_in_folder(path);
+    if (!newest && !model && is_folder(path))
+        refuse_foreign_folder(path);
+    if (newest || is_snapshot(path) || (is_folder(path) && !model))
         s.checkpoint = open_checkpoint(newest ? newest : path);
-    s.path = copy_string(has_model && !s.checkpoint ? model : path);
+    s.path = copy_string(model && !s.checkpoint ? model : path);
+    s.config = s.checkpoint ? s.checkpoint->pieces->config : read_config(s.path, heads);
     free(newest), free(model);
     return s;
 }
@@ -67,11 +67,6 @@ void close_source(struct source *s)
     if (s->checkpoint)
         free_checkpoint(s->checkpoint);
     free(s->path);
-}
-
-struct config source_config(const struct source *s)
-{
-    return s->checkpoint ? s->checkpoint->pieces->config : read_config(s->path);
 }
 
 void init_from_source(struct model *m, const struct source *s)

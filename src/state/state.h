@@ -177,15 +177,15 @@ void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c);
 /* Parameters, and Adam's state. */
 void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments);
 
-/* What --init and --from take: a file that init_from_file() takes, a checkpoint, a folder of these, or one that --save
- * wrote the model to. */
+/* What --init and --from take: a file that init_from_file() takes, a checkpoint, a folder of these, or one with a model
+ * in it. */
 struct source {
     char *path;                    /* the file, or the checkpoint's folder */
     struct checkpoint *checkpoint; /* NULL: it is a file */
+    struct config config;
 };
-struct source open_source(const char *path);
+struct source open_source(const char *path, int heads); /* heads: see read_config() */
 void close_source(struct source *s);
-struct config source_config(const struct source *s);
 void init_from_source(struct model *m, const struct source *s); /* the values only */
 
 /* ---- export.c -------------------------------------------------------------------------------------------------- */

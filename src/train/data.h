@@ -59,6 +59,8 @@ char *tokenizer_to_text(const struct tokenizer *t);
 struct tokenizer tokenizer_from_text(const char *text, const char *path);
 /* As Hugging Face's tokenizer.json; NULL: TOKENS_IDS has none. */
 json_t *tokenizer_to_json(const struct tokenizer *t);
+/* Back again, as other programs write it anew; without tokens: it is another tokenizer. */
+struct tokenizer tokenizer_from_json(const json_t *json);
 
 /* ---- data.c: data sets and windows ----------------------------------------------------------------------------- */
 

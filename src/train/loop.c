@@ -108,6 +108,20 @@ static void train(struct run *run, uint32_t last)
     run->stored = end_snapshots(run->progress);
 }
 
+/* Tokens of the data's first character, from which a sample goes on: of bytes it may have several. */
+static size_t first_character(const struct dataset *d)
+{
+    char bytes[UTF8_BYTES];
+    uint32_t c;
+    size_t n = MIN(d->train.n, sizeof bytes);
+    if (d->tokenizer.kind != TOKENS_BYTES)
+        return 1;
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (char)d->train.tokens[i];
+    size_t length = utf8_decode(bytes, n, &c);
+    return MAX(length, 1);
+}
+
 int train_loop(struct trainer *t)
 {
     const struct settings *s = t->settings;
@@ -141,7 +155,7 @@ int train_loop(struct trainer *t)
         return EXIT_INTERRUPTED;
     if (t->sample && s->sample_tokens && t->data->tokenizer.kind != TOKENS_IDS) { /* token numbers say nothing */
         printf("\nsample:\n");
-        sample_tokens(t, t->data->train.tokens, 1, s->sample_tokens);
+        sample_tokens(t, t->data->train.tokens, first_character(t->data), s->sample_tokens);
     }
     return EXIT_OK;
 }

@@ -86,12 +86,17 @@ void check_saved(const struct settings *s, const struct config *ours)
     for (size_t i = 0; i < COUNT(saved); i++) {
         if (!saved[i] || access(saved[i], F_OK) != 0)
             continue;
-        struct source source = i ? (struct source){.path = copy_string(saved[i])} : open_source(saved[i]);
-        struct config old = source_config(&source);
+        struct config old;
+        if (i == 0) {
+            struct source source = open_source(saved[i], 0);
+            old = source.config;
+            close_source(&source);
+        } else {
+            old = read_config(saved[i], ours->heads);
+        }
         if (!same_sizes(&old, ours))
             fail(EXIT_USAGE, "%s is another model (%s): --save to another folder, or remove it first", saved[i],
                  describe_sizes((char[160]){0}, &old));
-        close_source(&source);
     }
     free(saved[0]), free(saved[1]);
 }

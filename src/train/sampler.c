@@ -33,16 +33,12 @@ static int32_t choose(const float *logits, int vocab, const struct settings *s, 
     return chosen;
 }
 
-/* A byte model may emit what a terminal would obey: control characters are shown as dots. */
-static void print_token(const struct tokenizer *tokenizer, int32_t token)
+/* A token of bytes may be a part of a character only, which is shown when the last of its tokens comes. */
+static void print_token(struct text_stream *shown, const struct tokenizer *tokenizer, int32_t token)
 {
     char bytes[DECODED_BYTES];
     size_t n = decode_token(tokenizer, token, bytes);
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)bytes[i];
-        bool control = (c < 32 && c != '\n' && c != '\t') || c == 127 || (n == 1 && c >= 128);
-        putchar(control ? '.' : c);
-    }
+    show_bytes(shown, stdout, bytes, n);
     fflush(stdout);
 }
 
@@ -50,8 +46,11 @@ void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count
 {
     const struct tokenizer *tokenizer = &t->data->tokenizer;
     int32_t *tokens = allocate(n + (size_t)count, sizeof *tokens);
-    for (size_t i = 0; i < n; i++)
-        print_token(tokenizer, tokens[i] = given[i]);
+    struct text_stream shown = {0};
+    for (size_t i = 0; i < n; i++) {
+        tokens[i] = given[i];
+        print_token(&shown, tokenizer, tokens[i]);
+    }
     for (int i = 0; i < count && !interrupted(); i++, n++) {
         /* The last seq tokens go into the window; what is behind the text is never seen, attention being causal. */
         const float *logits = tensor_memory(t->sample_logits);
@@ -68,8 +67,9 @@ void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count
                      "as those of a run that diverged",
                      n);
         tokens[n] = choose(logits, MIN(t->config.vocab, tokenizer->n), t->settings, (uint64_t)i);
-        print_token(tokenizer, tokens[n]);
+        print_token(&shown, tokenizer, tokens[n]);
     }
+    end_stream(&shown, stdout);
     putchar('\n');
     free(tokens);
 }

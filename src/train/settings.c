@@ -35,12 +35,15 @@ static const struct option options[] = {
      "sizes by name: tiny (2 layers, 2 heads, 32 channels, seq-len 32, batch 4), nano (4, 4, 128, 64, 12), char (6, 6, "
      "384, 256, 8), gpt2 (12, 12, 768, 1024, 4)"},
     {"layers", 0, OPT_INT, &s.layers, NULL, "N", 1, MAX_LAYERS, MODEL, BUILD_ALL, "transformer layers"},
-    {"heads", 0, OPT_INT, &s.heads, NULL, "N", 1, 1000, MODEL, BUILD_ALL, "attention heads; must divide --channels"},
+    {"heads", 0, OPT_INT, &s.heads, NULL, "N", 1, 1000, MODEL, BUILD_ALL | CMD_SAMPLE | CMD_CHECK,
+     "attention heads; must divide --channels; of a model file that does not say its own"},
     {"channels", 0, OPT_INT, &s.channels, NULL, "N", 1, 100000, MODEL, BUILD_ALL, "width of the model"},
     {"seq-len", 0, OPT_INT, &s.seq_len, NULL, "N", 1, 1000000, MODEL, BUILD_ALL, "tokens per sequence"},
     {"untied", 0, OPT_FLAG, &s.untied, NULL, NULL, 0, 0, MODEL, BUILD_ALL, "give the head weights of its own"},
     {"init", 0, OPT_INPUT, &s.init, NULL, "FILE|DIR", 0, 0, MODEL, CMD_TRAIN | CMD_PLAN,
-     "start from an llm.c checkpoint, safetensors with GPT-2 names, or what --save wrote; brings its own sizes"},
+     "start from an llm.c checkpoint, safetensors with GPT-2 names (a file, the index of shards, or their folder, "
+     "where a "
+     "config.json is read too), or what --save wrote; brings its own sizes"},
     {"config", 0, OPT_INPUT, &s.config, NULL, "FILE", 0, 0, MODEL, BUILD_ALL, "lines `option = value`"},
 
     {"data", 0, OPT_INPUT, &s.data.path, NULL, "PATH", 0, 0, DATA, BUILD_ALL,
@@ -279,8 +282,9 @@ static void check_together(enum command command)
                   "--list %s brings machine, sizes and times: leave --%s out", s.list, options[i].name);
     for (size_t i = 0; i < COUNT(options) && s.gradients; i++)
         REFUSE_IF(table.given[i] && (options[i].value == &s.serial || options[i].value == &s.view ||
-                                     strcmp(options[i].group, TRAINING) == 0),
-                  "--gradients updates nothing, and runs each task alone: leave --%s out", options[i].name);
+                                     options[i].value == &s.heads || strcmp(options[i].group, TRAINING) == 0),
+                  "--gradients takes a model of its own, updates nothing, and runs each task alone: leave --%s out",
+                  options[i].name);
     REFUSE_IF((s.simulate || s.print_list) && !s.profile && !s.hardware && !s.list,
               "--%s needs times: add --profile, --hardware or --list", s.simulate ? "simulate" : "print-list");
     REFUSE_IF(s.hardware && command == CMD_BENCH && !s.broadcast,
@@ -322,7 +326,7 @@ static void apply_preset(void)
 static void adopt_sizes(void)
 {
     static const char *const name[] = {"layers", "heads", "channels"};
-    const struct config c = source_config(&s.source);
+    const struct config c = s.source.config;
     const int theirs[] = {c.layers, c.heads, c.channels};
     for (size_t i = 0; i < COUNT(name); i++) {
         int given = *size[i] ? *size[i] : s.resume && was_given("model") ? presets[s.preset][i] : theirs[i];
@@ -369,7 +373,7 @@ static void apply_recorded(const char *path)
     json_t *value;
     struct checkpoint *c = open_checkpoint(path);
     c->room->open = now_ns() - this_life->begun - c->room->read - c->room->verify;
-    s.source = (struct source){copy_string(path), c};
+    s.source = (struct source){copy_string(path), c, c->pieces->config};
     json_object_foreach(c->options, name, value)
     {
         const struct option *o = find_option(&table, name);
@@ -461,6 +465,9 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
     if (config) {
         static char *text; /* options point into it */
         claim_input("--config", config);
+        REFUSE_IF(is_json(config),
+                  "%s is a JSON text, not lines `option = value`: the config.json of a model is read by --init FOLDER",
+                  config);
         text = read_text(config);
         parse_config(&table, (unsigned)command, config, text);
         REFUSE_IF(was_given("config") || was_given("resume"),
@@ -473,9 +480,11 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
     claim_files(command);
     check_together(command);
     if (s.init) {
-        s.source = open_source(s.init);
+        s.source = open_source(s.init, s.heads);
         if (strcmp(s.source.path, s.init) != 0) /* a folder's model */
             claim_input("--init", s.source.path);
+        if (!s.source.checkpoint)
+            claim_weights("--init", s.source.path);
     }
     if (s.source.path)
         adopt_sizes();
@@ -491,6 +500,14 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
 /* ---- for others ------------------------------------------------------------------------------------------------- */
 
 bool was_given(const char *option) { return option_given(&table, option); }
+
+int given_heads(void) { return was_given("heads") ? s.heads : 0; }
+
+void expect_heads(const struct config *c, const char *path)
+{
+    int given = given_heads();
+    REFUSE_IF(given && given != c->heads, "%s has %d heads, not %d: leave --heads out", path, c->heads, given);
+}
 
 const char *word_of(const char *option, int number) { return choice_words(find_option(&table, option))[number]; }
 

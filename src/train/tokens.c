@@ -196,3 +196,45 @@ json_t *tokenizer_to_json(const struct tokenizer *t)
                      "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", level, "post_processor",
                      "decoder", decoder, "model", "type", "BPE", "byte_fallback", false, "vocab", vocab, "merges");
 }
+
+/* Of tokens that are single characters, numbered from 0 as their code points ascend; without tokens: of others. */
+static struct tokenizer characters_from_json(const json_t *vocab)
+{
+    struct tokenizer t = {TOKENS_CHARS, 0, allocate(json_object_size(vocab) + 1, sizeof *t.characters)};
+    size_t n = json_object_size(vocab);
+    const char *token;
+    json_t *number;
+    json_object_foreach((json_t *)vocab, token, number)
+    {
+        uint32_t c = 0;
+        size_t length = strlen(token);
+        bool single = length > 0 && utf8_decode(token, length, &c) == length;
+        json_int_t at = json_is_integer(number) ? json_integer_value(number) : -1;
+        if (!single || at < 0 || (size_t)at >= n || t.characters[at]) /* NUL cannot be a key */
+            return (struct tokenizer){0};
+        t.characters[at] = c;
+    }
+    for (size_t i = 1; i < n; i++)
+        if (t.characters[i - 1] >= t.characters[i])
+            return (struct tokenizer){0};
+    t.n = (int)n;
+    return t;
+}
+
+struct tokenizer tokenizer_from_json(const json_t *json)
+{
+    const struct tokenizer bytes = {TOKENS_BYTES, 256, NULL};
+    const json_t *model = json_object_get(json, "model"), *vocab = json_object_get(model, "vocab");
+    const json_t *merges = json_object_get(model, "merges"), *added = json_object_get(json, "added_tokens");
+    const json_t *level = json_object_get(json_object_get(json, "pre_tokenizer"), "type");
+    const size_t n = json_object_size(vocab);
+    if (n == 0 || n > MAX_TOKENS || json_array_size(merges) > 0 || json_array_size(added) > 0)
+        return (struct tokenizer){0};
+    if (!level)
+        return characters_from_json(vocab);
+    json_t *ours = tokenizer_to_json(&bytes);
+    bool same = strcmp(json_string_value(level) ? json_string_value(level) : "", "ByteLevel") == 0 &&
+                json_equal(json_object_get(json_object_get(ours, "model"), "vocab"), vocab);
+    json_decref(ours);
+    return same ? bytes : (struct tokenizer){0};
+}

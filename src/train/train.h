@@ -85,6 +85,9 @@ struct settings *parse_settings(enum command command, int argc, char **argv);
 /* Every resolved option of `yard train`; or those that a resumed run takes over, as texts. */
 json_t *options_json(bool recorded);
 bool was_given(const char *option);
+int given_heads(void); /* by --heads, for a model that does not say them; 0: by nobody */
+/* Of sample and check: fails if --heads says another number than the model. */
+void expect_heads(const struct config *c, const char *path);
 const char *word_of(const char *option, int number); /* what an enumerator is called there */
 char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
 

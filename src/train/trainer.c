@@ -116,11 +116,17 @@ static struct tokenizer source_tokenizer(const struct source *s)
         return tokenizer_from_text(s->checkpoint->tokenizer, s->path);
     if (!s->path || has_magic(s->path, LLMC_MODEL_MAGIC))
         return t;
-    struct safetensors *st = open_safetensors(s->path);
-    const char *text = find_metadata(st, "yard.tokenizer");
+    char *text = read_weights_metadata(s->path, "yard.tokenizer");
     if (text)
         t = tokenizer_from_text(text, s->path);
-    close_safetensors(st);
+    free(text);
+    if (!t.n) { /* written anew by others, who leave our metadata out */
+        char *path = file_beside(s->path, "tokenizer.json");
+        json_t *json = json_load_file(path, 0, NULL);
+        t = tokenizer_from_json(json);
+        json_decref(json);
+        free(path);
+    }
     return t;
 }
 
@@ -129,6 +135,8 @@ struct dataset *open_vocabulary(const struct source *model, int vocab)
     struct dataset *d = allocate(1, sizeof *d);
     d->vocab = vocab;
     d->tokenizer = source_tokenizer(model);
+    if (!d->tokenizer.n && vocab == 256)
+        warn("%s does not say what its 256 tokens are: they are taken for bytes", model->path);
     if (!d->tokenizer.n)
         d->tokenizer = (struct tokenizer){.kind = vocab == 256 ? TOKENS_BYTES : TOKENS_IDS, .n = vocab};
     if (d->tokenizer.n > vocab)
@@ -168,7 +176,7 @@ struct machine *machine_of(const struct settings *s, bool separate)
 struct config config_of(const struct settings *s)
 {
     if (s->source.path)
-        return source_config(&s->source);
+        return s->source.config;
     return (struct config){s->layers, s->heads, s->channels, s->seq_len, s->vocab, !s->untied};
 }
 

@@ -162,7 +162,7 @@ static void time_device_updates(const struct settings *trial, int n_devices, str
     struct settings small = *trial;
     struct costs had = *costs;
     small.pass = (struct pass_options){.overlap = OVERLAP_OFF};
-    small.source = (struct source){NULL, NULL};
+    small.source = (struct source){0};
     small.mesh = small.stages = small.resume = NULL;
     small.device_memory = small.host_memory = 0;
     small.layers = small.heads = small.grad_groups = small.zero = 1;

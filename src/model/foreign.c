@@ -1,0 +1,238 @@
+/* foreign.c - models in a form that is not read here: a file is named for what it is, with the way on.
+ *
+ * What it is its first bytes say.  A safetensors file begins with the length of its header, and those eight bytes may
+ * be the beginning of anything else, so what fits them comes first.  Forms without such bytes are known by their names,
+ * which their programs give them.
+ */
+#include "model.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FIRST_BYTES = 512, PICKLE_BYTES = 1 << 16, MAX_SAFE_HEADER = 100000000 };
+
+struct form {
+    const char *what, *way; /* what NULL: it is none that is known here */
+};
+
+static const char save_anew[] =
+    "load it in Python and write it as safetensors, with save_pretrained() of transformers, or "
+    "save_file() of safetensors.torch under GPT-2's names";
+static const char save_arrays[] = "write its arrays under GPT-2's names with save_file() of safetensors.numpy";
+static const char unpack[] = "unpack it first";
+static const char of_training[] = "the state of an optimizer, or another part of a training, in PyTorch's pickle form";
+static const char other_file[] = "give the file with the model, model.safetensors or model_N.bin";
+
+/* Files that begin so; `at` counts bytes. */
+static const struct {
+    size_t at, n;
+    const char *bytes;
+    struct form form;
+} begins[] = {
+    {0, 4, "GGUF", {"a GGUF file of llama.cpp", "give the model that it was made of, as safetensors"}},
+    {0, 4, "lmgg", {"a GGML file of llama.cpp", "give the model that it was made of, as safetensors"}},
+    {0, 4, "tjgg", {"a GGML file of llama.cpp", "give the model that it was made of, as safetensors"}},
+    {0, 6, "\x93NUMPY", {"an array of NumPy", save_arrays}},
+    {0, 8, "\x89HDF\r\n\x1a\n", {"an HDF5 file, as TensorFlow and Keras write", save_anew}},
+    {4, 4, "TFL3", {"a model for TensorFlow Lite", save_anew}},
+    {0, 2, "\x1f\x8b", {"packed with gzip", unpack}},
+    {0, 4, "\x28\xb5\x2f\xfd", {"packed with zstd", unpack}},
+    {0, 5, "\xfd\x37zXZ", {"packed with xz", unpack}},
+    {0, 3, "BZh", {"packed with bzip2", unpack}},
+    {0, 6, "7z\xbc\xaf\x27\x1c", {"packed with 7-Zip", unpack}},
+    {0, 4, "Rar!", {"packed with RAR", unpack}},
+    {257, 5, "ustar", {"a tar archive", unpack}},
+    {0, 27, "version https://git-lfs.git", {"a pointer that Git LFS keeps in place of the file", "run git lfs pull"}},
+    {0, 9, "<!DOCTYPE", {"a web page", "the download went wrong: fetch the file itself"}},
+    {0, 9, "<!doctype", {"a web page", "the download went wrong: fetch the file itself"}},
+    {0, 5, "<html", {"a web page", "the download went wrong: fetch the file itself"}},
+    {0, 8, "YARDSNAP", {"a snapshot of a training", "yard ckpt export makes a model of it"}},
+    {0, 4, "\x88\xd8\x34\x01", {"a token shard of llm.c", "give it to --data"}},
+    {0, 4, "\xc8\xd7\x34\x01", {"a tokenizer of llm.c", other_file}},
+    {0, 4, "\x8f\xd8\x34\x01", {"the optimizer's state of an llm.c run", other_file}},
+    {0, 4, "\xc7\xd7\x34\x01", {"llm.c's file of values to debug with", other_file}},
+    {0, 4, "\x8a\xd8\x34\x01", {"an evaluation set of llm.c", other_file}},
+    {0, 4, "\xa1\xd9\x34\x01", {"a token shard of llm.c for Llama 3", "only GPT-2 is computed here"}},
+    {0, 4, "\xa3\xd9\x34\x01", {"a Llama 3 model of llm.c", "only GPT-2 is computed here"}},
+};
+
+/* Files that end so, or have that in their names. */
+static const struct {
+    const char *part;
+    struct form form;
+} named[] = {
+    {".ckpt.data-", {"a part of a TensorFlow checkpoint", save_anew}},
+    {".ckpt.index", {"a part of a TensorFlow checkpoint", save_anew}},
+    {".ckpt.meta", {"a part of a TensorFlow checkpoint", save_anew}},
+    {"saved_model.pb", {"a TensorFlow graph", save_anew}},
+    {".msgpack", {"a Flax model", save_anew}},
+    {".onnx", {"an ONNX graph", "give the model that it was made of, as safetensors"}},
+};
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The first bytes, at most `most`, which the caller frees; *n of them, and a zero behind them. */
+static char *read_head(const char *path, size_t most, size_t *n)
+{
+    struct reader *r = open_reader(path);
+    char *head = allocate(most + 1, 1);
+    *n = r->size < most ? (size_t)r->size : most;
+    read_at(r, head, *n, 0);
+    close_reader(r);
+    return head;
+}
+
+static bool fits_safetensors(const char *head, size_t n)
+{
+    uint64_t length;
+    if (n < 9)
+        return false;
+    memcpy(&length, head, sizeof length);
+    return length <= MAX_SAFE_HEADER && head[8] == '{';
+}
+
+static bool begins_json(const char *head) { return head[strspn(head, " \t\r\n")] == '{'; }
+
+static bool holds(const char *bytes, size_t n, const char *word)
+{
+    return memmem(bytes, n, word, strlen(word)) != NULL;
+}
+
+/* What lies in a pickle, or in the one that an archive of PyTorch begins with, is told by the names in it. */
+static struct form pickle_form(const char *path)
+{
+    static const char *const parts[] = {"optimizer", "scheduler", "rng_state", "training_args", "scaler"};
+    size_t n;
+    char *head = read_head(path, PICKLE_BYTES, &n);
+    bool optimizer = (holds(head, n, "param_groups") || holds(head, n, "exp_avg")) && !holds(head, n, "wte.weight");
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (strncmp(name_of(path), parts[i], strlen(parts[i])) == 0)
+            optimizer = true;
+    free(head);
+    if (optimizer)
+        return (struct form){of_training, "give the model, model.safetensors"};
+    return (struct form){"a model of PyTorch in pickle form", save_anew};
+}
+
+/* A zip archive, by the name of its first file. */
+static struct form archive_form(const char *path, const char *head, size_t n)
+{
+    static const char *const of_pytorch[] = {".pt", ".pth", ".bin", ".ckpt"};
+    bool pytorch = holds(head, n, "data.pkl");
+    for (size_t i = 0; i < COUNT(of_pytorch); i++)
+        if (ends_with(path, of_pytorch[i]))
+            pytorch = true;
+    if (pytorch)
+        return pickle_form(path);
+    if (holds(head, n, ".npy") || ends_with(path, ".npz"))
+        return (struct form){"an archive of NumPy arrays (.npz)", save_arrays};
+    return (struct form){"a zip archive", unpack};
+}
+
+static struct form json_form(const char *path)
+{
+    if (strcmp(name_of(path), "config.json") == 0)
+        return (struct form){"the description of a model", "give its folder, or the model beside it"};
+    return (struct form){"a JSON text", "give the folder, or the model beside it"};
+}
+
+static struct form form_of(const char *path)
+{
+    struct form form = {0};
+    size_t n;
+    char *head = read_head(path, FIRST_BYTES, &n);
+    bool zip = n >= 4 && memcmp(head, "PK\3\4", 4) == 0;
+    bool pickle = n >= 2 && (unsigned char)head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
+    for (size_t i = 0; i < COUNT(begins); i++)
+        if (n >= begins[i].at + begins[i].n && memcmp(head + begins[i].at, begins[i].bytes, begins[i].n) == 0)
+            form = begins[i].form;
+    if (zip)
+        form = archive_form(path, head, n);
+    if (pickle)
+        form = pickle_form(path);
+    for (size_t i = 0; i < COUNT(named) && !form.what; i++)
+        if (strstr(name_of(path), named[i].part))
+            form = named[i].form;
+    if (!form.what && begins_json(head))
+        form = json_form(path);
+    if (fits_safetensors(head, n))
+        form = (struct form){0};
+    free(head);
+    return form;
+}
+
+bool is_json(const char *path)
+{
+    size_t n;
+    char *head = read_head(path, FIRST_BYTES, &n);
+    bool yes = begins_json(head) && !fits_safetensors(head, n);
+    free(head);
+    return yes;
+}
+
+void refuse_foreign_file(const char *path)
+{
+    struct form form = form_of(path);
+    if (form.what)
+        fail(EXIT_USAGE, "%s is %s, not a model that is read here: %s", path, form.what, form.way);
+}
+
+/* ---- folders ---------------------------------------------------------------------------------------------------- */
+
+static const char *const models[] = {"model.safetensors", "model.safetensors.index.json"};
+
+char *model_in_folder(const char *folder)
+{
+    for (size_t i = 0; i < COUNT(models); i++) {
+        char *path = format_string("%s/%s", folder, models[i]);
+        struct stat status;
+        if (stat(path, &status) == 0)
+            return path;
+        free(path);
+    }
+    return NULL;
+}
+
+/* It holds no model, but lies beside one. */
+static bool is_aside(const struct form *form) { return form->what == of_training || form->way == other_file; }
+
+static _Noreturn void refuse_other_name(const char *folder, const char *name)
+{
+    if (strstr(name, "-of-"))
+        fail(EXIT_USAGE, "%s has shards of a model, such as %s, but no %s, which says what is in which: fetch it too",
+             folder, name, models[1]);
+    fail(EXIT_USAGE, "%s has no %s: give the file itself, such as %s/%s", folder, models[0], folder, name);
+}
+
+void refuse_foreign_folder(const char *folder)
+{
+    struct form found = {0};
+    struct dirent **entry;
+    char *name = NULL; /* of what was found */
+    int n = scandir(folder, &entry, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        char *path = format_string("%s/%s", folder, entry[i]->d_name);
+        struct stat status;
+        bool readable = stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, R_OK) == 0;
+        if (readable && (ends_with(path, ".safetensors") || has_magic(path, LLMC_MODEL_MAGIC)))
+            refuse_other_name(folder, entry[i]->d_name);
+        struct form form = readable && !is_json(path) ? form_of(path) : (struct form){0};
+        if (form.what && (!found.what || (is_aside(&found) && !is_aside(&form)))) {
+            free(name);
+            name = copy_string(entry[i]->d_name);
+            found = form;
+        }
+        free(path);
+        free(entry[i]);
+    }
+    if (n >= 0)
+        free(entry);
+    if (found.what)
+        fail(EXIT_USAGE, "%s has no %s, and its %s is %s, not a model that is read here: %s", folder, models[0], name,
+             found.what, found.way);
+}

@@ -1,0 +1,578 @@
+/* import.c - models of other programs: safetensors with Hugging Face's GPT-2 names, and what is said beside them.
+ *
+ *     model.safetensors              the parameters; wrappers may have put prefixes before their names
+ *     model.safetensors.index.json   the same in several files, the shards: {"weight_map": {"wte.weight": "FILE", ...}}
+ *     config.json                    beside them: what the shapes do not say, and what they do, once more
+ *
+ * Two models of the same shapes may compute different things.  So what config.json says is taken where it is computed
+ * here, and refused by its name where it is not, or where the shapes contradict it.  The metadata "config" in a file's
+ * header, as our own have, say the same as a config.json.
+ */
+#include "model.h"
+
+#include <libgen.h>
+#include <unistd.h>
+
+static const char config_name[] = "config.json";
+enum { HEAD_CHANNELS = 64 /* of each head of every GPT-2 */ };
+
+/* ---- the tensors ------------------------------------------------------------------------------------------------ */
+
+struct named {
+    const char *bare; /* the tensor's name without prefixes */
+    const struct st_tensor *tensor;
+    const struct safetensors *file;
+    bool known; /* it is a parameter */
+};
+struct weights {
+    const char *path; /* as it was given */
+    struct safetensors **file;
+    struct named *named; /* by bare name */
+    size_t n_files, cap_files, n, cap;
+};
+
+ORDER(by_bare_name, struct named, strcmp(a->bare, b->bare))
+
+/* Of modules that have the model in them: torch.compile(), DataParallel, Lightning, GPT2LMHeadModel. */
+static const char *without_prefixes(const char *name)
+{
+    static const char *const prefixes[] = {"_orig_mod.", "module.", "model.", "transformer."};
+    for (size_t i = 0; i < COUNT(prefixes);) {
+        size_t n = strlen(prefixes[i]);
+        bool has = strncmp(name, prefixes[i], n) == 0;
+        name += has ? n : 0;
+        i = has ? 0 : i + 1;
+    }
+    return name;
+}
+
+static void add_named(struct weights *w, const struct safetensors *file, const struct st_tensor *t)
+{
+    *APPEND(w->named, w->n, w->cap) = (struct named){.bare = without_prefixes(t->name), .tensor = t, .file = file};
+}
+
+static struct safetensors *add_file(struct weights *w, const char *path)
+{
+    for (size_t i = 0; i < w->n_files; i++)
+        if (strcmp(w->file[i]->file->path, path) == 0)
+            return w->file[i];
+    refuse_foreign_file(path);
+    struct safetensors *st = open_safetensors(path);
+    *APPEND(w->file, w->n_files, w->cap_files) = st;
+    return st;
+}
+
+/* ---- shards ----------------------------------------------------------------------------------------------------- */
+
+char *file_beside(const char *path, const char *name)
+{
+    char *copy = copy_string(path);
+    char *result = format_string("%s/%s", dirname(copy), name);
+    free(copy);
+    return result;
+}
+
+static json_t *read_json(const char *path)
+{
+    json_error_t error;
+    char *text = read_text(path);
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    free(text);
+    if (!json)
+        fail(EXIT_FAILED, "%s is no valid JSON: line %d: %s; get a fresh copy", path, error.line, error.text);
+    if (!json_is_object(json))
+        fail(EXIT_FAILED, "%s is damaged: expected a JSON object, {...}", path);
+    return json;
+}
+
+/* Of the shard that the index names for a tensor. */
+static char *shard_path(const char *index, const char *tensor, const json_t *value)
+{
+    const char *name = json_string_value(value);
+    if (!name || !*name || strchr(name, '/'))
+        fail(EXIT_FAILED, "%s: weight_map must give the tensor %.80s the name of a file beside it", index, tensor);
+    char *path = file_beside(index, name);
+    if (access(path, F_OK) != 0)
+        fail(EXIT_IO, "%s says that tensor %.80s is in %s, which is not there: fetch all of its shards", index, tensor,
+             path);
+    return path;
+}
+
+static void add_shards(struct weights *w, const char *index)
+{
+    const char *name;
+    json_t *json = read_json(index), *map = json_object_get(json, "weight_map"), *value;
+    json_object_foreach(map, name, value)
+    {
+        char *path = shard_path(index, name, value);
+        const struct safetensors *st = add_file(w, path);
+        const struct st_tensor *t = find_tensor(st, name);
+        if (!t)
+            fail(EXIT_FAILED,
+                 "%s says that tensor %.80s is in %s, which has none of that name: the two do not belong "
+                 "together, fetch all of them",
+                 index, name, path);
+        add_named(w, st, t);
+        free(path);
+    }
+    json_decref(json);
+}
+
+/* Is it the index of shards?  Of another JSON text it is said what that is. */
+static bool is_index(const char *path)
+{
+    if (!is_json(path))
+        return false;
+    json_t *json = read_json(path);
+    bool yes = json_is_object(json_object_get(json, "weight_map"));
+    json_decref(json);
+    if (!yes)
+        refuse_foreign_file(path);
+    return yes;
+}
+
+static struct weights *open_weights(const char *path)
+{
+    struct weights *w = allocate(1, sizeof *w);
+    w->path = path;
+    if (is_index(path))
+        add_shards(w, path);
+    else {
+        const struct safetensors *st = add_file(w, path);
+        for (size_t i = 0; i < st->n; i++)
+            add_named(w, st, &st->tensors[i]);
+    }
+    SORT(w->named, w->n, by_bare_name);
+    return w;
+}
+
+static void close_weights(struct weights *w)
+{
+    for (size_t i = 0; i < w->n_files; i++)
+        close_safetensors(w->file[i]);
+    free(w->file);
+    free(w->named);
+    free(w);
+}
+
+/* ---- finding a tensor ------------------------------------------------------------------------------------------- */
+
+/* NULL: there is none. */
+static struct named *find_named(struct weights *w, const char *bare)
+{
+    size_t i;
+    FIND_FIRST(i, w->n, strcmp(w->named[i].bare, bare) < 0);
+    if (i == w->n || strcmp(w->named[i].bare, bare) != 0)
+        return NULL;
+    if (i + 1 < w->n && strcmp(w->named[i + 1].bare, bare) == 0)
+        fail(EXIT_FAILED,
+             "%s has tensors %.80s and %.80s, of which only one can be the model's %s: write them to files "
+             "of their own",
+             w->path, w->named[i].tensor->name, w->named[i + 1].tensor->name, bare);
+    return &w->named[i];
+}
+
+/* A file without a GPT-2 in it: what else it holds, as its names tell. */
+static _Noreturn void refuse_other_tensors(const struct weights *w, const char *missing)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        const char *name = w->named[i].tensor->name;
+        if (strstr(name, "lora_"))
+            fail(EXIT_USAGE,
+                 "%s is a LoRA adapter, which changes another model: merge it into that one with "
+                 "merge_and_unload() of PEFT, and save the whole",
+                 w->path);
+        if (strstr(name, "exp_avg"))
+            fail(EXIT_USAGE, "%s holds the state of an optimizer: give the model, model.safetensors", w->path);
+        if (strncmp(name, "value/", strlen("value/")) == 0)
+            fail(EXIT_USAGE, "%s is a part of a checkpoint: give the checkpoint's folder", w->path);
+    }
+    if (strstr(w->path, "-of-") && w->n_files == 1)
+        fail(EXIT_FAILED,
+             "%s has no tensor %s: it is one of several shards, so give their folder or their "
+             "model.safetensors.index.json",
+             w->path, missing);
+    if (w->n)
+        fail(EXIT_FAILED,
+             "%s has no tensor %s, but has %.80s: it is not a GPT-2 model with Hugging Face's names, and no other is "
+             "computed here",
+             w->path, missing, w->named[0].tensor->name);
+    fail(EXIT_FAILED, "%s has no tensor %s: it is empty", w->path, missing);
+}
+
+static struct named *need_named(struct weights *w, const char *bare)
+{
+    struct named *x = find_named(w, bare);
+    if (!x)
+        refuse_other_tensors(w, bare);
+    return x;
+}
+
+static const char head_name[] = "lm_head.weight", embedding_name[] = "wte.weight";
+
+/* The words' matrix.  A tied model has one, under either name. */
+static struct named *need_embedding(struct weights *w)
+{
+    struct named *x = find_named(w, embedding_name);
+    if (!x)
+        x = find_named(w, head_name);
+    return x ? x : need_named(w, embedding_name);
+}
+
+/* The tensor of a parameter, in the shape that the table of parameters gives it; Conv1D weights are transposed. */
+static struct named *expect_tensor(struct weights *w, const struct param *p)
+{
+    bool is_embedding = strcmp(p->name, embedding_name) == 0;
+    struct named *x = is_embedding ? need_embedding(w) : need_named(w, p->name);
+    const struct st_tensor *t = x->tensor;
+    const int64_t shape[] = {p->shape[p->conv1d], p->shape[!p->conv1d]};
+    bool fits = t->rank == p->rank && t->shape[0] == shape[0] && (p->rank == 1 || t->shape[1] == shape[1]);
+    bool turned = p->conv1d && t->rank == 2 && t->shape[0] == shape[1] && t->shape[1] == shape[0];
+    if (!fits)
+        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %s%s", w->path, t->name,
+             format_shape((char[128]){0}, t->rank, t->shape), format_shape((char[128]){0}, p->rank, shape),
+             turned ? ": it is stored (out, in), as nanoGPT has it; Hugging Face's GPT-2 has (in, out)" : "");
+    x->known = true;
+    return x;
+}
+
+/* The highest N of h.N.*, plus one: a layer of which some tensor is missing is then named, not left out. */
+static int count_layers(const struct weights *w)
+{
+    long layers = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        const char *bare = w->named[i].bare;
+        if (strncmp(bare, "h.", 2) != 0 || bare[2] < '0' || bare[2] > '9')
+            continue;
+        char *end;
+        long layer = strtol(bare + 2, &end, 10);
+        if (*end != '.')
+            continue;
+        if (layer >= MAX_LAYERS)
+            fail(EXIT_FAILED, "%s: tensor %.80s is of a layer beyond the %d that a model may have", w->path,
+                 w->named[i].tensor->name, MAX_LAYERS);
+        layers = MAX(layers, layer + 1);
+    }
+    return (int)layers;
+}
+
+/* What is of the model's layers, but no parameter, changes what it computes.  Masks are no parameters: transformers
+ * once saved them, and they are those of every GPT-2. */
+static void refuse_unknown_tensors(const struct weights *w)
+{
+    static const char *const parts[] = {"h.", "wte.", "wpe.", "ln_f.", "lm_head."};
+    for (size_t i = 0; i < w->n; i++) {
+        const struct named *x = &w->named[i];
+        bool mask = ends_with(x->bare, ".attn.bias") || ends_with(x->bare, ".attn.masked_bias");
+        for (size_t k = 0; k < COUNT(parts); k++)
+            if (!x->known && !mask && strncmp(x->bare, parts[k], strlen(parts[k])) == 0)
+                fail(EXIT_USAGE,
+                     "%s has tensor %.80s, which GPT-2 as it is computed here has not: the model computes "
+                     "something else",
+                     w->path, x->tensor->name);
+    }
+}
+
+/* ---- what is said of the model ----------------------------------------------------------------------------------- */
+
+struct statement {
+    char *where;
+    json_t *fields;
+};
+struct statements {
+    struct statement all[2]; /* config.json, metadata */
+    size_t n;
+};
+
+static struct statements read_statements(const struct weights *w)
+{
+    struct statements s = {0};
+    char *path = file_beside(w->path, config_name);
+    if (access(path, F_OK) == 0) {
+        s.all[s.n] = (struct statement){copy_string(path), read_json(path)};
+        s.n++;
+    }
+    free(path);
+    for (size_t i = 0; i < w->n_files; i++) {
+        const char *text = find_metadata(w->file[i], "config");
+        json_t *fields = text ? json_loads(text, 0, NULL) : NULL;
+        if (text && !json_is_object(fields))
+            fail(EXIT_FAILED, "%s: its metadata \"config\" is no JSON object, such as {\"n_head\": 12}", w->path);
+        if (!text)
+            continue;
+        s.all[s.n] = (struct statement){format_string("%s, metadata \"config\"", w->file[i]->file->path), fields};
+        s.n++;
+        break;
+    }
+    return s;
+}
+
+static void free_statements(struct statements *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        free(s->all[i].where);
+        json_decref(s->all[i].fields);
+    }
+}
+
+/* A field that is there, and not null. */
+static const json_t *field_of(const struct statement *s, const char *name)
+{
+    const json_t *value = json_object_get(s->fields, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+/* What a number is called in GPT-2's config.json, in other models', and long ago. */
+static const struct {
+    const char *names[3];
+} layers_said = {{"n_layer", "num_hidden_layers"}}, heads_said = {{"n_head", "num_attention_heads"}},
+  channels_said = {{"n_embd", "hidden_size"}}, vocab_said = {{"vocab_size"}},
+  positions_said = {{"n_positions", "max_position_embeddings", "n_ctx"}};
+
+/* The number, by the first name that is there; 0: it is not said. */
+static int64_t number_said(const struct statement *s, const char *const names[3], const char **name)
+{
+    for (size_t i = 0; i < 3 && names[i]; i++) {
+        const json_t *value = field_of(s, names[i]);
+        if (value && (!json_is_integer(value) || json_integer_value(value) < 1))
+            fail(EXIT_FAILED, "%s: %s must be a whole number from 1 on", s->where, names[i]);
+        *name = names[i];
+        if (value)
+            return json_integer_value(value);
+    }
+    return 0;
+}
+
+static void expect_number(const struct weights *w, const struct statement *s, const char *const names[3],
+                          int64_t shaped)
+{
+    const char *name;
+    int64_t said = number_said(s, names, &name);
+    if (said && said != shaped)
+        fail(EXIT_FAILED, "%s says %s %lld, but by the shapes in %s it is %lld: the two are not of one model", s->where,
+             name, (long long)said, w->path, (long long)shaped);
+}
+
+/* Fields that change what is computed: the values that mean what is computed here, as a JSON array; null and no field
+ * mean the first.  All of them are written for the tanh form of GELU. */
+static const struct {
+    const char *field, *allowed;
+} computed[] = {{"model_type", "[\"gpt2\"]"},
+                {"activation_function", "[\"gelu_new\", \"gelu_pytorch_tanh\", \"gelu_fast\", \"gelu_accurate\"]"},
+                {"layer_norm_epsilon", "[1e-5]"},
+                {"scale_attn_weights", "[true]"},
+                {"scale_attn_by_inverse_layer_idx", "[false]"},
+                {"add_cross_attention", "[false]"},
+                {"is_encoder_decoder", "[false]"},
+                {"quantization_config", "[]"}};
+
+/* Numbers are compared as the 32-bit floats that they become. */
+static bool same_value(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b))
+        return (float)json_number_value(a) == (float)json_number_value(b);
+    return json_equal(a, b);
+}
+
+static void refuse_other_value(const struct statement *s, const char *field, const json_t *value, const json_t *allowed)
+{
+    char *theirs = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+    char *ours = json_dumps(allowed, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+    if (allowed)
+        fail(EXIT_USAGE, "%s asks for %s %.80s, but only %s is computed here: the model would give other results",
+             s->where, field, theirs, ours);
+    fail(EXIT_USAGE, "%s asks for %s, which is not computed here: the model would give other results", s->where, field);
+}
+
+static void refuse_other_computation(const struct statement *s)
+{
+    for (size_t i = 0; i < COUNT(computed); i++) {
+        const json_t *value = field_of(s, computed[i].field);
+        json_t *allowed = json_loads(computed[i].allowed, 0, NULL);
+        bool fits = !value;
+        for (size_t k = 0; k < json_array_size(allowed); k++)
+            if (value && same_value(value, json_array_get(allowed, k)))
+                fits = true;
+        if (!fits)
+            refuse_other_value(s, computed[i].field, value, json_array_get(allowed, 0));
+        json_decref(allowed);
+    }
+}
+
+static void expect_sizes(const struct weights *w, const struct statement *s, const struct config *c)
+{
+    const json_t *inner = field_of(s, "n_inner");
+    json_t *four = json_integer(4 * (json_int_t)c->channels);
+    if (inner && !same_value(inner, four))
+        refuse_other_value(s, "n_inner", inner, four);
+    json_decref(four);
+    expect_number(w, s, layers_said.names, c->layers);
+    expect_number(w, s, channels_said.names, c->channels);
+    expect_number(w, s, vocab_said.names, c->vocab);
+    expect_number(w, s, positions_said.names, c->seq_len);
+}
+
+/* Heads are in no tensor's shape.  heads: those of --heads; 0: it was not given. */
+static int heads_of(const struct weights *w, const struct statements *s, int channels, int heads)
+{
+    const char *where = NULL;
+    int64_t said = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const char *name;
+        int64_t here = number_said(&s->all[i], heads_said.names, &name);
+        if (here && said && here != said)
+            fail(EXIT_FAILED, "%s says %lld heads, but %s says %lld: the two are not of one model", where,
+                 (long long)said, s->all[i].where, (long long)here);
+        if (here && (here > channels || channels % here))
+            fail(EXIT_FAILED, "%s: cannot tell how many heads its %d channels make: %s is %lld, which must divide them",
+                 s->all[i].where, channels, name, (long long)here);
+        if (here && !said) {
+            said = here;
+            where = s->all[i].where;
+        }
+    }
+    if (said)
+        return (int)said;
+    if (heads)
+        return heads;
+    if (channels < HEAD_CHANNELS || channels % HEAD_CHANNELS)
+        fail(EXIT_FAILED,
+             "%s: cannot tell how many heads its %d channels make: say it with --heads N, or in a config.json "
+             "beside it, {\"n_head\": N}",
+             w->path, channels);
+    warn("neither %s nor a config.json beside it says how many heads it has: guessed are %d, of %d channels each as in "
+         "GPT-2; --heads N says another number",
+         w->path, channels / HEAD_CHANNELS, HEAD_CHANNELS);
+    return channels / HEAD_CHANNELS;
+}
+
+/* ---- the head --------------------------------------------------------------------------------------------------- */
+
+static bool same_values(const struct named *a, const struct named *b)
+{
+    size_t n = st_elements(a->tensor);
+    if (a->tensor->rank != b->tensor->rank || n != st_elements(b->tensor) || a->tensor->shape[0] != b->tensor->shape[0])
+        return false;
+    float *x = allocate(n, sizeof *x), *y = allocate(n, sizeof *y);
+    read_floats(a->file, a->tensor, x);
+    read_floats(b->file, b->tensor, y);
+    bool same = memcmp(x, y, n * sizeof *x) == 0;
+    free(x);
+    free(y);
+    return same;
+}
+
+/* Is the head the embedding?  A file with one matrix says so; of one with both, what is said, or whether they are
+ * equal.
+ */
+static bool is_tied(struct weights *w, const struct statements *s)
+{
+    static const char field[] = "tie_word_embeddings";
+    const struct statement *by = NULL; /* who says it */
+    struct named *embedding = find_named(w, embedding_name), *head = find_named(w, head_name);
+    bool both = embedding && head;
+    for (size_t i = 0; i < s->n; i++) {
+        const json_t *value = field_of(&s->all[i], field);
+        if (value && !json_is_boolean(value))
+            fail(EXIT_FAILED, "%s: %s must be true or false", s->all[i].where, field);
+        if (value && by && json_is_true(value) != json_is_true(field_of(by, field)))
+            fail(EXIT_FAILED, "%s and %s contradict each other in %s: the two are not of one model", by->where,
+                 s->all[i].where, field);
+        if (value)
+            by = &s->all[i];
+    }
+    bool said = by && json_is_true(field_of(by, field));
+    if (by && !said && !both)
+        fail(EXIT_FAILED, "%s says %s false, but %s has no tensor %s: its head is missing", by->where, field, w->path,
+             embedding ? head_name : embedding_name);
+    if (!both)
+        return true;
+    if (by && !said)
+        return false;
+    bool same = same_values(embedding, head);
+    if (by && !same)
+        warn("%s is left out: %s says %s true, so the head is %s, which has other values", head->tensor->name,
+             by->where, field, embedding->tensor->name);
+    bool tied = by || same;
+    if (!tied && s->n && ends_with(s->all[0].where, config_name))
+        warn("%s does not say %s, and %s and %s differ: both are taken, as if it said false", s->all[0].where, field,
+             embedding->tensor->name, head->tensor->name);
+    head->known = tied; /* and not missed */
+    return tied;
+}
+
+/* ---- for others ------------------------------------------------------------------------------------------------- */
+
+/* Sizes from a file are not to be trusted before all of its tensors agree with them: building a model takes long. */
+struct config read_weights_config(const char *path, int heads)
+{
+    struct weights *w = open_weights(path);
+    struct statements said = read_statements(w);
+    for (size_t i = 0; i < said.n; i++)
+        refuse_other_computation(&said.all[i]);
+    const struct named *embedding[2] = {need_embedding(w), need_named(w, "wpe.weight")};
+    for (int i = 0; i < 2; i++) {
+        const struct st_tensor *t = embedding[i]->tensor;
+        if (t->rank != 2 || t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX)
+            fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected two dimensions below 2^31", path, t->name,
+                 format_shape((char[128]){0}, t->rank, t->shape));
+    }
+    struct config c = {.layers = count_layers(w),
+                       .channels = (int)embedding[0]->tensor->shape[1],
+                       .vocab = (int)embedding[0]->tensor->shape[0],
+                       .seq_len = (int)embedding[1]->tensor->shape[0]};
+    for (size_t i = 0; i < said.n; i++)
+        expect_sizes(w, &said.all[i], &c);
+    c.tied = is_tied(w, &said);
+    c.heads = 1; /* no shape depends on it; a number is guessed only of a model that is whole */
+    check_config(&c);
+    struct params *p = new_params(&c, &one_rank, 0);
+    for (int i = 0; i < p->n; i++)
+        expect_tensor(w, &p->param[i]);
+    refuse_unknown_tensors(w);
+    c.heads = heads_of(w, &said, c.channels, heads);
+    free_params(p);
+    free_statements(&said);
+    close_weights(w);
+    return c;
+}
+
+void init_from_weights(struct model *m, const char *path)
+{
+    struct weights *w = open_weights(path);
+    for (int i = 0; i < m->params->n; i++) {
+        const struct param *p = &m->params->param[i];
+        const struct named *x = expect_tensor(w, p);
+        float *values = allocate(param_elements(p), sizeof *values);
+        read_floats(x->file, x->tensor, values);
+        values = turn_conv1d(p, values, false);
+        write_param(m, i, KEPT_VALUE, values);
+        free(values);
+    }
+    close_weights(w);
+}
+
+char *read_weights_metadata(const char *path, const char *key)
+{
+    struct weights *w = open_weights(path);
+    const char *value = NULL;
+    for (size_t i = 0; i < w->n_files && !value; i++)
+        value = find_metadata(w->file[i], key);
+    char *copy = value ? copy_string(value) : NULL;
+    close_weights(w);
+    return copy;
+}
+
+void claim_weights(const char *who, const char *path)
+{
+    if (has_magic(path, LLMC_MODEL_MAGIC))
+        return;
+    char *config = file_beside(path, config_name);
+    if (access(config, F_OK) == 0)
+        claim_input(who, config);
+    free(config);
+    struct weights *w = open_weights(path);
+    for (size_t i = 0; i < w->n_files; i++)
+        claim_input(who, w->file[i]->file->path);
+    close_weights(w);
+}
