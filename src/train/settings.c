@@ -44,7 +44,8 @@ static const struct option options[] = {
     {"config", 0, OPT_INPUT, &s.config, NULL, "FILE", 0, 0, MODEL, BUILD_ALL, "lines `option = value`"},
 
     {"data", 0, OPT_INPUT, &s.data.path, NULL, "PATH", 0, 0, DATA, BUILD_ALL,
-     "text, llm.c shard or uint16 tokens: a file, a folder or a quoted glob; 'stories': a built-in text whose best "
+     "text (also packed with gzip), llm.c shard or uint16 tokens: a file, a folder or a quoted glob; a folder with "
+     "train.bin and val.bin: the one to train, the other to validate; 'stories': a built-in text whose best "
      "possible loss is known; 'stories:FILE': by your own grammar; 'self': this program's sources (default: stories; "
      "plan, profile and bench: random tokens)"},
     {"vocab", 0, OPT_INT, &s.vocab, NULL, "N", 1, 1e6, DATA, CMD_PLAN | CMD_BENCH | CMD_PROFILE,
