@@ -58,11 +58,10 @@ struct file_kind {
 const struct file_kind *kind_of_file(const char *path);
 const struct file_kind *kind_of_bytes(const char *bytes, size_t n);
 bool is_foreign(const struct file_kind *kind); /* of a format that is neither text nor token numbers */
-/* May an output of this kind take the path?  Not from a file of another kind: only from one of its own, from an empty
- * one, and where there is no regular file. */
-bool may_replace(const char *path, enum known_kind kind);
-/* Else the program ends: `name` is how the sentence calls the kind, "log of yard's". */
-void expect_replaceable(const char *who, const char *path, enum known_kind kind, const char *name);
+/* What an output may take the path from: a file of its own kind that nobody is writing, an empty one, and what is no
+ * regular file.  Else the program ends; `name` is how the sentence calls the kind, "log of yard's". */
+void expect_kind(const char *who, const char *path, enum known_kind kind, const char *name);
+void expect_replaceable(const char *who, const char *path, enum known_kind kind, const char *name); /* and unlocked */
 
 /* ---- claims.c: what the command reads and writes --------------------------------------------------------------- */
 
@@ -95,9 +94,14 @@ void abandon(struct writer *w);                        /* remove the temporary; 
 bool is_folder(const char *path);
 /* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);
-/* A second process that wants the folder fails.  Until the descriptor is closed, or the process ends; 0: the file
- * system has no such locks (some NFS). */
-int lock_folder(const char *who, const char *path);
+/* Locks: a second process that wants the same fails, naming who wants it.  They hold until the descriptor and its
+ * copies are closed, or the process ends; some file systems (NFS) have none. */
+int lock_folder(const char *who, const char *path); /* 0: it is not locked */
+void lock_file(const char *who, const char *path, int fd);
+/* The regular file that has this name, open()ed with `flags` and locked.  -1: there is a device or a pipe, to which
+ * many may write; or nothing, without O_CREAT. */
+int open_locked(const char *who, const char *path, int flags);
+void expect_unlocked(const char *who, const char *path); /* a file or folder, now: nothing is held */
 /* A folder that appears whole: its files are written, each by a writer, into `<path>.tmp-<pid>`, which publishing
  * renames.  A folder of that name is replaced: the two change places in one go where the system can do that, else the
  * new one is whole as `<path>.new` before the old one goes. */

@@ -245,20 +245,27 @@ bool is_foreign(const struct file_kind *kind) { return kind && *kind->way; }
 
 /* ---- before writing --------------------------------------------------------------------------------------------- */
 
-bool may_replace(const char *path, enum known_kind kind)
+/* Packed, its kind is not seen: the name has to say it. */
+static bool is_of_kind(const struct file_kind *found, const char *path, enum known_kind kind)
+{
+    return found &&
+           (found->kind == kind || (found->kind == KIND_GZIP && kind == KIND_CHROME && ends_with(path, ".gz")));
+}
+
+void expect_kind(const char *who, const char *path, enum known_kind kind, const char *name)
 {
     struct stat status;
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0)
-        return true;
+        return;
     const struct file_kind *found = kind_of_file(path);
-    return found && found->kind == kind;
+    if (is_of_kind(found, path, kind))
+        return;
+    fail(EXIT_USAGE, "%s %s would write over a file that is %s%s: choose another name, or remove it first", who, path,
+         found ? found->name : "no ", found ? "" : name);
 }
 
 void expect_replaceable(const char *who, const char *path, enum known_kind kind, const char *name)
 {
-    if (may_replace(path, kind))
-        return;
-    const struct file_kind *found = kind_of_file(path);
-    fail(EXIT_USAGE, "%s %s would write over a file that is %s%s: choose another name, or remove it first", who, path,
-         found ? found->name : "no ", found ? "" : name);
+    expect_unlocked(who, path);
+    expect_kind(who, path, kind, name);
 }
