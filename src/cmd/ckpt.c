@@ -353,6 +353,7 @@ static const struct word words[] = {
      "Also whether both are of one run, and which of them came later.\n"},
     {"reshard", "CKPT OUT", "the same state, cut for another mesh", 2, RESHARD, run_reshard,
      "OUT becomes a checkpoint. Each tensor gets a plan of copies, which is proved to write each element once.\n"
+     "OUT is a new name, or an empty folder that no run has in use.\n"
      "Every byte is read once, hashed, and written once, a tensor at a time. Training goes on under the mesh that\n"
      "--mesh names; without --mesh the pieces are merged, and the strategy stays what it was.\n"},
     {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
