@@ -60,7 +60,7 @@ const struct file_kind *kind_of_bytes(const char *bytes, size_t n);
 bool is_foreign(const struct file_kind *kind); /* of a format that is neither text nor token numbers */
 /* What an output may take the path from: a file of its own kind that nobody is writing, an empty one, and what is no
  * regular file.  Else the program ends; `name` is how the sentence calls the kind, "log of yard's". */
-void expect_kind(const char *who, const char *path, enum known_kind kind, const char *name);
+void expect_own_kind(const char *who, const char *path, enum known_kind kind, const char *name);
 void expect_replaceable(const char *who, const char *path, enum known_kind kind, const char *name); /* and unlocked */
 
 /* ---- claims.c: what the command reads and writes --------------------------------------------------------------- */

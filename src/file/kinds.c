@@ -252,7 +252,7 @@ static bool is_of_kind(const struct file_kind *found, const char *path, enum kno
            (found->kind == kind || (found->kind == KIND_GZIP && kind == KIND_CHROME && ends_with(path, ".gz")));
 }
 
-void expect_kind(const char *who, const char *path, enum known_kind kind, const char *name)
+void expect_own_kind(const char *who, const char *path, enum known_kind kind, const char *name)
 {
     struct stat status;
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0)
@@ -267,5 +267,5 @@ void expect_kind(const char *who, const char *path, enum known_kind kind, const 
 void expect_replaceable(const char *who, const char *path, enum known_kind kind, const char *name)
 {
     expect_unlocked(who, path);
-    expect_kind(who, path, kind, name);
+    expect_own_kind(who, path, kind, name);
 }

@@ -234,7 +234,7 @@ void expect_unlocked(const char *who, const char *path)
     struct stat status;
     if (stat(path, &status) != 0 || !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))
         return;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (S_ISDIR(status.st_mode) ? O_DIRECTORY : 0));
     if (fd < 0)
         return;
     take_lock(fd, LOCK_SH, who, path);

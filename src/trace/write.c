@@ -107,7 +107,7 @@ struct trace_writer *trace_create(const char *name, const struct trace *tables, 
 {
     char text[32];
     int old = open_locked("--trace", name, O_RDONLY);
-    expect_kind("--trace", name, KIND_TRACE, "trace of yard's");
+    expect_own_kind("--trace", name, KIND_TRACE, "trace of yard's");
     struct writer *file = open_writer(name);
     struct trace_header h = make_header(&tables->header, MAX(capacity, 1));
     struct trace_writer *w = allocate(1, sizeof *w);

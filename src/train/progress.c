@@ -40,7 +40,7 @@ void open_log(struct trainer *t)
         return;
     t->log = open_locked("--log", path, O_RDWR | O_CREAT | O_APPEND);
     if (t->log >= 0)
-        expect_kind("--log", path, KIND_LOG, "log of yard's");
+        expect_own_kind("--log", path, KIND_LOG, "log of yard's");
 }
 
 /* Many may write there; what is the same as stdout has one place in the file with it. */
