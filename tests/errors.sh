@@ -278,7 +278,6 @@ below=$TMP/short.txt/x
 train 4 "$below" --log "$below"
 train 4 "$below" --trace "$below"
 refuse 4 "$TMP/short.txt" train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 --save "$below"
-[ -c /dev/full ] && train 4 'is the disk full?' --log /dev/full
 unharmed 'files that cannot be written'
 
 # ---- one file twice -------------------------------------------------------------------------------------------------
@@ -362,6 +361,38 @@ printf 'no model' >"$TMP/other/model.safetensors"
 refuse 1 'is not a valid safetensors file' train --model tiny --save "$TMP/other"
 rm "$TMP/other/model.safetensors" && mkdir "$TMP/other/model.safetensors"
 refuse 4 'model.safetensors is a folder; expected a regular file' train --model tiny --save "$TMP/other"
+
+# ---- outputs onto files of another kind -----------------------------------------------------------------------------
+
+kinds=$TMP/kinds
+mkdir "$kinds"
+cp README.md "$kinds/notes.txt"
+cp data/hardware/server.txt "$kinds/server.txt"
+cp tests/data/gpt2-tiny.safetensors "$kinds/model.safetensors"
+cp tests/data/llmc-tokens.bin "$kinds/tokens.bin"
+cp "$TMP/planned" "$kinds/trace"
+"$YARD" train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 --snapshot "$kinds/snap" --log "$kinds/log" >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" plot "$kinds/log" --png "$kinds/png" >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" trace export "$kinds/trace" --chrome "$kinds/chrome" >"$TMP/out" 2>"$TMP/err"
+result $? 'a snapshot, a log, a picture and a trace for browsers'
+kept=$(cat "$kinds"/* | cksum)
+for file in "$kinds"/*; do
+    name=${file##*/} over="$file would write over a file that is "
+    [ $name = log ] || refuse 2 "--log $over" train --model tiny --steps 2 --log "$file"
+    [ $name = trace ] || refuse 2 "--trace $over" train --model tiny --steps 2 --trace "$file"
+    [ $name = trace ] || refuse 2 "--trace $over" plan --model tiny --simulate --hardware data/hardware/server.txt --trace "$file"
+    [ $name = snap ] || refuse 2 'is no snapshot file' train --model tiny --steps 2 --snapshot "$file"
+    [ $name = png ] || [ $name = log ] || refuse 2 "--png $over" plot "$kinds/log" --png "$file"
+    [ $name = png ] || [ $name = trace ] || refuse 2 "--png $over" view "$kinds/trace" --png "$file"
+    [ $name = chrome ] || [ $name = trace ] || refuse 2 "--chrome $over" trace export "$kinds/trace" --chrome "$file"
+    refuse 2 "--output $over" profile --model tiny -o "$file"
+done
+[ "$(cat "$kinds"/* | cksum)" = "$kept" ]
+result $? 'no file of another kind was touched'
+"$YARD" train --model tiny --steps 3 --sample-tokens 0 --val-batches 1 --log "$kinds/log" --trace "$kinds/trace" --snapshot "$kinds/snap" >"$TMP/out" 2>"$TMP/err" &&
+    [ "$(grep -c loss "$kinds/log")" -eq 4 ] && "$YARD" plot "$kinds/log" --png "$kinds/png" >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" trace export "$kinds/trace" --chrome "$kinds/chrome" >"$TMP/out" 2>"$TMP/err"
+result $? 'those of their kind are replaced'
 
 # ---- what is no regular file ----------------------------------------------------------------------------------------
 

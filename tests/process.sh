@@ -192,6 +192,83 @@ mkdir -p "$TMP/strays/step-7.tmp-$child" "$TMP/strays/step-7.tmp-$$" # the first
         "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ step-3 step-7.tmp-$$ " ]
 result $? 'what a killed run left behind is removed, and nothing else'
 
+# ---- two writers, one file -------------------------------------------------------------------------------------------
+
+"$YARD" $train --steps 2 --save "$TMP/old" >"$TMP/out" 2>"$TMP/err"
+result $? 'a checkpoint that others want to rewrite'
+rm -f "$TMP/log"
+mkdir "$TMP/live"
+start $train --steps 100000000 --log "$TMP/log" --trace "$TMP/live.trace" --save "$TMP/live" --snapshot "$TMP/live.snap"
+wait_for "$trained"
+busy() { # WORDS...: refused, since another run writes there
+    "$YARD" "$@" >"$TMP/out2" 2>"$TMP/err2"
+    code=$?
+    [ $code -eq 2 ] && [ "$(grep -c '^yard: ' "$TMP/err2")" -eq 1 ] && grep -q 'another run is writing' "$TMP/err2"
+    good=$?
+    cp "$TMP/err2" "$TMP/err"
+    result $good "while a run goes on: $*"
+}
+busy $train --steps 2 --log "$TMP/log"
+busy $train --steps 3 --resume "$TMP/old" --log "$TMP/log"
+busy $train --steps 2 --log "$TMP/live.snap"
+busy $train --steps 2 --log "$TMP/live.trace"
+busy $train --steps 2 --trace "$TMP/live.trace"
+busy plan --model tiny --hardware data/hardware/server.txt --simulate --trace "$TMP/live.trace"
+busy profile --model tiny -o "$TMP/log"
+busy plot "$TMP/log" --png "$TMP/live.trace"
+busy ckpt reshard "$TMP/old" "$TMP/live"
+busy ckpt reshard "$TMP/old" "$TMP/live/step-9"
+busy ckpt export "$TMP/old" "$TMP/live"
+busy ckpt export "$TMP/old" "$TMP/live/model.bin"
+"$YARD" $train --steps 2 --log /dev/null >"$TMP/out2" 2>"$TMP/err"
+result $? 'many may write to /dev/null'
+kill -INT "$child"
+ended 130 ', saved' && only_whole "$TMP/live" && [ "$(head -c 8 "$TMP/log")" = '{"run":{' ] &&
+    grep '"loss"' "$TMP/log" | sed 's/^{"step":\([0-9]*\),.*/\1/' | awk '$0 != NR { exit 1 }' &&
+    "$YARD" plot "$TMP/log" >"$TMP/out" 2>"$TMP/err" && "$YARD" trace summary "$TMP/live.trace" >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" ckpt verify "$TMP/live.snap" >"$TMP/out" 2>"$TMP/err"
+result $? 'and the run has lost nothing'
+rm -f "$TMP/fifo"
+mkfifo "$TMP/fifo"
+cat "$TMP/fifo" >"$TMP/piped" &
+"$YARD" $train --steps 3 --log "$TMP/fifo" >"$TMP/out" 2>"$TMP/err"
+[ $? -eq 0 ] && wait $! && [ "$(wc -l <"$TMP/piped")" -eq 5 ]
+result $? 'a log may be a pipe'
+"$YARD" $train --steps 3 --log /dev/stdout >"$TMP/out" 2>"$TMP/err" &&
+    [ "$(grep -c '^{"' "$TMP/out")" -eq 5 ] && grep -q '^devices ' "$TMP/out" && grep -q '^sample:\|validation' "$TMP/out"
+result $? 'or what stdout leads to'
+
+# ---- a log that is lost ----------------------------------------------------------------------------------------------
+
+lost() { # 'part of the warning', and no other
+    [ "$(grep -c '^yard: ' "$TMP/err")" -eq 1 ] && grep -q "warning: cannot write the log .*$1.*training goes on" "$TMP/err"
+}
+if [ -c /dev/full ]; then
+    "$YARD" $train --steps 3 --log /dev/full --save "$TMP/full" >"$TMP/out" 2>"$TMP/err"
+    [ $? -eq 4 ] && lost 'is the disk full?' && only_whole "$TMP/full" && "$YARD" ckpt verify "$TMP/full" >"$TMP/out"
+    result $? 'a full disk under the log costs the log, not the run and what it saves'
+fi
+"$YARD" $train --steps 60 --save "$TMP/goes-on" --stop-after 30 --log "$TMP/whole.log" >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" $train --resume "$TMP/goes-on" --save "$TMP/goes-on" --stop-after 60 --log "$TMP/whole.log" >"$TMP/out" 2>"$TMP/err" &&
+    [ "$(grep -c '"loss"' "$TMP/whole.log")" -eq 60 ]
+result $? 'a log goes on behind what is there'
+# A limit on files that the driver's own ones keep far below; what ulimit counts in, shells do not agree on.
+(ulimit -f 1 && head -c 4096 /dev/zero) >"$TMP/unit" 2>"$TMP/none"
+(cat "$TMP/whole.log" && yes '{"step":1,"loss":1}') | head -c $(($(wc -c <"$TMP/unit") * 40000 - 1010)) | sed '$d' >"$TMP/short.log"
+(ulimit -f 40000 && exec "$YARD" $train --resume "$TMP/goes-on" --steps 120 --log "$TMP/short.log") >"$TMP/out" 2>"$TMP/err"
+[ $? -eq 4 ] && lost 'is the disk full?' && grep -q 'step 120/120  validation loss' "$TMP/out" &&
+    tail -n 1 "$TMP/short.log" | grep -q '^{"step":6[0-9],.*}$' && [ -z "$(tail -c 1 "$TMP/short.log")" ]
+result $? 'and of one that is cut short the last line is whole'
+rm -f "$TMP/short.log"
+rm -f "$TMP/log"
+start $train --steps 3000 --log "$TMP/log" --snapshot "$TMP/gone.snap" --trace "$TMP/gone.trace"
+wait_for "grep -q '^{\"snapshot\":' $TMP/log"
+rm -f "$TMP/log" "$TMP/gone.snap" "$TMP/gone.trace"
+ended 4 'gone.snap was removed, renamed or replaced by another program' && grep -q '^snapshots   0 stored' "$TMP/out" &&
+    grep -q 'log: it was removed while it was written' "$TMP/err" &&
+    grep -q 'gone.trace was removed while it was written' "$TMP/err" && [ "$(grep -c warning "$TMP/err")" -eq 3 ]
+result $? 'what is removed while it is written is noticed'
+
 # ---- what is somebody else's -----------------------------------------------------------------------------------------
 
 "$YARD" $train --steps 2 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err"

@@ -514,6 +514,17 @@ TEST(options_config_file_then_command_line)
     free(words);
 }
 
+/* As some editors write a file: with a byte order mark and carriage returns. */
+TEST(options_config_with_a_mark)
+{
+    reset();
+    static const char config[] = "\xEF\xBB\xBF"
+                                 "batch = 16\r\nlr = 0.5\r\n";
+    parse_config_file(write_file("mark.conf", config, sizeof config - 1));
+    assert_int_equal(batch, 16);
+    assert_true(rate == 0.5);
+}
+
 TEST(options_config_refusals)
 {
     reset();

@@ -248,7 +248,8 @@ TEST(sources_are_held_out_in_parts)
 /* However small they are, the share is about what was asked for. */
 TEST(small_files_are_held_out_too)
 {
-    static char text[2000];
+    char text[2000];
+    memset(text, 'x', sizeof text);
     for (size_t n = 20; n <= 2000; n *= 10) {
         assert_int_equal(mkdir(temp_path(lasting("small%zu", n)), 0777), 0);
         write_file(lasting("small%zu/a.txt", n), text, n), write_file(lasting("small%zu/b.txt", n), text, n);
@@ -388,6 +389,255 @@ TEST(data_refusals)
     o.tokens = TOKENS_CHARS;
     o.path = write_file("latin1.txt", "caf\xE9 caf\xE9 caf\xE9 caf\xE9 caf\xE9", 24);
     expect_no_dataset(o, 2, "latin1.txt is not valid UTF-8 at byte 3 (0xE9); use --tokens bytes");
+}
+
+/* ---- files of others ------------------------------------------------------------------------------------------- */
+
+/* The beginning of a file of each kind, and then what could be anything. */
+TEST(what_says_that_it_is_something_else_is_refused)
+{
+    static const struct {
+        const char *begin;
+        size_t n;
+        const char *part;
+    } others[] = {
+#define BEGINS(text, part) {text, sizeof(text) - 1, part}
+        BEGINS("\x93NUMPY\1\0v\0{'descr': '<i8'", "is a NumPy array (.npy)"),
+        BEGINS("BZh91AY&SY", "is a bzip2 file"),
+        BEGINS("\xfd"
+               "7zXZ\0",
+               "is an xz file"),
+        BEGINS("\x28\xb5\x2f\xfd", "is a zstd file"),
+        BEGINS("7z\xbc\xaf\x27\x1c", "is a 7z archive"),
+        BEGINS("PK\3\4\24\0\0\0notes.txt", "is a zip archive"),
+        BEGINS("PK\3\4\24\0\0\0arr_0.npy", "is a file of NumPy arrays (.npz)"),
+        BEGINS("PK\3\4\24\0\0\0archive/data.pkl", ": a model is what --init takes"),
+        BEGINS("PK\3\4\24\0\0\0[Content_Types].xml", "is a document of an office program"),
+        BEGINS("\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", "is a file of PyTorch's"),
+        BEGINS("\x80\4\x95", "is a pickle of Python's"),
+        BEGINS("\x89HDF\r\n\x1a\n", "is an HDF5 file"),
+        BEGINS("PAR1", "is a Parquet file"),
+        BEGINS("ARROW1\0\0", "is an Arrow file"),
+        BEGINS("\xff\xff\xff\xff\x80\0\0\0\x10\0\0\0", "is an Arrow stream"),
+        BEGINS("SQLite format 3\0", "is an SQLite database"),
+        BEGINS("GGUF\3\0\0\0", "is a GGUF model"),
+        BEGINS("%PDF-1.7", ": convert it to text first, with pdftotext"),
+        BEGINS("\x89PNG\r\n\x1a\n", "is a PNG picture"),
+        BEGINS("\xff\xd8\xff\xe0", "is a JPEG picture"),
+        BEGINS("RIFF\x50\2\0\0WAVE", "is a sound (WAV)"),
+        BEGINS("\177ELF\2", "is a program (ELF)"),
+        BEGINS("\x50\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\"", "is a safetensors file"),
+        BEGINS("version https://git-lfs.github.com/spec/v1\noid", "is a pointer of Git LFS and not the file itself"),
+        BEGINS("\xff\xfeh\0i\0", ": convert it with iconv"),
+        BEGINS("MMIDIDX\0\0\1", "is the index of Megatron's tokens"),
+        BEGINS("YARDTRC1", "is a trace of yard's"),
+        BEGINS("YARDSNAP", "is a snapshot of yard's"),
+#undef BEGINS
+    };
+    char file[600];
+    for (size_t i = 0; i < COUNT(others); i++) {
+        memset(file, 'x', sizeof file);
+        memcpy(file, others[i].begin, others[i].n);
+        memcpy(file + sizeof file - 5, "PAR1.", 5);
+        size_t n = sizeof file - (strstr(others[i].part, "Parquet") != NULL);
+        expect_no_dataset(options_for(write_file("other.txt", file, n)), 2, others[i].part);
+        expect_no_dataset(options_for(write_file("other.bin", file, n)), 2, others[i].part);
+    }
+    memset(file, 'x', sizeof file);
+    memcpy(file + 257, "ustar", 5);
+    expect_no_dataset(options_for(write_file("other.txt", file, sizeof file)), 2, "is a tar archive");
+    assert_int_equal(mkdir(temp_path("beside"), 0777), 0); /* not passed over in a folder */
+    write_letters("beside/a.txt", 300, "abc");
+    write_file("beside/b.txt", "%PDF-1.4", 8);
+    expect_no_dataset(options_for(temp_path("beside")), 2, "b.txt is a PDF document");
+    expect_no_dataset(options_for(temp_path("beside/*")), 2, "b.txt is a PDF document");
+}
+
+/* Words with which a text may well begin. */
+TEST(text_that_begins_like_a_format_is_text)
+{
+    static const char *const texts[] = {"BZh is how bzip2 begins", "PAR1 and PAR2 are", "ORC is a format",
+                                        "BM is a picture",         "MZ ran away",       "ID3 is for music",
+                                        "GGUF is of llama.cpp",    "RIFF: a WAVE",      "{\"run\":{}}"};
+    char file[600];
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        memset(file, ' ', sizeof file);
+        memcpy(file, texts[i], strlen(texts[i]));
+        struct data_options o = options_for(write_file("begins.txt", file, sizeof file));
+        struct dataset *d = open_dataset(&o);
+        assert_int_equal(d->train.n + d->val.n, sizeof file);
+        close_dataset(d);
+    }
+}
+
+TEST(other_magic_numbers_of_llmc)
+{
+    static const struct {
+        int32_t magic;
+        const char *part;
+    } others[] = {{20240326, "is an llm.c model checkpoint"},
+                  {20240327, "is an llm.c debug state"},
+                  {20240328, "is an llm.c tokenizer"},
+                  {20240522, "is an llm.c evaluation set"},
+                  {20240527, "is an llm.c optimizer state"},
+                  {20240801, "is an llm.c token shard of Llama 3, with tokens of 32 bits"},
+                  {20240803, "is an llm.c model checkpoint of Llama 3"},
+                  {20260101, "with the magic number 20260101, which this yard does not know"}};
+    char file[4096] = {0};
+    for (size_t i = 2000; i < sizeof file; i++)
+        file[i] = (char)random_words(3, STREAM_TEST, 0, i).word[0];
+    for (size_t i = 0; i < COUNT(others); i++) {
+        memcpy(file, (int32_t[]){others[i].magic, 7, 1536}, 12);
+        expect_no_dataset(options_for(write_file("magic.bin", file, sizeof file)), 1, others[i].part);
+        if (others[i].magic < 20260101)
+            expect_no_dataset(options_for(write_file("magic.tok", file, sizeof file)), 1, others[i].part);
+    }
+    memcpy(file, (int32_t[]){20240520, 1, 1536}, 12); /* a shard says what it is under any name */
+    struct data_options o = options_for(write_file("shard.tok", file, sizeof file));
+    struct dataset *d = open_dataset(&o);
+    assert_int_equal(d->train.n + d->val.n, 1536);
+    close_dataset(d);
+}
+
+enum { WIDE = 400 }; /* tokens */
+
+/* Numbers below `limit`, of 4 or 8 bytes; some are above 65535 where that is larger. */
+static char *write_wide(const char *name, size_t bytes, uint32_t limit, bool big_endian)
+{
+    unsigned char file[WIDE * 8] = {0};
+    for (size_t i = 0; i < WIDE; i++) {
+        uint32_t token = random_words(5, STREAM_TEST, 0, i).word[0] % (i % 9 ? MIN(limit, 60000) : limit);
+        for (size_t k = 0; k < 4; k++)
+            file[i * bytes + (big_endian ? bytes - 1 - k : k)] = (unsigned char)(token >> 8 * k);
+    }
+    return write_file(name, file, WIDE * bytes);
+}
+
+TEST(headerless_tokens_of_other_widths)
+{
+    static const uint32_t vocabularies[] = {4, 65, 50257, 128256};
+    for (size_t i = 0; i < COUNT(vocabularies); i++)
+        for (int big_endian = 0; big_endian < 2; big_endian++) {
+            const char *order = big_endian ? ", the high one first" : "";
+            for (size_t bytes = 4; bytes <= 8; bytes += 4)
+                expect_no_dataset(options_for(write_wide("wide.bin", bytes, vocabularies[i], big_endian)), 1,
+                                  lasting("holds tokens of %zu bytes%s: ", bytes, order));
+        }
+    for (size_t i = 0; i < COUNT(vocabularies); i++) { /* and those of 2 bytes are read, of whatever vocabulary */
+        uint16_t tokens[WIDE];
+        for (size_t k = 0; k < WIDE; k++)
+            tokens[k] = (uint16_t)(random_words(6, STREAM_TEST, 0, k).word[0] % MIN(vocabularies[i], 65536));
+        struct data_options o = options_for(write_file("narrow.bin", tokens, sizeof tokens));
+        open_it(&o);
+    }
+    struct data_options zeros = options_for(write_file("zeros.bin", (char[2000]){0}, 2000));
+    open_it(&zeros);
+    char index[18] = "MMIDIDX\0\0\1";
+    index[17] = 4;
+    char *tokens = write_numbered("mega.bin", 1000, false);
+    write_file("mega.idx", index, sizeof index);
+    expect_no_dataset(options_for(tokens), 1, "has tokens that are not of 16 bits, as");
+    index[17] = 8;
+    write_file("mega.idx", index, sizeof index);
+    struct data_options o = options_for(tokens);
+    open_it(&o);
+}
+
+TEST(text_named_bin_is_no_tokens)
+{
+    expect_no_dataset(options_for(write_letters("letters.bin", 5000, "abc \n")), 2,
+                      "letters.bin is text, but a .bin file holds token numbers; give it another name");
+    char accents[5001];
+    for (size_t i = 0; i < 2500; i++)
+        memcpy(accents + 2 * i, "\xC3\xA9", 2);
+    expect_no_dataset(options_for(write_file("accents.bin", accents, 5000)), 2, "accents.bin is text");
+}
+
+TEST(packed_text)
+{
+    char *letters = write_letters("plain.txt", 3000, "abc"), *packed = temp_path("packed.txt.gz");
+    char *second = temp_path("twice.gz"), *tar = temp_path("tar.gz");
+    assert_int_equal(system(lasting("gzip -c %s >%s", letters, packed)), 0);
+    assert_int_equal(system(lasting("cat %s %s >%s", packed, packed, second)), 0);
+    struct data_options o = options_for(letters);
+    struct dataset *plain = open_dataset(&o);
+    o.path = packed;
+    struct dataset *d = open_dataset(&o);
+    assert_int_equal(d->train.n, plain->train.n);
+    assert_memory_equal(d->train.tokens, plain->train.tokens, plain->train.n * sizeof *plain->train.tokens);
+    close_dataset(plain), close_dataset(d);
+    o.path = second; /* two members are a text */
+    d = open_dataset(&o);
+    assert_int_equal(d->train.n + d->val.n, 6000);
+    close_dataset(d);
+    assert_int_equal(system(lasting("head -c 400 %s >%s", packed, temp_path("cut.gz"))), 0);
+    expect_no_dataset(options_for(temp_path("cut.gz")), 1, "cut.gz is damaged: gzip's data break off");
+    assert_int_equal(system(lasting("cat %s %s >%s", packed, letters, temp_path("trail.gz"))), 0);
+    expect_no_dataset(options_for(temp_path("trail.gz")), 1, "trail.gz is damaged");
+    assert_int_equal(system(lasting("tar -C %s -c plain.txt | gzip >%s", temp_path("."), tar)), 0);
+    expect_no_dataset(options_for(tar), 2, "is a tar archive, packed with gzip");
+    write_numbered("shard.bin", 1000, true);
+    assert_int_equal(system(lasting("gzip -kf %s", temp_path("shard.bin"))), 0);
+    expect_no_dataset(options_for(temp_path("shard.bin.gz")), 2, "is packed with gzip and holds tokens");
+    assert_int_equal(mkdir(temp_path("packs"), 0777), 0);
+    write_letters("packs/a.txt", 300, "abc");
+    assert_int_equal(system(lasting("gzip -kf %s", temp_path("packs/a.txt"))), 0);
+    expect_no_dataset(options_for(temp_path("packs")), 2, "a.txt.gz is a gzip file"); /* it would be read twice */
+}
+
+TEST(a_byte_order_mark_is_no_text)
+{
+    struct data_options o = options_for(write_letters("unmarked.txt", 300, "abc"));
+    o.tokens = TOKENS_CHARS;
+    struct dataset *plain = open_dataset(&o);
+    assert_int_equal(mkdir(temp_path("marked"), 0777), 0);
+    char *marked = temp_path("marked/a.txt");
+    assert_int_equal(system(lasting("{ printf '\\357\\273\\277'; cat %s; } >%s", o.path, marked)), 0);
+    o.path = marked;
+    struct dataset *d = open_dataset(&o);
+    assert_int_equal(d->vocab, 3);
+    assert_int_equal(d->train.n, plain->train.n);
+    assert_memory_equal(d->train.tokens, plain->train.tokens, plain->train.n * sizeof *plain->train.tokens);
+    close_dataset(plain), close_dataset(d);
+    assert_int_equal(system(lasting("cp %s %s", marked, temp_path("marked/b.txt"))), 0);
+    o.path = temp_path("marked"); /* nor in the middle of several texts */
+    d = open_dataset(&o);
+    assert_int_equal(d->vocab, 3);
+    assert_int_equal(d->train.n + d->val.n, 600);
+    close_dataset(d);
+}
+
+TEST(the_layout_of_nanogpt)
+{
+    assert_int_equal(mkdir(temp_path("nano"), 0777), 0);
+    write_letters("nano/input.txt", 3000, "abc");
+    write_file("nano/meta.pkl", "\x80\4}.", 4);
+    write_numbered("nano/train.bin", 1000, false);
+    struct data_options o = options_for(temp_path("nano"));
+    expect_no_dataset(o, 2, "meta.pkl is a pickle"); /* without val.bin it is a folder like others */
+    write_numbered("nano/val.bin", 100, false);
+    struct dataset *d = open_dataset(&o);
+    assert_int_equal(d->train.n, 1000);
+    assert_int_equal(d->val.n, 100);
+    close_dataset(d);
+    struct outcome said = run_child(open_it, &o);
+    assert_non_null(strstr(said.text, "is laid out as nanoGPT's: "));
+    assert_ptr_equal(strchr(said.text, '\n'), said.text + strlen(said.text) - 1); /* one line */
+    o.order = ORDER_FILE;
+    d = open_dataset(&o);
+    assert_int_equal(d->train.n, 1000);
+    assert_int_equal(d->val.n, 100);
+    close_dataset(d);
+    o.val_data = write_numbered("own.bin", 50, false); /* who names another file gets it */
+    d = open_dataset(&o);
+    assert_int_equal(d->val.n, 50);
+    close_dataset(d);
+    o = options_for(temp_path("nano/*.bin")); /* a pattern takes what it says, and that is said */
+    d = open_dataset(&o);
+    assert_int_equal(d->train.n + d->val.n, 1100);
+    close_dataset(d);
+    said = run_child(open_it, &o);
+    assert_non_null(strstr(said.text, "val.bin too, which is trained on"));
 }
 
 /* ---- windows --------------------------------------------------------------------------------------------------- */

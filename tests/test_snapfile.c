@@ -838,6 +838,120 @@ TEST(who_reads_notices_a_writer)
     free_mesh(&m);
 }
 
+/* In a process of its own: has the file locked, as a run has, while half of a page is there. */
+struct half_page {
+    const struct image *image;
+    int told[2]; /* a pipe: the page is half */
+};
+
+static void write_slowly(void *half_page)
+{
+    const struct half_page *h = half_page;
+    const size_t newer = SNAP_PAGE, half = SNAP_PAGE / 2;
+    int fd = REAL(open)(h->image->path, O_RDWR);
+    assert_int_equal(REAL(flock)(fd, LOCK_EX), 0);
+    for (size_t page = 0; page <= newer; page += newer)
+        assert_int_equal(REAL(pwrite)(fd, (char[SNAP_PAGE]){0}, half, (off_t)page), half);
+    assert_int_equal(REAL(write)(h->told[1], "x", 1), 1);
+    usleep(30000);
+    for (size_t page = 0; page <= newer; page += newer)
+        assert_int_equal(REAL(pwrite)(fd, h->image->bytes + page, half, (off_t)page), half);
+    usleep(1000000); /* the run goes on */
+}
+
+TEST(a_page_that_is_being_written_is_read_again)
+{
+    struct snapfile s;
+    struct image x = make_image(temp_path("half.snap"), &s);
+    struct half_page h = {.image = &x};
+    char told;
+    assert_int_equal(pipe(h.told), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        write_slowly(&h);
+        _exit(0);
+    }
+    assert_int_equal(read(h.told[0], &told, 1), 1);
+    struct checkpoint *c = open_snapshot(x.path);
+    assert_int_equal(c->step, 2);
+    assert_int_equal(c->snapshot->n_damage, 0);
+    free_checkpoint(c);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    close(h.told[0]);
+    close(h.told[1]);
+    free(x.bytes);
+}
+
+/* The slot that a reader is in may be the oldest by then, and be written: it looks for the newest once more. */
+static void commit_for_ever(const struct stored *stored, const char *path, int told)
+{
+    struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 0, 1);
+    struct snap *snap;
+    must(open_snap(path, &d, &stored->plan, &snap));
+    for (uint32_t step = 1;; step++) {
+        store_iteration(snap, stored, step, 1);
+        if (step == 2)
+            assert_int_equal(REAL(write)(told, "x", 1), 1);
+    }
+}
+
+TEST(who_is_overtaken_reads_again)
+{
+    struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
+    struct stored stored = store_of(&sizes, &m, 2, false);
+    char *path = temp_path("fast.snap"), byte;
+    int told[2];
+    assert_int_equal(pipe(told), 0);
+    pid_t child = fork();
+    if (child == 0)
+        commit_for_ever(&stored, path, told[1]);
+    assert_int_equal(read(told[0], &byte, 1), 1);
+    for (int i = 0; i < 100; i++) {
+        struct checkpoint *c = open_snapshot(path);
+        if (c->snapshot->n_damage)
+            test_failed("read %d: %s\n", i, c->snapshot->damage[0]);
+        free_checkpoint(c);
+    }
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    close(told[0]);
+    close(told[1]);
+    free_stored(&stored);
+    free_mesh(&m);
+}
+
+/* In a process of its own, for what it says. */
+static void lose_the_name(void *path)
+{
+    struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
+    struct stored stored = store_of(&sizes, &m, 2, false);
+    struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 0, 1);
+    struct snap *snap;
+    must(open_snap(path, &d, &stored.plan, &snap));
+    store_iteration(snap, &stored, 1, 1);
+    REAL(unlink)(path);
+    int slot = snap_begin(snap, 2);
+    for (size_t i = 0; i < stored.plan.n; i++) {
+        float *bytes = fill_payload(&stored, i, 5);
+        snap_write(snap, slot, i, bytes);
+        free(bytes);
+    }
+    assert_false(snap_commit(snap, slot, true, &(struct stored_step){0}));
+    assert_int_equal(snap_begin(snap, 3), 0);
+    struct snap_counts counts = close_snap(snap);
+    assert_int_equal(counts.newest, 0);
+    assert_int_equal(counts.stored, 0);
+}
+
+TEST(a_file_without_its_name_is_noticed)
+{
+    struct outcome o = run_child(lose_the_name, temp_path("gone.snap"));
+    const char *said = strstr(o.text, "was removed, renamed or replaced by another program while it was written");
+    if (o.code != 0 || !said || strstr(said + 1, "was removed"))
+        test_failed("code %d, signal %d: %s\n", o.code, o.signal, o.text);
+}
+
 TEST(other_lengths_are_refused)
 {
     struct snapfile s;

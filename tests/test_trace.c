@@ -87,6 +87,7 @@ static void put(struct trace_writer *w, const struct when *x, uint64_t zero, uns
 static const char *make(const char *name, const struct trace *with, const struct when *when, size_t n)
 {
     const char *path = temp_path(name);
+    unlink(path); /* what a test has damaged is no trace any more, and stays */
     struct trace_writer *w = trace_create(path, with, n + 3);
     for (size_t i = 0; i < n; i++)
         put(w, &when[i], 0, 1);
@@ -324,6 +325,37 @@ TEST(only_plain_files_are_replaced)
     create_at((void *)soft); /* what it leads to is replaced; /dev/stdout may be such a link */
     assert_true(lstat(soft, &st) == 0 && S_ISLNK(st.st_mode));
     expect_refusal(create_at, temp_path("no/such/folder"), EXIT_IO, "no/such/folder");
+}
+
+/* A run's trace is its own until it is closed, and so is a file of another kind. */
+static void replace_trace(void *path)
+{
+    struct trace_writer *w = trace_create(path, &tables, 4);
+    expect_refusal(create_at, path, EXIT_USAGE, "another run is writing there");
+    trace_close(w);
+    create_at(path); /* and now it may go */
+}
+
+TEST(a_trace_has_one_writer)
+{
+    struct stat before, after;
+    char *path = temp_path("one.trace");
+    replace_trace(path);
+    replace_trace(path); /* a file of that name was there */
+    assert_int_equal(stat(path, &before), 0);
+    struct trace_writer *w = trace_create(path, &tables, 4);
+    assert_int_equal(stat(path, &after), 0);
+    assert_true(before.st_ino != after.st_ino); /* who reads the old one keeps it */
+    trace_close(w);
+    assert_int_equal(system(lasting("test -z \"$(ls %s.tmp-* 2>/dev/null)\"", path)), 0);
+
+    char *notes = write_text("notes.trace", "what I saw in it\n");
+    expect_refusal(create_at, notes, EXIT_USAGE, "would write over a file that is no trace of yard's");
+    assert_int_equal(stat(notes, &after), 0);
+    assert_int_equal(after.st_size, 17);
+    create_at(write_text("empty.trace", "%s", ""));
+    assert_int_equal(symlink("nowhere.trace", temp_path("dangling")), 0);
+    create_at(temp_path("dangling"));
 }
 
 /* ---- damaged files --------------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "cmd.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -261,12 +262,24 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
     }
 }
 
-/* Nothing that is there is replaced: the name is free, or that of an empty folder. */
-static void expect_free(const char *path)
+/* Neither a checkpoint nor the folder of a run that goes on takes it. */
+static void expect_place(const char *who, const char *path)
 {
+    char *copy = copy_string(path);
+    expect_unlocked(who, dirname(copy));
+    free(copy);
+    expect_outside(who, path);
+}
+
+/* Nothing that is there is replaced: the name is free, or that of an empty folder, which no run is to fill. */
+static void expect_free(const char *who, const char *path)
+{
+    int lock = lock_folder(who, path);
     if (rmdir(path) != 0 && (errno == ENOTEMPTY || errno == EEXIST))
         fail(EXIT_USAGE, "%s is a folder with files in it: choose another name", path);
-    expect_outside("yard ckpt", path);
+    if (lock)
+        close(lock);
+    expect_place(who, path);
 }
 
 static int run_reshard(char **words)
@@ -279,7 +292,7 @@ static int run_reshard(char **words)
         return EXIT_OK;
     }
     claim_output("yard ckpt reshard", words[1], NULL);
-    expect_free(words[1]);
+    expect_free("yard ckpt reshard", words[1]);
     uint64_t begin = now_ns();
     uint64_t moved = reshard(from, to);
     double seconds = (double)(now_ns() - begin) * 1e-9;
@@ -303,14 +316,15 @@ static int run_export(char **words)
     claim_output("yard ckpt export", words[1], NULL);
     if (llmc) {
         struct stat status; /* it may take the place of another one, of nothing else */
-        expect_outside("yard ckpt export", words[1]);
+        expect_place("yard ckpt export", words[1]);
+        expect_unlocked("yard ckpt export", words[1]);
         if (stat(words[1], &status) == 0 && status.st_size && !has_magic(words[1], LLMC_MODEL_MAGIC))
             fail(EXIT_USAGE, "%s is a file of another kind: choose another name", words[1]);
         export_llmc(c, words[1]);
     } else {
         struct tokenizer t = tokenizer_from_text(c->tokenizer, c->path);
         json_t *tokenizer = tokenizer_to_json(&t);
-        expect_free(words[1]);
+        expect_free("yard ckpt export", words[1]);
         export_huggingface(c, words[1], tokenizer);
         if (!tokenizer)
             note("it has no tokenizer: what the token numbers of this model stand for is not known here");
@@ -339,6 +353,7 @@ static const struct word words[] = {
      "Also whether both are of one run, and which of them came later.\n"},
     {"reshard", "CKPT OUT", "the same state, cut for another mesh", 2, RESHARD, run_reshard,
      "OUT becomes a checkpoint. Each tensor gets a plan of copies, which is proved to write each element once.\n"
+     "OUT is a new name, or an empty folder that no run has in use.\n"
      "Every byte is read once, hashed, and written once, a tensor at a time. Training goes on under the mesh that\n"
      "--mesh names; without --mesh the pieces are merged, and the strategy stays what it was.\n"},
     {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,

@@ -7,6 +7,7 @@ int cmd_profile(int argc, char **argv)
     struct settings *s = parse_settings(CMD_PROFILE, argc, argv);
     if (!s->output)
         fail(EXIT_USAGE, "yard profile needs -o FILE, the profile to write; see `yard profile --help`");
+    expect_replaceable("--output", s->output, KIND_PROFILE, "profile of yard's");
     abandon(open_writer(s->output)); /* better to learn now than after the trial that it cannot be written */
     s->time_tasks = true;
     struct trainer *t = new_trainer(s, LIST_TRAIN, s->data.path != NULL, false);

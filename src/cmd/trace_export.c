@@ -203,6 +203,7 @@ int trace_export(char **files)
     struct chrome c = {.trace = t, .path = chrome, .list = chosen, .first = first, .last = last};
     mend_records(&c);
 
+    expect_replaceable("--chrome", chrome, KIND_CHROME, "trace for browsers");
     struct writer *file = open_writer(chrome);
     int fd = dup(file->fd); /* gzclose closes its own; publish() still needs the other */
     c.out = fd < 0 ? NULL : gzdopen(fd, ends_with(chrome, ".gz") ? "wb6" : "wbT");

@@ -7,6 +7,17 @@
 #include "../trace/follow.h"
 #include "cmd.h"
 
+#include <unistd.h>
+
+/* What was written to a file without a name is gone. */
+static void tell_when_removed(const struct settings *s)
+{
+    char *path = s->trace ? trace_path(s) : NULL;
+    if (path && access(path, F_OK) != 0)
+        warn("the trace %s was removed while it was written: it is lost", path);
+    free(path);
+}
+
 int cmd_train(int argc, char **argv)
 {
     int code = EXIT_OK;
@@ -32,6 +43,7 @@ int cmd_train(int argc, char **argv)
     code = train_loop(t);
     struct trace_follow *trace = t->follow;
     free_trainer(t); /* closes the trace */
+    tell_when_removed(s);
     struct problem *damaged = trace ? trace_follow_poll(trace, &(bool){false}) : NULL;
     if (trace && !damaged) {
         struct trace_steps steps = trace_steps_of(trace_follow_trace(trace), 0);

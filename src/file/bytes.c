@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 /* All formats here are little endian, and so are all machines with OpenCL; a swap would be code that nobody runs. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file formats assume a little endian machine");
@@ -104,10 +105,55 @@ char *read_text(const char *path)
              format_bytes((char[32]){0}, (double)status.st_size));
     char *text = read_whole(path, &n);
     int line = 1;
+    const struct file_kind *kind = kind_of_bytes(text, n);
+    if (is_foreign(kind))
+        fail(EXIT_USAGE, "%s is %s; expected a plain text file", path, kind->name);
     for (size_t i = 0; i < n; i++) {
         line += text[i] == '\n';
         if (!text[i])
             fail(EXIT_USAGE, "%s, line %d holds a zero byte; expected a text file", path, line);
     }
+    const size_t mark = byte_order_mark(text, n);
+    memmove(text, text + mark, n - mark + 1);
+    return text;
+}
+
+size_t byte_order_mark(const char *text, size_t n)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+    const size_t length = sizeof mark - 1;
+    return n >= length && memcmp(text, mark, length) == 0 ? length : 0;
+}
+
+/* ---- gzip ------------------------------------------------------------------------------------------------------- */
+
+/* A file may have several members, one behind the other; zeros that fill up a block of a tape may follow. */
+char *unpack_gzip(const char *path, const char *packed, size_t *n)
+{
+    enum { AT_ONCE = 1 << 20, GZIP_ONLY = 16 + MAX_WBITS };
+    char *text = NULL;
+    size_t used = 0, room = 0, at = 0;
+    while (at < *n && packed[at]) {
+        z_stream z = {0};
+        int code = inflateInit2(&z, GZIP_ONLY);
+        while (code == Z_OK) {
+            const size_t left = *n - at;
+            text = grow(text, &room, used + AT_ONCE + 1, 1);
+            z.next_in = (Bytef *)(packed + at);
+            z.avail_in = (uInt)MIN(left, (size_t)AT_ONCE);
+            z.next_out = (Bytef *)(text + used);
+            z.avail_out = AT_ONCE;
+            code = inflate(&z, Z_NO_FLUSH);
+            at += MIN(left, (size_t)AT_ONCE) - z.avail_in;
+            used += AT_ONCE - z.avail_out;
+        }
+        inflateEnd(&z);
+        if (code != Z_STREAM_END)
+            fail(EXIT_FAILED, "%s is damaged: gzip's data break off or are wrong at byte %zu of %zu; fetch it again",
+                 path, at, *n);
+    }
+    text = grow(text, &room, used + 1, 1);
+    text[used] = '\0';
+    *n = used;
     return text;
 }

@@ -1,4 +1,4 @@
-/* file.h - files: safetensors, llm.c's formats, token shards, and publishing a folder or file atomically.
+/* file.h - files: what kind they are, safetensors, llm.c's formats, token shards, and publishing atomically.
  *
  * Everything read is untrusted: sizes are checked before they are used, and every refusal names the file, the field or
  * byte, what was found and what was expected.  Everything written appears whole or not at all.
@@ -28,8 +28,40 @@ double measure_disk(const char *path);
 bool leads_to(const char *path, int fd); /* is it the path of the file that is open? */
 /* A whole text file; *size without the added terminating 0.  The caller frees it. */
 char *read_whole(const char *path, size_t *size);
-/* The same for a small text that a person writes: one with a zero byte or above 16 MiB is refused. */
+/* The same for a small text that a person writes: one with a zero byte, above 16 MiB or of another format is refused,
+ * and a byte order mark is no part of it. */
 char *read_text(const char *path);
+/* Bytes of UTF-8's byte order mark at the beginning of a text: 3, or 0 without one. */
+size_t byte_order_mark(const char *text, size_t n);
+/* What a gzip file in memory holds, all its members; *n becomes its bytes.  The caller frees it. */
+char *unpack_gzip(const char *path, const char *packed, size_t *n);
+
+/* ---- kinds.c: what a file says it is ---------------------------------------------------------------------------- */
+
+enum known_kind {
+    KIND_OTHER,
+    KIND_GZIP,
+    KIND_SAFETENSORS,
+    KIND_PNG,
+    KIND_TRACE,
+    KIND_SNAPSHOT,
+    KIND_LOG,
+    KIND_CHROME,
+    KIND_PROFILE
+};
+struct file_kind {
+    enum known_kind kind;
+    const char *name; /* "a zip archive" */
+    const char *way;  /* what to do with it instead of reading it as text or tokens; "": it is a text */
+};
+/* By the first and last bytes; NULL: they say nothing. */
+const struct file_kind *kind_of_file(const char *path);
+const struct file_kind *kind_of_bytes(const char *bytes, size_t n);
+bool is_foreign(const struct file_kind *kind); /* of a format that is neither text nor token numbers */
+/* What an output may take the path from: a file of its own kind that nobody is writing, an empty one, and what is no
+ * regular file.  Else the program ends; `name` is how the sentence calls the kind, "log of yard's". */
+void expect_own_kind(const char *who, const char *path, enum known_kind kind, const char *name);
+void expect_replaceable(const char *who, const char *path, enum known_kind kind, const char *name); /* and unlocked */
 
 /* ---- claims.c: what the command reads and writes --------------------------------------------------------------- */
 
@@ -62,9 +94,14 @@ void abandon(struct writer *w);                        /* remove the temporary; 
 bool is_folder(const char *path);
 /* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);
-/* A second process that wants the folder fails.  Until the descriptor is closed, or the process ends; 0: the file
- * system has no such locks (some NFS). */
-int lock_folder(const char *who, const char *path);
+/* Locks: a second process that wants the same fails, naming who wants it.  They hold until the descriptor and its
+ * copies are closed, or the process ends; some file systems (NFS) have none. */
+int lock_folder(const char *who, const char *path); /* 0: it is not locked */
+void lock_file(const char *who, const char *path, int fd);
+/* The regular file that has this name, open()ed with `flags` and locked.  -1: there is a device or a pipe, to which
+ * many may write; or nothing, without O_CREAT. */
+int open_locked(const char *who, const char *path, int flags);
+void expect_unlocked(const char *who, const char *path); /* a file or folder, now: nothing is held */
 /* A folder that appears whole: its files are written, each by a writer, into `<path>.tmp-<pid>`, which publishing
  * renames.  A folder of that name is replaced: the two change places in one go where the system can do that, else the
  * new one is whole as `<path>.new` before the old one goes. */
@@ -143,7 +180,12 @@ struct llmc_model *open_llmc_model(const char *path);
 void close_llmc_model(struct llmc_model *m);
 /* Does the file start with this magic number (little endian int32)?  false for files shorter than 4 bytes. */
 bool has_magic(const char *path, int32_t magic);
-/* Tokens of an llm.c shard (magic, version 1) or of a headerless uint16 file; *n of them.  The caller frees them. */
+/* What llm.c's magic number says, "an llm.c tokenizer"; NULL: there is none that is known. */
+const char *llmc_kind(const char *path);
+const char *llmc_kind_of_bytes(const char *bytes, size_t n);
+/* Tokens of an llm.c shard (magic, version 1) or of a headerless uint16 file; *n of them.  The caller frees them.
+ * Headerless tokens of 4 or 8 bytes are known by their zeros, those of Megatron by the index beside; they are refused,
+ * and so is text. */
 uint16_t *read_token_shard(const char *path, size_t *n);
 uint16_t *read_headerless_tokens(const char *path, size_t *n);
 

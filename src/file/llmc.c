@@ -10,7 +10,9 @@
  */
 #include "file.h"
 
-enum { HEADER_WORDS = LLMC_HEADER_BYTES / 4, LLMC_TOKENIZER_MAGIC = 20240328 };
+#include <unistd.h>
+
+enum { HEADER_WORDS = LLMC_HEADER_BYTES / 4 };
 
 /* 0 of a file that is too short for it. */
 static int32_t first_word(struct reader *r)
@@ -29,13 +31,41 @@ bool has_magic(const char *path, int32_t magic)
     return yes;
 }
 
-/* What a magic number stands for, to tell the user which file was given instead. */
+/* What a magic number stands for, to tell the user which file was given instead.  All are days on which somebody at
+ * llm.c made a format. */
 static const char *magic_name(int32_t magic)
 {
-    return magic == LLMC_MODEL_MAGIC       ? "an llm.c model checkpoint"
-           : magic == LLMC_TOKENS_MAGIC    ? "an llm.c token shard"
-           : magic == LLMC_TOKENIZER_MAGIC ? "an llm.c tokenizer"
-                                           : NULL;
+    static const struct {
+        int32_t magic;
+        const char *name;
+    } known[] = {{LLMC_MODEL_MAGIC, "an llm.c model checkpoint"},
+                 {20240327, "an llm.c debug state"},
+                 {20240328, "an llm.c tokenizer"},
+                 {LLMC_TOKENS_MAGIC, "an llm.c token shard"},
+                 {20240522, "an llm.c evaluation set"},
+                 {20240527, "an llm.c optimizer state"},
+                 {20240801, "an llm.c token shard of Llama 3, with tokens of 32 bits"},
+                 {20240803, "an llm.c model checkpoint of Llama 3"}};
+    for (size_t i = 0; i < COUNT(known); i++)
+        if (known[i].magic == magic)
+            return known[i].name;
+    return NULL;
+}
+
+const char *llmc_kind_of_bytes(const char *bytes, size_t n)
+{
+    int32_t first = 0;
+    if (n >= sizeof first)
+        memcpy(&first, bytes, sizeof first);
+    return magic_name(first);
+}
+
+const char *llmc_kind(const char *path)
+{
+    struct reader *r = open_reader(path);
+    const char *name = magic_name(first_word(r));
+    close_reader(r);
+    return name;
 }
 
 /* Read the header; its first two words must be `magic` and `version`. */
@@ -118,16 +148,123 @@ uint16_t *read_token_shard(const char *path, size_t *n)
     return read_tokens(r, LLMC_HEADER_BYTES, *n);
 }
 
+/* ---- tokens without a header ------------------------------------------------------------------------------------ */
+
+/* A day as a number, a small version and a header that is mostly zeros: one of llm.c's formats that came later. */
+static void refuse_unknown_magic(struct reader *r)
+{
+    int32_t header[HEADER_WORDS];
+    if (r->size < LLMC_HEADER_BYTES)
+        return;
+    read_at(r, header, LLMC_HEADER_BYTES, 0);
+    const int32_t year = header[0] / 10000, month = header[0] / 100 % 100, day = header[0] % 100;
+    bool zeros = year >= 2023 && year < 2050 && month >= 1 && month <= 12 && day >= 1 && day <= 31 && header[1] >= 0 &&
+                 header[1] < 100;
+    for (size_t i = 32; i < HEADER_WORDS; i++)
+        zeros &= header[i] == 0;
+    if (zeros)
+        fail(EXIT_FAILED,
+             "%s begins as llm.c's files do, with the magic number %d, which this yard does not know; expected %d, or "
+             "token numbers of 16 bits without a header",
+             r->path, header[0], LLMC_TOKENS_MAGIC);
+}
+
+/* Megatron's data: the tokens are in NAME.bin, and how wide they are stands in NAME.idx. */
+static void check_index(const char *path)
+{
+    enum { TYPE_AT = 17, UINT16 = 8 };
+    static const char magic[] = "MMIDIDX\0"; /* and the 0 that C adds */
+    char *index = format_string("%.*s.idx", (int)(strlen(path) - strlen(".bin")), path), begin[TYPE_AT + 1];
+    if (ends_with(path, ".bin") && access(index, R_OK) == 0) {
+        struct reader *r = open_reader(index);
+        if (r->size >= sizeof begin) {
+            read_at(r, begin, sizeof begin, 0);
+            if (memcmp(begin, magic, sizeof magic) == 0 && begin[TYPE_AT] != UINT16)
+                fail(EXIT_FAILED,
+                     "%s has tokens that are not of 16 bits, as %s says (type %d); write them as uint16 numbers", path,
+                     index, begin[TYPE_AT]);
+        }
+        close_reader(r);
+    }
+    free(index);
+}
+
+/* Pairs of 16-bit numbers, taken for halves of wider ones. */
+struct halves {
+    size_t pairs;
+    size_t zero, small;        /* high halves that are 0, or what one has of a vocabulary above 65536 or of -1 */
+    size_t nonzero, not_small; /* the low ones */
+    bool eight;                /* every second low half is 0 too */
+};
+
+static struct halves count_halves(const uint16_t *tokens, size_t n, bool big_endian)
+{
+    enum { MOST = 1 << 20, SMALL = 16 /* x 65536: no vocabulary is larger */ };
+    struct halves h = {.pairs = MIN(n, (size_t)MOST) / 2, .eight = n % 4 == 0};
+    for (size_t i = 0; i < h.pairs; i++) {
+        const uint16_t first = tokens[2 * i], second = tokens[2 * i + 1];
+        const uint16_t high = big_endian ? (uint16_t)(first << 8 | first >> 8) : second;
+        const uint16_t low = big_endian ? second : first;
+        h.zero += high == 0;
+        h.small += high < SMALL || high == UINT16_MAX;
+        h.nonzero += low != 0;
+        h.not_small += low >= SMALL;
+        if (i % 2 != big_endian)
+            h.eight &= low == 0;
+    }
+    return h;
+}
+
+/* Numbers of 4 or 8 bytes, read as numbers of 2, have a 0 in every other place, or nearly so where some are above 65535
+ * or -1.  No text of token numbers has that. */
+static void refuse_wide(const char *path, const uint16_t *tokens, size_t n)
+{
+    enum { LEAST = 64 }; /* fewer might be so by chance */
+    for (int big_endian = 0; big_endian < 2 && n >= LEAST; big_endian++) {
+        const struct halves h = count_halves(tokens, n, big_endian);
+        bool all_zero = h.zero == h.pairs && h.nonzero;
+        bool mostly = h.small == h.pairs && 2 * h.zero > h.pairs && 4 * h.not_small > h.pairs;
+        if (all_zero || mostly)
+            fail(EXIT_FAILED,
+                 "%s holds tokens of %d bytes%s: %s other 16-bit number is 0; write them as uint16 numbers, of 2 "
+                 "bytes, or put llm.c's header before them if they are that",
+                 path, h.eight ? 8 : 4, big_endian ? ", the high one first" : "", all_zero ? "every" : "nearly every");
+    }
+}
+
+/* All of the beginning is characters in UTF-8: no token numbers are that by chance. */
+static bool looks_like_text(const char *bytes, size_t size)
+{
+    enum { LEAST = 64, MOST = 4096 };
+    const size_t n = MIN(size, (size_t)MOST);
+    for (size_t at = 0, length; at < n; at += length) {
+        uint32_t c = 0;
+        length = utf8_decode(bytes + at, n - at, &c);
+        if (length == 0 && n < size && n - at < 4)
+            break; /* the last one is cut off */
+        if (length == 0 || (c < ' ' && !strchr("\t\n\r\f", (int)c)) || c == 0)
+            return false;
+    }
+    return n >= LEAST;
+}
+
 uint16_t *read_headerless_tokens(const char *path, size_t *n)
 {
     struct reader *r = open_reader(path);
     int32_t magic = first_word(r);
     if (magic_name(magic))
         fail(EXIT_FAILED, "%s is %s; expected token numbers of 16 bits", path, magic_name(magic));
+    refuse_unknown_magic(r);
+    check_index(path);
     if (r->size % 2)
         fail(EXIT_FAILED,
              "%s has an odd number of bytes (%llu); a .bin file without llm.c's header holds 16-bit tokens", path,
              (unsigned long long)r->size);
     *n = (size_t)(r->size / 2);
-    return read_tokens(r, 0, *n);
+    uint16_t *tokens = read_tokens(r, 0, *n);
+    if (looks_like_text((const char *)tokens, 2 * *n))
+        fail(EXIT_USAGE, "%s is text, but a .bin file holds token numbers; give it another name, such as %.*s.txt",
+             path, (int)(strlen(path) - (ends_with(path, ".bin") ? strlen(".bin") : 0)), path);
+    refuse_wide(path, tokens, *n);
+    return tokens;
 }

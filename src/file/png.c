@@ -38,6 +38,7 @@ void write_png(const char *path, const uint32_t *pixels, int width, int height)
     CHECK(compress(small, &size, rows, n) == Z_OK, "%zu bytes", n);
     put_number(head, (uint32_t)width);
     put_number(head + 4, (uint32_t)height);
+    expect_replaceable("--png", path, KIND_PNG, "PNG picture");
     struct writer *w = open_writer(path);
     write_bytes(w, "\x89PNG\r\n\x1a\n", 8);
     write_chunk(w, "IHDR", head, sizeof head);

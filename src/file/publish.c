@@ -206,15 +206,60 @@ void make_folder(const char *path)
     free(part);
 }
 
+/* ---- locks ------------------------------------------------------------------------------------------------------ */
+
+/* false: the file system has no such locks (some NFS). */
+static bool take_lock(int fd, int how, const char *who, const char *path)
+{
+    bool taken = flock(fd, how | LOCK_NB) == 0;
+    if (!taken && errno == EWOULDBLOCK)
+        fail(EXIT_USAGE, "%s %s: another run is writing there; wait for its end or choose another name", who, path);
+    return taken;
+}
+
 int lock_folder(const char *who, const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return MAX(fd, 0);
-    if (errno == EWOULDBLOCK)
-        fail(EXIT_USAGE, "%s %s: another run is writing there; wait for its end or choose another folder", who, path);
+    if (fd < 0)
+        return 0;
+    if (take_lock(fd, LOCK_EX, who, path))
+        return fd;
     close(fd);
     return 0;
+}
+
+/* A shared lock, for a moment: several that only ask do not meet. */
+void expect_unlocked(const char *who, const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0 || !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))
+        return;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (S_ISDIR(status.st_mode) ? O_DIRECTORY : 0));
+    if (fd < 0)
+        return;
+    take_lock(fd, LOCK_SH, who, path);
+    close(fd);
+}
+
+void lock_file(const char *who, const char *path, int fd) { take_lock(fd, LOCK_EX, who, path); }
+
+int open_locked(const char *who, const char *path, int flags)
+{
+    struct stat status;
+    int fd = -1;
+    do { /* whoever had the lock may have given the name to another file */
+        if (fd >= 0)
+            close(fd);
+        bool there = stat(path, &status) == 0;
+        if (there ? !S_ISREG(status.st_mode) : !(flags & O_CREAT))
+            return -1;
+        fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+        if (fd < 0)
+            fail(EXIT_IO, "cannot write %s %s: %s; does its folder exist, and may you write there?", who, path,
+                 strerror(errno));
+        lock_file(who, path, fd);
+    } while (!leads_to(path, fd));
+    return fd;
 }
 
 /* ---- folders --------------------------------------------------------------------------------------------------- */
@@ -313,6 +358,7 @@ void publish_folder(struct folder *f)
     if (lstat(beside, &status) == 0) /* of a process that was killed */
         take_place(beside, f->path);
     bool there = lstat(f->path, &status) == 0, done = false;
+    expect_unlocked("cannot write the folder", f->path); /* somebody may have made it in between */
 #ifdef RENAME_EXCHANGE
     done = there && renameat2(AT_FDCWD, f->temporary, AT_FDCWD, f->path, RENAME_EXCHANGE) == 0;
 #endif

@@ -200,7 +200,7 @@ static void take_name(void *snap)
 static void recover(void *opening)
 {
     struct opening *o = opening;
-    o->old = read_snapshot(o->s->file->path);
+    o->old = read_own_snapshot(o->s->file->path);
 }
 
 /* Where everything lies in the file and in a slot; returns the manifest. */
@@ -288,8 +288,26 @@ struct problem *open_snap(const char *path, const struct checkpoint *c, const st
     return p;
 }
 
+/* Who has taken the name from the file has taken what is in it, from us and from whoever would resume. */
+static bool tell_when_lost(struct snap *s)
+{
+    if (leads_to(s->file->path, s->fd))
+        return false;
+    pthread_mutex_lock(&s->lock);
+    s->failed = true;
+    s->counts.dropped += s->counts.stored;
+    s->counts.stored = s->counts.newest = 0;
+    pthread_mutex_unlock(&s->lock);
+    warn("the snapshot file %s was removed, renamed or replaced by another program while it was written, and what it "
+         "held went with it; training goes on, but stores nothing any more",
+         s->file->path);
+    return true;
+}
+
 struct snap_counts close_snap(struct snap *s)
 {
+    if (s->counts.newest)
+        tell_when_lost(s);
     const struct snap_counts counts = s->counts;
     if (s->beside)
         abandon(s->beside);
@@ -422,7 +440,7 @@ static bool make_durable(struct snap *s)
         stop_storing(s, "cannot rename the new", p->sentence);
     bool taken = !p;
     free(p);
-    return taken;
+    return taken && !tell_when_lost(s);
 }
 
 bool snap_commit(struct snap *s, int slot, bool sound, struct stored_step *stored)

@@ -60,8 +60,9 @@ bool is_snapshot(const char *path); /* a file with one of its pages, or one that
 /* Of the newer page, which is all that is read; slot 0: there is none. */
 struct snap_commit look_for_commit(const char *path);
 /* Recovered; or, with newest.slot 0, without a whole commit, and then the pieces' hashes and places mean nothing. */
-struct checkpoint *read_snapshot(const char *path);
-struct checkpoint *open_snapshot(const char *path); /* fails when there is none */
+struct checkpoint *read_snapshot(const char *path);     /* what a run is writing at this moment is read again */
+struct checkpoint *read_own_snapshot(const char *path); /* locked by the caller: nobody else writes */
+struct checkpoint *open_snapshot(const char *path);     /* fails when there is none */
 
 /* ---- snap.c: writing -------------------------------------------------------------------------------------------- */
 

@@ -34,7 +34,10 @@
  */
 #include "snap.h"
 
+#include <errno.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 enum { VERSION = 3, ENDIAN = 0x01020304 };
 #define NOTHING_COMMITTED "has no whole iteration: nothing was committed yet"
@@ -160,14 +163,37 @@ static bool install_commit(struct reader *r, struct checkpoint *c, const struct 
     return s->n_damage == damage;
 }
 
-/* wrong[k]: why page k does not count; NULL: it does.  The one with the newer commit, if any counts. */
-static int read_pages(struct reader *r, struct snapfile found[2], const char *wrong[2])
+/* By a run, which has it locked. */
+static bool is_written(struct reader *r)
 {
+    if (flock(r->fd, LOCK_SH | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK;
+    flock(r->fd, LOCK_UN);
+    return false;
+}
+
+/* What is being written may be met half: in a moment it is whole.  What nobody writes stays as it is. */
+static const char *read_page(struct reader *r, bool live, int k, struct snapfile *found)
+{
+    enum { TRIES = 200, WAIT_NS = 1000000 };
     char page[SNAP_PAGE];
-    for (int k = 0; k < 2; k++) {
+    const char *wrong;
+    for (int tries = 0;; tries++) {
         read_at(r, page, SNAP_PAGE, (uint64_t)k * SNAP_PAGE);
-        wrong[k] = parse_page(&found[k], page, r);
+        wrong = parse_page(found, page, r);
+        if (!wrong || !live || tries == TRIES)
+            return wrong;
+        live = is_written(r); /* else once more: a run may just have ended */
+        if (live)
+            nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
     }
+}
+
+/* wrong[k]: why page k does not count; NULL: it does.  The one with the newer commit, if any counts. */
+static int read_pages(struct reader *r, bool live, struct snapfile found[2], const char *wrong[2])
+{
+    for (int k = 0; k < 2; k++)
+        wrong[k] = read_page(r, live, k, &found[k]);
     return wrong[0] || (!wrong[1] && found[1].newest.seq > found[0].newest.seq);
 }
 
@@ -178,12 +204,23 @@ struct snap_commit look_for_commit(const char *path)
     if (!is_snapshot(path))
         return (struct snap_commit){0};
     struct reader *r = open_reader(path);
-    int newer = r->size < MANIFEST_AT ? 0 : read_pages(r, found, wrong);
+    int newer = r->size < MANIFEST_AT ? 0 : read_pages(r, true, found, wrong);
     close_reader(r);
     return found[newer].newest; /* of a page that does not count nothing was taken */
 }
 
-struct checkpoint *read_snapshot(const char *path)
+/* Has a run committed something since then? */
+static bool has_moved_on(struct reader *r, const struct snapfile before[2])
+{
+    struct snapfile now[2] = {0};
+    const char *wrong[2];
+    read_pages(r, true, now, wrong);
+    return now[0].newest.seq != before[0].newest.seq || now[1].newest.seq != before[1].newest.seq;
+}
+
+/* live: a run may be writing.  *overtaken: something does not match, and meanwhile it has committed anew: it may have
+ * written the slot that was read. */
+static struct checkpoint *read_once(const char *path, bool live, bool *overtaken)
 {
     const char *wrong[2];
     struct snapfile found[2], *s = allocate(1, sizeof *s);
@@ -192,7 +229,7 @@ struct checkpoint *read_snapshot(const char *path)
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
     if (r->size < MANIFEST_AT)
         fail(EXIT_FAILED, "%s has %llu bytes, which is no snapshot: it was cut off", path, (unsigned long long)r->size);
-    int newer = read_pages(r, found, wrong);
+    int newer = read_pages(r, live, found, wrong);
     if (wrong[0] && wrong[1])
         fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", path, wrong[0], wrong[1]);
     *s = found[wrong[0] != NULL];
@@ -215,6 +252,7 @@ struct checkpoint *read_snapshot(const char *path)
         int k = newer ^ i;
         s->page = !wrong[k] && found[k].newest.slot && install_commit(r, c, &found[k].newest) ? k : -1;
     }
+    *overtaken = live && s->n_damage && has_moved_on(r, found);
     close_reader(r);
     if (s->page < 0)
         s->newest = (struct snap_commit){0};
@@ -223,6 +261,24 @@ struct checkpoint *read_snapshot(const char *path)
     c->samples = s->newest.samples;
     c->session = s->newest.session;
     return c;
+}
+
+struct checkpoint *read_snapshot(const char *path)
+{
+    enum { TRIES = 100 };
+    bool overtaken = false;
+    struct checkpoint *c = read_once(path, true, &overtaken);
+    for (int tries = 1; overtaken && tries < TRIES; tries++) {
+        free_checkpoint(c);
+        c = read_once(path, true, &overtaken);
+    }
+    return c;
+}
+
+struct checkpoint *read_own_snapshot(const char *path)
+{
+    bool overtaken;
+    return read_once(path, false, &overtaken);
 }
 
 struct checkpoint *open_snapshot(const char *path)

@@ -82,12 +82,32 @@ static struct trace_header make_header(const struct trace_header *given, uint64_
     return h;
 }
 
+/* The file gets its name, and replaces `old`, which had it and is locked.  Where there was none, a link says whether
+ * another run was faster; the rename then does nothing, and the temporary goes.  A link that leads nowhere is replaced.
+ */
+static void take_name(struct writer *file, const char *name, int old)
+{
+    struct stat status;
+    char *temporary = copy_string(file->temporary);
+    bool is_free = old < 0 && lstat(file->path, &status) != 0;
+    if (is_free && link(temporary, file->path) != 0 && errno == EEXIST)
+        fail(EXIT_USAGE, "--trace %s: another run is writing there; wait for its end or choose another name", name);
+    publish(file);
+    unlink(temporary);
+    if (old >= 0)
+        close(old);
+    free(temporary);
+}
+
 /* Filled under another name and renamed, so that whoever waits for the file finds it with its tables, and a viewer
- * that still shows the last run's file keeps that one.  The blocks are reserved now: a disk that fills up later would
- * end the run with SIGBUS at a store. */
+ * that still shows the last run's file keeps that one.  It is locked before it has the name, and so is the file that
+ * has it until then: a second run is refused at any moment.  The blocks are reserved now: a disk that fills up later
+ * would end the run with SIGBUS at a store. */
 struct trace_writer *trace_create(const char *name, const struct trace *tables, uint64_t capacity)
 {
     char text[32];
+    int old = open_locked("--trace", name, O_RDONLY);
+    expect_own_kind("--trace", name, KIND_TRACE, "trace of yard's");
     struct writer *file = open_writer(name);
     struct trace_header h = make_header(&tables->header, MAX(capacity, 1));
     struct trace_writer *w = allocate(1, sizeof *w);
@@ -97,6 +117,7 @@ struct trace_writer *trace_create(const char *name, const struct trace *tables, 
     w->fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
     if (w->fd < 0 || fchmod(w->fd, 0600) != 0)
         fail(EXIT_IO, "cannot write the trace %s: %s", name, strerror(errno));
+    lock_file("--trace", name, w->fd);
     int error = reserve_bytes(w->fd, w->size);
     w->header = error ? MAP_FAILED : mmap(NULL, w->size, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
     if (w->header == MAP_FAILED)
@@ -112,7 +133,7 @@ struct trace_writer *trace_create(const char *name, const struct trace *tables, 
             memcpy((char *)w->header + *PART_OF(uint64_t, &h, p->at), *PART_OF(void *, tables, p->table),
                    *PART_OF(uint32_t, &h, p->n) * p->size);
     *w->header = h;
-    publish(file);
+    take_name(file, name, old);
     return w;
 }
 

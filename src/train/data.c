@@ -11,13 +11,13 @@
 #include <math.h>
 #include <unistd.h>
 
-enum file_kind { FILE_TEXT, FILE_SHARD, FILE_HEADERLESS };
+enum data_kind { FILE_TEXT, FILE_SHARD, FILE_HEADERLESS };
 static const char *const kind_name[] = {
     [FILE_TEXT] = "text", [FILE_SHARD] = "an llm.c token shard", [FILE_HEADERLESS] = "headerless 16-bit tokens"};
 
 struct files {         /* of one kind */
     const char *given; /* what the user wrote, for messages */
-    enum file_kind kind;
+    enum data_kind kind;
     char **paths; /* sorted; one that is NULL is the program's own sources or stories */
     size_t n, cap;
     struct stories *stories; /* NULL: none */
@@ -27,11 +27,60 @@ enum { STORIES_BYTES = 2 << 20, VAL_PARTS = 64, VAL_PART = 1000 /* at least, so 
 
 /* ---- which files ----------------------------------------------------------------------------------------------- */
 
-static enum file_kind kind_of(const char *path)
+static enum data_kind kind_of(const char *path)
 {
-    if (!path || !ends_with(path, ".bin"))
-        return FILE_TEXT;
-    return has_magic(path, LLMC_TOKENS_MAGIC) ? FILE_SHARD : FILE_HEADERLESS;
+    if (has_magic(path, LLMC_TOKENS_MAGIC))
+        return FILE_SHARD;
+    return ends_with(path, ".bin") ? FILE_HEADERLESS : FILE_TEXT;
+}
+
+/* What says that it is something else than text or tokens.  A text that is packed with gzip is read where it is named
+ * itself: in a folder it may lie beside the text. */
+static void refuse_foreign(const char *path, enum data_kind kind, bool named)
+{
+    const struct file_kind *found = kind_of_file(path);
+    const char *other = kind == FILE_TEXT ? llmc_kind(path) : NULL;
+    if (found && found->kind == KIND_GZIP && named && kind == FILE_TEXT)
+        return;
+    if (is_foreign(found))
+        fail(EXIT_USAGE, "%s is %s, not %s to train on: %s", path, found->name,
+             kind == FILE_TEXT ? "a text" : "token numbers", found->way);
+    if (other)
+        fail(EXIT_FAILED, "%s is %s, not a text to train on", path, other);
+}
+
+static char *file_of(const char *folder, const char *name)
+{
+    return format_string(ends_with(folder, "/") ? "%s%s" : "%s/%s", folder, name);
+}
+
+static bool holds_file(const char *folder, const char *name)
+{
+    char *path = file_of(folder, name);
+    bool there = access(path, F_OK) == 0 && !is_folder(path);
+    free(path);
+    return there;
+}
+
+/* nanoGPT's scripts write train.bin and val.bin into a folder, beside what they were made from. */
+static bool is_nanogpt(const char *given)
+{
+    return is_folder(given) && holds_file(given, "train.bin") && holds_file(given, "val.bin");
+}
+
+/* Who writes a pattern such as '*.bin' gets all of them, also what nanoGPT keeps for validation. */
+static void warn_of_validation(const struct files *f)
+{
+    const char *train = NULL, *val = NULL;
+    for (size_t i = 0; i < f->n; i++) {
+        if (ends_with(f->paths[i], "/train.bin"))
+            train = f->paths[i];
+        if (ends_with(f->paths[i], "/val.bin"))
+            val = f->paths[i];
+    }
+    if (train && val)
+        warn("%s takes %s too, which is trained on; to validate on it: --data %s --val-data %s", f->given, val, train,
+             val);
 }
 
 /* A file of that very name wins over a pattern, so that "a[1].txt" can be read; of a folder the visible files, but not
@@ -64,13 +113,16 @@ static struct files find_files(const char *given)
              pattern);
     f.kind = kind_of(f.paths[0]);
     for (size_t i = 0; i < f.n; i++) {
-        enum file_kind kind = kind_of(f.paths[i]);
+        enum data_kind kind = kind_of(f.paths[i]);
         claim_input("--data", f.paths[i]);
+        refuse_foreign(f.paths[i], kind, is_file);
         if (kind != f.kind)
             fail(EXIT_USAGE,
                  "%s mixes kinds of data: %s is %s, %s is %s; name the files of one kind, such as '%s/*.bin'", given,
                  f.paths[0], kind_name[f.kind], f.paths[i], kind_name[kind], given);
     }
+    if (!is_file && !is_folder(given))
+        warn_of_validation(&f);
     globfree(&found);
     free(pattern);
     return f;
@@ -89,6 +141,31 @@ static void append_tokens(struct split *split, uint16_t *tokens, size_t n)
     free(tokens);
 }
 
+/* A file without what is no part of its text: gzip's packing, a byte order mark. */
+static void read_one_text(struct text *text)
+{
+    text->bytes = read_whole(text->name, &text->n);
+    const struct file_kind *kind = kind_of_bytes(text->bytes, text->n);
+    if (kind && kind->kind == KIND_GZIP) {
+        char *packed = text->bytes;
+        text->bytes = unpack_gzip(text->name, packed, &text->n);
+        free(packed);
+        kind = kind_of_bytes(text->bytes, text->n);
+        if (is_foreign(kind))
+            fail(EXIT_USAGE, "%s is %s, packed with gzip, not a text to train on: unpack it, then %s", text->name,
+                 kind->name, kind->way);
+        if (ends_with(text->name, ".bin.gz") || llmc_kind_of_bytes(text->bytes, text->n))
+            fail(EXIT_USAGE, "%s is packed with gzip and holds tokens: unpack it with gunzip first", text->name);
+    }
+    const size_t mark = byte_order_mark(text->bytes, text->n);
+    text->n -= mark;
+    memmove(text->bytes, text->bytes + mark, text->n + 1);
+    if (memchr(text->bytes, '\0', text->n))
+        warn("%s holds zero bytes, and texts have none: it is trained on byte by byte; if it holds token numbers, name "
+             "it .bin, if it is UTF-16, convert it with iconv",
+             text->name);
+}
+
 /* The characters of --val-data belong to the vocabulary too: it must be possible to score them. */
 static void load_texts(struct dataset *d, const struct data_options *o, const struct files *train,
                        const struct files *val)
@@ -102,9 +179,12 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
         const struct files *f = i < train->n ? train : val;
         const char *path = f->paths[i < train->n ? i : i - train->n];
         texts[i] = (struct text){path ? path : f->given, NULL, f->stories ? STORIES_BYTES : embedded_text_size};
-        texts[i].bytes = path         ? read_whole(path, &texts[i].n)
-                         : f->stories ? tell_stories(f->stories, STORIES_BYTES)
-                                      : copy_bytes(embedded_text, embedded_text_size);
+        if (path)
+            read_one_text(&texts[i]);
+        else if (f->stories)
+            texts[i].bytes = tell_stories(f->stories, STORIES_BYTES);
+        else
+            texts[i].bytes = copy_bytes(embedded_text, embedded_text_size);
     }
     d->tokenizer = o->tokenizer.n              ? o->tokenizer
                    : o->tokens == TOKENS_CHARS ? char_tokenizer(texts, n)
@@ -171,11 +251,29 @@ static void measure_stories(struct dataset *d, const struct files *f, const stru
     free(bytes);
 }
 
+/* A folder as nanoGPT lays it out becomes its two files; val.bin is for validation if nothing else is named.  The paths
+ * last. */
+static struct data_options name_files(const struct data_options *o)
+{
+    struct data_options named = *o;
+    if (o->path && is_nanogpt(o->path)) {
+        named.path = file_of(o->path, "train.bin");
+        if (!o->val_data)
+            named.val_data = file_of(o->path, "val.bin");
+        note("data: %s is laid out as nanoGPT's: %s to train, %s to validate, and nothing else in it", o->path,
+             named.path, named.val_data);
+    }
+    if (o->val_data && is_nanogpt(o->val_data))
+        named.val_data = file_of(o->val_data, "val.bin");
+    return named;
+}
+
 /* llm.c's shards come as separate train and val files, and its loader reads all of a file in order: so does
  * ORDER_FILE. */
-struct dataset *open_dataset(const struct data_options *o)
+struct dataset *open_dataset(const struct data_options *given)
 {
     struct dataset *d = allocate(1, sizeof *d);
+    const struct data_options named = name_files(given), *o = &named;
     struct files train = find_files(o->path ? o->path : "stories"), val = {0}, *both[] = {&train, &val};
     if (o->val_data)
         val = find_files(o->val_data);

@@ -139,7 +139,7 @@ int train_loop(struct trainer *t)
             fail(EXIT_FAILED,
                  "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
                  t->machine->device[i].id);
-    end_progress(run.progress);
+    const enum exit_code code = end_progress(run.progress);
     char *choices = describe_choices(t->train);
     if (choices)
         note("overlap: %s", choices);
@@ -157,5 +157,5 @@ int train_loop(struct trainer *t)
         printf("\nsample:\n");
         sample_tokens(t, t->data->train.tokens, first_character(t->data), s->sample_tokens);
     }
-    return EXIT_OK;
+    return code;
 }

@@ -8,12 +8,16 @@
 #include "../base/table.h"
 #include "train.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct progress {
     struct trainer *trainer;
-    FILE *log;
+    int log;              /* -1: none, or none any more */
+    bool log_lost;        /* it could not be written to its end */
     uint32_t steps, last; /* of the training; where this run ends */
     int width;            /* digits of steps */
     bool screen;          /* stdout is one */
@@ -28,12 +32,96 @@ struct progress {
 
 /* ---- the log --------------------------------------------------------------------------------------------------- */
 
+/* Locked before anything is in it that another run would lose.  What stdout leads to is left to open_device(). */
+void open_log(struct trainer *t)
+{
+    const char *path = t->settings->log;
+    if (leads_to(path, STDOUT_FILENO) || leads_to(path, STDERR_FILENO))
+        return;
+    t->log = open_locked("--log", path, O_RDWR | O_CREAT | O_APPEND);
+    if (t->log >= 0)
+        expect_own_kind("--log", path, KIND_LOG, "log of yard's");
+}
+
+/* Many may write there; what is the same as stdout has one place in the file with it. */
+static int open_device(const char *path)
+{
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        if (leads_to(path, fd))
+            return dup(fd);
+    return open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
+}
+
+/* The run goes on without it. */
+static void lose_log(struct progress *p, const char *why)
+{
+    warn("cannot write the log %s: %s; training goes on without it, and ends with exit code %d",
+         p->trainer->settings->log, why, EXIT_IO);
+    close(p->log);
+    p->log = -1;
+    p->log_lost = true;
+}
+
+/* All of a line in one go, behind whatever is in the file by then (O_APPEND).  A line that does not fit goes again. */
+static void append_line(struct progress *p, const char *line, size_t n)
+{
+    struct stat before;
+    bool regular = fstat(p->log, &before) == 0 && S_ISREG(before.st_mode);
+    if (regular && before.st_nlink == 0) {
+        lose_log(p, "it was removed while it was written");
+        return;
+    }
+    for (size_t done = 0; done < n;) {
+        ssize_t written = write(p->log, line + done, n - done);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0) {
+            char *why = format_string("%s; is the disk full?", strerror(errno));
+            if (regular && done && ftruncate(p->log, before.st_size) != 0)
+                append_text(&why, " Its last line is cut");
+            lose_log(p, why);
+            free(why);
+            return;
+        }
+        done += (size_t)written;
+    }
+}
+
 static void write_log(struct progress *p, json_t *line)
 {
-    if (p->log && (json_dumpf(line, p->log, JSON_COMPACT | JSON_REAL_PRECISION(9)) || fputc('\n', p->log) == EOF ||
-                   fflush(p->log)))
-        fail(EXIT_IO, "cannot write the log %s: is the disk full?", p->trainer->settings->log);
+    if (p->log >= 0) {
+        char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
+        append_text(&text, "\n");
+        append_line(p, text, strlen(text));
+        free(text);
+    }
     json_decref(line);
+}
+
+/* A new run's log is emptied only now.  A resumed run's goes on behind what is there, from a new line on: that of a
+ * killed run may end within one. */
+static void begin_log(struct progress *p)
+{
+    const struct trainer *t = p->trainer;
+    const struct settings *s = t->settings;
+    const bool goes_on = s->resume || this_life->restarts, known = t->data && !isnan(t->data->rate);
+    struct stat status;
+    char last;
+    p->log = t->log;
+    if (s->log && p->log < 0)
+        p->log = open_device(s->log);
+    if (s->log && (p->log < 0 || fstat(p->log, &status) != 0))
+        fail(EXIT_IO, "cannot write the log %s: %s", s->log, strerror(errno));
+    if (t->log >= 0 && !goes_on && ftruncate(t->log, 0) != 0)
+        fail(EXIT_IO, "cannot empty the log %s: %s", s->log, strerror(errno));
+    if (t->log >= 0 && goes_on && status.st_size > 0) {
+        if (pread(t->log, &last, 1, status.st_size - 1) == 1 && last != '\n')
+            append_line(p, "\n", 1);
+        return;
+    }
+    write_log(p, json_pack("{s:o, s:o*, s:o*}", "run", options_json(false), "rate",
+                           known ? number_json(t->data->rate) : NULL, "floor",
+                           known ? number_json(t->data->floor) : NULL));
 }
 
 /* ---- before the first step ------------------------------------------------------------------------------------- */
@@ -90,11 +178,9 @@ static void print_summary(const struct progress *p)
     free(devices);
 }
 
-/* A resumed run's log goes on behind what is there, from a new line on: that of a killed run may end within one. */
 struct progress *begin_progress(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    const bool known = t->data && !isnan(t->data->rate);
     struct progress *p = allocate(1, sizeof *p);
     p->trainer = t;
     p->steps = (uint32_t)s->steps;
@@ -102,18 +188,7 @@ struct progress *begin_progress(struct trainer *t)
     p->screen = is_screen(STDOUT_FILENO);
     p->width = snprintf(NULL, 0, "%u", p->steps);
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
-    p->log = s->log ? fopen(s->log, s->resume || this_life->restarts ? "a+" : "w") : NULL;
-    if (s->log && !p->log)
-        fail(EXIT_IO, "cannot write the log %s: does its folder exist, and may you write there?", s->log);
-    if (p->log && fseek(p->log, -1, SEEK_END) == 0) {
-        bool cut = fgetc(p->log) != '\n';
-        fseek(p->log, 0, SEEK_END);
-        if (cut)
-            fputc('\n', p->log);
-    } else
-        write_log(p, json_pack("{s:o, s:o*, s:o*}", "run", options_json(false), "rate",
-                               known ? number_json(t->data->rate) : NULL, "floor",
-                               known ? number_json(t->data->floor) : NULL));
+    begin_log(p);
     print_summary(p);
     p->last_ns = p->begun_ns = now_ns();
     return p;
@@ -210,13 +285,17 @@ struct snap_counts end_snapshots(struct progress *p)
 
 /* ---- behind the last step -------------------------------------------------------------------------------------- */
 
-void end_progress(struct progress *p)
+enum exit_code end_progress(struct progress *p)
 {
     const double ms = p->total_ms / (p->counted - 1.0);
     if (p->total_ms >= 1e4 && !execution.serial && !p->trainer->train->running->wrapper && !interrupted())
         printf("\nrate        %u steps behind the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n", p->counted - 1,
                ms, tokens_per_step(p->trainer) / ms * 1e3, p->flops / ms * 1e-6);
-    if (p->log && fclose(p->log))
-        fail(EXIT_IO, "cannot write the log %s: is the disk full?", p->trainer->settings->log);
+    if (p->log >= 0 && close(p->log) != 0) { /* where writing is put off (NFS) */
+        p->log = -1;
+        lose_log(p, strerror(errno));
+    }
+    const enum exit_code code = p->log_lost ? EXIT_IO : EXIT_OK;
     free(p);
+    return code;
 }

@@ -47,7 +47,8 @@ static const struct option options[] = {
     {"config", 0, OPT_INPUT, &s.config, NULL, "FILE", 0, 0, MODEL, BUILD_ALL, "lines `option = value`"},
 
     {"data", 0, OPT_INPUT, &s.data.path, NULL, "PATH", 0, 0, DATA, BUILD_ALL,
-     "text, llm.c shard or uint16 tokens: a file, a folder or a quoted glob; 'stories': a built-in text whose best "
+     "text (also packed with gzip), llm.c shard or uint16 tokens: a file, a folder or a quoted glob; a folder with "
+     "train.bin and val.bin: the one to train, the other to validate; 'stories': a built-in text whose best "
      "possible loss is known; 'stories:FILE': by your own grammar; 'self': this program's sources (default: stories; "
      "plan, profile and bench: random tokens)"},
     {"vocab", 0, OPT_INT, &s.vocab, NULL, "N", 1, 1e6, DATA, CMD_PLAN | CMD_BENCH | CMD_PROFILE,
@@ -173,7 +174,8 @@ static const struct option options[] = {
     {"trace", 0, OPT_OUTPUT, &s.trace, NULL, "FILE", 0, 0, LOOKING, CMD_TRAIN | CMD_PLAN,
      "record what ran when (plan: what is simulated); see `yard trace --help`"},
     {"view", 0, OPT_FLAG, &s.view, NULL, NULL, 0, 0, LOOKING, RUN_ALL, "show in a window what runs when, as it runs"},
-    {"log", 0, OPT_OUTPUT, &s.log, NULL, "FILE.jsonl", 0, 0, LOOKING, CMD_TRAIN, "one line of JSON per step"},
+    {"log", 0, OPT_OUTPUT, &s.log, NULL, "FILE.jsonl", 0, 0, LOOKING, CMD_TRAIN,
+     "one line of JSON per step; when it cannot be written any more the run goes on, and ends with exit code 4"},
     {"save", 0, OPT_OUTPUT, &s.save, NULL, "DIR", 0, 0, LOOKING, CMD_TRAIN,
      "write a checkpoint DIR/step-N at the end, and the parameters, for other programs, to DIR/model.safetensors"},
     {"save-every", 0, OPT_INT, &s.save_every, NULL, "N", 0, 1e9, LOOKING, CMD_TRAIN, "also every N steps (0: never)"},

@@ -127,6 +127,7 @@ struct trainer {
     uint64_t run;    /* that they are of, */
     int64_t session; /* and its session */
     int lock;        /* of --save's folder */
+    int log;         /* the file of --log, open and locked; -1: none, or a device or pipe, which is not open yet */
     int64_t ahead;   /* so many batches the data are ahead of the step: resumed with another --batch */
     struct mesh mesh;
     int micro_batch, micros, batch, seq; /* per data-parallel rank: micros micro-batches of micro_batch sequences */
@@ -242,7 +243,8 @@ void sample_text(struct trainer *t, const char *prompt, int count);
 /* Trains by the settings, from behind the step that was resumed; returns the exit code (0, or 130 when interrupted). */
 int train_loop(struct trainer *t);
 
-struct progress; /* the lines on the terminal and in the log */
+struct progress;                  /* the lines on the terminal and in the log */
+void open_log(struct trainer *t); /* it is looked at, and locked; what is in it stays until begin_progress() */
 struct progress *begin_progress(struct trainer *t);
 void show_step(struct progress *p, uint32_t number, const struct result *r);
 void show_evaluation(struct progress *p, uint32_t number, double loss);
@@ -251,7 +253,7 @@ void show_evaluation(struct progress *p, uint32_t number, double loss);
 void show_commits(struct progress *p);
 struct snap_counts end_snapshots(struct progress *p);
 /* Closes the log; of a run of some length that was not interrupted the mean rate is shown. */
-void end_progress(struct progress *p);
+enum exit_code end_progress(struct progress *p); /* EXIT_IO: the log was lost */
 
 /* ---- trial.c --------------------------------------------------------------------------------------------------- */
 

@@ -318,7 +318,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     const bool trains = lists & LIST_TRAIN;
     const struct checkpoint *from = s->resume ? s->source.checkpoint : NULL;
     struct step *all[3];
-    *t = (struct trainer){.settings = s, .data = data, .config = *c};
+    *t = (struct trainer){.settings = s, .data = data, .config = *c, .log = -1};
     execution.serial = s->serial;
     execution.audit = s->audit;
     t->machine = make_machine(t, plan_only);
@@ -356,7 +356,12 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         abandon(open_writer(file)); /* better to learn now than after the training that it cannot be written */
         free(file);
         t->lock = lock_folder("--save", s->save);
+        expect_outside("--save", s->save); /* it may have become a checkpoint in between */
     }
+    if (s->trace)
+        expect_replaceable("--trace", s->trace, KIND_TRACE, "trace of yard's"); /* before there is a log */
+    if (s->log)
+        open_log(t);
     t->run = from && from->run ? from->run : new_id();
     t->session = 1 + MAX(s->save ? last_session(s->save) : 0, from ? from->session : 0);
     if (s->trace || s->view)

@@ -1,0 +1,271 @@
+/* kinds.c - what a file says of itself: formats are known by their first bytes, some by their last ones too.
+ *
+ * Whoever reads text or token numbers asks here first, so that an archive or a picture is not trained on as if it were
+ * text.  Whoever writes asks too: a file of another kind is not what the user meant to have replaced.
+ */
+#include "file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LOOKED_AT = 4096, LAST = 8 };
+
+struct glimpse {
+    const char *bytes; /* the first n */
+    size_t n;
+    uint64_t size;
+    char last[LAST]; /* bytes of the file, at the end of this array */
+};
+
+/* ---- formats with a signature ----------------------------------------------------------------------------------- */
+
+static const char unpack[] = "unpack it, and name the text that comes out";
+static const char as_text[] = "write its texts into a plain text file first";
+static const char no_text[] = "it holds no text; name another file";
+static const char tokens_from_python[] =
+    "write its token numbers with .astype('uint16').tofile('tokens.bin') from Python";
+static const char is_model[] = "a model is what --init takes; name the text or the tokens to train on";
+
+#define SIGNATURE(at, text) (at), (text), sizeof(text) - 1
+static const struct {
+    size_t at;
+    const char *text;
+    size_t n;
+    struct file_kind kind;
+} signatures[] = {
+    {SIGNATURE(0, "\x1f\x8b\x08"), {KIND_GZIP, "a gzip file", "unpack it with gunzip first"}},
+    {SIGNATURE(0, "BZh"), {KIND_OTHER, "a bzip2 file", "unpack it with bunzip2 first"}},
+    {SIGNATURE(0, "\xfd"
+                  "7zXZ\0"),
+     {KIND_OTHER, "an xz file", "unpack it with unxz first"}},
+    {SIGNATURE(0, "\x28\xb5\x2f\xfd"), {KIND_OTHER, "a zstd file", "unpack it with unzstd first"}},
+    {SIGNATURE(0, "\x04\x22\x4d\x18"), {KIND_OTHER, "an lz4 file", "unpack it with unlz4 first"}},
+    {SIGNATURE(0, "\x1f\x9d"), {KIND_OTHER, "a file of compress", "unpack it with uncompress first"}},
+    {SIGNATURE(0, "LZIP\1"), {KIND_OTHER, "an lzip file", "unpack it with lzip -d first"}},
+    {SIGNATURE(0, "\xff\x06\0\0sNaPpY"), {KIND_OTHER, "a snappy file", unpack}},
+    {SIGNATURE(0, "7z\xbc\xaf\x27\x1c"), {KIND_OTHER, "a 7z archive", unpack}},
+    {SIGNATURE(0, "Rar!\x1a\x07"), {KIND_OTHER, "a RAR archive", unpack}},
+    {SIGNATURE(257, "ustar"), {KIND_OTHER, "a tar archive", unpack}},
+    {SIGNATURE(0, "!<arch>\n"), {KIND_OTHER, "an ar archive", no_text}},
+    {SIGNATURE(0, "PK\5\6"), {KIND_OTHER, "a zip archive", unpack}},
+    {SIGNATURE(0, "\x93NUMPY"), {KIND_OTHER, "a NumPy array (.npy)", tokens_from_python}},
+    {SIGNATURE(0, "\x89HDF\r\n\x1a\n"), {KIND_OTHER, "an HDF5 file", as_text}},
+    {SIGNATURE(0, "PAR1"), {KIND_OTHER, "a Parquet file", as_text}},
+    {SIGNATURE(0, "ARROW1\0\0"), {KIND_OTHER, "an Arrow file", as_text}},
+    {SIGNATURE(0, "\xff\xff\xff\xff"), {KIND_OTHER, "an Arrow stream", as_text}},
+    {SIGNATURE(0, "ORC"), {KIND_OTHER, "an ORC file", as_text}},
+    {SIGNATURE(0, "Obj\1"), {KIND_OTHER, "an Avro file", as_text}},
+    {SIGNATURE(0, "SQLite format 3\0"), {KIND_OTHER, "an SQLite database", as_text}},
+    {SIGNATURE(16, "\xde\xc0\xef\xbe"), {KIND_OTHER, "an LMDB database", as_text}},
+    {SIGNATURE(0, "MATLAB 5.0 MAT-file"), {KIND_OTHER, "a MATLAB file", as_text}},
+    {SIGNATURE(0, "RDX2\n"), {KIND_OTHER, "an R file", as_text}},
+    {SIGNATURE(0, "RDX3\n"), {KIND_OTHER, "an R file", as_text}},
+    {SIGNATURE(0, "MMIDIDX\0\0"), {KIND_OTHER, "the index of Megatron's tokens", "name the .bin file beside it"}},
+    {SIGNATURE(0, "GGUF"), {KIND_OTHER, "a GGUF model", is_model}},
+    {SIGNATURE(0, "lmgg"), {KIND_OTHER, "a GGML model", is_model}},
+    {SIGNATURE(0, "fmgg"), {KIND_OTHER, "a GGML model", is_model}},
+    {SIGNATURE(0, "tjgg"), {KIND_OTHER, "a GGML model", is_model}},
+    {SIGNATURE(0, "%PDF-"), {KIND_OTHER, "a PDF document", "convert it to text first, with pdftotext"}},
+    {SIGNATURE(0, "%!PS-Adobe"), {KIND_OTHER, "a PostScript document", "convert it to text first"}},
+    {SIGNATURE(0, "{\\rtf1"), {KIND_OTHER, "a document in rich text (RTF)", "save it as plain text first"}},
+    {SIGNATURE(0, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
+     {KIND_OTHER, "a document of an office program", "save it as plain text first"}},
+    {SIGNATURE(0, "\x89PNG\r\n\x1a\n"), {KIND_PNG, "a PNG picture", no_text}},
+    {SIGNATURE(0, "\xff\xd8\xff"), {KIND_OTHER, "a JPEG picture", no_text}},
+    {SIGNATURE(0, "GIF87a"), {KIND_OTHER, "a GIF picture", no_text}},
+    {SIGNATURE(0, "GIF89a"), {KIND_OTHER, "a GIF picture", no_text}},
+    {SIGNATURE(0, "II*\0"), {KIND_OTHER, "a TIFF picture", no_text}},
+    {SIGNATURE(0, "MM\0*"), {KIND_OTHER, "a TIFF picture", no_text}},
+    {SIGNATURE(8, "WEBP"), {KIND_OTHER, "a WebP picture", no_text}},
+    {SIGNATURE(8, "WAVE"), {KIND_OTHER, "a sound (WAV)", no_text}},
+    {SIGNATURE(8, "AVI "), {KIND_OTHER, "a film (AVI)", no_text}},
+    {SIGNATURE(4, "ftyp"), {KIND_OTHER, "a film or picture (MP4)", no_text}},
+    {SIGNATURE(0, "\x1a\x45\xdf\xa3"), {KIND_OTHER, "a film (Matroska)", no_text}},
+    {SIGNATURE(0, "OggS\0"), {KIND_OTHER, "a sound (Ogg)", no_text}},
+    {SIGNATURE(0, "fLaC\0"), {KIND_OTHER, "a sound (FLAC)", no_text}},
+    {SIGNATURE(0, "ID3"), {KIND_OTHER, "a sound (MP3)", no_text}},
+    {SIGNATURE(0, "\177ELF"), {KIND_OTHER, "a program (ELF)", no_text}},
+    {SIGNATURE(0, "\xcf\xfa\xed\xfe"), {KIND_OTHER, "a program (Mach-O)", no_text}},
+    {SIGNATURE(0, "\xca\xfe\xba\xbe"), {KIND_OTHER, "a program (Java or Mach-O)", no_text}},
+    {SIGNATURE(0, "\0asm"), {KIND_OTHER, "a program (WebAssembly)", no_text}},
+    {SIGNATURE(0, "version https://git-lfs.github.com/spec/"),
+     {KIND_OTHER, "a pointer of Git LFS and not the file itself", "fetch that with git lfs pull"}},
+    {SIGNATURE(0, "YARDTRC"), {KIND_TRACE, "a trace of yard's", "yard view and yard trace show it"}},
+    {SIGNATURE(0, "YARDSNAP"), {KIND_SNAPSHOT, "a snapshot of yard's", "--resume goes on from it"}},
+    {SIGNATURE(0, "{\"run\":{"), {KIND_LOG, "a log of yard's", ""}},
+    {SIGNATURE(0, "{\"displayTimeUnit\""), {KIND_CHROME, "a trace for browsers", ""}},
+    {SIGNATURE(0, "# A profile of Trainyard"), {KIND_PROFILE, "a profile of yard's", ""}},
+    {SIGNATURE(0, "\xff\xfe"), {KIND_OTHER, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
+    {SIGNATURE(0, "\xfe\xff"), {KIND_OTHER, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
+    {SIGNATURE(0, "\0\0\xfe\xff"), {KIND_OTHER, "text in UTF-32", "convert it with iconv -f UTF-32 -t UTF-8"}},
+};
+
+static bool has(const struct glimpse *g, size_t at, const char *text, size_t n)
+{
+    return g->n >= at + n && memcmp(g->bytes + at, text, n) == 0;
+}
+
+static uint32_t word_at(const struct glimpse *g, size_t at)
+{
+    uint32_t word = 0;
+    if (g->n >= at + sizeof word)
+        memcpy(&word, g->bytes + at, sizeof word);
+    return word;
+}
+
+/* Text may begin with the letters of a short signature: the format must show something more. */
+static bool says_more(const struct glimpse *g, const char *text)
+{
+    static const char block[] = "\x31\x41\x59\x26\x53\x59", end[] = "\x17\x72\x45\x38\x50\x90";
+    if (strcmp(text, "BZh") == 0)
+        return has(g, 4, block, sizeof block - 1) || has(g, 4, end, sizeof end - 1);
+    if (strcmp(text, "PAR1") == 0)
+        return memcmp(g->last + LAST - 4, "PAR1", 4) == 0;
+    if (strcmp(text, "ORC") == 0)
+        return memcmp(g->last + LAST - 4, "ORC", 3) == 0;
+    if (strcmp(text, "GGUF") == 0)
+        return word_at(g, 4) < 1000; /* its version */
+    if (strcmp(text, "ID3") == 0)
+        return g->n > 4 && g->bytes[3] < 16;
+    if (strcmp(text, "\xff\xff\xff\xff") == 0) /* the length of a message, which begins with an offset */
+        return word_at(g, 4) % 8 == 0 && word_at(g, 4) > 0 && word_at(g, 4) < g->size && word_at(g, 8) < 256;
+    if (strcmp(text, "WEBP") == 0 || strcmp(text, "WAVE") == 0 || strcmp(text, "AVI ") == 0)
+        return has(g, 0, "RIFF", 4) && word_at(g, 4) <= g->size;
+    if (strcmp(text, "ftyp") == 0)
+        return has(g, 0, "\0\0", 2);
+    return true;
+}
+
+/* ---- formats without one ---------------------------------------------------------------------------------------- */
+
+static bool contains(const struct glimpse *g, const char *text)
+{
+    for (size_t at = 0; at + strlen(text) <= g->n; at++)
+        if (has(g, at, text, strlen(text)))
+            return true;
+    return false;
+}
+
+/* What lies in it tells which of the many formats it is that are zip archives. */
+static const struct file_kind *find_zip(const struct glimpse *g)
+{
+    static const struct file_kind torch = {KIND_OTHER, "a file of PyTorch's", is_model},
+                                  arrays = {KIND_OTHER, "a file of NumPy arrays (.npz)", tokens_from_python},
+                                  document = {KIND_OTHER, "a document of an office program or an e-book",
+                                              "save it as plain text first"},
+                                  zip = {KIND_OTHER, "a zip archive", unpack};
+    if (!has(g, 0, "PK\3\4", 4))
+        return NULL;
+    if (contains(g, "data.pkl"))
+        return &torch;
+    if (contains(g, ".npy"))
+        return &arrays;
+    if (contains(g, "[Content_Types].xml") || contains(g, "mimetype"))
+        return &document;
+    return &zip;
+}
+
+/* A length of the header, which is an object of JSON. */
+static const struct file_kind *find_safetensors(const struct glimpse *g)
+{
+    static const struct file_kind kind = {KIND_SAFETENSORS, "a safetensors file", is_model};
+    uint64_t length = 0;
+    if (!has(g, 8, "{\"", 2) && !has(g, 8, "{}", 2))
+        return NULL;
+    memcpy(&length, g->bytes, sizeof length);
+    return length >= 2 && length <= g->size - 8 ? &kind : NULL;
+}
+
+/* Protocols 2 to 5 begin with their number, and all end with a stop.  What an older torch.save() wrote begins with a
+ * number of its own, and goes on behind the first stop. */
+static const struct file_kind *find_pickle(const struct glimpse *g)
+{
+    static const struct file_kind kind = {KIND_OTHER, "a pickle of Python's",
+                                          "write its texts into a plain text file "
+                                          "from Python first"};
+    static const char torch[] = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
+    static const struct file_kind model = {KIND_OTHER, "a file of PyTorch's", is_model};
+    if (g->n < 4 || g->bytes[0] != (char)0x80 || g->bytes[1] < 2 || g->bytes[1] > 5)
+        return NULL;
+    if (has(g, 2, torch, sizeof torch - 1))
+        return &model;
+    return g->last[LAST - 1] == '.' ? &kind : NULL;
+}
+
+static const struct file_kind *find_windows(const struct glimpse *g)
+{
+    static const struct file_kind bitmap = {KIND_OTHER, "a BMP picture", no_text},
+                                  program = {KIND_OTHER, "a program of Windows", no_text};
+    uint32_t header = word_at(g, 0x3c);
+    if (has(g, 0, "BM", 2) && word_at(g, 2) == g->size && word_at(g, 6) == 0)
+        return &bitmap;
+    if (has(g, 0, "MZ", 2) && header < LOOKED_AT && has(g, header, "PE\0", 4))
+        return &program;
+    return NULL;
+}
+
+/* ---- finding it ------------------------------------------------------------------------------------------------- */
+
+static const struct file_kind *find_kind(const struct glimpse *g)
+{
+    const struct file_kind *(*const others[])(const struct glimpse *) = {find_zip, find_safetensors, find_pickle,
+                                                                         find_windows};
+    for (size_t i = 0; i < COUNT(signatures); i++)
+        if (has(g, signatures[i].at, signatures[i].text, signatures[i].n) && says_more(g, signatures[i].text))
+            return &signatures[i].kind;
+    for (size_t i = 0; i < COUNT(others); i++) {
+        const struct file_kind *kind = others[i](g);
+        if (kind)
+            return kind;
+    }
+    return NULL;
+}
+
+const struct file_kind *kind_of_bytes(const char *bytes, size_t n)
+{
+    struct glimpse g = {.bytes = bytes, .n = MIN(n, (size_t)LOOKED_AT), .size = n};
+    const size_t last = MIN(n, (size_t)LAST);
+    memcpy(g.last + LAST - last, bytes + n - last, last);
+    return find_kind(&g);
+}
+
+const struct file_kind *kind_of_file(const char *path)
+{
+    char bytes[LOOKED_AT];
+    struct reader *r = open_reader(path);
+    struct glimpse g = {.bytes = bytes, .n = (size_t)MIN(r->size, (uint64_t)LOOKED_AT), .size = r->size};
+    read_at(r, bytes, g.n, 0);
+    const size_t last = (size_t)MIN(r->size, (uint64_t)LAST);
+    read_at(r, g.last + LAST - last, last, r->size - last);
+    close_reader(r);
+    return find_kind(&g);
+}
+
+bool is_foreign(const struct file_kind *kind) { return kind && *kind->way; }
+
+/* ---- before writing --------------------------------------------------------------------------------------------- */
+
+/* Packed, its kind is not seen: the name has to say it. */
+static bool is_of_kind(const struct file_kind *found, const char *path, enum known_kind kind)
+{
+    return found &&
+           (found->kind == kind || (found->kind == KIND_GZIP && kind == KIND_CHROME && ends_with(path, ".gz")));
+}
+
+void expect_own_kind(const char *who, const char *path, enum known_kind kind, const char *name)
+{
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0)
+        return;
+    const struct file_kind *found = kind_of_file(path);
+    if (is_of_kind(found, path, kind))
+        return;
+    fail(EXIT_USAGE, "%s %s would write over a file that is %s%s: choose another name, or remove it first", who, path,
+         found ? found->name : "no ", found ? "" : name);
+}
+
+void expect_replaceable(const char *who, const char *path, enum known_kind kind, const char *name)
+{
+    expect_unlocked(who, path);
+    expect_own_kind(who, path, kind, name);
+}
