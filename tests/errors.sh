@@ -41,6 +41,10 @@ before=$(cksum <"$saved")
 "$YARD" plan --model tiny --swap-what optimizer --broadcast-slices 2 --snapshot-slots 3 >"$TMP/out" 2>"$TMP/err" &&
     [ "$(grep -c 'has no effect without' "$TMP/err")" -eq 3 ] && grep -q -- '--broadcast-slices has no effect without --broadcast-queues$' "$TMP/err"
 result $? 'options that say more about one that is off are named, and allowed'
+"$YARD" train --model tiny --steps 2 --sample-tokens 0 --schedule constant --lr-min 1e-5 --data LICENSE --val-data LICENSE \
+    --val-share 0.2 --val-batches 1 >"$TMP/out" 2>"$TMP/err" && grep -q -- '--lr-min has no effect with --schedule constant' "$TMP/err" &&
+    grep -q -- '--val-share has no effect with --val-data' "$TMP/err"
+result $? 'and so are those that another one overrules'
 "$YARD" plan --model tiny --swap auto --swap-what optimizer >"$TMP/out" 2>"$TMP/err" && [ ! -s "$TMP/err" ]
 result $? 'and not named when it is on'
 "$YARD" plan --model tiny --memory --swap auto >"$TMP/out" 2>"$TMP/err" && grep -q 'held without --swap' "$TMP/err"
@@ -53,6 +57,7 @@ unharmed() { # nothing of the mistakes above changed it or left anything beside 
 }
 
 refuse 2 'for each device work' train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer --device-mem 1M
+refuse 2 '--profile and --pace: both say how long tasks take' train --profile "$TMP/none" --pace "$TMP/none"
 refuse 2 'is a checkpoint, which takes nothing more' train --resume "$TMP/saved" --log "$TMP/saved/step-2/rank-0.safetensors"
 { printf YARDSNAP && head -c 3000 /dev/zero; } >"$TMP/cut.snap"
 refuse 1 'it was cut off' train --resume "$TMP/cut.snap"
@@ -109,6 +114,9 @@ for look in --simulate --verify --print --print-list; do
     refuse 2 '--memory prints a table and nothing else' plan --hardware data/hardware/server.txt --memory $look
 done
 refuse 2 'a step file is printed and nothing else; leave one out' plan --list data/steps/chain.txt --print-list --json
+for look in --print --view "--trace $TMP/none"; do
+    refuse 2 'a step file is printed and nothing else; leave one out' plan --list data/steps/chain.txt --print-list --simulate $look
+done
 printf 'task t host.cpu 0\n' >"$TMP/idle"
 refuse 2 'in the step file the tasks of a step take 0 s together' plan --list "$TMP/idle" --simulate
 refuse 2 'would overwrite what --list reads' plan --list "$TMP/idle" --simulate --trace "$TMP/idle"

@@ -113,7 +113,7 @@ TEST(as_good_as_all_plans)
         double best = best_of_all(s, (struct plan[N]){{KEEP, 0, 0}}, N, N);
         double found = isfinite(best) ? planned_period(s, 1u << MEM_ACTIVATIONS) : INFINITY;
         if (isfinite(best) && (found > best * 1.02 || found < best * (1 - 1e-9)))
-            test_failed("seed %d: %g s, the best is %g s\n%s", i, found, best, text);
+            test_failed("seed %d: %g s, the best is %g s\n%s", i + 1, found, best, text);
         possible += isfinite(best), equal += isfinite(best) && found < best * (1 + 1e-9);
         free_list(s);
         free(text);
@@ -184,9 +184,9 @@ TEST(laws_of_budgets)
                 double now = period_within(bytes, text, what);
                 longer += now > before * (1 + 1e-9);
                 if (now > before * 1.05)
-                    test_failed("seed %d, %s: %g ms in %zu bytes, %g in fewer\n", i, what, now, bytes, before);
+                    test_failed("seed %d, %s: %g ms in %zu bytes, %g in fewer\n", i + 1, what, now, bytes, before);
                 if (k == 0 && period_within(bytes, text, more) > now * (1 + 1e-9))
-                    test_failed("seed %d, %zu bytes: longer than %g ms with %s\n", i, bytes, now, more);
+                    test_failed("seed %d, %zu bytes: longer than %g ms with %s\n", i + 1, bytes, now, more);
                 before = now;
             }
             expect_number("period of all that fits", before, number_at(bare, "bare_ms"));
@@ -366,7 +366,7 @@ TEST(named_budgets_work)
             budget = ran.code == EXIT_OK ? budget : budget_in(ran.err);
             refused += ran.code != EXIT_OK;
             if (attempt && ran.code != EXIT_OK)
-                test_failed("seed %d, %s, a budget that was named: %s\n", i, model, ran.err);
+                test_failed("seed %d, %s, a budget that was named: %s\n", i + 1, model, ran.err);
         }
         free(text);
     }

@@ -223,8 +223,12 @@ bool next_setting(struct settings_text *t)
         t->name = trim(line);
         if (!*t->name)
             continue;
-        char *equals = strstr(t->name, " =");
-        equals = equals ? equals + 1 : strchr(t->name, '=');
+        char *equals = strchr(t->name, '=');
+        for (char *c = equals; c; c = strchr(c + 1, '='))
+            if (c > t->name && isspace((unsigned char)c[-1])) {
+                equals = c;
+                break;
+            }
         if (!equals)
             fail(EXIT_USAGE, "%s, line %d: expected 'name = value', found \"%.60s\"", t->path, t->number, t->name);
         *equals = '\0';

@@ -246,6 +246,7 @@ static const struct {
             {"iterations", "snapshot", NULL},
             {"profile", "hardware", "both say how long tasks take"},
             {"hardware", "pace", "both say how long tasks take"},
+            {"profile", "pace", "both say how long tasks take"},
             {"pace", "delay-seed", "both decide when tasks end"},
             {"serial", "pace", "tasks run one after another, as fast as they can"},
             {"serial", "delay-seed", "tasks run one after another, as fast as they can"},
@@ -253,6 +254,9 @@ static const struct {
             {"vocab", "init", "a model brings its own sizes"},
             {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"},
             {"print-list", "json", "a step file is printed and nothing else"},
+            {"print-list", "print", "a step file is printed and nothing else"},
+            {"print-list", "trace", "a step file is printed and nothing else"},
+            {"print-list", "view", "a step file is printed and nothing else"},
             {"print-list", "snapshot", "a step file has no words for slots"}};
 
 /* What may stand beside --list, and the techniques: a step file brings its machine, its times and its sizes. */
@@ -273,6 +277,10 @@ static void check_together(enum command command)
                   laws[i].other, laws[i].why);
         free(text);
     }
+    if (was_given("lr-min") && s.schedule == RATE_CONSTANT)
+        warn("--lr-min has no effect with --schedule constant");
+    if (was_given("val-share") && was_given("val-data"))
+        warn("--val-share has no effect with --val-data");
     for (size_t i = 0; i < COUNT(options) && s.list; i++)
         REFUSE_IF(table.given[i] && strcmp(options[i].group, PASSES) != 0 &&
                       choice_number(beside_list, options[i].name) < 0,

@@ -72,11 +72,12 @@ struct settings {
     double pace_scale;    /* seconds shown per modelled second; 0: chosen */
     bool time_tasks;      /* queues carry times without a trace */
 };
-/* What a training of --restart and the process that started it know of each other; else nobody looks at it. */
+/* What this process knows of itself.  With --restart it is shared memory: the process that starts trainings sets the
+ * first three, and a training tells it the last two. */
 extern struct one_life {
+    uint64_t begun;   /* now_ns() then; what a resumed run says of its start counts from here */
     const char *from; /* the snapshot to go on from, whatever the words say; NULL: as they say */
-    uint64_t begun;   /* now_ns() when this process was */
-    int restarts;     /* before it */
+    int restarts;     /* before it; 0 without --restart */
     uint32_t step;    /* the last one that it has shown; 0: none */
     bool not_finite;  /* it ends with what would come again */
 } * this_life;

@@ -365,6 +365,7 @@ void free_trainer(struct trainer *t)
     for (int i = 0; i < t->machine->n_lanes; i++) {
         stop_thread(&t->machine->lane[i]->thread);
         stop_thread(&t->machine->lane[i]->forward);
+        stop_thread(&t->machine->lane[i]->aside);
     }
     if (execution.trace)
         trace_close(execution.trace);
