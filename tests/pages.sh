@@ -76,7 +76,7 @@ result 'the README counts lines right: of all code within a twentieth, of its fi
 
 for command in $("$YARD" --help | awk '/^  [a-z]/ { print $1 }') 'trace summary' 'trace export' 'trace diff' 'ckpt ls' 'ckpt reshard' \
     'ckpt export'; do
-    "$YARD" $command --help
+    "$YARD" $command --help | sed '/^Words of other programs/,$d'
 done >"$TMP/help"
 for page in $pages; do
     grep -oE '(^|[^-a-z])--[a-z][-a-z0-9]*' "$page" | sed 's/^[^-]//' | sort -u | while read -r option; do

@@ -224,7 +224,7 @@ static const struct option options[] = {
      "instead of a FILE: compare the backward of every operation with differences of its forward, on a small model "
      "with random values; shows the worst element of the gradient of each input"},
 };
-static struct option_table table = {.options = options, .n = COUNT(options)};
+static struct option_table table = {.options = options, .n = COUNT(options), .foreign = elsewhere};
 
 /* ---- what makes no sense, or not together ----------------------------------------------------------------------- */
 
@@ -460,8 +460,12 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
         command == CMD_CHECK && n_words != !s.gradients,
         "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors; or --gradients and no "
         "file");
-    REFUSE_IF(command != CMD_CHECK && n_words, "'%s' is not an option: options start with --; see `yard %s --help`",
-              words[0], page->name);
+    if (command != CMD_CHECK && n_words) {
+        char *known = strchr(words[0], '=') ? known_elsewhere(&table, (unsigned)command, words[0], "--") : NULL;
+        if (known)
+            fail(EXIT_USAGE, "'%s' is not an option: options start with --; %s", words[0], known);
+        fail(EXIT_USAGE, "'%s' is not an option: options start with --; see `yard %s --help`", words[0], page->name);
+    }
     const char *config = s.config, *resume = this_life->from ? this_life->from : s.resume, *reference = words[0];
     reset_settings(command); /* what they say is overruled by the command line, which comes once more */
     if (resume)

@@ -1,6 +1,6 @@
 /* train.h - from settings to a running trainer.
  *
- *     settings   options, presets, config file: what the user asked for          settings.c
+ *     settings   options, presets, config file: what the user asked for          settings.c, elsewhere.c
  *     data       files to windows of tokens, learning rate                       data.h: data.c, tokens.c, rate.c
  *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c, control.c
  *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
@@ -86,6 +86,8 @@ struct settings *parse_settings(enum command command, int argc, char **argv);
 /* Every resolved option of `yard train`; or those that a resumed run takes over, as texts. */
 json_t *options_json(bool recorded);
 bool was_given(const char *option);
+/* elsewhere.c: what options are called in other programs. */
+extern const struct foreign_words elsewhere[];
 const char *word_of(const char *option, int number); /* what an enumerator is called there */
 char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
 
