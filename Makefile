@@ -27,15 +27,12 @@ endif
 
 # ---- what there is -------------------------------------------------------------------------------------------------
 
-# Every .c file below src/ belongs to the program.  Only the viewer's window needs SDL2: without it, pictures remain.
+# Every .c file below src/ belongs to the program.  Only the viewer's window needs SDL2: without it, pictures remain.  It
+# is looked for whenever something is compiled, since the packages may have been installed a moment ago.
 SOURCES := $(sort $(wildcard src/*.c src/*/*.c))
-SDL2    := $(shell sdl2-config --libs 2>/dev/null)
-ifneq ($(SDL2),)
-CPPFLAGS += -DHAVE_SDL2 $(shell sdl2-config --cflags)
+SDL2     = $(shell sdl2-config --libs 2>/dev/null)
+CPPFLAGS += $(if $(SDL2),-DHAVE_SDL2 $(shell sdl2-config --cflags 2>/dev/null))
 LDLIBS   += $(SDL2)
-else
-SOURCES  := $(filter-out src/view/window.c,$(SOURCES))
-endif
 
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
@@ -78,13 +75,13 @@ $(BUILD)/embedded.o: build/embedded.c $(BUILD)/flags | build/packages
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
 
 # This file changes when the flags do, and then everything is compiled again.
-$(BUILD)/flags: FORCE
+$(BUILD)/flags: FORCE | build/packages
 	@mkdir -p $(@D); echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)' >$@.new; \
 	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 # Packages are looked for once, and again after `make clean` or `make deps`.  Each stamp waits for the one before.
 PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/packages.sh
-build/packages: ; @$(PACKAGES) build && $(PACKAGES) name window tests && mkdir -p build && touch $@
+build/packages: ; @$(PACKAGES) build optional window && $(PACKAGES) name tests && mkdir -p build && touch $@
 build/packages-tests: | build/packages ; @$(PACKAGES) tests && touch $@
 build/packages-oclgrind: | build/packages ; @$(PACKAGES) oclgrind && touch $@
 
@@ -100,7 +97,8 @@ demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it t
 	./$(YARD) view build/demo.trace --step $(STEPS) --png build/demo.png
 	./$(YARD) plot build/demo.jsonl
 	./$(YARD) sample --from build/demo --count 400
-	@echo 'build/demo.png shows the last step.  ./$(YARD) view build/demo.trace opens it in a window.'
+	@echo 'build/demo.png shows the last step.'
+	@echo '$(if $(SDL2),./$(YARD) view build/demo.trace opens it in a window.,A window wants SDL2: make deps installs it.)'
 
 test: $(YARD) $(TESTS) ## build and run every test; logs in build/tests/*.log
 	@YARD=./$(YARD) tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS)
