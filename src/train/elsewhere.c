@@ -9,7 +9,7 @@
 #define FLOAT_WHY "all is computed in 32-bit floats"
 #define PROCESS_WHY "one process drives all devices: -d names them, --mesh arranges them"
 
-const struct foreign_words elsewhere[] = {
+const struct foreign_words foreign_options[] = {
     {"batch",
      "batch-size global-batch-size train-batch-size total-batch-size b bs batchsize per-device-train-batch-size", NULL},
     {"micro-batch", "micro-batch-size device-batch-size minibatch mini-batch-size", NULL},

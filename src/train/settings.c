@@ -224,7 +224,7 @@ static const struct option options[] = {
      "instead of a FILE: compare the backward of every operation with differences of its forward, on a small model "
      "with random values; shows the worst element of the gradient of each input"},
 };
-static struct option_table table = {.options = options, .n = COUNT(options), .foreign = elsewhere};
+static struct option_table table = {.options = options, .n = COUNT(options), .foreign = foreign_options};
 
 /* ---- what makes no sense, or not together ----------------------------------------------------------------------- */
 

@@ -87,7 +87,7 @@ struct settings *parse_settings(enum command command, int argc, char **argv);
 json_t *options_json(bool recorded);
 bool was_given(const char *option);
 /* elsewhere.c: what options are called in other programs. */
-extern const struct foreign_words elsewhere[];
+extern const struct foreign_words foreign_options[];
 const char *word_of(const char *option, int number); /* what an enumerator is called there */
 char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
 
