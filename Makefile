@@ -27,21 +27,18 @@ endif
 
 # ---- what there is -------------------------------------------------------------------------------------------------
 
-# Every .c file below src/ belongs to the program.  Only the viewer's window needs SDL2: without it, pictures remain.
+# Every .c file below src/ belongs to the program.  Only the viewer's window needs SDL2: without it, pictures remain.  It
+# is looked for whenever something is compiled, since the packages may have been installed a moment ago.
 SOURCES := $(sort $(wildcard src/*.c src/*/*.c))
-SDL2    := $(shell sdl2-config --libs 2>/dev/null)
-ifneq ($(SDL2),)
-CPPFLAGS += -DHAVE_SDL2 $(shell sdl2-config --cflags)
+SDL2     = $(shell sdl2-config --libs 2>/dev/null)
+CPPFLAGS += $(if $(SDL2),-DHAVE_SDL2 $(shell sdl2-config --cflags 2>/dev/null))
 LDLIBS   += $(SDL2)
-else
-SOURCES  := $(filter-out src/view/window.c,$(SOURCES))
-endif
 
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
 # Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and the others.
-SCRIPTS  = $(patsubst %,tests/%.sh,errors labs pages programs walk)
+SCRIPTS  = $(patsubst %,tests/%.sh,errors installs labs pages programs walk)
 LONGER   = $(patsubst %,tests/%.sh,cache clang clock faults format gallery gdb memory oclgrind periods process transformers view)
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
@@ -79,13 +76,13 @@ $(BUILD)/embedded.o: build/embedded.c $(BUILD)/flags | build/packages
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
 
 # This file changes when the flags do, and then everything is compiled again.
-$(BUILD)/flags: FORCE
+$(BUILD)/flags: FORCE | build/packages
 	@mkdir -p $(@D); echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)' >$@.new; \
 	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 # Packages are looked for once, and again after `make clean` or `make deps`.  Each stamp waits for the one before.
 PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/packages.sh
-build/packages: ; @$(PACKAGES) build && $(PACKAGES) name window $(TEST_NEEDS) && mkdir -p build && touch $@
+build/packages: ; @$(PACKAGES) build optional window && $(PACKAGES) name $(TEST_NEEDS) && mkdir -p build && touch $@
 TEST_NEEDS = tests patch
 build/packages-tests: | build/packages ; @$(PACKAGES) $(TEST_NEEDS) && touch $@
 build/packages-oclgrind: | build/packages ; @$(PACKAGES) oclgrind && touch $@
@@ -102,7 +99,8 @@ demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it t
 	./$(YARD) view build/demo.trace --step $(STEPS) --png build/demo.png
 	./$(YARD) plot build/demo.jsonl
 	./$(YARD) sample --from build/demo --count 400
-	@echo 'build/demo.png shows the last step.  ./$(YARD) view build/demo.trace opens it in a window.'
+	@echo 'build/demo.png shows the last step.'
+	@echo '$(if $(SDL2),./$(YARD) view build/demo.trace opens it in a window.,A window wants SDL2: make deps installs it.)'
 
 # T= runs what has that in its name, all of it.
 test: $(YARD) $(TESTS) ## what one needs to trust a build and a change: 3 minutes.  T=swap: all tests of that name

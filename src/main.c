@@ -23,6 +23,33 @@ static const struct {
     {"ckpt", cmd_ckpt, "look into checkpoints, check, compare, reshard and export them"},
 };
 
+/* What other programs call a command. */
+static const struct {
+    const char *words, *ours;
+} foreign_commands[] = {
+    {" finetune fine-tune fit pretrain learn run start resume continue ", "train"},
+    {" generate inference infer predict complete chat prompt write text ", "sample"},
+    {" export convert save reshard ", "ckpt"},
+    {" eval evaluate test validate verify ", "check"},
+    {" simulate list print memory dry-run ", "plan"},
+    {" info device clinfo gpus ", "devices"},
+    {" benchmark speed ", "bench"},
+    {" show timeline gui window ", "view"},
+    {" summary chrome perfetto ", "trace"},
+    {" curve loss graph ", "plot"},
+};
+
+static const char *our_command(const char *typed)
+{
+    char *word = format_string(" %s ", typed);
+    const char *ours = NULL;
+    for (size_t i = 0; i < COUNT(foreign_commands); i++)
+        if (strstr(foreign_commands[i].words, word))
+            ours = foreign_commands[i].ours;
+    free(word);
+    return ours;
+}
+
 static void print_commands(FILE *out)
 {
     fprintf(out, "usage: yard COMMAND [options]\n\n");
@@ -69,6 +96,10 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < COUNT(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return finish(commands[i].run(argc - 2, argv + 2));
+    const char *ours = our_command(argv[1]);
+    if (ours)
+        fail(EXIT_USAGE, "there is no command '%s'; here that is 'yard %s': `yard %s --help` says more", argv[1], ours,
+             ours);
     for (size_t i = 0; i < COUNT(commands); i++)
         if (edit_distance(argv[1], commands[i].name) <= 2)
             fail(EXIT_USAGE, "there is no command '%s'; did you mean '%s'? `yard --help` lists them", argv[1],

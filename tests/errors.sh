@@ -41,6 +41,10 @@ before=$(cksum <"$saved")
 "$YARD" plan --model tiny --swap-what optimizer --broadcast-slices 2 --snapshot-slots 3 >"$TMP/out" 2>"$TMP/err" &&
     [ "$(grep -c 'has no effect without' "$TMP/err")" -eq 3 ] && grep -q -- '--broadcast-slices has no effect without --broadcast-queues$' "$TMP/err"
 result $? 'options that say more about one that is off are named, and allowed'
+"$YARD" train --model tiny --steps 2 --sample-tokens 0 --schedule constant --lr-min 1e-5 --data LICENSE --val-data LICENSE \
+    --val-share 0.2 --val-batches 1 >"$TMP/out" 2>"$TMP/err" && grep -q -- '--lr-min has no effect with --schedule constant' "$TMP/err" &&
+    grep -q -- '--val-share has no effect with --val-data' "$TMP/err"
+result $? 'and so are those that another one overrules'
 "$YARD" plan --model tiny --swap auto --swap-what optimizer >"$TMP/out" 2>"$TMP/err" && [ ! -s "$TMP/err" ]
 result $? 'and not named when it is on'
 "$YARD" plan --model tiny --memory --swap auto >"$TMP/out" 2>"$TMP/err" && grep -q 'held without --swap' "$TMP/err"
@@ -53,6 +57,7 @@ unharmed() { # nothing of the mistakes above changed it or left anything beside 
 }
 
 refuse 2 'for each device work' train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer --device-mem 1M
+refuse 2 '--profile and --pace: both say how long tasks take' train --profile "$TMP/none" --pace "$TMP/none"
 refuse 2 'is a checkpoint, which takes nothing more' train --resume "$TMP/saved" --log "$TMP/saved/step-2/rank-0.safetensors"
 { printf YARDSNAP && head -c 3000 /dev/zero; } >"$TMP/cut.snap"
 refuse 1 'it was cut off' train --resume "$TMP/cut.snap"
@@ -65,6 +70,35 @@ result $? 'iterations without an update are stored too'
 refuse 2 "there is no command 'tran'; did you mean 'train'?" tran
 refuse 2 "there is no command '--steps'" --steps 5
 refuse 2 'did you mean' train --stesp 5
+# what other programs call it: ours, or why there is none
+while read -r word ours; do
+    refuse 2 "unknown option --$word; here it is called --$ours" train "--$word" 3
+    "$YARD" train --help | sed '1,/^Words of other programs/d' | grep -qE -- " --$word( |:|\$)"
+    result $? "--help knows --$word"
+done <<'END'
+batch-size batch
+learning-rate lr
+block-size seq-len
+n-layer layers
+n-head heads
+n-embd channels
+max-iters steps
+epochs steps: N steps are N x --batch x --seq-len tokens
+resume-from resume
+gpu devices: the first GPU is taken
+cuda devices: the first GPU is taken
+device devices: the first GPU is taken
+END
+refuse 2 'there is no dropout here' train --dropout 0.1
+refuse 2 'unknown option --Learning_Rate=1e-3; here it is called --lr' train --Learning_Rate=1e-3
+refuse 2 'here it is called --weight-decay' train --weight_decay 0.1
+refuse 2 "'n_layer=3' is not an option: options start with --; here it is called --layers" train n_layer=3
+refuse 2 'unknown option --model; here it is called --from' sample --model x
+refuse 2 'here it is called --count' sample --max_new_tokens 5
+refuse 2 '--steps, as it is called here, is an option of another command' plan --max-iters 5
+refuse 2 "there is no command 'generate'; here that is 'yard sample'" generate
+printf 'n_embd = 3\n' >"$TMP/config"
+refuse 2 'line 1: unknown option "n_embd"; here it is called channels' train --config "$TMP/config"
 refuse 2 'steps' train --steps
 refuse 2 'steps' train --steps=
 refuse 2 'not "ten"' train --steps ten
@@ -109,6 +143,9 @@ for look in --simulate --verify --print --print-list; do
     refuse 2 '--memory prints a table and nothing else' plan --hardware data/hardware/server.txt --memory $look
 done
 refuse 2 'a step file is printed and nothing else; leave one out' plan --list data/steps/chain.txt --print-list --json
+for look in --print --view "--trace $TMP/none"; do
+    refuse 2 'a step file is printed and nothing else; leave one out' plan --list data/steps/chain.txt --print-list --simulate $look
+done
 printf 'task t host.cpu 0\n' >"$TMP/idle"
 refuse 2 'in the step file the tasks of a step take 0 s together' plan --list "$TMP/idle" --simulate
 refuse 2 'would overwrite what --list reads' plan --list "$TMP/idle" --simulate --trace "$TMP/idle"
@@ -117,7 +154,29 @@ refuse 2 "option of another command, not of 'yard train'" train --vocab 99
 refuse 2 '--stop-after saves and stops: add --save DIR' train --stop-after 5
 train 2 '--stop-after 9 is behind the last step, 2' --stop-after 9
 train 2 'warm-up' --warmup 2
+train 2 'give a smaller --warmup, or more --steps' --warmup 2
 train 2 'learning rate' --lr 1e-4 --lr-min 1e-3
+refuse 2 'give --lr-min at most that; --lr-min -1 is a tenth of --lr' train --resume "$TMP/saved" --steps 4 --lr 1e-5
+"$YARD" train --resume "$TMP/saved" --val-batches 1 --sample-tokens 0 >"$TMP/out" 2>"$TMP/err" &&
+    grep -q 'nothing is left to train; --steps N with a larger N trains on' "$TMP/err"
+result $? 'who has nothing left to train is told of --steps'
+# the data's path is the one that was given, in the folder where the run was begun
+mkdir "$TMP/begun" "$TMP/elsewhere"
+case $YARD in /*) program=$YARD ;; *) program=$PWD/$YARD ;; esac
+cp LICENSE "$TMP/begun/my.txt"
+cp data/stories.txt "$TMP/begun/grammar.txt"
+for data in my.txt 'm*.txt' stories:grammar.txt; do
+    (cd "$TMP/begun" && rm -rf run && "$program" train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 --data "$data" \
+        --val-data "$data" --save run) >"$TMP/out" 2>"$TMP/err"
+    (cd "$TMP/elsewhere" && YARD=$program refuse 4 "../begun/run/step-2 was trained with --data $data, and no such file is here: give --data PATH" \
+        train --resume ../begun/run --steps 3)
+    (cd "$TMP/elsewhere" && YARD=$program refuse 4 "was trained with --val-data $data, and no such file is here: give --val-data PATH" \
+        train --resume ../begun/run --steps 3 --data "$TMP/begun/my.txt")
+    number=$((number + 2))
+done
+(cd "$TMP/elsewhere" && "$program" train --resume ../begun/run --steps 3 --sample-tokens 0 --val-batches 1 --data ../begun/my.txt \
+    --val-data ../begun/my.txt) >"$TMP/out" 2>"$TMP/err"
+result $? 'and goes on with the data where they are'
 printf 'steps = 5\nchanels = 3\n' >"$TMP/config"
 refuse 2 'channels' train --config "$TMP/config"
 refuse 2 "$TMP/config" train --config "$TMP/config"

@@ -24,6 +24,8 @@ for lab in tutorials/labs/[0-9]*; do
         points=$(sed -n 's/^part \([0-9]*\) .*/\1/p' "$lab/grade" | awk '{ n += $1 } END { print n }')
         grep -q "^\*\*Time:\*\* .* \*\*Points:\*\* $points\." "$lab/README.md" || echo "$lab/README.md: the grader gives $points points"
         change "$lab/starter.patch" ''
+        hidden=$(sed -n '2s/^hides: //p' "$lab/starter.patch") # what would tell the answer, elsewhere in the sources
+        [ -z "$hidden" ] || grep -rn "$hidden" "$tree"/src/*/$(sed -n 's|^+++ b/.*/||p' "$lab/starter.patch" | head -n 1)
         for wrong in "$lab"/wrong/*.patch; do
             sed -n '1p' "$wrong" | grep -q '^loses: [0-9]' || echo "$wrong: its first line does not say what it loses"
         done

@@ -5,6 +5,7 @@
 #     tests/packages.sh build tests      ... and cmocka, for the test programs
 #     tests/packages.sh patch            the program patch, for the labs and their test
 #     tests/packages.sh window           SDL2, for the window of `yard view`; without it there are pictures
+#     tests/packages.sh build optional window    what follows the word is installed with the rest; nothing fails without it
 #     tests/packages.sh name NEED...     only names what is missing: nobody needs it yet
 #     tests/packages.sh oclgrind         the kernel checker, for `make oclgrind`
 #
@@ -91,10 +92,25 @@ names_in_column()
     done | tr ',\n' '  ' | sed 's/ *$//'
 }
 
-only_name=no wanted=
+# Those of $missing without which nothing goes on.
+list_needed()
+{
+    for need in $missing; do case " $optional " in *" $need "*) ;; *) echo "$need" ;; esac; done
+}
+
+# The end of all that installs nothing: what is only optional is named, and missing no more than that.
+go_without()
+{
+    [ -n "$(list_needed)" ] && exit 1
+    for need in $missing; do echo "going on without $(what_is "$need"); make deps asks again"; done
+    exit 0
+}
+
+only_name=no wanted= optional= before=none
 for argument in "$@"; do
     case $argument in
     name) only_name=yes ;;
+    optional) before=$wanted ;;
     build) wanted="$wanted compiler opencl driver clblast zlib jansson" ;;
     window) wanted="$wanted sdl2" ;;
     tests) wanted="$wanted cmocka" ;;
@@ -102,6 +118,7 @@ for argument in "$@"; do
     *) echo "packages.sh: unknown need '$argument'; known are build, window, tests, patch, oclgrind" >&2; exit 2 ;;
     esac
 done
+[ "$before" = none ] || optional=${wanted#"$before"}
 missing=$(list_missing)
 [ -z "$missing" ] && exit 0
 if [ "$only_name" = yes ]; then
@@ -115,7 +132,7 @@ for need in $missing; do echo "  - $(what_is "$need")"; done
 no_package()
 {
     echo "$1 Please install it, then type make again; tutorials/reference-systems.md has the names that we know."
-    exit 1
+    go_without
 }
 
 as_root=yes
@@ -145,7 +162,7 @@ command="${update:+$sudo$update && }$sudo$install $names"
 
 if [ "$ask" = impossible ]; then
     printf 'Install it%s with\n\n    %s\n\nthen type make again.\n' "$how" "$command"
-    exit 1
+    go_without
 fi
 printf '\n    %s\n\n' "$command"
 if [ "$ask" = yes ]; then
@@ -153,16 +170,16 @@ if [ "$ask" = yes ]; then
     read -r answer </dev/tty
     case $answer in
     [yY]*) ;;
-    *) echo "Nothing was installed.  Type make again when it is."; exit 1 ;;
+    *) echo "Nothing was installed.  Type make again when it is."; go_without ;;
     esac
 fi
 
 export DEBIAN_FRONTEND=noninteractive
 ${update:+$sudo$update} || echo "(going on with the package lists as they are)"
-$sudo$install $names || { echo "The installation failed: the messages above say why."; exit 1; }
+$sudo$install $names || { echo "The installation failed: the messages above say why."; go_without; }
 
 missing=$(list_missing)
 [ -z "$missing" ] && exit 0
 echo "Installed, and yet not found:"
 for need in $missing; do echo "  - $(what_is "$need")"; done
-exit 1
+go_without

@@ -507,6 +507,15 @@ TEST(options_config_file_then_command_line)
     assert_string_equal(data, "a b#c.txt");
     assert_int_equal(overlap, 1);
     assert_null(prompt); /* one file may serve several commands */
+    path = write_text("tabs.conf", "batch\t=\t17\ndata\t= a=b\nlr\v=\f0.25\n");
+    parse_config_file(path);
+    assert_int_equal(batch, 17);
+    assert_string_equal(data, "a=b");
+    assert_true(rate == 0.25);
+    struct settings_text profile = {.path = "p", .rest = copy_string("task x=y lane layer=3\t= 1 2 3\n")};
+    assert_true(next_setting(&profile)); /* the '=' behind white space is the one */
+    assert_string_equal(profile.name, "task x=y lane layer=3");
+    assert_string_equal(profile.value, "1 2 3");
     char *argv[] = {"--batch", "32"}, **words;
     int n_words;
     parse_options(&table, TRAIN, "train", 2, argv, &words, &n_words);

@@ -235,7 +235,7 @@ TEST(what_if)
         expect_refusal(ask_what_if, (void *)bad[i], EXIT_USAGE, "--what-if: '");
     struct paper p = new_paper(2, &slow_speeds);
     size_t host = p.host->budget;
-    apply_what_if(p.costs, p.machine, "link=2x, cpu=0.5 device=1.5x mem=8K");
+    apply_what_if(p.costs, p.machine, "link=2x,\tcpu=0.5\ndevice=1.5x mem=8K");
     assert_true(p.costs->scale_link == 2 && p.costs->scale_cpu == 0.5 && p.costs->scale_device == 1.5);
     assert_true(p.machine->device[0].budget == 8192 && p.machine->device[1].budget == 8192 && p.host->budget == host);
     end_paper(&p);

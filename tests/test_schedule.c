@@ -28,6 +28,7 @@ static void close_used(struct machine *m)
     for (int i = 0; i < m->n_lanes; i++) {
         stop_thread(&m->lane[i]->thread);
         stop_thread(&m->lane[i]->forward);
+        stop_thread(&m->lane[i]->aside);
     }
     close_machine(m);
 }
@@ -850,6 +851,43 @@ TEST(the_background_holds_nobody_up)
     assert_int_equal(log.n, j.step->n * (MOST_RUNS + 1));
     end_journey(&j);
 }
+
+#ifdef __linux__
+static void note_policy(void *context, const struct task *t, uint32_t number)
+{
+    (void)context, (void)t, (void)number;
+    struct sched_param ignored;
+    int policy;
+    pthread_getschedparam(pthread_self(), &policy, &ignored);
+    ((int *)context)[number] = policy;
+}
+
+/* What stands aside runs when nothing else wants the core; what comes to the same lane behind it does not. */
+TEST(only_what_stands_aside_is_idle)
+{
+    int policy[4] = {-1, -1, -1, -1};
+    struct task_flight flight = {.number = 0};
+    struct journey j = new_journey(no_work, NULL);
+    struct lane *disk = j.machine->host->lane[LANE_DISK];
+    struct task *t = add_host(j.step, disk, "note", note_policy, policy);
+    must(finish_steps(j.pool, &j.step, 1));
+    for (uint32_t number = 1; number <= 3; number++) {
+        struct job job = {.step = j.step, .flight = &flight, .task = t->index, .number = number, .run = true};
+        if (number == 2)
+            job.ended = drop_job;
+        if (number == 2)
+            give_job_aside(&disk->aside, disk->name, keep_job(&job));
+        else
+            give_job(&disk->thread, disk->name, keep_job(&job));
+        wait_until_idle(disk->aside);
+        wait_until_idle(disk->thread);
+    }
+    assert_int_equal(policy[1], SCHED_OTHER);
+    assert_int_equal(policy[2], SCHED_IDLE);
+    assert_int_equal(policy[3], SCHED_OTHER);
+    end_journey(&j);
+}
+#endif
 
 static void add_number(void *context, const struct task *t, uint32_t number)
 {

@@ -298,6 +298,27 @@ TEST(every_mesh_stores_once)
     }
 }
 
+/* What --snapshot-in device cannot copy on the device is said, and where nothing is left of it too. */
+TEST(what_does_not_stay_on_the_device_is_said)
+{
+    static const struct {
+        const char *words, *in, *said;
+    } cases[] = {
+        {"", "device", NULL},
+        {"--overlap local", "host", "has no effect here: "},
+        {"--overlap all-cpu", "host", "has no effect here: "},
+        {"--overlap plan", "device", "are on the host when they are updated"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        json_t *p = plan(lasting(
+            "--model tiny --hardware data/hardware/server.txt --snapshot x --snapshot-in device %s", cases[i].words));
+        const char *reason = text_at(report_of(p), "reason");
+        if (strcmp(text_at(report_of(p), "in"), cases[i].in) != 0 ||
+            (cases[i].said ? !strstr(reason, cases[i].said) : strstr(reason, "host when") != NULL))
+            test_failed("%s: in %s: %s\n", cases[i].words, text_at(report_of(p), "in"), reason);
+    }
+}
+
 TEST(refused)
 {
     expect_yard(EXIT_USAGE, "--snapshot takes a path", "train --snapshot ''");

@@ -932,6 +932,34 @@ TEST(chrome_arrows_join_their_slices)
     json_decref(root);
 }
 
+/* The sends of this list take no time, and cannot hold the end of an arrow: 18 arrows go down the stages and 18 come
+ * up, from the task that made what is sent to the one that reads it. */
+TEST(chrome_arrows_pass_through_what_takes_no_time)
+{
+    const char *trace = temp_path("1f1b.trace");
+    const char *yard = getenv("YARD");
+    assert_int_equal(system(lasting("%s plan --list data/steps/1f1b.txt --simulate --trace '%s' >'%s'",
+                                    yard ? yard : "./yard", trace, temp_path("plan.out"))),
+                     0);
+    json_t *root = exported(trace, temp_path("1f1b.json.gz"), "2");
+    struct events e = collect(root);
+    size_t down = 0, up = 0;
+    for (size_t i = 0; i < e.n_flow; i += 2) {
+        const struct flow *s = &e.flow[i], *f = &e.flow[i + 1];
+        const struct x_event *from = open_slice(&e, s->lane, s->at), *to = open_slice(&e, f->lane, f->at);
+        assert_non_null(from);
+        assert_non_null(to);
+        assert_int_equal(f->at, to->start);
+        assert_string_equal(from->name, to->name);
+        down += strcmp(from->name, "forward") == 0 && s->lane < f->lane;
+        up += strcmp(from->name, "backward") == 0 && s->lane > f->lane;
+    }
+    assert_int_equal(down, 18);
+    assert_int_equal(up, 18);
+    assert_int_equal(e.n_flow, 2 * (down + up));
+    json_decref(root);
+}
+
 /* The second forward of step 4 was queued at 832, when its batch was there for 2 us, on a lane that was free at 770. */
 TEST(chrome_says_what_was_waited_for)
 {

@@ -275,10 +275,17 @@ struct option {
 /* Of an OPT_CHOICE, by enumerator; NULL ends them. */
 const char *const *choice_words(const struct option *o);
 enum { MOST_OPTIONS = 128 };
+/* Words of other programs, in small letters with dashes between, separated by blanks.  A word may stand for several of
+ * our options: the first that the command takes is meant. */
+struct foreign_words {
+    const char *option, *words; /* ours; NULL: there is none */
+    const char *why;            /* half a sentence; NULL: nothing needs to be said */
+};
 struct option_table {
     const struct option *options;
     size_t n;
-    bool given[MOST_OPTIONS]; /* by the user: on the command line or in a config file */
+    const struct foreign_words *foreign; /* one without words ends them; NULL: there are none */
+    bool given[MOST_OPTIONS];            /* by the user: on the command line or in a config file */
 };
 
 /* Values that have an initial one get it, and no option is given. */
@@ -303,6 +310,9 @@ bool next_setting(struct settings_text *t);
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
 /* One option from a text, which must outlive the table; errors begin with `where`: "--batch".  It counts as given. */
 void set_option(struct option_table *table, const struct option *o, const char *where, const char *text);
+/* What an unknown word is called here, or why it is not there: half a sentence, with `dashes` before the names of
+ * options.  NULL: nobody knows it.  The caller frees it. */
+char *known_elsewhere(const struct option_table *table, unsigned command, const char *word, const char *dashes);
 /* The place of `word` among the words; -1: it is none of them. */
 int choice_number(const char *const *words, const char *word);
 bool option_given(const struct option_table *table, const char *name);

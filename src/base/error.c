@@ -141,7 +141,9 @@ void must(struct problem *p)
 _Noreturn void check_failed(const char *file, int line, const char *condition, const char *values)
 {
     erase_line();
-    fprintf(stderr, "yard: %s:%d: broken invariant: %s: %s\nThis is a mistake in yard itself, not in your input.\n",
+    fprintf(stderr,
+            "yard: %s:%d: broken invariant: %s: %s\nThis is a mistake in yard itself, or in what you have changed of "
+            "it, not in your input.\n",
             file, line, condition, values);
     abort();
 }

@@ -5,7 +5,7 @@
 #include <float.h>
 #include <math.h>
 
-enum { HELP_WIDTH = 100, HELP_COLUMN = 30 };
+enum { HELP_WIDTH = 100, HELP_COLUMN = 30, SHOWN_WORDS = 4 };
 
 const struct option *find_option(const struct option_table *table, const char *name)
 {
@@ -20,11 +20,81 @@ bool option_given(const struct option_table *table, const char *name)
     return table->given[find_option(table, name) - table->options];
 }
 
+/* ---- words of other programs ------------------------------------------------------------------------------------ */
+
+/* As the lists have it: "--Batch_Size=8" is batch-size.  The caller frees it. */
+static char *plain_word(const char *typed)
+{
+    typed += strspn(typed, "-");
+    char *word = format_string("%.*s", (int)strcspn(typed, "="), typed);
+    for (char *c = word; *c; c++)
+        *c = *c == '_' || *c == '.' ? '-' : (char)tolower((unsigned char)*c);
+    return word;
+}
+
+static bool is_among(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = strstr(words, word); n && at; at = strstr(at + 1, word))
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+/* Is it ours but for the way it is written: weight_decay? */
+static const struct option *find_plain(const struct option_table *table, unsigned command, const char *typed,
+                                       const char *word)
+{
+    const struct option *o = find_option(table, word);
+    typed += strspn(typed, "-");
+    if (!o || strncmp(typed, word, strlen(word)) == 0) /* so written too: only its dashes are wrong */
+        return NULL;
+    return o->commands & command ? o : NULL;
+}
+
+/* NULL: there is none. */
+static const struct option *option_for(const struct option_table *table, const struct foreign_words *f)
+{
+    const struct option *o = f->option ? find_option(table, f->option) : NULL;
+    CHECK(o || !f->option, "--%s is to stand for %s, and is no option", f->option, f->words);
+    return o;
+}
+
+char *known_elsewhere(const struct option_table *table, unsigned command, const char *typed, const char *dashes)
+{
+    char *word = plain_word(typed), *answer = NULL;
+    const struct option *others = NULL; /* of another command */
+    const struct option *same = find_plain(table, command, typed, word);
+    if (same)
+        answer = format_string("here it is called %s%s", dashes, same->name);
+    for (const struct foreign_words *f = table->foreign; f && f->words && !answer; f++) {
+        const struct option *o = option_for(table, f);
+        if (!is_among(f->words, word))
+            continue;
+        if (o && !(o->commands & command)) {
+            others = o;
+            continue;
+        }
+        if (o)
+            answer =
+                format_string("here it is called %s%s%s%s", dashes, o->name, f->why ? ": " : "", f->why ? f->why : "");
+        else
+            answer = copy_string(f->why);
+    }
+    if (!answer && others)
+        answer = format_string("%s%s, as it is called here, is an option of another command", dashes, others->name);
+    free(word);
+    return answer;
+}
+
 /* "did you mean --batch?": the option of this command whose name is nearest to what was typed; or what is said where
  * none is near. */
 static char *suggestion(const struct option_table *table, unsigned command, const char *typed, const char *dashes,
                         const char *otherwise)
 {
+    char *known = known_elsewhere(table, command, typed, dashes);
+    if (known)
+        return known;
     const char *nearest = NULL;
     int least = 1 + (int)strlen(typed) / 3; /* more typing errors than that and the guess would only confuse */
     for (const struct option *o = table->options; o < table->options + table->n; o++) {
@@ -193,6 +263,9 @@ void parse_options(struct option_table *table, unsigned command, const char *com
             fail(EXIT_USAGE, "unknown option %s; %s", word,
                  suggestion(table, command, name, "--",
                             format_string("'yard %s --help' lists all options", command_name)));
+        char *known = o->commands & command ? NULL : known_elsewhere(table, command, name, "--");
+        if (known)
+            fail(EXIT_USAGE, "unknown option %s; %s", word, known);
         if (!(o->commands & command))
             fail(EXIT_USAGE,
                  "--%s is an option of another command, not of 'yard %s'; 'yard %s --help' lists its options", o->name,
@@ -223,8 +296,12 @@ bool next_setting(struct settings_text *t)
         t->name = trim(line);
         if (!*t->name)
             continue;
-        char *equals = strstr(t->name, " =");
-        equals = equals ? equals + 1 : strchr(t->name, '=');
+        char *equals = strchr(t->name, '=');
+        for (char *c = equals; c; c = strchr(c + 1, '='))
+            if (c > t->name && isspace((unsigned char)c[-1])) {
+                equals = c;
+                break;
+            }
         if (!equals)
             fail(EXIT_USAGE, "%s, line %d: expected 'name = value', found \"%.60s\"", t->path, t->number, t->name);
         *equals = '\0';
@@ -289,6 +366,28 @@ static void print_option(FILE *out, const struct option *o)
     free(argument), free(help), free(value);
 }
 
+/* What other programs call them: the first few, which are the usual ones; errors know all. */
+static void print_foreign(FILE *out, const struct option_table *table, unsigned command)
+{
+    fprintf(out, "\nWords of other programs:\n");
+    for (const struct foreign_words *f = table->foreign; f->words; f++) {
+        const struct option *o = option_for(table, f);
+        if (o && !(o->commands & command))
+            continue;
+        char *text = copy_string(""), *words = copy_string(f->words), *rest = words;
+        char *word = strtok_r(rest, " ", &rest);
+        for (int n = 0; word && n < SHOWN_WORDS; n++) {
+            append_text(&text, "%s--%s", n ? " " : "", word);
+            word = strtok_r(NULL, " ", &rest);
+        }
+        if (f->why)
+            append_text(&text, ": %s", f->why);
+        int at = fprintf(out, o ? "  --%s for" : "  none for", o ? o->name : "");
+        print_wrapped(out, text, at);
+        free(text), free(words);
+    }
+}
+
 /* Options of a group stand together. */
 void print_options(FILE *out, const struct option_table *table, unsigned command)
 {
@@ -302,4 +401,6 @@ void print_options(FILE *out, const struct option_table *table, unsigned command
         print_option(out, o);
     }
     fprintf(out, "\n%-*sprint this\n", HELP_COLUMN, "  -h, --help");
+    if (table->foreign)
+        print_foreign(out, table, command);
 }

@@ -3,8 +3,8 @@
  * A process per device, a thread per lane, an X event per record, a counter (C) of the bytes that each class
  * of tensors holds, and an arrow (a flow: s, then f) per edge between lanes.  What Perfetto asks for: times are
  * microseconds, decimals keep the nanoseconds; sort indices are numbers; slices of one thread nest; both ends of a flow
- * lie within a slice, which comes earlier in the file; an f without "bp":"e" would attach to the next slice; ids are
- * not used twice.
+ * lie within a slice that has a length, which comes earlier in the file; an f without "bp":"e" would attach to the next
+ * slice; ids are not used twice.
  */
 #include "../file/file.h"
 #include "../trace/trace.h"
@@ -24,6 +24,7 @@ struct chrome {
     int64_t first, last;
     uint64_t zero, end; /* times that are shown, the first as 0 */
     size_t n_events, n_flows;
+    size_t *drawn_for; /* by record: the last consumer to which an arrow from it was thought of */
 };
 
 static bool is_shown(const struct chrome *c, const struct trace_record *r)
@@ -149,24 +150,47 @@ static void put_memory(struct chrome *c, uint32_t device)
 
 /* ---- arrows ---------------------------------------------------------------------------------------------------- */
 
-/* From the producer's last nanosecond to the consumer's first, both within their slices.  A slice without length can
- * hold no end of an arrow, and an arrow cannot go back in time (clocks of two devices may disagree a little). */
-static void put_arrow(struct chrome *c, const struct trace_edge *edge, size_t consumer)
+static bool has_length(const struct trace_record *r) { return r->end > r->start; }
+
+/* From the producer's last nanosecond to the consumer's first, both within their slices.  An arrow cannot go back in
+ * time (clocks of two devices may disagree a little). */
+static void put_arrow(struct chrome *c, size_t producer, size_t consumer, bool reuse)
 {
     const struct trace *t = c->trace;
-    const struct trace_record *r = &t->records[consumer];
-    int64_t producer = trace_find_before(t, edge->from, r->step - (edge->previous_step != 0), consumer);
-    const struct trace_record *from = &t->records[MAX(producer, 0)];
-    const uint32_t lane[] = {t->tasks[edge->from].lane, t->tasks[r->task].lane};
-    if (producer == NO_RECORD || !is_shown(c, from) || lane[0] == lane[1] || from->end == from->start ||
-        r->end == r->start || from->start > r->start)
+    const struct trace_record *from = &t->records[producer], *to = &t->records[consumer];
+    const uint32_t lane[] = {t->tasks[from->task].lane, t->tasks[to->task].lane};
+    if (lane[0] == lane[1] || from->start > to->start)
         return;
-    const uint64_t at[] = {MIN(from->end - 1, r->start), r->start};
+    const uint64_t at[] = {MIN(from->end - 1, to->start), to->start};
     c->n_flows++;
     for (int end = 0; end < 2; end++)
-        put_event(c, end ? "f" : "s", edge->reuse ? "reuse" : "data", lane[end],
+        put_event(c, end ? "f" : "s", reuse ? "reuse" : "data", lane[end],
                   json_pack("{s:s, s:I, s:f, s:s*}", "cat", "edge", "id", (json_int_t)c->n_flows, "ts",
                             microseconds(c, at[end]), "bp", end ? "e" : NULL));
+}
+
+/* Arrows to the consumer from all that record `at` waited for.  A slice without length can hold no end of an arrow: so
+ * a copy that takes no time is passed through, to what had made its data.  Those that have been looked at for this
+ * consumer are marked in drawn_for. */
+static void put_arrows(struct chrome *c, size_t at, size_t consumer)
+{
+    const struct trace *t = c->trace;
+    const struct trace_record *r = &t->records[at];
+    const struct trace_task *k = &t->tasks[r->task];
+    for (uint32_t e = k->first_edge; e < k->first_edge + k->n_edges; e++) {
+        const struct trace_edge *edge = &t->edges[e];
+        int64_t producer = trace_find_before(t, edge->from, r->step - (edge->previous_step != 0), at);
+        if (producer == NO_RECORD || !is_shown(c, &t->records[producer]) || c->drawn_for[producer] == consumer)
+            continue;
+        bool through = at != consumer, whole = has_length(&t->records[producer]);
+        if (edge->reuse && (through || !whole))
+            continue;
+        c->drawn_for[producer] = consumer;
+        if (whole)
+            put_arrow(c, (size_t)producer, consumer, edge->reuse);
+        else
+            put_arrows(c, (size_t)producer, consumer);
+    }
 }
 
 /* "2:4", "2:", ":4" or "2"; NULL: all steps. */
@@ -219,11 +243,13 @@ int trace_export(char **files)
             put_slice(&c, i);
     for (uint32_t device = 0; device < t->header.n_devices && c.end; device++)
         put_memory(&c, device);
-    for (size_t i = 0; i < t->n_records; i++) { /* behind all slices */
-        const struct trace_task *k = &t->tasks[t->records[i].task];
-        for (uint32_t e = 0; e < k->n_edges && is_shown(&c, &t->records[i]); e++)
-            put_arrow(&c, &t->edges[k->first_edge + e], i);
-    }
+    c.drawn_for = allocate(t->n_records + 1, sizeof *c.drawn_for);
+    for (size_t i = 0; i < t->n_records; i++)
+        c.drawn_for[i] = SIZE_MAX;
+    for (size_t i = 0; i < t->n_records; i++) /* behind all slices */
+        if (is_shown(&c, &t->records[i]) && has_length(&t->records[i]))
+            put_arrows(&c, i, i);
+    free(c.drawn_for);
     put(&c, "\n]}\n");
     if (gzclose(c.out) != Z_OK)
         fail(EXIT_IO, "cannot write %s: %s", chrome, strerror(errno));

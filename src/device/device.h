@@ -110,6 +110,7 @@ struct lane {
     cl_command_queue queue;      /* NULL on the host */
     struct host_thread *thread;  /* host lanes: made by the first execute() that is not serial */
     struct host_thread *forward; /* completes user events of other contexts when this lane's events end */
+    struct host_thread *aside;   /* has the jobs that nothing in the training waits for */
 };
 
 enum { MAX_DEVICES = 16 };

@@ -289,7 +289,8 @@ static void keep_rest(const char *path)
  * link leads to is somebody else's: only the link goes. */
 static void remove_files(const char *path)
 {
-    static const char *const ours[] = {"manifest.json", "config.json", "model.safetensors", "rank-[0-9]*.safetensors",
+    static const char *const ours[] = {"manifest.json",       "rank-[0-9]*.safetensors", "model.safetensors",
+                                       "config.json",         "tokenizer.json",          "tokenizer_config.json",
                                        "*" TEMPORARY "[0-9]*"};
     struct stat status;
     if (lstat(path, &status) == 0 && S_ISLNK(status.st_mode)) {

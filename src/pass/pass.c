@@ -106,15 +106,44 @@ static void append_change(char **text, const char *what, const char *now, const 
     append_text(text, strcmp(now, was) == 0 ? " as before" : " instead of %s", was);
 }
 
+/* A list as it is before or behind a pass: bytes and time of one and the same run, where it is simulated. */
+struct state_of_list {
+    struct forecast f;
+    size_t *held; /* by device: the most bytes at a time */
+};
+
+static void take_peaks(void *held, const struct simulation *sim) { *(size_t **)held = simulated_peaks(sim); }
+
+/* A run may hold more than the list does in its order, since lanes run ahead of it: copies that come back early, say.
+ * It never needs less, since addresses are given in that order. */
+static struct state_of_list look_at_list(const struct step *s, const struct costs *c)
+{
+    size_t *peaks = NULL;
+    struct state_of_list l = {.f = try_list(s, c, INFINITY, take_peaks, &peaks)};
+    size_t n = (size_t)s->pool->machine->n_devices + 1;
+    l.held = copy_bytes(l.f.high, n * sizeof *l.held);
+    for (size_t d = 0; peaks && d < n; d++)
+        l.held[d] = MAX(l.held[d], peaks[d]);
+    free(peaks);
+    return l;
+}
+
+static void forget_list(struct state_of_list *l)
+{
+    free_forecast(&l->f);
+    free(l->held);
+}
+
 /* What the pass comes to: memory of the device that was fullest before it, and the step's time. */
-static char *describe_gain(const struct machine *m, const struct forecast *before, const struct forecast *after)
+static char *describe_gain(const struct machine *m, const struct state_of_list *had, const struct state_of_list *has)
 {
     char now[32], was[32], *text = NULL;
+    const struct forecast *before = &had->f, *after = &has->f;
     int fullest = 0;
     for (int d = 1; d <= m->n_devices; d++)
-        fullest = before->high[d] > before->high[fullest] ? d : fullest;
-    append_change(&text, JOINED(m->device[fullest].id, " holds at most"),
-                  format_bytes(now, (double)after->high[fullest]), format_bytes(was, (double)before->high[fullest]));
+        fullest = had->held[d] > had->held[fullest] ? d : fullest;
+    append_change(&text, JOINED(m->device[fullest].id, " holds at most"), format_bytes(now, (double)has->held[fullest]),
+                  format_bytes(was, (double)had->held[fullest]));
     if (isnan(before->period) || isnan(after->period))
         return text;
     snprintf(now, sizeof now, "%.3f ms", 1e3 * after->period);
@@ -163,20 +192,19 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
                                size_t *n)
 {
     struct pass_report *reports = allocate(n_passes, sizeof *reports);
-    struct forecast before = {.n = 0}; /* of the list as the next pass finds it */
+    struct state_of_list before = {.held = NULL}; /* the list as the next pass finds it */
     *n = 0;
     for (const struct pass *p = passes; p < passes + n_passes; p++) {
         if (p->wanted(w)) {
             struct pass_report *r = &reports[(*n)++];
-            if (!before.n)
-                before = try_step(s, c);
+            if (!before.held)
+                before = look_at_list(s, c);
             r->pass = p;
             r->declined = !p->run(s, c, w, r);
             if (!r->declined) {
-                struct forecast now = r->after.n ? r->after : try_step(s, c);
-                r->after = (struct forecast){.n = 0};
+                struct state_of_list now = look_at_list(s, c);
                 r->gain = describe_gain(s->pool->machine, &before, &now);
-                free_forecast(&before);
+                forget_list(&before);
                 before = now;
             }
         }
@@ -186,6 +214,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
             break;
         }
     }
-    free_forecast(&before);
+    if (before.held)
+        forget_list(&before);
     return reports;
 }

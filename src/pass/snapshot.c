@@ -56,6 +56,8 @@ struct storing {
     bool on_device;
     size_t updates;
     double bytes, device_bytes; /* of an iteration: stored; and of the devices' buffers */
+    double chosen, on_host;     /* stored bytes that --snapshot-in device cannot copy there, and why: see
+                                   describe_place() */
     double other;               /* the period with copies in the other place */
     struct pass_report *report;
 };
@@ -135,8 +137,12 @@ static void copy_written(struct storing *v, struct tensor *buffer, const struct 
         struct tensor *x = update->access[a].tensor;
         if (!is_state(&whole->access[a]))
             continue;
-        copy_state(v, new_range(s->pool, buffer, x->name, at, at + x->bytes), x, slot,
-                   v->on_device && !choice && !x->device->is_host);
+        bool may_stay = !choice && !x->device->is_host;
+        if (slot == 1 && x->device->is_host && !choice)
+            v->on_host += (double)x->bytes;
+        if (slot == 1 && choice && !x->device->is_host)
+            v->chosen += (double)x->bytes;
+        copy_state(v, new_range(s->pool, buffer, x->name, at, at + x->bytes), x, slot, v->on_device && may_stay);
         at += round_up(whole->access[a].tensor->bytes, s->pool->machine->host->alignment);
     }
     for (; choice && n < s->n; n++)
@@ -303,6 +309,21 @@ static double try_place(struct storing v, bool on_device)
     return period;
 }
 
+/* What --snapshot-in device came to. */
+static void describe_place(const struct storing *v, char **text)
+{
+    char bytes[32];
+    if (v->device_bytes > 0)
+        append_text(text, ", by way of %s on the device", format_bytes(bytes, v->device_bytes));
+    else
+        append_text(text, "; --snapshot-in device has no effect here");
+    if (v->chosen > 0)
+        append_text(text, ": %s go straight to the host, since --overlap local decides in the step who updates them",
+                    format_bytes(bytes, v->chosen));
+    if (v->on_host > 0)
+        append_text(text, ": %s are on the host when they are updated", format_bytes(bytes, v->on_host));
+}
+
 bool run_snapshot(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
     struct storing v = {
@@ -310,8 +331,9 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
     v.other = has_times(s, c) ? try_place(v, !v.on_device) : NAN;
     struct edit *e = open_edit(s);
     store_all(&v, e);
-    r->fields = json_pack("{s:[], s:[], s:s, s:I, s:n}", "commits", "dropped", "in", v.on_device ? "device" : "host",
-                          "device_bytes", (json_int_t)v.device_bytes, "held_ms");
+    r->fields =
+        json_pack("{s:[], s:[], s:s, s:I, s:n}", "commits", "dropped", "in", v.device_bytes > 0 ? "device" : "host",
+                  "device_bytes", (json_int_t)v.device_bytes, "held_ms");
     if (!v.updates) {
         undo(e);
         r->reason = copy_string("no task of role update writes parameters or the optimizer's state from gradients that "
@@ -322,7 +344,7 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
     r->reason = format_string("%s of %zu updates into each of %d slots of %s", format_bytes((char[32]){0}, v.bytes),
                               v.updates, v.options->slots, v.options->file);
     if (v.on_device)
-        append_text(&r->reason, ", by way of %s on the device", format_bytes((char[32]){0}, v.device_bytes));
+        describe_place(&v, &r->reason);
     r->after = try_list(s, c, INFINITY, report_times, &v);
     if (w->clipped)
         append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "

@@ -249,7 +249,7 @@ void apply_what_if(struct costs *c, struct machine *m, const char *text)
         double *scale;
     } speeds[] = {{"link", &c->scale_link}, {"cpu", &c->scale_cpu}, {"device", &c->scale_device}};
     char *words = copy_string(text), *save = NULL;
-    for (char *word = strtok_r(words, " ,", &save); word; word = strtok_r(NULL, " ,", &save)) {
+    for (char *word = strtok_r(words, " \t\r\n,", &save); word; word = strtok_r(NULL, " \t\r\n,", &save)) {
         char name[8] = "";
         double factor;
         int end = 0;

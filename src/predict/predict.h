@@ -109,6 +109,8 @@ struct simulation {
 struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **sim);
 struct simulation *must_simulate(const struct step *s, const struct costs *c); /* a problem ends the program */
 void free_simulation(struct simulation *sim);
+/* By device, the most bytes that its steps hold at a time, by the clock; the caller frees it. */
+size_t *simulated_peaks(const struct simulation *sim);
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c);
 json_t *simulation_json(const struct simulation *sim);
 /* The simulated steps as a trace, like a real one. */

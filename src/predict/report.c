@@ -63,6 +63,16 @@ static struct trace *indexed_trace(const struct simulation *sim)
     return t;
 }
 
+size_t *simulated_peaks(const struct simulation *sim)
+{
+    struct trace *t = indexed_trace(sim);
+    size_t *peak = allocate(t->header.n_devices, sizeof *peak);
+    for (uint32_t d = 0; d < t->header.n_devices; d++)
+        peak[d] = trace_peak(&t->held[d]);
+    trace_free(t);
+    return peak;
+}
+
 /* What lanes do in the steady pattern, as for any trace.  Where it has repeated, it is looked at a pattern before the
  * end: there what comes behind it is known too. */
 static json_t *lanes_json(const struct simulation *sim, const struct trace *t)
@@ -97,7 +107,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
     struct trace *t = indexed_trace(sim);
     json_t *lanes = lanes_json(sim, t);
     struct table *path = path_table(sim, t);
-    char bytes[32], by_clock[32], budget[32];
+    char in_list[32], by_clock[32], budget[32];
     if (c)
         print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
                    1e3 * sim->period, c->measured ? "profile" : "hardware", c->path, sim->by_source[COST_MEASURED],
@@ -112,10 +122,13 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
         print_line(out, "mean of the steady pattern, which is %d steps long", sim->pattern);
     print_lane_use(out, "lane, simulated", lanes);
     for (int d = 0; d <= m->n_devices; d++) {
-        format_bytes(bytes, (double)sim->step->high[d]);
+        bool more = trace_peak(&t->held[d]) > sim->step->high[d]; /* than in list order */
+        format_bytes(in_list, (double)sim->step->high[d]);
         format_bytes(by_clock, (double)trace_peak(&t->held[d]));
-        fprintf(out, "%s%-24s holds at most %s%s%s, budget %s\n", d ? "" : "\n", m->device[d].id, bytes,
-                strcmp(bytes, by_clock) ? ", by the clock " : "", strcmp(bytes, by_clock) ? by_clock : "",
+        fprintf(out, "%s%-24s holds at most %s", d ? "" : "\n", m->device[d].id, more ? by_clock : in_list);
+        if (strcmp(in_list, by_clock) != 0)
+            fprintf(out, ", %s %s", more ? "in list order" : "by the clock", more ? in_list : by_clock);
+        fprintf(out, ", budget %s\n",
                 m->device[d].budget < NO_LIMIT ? format_bytes(budget, (double)m->device[d].budget) : "none");
     }
     print_top(out, path);

@@ -155,7 +155,9 @@ void execute(struct step *s, uint32_t number)
 static void wait_for_threads(const struct machine *m, bool aside)
 {
     for (int i = 0; i < m->n_lanes; i++)
-        if (aside || (m->lane[i]->kind != LANE_DISK && m->lane[i]->purpose != FOR_SNAPSHOT)) {
+        if (aside) {
+            wait_until_idle(m->lane[i]->aside);
+        } else {
             wait_until_idle(m->lane[i]->thread);
             wait_until_idle(m->lane[i]->forward);
         }

@@ -5,6 +5,10 @@
  * carries "done" from one OpenCL context to another, since an event can be waited for only in its own.  Each lane with
  * consumers in other contexts has a forwarder; its events end in order, so waiting in order delays none. Nothing is
  * done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
+ *
+ * What stands aside has a thread of its own, which the system runs only when nothing else wants the core.  It may not
+ * share the lane's: a thread that has become idle cannot come back without privileges, and what training waits for
+ * would stand behind every other program.
  */
 #include "run.h"
 
@@ -14,6 +18,7 @@ struct host_thread {
     pthread_cond_t changed;
     struct job *first, **end; /* a queue */
     bool busy, stop;          /* busy: a job has been taken and not finished */
+    bool aside;               /* nothing in the training waits for its jobs */
 };
 
 static cl_event *retain_all(const cl_event *events, cl_uint n)
@@ -105,22 +110,23 @@ static struct job *next_job(struct host_thread *t)
 
 static void *thread_main(void *argument)
 {
-    for (struct job *job; (job = next_job(argument));) {
+    struct host_thread *t = argument;
 #ifdef __linux__
-        /* Nothing waits for what stands aside, and it would else take host cores from tasks that are waited for.
-         * A low priority would not do: it is a share, which comes in slices that the others wait for.  Whoever wakes up
-         * takes the core from an idle thread at once. */
-        if (job->ended)
-            pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0});
+    /* Nothing waits for what stands aside, and it would else take host cores from tasks that are waited for.  A low
+     * priority would not do: it is a share, which comes in slices that the others wait for.  Whoever wakes up takes the
+     * core from an idle thread at once. */
+    if (t->aside)
+        pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0});
 #endif
+    for (struct job *job = next_job(t); job; job = next_job(t))
         run_job(job);
-    }
     return NULL;
 }
 
-static struct host_thread *start_thread(const char *name)
+static struct host_thread *start_thread(const char *name, bool aside)
 {
     struct host_thread *t = allocate(1, sizeof *t);
+    t->aside = aside;
     t->end = &t->first;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->changed, NULL);
@@ -135,15 +141,24 @@ static struct host_thread *start_thread(const char *name)
     return t;
 }
 
-void give_job(struct host_thread **thread, const char *name, struct job *kept)
+static void give_to(struct host_thread **thread, const char *name, bool aside, struct job *kept)
 {
-    struct host_thread *t = *thread = *thread ? *thread : start_thread(name);
+    if (!*thread)
+        *thread = start_thread(name, aside);
+    struct host_thread *t = *thread;
     kept->next = NULL;
     pthread_mutex_lock(&t->lock);
     *t->end = kept;
     t->end = &kept->next;
     pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
+}
+
+void give_job(struct host_thread **thread, const char *name, struct job *kept) { give_to(thread, name, false, kept); }
+
+void give_job_aside(struct host_thread **thread, const char *name, struct job *kept)
+{
+    give_to(thread, name, true, kept);
 }
 
 void wait_until_idle(struct host_thread *t)

@@ -62,7 +62,7 @@ static void settle_job(const struct iteration *c, struct job *job)
 {
     struct task *t = job->step->task[job->task];
     if (t->slot == c->slot)
-        give_job(&t->lane->thread, t->lane->name, job);
+        give_job_aside(&t->lane->aside, t->lane->name, job);
     else
         drop_job(job);
 }

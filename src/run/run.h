@@ -149,6 +149,8 @@ struct job { /* wait for events, run a host task (or nothing), complete user eve
 };
 struct job *keep_job(const struct job *job); /* a copy, with its events: handed to a thread, or given up */
 void give_job(struct host_thread **thread, const char *name, struct job *kept);
+/* The same to a thread for what stands aside, which runs when nothing else wants the core. */
+void give_job_aside(struct host_thread **thread, const char *name, struct job *kept);
 void drop_job(struct job *kept);
 void wait_until_idle(struct host_thread *thread); /* every job submitted has been finished; NULL is idle */
 void stop_thread(struct host_thread **thread);

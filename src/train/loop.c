@@ -130,8 +130,10 @@ int train_loop(struct trainer *t)
     open_snapshots(t, before);
     struct run run = {.trainer = t, .progress = begin_progress(t), .shown = before};
     if (before >= last)
-        note("%s is at step %u already, and the run ends with step %u: nothing is left to train", s->resume, before,
-             last);
+        note(
+            "%s is at step %u already, and the run ends with step %u: nothing is left to train; --%s N with a larger N "
+            "trains on",
+            s->resume, before, last, s->stop_after ? "stop-after" : "steps");
     defer_interrupts();
     train(&run, last);
     for (int i = 0; i <= t->machine->n_devices; i++)

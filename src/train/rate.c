@@ -8,11 +8,15 @@ static const double pi = 3.141592653589793;
 void check_rate(const struct rate *r)
 {
     if (r->warmup > 0 && r->warmup >= r->steps)
-        fail(EXIT_USAGE, "%d warm-up steps leave none of the %d steps at the full learning rate; take fewer", r->warmup,
-             r->steps);
+        fail(EXIT_USAGE,
+             "%d warm-up steps leave none of the %d steps at the full learning rate: give a smaller --warmup, or more "
+             "--steps",
+             r->warmup, r->steps);
     if (r->schedule != RATE_CONSTANT && r->lr_min > r->lr)
-        fail(EXIT_USAGE, "the final learning rate %g is above the learning rate %g; expected at most that", r->lr_min,
-             r->lr);
+        fail(EXIT_USAGE,
+             "the final learning rate %g is above the learning rate %g: give --lr-min at most that; --lr-min -1 is a "
+             "tenth of --lr",
+             r->lr_min, r->lr);
 }
 
 double learning_rate(const struct rate *r, int64_t step)

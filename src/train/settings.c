@@ -229,7 +229,7 @@ static const struct option options[] = {
      "instead of a FILE: compare the backward of every operation with differences of its forward, on a small model "
      "with random values; shows the worst element of the gradient of each input"},
 };
-static struct option_table table = {.options = options, .n = COUNT(options)};
+static struct option_table table = {.options = options, .n = COUNT(options), .foreign = foreign_options};
 
 /* ---- what makes no sense, or not together ----------------------------------------------------------------------- */
 
@@ -251,6 +251,7 @@ static const struct {
             {"iterations", "snapshot", NULL},
             {"profile", "hardware", "both say how long tasks take"},
             {"hardware", "pace", "both say how long tasks take"},
+            {"profile", "pace", "both say how long tasks take"},
             {"pace", "delay-seed", "both decide when tasks end"},
             {"serial", "pace", "tasks run one after another, as fast as they can"},
             {"serial", "delay-seed", "tasks run one after another, as fast as they can"},
@@ -258,6 +259,9 @@ static const struct {
             {"vocab", "init", "a model brings its own sizes"},
             {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"},
             {"print-list", "json", "a step file is printed and nothing else"},
+            {"print-list", "print", "a step file is printed and nothing else"},
+            {"print-list", "trace", "a step file is printed and nothing else"},
+            {"print-list", "view", "a step file is printed and nothing else"},
             {"print-list", "snapshot", "a step file has no words for slots"}};
 
 /* What may stand beside --list, and the techniques: a step file brings its machine, its times and its sizes. */
@@ -278,6 +282,10 @@ static void check_together(enum command command)
                   laws[i].other, laws[i].why);
         free(text);
     }
+    if (was_given("lr-min") && s.schedule == RATE_CONSTANT)
+        warn("--lr-min has no effect with --schedule constant");
+    if (was_given("val-share") && was_given("val-data"))
+        warn("--val-share has no effect with --val-data");
     for (size_t i = 0; i < COUNT(options) && s.list; i++)
         REFUSE_IF(table.given[i] && strcmp(options[i].group, PASSES) != 0 &&
                       choice_number(beside_list, options[i].name) < 0,
@@ -458,8 +466,12 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
         command == CMD_CHECK && n_words != !s.gradients,
         "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors; or --gradients and no "
         "file");
-    REFUSE_IF(command != CMD_CHECK && n_words, "'%s' is not an option: options start with --; see `yard %s --help`",
-              words[0], page->name);
+    if (command != CMD_CHECK && n_words) {
+        char *known = strchr(words[0], '=') ? known_elsewhere(&table, (unsigned)command, words[0], "--") : NULL;
+        if (known)
+            fail(EXIT_USAGE, "'%s' is not an option: options start with --; %s", words[0], known);
+        fail(EXIT_USAGE, "'%s' is not an option: options start with --; see `yard %s --help`", words[0], page->name);
+    }
     const char *config = s.config, *resume = this_life->from ? this_life->from : s.resume, *reference = words[0];
     reset_settings(command); /* what they say is overruled by the command line, which comes once more */
     if (resume)

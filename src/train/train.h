@@ -1,6 +1,6 @@
 /* train.h - from settings to a running trainer.
  *
- *     settings   options, presets, config file: what the user asked for          settings.c
+ *     settings   options, presets, config file: what the user asked for          settings.c, elsewhere.c
  *     data       files to windows of tokens, learning rate                       data.h: data.c, tokens.c, rate.c
  *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c, control.c
  *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
@@ -72,11 +72,12 @@ struct settings {
     double pace_scale;    /* seconds shown per modelled second; 0: chosen */
     bool time_tasks;      /* queues carry times without a trace */
 };
-/* What a training of --restart and the process that started it know of each other; else nobody looks at it. */
+/* What this process knows of itself.  With --restart it is shared memory: the process that starts trainings sets the
+ * first three, and a training tells it the last two. */
 extern struct one_life {
+    uint64_t begun;   /* now_ns() then; what a resumed run says of its start counts from here */
     const char *from; /* the snapshot to go on from, whatever the words say; NULL: as they say */
-    uint64_t begun;   /* now_ns() when this process was */
-    int restarts;     /* before it */
+    int restarts;     /* before it; 0 without --restart */
     uint32_t step;    /* the last one that it has shown; 0: none */
     bool not_finite;  /* it ends with what would come again */
 } * this_life;
@@ -88,6 +89,8 @@ bool was_given(const char *option);
 int given_heads(void); /* by --heads, for a model that does not say them; 0: by nobody */
 /* Of sample and check: fails if --heads says another number than the model. */
 void expect_heads(const struct config *c, const char *path);
+/* elsewhere.c: what options are called in other programs. */
+extern const struct foreign_words foreign_options[];
 const char *word_of(const char *option, int number); /* what an enumerator is called there */
 char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
 

@@ -2,6 +2,7 @@
 #include "../trace/follow.h"
 #include "train.h"
 
+#include <glob.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -145,6 +146,23 @@ struct dataset *open_vocabulary(const struct source *model, int vocab)
     return d;
 }
 
+/* A run that goes on reads the data that it was begun with, where it was begun: a path from another folder leads
+ * nowhere. */
+static void expect_recorded_data(const struct settings *s, const char *option, const char *path)
+{
+    if (!s->resume || !path || was_given(option) || strcmp(path, "stories") == 0 || strcmp(path, "self") == 0)
+        return;
+    const char *file = strncmp(path, "stories:", 8) == 0 ? path + 8 : path;
+    glob_t found = {0};
+    if (access(file, F_OK) != 0 && glob(file, 0, NULL, &found) != 0) {
+        fail(EXIT_IO,
+             "%s was trained with --%s %s, and no such file is here: give --%s PATH, or run it in the folder "
+             "where it was begun",
+             s->source.checkpoint->path, option, path, option);
+    }
+    globfree(&found);
+}
+
 static struct dataset *open_data(const struct settings *s, int vocab)
 {
     struct data_options o = s->data;
@@ -152,6 +170,8 @@ static struct dataset *open_data(const struct settings *s, int vocab)
     o.seq_len = s->seq_len;
     o.tokenizer = source_tokenizer(&s->source);
     o.vocab = vocab;
+    expect_recorded_data(s, "data", o.path);
+    expect_recorded_data(s, "val-data", o.val_data);
     const enum token_kind kind = o.tokenizer.kind;
     if (o.tokenizer.n && kind != TOKENS_IDS && was_given("tokens") && o.tokens != kind)
         fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others: leave --tokens out",
@@ -378,6 +398,7 @@ void free_trainer(struct trainer *t)
     for (int i = 0; i < t->machine->n_lanes; i++) {
         stop_thread(&t->machine->lane[i]->thread);
         stop_thread(&t->machine->lane[i]->forward);
+        stop_thread(&t->machine->lane[i]->aside);
     }
     if (execution.trace)
         trace_close(execution.trace);

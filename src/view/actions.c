@@ -344,7 +344,7 @@ void run_script(struct view *v, const char *script)
 {
     char *words = copy_string(script), *rest = words, *word;
     lay_out(v);
-    while ((word = strtok_r(rest, " ", &rest))) {
+    while ((word = strtok_r(rest, " \t\r\n", &rest))) {
         if (word[0] == '/' && word[1]) {
             press_key(v, "/");
             for (const char *letter = word + 1; *letter; letter++)

@@ -75,7 +75,7 @@ bool poll_view(struct view *v)
     return true;
 }
 
-#ifndef HAVE_SDL2 /* window.c is left out */
+#ifndef HAVE_SDL2 /* window.c is empty */
 void show_window(struct view *v)
 {
     (void)v;

@@ -4,6 +4,7 @@
  * Drawn again only when something has changed.  The trainer's ring is polled five times a second, which also renews a
  * pause (see trace/follow.h).  The training comes first: this process has a lower priority.
  */
+#ifdef HAVE_SDL2 /* else view.c has the sentence */
 #define SDL_MAIN_HANDLED
 #include <SDL.h>
 
@@ -149,3 +150,4 @@ void show_window(struct view *v)
     SDL_DestroyWindow(w.window);
     SDL_Quit();
 }
+#endif
