@@ -69,29 +69,77 @@ static bool is_state(const struct access *a)
     return (a->mode & ACCESS_WRITE) && (a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER);
 }
 
-/* Has a copy of role broadcast brought some of x before the task, by way of other copies too?  (What was sent to a
- * device may go on, to the host.) */
-static bool was_sent(const struct step *s, const struct task *t, const struct tensor *x)
+/* The bytes that copies of role broadcast have brought so far, in list order, by way of other copies too: what was sent
+ * to a device may go on, to the host, and come back.  Each copy is looked at once, whatever the way is. */
+struct arrivals {
+    struct arrival {
+        size_t begin, end; /* bytes of a storage */
+        int before;        /* the arrival in the same storage before this one, or NOWHERE */
+    } * list;
+    size_t n, cap;
+    int *last; /* by storage: its last arrival, or NOWHERE */
+};
+
+/* Was some of x sent? */
+static bool has_arrived(const struct arrivals *a, const struct tensor *x)
 {
-    bool sent = false;
-    for (size_t i = 0; i < t->index && !sent; i++) {
-        const struct task *copy = s->task[i];
-        if (copy->copy && share_bytes(copy->access[0].tensor, x))
-            sent = copy->role == ROLE_BROADCAST || was_sent(s, copy, copy->access[1].tensor);
-    }
-    return sent;
+    bool arrived = false;
+    for (int i = a->last[x->storage->id]; i != NOWHERE && !arrived; i = a->list[i].before)
+        arrived = a->list[i].begin < x->offset + x->bytes && x->offset < a->list[i].end;
+    return arrived;
 }
 
-/* 0: nothing.  --overlap local lists an update twice.  The device's is stored, and store_update() finds the other one,
- * which `needs` the choice of the CPU. */
-static size_t bytes_to_store(const struct step *s, const struct task *t)
+static void note_arrival(struct arrivals *a, const struct tensor *storage, size_t begin, size_t end)
 {
-    size_t bytes = 0;
-    for (int a = 0; t->role == ROLE_UPDATE && !t->needs && a < t->n_access; a++)
-        if (t->access[a].tensor->class == MEM_GRADIENTS && was_sent(s, t, t->access[a].tensor))
-            return 0;
-        else if (is_state(&t->access[a]))
-            bytes += round_up(t->access[a].tensor->bytes, s->pool->machine->host->alignment);
+    int *last = &a->last[storage->id];
+    for (int i = *last; i != NOWHERE; i = a->list[i].before)
+        if (a->list[i].begin <= begin && end <= a->list[i].end)
+            return;
+    struct arrival *new = APPEND(a->list, a->n, a->cap);
+    *new = (struct arrival){begin, end, *last};
+    *last = (int)a->n - 1;
+}
+
+/* Of a copy that is no broadcast only those bytes that had been sent to where it begins: a whole gradient that comes
+ * back from the host has a part that this rank summed, and others that it was sent. */
+static void note_copy(struct arrivals *a, const struct task *copy)
+{
+    const struct tensor *to = copy->access[0].tensor, *from = copy->access[1].tensor;
+    if (copy->role == ROLE_BROADCAST)
+        note_arrival(a, to->storage, to->offset, to->offset + to->bytes);
+    for (int i = a->last[from->storage->id]; i != NOWHERE; i = a->list[i].before) {
+        size_t begin = MAX(a->list[i].begin, from->offset), end = MIN(a->list[i].end, from->offset + from->bytes);
+        if (begin < end)
+            note_arrival(a, to->storage, to->offset + begin - from->offset, to->offset + end - from->offset);
+    }
+}
+
+/* Bytes that each of the list's n tasks makes and a snapshot stores; 0: nothing.  --overlap local lists an update
+ * twice.  The device's is stored, and store_update() finds the other one, which `needs` the choice of the CPU.  The
+ * caller frees the array. */
+static size_t *bytes_to_store(const struct step *s)
+{
+    struct arrivals arrivals = {.last = allocate(s->pool->n, sizeof *arrivals.last)};
+    size_t *bytes = allocate(s->n, sizeof *bytes);
+    memset(arrivals.last, NOWHERE, s->pool->n * sizeof *arrivals.last);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        bool sent = false;
+        if (t->copy)
+            note_copy(&arrivals, t);
+        if (t->role != ROLE_UPDATE || t->needs)
+            continue;
+        for (int a = 0; a < t->n_access; a++) {
+            const struct tensor *x = t->access[a].tensor;
+            sent |= x->class == MEM_GRADIENTS && has_arrived(&arrivals, x);
+            if (is_state(&t->access[a]))
+                bytes[i] += round_up(x->bytes, s->pool->machine->host->alignment);
+        }
+        if (sent)
+            bytes[i] = 0;
+    }
+    free(arrivals.list);
+    free(arrivals.last);
     return bytes;
 }
 
@@ -192,18 +240,18 @@ static void add_commit(const struct storing *v, int slot)
  */
 static void store_all(struct storing *v, struct edit *e)
 {
-    size_t n = v->step->n;
+    size_t n = v->step->n, *bytes = bytes_to_store(v->step);
     v->updates = 0;
     v->bytes = v->device_bytes = 0;
     for (int slot = 1; slot <= v->options->slots; slot++)
         add_commit(v, slot);
     for (size_t i = 0; i < n; i++) {
-        size_t bytes = bytes_to_store(v->step, v->step->task[i]);
-        for (int slot = v->options->slots; slot > 0 && bytes; slot--)
-            store_update(v, e, v->step->task[i], bytes, slot);
-        v->updates += bytes > 0;
-        v->bytes += (double)bytes;
+        for (int slot = v->options->slots; slot > 0 && bytes[i]; slot--)
+            store_update(v, e, v->step->task[i], bytes[i], slot);
+        v->updates += bytes[i] > 0;
+        v->bytes += (double)bytes[i];
     }
+    free(bytes);
 }
 
 /* ---- which iterations are stored, and when ----------------------------------------------------------------------- */
@@ -232,7 +280,7 @@ static struct outcome outcome_at(const struct simulation *sim, int i)
 }
 
 /* The longest time from an update's end to that of the copies for which the unit's next update waits.  They stand right
- * behind it: `before` is the last task of no slot. */
+ * behind it: `before` is the last task of no slot.  Where it skips an iteration the copies alone hold the next one. */
 static double longest_hold(const struct simulation *sim)
 {
     const struct moment *m = &sim->moments[(size_t)sim->first * sim->step->n], *before = m;
@@ -242,7 +290,7 @@ static double longest_hold(const struct simulation *sim)
         if (!t->slot)
             before = &m[i];
         else if (t->copy && !t->aside && !m[i].skipped)
-            hold = fmax(hold, m[i].end - before->end);
+            hold = fmax(hold, m[i].end - (before->skipped ? m[i].start : before->end));
     }
     return hold;
 }
