@@ -380,6 +380,18 @@ TEST(refused)
                 "plan --model tiny --hardware data/hardware/server.txt --snapshot x --host-mem 512K --simulate");
 }
 
+TEST(what_stores_nothing_more_is_said)
+{
+    const char *one = "--snapshot-slots 1: the first snapshot keeps the only slot";
+    expect_yard(EXIT_OK, one, "plan --model tiny --snapshot x --snapshot-slots 1");
+    expect_yard(EXIT_OK, one, "plan --list data/steps/snapshot.txt --snapshot x --snapshot-slots 1");
+    struct ran two = expect_yard(EXIT_OK, "", "plan --model tiny --snapshot x --snapshot-slots 2");
+    assert_string_equal(two.err, "");
+    expect_yard(EXIT_OK, "--snapshot-every 3: the last step is 2, so no snapshot is stored",
+                "train --model tiny --steps 2 --sample-tokens 0 --val-share 0 --snapshot %s --snapshot-every 3",
+                temp_path("never"));
+}
+
 TEST(a_budget_that_works)
 {
     const char *words = "plan --model tiny --hardware data/hardware/server.txt --snapshot x --snapshot-in device "

@@ -373,6 +373,33 @@ TEST(named_budgets_work)
     assert_true(refused > 0);
 }
 
+/* What --snapshot adds later is in the budgets that the passes before it name: buffers on the device, and on the host.
+ */
+LAW(named_budgets_have_room_for_snapshots)
+{
+    static const char *const how[] = {AUTO,
+                                      AUTO " --swap-what " ALL_CLASSES,
+                                      "--recompute auto",
+                                      "--swap layer",
+                                      "--overlap all-cpu",
+                                      "--overlap plan " AUTO};
+    struct cases cases = cases_of(1, COUNT(how));
+    for (int i = cases.begin; i < cases.end; i++) {
+        char *text = random_list("training", i + 1, 3);
+        char *options = lasting("%s --clip 0 --snapshot x --snapshot-in device", how[i]);
+        size_t budget = refused_budget("", list_within(1, text), options);
+        expect_yard(EXIT_OK, "", "plan --list %s %s", write_text("plan.txt", "%s", list_within(budget, text)), options);
+        char *small = list_within(100000000, lasting("\ndevice host memory=1\n%s", strchr(text, '\n') + 1));
+        budget = refused_budget("device host", small, options);
+        expect_yard(EXIT_OK, "", "plan --list %s %s --host-mem %zu", write_text("plan.txt", "%s", small), options,
+                    budget);
+        free(text);
+        char *model = lasting("plan --model tiny --hardware data/hardware/server.txt %s", options);
+        budget = budget_in(expect_yard(EXIT_USAGE, "", "%s --device-mem 200K", model).err);
+        expect_yard(EXIT_OK, "", "%s --device-mem %zu", model, budget);
+    }
+}
+
 /* ---- the two fixed orders ---------------------------------------------------------------------------------------- */
 
 static size_t position_of(const struct step *s, const char *name, int layer, int micro, size_t from)

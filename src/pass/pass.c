@@ -159,17 +159,33 @@ json_t *reports_json(const struct pass_report *reports, size_t n)
 /* ---- running them -------------------------------------------------------------------------------------------------
  */
 
+static struct forecast try_with_room(struct step *s, const struct costs *c, const struct pass_options *w)
+{
+    size_t first = reserve_snapshots(s, &w->snapshot), end = s->pool->n;
+    struct forecast f = try_step(s, c);
+    end_reserve(s, first, end);
+    return f;
+}
+
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct pass_options *w, const char *after,
                                size_t *n)
 {
     struct pass_report *reports = allocate(n_passes, sizeof *reports);
     struct forecast before = {.n = 0}; /* of the list as the next pass finds it */
+    size_t first = 0, end = 0; /* what is reserved for snapshots; overlap reserves on its own, for each choice */
     *n = 0;
     for (const struct pass *p = passes; p < passes + n_passes; p++) {
+        if (w->snapshot.file && p->run != run_overlap && (!end || p->run == run_snapshot)) {
+            end_reserve(s, first, end);
+            first = p->run == run_snapshot ? s->pool->n : reserve_snapshots(s, &w->snapshot);
+            end = s->pool->n;
+            free_forecast(&before);
+            before = (struct forecast){.n = 0};
+        }
         if (p->wanted(w)) {
             struct pass_report *r = &reports[(*n)++];
             if (!before.n)
-                before = try_step(s, c);
+                before = p->run == run_overlap ? try_with_room(s, c, w) : try_step(s, c);
             r->pass = p;
             r->declined = !p->run(s, c, w, r);
             if (!r->declined) {
@@ -186,6 +202,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
             break;
         }
     }
+    end_reserve(s, first, end);
     free_forecast(&before);
     return reports;
 }

@@ -53,7 +53,7 @@ struct storing {
     struct step *step;
     const struct costs *costs;
     const struct snapshot_options *options;
-    bool on_device;
+    enum snapshot_in in;
     size_t updates;
     double bytes, device_bytes; /* of an iteration: stored; and of the devices' buffers */
     double other;               /* the period with copies in the other place */
@@ -114,16 +114,16 @@ static void note_copy(struct arrivals *a, const struct task *copy)
     }
 }
 
-/* Bytes that each of the list's n tasks makes and a snapshot stores; 0: nothing.  --overlap local lists an update
+/* Bytes that each of n tasks of a list makes and a snapshot stores; 0: nothing.  --overlap local lists an update
  * twice.  The device's is stored, and store_update() finds the other one, which `needs` the choice of the CPU.  The
  * caller frees the array. */
-static size_t *bytes_to_store(const struct step *s)
+static size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *pool)
 {
-    struct arrivals arrivals = {.last = allocate(s->pool->n, sizeof *arrivals.last)};
-    size_t *bytes = allocate(s->n, sizeof *bytes);
-    memset(arrivals.last, NOWHERE, s->pool->n * sizeof *arrivals.last);
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
+    struct arrivals arrivals = {.last = allocate(pool->n, sizeof *arrivals.last)};
+    size_t *bytes = allocate(n, sizeof *bytes);
+    memset(arrivals.last, NOWHERE, pool->n * sizeof *arrivals.last);
+    for (size_t i = 0; i < n; i++) {
+        const struct task *t = task[i];
         bool sent = false;
         if (t->copy)
             note_copy(&arrivals, t);
@@ -133,7 +133,7 @@ static size_t *bytes_to_store(const struct step *s)
             const struct tensor *x = t->access[a].tensor;
             sent |= x->class == MEM_GRADIENTS && has_arrived(&arrivals, x);
             if (is_state(&t->access[a]))
-                bytes[i] += round_up(x->bytes, s->pool->machine->host->alignment);
+                bytes[i] += round_up(x->bytes, pool->machine->host->alignment);
         }
         if (sent)
             bytes[i] = 0;
@@ -170,6 +170,21 @@ static void copy_state(struct storing *v, struct tensor *to, struct tensor *x, i
     in_slot(v, down, slot)->aside = on_device;
 }
 
+/* Of an update that is in the list twice, the word by which the running step chooses; else NULL.  *last: the last task
+ * that stands in for it, the host's, or itself. */
+static struct tensor *choice_of(struct task *const *task, size_t at, size_t n, struct task **last)
+{
+    *last = task[at];
+    for (size_t i = at; choice_word(task[at]) && i < n; i++)
+        *last = task[i]->origin == task[at]->origin ? task[i] : *last;
+    return choice_word(*last); /* the host's, which copies look at */
+}
+
+static bool passes_by_device(enum snapshot_in in, const struct tensor *x, const struct tensor *choice)
+{
+    return in == IN_DEVICE && !choice && !x->device->is_host;
+}
+
 /* What `update` wrote: all that is stored, or, on the host, a piece of it, which begins so many bytes into each of its
  * tensors.  choice: the word by which the running step decides whether device or host updates (--overlap local).  Only
  * what works is copied then, and to the host: what stands aside would look too late.  An update takes 0 seconds if it
@@ -184,7 +199,7 @@ static void copy_written(struct storing *v, struct tensor *buffer, const struct 
         if (!is_state(&whole->access[a]))
             continue;
         copy_state(v, new_range(s->pool, buffer, x->name, at, at + x->bytes), x, slot,
-                   v->on_device && !choice && !x->device->is_host);
+                   passes_by_device(v->in, x, choice));
         at += round_up(whole->access[a].tensor->bytes, s->pool->machine->host->alignment);
     }
     for (; choice && n < s->n; n++)
@@ -201,12 +216,10 @@ static void store_update(struct storing *v, struct edit *e, struct task *t, size
     struct step *s = v->step;
     struct machine *m = s->pool->machine;
     struct tensor *buffer = new_bytes_tensor(s->pool, m->host, MEM_WORK, "snapshot", bytes);
-    struct task *last = t;
+    struct task *last;
     size_t n = s->n;
     buffer->persistent = true;
-    for (size_t i = t->index; choice_word(t) && i < n; i++)
-        last = s->task[i]->origin == t->origin ? s->task[i] : last;
-    struct tensor *choice = choice_word(last);                              /* the host's, which copies look at */
+    struct tensor *choice = choice_of(s->task, t->index, n, &last);
     while (choice && last->next->role == ROLE_OFFLOAD && last->next->needs) /* behind the copies back */
         last = last->next;
     insert_behind(e, last);
@@ -240,7 +253,7 @@ static void add_commit(const struct storing *v, int slot)
  */
 static void store_all(struct storing *v, struct edit *e)
 {
-    size_t n = v->step->n, *bytes = bytes_to_store(v->step);
+    size_t n = v->step->n, *bytes = bytes_to_store(v->step->task, n, v->step->pool);
     v->updates = 0;
     v->bytes = v->device_bytes = 0;
     for (int slot = 1; slot <= v->options->slots; slot++)
@@ -252,6 +265,42 @@ static void store_all(struct storing *v, struct edit *e)
         v->bytes += (double)bytes[i];
     }
     free(bytes);
+}
+
+/* ---- room for it, in lists that do not have it yet ----------------------------------------------------------------
+ */
+
+static void reserve(struct step *s, struct device *d, size_t bytes)
+{
+    new_bytes_tensor(s->pool, d, MEM_WORK, "snapshot", bytes)->persistent = true;
+}
+
+size_t reserve_snapshots(struct step *s, const struct snapshot_options *o)
+{
+    size_t first = s->pool->n, n_tasks, *bytes = NULL;
+    struct task **task = tasks_in_order(s, &n_tasks), *last;
+    if (o->file)
+        bytes = bytes_to_store(task, n_tasks, s->pool);
+    for (size_t i = 0; o->file && i < n_tasks; i++) {
+        const struct tensor *choice = choice_of(task, i, n_tasks, &last);
+        for (int slot = 0; slot < o->slots && bytes[i]; slot++) {
+            reserve(s, s->pool->machine->host, bytes[i]);
+            for (int a = 0; a < task[i]->n_access; a++) {
+                const struct access *x = &task[i]->access[a];
+                if (is_state(x) && passes_by_device(o->in, x->tensor, choice))
+                    reserve(s, x->tensor->device, x->tensor->bytes);
+            }
+        }
+    }
+    free(task);
+    free(bytes);
+    return first;
+}
+
+void end_reserve(struct step *s, size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++)
+        s->pool->tensors[i]->persistent = false; /* nobody touches it, and so it has no bytes any more */
 }
 
 /* ---- which iterations are stored, and when ----------------------------------------------------------------------- */
@@ -339,10 +388,10 @@ static void report_times(void *storing, const struct simulation *sim)
 }
 
 /* The period with copies on the device, or without; INFINITY: it does not fit. */
-static double try_place(struct storing v, bool on_device)
+static double try_place(struct storing v, enum snapshot_in in)
 {
     struct edit *e = open_edit(v.step);
-    v.on_device = on_device;
+    v.in = in;
     store_all(&v, e);
     struct forecast f = try_list(v.step, v.costs, 0, NULL, NULL);
     double period = f.excess > 0 ? INFINITY : f.period;
@@ -353,12 +402,12 @@ static double try_place(struct storing v, bool on_device)
 
 bool run_snapshot(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
-    struct storing v = {
-        .step = s, .costs = c, .options = &w->snapshot, .on_device = w->snapshot.in == IN_DEVICE, .report = r};
-    v.other = has_times(s, c) ? try_place(v, !v.on_device) : NAN;
+    struct storing v = {.step = s, .costs = c, .options = &w->snapshot, .in = w->snapshot.in, .report = r};
+    bool on_device = v.in == IN_DEVICE;
+    v.other = has_times(s, c) ? try_place(v, on_device ? IN_HOST : IN_DEVICE) : NAN;
     struct edit *e = open_edit(s);
     store_all(&v, e);
-    r->fields = json_pack("{s:[], s:[], s:s, s:I, s:n}", "commits", "dropped", "in", v.on_device ? "device" : "host",
+    r->fields = json_pack("{s:[], s:[], s:s, s:I, s:n}", "commits", "dropped", "in", on_device ? "device" : "host",
                           "device_bytes", (json_int_t)v.device_bytes, "held_ms");
     if (!v.updates) {
         undo(e);
@@ -369,15 +418,15 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
     commit(e); /* the edit's: from here on the list has the tasks */
     r->reason = format_string("%s of %zu updates into each of %d slots of %s", format_bytes((char[32]){0}, v.bytes),
                               v.updates, v.options->slots, v.options->file);
-    if (v.on_device)
+    if (on_device)
         append_text(&r->reason, ", by way of %s on the device", format_bytes((char[32]){0}, v.device_bytes));
     r->after = try_list(s, c, INFINITY, report_times, &v);
     if (w->clipped)
         append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "
                                 "before; --clip 0 stores each layer behind its backward");
-    if (v.on_device && r->after.excess > 0)
+    if (on_device && r->after.excess > 0)
         refuse_budget(s->pool->machine, &r->after, "--snapshot-in device");
-    report_ms(r, "host_ms", "with copies in the host a step takes", v.on_device ? v.other : r->after.period);
-    report_ms(r, "device_ms", "on the device", v.on_device ? r->after.period : v.other);
+    report_ms(r, "host_ms", "with copies in the host a step takes", on_device ? v.other : r->after.period);
+    report_ms(r, "device_ms", "on the device", on_device ? r->after.period : v.other);
     return true;
 }
