@@ -532,7 +532,7 @@ for command in $(awk '/^  [a-z]/ { print $1 }' "$TMP/out"); do
 done
 if "$YARD" devices 2>"$TMP/err" | grep -q 'Portable Computing Language'; then
     POCL_DEVICES=nothing "$YARD" plan --model tiny >"$TMP/out" 2>"$TMP/err"
-    [ $? -eq 3 ] && grep -q 'POCL_DEVICES=nothing names no device' "$TMP/err"
+    [ $? -eq 3 ] && grep -q 'POCL_DEVICES=nothing names none' "$TMP/err"
     result $? 'POCL_DEVICES that names no device is named'
 fi
 (ulimit -v 150000 && "$YARD" plan --model tiny) >"$TMP/out" 2>"$TMP/err"

@@ -107,7 +107,8 @@ _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, e
     for (cl_uint i = 0; i < n; i++)
         if (is_pocl(platforms[i]) && pocl)
             fail(EXIT_NO_DEVICE,
-                 "POCL_DEVICES=%s names no device that the OpenCL driver PoCL has: unset it, or set it to pthread",
+                 "the OpenCL drivers here offer no device: POCL_DEVICES=%s names none that PoCL has; unset it, or set "
+                 "it to pthread",
                  pocl);
     fail(EXIT_NO_DEVICE,
          "the OpenCL drivers here offer no device; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
