@@ -11,6 +11,7 @@
 
 BUILD    = build
 YARD     = yard
+SHARED   = $(if $(filter /% ../%,$(BUILD)),$(BUILD),build)# by builds inside the tree; it may be read-only for one outside
 OPTIMISE = -O2 -g
 CPPFLAGS = -Isrc -D_GNU_SOURCE= -DCL_TARGET_OPENCL_VERSION=120
 CFLAGS   = -std=c11 $(OPTIMISE) -fno-omit-frame-pointer -ffp-contract=off -pthread
@@ -37,9 +38,10 @@ LDLIBS   += $(SDL2)
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
-# Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and the others.
+# Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
 SCRIPTS  = $(patsubst %,tests/%.sh,errors installs labs pages programs walk)
-LONGER   = $(patsubst %,tests/%.sh,cache clang clock faults format gallery gdb memory oclgrind periods process transformers view)
+LONGER   = $(filter-out $(SCRIPTS) $(patsubst %,tests/%.sh,run report packages drivers driver_rows distro gpu gpu_kit),\
+               $(sort $(wildcard tests/*.sh)))
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
 C_FILES  = $(wildcard src/*.[ch] src/*/*.[ch] tests/*.[ch])
@@ -51,15 +53,15 @@ endif
 
 # ---- building ------------------------------------------------------------------------------------------------------
 
-$(YARD): $(OBJECTS) | build/yard-gdb.py
+$(YARD): $(OBJECTS) | $(SHARED)/yard-gdb.py
 	@echo "link     $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # gdb loads it by its name, which src/main.c writes into the program.
-build/yard-gdb.py: tutorials/gdb/yard.py
-	@mkdir -p build; cp $< $@
+$(SHARED)/yard-gdb.py: tutorials/gdb/yard.py
+	@mkdir -p $(@D); cp $< $@
 
-$(BUILD)/%.o: %.c $(BUILD)/flags | build/packages
+$(BUILD)/%.o: %.c $(BUILD)/flags | $(SHARED)/packages
 	@echo "compile  $<"; mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -MMD -MP -c -o $@ $<
 
@@ -68,24 +70,24 @@ $(BUILD)/src/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
 
 # The kernels and the texts of --data stories and self travel inside the program.  Folders among the prerequisites:
 # their time changes when a file comes or goes.
-build/embedded.c: $(KERNELS) data/stories.txt $(TEXT) src/base/embed.awk $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
+$(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) src/base/embed.awk $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
 	@echo "embed    $(words $(KERNELS)) kernels, $(words $(TEXT)) texts"; mkdir -p $(@D)
 	$(Q)LC_ALL=C awk -f src/base/embed.awk $(KERNELS) -- data/stories.txt $(TEXT) >$@.new && mv $@.new $@
 
-$(BUILD)/embedded.o: build/embedded.c $(BUILD)/flags | build/packages
+$(BUILD)/embedded.o: $(SHARED)/embedded.c $(BUILD)/flags | $(SHARED)/packages
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
 
 # This file changes when the flags do, and then everything is compiled again.
-$(BUILD)/flags: FORCE | build/packages
+$(BUILD)/flags: FORCE | $(SHARED)/packages
 	@mkdir -p $(@D); echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)' >$@.new; \
 	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 # Packages are looked for once, and again after `make clean` or `make deps`.  Each stamp waits for the one before.
 PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/packages.sh
-build/packages: ; @$(PACKAGES) build optional window && $(PACKAGES) name $(TEST_NEEDS) && mkdir -p build && touch $@
+$(SHARED)/packages: ; @$(PACKAGES) build optional window && $(PACKAGES) name $(TEST_NEEDS) && mkdir -p $(@D) && touch $@
 TEST_NEEDS = tests patch
-build/packages-tests: | build/packages ; @$(PACKAGES) $(TEST_NEEDS) && touch $@
-build/packages-oclgrind: | build/packages ; @$(PACKAGES) oclgrind && touch $@
+$(SHARED)/packages-tests: | $(SHARED)/packages ; @$(PACKAGES) $(TEST_NEEDS) && touch $@
+$(SHARED)/packages-oclgrind: | $(SHARED)/packages ; @$(PACKAGES) oclgrind && touch $@
 
 -include $(OBJECTS:.o=.d) $(TESTS:=.d) $(BUILD)/tests/main.d $(BUILD)/tests/fuzz.d $(SUPPORT:.o=.d)
 
@@ -128,7 +130,7 @@ labs-check: $(YARD) ## prove the labs: starters, solutions and wrong solutions g
 $(TESTS): $(BUILD)/tests/main.o
 $(TESTS) $(BUILD)/tests/fuzz: %: %.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
-$(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/main.o $(SUPPORT): | build/packages-tests
+$(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/main.o $(SUPPORT): | $(SHARED)/packages-tests
 .SECONDARY: $(TESTS:=.o) $(BUILD)/tests/fuzz.o
 
 # Those that run kernels.
@@ -181,10 +183,10 @@ tsan: ## build ./yard-tsan with ThreadSanitizer, and run the tests of threads an
 	    OPTIMISE='-O1 -g -fsanitize=thread -Wno-tsan'
 FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-oclgrind: $(YARD) | build/packages-oclgrind ## run every kernel under oclgrind: races, stray or uninitialised accesses
+oclgrind: $(YARD) | $(SHARED)/packages-oclgrind ## run every kernel under oclgrind: races, stray or uninitialised accesses
 	@tests/run.sh build/tests tests/oclgrind.sh
 
-tidy: build/embedded.c ## let clang-tidy read the sources
+tidy: $(SHARED)/embedded.c ## let clang-tidy read the sources
 	clang-tidy --quiet $(SOURCES) -- $(CPPFLAGS) -std=c11
 
 format: ## put the sources into the project's layout (clang-format 14)
@@ -194,7 +196,7 @@ format-check: ## fail when `make format` would change something
 	@clang-format --dry-run -Werror $(C_FILES)
 
 deps: ## look for the packages again, install what is missing
-	@rm -f build/packages*; $(PACKAGES) build $(TEST_NEEDS) window
+	@rm -f build/packages* $(SHARED)/packages*; $(PACKAGES) build $(TEST_NEEDS) window
 
 clean: ## remove all that was made
 	rm -rf build yard yard-debug yard-asan yard-tsan

@@ -623,6 +623,14 @@ for command in $(awk '/^  [a-z]/ { print $1 }' "$TMP/out"); do
         [ -z "$(grep '^[A-Z].*:$' "$TMP/help" | sort | uniq -d)" ] # a heading for each group of options
     result $? "yard $command --help"
 done
+if "$YARD" devices 2>"$TMP/err" | grep -q 'Portable Computing Language'; then
+    POCL_DEVICES=nothing "$YARD" plan --model tiny >"$TMP/out" 2>"$TMP/err"
+    [ $? -eq 3 ] && grep -q 'POCL_DEVICES=nothing names none' "$TMP/err"
+    result $? 'POCL_DEVICES that names no device is named'
+fi
+(ulimit -v 150000 && "$YARD" plan --model tiny) >"$TMP/out" 2>"$TMP/err"
+[ $? -eq 3 ] && ! grep -q 'is installed' "$TMP/err" && grep -q 'ulimit -v' "$TMP/err"
+result $? 'a tight address space is named for what it is'
 "$YARD" help trace export 2>&1 | grep -q '^usage: yard trace export'
 result $? 'yard help trace export'
 for words in --help "train --help"; do

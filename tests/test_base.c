@@ -1,5 +1,6 @@
 /* test_base.c - errors, memory, numbers as text, random numbers, hashes and options. */
 #include "../src/base/table.h"
+#include "../src/device/device.h"
 #include "../src/file/file.h"
 #include "child.h"
 
@@ -34,6 +35,23 @@ static void fail_in_cleanup(void *unused)
     struct cleanup again = {.run = fail_again};
     on_fail(&again);
     fail_with_cleanups(unused);
+}
+
+/* A process in group job/step of version 2, or a/b of version 1, below a root of our own. */
+TEST(memory_that_control_groups_leave)
+{
+    char *root = temp_path("groups"), *command = NULL;
+    append_text(&command, "mkdir -p %s/job/step %s/memory/a/b && cd %s && echo max >job/step/memory.max && ", root,
+                root, root);
+    append_text(&command, "echo 5000 >job/memory.max && echo 3000 >job/memory.current && ");
+    append_text(&command, "printf 'anon 7\\ninactive_file 600\\nactive_file 400\\n' >job/memory.stat && ");
+    append_text(&command, "echo 700 >memory/a/b/memory.limit_in_bytes && echo 200 >memory/a/b/memory.usage_in_bytes");
+    assert_int_equal(system(command), 0);
+    free(command);
+    assert_int_equal(left_by_groups(write_text("v2", "0::/job/step\n"), root), 3000); /* 5000 - (3000 - 1000) */
+    assert_int_equal(left_by_groups(write_text("v1", "9:cpu:/\n4:memory:/a/b\n0::/\n"), root), 500);
+    assert_true(left_by_groups(write_text("none", "4:memory:/elsewhere\n0::/\n"), root) == SIZE_MAX);
+    assert_true(left_by_groups(temp_path("missing"), root) == SIZE_MAX);
 }
 
 TEST(fail_cleans_up_in_reverse)

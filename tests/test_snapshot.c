@@ -72,6 +72,21 @@ TEST(a_disk_that_nobody_described)
     free(text);
 }
 
+/* w0 is updated in every third step, before w3 and on the same lane; both take 1 ms to write.  In step 2 nobody updates
+ * w0 first, so its copy chooses the slot, at 2 ms, when step 1's commit still holds the other one up to 3 ms.  Step 3
+ * updates w0 from 4 ms to 5 ms, when step 2's commit has come; it is written at 8 ms.  At 7 ms step 4 finds no slot. */
+TEST(an_update_that_skips_steps_holds_no_other)
+{
+    const char *list = write_text("skips.txt", "device gpu memory=1G\ndisk 1e6\ntensor w0 gpu 1000 parameters\n"
+                                               "tensor w3 gpu 1000 parameters\n"
+                                               "task U3 gpu.compute 1ms role=update cpu=2ms writes=w3\n"
+                                               "task U0 gpu.compute 1ms role=update cpu=1ms every=3 writes=w0\n");
+    const char *words = lasting("--list %s --clip 0 --overlap all-cpu --snapshot x --iterations 7", list);
+    expect_outcome(words, "1: 3 3, 2: 5 5, 3: 8 8, 5: 12 12, 6: 15 15 but not 4 7");
+    assert_true(fabs(number_at(plan(words), "simulation.step_ms") - 7.0 / 3) < 1e-9);
+    assert_true(number_at(report_of(plan(words)), "held_ms") == 0); /* copies on the host take no time */
+}
+
 /* ---- at random --------------------------------------------------------------------------------------------------- */
 
 enum { UNITS = 3, ITERATIONS = 40 };
@@ -202,6 +217,51 @@ LAW(random_lists)
     }
 }
 
+/* A whole number below `most`: the nth that is drawn for a list. */
+static int draw(int seed, int nth, int most)
+{
+    return (int)(random_uniform(78, STREAM_TEST, (uint32_t)seed, (uint64_t)nth) * most);
+}
+
+static char *list_that_skips_steps(int seed)
+{
+    char *text = NULL;
+    int units = 2 + draw(seed, 4, 4);
+    append_text(&text, "device gpu memory=1G\ndisk 1e7 %dus\n", draw(seed, 5, 200));
+    for (int u = 0; u < units; u++)
+        append_text(&text, "tensor w%d gpu %d parameters\ntensor g%d gpu 100 gradients\n", u,
+                    100 + draw(seed, 10 + u, 8000), u);
+    for (int u = 0; u < units; u++) {
+        append_text(&text, "task b%d gpu.compute %dus role=backward layer=%d reads=w%d writes=g%d\n", u,
+                    1 + draw(seed, 20 + u, 500), u, u, u);
+        append_text(&text, "task u%d gpu.compute %dus role=update layer=%d cpu=%dus every=%d", u,
+                    1 + draw(seed, 30 + u, 100), u, 1 + draw(seed, 40 + u, 500), 1 + draw(seed, 50 + u, 6));
+        append_text(&text, " reads=g%d,w%d writes=w%d\n", u, u, u);
+    }
+    return text;
+}
+
+/* Lists whose updates skip steps, some of them on the CPU, all come to an end in simulation; every step of which a
+ * snapshot is wanted is stored or dropped. */
+LAW(updates_that_skip_steps)
+{
+    static const char *const sides[] = {"all-cpu", "plan", "off"};
+    struct cases cases = cases_of(8, 60);
+    for (int seed = cases.begin; seed < cases.end; seed++) {
+        char *text = list_that_skips_steps(seed);
+        int slots = 1 + draw(seed, 0, 4), every = 1 + draw(seed, 1, 3);
+        char *words =
+            lasting("--list %s --clip %d --overlap %s --snapshot x --snapshot-slots %d --snapshot-every %d "
+                    "--iterations 60",
+                    write_text("skips.txt", "%s", text), draw(seed, 2, 2), sides[draw(seed, 3, 3)], slots, every);
+        json_t *r = report_of(plan(words));
+        size_t all = json_array_size(json_object_get(r, "commits")) + json_array_size(json_object_get(r, "dropped"));
+        if (all != 60 / (size_t)every)
+            test_failed("seed %d: %zu of 60 iterations, every %d\n%s", seed, all, every, text);
+        free(text);
+    }
+}
+
 static void expect_ms(const json_t *of, const char *key, double ms)
 {
     if (!(fabs(number_at(of, key) - ms) <= 1e-9 * ms))
@@ -288,7 +348,9 @@ TEST(every_mesh_stores_once)
                                          "--mesh dp=4 --zero 2",
                                          "--mesh pp=2",
                                          "--mesh dp=2,pp=2 --zero 0 --micro-batch 1",
-                                         "--mesh dp=2 --zero 0 --overlap all-cpu"};
+                                         "--mesh dp=2 --zero 0 --overlap all-cpu",
+                                         "--mesh dp=2 --zero 0 --swap layer --swap-what gradients",
+                                         "--mesh dp=2 --zero 0 --micro-batch 1 --swap layer --swap-what gradients"};
     double one = stored_bytes("--snapshot x");
     assert_true(one > 0);
     for (size_t i = 0; i < COUNT(meshes); i++) {
@@ -319,6 +381,17 @@ TEST(what_does_not_stay_on_the_device_is_said)
     }
 }
 
+/* The way of a gradient that leaves and comes back for every micro-batch is followed once, not once for each way
+ * through its copies, of which there are 2^39 here. */
+TEST(many_micro_batches_whose_gradients_are_swapped)
+{
+    double plain = stored_bytes("--snapshot x --batch 40 --micro-batch 1");
+    alarm(60); /* else it would go on for ever */
+    double swapped = stored_bytes("--snapshot x --batch 40 --micro-batch 1 --swap layer --swap-what gradients");
+    alarm(0);
+    assert_true(plain > 0 && swapped == plain);
+}
+
 TEST(refused)
 {
     expect_yard(EXIT_USAGE, "--snapshot takes a path", "train --snapshot ''");
@@ -327,6 +400,18 @@ TEST(refused)
     expect_yard(EXIT_USAGE, "", "plan --list data/steps/chain.txt --snapshot x --snapshot-slots 0");
     expect_yard(EXIT_USAGE, "host",
                 "plan --model tiny --hardware data/hardware/server.txt --snapshot x --host-mem 512K --simulate");
+}
+
+TEST(what_stores_nothing_more_is_said)
+{
+    const char *one = "--snapshot-slots 1: the first snapshot keeps the only slot";
+    expect_yard(EXIT_OK, one, "plan --model tiny --snapshot x --snapshot-slots 1");
+    expect_yard(EXIT_OK, one, "plan --list data/steps/snapshot.txt --snapshot x --snapshot-slots 1");
+    struct ran two = expect_yard(EXIT_OK, "", "plan --model tiny --snapshot x --snapshot-slots 2");
+    assert_string_equal(two.err, "");
+    expect_yard(EXIT_OK, "--snapshot-every 3: the last step is 2, so no snapshot is stored",
+                "train --model tiny --steps 2 --sample-tokens 0 --val-share 0 --snapshot %s --snapshot-every 3",
+                temp_path("never"));
 }
 
 TEST(a_budget_that_works)

@@ -1,11 +1,13 @@
 /* process.c - what the program does about the shell that started it: descriptors and signals.
  *
- * SIGINT, SIGTERM and SIGHUP ask the program to end.  Before training, and in every other command, it ends at once.
+ * SIGINT, SIGTERM and SIGHUP ask the program to end, and so do SIGUSR1, SIGUSR2 and SIGXCPU, by which schedulers say
+ * that a job's time is over; a driver that takes one of these keeps it.  In training SIGPIPE does too: the reader of
+ * our output has gone.  Before training, and in every other command, it ends at once.
  * While it trains, the first one only sets a flag, which the training loop reads between steps, and the second one ends
  * the program.  A parent hands them on to its child.  A Ctrl-C at a terminal reaches both, and is one: the child's
- * second signal is the second one that came the same way.  A SIGHUP that the parent ignores (nohup) stays ignored; a
- * SIGINT that a shell ignores for a job in the background is taken all the same, since who sends it to that process
- * means it.
+ * second signal is the second one that came the same way.  One that the parent ignores, as nohup does
+ * with SIGHUP, stays ignored; a SIGINT that a shell ignores for a job in the background is taken all the same, since
+ * who sends it to that process means it.
  *
  * The handler may interrupt any instruction of any thread, so it calls only what POSIX allows there.
  */
@@ -38,9 +40,13 @@ static void say_plainly(const char *text)
         return; /* the terminal is gone */
 }
 
+bool interrupted(void) { return asked[0] || asked[1]; }
+
 static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
 {
     (void)context;
+    if (signal_number == SIGXCPU && interrupted())
+        return; /* it comes every second, and is one */
     bool handed_on = parent && from->si_pid == parent, again = atomic_exchange(&asked[handed_on], true);
     if (child) {
         kill(child, signal_number);
@@ -58,16 +64,27 @@ static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
     _Exit(EXIT_INTERRUPTED);
 }
 
-void defer_interrupts(void) { deferred = true; }
-bool interrupted(void) { return asked[0] || asked[1]; }
+/* Unless it is ignored, as some parents leave it: then writing fails, and main() says so. */
+static void take_unless_ignored(int number)
+{
+    struct sigaction old, take = {.sa_sigaction = handle_interrupt, .sa_flags = SA_RESTART | SA_SIGINFO};
+    if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        sigaction(number, &take, NULL);
+}
+
+void defer_interrupts(void)
+{
+    deferred = true;
+    take_unless_ignored(SIGPIPE);
+}
 
 void prepare_process(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction old, take = {.sa_sigaction = handle_interrupt, .sa_flags = SA_RESTART | SA_SIGINFO};
-    for (size_t i = 0; i < COUNT(numbers); i++)
-        if (numbers[i] != SIGHUP || (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN))
-            sigaction(numbers[i], &take, NULL);
+    static const int others[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
+    struct sigaction take = {.sa_sigaction = handle_interrupt, .sa_flags = SA_RESTART | SA_SIGINFO};
+    sigaction(SIGINT, &take, NULL);
+    for (size_t i = 0; i < COUNT(others); i++)
+        take_unless_ignored(others[i]);
     signal(SIGXFSZ, SIG_IGN); /* writing past a limit of the file's size fails like a full disk */
     /* open() takes the lowest free descriptor: a closed one of the three would become somebody's file. */
     int fd = open("/dev/null", O_RDWR);

@@ -237,6 +237,14 @@ char *cache_entry(const struct device *d, const char *options, const char *sourc
 cl_program load_program(const struct device *d, const char *entry, const char *options);
 void keep_program(const struct device *d, const char *entry, cl_program program);
 
+/* ---- limits.c -------------------------------------------------------------------------------------------------- */
+
+/* Bytes of the host's memory that this process may still take: a container's limit, or one of the address space, less
+ * what is in use and what the driver needs later.  NO_LIMIT: there is no limit but the memory itself. */
+size_t memory_left_by_limits(void);
+/* What is left in the control groups that a file like /proc/self/cgroup names, below `root`; SIZE_MAX: all. */
+size_t left_by_groups(const char *groups, const char *root);
+
 /* ---- memory.c -------------------------------------------------------------------------------------------------- */
 
 /* Of d's memory, what tensors may take where no option says.  A GPU's driver needs some of the GPU's own memory, for

@@ -99,10 +99,17 @@ static unsigned kernel_work_group(const struct device *d)
     return power;
 }
 
+/* What this process may take of it. */
 static size_t host_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 ? (size_t)pages * (size_t)page : SIZE_MAX / 4;
+    size_t all = pages > 0 ? (size_t)pages * (size_t)page : SIZE_MAX / 4;
+    size_t left = memory_left_by_limits();
+    if (left == 0)
+        fail(EXIT_USAGE,
+             "a limit of this process's memory leaves nothing beside what the program and the OpenCL driver "
+             "need: raise that of the container, or of the address space (ulimit -v)");
+    return MIN(all, left);
 }
 
 static void describe_device(struct device *d, unsigned vector)

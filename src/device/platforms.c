@@ -6,8 +6,11 @@
 #include "device.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { LEAST_FILES = 64 }; /* which a driver and its compiler open, roughly */
 
 cl_platform_id platform_of(const struct device *d)
 {
@@ -82,7 +85,18 @@ cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
 
 _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code)
 {
-    const char *vendors = getenv("OCL_ICD_VENDORS");
+    const char *vendors = getenv("OCL_ICD_VENDORS"), *pocl = getenv("POCL_DEVICES");
+    struct rlimit space, files;
+    bool tight = getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
+    bool few = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < LEAST_FILES;
+    if (n == 0 && tight)
+        fail(EXIT_NO_DEVICE,
+             "no OpenCL driver could be loaded in an address space of %s: raise that limit (ulimit -v unlimited)",
+             format_bytes((char[32]){0}, (double)space.rlim_cur));
+    if (n == 0 && few)
+        fail(EXIT_NO_DEVICE,
+             "no OpenCL driver could be loaded with %llu open files at most: raise that limit (ulimit -n)",
+             (unsigned long long)files.rlim_cur);
     if (n == 0)
         fail(EXIT_NO_DEVICE,
              "no OpenCL driver is installed, or none of %s can be loaded; on Debian or Ubuntu: apt-get install "
@@ -90,6 +104,12 @@ _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, e
              vendors ? vendors : "/etc/OpenCL/vendors");
     for (cl_uint i = 0; i < n; i++)
         check_kernel_cache(platforms[i], code);
+    for (cl_uint i = 0; i < n; i++)
+        if (is_pocl(platforms[i]) && pocl)
+            fail(EXIT_NO_DEVICE,
+                 "the OpenCL drivers here offer no device: POCL_DEVICES=%s names none that PoCL has; unset it, or set "
+                 "it to pthread",
+                 pocl);
     fail(EXIT_NO_DEVICE,
          "the OpenCL drivers here offer no device; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
 }

@@ -64,6 +64,7 @@ struct planner {
     struct uses *uses;
     struct bucket bucket[MOST_BUCKETS]; /* in order of release */
     size_t n;
+    const struct snapshot_options *snapshot;
     int *bucket_of;                /* by position: of which of them the task is, or NOWHERE */
     int *remade;                   /* by tensor, for remake(): as if recompute had run too; NULL: as if not */
     struct rule rule;              /* its cores are those that no device computes on: updates take them in turn */
@@ -280,6 +281,14 @@ static void move_updates(void *pass, struct edit *e, const unsigned char *choice
     free(m.counterpart);
 }
 
+/* The same for a trial, with room for snapshots, which depends on where updates are. */
+static void try_updates(void *pass, struct edit *e, const unsigned char *choice)
+{
+    struct planner *p = pass;
+    move_updates(p, e, choice);
+    reserve_snapshots(p->step, p->snapshot);
+}
+
 /* ---- the choice -------------------------------------------------------------------------------------------------- */
 
 static double seconds_of(const struct planner *p, const struct task *t)
@@ -444,6 +453,7 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
     bool decides = w->overlap == OVERLAP_PLAN || w->overlap == OVERLAP_LOCAL, read = false;
     size_t on_cpu = 0;
     p->step = s;
+    p->snapshot = &w->snapshot;
     p->uses = find_uses(s->task, s->n, s->pool);
     p->bucket_of = allocate(s->n, sizeof *p->bucket_of);
     find_buckets(p);
@@ -451,7 +461,7 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
     for (size_t b = 0; b <= p->n; b++)
         p->decision[b] = (struct decision){b < p->n ? SIDES : 2, NO_GROUP};
     p->question = (struct question){
-        s, c, "looking for the updates to give to the CPU", p->decision, p->n + 1, move_updates, p, 0, MOST_WORK};
+        s, c, "looking for the updates to give to the CPU", p->decision, p->n + 1, try_updates, p, 0, MOST_WORK};
     p->timed = p->n > 0 && has_times(s, c);
     if (p->timed)
         measure(p);
@@ -481,7 +491,9 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
                     : p->n  ? "no update on the CPU"
                             : "the list has no update that could run on the CPU");
     commit(e);
+    size_t first = reserve_snapshots(s, &w->snapshot), end = s->pool->n;
     report(p, w->overlap, r);
+    end_reserve(s, first, end);
     if (chosen->score.excess > 0 && !room_later)
         refuse_budget(m, &r->after, "--overlap");
     free_uses(p->uses);

@@ -188,17 +188,35 @@ json_t *reports_json(const struct pass_report *reports, size_t n)
 /* ---- running them -------------------------------------------------------------------------------------------------
  */
 
+/* With the bytes that snapshots are to have. */
+static struct state_of_list look_with_room(struct step *s, const struct costs *c, const struct pass_options *w)
+{
+    size_t first = reserve_snapshots(s, &w->snapshot), end = s->pool->n;
+    struct state_of_list l = look_at_list(s, c);
+    end_reserve(s, first, end);
+    return l;
+}
+
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct pass_options *w, const char *after,
                                size_t *n)
 {
     struct pass_report *reports = allocate(n_passes, sizeof *reports);
     struct state_of_list before = {.held = NULL}; /* the list as the next pass finds it */
+    size_t first = 0, end = 0; /* what is reserved for snapshots; overlap reserves on its own, for each choice */
     *n = 0;
     for (const struct pass *p = passes; p < passes + n_passes; p++) {
+        if (w->snapshot.file && p->run != run_overlap && (!end || p->run == run_snapshot)) {
+            end_reserve(s, first, end);
+            first = p->run == run_snapshot ? s->pool->n : reserve_snapshots(s, &w->snapshot);
+            end = s->pool->n;
+            if (before.held)
+                forget_list(&before);
+            before = (struct state_of_list){.held = NULL};
+        }
         if (p->wanted(w)) {
             struct pass_report *r = &reports[(*n)++];
             if (!before.held)
-                before = look_at_list(s, c);
+                before = p->run == run_overlap ? look_with_room(s, c, w) : look_at_list(s, c);
             r->pass = p;
             r->declined = !p->run(s, c, w, r);
             if (!r->declined) {
@@ -214,6 +232,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
             break;
         }
     }
+    end_reserve(s, first, end);
     if (before.held)
         forget_list(&before);
     return reports;

@@ -131,6 +131,12 @@ _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const 
  * and what did not fit before is returned, which the caller frees; then the end. */
 char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option);
 _Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage);
+/* snapshot.c: tensors that persist and that nobody touches, as large as the buffers that --snapshot will add to the
+ * list as it is now.  So a pass before it, which looks for what fits, sees their bytes.  Returns the pool's size
+ * before; where the edit that is open is undone they are gone.  Else end_reserve() takes their bytes away from those
+ * from `first` up to `end`. */
+size_t reserve_snapshots(struct step *s, const struct snapshot_options *o);
+void end_reserve(struct step *s, size_t first, size_t end);
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_gather, run_swap;
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */

@@ -53,7 +53,7 @@ struct storing {
     struct step *step;
     const struct costs *costs;
     const struct snapshot_options *options;
-    bool on_device;
+    enum snapshot_in in;
     size_t updates;
     double bytes, device_bytes; /* of an iteration: stored; and of the devices' buffers */
     double chosen, on_host;     /* stored bytes that --snapshot-in device cannot copy there, and why: see
@@ -71,29 +71,77 @@ static bool is_state(const struct access *a)
     return (a->mode & ACCESS_WRITE) && (a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER);
 }
 
-/* Has a copy of role broadcast brought some of x before the task, by way of other copies too?  (What was sent to a
- * device may go on, to the host.) */
-static bool was_sent(const struct step *s, const struct task *t, const struct tensor *x)
+/* The bytes that copies of role broadcast have brought so far, in list order, by way of other copies too: what was sent
+ * to a device may go on, to the host, and come back.  Each copy is looked at once, whatever the way is. */
+struct arrivals {
+    struct arrival {
+        size_t begin, end; /* bytes of a storage */
+        int before;        /* the arrival in the same storage before this one, or NOWHERE */
+    } * list;
+    size_t n, cap;
+    int *last; /* by storage: its last arrival, or NOWHERE */
+};
+
+/* Was some of x sent? */
+static bool has_arrived(const struct arrivals *a, const struct tensor *x)
 {
-    bool sent = false;
-    for (size_t i = 0; i < t->index && !sent; i++) {
-        const struct task *copy = s->task[i];
-        if (copy->copy && share_bytes(copy->access[0].tensor, x))
-            sent = copy->role == ROLE_BROADCAST || was_sent(s, copy, copy->access[1].tensor);
-    }
-    return sent;
+    bool arrived = false;
+    for (int i = a->last[x->storage->id]; i != NOWHERE && !arrived; i = a->list[i].before)
+        arrived = a->list[i].begin < x->offset + x->bytes && x->offset < a->list[i].end;
+    return arrived;
 }
 
-/* 0: nothing.  --overlap local lists an update twice.  The device's is stored, and store_update() finds the other one,
- * which `needs` the choice of the CPU. */
-static size_t bytes_to_store(const struct step *s, const struct task *t)
+static void note_arrival(struct arrivals *a, const struct tensor *storage, size_t begin, size_t end)
 {
-    size_t bytes = 0;
-    for (int a = 0; t->role == ROLE_UPDATE && !t->needs && a < t->n_access; a++)
-        if (t->access[a].tensor->class == MEM_GRADIENTS && was_sent(s, t, t->access[a].tensor))
-            return 0;
-        else if (is_state(&t->access[a]))
-            bytes += round_up(t->access[a].tensor->bytes, s->pool->machine->host->alignment);
+    int *last = &a->last[storage->id];
+    for (int i = *last; i != NOWHERE; i = a->list[i].before)
+        if (a->list[i].begin <= begin && end <= a->list[i].end)
+            return;
+    struct arrival *new = APPEND(a->list, a->n, a->cap);
+    *new = (struct arrival){begin, end, *last};
+    *last = (int)a->n - 1;
+}
+
+/* Of a copy that is no broadcast only those bytes that had been sent to where it begins: a whole gradient that comes
+ * back from the host has a part that this rank summed, and others that it was sent. */
+static void note_copy(struct arrivals *a, const struct task *copy)
+{
+    const struct tensor *to = copy->access[0].tensor, *from = copy->access[1].tensor;
+    if (copy->role == ROLE_BROADCAST)
+        note_arrival(a, to->storage, to->offset, to->offset + to->bytes);
+    for (int i = a->last[from->storage->id]; i != NOWHERE; i = a->list[i].before) {
+        size_t begin = MAX(a->list[i].begin, from->offset), end = MIN(a->list[i].end, from->offset + from->bytes);
+        if (begin < end)
+            note_arrival(a, to->storage, to->offset + begin - from->offset, to->offset + end - from->offset);
+    }
+}
+
+/* Bytes that each of n tasks of a list makes and a snapshot stores; 0: nothing.  --overlap local lists an update
+ * twice.  The device's is stored, and store_update() finds the other one, which `needs` the choice of the CPU.  The
+ * caller frees the array. */
+static size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *pool)
+{
+    struct arrivals arrivals = {.last = allocate(pool->n, sizeof *arrivals.last)};
+    size_t *bytes = allocate(n, sizeof *bytes);
+    memset(arrivals.last, NOWHERE, pool->n * sizeof *arrivals.last);
+    for (size_t i = 0; i < n; i++) {
+        const struct task *t = task[i];
+        bool sent = false;
+        if (t->copy)
+            note_copy(&arrivals, t);
+        if (t->role != ROLE_UPDATE || t->needs)
+            continue;
+        for (int a = 0; a < t->n_access; a++) {
+            const struct tensor *x = t->access[a].tensor;
+            sent |= x->class == MEM_GRADIENTS && has_arrived(&arrivals, x);
+            if (is_state(&t->access[a]))
+                bytes[i] += round_up(x->bytes, pool->machine->host->alignment);
+        }
+        if (sent)
+            bytes[i] = 0;
+    }
+    free(arrivals.list);
+    free(arrivals.last);
     return bytes;
 }
 
@@ -124,6 +172,21 @@ static void copy_state(struct storing *v, struct tensor *to, struct tensor *x, i
     in_slot(v, down, slot)->aside = on_device;
 }
 
+/* Of an update that is in the list twice, the word by which the running step chooses; else NULL.  *last: the last task
+ * that stands in for it, the host's, or itself. */
+static struct tensor *choice_of(struct task *const *task, size_t at, size_t n, struct task **last)
+{
+    *last = task[at];
+    for (size_t i = at; choice_word(task[at]) && i < n; i++)
+        *last = task[i]->origin == task[at]->origin ? task[i] : *last;
+    return choice_word(*last); /* the host's, which copies look at */
+}
+
+static bool passes_by_device(enum snapshot_in in, const struct tensor *x, const struct tensor *choice)
+{
+    return in == IN_DEVICE && !choice && !x->device->is_host;
+}
+
 /* What `update` wrote: all that is stored, or, on the host, a piece of it, which begins so many bytes into each of its
  * tensors.  choice: the word by which the running step decides whether device or host updates (--overlap local).  Only
  * what works is copied then, and to the host: what stands aside would look too late.  An update takes 0 seconds if it
@@ -137,12 +200,12 @@ static void copy_written(struct storing *v, struct tensor *buffer, const struct 
         struct tensor *x = update->access[a].tensor;
         if (!is_state(&whole->access[a]))
             continue;
-        bool may_stay = !choice && !x->device->is_host;
         if (slot == 1 && x->device->is_host && !choice)
             v->on_host += (double)x->bytes;
         if (slot == 1 && choice && !x->device->is_host)
             v->chosen += (double)x->bytes;
-        copy_state(v, new_range(s->pool, buffer, x->name, at, at + x->bytes), x, slot, v->on_device && may_stay);
+        copy_state(v, new_range(s->pool, buffer, x->name, at, at + x->bytes), x, slot,
+                   passes_by_device(v->in, x, choice));
         at += round_up(whole->access[a].tensor->bytes, s->pool->machine->host->alignment);
     }
     for (; choice && n < s->n; n++)
@@ -159,12 +222,10 @@ static void store_update(struct storing *v, struct edit *e, struct task *t, size
     struct step *s = v->step;
     struct machine *m = s->pool->machine;
     struct tensor *buffer = new_bytes_tensor(s->pool, m->host, MEM_WORK, "snapshot", bytes);
-    struct task *last = t;
+    struct task *last;
     size_t n = s->n;
     buffer->persistent = true;
-    for (size_t i = t->index; choice_word(t) && i < n; i++)
-        last = s->task[i]->origin == t->origin ? s->task[i] : last;
-    struct tensor *choice = choice_word(last);                              /* the host's, which copies look at */
+    struct tensor *choice = choice_of(s->task, t->index, n, &last);
     while (choice && last->next->role == ROLE_OFFLOAD && last->next->needs) /* behind the copies back */
         last = last->next;
     insert_behind(e, last);
@@ -198,18 +259,54 @@ static void add_commit(const struct storing *v, int slot)
  */
 static void store_all(struct storing *v, struct edit *e)
 {
-    size_t n = v->step->n;
+    size_t n = v->step->n, *bytes = bytes_to_store(v->step->task, n, v->step->pool);
     v->updates = 0;
     v->bytes = v->device_bytes = 0;
     for (int slot = 1; slot <= v->options->slots; slot++)
         add_commit(v, slot);
     for (size_t i = 0; i < n; i++) {
-        size_t bytes = bytes_to_store(v->step, v->step->task[i]);
-        for (int slot = v->options->slots; slot > 0 && bytes; slot--)
-            store_update(v, e, v->step->task[i], bytes, slot);
-        v->updates += bytes > 0;
-        v->bytes += (double)bytes;
+        for (int slot = v->options->slots; slot > 0 && bytes[i]; slot--)
+            store_update(v, e, v->step->task[i], bytes[i], slot);
+        v->updates += bytes[i] > 0;
+        v->bytes += (double)bytes[i];
     }
+    free(bytes);
+}
+
+/* ---- room for it, in lists that do not have it yet ----------------------------------------------------------------
+ */
+
+static void reserve(struct step *s, struct device *d, size_t bytes)
+{
+    new_bytes_tensor(s->pool, d, MEM_WORK, "snapshot", bytes)->persistent = true;
+}
+
+size_t reserve_snapshots(struct step *s, const struct snapshot_options *o)
+{
+    size_t first = s->pool->n, n_tasks, *bytes = NULL;
+    struct task **task = tasks_in_order(s, &n_tasks), *last;
+    if (o->file)
+        bytes = bytes_to_store(task, n_tasks, s->pool);
+    for (size_t i = 0; o->file && i < n_tasks; i++) {
+        const struct tensor *choice = choice_of(task, i, n_tasks, &last);
+        for (int slot = 0; slot < o->slots && bytes[i]; slot++) {
+            reserve(s, s->pool->machine->host, bytes[i]);
+            for (int a = 0; a < task[i]->n_access; a++) {
+                const struct access *x = &task[i]->access[a];
+                if (is_state(x) && passes_by_device(o->in, x->tensor, choice))
+                    reserve(s, x->tensor->device, x->tensor->bytes);
+            }
+        }
+    }
+    free(task);
+    free(bytes);
+    return first;
+}
+
+void end_reserve(struct step *s, size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++)
+        s->pool->tensors[i]->persistent = false; /* nobody touches it, and so it has no bytes any more */
 }
 
 /* ---- which iterations are stored, and when ----------------------------------------------------------------------- */
@@ -238,7 +335,7 @@ static struct outcome outcome_at(const struct simulation *sim, int i)
 }
 
 /* The longest time from an update's end to that of the copies for which the unit's next update waits.  They stand right
- * behind it: `before` is the last task of no slot. */
+ * behind it: `before` is the last task of no slot.  Where it skips an iteration the copies alone hold the next one. */
 static double longest_hold(const struct simulation *sim)
 {
     const struct moment *m = &sim->moments[(size_t)sim->first * sim->step->n], *before = m;
@@ -248,7 +345,7 @@ static double longest_hold(const struct simulation *sim)
         if (!t->slot)
             before = &m[i];
         else if (t->copy && !t->aside && !m[i].skipped)
-            hold = fmax(hold, m[i].end - before->end);
+            hold = fmax(hold, m[i].end - (before->skipped ? m[i].start : before->end));
     }
     return hold;
 }
@@ -297,10 +394,10 @@ static void report_times(void *storing, const struct simulation *sim)
 }
 
 /* The period with copies on the device, or without; INFINITY: it does not fit. */
-static double try_place(struct storing v, bool on_device)
+static double try_place(struct storing v, enum snapshot_in in)
 {
     struct edit *e = open_edit(v.step);
-    v.on_device = on_device;
+    v.in = in;
     store_all(&v, e);
     struct forecast f = try_list(v.step, v.costs, 0, NULL, NULL);
     double period = f.excess > 0 ? INFINITY : f.period;
@@ -326,9 +423,9 @@ static void describe_place(const struct storing *v, char **text)
 
 bool run_snapshot(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
-    struct storing v = {
-        .step = s, .costs = c, .options = &w->snapshot, .on_device = w->snapshot.in == IN_DEVICE, .report = r};
-    v.other = has_times(s, c) ? try_place(v, !v.on_device) : NAN;
+    struct storing v = {.step = s, .costs = c, .options = &w->snapshot, .in = w->snapshot.in, .report = r};
+    bool on_device = v.in == IN_DEVICE;
+    v.other = has_times(s, c) ? try_place(v, on_device ? IN_HOST : IN_DEVICE) : NAN;
     struct edit *e = open_edit(s);
     store_all(&v, e);
     r->fields =
@@ -343,15 +440,15 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
     commit(e); /* the edit's: from here on the list has the tasks */
     r->reason = format_string("%s of %zu updates into each of %d slots of %s", format_bytes((char[32]){0}, v.bytes),
                               v.updates, v.options->slots, v.options->file);
-    if (v.on_device)
+    if (on_device)
         describe_place(&v, &r->reason);
     r->after = try_list(s, c, INFINITY, report_times, &v);
     if (w->clipped)
         append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "
                                 "before; --clip 0 stores each layer behind its backward");
-    if (v.on_device && r->after.excess > 0)
+    if (on_device && r->after.excess > 0)
         refuse_budget(s->pool->machine, &r->after, "--snapshot-in device");
-    report_ms(r, "host_ms", "with copies in the host a step takes", v.on_device ? v.other : r->after.period);
-    report_ms(r, "device_ms", "on the device", v.on_device ? r->after.period : v.other);
+    report_ms(r, "host_ms", "with copies in the host a step takes", on_device ? v.other : r->after.period);
+    report_ms(r, "device_ms", "on the device", on_device ? r->after.period : v.other);
     return true;
 }

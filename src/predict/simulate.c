@@ -75,6 +75,14 @@ static const struct task *task_of(const struct simulator *k, int node) { return 
 
 static bool skipped(const struct simulator *k, int node) { return k->sim->moments[node].skipped; }
 
+/* Does t wait for the end of what this edge comes from?  A slot that is chosen is free, and so all that stood aside for
+ * it in earlier iterations has ended.  A copy that waited for that before it asks would miss the other slots. */
+static bool waits(const struct simulator *k, const struct task *t, const struct edge *e)
+{
+    const struct task *from = k->sim->step->task[e->from];
+    return e->wait && !(e->previous && t->slot && from->aside);
+}
+
 /* ---- the lanes' events ----------------------------------------------------------------------------------------- */
 
 static void set_next(struct simulator *k, struct turn *l, double next)
@@ -146,6 +154,17 @@ static void begin(struct simulator *k, struct turn *l)
         join_links(k, l);
 }
 
+static void choose_slot(struct simulator *k, struct iteration *iteration);
+
+/* A copy of a snapshot has its turn, and only the slot's choice is missing.  The update before it has chosen, unless it
+ * skips this iteration: then the copy does, as in a run (../run/late.c).  Else an update behind it on its lane would
+ * wait for a choice that waits for this update. */
+static bool must_choose(const struct simulator *k, const struct task *t, int node)
+{
+    return t->slot && !t->aside && is_expected(t) && !k->iteration[node / k->n].decided &&
+           k->sim->moments[node].unmet == 1;
+}
+
 /* Start the lane's next task that is not skipped, of the iterations that are open, if all that it waits for has
  * ended. */
 static void try_start(struct simulator *k, int lane)
@@ -156,7 +175,14 @@ static void try_start(struct simulator *k, int lane)
     while (l->iteration < k->opened && skipped(k, l->iteration * k->n + l->task))
         pass_turn(k, l);
     int i = l->task, node = l->iteration * k->n + i;
-    if (l->iteration == k->opened || k->sim->moments[node].unmet)
+    if (l->iteration == k->opened)
+        return;
+    if (must_choose(k, task_of(k, node), node)) {
+        choose_slot(k, &k->iteration[l->iteration]);
+        try_start(k, lane); /* perhaps another one has the turn now */
+        return;
+    }
+    if (k->sim->moments[node].unmet)
         return;
     double seconds = k->sim->seconds[i], from = k->now + task_of(k, node)->lane->gap;
     if (k->issue > 0) /* the host issues in list order */
@@ -206,7 +232,7 @@ static bool open_iteration(struct simulator *k)
         updates |= k->state[i].before_slot && !t->slot;
         for (size_t e = 0; e < t->n_edges; e++) {
             int from = (int)t->edges[e].from, run = NONE;
-            if (t->edges[e].wait)
+            if (waits(k, t, &t->edges[e]))
                 run = latest_run(k, from, number - t->edges[e].previous);
             m->unmet += run > k->state[from].ended;
         }
@@ -285,7 +311,10 @@ static void release(struct simulator *k, int i, int iteration)
         int step = k->wait[w].next_step;
         for (int c = iteration; c + step < k->opened && (c == iteration || skipped(k, c * k->n + i)); c++) {
             int node = (c + step) * k->n + k->wait[w].consumer;
-            if (!skipped(k, node) && --k->sim->moments[node].unmet == 0)
+            if (skipped(k, node))
+                continue;
+            int unmet = --k->sim->moments[node].unmet;
+            if (unmet == 0 || must_choose(k, task_of(k, node), node))
                 try_start(k, task_of(k, node)->lane->index);
         }
     }
@@ -415,7 +444,7 @@ static void index_list(struct simulator *k)
             const struct edge *edge = &t->edges[e];
             struct state *from = &k->state[edge->from];
             from->before_slot |= t->slot && is_expected(t) && !edge->previous && !chooses(s->task[edge->from]);
-            if (!edge->wait)
+            if (!waits(k, t, edge))
                 continue;
             k->wait[n_waits] = (struct wait){i, edge->previous, from->waits};
             from->waits = n_waits++;

@@ -223,7 +223,7 @@ static bool has_moved_on(struct reader *r, const struct snapfile before[2])
 static struct checkpoint *read_once(const char *path, bool live, bool *overtaken)
 {
     const char *wrong[2];
-    struct snapfile found[2], *s = allocate(1, sizeof *s);
+    struct snapfile found[2] = {0}, *s = allocate(1, sizeof *s); /* zeros: has_moved_on() compares both */
     struct reader *r = open_reader(path);
     if (r->size == 0) /* a run that was killed just now had only made it */
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);

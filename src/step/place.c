@@ -112,62 +112,243 @@ struct arena {
     int n_slabs;
 };
 
-/* The lives that have an address and lie, or lie in part, in a stretch of time, by address.  Stretches are equally
- * long, and more in a long list: so few lives are looked at for each that gets an address. */
-enum { LIVES_PER_STRETCH = 128 };
-struct stretch {
-    struct life *life;
+/* Addresses that are in use, as ranges in their order; two that meet are one. */
+struct taken {
+    struct range {
+        size_t begin, end;
+    } * range;
     size_t n, cap;
 };
 
-/* From l->at on, the lowest address at which the life meets none of the stretch, not across a multiple of the limit. */
-static size_t first_free(const struct stretch *s, const struct life *l, size_t limit)
+/* A map of all lives that have an address.  Time is cut into stretches of equally many positions, more in a long list.
+ * They are the leaves of a binary tree, whose nodes stand for longer and longer pieces of time:
+ *
+ *     node 1           |-------------------------------|
+ *     nodes 2, 3       |---------------|---------------|
+ *     nodes 4 .. 7     |-------|-------|-------|-------|      stretches 0 .. 3
+ *     a life               |===================|              begins within stretch 0; covers node 5, and stretch 2
+ *
+ * A life is noted at the few nodes that together are all which it covers, and in the stretches of its ends.  What
+ * covers a node is passed on to the halves below when a life comes that covers only a part of it.  So a life, however
+ * long, looks at few nodes, and there at ranges, which meet and become one, rather than at lives. */
+enum { LIVES_PER_STRETCH = 128, MOST_NODES = 128 };
+struct node {
+    struct taken touched; /* by all lives that are there for some of its time */
+    struct taken covered; /* by those that are there for all of it, and have not been passed on to the nodes below */
+    struct life *life;    /* of a stretch: those that begin or end within it, by address */
+    size_t n, cap;
+};
+struct map {
+    struct node *node;
+    size_t n_stretches, positions; /* a power of 2; positions in each */
+    size_t *looks;                 /* counts ranges and lives that are looked at or moved */
+    /* What the life that gets an address must not meet: */
+    const struct taken *set[MOST_NODES];
+    const struct node *end[2];
+    size_t n_sets, n_ends, widest; /* the set of the longest node, first */
+};
+
+static void open_map(struct map *m, const struct arena *a, size_t *looks)
+{
+    *m = (struct map){.n_stretches = 1, .looks = looks};
+    while (m->n_stretches * LIVES_PER_STRETCH < a->n)
+        m->n_stretches *= 2;
+    m->positions = a->n_positions / m->n_stretches + 1;
+    m->node = allocate(2 * m->n_stretches, sizeof *m->node);
+}
+
+static void close_map(struct map *m)
+{
+    for (size_t i = 0; i < 2 * m->n_stretches; i++) {
+        free(m->node[i].covered.range);
+        free(m->node[i].touched.range);
+        free(m->node[i].life);
+    }
+    free(m->node);
+}
+
+/* The first range that ends at `at` or behind it. */
+static size_t find_range(const struct map *m, const struct taken *t, size_t at)
+{
+    size_t low = 0, high = t->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (t->range[middle].end < at)
+            low = middle + 1;
+        else
+            high = middle;
+        ++*m->looks;
+    }
+    return low;
+}
+
+static void take(const struct map *m, struct taken *t, size_t begin, size_t end)
+{
+    size_t i = find_range(m, t, begin), next = i;
+    for (; next < t->n && t->range[next].begin <= end; next++) {
+        begin = MIN(begin, t->range[next].begin);
+        end = MAX(end, t->range[next].end);
+    }
+    if (next == i) {
+        (void)APPEND(t->range, t->n, t->cap);
+        next++;
+        memmove(&t->range[i + 1], &t->range[i], (t->n - 1 - i) * sizeof *t->range);
+    } else {
+        memmove(&t->range[i + 1], &t->range[next], (t->n - next) * sizeof *t->range);
+        t->n -= next - i - 1;
+    }
+    t->range[i] = (struct range){begin, end};
+    *m->looks += t->n - i;
+}
+
+/* Behind what ends at `end`: there, or where the next slab begins if the life would lie across. */
+static size_t behind(size_t end, const struct life *l, size_t limit)
+{
+    return end % limit + l->bytes > limit ? round_up(end, limit) : end;
+}
+
+/* From l->at on, the lowest address at which all bytes of the life are free, not across a multiple of the limit. */
+static size_t free_of_ranges(const struct map *m, const struct taken *t, const struct life *l, size_t limit)
 {
     size_t at = l->at;
-    for (const struct life *x = s->life; x < s->life + s->n && x->at < at + l->bytes; x++)
-        if (x->first <= l->last && l->first <= x->last && x->at + x->bytes > at) {
-            at = x->at + x->bytes;
-            at = at % limit + l->bytes > limit ? round_up(at, limit) : at;
-        }
+    for (size_t i = find_range(m, t, at); i < t->n && t->range[i].begin < at + l->bytes; i++) {
+        if (t->range[i].end > at)
+            at = behind(t->range[i].end, l, limit);
+        ++*m->looks;
+    }
     return at;
 }
 
-/* It gets the lowest address that is free for all of it; a stretch counts so many positions. */
-static void hold_lowest(struct stretch *stretch, size_t positions, struct life *l, size_t limit)
+static size_t free_of_lives(const struct map *m, const struct node *s, const struct life *l, size_t limit)
 {
-    size_t from = l->first / positions, to = l->last / positions, agreed = 0;
+    size_t at = l->at;
+    for (const struct life *x = s->life; x < s->life + s->n && x->at < at + l->bytes; x++) {
+        if (x->first <= l->last && l->first <= x->last && x->at + x->bytes > at)
+            at = behind(x->at + x->bytes, l, limit);
+        ++*m->looks;
+    }
+    return at;
+}
+
+/* Among the lives of a stretch, of which it is a part: it comes behind those of lower addresses. */
+static void hold_in(const struct map *m, struct node *s, const struct life *part)
+{
+    size_t low = 0, high = s->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (s->life[middle].at < part->at)
+            low = middle + 1;
+        else
+            high = middle;
+        ++*m->looks;
+    }
+    struct life *below = low ? &s->life[low - 1] : NULL;
+    if (below && below->first == part->first && below->last == part->last && below->at + below->bytes == part->at) {
+        below->bytes += part->bytes; /* they are one */
+        return;
+    }
+    (void)APPEND(s->life, s->n, s->cap);
+    memmove(&s->life[low + 1], &s->life[low], (s->n - 1 - low) * sizeof *part);
+    s->life[low] = *part;
+    *m->looks += s->n - low;
+}
+
+/* How a life and a node's time, which begins at a position, lie. */
+enum meeting { MEETS_NOT, MEETS_PART, MEETS_ALL };
+static enum meeting meet(const struct life *l, size_t begin, size_t positions)
+{
+    if (l->last < begin || l->first >= begin + positions)
+        return MEETS_NOT;
+    return l->first <= begin && l->last >= begin + positions - 1 ? MEETS_ALL : MEETS_PART;
+}
+
+/* To both nodes below. */
+static void pass_on(const struct map *m, size_t node)
+{
+    struct taken *all = &m->node[node].covered;
+    for (size_t child = 2 * node; child <= 2 * node + 1; child++)
+        for (size_t i = 0; i < all->n; i++) {
+            take(m, &m->node[child].touched, all->range[i].begin, all->range[i].end);
+            take(m, &m->node[child].covered, all->range[i].begin, all->range[i].end);
+        }
+    all->n = 0;
+}
+
+/* Lists what a life without an address may meet, at the node and below. */
+static void list_sets(struct map *m, size_t node, size_t begin, size_t positions, const struct life *l)
+{
+    const struct node *here = &m->node[node];
+    enum meeting how = meet(l, begin, positions);
+    if (how == MEETS_NOT)
+        return;
+    bool is_stretch = node >= m->n_stretches;
+    if (how == MEETS_ALL || is_stretch) {
+        CHECK(m->n_sets < MOST_NODES, "a life covers more than %d nodes", MOST_NODES);
+        m->set[m->n_sets++] = how == MEETS_ALL ? &here->touched : &here->covered;
+        if (how == MEETS_ALL && positions > m->widest) {
+            const struct taken *first = m->set[0];
+            m->set[0] = &here->touched;
+            m->set[m->n_sets - 1] = first;
+            m->widest = positions;
+        }
+        if (how == MEETS_PART)
+            m->end[m->n_ends++] = here;
+        return;
+    }
+    pass_on(m, node);
+    list_sets(m, 2 * node, begin, positions / 2, l);
+    list_sets(m, 2 * node + 1, begin + positions / 2, positions / 2, l);
+}
+
+/* Notes a life that has its address. */
+static void note_life(struct map *m, size_t node, size_t begin, size_t positions, const struct life *l)
+{
+    struct node *here = &m->node[node];
+    enum meeting how = meet(l, begin, positions);
+    if (how == MEETS_NOT)
+        return;
+    take(m, &here->touched, l->at, l->at + l->bytes);
+    if (how == MEETS_ALL) {
+        take(m, &here->covered, l->at, l->at + l->bytes);
+        return;
+    }
+    if (node >= m->n_stretches) {
+        struct life part = *l;
+        part.first = MAX(l->first, begin);
+        part.last = MIN(l->last, begin + positions - 1);
+        hold_in(m, here, &part);
+        return;
+    }
+    note_life(m, 2 * node, begin, positions / 2, l);
+    note_life(m, 2 * node + 1, begin + positions / 2, positions / 2, l);
+}
+
+/* It gets the lowest address that is free for all of it. */
+static void hold_lowest(struct map *m, struct life *l, size_t limit)
+{
+    size_t all = m->n_stretches * m->positions;
     l->at = 0;
-    for (size_t k = from; agreed <= to - from; k = k < to ? k + 1 : from) { /* until it is free in all of them */
-        size_t at = first_free(&stretch[k], l, limit);
+    m->n_sets = m->n_ends = m->widest = 0;
+    list_sets(m, 1, 0, all, l);
+    size_t n = m->n_sets + m->n_ends, agreed = 0;
+    for (size_t i = 0; agreed < n; i = (i + 1) % n) { /* until it is free in all of them */
+        size_t at =
+            i < m->n_sets ? free_of_ranges(m, m->set[i], l, limit) : free_of_lives(m, m->end[i - m->n_sets], l, limit);
         agreed = at == l->at ? agreed + 1 : 1;
         l->at = at;
     }
-    for (size_t k = from, i; k <= to; k++) {
-        struct stretch *s = &stretch[k];
-        struct life part = *l, *below;
-        part.first = MAX(l->first, k * positions);
-        part.last = MIN(l->last, (k + 1) * positions - 1);
-        FIND_FIRST(i, s->n, s->life[i].at < l->at);
-        below = i ? &s->life[i - 1] : NULL;
-        if (below && below->first == part.first && below->last == part.last && below->at + below->bytes == l->at) {
-            below->bytes += l->bytes; /* they are one */
-            continue;
-        }
-        (void)APPEND(s->life, s->n, s->cap);
-        memmove(&s->life[i + 1], &s->life[i], (s->n - 1 - i) * sizeof *l);
-        s->life[i] = part;
-    }
+    note_life(m, 1, 0, all, l);
 }
 
 /* To the device's arena, or of the host's that of the context that copies it. */
-static void add_life(struct arena *arenas, struct tensor *t, struct step *const *steps, size_t n_positions)
+static void add_life(struct arena *arenas, struct tensor *t, struct step *const *steps)
 {
     struct arena *a = &arenas[t->device->index + (t->device->is_host && t->copier ? t->copier->context->index : 0)];
     struct life *l = APPEND(a->lives, a->n, a->cap);
     size_t start = 0;
     for (; !t->persistent && *steps != t->step; steps++)
         start += (*steps)->n;
-    *l = (struct life){t, 0, n_positions, round_up(t->bytes, t->device->alignment), 0};
+    *l = (struct life){t, 0, SIZE_MAX, round_up(t->bytes, t->device->alignment), 0};
     if (!t->persistent)
         l->first = start + (size_t)t->first, l->last = start + (size_t)t->last;
 }
@@ -215,17 +396,18 @@ static struct problem *does_not_fit(const struct arena *a, const struct tensor *
 }
 
 /* NULL, or what does not fit. */
-static struct problem *assign(struct arena *a)
+static struct problem *assign(struct arena *a, size_t *looks)
 {
     struct problem *wrong = NULL;
-    size_t n_stretches = a->n / LIVES_PER_STRETCH + 1, limit = slab_limit(a->device);
-    struct stretch *stretch = allocate(n_stretches, sizeof *stretch);
+    size_t limit = slab_limit(a->device);
+    struct map map;
+    open_map(&map, a, looks);
     a->n_slabs = 0;
     memset(a->high, 0, sizeof a->high);
     for (struct life *l = a->lives; l < a->lives + a->n && !wrong; l++) {
         struct tensor *t = l->tensor;
         if (t->bytes <= limit)
-            hold_lowest(stretch, a->n_positions / n_stretches + 1, l, limit);
+            hold_lowest(&map, l, limit);
         size_t slab = l->at / limit;
         if (t->bytes > limit || slab + (size_t)a->first_slab >= COUNT(a->high)) {
             wrong = does_not_fit(a, t, true);
@@ -238,9 +420,7 @@ static struct problem *assign(struct arena *a)
         if (arena_bytes(a) > a->device->budget)
             wrong = does_not_fit(a, t, false);
     }
-    for (size_t k = 0; k < n_stretches; k++)
-        free(stretch[k].life);
-    free(stretch);
+    close_map(&map);
     return wrong;
 }
 
@@ -255,17 +435,17 @@ ORDER(by_size, struct life,
                                                      : BY(b->tensor->bytes, a->tensor->bytes, by_life(a, b)))
 
 /* Of the two orders the one that takes less. */
-static struct problem *place_device(struct arena *a)
+static struct problem *place_device(struct arena *a, size_t *looks)
 {
     SORT(a->lives, a->n, by_life);
-    struct problem *other = assign(a);
+    struct problem *other = assign(a, looks);
     size_t bytes = arena_bytes(a), all = 0;
     SORT(a->lives, a->n, by_size);
-    struct problem *wrong = assign(a);
+    struct problem *wrong = assign(a, looks);
     if (!other && (wrong || bytes < arena_bytes(a))) {
         free(wrong);
         SORT(a->lives, a->n, by_life);
-        wrong = assign(a);
+        wrong = assign(a, looks);
     }
     free(other);
     for (size_t i = 0; i < a->n; i++)
@@ -287,6 +467,7 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
     size_t host = (size_t)m->n_devices, n_arenas = host + (size_t)MAX(m->n_contexts, 1), ram = 0, n_positions = 0;
     struct arena *arenas = allocate(n_arenas, sizeof *arenas); /* one per device, then the host's, one per context */
     struct problem *wrong = NULL;
+    p->looks = 0;
     for (size_t i = 0; i < p->n; i++) {
         struct tensor *t = p->tensors[i];
         t->step = NULL;
@@ -302,7 +483,7 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
     for (size_t i = 0; i < p->n; i++) {
         struct tensor *t = p->tensors[i];
         if (t->storage == t && (t->persistent || t->step))
-            add_life(arenas, t, steps, n_positions);
+            add_life(arenas, t, steps);
     }
     for (size_t i = 0; i < n_arenas && !wrong; i++) {
         struct arena *a = &arenas[i];
@@ -310,7 +491,7 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
         a->before = i > host ? arena_bytes(a - 1) : 0;
         a->first_slab = i > host ? a[-1].first_slab + a[-1].n_slabs : 0;
         a->n_positions = n_positions;
-        wrong = place_device(a);
+        wrong = place_device(a, &p->looks);
         a->device->placed = arena_bytes(a);
         ram += a->device->uses_ram ? a->device->placed - a->before : 0;
     }

@@ -83,6 +83,7 @@ struct pool {
     struct machine *machine;
     struct tensor **tensors;
     size_t n, cap;
+    size_t looks; /* set by place(): its work, in ranges of addresses that it looked at or moved */
 };
 struct pool *new_pool(struct machine *m);
 void free_pool(struct pool *p);              /* tensors, their sub-buffers and the slabs */

@@ -46,14 +46,11 @@ static void settle(struct run *run, uint32_t step)
     }
 }
 
-/* Who interrupts an evaluation need not wait for its end to have the model. */
-static void save_when_interrupted(void *context)
+/* Who interrupts an evaluation need not wait for its end.  (One that follows an interrupt is made whole.) */
+static bool evaluation_goes_on(void *context)
 {
-    struct run *run = context;
-    if (!interrupted())
-        return;
-    drain(run->trainer->eval);
-    save(run, run->shown, true);
+    const bool *was_interrupted = context;
+    return *was_interrupted || !interrupted();
 }
 
 static bool due(int every, uint32_t step) { return every > 0 && step % (uint32_t)every == 0; }
@@ -75,9 +72,14 @@ static void between_steps(struct run *run, uint32_t step, bool last)
     if (saving) /* first: who interrupts may do it twice */
         save(run, step, last);
     if (evaluation) {
-        loss = evaluate(t, s->val_batches, save_when_interrupted, run);
-        show_evaluation(run->progress, step, loss);
+        bool before = interrupted();
+        loss = evaluate(t, s->val_batches, evaluation_goes_on, &before);
         run->evaluated = step;
+        if (!before && interrupted()) {
+            note("the evaluation after step %u was interrupted, and has no loss", step);
+            loss = 0;
+        } else
+            show_evaluation(run->progress, step, loss);
     }
     if (run->bad || !isfinite(loss)) {
         run->stored = end_snapshots(run->progress);

@@ -154,7 +154,8 @@ static const struct option options[] = {
     {"snapshot-every", 0, OPT_INT, &s.pass.snapshot.every, "1", "K", 1, MOST_EVERY, PASSES, CMD_TRAIN | CMD_PLAN,
      "every Kth iteration"},
     {"snapshot-slots", 0, OPT_INT, &s.pass.snapshot.slots, "2", "S", 1, 16, PASSES, CMD_TRAIN | CMD_PLAN,
-     "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait"},
+     "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait. The "
+     "newest one keeps its slot, so with 1 only the first is stored"},
     {"snapshot-in", 0, OPT_CHOICE, &s.pass.snapshot.in, "host", WORDS([IN_HOST] = "host", [IN_DEVICE] = "device"), 0, 0,
      PASSES, CMD_TRAIN | CMD_PLAN,
      "a unit's next update waits for its copy. host: into the host's memory; device: into the device's, with room for "
@@ -313,6 +314,11 @@ static void check_together(enum command command)
               "--overlap-plan %s is the plan of --overlap plan: add that", s.pass.overlap_plan);
     REFUSE_IF(s.audit && !s.serial, "--audit runs every task alone: add --serial");
     REFUSE_IF(s.restart && !s.pass.snapshot.file, "--restart goes on from a snapshot: add --snapshot FILE");
+    if (s.pass.snapshot.file && s.pass.snapshot.slots == 1)
+        warn("--snapshot-slots 1: the first snapshot keeps the only slot, and no later one is stored; use 2 or more");
+    if (s.pass.snapshot.file && command == CMD_TRAIN && s.pass.snapshot.every > s.steps)
+        warn("--snapshot-every %d: the last step is %d, so no snapshot is stored; use a smaller one",
+             s.pass.snapshot.every, s.steps);
     REFUSE_IF(s.stop_after && !s.save, "--stop-after saves and stops: add --save DIR");
     REFUSE_IF(s.stop_after > s.steps, "--stop-after %d is behind the last step, %d", s.stop_after, s.steps);
 }

@@ -173,9 +173,9 @@ void run_step(struct trainer *t, uint32_t number);
 /* Waits until it has been computed and reported, and returns what it reported. */
 const struct result *step_result(struct trainer *t, uint32_t number);
 bool step_reported(struct trainer *t, uint32_t number); /* would that return at once? */
-/* Mean loss over the validation split, or its first `batches` batches (0: all).  `between`, unless NULL, is called
- * after every round. */
-double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), void *context);
+/* Mean loss over the validation split, or its first `batches` batches (0: all).  `goes_on`, unless NULL, is called
+ * after every round; where it says false the rest is left out, and there is no loss: NAN. */
+double evaluate(struct trainer *t, int64_t batches, bool (*goes_on)(void *), void *context);
 double tokens_per_step(const struct trainer *t);
 /* One line on sizes: "6 layers, 6 heads, ..."; the caller frees it. */
 char *describe_shape(const struct trainer *t);

@@ -440,7 +440,7 @@ bool step_reported(struct trainer *t, uint32_t number)
     return is_computed(t->train, number) && !latest_run(t->train, t->report, number);
 }
 
-double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), void *context)
+double evaluate(struct trainer *t, int64_t batches, bool (*goes_on)(void *), void *context)
 {
     size_t windows = validation_windows(t->data, t->seq), per_round = (size_t)(t->mesh.dp * t->micro_batch);
     size_t rounds = ceil_div(windows, per_round);
@@ -448,17 +448,18 @@ double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), voi
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)t->batch, per_round));
     t->eval_sum[t->evaluated & 1] = (struct losses){0};
     const uint64_t begun = now_ns();
+    bool cut = false;
     for (size_t i = 1; i <= rounds; i++) {
         show_busy("validating", begun, (double)(i - 1) / (double)rounds);
         execute(t->eval, t->evaluated + (uint32_t)i);
-        if (between)
-            between(context);
+        cut = goes_on && !goes_on(context);
+        rounds = cut ? i : rounds;
     }
     drain(t->eval);
     erase_line();
     t->evaluated += (uint32_t)rounds;
     const struct losses *all = &t->eval_sum[t->evaluated & 1];
-    return all->n ? all->sum / (double)all->n : NAN;
+    return all->n && !cut ? all->sum / (double)all->n : NAN;
 }
 
 /* ---- what is not finite ---------------------------------------------------------------------------------------- */

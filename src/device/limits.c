@@ -1,0 +1,111 @@
+/* limits.c - how much of the host's memory this process may take.
+ *
+ * A container, or a scheduler's job, may have less than the machine: a *control group* has a limit, and who goes beyond
+ * it is killed without a word.  There are two kinds of files, both below /sys/fs/cgroup.  A group is limited by those
+ * around it too, so all up to the root are read:
+ *
+ *     version 2    /proc/self/cgroup has "0::/job/step"            job/step/memory.max, memory.current
+ *     version 1    ... "4:memory:/job/step"    memory/job/step/memory.limit_in_bytes, memory.usage_in_bytes
+ *
+ * A limit of the address space (ulimit -v) counts as well.
+ */
+#include "device.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* What a driver takes after it has been loaded: PoCL's compiler needs about 90 MiB. */
+enum { FOR_DRIVER = 96 << 20 };
+
+/* The number in a file of that folder; `otherwise` where there is none: no such file, or "max". */
+static size_t number_in(const char *folder, const char *name, size_t otherwise)
+{
+    char *path = format_string("%s/%s", folder, name);
+    unsigned long long value;
+    FILE *f = fopen(path, "re");
+    free(path);
+    if (!f)
+        return otherwise;
+    bool found = fscanf(f, "%llu", &value) == 1;
+    fclose(f);
+    return found && value < SIZE_MAX ? (size_t)value : otherwise;
+}
+
+/* Bytes of files that the system keeps for a group and gives up where memory is short: they count as used. */
+static size_t file_bytes(const char *folder)
+{
+    char *path = format_string("%s/memory.stat", folder), name[64];
+    unsigned long long value;
+    size_t sum = 0;
+    FILE *f = fopen(path, "re");
+    free(path);
+    while (f && fscanf(f, "%63s %llu", name, &value) == 2) {
+        if (strcmp(name, "inactive_file") == 0 || strcmp(name, "active_file") == 0)
+            sum += (size_t)value;
+    }
+    if (f)
+        fclose(f);
+    return sum;
+}
+
+/* What is left in a group and in those around it. */
+static size_t left_in(const char *root, char *group, const char *limit_name, const char *usage_name)
+{
+    size_t least = SIZE_MAX;
+    for (;;) {
+        char *folder = format_string("%s%s", root, group);
+        size_t limit = number_in(folder, limit_name, SIZE_MAX), used = number_in(folder, usage_name, 0);
+        size_t files = file_bytes(folder);
+        used -= MIN(used, files);
+        if (limit < SIZE_MAX)
+            least = MIN(least, limit - MIN(limit, used));
+        free(folder);
+        char *slash = strrchr(group, '/');
+        if (!slash)
+            return least;
+        *slash = '\0';
+    }
+}
+
+size_t left_by_groups(const char *groups, const char *root)
+{
+    char line[4096], *memory_root = format_string("%s/memory", root);
+    size_t least = SIZE_MAX;
+    FILE *f = fopen(groups, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        char *kinds = strchr(line, ':'), *group = kinds ? strchr(kinds + 1, ':') : NULL;
+        if (!group)
+            continue;
+        *kinds++ = '\0';
+        *group++ = '\0';
+        size_t left = SIZE_MAX;
+        if (strcmp(line, "0") == 0 && *kinds == '\0')
+            left = left_in(root, group, "memory.max", "memory.current");
+        else if (strstr(kinds, "memory"))
+            left = left_in(memory_root, group, "memory.limit_in_bytes", "memory.usage_in_bytes");
+        least = MIN(least, left);
+    }
+    if (f)
+        fclose(f);
+    free(memory_root);
+    return least;
+}
+
+/* Of the address space, less what is mapped already. */
+static size_t left_of_addresses(void)
+{
+    struct rlimit limit;
+    long page = sysconf(_SC_PAGESIZE);
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || page <= 0)
+        return SIZE_MAX;
+    size_t mapped = number_in("/proc/self", "statm", 0) * (size_t)page;
+    return (size_t)limit.rlim_cur - MIN((size_t)limit.rlim_cur, mapped);
+}
+
+size_t memory_left_by_limits(void)
+{
+    size_t in_groups = left_by_groups("/proc/self/cgroup", "/sys/fs/cgroup"), addresses = left_of_addresses();
+    size_t left = MIN(in_groups, addresses);
+    return left < NO_LIMIT ? left - MIN(left, (size_t)FOR_DRIVER) : NO_LIMIT;
+}
