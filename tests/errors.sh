@@ -8,7 +8,7 @@ set -u
 LC_ALL=C # sed and awk go over files of bytes here
 export LC_ALL
 YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
+TMP=$(realpath "${TMP:-$(mktemp -d)}") # some checks go elsewhere
 saved=$TMP/saved/model.safetensors
 
 . tests/report.sh
