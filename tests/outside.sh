@@ -1,6 +1,9 @@
 #!/bin/sh
 # outside.sh - `make BUILD=... YARD=...` with folders outside writes nothing into the sources, which may be read-only.
 set -u
+TMP=$(realpath "${TMP:-$(mktemp -d)}")
+unset MAKEFLAGS MAKELEVEL
+
 . tests/report.sh
 
 make -n WERROR=1 BUILD="$TMP/out" YARD="$TMP/yard" 2>"$TMP/err" >"$TMP/commands"

@@ -161,5 +161,5 @@ int train_loop(struct trainer *t)
         printf("\nsample:\n");
         sample_tokens(t, t->data->train.tokens, first_character(t->data), s->sample_tokens);
     }
-    return code;
+    return (int)code;
 }
