@@ -4,6 +4,7 @@
  */
 #include "base/base.h"
 #include "cmd/cmd.h"
+#include "device/device.h"
 
 static const struct {
     const char *name;
@@ -72,6 +73,7 @@ static int finish(int code)
 {
     if (code != EXIT_INTERRUPTED)
         flush_output();
+    main_has_returned = true;
     return code;
 }
 

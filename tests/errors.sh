@@ -627,6 +627,9 @@ if "$YARD" devices 2>"$TMP/err" | grep -q 'Portable Computing Language'; then
     POCL_DEVICES=nothing "$YARD" plan --model tiny >"$TMP/out" 2>"$TMP/err"
     [ $? -eq 3 ] && grep -q 'POCL_DEVICES=nothing names none' "$TMP/err"
     result $? 'POCL_DEVICES that names no device is named'
+    POCL_DEVICES=basic "$YARD" train --model tiny --steps 1 >"$TMP/out" 2>"$TMP/err"
+    [ $? -eq 2 ] && grep -q 'add --serial' "$TMP/err"
+    result $? 'a device that waits for its caller wants --serial'
 fi
 (ulimit -v 150000 && "$YARD" plan --model tiny) >"$TMP/out" 2>"$TMP/err"
 [ $? -eq 3 ] && ! grep -q 'is installed' "$TMP/err" && grep -q 'ulimit -v' "$TMP/err"

@@ -173,6 +173,19 @@ plan='plan --model tiny --hardware data/hardware/server.txt --print' # no driver
 [ $? -eq 4 ] && grep -q 'is the disk full?' "$TMP/err"
 result $? 'a limit on the size of files is like a full disk'
 
+# ---- a full disk under the driver's kernels --------------------------------------------------------------------------
+
+mkdir "$TMP/small"
+if unshare --mount mount -t tmpfs -o size=600k tmpfs "$TMP/small" 2>/dev/null && "$YARD" devices | grep -q PoCL; then
+    unshare --mount sh -c 'mount -t tmpfs -o size=600k tmpfs "$0" && shift && POCL_CACHE_DIR=$0/cache "$@"' "$TMP/small" x \
+        "$YARD" train --model nano --steps 1 --sample-tokens 0 >"$TMP/out" 2>"$TMP/err"
+    [ $? -eq 4 ] && grep -q 'is full; make room there' "$TMP/err"
+    result $? 'a full disk under the cache of kernels is named'
+else
+    number=$((number + 1))
+    echo "ok $number - a full disk under the cache of kernels # SKIP a small disk can be mounted by root alone"
+fi
+
 # ---- folders and strays ----------------------------------------------------------------------------------------------
 
 "$YARD" $train --steps 3 --trace "$TMP/new/trace" --log "$TMP/new/log" --save "$TMP/new" >"$TMP/out" 2>"$TMP/err" &&

@@ -133,6 +133,7 @@ struct device {
     bool forced_shape;                /* by YARD_VEC or YARD_WG, for tests */
     unsigned tile_rows, tile_vectors; /* register tile of the GEMM: ROWS, COLS of gemm.cl */
     bool correct_divide;              /* correctly rounded divide and square root */
+    bool runs_late;   /* PoCL's basic device: a command runs in the thread that waits for it, and not before */
     bool short_loops; /* llvmpipe: a work-item's loops end after SHORT_LOOPS rounds in all, without an error */
     size_t alignment, max_allocation, memory, local_memory;
     size_t budget, placed;           /* bytes that place() may use; that it needed last */
@@ -216,6 +217,7 @@ uint64_t device_number(cl_device_id id, cl_device_info what); /* of any of OpenC
 void device_text(cl_device_id id, cl_device_info what, char *out, size_t bytes); /* printable */
 cl_platform_id platform_of(const struct device *d);
 bool is_pocl(cl_platform_id platform);
+extern bool main_has_returned; /* what calls exit() before is a driver */
 /* For a driver that offers no device or does not compile: fails with `code` when it is PoCL and cannot use its folder
  * for compiled kernels. */
 void check_kernel_cache(cl_platform_id platform, enum exit_code code);

@@ -141,6 +141,7 @@ static void describe_device(struct device *d, unsigned vector)
     d->forced_shape = getenv("YARD_VEC") || getenv("YARD_WG");
     d->most_items = device_number(d->cl, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     d->work_group = kernel_work_group(d);
+    d->runs_late = is_pocl(platform_of(d)) && strncmp(d->name, "basic-", 6) == 0;
     d->short_loops = strncmp(d->name, "llvmpipe", 8) == 0;
     choose_tile(d);
 }

@@ -8,7 +8,10 @@
 #include <errno.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
+
+static void explain_full_cache(void);
 
 enum { LEAST_FILES = 64 }; /* which a driver and its compiler open, roughly */
 
@@ -44,6 +47,8 @@ void device_text(cl_device_id id, cl_device_info what, char *out, size_t bytes)
     make_printable(out, false);
 }
 
+bool main_has_returned;
+
 bool is_pocl(cl_platform_id platform)
 {
     char name[64] = "";
@@ -51,14 +56,41 @@ bool is_pocl(cl_platform_id platform)
     return strcmp(name, "Portable Computing Language") == 0;
 }
 
+/* Where PoCL keeps compiled kernels; the caller frees it. */
+static char *kernel_cache(void)
+{
+    const char *set = getenv("POCL_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (set && *set)
+        return format_string("%s/", set);
+    if (xdg && *xdg)
+        return format_string("%s/pocl/kcache/", xdg);
+    if (home && *home)
+        return format_string("%s/.cache/pocl/kcache/", home);
+    return copy_string("/tmp/pocl/kcache/");
+}
+
+/* Where PoCL's compiler cannot write a kernel, it calls exit(), with a message of its own.  So that is explained at
+ * exit. */
+static void explain_full_cache(void)
+{
+    enum { LEAST = 1 << 20 }; /* bytes that a kernel may take */
+    struct statvfs disk;
+    char *folder = kernel_cache();
+    if (!main_has_returned && statvfs(folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < LEAST) {
+        fprintf(
+            stderr,
+            "yard: the OpenCL driver PoCL ended the program: the disk under %s, where it keeps compiled kernels, is "
+            "full; make room there, or set POCL_CACHE_DIR to a folder on another disk\n",
+            folder);
+        _Exit(EXIT_IO);
+    }
+    free(folder);
+}
+
 /* Makes the folder, as PoCL does, and sees whether files can be made in it. */
 void check_kernel_cache(cl_platform_id platform, enum exit_code code)
 {
-    const char *set = getenv("POCL_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    char *folder = set && *set     ? format_string("%s/", set)
-                   : xdg && *xdg   ? format_string("%s/pocl/kcache/", xdg)
-                   : home && *home ? format_string("%s/.cache/pocl/kcache/", home)
-                                   : copy_string("/tmp/pocl/kcache/");
+    char *folder = kernel_cache();
     for (char *slash = folder; is_pocl(platform) && (slash = strchr(slash + 1, '/'));) {
         *slash = '\0';
         mkdir(folder, 0700);
@@ -75,8 +107,12 @@ void check_kernel_cache(cl_platform_id platform, enum exit_code code)
 
 cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
 {
+    static bool explains;
     cl_uint n = 0;
     const char *cache = getenv("POCL_CACHE_DIR");
+    if (!explains)
+        atexit(explain_full_cache);
+    explains = true;
     if (cache && !cache[0])
         unsetenv("POCL_CACHE_DIR"); /* PoCL aborts on an empty one */
     cl_int code = clGetPlatformIDs(MAX_PLATFORMS, out, &n);

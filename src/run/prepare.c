@@ -50,11 +50,24 @@ static void stop_running(struct step *s)
     free(r);
 }
 
+/* Lanes that wait for each other need devices that work by themselves. */
+static void refuse_late_devices(const struct machine *m)
+{
+    for (const struct device *d = m->device; d < m->device + m->n_devices; d++)
+        if (d->runs_late && !execution.serial)
+            fail(
+                EXIT_USAGE,
+                "device %s, %s, runs a command only when somebody waits for it, so lanes would wait for each other for "
+                "ever: add --serial, or leave POCL_DEVICES out",
+                d->id, d->name);
+}
+
 static void make_running(struct step *s)
 {
     const struct machine *m = s->pool->machine;
     struct running *r = s->running = allocate(1, sizeof *r);
     size_t most = 0;
+    refuse_late_devices(m);
     s->stop = stop_running;
     r->task = allocate(s->n, sizeof *r->task);
     r->n_queues = m->n_lanes;
