@@ -47,9 +47,9 @@ ended 130 'yard: interrupted' && ! grep -q '^step  *1/' "$TMP/out" && [ -z "$(ls
 result $? 'a signal before the first step ends the run at once'
 
 # Under nohup this script ignores SIGHUP, and so do its children: the last digit of the mask is odd then.
-signals='INT TERM HUP USR2'
+signals='INT TERM HUP USR1 USR2 XCPU'
 case $(sed -n 's/^SigIgn:.*\(.\)$/\1/p' /proc/self/status 2>/dev/null) in
-[13579bdf]) signals='INT TERM USR2' ;;
+[13579bdf]) signals='INT TERM USR1 USR2 XCPU' ;;
 esac
 for signal in $signals; do
     rm -f "$TMP/log"

@@ -79,6 +79,8 @@ _Noreturn void check_failed(const char *file, int line, const char *condition, c
 void prepare_process(void);
 /* From here on the first of these signals makes interrupted() true, and only the second ends the program. */
 void defer_interrupts(void);
+/* Again, those that the OpenCL driver's compiler has taken since. */
+void take_signals_back(void);
 bool interrupted(void);
 /* True in a new child, a copy of this process of a single thread, which ends it when it is killed, and hands the
  * signals above on to it; false here when the child has ended: *status as waitpid() gives it. */

@@ -64,12 +64,33 @@ static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
     _Exit(EXIT_INTERRUPTED);
 }
 
-/* Unless it is ignored, as some parents leave it: then writing fails, and main() says so. */
-static void take_unless_ignored(int number)
+static void take(int number)
 {
-    struct sigaction old, take = {.sa_sigaction = handle_interrupt, .sa_flags = SA_RESTART | SA_SIGINFO};
-    if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-        sigaction(number, &take, NULL);
+    struct sigaction action = {.sa_sigaction = handle_interrupt, .sa_flags = SA_RESTART | SA_SIGINFO};
+    sigaction(number, &action, NULL);
+}
+
+/* Unless it is ignored, as some parents leave it: then writing fails, and main() says so. */
+static bool take_unless_ignored(int number)
+{
+    struct sigaction old;
+    if (sigaction(number, NULL, &old) != 0 || old.sa_handler == SIG_IGN)
+        return false;
+    take(number);
+    return true;
+}
+
+/* Signals that LLVM takes when a driver compiles its first kernel, and swallows. */
+static struct {
+    const int number;
+    bool ours;
+} swallowed[] = {{SIGUSR1, false}, {SIGXCPU, false}};
+
+void take_signals_back(void)
+{
+    for (size_t i = 0; i < COUNT(swallowed); i++)
+        if (swallowed[i].ours)
+            take(swallowed[i].number);
 }
 
 void defer_interrupts(void)
@@ -80,11 +101,12 @@ void defer_interrupts(void)
 
 void prepare_process(void)
 {
-    static const int others[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
-    struct sigaction take = {.sa_sigaction = handle_interrupt, .sa_flags = SA_RESTART | SA_SIGINFO};
-    sigaction(SIGINT, &take, NULL);
+    static const int others[] = {SIGTERM, SIGHUP, SIGUSR2};
+    take(SIGINT);
     for (size_t i = 0; i < COUNT(others); i++)
         take_unless_ignored(others[i]);
+    for (size_t i = 0; i < COUNT(swallowed); i++)
+        swallowed[i].ours = take_unless_ignored(swallowed[i].number);
     signal(SIGXFSZ, SIG_IGN); /* writing past a limit of the file's size fails like a full disk */
     /* open() takes the lowest free descriptor: a closed one of the three would become somebody's file. */
     int fd = open("/dev/null", O_RDWR);

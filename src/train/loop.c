@@ -95,6 +95,7 @@ static void train(struct run *run, uint32_t last)
         between_steps(run, run->shown, true); /* a snapshot of the last step may be all that there is of it */
     for (uint32_t step = run->shown + 1; step <= last; step++) {
         run_step(t, step);
+        take_signals_back();
         /* What has been reported is shown, and waited for only where a result's place is needed again. */
         while (run->shown < step && (run->shown + RESULTS <= step || step_reported(t, run->shown + 1)))
             settle(run, run->shown + 1);
