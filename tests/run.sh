@@ -40,7 +40,10 @@ run_one() { # run_one TEST
     rm -rf "$TMP"
     mkdir -p "$TMP"
     start=$(date +%s)
-    $limit "$1" >"$logs/$name.log" 2>&1 </dev/null 3>&-
+    $limit "$1" >"$logs/$name.log" 2>&1 </dev/null 3>&- &
+    test=$!
+    trap 'kill $test 2>/dev/null' TERM # who ends this ends the test
+    wait $test
     echo $? $(($(date +%s) - start)) >"$logs/$name.ended"
     echo "$1" >&3
 }
