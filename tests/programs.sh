@@ -21,7 +21,7 @@ awk -F '|' '
         if ($column ~ /`/) names = $column
         n = split(names, part, "`")
         for (i = 2; i <= n; i += 2) print part[i] (column == 2 ? $3 : "") }' "$page" >"$TMP/promised"
-builtin='. : [ break cd command continue echo eval exec exit export jobs kill printf pwd read return set shift trap true ulimit
+builtin='. : [ break cd command continue echo eval exec exit export kill printf pwd read return set shift trap true ulimit
     unset wait'
 
 # ---- words ----------------------------------------------------------------------------------------------------------

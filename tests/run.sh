@@ -141,8 +141,9 @@ if [ $screen = yes ]; then # so that the line is drawn anew while a long test ru
 fi
 stop() {
     erase_line
-    kill $ticker $(jobs -p) 2>/dev/null
+    kill $ticker $begun_jobs 2>/dev/null
 }
+begun_jobs=
 trap 'stop; exit 130' INT TERM
 
 passed=0 failed=0 skipped=0 finished=0 all=$# failures= running= waiting=${in_order% } started=0 begun=$(date +%s)
@@ -154,6 +155,7 @@ while [ "$finished" -lt "$all" ]; do
         *) waiting= ;;
         esac
         run_one "$next" &
+        begun_jobs="$begun_jobs $!"
         running="$running $next"
         started=$((started + 1))
     done
