@@ -451,7 +451,8 @@ TEST(sentences_are_printable)
 
 static void parse_config_file(void *path)
 {
-    static char *text;
+    static char *text; /* the table points into it */
+    free(text);
     text = read_text(path);
     parse_config(&table, TRAIN, path, text);
 }
@@ -530,7 +531,8 @@ TEST(options_config_file_then_command_line)
     assert_int_equal(batch, 17);
     assert_string_equal(data, "a=b");
     assert_true(rate == 0.25);
-    struct settings_text profile = {.path = "p", .rest = copy_string("task x=y lane layer=3\t= 1 2 3\n")};
+    char line[] = "task x=y lane layer=3\t= 1 2 3\n";
+    struct settings_text profile = {.path = "p", .rest = line};
     assert_true(next_setting(&profile)); /* the '=' behind white space is the one */
     assert_string_equal(profile.name, "task x=y lane layer=3");
     assert_string_equal(profile.value, "1 2 3");

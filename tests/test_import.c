@@ -502,6 +502,8 @@ TEST(tokenizers_come_back)
         char *text = tokenizer_to_text(&back);
         assert_string_equal(text, ours[i]);
         free(text);
+        free_tokenizer(&t);
+        free_tokenizer(&back);
         json_decref(json);
     }
     for (size_t i = 0; i < COUNT(others); i++) {

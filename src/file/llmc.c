@@ -203,8 +203,12 @@ static struct halves count_halves(const uint16_t *tokens, size_t n, bool big_end
     struct halves h = {.pairs = MIN(n, (size_t)MOST) / 2, .eight = n % 4 == 0};
     for (size_t i = 0; i < h.pairs; i++) {
         const uint16_t first = tokens[2 * i], second = tokens[2 * i + 1];
-        const uint16_t high = big_endian ? (uint16_t)(first << 8 | first >> 8) : second;
-        const uint16_t low = big_endian ? second : first;
+        uint16_t high = second;
+        uint16_t low = first;
+        if (big_endian) {
+            high = (uint16_t)(first << 8 | first >> 8);
+            low = second;
+        }
         h.zero += high == 0;
         h.small += high < SMALL || high == UINT16_MAX;
         h.nonzero += low != 0;

@@ -252,19 +252,19 @@ static void measure_stories(struct dataset *d, const struct files *f, const stru
 }
 
 /* A folder as nanoGPT lays it out becomes its two files; val.bin is for validation if nothing else is named.  The paths
- * last. */
-static struct data_options name_files(const struct data_options *o)
+ * last as long as d. */
+static struct data_options name_files(struct dataset *d, const struct data_options *o)
 {
     struct data_options named = *o;
     if (o->path && is_nanogpt(o->path)) {
-        named.path = file_of(o->path, "train.bin");
+        named.path = d->own_path[0] = file_of(o->path, "train.bin");
         if (!o->val_data)
-            named.val_data = file_of(o->path, "val.bin");
+            named.val_data = d->own_path[1] = file_of(o->path, "val.bin");
         note("data: %s is laid out as nanoGPT's: %s to train, %s to validate, and nothing else in it", o->path,
              named.path, named.val_data);
     }
     if (o->val_data && is_nanogpt(o->val_data))
-        named.val_data = file_of(o->val_data, "val.bin");
+        named.val_data = d->own_path[1] = file_of(o->val_data, "val.bin");
     return named;
 }
 
@@ -273,7 +273,7 @@ static struct data_options name_files(const struct data_options *o)
 struct dataset *open_dataset(const struct data_options *given)
 {
     struct dataset *d = allocate(1, sizeof *d);
-    const struct data_options named = name_files(given), *o = &named;
+    const struct data_options named = name_files(d, given), *o = &named;
     struct files train = find_files(o->path ? o->path : "stories"), val = {0}, *both[] = {&train, &val};
     if (o->val_data)
         val = find_files(o->val_data);
@@ -318,6 +318,8 @@ void close_dataset(struct dataset *d)
 {
     free_tokenizer(&d->tokenizer);
     free(d->train.tokens), free(d->val.tokens);
+    free(d->own_path[0]);
+    free(d->own_path[1]);
     free(d);
 }
 

@@ -85,6 +85,7 @@ struct dataset {
     struct tokenizer tokenizer;
     int vocab;               /* every token is below; that of the model if there is one, else tokenizer.n */
     struct split train, val; /* val.n is 0 without validation */
+    char *own_path[2];       /* of the files of nanoGPT's folder; NULL: there is none */
     double rate, floor;      /* stories.c, in nats per token; NAN: not known.  The floor is that of `val`. */
 };
 struct dataset *open_dataset(const struct data_options *o);

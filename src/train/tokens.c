@@ -202,6 +202,7 @@ static struct tokenizer characters_from_json(const json_t *vocab)
 {
     struct tokenizer t = {TOKENS_CHARS, 0, allocate(json_object_size(vocab) + 1, sizeof *t.characters)};
     size_t n = json_object_size(vocab);
+    bool ours = true;
     const char *token;
     json_t *number;
     json_object_foreach((json_t *)vocab, token, number)
@@ -210,13 +211,17 @@ static struct tokenizer characters_from_json(const json_t *vocab)
         size_t length = strlen(token);
         bool single = length > 0 && utf8_decode(token, length, &c) == length;
         json_int_t at = json_is_integer(number) ? json_integer_value(number) : -1;
-        if (!single || at < 0 || (size_t)at >= n || t.characters[at]) /* NUL cannot be a key */
-            return (struct tokenizer){0};
-        t.characters[at] = c;
+        if (single && at >= 0 && (size_t)at < n && !t.characters[at]) /* NUL cannot be a key */
+            t.characters[at] = c;
+        else
+            ours = false;
     }
     for (size_t i = 1; i < n; i++)
-        if (t.characters[i - 1] >= t.characters[i])
-            return (struct tokenizer){0};
+        ours &= t.characters[i - 1] < t.characters[i];
+    if (!ours) {
+        free_tokenizer(&t);
+        return (struct tokenizer){0};
+    }
     t.n = (int)n;
     return t;
 }
