@@ -107,6 +107,7 @@ demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it t
 # T= runs what has that in its name, all of it.
 test: $(YARD) $(TESTS) ## what one needs to trust a build and a change: 3 minutes.  T=swap: all tests of that name
 	@[ -n "$(CHOSEN)" ] || { echo "no test has $(T) in its name; there are: $(notdir $(TESTS) $(SCRIPTS) $(LONGER))"; exit 2; }
+	@[ '$(T)$(PART)' != test ] || rm -f $(BUILD)/tests/passed
 	+@YARD=./$(YARD) YARD_TESTS=$(PART) tests/run.sh $(BUILD)/tests $(CHOSEN)
 	@[ '$(T)$(PART)' != test ] || touch $(BUILD)/tests/passed
 PART   = $(if $(T),all,test)
@@ -115,7 +116,7 @@ CHOSEN = $(if $(T),$(strip $(NAMED)),$(TESTS) $(SCRIPTS))
 
 check: $(BUILD)/tests/passed ## all other tests, after `make test` where it has not passed yet: 12 minutes more
 	+@YARD=./$(YARD) YARD_TESTS=check tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS) $(LONGER)
-$(BUILD)/tests/passed: $(YARD) $(TESTS) $(wildcard tests/*.sh data/* tutorials/* README.md)
+$(BUILD)/tests/passed: $(YARD) $(TESTS) $(wildcard tests/*.sh tests/data/* data/* data/*/* tutorials/* tutorials/*/* README.md)
 	+@YARD=./$(YARD) YARD_TESTS=test tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS)
 	@touch $@
 

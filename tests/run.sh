@@ -26,7 +26,7 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 export LSAN_OPTIONS="suppressions=tests/leaks.supp:print_suppressions=0:use_tls=0"
 # None takes 2 minutes on a free machine; on a busy one what is slow must not be taken for what hangs.
 seconds_at_most=${TEST_TIMEOUT:-1200} limit=
-command -v timeout >/dev/null && limit="timeout $seconds_at_most"
+command -v timeout >/dev/null && limit="timeout -k 10 $seconds_at_most"
 jobs=${JOBS:-$(getconf _NPROCESSORS_ONLN)}
 screen=no
 [ ! -t 1 ] || screen=yes
@@ -98,7 +98,7 @@ say_how_to_repeat() { # say_how_to_repeat TEST LOG
     case $1 in
     *.sh) echo "      again: mkdir -p $logs/tmp; TMP=$logs/tmp YARD=$YARD YARD_TESTS=$YARD_TESTS $1" ;;
     *) sed -n 's/^not ok [0-9]* - \([A-Za-z0-9_]*\).*/\1/p' "$2" | head -n 3 | while read -r check; do
-        echo "      alone, in gdb: mkdir -p $logs/tmp; TMP=$logs/tmp YARD=$YARD gdb --args $1 $check"
+        echo "      alone, in gdb: mkdir -p $logs/tmp; TMP=$logs/tmp YARD=$YARD gdb -ex 'break _fail' --args $1 $check"
     done ;;
     esac
 }
@@ -144,7 +144,7 @@ stop() {
     kill $ticker $begun_jobs 2>/dev/null
 }
 begun_jobs=
-trap 'stop; exit 130' INT TERM
+trap 'stop; exit 130' INT TERM HUP QUIT PIPE
 
 passed=0 failed=0 skipped=0 finished=0 all=$# failures= running= waiting=${in_order% } started=0 begun=$(date +%s)
 while [ "$finished" -lt "$all" ]; do

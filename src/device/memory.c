@@ -154,8 +154,8 @@ cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes)
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* threads of lanes ask too */
     cl_buffer_region region = {begin, bytes};
     cl_mem part;
+    pthread_mutex_lock(&lock); /* made and kept in the same order */
     CL_MAKE(part = clCreateSubBuffer(slab->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &err));
-    pthread_mutex_lock(&lock);
     *APPEND(slab->parts, slab->n_parts, slab->cap_parts) = part;
     pthread_mutex_unlock(&lock);
     return part;
