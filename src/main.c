@@ -31,13 +31,22 @@ static const struct {
     {" finetune fine-tune fit pretrain learn run start resume continue ", "train"},
     {" generate inference infer predict complete chat prompt write text ", "sample"},
     {" export convert save reshard ", "ckpt"},
-    {" eval evaluate test validate verify ", "check"},
+    {" verify ", "check"},
     {" simulate list print memory dry-run ", "plan"},
     {" info device clinfo gpus ", "devices"},
     {" benchmark speed ", "bench"},
     {" show timeline gui window ", "view"},
     {" summary chrome perfetto ", "trace"},
     {" curve loss graph ", "plot"},
+};
+
+/* And what is no command of its own here. */
+static const struct {
+    const char *words, *way;
+} foreign_uses[] = {
+    {" eval evaluate test validate perplexity ", "to evaluate a saved model, train it for one step that changes "
+                                                 "nothing: yard train --init MODEL --data TEXT --lr 0 "
+                                                 "--steps 1 --val-every 1"},
 };
 
 static const char *our_command(const char *typed)
@@ -98,6 +107,11 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < COUNT(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return finish(commands[i].run(argc - 2, argv + 2));
+    char *word = format_string(" %s ", argv[1]);
+    for (size_t i = 0; i < COUNT(foreign_uses); i++)
+        if (strstr(foreign_uses[i].words, word))
+            fail(EXIT_USAGE, "there is no command '%s'; %s", argv[1], foreign_uses[i].way);
+    free(word);
     const char *ours = our_command(argv[1]);
     if (ours)
         fail(EXIT_USAGE, "there is no command '%s'; here that is 'yard %s': `yard %s --help` says more", argv[1], ours,

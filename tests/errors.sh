@@ -93,7 +93,13 @@ refuse 2 'there is no dropout here' train --dropout 0.1
 refuse 2 'unknown option --Learning_Rate=1e-3; here it is called --lr' train --Learning_Rate=1e-3
 refuse 2 'here it is called --weight-decay' train --weight_decay 0.1
 refuse 2 "'n_layer=3' is not an option: options start with --; here it is called --layers" train n_layer=3
+refuse 2 "'README.md' is a file that no option takes: write --data README.md" train README.md
 refuse 2 'unknown option --model; here it is called --from' sample --model x
+refuse 2 'to evaluate a saved model, train it for one step that changes nothing' eval
+refuse 4 'nothing of that name is here; of a model from the web, fetch' train --init gpt2
+mkdir -p "$TMP/described"
+echo '{"n_head": 4}' >"$TMP/described/config.json"
+refuse 2 'has a config.json, but no model.safetensors' train --init "$TMP/described"
 refuse 2 'here it is called --count' sample --max_new_tokens 5
 refuse 2 '--steps, as it is called here, is an option of another command' plan --max-iters 5
 refuse 2 "there is no command 'generate'; here that is 'yard sample'" generate
@@ -426,6 +432,7 @@ refuse 4 'model.safetensors is a folder; expected a regular file' train --model 
 kinds=$TMP/kinds
 mkdir "$kinds"
 cp README.md "$kinds/notes.txt"
+gzip -c README.md >"$kinds/notes.gz"
 cp data/hardware/server.txt "$kinds/server.txt"
 cp tests/data/gpt2-tiny.safetensors "$kinds/model.safetensors"
 cp tests/data/llmc-tokens.bin "$kinds/tokens.bin"
@@ -450,8 +457,23 @@ done
 result $? 'no file of another kind was touched'
 "$YARD" train --model tiny --steps 3 --sample-tokens 0 --val-batches 1 --log "$kinds/log" --trace "$kinds/trace" --snapshot "$kinds/snap" >"$TMP/out" 2>"$TMP/err" &&
     [ "$(grep -c loss "$kinds/log")" -eq 4 ] && "$YARD" plot "$kinds/log" --png "$kinds/png" >"$TMP/out" 2>"$TMP/err" &&
-    "$YARD" trace export "$kinds/trace" --chrome "$kinds/chrome" >"$TMP/out" 2>"$TMP/err"
+    "$YARD" trace export "$kinds/trace" --chrome "$kinds/chrome" >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" trace export "$kinds/trace" --chrome "$kinds/packed.gz" >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" trace export "$kinds/trace" --chrome "$kinds/packed.gz" >"$TMP/out" 2>"$TMP/err"
 result $? 'those of their kind are replaced'
+
+# ---- what is guessed is said ----------------------------------------------------------------------------------------
+
+warned() { # warned TEXT ARGUMENTS...
+    text=$1
+    shift
+    "$YARD" train "$@" --steps 1 --val-batches 1 --sample-tokens 0 >"$TMP/out" 2>"$TMP/err" && grep -qF "$text" "$TMP/err"
+    result $? "it is said: $text"
+}
+awk 'BEGIN { for (i = 0; i < 500; i++) printf "\xef\xf0\xe8\xe2\xe5\xf2 " }' >"$TMP/cp1251.txt"
+seq 1000 >"$TMP/digits.txt"
+warned 'is not UTF-8 from byte 0 on' --model tiny --data "$TMP/cp1251.txt"
+warned 'does not say what its 96 tokens stand for' --init tests/data/gpt2-tiny.safetensors --data "$TMP/digits.txt"
 
 # ---- what is no regular file ----------------------------------------------------------------------------------------
 

@@ -206,6 +206,8 @@ TEST(what_is_not_computed_or_contradicts_is_named)
         {"\"n_head\": 0", 1, "n_head must be a whole number"},
         {"\"n_head\": 4294967300", 1, "n_head is 4294967300"},
         {"\"n_head\": 4, \"n_head\": 2", 1, "is no valid JSON"},
+        {"\"n_head\": 4, \"num_attention_heads\": 2", 1, "contradicts itself: n_head is 4, num_attention_heads is 2"},
+        {"\"n_layer\": 1, \"num_hidden_layers\": 2", 1, "contradicts itself: n_layer is 1, num_hidden_layers is 2"},
         {"\"tie_word_embeddings\": \"yes\"", 1, "tie_word_embeddings must be true or false"},
         {"\"tie_word_embeddings\": false", 1, "has no tensor lm_head.weight: its head is missing"},
     };
@@ -222,6 +224,9 @@ TEST(what_is_not_computed_or_contradicts_is_named)
     struct variant two = {.metadata = "{\"n_head\": 2}"};
     path = lasting("%s/model.safetensors", model_folder("two", &two, "{\"n_head\": 4}"));
     expect_refusal(read_it, path, 1, "config.json says 4 heads, but");
+    path = lasting("%s/model.safetensors", model_folder("nowhere", &(struct variant){0}, NULL));
+    assert_int_equal(symlink("gone.json", lasting("%s/config.json", temp_path("nowhere"))), 0);
+    expect_refusal(read_it, path, 4, "cannot open");
 }
 
 /* ---- names and files ----------------------------------------------------------------------------------------------

@@ -182,6 +182,7 @@ char *trim(char *text);
  * missing continuation byte, a longer form than needed, a surrogate, or beyond U+10FFFF. */
 enum { CODE_POINTS = 0x110000, UTF8_BYTES = 4 /* of a character, at most */ };
 size_t utf8_decode(const char *text, size_t left, uint32_t *character);
+size_t valid_utf8(const char *text, size_t n); /* of n bytes, as many as are UTF-8 from the first on */
 /* Bytes that come a few at a time, shown as the UTF-8 that they make: a character is shown with its last byte.  What
  * can be none becomes U+FFFD, once for all bytes that could have begun one.  Control characters but '\t' and '\n'
  * become '.'. A stream begins as zeros; at its end a character that only began is shown as U+FFFD. */

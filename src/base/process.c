@@ -55,7 +55,9 @@ static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
     if (deferred && !again) {
         signal(SIGPIPE, SIG_IGN); /* the same Ctrl-C ended the `| tee` that reads us: no reason not to save */
         if (!atomic_exchange(&told, true))
-            say_plainly("yard: interrupted: finishing the step; a second signal ends the run at once\n");
+            say_plainly(signal_number == SIGPIPE
+                            ? "yard: interrupted: nobody reads the output any more: finishing the step\n"
+                            : "yard: interrupted: finishing the step; a second signal ends the run at once\n");
         return;
     }
     say_plainly(again ? "yard: interrupted again: ended at once; what was saved before is whole\n"

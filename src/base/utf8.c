@@ -20,6 +20,19 @@ size_t utf8_decode(const char *text, size_t left, uint32_t *character)
     return length;
 }
 
+size_t valid_utf8(const char *text, size_t n)
+{
+    size_t at = 0;
+    while (at < n) {
+        uint32_t c;
+        size_t length = utf8_decode(text + at, n - at, &c);
+        if (length == 0)
+            return at;
+        at += length;
+    }
+    return n;
+}
+
 /* Has a character begun whose other bytes are still to come?  It has if the least or the greatest of those would end
  * it: they are what longer forms than needed, surrogates, and what lies beyond U+10FFFF differ in. */
 static bool may_go_on(const char *begun, size_t n)

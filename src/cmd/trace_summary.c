@@ -65,9 +65,9 @@ static size_t count_flag(const struct trace *t, uint32_t flag)
     return n;
 }
 
-static void print_head(const struct trace *t, const struct trace_steps *s, double period_ns)
+static void print_head(const struct trace *t, const struct trace_steps *s, double period_ns, size_t n_approximate,
+                       size_t n_back)
 {
-    size_t n_approximate = count_flag(t, TRACE_APPROXIMATE), n_back = count_flag(t, TRACE_STEPPED_BACK);
     printf("model    %s\n", t->header.model);
     printf("trace    %s%s, list %s", trace_kind_name(t), t->header.kind == TRACE_PACED ? " (modelled time)" : "",
            t->header.list[s->list]);
@@ -107,16 +107,17 @@ int trace_summary(char **files)
     const struct trace *t = trace_open_modelled(files[0]);
     struct trace_steps s = trace_steps_of(t, trace_list(t, files[0], trace_options.list));
     double period_ns = ratio((double)(s.end - s.start), (double)s.counted);
+    const size_t n_approximate = count_flag(t, TRACE_APPROXIMATE), n_back = count_flag(t, TRACE_STEPPED_BACK);
     json_t *lists = json_array();
     for (uint32_t i = 0; i < t->header.n_lists; i++)
         json_array_append_new(lists, json_string(t->header.list[i]));
-    json_t *object = json_pack(
-        "{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "model", t->header.model, "kind", trace_kind_name(t), "list",
-        t->header.list[s.list], "lists", lists, "records", (json_int_t)t->n_records, "unfinished",
-        (json_int_t)t->n_unfinished, "lost", (json_int_t)MIN(t->n_lost, INT64_MAX), "approximate",
-        (json_int_t)count_flag(t, TRACE_APPROXIMATE), "stepped_back", (json_int_t)count_flag(t, TRACE_STEPPED_BACK));
+    json_t *object =
+        json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "model", t->header.model, "kind", trace_kind_name(t),
+                  "list", t->header.list[s.list], "lists", lists, "records", (json_int_t)t->n_records, "unfinished",
+                  (json_int_t)t->n_unfinished, "lost", (json_int_t)MIN(t->n_lost, INT64_MAX), "approximate",
+                  (json_int_t)n_approximate, "stepped_back", (json_int_t)n_back);
     if (!json)
-        print_head(t, &s, period_ns);
+        print_head(t, &s, period_ns, n_approximate, n_back);
     if (s.counted) {
         struct trace_path critical = trace_critical_path(t, &s, trace_median_step(&s));
         struct table *tasks = task_table(t, &s), *parts = trace_path_table(t, &critical, "critical path"),

@@ -51,7 +51,8 @@ static void print_device(const json_t *d)
     char memory[32], budget[32], most[32];
     printf("  -d %-6s %s\n", words(d, "id"), words(d, "name"));
     printf("      %s, %s, driver %s\n", words(d, "type"), words(d, "version"), words(d, "driver"));
-    printf("      memory %s, budget %s (--device-mem), one allocation at most %s, base address alignment %lld bytes\n",
+    printf("      memory %s by its driver, budget %s (--device-mem), one allocation at most %s, base address alignment "
+           "%lld bytes\n",
            format_bytes(memory, (double)field(d, "memory")), format_bytes(budget, (double)field(d, "budget")),
            format_bytes(most, (double)field(d, "max_allocation")), field(d, "alignment"));
     printf("      %lld compute units, native vectors of %lld floats; kernels use %lld (--vector: fewer)\n      ",

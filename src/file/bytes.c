@@ -130,7 +130,7 @@ size_t byte_order_mark(const char *text, size_t n)
 /* A file may have several members, one behind the other; zeros that fill up a block of a tape may follow. */
 char *unpack_gzip(const char *path, const char *packed, size_t *n)
 {
-    enum { AT_ONCE = 1 << 20, GZIP_ONLY = 16 + MAX_WBITS };
+    enum { AT_ONCE = 1 << 20, GZIP_ONLY = 16 + MAX_WBITS, LARGE = 256 << 20, MOST_PACKED = 100 };
     char *text = NULL;
     size_t used = 0, room = 0, at = 0;
     while (at < *n && packed[at]) {
@@ -146,6 +146,9 @@ char *unpack_gzip(const char *path, const char *packed, size_t *n)
             code = inflate(&z, Z_NO_FLUSH);
             at += MIN(left, (size_t)AT_ONCE) - z.avail_in;
             used += AT_ONCE - z.avail_out;
+            if (used > LARGE && used / MOST_PACKED > at)
+                fail(EXIT_FAILED, "%s unpacks to more than %d times its size, as no text does: look what is in it",
+                     path, MOST_PACKED);
         }
         inflateEnd(&z);
         if (code != Z_STREAM_END)

@@ -40,6 +40,7 @@ char *unpack_gzip(const char *path, const char *packed, size_t *n);
 
 enum known_kind {
     KIND_OTHER,
+    KIND_SHORT_MARK, /* of two bytes, with which token numbers may begin too */
     KIND_GZIP,
     KIND_SAFETENSORS,
     KIND_PNG,
@@ -92,6 +93,7 @@ void publish_text(const char *path, const char *text); /* all of these */
 void sync_folder_of(const char *path);                 /* so that the file has its name for sure */
 void abandon(struct writer *w);                        /* remove the temporary; frees w */
 bool is_folder(const char *path);
+bool exists(const char *path); /* also a link that leads nowhere: opening it says so */
 /* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);
 /* Locks: a second process that wants the same fails, naming who wants it.  They hold until the descriptor and its

@@ -7,6 +7,7 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 enum { LOOKED_AT = 4096, LAST = 8 };
 
@@ -19,7 +20,7 @@ struct glimpse {
 
 /* ---- formats with a signature ----------------------------------------------------------------------------------- */
 
-static const char unpack[] = "unpack it, and name the text that comes out";
+static const char unpack[] = "take the text out of it, and name that";
 static const char as_text[] = "write its texts into a plain text file first";
 static const char no_text[] = "it holds no text; name another file";
 static const char tokens_from_python[] =
@@ -40,7 +41,7 @@ static const struct {
      {KIND_OTHER, "an xz file", "unpack it with unxz first"}},
     {SIGNATURE(0, "\x28\xb5\x2f\xfd"), {KIND_OTHER, "a zstd file", "unpack it with unzstd first"}},
     {SIGNATURE(0, "\x04\x22\x4d\x18"), {KIND_OTHER, "an lz4 file", "unpack it with unlz4 first"}},
-    {SIGNATURE(0, "\x1f\x9d"), {KIND_OTHER, "a file of compress", "unpack it with uncompress first"}},
+    {SIGNATURE(0, "\x1f\x9d"), {KIND_SHORT_MARK, "a file of compress", "unpack it with uncompress first"}},
     {SIGNATURE(0, "LZIP\1"), {KIND_OTHER, "an lzip file", "unpack it with lzip -d first"}},
     {SIGNATURE(0, "\xff\x06\0\0sNaPpY"), {KIND_OTHER, "a snappy file", unpack}},
     {SIGNATURE(0, "7z\xbc\xaf\x27\x1c"), {KIND_OTHER, "a 7z archive", unpack}},
@@ -95,8 +96,8 @@ static const struct {
     {SIGNATURE(0, "{\"run\":{"), {KIND_LOG, "a log of yard's", ""}},
     {SIGNATURE(0, "{\"displayTimeUnit\""), {KIND_CHROME, "a trace for browsers", ""}},
     {SIGNATURE(0, "# A profile of Trainyard"), {KIND_PROFILE, "a profile of yard's", ""}},
-    {SIGNATURE(0, "\xff\xfe"), {KIND_OTHER, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
-    {SIGNATURE(0, "\xfe\xff"), {KIND_OTHER, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
+    {SIGNATURE(0, "\xff\xfe"), {KIND_SHORT_MARK, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
+    {SIGNATURE(0, "\xfe\xff"), {KIND_SHORT_MARK, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
     {SIGNATURE(0, "\0\0\xfe\xff"), {KIND_OTHER, "text in UTF-32", "convert it with iconv -f UTF-32 -t UTF-8"}},
 };
 
@@ -113,12 +114,36 @@ static uint32_t word_at(const struct glimpse *g, size_t at)
     return word;
 }
 
-/* Text may begin with the letters of a short signature: the format must show something more. */
+static bool is_one_of(unsigned char byte, const char *allowed, size_t n) { return memchr(allowed, byte, n) != NULL; }
+
+/* The fields behind: flags of which three bits are never set, how it was packed, and on which system. */
+static bool is_gzip_header(const struct glimpse *g)
+{
+    const unsigned char *byte = (const unsigned char *)g->bytes;
+    return g->n >= 10 && byte[3] < 0x20 && is_one_of(byte[8], "\0\2\4", 3) && (byte[9] <= 13 || byte[9] == 255);
+}
+
+/* The address of the first directory, which is even and in the file. */
+static bool is_tiff_header(const struct glimpse *g)
+{
+    uint32_t at = word_at(g, 4);
+    if (g->bytes[0] == 'M')
+        at = __builtin_bswap32(at);
+    return at >= 8 && at % 2 == 0 && at < g->size;
+}
+
+/* Text and token numbers may begin with the bytes of a short signature: the format must show something more. */
 static bool says_more(const struct glimpse *g, const char *text)
 {
     static const char block[] = "\x31\x41\x59\x26\x53\x59", end[] = "\x17\x72\x45\x38\x50\x90";
     if (strcmp(text, "BZh") == 0)
         return has(g, 4, block, sizeof block - 1) || has(g, 4, end, sizeof end - 1);
+    if (strcmp(text, "\x1f\x8b\x08") == 0)
+        return is_gzip_header(g);
+    if (strcmp(text, "II*") == 0 || strcmp(text, "MM") == 0)
+        return is_tiff_header(g);
+    if (strcmp(text, "\xff\xd8\xff") == 0) /* a marker that may come first */
+        return g->n > 3 && is_one_of((unsigned char)g->bytes[3], "\xdb\xc0\xc4\xfe\xe0\xe1\xe2\xe8\xed\xee", 10);
     if (strcmp(text, "PAR1") == 0)
         return memcmp(g->last + LAST - 4, "PAR1", 4) == 0;
     if (strcmp(text, "ORC") == 0)
@@ -160,7 +185,7 @@ static const struct file_kind *find_zip(const struct glimpse *g)
         return &torch;
     if (contains(g, ".npy"))
         return &arrays;
-    if (contains(g, "[Content_Types].xml") || contains(g, "mimetype"))
+    if (contains(g, "[Content_Types].xml") || contains(g, "_rels/.rels") || contains(g, "mimetype"))
         return &document;
     return &zip;
 }
@@ -245,11 +270,22 @@ bool is_foreign(const struct file_kind *kind) { return kind && *kind->way; }
 
 /* ---- before writing --------------------------------------------------------------------------------------------- */
 
-/* Packed, its kind is not seen: the name has to say it. */
+/* Of what gzip has packed: its first bytes say it. */
+static const struct file_kind *kind_of_packed(const char *path)
+{
+    char bytes[LOOKED_AT];
+    gzFile file = gzopen(path, "rb");
+    int n = file ? gzread(file, bytes, sizeof bytes) : 0;
+    if (file)
+        gzclose(file);
+    return n > 0 ? kind_of_bytes(bytes, (size_t)n) : NULL;
+}
+
 static bool is_of_kind(const struct file_kind *found, const char *path, enum known_kind kind)
 {
-    return found &&
-           (found->kind == kind || (found->kind == KIND_GZIP && kind == KIND_CHROME && ends_with(path, ".gz")));
+    if (found && found->kind == KIND_GZIP && kind == KIND_CHROME) /* which may be packed */
+        found = kind_of_packed(path);
+    return found && found->kind == kind;
 }
 
 void expect_own_kind(const char *who, const char *path, enum known_kind kind, const char *name)

@@ -190,6 +190,12 @@ bool is_folder(const char *path)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+bool exists(const char *path)
+{
+    struct stat status;
+    return lstat(path, &status) == 0;
+}
+
 void make_folder(const char *path)
 {
     char *part = copy_string(path);

@@ -232,6 +232,11 @@ void refuse_foreign_folder(const char *folder)
     }
     if (n >= 0)
         free(entry);
+    char *config = format_string("%s/config.json", folder);
+    if (!found.what && exists(config))
+        fail(EXIT_USAGE, "%s has a config.json, but no %s, the model that it describes: fetch that too", folder,
+             models[0]);
+    free(config);
     if (found.what)
         fail(EXIT_USAGE, "%s has no %s, and its %s is %s, not a model that is read here: %s", folder, models[0], name,
              found.what, found.way);

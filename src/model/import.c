@@ -288,7 +288,7 @@ static struct statements read_statements(const struct weights *w)
 {
     struct statements s = {0};
     char *path = file_beside(w->path, config_name);
-    if (access(path, F_OK) == 0) {
+    if (exists(path)) {
         s.all[s.n] = (struct statement){copy_string(path), read_json(path)};
         s.n++;
     }
@@ -327,23 +327,31 @@ static const struct {
     const char *names[3];
 } layers_said = {{"n_layer", "num_hidden_layers"}}, heads_said = {{"n_head", "num_attention_heads"}},
   channels_said = {{"n_embd", "hidden_size"}}, vocab_said = {{"vocab_size"}},
-  positions_said = {{"n_positions", "max_position_embeddings", "n_ctx"}};
+  positions_said = {{"n_positions", "max_position_embeddings"}}, positions_once_said = {{"n_ctx"}};
 
-/* The number, by the first name that is there; 0: it is not said. */
+/* The number, which all of its names that are there must give alike; 0: it is not said.  *name: the first of them. */
 static int64_t number_said(const struct statement *s, const char *const names[3], const char **name)
 {
+    int64_t said = 0;
     for (size_t i = 0; i < 3 && names[i]; i++) {
         const json_t *value = field_of(s, names[i]);
-        if (value && (!json_is_integer(value) || json_integer_value(value) < 1))
+        if (!value)
+            continue;
+        if (!json_is_integer(value) || json_integer_value(value) < 1)
             fail(EXIT_FAILED, "%s: %s must be a whole number from 1 on", s->where, names[i]);
-        *name = names[i];
-        if (value)
-            return json_integer_value(value);
+        int64_t here = json_integer_value(value);
+        if (said && here != said)
+            fail(EXIT_FAILED, "%s contradicts itself: %s is %lld, %s is %lld; take the wrong one out", s->where, *name,
+                 (long long)said, names[i], (long long)here);
+        if (!said)
+            *name = names[i];
+        said = here;
     }
-    return 0;
+    return said;
 }
 
-static void expect_number(const struct weights *w, const struct statement *s, const char *const names[3],
+/* Was it said at all? */
+static bool expect_number(const struct weights *w, const struct statement *s, const char *const names[3],
                           int64_t shaped)
 {
     const char *name;
@@ -351,6 +359,7 @@ static void expect_number(const struct weights *w, const struct statement *s, co
     if (said && said != shaped)
         fail(EXIT_FAILED, "%s says %s %lld, but by the shapes in %s it is %lld: the two are not of one model", s->where,
              name, (long long)said, w->path, (long long)shaped);
+    return said > 0;
 }
 
 /* Fields that change what is computed: the values that mean what is computed here, as a JSON array; null and no field
@@ -409,7 +418,10 @@ static void expect_sizes(const struct weights *w, const struct statement *s, con
     expect_number(w, s, layers_said.names, c->layers);
     expect_number(w, s, channels_said.names, c->channels);
     expect_number(w, s, vocab_said.names, c->vocab);
-    expect_number(w, s, positions_said.names, c->seq_len);
+    /* transformers once wrote n_ctx too, and left it as it was where n_positions was changed */
+    bool has_positions = expect_number(w, s, positions_said.names, c->seq_len);
+    if (!has_positions)
+        expect_number(w, s, positions_once_said.names, c->seq_len);
 }
 
 /* Heads are in no tensor's shape.  heads: those of --heads; 0: it was not given. */
@@ -568,7 +580,7 @@ void claim_weights(const char *who, const char *path)
     if (has_magic(path, LLMC_MODEL_MAGIC))
         return;
     char *config = file_beside(path, config_name);
-    if (access(config, F_OK) == 0)
+    if (exists(config))
         claim_input(who, config);
     free(config);
     struct weights *w = open_weights(path);

@@ -50,18 +50,6 @@ void refuse_bad_parameters(struct model *m, const char *path)
 
 /* ---- files ------------------------------------------------------------------------------------------------------ */
 
-float *turn_conv1d(const struct param *p, float *values, bool for_file)
-{
-    int64_t rows = p->shape[!for_file], columns = p->shape[for_file];
-    float *turned = p->conv1d ? allocate(param_elements(p), sizeof *turned) : values;
-    for (int64_t r = 0; r < rows && p->conv1d; r++)
-        for (int64_t c = 0; c < columns; c++)
-            turned[c * rows + r] = values[r * columns + c];
-    if (p->conv1d)
-        free(values);
-    return turned;
-}
-
 /* llm.c's parameters come in its own order, each for all layers; of the words' the padding is left out. */
 static void init_from_llmc(struct model *m, const char *path)
 {

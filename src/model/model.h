@@ -65,6 +65,9 @@ int64_t padded_words(int64_t words);                                          /*
 int layer_of_unit(const struct params *p, int unit);                          /* -1: embedding or final */
 void free_params(struct params *p);
 size_t param_elements(const struct param *p);
+/* A parameter's values as files with Hugging Face's names have them, Conv1D weights transposed; or from there.  Takes
+ * `values` over; the caller frees what is returned. */
+float *turn_conv1d(const struct param *p, float *values, bool for_file);
 size_t count_parameters(const struct params *p);
 /* Floating point operations of training per token by the usual count: 6 per multiplied parameter (look-ups are not
  * multiplied) and 12*L*C*T for attention. */
@@ -131,9 +134,6 @@ void read_param(struct model *m, int param, enum kept role, float *values);
 /* ---- init.c: first values, random or from files ----------------------------------------------------------------- */
 
 void init_random(struct model *m, uint64_t seed);
-/* A parameter's values as files with Hugging Face's names have them, Conv1D weights transposed; or from there.  Takes
- * `values` over; the caller frees what is returned. */
-float *turn_conv1d(const struct param *p, float *values, bool for_file);
 /* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names.  heads: of --heads,
  * for a file that does not say it, 0: not given. */
 struct config read_config(const char *path, int heads);

@@ -171,6 +171,18 @@ int layer_of_unit(const struct params *p, int unit) { return unit > 0 && unit < 
 
 size_t param_elements(const struct param *p) { return (size_t)(p->shape[0] * p->shape[1]); }
 
+float *turn_conv1d(const struct param *p, float *values, bool for_file)
+{
+    int64_t rows = p->shape[!for_file], columns = p->shape[for_file];
+    float *turned = p->conv1d ? allocate(param_elements(p), sizeof *turned) : values;
+    for (int64_t r = 0; r < rows && p->conv1d; r++)
+        for (int64_t c = 0; c < columns; c++)
+            turned[c * rows + r] = values[r * columns + c];
+    if (p->conv1d)
+        free(values);
+    return turned;
+}
+
 size_t count_parameters(const struct params *p)
 {
     size_t n = 0;

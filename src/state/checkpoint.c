@@ -169,7 +169,7 @@ struct checkpoint *open_checkpoint(const char *path)
         warn("%s", c->snapshot->damage[i]);
     if (c)
         return c;
-    char *folder = find_newest(path, &code), *model = model_in_folder(path);
+    char *folder = find_newest(path, &code);
     if (!folder && access(path, F_OK) != 0)
         fail(EXIT_IO, "cannot open %s: %s", path, strerror(errno));
     if (!folder && !is_folder(path))
@@ -181,10 +181,9 @@ struct checkpoint *open_checkpoint(const char *path)
         fail(code,
              "%s holds no complete checkpoint, which has a " MANIFEST
              "; expected a checkpoint or a folder of several%s",
-             path, model ? "; a training begins from its model with --init" : "");
+             path, model_in_folder(path) ? "; a training begins from its model with --init" : "");
     c = read_checkpoint(folder);
     free(folder);
-    free(model);
     return c;
 }
 

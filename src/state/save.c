@@ -51,6 +51,11 @@ void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments)
 struct source open_source(const char *path, int heads)
 {
     struct source s = {0};
+    if (!exists(path))
+        fail(EXIT_IO,
+             "cannot open %s: nothing of that name is here; of a model from the web, fetch its "
+             "model.safetensors and config.json into a folder first, and name that",
+             path);
     char *newest = find_checkpoint(path), *model = model_in_folder(path);
     if (!newest && !model && is_folder(path))
         refuse_foreign_folder(path);

@@ -167,19 +167,18 @@ static void close_map(struct map *m)
     free(m->node);
 }
 
+static size_t count_look(const struct map *m, size_t address)
+{
+    ++*m->looks;
+    return address;
+}
+
 /* The first range that ends at `at` or behind it. */
 static size_t find_range(const struct map *m, const struct taken *t, size_t at)
 {
-    size_t low = 0, high = t->n;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (t->range[middle].end < at)
-            low = middle + 1;
-        else
-            high = middle;
-        ++*m->looks;
-    }
-    return low;
+    size_t i;
+    FIND_FIRST(i, t->n, count_look(m, t->range[i].end) < at);
+    return i;
 }
 
 static void take(const struct map *m, struct taken *t, size_t begin, size_t end)
@@ -233,24 +232,17 @@ static size_t free_of_lives(const struct map *m, const struct node *s, const str
 /* Among the lives of a stretch, of which it is a part: it comes behind those of lower addresses. */
 static void hold_in(const struct map *m, struct node *s, const struct life *part)
 {
-    size_t low = 0, high = s->n;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (s->life[middle].at < part->at)
-            low = middle + 1;
-        else
-            high = middle;
-        ++*m->looks;
-    }
-    struct life *below = low ? &s->life[low - 1] : NULL;
+    size_t i;
+    FIND_FIRST(i, s->n, count_look(m, s->life[i].at) < part->at);
+    struct life *below = i ? &s->life[i - 1] : NULL;
     if (below && below->first == part->first && below->last == part->last && below->at + below->bytes == part->at) {
         below->bytes += part->bytes; /* they are one */
         return;
     }
     (void)APPEND(s->life, s->n, s->cap);
-    memmove(&s->life[low + 1], &s->life[low], (s->n - 1 - low) * sizeof *part);
-    s->life[low] = *part;
-    *m->looks += s->n - low;
+    memmove(&s->life[i + 1], &s->life[i], (s->n - 1 - i) * sizeof *part);
+    s->life[i] = *part;
+    *m->looks += s->n - i;
 }
 
 /* How a life and a node's time, which begins at a position, lie. */

@@ -40,7 +40,13 @@ static void refuse_foreign(const char *path, enum data_kind kind, bool named)
 {
     const struct file_kind *found = kind_of_file(path);
     const char *other = kind == FILE_TEXT ? llmc_kind(path) : NULL;
-    if (found && found->kind == KIND_GZIP && named && kind == FILE_TEXT)
+    if (found && found->kind == KIND_GZIP && kind == FILE_TEXT) {
+        if (named)
+            return;
+        fail(EXIT_USAGE, "%s is %s: a folder or pattern takes none, so name it itself, or unpack it with gunzip first",
+             path, found->name);
+    }
+    if (found && found->kind == KIND_SHORT_MARK && kind == FILE_HEADERLESS)
         return;
     if (is_foreign(found))
         fail(EXIT_USAGE, "%s is %s, not %s to train on: %s", path, found->name,
@@ -152,8 +158,8 @@ static void read_one_text(struct text *text)
         free(packed);
         kind = kind_of_bytes(text->bytes, text->n);
         if (is_foreign(kind))
-            fail(EXIT_USAGE, "%s is %s, packed with gzip, not a text to train on: unpack it, then %s", text->name,
-                 kind->name, kind->way);
+            fail(EXIT_USAGE, "%s is %s, packed with gzip, not a text to train on: unpack it with gunzip, then %s",
+                 text->name, kind->name, kind->way);
         if (ends_with(text->name, ".bin.gz") || llmc_kind_of_bytes(text->bytes, text->n))
             fail(EXIT_USAGE, "%s is packed with gzip and holds tokens: unpack it with gunzip first", text->name);
     }
@@ -164,6 +170,16 @@ static void read_one_text(struct text *text)
         warn("%s holds zero bytes, and texts have none: it is trained on byte by byte; if it holds token numbers, name "
              "it .bin, if it is UTF-16, convert it with iconv",
              text->name);
+}
+
+/* Byte by byte anything can be trained on.  At its end a text may be cut off within a character. */
+static void warn_of_encoding(const struct text *text)
+{
+    size_t valid = valid_utf8(text->bytes, text->n);
+    if (text->n - valid >= UTF8_BYTES && !memchr(text->bytes, '\0', text->n))
+        warn("%s is not UTF-8 from byte %zu on, and is trained on byte by byte; if it is in another encoding, such as "
+             "Latin-1 or CP1251, convert it with iconv -f ENCODING -t UTF-8",
+             text->name, valid);
 }
 
 /* The characters of --val-data belong to the vocabulary too: it must be possible to score them. */
@@ -191,6 +207,8 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
                                                : (struct tokenizer){TOKENS_BYTES, 256, NULL};
     for (size_t i = 0; i < n; i++) {
         size_t n_tokens;
+        if (d->tokenizer.kind == TOKENS_BYTES)
+            warn_of_encoding(&texts[i]);
         uint16_t *tokens = encode_text(&d->tokenizer, &texts[i], &n_tokens);
         append_tokens(i < train->n ? &d->train : &d->val, tokens, n_tokens);
         free(texts[i].bytes);

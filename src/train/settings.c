@@ -476,6 +476,9 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
         char *known = strchr(words[0], '=') ? known_elsewhere(&table, (unsigned)command, words[0], "--") : NULL;
         if (known)
             fail(EXIT_USAGE, "'%s' is not an option: options start with --; %s", words[0], known);
+        if (exists(words[0]) && command != CMD_CHECK)
+            fail(EXIT_USAGE, "'%s' is a file that no option takes: write --%s %s", words[0],
+                 command == CMD_SAMPLE ? "from" : "data", words[0]);
         fail(EXIT_USAGE, "'%s' is not an option: options start with --; see `yard %s --help`", words[0], page->name);
     }
     const char *config = s.config, *resume = this_life->from ? this_life->from : s.resume, *reference = words[0];

@@ -176,7 +176,13 @@ static struct dataset *open_data(const struct settings *s, int vocab)
     if (o.tokenizer.n && kind != TOKENS_IDS && was_given("tokens") && o.tokens != kind)
         fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others: leave --tokens out",
              word_of("tokens", (int)o.tokens), s->source.path, word_of("tokens", (int)kind));
-    return open_dataset(&o);
+    struct dataset *d = open_dataset(&o);
+    if (s->source.path && !o.tokenizer.n && d->tokenizer.kind == TOKENS_BYTES && vocab != d->tokenizer.n)
+        warn("%s does not say what its %d tokens stand for, so the text is taken byte by byte, as numbers below 256: "
+             "not "
+             "what the model has learnt; to train on its own tokens, give --data token files (.bin) of its tokenizer",
+             s->source.path, vocab);
+    return d;
 }
 
 struct machine *machine_of(const struct settings *s, bool separate)
