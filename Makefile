@@ -108,17 +108,16 @@ demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it t
 test: $(YARD) $(TESTS) ## what one needs to trust a build and a change: 3 minutes.  T=swap: all tests of that name
 	@[ -n "$(CHOSEN)" ] || { echo "no test has $(T) in its name; there are: $(notdir $(TESTS) $(SCRIPTS) $(LONGER))"; exit 2; }
 	@[ '$(T)$(PART)' != test ] || rm -f $(BUILD)/tests/passed
-	+@YARD=./$(YARD) YARD_TESTS=$(PART) tests/run.sh $(BUILD)/tests $(CHOSEN)
+	@YARD=./$(YARD) YARD_TESTS=$(PART) tests/run.sh $(BUILD)/tests $(CHOSEN)
 	@[ '$(T)$(PART)' != test ] || touch $(BUILD)/tests/passed
 PART   = $(if $(T),all,test)
 NAMED  = $(foreach test,$(TESTS) $(SCRIPTS) $(LONGER),$(if $(findstring $(T),$(notdir $(test))),$(test)))
 CHOSEN = $(if $(T),$(strip $(NAMED)),$(TESTS) $(SCRIPTS))
 
 check: $(BUILD)/tests/passed ## all other tests, after `make test` where it has not passed yet: 12 minutes more
-	+@YARD=./$(YARD) YARD_TESTS=check tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS) $(LONGER)
+	@YARD=./$(YARD) YARD_TESTS=check tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS) $(LONGER)
 $(BUILD)/tests/passed: $(YARD) $(TESTS) $(wildcard tests/*.sh tests/data/* data/* data/*/* tutorials/* tutorials/*/* README.md)
-	+@YARD=./$(YARD) YARD_TESTS=test tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS)
-	@touch $@
+	@$(MAKE) --no-print-directory test T=
 
 lab: $(YARD) ## lab N=: a working copy in build/labs/N, with a task in it; tutorials/labs has them all
 	@SEED=$(SEED) tutorials/labs/lab.sh prepare $(N)
@@ -140,9 +139,9 @@ drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers 
 	@YARD=./$(YARD) tests/drivers.sh $(DRIVER_TESTS)
 
 gpu: ## what a GPU does with it, in 9 minutes, as build/gpu-report.txt: the first GPU, or DEVICE=P:D
-	+@YARD=./$(YARD) DEVICE='$(DEVICE)' MAKE='$(MAKE)' tests/gpu.sh
+	@YARD=./$(YARD) DEVICE='$(DEVICE)' MAKE='$(MAKE_COMMAND)' tests/gpu.sh
 gpu-pack: ## what a GPU's machine without packages and network lacks, as a folder build/gpu-kit to copy there
-	+@MAKE='$(MAKE)' tests/gpu_kit.sh
+	@MAKE='$(MAKE_COMMAND)' tests/gpu_kit.sh
 
 RELEASE = trixie
 distro: ## the README's two commands in a bare Debian RELEASE=, or with DOCKER=1 as in the Dockerfile: 10 minutes, as root

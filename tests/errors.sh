@@ -473,7 +473,7 @@ warned() { # warned TEXT ARGUMENTS...
 awk 'BEGIN { for (i = 0; i < 500; i++) printf "\xef\xf0\xe8\xe2\xe5\xf2 " }' >"$TMP/cp1251.txt"
 seq 1000 >"$TMP/digits.txt"
 warned 'is not UTF-8 from byte 0 on' --model tiny --data "$TMP/cp1251.txt"
-warned 'does not say what its 96 tokens stand for' --init tests/data/gpt2-tiny.safetensors --data "$TMP/digits.txt"
+warned 'does not say what its 67 tokens stand for' --init tests/data/gpt2-tiny.safetensors --data "$TMP/digits.txt"
 
 # ---- what is no regular file ----------------------------------------------------------------------------------------
 

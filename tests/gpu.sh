@@ -15,6 +15,7 @@
 # an .icd file, as in many containers, is registered through OCL_ICD_VENDORS.
 set -u
 YARD=${YARD:-./yard} MAKE=${MAKE:-make}
+unset MAKEFLAGS MAKELEVEL # of the make that called this: its builds take all cores
 kit=$PWD/build/gpu-kit tmp=build/gpu report=build/gpu-report.txt
 log=$tmp/log kernel_test=build/tests/test_kernels
 begin=$(date +%s)

@@ -4,6 +4,7 @@
 # It holds include/ and lib/ out of Debian's packages, and in bin/ the two programs that tests/gpu.sh runs, for a
 # machine without a compiler.  Copy it to build/gpu-kit there.  Less than 60 MiB, no links, no driver.
 set -u
+unset MAKEFLAGS MAKELEVEL # of the make that called this: its build takes all cores
 kit=$PWD/build/gpu-kit
 packages='ocl-icd-libopencl1 opencl-c-headers libclblast1 libclblast-dev zlib1g zlib1g-dev libjansson4 libjansson-dev
     libcmocka0 libcmocka-dev'

@@ -16,6 +16,15 @@ set -u
 logs=$1
 shift
 mkdir -p "$logs"
+exec 9>"$logs/lock" # of this folder there may be one run
+if command -v flock >/dev/null && ! flock -n 9; then
+    echo "other tests are running in $logs: wait for them, or choose another folder with BUILD=" >&2
+    exit 1
+fi
+
+# Makes in tests have no share in the cores that the outer one hands out.
+MAKEFLAGS=$(echo "${MAKEFLAGS:-}" | sed 's/ *--jobserver[^ ]*//; s/ *-j[0-9]*//')
+export MAKEFLAGS
 
 export YARD="${YARD:-./yard}"
 export YARD_TESTS="${YARD_TESTS:-all}"
@@ -40,7 +49,7 @@ run_one() { # run_one TEST
     rm -rf "$TMP"
     mkdir -p "$TMP"
     start=$(date +%s)
-    $limit "$1" >"$logs/$name.log" 2>&1 </dev/null 3>&- &
+    $limit "$1" >"$logs/$name.log" 2>&1 </dev/null 3>&- 9>&- &
     test=$!
     trap 'kill $test 2>/dev/null' TERM # who ends this ends the test
     wait $test
@@ -136,7 +145,7 @@ rm "$pipe"
 
 ticker=
 if [ $screen = yes ]; then # so that the line is drawn anew while a long test runs
-    while sleep 2; do echo tick >&3; done &
+    while sleep 2; do echo tick >&3; done 9>&- &
     ticker=$!
 fi
 stop() {
