@@ -13,7 +13,35 @@
 
 static void explain_full_cache(void);
 
-enum { LEAST_FILES = 64 }; /* which a driver and its compiler open, roughly */
+/* Open files that a driver and its compiler need, roughly; and of all of a user's processes and threads. */
+enum { LEAST_FILES = 64, LEAST_PROCESSES = 64 };
+
+/* What limits this process so that a driver may not work, in words; NULL: nothing does.  The caller frees it. */
+static char *tight_limit(void)
+{
+    struct rlimit space, files, processes;
+    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
+        return format_string("an address space of %s: raise that limit (ulimit -v unlimited)",
+                             format_bytes((char[32]){0}, (double)space.rlim_cur));
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < LEAST_FILES)
+        return format_string("%llu open files at most: raise that limit (ulimit -n 1024)",
+                             (unsigned long long)files.rlim_cur);
+    if (getrlimit(RLIMIT_NPROC, &processes) == 0 && processes.rlim_cur < LEAST_PROCESSES)
+        return format_string("%llu processes and threads of this user at most: raise that limit (ulimit -u 1024)",
+                             (unsigned long long)processes.rlim_cur);
+    return NULL;
+}
+
+/* Before a driver begins: without files for its compiler or a thread PoCL calls abort(), and names neither. */
+static void warn_of_limits(void)
+{
+    struct rlimit space;
+    bool tight = getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
+    char *limit = tight ? NULL : tight_limit(); /* what fits into an address space is known later */
+    if (limit)
+        warn("the OpenCL driver may fail: it has %s", limit);
+    free(limit);
+}
 
 cl_platform_id platform_of(const struct device *d)
 {
@@ -110,8 +138,10 @@ cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
     static bool explains;
     cl_uint n = 0;
     const char *cache = getenv("POCL_CACHE_DIR");
-    if (!explains)
+    if (!explains) {
         atexit(explain_full_cache);
+        warn_of_limits();
+    }
     explains = true;
     if (cache && !cache[0])
         unsetenv("POCL_CACHE_DIR"); /* PoCL aborts on an empty one */
@@ -122,17 +152,10 @@ cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
 _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code)
 {
     const char *vendors = getenv("OCL_ICD_VENDORS"), *pocl = getenv("POCL_DEVICES");
-    struct rlimit space, files;
-    bool tight = getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
-    bool few = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < LEAST_FILES;
-    if (n == 0 && tight)
-        fail(EXIT_NO_DEVICE,
-             "no OpenCL driver could be loaded in an address space of %s: raise that limit (ulimit -v unlimited)",
-             format_bytes((char[32]){0}, (double)space.rlim_cur));
-    if (n == 0 && few)
-        fail(EXIT_NO_DEVICE,
-             "no OpenCL driver could be loaded with %llu open files at most: raise that limit (ulimit -n)",
-             (unsigned long long)files.rlim_cur);
+    char *limit = tight_limit();
+    if (n == 0 && limit)
+        fail(EXIT_NO_DEVICE, "no OpenCL driver could be loaded with %s", limit);
+    free(limit);
     if (n == 0)
         fail(EXIT_NO_DEVICE,
              "no OpenCL driver is installed, or none of %s can be loaded; on Debian or Ubuntu: apt-get install "

@@ -132,7 +132,10 @@ static struct host_thread *start_thread(const char *name, bool aside)
     pthread_cond_init(&t->changed, NULL);
     int code = pthread_create(&t->thread, NULL, thread_main, t);
     if (code)
-        fail(EXIT_FAILED, "cannot start a thread for lane %s: %s", name, strerror(code));
+        fail(EXIT_FAILED,
+             "cannot start a thread for lane %s: %s; allow this user more processes and threads (ulimit -u), or take "
+             "--serial, which needs none",
+             name, strerror(code));
 #ifdef __linux__
     char short_name[16]; /* gdb's `info threads` then shows the lane */
     snprintf(short_name, sizeof short_name, "%.15s", name);
