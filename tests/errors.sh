@@ -661,6 +661,9 @@ fi
 (ulimit -v 150000 && "$YARD" plan --model tiny) >"$TMP/out" 2>"$TMP/err"
 [ $? -eq 3 ] && ! grep -q 'is installed' "$TMP/err" && grep -q 'ulimit -v' "$TMP/err"
 result $? 'a tight address space is named for what it is'
+(ulimit -v 1500000 && "$YARD" plan --model gpt2 --batch 64 --micro-batch 64) >"$TMP/out" 2>"$TMP/err"
+[ $? -eq 2 ] && grep -q 'a limit of this process' "$TMP/err"
+result $? 'a limit that bounds the budget is named'
 (ulimit -n 40 && "$YARD" devices) >"$TMP/out" 2>"$TMP/err"
 grep -q 'may fail: it has 40 open files at most: raise that limit (ulimit -n 1024)' "$TMP/err"
 result $? 'few open files are named before a driver fails for want of them'

@@ -121,7 +121,8 @@ struct device {
     int index;      /* in machine->device */
     bool is_host, is_cpu, is_logical; /* is_logical: a logical device, which shares its cores with others */
     bool one_item;                    /* a work-item computes a whole row: CPUs with vectors */
-    bool uses_ram;                    /* its memory is the host's: counted once */
+    bool uses_ram;                    /* its memory is the host's: counted once ... */
+    bool limited;                     /* ... and no more of it than a limit of this process leaves */
     bool by_hand;                     /* of a step file: its bytes are all for tensors, without guards ... */
     bool shares;                      /* ... which share them even where there is room for all at once */
     struct context *context;          /* NULL for the host */
@@ -255,7 +256,7 @@ size_t left_by_groups(const char *groups, const char *root);
 size_t default_budget(const struct device *d);
 const char *budget_rule(const struct machine *m); /* how its budgets are chosen, for people */
 /* "10.9 GiB (of 12.0 GiB; the rest is left to the driver)". */
-const char *format_budget(char out[96], const struct device *d);
+const char *format_budget(char out[128], const struct device *d);
 size_t guard_bytes(const struct device *d); /* behind each slab */
 /* The biggest slab the device allows, guard excluded, aligned down. */
 size_t slab_limit(const struct device *d);

@@ -99,12 +99,13 @@ static unsigned kernel_work_group(const struct device *d)
     return power;
 }
 
-/* What this process may take of it. */
-static size_t host_memory(void)
+/* What this process may take of it.  *limited: that is less than there is. */
+static size_t host_memory(bool *limited)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     size_t all = pages > 0 ? (size_t)pages * (size_t)page : SIZE_MAX / 4;
     size_t left = memory_left_by_limits();
+    *limited = left < all;
     if (left == 0)
         fail(EXIT_USAGE,
              "a limit of this process's memory leaves nothing beside what the program and the OpenCL driver "
@@ -125,7 +126,7 @@ static void describe_device(struct device *d, unsigned vector)
              "device %s wants parts of buffers aligned to %zu bytes, and ours are to %d: choose another", d->name,
              align, DEVICE_ALIGNMENT);
     /* Drivers' own guesses for CPUs change from run to run.  Integrated GPUs may be given all of the host's. */
-    size_t most = d->uses_ram ? host_memory() / 4 * 3 : SIZE_MAX;
+    size_t most = d->uses_ram ? host_memory(&d->limited) / 4 * 3 : SIZE_MAX;
     d->memory = d->is_cpu ? most : MIN(most, device_number(d->cl, CL_DEVICE_GLOBAL_MEM_SIZE));
     d->max_allocation = device_number(d->cl, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     d->local_memory = device_number(d->cl, CL_DEVICE_LOCAL_MEM_SIZE);
@@ -274,7 +275,10 @@ struct machine *open_machine(const struct machine_options *options)
         for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
             open_lane(m, d, kind, 0);
     }
-    struct device *h = m->host = name_device(m, m->n_devices, "host", host_memory());
+    bool limited;
+    size_t of_host = host_memory(&limited);
+    struct device *h = m->host = name_device(m, m->n_devices, "host", of_host);
+    h->limited = limited;
     h->uses_ram = true;
     h->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     h->alignment = HOST_ALIGNMENT;

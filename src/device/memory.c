@@ -20,10 +20,12 @@ const char *budget_rule(const struct machine *m)
                : "--device-mem, --host-mem, else all (CPUs: 3/4 of the host's, GPUs: 15/16 less 256 MiB)";
 }
 
-const char *format_budget(char out[96], const struct device *d)
+const char *format_budget(char out[128], const struct device *d)
 {
     format_bytes(out, (double)d->budget);
-    if (d->budget == default_budget(d) && d->budget < d->memory)
+    if (d->limited && d->budget == default_budget(d))
+        strcat(out, ", all that a limit of this process leaves (a container's, a job's, ulimit)");
+    else if (d->budget == default_budget(d) && d->budget < d->memory)
         snprintf(out + strlen(out), 64, " (of %s; the rest is left to the driver)",
                  format_bytes((char[32]){0}, (double)d->memory));
     return out;

@@ -45,7 +45,7 @@ char *raise_budgets(struct machine *m, const struct device *had, const struct fo
         d++;
     const struct task *t = f->task[f->at[d->index]];
     char *shortage = format_string("%s: device %s: task %s%s does not fit in the budget of %s", option, d->id, t->name,
-                                   layer_and_micro((char[64]){0}, t), format_budget((char[96]){0}, d));
+                                   layer_and_micro((char[64]){0}, t), format_budget((char[128]){0}, d));
     for (int i = 0; i < m->n_devices; i++)
         most = MAX(most, f->need[i]);
     for (struct device *x = m->device; x <= m->host; x++) {

@@ -356,7 +356,7 @@ static size_t arena_bytes(const struct arena *a)
 /* With tensor t, which must be in one piece, or stay within the budget together with those placed before it. */
 static struct problem *does_not_fit(const struct arena *a, const struct tensor *t, bool in_one_piece)
 {
-    char need[32], more[32], have[96], size[32];
+    char need[32], more[32], have[128], size[32];
     const struct device *d = a->device;
     const struct task *task = NULL; /* the first that touches it */
     for (size_t i = (size_t)t->first; !t->persistent && !task; i++)
@@ -373,7 +373,9 @@ static struct problem *does_not_fit(const struct arena *a, const struct tensor *
                     : format_string("with tensor %s (%s, %s) at least %s are needed, %s more than the budget of %s",
                                     t->name, memory_class_name[counted_as(t)], size, need,
                                     format_bytes(more, (double)(arena_bytes(a) - d->budget)), format_budget(have, d));
-    const char *budget = d->is_host ? "--host-mem" : "--device-mem";
+    const char *budget = d->limited && d->budget == default_budget(d) ? "limit"
+                         : d->is_host                                 ? "--host-mem"
+                                                                      : "--device-mem";
     struct problem *p = new_problem(
         EXIT_USAGE, "device %s: %s does not fit: %s; use %s%s", d->id, what, why,
         d->by_hand              ? "smaller tensors, or a larger memory= or "
