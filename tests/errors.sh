@@ -661,7 +661,7 @@ fi
 (ulimit -v 150000 && "$YARD" plan --model tiny) >"$TMP/out" 2>"$TMP/err"
 [ $? -eq 3 ] && ! grep -q 'is installed' "$TMP/err" && grep -q 'ulimit -v' "$TMP/err"
 result $? 'a tight address space is named for what it is'
-(ulimit -v 1500000 && "$YARD" plan --model gpt2 --batch 64 --micro-batch 64) >"$TMP/out" 2>"$TMP/err"
+(ulimit -v 1500000 && "$YARD" plan --model gpt2 --batch 16 --micro-batch 16) >"$TMP/out" 2>"$TMP/err"
 [ $? -eq 2 ] && grep -q 'a limit of this process' "$TMP/err"
 result $? 'a limit that bounds the budget is named'
 (ulimit -n 40 && "$YARD" devices) >"$TMP/out" 2>"$TMP/err"
