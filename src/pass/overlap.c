@@ -74,6 +74,8 @@ struct planner {
 };
 
 bool wants_overlap(const struct pass_options *w) { return w->overlap != OVERLAP_OFF; }
+static bool decides(const struct pass_options *w) { return w->overlap == OVERLAP_PLAN || w->overlap == OVERLAP_LOCAL; }
+bool overlap_may_change(const struct pass_options *w) { return w->gather && decides(w); }
 
 /* ---- which updates can move -------------------------------------------------------------------------------------- */
 
@@ -450,7 +452,7 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
     struct machine *m = s->pool->machine;
     const struct candidate *chosen = &p->of[w->overlap];
     bool room_later = w->recompute != RECOMPUTE_OFF || w->swap != SWAP_OFF;
-    bool decides = w->overlap == OVERLAP_PLAN || w->overlap == OVERLAP_LOCAL, read = false;
+    bool read = false;
     size_t on_cpu = 0;
     p->step = s;
     p->snapshot = &w->snapshot;
@@ -477,7 +479,7 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
     p->remade = NULL;
     for (size_t b = 0; b < p->n; b++)
         on_cpu += chosen->choice[b] != ON_DEVICE;
-    bool untimed = p->n && !p->timed && !read && decides, changes = on_cpu || p->rule.fixed < p->n;
+    bool untimed = p->n && !p->timed && !read && decides(w), changes = on_cpu || p->rule.fixed < p->n;
     if (untimed)
         append_text(&r->reason, "nobody knows how long tasks take: ");
     struct edit *e = open_edit(s);
@@ -494,8 +496,8 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
     size_t first = reserve_snapshots(s, &w->snapshot), end = s->pool->n;
     report(p, w->overlap, r);
     end_reserve(s, first, end);
-    if (chosen->score.excess > 0 && !room_later)
-        refuse_budget(m, &r->after, "--overlap");
+    if (chosen->score.excess > 0 && !room_later && !w->gather)
+        refuse_budget(m, &r->after, "--overlap", true);
     free_uses(p->uses);
     free(p->bucket_of), free(p);
     return changes;

@@ -56,7 +56,7 @@ char *raise_budgets(struct machine *m, const struct device *had, const struct fo
     return shortage;
 }
 
-_Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage)
+_Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage, bool sure)
 {
     char *work = NULL;
     const struct device *first = NULL; /* that needs more */
@@ -70,17 +70,18 @@ _Noreturn void refuse_budgets(const struct machine *m, const struct device *had,
                     : d->is_host ? "the host (--host-mem)"
                                  : "each device");
     }
-    fail(EXIT_USAGE, "%s; %s work: use a larger %s%s, or %s", shortage, work, first->by_hand ? "memory= or " : "",
+    fail(EXIT_USAGE, "%s; %s %s: use a larger %s%s, or %s", shortage, work,
+         sure ? "work" : "are needed, or more where --overlap then chooses anew", first->by_hand ? "memory= or " : "",
          first->is_host ? "--host-mem" : "--device-mem",
          first->by_hand ? "smaller tensors" : "--recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len");
 }
 
-_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option)
+_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, bool sure)
 {
     struct device *had = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *had);
     if (f->why_not) /* whatever the budget */
         must(f->why_not);
-    refuse_budgets(m, had, raise_budgets(m, had, f, option));
+    refuse_budgets(m, had, raise_budgets(m, had, f, option), sure);
 }
 
 /* ---- reports ------------------------------------------------------------------------------------------------------
@@ -233,6 +234,8 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
         }
     }
     end_reserve(s, first, end);
+    if (w->gather && !after && before.held && before.f.excess > 0) /* overlap left it to the passes behind */
+        refuse_budget(s->pool->machine, &before.f, "--zero 3", !overlap_may_change(w));
     if (before.held)
         forget_list(&before);
     return reports;

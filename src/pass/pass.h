@@ -125,18 +125,21 @@ struct phases find_phases(const struct uses *u, const struct device *d, bool by_
  * there is no phase between in which it could leave.  maker NULL: it is state. */
 bool place_by_phases(const struct phases *t, const struct task *maker, int before, int behind, int *out, int *in);
 
-/* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it. */
-_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option);
+/* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it.  sure: with these
+ * budgets the passes make the same list. */
+_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, bool sure);
 /* Its parts, for who looks for the budgets; `had` are the devices before.  They become as large as the forecast needs,
  * and what did not fit before is returned, which the caller frees; then the end. */
 char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option);
-_Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage);
+_Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage, bool sure);
 /* snapshot.c: tensors that persist and that nobody touches, as large as the buffers that --snapshot will add to the
  * list as it is now.  So a pass before it, which looks for what fits, sees their bytes.  Returns the pool's size
  * before; where the edit that is open is undone they are gone.  Else end_reserve() takes their bytes away from those
  * from `first` up to `end`. */
 size_t reserve_snapshots(struct step *s, const struct snapshot_options *o);
 void end_reserve(struct step *s, size_t first, size_t end);
+/* By the budgets, and before it is known what --zero 3 keeps in the host: with larger ones it may choose otherwise. */
+bool overlap_may_change(const struct pass_options *w);
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_gather, run_swap;
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */

@@ -447,7 +447,7 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
         append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "
                                 "before; --clip 0 stores each layer behind its backward");
     if (on_device && r->after.excess > 0)
-        refuse_budget(s->pool->machine, &r->after, "--snapshot-in device");
+        refuse_budget(s->pool->machine, &r->after, "--snapshot-in device", true);
     report_ms(r, "host_ms", "with copies in the host a step takes", on_device ? v.other : r->after.period);
     report_ms(r, "device_ms", "on the device", on_device ? r->after.period : v.other);
     return true;

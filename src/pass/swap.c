@@ -435,7 +435,7 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
 /* Where nothing fits, budgets are raised to what a choice needs (of --recompute auto what was found, else what holds
  * least) until the same search finds room in them; then the program ends, naming them.  After some attempts they are
  * what the list needs that keeps all. */
-static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report *r)
+static bool run_auto(struct swapper *w, const char *must_fit, bool may_change, struct pass_report *r)
 {
     struct machine *m = w->step->pool->machine;
     if (w->bare.excess == 0)
@@ -459,7 +459,7 @@ static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report
         free_forecast(&f);
     }
     if (had)
-        refuse_budgets(m, had, shortage);
+        refuse_budgets(m, had, shortage, !may_change);
     struct edit *e = open_edit(w->step);
     apply(w, e, best);
     free(best);
@@ -473,7 +473,7 @@ bool run_recompute(struct step *s, const struct costs *c, const struct pass_opti
     struct swapper w = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false);
     if (asked->swap == SWAP_AUTO)
         return finish(&w, NULL, "--swap auto chooses what is made again", r);
-    return run_auto(&w, asked->swap == SWAP_OFF ? "--recompute auto" : NULL, r);
+    return run_auto(&w, asked->swap == SWAP_OFF ? "--recompute auto" : NULL, overlap_may_change(asked), r);
 }
 
 bool run_swap(struct step *s, const struct costs *c, const struct pass_options *asked, struct pass_report *r)
@@ -482,7 +482,7 @@ bool run_swap(struct step *s, const struct costs *c, const struct pass_options *
     bool by_layer = asked->swap == SWAP_LAYER;
     struct swapper w = open_swapper(s, c, asked->swap_what, true);
     if (asked->swap == SWAP_AUTO)
-        return run_auto(&w, "--swap auto", r);
+        return run_auto(&w, "--swap auto", overlap_may_change(asked), r);
     bool moves = false;
     for (const struct device *d = m->device; !d->is_host; d++) {
         struct phases data = find_phases(w.uses, d, by_layer), state = find_phases(w.uses, d, true);
@@ -502,6 +502,6 @@ bool run_swap(struct step *s, const struct costs *c, const struct pass_options *
     rewrite(&w, e, NULL);
     bool changed = finish(&w, e, moves ? NULL : why, r);
     if (r->after.excess > 0)
-        refuse_budget(m, &r->after, by_layer ? "--swap layer" : "--swap microbatch");
+        refuse_budget(m, &r->after, by_layer ? "--swap layer" : "--swap microbatch", !overlap_may_change(asked));
     return changed;
 }
