@@ -2,6 +2,7 @@
 #
 #     docker build -t trainyard .
 #     docker run -it --rm trainyard
+#     docker run -it --rm --cap-add=SYS_PTRACE --security-opt seccomp=unconfined trainyard      for gdb
 #
 # Debian 12 has the OpenCL driver whose output the tutorials show.  git and gdb are for the labs and the debugger's pages.
 FROM debian:bookworm

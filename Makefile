@@ -114,6 +114,8 @@ PART   = $(if $(T),all,test)
 NAMED  = $(foreach test,$(TESTS) $(SCRIPTS) $(LONGER),$(if $(findstring $(T),$(notdir $(test))),$(test)))
 CHOSEN = $(if $(T),$(strip $(NAMED)),$(TESTS) $(SCRIPTS))
 
+tests: test # else make finds the folder of that name, and nothing to do
+
 check: $(BUILD)/tests/passed ## all other tests, after `make test` where it has not passed yet: 12 minutes more
 	@YARD=./$(YARD) YARD_TESTS=check tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS) $(LONGER)
 $(BUILD)/tests/passed: $(YARD) $(TESTS) $(wildcard tests/*.sh tests/data/* data/* data/*/* tutorials/* tutorials/*/* README.md)
@@ -148,7 +150,7 @@ distro: ## the README's two commands in a bare Debian RELEASE=, or with DOCKER=1
 	@DOCKER='$(DOCKER)' QUICK='$(QUICK)' tests/distro.sh $(RELEASE)
 
 kills: N = 100
-kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments and resume it: the bits must not know
+kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments and resume it: to the bit as if never killed
 	@YARD=./$(YARD) KILLS=$(N) SEED=$(SEED) $(BUILD)/tests/test_kills
 
 periods: $(YARD) ## simulate some hundred plans: are steps as short as those written in tests/data/periods.txt?
@@ -205,7 +207,7 @@ help: ## this list
 	@echo "make               build ./yard"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: demo test check distro kills drivers gpu gpu-pack periods gallery bench debug asan tsan fuzz oclgrind tidy format \
+.PHONY: demo test tests check distro kills drivers gpu gpu-pack periods gallery bench debug asan tsan fuzz oclgrind tidy format \
         format-check deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:

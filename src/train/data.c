@@ -278,7 +278,7 @@ static struct data_options name_files(struct dataset *d, const struct data_optio
         named.path = d->own_path[0] = file_of(o->path, "train.bin");
         if (!o->val_data)
             named.val_data = d->own_path[1] = file_of(o->path, "val.bin");
-        note("data: %s is laid out as nanoGPT's: %s to train, %s to validate, and nothing else in it", o->path,
+        note("data: %s is laid out as nanoGPT's: %s to train, %s to validate; its other files are not read", o->path,
              named.path, named.val_data);
     }
     if (o->val_data && is_nanogpt(o->val_data))
