@@ -27,7 +27,7 @@ for lab in tutorials/labs/[0-9]*; do
         hidden=$(sed -n '2s/^hides: //p' "$lab/starter.patch") # what would tell the answer, elsewhere in the sources
         [ -z "$hidden" ] || grep -rn "$hidden" "$tree"/src/*/$(sed -n 's|^+++ b/.*/||p' "$lab/starter.patch" | head -n 1)
         for patch in "$lab"/starter.patch "$lab"/wrong/*.patch; do
-            sed -n '1p' "$patch" | grep -q '^loses: [0-9]' || echo "$patch: its first line does not say what it loses"
+            sed -n '1p' "$patch" | grep -q '^loses: [(0-9]' || echo "$patch: its first line does not say what it loses"
         done
         if [ -f "$lab/solution.patch" ]; then change "$lab/solution.patch" ''; else change "$lab/starter.patch" -R; fi
         for wrong in "$lab"/wrong/*.patch; do

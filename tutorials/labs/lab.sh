@@ -188,7 +188,7 @@ check() { # N: prints "ok" or "not ok"
     [ -z "$bad" ]
 }
 
-expect() { # WHAT PARTS: those that lose their points; one in brackets may, by the order in which this CPU sums
+expect() { # WHAT PARTS: those that lose their points; one in brackets may, by this CPU's vectors or by the clock
     grade "$lab" "$tree" >"$TMP/grade"
     may=$(echo "$2" | tr ' ' '\n' | sed -n 's/^(\([0-9]*\))$/\1/p' | paste -s -d ' ')
     must=$(echo "$2" | sed 's/([0-9]*)//g')
