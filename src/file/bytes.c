@@ -11,8 +11,6 @@
 /* All formats here are little endian, and so are all machines with OpenCL; a swap would be code that nobody runs. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file formats assume a little endian machine");
 
-enum { MAX_TEXT = 16 << 20 };
-
 static void close_descriptor(void *reader) { close(((struct reader *)reader)->fd); }
 
 /* What is no regular file is not opened at all: that alone can wait for a writer or wind a tape back.  O_NONBLOCK:
@@ -93,28 +91,6 @@ char *read_whole(const char *path, size_t *size)
     *size = (size_t)r->size;
     read_at(r, text, *size, 0);
     close_reader(r);
-    return text;
-}
-
-char *read_text(const char *path)
-{
-    struct stat status;
-    size_t n;
-    if (stat(path, &status) == 0 && status.st_size > MAX_TEXT)
-        fail(EXIT_USAGE, "%s has %s; expected a text of at most 16 MiB", path,
-             format_bytes((char[32]){0}, (double)status.st_size));
-    char *text = read_whole(path, &n);
-    int line = 1;
-    const struct file_kind *kind = kind_of_bytes(text, n);
-    if (is_foreign(kind))
-        fail(EXIT_USAGE, "%s is %s; expected a plain text file", path, kind->name);
-    for (size_t i = 0; i < n; i++) {
-        line += text[i] == '\n';
-        if (!text[i])
-            fail(EXIT_USAGE, "%s, line %d holds a zero byte; expected a text file", path, line);
-    }
-    const size_t mark = byte_order_mark(text, n);
-    memmove(text, text + mark, n - mark + 1);
     return text;
 }
 

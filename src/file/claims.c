@@ -1,4 +1,5 @@
-/* claims.c - the register of the files that a command reads and writes, so that it destroys none of its own.
+/* claims.c - the register of the files that a command reads and writes, so that it destroys none of its own; and no
+ * file of another kind.
  *
  * A file is known by its device and inode, so that links lead to the same one.  One that does not exist yet is known by
  * its folder without links, and its name.
@@ -9,6 +10,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 static struct claim {
     char *who, *path, *plain; /* plain: its folder without links, and its name */
@@ -60,4 +62,42 @@ void claim_input(const char *who, const char *path) { add_claim(who, path, false
 void claim_output(const char *who, const char *path, const char *may_replace)
 {
     add_claim(who, path, true, may_replace);
+}
+
+/* ---- what an output may replace ---------------------------------------------------------------------------------- */
+
+/* Of what gzip has packed: its first bytes say it. */
+static const struct file_kind *kind_of_packed(const char *path)
+{
+    char bytes[4096];
+    gzFile file = gzopen(path, "rb");
+    int n = file ? gzread(file, bytes, sizeof bytes) : 0;
+    if (file)
+        gzclose(file);
+    return n > 0 ? kind_of_bytes(bytes, (size_t)n) : NULL;
+}
+
+static bool is_of_kind(const struct file_kind *found, const char *path, enum known_kind kind)
+{
+    if (found && found->kind == KIND_GZIP && kind == KIND_CHROME) /* which may be packed */
+        found = kind_of_packed(path);
+    return found && found->kind == kind;
+}
+
+void expect_own_kind(const char *who, const char *path, enum known_kind kind, const char *name)
+{
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0)
+        return;
+    const struct file_kind *found = kind_of_file(path);
+    if (is_of_kind(found, path, kind))
+        return;
+    fail(EXIT_USAGE, "%s %s would write over a file that is %s%s: choose another name, or remove it first", who, path,
+         found ? found->name : "no ", found ? "" : name);
+}
+
+void expect_replaceable(const char *who, const char *path, enum known_kind kind, const char *name)
+{
+    expect_unlocked(who, path);
+    expect_own_kind(who, path, kind, name);
 }

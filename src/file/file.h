@@ -28,9 +28,6 @@ double measure_disk(const char *path);
 bool leads_to(const char *path, int fd); /* is it the path of the file that is open? */
 /* A whole text file; *size without the added terminating 0.  The caller frees it. */
 char *read_whole(const char *path, size_t *size);
-/* The same for a small text that a person writes: one with a zero byte, above 16 MiB or of another format is refused,
- * and a byte order mark is no part of it. */
-char *read_text(const char *path);
 /* Bytes of UTF-8's byte order mark at the beginning of a text: 3, or 0 without one. */
 size_t byte_order_mark(const char *text, size_t n);
 /* What a gzip file in memory holds, all its members; *n becomes its bytes.  The caller frees it. */
@@ -59,10 +56,9 @@ struct file_kind {
 const struct file_kind *kind_of_file(const char *path);
 const struct file_kind *kind_of_bytes(const char *bytes, size_t n);
 bool is_foreign(const struct file_kind *kind); /* of a format that is neither text nor token numbers */
-/* What an output may take the path from: a file of its own kind that nobody is writing, an empty one, and what is no
- * regular file.  Else the program ends; `name` is how the sentence calls the kind, "log of yard's". */
-void expect_own_kind(const char *who, const char *path, enum known_kind kind, const char *name);
-void expect_replaceable(const char *who, const char *path, enum known_kind kind, const char *name); /* and unlocked */
+/* A small text that a person writes, whole: one with a zero byte, above 16 MiB or of another format is refused, and a
+ * byte order mark is no part of it.  The caller frees it. */
+char *read_text(const char *path);
 
 /* ---- claims.c: what the command reads and writes --------------------------------------------------------------- */
 
@@ -73,6 +69,10 @@ void expect_replaceable(const char *who, const char *path, enum known_kind kind,
 void begin_claims(void); /* nothing is claimed: a command begins */
 void claim_input(const char *who, const char *path);
 void claim_output(const char *who, const char *path, const char *may_replace);
+/* What an output may take the path from: a file of its own kind that nobody is writing, an empty one, and what is no
+ * regular file.  Else the program ends; `name` is how the sentence calls the kind, "log of yard's". */
+void expect_own_kind(const char *who, const char *path, enum known_kind kind, const char *name);
+void expect_replaceable(const char *who, const char *path, enum known_kind kind, const char *name); /* and unlocked */
 
 /* ---- publish.c: write beside, sync, rename --------------------------------------------------------------------- */
 

@@ -6,10 +6,8 @@
 #include "file.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
-#include <zlib.h>
 
-enum { LOOKED_AT = 4096, LAST = 8 };
+enum { LOOKED_AT = 4096, LAST = 8, MAX_TEXT = 16 << 20 };
 
 struct glimpse {
     const char *bytes; /* the first n */
@@ -268,40 +266,26 @@ const struct file_kind *kind_of_file(const char *path)
 
 bool is_foreign(const struct file_kind *kind) { return kind && *kind->way; }
 
-/* ---- before writing --------------------------------------------------------------------------------------------- */
+/* ---- text files -------------------------------------------------------------------------------------------------- */
 
-/* Of what gzip has packed: its first bytes say it. */
-static const struct file_kind *kind_of_packed(const char *path)
-{
-    char bytes[LOOKED_AT];
-    gzFile file = gzopen(path, "rb");
-    int n = file ? gzread(file, bytes, sizeof bytes) : 0;
-    if (file)
-        gzclose(file);
-    return n > 0 ? kind_of_bytes(bytes, (size_t)n) : NULL;
-}
-
-static bool is_of_kind(const struct file_kind *found, const char *path, enum known_kind kind)
-{
-    if (found && found->kind == KIND_GZIP && kind == KIND_CHROME) /* which may be packed */
-        found = kind_of_packed(path);
-    return found && found->kind == kind;
-}
-
-void expect_own_kind(const char *who, const char *path, enum known_kind kind, const char *name)
+char *read_text(const char *path)
 {
     struct stat status;
-    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0)
-        return;
-    const struct file_kind *found = kind_of_file(path);
-    if (is_of_kind(found, path, kind))
-        return;
-    fail(EXIT_USAGE, "%s %s would write over a file that is %s%s: choose another name, or remove it first", who, path,
-         found ? found->name : "no ", found ? "" : name);
-}
-
-void expect_replaceable(const char *who, const char *path, enum known_kind kind, const char *name)
-{
-    expect_unlocked(who, path);
-    expect_own_kind(who, path, kind, name);
+    size_t n;
+    if (stat(path, &status) == 0 && status.st_size > MAX_TEXT)
+        fail(EXIT_USAGE, "%s has %s; expected a text of at most 16 MiB", path,
+             format_bytes((char[32]){0}, (double)status.st_size));
+    char *text = read_whole(path, &n);
+    int line = 1;
+    const struct file_kind *kind = kind_of_bytes(text, n);
+    if (is_foreign(kind))
+        fail(EXIT_USAGE, "%s is %s; expected a plain text file", path, kind->name);
+    for (size_t i = 0; i < n; i++) {
+        line += text[i] == '\n';
+        if (!text[i])
+            fail(EXIT_USAGE, "%s, line %d holds a zero byte; expected a text file", path, line);
+    }
+    const size_t mark = byte_order_mark(text, n);
+    memmove(text, text + mark, n - mark + 1);
+    return text;
 }
