@@ -45,8 +45,8 @@ static const struct {
     const char *words, *way;
 } foreign_uses[] = {
     {" eval evaluate test validate perplexity ", "to evaluate a saved model, train it for one step that changes "
-                                                 "nothing: yard train --init MODEL --data TEXT --lr 0 "
-                                                 "--steps 1 --val-every 1"},
+                                                 "nothing: yard train --init MODEL --data TEXT --val-data TEXT "
+                                                 "--lr 0 --steps 1 --sample-tokens 0"},
 };
 
 static const char *our_command(const char *typed)

@@ -95,6 +95,7 @@ refuse 2 'here it is called --weight-decay' train --weight_decay 0.1
 refuse 2 "'n_layer=3' is not an option: options start with --; here it is called --layers" train n_layer=3
 refuse 2 "'README.md' is a file that no option takes: write --data README.md" train README.md
 refuse 2 'unknown option --model; here it is called --from' sample --model x
+refuse 2 '--data is given twice, and takes one path: leave one out; for several files' train --data LICENSE --data README.md
 refuse 2 'to evaluate a saved model, train it for one step that changes nothing' eval
 refuse 4 'nothing of that name is here; of a model from the web, fetch' train --init gpt2
 mkdir -p "$TMP/described"
@@ -152,6 +153,10 @@ refuse 2 'a step file is printed and nothing else; leave one out' plan --list da
 for look in --print --view --trace=none; do
     refuse 2 'a step file is printed and nothing else; leave one out' plan --list data/steps/chain.txt --print-list --simulate $look
 done
+refuse 2 'are needed, or more where --overlap then chooses anew' plan --hardware data/hardware/server.txt --model tiny \
+    --mesh dp=2 --zero 3 --overlap plan --host-mem 200K
+refuse 2 'are needed, or more where --overlap then chooses anew' plan --hardware data/hardware/server.txt --model tiny \
+    --mesh dp=2 --overlap local --swap layer --host-mem 200K
 printf 'task t host.cpu 0\n' >"$TMP/idle"
 refuse 2 'in the step file the tasks of a step take 0 s together' plan --list "$TMP/idle" --simulate
 refuse 2 'would overwrite what --list reads' plan --list "$TMP/idle" --simulate --trace "$TMP/idle"
@@ -162,7 +167,7 @@ train 2 '--stop-after 9 is behind the last step, 2' --stop-after 9
 train 2 'warm-up' --warmup 2
 train 2 'give a smaller --warmup, or more --steps' --warmup 2
 train 2 'learning rate' --lr 1e-4 --lr-min 1e-3
-refuse 2 'give --lr-min at most that; --lr-min -1 is a tenth of --lr' train --resume "$TMP/saved" --steps 4 --lr 1e-5
+refuse 2 'give --lr-min at most that; --lr-min -1 is a tenth of --lr' train --resume "$TMP/saved" --steps 4 --lr 1e-5 --lr-min 1e-3
 "$YARD" train --resume "$TMP/saved" --val-batches 1 --sample-tokens 0 >"$TMP/out" 2>"$TMP/err" &&
     grep -q 'nothing is left to train; --steps N with a larger N trains on' "$TMP/err"
 result $? 'who has nothing left to train is told of --steps'
@@ -423,7 +428,7 @@ unharmed 'another model'
 cp -r "$TMP/saved" "$TMP/other"
 rm -r "$TMP/other"/step-*
 printf 'no model' >"$TMP/other/model.safetensors"
-refuse 1 'is not a valid safetensors file' train --model tiny --save "$TMP/other"
+refuse 2 'is a text, not a model that is read here' train --model tiny --save "$TMP/other"
 rm "$TMP/other/model.safetensors" && mkdir "$TMP/other/model.safetensors"
 refuse 4 'model.safetensors is a folder; expected a regular file' train --model tiny --save "$TMP/other"
 
@@ -470,9 +475,9 @@ warned() { # warned TEXT ARGUMENTS...
     "$YARD" train "$@" --steps 1 --val-batches 1 --sample-tokens 0 >"$TMP/out" 2>"$TMP/err" && grep -qF "$text" "$TMP/err"
     result $? "it is said: $text"
 }
-awk 'BEGIN { for (i = 0; i < 500; i++) printf "\xef\xf0\xe8\xe2\xe5\xf2 " }' >"$TMP/cp1251.txt"
+awk 'BEGIN { for (i = 0; i < 500; i++) printf "word "; printf "\xef\xf0\xe8\xe2\xe5\xf2" }' >"$TMP/cp1251.txt"
 awk 'BEGIN { for (i = 0; i < 1000; i++) print i }' >"$TMP/digits.txt"
-warned 'is not UTF-8 from byte 0 on' --model tiny --data "$TMP/cp1251.txt"
+warned 'is not UTF-8 from byte 2500 on' --model tiny --data "$TMP/cp1251.txt"
 warned 'does not say what its 67 tokens stand for' --init tests/data/gpt2-tiny.safetensors --data "$TMP/digits.txt"
 
 # ---- what is no regular file ----------------------------------------------------------------------------------------

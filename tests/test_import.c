@@ -186,6 +186,8 @@ TEST(what_is_not_computed_or_contradicts_is_named)
         {"\"activation_function\": \"gelu\"", 2, "activation_function \"gelu\""},
         {"\"activation_function\": \"quick_gelu\"", 2, "activation_function \"quick_gelu\""},
         {"\"activation_function\": 3", 2, "activation_function 3"},
+        {"\"hidden_act\": \"relu\"", 2, "hidden_act \"relu\""},
+        {"\"layer_norm_eps\": 1e-12", 2, "layer_norm_eps 1e-12"},
         {"\"layer_norm_epsilon\": 0.1", 2, "layer_norm_epsilon 0.1, but only"},
         {"\"layer_norm_epsilon\": 1e-6", 2, "layer_norm_epsilon"},
         {"\"layer_norm_epsilon\": \"1e-5\"", 2, "layer_norm_epsilon \"1e-5\""},
@@ -224,6 +226,8 @@ TEST(what_is_not_computed_or_contradicts_is_named)
     struct variant two = {.metadata = "{\"n_head\": 2}"};
     path = lasting("%s/model.safetensors", model_folder("two", &two, "{\"n_head\": 4}"));
     expect_refusal(read_it, path, 1, "config.json says 4 heads, but");
+    struct variant twice = {.metadata = "{\"n_head\": 4, \"n_head\": 2}"};
+    expect_refusal(read_it, write_model(temp_path("twice.safetensors"), &twice), 1, "or has a field twice");
     path = lasting("%s/model.safetensors", model_folder("nowhere", &(struct variant){0}, NULL));
     assert_int_equal(symlink("gone.json", lasting("%s/config.json", temp_path("nowhere"))), 0);
     expect_refusal(read_it, path, 4, "cannot open");
@@ -319,7 +323,9 @@ TEST(wrong_tensors_are_named)
         {{.more = "h.0.crossattention.c_attn.weight"}, 2, "has tensor h.0.crossattention.c_attn.weight, which GPT-2"},
         {{.more = "lm_head.bias"}, 2, "has tensor lm_head.bias"},
         {{.more = "transformer.wte.weight"}, 1, "has tensors "},
-        {{.renamed = "ln_f.bias", .name = "final.bias"}, 1, "has no tensor ln_f.bias, but has "},
+        {{.renamed = "ln_f.bias", .name = "final.bias"},
+         1,
+         "has no tensor ln_f.bias, as every GPT-2 has: it is incomplete"},
         {{.prefix = "base_model.lora_A."}, 2, "is a LoRA adapter"},
         {{.prefix = "state.exp_avg."}, 2, "holds the state of an optimizer"},
         {{.prefix = "value/"}, 2, "is a part of a checkpoint"},
@@ -341,6 +347,12 @@ TEST(shards_that_do_not_fit_are_named)
     expect_refusal(open_it, folder, 1, "the name of a file beside it");
     write_index(index, first_shard, "model-00003-of-00003.safetensors");
     expect_refusal(open_it, folder, 4, "which is not there: fetch all of its shards");
+    write_index(index, first_shard, second_shard);
+    json_t *less = json_load_file(index, 0, NULL); /* by one tensor */
+    json_object_del(json_object_get(less, "weight_map"), "transformer.wpe.weight");
+    publish_text(index, json_dumps(less, 0));
+    json_decref(less);
+    expect_refusal(open_it, folder, 1, "has tensor transformer.wpe.weight, which");
     write_index(index, first_shard, second_shard);
     publish_text(second, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n");
     expect_refusal(open_it, folder, 2, "is a pointer that Git LFS keeps in place of the file");

@@ -243,6 +243,7 @@ void parse_options(struct option_table *table, unsigned command, const char *com
     *words = allocate((size_t)argc + 1, sizeof **words); /* ends with NULL, as argv does */
     *n_words = 0;
     bool only_words = false; /* after a lone "--" */
+    bool *seen = allocate(table->n, sizeof *seen);
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i], *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL;
         const bool is_long = word[0] == '-' && word[1] == '-';
@@ -277,9 +278,17 @@ void parse_options(struct option_table *table, unsigned command, const char *com
         if (o->type != OPT_FLAG && !value)
             fail(EXIT_USAGE, "%s needs a value: %s (a value that starts with -- is written --%s=VALUE)", where,
                  expectation(o), o->name);
+        bool *twice = &seen[o - table->options];
+        if (*twice && strstr(o->name, "data")) /* of others the last one counts */
+            fail(EXIT_USAGE,
+                 "%s is given twice, and takes one path: leave one out; for several files give their folder, or a "
+                 "quoted pattern",
+                 where);
+        *twice = true;
         set_option(table, o, where, value ? value : "true");
         free(where);
     }
+    free(seen);
 }
 
 /* ---- config file ----------------------------------------------------------------------------------------------- */

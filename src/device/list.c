@@ -51,10 +51,12 @@ static void print_device(const json_t *d)
     char memory[32], budget[32], most[32];
     printf("  -d %-6s %s\n", words(d, "id"), words(d, "name"));
     printf("      %s, %s, driver %s\n", words(d, "type"), words(d, "version"), words(d, "driver"));
-    printf("      memory %s by its driver, budget %s (--device-mem), one allocation at most %s, base address alignment "
-           "%lld bytes\n",
-           format_bytes(memory, (double)field(d, "memory")), format_bytes(budget, (double)field(d, "budget")),
-           format_bytes(most, (double)field(d, "max_allocation")), field(d, "alignment"));
+    printf(
+        "      memory %s by its driver, budget %s%s (--device-mem), one allocation at most %s, base address alignment "
+        "%lld bytes\n",
+        format_bytes(memory, (double)field(d, "memory")), format_bytes(budget, (double)field(d, "budget")),
+        strcmp(words(d, "type"), "CPU") == 0 ? " of the host's" : "",
+        format_bytes(most, (double)field(d, "max_allocation")), field(d, "alignment"));
     printf("      %lld compute units, native vectors of %lld floats; kernels use %lld (--vector: fewer)\n      ",
            field(d, "units"), field(d, "vector_width"), field(d, "kernel_vector"));
     if (field(d, "sub_devices") > 1)

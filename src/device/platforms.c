@@ -14,12 +14,12 @@
 static void explain_full_cache(void);
 
 /* Open files that a driver and its compiler need, roughly; and of all of a user's processes and threads. */
-enum { LEAST_FILES = 64, LEAST_PROCESSES = 64 };
+enum { LEAST_FILES = 64, LEAST_PROCESSES = 64, LEAST_FILE_BYTES = 4 << 20 /* of a kernel */ };
 
 /* What limits this process so that a driver may not work, in words; NULL: nothing does.  The caller frees it. */
 static char *tight_limit(void)
 {
-    struct rlimit space, files, processes;
+    struct rlimit space, files, processes, bytes;
     if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
         return format_string("an address space of %s: raise that limit (ulimit -v unlimited)",
                              format_bytes((char[32]){0}, (double)space.rlim_cur));
@@ -29,6 +29,9 @@ static char *tight_limit(void)
     if (getrlimit(RLIMIT_NPROC, &processes) == 0 && processes.rlim_cur < LEAST_PROCESSES)
         return format_string("%llu processes and threads of this user at most: raise that limit (ulimit -u 1024)",
                              (unsigned long long)processes.rlim_cur);
+    if (getrlimit(RLIMIT_FSIZE, &bytes) == 0 && bytes.rlim_cur < LEAST_FILE_BYTES)
+        return format_string("files of %s at most: raise that limit (ulimit -f unlimited)",
+                             format_bytes((char[32]){0}, (double)bytes.rlim_cur));
     return NULL;
 }
 

@@ -123,7 +123,9 @@ char *unpack_gzip(const char *path, const char *packed, size_t *n)
             at += MIN(left, (size_t)AT_ONCE) - z.avail_in;
             used += AT_ONCE - z.avail_out;
             if (used > LARGE && used / MOST_PACKED > at)
-                fail(EXIT_FAILED, "%s unpacks to more than %d times its size, as no text does: look what is in it",
+                fail(EXIT_FAILED,
+                     "%s unpacks to more than %d times its size, as texts do not; if it is one all the same, unpack it "
+                     "with gunzip",
                      path, MOST_PACKED);
         }
         inflateEnd(&z);

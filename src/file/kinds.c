@@ -44,7 +44,6 @@ static const struct {
     {SIGNATURE(0, "\xff\x06\0\0sNaPpY"), {KIND_OTHER, "a snappy file", unpack}},
     {SIGNATURE(0, "7z\xbc\xaf\x27\x1c"), {KIND_OTHER, "a 7z archive", unpack}},
     {SIGNATURE(0, "Rar!\x1a\x07"), {KIND_OTHER, "a RAR archive", unpack}},
-    {SIGNATURE(257, "ustar"), {KIND_OTHER, "a tar archive", unpack}},
     {SIGNATURE(0, "!<arch>\n"), {KIND_OTHER, "an ar archive", no_text}},
     {SIGNATURE(0, "PK\5\6"), {KIND_OTHER, "a zip archive", unpack}},
     {SIGNATURE(0, "\x93NUMPY"), {KIND_OTHER, "a NumPy array (.npy)", tokens_from_python}},
@@ -91,9 +90,10 @@ static const struct {
      {KIND_OTHER, "a pointer of Git LFS and not the file itself", "fetch that with git lfs pull"}},
     {SIGNATURE(0, "YARDTRC"), {KIND_TRACE, "a trace of yard's", "yard view and yard trace show it"}},
     {SIGNATURE(0, "YARDSNAP"), {KIND_SNAPSHOT, "a snapshot of yard's", "--resume goes on from it"}},
-    {SIGNATURE(0, "{\"run\":{"), {KIND_LOG, "a log of yard's", ""}},
+    {SIGNATURE(0, "{\"run\":{\"model\":"), {KIND_LOG, "a log of yard's", ""}},
     {SIGNATURE(0, "{\"displayTimeUnit\""), {KIND_CHROME, "a trace for browsers", ""}},
     {SIGNATURE(0, "# A profile of Trainyard"), {KIND_PROFILE, "a profile of yard's", ""}},
+    {SIGNATURE(0, "\xff\xfe\0\0"), {KIND_SHORT_MARK, "text in UTF-32", "convert it with iconv -f UTF-32 -t UTF-8"}},
     {SIGNATURE(0, "\xff\xfe"), {KIND_SHORT_MARK, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
     {SIGNATURE(0, "\xfe\xff"), {KIND_SHORT_MARK, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
     {SIGNATURE(0, "\0\0\xfe\xff"), {KIND_OTHER, "text in UTF-32", "convert it with iconv -f UTF-32 -t UTF-8"}},
@@ -144,12 +144,14 @@ static bool says_more(const struct glimpse *g, const char *text)
         return g->n > 3 && is_one_of((unsigned char)g->bytes[3], "\xdb\xc0\xc4\xfe\xe0\xe1\xe2\xe8\xed\xee", 10);
     if (strcmp(text, "PAR1") == 0)
         return memcmp(g->last + LAST - 4, "PAR1", 4) == 0;
-    if (strcmp(text, "ORC") == 0)
-        return memcmp(g->last + LAST - 4, "ORC", 3) == 0;
+    if (strcmp(text, "ORC") == 0) /* and the length of what comes before that */
+        return memcmp(g->last + LAST - 4, "ORC", 3) == 0 && (unsigned char)g->last[LAST - 1] >= 16;
     if (strcmp(text, "GGUF") == 0)
         return word_at(g, 4) < 1000; /* its version */
-    if (strcmp(text, "ID3") == 0)
-        return g->n > 4 && g->bytes[3] < 16;
+    if (strcmp(text, "ID3") == 0)    /* its version */
+        return g->n > 4 && is_one_of((unsigned char)g->bytes[3], "\2\3\4", 3) && g->bytes[4] == 0;
+    if (strcmp(text, "lmgg") == 0 || strcmp(text, "fmgg") == 0 || strcmp(text, "tjgg") == 0)
+        return word_at(g, 4) < 1 << 24;        /* a version, or the size of the vocabulary */
     if (strcmp(text, "\xff\xff\xff\xff") == 0) /* the length of a message, which begins with an offset */
         return word_at(g, 4) % 8 == 0 && word_at(g, 4) > 0 && word_at(g, 4) < g->size && word_at(g, 8) < 256;
     if (strcmp(text, "WEBP") == 0 || strcmp(text, "WAVE") == 0 || strcmp(text, "AVI ") == 0)
@@ -199,6 +201,35 @@ static const struct file_kind *find_safetensors(const struct glimpse *g)
     return length >= 2 && length <= g->size - 8 ? &kind : NULL;
 }
 
+/* A header's bytes sum to what it says of them, in octal; the field itself counts as spaces. */
+static const struct file_kind *find_tar(const struct glimpse *g)
+{
+    static const struct file_kind kind = {KIND_OTHER, "a tar archive", unpack};
+    enum { HEADER = 512, FIELD = 148, FIELD_BYTES = 8 };
+    if (g->n < HEADER || !g->bytes[0])
+        return NULL;
+    unsigned long sum = 0;
+    for (size_t i = 0; i < HEADER; i++) {
+        bool in_field = i >= FIELD && i < FIELD + FIELD_BYTES;
+        sum += in_field ? ' ' : (unsigned char)g->bytes[i];
+    }
+    char field[FIELD_BYTES + 1] = "";
+    memcpy(field, g->bytes + FIELD, FIELD_BYTES);
+    return strtoul(field, NULL, 8) == sum ? &kind : NULL;
+}
+
+/* Is it what a pickle of that protocol goes on with: in 4 and 5 a frame of less than 4 GiB, in 2 and 3 soon a number
+ * for the first object? */
+static bool goes_on_as_pickle(const struct glimpse *g)
+{
+    enum { SOON = 64, TOO_SHORT = 16 /* for a frame */ };
+    if (g->size < TOO_SHORT)
+        return true;
+    if (g->bytes[1] >= 4)
+        return g->bytes[2] == (char)0x95 && word_at(g, 7) == 0;
+    return memmem(g->bytes, MIN(g->n, (size_t)SOON), "q\0", 2) != NULL;
+}
+
 /* Protocols 2 to 5 begin with their number, and all end with a stop.  What an older torch.save() wrote begins with a
  * number of its own, and goes on behind the first stop. */
 static const struct file_kind *find_pickle(const struct glimpse *g)
@@ -212,7 +243,7 @@ static const struct file_kind *find_pickle(const struct glimpse *g)
         return NULL;
     if (has(g, 2, torch, sizeof torch - 1))
         return &model;
-    return g->last[LAST - 1] == '.' ? &kind : NULL;
+    return g->last[LAST - 1] == '.' && goes_on_as_pickle(g) ? &kind : NULL;
 }
 
 static const struct file_kind *find_windows(const struct glimpse *g)
@@ -232,7 +263,7 @@ static const struct file_kind *find_windows(const struct glimpse *g)
 static const struct file_kind *find_kind(const struct glimpse *g)
 {
     const struct file_kind *(*const others[])(const struct glimpse *) = {find_zip, find_safetensors, find_pickle,
-                                                                         find_windows};
+                                                                         find_tar, find_windows};
     for (size_t i = 0; i < COUNT(signatures); i++)
         if (has(g, signatures[i].at, signatures[i].text, signatures[i].n) && says_more(g, signatures[i].text))
             return &signatures[i].kind;

@@ -160,6 +160,8 @@ static struct form form_of(const char *path)
             form = named[i].form;
     if (!form.what && begins_json(head))
         form = json_form(path);
+    if (!form.what && n && valid_utf8(head, n) + UTF8_BYTES > n && !memchr(head, '\0', n))
+        form = (struct form){"a text", "a text to train on is given to --data"};
     if (fits_safetensors(head, n))
         form = (struct form){0};
     free(head);
@@ -190,8 +192,7 @@ char *model_in_folder(const char *folder)
 {
     for (size_t i = 0; i < COUNT(models); i++) {
         char *path = format_string("%s/%s", folder, models[i]);
-        struct stat status;
-        if (stat(path, &status) == 0)
+        if (exists(path)) /* also a link to what has not been fetched: opening it says so */
             return path;
         free(path);
     }

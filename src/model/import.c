@@ -115,6 +115,12 @@ static void add_shards(struct weights *w, const char *index)
         add_named(w, st, t);
         free(path);
     }
+    for (size_t i = 0; i < w->n_files; i++)
+        for (size_t k = 0; k < w->file[i]->n; k++)
+            if (!json_object_get(map, w->file[i]->tensors[k].name))
+                fail(EXIT_FAILED,
+                     "%s has tensor %.80s, which %s does not name: the two do not belong together, fetch all of them",
+                     w->file[i]->file->path, w->file[i]->tensors[k].name, index);
     json_decref(json);
 }
 
@@ -173,7 +179,7 @@ static struct named *find_named(struct weights *w, const char *bare)
 }
 
 /* A file without a GPT-2 in it: what else it holds, as its names tell. */
-static _Noreturn void refuse_other_tensors(const struct weights *w, const char *missing)
+static _Noreturn void refuse_other_tensors(struct weights *w, const char *missing)
 {
     for (size_t i = 0; i < w->n; i++) {
         const char *name = w->named[i].tensor->name;
@@ -192,6 +198,9 @@ static _Noreturn void refuse_other_tensors(const struct weights *w, const char *
              "%s has no tensor %s: it is one of several shards, so give their folder or their "
              "model.safetensors.index.json",
              w->path, missing);
+    if (find_named(w, "wpe.weight") || find_named(w, "h.0.ln_1.weight"))
+        fail(EXIT_FAILED, "%s has no tensor %s, as every GPT-2 has: it is incomplete, fetch or save it anew", w->path,
+             missing);
     if (w->n)
         fail(EXIT_FAILED,
              "%s has no tensor %s, but has %.80s: it is not a GPT-2 model with Hugging Face's names, and no other is "
@@ -295,14 +304,22 @@ static struct statements read_statements(const struct weights *w)
     free(path);
     for (size_t i = 0; i < w->n_files; i++) {
         const char *text = find_metadata(w->file[i], "config");
-        json_t *fields = text ? json_loads(text, 0, NULL) : NULL;
+        json_t *fields = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
         if (text && !json_is_object(fields))
-            fail(EXIT_FAILED, "%s: its metadata \"config\" is no JSON object, such as {\"n_head\": 12}", w->path);
+            fail(EXIT_FAILED,
+                 "%s: its metadata \"config\" is no JSON object, or has a field twice; expected one such as "
+                 "{\"n_head\": 12}",
+                 w->path);
         if (!text)
+            continue;
+        const char *before = i ? find_metadata(w->file[0], "config") : NULL;
+        if (before && strcmp(before, text) != 0)
+            fail(EXIT_FAILED, "%s and %s have other metadata \"config\": the two are not of one model",
+                 w->file[0]->file->path, w->file[i]->file->path);
+        if (before)
             continue;
         s.all[s.n] = (struct statement){format_string("%s, metadata \"config\"", w->file[i]->file->path), fields};
         s.n++;
-        break;
     }
     return s;
 }
@@ -368,7 +385,9 @@ static const struct {
     const char *field, *allowed;
 } computed[] = {{"model_type", "[\"gpt2\"]"},
                 {"activation_function", "[\"gelu_new\", \"gelu_pytorch_tanh\", \"gelu_fast\", \"gelu_accurate\"]"},
+                {"hidden_act", "[\"gelu_new\", \"gelu_pytorch_tanh\", \"gelu_fast\", \"gelu_accurate\"]"},
                 {"layer_norm_epsilon", "[1e-5]"},
+                {"layer_norm_eps", "[1e-5]"},
                 {"scale_attn_weights", "[true]"},
                 {"scale_attn_by_inverse_layer_idx", "[false]"},
                 {"add_cross_attention", "[false]"},

@@ -75,7 +75,11 @@ struct planner {
 
 bool wants_overlap(const struct pass_options *w) { return w->overlap != OVERLAP_OFF; }
 static bool decides(const struct pass_options *w) { return w->overlap == OVERLAP_PLAN || w->overlap == OVERLAP_LOCAL; }
-bool overlap_may_change(const struct pass_options *w) { return w->gather && decides(w); }
+bool overlap_may_change(const struct pass_options *w)
+{
+    bool by_rule = w->swap == SWAP_LAYER || w->swap == SWAP_MICROBATCH;
+    return decides(w) && (w->gather || by_rule);
+}
 
 /* ---- which updates can move -------------------------------------------------------------------------------------- */
 

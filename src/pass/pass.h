@@ -138,7 +138,8 @@ _Noreturn void refuse_budgets(const struct machine *m, const struct device *had,
  * from `first` up to `end`. */
 size_t reserve_snapshots(struct step *s, const struct snapshot_options *o);
 void end_reserve(struct step *s, size_t first, size_t end);
-/* By the budgets, and before it is known what --zero 3 keeps in the host: with larger ones it may choose otherwise. */
+/* By the budgets, and before it is known what --zero 3 or --swap layer keeps in the host: with larger ones it may
+ * choose otherwise. */
 bool overlap_may_change(const struct pass_options *w);
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_gather, run_swap;

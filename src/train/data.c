@@ -49,8 +49,9 @@ static void refuse_foreign(const char *path, enum data_kind kind, bool named)
     if (found && found->kind == KIND_SHORT_MARK && kind == FILE_HEADERLESS)
         return;
     if (is_foreign(found))
-        fail(EXIT_USAGE, "%s is %s, not %s to train on: %s", path, found->name,
-             kind == FILE_TEXT ? "a text" : "token numbers", found->way);
+        fail(EXIT_USAGE, "%s is %s, not %s to train on: %s%s", path, found->name,
+             kind == FILE_TEXT ? "a text" : "token numbers", found->way,
+             named ? "" : "; a quoted pattern, such as 'folder/*.txt', takes what you mean");
     if (other)
         fail(EXIT_FAILED, "%s is %s, not a text to train on", path, other);
 }
@@ -115,7 +116,9 @@ static struct files find_files(const char *given)
         if (!is_folder(found.gl_pathv[i]))
             *APPEND(f.paths, f.n, f.cap) = copy_string(found.gl_pathv[i]);
     if (f.n == 0)
-        fail(EXIT_IO, "no file matches %s; expected a file, a folder with files or a pattern such as 'data/*.txt'",
+        fail(EXIT_IO,
+             "no file matches %s; expected a file, a folder with files or a pattern such as 'data/*.txt'; of "
+             "a folder the files are read, but not those of folders inside it",
              pattern);
     f.kind = kind_of(f.paths[0]);
     for (size_t i = 0; i < f.n; i++) {
@@ -157,6 +160,8 @@ static void read_one_text(struct text *text)
         text->bytes = unpack_gzip(text->name, packed, &text->n);
         free(packed);
         kind = kind_of_bytes(text->bytes, text->n);
+        if (kind && kind->kind == KIND_GZIP)
+            fail(EXIT_USAGE, "%s is packed with gzip twice: unpack it with gunzip first", text->name);
         if (is_foreign(kind))
             fail(EXIT_USAGE, "%s is %s, packed with gzip, not a text to train on: unpack it with gunzip, then %s",
                  text->name, kind->name, kind->way);

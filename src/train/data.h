@@ -129,6 +129,7 @@ struct rate {
     double lr, lr_min;
     int steps, warmup;
 };
+void fill_rate(struct rate *r); /* lr_min and warmup where they are -1: a tenth of lr, a twentieth of the steps */
 void check_rate(const struct rate *r); /* refuses impossible combinations */
 double learning_rate(const struct rate *r, int64_t step);
 

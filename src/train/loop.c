@@ -156,6 +156,8 @@ int train_loop(struct trainer *t)
         note("interrupted after step %u%s", run.shown, s->save ? ", saved" : "; nothing is saved without --save DIR");
     if (stopped ? s->save || snapshot : s->stop_after && s->stop_after < s->steps)
         tell_resume(s);
+    else if (s->resume && !s->save && !s->pass.snapshot.file)
+        note("nothing of this is saved: --save %s goes on saving there", s->resume);
     if (stopped)
         return EXIT_INTERRUPTED;
     if (t->sample && s->sample_tokens && t->data->tokenizer.kind != TOKENS_IDS) { /* token numbers say nothing */

@@ -5,6 +5,15 @@
 
 static const double pi = 3.141592653589793;
 
+void fill_rate(struct rate *r)
+{
+    enum { MOST_WARMUP = 100 };
+    if (r->lr_min < 0)
+        r->lr_min = r->lr / 10;
+    if (r->warmup < 0)
+        r->warmup = r->schedule == RATE_CONSTANT ? 0 : MIN(r->steps / 20, MOST_WARMUP);
+}
+
 void check_rate(const struct rate *r)
 {
     if (r->warmup > 0 && r->warmup >= r->steps)

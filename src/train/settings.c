@@ -476,9 +476,13 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
         char *known = strchr(words[0], '=') ? known_elsewhere(&table, (unsigned)command, words[0], "--") : NULL;
         if (known)
             fail(EXIT_USAGE, "'%s' is not an option: options start with --; %s", words[0], known);
-        if (exists(words[0]) && command != CMD_CHECK)
-            fail(EXIT_USAGE, "'%s' is a file that no option takes: write --%s %s", words[0],
-                 command == CMD_SAMPLE ? "from" : "data", words[0]);
+        const char *option = command == CMD_SAMPLE ? "from" : "data";
+        if (exists(words[0]))
+            fail(EXIT_USAGE, "'%s' is a file that no option takes: write --%s %s%s", words[0], option, words[0],
+                 command != CMD_SAMPLE ? "; for several files a quoted pattern, such as --data 'folder/*.txt'" : "");
+        if (strpbrk(words[0], "./"))
+            fail(EXIT_USAGE, "'%s' is not an option, and no such file is here; a file is given as --%s FILE", words[0],
+                 option);
         fail(EXIT_USAGE, "'%s' is not an option: options start with --; see `yard %s --help`", words[0], page->name);
     }
     const char *config = s.config, *resume = this_life->from ? this_life->from : s.resume, *reference = words[0];
@@ -513,10 +517,6 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
         adopt_sizes();
     apply_preset();
     s.preset = s.source.path ? -1 : s.preset;
-    if (s.lr_min < 0)
-        s.lr_min = s.lr / 10;
-    if (s.warmup < 0)
-        s.warmup = s.schedule == RATE_CONSTANT ? 0 : MIN(s.steps / 20, 100);
     return &s;
 }
 

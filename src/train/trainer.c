@@ -131,13 +131,18 @@ static struct tokenizer source_tokenizer(const struct source *s)
     return t;
 }
 
+static void warn_of_bytes(const char *model)
+{
+    warn("%s does not say what its 256 tokens are: they are taken for bytes", model);
+}
+
 struct dataset *open_vocabulary(const struct source *model, int vocab)
 {
     struct dataset *d = allocate(1, sizeof *d);
     d->vocab = vocab;
     d->tokenizer = source_tokenizer(model);
     if (!d->tokenizer.n && vocab == 256)
-        warn("%s does not say what its 256 tokens are: they are taken for bytes", model->path);
+        warn_of_bytes(model->path);
     if (!d->tokenizer.n)
         d->tokenizer = (struct tokenizer){.kind = vocab == 256 ? TOKENS_BYTES : TOKENS_IDS, .n = vocab};
     if (d->tokenizer.n > vocab)
@@ -177,7 +182,10 @@ static struct dataset *open_data(const struct settings *s, int vocab)
         fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others: leave --tokens out",
              word_of("tokens", (int)o.tokens), s->source.path, word_of("tokens", (int)kind));
     struct dataset *d = open_dataset(&o);
-    if (s->source.path && !o.tokenizer.n && d->tokenizer.kind == TOKENS_BYTES && vocab != d->tokenizer.n)
+    bool unsaid = s->source.path && !o.tokenizer.n && d->tokenizer.kind == TOKENS_BYTES;
+    if (unsaid && vocab == d->tokenizer.n)
+        warn_of_bytes(s->source.path);
+    else if (unsaid)
         warn("%s does not say what its %d tokens stand for, so the text is taken byte by byte, as numbers below 256: "
              "not "
              "what the model has learnt; to train on its own tokens, give --data token files (.bin) of its tokenizer",
@@ -353,6 +361,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     t->feeds = allocate((size_t)((t->micros + 1) * t->mesh.dp) + 1, sizeof *t->feeds);
     if (trains) {
         t->rate = (struct rate){s->schedule, s->lr, s->lr_min, s->steps, s->warmup};
+        fill_rate(&t->rate);
         check_rate(&t->rate);
         t->record = record_training(t);
         if (from) /* whole batches: none is trained on twice */
