@@ -4,6 +4,7 @@
 #     lab.sh prepare N           build/labs/N: a working copy with the lab's starter.patch, and a git history of its own
 #     lab.sh grade N [TREE]      builds the copy (or TREE), runs the lab's grader; points and reasons
 #     lab.sh check [N...]        proves the labs: starters, solutions and wrong solutions get the points they should
+#     lab.sh rebase COMMIT       makes the patches anew, which applied to that commit: they follow its files to HEAD
 #
 #     SEED=S      other hidden cases (default 1)
 #     JSON=1      one more line, the last one, for autograders: {"scores": {"TITLE": POINTS, ...}, ...}
@@ -188,6 +189,31 @@ check() { # N: prints "ok" or "not ok"
     [ -z "$bad" ]
 }
 
+# A patch becomes a commit on the old tree, git merges that into the new one, and the difference is the new patch.  The
+# folder is $TMP/both, the trees to begin from are the commits $old and $new; what they become is $made_old, $made_new.
+remake() { # PATCH
+    (cd "$TMP/both" && git checkout -q "$old") || exit 1
+    apply "$TMP/both" "$1"
+    (cd "$TMP/both" && git add -A && git commit -q --allow-empty -m lab && git rev-parse HEAD >"$TMP/made-old" &&
+        git checkout -q "$new" && git cherry-pick --allow-empty "$(cat "$TMP/made-old")" >"$TMP/out" 2>&1 &&
+        git rev-parse HEAD >"$TMP/made-new") || { cat "$TMP/out"; die "$1: git cannot merge it; make it by hand"; }
+    made_old=$(cat "$TMP/made-old") made_new=$(cat "$TMP/made-new")
+    sed '/^--- /,$d' "$1" >"$TMP/patch"
+    (cd "$TMP/both" && git diff "$new" "$made_new" | grep -vE '^(diff --git|index|new file mode|deleted file mode) ') >>"$TMP/patch"
+    cmp -s "$TMP/patch" "$1" || { cp "$TMP/patch" "$1" && echo "$1"; }
+}
+
+rebase() { # LAB OLD NEW
+    old=$2 new=$3
+    remake "$1/starter.patch"
+    if [ -f "$1/solution.patch" ]; then
+        old=$made_old new=$made_new
+        remake "$1/solution.patch"
+        old=$made_old new=$made_new
+    fi
+    for patch in "$1"/wrong/*.patch; do remake "$patch"; done
+}
+
 expect() { # WHAT PARTS: those that lose their points; one in brackets may, by this CPU's vectors or by the clock
     grade "$lab" "$tree" >"$TMP/grade"
     may=$(echo "$2" | tr ' ' '\n' | sed -n 's/^(\([0-9]*\))$/\1/p' | paste -s -d ' ')
@@ -244,8 +270,14 @@ check)
     done
     exit $failed
     ;;
+rebase)
+    was=$(cd "$TOP" && git rev-parse "${1:?which commit did the patches apply to?}") && is=$(cd "$TOP" && git rev-parse HEAD) || exit 2
+    git clone -q --shared "$TOP" "$TMP/both" || exit 1
+    (cd "$TMP/both" && git config user.name lab && git config user.email lab@localhost)
+    for lab in "$LABS"/[0-9]*; do rebase "$lab" "$was" "$is"; done
+    ;;
 *)
-    sed -n '4,6s/^# *//p' "$0"
+    sed -n '4,7s/^# *//p' "$0"
     exit 2
     ;;
 esac
