@@ -30,7 +30,7 @@ endif
 
 # Every .c file below src/ belongs to the program.  Only the viewer's window needs SDL2: without it, pictures remain.  It
 # is looked for whenever something is compiled, since the packages may have been installed a moment ago.
-SOURCES := $(sort $(wildcard src/*.c src/*/*.c))
+SOURCES := $(sort $(wildcard src/*.c src/*/*/*.c))
 SDL2     = $(shell sdl2-config --libs 2>/dev/null)
 CPPFLAGS += $(if $(SDL2),-DHAVE_SDL2 $(shell sdl2-config --cflags 2>/dev/null))
 LDLIBS   += $(SDL2)
@@ -43,8 +43,8 @@ SCRIPTS  = $(patsubst %,tests/%.sh,errors installs labs pages programs walk)
 LONGER   = $(filter-out $(SCRIPTS) $(patsubst %,tests/%.sh,run report packages drivers driver_rows distro gpu gpu_kit),\
                $(sort $(wildcard tests/*.sh)))
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
-TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
-C_FILES  = $(wildcard src/*.[ch] src/*/*.[ch] tests/*.[ch])
+TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
+C_FILES  = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/*.[ch])
 
 Q = $(if $(V),,@)
 ifeq ($(MAKELEVEL),0)
@@ -66,13 +66,13 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(SHARED)/packages
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -MMD -MP -c -o $@ $<
 
 # The optimizer's loop on the host is worth vectors; no math-errno: sqrtf sets none.
-$(BUILD)/src/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
+$(BUILD)/src/trainer/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
 
 # The kernels and the texts of --data stories and self travel inside the program.  Folders among the prerequisites:
 # their time changes when a file comes or goes.
-$(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) src/base/embed.awk $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
+$(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) src/trainer/base/embed.awk $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
 	@echo "embed    $(words $(KERNELS)) kernels, $(words $(TEXT)) texts"; mkdir -p $(@D)
-	$(Q)LC_ALL=C awk -f src/base/embed.awk $(KERNELS) -- data/stories.txt $(TEXT) >$@.new && mv $@.new $@
+	$(Q)LC_ALL=C awk -f src/trainer/base/embed.awk $(KERNELS) -- data/stories.txt $(TEXT) >$@.new && mv $@.new $@
 
 $(BUILD)/embedded.o: $(SHARED)/embedded.c $(BUILD)/flags | $(SHARED)/packages
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<

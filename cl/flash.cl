@@ -39,7 +39,7 @@
  * dp are computed twice.  Each element of dq, dk and dv is one chain over keys or queries in order.
  *
  * Launch: {ceil(T / columns) * WG, B * H}.  `columns` is a power of two and a multiple of VEC*COLS.  `rows` decides the
- * bits of flash_forward, where parts are summed by themselves.  src/model/attention.c chooses both.
+ * bits of flash_forward, where parts are summed by themselves.  src/trainer/model/attention.c chooses both.
  *
  * Source: T. Dao, "FlashAttention-2", 2023, algorithms 1 and 2.
  */

@@ -58,7 +58,7 @@
  *     COLS    4               2           2                4
  *
  * Launch.  global size {ceil(N / span), ceil(M / band), batches * heads}, local size {1, 1, 1}; span is a multiple of
- * WIDTH, band and block are multiples of ROWS.  src/model/gemm.c chooses them.  None of this changes a bit of the
+ * WIDTH, band and block are multiples of ROWS.  src/trainer/model/gemm.c chooses them.  None of this changes a bit of the
  * result.
  *
  * Causal attention.  A (T,T) matrix of scores is zero above the diagonal, so about half of the work can be left out.

@@ -2,9 +2,9 @@
  *
  * To step through a training run:  gdb --args ./yard train --model tiny --serial --steps 3
  */
-#include "base/base.h"
-#include "cmd/cmd.h"
-#include "device/device.h"
+#include "trainer/base/base.h"
+#include "trainer/cmd/cmd.h"
+#include "trainer/device/device.h"
 
 static const struct {
     const char *name;

@@ -25,7 +25,7 @@ for lab in tutorials/labs/[0-9]*; do
         grep -q "^\*\*Time:\*\* .* \*\*Points:\*\* $points\." "$lab/README.md" || echo "$lab/README.md: the grader gives $points points"
         change "$lab/starter.patch" ''
         hidden=$(sed -n '2s/^hides: //p' "$lab/starter.patch") # what would tell the answer, elsewhere in the sources
-        [ -z "$hidden" ] || grep -rn "$hidden" "$tree"/src/*/$(sed -n 's|^+++ b/.*/||p' "$lab/starter.patch" | head -n 1)
+        [ -z "$hidden" ] || grep -rn "$hidden" "$tree"/src/*/*/$(sed -n 's|^+++ b/.*/||p' "$lab/starter.patch" | head -n 1)
         for patch in "$lab"/starter.patch "$lab"/wrong/*.patch; do
             sed -n '1p' "$patch" | grep -q '^loses: [(0-9]' || echo "$patch: its first line does not say what it loses"
         done

@@ -47,7 +47,7 @@ result 'the README names every page'
 # files, and options, of its own.
 for page in $pages; do
     grep -oE '`((src|cl|tests|data|tutorials|\.ci)/[^` ]*|[a-z_]+\.(c|h|cl|awk))`' "$page" |
-        sed 's/`//g; s/NAME/*/; s|^[^/]*$|*/& src/*/&|' | while read -r path; do
+        sed 's/`//g; s/NAME/*/; s|^[^/]*$|*/& src/*/*/&|' | while read -r path; do
         [ -n "$(ls -d $path 2>/dev/null)" ] || grep -qF ">$path" "$page" || echo "$page: there is no $path"
     done
 done >"$TMP/wrong"
@@ -68,7 +68,7 @@ sed -n 's/^| `\([a-z/_.]*\)` | \([0-9]*\) |.*/\1 \2/p' README.md | while read -r
         'END { if (NR < 0.9 * said || NR > 1.1 * said) print file " has " NR " lines, the README says " said }' "$file"
 done >"$TMP/wrong"
 said=$(sed -n 's/^`src` has about \([0-9]*\),\([0-9]*\) lines of code.*/\1\2/p' README.md)
-cat src/*.c src/*/*.[ch] | awk -v said="$said" '
+cat src/*.c src/*/*/*.[ch] | awk -v said="$said" '
     inside || /^ *\/\*/ { inside = !/\*\//; next } # comments that begin a line
     NF { n++ }
     END { if (n < 0.95 * said || n > 1.05 * said) print "src has " n " lines of code, the README says " said }' >>"$TMP/wrong"

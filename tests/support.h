@@ -2,7 +2,7 @@
 #ifndef SUPPORT_H
 #define SUPPORT_H
 
-#include "../src/train/train.h"
+#include "../src/trainer/train/train.h"
 #include "child.h"
 
 /* ---- arrays ----------------------------------------------------------------------------------------------------- */

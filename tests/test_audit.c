@@ -5,7 +5,7 @@
  */
 #include "support.h"
 
-#include "../src/base/embedded.h"
+#include "../src/trainer/base/embedded.h"
 
 #include <signal.h>
 #include <strings.h>

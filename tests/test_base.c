@@ -1,7 +1,7 @@
 /* test_base.c - errors, memory, numbers as text, random numbers, hashes and options. */
-#include "../src/base/table.h"
-#include "../src/device/device.h"
-#include "../src/file/file.h"
+#include "../src/trainer/base/table.h"
+#include "../src/trainer/device/device.h"
+#include "../src/trainer/file/file.h"
 #include "child.h"
 
 #include <math.h>

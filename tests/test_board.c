@@ -1,9 +1,9 @@
 /* test_board.c - tasks of step files are moved: what is accepted means the same, what is refused says why, undo brings
  * the bytes back, and what is saved takes the time that was shown.
  */
-#include "../src/board/board.h"
-#include "../src/predict/predict.h"
-#include "../src/proof/proof.h"
+#include "../src/tools/board/board.h"
+#include "../src/tools/predict/predict.h"
+#include "../src/tools/proof/proof.h"
 #include "support.h"
 
 #include <math.h>

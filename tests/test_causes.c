@@ -1,5 +1,5 @@
 /* test_causes.c - why lanes were idle: by hand, and for random lists and a real run against a second reckoning. */
-#include "../src/trace/trace.h"
+#include "../src/tools/trace/trace.h"
 #include "support_paper.h"
 
 #include <math.h>

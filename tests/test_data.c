@@ -1,6 +1,6 @@
 /* test_data.c - tokenizers, data sets, windows and the learning rate. */
-#include "../src/base/embedded.h"
-#include "../src/train/data.h"
+#include "../src/trainer/base/embedded.h"
+#include "../src/trainer/train/data.h"
 #include "child.h"
 
 #include <math.h>

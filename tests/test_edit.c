@@ -1,6 +1,6 @@
 /* test_edit.c - the verbs in which passes are written, on hand-written lists: order, places, pieces, repeats, undoing.
  */
-#include "../src/step/edit.h"
+#include "../src/techniques/pass/edit.h"
 #include "support_paper.h"
 
 /*     f   compute   a <- w         w persists; a, b and c have 2048 bytes

@@ -1,5 +1,5 @@
 /* test_file.c - reading hostile files, writing safetensors, llm.c's formats, and publishing atomically. */
-#include "../src/file/file.h"
+#include "../src/trainer/file/file.h"
 #include "child.h"
 
 #include <fcntl.h>

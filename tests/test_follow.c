@@ -1,5 +1,5 @@
 /* test_follow.c - following a trace that is written, cut, replaced or left behind, and asking its trainer to wait. */
-#include "../src/trace/follow.h"
+#include "../src/tools/trace/follow.h"
 #include "child.h"
 
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  * It runs on whatever driver is the first (tests/drivers.sh brings others).  llvmpipe is excused from two things: its
  * fma(-0, 1, 0) is -0, and its loops are too short for our products.
  */
-#include "../src/base/embedded.h"
+#include "../src/trainer/base/embedded.h"
 #include "reference.h"
 #include "support.h"
 
@@ -465,7 +465,8 @@ TEST(sums_in_order)
 
 /* ---- long loops ------------------------------------------------------------------------------------------------- */
 
-/* As many tokens as a micro-batch may have on a driver with short loops (src/model/build.c), all of them the same. */
+/* As many tokens as a micro-batch may have on a driver with short loops (src/trainer/model/build.c), all of them the
+ * same. */
 TEST(longest_loops)
 {
     enum { TOKENS = SHORT_LOOPS / 4 };
@@ -508,7 +509,8 @@ TEST(adamw)
     }
 }
 
-/* ---- gemm.cl and CLBlast, through src/model/gemm.c -------------------------------------------------------------- */
+/* ---- gemm.cl and CLBlast, through src/trainer/model/gemm.c
+ * -------------------------------------------------------------- */
 
 struct sizes {
     int m, n, k, batch, heads;
@@ -806,7 +808,8 @@ TEST(the_same_condition_before_and_after_waiting)
     unsetenv("YARD_KERNELS");
 }
 
-/* ---- attention, through src/model/attention.c -------------------------------------------------------------------- */
+/* ---- attention, through src/trainer/model/attention.c
+ * -------------------------------------------------------------------- */
 
 struct attended {
     float *out, *dqkv;

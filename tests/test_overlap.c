@@ -4,8 +4,8 @@
  */
 #include "support_paper.h"
 
-#include "../src/file/file.h"
-#include "../src/pass/pass.h"
+#include "../src/techniques/pass/pass.h"
+#include "../src/trainer/file/file.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* test_plot.c - yard plot: what it prints, its picture read back, and what it refuses. */
-#include "../src/cmd/cmd.h"
-#include "../src/file/file.h"
+#include "../src/trainer/cmd/cmd.h"
+#include "../src/trainer/file/file.h"
 #include "child.h"
 
 #include <zlib.h>

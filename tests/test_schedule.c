@@ -1,7 +1,7 @@
 /* test_schedule.c - the list of tasks: depend, place, verify, execute, audit and watchdog, on hand-written lists whose
  * edges were worked out on paper, on random lists, and on lists that were broken on purpose.
  */
-#include "../src/step/uses.h"
+#include "../src/techniques/pass/uses.h"
 #include "support.h"
 
 #include <math.h>

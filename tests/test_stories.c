@@ -1,8 +1,8 @@
 /* test_stories.c - grammars: what is refused, whether the entropy is right, and whether a model comes down to the floor
  * and learns the grammar's probabilities.
  */
-#include "../src/base/embedded.h"
-#include "../src/train/data.h"
+#include "../src/trainer/base/embedded.h"
+#include "../src/trainer/train/data.h"
 #include "support.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * orders by hand, and real training in less memory.  With SWAP_CASES=N laws are tried on N random lists, with
  * SWAP_RUNS=N so many random runs are compared.
  */
-#include "../src/pass/pass.h"
+#include "../src/techniques/pass/pass.h"
 #include "support_paper.h"
 
 #include <math.h>

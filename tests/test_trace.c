@@ -1,6 +1,6 @@
 /* test_trace.c - trace files and `yard trace`: numbers worked out by hand, damaged and living files, Chrome's JSON. */
-#include "../src/file/file.h"
-#include "../src/trace/follow.h"
+#include "../src/tools/trace/follow.h"
+#include "../src/trainer/file/file.h"
 #include "child.h"
 
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* test_try.c - planning at scale: what place() and verify() answer on random lists is what the plain algorithms answer
  * that look at all pairs, lists of 30,000 tasks stay small, and trying a list changes nothing and comes true.
  */
-#include "../src/pass/pass.h"
-#include "../src/plan/plan.h"
+#include "../src/techniques/pass/pass.h"
+#include "../src/techniques/search/plan.h"
 #include "support_paper.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * at bytes and order, compare_values() at what is computed.  A pass that only moves values round must pass both.  No
  * OpenCL device is opened here.
  */
-#include "../src/step/edit.h"
+#include "../src/techniques/pass/edit.h"
 #include "support_paper.h"
 
 /* ---- lists that were broken on purpose --------------------------------------------------------------------------- */

@@ -9,8 +9,8 @@
 #include <SDL.h>
 #endif
 
-#include "../src/base/table.h"
-#include "../src/view/view.h"
+#include "../src/tools/view/view.h"
+#include "../src/trainer/base/table.h"
 #include "support.h"
 
 #include <math.h>

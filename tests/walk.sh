@@ -163,7 +163,7 @@ run_commands() { # of $TMP/page: exact output to $TMP/exact, other to $TMP/loose
 }
 
 compare_lines() {
-    cat src/*/*.[ch] cl/*.cl >"$TMP/sources"
+    cat src/*/*/*.[ch] cl/*.cl >"$TMP/sources"
     awk 'function squeeze(s) { gsub(/[ \t]+/, " ", s); sub(/^ /, "", s); sub(/ $/, "", s); return s }
          # without what differs from run to run: fractions but of bytes, what has a unit of time or rate, step numbers
          function loosen(s,   kept, word, before) {

@@ -1,0 +1,276 @@
+/* edit.c - the verbs of passes (see edit.h).
+ *
+ * While an edit is open, the tasks are a ring of neighbours, with a task that is none at its head, so that every change
+ * of order is a change of a few pointers.  What else a verb changes, in tasks and tensors, it notes in a journal first:
+ * undo() writes the old bytes back, the last change first.
+ */
+#include "edit.h"
+
+#include "../../../cl/shared.h" /* defines: BLOCK */
+
+struct change {
+    void *where;
+    unsigned char old[sizeof(struct state_range)]; /* nothing larger is changed */
+    size_t n;
+};
+struct edit {
+    struct step *step;
+    struct task head;          /* its `next` is the first task, its `prev` the last one */
+    size_t n_tasks, n_tensors; /* when it was opened */
+    uint64_t last_origin;
+    struct tags tags;
+    struct change *journal;
+    size_t n_changes, cap_changes;
+    struct task **dropped;
+    size_t n_dropped, cap_dropped;
+    struct obstacle obstacle; /* of the last move */
+};
+
+/* ---- opening and closing --------------------------------------------------------------------------------------- */
+
+struct edit *open_edit(struct step *s)
+{
+    CHECK(!s->cursor && !s->running, "list %s is being edited already, or ready to run", s->name);
+    struct edit *e = allocate(1, sizeof *e);
+    e->step = s;
+    e->n_tasks = s->n;
+    e->n_tensors = s->pool->n;
+    e->last_origin = s->last_origin;
+    e->tags = s->tags;
+    e->head.prev = e->head.next = &e->head;
+    for (size_t i = 0; i < s->n; i++)
+        link_behind(s->task[i], e->head.prev);
+    s->head = &e->head;
+    s->cursor = e->head.prev;
+    return e;
+}
+
+static void close_edit(struct edit *e)
+{
+    e->step->head = e->step->cursor = NULL;
+    e->step->tags = e->tags;
+    free(e->journal), free(e->dropped);
+    free(e);
+}
+
+void commit(struct edit *e)
+{
+    struct step *s = e->step;
+    s->n = 0;
+    for (struct task *t = e->head.next; t != &e->head; t = t->next) {
+        t->index = s->n;
+        s->task[s->n++] = t;
+    }
+    for (size_t i = 0; i < e->n_dropped; i++)
+        free_task(e->dropped[i]);
+    close_edit(e);
+}
+
+void undo(struct edit *e)
+{
+    struct step *s = e->step;
+    while (e->n_changes) {
+        struct change *c = &e->journal[--e->n_changes];
+        memcpy(c->where, c->old, c->n);
+    }
+    while (s->n > e->n_tasks)
+        free_task(s->task[--s->n]);
+    drop_tensors(s->pool, e->n_tensors);
+    s->last_origin = e->last_origin;
+    close_edit(e);
+}
+
+static void remember(struct edit *e, void *where, size_t n)
+{
+    struct change *c = APPEND(e->journal, e->n_changes, e->cap_changes);
+    CHECK(n <= sizeof c->old, "a change of %zu bytes", n);
+    c->where = where;
+    c->n = n;
+    memcpy(c->old, where, n);
+}
+#define CHANGE(e, place, value) (remember((e), &(place), sizeof(place)), (place) = (value))
+
+/* ---- order ----------------------------------------------------------------------------------------------------- */
+
+void insert_behind(struct edit *e, struct task *t)
+{
+    e->step->cursor = t;
+    e->step->tags = (struct tags){t->layer, t->micro, t->role};
+}
+
+void insert_before(struct edit *e, struct task *t)
+{
+    insert_behind(e, t);
+    e->step->cursor = t->prev;
+}
+
+/* New tasks come where they came before. */
+static void take_out(struct edit *e, struct task *t)
+{
+    if (e->step->cursor == t)
+        e->step->cursor = t->prev;
+    t->prev->next = t->next;
+    t->next->prev = t->prev;
+}
+
+static bool move(struct edit *e, struct task *t, struct task *where, bool later)
+{
+    for (const struct task *on_way = t; on_way != where;) {
+        on_way = later ? on_way->next : on_way->prev;
+        const struct task *first = later ? t : on_way, *second = later ? on_way : t;
+        e->obstacle = (struct obstacle){first, second, NULL, on_way == &e->head ? NULL : on_way};
+        if (on_way == &e->head || (first->gate == GATE_HOLDS && second->gate == GATE_HELD))
+            return false;
+        for (int i = 0; i < t->n_access; i++) {
+            e->obstacle.over = t->access[i].tensor;
+            if (touches_bytes(on_way, e->obstacle.over, t->access[i].mode & ACCESS_WRITE ? ACCESS_BOTH : ACCESS_WRITE))
+                return false;
+        }
+    }
+    if (t != where) {
+        take_out(e, t);
+        link_behind(t, later ? where : where->prev);
+    }
+    return true;
+}
+
+bool sink(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, true); }
+bool hoist(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, false); }
+
+const struct obstacle *what_was_in_the_way(const struct edit *e) { return &e->obstacle; }
+
+/* ---- where things are ------------------------------------------------------------------------------------------ */
+
+void set_home(struct edit *e, struct tensor *x, struct device *d)
+{
+    CHECK(x->persistent && x->storage == x, "tensor %s does not persist, or is a view", x->name);
+    for (struct tensor *part = x; part; part = part->view)
+        CHANGE(e, part->device, d);
+}
+
+void let_go(struct edit *e, struct tensor *x)
+{
+    for (struct tensor *part = x; part; part = part->view)
+        CHANGE(e, part->persistent, false);
+}
+
+void set_alone(struct edit *e, struct tensor *x) { CHANGE(e, x->storage->exclusive, EXCLUSIVE_ALWAYS); }
+
+struct tensor *mirror(struct edit *e, struct tensor *x, struct device *d)
+{
+    struct tensor *m = new_bytes_tensor(e->step->pool, d, x->class, x->name, x->bytes);
+    CHECK(x->storage->persistent, "tensor %s does not persist", x->name);
+    m->persistent = true;
+    m->replica_of = x->storage->replica_of;
+    m->replica_begin = x->storage->replica_begin + x->offset;
+    m->mirrors = x;
+    struct tensor *first = e->step->pool->tensors[x->storage->replica_of->id];
+    m->next_mirror = first->first_mirror;
+    CHANGE(e, first->first_mirror, m);
+    return m;
+}
+
+void repoint(struct edit *e, struct task *t, const struct tensor *old, struct tensor *new)
+{
+    CHECK(old->bytes == new->bytes, "tensor %s of %zu bytes in place of %s of %zu", new->name, new->bytes, old->name,
+          old->bytes);
+    CHECK(!t->file || new->device == t->lane->device, "kernel task %s on %s would take tensor %s of %s", t->name,
+          t->lane->name, new->name, new->device->id);
+    for (int i = 0; i < t->n_access; i++) {
+        const struct tensor *x = t->access[i].tensor;
+        if (x == old)
+            CHANGE(e, t->access[i].tensor, new);
+        else if (x->storage == old)
+            CHANGE(e, t->access[i].tensor, same_part(e->step->pool, new, x));
+    }
+}
+
+void switch_readers(struct edit *e, const struct uses *uses, const struct tensor *x, int from, const struct tensor *old,
+                    struct tensor *new)
+{
+    size_t n;
+    const struct use *use = uses_of(uses, x, &n);
+    for (size_t i = 0; i < n; i++)
+        if (use[i].at >= from)
+            repoint(e, uses->task[use[i].at], old, new);
+}
+
+/* ---- what is computed, and how often ---------------------------------------------------------------------------- */
+
+struct task *repeat(struct edit *e, const struct task *t) { return add_again(e->step, t); }
+
+void drop(struct edit *e, struct task *t)
+{
+    take_out(e, t);
+    *APPEND(e->dropped, e->n_dropped, e->cap_dropped) = t;
+}
+
+void stand_in(struct edit *e, struct task *mine, struct task *theirs)
+{
+    CHECK(mine->n_access == theirs->n_access, "task %s has %d accesses, task %s %d", mine->name, mine->n_access,
+          theirs->name, theirs->n_access);
+    CHANGE(e, mine->origin, theirs->origin);
+    CHANGE(e, mine->elementwise, theirs->elementwise);
+    CHANGE(e, mine->gate, theirs->gate);
+    CHANGE(e, mine->first, theirs->first);
+    CHANGE(e, mine->state, theirs->state);
+    drop(e, theirs);
+}
+
+struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there)
+{
+    insert_before(e, t);
+    struct task *mine = add_host(e->step, lane, t->name, t->host_run, NULL);
+    for (int i = 0; i < t->n_access; i++)
+        add_access(mine, there[i], t->access[i].mode);
+    mine->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
+    mine->n_args = t->n_args;
+    mine->seconds = t->host_seconds;
+    mine->flops = t->flops, mine->bytes = t->bytes;
+    mine->when = t->when;
+    stand_in(e, mine, t);
+    insert_behind(e, mine);
+    return mine;
+}
+
+/* Bytes [begin, end) of all that it works on by element. */
+static void narrow(struct task *t, struct pool *p, size_t begin, size_t end)
+{
+    size_t whole = t->access[0].tensor->bytes, n = (end - begin) / ELEMENT_BYTES;
+    for (int i = 0; i < t->n_access; i++) {
+        struct tensor *x = t->access[i].tensor;
+        if (x->bytes == whole)
+            t->access[i].tensor = new_view(p, x, x->name, begin / ELEMENT_BYTES, 1, (int64_t[]){(int64_t)n});
+    }
+    for (int i = 0; i < t->n_args; i++)
+        if (t->args[i].kind == ARG_ELEMENTS) {
+            int64_t left = (int64_t)t->args[i].i - (int64_t)(begin / ELEMENT_BYTES);
+            t->args[i].i = (int32_t)MIN(MAX(left, 0), (int64_t)n);
+        }
+    if (t->file)
+        t->grid.global[0] = ceil_div(n, BLOCK) * t->grid.local[0];
+    t->first += begin;
+    t->state.begin += begin / ELEMENT_BYTES;
+    t->state.end = t->state.begin + n;
+    t->flops *= (double)(end - begin) / (double)whole;
+    t->bytes = (size_t)((double)t->bytes * (double)(end - begin) / (double)whole);
+}
+
+size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece)
+{
+    CHECK(t->elementwise && n > 0, "task %s is cut into %zu pieces, but is %selementwise", t->name, n,
+          t->elementwise ? "" : "not ");
+    struct step *s = e->step;
+    struct task *cursor = s->cursor;
+    size_t bytes = t->access[0].tensor->bytes, align = MAX(t->lane->device->alignment, (size_t)ELEMENT_BYTES);
+    size_t units = ceil_div(bytes, align);
+    n = MIN(n, units);
+    s->cursor = t;
+    for (size_t i = 0; i < n; i++) {
+        piece[i] = add_again(s, t);
+        narrow(piece[i], s->pool, i * units / n * align, MIN((i + 1) * units / n * align, bytes));
+    }
+    s->cursor = cursor == t ? piece[n - 1] : cursor;
+    drop(e, t);
+    return n;
+}

@@ -1,0 +1,205 @@
+/* checkpoint.c - the folder that --save fills: which checkpoint is the newest, whether it is complete, which go.
+ *
+ *     DIR/step-20/  DIR/step-30/          complete, or damaged since
+ *     DIR/step-30.new/                    complete; it waits for the place of the old step-30
+ *     DIR/step-40.tmp-1234/               being written, or left by a process that was killed
+ *
+ * Runs that write into one folder are numbered, those that resume too.  The newest checkpoint is the last one of the
+ * last of these *sessions*: a run that was resumed from step 20 has newer ones than step 30 of the run before.
+ */
+#include "techniques/snapshot/snap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <unistd.h>
+
+/* ---- is it complete? -------------------------------------------------------------------------------------------- */
+
+static bool is_checkpoint(const char *folder)
+{
+    char *path = format_string("%s/" MANIFEST, folder);
+    bool has = access(path, F_OK) == 0;
+    free(path);
+    return has;
+}
+
+void expect_outside(const char *who, const char *path)
+{
+    char *at = behind_links(path);
+    for (char *end = at + strlen(at); end; end = strrchr(at, '/')) {
+        *end = '\0';
+        if (is_checkpoint(at))
+            fail(EXIT_USAGE, "%s %s: the folder %s is a checkpoint, which takes nothing more: choose one outside of it",
+                 who, path, at);
+    }
+    free(at);
+}
+
+/* The file's header agrees with the manifest: so neither is of another checkpoint. */
+static void check_rank(const struct checkpoint *c, int rank)
+{
+    char name[96], *path = rank_file(c, rank), *step = format_string("%u", c->step);
+    struct safetensors *st = open_safetensors(path);
+    const char *format = find_metadata(st, "format"), *its_step = find_metadata(st, "yard.step");
+    const struct st_tensor *found = st->tensors, *end = found + st->n;
+    if (st->file->size != c->bytes[rank])
+        fail(EXIT_FAILED, "%s has %llu bytes, the manifest says %llu", path, (unsigned long long)st->file->size,
+             (unsigned long long)c->bytes[rank]);
+    if (json_object_size(st->metadata) != 2 || !format || strcmp(format, "pt") != 0 || !its_step ||
+        strcmp(its_step, step) != 0)
+        fail(EXIT_FAILED, "%s: its metadata must be format \"pt\" and yard.step \"%s\", as the manifest's step", path,
+             step);
+    for (const struct kept_tensor *t = c->pieces->tensor; t < c->pieces->tensor + c->pieces->n; t++)
+        for (size_t k = 0; k < t->n; k++) {
+            const struct piece *p = &t->piece[k];
+            if (p->rank != rank)
+                continue;
+            bool same = found < end && strcmp(found->name, piece_name(name, t, k)) == 0 && found->dtype == DTYPE_F32 &&
+                        found->offset == p->offset && found->rank == (p->flat ? 1 : t->dims);
+            for (int axis = 0; same && axis < found->rank; axis++)
+                same = found->shape[axis] == p->end[axis] - p->begin[axis];
+            if (!same)
+                fail(EXIT_FAILED, "%s: the manifest has piece %s at byte %llu, %zu elements of F32; the file has not",
+                     path, piece_name(name, t, k), (unsigned long long)p->offset, piece_elements(p));
+            found++;
+        }
+    if (found != end)
+        fail(EXIT_FAILED, "%s has tensor %s, the manifest has not", path, found->name);
+    close_safetensors(st);
+    free(path), free(step);
+}
+
+static struct checkpoint *read_checkpoint(const char *folder)
+{
+    struct checkpoint *c = read_manifest(folder);
+    for (int r = 0; r < n_ranks(&c->pieces->mesh); r++)
+        if (c->bytes[r])
+            check_rank(c, r);
+    return c;
+}
+
+/* ---- those of a folder ------------------------------------------------------------------------------------------ */
+
+struct entry {
+    char *path;
+    int64_t session;
+    uint32_t step;
+    struct problem *problem; /* why it is none */
+};
+struct entries {
+    struct entry *entry; /* the newest first, then those that are none */
+    size_t n, cap;
+};
+
+static void look_at(void *entry)
+{
+    struct entry *e = entry;
+    struct checkpoint *c = read_checkpoint(e->path);
+    e->session = c->session;
+    e->step = c->step;
+    free_checkpoint(c);
+}
+
+ORDER(newest_first, struct entry, BY(b->session, a->session, COMPARE(b->step, a->step)))
+
+/* "step-" and digits; with ".new" it is one that takes another's place (publish_folder()). */
+static struct entries list_checkpoints(const char *folder)
+{
+    struct entries all = {0};
+    DIR *d = opendir(folder);
+    if (!d && errno != ENOENT && errno != ENOTDIR)
+        fail(EXIT_IO, "cannot list the folder %s: %s", folder, strerror(errno));
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        const char *digits = strncmp(e->d_name, "step-", 5) == 0 ? e->d_name + 5 : "";
+        const char *rest = digits + strspn(digits, "0123456789");
+        if (rest == digits || (*rest && strcmp(rest, ".new") != 0))
+            continue;
+        struct entry *x = APPEND(all.entry, all.n, all.cap);
+        x->path = format_string("%s/%s", folder, e->d_name);
+        x->step = (uint32_t)strtoul(digits, NULL, 10);
+        x->problem = attempt(look_at, x);
+    }
+    if (d)
+        closedir(d);
+    SORT(all.entry, all.n, newest_first);
+    return all;
+}
+
+static void free_entries(struct entries *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        free(all->entry[i].path), free(all->entry[i].problem);
+    free(all->entry);
+}
+
+/* *code: where there is none, what the first of those that were passed over deserves. */
+static char *find_newest(const char *path, enum exit_code *code)
+{
+    char *found = NULL;
+    if (is_checkpoint(path))
+        return copy_string(path);
+    struct entries all = list_checkpoints(path);
+    *code = all.n && all.entry[0].problem ? all.entry[0].problem->code : EXIT_IO;
+    for (size_t i = 0; i < all.n; i++)
+        if (all.entry[i].problem)
+            warn("%s is passed over: %s", all.entry[i].path, all.entry[i].problem->sentence);
+        else if (!found)
+            found = copy_string(all.entry[i].path);
+    free_entries(&all);
+    return found;
+}
+
+char *find_checkpoint(const char *path) { return find_newest(path, &(enum exit_code){EXIT_IO}); }
+
+char **all_checkpoints(const char *path, size_t *n)
+{
+    struct entries all = is_snapshot(path) || is_checkpoint(path) ? (struct entries){0} : list_checkpoints(path);
+    char **paths = allocate(*n = MAX(all.n, 1), sizeof *paths);
+    for (size_t i = 0; i < *n; i++)
+        paths[i] = copy_string(all.n ? all.entry[i].path : path);
+    free_entries(&all);
+    return paths;
+}
+
+struct checkpoint *open_checkpoint(const char *path)
+{
+    enum exit_code code = EXIT_IO;
+    struct checkpoint *c = is_snapshot(path) ? open_snapshot(path) : NULL;
+    for (size_t i = 0; c && i < c->snapshot->n_damage; i++)
+        warn("%s", c->snapshot->damage[i]);
+    if (c)
+        return c;
+    char *folder = find_newest(path, &code);
+    if (!folder && access(path, F_OK) != 0)
+        fail(EXIT_IO, "cannot open %s: %s", path, strerror(errno));
+    if (!folder && !is_folder(path))
+        fail(EXIT_IO,
+             "%s is no folder; expected a checkpoint, the folder of several that --save wrote, or a file that "
+             "--snapshot wrote%s",
+             path, ends_with(path, ".safetensors") ? "; a training begins from a model with --init" : "");
+    if (!folder)
+        fail(code,
+             "%s holds no complete checkpoint, which has a " MANIFEST
+             "; expected a checkpoint or a folder of several%s",
+             path, model_in_folder(path) ? "; a training begins from its model with --init" : "");
+    c = read_checkpoint(folder);
+    free(folder);
+    return c;
+}
+
+int64_t last_session(const char *folder)
+{
+    struct entries all = list_checkpoints(folder);
+    int64_t last = all.n ? all.entry[0].session : 0;
+    free_entries(&all);
+    return last;
+}
+
+void prune_checkpoints(const char *folder, int64_t session, int64_t keep)
+{
+    struct entries all = list_checkpoints(folder);
+    for (size_t i = 0; i < all.n; i++)
+        if (!all.entry[i].problem && (all.entry[i].session < session || (keep && (int64_t)i >= keep)))
+            remove_folder(all.entry[i].path);
+    free_entries(&all);
+}

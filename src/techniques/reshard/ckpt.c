@@ -1,0 +1,377 @@
+/* ckpt.c - yard ckpt: looks into checkpoints, checks, compares and rewrites them; needs no device. */
+#include "trainer/base/table.h"
+#include "trainer/cmd/cmd.h"
+#include "trainer/train/train.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the words ------------------------------------------------------------------------------------------------- */
+
+static struct {
+    bool json, plan;
+    const char *mesh;
+    int zero;
+} given;
+
+enum { LS = 1, VERIFY = 2, CKPT_DIFF = 4, RESHARD = 8, CKPT_EXPORT = 16 };
+static const struct option options[] = {
+    {"mesh", 0, OPT_TEXT, &given.mesh, NULL, "dp=A,pp=B,tp=C", 0, 0, "What", RESHARD,
+     "how the state is to be cut, and to be trained; an omitted axis is 1 (default: merged, the strategy stays)"},
+    {"zero", 0, OPT_INT, &given.zero, NULL, "0..3", 0, 3, "What", RESHARD,
+     "what data-parallel ranks share out: 1 and 2 Adam's state, 3 parameters too (default: as it was)"},
+    {"plan", 0, OPT_FLAG, &given.plan, NULL, NULL, 0, 0, "What", RESHARD, "print the copies instead of making them"},
+    {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", ~0u, "one JSON object on stdout instead of tables"},
+};
+static struct option_table table = {.options = options, .n = COUNT(options)};
+
+/* ---- ls -------------------------------------------------------------------------------------------------------- */
+
+static void list_tensor(struct table *out, const struct kept_tensor *t)
+{
+    static const char *const axes[] = {"-", "rows", "columns"};
+    char shape[128], cut[32], text[128];
+    format_shape(shape, t->dims, t->shape);
+    snprintf(cut, sizeof cut, t->sections > 1 ? "%s in %d" : "%s",
+             t->dims == 1 && t->axis == 0 ? "elements" : axes[t->axis + 1], t->sections);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct piece *p = &t->piece[i];
+        snprintf(text, sizeof text,
+                 p->flat        ? "%d: %lld-%lld"
+                 : t->dims == 1 ? "%d: [%lld:%lld]"
+                                : "%d: [%lld:%lld, %lld:%lld]",
+                 p->rank, (long long)p->begin[0], (long long)p->end[0], (long long)p->begin[1], (long long)p->end[1]);
+        ROW(out, text_cell(i ? "" : t->name), text_cell(i ? "" : kept_name[t->role]), text_cell(i ? "" : shape),
+            text_cell(i ? "" : cut), text_cell(text));
+    }
+}
+
+/* NULL: it is not known. */
+static const char *run_of(char out[20], const struct checkpoint *c)
+{
+    snprintf(out, 20, "%016llx", (unsigned long long)c->run);
+    return c->run ? out : NULL;
+}
+
+static int run_ls(char **words)
+{
+    static const struct column columns[] = {{"tensor", NULL, CELL_TEXT, 27, 0},
+                                            {"role", NULL, CELL_TEXT, 6, 0},
+                                            {"shape", NULL, CELL_TEXT, 13, 0},
+                                            {"cut by", NULL, CELL_TEXT, 13, 0},
+                                            {"rank: what it has", NULL, CELL_TEXT, 30, 0}};
+    struct checkpoint *c = open_checkpoint(words[0]);
+    const struct snapfile *s = c->snapshot;
+    const struct mesh *held = &c->pieces->mesh, strategy = strategy_of(c);
+    char run[20];
+    if (given.json) {
+        json_t *snapshot = s ? json_pack("{s:i, s:i, s:I, s:I}", "slots", s->slots, "slot", (int)s->newest.slot,
+                                         "commit", (json_int_t)s->newest.seq, "slot_bytes", (json_int_t)s->slot_bytes)
+                             : NULL;
+        print_json(json_pack("{s:o, s:i, s:s?, s:I, s:o, s:o*, s:o, s:o, s:o}", "checkpoint", text_json(c->path),
+                             "step", (int)c->step, "run", run_of(run, c), "session", (json_int_t)c->session, "program",
+                             *c->program ? text_json(c->program) : json_null(), "snapshot", snapshot, "mesh",
+                             mesh_json(held), "strategy", mesh_json(&strategy), "tensors", tensors_json(c)));
+        return EXIT_OK;
+    }
+    char bytes[32], sizes[160], mesh[64];
+    struct table *out = new_table(columns, COUNT(columns));
+    const struct pieces *p = c->pieces;
+    size_t elements = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        elements += tensor_elements(&p->tensor[i]);
+        list_tensor(out, &p->tensor[i]);
+    }
+    print_line(stdout, "checkpoint  %s: step %u, %lld sequences", c->path, c->step, (long long)c->samples);
+    if (s)
+        printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", s->newest.slot, s->slots, s->n,
+               format_bytes(bytes, (double)s->slot_bytes), (unsigned long long)s->newest.seq);
+    print_line(stdout, "run         %s, session %lld; written by %s%s", run_of(run, c) ? run : "not known",
+               (long long)c->session, *c->program ? "yard " : "an older yard", c->program);
+    printf("model       %s\n", describe_sizes(sizes, &p->config));
+    printf("mesh        %s, zero %d; %zu tensors, %s\n", format_mesh(mesh, held), held->zero, p->n,
+           format_bytes(bytes, (double)(ELEMENT_BYTES * elements)));
+    printf("strategy    %s, zero %d\n", format_mesh(mesh, &strategy), strategy.zero);
+    print_table(stdout, out);
+    return EXIT_OK;
+}
+
+/* ---- verify ---------------------------------------------------------------------------------------------------- */
+
+struct opening { /* of attempt() */
+    const char *path;
+    struct checkpoint *checkpoint;
+};
+
+static void try_open(void *opening)
+{
+    struct opening *o = opening;
+    o->checkpoint = is_snapshot(o->path) ? open_snapshot(o->path) : open_checkpoint(o->path);
+}
+
+static void add_damage(json_t *damaged, const char *reason, const char *tensor, const char *role)
+{
+    json_array_append_new(damaged, json_pack("{s:s?, s:s?, s:s}", "tensor", tensor, "role", role, "reason", reason));
+    if (!given.json)
+        print_line(stdout, "%s", reason);
+}
+
+/* One checkpoint, alone or of a folder: every tensor's pieces are read; what is wrong goes into `damaged`. */
+static uint64_t verify_one(const char *path, bool alone, json_t *damaged, int64_t *step)
+{
+    struct opening o = {.path = path};
+    size_t before = json_array_size(damaged);
+    struct problem *p = attempt(try_open, &o);
+    uint64_t bytes = 0;
+    if (p && alone && p->code != EXIT_FAILED)
+        must(p);
+    if (p) {
+        add_damage(damaged, p->sentence, NULL, NULL);
+        return 0;
+    }
+    const struct checkpoint *c = o.checkpoint;
+    for (size_t i = 0; c->snapshot && i < c->snapshot->n_damage; i++)
+        add_damage(damaged, c->snapshot->damage[i], NULL, NULL);
+    for (size_t i = 0; i < c->pieces->n; i++) {
+        const struct kept_tensor *t = &c->pieces->tensor[i];
+        if (!c->snapshot && (p = verify_tensor(c, i))) /* a snapshot's was verified when it was opened */
+            add_damage(damaged, p->sentence, t->name, kept_name[t->role]);
+        else
+            bytes += ELEMENT_BYTES * tensor_elements(t);
+    }
+    if (!given.json && json_array_size(damaged) == before)
+        print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path, c->pieces->n,
+                   format_bytes((char[32]){0}, (double)bytes));
+    *step = MAX(*step, c->step);
+    return bytes;
+}
+
+static int run_verify(char **words)
+{
+    size_t n;
+    int64_t step = -1;
+    uint64_t bytes = 0;
+    json_t *damaged = json_array();
+    char **path = all_checkpoints(words[0], &n);
+    for (size_t i = 0; i < n; i++)
+        bytes += verify_one(path[i], n == 1, damaged, &step);
+    size_t wrong = json_array_size(damaged);
+    if (given.json)
+        print_json(json_pack("{s:o, s:I, s:I, s:b, s:o}", "checkpoint", text_json(path[0]), "step", (json_int_t)step,
+                             "bytes", (json_int_t)bytes, "sound", wrong == 0, "damaged", damaged));
+    if (wrong)
+        fail(EXIT_FAILED, "%s cannot be loaded as it is: %zu problem%s", n == 1 ? path[0] : words[0], wrong,
+             wrong == 1 ? "" : "s");
+    return EXIT_OK;
+}
+
+/* ---- diff ------------------------------------------------------------------------------------------------------ */
+
+static int run_diff(char **words)
+{
+    static const struct column columns[] = {{"tensor", "name", CELL_TEXT, 27, 0},
+                                            {"role", "role", CELL_TEXT, 6, 0},
+                                            {"elements", "elements", CELL_COUNT, 10, 0},
+                                            {"largest", "max", CELL_SHORT, 12, 0},
+                                            {"relative", "relative", CELL_SHORT, 12, 0}};
+    struct checkpoint *a = open_checkpoint(words[0]), *b = open_checkpoint(words[1]);
+    const bool known = a->run && b->run, same = known && a->run == b->run;
+    const int order = same ? BY(a->session, b->session, COMPARE(a->step, b->step)) : 0;
+    struct table *out = new_table(columns, COUNT(columns));
+    if (!same_sizes(&a->pieces->config, &b->pieces->config))
+        fail(EXIT_FAILED, "%s and %s are models of unlike sizes: `yard ckpt ls` shows them", a->path, b->path);
+    for (size_t i = 0; i < a->pieces->n; i++) {
+        const struct kept_tensor *t = &a->pieces->tensor[i];
+        struct difference d = compare_tensor(a, b, i);
+        if (d.elements)
+            ROW(out, text_cell(t->name), text_cell(kept_name[t->role]), number_cell((double)d.elements),
+                number_cell(d.most), number_cell(d.distance / d.norm));
+    }
+    if (given.json)
+        print_json(json_pack("{s:[i, i], s:[s?, s?], s:o, s:b, s:i, s:o}", "steps", (int)a->step, (int)b->step, "runs",
+                             run_of((char[20]){0}, a), run_of((char[20]){0}, b), "later",
+                             order ? text_json((order > 0 ? a : b)->path) : json_null(), "same", out->n == 0, "tensors",
+                             (int)a->pieces->n, "different", table_json(out)));
+    else
+        print_line(stdout, "steps %u and %u: %zu of %zu tensors differ\n%s%s", a->step, b->step, out->n, a->pieces->n,
+                   !known  ? "whether they are of one run is not known"
+                   : !same ? "they are of two runs"
+                   : order ? "they are of one run, and the later is "
+                           : "they are of one run, and of the same moment",
+                   !order ? "" : (order > 0 ? a : b)->path);
+    if (!given.json && out->n)
+        print_table(stdout, out);
+    if (out->n)
+        fail(EXIT_FAILED, "%s and %s differ in %zu tensors", a->path, b->path, out->n);
+    return EXIT_OK;
+}
+
+/* ---- reshard --------------------------------------------------------------------------------------------------- */
+
+/* The same state to be written to `path`, cut as --mesh and --zero say and otherwise as the training was; recorded
+ * stages are kept where they fit.  Who names a mesh names a strategy: merged pieces keep the old one. */
+static struct checkpoint *recut(const struct checkpoint *from, const char *path)
+{
+    struct mesh m, strategy = strategy_of(from);
+    const struct config *config = &from->pieces->config;
+    const char *stages = recorded_option(from, "stages");
+    must(parse_mesh(given.mesh, 1, &m));
+    m.zero = option_given(&table, "zero") ? (int)given.zero : strategy.zero;
+    int order = choice_number(pipeline_name, recorded_option(from, "pipeline"));
+    if (m.pp > 1 && order >= 0 && pipeline_orders[order].chunks * m.pp <= config->layers)
+        m.chunks = pipeline_orders[order].chunks, m.folded = pipeline_orders[order].folded;
+    if (!*stages || cut_layers(&m, config->layers, stages))
+        must(cut_layers(&m, config->layers, NULL));
+    must(check_tp_ranks(config, &m));
+    struct checkpoint *to = like_checkpoint(from, path);
+    to->pieces = cut_state(config, &m);
+    json_object_set_new(to->options, "mesh", json_string(format_mesh((char[64]){0}, given.mesh ? &m : &strategy)));
+    json_object_set_new(to->options, "zero", json_sprintf("%d", m.zero));
+    return to;
+}
+
+/* The copies of all tensors, each tensor's proved. */
+static void show_plan(const struct checkpoint *from, const struct checkpoint *to)
+{
+    static const struct column columns[] = {
+        {"tensor", "tensor", CELL_TEXT, 27, 0},  {"role", "role", CELL_TEXT, 6, 0},
+        {"from", "from_rank", CELL_COUNT, 6, 0}, {"at byte", "from_offset", CELL_COUNT, 12, 0},
+        {"to", "to_rank", CELL_COUNT, 6, 0},     {"at byte", "to_offset", CELL_COUNT, 12, 0},
+        {"bytes", "bytes", CELL_COUNT, 12, 0}};
+    struct table *out = new_table(columns, COUNT(columns));
+    for (size_t i = 0; i < from->pieces->n; i++) {
+        struct copies p = plan_copies(&from->pieces->tensor[i], &to->pieces->tensor[i], from->path);
+        must(prove_copies(&p));
+        for (const struct copy *c = p.copy; c < p.copy + p.n; c++) {
+            size_t from_byte = bytes_before(p.from, c->from) + ELEMENT_BYTES * c->from_at;
+            size_t to_byte = bytes_before(p.to, c->to) + ELEMENT_BYTES * c->to_at;
+            ROW(out, text_cell(p.from->name), text_cell(kept_name[p.from->role]),
+                number_cell(p.from->piece[c->from].rank), number_cell((double)from_byte),
+                number_cell(p.to->piece[c->to].rank), number_cell((double)to_byte),
+                number_cell((double)(ELEMENT_BYTES * c->n)));
+        }
+        free(p.copy);
+    }
+    if (given.json) {
+        print_json(json_pack("{s:o}", "copies", table_json(out)));
+    } else {
+        print_table(stdout, out);
+        printf("\n%zu copies write every element once: proved\n", out->n);
+    }
+}
+
+/* Neither a checkpoint nor the folder of a run that goes on takes it. */
+static void expect_place(const char *who, const char *path)
+{
+    char *copy = copy_string(path);
+    expect_unlocked(who, dirname(copy));
+    free(copy);
+    expect_outside(who, path);
+}
+
+/* Nothing that is there is replaced: the name is free, or that of an empty folder, which no run is to fill. */
+static void expect_free(const char *who, const char *path)
+{
+    int lock = lock_folder(who, path);
+    if (rmdir(path) != 0 && (errno == ENOTEMPTY || errno == EEXIST))
+        fail(EXIT_USAGE, "%s is a folder with files in it: choose another name", path);
+    if (lock)
+        close(lock);
+    expect_place(who, path);
+}
+
+static int run_reshard(char **words)
+{
+    char bytes[32], held[64], mesh[64];
+    struct checkpoint *from = open_checkpoint(words[0]), *to = recut(from, words[1]);
+    struct mesh strategy = strategy_of(to);
+    if (given.plan) {
+        show_plan(from, to);
+        return EXIT_OK;
+    }
+    claim_output("yard ckpt reshard", words[1], NULL);
+    expect_free("yard ckpt reshard", words[1]);
+    uint64_t begin = now_ns();
+    uint64_t moved = reshard(from, to);
+    double seconds = (double)(now_ns() - begin) * 1e-9;
+    if (given.json)
+        print_json(json_pack("{s:o, s:o, s:o, s:I, s:I, s:f}", "checkpoint", text_json(to->path), "mesh",
+                             mesh_json(&to->pieces->mesh), "strategy", mesh_json(&strategy), "read", (json_int_t)moved,
+                             "written", (json_int_t)moved, "seconds", seconds));
+    else
+        print_line(stdout, "%s: %s, zero %d, of strategy %s; %s read, %s written, in %.3f s", to->path,
+                   format_mesh(held, &to->pieces->mesh), strategy.zero, format_mesh(mesh, &strategy),
+                   format_bytes(bytes, (double)moved), bytes, seconds);
+    return EXIT_OK;
+}
+
+/* ---- export ---------------------------------------------------------------------------------------------------- */
+
+static int run_export(char **words)
+{
+    bool llmc = ends_with(words[1], ".bin");
+    struct checkpoint *c = open_checkpoint(words[0]);
+    claim_output("yard ckpt export", words[1], NULL);
+    if (llmc) {
+        struct stat status; /* it may take the place of another one, of nothing else */
+        expect_place("yard ckpt export", words[1]);
+        expect_unlocked("yard ckpt export", words[1]);
+        if (stat(words[1], &status) == 0 && status.st_size && !has_magic(words[1], LLMC_MODEL_MAGIC))
+            fail(EXIT_USAGE, "%s is a file of another kind: choose another name", words[1]);
+        export_llmc(c, words[1]);
+    } else {
+        struct tokenizer t = tokenizer_from_text(c->tokenizer, c->path);
+        json_t *tokenizer = tokenizer_to_json(&t);
+        expect_free("yard ckpt export", words[1]);
+        export_huggingface(c, words[1], tokenizer);
+        if (!tokenizer)
+            note("it has no tokenizer: what the token numbers of this model stand for is not known here");
+    }
+    if (given.json)
+        print_json(json_pack("{s:o, s:s, s:i}", "file", text_json(words[1]), "format", llmc ? "llmc" : "hf", "step",
+                             (int)c->step));
+    else
+        print_line(stdout, "%s: step %u in %s form", words[1], c->step, llmc ? "llm.c's" : "Hugging Face's");
+    return EXIT_OK;
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------------- */
+
+static const struct word words[] = {
+    {"ls", "CKPT", "what is in it, and which rank has which part", 1, LS, run_ls,
+     "The run's id, which resumed runs keep; the session, a count of trainings; the version of yard that wrote it.\n"
+     "The mesh that the pieces follow, and the strategy under which training goes on (merging does not change it).\n"
+     "For each tensor (a parameter, or Adam's m or v; weights are (out, in)): its shape, the axis along which\n"
+     "tensor parallelism cuts it, and the pieces: boxes [rows, columns], or ranges of elements.\n"},
+    {"verify", "CKPT", "whether every byte is as it was written", 1, VERIFY, run_verify,
+     "Reads all of it: the manifest and the headers strictly, that the pieces cover each element once, and the\n"
+     "hash of each piece. Of a folder, all checkpoints in it. Exit code 1 when something is damaged.\n"},
+    {"diff", "A B", "which tensors differ, and by how much", 2, CKPT_DIFF, run_diff,
+     "Element by element, whatever mesh each is of. relative: ||a - b|| / ||b||. Exit code 1 when some differ.\n"
+     "Also whether both are of one run, and which of them came later.\n"},
+    {"reshard", "CKPT OUT", "the same state, cut for another mesh", 2, RESHARD, run_reshard,
+     "OUT becomes a checkpoint. Each tensor gets a plan of copies, which is proved to write each element once.\n"
+     "OUT is a new name, or an empty folder that no run has in use.\n"
+     "Every byte is read once, hashed, and written once, a tensor at a time. Training goes on under the mesh that\n"
+     "--mesh names; without --mesh the pieces are merged, and the strategy stays what it was.\n"},
+    {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
+     "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, with the\n"
+     "tokenizer of bytes or characters, or a file of llm.c's where OUT ends in .bin.\n"},
+};
+
+static const struct words ckpt_words = {
+    .command = "ckpt",
+    .about =
+        "usage: yard ckpt WORD PATH... [options]\n\n"
+        "Works on checkpoints, which yard train --save DIR writes. CKPT is one of them, DIR/step-N, or DIR for the\n"
+        "newest complete one; or a file that --snapshot wrote, of which the newest whole iteration is taken. No\n"
+        "device is needed.\n",
+    .list = "ls, verify, diff, reshard or export",
+    .inputs = 1,
+    .word = words,
+    .n = COUNT(words),
+    .table = &table};
+
+int cmd_ckpt(int argc, char **argv) { return run_words(&ckpt_words, argc, argv); }

@@ -1,0 +1,83 @@
+/* save.c - from the devices to a checkpoint and back, and what --init and --from take.
+ *
+ * Each rank's state is read from where it lies, a piece at a time, and written as it is: nothing is gathered.  Loading
+ * puts a tensor together from the pieces of the files, whatever mesh they are of, and has it cut by the model for every
+ * rank that keeps a part of it.
+ */
+#include "techniques/snapshot/snap.h"
+
+/* ---- saving ----------------------------------------------------------------------------------------------------- */
+
+void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
+{
+    char *bytes = NULL; /* of a piece */
+    size_t cap = 0;
+    c->path = format_string("%s/step-%u", folder, c->step);
+    c->pieces = cut_state(&m->params->config, m->mesh);
+    remove_strays(folder, "step-", true);
+    struct ranks_written w = open_ranks(c);
+    for (const struct kept_tensor *t = c->pieces->tensor; t < c->pieces->tensor + c->pieces->n; t++)
+        for (struct piece *p = t->piece; p < t->piece + t->n; p++) {
+            size_t n = ELEMENT_BYTES * piece_elements(p);
+            bytes = grow(bytes, &cap, n, 1);
+            read_bytes_of(tensor_of(&m->replica[p->rank], t->unit, t->role), ELEMENT_BYTES * p->at, n, bytes);
+            p->hash = hash_bytes(bytes, n, 0);
+            st_write(w.file[p->rank], bytes, n);
+        }
+    publish_ranks(&w, c);
+    free(bytes);
+}
+
+/* ---- loading ---------------------------------------------------------------------------------------------------- */
+
+/* In one room for all of them: fresh pages cost more than hashing what goes into them. */
+void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments)
+{
+    float *room = NULL;
+    size_t cap = 0;
+    for (size_t i = 0; i < c->pieces->n; i++)
+        if (moments || c->pieces->tensor[i].role == KEPT_VALUE) {
+            room = grow(room, &cap, tensor_elements(&c->pieces->tensor[i]), sizeof *room);
+            read_kept(c, i, room);
+            uint64_t begun = now_ns();
+            write_param(m, c->pieces->tensor[i].param, c->pieces->tensor[i].role, room);
+            c->room->upload += now_ns() - begun;
+        }
+    free(room);
+}
+
+/* ---- sources ---------------------------------------------------------------------------------------------------- */
+
+struct source open_source(const char *path, int heads)
+{
+    struct source s = {0};
+    if (!exists(path))
+        fail(EXIT_IO,
+             "cannot open %s: nothing of that name is here; of a model from the web, fetch its "
+             "model.safetensors and config.json into a folder first, and name that",
+             path);
+    char *newest = find_checkpoint(path), *model = model_in_folder(path);
+    if (!newest && !model && is_folder(path))
+        refuse_foreign_folder(path);
+    if (newest || is_snapshot(path) || (is_folder(path) && !model))
+        s.checkpoint = open_checkpoint(newest ? newest : path);
+    s.path = copy_string(model && !s.checkpoint ? model : path);
+    s.config = s.checkpoint ? s.checkpoint->pieces->config : read_config(s.path, heads);
+    free(newest), free(model);
+    return s;
+}
+
+void close_source(struct source *s)
+{
+    if (s->checkpoint)
+        free_checkpoint(s->checkpoint);
+    free(s->path);
+}
+
+void init_from_source(struct model *m, const struct source *s)
+{
+    if (s->checkpoint)
+        load_checkpoint(m, s->checkpoint, false);
+    else
+        init_from_file(m, s->path);
+}

@@ -1,0 +1,58 @@
+/* plan.h - the one search behind all techniques that choose.
+ *
+ * A pass is a rule and a rewrite; choosing is done here.  The pass says what there is to decide, and how a choice is
+ * carried out; the search carries choices out in an edit, one after another, lets them be placed and simulated, and
+ * undoes each.
+ *
+ *     decision    0  1  2  3  4  5           what each means is the pass's business: "swap this tensor", "update
+ *     choice      1  1  0  0  2  0           this layer on the CPU"
+ *     group       a  a  a  b  b  -           what often goes together: the same tensor of all layers
+ *
+ *     starts  ->  the best of them  ->  flip one, flip a group, exchange two  ->  ...  until the work is spent
+ *
+ * A choice is better when it needs fewer bytes beyond the budgets, then when the step is shorter, then when it copies
+ * less.  Most choices that need too many bytes are seen to by placing them, which is a fifth of the work, and are not
+ * simulated.  The search also goes on from what is a little worse than the best, by the more the longer nothing better
+ * was found (record-to-record travel, Dueck 1993).  It draws from a seed of its own: the same question has the same
+ * answer.
+ *
+ * A fixed rule needs no search: it is one start, and `work` is 0.
+ */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include "techniques/pass/edit.h"
+#include "tools/predict/predict.h"
+
+enum { NO_GROUP = -1 };
+struct decision {
+    unsigned char options; /* the choice is 0 .. options - 1 */
+    int group;             /* the first decision of those that may change together; NO_GROUP: it changes alone */
+};
+struct score {
+    double excess; /* bytes beyond budgets, summed over devices; INFINITY: it cannot be placed at all */
+    double period; /* seconds; INFINITY: was not simulated, 0: nobody knows how long tasks take */
+    double copied; /* bytes, by all copies of the list */
+};
+/* Rewrites the list as the choice says, the same way each time. */
+typedef void apply_function(void *pass, struct edit *e, const unsigned char *choice);
+struct question {
+    struct step *step;
+    const struct costs *costs;
+    const char *what; /* for the terminal, while it takes long: "looking for what to swap" */
+    const struct decision *decision;
+    size_t n;
+    apply_function *apply;
+    void *pass;   /* its first argument */
+    double floor; /* seconds: no choice is shorter, so one that is as short is taken; 0: not known */
+    double work;  /* tasks that may be simulated: all starts are, and others for what they leave; 0: no others */
+};
+enum { SEARCH_WORK = 600000 }; /* a few seconds */
+
+/* What comes of one choice; the list stays as it is. */
+struct score score_choice(const struct question *q, const unsigned char *choice);
+bool is_better(const struct score *a, const struct score *b);
+/* The best choice that is found, into best[n]; start: n_starts choices of n letters each, one behind the other. */
+struct score choose(const struct question *q, const unsigned char *start, size_t n_starts, unsigned char *best);
+
+#endif

@@ -1,0 +1,88 @@
+/* peak.c - the limits of a device, measured: what everything else is a share of.  The kernels are in cl/bench.cl. */
+#include "trainer/train/train.h"
+
+#include <math.h>
+#include <time.h>
+
+static double run_kernel(struct device *d, cl_kernel k, size_t items, size_t group)
+{
+    cl_command_queue queue = d->lane[LANE_COMPUTE]->queue;
+    uint64_t start = now_ns();
+    CL(clEnqueueNDRangeKernel(queue, k, 1, NULL, &items, &group, 0, NULL, NULL));
+    CL(clFinish(queue));
+    return (double)(now_ns() - start) * 1e-9;
+}
+
+struct probe {
+    struct device *device;
+    cl_kernel kernel;
+    cl_mem out;
+    size_t group, items;
+    double work; /* FLOPs of one run */
+};
+
+struct probe *open_probe(struct device *d)
+{
+    const bool alone = d->work_group == 1;
+    const size_t group = d->work_group, items = alone ? d->units * 8 : d->units * 16 * group;
+    cl_int rounds = alone ? 400000 / (cl_int)MAX(d->vector / 4, 1u) : 4000;
+    cl_float x = 0.999f, y = 0.001f;
+    struct probe *p = allocate(1, sizeof *p);
+    *p = (struct probe){d,     make_kernel(d, "bench.cl", "fma_peak"),
+                        NULL,  group,
+                        items, 2.0 * FMA_CHAINS * d->vector * rounds * (double)items};
+    CL_MAKE(p->out = clCreateBuffer(d->context->cl, CL_MEM_WRITE_ONLY, items * sizeof(float), NULL, &err));
+    CL(clSetKernelArg(p->kernel, 0, sizeof p->out, &p->out));
+    CL(clSetKernelArg(p->kernel, 1, sizeof rounds, &rounds));
+    CL(clSetKernelArg(p->kernel, 2, sizeof x, &x));
+    CL(clSetKernelArg(p->kernel, 3, sizeof y, &y));
+    run_probe(p, 0); /* compiles */
+    return p;
+}
+
+double work_seconds(const struct device *d)
+{
+    struct timespec t;
+    clock_gettime(d->is_cpu ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC_RAW, &t);
+    return ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec) / (d->is_cpu ? d->units : 1);
+}
+
+double run_probe(struct probe *p, double seconds)
+{
+    double begin = work_seconds(p->device), spent, work = 0;
+    do {
+        run_kernel(p->device, p->kernel, p->items, p->group);
+        work += p->work;
+        spent = work_seconds(p->device) - begin;
+    } while (spent < seconds);
+    return work / spent;
+}
+
+void close_probe(struct probe *p)
+{
+    CL(clReleaseMemObject(p->out));
+    CL(clReleaseKernel(p->kernel));
+    free(p);
+}
+
+/* The best of several runs: neighbours can only slow one down. */
+double measure_copy(struct device *d, double seconds)
+{
+    cl_int n = 16 << 20; /* 64 MiB each way: more than the caches hold */
+    cl_kernel k = make_kernel(d, "bench.cl", "copy");
+    cl_mem buffer[2];
+    for (cl_uint i = 0; i < 2; i++) {
+        CL_MAKE(buffer[i] = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, (size_t)n * sizeof(float), NULL, &err));
+        CL(clSetKernelArg(k, i, sizeof buffer[i], &buffer[i]));
+    }
+    CL(clSetKernelArg(k, 2, sizeof n, &n));
+    size_t group = d->work_group, items = ceil_div((size_t)n, BLOCK) * group;
+    double least = INFINITY;
+    run_kernel(d, k, items, group); /* compiles */
+    for (double spent = 0, took; spent < seconds; spent += took)
+        least = fmin(least, took = run_kernel(d, k, items, group));
+    for (int i = 0; i < 2; i++)
+        CL(clReleaseMemObject(buffer[i]));
+    CL(clReleaseKernel(k));
+    return 2.0 * n * sizeof(float) / least;
+}

@@ -1,0 +1,151 @@
+/* check.c - yard check: compares with reference numbers made by another program.
+ *
+ * A reference file is a safetensors file with a model (GPT-2 names), tokens and targets I32 [B,T], and any of: logits,
+ * loss, grad.NAME; trajectory [n], the losses before each of n AdamW steps on that batch, and after.NAME, the
+ * parameters behind them.  Errors are relative: ||ours - reference|| / ||reference||, both norms over the whole tensor.
+ */
+#include "trainer/base/table.h"
+#include "trainer/cmd/cmd.h"
+#include "trainer/train/train.h"
+
+#include <math.h>
+
+struct checker {
+    struct trainer *trainer;
+    struct safetensors *file;
+    json_t *errors;
+    double worst;
+    char worst_name[80];
+};
+
+/* Compare `ours` (n values) with the file's tensor of that name, if it has one. */
+static void compare(struct checker *c, const char *name, const float *ours, size_t n)
+{
+    const struct st_tensor *t = find_tensor(c->file, name);
+    if (!t)
+        return;
+    if (st_elements(t) != n)
+        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %zu elements", c->file->file->path, name,
+             format_shape((char[128]){0}, t->rank, t->shape), n);
+    float *reference = allocate(n, sizeof *reference);
+    read_floats(c->file, t, reference);
+    const struct difference d = compare_floats(ours, reference, n);
+    free(reference);
+
+    double error = d.norm > 0 ? d.distance / d.norm : d.distance;
+    if (!c->trainer->settings->json)
+        printf("%-36s %9.2e\n", name, fabs(error)); /* (a NaN may carry a sign) */
+    json_object_set_new(c->errors, name, number_json(error));
+    if (!isnan(c->worst) && !(error <= c->worst)) { /* NaN is the worst, and stays */
+        c->worst = error;
+        snprintf(c->worst_name, sizeof c->worst_name, "%s", name);
+    }
+}
+
+/* All parameters, or all gradients, under the file's prefix. */
+static void compare_params(struct checker *c, const char *prefix, enum kept role)
+{
+    struct model *m = c->trainer->model;
+    for (int i = 0; i < m->params->n; i++) {
+        const struct param *p = &m->params->param[i];
+        float *values = allocate(param_elements(p), sizeof *values);
+        read_param(m, i, role, values);
+        values = turn_conv1d(p, values, true);
+        compare(c, JOINED(prefix, p->name), values, param_elements(p));
+        free(values);
+    }
+}
+
+/* The first step gives logits, loss and gradients; all of them the trajectory and the parameters after it. */
+static void run_steps(struct checker *c, size_t n)
+{
+    struct trainer *t = c->trainer;
+    const size_t rows = (size_t)rows_of(t->keep_logits), words = (size_t)t->config.vocab,
+                 width = (size_t)columns_of(t->keep_logits);
+    float *losses = allocate(n, sizeof *losses), *logits = allocate(rows * width, sizeof *logits);
+    for (size_t i = 0; i < n; i++) {
+        run_step(t, (uint32_t)i + 1);
+        losses[i] = (float)step_result(t, (uint32_t)i + 1)->loss;
+        if (i > 0)
+            continue;
+        read_tensor(t->keep_logits, logits);
+        for (size_t row = 1; row < rows; row++) /* without the padding */
+            memmove(logits + row * words, logits + row * width, words * sizeof *logits);
+        compare(c, "logits", logits, rows * words);
+        compare(c, "loss", losses, 1);
+        compare_params(c, "grad.", KEPT_GRADIENT);
+    }
+    drain(t->train);
+    compare(c, "trajectory", losses, n);
+    if (find_tensor(c->file, "trajectory"))
+        compare_params(c, "after.", KEPT_VALUE);
+    free(losses), free(logits);
+}
+
+/* ---- the file's batch ------------------------------------------------------------------------------------------ */
+
+static int32_t *read_ids(const struct safetensors *file, const char *name, int vocab)
+{
+    const struct st_tensor *t = find_tensor(file, name);
+    if (!t || t->rank != 2)
+        fail(EXIT_FAILED, "%s: a reference file needs tokens and targets, I32 of shape [batch, seq-len]",
+             file->file->path);
+    size_t n = st_elements(t);
+    int32_t *ids = allocate(n, sizeof *ids);
+    read_ints(file, t, ids);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= vocab)
+            fail(EXIT_FAILED, "%s: element %zu of %s is %d, outside the vocabulary of %d", file->file->path, i, name,
+                 ids[i], vocab);
+    return ids;
+}
+
+int cmd_check(int argc, char **argv)
+{
+    struct settings *s = parse_settings(CMD_CHECK, argc, argv);
+    const char *path = s->reference;
+    if (s->gradients)
+        return check_gradients(s);
+    claim_input("yard check", path);
+    struct config config = read_config(path, given_heads());
+    expect_heads(&config, path);
+    struct checker c = {.file = open_safetensors(path), .errors = json_object()};
+    int32_t *tokens = read_ids(c.file, "tokens", config.vocab), *targets = read_ids(c.file, "targets", config.vocab);
+    const struct st_tensor *shape = find_tensor(c.file, "tokens"), *other = find_tensor(c.file, "targets");
+    if (shape->shape[0] != other->shape[0] || shape->shape[1] != other->shape[1])
+        fail(EXIT_FAILED, "%s: tokens and targets have different shapes", path);
+    if (shape->shape[0] < 1 || shape->shape[0] > 1000000 || shape->shape[1] < 1 || shape->shape[1] > config.seq_len)
+        fail(EXIT_FAILED, "%s: tokens have shape %s, expected 1 to 1000000 rows of 1 to %d, the model's positions",
+             path, format_shape((char[128]){0}, 2, shape->shape), config.seq_len);
+    s->batch = (int)shape->shape[0];
+    s->seq_len = (int)shape->shape[1];
+    const struct st_tensor *trajectory = find_tensor(c.file, "trajectory");
+    size_t steps = trajectory ? st_elements(trajectory) : 1;
+    if (steps < 1 || steps > 1000000)
+        fail(EXIT_FAILED, "%s: a trajectory of %zu losses, expected 1 to 1000000", path, steps);
+    s->schedule = RATE_CONSTANT; /* plain AdamW steps: the reference has no schedule and no clipping */
+    s->steps = (int)steps;
+    s->warmup = 0;
+    s->clip = 0;
+    c.trainer = new_trainer_for(s, &config, NULL, LIST_TRAIN | KEEP_LOGITS, false);
+    c.trainer->fixed_tokens = tokens;
+    c.trainer->fixed_targets = targets;
+    init_from_file(c.trainer->model, path);
+    refuse_bad_parameters(c.trainer->model, path);
+    run_steps(&c, steps);
+    free_trainer(c.trainer);
+
+    size_t n = json_object_size(c.errors);
+    bool passed = c.worst <= s->tolerance;
+    if (n == 0)
+        fail(EXIT_FAILED,
+             "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory, after.NAME", path);
+    if (s->json)
+        print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:o}", "file", make_printable(copy_string(path), false),
+                             "tolerance", s->tolerance, "worst", number_json(c.worst), "worst_tensor", c.worst_name,
+                             "passed", passed, "errors", c.errors));
+    else
+        printf("%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e\n", passed ? "passed" : "FAILED", n,
+               c.worst_name, fabs(c.worst), s->tolerance);
+    return passed ? EXIT_OK : EXIT_FAILED;
+}

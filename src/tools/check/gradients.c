@@ -1,0 +1,178 @@
+/* gradients.c - yard check --gradients: the backward of every operation against differences of its forward.
+ *
+ * An operation y = f(x) is given dy, the gradient of its output.  Its backward must make the gradient of
+ *
+ *     L = sum_i dy[i] y[i]
+ *
+ * The same follows from forward alone.  L(a) is L with a added to one element of x:
+ *
+ *     L'(0) ~ (8 (L(h) - L(-h)) - (L(2h) - L(-2h))) / 12h        what is left out falls with h^4
+ *
+ * The operations are those that the forward of a small model leaves on the tape.  Its sizes are above the longest
+ * vector, and divide neither vectors nor tiles.  The inputs of an operation are the tensors that its forward tasks read
+ * and none of them writes.  Its backward is added to the list twice: the first one starts each gradient, the second one
+ * adds to it.  So they make 2 L'.
+ */
+#include "trainer/base/table.h"
+#include "trainer/cmd/cmd.h"
+#include "trainer/train/train.h"
+
+#include <math.h>
+
+enum { SEQUENCES = 2, TOKENS = 17, ELEMENTS = 200 };
+static const struct config small = {.layers = 1, .heads = 2, .channels = 20, .seq_len = 18, .vocab = 37};
+static const struct column columns[] = {
+    {"operation", "operation", CELL_TEXT, 13, 0}, {"gradient of", "of", CELL_TEXT, 24, 0},
+    {"error", "error", CELL_SHORT, 9, 0},         {"at element", "element", CELL_COUNT, 10, 0},
+    {"backward", "backward", CELL_FIXED, 11, 6},  {"differences", "differences", CELL_FIXED, 11, 6}};
+
+struct checked { /* an operation of the list, as it is checked */
+    struct step *list;
+    const struct op *op;
+    size_t begin;            /* of its forward tasks */
+    const struct tensor *dy; /* NULL: its backward reads none, it is the loss */
+};
+
+/* Normal deviates, moved to odd multiples of 1/8.  So short sums of products are exact, and the corner that ReLU has at
+ * 0 is never within 2h. */
+static float value_of(const struct tensor *t, size_t i)
+{
+    return (float)(floor(4 * random_normal(1, STREAM_TEST, (uint32_t)t->id, i)) + 0.5) / 4;
+}
+
+static void run_tasks(struct step *s, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++)
+        run_alone(s, 1, i, &(struct task_flight){0});
+}
+
+/* L, with that value for element i of x.  In place of dy a loss has op->scale, for each element. */
+static double loss_with(const struct checked *p, struct tensor *x, size_t i, float value)
+{
+    size_t n = count_elements(p->op->out);
+    float *y = allocate(n, sizeof *y);
+    double sum = 0;
+    write_bytes_of(x, i * ELEMENT_BYTES, ELEMENT_BYTES, &value);
+    run_tasks(p->list, p->begin, p->op->end);
+    read_tensor(p->op->out, y);
+    for (size_t k = 0; k < n; k++)
+        sum += (p->dy ? value_of(p->dy, k) : p->op->scale) * y[k];
+    free(y);
+    return sum;
+}
+
+/* A row of the table: the element of x where backward's gradient g (NULL: none) is farthest from the differences.  The
+ * error is relative to the largest element.  About ELEMENTS of x are tried, drawn at random. */
+static void compare(const struct checked *p, struct tensor *x, struct tensor *g, struct table *table)
+{
+    const float h = 1 / 16.0f;
+    float *made = allocate(count_elements(x), sizeof *made);
+    double largest = 0, apart = -1, shown[2] = {0};
+    size_t at = 0;
+    if (g)
+        read_tensor(g, made);
+    for (size_t i = 0, n = count_elements(x); i < n; i++) {
+        if (random_words(2, STREAM_TEST, (uint32_t)x->id, i).word[0] % n >= ELEMENTS)
+            continue;
+        float value = value_of(x, i);
+        double far = loss_with(p, x, i, value + 2 * h) - loss_with(p, x, i, value - 2 * h);
+        double near = loss_with(p, x, i, value + h) - loss_with(p, x, i, value - h);
+        double ours = made[i] / 2, expected = (8 * near - far) / (12 * h);
+        write_bytes_of(x, i * ELEMENT_BYTES, ELEMENT_BYTES, &value);
+        largest = fmax(largest, fabs(expected));
+        if (!isnan(apart) && !(fabs(ours - expected) <= apart))
+            apart = fabs(ours - expected), at = i, shown[0] = ours, shown[1] = expected;
+    }
+    ROW(table, text_cell(p->op->name), text_cell(x->name), number_cell(apart / (largest > 0 ? largest : 1)),
+        number_cell((double)at), number_cell(shown[0]), number_cell(shown[1]));
+    free(made);
+}
+
+/* How tasks [begin, end) touch t. */
+static int modes(const struct step *s, size_t begin, size_t end, const struct tensor *t)
+{
+    int mode = ACCESS_NONE;
+    for (size_t i = begin; i < end; i++)
+        for (const struct access *a = s->task[i]->access; a < s->task[i]->access + s->task[i]->n_access; a++)
+            mode |= a->tensor == t ? (int)a->mode : ACCESS_NONE;
+    return mode;
+}
+
+/* The tape's nth operation, in a list and a pool of its own, where no tensors share bytes; returns how many there are.
+ */
+static size_t check_operation(struct trainer *t, size_t nth, struct table *table)
+{
+    struct pool *pool = t->pool = new_pool(t->machine);
+    struct model *m = t->model = new_model(pool, &small, &one_rank, true, (struct gradients){0});
+    struct step *list = new_step(pool, "gradients");
+    struct build b = new_build(list, m, t->settings->kernels, SEQUENCES, TOKENS);
+    struct feed feed;
+    struct tape tape;
+    b.backward_wanted = true;
+    add_batch(t, list, &feed, 0, 0, prepare_batch, SEQUENCES * TOKENS);
+    size_t batch_end = list->n;
+    forward_stage(&b, &tape, NULL, 0, 0, 0, 0, feed.first);
+    cross_entropy(&b, gpt_head(&b, tape.out), feed.first, NULL, SEQUENCES * TOKENS);
+    const struct op *op = &tape.ops[nth];
+    struct tensor *dy = like(&b, op, ".dy", op->out);
+    struct checked p = {list, op, nth ? op[-1].end : batch_end, NULL};
+    size_t forward_end = list->n;
+    set_gradient(&b, op->out, dy);
+    for (int i = 0; i < 2; i++) {
+        if (op->weights)
+            op->weights(&b, op);
+        if (op->inputs)
+            op->inputs(&b, op);
+    }
+    p.dy = modes(list, forward_end, list->n, dy) ? dy : NULL;
+    for (const struct weight *w = m->replica->by_param; w < m->replica->by_param + m->params->n; w++)
+        set_gradient(&b, w->value, w->grad);
+    for (size_t i = 0; i < pool->n; i++)
+        pool->tensors[i]->persistent = true;
+    must(finish_steps(pool, &list, 1));
+    for (size_t i = 0; i < pool->n; i++) {
+        struct tensor *x = pool->tensors[i];
+        if (x->element != FLOAT32)
+            continue;
+        float *values = allocate(count_elements(x), sizeof *values);
+        for (size_t k = 0; k < count_elements(x); k++)
+            values[k] = value_of(x, k);
+        write_tensor(x, values);
+        free(values);
+    }
+    run_tasks(list, 0, batch_end);
+    run_tasks(list, p.begin, op->end);
+    run_tasks(list, forward_end, list->n);
+    for (size_t i = 0; i < pool->n; i++)
+        if (pool->tensors[i]->element == FLOAT32 && modes(list, p.begin, op->end, pool->tensors[i]) == ACCESS_READ)
+            compare(&p, pool->tensors[i], gradient(&b, pool->tensors[i]), table);
+    size_t n = tape.n;
+    end_build(&b), free(tape.ops), free(feed.first), free_step(list), free_model(m), free_pool(pool);
+    return n;
+}
+
+int check_gradients(const struct settings *s)
+{
+    const double tolerance = was_given("tolerance") ? s->tolerance : 1e-4;
+    struct trainer t = {.settings = s, .machine = machine_of(s, false), .config = small, .mesh = one_rank};
+    struct table *table = new_table(columns, COUNT(columns));
+    const struct cell *wrong = NULL, *row;
+    FILE *text = s->json ? stderr : stdout;
+    t.micro_batch = SEQUENCES, t.micros = 1, t.seq = TOKENS;
+    for (size_t i = 0, n = 1; i < n; i++)
+        n = check_operation(&t, i, table);
+    for (row = table->cells; row < table->cells + table->n * COUNT(columns) && !wrong; row += COUNT(columns))
+        wrong = row[2].number <= tolerance ? NULL : row;
+    print_table(text, table);
+    if (wrong)
+        fprintf(text, "FAILED: %s is the first operation with an error above %.1e, in the gradient of %s\n",
+                wrong[0].text, tolerance, wrong[1].text);
+    else
+        fprintf(text, "passed: %zu gradients, each with an error of at most %.1e\n", table->n, tolerance);
+    if (s->json)
+        print_json(json_pack("{s:f, s:b, s:s?, s:o}", "tolerance", tolerance, "passed", !wrong, "wrong",
+                             wrong ? wrong->text : NULL, "gradients", table_json(table)));
+    const int code = wrong ? EXIT_FAILED : EXIT_OK;
+    free_table(table), close_machine(t.machine);
+    return code;
+}

@@ -1,0 +1,163 @@
+/* print.c - a list and its memory, for people and as JSON. */
+#include "trainer/step/step.h"
+
+/* "mlp.ln, h.0.mlp.c_fc.weight": what the task touches in this mode; NAME@DEVICE where it lies elsewhere. */
+static void print_accesses(FILE *out, const struct task *t, enum access_mode mode)
+{
+    const char *comma = "";
+    for (int i = 0; i < t->n_access; i++) {
+        const struct tensor *x = t->access[i].tensor;
+        bool shown = !(t->access[i].mode & mode), here = x->device == t->lane->device;
+        for (int k = 0; k < i; k++)
+            shown |= t->access[k].tensor == x && (t->access[k].mode & mode);
+        if (shown)
+            continue;
+        fprintf(out, "%s%s%s%s", comma, x->name, here ? "" : "@", here ? "" : x->device->id);
+        comma = ", ";
+    }
+    fputs(*comma ? "" : "-", out);
+}
+
+/* Edges that follow from others are left out. */
+static void print_task(FILE *out, size_t number, const struct task *t)
+{
+    const char *comma = "";
+    size_t implied = 0;
+    char layer[16] = "-", micro[16] = "-";
+    if (t->layer >= 0)
+        snprintf(layer, sizeof layer, "%d", t->layer);
+    if (t->micro >= 0)
+        snprintf(micro, sizeof micro, "%d", t->micro);
+    fprintf(out, "%5zu  %-22s %5s %5s  %-16s %10.2f %9.3f  ", number, t->name, layer, micro, t->lane->name,
+            t->flops / 1e6, (double)t->bytes / (1 << 20));
+    for (size_t i = 0; i < t->n_edges; i++) {
+        const struct edge *e = &t->edges[i];
+        implied += !e->wait;
+        if (!e->wait)
+            continue;
+        fprintf(out, "%s%s%u%s", comma, e->kind == EDGE_REUSE ? "~" : "", e->from, e->previous ? "'" : "");
+        comma = ", ";
+    }
+    if (implied)
+        fprintf(out, "%s(%zu implied)", *comma ? " " : "", implied);
+    fprintf(out, "\n%9s", "");
+    print_accesses(out, t, ACCESS_READ);
+    fprintf(out, " -> ");
+    print_accesses(out, t, ACCESS_WRITE);
+    if (t->slot)
+        fprintf(out, "  (slot %d)", t->slot);
+    fputc('\n', out);
+}
+
+void print_step(FILE *out, const struct step *s)
+{
+    fprintf(out,
+            "list %s: %zu tasks, each with what it reads -> writes\n"
+            "waits: task numbers; ' of the step before; ~ only because bytes are reused\n"
+            "%5s  %-22s %5s %5s  %-16s %10s %9s  waits for\n",
+            s->name, s->n, "#", "task", "layer", "micro", "lane", "MFLOP", "MiB");
+    for (size_t i = 0; i < s->n; i++)
+        print_task(out, i, s->task[i]);
+}
+
+/* By device, then what is kept, then by address, then by time. */
+ORDER_POINTERS(map_order, struct tensor,
+               BY(a->device->index, b->device->index,
+                  BY(b->persistent, a->persistent,
+                     BY(a->slab, b->slab, BY(a->address, b->address, COMPARE(a->first, b->first))))))
+
+void print_map(FILE *out, const struct pool *p, const struct step *s)
+{
+    struct tensor **order = allocate(p->n, sizeof *order);
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        struct tensor *t = p->tensors[i];
+        if (t->storage == t && t->slab >= 0 && (t->persistent || t->step == s))
+            order[n++] = t;
+    }
+    SORT(order, n, map_order);
+    fprintf(out,
+            "\nmemory map of list %s: where a tensor lies, and its first and last task; kept: from step to step\n"
+            "%-18s %4s %12s %12s  %-11s  %5s %5s  tensor\n",
+            s->name, "device", "slab", "address", "bytes", "class", "first", "last");
+    for (size_t i = 0; i < n; i++) {
+        const struct tensor *t = order[i];
+        char life[32] = "kept";
+        if (!t->persistent)
+            snprintf(life, sizeof life, "%5d %5d", t->first, t->last);
+        fprintf(out, "%-18s %4d %12zu %12zu  %-11s  %11s  %s\n", t->device->id, t->slab, t->address, t->bytes,
+                memory_class_name[counted_as(t)], life, t->name);
+    }
+    free(order);
+}
+
+void print_memory(FILE *out, const struct pool *p, struct step *const *steps, size_t n)
+{
+    const double mib = 1 << 20;
+    fprintf(out,
+            "\nmemory, MiB at the peak of each class; together: most bytes live at once\n"
+            "budget: %s\n%-18s %-6s",
+            budget_rule(p->machine), "device", "list");
+    for (int c = 0; c < MEM_CLASSES; c++)
+        fprintf(out, " %*s", MAX(9, (int)strlen(memory_class_name[c])), memory_class_name[c]);
+    fprintf(out, " %9s %9s\n", "together", "budget");
+    for (int d = 0; d <= p->machine->n_devices; d++)
+        for (size_t i = 0; i < n; i++) {
+            const struct device *device = &p->machine->device[d];
+            char budget[32] = "none";
+            fprintf(out, "%-18s %-6s", device->id, steps[i]->name);
+            for (int c = 0; c < MEM_CLASSES; c++)
+                fprintf(out, " %*.3f", MAX(9, (int)strlen(memory_class_name[c])), (double)steps[i]->peak[d][c] / mib);
+            if (device->budget < NO_LIMIT)
+                snprintf(budget, sizeof budget, "%.1f", (double)device->budget / mib);
+            fprintf(out, " %9.3f %9s\n", (double)steps[i]->high[d] / mib, budget);
+        }
+}
+
+/* ---- as data --------------------------------------------------------------------------------------------------- */
+
+static json_t *task_json(const struct task *t, size_t number)
+{
+    static const char *const modes[] = {"none", "read", "write", "both"};
+    json_t *edges = json_array(), *accesses = json_array();
+    for (size_t i = 0; i < t->n_edges; i++) {
+        const struct edge *e = &t->edges[i];
+        json_array_append_new(edges,
+                              json_pack("{s:i, s:b, s:s, s:b}", "from", (int)e->from, "previous_step", e->previous,
+                                        "kind", e->kind == EDGE_REUSE ? "reuse" : "data", "wait", e->wait));
+    }
+    for (int i = 0; i < t->n_access; i++) {
+        const struct tensor *x = t->access[i].tensor;
+        json_array_append_new(
+            accesses, json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "tensor", x->name, "mode", modes[t->access[i].mode],
+                                "device", x->device->id, "slab", x->storage->slab, "address",
+                                (json_int_t)(x->storage->address + x->offset), "bytes", (json_int_t)x->bytes));
+    }
+    return json_pack("{s:i, s:s, s:i, s:i, s:s, s:f, s:I, s:o, s:o}", "index", (int)number, "task", t->name, "layer",
+                     t->layer, "micro", t->micro, "lane", t->lane->name, "flops", t->flops, "bytes",
+                     (json_int_t)t->bytes, "edges", edges, "accesses", accesses);
+}
+
+json_t *plan_json(const struct pool *p, struct step *const *steps, size_t n)
+{
+    json_t *lists = json_array(), *memory = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_t *tasks = json_array();
+        for (size_t k = 0; k < steps[i]->n; k++)
+            json_array_append_new(tasks, task_json(steps[i]->task[k], k));
+        json_array_append_new(lists, json_pack("{s:s, s:o}", "list", steps[i]->name, "tasks", tasks));
+    }
+    for (int d = 0; d <= p->machine->n_devices; d++) {
+        json_t *peak = json_object();
+        for (size_t i = 0; i < n; i++) {
+            json_t *classes = json_object();
+            for (int c = 0; c < MEM_CLASSES; c++)
+                json_object_set_new(classes, memory_class_name[c], json_integer((json_int_t)steps[i]->peak[d][c]));
+            json_object_set_new(classes, "together", json_integer((json_int_t)steps[i]->high[d]));
+            json_object_set_new(peak, steps[i]->name, classes);
+        }
+        json_array_append_new(memory, json_pack("{s:s, s:I, s:o}", "device", p->machine->device[d].id, "budget",
+                                                (json_int_t)p->machine->device[d].budget, "peak", peak));
+    }
+    return json_pack("{s:o, s:o}", "lists", lists, "memory", memory);
+}

@@ -1,0 +1,299 @@
+/* readlist.c - a step file: the machine, the tensors and the tasks of a list that a person wrote down.
+ *
+ * What is used must stand above: devices, lanes and tensors before what names them.  The lines are shown in `kinds`;
+ * tutorials/reference-lists.md describes their words.  Whatever is wrong ends the program with file, line and word.
+ */
+#include "trainer/file/file.h"
+#include "trainer/step/step.h"
+#include "words.h"
+
+struct reading {
+    struct line line;
+    struct machine *machine;
+    struct pool *pool;
+    struct step *step;
+    int n_devices, n_lanes;            /* named so far */
+    json_t *devices, *lanes, *tensors; /* name: index */
+};
+
+/* The second word, a name of fewer than `size` characters; new in `names`, unless that is NULL. */
+static const char *read_name(struct reading *r, size_t size, json_t *names, size_t index)
+{
+    const char *word = word_at(&r->line, 1);
+    if (strlen(word) >= size || strpbrk(word, "[],="))
+        fail_word(&r->line, word, "a name of at most %zu characters without [ ] , =", size - 1);
+    if (names && json_object_get(names, word))
+        fail_word(&r->line, word, "a name that has not been used above");
+    if (names)
+        json_object_set_new_nocheck(names, word, json_integer((json_int_t)index));
+    return word;
+}
+
+/* What `names` says of the first `length` characters of the word. */
+static size_t find(const struct reading *r, const json_t *names, const char *word, size_t length, const char *expected)
+{
+    char *name = format_string("%.*s", (int)length, word);
+    const json_t *index = json_object_get(names, name);
+    if (!index)
+        fail_word(&r->line, word, "%s", expected);
+    free(name);
+    return (size_t)json_integer_value(index);
+}
+
+static void name_lanes(struct reading *r)
+{
+    for (; r->n_lanes < r->machine->n_lanes; r->n_lanes++) {
+        const struct lane *l = r->machine->lane[r->n_lanes];
+        char *name = format_string("%s.%s", l->device->id, l->name + strlen(l->device->id) + 1);
+        json_object_set_new_nocheck(r->lanes, name, json_integer(r->n_lanes));
+        free(name);
+    }
+}
+
+static struct lane *read_lane(const struct reading *r, const char *word)
+{
+    return r->machine->lane[find(r, r->lanes, word, strlen(word), "a lane that is declared above, DEVICE.KIND[N]")];
+}
+
+/* "NAME" or "NAME[begin:end]". */
+static struct tensor *read_operand(const struct reading *r, const char *word)
+{
+    const char *expected = "a tensor that is declared above";
+    struct tensor *t = r->pool->tensors[find(r, r->tensors, word, strcspn(word, "["), expected)];
+    if (!strchr(word, '['))
+        return t;
+    size_t begin, end;
+    char *range = copy_string(strchr(word, '[') + 1), *colon = strchr(range, ':'), *bracket = strchr(range, ']');
+    if (!colon || !bracket || bracket < colon || bracket[1])
+        fail_word(&r->line, word, "NAME or NAME[begin:end]");
+    *colon = *bracket = '\0';
+    if (!parse_bytes(range, &begin) || !parse_bytes(colon + 1, &end) || begin >= end || end > t->bytes)
+        fail_word(&r->line, word, "bytes begin:end of %s, which has %zu", t->name, t->bytes);
+    free(range);
+    return new_range(r->pool, t, word, begin, end);
+}
+
+static void read_operands(struct reading *r, struct task *t, const char *key, enum access_mode mode)
+{
+    char *list = word_option(&r->line, key);
+    if (list && !*list) /* of nothing */
+        list = NULL;
+    for (char *word; (word = next_name(&r->line, &list));)
+        add_access(t, read_operand(r, word), mode);
+}
+
+/* ---- the lines ------------------------------------------------------------------------------------------------- */
+
+static void device_line(struct reading *r)
+{
+    struct device *d = r->machine->host;
+    if (strcmp(word_at(&r->line, 1), "host") == 0)
+        read_options(&r->line, THE_HOST, r->machine);
+    else {
+        const char *name = read_name(r, sizeof d->id, r->devices, (size_t)r->n_devices);
+        d = name_device(r->machine, r->n_devices++, name, 0);
+        name_lanes(r);
+    }
+    read_options(&r->line, A_DEVICE, d);
+    if (!d->budget)
+        fail_word(&r->line, r->line.word[1], "memory=BYTES behind it");
+    d->memory = d->budget;
+    d->max_allocation = d->max_allocation ? d->max_allocation : d->budget;
+    d->by_hand = true;
+}
+
+/* A link that says how many queues of a device may use it has not more of the device's lanes. */
+static void check_queues(const struct reading *r, const char *word, const struct device *d)
+{
+    static const enum lane_kind kind[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
+    for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
+        const struct link *link = d->link[direction];
+        int n = count_lanes(d, kind[direction]);
+        if (link && link->queues && n > link->queues)
+            fail_word(&r->line, word, "at most %d %s lane%s of %s, as queues= of its link says, not %d", link->queues,
+                      lane_kind_name[kind[direction]], link->queues == 1 ? "" : "s", d->id, n);
+    }
+}
+
+static void lane_line(struct reading *r)
+{
+    const char *word = word_at(&r->line, 1), *dot = strrchr(word, '.');
+    size_t letters = dot ? (size_t)(dot - word) + strcspn(dot, "0123456789") : 0;
+    struct lane *lane = r->machine->lane[find(r, r->lanes, word, letters,
+                                              "DEVICE.KIND[N], the device declared above, the kind compute, upload or "
+                                              "download, of host cpu, disk, feed or report")];
+    if (word[letters]) {
+        int nth = (int)read_counter(&r->line, word + letters, 1, 10000);
+        if (lane_of(lane->device, lane->kind, nth))
+            fail_word(&r->line, word, "a lane that is not declared above");
+        lane = add_lane(r->machine, lane->device, lane->kind, nth);
+        name_lanes(r);
+    }
+    check_queues(r, word, lane->device);
+    read_options(&r->line, A_LANE, lane);
+}
+
+static struct link *read_link(struct reading *r, size_t at)
+{
+    struct link *link = add_link(r->machine, read_as(&r->line, RATE, word_at(&r->line, at)), 0);
+    if (at + 1 < r->line.n && !strchr(r->line.word[at + 1], '='))
+        link->latency = read_as(&r->line, TIME, word_at(&r->line, at + 1));
+    return link;
+}
+
+static void link_line(struct reading *r)
+{
+    char *devices = word_at(&r->line, 1);
+    const char *way = word_at(&r->line, 2);
+    enum direction direction = strcmp(way, "up") == 0 ? LINK_UP : LINK_DOWN;
+    if (direction == LINK_DOWN && strcmp(way, "down") != 0)
+        fail_word(&r->line, way, "up or down");
+    struct link *link = read_link(r, 3);
+    read_options(&r->line, A_LINK, link);
+    for (char *name; (name = next_name(&r->line, &devices));) {
+        struct device *d =
+            &r->machine->device[find(r, r->devices, name, strlen(name), "a device that is declared above")];
+        if (d->is_host)
+            fail_word(&r->line, name, "a device: a link joins it to the host");
+        if (d->link[direction])
+            fail_word(&r->line, name, "a device that has no link in this direction yet");
+        d->link[direction] = link;
+        check_queues(r, name, d);
+    }
+}
+
+static void disk_line(struct reading *r)
+{
+    if (r->machine->host->disk)
+        fail_word(&r->line, r->line.word[0], "one disk");
+    r->machine->host->disk = read_link(r, 1);
+}
+
+static void tensor_line(struct reading *r)
+{
+    const char *name = read_name(r, sizeof((struct tensor *)0)->name, r->tensors, r->pool->n);
+    const char *on = word_at(&r->line, 2);
+    struct device *d =
+        &r->machine->device[find(r, r->devices, on, strlen(on), "a device that is declared above, or host")];
+    size_t bytes = (size_t)read_as(&r->line, BYTES, word_at(&r->line, 3));
+    enum memory_class class = (enum memory_class)read_as(&r->line, CLASS, word_at(&r->line, 4));
+    struct tensor *t = new_bytes_tensor(r->pool, d, class, name, bytes);
+    read_options(&r->line, A_TENSOR, t);
+    t->persistent |= class == MEM_PARAMETERS || class == MEM_OPTIMIZER;
+}
+
+static void read_task(struct reading *r, struct task *t)
+{
+    read_options(&r->line, A_TASK, t);
+    read_options(&r->line, t->copy ? A_COPY : WORK, t);
+    if (t->when.rest >= t->when.every)
+        fail_word(&r->line, r->line.word[0], "rest= below every=, which is %u", t->when.every);
+    read_operands(r, t, "reads", ACCESS_READ);
+}
+
+static void task_line(struct reading *r)
+{
+    const char *name = read_name(r, sizeof((struct task *)0)->name, NULL, 0);
+    struct task *t = add_host(r->step, read_lane(r, word_at(&r->line, 2)), name, NULL, NULL);
+    t->seconds = read_as(&r->line, TIME, word_at(&r->line, 3));
+    read_task(r, t);
+    read_operands(r, t, "writes", ACCESS_WRITE);
+}
+
+/* Uploads are on the receiver's lane, unless `lane=` says another, all others on the sender's. */
+static void copy_line(struct reading *r)
+{
+    const char *name = read_name(r, sizeof((struct task *)0)->name, NULL, 0), *target = word_at(&r->line, 2),
+               *given = word_option(&r->line, "lane");
+    struct tensor *to = read_operand(r, target), *from = read_operand(r, word_at(&r->line, 3));
+    if (to->bytes != from->bytes)
+        fail_word(&r->line, target, "as many bytes on both sides: %s has %zu, %s %zu", to->name, to->bytes, from->name,
+                  from->bytes);
+    if (share_bytes(to, from) && to->offset != from->offset)
+        fail_word(&r->line, target, "other bytes than those it copies, or all of them (it takes no time then)");
+    if (!given && from->device->is_host && to->device->is_host)
+        fail_word(&r->line, name, "lane= where both tensors are on the host");
+    struct lane *lane = given                   ? read_lane(r, given)
+                        : from->device->is_host ? to->device->lane[LANE_UPLOAD]
+                                                : from->device->lane[LANE_DOWNLOAD];
+    struct task *t = add_copy(r->step, lane, name, to, from);
+    read_task(r, t);
+}
+
+/* ---- the file -------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    void (*read)(struct reading *r);
+    const char *line;
+} kinds[] = {
+    {device_line, "device NAME memory=BYTES [align=BYTES] [slab=BYTES] [share]"}, /* `host`: [issue=TIME] per task */
+    {lane_line, "lane DEVICE.KIND[N] [gap=TIME]"},
+    {link_line, "link DEVICE[,DEVICE...] up|down RATE [LATENCY] [queues=N] [queue=RATE]"},
+    {disk_line, "disk RATE [LATENCY]"},
+    {tensor_line, "tensor NAME DEVICE BYTES CLASS [keep] [buffer] [choice]"},
+    {task_line, "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K [rest=R]] [reads=A[b:e],...] "
+                "[writes=...]"},
+    {copy_line, "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] "
+                "[every=K [rest=R]] [reads=A[b:e],...]"},
+};
+
+/* They are counted first, since tensors and lanes point to them. */
+static int count_devices(const char *text)
+{
+    char *copy = copy_string(text), *rest = copy, kind[8], name[8];
+    int n = 0;
+    for (char *line; (line = strsep(&rest, "\n"));)
+        n += sscanf(line, " %7[^ \t\r#] %7[^ \t\r#]", kind, name) == 2 && strcmp(kind, "device") == 0 &&
+             strcmp(name, "host") != 0;
+    free(copy);
+    return n;
+}
+
+struct step *read_list(const char *path)
+{
+    char *text = read_text(path), *rest = text;
+    struct reading r = {.line = {.path = path}, .lanes = json_object(), .tensors = json_object()};
+    int n = count_devices(text);
+    r.machine = new_machine(n);
+    r.machine->n_contexts = 1;
+    name_device(r.machine, n, "host", NO_LIMIT)->by_hand = true;
+    r.devices = json_pack("{s:i}", "host", n);
+    name_lanes(&r);
+    r.pool = new_pool(r.machine);
+    r.step = new_step(r.pool, "train");
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        r.line.number++;
+        split_line(&r.line, line);
+        if (r.line.n == 0)
+            continue;
+        const char *word = r.line.word[0];
+        size_t i = 0, length = strlen(word);
+        while (i < COUNT(kinds) && (strncmp(kinds[i].line, word, length) != 0 || kinds[i].line[length] != ' '))
+            i++;
+        if (i == COUNT(kinds))
+            fail_word(&r.line, word, "device, lane, link, disk, tensor, task or copy");
+        r.line.takes = kinds[i].line;
+        kinds[i].read(&r);
+        for (i = 1; i < r.line.n; i++)
+            if (!r.line.used[i])
+                fail_word(&r.line, r.line.word[i], "%s", r.line.takes);
+    }
+    if (r.step->n == 0)
+        fail(EXIT_USAGE, "%s: there is no task in it", path);
+    for (int i = 0; i < r.machine->n_lanes; i++)
+        r.machine->lane[i]->purpose = FOR_NOTHING;
+    for (size_t i = 0; i < r.step->n; i++)
+        r.step->task[i]->lane->purpose = FOR_ALL;
+    json_decref(r.devices), json_decref(r.lanes), json_decref(r.tensors);
+    free(text);
+    return r.step;
+}
+
+double given_seconds(const struct task *t)
+{
+    const struct link *link[2];
+    links_of(t, link);
+    if (t->seconds >= 0)
+        return t->seconds;
+    return link_latency(link) + (double)t->access[0].tensor->bytes / link_rate(link, NULL);
+}

@@ -1,0 +1,194 @@
+/* words.c - what the lines of a step file are made of (see words.h). */
+#include "words.h"
+
+#include "trainer/step/step.h"
+
+#define AT(type, member) offsetof(struct type, member)
+enum { MOST = 1000000, MOST_EVERY = 1000 };
+static const struct option_word {
+    enum line_of kind;
+    const char *key;
+    enum value value;
+    size_t at;        /* where in a struct it is kept */
+    double absent;    /* what is there without the word */
+    double low, high; /* of a COUNTER */
+} options[] = {
+    {A_DEVICE, "memory", BYTES, AT(device, budget), .absent = 0},
+    {A_DEVICE, "align", BYTES, AT(device, alignment), .absent = 1},
+    {A_DEVICE, "slab", BYTES, AT(device, max_allocation), .absent = 0},
+    {A_DEVICE, "share", FLAG, AT(device, shares), .absent = 0},
+    {THE_HOST, "issue", TIME, AT(machine, issue), .absent = 0},
+    {A_LANE, "gap", TIME, AT(lane, gap), .absent = 0},
+    {A_LINK, "queues", COUNTER, AT(link, queues), .absent = 0, .low = 1, .high = MOST},
+    {A_LINK, "queue", RATE, AT(link, queue), .absent = 0},
+    {A_TENSOR, "keep", FLAG, AT(tensor, persistent), .absent = 0},
+    {A_TENSOR, "buffer", FLAG, AT(tensor, is_buffer), .absent = 0},
+    {A_TENSOR, "choice", FLAG, AT(tensor, choice), .absent = 0},
+    {A_TASK, "layer", COUNTER, AT(task, layer), .absent = -1, .high = MOST},
+    {A_TASK, "micro", COUNTER, AT(task, micro), .absent = -1, .high = MOST},
+    {A_TASK, "role", ROLE, AT(task, role), .absent = ROLE_OTHER},
+    {A_TASK, "every", COUNTER, AT(task, when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
+    {A_TASK, "rest", COUNTER, AT(task, when.rest), .absent = 0, .high = MOST_EVERY},
+    {A_COPY, "time", TIME, AT(task, seconds), .absent = -1},
+    {WORK, "cpu", TIME, AT(task, host_seconds), .absent = -1},
+};
+
+void split_line(struct line *l, char *text)
+{
+    char *save = NULL;
+    text[strcspn(text, "#")] = '\0';
+    l->n = 0;
+    memset(l->used, 0, sizeof l->used);
+    for (char *word = strtok_r(text, " \t\r", &save); word; word = strtok_r(NULL, " \t\r", &save)) {
+        if (l->n == MOST_WORDS)
+            fail_word(l, word, "fewer words in a line");
+        char *shown = make_printable(copy_string(word), false);
+        if (strcmp(shown, word) != 0)
+            fail_word(l, word, "characters that can be shown, as UTF-8");
+        free(shown);
+        l->word[l->n++] = word;
+    }
+}
+
+char *word_at(struct line *l, size_t i)
+{
+    if (i >= l->n)
+        fail(EXIT_USAGE, "%s, line %d: '%.80s' ends too early: expected %s", l->path, l->number, l->word[l->n - 1],
+             l->takes);
+    l->used[i] = true;
+    return l->word[i];
+}
+
+/* The one word that is `key` and then `end`: what stands behind that, or NULL. */
+static char *take_word(struct line *l, const char *key, char end)
+{
+    char *value = NULL;
+    size_t length = strlen(key);
+    for (size_t i = 1; i < l->n; i++) {
+        if (l->used[i] || strncmp(l->word[i], key, length) != 0 || l->word[i][length] != end)
+            continue;
+        if (value)
+            fail_word(l, l->word[i], "each option once");
+        l->used[i] = true;
+        value = l->word[i] + length + (end != '\0');
+    }
+    return value;
+}
+
+char *word_option(struct line *l, const char *key) { return take_word(l, key, '='); }
+
+char *next_name(const struct line *l, char **list)
+{
+    char *name = strsep(list, ",");
+    if (name && !*name)
+        fail_word(l, ",", "a name before and behind each comma");
+    return name;
+}
+
+/* ---- values ---------------------------------------------------------------------------------------------------- */
+
+/* Seconds, or a number with a unit. */
+static bool parse_time(const char *text, double *seconds)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s", ""};
+    static const double per_second[] = {1e9, 1e6, 1e3, 1, 1};
+    size_t i = 0;
+    while (!ends_with(text, units[i]))
+        i++;
+    char *number = format_string("%.*s", (int)(strlen(text) - strlen(units[i])), text);
+    bool good = parse_double(number, seconds);
+    *seconds /= per_second[i];
+    free(number);
+    return good;
+}
+
+/* One of names[first] .. names[end - 1]. */
+static int read_choice(const struct line *l, const char *text, const char *const *names, int first, int end,
+                       const char *what)
+{
+    char *all = copy_string("");
+    for (int i = first; i < end; i++) {
+        if (strcmp(names[i], text) == 0) {
+            free(all);
+            return i;
+        }
+        append_text(&all, "%s%s", i == first ? "" : i + 1 < end ? ", " : " or ", names[i]);
+    }
+    fail_word(l, text, "%s%s", what, all);
+}
+
+double read_counter(const struct line *l, const char *text, double low, double high)
+{
+    int64_t whole;
+    if (!parse_int(text, &whole) || (double)whole < low || (double)whole > high)
+        fail_word(l, text, "a whole number from %.0f to %.0f", low, high);
+    return (double)whole;
+}
+
+double read_as(const struct line *l, enum value value, const char *text)
+{
+    static const struct {
+        double low, high;
+        const char *expected;
+    } of[] = {[BYTES] = {1, NO_LIMIT, "a number of bytes from 1 to 2^50, such as 4096, 64K, 512M or 16G"},
+              [TIME] = {0, 1e6, "a time such as 0.5, 20ns, 3us, 1.5ms or 2s, from 0 to 1e6 s"},
+              [RATE] = {1e-6, 1e30, "a rate in bytes per second, such as 12e9, without a unit"}};
+    double number = -1;
+    size_t bytes = 0;
+    if (value == CLASS)
+        return read_choice(l, text, memory_class_name, 0, MEM_BUFFERS, "");
+    if (value == ROLE)
+        return read_choice(l, text, role_name, ROLE_OTHER + 1, ROLES_BY_HAND, "a role: ");
+    bool good = value == TIME    ? parse_time(text, &number)
+                : value == BYTES ? parse_bytes(text, &bytes)
+                                 : parse_double(text, &number);
+    number = value == BYTES ? (double)bytes : number;
+    if (!good || !(number >= of[value].low && number <= of[value].high))
+        fail_word(l, text, "%s", of[value].expected);
+    return number;
+}
+
+void read_options(struct line *l, enum line_of kind, void *to)
+{
+    for (const struct option_word *w = options; w < options + COUNT(options); w++) {
+        if (w->kind != kind)
+            continue;
+        char *text = take_word(l, w->key, w->value == FLAG ? '\0' : '=');
+        double number = w->absent;
+        if (text && w->value == COUNTER)
+            number = read_counter(l, text, w->low, w->high);
+        else if (text && w->value != FLAG)
+            number = read_as(l, w->value, text);
+        void *at = (char *)to + w->at;
+        if (w->value == BYTES)
+            *(size_t *)at = (size_t)number;
+        else if (w->value == TIME || w->value == RATE)
+            *(double *)at = number;
+        else if (w->value == FLAG)
+            *(bool *)at = text != NULL;
+        else
+            *(int *)at = (int)number;
+    }
+}
+
+void write_options(FILE *out, enum line_of kind, const void *from)
+{
+    for (const struct option_word *w = options; w < options + COUNT(options); w++) {
+        if (w->kind != kind)
+            continue;
+        const void *at = (const char *)from + w->at;
+        double number = w->value == BYTES                      ? (double)*(const size_t *)at
+                        : w->value == TIME || w->value == RATE ? *(const double *)at
+                        : w->value == FLAG                     ? *(const bool *)at
+                                                               : *(const int *)at;
+        if (number == w->absent)
+            continue;
+        fprintf(out, " %s", w->key);
+        if (w->value == BYTES || w->value == COUNTER)
+            fprintf(out, "=%.0f", number);
+        else if (w->value == ROLE)
+            fprintf(out, "=%s", role_name[(int)number]);
+        else if (w->value != FLAG)
+            fprintf(out, "=%s", format_exactly((char[32]){0}, number));
+    }
+}

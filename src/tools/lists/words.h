@@ -1,0 +1,39 @@
+/* words.h - a line of a step file as words: some have a place, the others are options, `key=value` or `flag`, in any
+ * order.  Options are listed in tables, by which lines are read and written.
+ *
+ * Protocol: split_line(), take all words that the line may have; one that is not `used` then is wrong.  Whatever is
+ * wrong ends the program (EXIT_USAGE) with file, line and word.
+ */
+#ifndef WORDS_H
+#define WORDS_H
+
+#include "trainer/base/base.h"
+
+enum { MOST_WORDS = 32 };
+struct line {
+    const char *path;
+    int number;             /* from 1 */
+    const char *takes;      /* the whole line, as it should be */
+    char *word[MOST_WORDS]; /* the first is its kind */
+    bool used[MOST_WORDS];
+    size_t n;
+};
+/* Cuts the text up; '#' begins a comment. */
+void split_line(struct line *l, char *text);
+/* (line, word, what is expected by printf rules) */
+#define fail_word(l, word, ...)                                                                                        \
+    fail(EXIT_USAGE, "%s, line %d: '%.80s': expected %s", (l)->path, (l)->number, (word), format_string(__VA_ARGS__))
+char *word_at(struct line *l, size_t i);            /* one that has a place */
+char *word_option(struct line *l, const char *key); /* the value of `key=value`, or NULL */
+char *next_name(const struct line *l, char **list); /* cuts it off a list with commas; NULL: there is none */
+
+enum value { BYTES, TIME, RATE, COUNTER, FLAG, CLASS, ROLE }; /* as size_t, double, double, int, bool, enums */
+enum line_of { A_DEVICE, THE_HOST, A_LANE, A_LINK, A_TENSOR, A_TASK, A_COPY, WORK };
+double read_counter(const struct line *l, const char *text, double low, double high);
+double read_as(const struct line *l, enum value value, const char *text);
+/* All options that lines of that kind have, into, or from, the struct in which they are kept: a machine's for the
+ * host's line, a task's for the last three: what copies and other tasks both have, what only one of them has. */
+void read_options(struct line *l, enum line_of kind, void *to);
+void write_options(FILE *out, enum line_of kind, const void *from);
+
+#endif

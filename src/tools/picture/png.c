@@ -1,0 +1,49 @@
+/* png.c - a picture as a PNG file: 8 bits per channel, no alpha, each row unfiltered, compressed by zlib. */
+#include "trainer/file/file.h"
+
+#include <zlib.h>
+
+static void put_number(unsigned char *to, uint32_t n)
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (unsigned char)(n >> (24 - 8 * i));
+}
+
+/* Length, type, content, and a checksum of the latter two. */
+static void write_chunk(struct writer *w, const char *type, const void *content, size_t n)
+{
+    unsigned char length[4], sum[4];
+    uLong crc = crc32(crc32(0, (const Bytef *)type, 4), content, (uInt)n);
+    put_number(length, (uint32_t)n);
+    put_number(sum, (uint32_t)crc);
+    write_bytes(w, length, 4);
+    write_bytes(w, type, 4);
+    write_bytes(w, content, n);
+    write_bytes(w, sum, 4);
+}
+
+void write_png(const char *path, const uint32_t *pixels, int width, int height)
+{
+    unsigned char head[13] = {[8] = 8, [9] = 2}; /* width, height, bits, red-green-blue */
+    size_t n = (size_t)height * (3 * (size_t)width + 1);
+    unsigned char *rows = allocate(n, 1), *to = rows;
+    for (int y = 0; y < height; y++) {
+        *to++ = 0; /* the row's filter: none */
+        for (int x = 0; x < width; x++)
+            for (int shift = 16; shift >= 0; shift -= 8)
+                *to++ = (unsigned char)(pixels[(size_t)y * (size_t)width + (size_t)x] >> shift);
+    }
+    uLongf size = compressBound(n);
+    unsigned char *small = allocate(size, 1);
+    CHECK(compress(small, &size, rows, n) == Z_OK, "%zu bytes", n);
+    put_number(head, (uint32_t)width);
+    put_number(head + 4, (uint32_t)height);
+    expect_replaceable("--png", path, KIND_PNG, "PNG picture");
+    struct writer *w = open_writer(path);
+    write_bytes(w, "\x89PNG\r\n\x1a\n", 8);
+    write_chunk(w, "IHDR", head, sizeof head);
+    write_chunk(w, "IDAT", small, size);
+    write_chunk(w, "IEND", "", 0); /* NULL would reset the checksum */
+    publish(w);
+    free(rows), free(small);
+}

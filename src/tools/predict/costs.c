@@ -1,0 +1,312 @@
+/* costs.c - how long tasks take: profiles (measured) and hardware descriptions (modelled).  The formats are in
+ * predict.h; a person can edit both.
+ */
+#include "predict.h"
+#include "trainer/file/file.h"
+
+#include <math.h>
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+/* n numbers from 0 up, and no more words.  The text is cut up. */
+static bool read_numbers(char *text, int n, double *number)
+{
+    char *save = NULL;
+    for (char *word = strtok_r(text, " \t", &save); word; word = strtok_r(NULL, " \t", &save), number++)
+        if (n-- == 0 || !parse_double(word, number) || !(*number >= 0 && *number <= 1e30))
+            return false;
+    return n == 0;
+}
+
+/* link LANE, gap LANE and memory CLASS, with as many numbers as each has. */
+static bool read_kind(struct costs *c, const char *name, char *value)
+{
+    const struct {
+        const char *name;
+        const char *const *kinds;
+        int numbers;
+        double *to, least, most; /* of the first number */
+    } lines[] = {{"link", lane_kind_name, 2, &c->link[0].bytes_per_s, 1, 1e30},
+                 {"gap", lane_kind_name, 1, c->gap, 0, 1e3},
+                 {"memory", memory_class_name, 1, c->peak_memory, 0, 1e30}};
+    char word[2][32];
+    double number[2];
+    for (size_t i = 0; i < COUNT(lines) && sscanf(name, "%31s %31s", word[0], word[1]) == 2; i++) {
+        if (strcmp(lines[i].name, word[0]) != 0)
+            continue;
+        int n = lines[i].numbers, kind = choice_number(lines[i].kinds, word[1]);
+        if (kind < 0 || !read_numbers(value, n, number) || number[0] < lines[i].least || number[0] > lines[i].most)
+            return false;
+        memcpy(lines[i].to + kind * n, number, (size_t)n * sizeof *number);
+        return true;
+    }
+    return false;
+}
+
+/* task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES; nothing else may stand behind LANE. */
+static bool read_task(struct costs *c, const char *name, char *value)
+{
+    struct task_cost t = {.layer = -1};
+    char lane[16];
+    double number[3];
+    int end = 0, n = sscanf(name, "task %39s %15s%n layer=%9d%n", t.name, lane, &end, &t.layer, &end);
+    int kind = n >= 2 ? choice_number(lane_kind_name, lane) : -1;
+    if (kind < 0 || name[end] || (n == 3 && t.layer < 0) || !read_numbers(value, 3, number) || number[0] <= 0)
+        return false;
+    t.lane = (enum lane_kind)kind;
+    t.ns = number[0], t.flops = number[1], t.bytes = number[2];
+    *APPEND(c->tasks, c->n_tasks, c->cap_tasks) = t;
+    return true;
+}
+
+struct costs *read_costs(const char *path)
+{
+    enum { PROFILE = 1, HARDWARE = 2, MOST = 1000000 /* devices, units ... */ };
+    struct costs *c = allocate(1, sizeof *c);
+    *c = (struct costs){.path = copy_string(path), .link_share = 1, .scale_link = 1, .scale_device = 1, .scale_cpu = 1};
+    const struct option options[] = {
+        /* a profile needs all of PROFILE, a description all of HARDWARE */
+        {"device", .type = OPT_TEXT, .value = &c->device, .commands = PROFILE},
+        {"driver", .type = OPT_TEXT, .value = &c->driver, .commands = PROFILE},
+        {"engine", .type = OPT_TEXT, .value = &c->engine, .commands = PROFILE},
+        {"shape", .type = OPT_TEXT, .value = &c->shape, .commands = PROFILE},
+        {"units", .type = OPT_LONG, .value = &c->units, .low = 1, .high = MOST, .commands = PROFILE},
+        {"vector", .type = OPT_LONG, .value = &c->vector, .low = 1, .high = 16, .commands = PROFILE},
+        {"issue", .type = OPT_DOUBLE, .value = &c->issue, .low = 0, .high = 1e3},
+        {"hardware", .type = OPT_TEXT, .value = &c->name, .commands = HARDWARE},
+        {"devices", .type = OPT_LONG, .value = &c->devices, .low = 1, .high = MOST, .commands = HARDWARE},
+        {"devices_per_link", .type = OPT_LONG, .value = &c->link_share, .low = 1, .high = MOST, .commands = HARDWARE},
+        {"flops", .type = OPT_DOUBLE, .value = &c->flops, .low = 1, .high = 1e30, .commands = HARDWARE},
+        {"efficiency", .type = OPT_DOUBLE, .value = &c->efficiency, .low = 1e-6, .high = 1, .commands = HARDWARE},
+        {"bandwidth", .type = OPT_DOUBLE, .value = &c->bandwidth, .low = 1, .high = 1e30, .commands = HARDWARE},
+        {"launch", .type = OPT_DOUBLE, .value = &c->launch, .low = 1e-300, .high = 1e3, .commands = HARDWARE},
+        {"host_bandwidth", .type = OPT_DOUBLE, .value = &c->host_bandwidth, .low = 1, .high = 1e30,
+         .commands = HARDWARE},
+        {"host_launch", .type = OPT_DOUBLE, .value = &c->host_launch, .low = 1e-300, .high = 1e3, .commands = HARDWARE},
+        {"memory", .type = OPT_BYTES, .value = &c->memory, .low = 1, .high = NO_LIMIT, .commands = HARDWARE},
+        {"host_memory", .type = OPT_BYTES, .value = &c->host_memory, .low = 1, .high = NO_LIMIT, .commands = HARDWARE},
+    };
+    struct option_table table = {.options = options, .n = COUNT(options)};
+    char *text = read_text(path);
+    struct settings_text lines = {.path = path, .rest = text};
+    while (next_setting(&lines)) {
+        const struct option *o = find_option(&table, lines.name);
+        char *value = make_printable(copy_string(lines.value), false);
+        char *where = format_string("%s, line %d: %s", path, lines.number, lines.name);
+        if (o && *value)
+            set_option(&table, o, where, value);
+        else if (o || !(read_kind(c, lines.name, value) || read_task(c, lines.name, value)))
+            fail(EXIT_USAGE,
+                 "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; "
+                 "tutorials/reference-predicting.md and data/hardware show the format",
+                 path, lines.number, lines.name, lines.value);
+        if (!o || o->type != OPT_TEXT) /* texts point into it */
+            free(value);
+        free(where);
+    }
+    free(text);
+    c->measured = c->name == NULL;
+    for (size_t i = 0; i < COUNT(options); i++)
+        if ((options[i].commands & (c->measured ? PROFILE : HARDWARE)) && !table.given[i])
+            fail(EXIT_USAGE, "%s: `%s` is missing", c->path, options[i].name);
+    for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
+        if (c->link[k].bytes_per_s <= 0)
+            fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing", c->path, lane_kind_name[k]);
+    return c;
+}
+
+void free_costs(struct costs *c)
+{
+    free(c->path), free(c->device), free(c->driver), free(c->engine), free(c->shape), free(c->name), free(c->tasks);
+    free(c);
+}
+
+void check_fingerprint(const struct costs *c, const struct device *d, const char *engine)
+{
+    char driver[128] = "", was[2][32], is[2][32];
+    if (!c->measured)
+        return;
+    if (d->cl)
+        clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
+    if (d->is_logical)
+        warn("logical devices share their cores, but the prediction takes each of them for a whole %s", d->name);
+    const struct {
+        const char *name, *profile, *now;
+    } fields[] = {{"device", c->device, d->name},
+                  {"driver", c->driver, driver},
+                  {"engine", c->engine, engine},
+                  {"units", format_exactly(was[0], (double)c->units), format_exactly(is[0], d->units)},
+                  {"vector", format_exactly(was[1], (double)c->vector), format_exactly(is[1], d->vector)}};
+    for (size_t i = 0; i < COUNT(fields); i++) {
+        char *now = copy_string(fields[i].now);
+        if (strcmp(fields[i].profile, trim(now)) != 0) /* some drivers pad their names with blanks */
+            fail(EXIT_USAGE,
+                 "profile %s was made with %s \"%s\", this run has \"%s\": make a new one with yard profile -o",
+                 c->path, fields[i].name, fields[i].profile, fields[i].now);
+        free(now);
+    }
+}
+
+/* ---- a task's time --------------------------------------------------------------------------------------------- */
+
+/* The kind of lane whose speed a task has.  A copy that takes its turn on the compute lane is no faster for it, unless
+ * it stays on the device. */
+static enum lane_kind speed_of(const struct task *t)
+{
+    if (t->copy && t->lane->kind == LANE_COMPUTE && t->access[0].tensor->device != t->access[1].tensor->device)
+        return t->access[1].tensor->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
+    return t->lane->kind;
+}
+
+/* What --what-if makes of its speed. */
+static double scale_of(const struct costs *c, const struct task *t)
+{
+    enum lane_kind kind = speed_of(t);
+    if (kind == LANE_UPLOAD || kind == LANE_DOWNLOAD)
+        return c->scale_link;
+    return kind == LANE_DISK ? 1 : t->lane->device->is_host ? c->scale_cpu : c->scale_device;
+}
+
+/* The nearest kind of the profile: of the same name and lane, of its own layer before those of no layer, and of these
+ * the nearest in size. */
+static const struct task_cost *find_kind(const struct costs *c, const struct task *t)
+{
+    const struct task_cost *best = NULL;
+    double best_distance = INFINITY;
+    for (size_t i = 0; i < c->n_tasks; i++) {
+        const struct task_cost *k = &c->tasks[i];
+        if (k->lane != t->lane->kind || strcmp(k->name, t->name) != 0 || (k->layer >= 0 && k->layer != t->layer))
+            continue;
+        double distance = fabs(log((k->bytes + 1) / ((double)t->bytes + 1)));
+        if (!best || k->layer > best->layer || (k->layer == best->layer && distance < best_distance)) {
+            best_distance = distance;
+            best = k;
+        }
+    }
+    return best;
+}
+
+/* A task that the profile has not seen runs at the average speed of its lane. */
+static double profiled(const struct costs *c, const struct task *t, enum cost_source *source)
+{
+    const struct task_cost *k = find_kind(c, t);
+    double scale = scale_of(c, t), ns = 0, bytes = 0;
+    bool same = k && k->flops == t->flops && k->bytes == (double)t->bytes;
+    *source = same ? COST_MEASURED : COST_SCALED;
+    if (k)
+        return 1e-9 * k->ns *
+               (t->flops > 0 && k->flops > 0 ? t->flops / k->flops : ((double)t->bytes + 1) / (k->bytes + 1)) / scale;
+    for (size_t i = 0; i < c->n_tasks; i++)
+        if (c->tasks[i].lane == t->lane->kind) {
+            ns += c->tasks[i].ns;
+            bytes += c->tasks[i].bytes;
+        }
+    return (bytes > 0 ? 1e-9 * ns * (double)t->bytes / bytes : 1e-6) / scale;
+}
+
+double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source)
+{
+    *source = !c ? COST_GIVEN : c->measured ? COST_MEASURED : COST_MODELLED;
+    if (!c || t->seconds >= 0)
+        return given_seconds(t);
+    double scale = scale_of(c, t);
+    const struct lane_speed *speed = &c->link[speed_of(t)]; /* of copies always, of what the host does where given */
+    if (speed->bytes_per_s > 0 && !(c->measured && find_kind(c, t)))
+        return speed->latency +
+               (double)(t->copy ? t->access[0].tensor->bytes : t->bytes) / (speed->bytes_per_s * scale);
+    if (c->measured)
+        return profiled(c, t, source);
+    if (t->lane->device->is_host)
+        return c->host_launch / scale + (double)t->bytes / (c->host_bandwidth * scale);
+    double seconds = fmax(t->flops / (c->flops * c->efficiency * scale), (double)t->bytes / (c->bandwidth * scale));
+    if (c->units && t->file && t->flops == 0) /* (products choose their grid, and `efficiency` tells what they reach) */
+        seconds /= fmin((double)(t->grid.global[0] / t->grid.local[0]) / (double)c->units, 1);
+    return c->launch + seconds;
+}
+
+static bool has_time(const struct task *t, const struct costs *c) { return c || t->seconds >= 0 || t->copy; }
+
+bool has_times(const struct step *s, const struct costs *c)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (!has_time(s->task[i], c))
+            return false;
+    return true;
+}
+
+double seconds_alone(const struct costs *c, const struct task *t)
+{
+    enum cost_source source;
+    return has_time(t, c) ? task_seconds(c, t, &source) : 0;
+}
+
+/* ---- what if, and writing -------------------------------------------------------------------------------------- */
+
+void apply_what_if(struct costs *c, struct machine *m, const char *text)
+{
+    const struct {
+        const char *name;
+        double *scale;
+    } speeds[] = {{"link", &c->scale_link}, {"cpu", &c->scale_cpu}, {"device", &c->scale_device}};
+    char *words = copy_string(text), *save = NULL;
+    for (char *word = strtok_r(words, " \t\r\n,", &save); word; word = strtok_r(NULL, " \t\r\n,", &save)) {
+        char name[8] = "";
+        double factor;
+        int end = 0;
+        size_t bytes;
+        bool known = strncmp(word, "mem=", 4) == 0 && parse_bytes(word + 4, &bytes) && bytes > 0;
+        if (known)
+            set_budgets(m, bytes, 0);
+        bool scales =
+            sscanf(word, "%7[a-z]=%lf%n", name, &factor, &end) == 2 && (!word[end] || strcmp(word + end, "x") == 0);
+        for (size_t i = 0; i < COUNT(speeds); i++)
+            if (scales && strcmp(name, speeds[i].name) == 0) {
+                *speeds[i].scale *= factor;
+                known = factor >= 1e-6 && factor <= 1e6 && *speeds[i].scale >= 1e-6 && *speeds[i].scale <= 1e6;
+            }
+        if (!known)
+            fail(EXIT_USAGE,
+                 "--what-if: '%s': expected words such as link=2x cpu=0.5x device=1.5x mem=8G, factors of 1e-6 to 1e6",
+                 word);
+    }
+    free(words);
+}
+
+void apply_what_if_to_list(struct step *s, const char *text)
+{
+    struct costs c = {.scale_link = 1, .scale_device = 1, .scale_cpu = 1};
+    struct machine *m = s->pool->machine;
+    apply_what_if(&c, m, text);
+    for (size_t i = 0; i < s->n; i++) {
+        struct task *t = s->task[i];
+        t->seconds /= t->seconds > 0 ? scale_of(&c, t) : 1;
+        t->host_seconds /= t->host_seconds > 0 ? c.scale_cpu : 1;
+    }
+    for (size_t i = 0; i < m->n_links; i++)
+        if (m->link[i] != m->host->disk)
+            m->link[i]->rate *= c.scale_link, m->link[i]->queue *= c.scale_link;
+}
+
+void write_profile(const char *path, const struct costs *c, const char *shape)
+{
+    char *text = format_string("# A profile of Trainyard: medians of a trial run.  Edit it freely; `yard plan "
+                               "--simulate --profile` reads it.\n");
+    append_text(&text, "device = %s\ndriver = %s\nengine = %s\nunits = %lld\nvector = %lld\nshape = %s\nissue = %.3g\n",
+                c->device, c->driver, c->engine, (long long)c->units, (long long)c->vector, shape, c->issue);
+    for (int k = 0; k < LANE_KINDS; k++) {
+        if (c->link[k].bytes_per_s > 0)
+            append_text(&text, "link %s = %.4g %.3g\n", lane_kind_name[k], c->link[k].bytes_per_s, c->link[k].latency);
+        if (c->gap[k] > 0)
+            append_text(&text, "gap %s = %.3g\n", lane_kind_name[k], c->gap[k]);
+    }
+    for (int i = 0; i < MEM_CLASSES; i++)
+        append_text(&text, "memory %s = %.0f\n", memory_class_name[i], c->peak_memory[i]);
+    for (const struct task_cost *t = c->tasks; t < c->tasks + c->n_tasks; t++) {
+        append_text(&text, "task %s %s ", t->name, lane_kind_name[t->lane]);
+        if (t->layer >= 0)
+            append_text(&text, "layer=%d ", t->layer);
+        append_text(&text, "= %.0f %.0f %.0f\n", t->ns, t->flops, t->bytes);
+    }
+    publish_text(path, text);
+    free(text);
+}

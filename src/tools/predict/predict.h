@@ -1,0 +1,149 @@
+/* predict.h - predicting a step before it runs.
+ *
+ *     costs      how long a task takes: from a measured profile, or from a description of hardware     costs.c
+ *     paper      a machine that is only described, for plans                                           paper.c
+ *     simulate   the cyclic list on a virtual clock                                                    simulate.c
+ *     try        what would come of a list as it is now: a planner's question                          try.c
+ *
+ * Every number that is shown says what it is: simulated, paced or real.
+ */
+#ifndef PREDICT_H
+#define PREDICT_H
+
+#include "trainer/step/step.h"
+
+#include <jansson.h>
+
+/* ---- costs.c --------------------------------------------------------------------------------------------------- */
+
+/* Both files are text: `name = value` lines, '#' starts a comment.
+ *
+ * A profile (yard profile -o FILE) is what one device did with one configuration.  Besides its fingerprint it has a
+ * line per kind of task and lane, and per lane of copies:
+ *
+ *     task NAME LANE = NANOSECONDS FLOPS BYTES        median of one task of that kind; for one layer only:
+ *     task NAME LANE layer=K = NANOSECONDS FLOPS BYTES
+ *     link LANE = BYTES_PER_SECOND LATENCY_SECONDS    upload and download; also disk, and other lanes of the host
+ *     gap LANE = SECONDS                              from one task's end to the next one's start, back to back
+ *     issue = SECONDS                                 host time to issue and retire one task
+ *     memory CLASS = BYTES                            peak, for people
+ *
+ * A hardware description (data/hardware/...) gives speeds instead, from which tasks are modelled by the roofline:
+ * latency + max(flops / (flops/s), bytes / (bytes/s)).  Two lines may be left out:
+ *
+ *     units = N       compute units (a GPU's multiprocessors): a kernel of fewer work-groups, but for products, reaches
+ *                     only that share of bytes/s
+ *     vector = N      floats per vector of a CPU, whose grids and products the list then has; else it is a GPU's list
+ */
+enum cost_source { COST_MEASURED, COST_SCALED, COST_MODELLED, COST_GIVEN /* in a step file */, COST_SOURCES };
+struct task_cost { /* of a profile */
+    char name[40];
+    enum lane_kind lane;
+    int layer; /* -1: of all that have no line of their own */
+    double ns, flops, bytes;
+};
+struct lane_speed { /* of copies; and of what a kind of the host's lanes does, where it is given (else 0) */
+    double bytes_per_s, latency;
+};
+struct costs {
+    char *path;
+    bool measured;                               /* a profile, not a description */
+    char *device, *driver, *engine, *shape;      /* fingerprint of a profile */
+    int64_t units, vector;                       /* 0: not said, by a description */
+    char *name;                                  /* of hardware */
+    int64_t devices, link_share;                 /* how many; devices that share a link to the host */
+    double flops, efficiency, bandwidth, launch; /* FLOP/s, share that products reach, bytes/s, s per task */
+    double host_bandwidth, host_launch;
+    size_t memory, host_memory;
+    struct lane_speed link[LANE_KINDS];
+    struct task_cost *tasks;
+    size_t n_tasks, cap_tasks;
+    double gap[LANE_KINDS], issue; /* a description's `launch` holds them already */
+    double peak_memory[MEM_CLASSES];
+    double scale_link, scale_device, scale_cpu; /* what-if: speeds times these */
+};
+struct costs *read_costs(const char *path);
+void free_costs(struct costs *c);
+/* Apply "link=2x cpu=0.5x device=1.5x mem=8G"; memory applies to the machine's budgets. */
+void apply_what_if(struct costs *c, struct machine *m, const char *text);
+/* The same for a step file's own times, links (not its disk) and memory; before passes look at them. */
+void apply_what_if_to_list(struct step *s, const char *text);
+/* A profile of another device, driver, engine, number of units or vector width is refused, naming the field and both
+ * values; another shape is allowed: its tasks are scaled. */
+void check_fingerprint(const struct costs *c, const struct device *d, const char *engine);
+/* Seconds that the task takes alone; c NULL: those that a step file gives. */
+double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source);
+/* The same; 0 where nobody knows it: of work in a list without costs and times. */
+double seconds_alone(const struct costs *c, const struct task *t);
+bool has_times(const struct step *s, const struct costs *c); /* are they known, of all tasks? */
+/* Writes a profile; `shape` describes the configuration. */
+void write_profile(const char *path, const struct costs *c, const char *shape);
+/* A machine as the description says, without OpenCL: for plans only (paper.c). */
+struct machine *virtual_machine(const struct costs *c, int n_devices);
+/* Gives the machine the links of a description, or the gaps and the issue time of a profile.  simulate() does it. */
+void describe_speeds(struct machine *m, const struct costs *c);
+
+/* ---- simulate.c ------------------------------------------------------------------------------------------------ */
+
+struct moment { /* one task in one simulated step: seconds */
+    double start, end;
+    bool skipped;  /* it does not run in this step */
+    int32_t unmet; /* while simulated: what it waits for and has not ended */
+};
+struct simulation {
+    const struct step *step;
+    int steps;              /* that were run to their end: until their times repeat, see simulate.c */
+    int first, pattern;     /* the steady pattern: steps first .. first + pattern - 1, the last ones */
+    bool settled;           /* false: the times never repeated, and the pattern is the later half of the steps */
+    struct moment *moments; /* [steps * n]; node i is task i % n of step i / n */
+    double *seconds;        /* [n] alone */
+    double *steady;         /* [n] mean over its runs in the pattern: on a shared link longer than alone */
+    size_t by_source[COST_SOURCES];
+    double period; /* mean over the pattern: from one step's end to the next one's */
+    double end;    /* of the last step; later ones have been begun ... */
+    int begun;     /* ... so many with the others: what has no end has not started */
+    double *busy;  /* by lane: seconds per step, over the time of the pattern */
+};
+/* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  c NULL: a
+ * step file, which has its times.  NULL, or the problem: its numbers make no sense. */
+struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **sim);
+struct simulation *must_simulate(const struct step *s, const struct costs *c); /* a problem ends the program */
+void free_simulation(struct simulation *sim);
+/* By device, the most bytes that its steps hold at a time, by the clock; the caller frees it. */
+size_t *simulated_peaks(const struct simulation *sim);
+void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c);
+json_t *simulation_json(const struct simulation *sim);
+/* The simulated steps as a trace, like a real one. */
+void write_simulation(const struct simulation *sim, const char *path, const char *model);
+/* The same of the list as it is now, while it is edited too: tutorials/gdb/yard.py calls it from the debugger. */
+void show_list(const struct step *s, const struct costs *c, char *path);
+
+/* ---- try.c ----------------------------------------------------------------------------------------------------- */
+
+struct span { /* of a task in the steady step: seconds from that step's start, where the one before has ended */
+    double start, end;
+};
+/* What would come of a list, placed, ordered and simulated by itself. */
+struct forecast {
+    struct problem *why_not; /* NULL: it can be placed, and simulated */
+    double excess;           /* bytes that it needs beyond the devices' budgets, summed; 0: it fits */
+    double period;           /* seconds per step; NAN where it was not simulated, or nobody knows its tasks' times */
+    double alone;            /* of one step from its start to its last end: the period with a barrier between steps */
+    struct span *span;       /* by position; NULL where there is no period */
+    size_t n;                /* tasks */
+    size_t *need;            /* by device: bytes of its arena, as far as all fits: what a budget must be */
+    size_t *high;            /* by device: the most bytes held at a time, of a list that does not fit too ... */
+    size_t *at;              /* ... and the first position where they are */
+    struct task **task;      /* by position */
+};
+/* Tries the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves everything as it
+ * was: addresses, lifetimes, edges, peaks.  Costs as for simulate(). */
+struct forecast try_step(const struct step *s, const struct costs *c);
+/* The same, but a list that needs more bytes beyond the budgets is not simulated, which is four fifths of the work; and
+ * what was simulated is shown to look(), unless NULL. */
+typedef void simulation_look(void *context, const struct simulation *sim);
+struct forecast try_list(const struct step *s, const struct costs *c, double most_excess, simulation_look *look,
+                         void *context);
+void free_forecast(struct forecast *f);
+
+#endif

@@ -1,0 +1,160 @@
+/* report.c - a simulation for people, as JSON, and as a trace like a real one. */
+#include "predict.h"
+#include "trainer/base/table.h"
+
+#include <math.h>
+
+/* ---- as a trace -------------------------------------------------------------------------------------------------- */
+
+static double simulated_ns(void *sim, const struct task *t)
+{
+    return 1e9 * ((struct simulation *)sim)->seconds[t->index];
+}
+
+static uint64_t clock_of(double seconds) { return 1 + (uint64_t)(1e9 * seconds); }
+
+/* Records in order of issue.  A task is queued when all that it waits for is there, the host too: what is left up to
+ * its start is its lane's gap. */
+static struct trace *trace_of(const struct simulation *sim, int steps, const char *model)
+{
+    struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
+    struct trace_about about = {model, TRACE_SIMULATED, 1, simulated_ns, (void *)sim};
+    struct trace *t = trace_tables(s->pool->machine, &s, 1, &about);
+    const struct moment *m = sim->moments;
+    t->records = allocate((size_t)steps * s->n, sizeof *t->records);
+    for (uint32_t iteration = 0; iteration < (uint32_t)steps; iteration++)
+        for (uint32_t i = 0; i < s->n; i++, m++) {
+            if (!m->skipped && (m->end > 0 || iteration < (uint32_t)sim->steps))
+                t->records[t->n_records++] = (struct trace_record){.step = iteration + 1,
+                                                                   .task = i,
+                                                                   .queued = clock_of(m->start - s->task[i]->lane->gap),
+                                                                   .start = clock_of(m->start),
+                                                                   .end = clock_of(fmax(m->start, m->end))};
+        }
+    return t;
+}
+
+void write_simulation(const struct simulation *sim, const char *path, const char *model)
+{
+    struct trace *t = trace_of(sim, sim->steps, model);
+    struct trace_writer *w = trace_create(path, t, MIN(t->n_records, (size_t)TRACE_RING));
+    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++)
+        trace_end(w, trace_begin(w, r->step, r->task, r->queued), r->start, r->end, 0);
+    trace_close(w);
+    trace_free(t);
+}
+
+static void write_tried(void *path, const struct simulation *sim) { write_simulation(sim, path, "a list in an edit"); }
+
+void show_list(const struct step *s, const struct costs *c, char *path)
+{
+    struct forecast f = try_list(s, c, INFINITY, write_tried, path);
+    free_forecast(&f);
+}
+
+/* Indexed: what lanes do, and what tensors hold. */
+static struct trace *indexed_trace(const struct simulation *sim)
+{
+    struct trace *t = trace_of(sim, sim->begun, "");
+    t->whole_step = (uint32_t)sim->steps;
+    trace_sort(t->records, t->n_records);
+    trace_index(t, 0);
+    trace_hold(t, 0);
+    return t;
+}
+
+size_t *simulated_peaks(const struct simulation *sim)
+{
+    struct trace *t = indexed_trace(sim);
+    size_t *peak = allocate(t->header.n_devices, sizeof *peak);
+    for (uint32_t d = 0; d < t->header.n_devices; d++)
+        peak[d] = trace_peak(&t->held[d]);
+    trace_free(t);
+    return peak;
+}
+
+/* What lanes do in the steady pattern, as for any trace.  Where it has repeated, it is looked at a pattern before the
+ * end: there what comes behind it is known too. */
+static json_t *lanes_json(const struct simulation *sim, const struct trace *t)
+{
+    double length = sim->pattern * sim->period, end = sim->end;
+    if (sim->settled && sim->first >= sim->pattern)
+        end -= length;
+    struct trace_steps window = {
+        .counted = (size_t)sim->pattern, .start = clock_of(fmax(end - length, 0)), .end = clock_of(end)};
+    return trace_lanes_json(t, &window);
+}
+
+/* Of the step with the median period in the steady pattern. */
+static struct table *path_table(const struct simulation *sim, const struct trace *t)
+{
+    struct trace_steps s = trace_steps_of(t, 0);
+    size_t whole = s.first + s.counted;
+    s.counted = MIN((size_t)sim->pattern, whole);
+    s.first = whole - s.counted;
+    struct trace_path path = trace_critical_path(t, &s, trace_median_step(&s));
+    struct table *table = trace_path_table(t, &path, "critical path, simulated");
+    free(path.hops);
+    return table;
+}
+
+/* ---- for people ---------------------------------------------------------------------------------------------------
+ */
+
+void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c)
+{
+    const struct machine *m = sim->step->pool->machine;
+    struct trace *t = indexed_trace(sim);
+    json_t *lanes = lanes_json(sim, t);
+    struct table *path = path_table(sim, t);
+    char in_list[32], by_clock[32], budget[32];
+    if (c)
+        print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
+                   1e3 * sim->period, c->measured ? "profile" : "hardware", c->path, sim->by_source[COST_MEASURED],
+                   sim->by_source[COST_SCALED], sim->by_source[COST_MODELLED]);
+    else
+        print_line(out, "simulated step: %.3f ms, from the times of %zu tasks in the list", 1e3 * sim->period,
+                   sim->by_source[COST_GIVEN]);
+    if (!sim->settled)
+        print_line(out, "the times of %d steps did not repeat: these are means of the last %d", sim->steps,
+                   sim->pattern);
+    else if (sim->pattern > 1)
+        print_line(out, "mean of the steady pattern, which is %d steps long", sim->pattern);
+    print_lane_use(out, "lane, simulated", lanes);
+    for (int d = 0; d <= m->n_devices; d++) {
+        bool more = trace_peak(&t->held[d]) > sim->step->high[d]; /* than in list order */
+        format_bytes(in_list, (double)sim->step->high[d]);
+        format_bytes(by_clock, (double)trace_peak(&t->held[d]));
+        fprintf(out, "%s%-24s holds at most %s", d ? "" : "\n", m->device[d].id, more ? by_clock : in_list);
+        if (strcmp(in_list, by_clock) != 0)
+            fprintf(out, ", %s %s", more ? "in list order" : "by the clock", more ? in_list : by_clock);
+        fprintf(out, ", budget %s\n",
+                m->device[d].budget < NO_LIMIT ? format_bytes(budget, (double)m->device[d].budget) : "none");
+    }
+    print_top(out, path);
+    free_table(path), json_decref(lanes), trace_free(t);
+}
+
+/* ---- as data --------------------------------------------------------------------------------------------------- */
+
+json_t *simulation_json(const struct simulation *sim)
+{
+    static const char *const source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
+    const struct machine *m = sim->step->pool->machine;
+    json_t *busy = json_object();
+    struct trace *t = indexed_trace(sim);
+    struct table *path = path_table(sim, t);
+    json_t *held = json_object();
+    for (int i = 0; i < m->n_lanes; i++)
+        json_object_set_new(busy, m->lane[i]->name, json_real(sim->busy[i] / sim->period));
+    for (int d = 0; d <= m->n_devices; d++)
+        json_object_set_new(held, m->device[d].id, json_integer((json_int_t)trace_peak(&t->held[d])));
+    json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms",
+                            1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy", busy, "held",
+                            held, "lanes", lanes_json(sim, t), "critical_path", table_json(path), "tasks");
+    for (int source = 0; source < COST_SOURCES; source++)
+        json_object_set_new(json_object_get(all, "tasks"), source_name[source],
+                            json_integer((json_int_t)sim->by_source[source]));
+    free_table(path), trace_free(t);
+    return all;
+}

@@ -1,0 +1,34 @@
+/* cells.c - cuts a strip of bytes (see cells.h). */
+#include "cells.h"
+
+#include "trainer/base/base.h"
+
+/* The cell that begins at byte `at`; what lay across becomes two. */
+static size_t cut_at(struct strip *s, size_t at)
+{
+    size_t i;
+    if (s->n == 0)
+        *APPEND(s->cell, s->n, s->cap) =
+            (struct cell){0, SIZE_MAX, .writer = NEVER, .reader = NEVER, .iteration = NEVER};
+    FIND_FIRST(i, s->n, s->cell[i].end <= at);
+    if (s->cell[i].begin == at)
+        return i;
+    (void)APPEND(s->cell, s->n, s->cap);
+    memmove(&s->cell[i + 1], &s->cell[i], (s->n - 1 - i) * sizeof *s->cell);
+    s->cell[i].end = s->cell[i + 1].begin = at;
+    return i + 1;
+}
+
+struct cell *cells_of(struct strip *s, size_t begin, size_t end, size_t *n)
+{
+    size_t first = cut_at(s, begin);
+    *n = cut_at(s, end) - first;
+    return &s->cell[first];
+}
+
+void free_strips(struct strip *strips, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(strips[i].cell);
+    free(strips);
+}

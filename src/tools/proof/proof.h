@@ -1,0 +1,29 @@
+/* proof.h - what can be known of a list without running it: the values that its tasks read, and that nothing races.
+ *
+ * Protocol: number_values() of the list as it was built; whatever rewrites, places and orders the list may follow; then
+ * verify() of the finished list against those values, and verify_devices().
+ */
+#ifndef PROOF_H
+#define PROOF_H
+
+#include "trainer/step/step.h"
+
+/* The values that flow through a list, numbered (values.c).  Taken of a list before passes, it is what verify() holds
+ * the list behind them against. */
+struct values;
+struct values *number_values(const struct step *s);
+void free_values(struct values *v);
+/* NULL when every task of s reads the values that it read in the list `expected` was taken of, else a sentence. */
+char *compare_values(const struct values *expected, const struct step *s);
+
+/* Checks the finished list on its own, taking what tasks declare for true: every read sees bytes last written through
+ * its own tensor, and every two accesses to the same bytes of which one writes are ordered by waits and lanes, within
+ * an iteration and into the next (further apart follows, since lanes are in order); every tensor lies within its
+ * device's budget; and, unless `expected` is NULL, every task reads the same values as in that list.  Returns NULL when
+ * all is well, else the first violation as a sentence (the caller frees it). */
+char *verify(const struct step *s, const struct values *expected);
+/* The same of where tasks run: each sees the memory of its lane's device alone.  Copies go between, and who chooses
+ * comes behind what it reads and does not look at it. */
+char *verify_devices(const struct step *s);
+
+#endif

@@ -1,0 +1,22 @@
+/* sample.c - yard sample */
+#include "cmd.h"
+#include "trainer/train/train.h"
+
+int cmd_sample(int argc, char **argv)
+{
+    struct settings *s = parse_settings(CMD_SAMPLE, argc, argv);
+    if (!s->from)
+        fail(EXIT_USAGE, "yard sample needs --from DIR or FILE: what `yard train --save DIR` wrote");
+    s->source = open_source(s->from, given_heads());
+    struct config c = s->source.config;
+    expect_heads(&c, s->source.path);
+    s->seq_len = c.seq_len;
+    s->batch = 1;
+    struct trainer *t = new_trainer_for(s, &c, open_vocabulary(&s->source, c.vocab), LIST_SAMPLE, false);
+    init_from_source(t->model, &s->source);
+    refuse_bad_parameters(t->model, s->source.path);
+    sample_text(t, s->prompt, s->count);
+    free_trainer(t);
+    close_source(&s->source);
+    return EXIT_OK;
+}

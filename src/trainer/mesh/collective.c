@@ -1,0 +1,113 @@
+/* collective.c - one tensor to many devices, and sums over devices.
+ *
+ * Devices of one context copy directly, each copy on the sender's download lane.  Between contexts the bytes come down
+ * to the host once, and go up from there to each receiver on an upload lane that batches do not use.
+ *
+ * Sums are in rank order on every device, ((x0 + x1) + x2) ..., so that their bits do not depend on who computes them.
+ */
+#include "mesh.h"
+
+#include "../../../cl/shared.h" /* defines: BLOCK */
+
+enum { ALIGNED = DEVICE_ALIGNMENT / ELEMENT_BYTES }; /* elements: where slices may begin */
+
+void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from,
+                   enum purpose purpose)
+{
+    struct tensor *staged = NULL;
+    for (int i = 0; i < n; i++) {
+        bool direct = to[i]->device->context == from->device->context;
+        staged = direct || staged ? staged : add_download(s, name, from, purpose);
+        carry(s, name, to[i], direct ? from : staged, purpose);
+    }
+}
+
+void add_share(struct step *s, const char *name, struct tensor *const *x, int n, int k)
+{
+    struct tensor **to = allocate((size_t)n, sizeof *to);
+    for (int turn = 1; turn < n; turn++)
+        to[turn - 1] = x[(k + turn) % n];
+    add_broadcast(s, name, to, n - 1, x[k], FOR_MOVES);
+    free(to);
+}
+
+struct tensor *new_slice(struct pool *p, struct tensor *of, int k, struct shard s)
+{
+    char name[48];
+    if (s.begin == 0 && s.end == count_elements(of))
+        return of;
+    snprintf(name, sizeof name, "%.36s/%d", of->name, k);
+    return new_view(p, of, name, s.begin, 1, &(int64_t){(int64_t)(s.end - s.begin)});
+}
+
+void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x)
+{
+    size_t n = count_elements(sum), wg = sum->device->work_group;
+    struct arg args[] = {INOUT(sum), IN(x), ELEMENTS(n)};
+    struct grid grid = {1, {ceil_div(n, BLOCK) * wg, 1, 1}, {wg, 1, 1}};
+    set_elementwise(add_kernel(s, sum->device->lane[LANE_COMPUTE], name, "elementwise.cl", "accumulate", grid, args,
+                               (int)COUNT(args)));
+}
+
+/* ---- sums ------------------------------------------------------------------------------------------------------ */
+
+/* What device k is to sum is at [k * n + from].  All begin with another sender, so that none gets everything at once.
+ */
+struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain)
+{
+    struct tensor **part = allocate((size_t)(n * n), sizeof *part);
+    for (int turn = 0; turn < n; turn++)
+        for (int k = 0; k < n; k++) {
+            struct shard mine = flat_part(count_elements(x[0]), grain, k, n);
+            int from = (k + turn) % n;
+            if (mine.begin == mine.end)
+                continue;
+            struct tensor *slice = new_slice(s->pool, x[from], k, mine), *here = slice;
+            if (slice->device != x[k]->device) {
+                here = as_buffer(new_tensor(s->pool, x[k]->device, slice->class, JOINED(name, ".received"), FLOAT32,
+                                            slice->rank, slice->shape));
+                add_move(s, JOINED(name, ".move"), here, slice, FOR_MOVES);
+            }
+            part[k * n + from] = here;
+        }
+    return part;
+}
+
+/* What the n devices have of a part, summed into what device k has of it, or else into what it has received: a + b and
+ * b + a are the same bits. */
+void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, bool in_place)
+{
+    for (int k = 0; k < n; k++) {
+        struct tensor *sum = part[k * n];
+        for (int i = 1; sum && i < n; i++) {
+            struct tensor *next = part[k * n + i];
+            bool into_next = in_place ? i == k : i == 1 && k == 0;
+            add_into(s, JOINED(name, ".add"), into_next ? next : sum, into_next ? sum : next);
+            sum = into_next ? next : sum;
+        }
+        if (sum && !in_place)
+            sum->is_buffer = false; /* nothing else holds the sum */
+        part[k] = sum;              /* (k is not above k * n: what is overwritten has been summed) */
+    }
+}
+
+void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n)
+{
+    struct tensor **slice = allocate((size_t)n, sizeof *slice);
+    for (int k = 0; k < n; k++) {
+        struct shard part = flat_part(count_elements(x[k]), ALIGNED, k, n);
+        for (int i = 0; i < n && part.begin < part.end; i++)
+            slice[i] = new_slice(s->pool, x[i], k, part);
+        if (part.begin < part.end)
+            add_share(s, JOINED(name, ".send"), slice, n, k);
+    }
+    free(slice);
+}
+
+void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n)
+{
+    struct tensor **part = add_reduce_moves(s, name, x, n, ALIGNED);
+    add_reduce_sums(s, name, part, n, true);
+    add_all_gather(s, name, x, n);
+    free(part);
+}

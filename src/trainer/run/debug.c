@@ -1,0 +1,222 @@
+/* debug.c - what helps to see what a run does: a watchdog, a viewer's pause, and the search for the first NaN. */
+#include "run.h"
+#include "tools/trace/follow.h" /* defines: TRACE_LONGEST_LEASE_MS */
+
+#include <time.h>
+
+/* ---- the watchdog ------------------------------------------------------------------------------------------------ */
+
+/* Two threads look five times a second.  The asker asks the driver which tasks have ended; where the driver hangs, the
+ * asker may hang in there too.  The watchdog asks nobody.  When no task has ended for execution.watchdog_seconds, it
+ * prints the frontier: on each lane the first task that has not ended, and the producers it waits for.  It ends the
+ * program after five times as long, or five seconds after a signal that asked for the end.  Seconds are counted by the
+ * thread's own waking, so a stop in a debugger does not trip it. */
+static pthread_mutex_t watching = PTHREAD_MUTEX_INITIALIZER; /* guards these; nobody holds it in a call of the driver */
+static struct step *watched;                                 /* changes under flights_lock too */
+static double patience;
+static const struct timespec nap = {.tv_nsec = 200000000};
+
+static uint64_t first_open(const struct queue *q)
+{
+    uint64_t retired = q->retired;
+    return MAX(retired, q->ended);
+}
+
+/* The latest run of a task, in iteration `number` or before, that was not seen to end; NULL: there is none. */
+static const struct issued *find_open(const struct step *s, uint32_t task, uint32_t number)
+{
+    const struct queue *q = &s->running->queue[s->task[task]->lane->index];
+    for (uint64_t nth = q->given, first = first_open(q); nth > first; nth--) {
+        const struct issued *r = queued_run(q, nth - 1);
+        if (r->task == task && r->number <= number)
+            return r;
+    }
+    return NULL;
+}
+
+void print_frontier(FILE *out, const struct step *s)
+{
+    const struct running *running = s->running;
+    fprintf(out, "yard: no task of list %s has ended for a while; the frontier is\n", s->name);
+    for (const struct queue *q = running->queue; q < running->queue + running->n_queues; q++) {
+        if (first_open(q) >= q->given)
+            continue;
+        const struct issued *r = queued_run(q, first_open(q));
+        const struct task *t = s->task[r->task];
+        fprintf(out, "  lane %s: task %u %s%s of step %u has not ended\n", t->lane->name, r->task, t->name,
+                layer_and_micro((char[64]){0}, t), r->number);
+        for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
+            const struct issued *before = e->wait ? find_open(s, e->from, r->number - e->previous) : NULL;
+            if (before)
+                fprintf(out, "      waits for task %u %s of step %u on lane %s\n", e->from, s->task[e->from]->name,
+                        before->number, s->task[e->from]->lane->name);
+        }
+    }
+}
+
+static void *asker_main(void *unused)
+{
+    for (;; nanosleep(&nap, NULL)) {
+        pthread_mutex_lock(&flights_lock);
+        for (int i = 0; watched && i < watched->running->n_queues; i++) {
+            struct queue *q = &watched->running->queue[i];
+            for (q->ended = first_open(q); q->ended < q->given && has_ended(queued_flight(watched, q, q->ended));)
+                q->ended++;
+        }
+        pthread_mutex_unlock(&flights_lock);
+    }
+    return unused;
+}
+
+static void *watchdog_main(void *unused)
+{
+    enum { GIVE_UP = 5 /* times the patience */, GIVE_UP_STEP = 5 /* seconds after a signal */ };
+    uint64_t before = 0;
+    double quiet = 0, spoke = 0; /* seconds without an end; of them when it spoke */
+    for (;; nanosleep(&nap, NULL)) {
+        uint64_t now = 0, open = 0;
+        pthread_mutex_lock(&watching);
+        for (int i = 0; watched && i < watched->running->n_queues; i++) {
+            const struct queue *q = &watched->running->queue[i];
+            now += q->given + first_open(q);
+            open += q->given - first_open(q);
+        }
+        quiet = open && now == before ? quiet + 1e-9 * (double)nap.tv_nsec : 0;
+        spoke = quiet > 0 ? spoke : 0;
+        before = now;
+        bool given_up = quiet >= GIVE_UP * patience, stopped = quiet >= GIVE_UP_STEP && interrupted();
+        if (quiet >= spoke + patience || stopped) {
+            if (pthread_mutex_trylock(&flights_lock) == 0) /* who calls the driver holds it */
+                pthread_mutex_unlock(&flights_lock);
+            else
+                note("the driver has not come back from a call for %.0f s", quiet);
+            print_frontier(stderr, watched);
+            spoke = quiet;
+        }
+        if (given_up || stopped)
+            fail(stopped ? EXIT_INTERRUPTED : EXIT_FAILED,
+                 "%sno task has ended for %.0f s: the run is given up; what was saved before is whole",
+                 stopped ? "interrupted, and " : "", quiet);
+        pthread_mutex_unlock(&watching);
+    }
+    return unused;
+}
+
+void watch(struct step *s)
+{
+    static bool started;
+    pthread_t asker, watchdog;
+    pthread_mutex_lock(&flights_lock);
+    pthread_mutex_lock(&watching);
+    watched = execution.watchdog_seconds > 0 ? s : NULL;
+    patience = execution.watchdog_seconds;
+    pthread_mutex_unlock(&watching);
+    pthread_mutex_unlock(&flights_lock);
+    if (watched && !started)
+        started = pthread_create(&asker, NULL, asker_main, NULL) == 0 && pthread_detach(asker) == 0 &&
+                  pthread_create(&watchdog, NULL, watchdog_main, NULL) == 0 && pthread_detach(watchdog) == 0;
+}
+
+/* ---- a viewer's pause -------------------------------------------------------------------------------------------- */
+
+/* Until the lease ends, which the viewer renews as long as it lives: none that is killed can keep the trainer. */
+static bool is_pause_asked(const struct trace_control *c)
+{
+    uint64_t until = __atomic_load_n(&c->until, __ATOMIC_RELAXED), now = until ? now_ns() : 0;
+    return until > now && until - now <= TRACE_LONGEST_LEASE_MS * UINT64_C(1000000) &&
+           __atomic_load_n(&c->pause, __ATOMIC_RELAXED);
+}
+
+void obey_viewer(struct step *s, uint32_t number, size_t i)
+{
+    static struct {
+        bool held;
+        uint64_t tasks, steps; /* what has been granted of what was asked for */
+        const struct step *step;
+        uint32_t number; /* of the iteration that may run to its end */
+    } state;
+    const struct trace_control *c = execution.trace ? trace_asked(execution.trace) : NULL;
+    if (!c || !is_pause_asked(c)) {
+        state.held = false;
+        return;
+    }
+    uint64_t tasks = __atomic_load_n(&c->tasks, __ATOMIC_RELAXED), steps = __atomic_load_n(&c->steps, __ATOMIC_RELAXED);
+    if (!state.held) { /* what was asked before the pause does not count */
+        state.held = true;
+        state.tasks = tasks, state.steps = steps;
+        state.step = NULL;
+    }
+    if (state.step == s && state.number == number)
+        return;
+    wait_all(s); /* it stands between two tasks */
+    uint64_t from = now_ns();
+    for (; is_pause_asked(c) && !interrupted(); nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL)) {
+        tasks = __atomic_load_n(&c->tasks, __ATOMIC_RELAXED), steps = __atomic_load_n(&c->steps, __ATOMIC_RELAXED);
+        bool a_step = steps > state.steps, a_task = !a_step && tasks > state.tasks;
+        state.steps += a_step, state.tasks += a_task;
+        if (a_step)
+            state.step = s, state.number = number;
+        if (a_step || a_task)
+            break;
+        trace_alive(execution.trace, 1 + s->first_trace_task + (uint64_t)i);
+    }
+    execution.held_ns += now_ns() - from;
+    trace_alive(execution.trace, 0);
+}
+
+/* ---- the first value that is not finite ----------------------------------------------------------------------------
+ */
+
+static uint32_t *words_of(struct tensor *t)
+{
+    uint32_t *words = allocate(count_elements(t), sizeof *words);
+    read_tensor(t, words);
+    return words;
+}
+
+static bool is_written(const struct access *a) { return (a->mode & ACCESS_WRITE) && a->tensor->element == FLOAT32; }
+
+/* Is what task t reads of parameters and optimizer state finite, or what it has written?  Of `out` only those elements
+ * count that are not the same as in `stale`. */
+static bool look_at(const struct task *t, bool after, const struct tensor *out, const uint32_t *stale,
+                    struct first_nan *b)
+{
+    for (const struct access *a = t->access; a < t->access + t->n_access; a++) {
+        bool state = a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER;
+        if (!(after ? is_written(a) : state && (a->mode & ACCESS_READ)))
+            continue;
+        size_t n = count_elements(a->tensor), i = 0;
+        uint32_t *words = words_of(a->tensor), exponent = 0x7F800000;
+        while (i < n && ((words[i] & exponent) != exponent || (stale && a->tensor == out && words[i] == stale[i])))
+            i++;
+        free(words);
+        *b = (struct first_nan){t, a->tensor, i, !after};
+        if (i < n)
+            return true;
+    }
+    return false;
+}
+
+/* AdamW changes nothing in a step whose gradient is not finite (see cl/norm.cl), and everything else of a step follows
+ * from its number: so the step is run again, one task at a time.  A task that writes only part of a tensor leaves stale
+ * bytes in the rest: there, only what has changed counts. */
+bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b)
+{
+    bool found = false;
+    for (size_t i = 0; i < s->n && !found; i++) {
+        const struct task *t = s->task[i];
+        struct tensor *out = NULL;
+        if (!runs(t, number) || t->slot || !has_needed(t))
+            continue;
+        for (int k = 0; t->partial && k < t->n_access && !out; k++)
+            out = is_written(&t->access[k]) ? t->access[k].tensor : NULL;
+        uint32_t *stale = out ? words_of(out) : NULL;
+        found = look_at(t, false, out, stale, b);
+        if (!found) {
+            run_alone(s, number, i, &(struct task_flight){.number = number});
+            found = look_at(t, true, out, stale, b);
+        }
+        free(stale);
+    }
+    return found;
+}

@@ -1,0 +1,188 @@
+/* execute.c - runs a list: issues its tasks, and waits until all has ended.
+ *
+ * Tasks are issued in list order to their lanes.  A lane runs in order, so a task waits only for the edges that
+ * depend() marked: events of other lanes, of this iteration or before.  Several iterations may be in flight: the host
+ * issues the next one when the compute lanes are done with the one two before it, and of no task MOST_RUNS runs are
+ * left.  So what goes on in the background, as a write to the disk, holds nobody up but those who wait for it by an
+ * edge.
+ *
+ * An event is known only to its own context.  Where a consumer lives in another one, the producer also gets a user
+ * event there, which a forwarder thread completes.  A host task's event is a user event from the start.
+ *
+ * Tasks with a slot are not issued, but jobs that find out whether they run: see late.c.
+ */
+#include "../../../cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
+#include "run.h"
+
+/* ---- a task --------------------------------------------------------------------------------------------------------
+ */
+
+/* The events that the task must wait for, as they are known in its context. */
+static cl_uint gather_waits(struct step *s, uint32_t number, const struct task *t, cl_event *wait)
+{
+    const struct queue *q = &s->running->queue[t->lane->index];
+    int context = t->lane->device->is_host ? -1 : event_context(t);
+    cl_uint n = 0;
+    /* A wrapped lane runs in order of the wrapper's ends, which its queue does not know of. */
+    if (s->running->wrapper && !t->slot && context >= 0 && q->retired < q->given)
+        wait[n++] = queued_flight(s, q, q->given - 1)->done;
+    for (size_t k = 0; k < t->n_edges; k++) {
+        const struct task *producer = s->task[t->edges[k].from];
+        struct task_flight *flight = t->edges[k].wait ? latest_run(s, producer, number - t->edges[k].previous) : NULL;
+        if (t->aside && producer->aside && !t->edges[k].previous) /* which has no flight */
+            wait[n++] = s->running->task[producer->index].parked;
+        if (!flight)
+            continue; /* it has ended */
+        wait[n++] = context < 0 || context == event_context(producer) ? flight->done : flight->foreign[context];
+    }
+    return n;
+}
+
+static cl_event user_event(struct step *s, int context)
+{
+    cl_event event;
+    CL_MAKE(event = clCreateUserEvent(s->pool->machine->context[context].cl, &err));
+    return event;
+}
+
+/* A device's task is issued to its queue.  A host's is a job of its lane's thread; so is a device's copy that is
+ * decided late, which the thread issues.  A wrapped task's `done` is not the end of its work, but what the lane's
+ * forwarder completes when the wrapper lets it. */
+static void issue_task(struct step *s, uint32_t number, struct task *t)
+{
+    struct running *r = s->running;
+    struct lane *lane = t->lane;
+    bool late = is_decided_late(t);
+    cl_event complete[MAX_DEVICES + 1];
+    struct job job = {.step = s,
+                      .task = t->index,
+                      .number = number,
+                      .run = lane->device->is_host,
+                      .goes = late ? decide_late : NULL,
+                      .n_wait = gather_waits(s, number, t, r->wait),
+                      .wait = r->wait,
+                      .complete = complete};
+    if (t->aside) {
+        cl_event *parked = &r->task[t->index].parked;
+        if (*parked)
+            CL(clReleaseEvent(*parked));
+        complete[job.n_complete++] = *parked = user_event(s, event_context(t));
+        park_job(s, &job);
+        return;
+    }
+    struct task_flight *flight = job.flight = open_flight(s, t, number);
+    flight->queued = now_ns();
+    if (!late) /* one that may not run is recorded when it has */
+        begin_record(s, t, flight);
+    for (int c = 0; c < s->pool->machine->n_contexts; c++)
+        if (t->notify >> c & 1)
+            complete[job.n_complete++] = flight->foreign[c] = user_event(s, c);
+    if (!job.run && !late) {
+        issue(s, t, number, job.n_wait, job.wait, &flight->work);
+        if (t->flush || r->wrapper)
+            CL(clFlush(lane->queue)); /* or a waiting lane might wait for ever */
+        job.n_wait = 1;
+        job.wait = &flight->work;
+        flight->done = flight->work;
+    }
+    if (job.run || late || r->wrapper)
+        complete[job.n_complete++] = flight->done = user_event(s, event_context(t));
+    if (job.n_complete)
+        give_job(job.run || late ? &lane->thread : &lane->forward, lane->name, keep_job(&job));
+}
+
+/* ---- an iteration --------------------------------------------------------------------------------------------------
+ */
+
+static void execute_serial(struct step *s, uint32_t number)
+{
+    struct audit *audit = execution.audit ? open_audit(s) : NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        struct task_flight flight = {.number = number};
+        if (!runs(s->task[i], number) || !decide_late(s, s->task[i], number))
+            continue;
+        obey_viewer(s, number, i);
+        flight.queued = now_ns();
+        begin_record(s, s->task[i], &flight);
+        char *wrong = audit ? audit_task(audit, number, i, &flight) : NULL;
+        if (wrong)
+            fail(EXIT_FAILED, "audit: %s", wrong);
+        if (!audit)
+            run_alone(s, number, i, &flight);
+        report_run(s, s->task[i], &flight);
+    }
+    if (audit)
+        close_audit(audit);
+}
+
+void execute(struct step *s, uint32_t number)
+{
+    CHECK(s->running, "list %s has not been finished", s->name);
+    if (execution.serial) {
+        wait_all(s);
+        s->running->ended[number & 3] = 0;
+        execute_serial(s, number);
+        return;
+    }
+    make_room(s, number);
+    watch(s);
+    s->running->ended[number & 3] = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (!runs(s->task[i], number) || (s->task[i]->slot && !s->running->late))
+            continue;
+        obey_viewer(s, number, i);
+        /* PoCL 3.1 compiles a kernel anew when it is launched with the same work-group size and a wider grid than
+         * before.  It counts the launches that use either, but takes the newer one off for both: when the two are in
+         * flight at once, the count falls below 0 and the driver aborts the program (`found->ref_count > 0`).  So the
+         * first launch of each kernel task waits until nothing is in flight, and the others wait for it. */
+        bool alone = s->task[i]->file && !s->running->task[i].issued && s->pool->machine->n_devices > 1 &&
+                     is_pocl(platform_of(s->task[i]->lane->device));
+        if (alone)
+            wait_all(s);
+        pthread_mutex_lock(&flights_lock);
+        issue_task(s, number, s->task[i]);
+        pthread_mutex_unlock(&flights_lock);
+        if (alone)
+            wait_all(s);
+    }
+    flush_lanes(s->pool->machine);
+    retire_ended(s);
+}
+
+/* ---- until all has ended ----------------------------------------------------------------------------------------- */
+
+/* An event may end before the job that waited for it.  (Jobs of a thread go on with one of the forwarder.) */
+static void wait_for_threads(const struct machine *m, bool aside)
+{
+    for (int i = 0; i < m->n_lanes; i++)
+        if (aside) {
+            wait_until_idle(m->lane[i]->aside);
+        } else {
+            wait_until_idle(m->lane[i]->thread);
+            wait_until_idle(m->lane[i]->forward);
+        }
+}
+
+void drain_but_disk(struct step *s)
+{
+    if (!s->running)
+        return;
+    wait_all(s);
+    wait_for_threads(s->pool->machine, false);
+    /* State that the last choices have left on the host comes back by the copies that would bring it when the next ones
+     * are others.  It is on both sides then, so the choices stay. */
+    for (size_t i = 0; i < s->n; i++)
+        if ((s->task[i]->needs & CHOICE_MOVED) && (s->task[i]->needs & CHOICE_DEVICE) &&
+            (choice_bits(s->task[i]) & CHOICE_CPU))
+            run_alone(s, 0, i, &(struct task_flight){.number = 0});
+    watch(NULL);
+}
+
+void drain(struct step *s)
+{
+    drain_but_disk(s);
+    if (s->running && s->running->late) {
+        wait_for_threads(s->pool->machine, true);
+        retire_ended(s);
+    }
+}

@@ -1,0 +1,228 @@
+/* run.h - running lists: on OpenCL queues and host threads, one task after another, audited, padded or delayed.
+ *
+ *     prepare    kernels, arguments and flights of finished lists; commands         prepare.c
+ *     execute    issues the tasks, and waits only where an edge crosses lanes; or
+ *                runs one after another                                              execute.c, hostlane.c
+ *     retire     sees what was issued end                                            retire.c
+ *     late       tasks of which it is decided late whether they run                  late.c
+ *     pace       pads every task to a given end, or delays it at random              pace.c
+ *     audit      checks what tasks declare                                           audit.c
+ *     debug      a hang explains itself; a viewer's pause; the first NaN             debug.c
+ *
+ * Protocol: finish_steps() once for all lists that share the arena, then execute() any number of times, drain() before
+ * another list runs, before anything is read, and before free_step().  (Lists that share an arena use the same bytes,
+ * and no edge goes from one to another: so the one must have ended before the other begins.  What a drain costs is the
+ * tail of one iteration.)
+ */
+#ifndef RUN_H
+#define RUN_H
+
+#include "trainer/step/step.h"
+
+#include <pthread.h>
+
+/* ---- what runs of a list --------------------------------------------------------------------------------------- */
+
+struct task_flight {   /* a run of a task, from when it is issued until it is retired */
+    uint32_t number;   /* iteration */
+    cl_event work;     /* the end of its commands */
+    cl_event done;     /* what others wait for: the same, unless the list is wrapped; of host tasks a user event */
+    cl_event *foreign; /* by context: user events that stand for `done` elsewhere; NULL: nobody waits there */
+    uint64_t queued, start, end; /* start, end: written by host threads */
+    uint64_t record;             /* in the trace, */
+    uint32_t flags;              /* and its flags */
+    bool skipped;                /* it has not run: decided late */
+};
+struct task_runs {                        /* of a task */
+    cl_kernel kernel;                     /* NULL: it is none */
+    uint32_t issued, retired;             /* how often */
+    cl_event parked;                      /* the end of the last run that was parked; NULL: none was */
+    struct task_flight flight[MOST_RUNS]; /* of those that are in flight */
+};
+struct issued { /* a run that has not been retired */
+    _Atomic uint32_t task, number;
+};
+struct queue { /* what a lane has been given: a ring, since it runs in order */
+    struct issued *run;
+    size_t cap;
+    _Atomic uint64_t given, retired; /* how many in all */
+    _Atomic uint64_t ended;          /* how many the driver was last seen to have ended: the watchdog's */
+    uint64_t last_end;               /* of its runs, as reported, */
+    uint64_t told_end;               /* and as told by the driver */
+};
+typedef void finish_function(struct step *s, size_t task, struct task_flight *flight);
+struct running {
+    struct task_runs *task; /* by position in the list */
+    struct queue *queue;    /* by lane */
+    int n_queues;
+    cl_event *wait;       /* room for what one task waits for */
+    uint64_t ended[4];    /* by iteration & 3, as far as retired: its last end on a compute lane, on the host's clock */
+    struct pace *wrapper; /* pace.c: pads or delays the end of every task */
+    struct late *late;    /* late.c: which slot of a snapshot's file an iteration has got; NULL: none */
+};
+
+/* ---- prepare.c ------------------------------------------------------------------------------------------------- */
+
+/* place + depend + kernels and their arguments.  NULL, or place()'s problem. */
+struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n);
+
+/* Called once per finished run of a task, on the issuing thread, in the order of its lane. */
+typedef void observer(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
+                      uint64_t end);
+struct execution {
+    bool serial, audit;
+    struct trace_writer *trace;
+    observer *observe;
+    void *observe_context;
+    double watchdog_seconds; /* 0: off */
+    uint64_t held_ns;        /* for so long viewers have held it */
+};
+/* Set for the whole process before the first execute(). */
+extern struct execution execution;
+
+/* Issues the commands of a device's task; *done gets the event of the last one. */
+void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait,
+           cl_event *done);
+cl_int event_status(cl_event event);
+/* Ends the program where the task of that event has failed. */
+void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event);
+/* Run task i of iteration `number` on this thread and wait for it; the caller keeps the list to itself.  Its times are
+ * left in *flight. */
+void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *flight);
+
+/* ---- execute.c ------------------------------------------------------------------------------------------------- */
+
+/* Issue iteration `number` of the list (numbers rise by one from 1, and begin anew only behind a drain): as soon as
+ * the compute lanes are done with the one two before it, and no task has MOST_RUNS runs in flight.  Serial: run it, one
+ * task after another, and create no thread. */
+void execute(struct step *s, uint32_t number);
+/* Wait for everything issued, and until no thread reads the list any more. */
+void drain(struct step *s);
+/* The same, but not for what stands aside: what is still on its way to the disk of snapshots.  State that
+ * choices have left on the host comes back to its device. */
+void drain_but_disk(struct step *s);
+
+/* ---- retire.c -------------------------------------------------------------------------------------------------- */
+
+/* Wait until what was issued up to iteration `number` has ended on the compute lanes, and that task's runs; retire it.
+ */
+void wait_task(struct step *s, const struct task *t, uint32_t number);
+/* Has the compute lanes' part up to iteration `number` been retired? */
+bool is_computed(const struct step *s, uint32_t number);
+void wait_lanes(struct step *s);   /* wait until all that was issued has ended, without retiring it */
+void retire_ended(struct step *s); /* what has ended, without waiting */
+/* The latest run of a task, in iteration `number` or before, that has not been retired, or NULL. */
+struct task_flight *latest_run(const struct step *s, const struct task *t, uint32_t number);
+
+/* For the other files here. */
+extern pthread_mutex_t flights_lock;             /* held while flights change, and by who asks the driver about them */
+void make_room(struct step *s, uint32_t number); /* wait until iteration `number` may be issued */
+void flush_lanes(const struct machine *m);       /* what was issued is submitted, on every queue */
+void wait_all(struct step *s);                   /* that, and wait until all of it has been retired */
+struct task_flight *open_flight(struct step *s, struct task *t, uint32_t number); /* for a run that is issued now */
+/* The nth run that the lane was given, from q->retired on, and its flight. */
+struct issued *queued_run(const struct queue *q, uint64_t nth);
+struct task_flight *queued_flight(const struct step *s, const struct queue *q, uint64_t nth);
+bool has_ended(const struct task_flight *flight);
+/* Begin its record in the trace; hand its times to that and to who observes. */
+void begin_record(const struct step *s, const struct task *t, struct task_flight *flight);
+void report_run(struct step *s, const struct task *t, const struct task_flight *flight);
+/* Its times, of its event; told_end as event_times() has it. */
+void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end);
+
+/* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
+
+struct job { /* wait for events, run a host task (or nothing), complete user events */
+    struct step *step;
+    struct task_flight *flight;
+    size_t task;
+    uint32_t number; /* iteration */
+    bool run;        /* the task is the host's: run it and write its times to the flight */
+    /* Asked first, unless NULL: false, it does not run.  A device's task is issued only then. */
+    bool (*goes)(struct step *s, const struct task *t, uint32_t number);
+    /* Takes it over when it has ended; NULL: nobody does. */
+    void (*ended)(struct job *job);
+    cl_uint n_wait, n_complete;
+    cl_event *wait, *complete;
+    struct task_flight own; /* of a job that has none of its task's */
+    struct job *next;       /* of its thread, or of those that wait for one, or have ended */
+};
+struct job *keep_job(const struct job *job); /* a copy, with its events: handed to a thread, or given up */
+void give_job(struct host_thread **thread, const char *name, struct job *kept);
+/* The same to a thread for what stands aside, which runs when nothing else wants the core. */
+void give_job_aside(struct host_thread **thread, const char *name, struct job *kept);
+void drop_job(struct job *kept);
+void wait_until_idle(struct host_thread *thread); /* every job submitted has been finished; NULL is idle */
+void stop_thread(struct host_thread **thread);
+
+/* ---- late.c: tasks of which it is decided late whether they run ------------------------------------------------- */
+
+/* The slot that iteration `number` gets, from 1, or 0: none.  Asked once for each iteration that wants one, from any
+ * thread, when the first of its tasks with a slot could run. */
+typedef int slot_chooser(void *context, uint32_t number);
+/* From here on the tasks of slots run; before, and behind stop_late(), none does.  Both behind a drain. */
+void start_late(struct step *s, slot_chooser *pick_slot, void *context);
+void stop_late(struct step *s);
+/* Whether it runs is known only when it could: of a slot's task, and of one that needs a choice of --overlap local. */
+bool is_decided_late(const struct task *t);
+/* Decides that, for all tasks of the iteration's slots at once, unless it has been decided: does t run? */
+bool decide_late(struct step *s, const struct task *t, uint32_t number);
+/* A task that stands aside waits outside of its lane until its slot is chosen; then it is given to the lane, or
+ * dropped.
+ */
+void park_job(struct step *s, const struct job *job);
+/* Those that have ended since it was asked last, a chain, which the caller drops. */
+struct job *take_ended(struct step *s);
+
+/* ---- audit.c: checks what tasks declare, while nothing else runs ------------------------------------------------ */
+
+struct audit *open_audit(struct step *s); /* then audit tasks in list order, and close */
+/* Runs task i of iteration `number` over several fillings of all that it does not declare to read.  NULL: it left the
+ * same in its declared writes each time, and all else alone.  Otherwise a sentence (the caller frees it), and memory
+ * stays as before the task. */
+char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight *flight);
+void close_audit(struct audit *a);
+
+/* ---- debug.c ---------------------------------------------------------------------------------------------------- */
+
+/* Watch this list: when no task ends for execution.watchdog_seconds, print the frontier; after five times as long, end
+ * the program with EXIT_FAILED.  NULL: nothing runs. */
+void watch(struct step *s);
+/* What is stuck: per lane the first task that has not ended and the edges it waits for. */
+void print_frontier(FILE *out, const struct step *s);
+
+/* Waits while a viewer asks for it (struct trace_control), until it lets task i of iteration `number` be issued or is
+ * gone; all that was issued has ended by then. */
+void obey_viewer(struct step *s, uint32_t number, size_t i);
+
+/* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
+ * parameter or optimizer state that is not.  false: nothing found.  Behind a drain. */
+struct first_nan {
+    const struct task *task;
+    const struct tensor *tensor;
+    size_t element;
+    bool before; /* it was not finite before the task ran */
+};
+bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b);
+
+/* ---- pace.c: wrappers round a lane's issue --------------------------------------------------------------------- */
+
+struct pace {
+    finish_function *finish;        /* a run of a task, when its work has ended */
+    double scale;                   /* seconds shown per modelled second */
+    double *seconds;                /* of a padded list: per task, modelled */
+    uint64_t seed;                  /* of a delayed one */
+    uint64_t *ended;                /* when each task last ended, on the padded clock */
+    uint64_t *lane_end;             /* and each lane, the lane's own thread's business */
+    _Atomic size_t tasks, overruns; /* those that ended later than they should have */
+    _Atomic uint64_t overrun_ns;    /* by how much in all */
+};
+/* From here on, execute() ends every task of `s` no sooner than its lane's gap and seconds[i], times `scale`, behind
+ * its predecessors.  The array has an entry per task, in modelled seconds; it is copied.  scale 0: chosen so that real
+ * work takes at most half of the cores in a step of `period` modelled seconds, and the median task 5 ms. */
+struct pace *start_pacing(struct step *s, const double *seconds, double period, double scale);
+/* Or: delay the end of every task at random (--delay-seed), to show that edges alone make the order. */
+void start_delays(struct step *s, uint64_t seed);
+void stop_pacing(struct step *s); /* of either kind */
+
+#endif

@@ -1,0 +1,435 @@
+/* data.c - data sets: which files, which tokens, which part is for validation; and the windows cut from them.
+ *
+ *     --data ─ find_files ─▶ paths ─▶ texts ─ tokenizer ─▶ tokens ─ cut_validation ─▶ train | val
+ *                              └──── .bin ───────────────▶ tokens
+ */
+#include "data.h"
+#include "trainer/base/embedded.h"
+#include "trainer/file/file.h"
+
+#include <glob.h>
+#include <math.h>
+#include <unistd.h>
+
+enum data_kind { FILE_TEXT, FILE_SHARD, FILE_HEADERLESS };
+static const char *const kind_name[] = {
+    [FILE_TEXT] = "text", [FILE_SHARD] = "an llm.c token shard", [FILE_HEADERLESS] = "headerless 16-bit tokens"};
+
+struct files {         /* of one kind */
+    const char *given; /* what the user wrote, for messages */
+    enum data_kind kind;
+    char **paths; /* sorted; one that is NULL is the program's own sources or stories */
+    size_t n, cap;
+    struct stories *stories; /* NULL: none */
+};
+
+enum { STORIES_BYTES = 2 << 20, VAL_PARTS = 64, VAL_PART = 1000 /* at least, so that rounding is nothing */ };
+
+/* ---- which files ----------------------------------------------------------------------------------------------- */
+
+static enum data_kind kind_of(const char *path)
+{
+    if (has_magic(path, LLMC_TOKENS_MAGIC))
+        return FILE_SHARD;
+    return ends_with(path, ".bin") ? FILE_HEADERLESS : FILE_TEXT;
+}
+
+/* What says that it is something else than text or tokens.  A text that is packed with gzip is read where it is named
+ * itself: in a folder it may lie beside the text. */
+static void refuse_foreign(const char *path, enum data_kind kind, bool named)
+{
+    const struct file_kind *found = kind_of_file(path);
+    const char *other = kind == FILE_TEXT ? llmc_kind(path) : NULL;
+    if (found && found->kind == KIND_GZIP && kind == FILE_TEXT) {
+        if (named)
+            return;
+        fail(EXIT_USAGE, "%s is %s: a folder or pattern takes none, so name it itself, or unpack it with gunzip first",
+             path, found->name);
+    }
+    if (found && found->kind == KIND_SHORT_MARK && kind == FILE_HEADERLESS)
+        return;
+    if (is_foreign(found))
+        fail(EXIT_USAGE, "%s is %s, not %s to train on: %s%s", path, found->name,
+             kind == FILE_TEXT ? "a text" : "token numbers", found->way,
+             named ? "" : "; a quoted pattern, such as 'folder/*.txt', takes what you mean");
+    if (other)
+        fail(EXIT_FAILED, "%s is %s, not a text to train on", path, other);
+}
+
+static char *file_of(const char *folder, const char *name)
+{
+    return format_string(ends_with(folder, "/") ? "%s%s" : "%s/%s", folder, name);
+}
+
+static bool holds_file(const char *folder, const char *name)
+{
+    char *path = file_of(folder, name);
+    bool there = access(path, F_OK) == 0 && !is_folder(path);
+    free(path);
+    return there;
+}
+
+/* nanoGPT's scripts write train.bin and val.bin into a folder, beside what they were made from. */
+static bool is_nanogpt(const char *given)
+{
+    return is_folder(given) && holds_file(given, "train.bin") && holds_file(given, "val.bin");
+}
+
+/* Who writes a pattern such as '*.bin' gets all of them, also what nanoGPT keeps for validation. */
+static void warn_of_validation(const struct files *f)
+{
+    const char *train = NULL, *val = NULL;
+    for (size_t i = 0; i < f->n; i++) {
+        if (ends_with(f->paths[i], "/train.bin"))
+            train = f->paths[i];
+        if (ends_with(f->paths[i], "/val.bin"))
+            val = f->paths[i];
+    }
+    if (train && val)
+        warn("%s takes %s too, which is trained on; to validate on it: --data %s --val-data %s", f->given, val, train,
+             val);
+}
+
+/* A file of that very name wins over a pattern, so that "a[1].txt" can be read; of a folder the visible files, but not
+ * those of folders inside it. */
+static struct files find_files(const char *given)
+{
+    struct files f = {.given = given};
+    const char *grammar = strncmp(given, "stories:", 8) == 0 ? given + 8 : NULL;
+    if (strcmp(given, "self") == 0 || strcmp(given, "stories") == 0 || grammar) {
+        *APPEND(f.paths, f.n, f.cap) = NULL;
+        if (grammar) {
+            claim_input("--data", grammar);
+            f.stories = read_stories(grammar, read_text(grammar));
+        } else if (strcmp(given, "stories") == 0)
+            f.stories = read_stories("data/stories.txt", copy_string(embedded_stories));
+        return f;
+    }
+    glob_t found = {0};
+    char *pattern = is_folder(given) ? format_string("%s/*", given) : copy_string(given);
+    bool is_file = !is_folder(given) && access(given, F_OK) == 0;
+    if (is_file)
+        *APPEND(f.paths, f.n, f.cap) = copy_string(given);
+    else
+        glob(pattern, 0, NULL, &found);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        if (!is_folder(found.gl_pathv[i]))
+            *APPEND(f.paths, f.n, f.cap) = copy_string(found.gl_pathv[i]);
+    if (f.n == 0)
+        fail(EXIT_IO,
+             "no file matches %s; expected a file, a folder with files or a pattern such as 'data/*.txt'; of "
+             "a folder the files are read, but not those of folders inside it",
+             pattern);
+    f.kind = kind_of(f.paths[0]);
+    for (size_t i = 0; i < f.n; i++) {
+        enum data_kind kind = kind_of(f.paths[i]);
+        claim_input("--data", f.paths[i]);
+        refuse_foreign(f.paths[i], kind, is_file);
+        if (kind != f.kind)
+            fail(EXIT_USAGE,
+                 "%s mixes kinds of data: %s is %s, %s is %s; name the files of one kind, such as '%s/*.bin'", given,
+                 f.paths[0], kind_name[f.kind], f.paths[i], kind_name[kind], given);
+    }
+    if (!is_file && !is_folder(given))
+        warn_of_validation(&f);
+    globfree(&found);
+    free(pattern);
+    return f;
+}
+
+/* ---- from files to tokens -------------------------------------------------------------------------------------- */
+
+/* Appends and frees `tokens`. */
+static void append_tokens(struct split *split, uint16_t *tokens, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        split->used = MAX(split->used, 1 + tokens[i]);
+    split->tokens = reallocate(split->tokens, split->n + n, sizeof *tokens);
+    memcpy(split->tokens + split->n, tokens, n * sizeof *tokens);
+    split->n += n;
+    free(tokens);
+}
+
+/* A file without what is no part of its text: gzip's packing, a byte order mark. */
+static void read_one_text(struct text *text)
+{
+    text->bytes = read_whole(text->name, &text->n);
+    const struct file_kind *kind = kind_of_bytes(text->bytes, text->n);
+    if (kind && kind->kind == KIND_GZIP) {
+        char *packed = text->bytes;
+        text->bytes = unpack_gzip(text->name, packed, &text->n);
+        free(packed);
+        kind = kind_of_bytes(text->bytes, text->n);
+        if (kind && kind->kind == KIND_GZIP)
+            fail(EXIT_USAGE, "%s is packed with gzip twice: unpack it with gunzip first", text->name);
+        if (is_foreign(kind))
+            fail(EXIT_USAGE, "%s is %s, packed with gzip, not a text to train on: unpack it with gunzip, then %s",
+                 text->name, kind->name, kind->way);
+        if (ends_with(text->name, ".bin.gz") || llmc_kind_of_bytes(text->bytes, text->n))
+            fail(EXIT_USAGE, "%s is packed with gzip and holds tokens: unpack it with gunzip first", text->name);
+    }
+    const size_t mark = byte_order_mark(text->bytes, text->n);
+    text->n -= mark;
+    memmove(text->bytes, text->bytes + mark, text->n + 1);
+    if (memchr(text->bytes, '\0', text->n))
+        warn("%s holds zero bytes, and texts have none: it is trained on byte by byte; if it holds token numbers, name "
+             "it .bin, if it is UTF-16, convert it with iconv",
+             text->name);
+}
+
+/* Byte by byte anything can be trained on.  At its end a text may be cut off within a character. */
+static void warn_of_encoding(const struct text *text)
+{
+    size_t valid = valid_utf8(text->bytes, text->n);
+    if (text->n - valid >= UTF8_BYTES && !memchr(text->bytes, '\0', text->n))
+        warn("%s is not UTF-8 from byte %zu on, and is trained on byte by byte; if it is in another encoding, such as "
+             "Latin-1 or CP1251, convert it with iconv -f ENCODING -t UTF-8",
+             text->name, valid);
+}
+
+/* The characters of --val-data belong to the vocabulary too: it must be possible to score them. */
+static void load_texts(struct dataset *d, const struct data_options *o, const struct files *train,
+                       const struct files *val)
+{
+    const size_t n = train->n + val->n;
+    struct text *texts = allocate(n, sizeof *texts);
+    if (o->tokenizer.n && o->tokenizer.kind == TOKENS_IDS)
+        fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give it .bin files of its tokenizer",
+             train->given);
+    for (size_t i = 0; i < n; i++) {
+        const struct files *f = i < train->n ? train : val;
+        const char *path = f->paths[i < train->n ? i : i - train->n];
+        texts[i] = (struct text){path ? path : f->given, NULL, f->stories ? STORIES_BYTES : embedded_text_size};
+        if (path)
+            read_one_text(&texts[i]);
+        else if (f->stories)
+            texts[i].bytes = tell_stories(f->stories, STORIES_BYTES);
+        else
+            texts[i].bytes = copy_bytes(embedded_text, embedded_text_size);
+    }
+    d->tokenizer = o->tokenizer.n              ? o->tokenizer
+                   : o->tokens == TOKENS_CHARS ? char_tokenizer(texts, n)
+                                               : (struct tokenizer){TOKENS_BYTES, 256, NULL};
+    for (size_t i = 0; i < n; i++) {
+        size_t n_tokens;
+        if (d->tokenizer.kind == TOKENS_BYTES)
+            warn_of_encoding(&texts[i]);
+        uint16_t *tokens = encode_text(&d->tokenizer, &texts[i], &n_tokens);
+        append_tokens(i < train->n ? &d->train : &d->val, tokens, n_tokens);
+        free(texts[i].bytes);
+    }
+    free(texts);
+}
+
+static void load_ids(struct split *split, const struct files *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        size_t n;
+        uint16_t *tokens =
+            f->kind == FILE_SHARD ? read_token_shard(f->paths[i], &n) : read_headerless_tokens(f->paths[i], &n);
+        append_tokens(split, tokens, n);
+    }
+}
+
+/* ---- splits ---------------------------------------------------------------------------------------------------- */
+
+/* The tokens are cut into `parts` of about the same size, and the last share of each is for validation.  Several files
+ * may be of several kinds, so one part would not do: all of C would be trained on and only Markdown be validated. */
+static void cut_validation(struct dataset *d, double share, size_t parts)
+{
+    uint16_t *tokens = d->train.tokens;
+    const size_t n = d->train.n;
+    d->train.n = 0;
+    d->val.tokens = allocate(n, sizeof *tokens);
+    for (size_t p = 0; p < parts; p++) {
+        const size_t begin = n * p / parts, size = n * (p + 1) / parts - begin,
+                     kept = (size_t)((double)size * (1 - share));
+        memcpy(d->val.tokens + d->val.n, tokens + begin + kept, (size - kept) * sizeof *tokens);
+        memmove(tokens + d->train.n, tokens + begin, kept * sizeof *tokens);
+        d->train.n += kept;
+        d->val.n += size - kept;
+    }
+}
+
+static void expect_tokens(const struct files *f, const char *use, size_t n, const char *option, size_t needed)
+{
+    if (n < needed)
+        fail(EXIT_USAGE, "%s has %zu tokens for %s, but %s needs %zu: use more data or smaller numbers", f->given, n,
+             use, option, needed);
+}
+
+/* What the stories say of a text of theirs, in which a token must be a byte.  A character of several bytes would make
+ * it shorter. */
+static void measure_stories(struct dataset *d, const struct files *f, const struct data_options *o)
+{
+    d->rate = d->floor = NAN;
+    if (!f->stories || o->val_data || d->train.n + d->val.n != STORIES_BYTES)
+        return;
+    d->rate = stories_rate(f->stories);
+    uint16_t *bytes = copy_bytes(d->val.tokens, d->val.n * sizeof *bytes);
+    for (size_t i = 0; i < d->val.n && d->tokenizer.kind == TOKENS_CHARS; i++)
+        bytes[i] = (uint16_t)d->tokenizer.characters[bytes[i]];
+    if (d->val.n > (size_t)o->seq_len)
+        d->floor = stories_floor(f->stories, bytes, d->val.n, o->seq_len);
+    free(bytes);
+}
+
+/* A folder as nanoGPT lays it out becomes its two files; val.bin is for validation if nothing else is named.  The paths
+ * last as long as d. */
+static struct data_options name_files(struct dataset *d, const struct data_options *o)
+{
+    struct data_options named = *o;
+    if (o->path && is_nanogpt(o->path)) {
+        named.path = d->own_path[0] = file_of(o->path, "train.bin");
+        if (!o->val_data)
+            named.val_data = d->own_path[1] = file_of(o->path, "val.bin");
+        note("data: %s is laid out as nanoGPT's: %s to train, %s to validate; its other files are not read", o->path,
+             named.path, named.val_data);
+    }
+    if (o->val_data && is_nanogpt(o->val_data))
+        named.val_data = d->own_path[1] = file_of(o->val_data, "val.bin");
+    return named;
+}
+
+/* llm.c's shards come as separate train and val files, and its loader reads all of a file in order: so does
+ * ORDER_FILE. */
+struct dataset *open_dataset(const struct data_options *given)
+{
+    struct dataset *d = allocate(1, sizeof *d);
+    const struct data_options named = name_files(d, given), *o = &named;
+    struct files train = find_files(o->path ? o->path : "stories"), val = {0}, *both[] = {&train, &val};
+    if (o->val_data)
+        val = find_files(o->val_data);
+    if (o->val_data && (val.kind == FILE_TEXT) != (train.kind == FILE_TEXT))
+        fail(EXIT_USAGE, "--val-data %s is %s, but the training data %s is %s; both must be text or both tokens",
+             val.given, kind_name[val.kind], train.given, kind_name[train.kind]);
+    if (train.kind == FILE_TEXT)
+        load_texts(d, o, &train, &val);
+    else if (o->tokenizer.n && o->tokenizer.kind == TOKENS_CHARS)
+        fail(EXIT_USAGE, "the model was trained on characters, but %s holds token numbers; give it text", train.given);
+    else
+        load_ids(&d->train, &train), load_ids(&d->val, &val);
+    const int used = MAX(d->train.used, d->val.used);
+    if (train.kind != FILE_TEXT)
+        d->tokenizer = o->tokenizer.n ? o->tokenizer : (struct tokenizer){TOKENS_IDS, used, NULL};
+    if (o->vocab && used > o->vocab)
+        fail(EXIT_USAGE, "%s has token %d, but the model's vocabulary is %d; use data of its tokenizer", train.given,
+             used - 1, o->vocab);
+    d->vocab = o->vocab ? o->vocab : d->tokenizer.n;
+    if (!o->val_data && !(train.kind == FILE_SHARD && o->order == ORDER_FILE))
+        cut_validation(d, o->val_share,
+                       train.n > 1 || strcmp(train.given, "self") == 0 ? MIN(VAL_PARTS, 1 + d->train.n / VAL_PART) : 1);
+    measure_stories(d, &train, o);
+    const size_t window = (size_t)o->seq_len + 1;
+    expect_tokens(&train, "training", d->train.n, "a window of --seq-len", window);
+    if (o->order == ORDER_FILE)
+        expect_tokens(&train, "training", d->train.n, "--order file, by --batch and --seq-len,",
+                      (size_t)o->batch * (size_t)o->seq_len + 1);
+    if (o->val_data || d->val.n)
+        expect_tokens(o->val_data ? &val : &train, "validation", d->val.n, "a window of --seq-len", window);
+    for (size_t k = 0; k < COUNT(both); k++) {
+        for (size_t i = 0; i < both[k]->n; i++)
+            free(both[k]->paths[i]);
+        free(both[k]->paths);
+        if (both[k]->stories)
+            free_stories(both[k]->stories);
+    }
+    return d;
+}
+
+void close_dataset(struct dataset *d)
+{
+    free_tokenizer(&d->tokenizer);
+    free(d->train.tokens), free(d->val.tokens);
+    free(d->own_path[0]);
+    free(d->own_path[1]);
+    free(d);
+}
+
+/* ---- windows --------------------------------------------------------------------------------------------------- */
+
+static void copy_window(const struct split *split, size_t offset, int seq_len, int32_t *tokens, int32_t *targets)
+{
+    CHECK(offset + (size_t)seq_len < split->n, "window at %zu of %d tokens, split of %zu", offset, seq_len, split->n);
+    const uint16_t *from = split->tokens + offset;
+    for (int t = 0; t < seq_len; t++) {
+        tokens[t] = from[t];
+        targets[t] = from[t + 1];
+    }
+}
+
+/* The place of card i after shuffling n of them: a Feistel network permutes the numbers of an even count of bits, and
+ * is applied again until the result is below n.  Nothing is stored, so any step can be asked for directly. */
+static uint64_t shuffled(uint64_t i, uint64_t n, uint64_t seed, uint32_t epoch)
+{
+    unsigned half = 1;
+    while (half < 32 && (UINT64_C(1) << 2 * half) < n)
+        half++;
+    uint64_t mask = (UINT64_C(1) << half) - 1;
+    do {
+        uint64_t left = i >> half, right = i & mask;
+        for (uint64_t round = 0; round < 4; round++) {
+            uint64_t mixed = left ^ (random_words(seed, STREAM_DATA, epoch, round << 32 | right).word[0] & mask);
+            left = right;
+            right = mixed;
+        }
+        i = left << half | right;
+    } while (i >= n);
+    return i;
+}
+
+/* In the order of the file a batch moves by batch * seq_len tokens but reads one more, the last target.
+ *
+ * At random, windows are drawn without replacement.  An epoch cuts the text, taken as a ring of all possible offsets,
+ * into windows side by side from a random place, and goes through them in random order: every token is seen about once
+ * per epoch (drawn with replacement, a third of them would not be), and the cuts fall elsewhere in every epoch. */
+void dataset_window(const struct dataset *d, enum data_order order, uint64_t seed, int64_t step, int sample, int batch,
+                    int seq_len, int32_t *tokens, int32_t *targets)
+{
+    CHECK(step >= 0 && sample >= 0 && sample < batch, "step %lld, sample %d of %d", (long long)step, sample, batch);
+    const uint64_t length = (uint64_t)seq_len, n = d->train.n;
+    if (order == ORDER_FILE) {
+        uint64_t stride = (uint64_t)batch * length, batches = (n - 1) / stride; /* before the start comes again */
+        copy_window(&d->train, (uint64_t)step % batches * stride + (uint64_t)sample * length, seq_len, tokens, targets);
+        return;
+    }
+    uint64_t counter = (uint64_t)step * (uint64_t)batch + (uint64_t)sample;
+    uint64_t choices = n - length, windows = MAX(choices / length, 1);
+    uint32_t epoch = (uint32_t)(counter / windows);
+    uint64_t start = (uint64_t)(random_uniform(seed, STREAM_DATA, epoch, UINT64_MAX) * (double)choices);
+    uint64_t nth = shuffled(counter % windows, windows, seed, epoch);
+    copy_window(&d->train, (start + nth * length) % choices, seq_len, tokens, targets);
+}
+
+size_t validation_windows(const struct dataset *d, int seq_len)
+{
+    return d->val.n ? ceil_div(d->val.n - 1, (size_t)seq_len) : 0;
+}
+
+int validation_count(const struct dataset *d, size_t i, int seq_len)
+{
+    CHECK(i < validation_windows(d, seq_len), "window %zu of %zu", i, validation_windows(d, seq_len));
+    return (int)MIN((size_t)seq_len, d->val.n - 1 - i * (size_t)seq_len);
+}
+
+int validation_window(const struct dataset *d, size_t i, int seq_len, int32_t *tokens, int32_t *targets)
+{
+    int count = validation_count(d, i, seq_len);
+    copy_window(&d->val, i * (size_t)seq_len - (size_t)(seq_len - count), seq_len, tokens, targets);
+    return count;
+}
+
+/* A counting sort, stable.  While positions are dealt out, start[v] is where the next position of v goes; in the end it
+ * is where v + 1 begins, so the whole array moves up by one. */
+void sort_positions(const int32_t *tokens, int n, int vocab, int32_t *order, int32_t *start)
+{
+    memset(start, 0, ((size_t)vocab + 1) * sizeof *start);
+    for (int i = 0; i < n; i++)
+        start[tokens[i] + 1]++;
+    for (int v = 0; v < vocab; v++)
+        start[v + 1] += start[v];
+    for (int i = 0; i < n; i++)
+        order[start[tokens[i]]++] = i;
+    memmove(start + 1, start, (size_t)vocab * sizeof *start);
+    start[0] = 0;
+}

@@ -1,0 +1,136 @@
+/* data.h - from files to windows of tokens, and the learning rate of a step.
+ *
+ * Everything here is a pure function of (files, options, seed, step, sample): no position is kept between calls, so a
+ * resumed run, or one on another number of devices, sees the same windows.
+ */
+#ifndef DATA_H
+#define DATA_H
+
+#include "trainer/base/base.h"
+
+#include <jansson.h>
+
+/* ---- stories.c: a text whose best possible loss is known ------------------------------------------------------- */
+
+struct stories;
+/* `text` is that of a grammar, and belongs to what is returned; messages call it `path`.  Ends the program with a
+ * sentence when it is none, or when its entropy could not be told. */
+struct stories *read_stories(const char *path, char *text);
+void free_stories(struct stories *s);
+/* Nats per byte. */
+double stories_rate(const struct stories *s);
+/* n bytes of stories, the same ones every time.  The caller frees them. */
+char *tell_stories(const struct stories *s, size_t n);
+/* Mean loss, in nats per byte, of the best model on windows of `seq_len` bytes side by side in (n) bytes of stories: it
+ * is told the first byte and predicts those behind it, as validation does. */
+double stories_floor(const struct stories *s, const uint16_t *bytes, size_t n, int seq_len);
+
+/* ---- tokens.c: text to token numbers and back ------------------------------------------------------------------ */
+
+enum token_kind {
+    TOKENS_BYTES, /* a token is a byte; 256 of them */
+    TOKENS_CHARS, /* a token is a character (code point) of the training text, numbered in ascending order */
+    TOKENS_IDS,   /* token numbers made elsewhere; what they stand for is not known here */
+};
+struct tokenizer {
+    enum token_kind kind;
+    int n;                /* number of tokens */
+    uint32_t *characters; /* TOKENS_CHARS: [n] code points, ascending */
+};
+/* A text in memory and what error messages call it: its path, or "--prompt". */
+struct text {
+    const char *name;
+    char *bytes;
+    size_t n;
+};
+
+/* The distinct characters of all texts, sorted.  Invalid UTF-8 is refused with its byte. */
+struct tokenizer char_tokenizer(const struct text *texts, size_t n_texts);
+void free_tokenizer(struct tokenizer *t);
+/* Tokens of a text, *n of them; the caller frees them.  A character that is no token is refused by name and byte.
+ * TOKENS_IDS takes numbers separated by spaces. */
+uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t *n);
+/* The bytes that `token` stands for, into out; how many is returned.  TOKENS_IDS gives "17 ". */
+enum { DECODED_BYTES = 16 };
+size_t decode_token(const struct tokenizer *t, int32_t token, char out[DECODED_BYTES]);
+/* One line of ASCII for a checkpoint's metadata: "bytes", "ids 50257", "chars a 20 21 2c ..." (hexadecimal).  The
+ * caller frees it.  Reading refuses anything else, naming `path`. */
+char *tokenizer_to_text(const struct tokenizer *t);
+struct tokenizer tokenizer_from_text(const char *text, const char *path);
+/* As Hugging Face's tokenizer.json; NULL: TOKENS_IDS has none. */
+json_t *tokenizer_to_json(const struct tokenizer *t);
+/* Back again, as other programs write it anew; without tokens: it is another tokenizer. */
+struct tokenizer tokenizer_from_json(const json_t *json);
+
+/* ---- data.c: data sets and windows ----------------------------------------------------------------------------- */
+
+enum data_order { ORDER_SHUFFLE, ORDER_FILE };
+struct data_options {
+    const char *path;       /* "stories", "stories:GRAMMAR", "self", a file, folder or glob; NULL: "stories" */
+    const char *val_data;   /* likewise; NULL: val_share of the data */
+    double val_share;       /* 0 to 1; 0: no validation */
+    enum token_kind tokens; /* of text: bytes or characters */
+    enum data_order order;
+    int batch, seq_len;         /* to refuse data that is too short for them */
+    struct tokenizer tokenizer; /* of the model that is loaded, taken over; without tokens: made from the data */
+    int vocab;                  /* of the model that is loaded; 0: from the data */
+};
+struct split {
+    uint16_t *tokens; /* (n) */
+    size_t n;
+    int used;      /* every token is below */
+    uint64_t hash; /* of the tokens, once somebody asked (resume.c); else 0 */
+};
+struct dataset {
+    struct tokenizer tokenizer;
+    int vocab;               /* every token is below; that of the model if there is one, else tokenizer.n */
+    struct split train, val; /* val.n is 0 without validation */
+    char *own_path[2];       /* of the files of nanoGPT's folder; NULL: there is none */
+    double rate, floor;      /* stories.c, in nats per token; NAN: not known.  The floor is that of `val`. */
+};
+struct dataset *open_dataset(const struct data_options *o);
+void close_dataset(struct dataset *d);
+
+/* Training window `sample` (0 to batch-1) of `step` (from 0): tokens (seq_len) and targets (seq_len), the targets one
+ * token later.
+ *   ORDER_FILE     consecutive windows from the start of the data, back to the start when fewer than
+ *                  batch * seq_len + 1 tokens are left: the batches of llm.c
+ *   ORDER_SHUFFLE  a random offset for each value of the global sample counter, step * batch + sample; within an epoch
+ *                  the windows lie side by side, so every token is seen about once */
+void dataset_window(const struct dataset *d, enum data_order order, uint64_t seed, int64_t step, int sample, int batch,
+                    int seq_len, int32_t *tokens, int32_t *targets);
+
+/* Validation goes once over the whole split: every token but the first is a target exactly once.  The last window would
+ * stick out; it is moved back so that it ends with the split, and only its last `count` positions, those that no window
+ * before had, count.  They see more context than a shorter window would give them, never less. */
+size_t validation_windows(const struct dataset *d, int seq_len);
+/* Window i, as dataset_window; returns count: the loss is that of the last `count` positions (seq_len of them in every
+ * window but the last). */
+int validation_count(const struct dataset *d, size_t i, int seq_len); /* the same without the window */
+int validation_window(const struct dataset *d, size_t i, int seq_len, int32_t *tokens, int32_t *targets);
+
+/* Positions by token, for the gradient of the embedding: order[start[v]] ... order[start[v+1]-1] are the positions of
+ * token v, ascending, so that each row is summed by one worker in a fixed order.  order: (n), start: (vocab + 1). */
+void sort_positions(const int32_t *tokens, int n, int vocab, int32_t *order, int32_t *start);
+
+/* ---- rate.c: the learning rate of a step ----------------------------------------------------------------------- */
+
+/* Step s counts from 1 to `steps`, W = warmup:
+ *     s <= W    lr * s / (W + 1)                             all schedules; as nanoGPT
+ *     s >  W    with p = (s - 1 - W) / (steps - 1 - W), which is 0 at step W+1 and 1 at the last step:
+ *       constant    lr
+ *       cosine      lr_min + (lr - lr_min) * (1 + cos(pi p)) / 2
+ *       linear      lr_min + (lr - lr_min) * (1 - p)
+ *       wsd         lr, then over the last fifth of all steps lr_min + (lr - lr_min) * (1 - sqrt(q)),
+ *                   q rising to 1 at the last step (warm-up, stable, decay; as llm.c) */
+enum rate_schedule { RATE_COSINE, RATE_CONSTANT, RATE_LINEAR, RATE_WSD };
+struct rate {
+    enum rate_schedule schedule;
+    double lr, lr_min;
+    int steps, warmup;
+};
+void fill_rate(struct rate *r); /* lr_min and warmup where they are -1: a tenth of lr, a twentieth of the steps */
+void check_rate(const struct rate *r); /* refuses impossible combinations */
+double learning_rate(const struct rate *r, int64_t step);
+
+#endif

@@ -1,0 +1,281 @@
+/* train.h - from settings to a running trainer.
+ *
+ *     settings   options, presets, config file: what the user asked for          settings.c, elsewhere.c
+ *     data       files to windows of tokens, learning rate                       data.h: data.c, tokens.c, rate.c
+ *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c, control.c
+ *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
+ *     resume     a run as a checkpoint, and how it goes on                       resume.c
+ *     snapshots  the work of the tasks that store snapshots                      snapshots.c
+ *     sampler    text from the model                                             sampler.c
+ */
+#ifndef TRAIN_H
+#define TRAIN_H
+
+#include "data.h"
+#include "techniques/pass/pass.h"
+#include "techniques/snapshot/snap.h"
+#include "tools/predict/predict.h"
+#include "tools/proof/proof.h"
+#include "trainer/model/model.h"
+#include "trainer/run/run.h"
+
+#include <jansson.h>
+
+/* ---- settings.c ------------------------------------------------------------------------------------------------ */
+
+enum command {
+    CMD_DEVICES = 1,
+    CMD_TRAIN = 2,
+    CMD_SAMPLE = 4,
+    CMD_CHECK = 8,
+    CMD_PLAN = 16,
+    CMD_BENCH = 32,
+    CMD_PROFILE = 64
+};
+struct settings {
+    /* model */
+    const char *init, *config;
+    int preset;                                  /* -1: a model brings its own sizes */
+    int layers, heads, channels, seq_len, vocab; /* vocab: of random tokens, where there is no data */
+    bool untied;
+    /* data */
+    struct data_options data; /* its sizes and tokenizer: open_data() */
+    int val_every, val_batches;
+    /* training */
+    int batch, micro_batch, steps, stop_after, warmup;
+    int64_t seed, delay_seed; /* delay_seed -1: no delays */
+    double lr, lr_min, beta1, beta2, eps, weight_decay, clip;
+    enum rate_schedule schedule;
+    /* devices */
+    const char *devices, *mesh, *stages;
+    enum pipeline pipeline;
+    struct kernels kernels;
+    int zero, grad_groups, vector; /* vector 0: the device's own */
+    size_t device_memory, host_memory;
+    /* techniques; see pass_options_of() */
+    struct pass_options pass;
+    enum deal { DEAL_EVEN, DEAL_RANDOM } deal;
+    enum main_queue { MAIN_BOTH, MAIN_COMPUTE } main_queue;
+    const char *swap_what;
+    /* running and looking; list: the step file that is planned instead of a model */
+    bool serial, audit, json, print, memory, verify, simulate, print_list, view, broadcast, restart, gradients;
+    const char *after, *list, *profile, *hardware, *what_if, *pace, *output, *trace, *log, *save, *resume;
+    int save_every, keep, sample_tokens;
+    /* yard sample, yard check; reference: the word that is no option */
+    const char *from, *prompt, *reference;
+    int count, top_k;
+    double temperature, tolerance;
+
+    /* These are no options. */
+    struct source source; /* what --resume, --init or --from name; path NULL: nothing */
+    struct costs *costs;  /* of a trial; who made them frees them */
+    double pace_scale;    /* seconds shown per modelled second; 0: chosen */
+    bool time_tasks;      /* queues carry times without a trace */
+};
+/* What this process knows of itself.  With --restart it is shared memory: the process that starts trainings sets the
+ * first three, and a training tells it the last two. */
+extern struct one_life {
+    uint64_t begun;   /* now_ns() then; what a resumed run says of its start counts from here */
+    const char *from; /* the snapshot to go on from, whatever the words say; NULL: as they say */
+    int restarts;     /* before it; 0 without --restart */
+    uint32_t step;    /* the last one that it has shown; 0: none */
+    bool not_finite;  /* it ends with what would come again */
+} * this_life;
+/* Parse the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
+struct settings *parse_settings(enum command command, int argc, char **argv);
+/* Every resolved option of `yard train`; or those that a resumed run takes over, as texts. */
+json_t *options_json(bool recorded);
+bool was_given(const char *option);
+int given_heads(void); /* by --heads, for a model that does not say them; 0: by nobody */
+/* Of sample and check: fails if --heads says another number than the model. */
+void expect_heads(const struct config *c, const char *path);
+/* elsewhere.c: what options are called in other programs. */
+extern const struct foreign_words foreign_options[];
+const char *word_of(const char *option, int number); /* what an enumerator is called there */
+char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
+
+/* Where the trace goes: --trace, behind a restart with its number; or with --view alone a private place; NULL: there is
+ * none.  The caller frees it. */
+char *trace_path(const struct settings *s);
+
+/* ---- trainer.c ------------------------------------------------------------------------------------------------- */
+
+struct result { /* of one training step, as the report task leaves it */
+    double loss, norm, lr;
+    bool halted;
+    uint64_t ended_ns; /* its last end on a compute lane (step_result) */
+};
+enum { RESULTS = 4 }; /* that are kept */
+struct losses {
+    double sum;
+    uint64_t n;
+};
+struct feed { /* what a batch.prepare task needs to know */
+    struct trainer *trainer;
+    int rank, micro, n;         /* data-parallel rank; n tokens */
+    struct batch host;          /* that it fills */
+    struct batch *first, *last; /* on the ranks of the first stage, for the tokens, and of the last, for the targets */
+};
+struct trainer {
+    const struct settings *settings;
+    struct costs *costs; /* what predicts: of --profile, --hardware or --pace; NULL: nothing */
+    struct machine *machine;
+    struct pool *pool;
+    struct model *model;
+    struct config config;
+    struct dataset *data;                        /* NULL: random tokens */
+    const int32_t *fixed_tokens, *fixed_targets; /* yard check: of each step, (batch, seq); NULL: from data */
+    struct rate rate;
+    json_t *record;  /* of the training: what checkpoints say of it */
+    uint64_t run;    /* that they are of, */
+    int64_t session; /* and its session */
+    int lock;        /* of --save's folder */
+    int log;         /* the file of --log, open and locked; -1: none, or a device or pipe, which is not open yet */
+    int64_t ahead;   /* so many batches the data are ahead of the step: resumed with another --batch */
+    struct mesh mesh;
+    int micro_batch, micros, batch, seq; /* per data-parallel rank: micros micro-batches of micro_batch sequences */
+    struct step *train, *eval, *sample;  /* NULL where not wanted */
+    struct values *values;               /* of the train list as it was built: what verify holds it against */
+    struct values *eval_values, *sample_values;
+    struct pass_report *passes; /* what they did to the train list */
+    size_t n_passes;
+    struct trace_follow *follow; /* the trace's reader, of whoever takes it; NULL: there is none */
+    const struct task *report;   /* of the train list: the one that makes results */
+
+    struct feed *feeds;           /* [micro * dp + data-parallel rank]; then those of an evaluation, and the sample's */
+    struct tensor **rank_total;   /* (1) per data-parallel rank */
+    struct tensor *sample_logits; /* host (V) */
+    int32_t *sample_tokens;       /* (seq) window for the next sampled token */
+    int sample_position;
+    struct losses eval_sum[2];  /* of an evaluation up to its iteration i, at i & 1 */
+    uint32_t evaluated;         /* the last iteration of the evaluation before: the steps of a list ascend */
+    struct tensor *keep_logits; /* yard check: logits of rank 0's first micro-batch, kept */
+
+    struct result result[RESULTS]; /* by step % RESULTS */
+    struct snapshots *snapshots;   /* NULL: none are stored */
+};
+/* The tokenizer that a saved model names, as a data set without tokens (yard sample). */
+struct dataset *open_vocabulary(const struct source *model, int vocab);
+enum lists { LIST_TRAIN = 1, LIST_EVAL = 2, LIST_SAMPLE = 4, KEEP_LOGITS = 8 /* of the only device */ };
+/* The devices that are asked for; each with a context of its own: separate. */
+struct machine *machine_of(const struct settings *s, bool separate);
+struct config config_of(const struct settings *s); /* the model's sizes, of the file that it begins with, if any */
+/* Opens devices and data, makes the model and the lists, places them.  plan_only: allocates nothing on devices.
+ * data_wanted false: random tokens. */
+struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only);
+/* The same on a model configuration of the caller's (yard check). */
+struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data, unsigned lists,
+                                bool plan_only);
+void free_trainer(struct trainer *t);
+struct pass_options pass_options_of(const struct settings *s); /* what the options ask of the passes */
+/* Runs training step `number`, at most one step ahead of what has been computed. */
+void run_step(struct trainer *t, uint32_t number);
+/* Waits until it has been computed and reported, and returns what it reported. */
+const struct result *step_result(struct trainer *t, uint32_t number);
+bool step_reported(struct trainer *t, uint32_t number); /* would that return at once? */
+/* Mean loss over the validation split, or its first `batches` batches (0: all).  `goes_on`, unless NULL, is called
+ * after every round; where it says false the rest is left out, and there is no loss: NAN. */
+double evaluate(struct trainer *t, int64_t batches, bool (*goes_on)(void *), void *context);
+double tokens_per_step(const struct trainer *t);
+/* One line on sizes: "6 layers, 6 heads, ..."; the caller frees it. */
+char *describe_shape(const struct trainer *t);
+const char *engine_name(const struct trainer *t); /* of matrix products on device 0: "own" or "clblast" */
+/* Ends the program with the step, layer and task that first made something that is not finite. */
+_Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r);
+/* The same where no step shows it: the update of `step` left a parameter (NULL: none) or the validation loss so. */
+_Noreturn void explain_bad_model(uint32_t step, const char *parameter);
+
+/* ---- feed.c: host tasks that fill batches; lists.c ------------------------------------------------------------- */
+
+host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
+/* The first validation window of data-parallel rank r in iteration `number`; micro_batch of them follow. */
+size_t first_window(const struct trainer *t, int rank, uint32_t number);
+/* Adds batch.prepare (host) and batch.upload (that rank) for n tokens, and makes the feed's batches. */
+void add_batch(struct trainer *t, struct step *s, struct feed *f, int rank, int micro, host_function *prepare, int n);
+/* What `made`, a task of the host, writes is to be uploaded to d, and was to `before`, which may be d: its last tensor,
+ * or, where that is pinned for another context, one more of the same.  The task ends with fill_others(). */
+struct tensor *for_upload(struct trainer *t, struct task *made, const struct device *before, const struct device *d);
+void fill_others(const struct task *made);
+/* control.c: the control block is made and brought up; where the losses are summed; what is reported.
+ * loss_rank: where those of data-parallel rank k are. */
+void add_control(struct trainer *t);
+int loss_rank(const struct trainer *t, int k);
+struct tensor *add_losses(struct trainer *t);
+void add_report(struct trainer *t);
+host_function report_evaluation;
+void build_train(struct trainer *t);
+void build_eval(struct trainer *t);
+void build_sample(struct trainer *t);
+
+/* ---- resume.c -------------------------------------------------------------------------------------------------- */
+
+/* What --resume goes on under where --mesh does not say. */
+struct mesh resumed_mesh(const struct settings *s, int devices);
+json_t *record_training(const struct trainer *t);
+void compare_training(const struct trainer *t); /* warns where a resumed run is not as it was */
+/* A checkpoint of the run as it is behind that step, but for its pieces. */
+struct checkpoint *describe_training(const struct trainer *t, uint32_t step);
+/* Refuses to save over a model of other sizes. */
+void check_saved(const struct settings *s, const struct config *ours);
+/* A checkpoint; behind the `first` of a run that begins, those of runs before it go, and with --keep the oldest. */
+void save_training(struct trainer *t, uint32_t step, bool first);
+void export_training(const struct trainer *t, uint32_t step); /* of its checkpoint the model, for other programs */
+/* The command with which the run goes on: from --save, or else from --snapshot. */
+void tell_resume(const struct settings *s);
+
+/* ---- snapshots.c ----------------------------------------------------------------------------------------------- */
+
+/* Opens the file of --snapshot and gives the train list's tasks their work.  Step `step` was the last one; nothing is
+ * in flight. */
+void open_snapshots(struct trainer *t, uint32_t step);
+/* Behind a drain. */
+struct snap_counts close_snapshots(struct trainer *t);
+void note_reported(struct trainer *t, uint32_t number,
+                   bool sound); /* of the report task: a bad step is not committed */
+/* What has been committed since the last call; the caller frees it. */
+size_t take_commits(struct trainer *t, struct stored_step **commits);
+
+/* ---- sampler.c ------------------------------------------------------------------------------------------------- */
+
+/* Continues n given tokens, or a text, by `count` and prints all of it token by token. */
+void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count);
+void sample_text(struct trainer *t, const char *prompt, int count);
+
+/* ---- loop.c, progress.c ---------------------------------------------------------------------------------------- */
+
+/* Trains by the settings, from behind the step that was resumed; returns the exit code (0, or 130 when interrupted). */
+int train_loop(struct trainer *t);
+
+struct progress;                  /* the lines on the terminal and in the log */
+void open_log(struct trainer *t); /* it is looked at, and locked; what is in it stays until begin_progress() */
+struct progress *begin_progress(struct trainer *t);
+void show_step(struct progress *p, uint32_t number, const struct result *r);
+void show_evaluation(struct progress *p, uint32_t number, double loss);
+/* Those that were committed since, in the log; at the end all are awaited, and counted on the terminal.  Their number.
+ */
+void show_commits(struct progress *p);
+struct snap_counts end_snapshots(struct progress *p);
+/* Closes the log; of a run of some length that was not interrupted the mean rate is shown. */
+enum exit_code end_progress(struct progress *p); /* EXIT_IO: the log was lost */
+
+/* ---- trial.c --------------------------------------------------------------------------------------------------- */
+
+/* What a few steps on random tokens or the trainer's data take; it is changed by them.  The caller frees the costs. */
+struct costs *measure_costs(struct trainer *t);
+/* Where a plan is to be made of times that no file gives: those of a trainer without a plan, and with swaps that only
+ * fit, into s->costs, which the caller frees when its trainers are gone. */
+void run_trial_for(struct settings *s);
+
+/* ---- peak.c ---------------------------------------------------------------------------------------------------- */
+
+/* How long the device has worked: a CPU's cores for this process, divided by their number, so that neither what other
+ * programs take counts nor what cores wait; else the clock. */
+double work_seconds(const struct device *d);
+/* Mean FLOP/s of independent FMAs over so many of them (one run of some milliseconds at least), to be taken right
+ * beside what it is compared with. */
+struct probe *open_probe(struct device *d);
+double run_probe(struct probe *p, double seconds);
+void close_probe(struct probe *p);
+double measure_copy(struct device *d, double seconds); /* bytes/s, read + written, of the fastest of some copies */
+
+#endif

@@ -1,0 +1,516 @@
+/* trainer.c - opening a machine, a model and its lists by the settings, and running them. */
+#include "tools/trace/follow.h"
+#include "train.h"
+
+#include <glob.h>
+#include <math.h>
+#include <unistd.h>
+
+char *describe_shape(const struct trainer *t)
+{
+    struct config c = t->config;
+    c.seq_len = t->seq;
+    return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes((char[160]){0}, &c), t->batch,
+                         t->micros, t->micro_batch, t->machine->n_devices, t->machine->n_devices == 1 ? "" : "s");
+}
+
+const char *engine_name(const struct trainer *t)
+{
+    return word_of("gemm", (int)choose_engine(&t->machine->device[0], t->settings->kernels.gemm));
+}
+
+double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->seq; }
+
+/* ---- mesh and sizes -------------------------------------------------------------------------------------------- */
+
+/* Of this command, not recorded by the run that it resumes, whose mesh may have been another. */
+static bool is_asked(const struct settings *s, const char *option) { return !s->resume || was_given(option); }
+
+/* What --mesh asks for, of that many devices or, on paper, of its own number; layers are not cut yet. */
+static struct mesh wanted_mesh(const struct settings *s, int devices)
+{
+    struct mesh m;
+    if (s->resume && !s->mesh)
+        m = resumed_mesh(s, devices);
+    else
+        must(parse_mesh(s->mesh, devices, &m));
+    m.zero = s->zero;
+    if (m.pp > 1)
+        m.chunks = pipeline_orders[s->pipeline].chunks, m.folded = pipeline_orders[s->pipeline].folded;
+    return m;
+}
+
+static void set_mesh(struct trainer *t)
+{
+    const struct settings *s = t->settings;
+    int devices = t->machine->n_devices;
+    struct mesh *m = &t->mesh;
+    *m = wanted_mesh(s, devices);
+    int n = n_ranks(m);
+    if (n != devices) /* a mesh was given */
+        fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d: name %d there, or use one as %d, such as -d 0:0x%d",
+             s->mesh, n, devices, n, n, n);
+    if (m->pp == 1 &&
+        ((s->stages && is_asked(s, "stages")) || (pipeline_orders[s->pipeline].chunks > 1 && is_asked(s, "pipeline"))))
+        fail(EXIT_USAGE, "--%s: there is one stage; --mesh pp=N makes N of them", s->stages ? "stages" : "pipeline");
+    struct problem *p = cut_layers(m, t->config.layers, s->stages);
+    if (p && s->stages && !is_asked(s, "stages")) { /* recorded, of another mesh */
+        free(p), free_mesh(m);
+        p = cut_layers(m, t->config.layers, NULL);
+    }
+    must(p);
+    must(check_tp_ranks(&t->config, m));
+}
+
+static int nearest_multiple(int n, int unit) { return MAX((n + unit / 2) / unit, 1) * unit; }
+
+/* A list that only samples has one sequence, whatever the devices are.  Micro-batches come in rounds of an interleaved
+ * pipeline, and in groups of the gradient. */
+static void set_batch(struct trainer *t, bool samples_only)
+{
+    const struct settings *s = t->settings;
+    const int dp = t->mesh.dp, groups = s->grad_groups, round = t->mesh.chunks > 1 && !t->mesh.folded ? t->mesh.pp : 1;
+    t->batch = samples_only ? dp : s->batch;
+    t->seq = s->seq_len;
+    const int micro = t->micro_batch = s->micro_batch ? s->micro_batch : MAX(t->batch / dp, 1);
+    if (groups > 1 && dp > 1)
+        fail(EXIT_USAGE, "--grad-groups %d stands for dp=%d on one device: with dp=%d add --grad-groups 1", groups,
+             groups, dp);
+    /* a tied head's gradient of a group would be lost when the last stage begins the next one: they share a tensor */
+    if (groups > 2 && t->mesh.pp > 1 && t->config.tied)
+        fail(EXIT_USAGE, "--grad-groups %d with pp=%d: from three groups on a tied head wants pp=1, or use --untied",
+             groups, t->mesh.pp);
+    const int near = nearest_multiple(t->batch, dp * micro);
+    if (t->batch % (dp * micro))
+        fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: %s %d", t->batch, dp, micro,
+             near > 1e6 ? "use a smaller --micro-batch, such as" : "the nearest that works is", near > 1e6 ? 1 : near);
+    t->micros = t->batch / (dp * micro);
+    const int least = 2 * t->mesh.pp, enough = nearest_multiple(t->batch, dp * least);
+    if (t->mesh.folded && t->micros < least)
+        fail(EXIT_USAGE,
+             "--pipeline %s with pp=%d wants at least %d micro-batches, not %d: try --batch %d --micro-batch %d",
+             pipeline_name[s->pipeline], t->mesh.pp, least, t->micros, enough, enough / (dp * least));
+    int together = round;
+    while (together % groups)
+        together += round;
+    const int whole = nearest_multiple(t->batch, dp * together);
+    if (t->micros % together)
+        fail(EXIT_USAGE, "%s wants a multiple of %d micro-batches, not %d: try --batch %d --micro-batch %d",
+             groups > 1 ? "--grad-groups" : "--pipeline interleaved", together, t->micros, whole,
+             whole / (dp * together));
+    if ((double)t->micros * dp * t->config.layers > 1e5)
+        fail(EXIT_USAGE, "--batch %d is a list of millions of tasks: use a larger --micro-batch than %d", t->batch,
+             micro);
+    if ((double)micro * t->seq * MAX(4 * t->config.channels, t->config.vocab) > 2e9 ||
+        (double)micro * t->config.heads * t->seq * t->seq > 2e9)
+        fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2^31 elements: use a %s",
+             micro, t->seq, micro > 1 ? "smaller --micro-batch" : "shorter --seq-len");
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------------- */
+
+/* Of the model that a run begins with; without tokens: it says nothing of one. */
+static struct tokenizer source_tokenizer(const struct source *s)
+{
+    struct tokenizer t = {0};
+    if (s->checkpoint)
+        return tokenizer_from_text(s->checkpoint->tokenizer, s->path);
+    if (!s->path || has_magic(s->path, LLMC_MODEL_MAGIC))
+        return t;
+    char *text = read_weights_metadata(s->path, "yard.tokenizer");
+    if (text)
+        t = tokenizer_from_text(text, s->path);
+    free(text);
+    if (!t.n) { /* written anew by others, who leave our metadata out */
+        char *path = file_beside(s->path, "tokenizer.json");
+        json_t *json = json_load_file(path, 0, NULL);
+        t = tokenizer_from_json(json);
+        json_decref(json);
+        free(path);
+    }
+    return t;
+}
+
+static void warn_of_bytes(const char *model)
+{
+    warn("%s does not say what its 256 tokens are: they are taken for bytes", model);
+}
+
+struct dataset *open_vocabulary(const struct source *model, int vocab)
+{
+    struct dataset *d = allocate(1, sizeof *d);
+    d->vocab = vocab;
+    d->tokenizer = source_tokenizer(model);
+    if (!d->tokenizer.n && vocab == 256)
+        warn_of_bytes(model->path);
+    if (!d->tokenizer.n)
+        d->tokenizer = (struct tokenizer){.kind = vocab == 256 ? TOKENS_BYTES : TOKENS_IDS, .n = vocab};
+    if (d->tokenizer.n > vocab)
+        fail(EXIT_FAILED, "%s: its tokenizer has %d tokens, its model only %d: the file is damaged", model->path,
+             d->tokenizer.n, vocab);
+    return d;
+}
+
+/* A run that goes on reads the data that it was begun with, where it was begun: a path from another folder leads
+ * nowhere. */
+static void expect_recorded_data(const struct settings *s, const char *option, const char *path)
+{
+    if (!s->resume || !path || was_given(option) || strcmp(path, "stories") == 0 || strcmp(path, "self") == 0)
+        return;
+    const char *file = strncmp(path, "stories:", 8) == 0 ? path + 8 : path;
+    glob_t found = {0};
+    if (access(file, F_OK) != 0 && glob(file, 0, NULL, &found) != 0) {
+        fail(EXIT_IO,
+             "%s was trained with --%s %s, and no such file is here: give --%s PATH, or run it in the folder "
+             "where it was begun",
+             s->source.checkpoint->path, option, path, option);
+    }
+    globfree(&found);
+}
+
+static struct dataset *open_data(const struct settings *s, int vocab)
+{
+    struct data_options o = s->data;
+    o.batch = s->batch;
+    o.seq_len = s->seq_len;
+    o.tokenizer = source_tokenizer(&s->source);
+    o.vocab = vocab;
+    expect_recorded_data(s, "data", o.path);
+    expect_recorded_data(s, "val-data", o.val_data);
+    const enum token_kind kind = o.tokenizer.kind;
+    if (o.tokenizer.n && kind != TOKENS_IDS && was_given("tokens") && o.tokens != kind)
+        fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others: leave --tokens out",
+             word_of("tokens", (int)o.tokens), s->source.path, word_of("tokens", (int)kind));
+    struct dataset *d = open_dataset(&o);
+    bool unsaid = s->source.path && !o.tokenizer.n && d->tokenizer.kind == TOKENS_BYTES;
+    if (unsaid && vocab == d->tokenizer.n)
+        warn_of_bytes(s->source.path);
+    else if (unsaid)
+        warn("%s does not say what its %d tokens stand for, so the text is taken byte by byte, as numbers below 256: "
+             "not "
+             "what the model has learnt; to train on its own tokens, give --data token files (.bin) of its tokenizer",
+             s->source.path, vocab);
+    return d;
+}
+
+struct machine *machine_of(const struct settings *s, bool separate)
+{
+    struct machine_options o = {.devices = s->devices,
+                                .device_memory = s->device_memory,
+                                .host_memory = s->host_memory,
+                                .profiling = s->trace || s->view || s->pace || s->time_tasks,
+                                .separate = separate,
+                                .vector = (unsigned)s->vector};
+    struct machine *m = open_machine(&o);
+    if ((s->reference || s->gradients) && m->n_devices > 1)
+        fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
+    return m;
+}
+
+struct config config_of(const struct settings *s)
+{
+    if (s->source.path)
+        return s->source.config;
+    return (struct config){s->layers, s->heads, s->channels, s->seq_len, s->vocab, !s->untied};
+}
+
+/* Devices as -d says; or, only planning for hardware that is described and without -d, on paper. */
+static struct machine *make_machine(struct trainer *t, bool plan_only)
+{
+    const struct settings *s = t->settings;
+    const char *file = s->pace ? s->pace : s->profile ? s->profile : s->hardware;
+    const bool on_paper = s->hardware && !s->devices && plan_only;
+    t->costs = file ? read_costs(file) : s->costs;
+    if (s->profile && !t->costs->measured)
+        fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", s->profile);
+    struct mesh mesh = on_paper ? wanted_mesh(s, 1) : one_rank;
+    struct machine *m =
+        on_paper ? virtual_machine(t->costs, n_ranks(&mesh)) : machine_of(s, t->costs && !t->costs->measured);
+    if (on_paper)
+        set_budgets(m, s->device_memory, s->host_memory);
+    if (s->what_if)
+        apply_what_if(t->costs, m, s->what_if);
+    return m;
+}
+
+struct pass_options pass_options_of(const struct settings *s)
+{
+    struct pass_options o = s->pass;
+    o.broadcast.at_random = s->deal == DEAL_RANDOM;
+    o.broadcast.seed = (uint64_t)s->seed;
+    o.broadcast.main_sends = s->main_queue == MAIN_BOTH;
+    o.clipped = s->clip > 0;
+    o.paced = s->pace;
+    o.draw = s->delay_seed >= 0;
+    o.draw_seed = (uint64_t)s->delay_seed;
+    o.gather = s->zero == 3;
+    o.swap_what = 0; /* a bit per class */
+    char *text = copy_string(s->swap_what), *rest = text;
+    for (char *word; (word = strsep(&rest, ","));) {
+        int class = choice_number(memory_class_name, word);
+        if (class < 0 || class >= MEM_WORK)
+            fail(EXIT_USAGE,
+                 "--swap-what: '%s' is not a class; expected some of activations, gradients, optimizer, parameters, "
+                 "with commas between",
+                 word);
+        o.swap_what |= 1u << class;
+    }
+    free(text);
+    return o;
+}
+
+/* The lists that are wanted, into all[]; returns how many.  Where parameters lie concerns all lists, all other passes
+ * only the one for training. */
+static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3])
+{
+    const struct settings *s = t->settings;
+    struct pass_options w = pass_options_of(s);
+    size_t n = 0;
+    w.gather &= t->mesh.dp > 1;
+    if (lists & LIST_TRAIN)
+        build_train(t), all[n++] = t->train;
+    if (lists & LIST_EVAL)
+        build_eval(t), all[n++] = t->eval;
+    if (lists & LIST_SAMPLE)
+        build_sample(t), all[n++] = t->sample;
+    if (lists & KEEP_LOGITS)
+        t->keep_logits->persistent = true;
+    t->values = s->verify && t->train ? number_values(t->train) : NULL;
+    t->eval_values = s->verify && t->eval ? number_values(t->eval) : NULL;
+    t->sample_values = s->verify && t->sample ? number_values(t->sample) : NULL;
+    if (t->train)
+        t->passes = run_passes(t->train, t->costs, &w, s->after, &t->n_passes);
+    for (size_t i = t->train ? 1 : 0; i < n; i++) {
+        struct pass_report report = {0};
+        if (wants_gather(&w))
+            run_gather(all[i], t->costs, &w, &report);
+        fetch_state(all[i]);
+        free(report.reason);
+    }
+    return n;
+}
+
+/* ---- how the training list is run ------------------------------------------------------------------------------- */
+
+/* Padded to the times that the list was simulated with. */
+static void pace_training(struct trainer *t)
+{
+    struct simulation *sim = must_simulate(t->train, t->costs);
+    /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
+    struct pace *p = start_pacing(t->train, sim->steady, sim->period, t->settings->pace_scale);
+    note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
+         p->scale, format_seconds((char[32]){0}, sim->period * p->scale));
+    free_simulation(sim);
+}
+
+static double predicted_ns(void *trainer, const struct task *t)
+{
+    enum cost_source source;
+    return 1e9 * task_seconds(((struct trainer *)trainer)->costs, t, &source);
+}
+
+static void trace_training(struct trainer *t, struct step **lists, size_t n)
+{
+    const struct settings *s = t->settings;
+    char *title = describe_shape(t), *path = trace_path(s);
+    struct trace_about about = {title, s->pace ? TRACE_PACED : TRACE_REAL,
+                                s->pace ? 1 / t->train->running->wrapper->scale : 1, t->costs ? predicted_ns : NULL, t};
+    for (struct device *d = t->machine->device; d < t->machine->host && s->view; d++) {
+        struct probe *p = open_probe(d);
+        d->flops_per_s = run_probe(p, 0.05);
+        close_probe(p);
+    }
+    struct trace *tables = trace_tables(t->machine, lists, n, &about);
+    execution.trace = trace_create(path, tables, TRACE_RING);
+    trace_free(tables);
+    must(trace_follow_open(path, &t->follow)); /* while it has a name */
+    if (s->view)
+        show_trace(path, !s->trace);
+    free(title), free(path);
+}
+
+/* ---- a trainer -------------------------------------------------------------------------------------------------- */
+
+struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only)
+{
+    struct config c = config_of(s);
+    struct dataset *data = data_wanted ? open_data(s, s->source.path ? c.vocab : 0) : NULL;
+    if (data && !s->source.path)
+        c.vocab = data->vocab;
+    check_config(&c);
+    check_saved(s, &c);
+    if (data && data->val.n == 0)
+        lists &= ~(unsigned)LIST_EVAL;
+    return new_trainer_for(s, &c, data, lists, plan_only);
+}
+
+/* machine -> mesh -> sizes -> model -> lists -> passes -> addresses -> how it is run */
+struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data, unsigned lists,
+                                bool plan_only)
+{
+    struct trainer *t = allocate(1, sizeof *t);
+    const bool trains = lists & LIST_TRAIN;
+    const struct checkpoint *from = s->resume ? s->source.checkpoint : NULL;
+    struct step *all[3];
+    *t = (struct trainer){.settings = s, .data = data, .config = *c, .log = -1};
+    execution.serial = s->serial;
+    execution.audit = s->audit;
+    t->machine = make_machine(t, plan_only);
+    set_mesh(t);
+    set_batch(t, lists == LIST_SAMPLE);
+    t->feeds = allocate((size_t)((t->micros + 1) * t->mesh.dp) + 1, sizeof *t->feeds);
+    if (trains) {
+        t->rate = (struct rate){s->schedule, s->lr, s->lr_min, s->steps, s->warmup};
+        fill_rate(&t->rate);
+        check_rate(&t->rate);
+        t->record = record_training(t);
+        if (from) /* whole batches: none is trained on twice */
+            t->ahead = (int64_t)ceil_div((size_t)from->samples, (size_t)s->batch) - from->step;
+    }
+    if (t->costs && t->machine->device[0].cl)
+        check_fingerprint(t->costs, &t->machine->device[0], engine_name(t));
+    t->pool = new_pool(t->machine);
+    t->model = new_model(
+        t->pool, c, &t->mesh, trains,
+        (struct gradients){.dropped = t->mesh.zero >= 2 && t->micros == 1, .grouped = s->grad_groups > 1 && trains});
+    size_t n = build_lists(t, lists, all);
+    if (plan_only) {
+        must(place(t->pool, all, n, true));
+        for (size_t i = 0; i < n; i++)
+            depend(all[i], true);
+        return t;
+    }
+    must(finish_steps(t->pool, all, n));
+    if (s->pace)
+        pace_training(t);
+    if (s->delay_seed >= 0)
+        start_delays(t->train, (uint64_t)s->delay_seed);
+    if (s->save) { /* --trace and --log may lie in it */
+        char *file = format_string("%s/.try", s->save);
+        make_folder(s->save);
+        abandon(open_writer(file)); /* better to learn now than after the training that it cannot be written */
+        free(file);
+        t->lock = lock_folder("--save", s->save);
+        expect_outside("--save", s->save); /* it may have become a checkpoint in between */
+    }
+    if (s->trace)
+        expect_replaceable("--trace", s->trace, KIND_TRACE, "trace of yard's"); /* before there is a log */
+    if (s->log)
+        open_log(t);
+    t->run = from && from->run ? from->run : new_id();
+    t->session = 1 + MAX(s->save ? last_session(s->save) : 0, from ? from->session : 0);
+    if (s->trace || s->view)
+        trace_training(t, all, n);
+    return t;
+}
+
+void free_trainer(struct trainer *t)
+{
+    struct step *all[] = {t->train, t->eval, t->sample};
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (all[i])
+            stop_pacing(all[i]), drain(all[i]), free_step(all[i]);
+    for (int i = 0; i < t->machine->n_lanes; i++) {
+        stop_thread(&t->machine->lane[i]->thread);
+        stop_thread(&t->machine->lane[i]->forward);
+        stop_thread(&t->machine->lane[i]->aside);
+    }
+    if (execution.trace)
+        trace_close(execution.trace);
+    execution.trace = NULL;
+    free_values(t->values), free_values(t->eval_values), free_values(t->sample_values);
+    free_reports(t->passes, t->n_passes);
+    free_model(t->model);
+    free_mesh(&t->mesh);
+    free_pool(t->pool);
+    close_machine(t->machine);
+    if (t->costs && t->costs != t->settings->costs)
+        free_costs(t->costs);
+    json_decref(t->record);
+    if (t->lock)
+        close(t->lock);
+    if (t->data)
+        close_dataset(t->data);
+    for (int i = 0; i <= (t->micros + 1) * t->mesh.dp; i++)
+        free(t->feeds[i].first);
+    free(t->feeds), free(t->rank_total), free(t->sample_tokens);
+    free(t);
+}
+
+/* ---- running --------------------------------------------------------------------------------------------------- */
+
+void run_step(struct trainer *t, uint32_t number) { execute(t->train, number); }
+
+const struct result *step_result(struct trainer *t, uint32_t number)
+{
+    wait_task(t->train, t->report, number);
+    struct result *r = &t->result[number % RESULTS];
+    r->ended_ns = t->train->running->ended[number & 3];
+    return r;
+}
+
+bool step_reported(struct trainer *t, uint32_t number)
+{
+    retire_ended(t->train);
+    return is_computed(t->train, number) && !latest_run(t->train, t->report, number);
+}
+
+double evaluate(struct trainer *t, int64_t batches, bool (*goes_on)(void *), void *context)
+{
+    size_t windows = validation_windows(t->data, t->seq), per_round = (size_t)(t->mesh.dp * t->micro_batch);
+    size_t rounds = ceil_div(windows, per_round);
+    if (batches > 0)
+        rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)t->batch, per_round));
+    t->eval_sum[t->evaluated & 1] = (struct losses){0};
+    const uint64_t begun = now_ns();
+    bool cut = false;
+    for (size_t i = 1; i <= rounds; i++) {
+        show_busy("validating", begun, (double)(i - 1) / (double)rounds);
+        execute(t->eval, t->evaluated + (uint32_t)i);
+        cut = goes_on && !goes_on(context);
+        rounds = cut ? i : rounds;
+    }
+    drain(t->eval);
+    erase_line();
+    t->evaluated += (uint32_t)rounds;
+    const struct losses *all = &t->eval_sum[t->evaluated & 1];
+    return all->n && !cut ? all->sum / (double)all->n : NAN;
+}
+
+/* ---- what is not finite ---------------------------------------------------------------------------------------- */
+
+static const char advice[] = "try a smaller --lr, more --warmup or --clip 1; of a run with --init, is its file sound?";
+
+void explain_bad_model(uint32_t step, const char *parameter)
+{
+    this_life->not_finite = true;
+    if (parameter)
+        fail(EXIT_FAILED,
+             "step %u: its update left values in parameter %s that are not finite, and nothing is saved; %s", step,
+             parameter, advice);
+    fail(EXIT_FAILED, "step %u: the validation loss is not finite, though all parameters are; %s", step, advice);
+}
+
+/* AdamW is halted by a norm or loss that is not finite, so the bad step can be run again from the same parameters, one
+ * task at a time.  Without clipping it does not wait for the norm: where that alone is not finite, they have changed.
+ */
+void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r)
+{
+    struct first_nan b;
+    bool changed = !r->halted || (t->settings->clip == 0 && isfinite(r->loss));
+    drain(t->train);
+    write_tensor(t->model->replica[t->model->norm_rank].state, (float[STATE_SIZE]){0});
+    if (!find_not_finite(t->train, number, &b))
+        fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite, but running it again both are; %s",
+             number, advice);
+    this_life->not_finite = true;
+    char *layer = b.task->layer < 0 ? copy_string("") : format_string(", layer %d", b.task->layer);
+    if (b.before)
+        fail(EXIT_FAILED,
+             "step %u%s, task %s: reads element %zu of tensor %s, which was not finite before the step%s; %s", number,
+             layer, b.task->name, b.element, b.tensor->name,
+             r->halted && changed ? " ran again (with --clip 0 no update waits for the norm)" : "", advice);
+    fail(EXIT_FAILED, "step %u%s, task %s: element %zu of tensor %s is the first that is not finite;%s %s", number,
+         layer, b.task->name, b.element, b.tensor->name, changed ? "" : " no parameter was changed by this step;",
+         advice);
+}
