@@ -31,11 +31,23 @@ endif
 # Every .c file below src/ belongs to the program.  Only the viewer's window needs SDL2: without it, pictures remain.  It
 # is looked for whenever something is compiled, since the packages may have been installed a moment ago.
 SOURCES := $(sort $(wildcard src/*.c src/*/*/*.c))
+# Folders register themselves (src/trainer/base/module.h).  WITHOUT="view plot" leaves some out, and what needs them.
+WITHOUT     =
+REGISTERED := $(shell grep -l '^const struct module module_' $(SOURCES))
+MODULES     = awk -v without='$(WITHOUT)' -f src/trainer/base/modules.awk
+TABLE       = $(BUILD)/modules$(subst $() ,,$(WITHOUT:%=-%))
+ifneq ($(strip $(WITHOUT)),)
+LEFT_OUT   := $(shell $(MODULES) -v as=folders $(REGISTERED) || echo none)
+$(if $(filter none,$(LEFT_OUT)),$(error see above))
+GO_ALONG   := $(shell $(MODULES) -v as=note $(REGISTERED))
+$(if $(GO_ALONG),$(info $(GO_ALONG)))
+SOURCES    := $(filter-out $(LEFT_OUT:=/%),$(SOURCES))
+endif
 SDL2     = $(shell sdl2-config --libs 2>/dev/null)
 CPPFLAGS += $(if $(SDL2),-DHAVE_SDL2 $(shell sdl2-config --cflags 2>/dev/null))
 LDLIBS   += $(SDL2)
 
-OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o
+OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o $(TABLE).o
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
 # Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
@@ -75,6 +87,13 @@ $(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) src/trainer/base/embed
 	$(Q)LC_ALL=C awk -f src/trainer/base/embed.awk $(KERNELS) -- data/stories.txt $(TEXT) >$@.new && mv $@.new $@
 
 $(BUILD)/embedded.o: $(SHARED)/embedded.c $(BUILD)/flags | $(SHARED)/packages
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
+
+# The table of the folders that are built.
+$(TABLE).c: FORCE | $(SHARED)/packages
+	@mkdir -p $(@D); $(MODULES) -v as=table $(REGISTERED) >$@.new && \
+	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+$(TABLE).o: $(TABLE).c src/trainer/base/module.h $(BUILD)/flags
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
 
 # This file changes when the flags do, and then everything is compiled again.

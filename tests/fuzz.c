@@ -77,6 +77,13 @@ static int follow(int n, char **words)
     return 0;
 }
 
+/* Commands as readers of files. */
+static int run_plan(int argc, char **argv) { return find_command("plan")->run(argc, argv); }
+static int run_ckpt(int argc, char **argv) { return find_command("ckpt")->run(argc, argv); }
+static int run_trace(int argc, char **argv) { return find_command("trace")->run(argc, argv); }
+static int run_plot(int argc, char **argv) { return find_command("plot")->run(argc, argv); }
+static int run_check(int argc, char **argv) { return find_command("check")->run(argc, argv); }
+
 /* The words of a text into argv, which ends with NULL; how many.  They are never freed: children use them. */
 static int split(const char *text, char *argv[MOST_WORDS + 1])
 {
@@ -92,7 +99,7 @@ static void make_trace(void *unused)
 {
     (void)unused;
     char *words[MOST_WORDS + 1];
-    cmd_plan(split("--model tiny --simulate --hardware " SERVER " --trace " FOLDER "seed.trace", words), words);
+    run_plan(split("--model tiny --simulate --hardware " SERVER " --trace " FOLDER "seed.trace", words), words);
 }
 
 /* The model of a checkpoint as other programs have it: twice with a config.json, one of which is replaced, and in a
@@ -150,7 +157,7 @@ static int rehashed(int n, char **words)
         fwrite(text + head, 1, size - head, f) != size - head || fclose(f))
         fail(EXIT_IO, "cannot write %s", path);
     free(text);
-    return cmd_ckpt(n, words);
+    return run_ckpt(n, words);
 }
 
 static void put_hash(char *bytes, size_t n) /* of the others, in the last eight */
@@ -184,7 +191,7 @@ static int rehashed_snapshot(int n, char **words)
     if (!f || fwrite(bytes, 1, size, f) != size || fclose(f))
         fail(EXIT_IO, "cannot write %s", path);
     free(bytes);
-    return cmd_ckpt(n, words);
+    return run_ckpt(n, words);
 }
 
 /* ---- formats ----------------------------------------------------------------------------------------------------- */
@@ -198,39 +205,39 @@ static const struct format {
 } formats[] = {
     {DATA "gpt2-tiny.safetensors", "tensors", read_tensors, "@", 1},
     {DATA "chars.safetensors", "model", read_tensors, "@", 1},
-    {DATA "chars.safetensors", "model", cmd_plan, "--simulate --hardware " SERVER " --data README.md --init @", 1},
-    {FOLDER "hf/config.json", "described/config.json", cmd_plan,
+    {DATA "chars.safetensors", "model", run_plan, "--simulate --hardware " SERVER " --data README.md --init @", 1},
+    {FOLDER "hf/config.json", "described/config.json", run_plan,
      "--simulate --hardware " SERVER " --init " FOLDER "described", 1},
-    {FOLDER "seed.index.json", "sharded/model.safetensors.index.json", cmd_plan,
+    {FOLDER "seed.index.json", "sharded/model.safetensors.index.json", run_plan,
      "--simulate --hardware " SERVER " --init " FOLDER "sharded", 1},
-    {DATA "llmc-tiny.bin", "checkpoint.bin", cmd_plan, "--simulate --hardware " SERVER " --init @", 1},
-    {DATA "llmc-tokens.bin", "shard.bin", cmd_plan, PLAN "--data @", 1},
-    {DATA "text.txt", "text", cmd_plan, PLAN "--tokens chars --data @", 1},
-    {FOLDER "seed.trace", "trace", cmd_trace, "summary @", 1},
-    {FOLDER "seed.trace", "trace", cmd_trace, "summary --json @", 1},
-    {FOLDER "seed.trace", "trace", cmd_trace, "export @ --chrome " FOLDER "chrome.json", 1},
-    {FOLDER "seed.trace", "trace", cmd_trace, "diff " FOLDER "seed.trace @", 1},
+    {DATA "llmc-tiny.bin", "checkpoint.bin", run_plan, "--simulate --hardware " SERVER " --init @", 1},
+    {DATA "llmc-tokens.bin", "shard.bin", run_plan, PLAN "--data @", 1},
+    {DATA "text.txt", "text", run_plan, PLAN "--tokens chars --data @", 1},
+    {FOLDER "seed.trace", run_trace, "trace", "summary @", 1},
+    {FOLDER "seed.trace", run_trace, "trace", "summary --json @", 1},
+    {FOLDER "seed.trace", run_trace, "trace", "export @ --chrome " FOLDER "chrome.json", 1},
+    {FOLDER "seed.trace", run_trace, "trace", "diff " FOLDER "seed.trace @", 1},
     {FOLDER "seed.trace", "trace", follow, "@", 1},
-    {DATA "log.jsonl", "log", cmd_plot, "@", 1},
-    {DATA "log.jsonl", "log", cmd_plot, "@ --png " FOLDER "plot.png", 1},
+    {DATA "log.jsonl", "log", run_plot, "@", 1},
+    {DATA "log.jsonl", "log", run_plot, "@ --png " FOLDER "plot.png", 1},
     {DATA "profile.txt", "profile", predict, "@", 1},
-    {SERVER, "hardware", cmd_plan, "--simulate --model tiny --mesh dp=2 --hardware @", 1},
-    {"data/steps/overlap-pays.txt", "list", cmd_plan, "--simulate --verify --print --list @", 1},
-    {DATA "list.txt", "list", cmd_plan, "--simulate --list @", 1},
-    {DATA "list.txt", "list", cmd_plan, "--print-list --list @", 1},
-    {DATA "config.txt", "config", cmd_plan, PLAN "--config @", 1},
-    {FOLDER "state/manifest.json", "manifest/manifest.json", cmd_ckpt, "verify " FOLDER "manifest", 4},
+    {SERVER, "hardware", run_plan, "--simulate --model tiny --mesh dp=2 --hardware @", 1},
+    {"data/steps/overlap-pays.txt", "list", run_plan, "--simulate --verify --print --list @", 1},
+    {DATA "list.txt", "list", run_plan, "--simulate --list @", 1},
+    {DATA "list.txt", "list", run_plan, "--print-list --list @", 1},
+    {DATA "config.txt", "config", run_plan, PLAN "--config @", 1},
+    {FOLDER "state/manifest.json", "manifest/manifest.json", run_ckpt, "verify " FOLDER "manifest", 4},
     {FOLDER "state/manifest.json", "manifest/manifest.json", rehashed, "verify " FOLDER "manifest", 1},
     {FOLDER "state/manifest.json", "manifest/manifest.json", rehashed, "ls --json " FOLDER "manifest", 1},
     {FOLDER "state/manifest.json", "manifest/manifest.json", rehashed,
      "reshard " FOLDER "manifest x --plan --mesh tp=2", 1},
-    {FOLDER "state/rank-0.safetensors", "shard/rank-0.safetensors", cmd_ckpt, "verify " FOLDER "shard", 1},
-    {FOLDER "state/rank-0.safetensors", "shard/rank-0.safetensors", cmd_ckpt, "diff " FOLDER "shard " FOLDER "state",
+    {FOLDER "state/rank-0.safetensors", "shard/rank-0.safetensors", run_ckpt, "verify " FOLDER "shard", 1},
+    {FOLDER "state/rank-0.safetensors", "shard/rank-0.safetensors", run_ckpt, "diff " FOLDER "shard " FOLDER "state",
      1},
-    {FOLDER "seed.snap", "snapshot", cmd_ckpt, "verify @", 4},
+    {FOLDER "seed.snap", "snapshot", run_ckpt, "verify @", 4},
     {FOLDER "seed.snap", "snapshot", rehashed_snapshot, "verify @", 1},
     {FOLDER "seed.snap", "snapshot", rehashed_snapshot, "ls --json @", 1},
-    {DATA "gpt2-tiny.safetensors", "reference", cmd_check, "--serial @", 50},
+    {DATA "gpt2-tiny.safetensors", "reference", run_check, "--serial @", 50},
 };
 
 /* ---- mutating ---------------------------------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ builtin='. : [ break cd command continue echo eval exec exit export kill printf 
 # Recipes, and what pages let a student type or let a test do: as scripts, with the names of their files.
 mkdir -p "$TMP/tutorials"
 { awk '/^\t/ { print substr($0, 2) } /^build.*; @/ { sub(/.*; @/, ""); print }' Makefile
-    grep -o '\$(shell [^)]*' Makefile | sed 's/.*(shell //'; } |
+    sed 's/\$([A-Z_]*)/$X/g' Makefile | grep -o '\$(shell [^)]*' | sed 's/.*(shell //'; } |
     sed 's/\$(Q)//; s/^[@+-]*//; s/\$([A-Z_]*)/$X/g; s/\$([a-z]* [^()]*)/$X/g; s/\$[@<^]/$X/g; s/\$\$/$/g' \
         >"$TMP/Makefile"
 for text in README.md tutorials/*.md; do

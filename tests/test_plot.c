@@ -1,4 +1,5 @@
 /* test_plot.c - yard plot: what it prints, its picture read back, and what it refuses. */
+#include "../src/tools/plot/plot.h"
 #include "../src/trainer/cmd/cmd.h"
 #include "../src/trainer/file/file.h"
 #include "child.h"
@@ -134,7 +135,7 @@ static void run(void *argument)
     struct command *c = argument;
     if (!freopen("/dev/null", "w", stdout))
         _exit(99);
-    _exit(cmd_plot(c->argc, c->argv));
+    _exit(find_command("plot")->run(c->argc, c->argv));
 }
 
 static void refuse(const char *text, const char *part)

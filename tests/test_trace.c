@@ -1,5 +1,6 @@
 /* test_trace.c - trace files and `yard trace`: numbers worked out by hand, damaged and living files, Chrome's JSON. */
 #include "../src/tools/trace/follow.h"
+#include "../src/trainer/cmd/cmd.h"
 #include "../src/trainer/file/file.h"
 #include "child.h"
 
@@ -8,8 +9,6 @@
 #include <math.h>
 #include <signal.h>
 #include <zlib.h>
-
-int cmd_trace(int argc, char **argv);
 
 /* ---- the example --------------------------------------------------------------------------------------------------
  *
@@ -130,7 +129,7 @@ static void run_in_child(void *argument)
     struct command *c = argument;
     if (!freopen(c->out ? c->out : "/dev/null", "w", stdout))
         _exit(99);
-    int code = cmd_trace(c->argc, c->argv);
+    int code = find_command("trace")->run(c->argc, c->argv);
     fflush(stdout);
     _exit(code);
 }
@@ -144,7 +143,7 @@ static char *output_of(struct command *c, int expected)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        int code = freopen(path, "w", stdout) ? cmd_trace(c->argc, c->argv) : 99;
+        int code = freopen(path, "w", stdout) ? find_command("trace")->run(c->argc, c->argv) : 99;
         fflush(stdout);
         _exit(code);
     }

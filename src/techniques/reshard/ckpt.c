@@ -374,4 +374,8 @@ static const struct words ckpt_words = {
     .n = COUNT(words),
     .table = &table};
 
-int cmd_ckpt(int argc, char **argv) { return run_words(&ckpt_words, argc, argv); }
+static int run_ckpt(int argc, char **argv) { return run_words(&ckpt_words, argc, argv); }
+
+static const struct subcommand command = {110, "ckpt", "look into checkpoints, check, compare, reshard and export them",
+                                          run_ckpt, " export convert save reshard "};
+const struct module module_reshard = {.name = "reshard", .called = true, .commands = &command, .n_commands = 1};

@@ -6,6 +6,7 @@
  * about equally long stretches, the FMA probe and then what is compared with it.  On CPUs it is one of CPU time, which
  * other programs cannot lengthen.  Where it is above 1 all the same the probe was disturbed, and no share is known.
  */
+#include "bench.h"
 #include "trainer/base/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
@@ -220,7 +221,7 @@ static json_t *bench_training(struct bench *b)
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
-int cmd_bench(int argc, char **argv)
+static int run_bench(int argc, char **argv)
 {
     struct settings *s = parse_settings(CMD_BENCH, argc, argv);
     if (s->broadcast)
@@ -257,3 +258,8 @@ int cmd_bench(int argc, char **argv)
     close_machine(b.machine);
     return EXIT_OK;
 }
+
+static const struct subcommand command = {100, "bench", "measure the device, its matrix products and training",
+                                          run_bench, " benchmark speed "};
+const struct module module_bench = {
+    .name = "bench", .needs = "pass predict trace", .commands = &command, .n_commands = 1};

@@ -7,6 +7,7 @@
  *
  *     T(k) = (a + S / kB) + k (p - 1) (a + S / kB),    least at    k = sqrt(S / ((p - 1) a B))
  */
+#include "bench.h"
 #include "trainer/base/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"

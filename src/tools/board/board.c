@@ -5,6 +5,7 @@
  * undone.
  */
 #include "board.h"
+#include "trainer/base/module.h"
 
 #include "techniques/pass/edit.h"
 #include "tools/predict/predict.h"
@@ -217,3 +218,5 @@ json_t *board_json(const struct board *b)
                      1e3 * b->now.period, "written_peak", (json_int_t)b->written.peak, "peak", (json_int_t)b->now.peak,
                      "moved", (json_int_t)count_moves(b));
 }
+
+const struct module module_board = {.name = "board", .needs = "pass predict proof lists trace"};

@@ -4,6 +4,7 @@
  * loss, grad.NAME; trajectory [n], the losses before each of n AdamW steps on that batch, and after.NAME, the
  * parameters behind them.  Errors are relative: ||ours - reference|| / ||reference||, both norms over the whole tensor.
  */
+#include "check.h"
 #include "trainer/base/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
@@ -100,7 +101,7 @@ static int32_t *read_ids(const struct safetensors *file, const char *name, int v
     return ids;
 }
 
-int cmd_check(int argc, char **argv)
+static int run_check(int argc, char **argv)
 {
     struct settings *s = parse_settings(CMD_CHECK, argc, argv);
     const char *path = s->reference;
@@ -149,3 +150,7 @@ int cmd_check(int argc, char **argv)
                c.worst_name, fabs(c.worst), s->tolerance);
     return passed ? EXIT_OK : EXIT_FAILED;
 }
+
+static const struct subcommand command = {40, "check", "compare with reference numbers made by another program",
+                                          run_check, " verify "};
+const struct module module_check = {.name = "check", .needs = "reshard", .commands = &command, .n_commands = 1};

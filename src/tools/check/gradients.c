@@ -13,6 +13,7 @@
  * and none of them writes.  Its backward is added to the list twice: the first one starts each gradient, the second one
  * adds to it.  So they make 2 L'.
  */
+#include "check.h"
 #include "trainer/base/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"

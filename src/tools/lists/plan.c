@@ -1,4 +1,5 @@
 /* plan.c - yard plan: the step as it would run: printed, verified, simulated. */
+#include "plan_memory.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
 
@@ -106,7 +107,7 @@ static int plan_list(const struct settings *o)
     return show_plan(&t, o->list);
 }
 
-int cmd_plan(int argc, char **argv)
+static int run_plan(int argc, char **argv)
 {
     struct settings *s = parse_settings(CMD_PLAN, argc, argv);
     if ((s->trace || s->view) && !s->simulate)
@@ -114,3 +115,7 @@ int cmd_plan(int argc, char **argv)
              s->trace ? "writes" : "shows");
     return s->list ? plan_list(s) : s->memory ? plan_memory(s) : plan_model(s);
 }
+
+static const struct subcommand command = {50, "plan", "show a training step as a list of tasks, and its memory",
+                                          run_plan, " simulate list print memory dry-run "};
+const struct module module_lists = {.name = "lists", .called = true, .commands = &command, .n_commands = 1};

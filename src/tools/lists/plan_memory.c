@@ -9,6 +9,7 @@
  *
  * Mixed precision cannot be run here: its bytes are counted on the list that runs in 32 bits.
  */
+#include "plan_memory.h"
 #include "trainer/base/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"

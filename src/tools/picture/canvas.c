@@ -1,5 +1,6 @@
 /* canvas.c - boxes and lines. */
 #include "canvas.h"
+#include "trainer/base/module.h"
 
 #include <math.h>
 
@@ -51,3 +52,5 @@ double tick_length(double least)
     double power = pow(10, floor(log10(least))), times = least / power;
     return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
 }
+
+const struct module module_picture = {.name = "picture"};

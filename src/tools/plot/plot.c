@@ -3,6 +3,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "plot.h"
 #include "trainer/base/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/file/file.h"
@@ -74,7 +75,7 @@ static const struct option options[] = {
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
-int cmd_plot(int argc, char **argv)
+static int run_plot(int argc, char **argv)
 {
     int n;
     struct plot p = {.n = 0};
@@ -96,3 +97,7 @@ int cmd_plot(int argc, char **argv)
         draw_on_terminal(stdout, &p, screen_width(STDOUT_FILENO), ROWS, shows_colour());
     return EXIT_OK;
 }
+
+static const struct subcommand command = {90, "plot", "draw the losses that --log recorded", run_plot,
+                                          " curve loss graph "};
+const struct module module_plot = {.name = "plot", .needs = "picture", .commands = &command, .n_commands = 1};

@@ -2,6 +2,7 @@
  *
  * Both draw lines into a canvas.  On a terminal its pixels are characters, and no colours but numbers of series.
  */
+#include "plot.h"
 #include "trainer/cmd/cmd.h"
 
 #include <math.h>

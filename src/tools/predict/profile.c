@@ -2,7 +2,7 @@
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
 
-int cmd_profile(int argc, char **argv)
+static int run_profile(int argc, char **argv)
 {
     struct settings *s = parse_settings(CMD_PROFILE, argc, argv);
     if (!s->output)
@@ -20,3 +20,7 @@ int cmd_profile(int argc, char **argv)
     free_trainer(t);
     return EXIT_OK;
 }
+
+static const struct subcommand command = {60, "profile", "measure how long tasks take, to predict with", run_profile,
+                                          NULL};
+const struct module module_predict = {.name = "predict", .called = true, .commands = &command, .n_commands = 1};

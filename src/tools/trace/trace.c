@@ -1,4 +1,5 @@
 /* trace.c - yard trace: what ran when, as numbers (summary), for a browser (export), against another run (diff). */
+#include "command.h"
 #include "trainer/base/base.h"
 #include "trainer/cmd/cmd.h"
 
@@ -60,4 +61,8 @@ static const struct words trace_words = {
     .n = COUNT(words),
     .table = &table};
 
-int cmd_trace(int argc, char **argv) { return run_words(&trace_words, argc, argv); }
+static int run_trace(int argc, char **argv) { return run_words(&trace_words, argc, argv); }
+
+static const struct subcommand command = {70, "trace", "summarise, export or compare what --trace recorded", run_trace,
+                                          " summary chrome perfetto "};
+const struct module module_trace = {.name = "trace", .called = true, .commands = &command, .n_commands = 1};

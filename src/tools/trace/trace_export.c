@@ -6,6 +6,7 @@
  * lie within a slice that has a length, which comes earlier in the file; an f without "bp":"e" would attach to the next
  * slice; ids are not used twice.
  */
+#include "command.h"
 #include "trace.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/file/file.h"

@@ -1,4 +1,5 @@
 /* trace_summary.c - yard trace summary: lanes, tasks and the critical path of a trace as tables or JSON. */
+#include "command.h"
 #include "trace.h"
 #include "trainer/base/table.h"
 #include "trainer/cmd/cmd.h"

@@ -111,7 +111,7 @@ static void expect_step(const struct view *v, uint32_t step)
              v->track[0]->path, l->n ? l->step[0].step : 0, l->n ? l->step[l->n - 1].step : 0, step);
 }
 
-int cmd_view(int argc, char **argv)
+static int run_view(int argc, char **argv)
 {
     char tail;
     int n, width, height;
@@ -165,3 +165,8 @@ int cmd_view(int argc, char **argv)
         fail(v->exit_code, "%s", v->message);
     return EXIT_OK;
 }
+
+static const struct subcommand command = {80, "view", "show a trace, also of a run that goes on", run_view,
+                                          " show timeline gui window "};
+const struct module module_view = {
+    .name = "view", .needs = "board picture trace", .commands = &command, .n_commands = 1};

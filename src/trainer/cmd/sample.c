@@ -2,7 +2,7 @@
 #include "cmd.h"
 #include "trainer/train/train.h"
 
-int cmd_sample(int argc, char **argv)
+int run_sample(int argc, char **argv)
 {
     struct settings *s = parse_settings(CMD_SAMPLE, argc, argv);
     if (!s->from)

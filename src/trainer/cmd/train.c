@@ -18,7 +18,7 @@ static void tell_when_removed(const struct settings *s)
     free(path);
 }
 
-int cmd_train(int argc, char **argv)
+int run_train(int argc, char **argv)
 {
     int code = EXIT_OK;
     this_life->begun = now_ns();

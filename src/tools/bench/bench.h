@@ -1,0 +1,9 @@
+/* bench.h - yard bench. */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include "trainer/train/train.h"
+
+int bench_broadcast(struct settings *s); /* bench --broadcast: bench_broadcast.c */
+
+#endif

@@ -1,0 +1,27 @@
+/* plot.h - the curves of `yard plot`, and drawing them (plot_draw.c). */
+#ifndef PLOT_H
+#define PLOT_H
+
+#include "tools/picture/canvas.h"
+
+#include <stdio.h>
+
+struct series {              /* the losses of one kind in one file */
+    const char *path, *kind; /* "train", "val", "floor" */
+    size_t run;              /* which file */
+    bool val;
+    struct point {
+        double step, loss;
+    } * point; /* finite, in order of the file */
+    size_t n, cap;
+};
+struct plot {
+    struct series *series; /* those with losses */
+    size_t n, cap;
+};
+/* On the terminal, in columns and rows of characters: each series has a letter. */
+void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour);
+/* As pixels; the caller frees the canvas. */
+struct canvas *draw_picture(const struct plot *p, int width, int height);
+
+#endif

@@ -1,0 +1,34 @@
+/* module.h - how a folder registers itself: with one struct, in one of its files.
+ *
+ *     const struct module module_plot = {.name = "plot", .needs = "picture", .commands = &command, .n_commands = 1};
+ *
+ * make looks for these structs and writes the table of them, build/modules.c (modules.awk does it).  So a folder of
+ * techniques or tools can be left out, together with those that need it: make WITHOUT="plot view".  Nothing outside a
+ * folder names it, but for those that say that they need it.
+ */
+#ifndef MODULE_H
+#define MODULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct subcommand {
+    int place; /* among the others in `yard --help`: ascending */
+    const char *name, *help;
+    int (*run)(int argc, char **argv); /* is given what follows the name, and returns the exit code */
+    const char *elsewhere;             /* what other programs call it: words between spaces, " fit run "; NULL */
+};
+struct module {
+    const char *name; /* the folder's */
+    const char
+        *needs;  /* folders of techniques and tools without which it cannot be built, between spaces; NULL: none */
+    bool called; /* by the trainer, past this struct: it cannot be left out yet */
+    const struct subcommand *commands;
+    size_t n_commands;
+};
+
+extern const struct module *const modules[];
+extern const size_t n_modules;
+extern const char left_out[]; /* folders that this yard was built without, between spaces: " plot view "; "": none */
+
+#endif

@@ -1,0 +1,78 @@
+# modules.awk - the folders that register themselves (module.h), but for those in `without` and what needs them.
+#
+#     awk -v without='plot view' -v as=table   -f modules.awk FILE.c...      build/modules.c
+#     awk -v without='plot view' -v as=folders -f modules.awk FILE.c...      what is left out, "src/tools/plot"
+#     awk -v without='plot view' -v as=note    -f modules.awk FILE.c...      what went along, in words; nothing: none did
+#
+# FILEs are those that have a line `const struct module module_NAME = {`.  An unknown name ends it with exit code 2.
+
+/^const struct module module_/ {
+    name = $4
+    sub(/^module_/, "", name)
+    folder[name] = FILENAME
+    sub(/\/[^\/]*$/, "", folder[name])
+    order[++n] = name
+}
+name != "" && /\.called = true/ { called[name] = 1 }
+name != "" && /\.needs = "/ {
+    needs[name] = $0
+    sub(/.*\.needs = "/, "", needs[name])
+    sub(/".*/, "", needs[name])
+}
+/};$/ { name = "" }
+
+END {
+    asked = split(without, word, " ")
+    for (i = 1; i <= asked; i++) {
+        if (!(word[i] in folder) || folder[word[i]] ~ /^src\/trainer\//) {
+            print "WITHOUT=" word[i] ": no folder of src/techniques or src/tools registers itself by that name" >"/dev/stderr"
+            exit 2
+        }
+        out[word[i]] = ""
+    }
+    do { # whoever needs one of them goes along
+        more = 0
+        for (i = 1; i <= n; i++) {
+            parts = split(needs[order[i]], part, " ")
+            for (k = 1; k <= parts; k++)
+                if ((part[k] in out) && !(order[i] in out)) {
+                    out[order[i]] = part[k]
+                    more = 1
+                }
+        }
+    } while (more)
+
+    for (i = 1; i <= n; i++)
+        if ((order[i] in out) && (order[i] in called)) {
+            print "WITHOUT=" without ": the trainer calls " order[i] ", which cannot be left out yet" >"/dev/stderr"
+            exit 2
+        }
+
+    if (as == "table") {
+        print "/* Made by src/trainer/base/modules.awk from the folders that register themselves. */"
+        print "#include \"trainer/base/module.h\"\n"
+        for (i = 1; i <= n; i++)
+            if (!(order[i] in out))
+                print "extern const struct module module_" order[i] ";"
+        print "\nconst struct module *const modules[] = {"
+        for (i = 1; i <= n; i++)
+            if (!(order[i] in out)) {
+                print "    &module_" order[i] ","
+                built++
+            }
+        print "};\nconst size_t n_modules = " built ";"
+    }
+    for (i = 1; i <= n; i++) {
+        if (!(order[i] in out))
+            continue
+        all = all order[i] " "
+        if (as == "folders")
+            print folder[order[i]]
+        if (out[order[i]] != "")
+            along = along (along == "" ? "" : "; ") order[i] " goes along, since it needs " out[order[i]]
+    }
+    if (as == "note" && along != "")
+        print along
+    if (as == "table")
+        print "const char left_out[] = \"" (all == "" ? "" : " " all) "\";"
+}

@@ -1,0 +1,86 @@
+/* commands.c - the subcommands, which folders bring along (see module.h). */
+#include "cmd.h"
+#include "trainer/base/base.h"
+
+struct commands { /* all of them, in the order of `yard --help` */
+    const struct subcommand **command;
+    size_t n, cap;
+};
+
+ORDER_POINTERS(by_place, struct subcommand, COMPARE(a->place, b->place))
+
+static struct commands list_commands(void)
+{
+    struct commands all = {.n = 0};
+    for (size_t i = 0; i < n_modules; i++)
+        for (size_t k = 0; k < modules[i]->n_commands; k++)
+            *APPEND(all.command, all.n, all.cap) = &modules[i]->commands[k];
+    SORT(all.command, all.n, by_place);
+    return all;
+}
+
+const struct subcommand *find_command(const char *name)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        for (size_t k = 0; k < modules[i]->n_commands; k++)
+            if (strcmp(modules[i]->commands[k].name, name) == 0)
+                return &modules[i]->commands[k];
+    return NULL;
+}
+
+void print_commands(FILE *out)
+{
+    struct commands all = list_commands();
+    fprintf(out, "usage: yard COMMAND [options]\n\n");
+    for (size_t i = 0; i < all.n; i++)
+        fprintf(out, "  %-9s %s\n", all.command[i]->name, all.command[i]->help);
+    free(all.command);
+}
+
+/* ---- unknown ones ------------------------------------------------------------------------------------------------ */
+
+/* What is no command of its own here. */
+static const struct {
+    const char *words, *way;
+} uses[] = {
+    {" eval evaluate test validate perplexity ", "to evaluate a saved model, train it for one step that changes "
+                                                 "nothing: yard train --init MODEL --data TEXT --val-data TEXT "
+                                                 "--lr 0 --steps 1 --sample-tokens 0"},
+};
+
+static bool is_among(const char *words, const char *word)
+{
+    char *between = format_string(" %s ", word);
+    bool yes = words && strstr(words, between);
+    free(between);
+    return yes;
+}
+
+_Noreturn void refuse_command(const char *word)
+{
+    struct commands all = list_commands();
+    for (size_t i = 0; i < COUNT(uses); i++)
+        if (is_among(uses[i].words, word))
+            fail(EXIT_USAGE, "there is no command '%s'; %s", word, uses[i].way);
+    for (size_t i = 0; i < all.n; i++)
+        if (is_among(all.command[i]->elsewhere, word))
+            fail(EXIT_USAGE, "there is no command '%s'; here that is 'yard %s': `yard %s --help` says more", word,
+                 all.command[i]->name, all.command[i]->name);
+    if (is_among(left_out, word))
+        fail(EXIT_USAGE, "there is no command '%s': this yard was built without%s", word, left_out);
+    for (size_t i = 0; i < all.n; i++)
+        if (edit_distance(word, all.command[i]->name) <= 2)
+            fail(EXIT_USAGE, "there is no command '%s'; did you mean '%s'? `yard --help` lists them", word,
+                 all.command[i]->name);
+    fail(EXIT_USAGE, "there is no command '%s'; `yard --help` lists them%s%s", word,
+         *left_out ? "; this yard was built without" : "", left_out);
+}
+
+/* ---- the trainer's own ------------------------------------------------------------------------------------------- */
+
+static const struct subcommand own[] = {
+    {10, "devices", "show the OpenCL devices", run_devices, " info device clinfo gpus "},
+    {20, "train", "train a GPT", run_train, " finetune fine-tune fit pretrain learn run start resume continue "},
+    {30, "sample", "let a saved model write", run_sample,
+     " generate inference infer predict complete chat prompt write text "}};
+const struct module module_cmd = {.name = "cmd", .commands = own, .n_commands = COUNT(own)};
