@@ -28,6 +28,7 @@
  * Source: "Multi-stream broadcast method for model parameters of deep learning models" (Baidu, 2023).
  */
 #include "techniques/pass/pass.h"
+#include "trainer/base/module.h"
 
 #include <math.h>
 
@@ -406,3 +407,11 @@ bool run_broadcast(struct step *s, const struct costs *c, const struct pass_opti
     free_survey(&b);
     return any;
 }
+
+static const struct pass pass = {.place = 40,
+                                 .name = "broadcast",
+                                 .wanted = wants_broadcast,
+                                 .run = run_broadcast,
+                                 .turned_on = {"--broadcast-queues 3 --broadcast-main compute",
+                                               "--broadcast-queues 2 --broadcast-slices 5 --broadcast-deal random"}};
+const struct module module_broadcast = {.name = "broadcast", .called = true, .pass = &pass};

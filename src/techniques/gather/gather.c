@@ -21,6 +21,7 @@
  * Source: P_os+g+p of "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020).
  */
 #include "techniques/pass/pass.h"
+#include "trainer/base/module.h"
 #include "trainer/mesh/mesh.h"
 
 enum { AHEAD = 1 }; /* windows are gathered so many before their own */
@@ -286,3 +287,11 @@ bool run_gather(struct step *s, const struct costs *c, const struct pass_options
     free_survey(&v, s->pool->machine->n_devices);
     return v.gathered > 0;
 }
+
+static const struct pass pass = {.place = 20,
+                                 .name = "gather",
+                                 .wanted = wants_gather,
+                                 .run = run_gather,
+                                 .turned_on = {"--zero 3"},
+                                 .every_list = true};
+const struct module module_gather = {.name = "gather", .called = true, .pass = &pass};

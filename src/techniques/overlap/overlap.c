@@ -51,6 +51,7 @@
 #include "techniques/pass/uses.h"
 #include "techniques/search/plan.h"
 #include "techniques/search/text.h"
+#include "trainer/base/module.h"
 
 #include <math.h>
 
@@ -64,7 +65,7 @@ struct planner {
     struct uses *uses;
     struct bucket bucket[MOST_BUCKETS]; /* in order of release */
     size_t n;
-    const struct snapshot_options *snapshot;
+    const struct pass_options *asked;
     int *bucket_of;                /* by position: of which of them the task is, or NOWHERE */
     int *remade;                   /* by tensor, for remake(): as if recompute had run too; NULL: as if not */
     struct rule rule;              /* its cores are those that no device computes on: updates take them in turn */
@@ -292,7 +293,7 @@ static void try_updates(void *pass, struct edit *e, const unsigned char *choice)
 {
     struct planner *p = pass;
     move_updates(p, e, choice);
-    reserve_snapshots(p->step, p->snapshot);
+    reserve_room(p->step, p->asked);
 }
 
 /* ---- the choice -------------------------------------------------------------------------------------------------- */
@@ -459,7 +460,7 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
     bool read = false;
     size_t on_cpu = 0;
     p->step = s;
-    p->snapshot = &w->snapshot;
+    p->asked = w;
     p->uses = find_uses(s->task, s->n, s->pool);
     p->bucket_of = allocate(s->n, sizeof *p->bucket_of);
     find_buckets(p);
@@ -497,12 +498,20 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
                     : p->n  ? "no update on the CPU"
                             : "the list has no update that could run on the CPU");
     commit(e);
-    size_t first = reserve_snapshots(s, &w->snapshot), end = s->pool->n;
+    size_t first = reserve_room(s, w), end = s->pool->n;
     report(p, w->overlap, r);
-    end_reserve(s, first, end);
+    end_room(s, first, end);
     if (chosen->score.excess > 0 && !room_later && !w->gather)
         refuse_budget(m, &r->after, "--overlap", true);
     free_uses(p->uses);
     free(p->bucket_of), free(p);
     return changes;
 }
+
+static const struct pass pass = {.place = 10,
+                                 .name = "overlap",
+                                 .wanted = wants_overlap,
+                                 .run = run_overlap,
+                                 .turned_on = {"--overlap all-cpu"},
+                                 .own_room = true};
+const struct module module_overlap = {.name = "overlap", .called = true, .pass = &pass};

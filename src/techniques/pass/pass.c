@@ -1,36 +1,44 @@
-/* pass.c - the table of passes, and running them in its order. */
+/* pass.c - the passes that folders bring along, and running them in their order. */
 #include "pass.h"
+#include "trainer/base/module.h"
 #include "trainer/base/table.h"
 
 #include <math.h>
 
-const struct pass passes[] = {
-    {"overlap", wants_overlap, run_overlap, {"--overlap all-cpu"}},
-    {"gather", wants_gather, run_gather, {"--zero 3"}},
-    {"recompute", wants_recompute, run_recompute, {"--recompute selective", "--recompute full"}},
-    {"broadcast",
-     wants_broadcast,
-     run_broadcast,
-     {"--broadcast-queues 3 --broadcast-main compute",
-      "--broadcast-queues 2 --broadcast-slices 5 --broadcast-deal random"}},
-    {"swap", wants_swap, run_swap, {"--swap layer"}},
-    {"snapshot", wants_snapshot, run_snapshot, {NULL}},
-};
-const size_t n_passes = COUNT(passes);
+ORDER_POINTERS(by_place, struct pass, COMPARE(a->place, b->place))
+
+const struct pass *const *all_passes(size_t *n)
+{
+    static const struct pass **all;
+    static size_t n_all;
+    if (!all) {
+        all = allocate(n_modules, sizeof *all);
+        for (size_t i = 0; i < n_modules; i++)
+            if (modules[i]->pass)
+                all[n_all++] = modules[i]->pass;
+        SORT(all, n_all, by_place);
+    }
+    *n = n_all;
+    return all;
+}
 
 const struct pass *find_pass(const char *name)
 {
-    for (size_t i = 0; i < n_passes; i++)
-        if (strcmp(passes[i].name, name) == 0)
-            return &passes[i];
+    size_t n;
+    const struct pass *const *all = all_passes(&n);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(all[i]->name, name) == 0)
+            return all[i];
     return NULL;
 }
 
 char *pass_names(void)
 {
+    size_t n;
+    const struct pass *const *all = all_passes(&n);
     char *names = NULL;
-    for (size_t i = 0; i < n_passes; i++)
-        append_text(&names, "%s%s", i ? ", " : "", passes[i].name);
+    for (size_t i = 0; i < n; i++)
+        append_text(&names, "%s%s", i ? ", " : "", all[i]->name);
     return names;
 }
 
@@ -186,30 +194,65 @@ json_t *reports_json(const struct pass_report *reports, size_t n)
     return list;
 }
 
+/* ---- room for what is to come ------------------------------------------------------------------------------------ */
+
+static bool somebody_reserves(const struct pass_options *w)
+{
+    size_t n;
+    const struct pass *const *all = all_passes(&n);
+    for (size_t i = 0; i < n; i++)
+        if (all[i]->reserve && all[i]->wanted(w))
+            return true;
+    return false;
+}
+
+size_t reserve_room(struct step *s, const struct pass_options *w)
+{
+    size_t first = s->pool->n, n;
+    const struct pass *const *all = all_passes(&n);
+    for (size_t i = 0; i < n; i++)
+        if (all[i]->reserve && all[i]->wanted(w))
+            all[i]->reserve(s, w);
+    return first;
+}
+
+void end_room(struct step *s, size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++)
+        s->pool->tensors[i]->persistent = false; /* nobody touches it, and so it has no bytes any more */
+}
+
 /* ---- running them -------------------------------------------------------------------------------------------------
  */
 
-/* With the bytes that snapshots are to have. */
+/* With the bytes that later passes will add. */
 static struct state_of_list look_with_room(struct step *s, const struct costs *c, const struct pass_options *w)
 {
-    size_t first = reserve_snapshots(s, &w->snapshot), end = s->pool->n;
+    size_t first = reserve_room(s, w), end = s->pool->n;
     struct state_of_list l = look_at_list(s, c);
-    end_reserve(s, first, end);
+    end_room(s, first, end);
     return l;
 }
 
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct pass_options *w, const char *after,
                                size_t *n)
 {
+    size_t n_passes;
+    const struct pass *const *all = all_passes(&n_passes);
     struct pass_report *reports = allocate(n_passes, sizeof *reports);
     struct state_of_list before = {.held = NULL}; /* the list as the next pass finds it */
-    size_t first = 0, end = 0; /* what is reserved for snapshots; overlap reserves on its own, for each choice */
+    const bool grows = somebody_reserves(w);
+    size_t first = 0, end = 0; /* the tensors that keep room */
+    bool kept = false;
     *n = 0;
-    for (const struct pass *p = passes; p < passes + n_passes; p++) {
-        if (w->snapshot.file && p->run != run_overlap && (!end || p->run == run_snapshot)) {
-            end_reserve(s, first, end);
-            first = p->run == run_snapshot ? s->pool->n : reserve_snapshots(s, &w->snapshot);
+    for (size_t i = 0; i < n_passes; i++) {
+        const struct pass *p = all[i];
+        const bool wants_it_kept = !p->reserve; /* else it is for this pass */
+        if (grows && !p->own_room && kept != wants_it_kept) {
+            end_room(s, first, end);
+            first = wants_it_kept ? reserve_room(s, w) : s->pool->n;
             end = s->pool->n;
+            kept = wants_it_kept;
             if (before.held)
                 forget_list(&before);
             before = (struct state_of_list){.held = NULL};
@@ -217,7 +260,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
         if (p->wanted(w)) {
             struct pass_report *r = &reports[(*n)++];
             if (!before.held)
-                before = p->run == run_overlap ? look_with_room(s, c, w) : look_at_list(s, c);
+                before = p->own_room ? look_with_room(s, c, w) : look_at_list(s, c);
             r->pass = p;
             r->declined = !p->run(s, c, w, r);
             if (!r->declined) {
@@ -233,10 +276,22 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
             break;
         }
     }
-    end_reserve(s, first, end);
+    end_room(s, first, end);
     if (w->gather && !after && before.held && before.f.excess > 0) /* overlap left it to the passes behind */
         refuse_budget(s->pool->machine, &before.f, "--zero 3", !overlap_may_change(w));
     if (before.held)
         forget_list(&before);
     return reports;
+}
+
+void run_on_other_list(struct step *s, const struct costs *c, const struct pass_options *w)
+{
+    size_t n;
+    const struct pass *const *all = all_passes(&n);
+    for (size_t i = 0; i < n; i++) {
+        struct pass_report report = {0};
+        if (all[i]->every_list && all[i]->wanted(w))
+            all[i]->run(s, c, w, &report);
+        free(report.reason);
+    }
 }

@@ -1,28 +1,27 @@
 /* pass.h - the techniques: each rewrites the list of a training step, and none changes what is computed.
  *
- *     pass        the table of passes, and running them in its order         pass.c
- *     overlap     updates run on the CPU, layer by layer, under the device   overlap.c, local.c
- *     broadcast   new parameters go out in slices, over several queues       broadcast.c
- *     recompute   activations are made again instead of kept                 recompute.c
- *     gather      ZeRO-3: parameters in shards, gathered layer by layer      gather.c
- *     swap        data leaves for the host and comes back in time            swap.c, phases.c
- *     snapshot    each unit is stored as soon as it is updated               snapshot.c
+ *     pass        the passes that folders bring along, and running them in their order
+ *     overlap     updates run on the CPU, layer by layer, under the device
+ *     gather      ZeRO-3: parameters in shards, gathered layer by layer
+ *     recompute   activations are made again instead of kept
+ *     broadcast   new parameters go out in slices, over several queues
+ *     swap        data leaves for the host and comes back in time
+ *     snapshot    each unit is stored as soon as it is updated
  *
  * A pass edits the list (pass/edit.h) before addresses are given.  It asks tasks for their role, layer and
  * micro-batch, never for their names; who uses a tensor, and when, it asks find_uses() (pass/uses.h); and what it
  * would gain, try_step() (predict/predict.h).  Bytes come and go by carry() and switch_readers().  Where there is
  * something to choose, it gives choose() (search/plan.h) its decisions, some starts and its rewrite.
  *
- * To add one (tutorials/15-write-a-pass.md does it):
+ * To add one (tutorials/15-write-a-pass.md does it), make a folder with one file, NAME/NAME.c:
  *
- *     1. NAME.c         wants_NAME(): false where all options are zero.  run_NAME(): open_edit(), the verbs, commit(),
- *                       and a sentence in r->reason; or undo(), and false where nothing has changed: the pass declines.
- *                       Begin as the others do: idea, picture, rule, source
- *     2. below          their names behind pass_wanted and pass_run, and what they are to know in struct pass_options
- *     3. pass.c         a row, in the order of application: first what only reorders, later what must see the tasks
- *                       that others insert.  Its last words are options that turn it on, for tests/test_pass.c
- *     4. its options    a row in train/settings.c that points into s.pass; pass_options_of() in train/trainer.c
- *                       only where the option's value has to be translated
+ *     1. its idea, picture, rule and source, as the others begin
+ *     2. wants_NAME()   false where all its options are zero
+ *        run_NAME()     open_edit(), the verbs, commit(), and a sentence in r->reason; or undo(), and false where
+ * nothing has changed: the pass declines
+ *     3. rows of its options, which point to its own variables
+ *     4. a struct pass and a struct module.  Its place in the order: first what only reorders, later what must see the
+ *        tasks that others insert
  *
  * What a pass may rely on, and must leave so: s->task holds the list's order until an edit is open, and the first s->n
  * of then keep their places in the array until commit(); the origin of a task says what it computes; a storage that
@@ -78,19 +77,26 @@ typedef bool pass_wanted(const struct pass_options *w);
  * where no hardware is described or measured; the tasks of a step file have their own. */
 typedef bool pass_run(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r);
 struct pass {
+    int place;        /* in the order of application: ascending */
     const char *name; /* --after NAME */
     pass_wanted *wanted;
     pass_run *run;
     const char *turned_on[3]; /* by these options, each on its own: for the test of all combinations */
+    bool every_list;          /* the lists of evaluation and sampling are rewritten too */
+    /* Adds tensors that persist and that nobody touches, as large as what the pass will add to the list as it is now.
+     * So passes before it, which look for what fits, see their bytes.  NULL: it adds nothing that persists. */
+    void (*reserve)(struct step *s, const struct pass_options *w);
+    bool own_room; /* it calls reserve_room() itself, for each of its choices */
 };
-extern const struct pass passes[]; /* in the order of application */
-extern const size_t n_passes;
-const struct pass *find_pass(const char *name); /* NULL: there is none */
-char *pass_names(void);                         /* "recompute, swap"; the caller frees it */
+const struct pass *const *all_passes(size_t *n); /* in the order of application */
+const struct pass *find_pass(const char *name);  /* NULL: there is none */
+char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
 
 /* Runs all passes that are wished for, up to the one named `after` (NULL: all).  *n reports, for free_reports(). */
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct pass_options *w, const char *after,
                                size_t *n);
+/* Those that are for every list, on another list than the training's. */
+void run_on_other_list(struct step *s, const struct costs *c, const struct pass_options *w);
 void free_reports(struct pass_report *reports, size_t n);
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
@@ -132,12 +138,10 @@ _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const 
  * and what did not fit before is returned, which the caller frees; then the end. */
 char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option);
 _Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage, bool sure);
-/* snapshot.c: tensors that persist and that nobody touches, as large as the buffers that --snapshot will add to the
- * list as it is now.  So a pass before it, which looks for what fits, sees their bytes.  Returns the pool's size
- * before; where the edit that is open is undone they are gone.  Else end_reserve() takes their bytes away from those
- * from `first` up to `end`. */
-size_t reserve_snapshots(struct step *s, const struct snapshot_options *o);
-void end_reserve(struct step *s, size_t first, size_t end);
+/* What passes will add, for those that look for what fits.  Returns the pool's size before; where the edit that is open
+ * is undone the tensors are gone.  Else end_room() takes their bytes away from those from `first` up to `end`. */
+size_t reserve_room(struct step *s, const struct pass_options *w);
+void end_room(struct step *s, size_t first, size_t end);
 /* By the budgets, and before it is known what --zero 3 or --swap layer keeps in the host: with larger ones it may
  * choose otherwise. */
 bool overlap_may_change(const struct pass_options *w);

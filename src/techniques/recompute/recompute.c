@@ -25,6 +25,7 @@
  * in Large Transformer Models" (Korthikanti et al. 2022), selective.
  */
 #include "techniques/pass/pass.h"
+#include "trainer/base/module.h"
 
 bool wants_recompute(const struct pass_options *w) { return w->recompute != RECOMPUTE_OFF; }
 
@@ -202,3 +203,10 @@ bool recompute_by_rule(struct step *s, bool full, struct pass_report *r)
     free_uses(u), free(from);
     return s->n > n;
 }
+
+static const struct pass pass = {.place = 30,
+                                 .name = "recompute",
+                                 .wanted = wants_recompute,
+                                 .run = run_recompute,
+                                 .turned_on = {"--recompute selective", "--recompute full"}};
+const struct module module_recompute = {.name = "recompute", .called = true, .pass = &pass};

@@ -46,6 +46,7 @@
 #include "../../../cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
 #include "techniques/overlap/local.h"
 #include "techniques/pass/pass.h"
+#include "trainer/base/module.h"
 
 #include <math.h>
 
@@ -281,13 +282,13 @@ static void reserve(struct step *s, struct device *d, size_t bytes)
     new_bytes_tensor(s->pool, d, MEM_WORK, "snapshot", bytes)->persistent = true;
 }
 
-size_t reserve_snapshots(struct step *s, const struct snapshot_options *o)
+static void reserve_buffers(struct step *s, const struct pass_options *w)
 {
-    size_t first = s->pool->n, n_tasks, *bytes = NULL;
+    const struct snapshot_options *o = &w->snapshot;
+    size_t n_tasks;
     struct task **task = tasks_in_order(s, &n_tasks), *last;
-    if (o->file)
-        bytes = bytes_to_store(task, n_tasks, s->pool);
-    for (size_t i = 0; o->file && i < n_tasks; i++) {
+    size_t *bytes = bytes_to_store(task, n_tasks, s->pool);
+    for (size_t i = 0; i < n_tasks; i++) {
         const struct tensor *choice = choice_of(task, i, n_tasks, &last);
         for (int slot = 0; slot < o->slots && bytes[i]; slot++) {
             reserve(s, s->pool->machine->host, bytes[i]);
@@ -300,13 +301,6 @@ size_t reserve_snapshots(struct step *s, const struct snapshot_options *o)
     }
     free(task);
     free(bytes);
-    return first;
-}
-
-void end_reserve(struct step *s, size_t first, size_t end)
-{
-    for (size_t i = first; i < end; i++)
-        s->pool->tensors[i]->persistent = false; /* nobody touches it, and so it has no bytes any more */
 }
 
 /* ---- which iterations are stored, and when ----------------------------------------------------------------------- */
@@ -452,3 +446,11 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
     report_ms(r, "device_ms", "on the device", on_device ? r->after.period : v.other);
     return true;
 }
+
+static const struct pass pass = {.place = 60,
+                                 .name = "snapshot",
+                                 .wanted = wants_snapshot,
+                                 .run = run_snapshot,
+                                 .turned_on = {NULL},
+                                 .reserve = reserve_buffers};
+const struct module module_snapshot = {.name = "snapshot", .called = true, .pass = &pass};

@@ -41,6 +41,7 @@
  */
 #include "techniques/pass/pass.h"
 #include "techniques/search/plan.h"
+#include "trainer/base/module.h"
 
 #include <math.h>
 
@@ -505,3 +506,7 @@ bool run_swap(struct step *s, const struct costs *c, const struct pass_options *
         refuse_budget(m, &r->after, by_layer ? "--swap layer" : "--swap microbatch", !overlap_may_change(asked));
     return changed;
 }
+
+static const struct pass pass = {
+    .place = 50, .name = "swap", .wanted = wants_swap, .run = run_swap, .turned_on = {"--swap layer"}};
+const struct module module_swap = {.name = "swap", .called = true, .pass = &pass};

@@ -25,6 +25,9 @@ struct module {
     bool called; /* by the trainer, past this struct: it cannot be left out yet */
     const struct subcommand *commands;
     size_t n_commands;
+    const struct pass *pass;      /* techniques/pass/pass.h; NULL: it has none */
+    const struct option *options; /* of the commands that build a training list, among the other techniques' */
+    size_t n_options;
 };
 
 extern const struct module *const modules[];

@@ -4,6 +4,7 @@
  *                                                                       those of --init or --resume, else --model's
  */
 #include "train.h"
+#include "trainer/base/module.h"
 #include "trainer/base/table.h"
 
 #include <float.h>
@@ -30,7 +31,7 @@ struct one_life *this_life = &(struct one_life){0};
 #define WORDS(...)                                                                                                     \
     (const char *const[]) { __VA_ARGS__, NULL }
 
-static const struct option options[] = {
+static const struct option own_options[] = {
     {"model", 0, OPT_CHOICE, &s.preset, "nano", WORDS("tiny", "nano", "char", "gpt2"), 0, 0, MODEL, BUILD_ALL,
      "sizes by name: tiny (2 layers, 2 heads, 32 channels, seq-len 32, batch 4), nano (4, 4, 128, 64, 12), char (6, 6, "
      "384, 256, 8), gpt2 (12, 12, 768, 1024, 4)"},
@@ -230,7 +231,36 @@ static const struct option options[] = {
      "instead of a FILE: compare the backward of every operation with differences of its forward, on a small model "
      "with random values; shows the worst element of the gradient of each input"},
 };
-static struct option_table table = {.options = options, .n = COUNT(options), .foreign = foreign_options};
+static struct option options[MOST_OPTIONS]; /* these, and those of folders, which stand at the end of the techniques' */
+static struct option_table table = {.options = options, .foreign = foreign_options};
+
+static void add_option(const struct option *o)
+{
+    CHECK(table.n < MOST_OPTIONS, "more than %d options", MOST_OPTIONS);
+    options[table.n] = *o;
+    table.n++;
+}
+
+static void add_options_of_folders(void)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        for (size_t k = 0; k < modules[i]->n_options; k++) {
+            struct option o = modules[i]->options[k];
+            o.group = PASSES;
+            o.commands = BUILD_ALL;
+            add_option(&o);
+        }
+}
+
+static void gather_options(void)
+{
+    for (size_t i = 0; i < COUNT(own_options); i++) {
+        bool was_technique = i > 0 && strcmp(own_options[i - 1].group, PASSES) == 0;
+        if (was_technique && strcmp(own_options[i].group, PASSES) != 0)
+            add_options_of_folders();
+        add_option(&own_options[i]);
+    }
+}
 
 /* ---- what makes no sense, or not together ----------------------------------------------------------------------- */
 
@@ -287,11 +317,11 @@ static void check_together(enum command command)
         warn("--lr-min has no effect with --schedule constant");
     if (was_given("val-share") && was_given("val-data"))
         warn("--val-share has no effect with --val-data");
-    for (size_t i = 0; i < COUNT(options) && s.list; i++)
+    for (size_t i = 0; i < table.n && s.list; i++)
         REFUSE_IF(table.given[i] && strcmp(options[i].group, PASSES) != 0 &&
                       choice_number(beside_list, options[i].name) < 0,
                   "--list %s brings machine, sizes and times: leave --%s out", s.list, options[i].name);
-    for (size_t i = 0; i < COUNT(options) && s.gradients; i++)
+    for (size_t i = 0; i < table.n && s.gradients; i++)
         REFUSE_IF(table.given[i] && (options[i].value == &s.serial || options[i].value == &s.view ||
                                      options[i].value == &s.heads || strcmp(options[i].group, TRAINING) == 0),
                   "--gradients takes a model of its own, updates nothing, and runs each task alone: leave --%s out",
@@ -363,15 +393,15 @@ static void adopt_sizes(void)
 static bool is_recorded(const struct option *o)
 {
     static const char *const groups[] = {DATA, TRAINING, DEVICES, PASSES, NULL};
-    static const char *const left_out[] = {"stop-after", "mesh", "snapshot", "restart", NULL};
-    return (o->commands & CMD_TRAIN) && choice_number(left_out, o->name) < 0 &&
+    static const char *const unrecorded[] = {"stop-after", "mesh", "snapshot", "restart", NULL};
+    return (o->commands & CMD_TRAIN) && choice_number(unrecorded, o->name) < 0 &&
            (choice_number(groups, o->group) >= 0 || strcmp(o->name, "seq-len") == 0);
 }
 
 json_t *options_json(bool recorded)
 {
     json_t *all = json_object();
-    for (size_t i = 0; i < COUNT(options); i++) {
+    for (size_t i = 0; i < table.n; i++) {
         const struct option *o = &options[i];
         char *text = option_text(o);
         bool number = o->type < OPT_TEXT && !recorded, wanted = recorded ? is_recorded(o) && *text : true;
@@ -425,7 +455,7 @@ static const struct page {
 /* Before any file is opened for writing.  What lies in folders is added where they are listed. */
 static void claim_files(enum command command)
 {
-    for (size_t i = 0; i < COUNT(options); i++) {
+    for (size_t i = 0; i < table.n; i++) {
         const struct option *o = &options[i];
         const char *path = o->type == OPT_INPUT || o->type == OPT_OUTPUT ? *(const char **)o->value : NULL;
         const char *who = JOINED("--", o->name);
@@ -443,6 +473,8 @@ static void claim_files(enum command command)
 static void reset_settings(enum command command)
 {
     s = (struct settings){0};
+    if (table.n == 0)
+        gather_options();
     reset_options(&table);
     begin_claims();
     if (command == CMD_CHECK) /* the reference's optimizer */

@@ -281,11 +281,8 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
     if (t->train)
         t->passes = run_passes(t->train, t->costs, &w, s->after, &t->n_passes);
     for (size_t i = t->train ? 1 : 0; i < n; i++) {
-        struct pass_report report = {0};
-        if (wants_gather(&w))
-            run_gather(all[i], t->costs, &w, &report);
+        run_on_other_list(all[i], t->costs, &w);
         fetch_state(all[i]);
-        free(report.reason);
     }
     return n;
 }
