@@ -291,7 +291,7 @@ struct option_table {
     bool given[MOST_OPTIONS];            /* by the user: on the command line or in a config file */
 };
 
-/* Values that have an initial one get it, and no option is given. */
+/* Values that have an initial one get it, flags become false, and no option is given. */
 void reset_options(struct option_table *table);
 
 bool wants_help(int argc, char **argv); /* is --help or -h among them? */

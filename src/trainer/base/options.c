@@ -1,5 +1,6 @@
 /* options.c - one table of options: command line, config file, help and the record in the log. */
 #include "base.h"
+#include "module.h"
 
 #include <ctype.h>
 #include <float.h>
@@ -89,12 +90,23 @@ char *known_elsewhere(const struct option_table *table, unsigned command, const 
 
 /* "did you mean --batch?": the option of this command whose name is nearest to what was typed; or what is said where
  * none is near. */
+/* Is the option, "swap" or "swap-what", of a folder that this yard was built without? */
+static bool is_left_out(const char *typed)
+{
+    char *folder = format_string(" %.*s ", (int)strcspn(typed, "-"), typed);
+    bool yes = strstr(left_out, folder) != NULL;
+    free(folder);
+    return yes;
+}
+
 static char *suggestion(const struct option_table *table, unsigned command, const char *typed, const char *dashes,
                         const char *otherwise)
 {
     char *known = known_elsewhere(table, command, typed, dashes);
     if (known)
         return known;
+    if (is_left_out(typed))
+        return format_string("this yard was built without%s", left_out);
     const char *nearest = NULL;
     int least = 1 + (int)strlen(typed) / 3; /* more typing errors than that and the guess would only confuse */
     for (const struct option *o = table->options; o < table->options + table->n; o++) {
@@ -202,6 +214,9 @@ void reset_options(struct option_table *table)
 {
     CHECK(table->n <= MOST_OPTIONS, "%zu options, room for %d", table->n, MOST_OPTIONS);
     memset(table->given, 0, sizeof table->given);
+    for (const struct option *o = table->options; o < table->options + table->n; o++)
+        if (o->type == OPT_FLAG)
+            *(bool *)o->value = false;
     for (const struct option *o = table->options; o < table->options + table->n; o++)
         CHECK(!o->initial || store_value(o, o->initial), "--%s begins with \"%s\"", o->name, o->initial);
 }
