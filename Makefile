@@ -65,9 +65,14 @@ endif
 
 # ---- building ------------------------------------------------------------------------------------------------------
 
-$(YARD): $(OBJECTS) | $(SHARED)/yard-gdb.py
+# It changes when other folders are left out.
+LINKED = $(BUILD)/linked$(subst /,-,$(YARD))
+$(YARD): $(OBJECTS) $(LINKED) | $(SHARED)/yard-gdb.py
 	@echo "link     $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LDLIBS)
+
+$(LINKED): FORCE
+	@mkdir -p $(@D); echo '$(WITHOUT)' | cmp -s - $@ || echo '$(WITHOUT)' >$@
 
 # gdb loads it by its name, which src/main.c writes into the program.
 $(SHARED)/yard-gdb.py: tutorials/gdb/yard.py

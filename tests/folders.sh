@@ -64,6 +64,8 @@ for file in $(grep -l "$struct" src/techniques/*/*.c src/tools/*/*.c); do
     [ $? -eq 2 ] && grep -q "there is no command '$command': this yard was built without .*$folder" "$TMP/err"
     result $? "yard $command says why"
 done
+make -s YARD="$TMP/yard" WITHOUT= >"$TMP/out" 2>"$TMP/err" && "$TMP/yard" --help | grep -q '^  view '
+result $? 'without WITHOUT all are there again'
 make -n WITHOUT=trace 2>"$TMP/err" >"$TMP/out"
 [ $? -eq 2 ] && grep -q 'the trainer calls trace, which cannot be left out yet' "$TMP/err"
 result $? 'what the trainer calls is not left out'
