@@ -54,6 +54,12 @@ for file in $(grep -l "$struct" src/techniques/*/*.c src/tools/*/*.c); do
     result $? "it builds without $folder$(sed -n "s/.*goes along.*/; &/p" "$TMP/along")"
     train "$TMP/yard" "$TMP/less" && cmp "$TMP/whole/model.safetensors" "$TMP/less/model.safetensors" 2>"$TMP/err"
     result $? "and trains with the same bits"
+    option=$(grep -q '\.n_options = ' "$file" && sed -n 's/^    {"\([a-z-]*\)", 0, OPT_.*/\1/p' "$file" | head -n 1)
+    if [ -n "$option" ]; then
+        "$TMP/yard" plan "--$option=1" 2>"$TMP/err"
+        [ $? -eq 2 ] && grep -q "unknown option --$option=1; this yard was built without .*$folder" "$TMP/err"
+        result $? "--$option says why it is gone"
+    fi
     command=$(sed -n 's/^static const struct subcommand command = {[0-9]*, "\([a-z]*\)".*/\1/p' "$file")
     [ -n "$command" ] || continue
     "$TMP/yard" --help >"$TMP/err"

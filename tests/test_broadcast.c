@@ -1,6 +1,7 @@
 /* test_broadcast.c - slices over queues: training keeps its bits on every mesh, with updates on the CPU too, each shard
  * is dealt as asked, and lists of any shape prove to send the same values.
  */
+#include "../src/techniques/broadcast/broadcast.h"
 #include "support.h"
 
 #include <math.h>
@@ -68,7 +69,7 @@ static struct state train_on(const char *mesh, const char *how, bool timed, size
     run_steps(t, 1, STEPS);
     struct state s = read_whole_state(t);
     *slices = count_copies(t->train);
-    if (settings->pass.broadcast.queues)
+    if (broadcast_options.queues)
         expect_received(t->train);
     free_trainer(t);
     return s;

@@ -27,6 +27,7 @@
  *
  * Source: "Multi-stream broadcast method for model parameters of deep learning models" (Baidu, 2023).
  */
+#include "broadcast.h"
 #include "techniques/pass/pass.h"
 #include "trainer/base/module.h"
 
@@ -59,7 +60,7 @@ struct shard {
 };
 struct broadcast {
     struct step *step;
-    const struct broadcast_options *options;
+    uint64_t seed;
     int queues;
     bool by_use;
     size_t align;
@@ -68,7 +69,16 @@ struct broadcast {
     size_t n_messages, cap_messages, n_shards, cap_shards;
 };
 
-bool wants_broadcast(const struct pass_options *w) { return w->broadcast.queues > 0; }
+struct broadcast_options broadcast_options;
+
+static bool wants_broadcast(const struct pass_options *w)
+{
+    (void)w; /* what is asked of the other techniques */
+    return broadcast_options.queues > 0;
+}
+
+static bool at_random(void) { return broadcast_options.deal == DEAL_RANDOM; }
+static bool main_sends(void) { return broadcast_options.main == MAIN_BOTH; }
 
 /* ---- what is sent ------------------------------------------------------------------------------------------------ */
 
@@ -163,21 +173,21 @@ static void free_survey(struct broadcast *b)
 
 /* ---- dealing ----------------------------------------------------------------------------------------------------- */
 
-static int first_sender(const struct broadcast *b) { return b->options->main_sends ? 0 : 1; }
+static int first_sender(void) { return main_sends() ? 0 : 1; }
 
 static int draw(const struct broadcast *b, const struct shard *s, int nth, int below)
 {
-    return (int)(random_uniform(b->options->seed, STREAM_DEAL, (uint32_t)(s - b->shards), (uint64_t)nth) * below);
+    return (int)(random_uniform(b->seed, STREAM_DEAL, (uint32_t)(s - b->shards), (uint64_t)nth) * below);
 }
 
 /* order[] says which slice is dealt when.  (No shard is added any more: pointers to them are good.) */
 static void deal(const struct broadcast *b, struct shard *s)
 {
-    int first = first_sender(b), senders = b->queues - first, before = 0; /* the owner's slices that were dealt */
-    for (const struct shard *q = b->shards; q < s && !b->options->at_random; q++)
+    int first = first_sender(), senders = b->queues - first, before = 0; /* the owner's slices that were dealt */
+    for (const struct shard *q = b->shards; q < s && !at_random(); q++)
         before += q->owner == s->owner ? q->slices : 0;
     size_t most = MIN(s->bytes / LEAST_SLICE, s->bytes / b->align);
-    s->slices = (int)MAX(MIN((size_t)b->options->slices, most), 1);
+    s->slices = (int)MAX(MIN((size_t)broadcast_options.slices, most), 1);
     s->queue = allocate((size_t)s->slices, sizeof *s->queue);
     s->like = b->shards;
     while (s->like->owner != s->owner || s->like->layer != s->layer)
@@ -188,12 +198,12 @@ static void deal(const struct broadcast *b, struct shard *s)
     }
     int *order = allocate((size_t)s->slices, sizeof *order);
     for (int i = 0; i < s->slices; i++) { /* a shuffle while it is filled: i goes anywhere up to place i */
-        int place = b->options->at_random ? draw(b, s, i, i + 1) : i;
+        int place = at_random() ? draw(b, s, i, i + 1) : i;
         order[i] = order[place];
         order[place] = i;
     }
     for (int i = 0; i < s->slices; i++) {
-        bool drawn = b->options->at_random && i >= senders;
+        bool drawn = at_random() && i >= senders;
         int queue = first + (drawn ? draw(b, s, s->slices + i, senders) : (before + i) % senders);
         s->queue[order[i]] = queue;
         s->like->dealt[queue]++;
@@ -370,10 +380,10 @@ static json_t *queues_json(const struct broadcast *b)
     return rows;
 }
 
-bool run_broadcast(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
+static bool run_broadcast(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
-    struct broadcast b = {.step = s, .options = &w->broadcast, .queues = w->broadcast.queues}, other = b;
-    int senders = b.queues - first_sender(&b), slices = 0;
+    struct broadcast b = {.step = s, .seed = w->seed, .queues = broadcast_options.queues}, other = b;
+    int senders = b.queues - first_sender(), slices = 0;
     bool staged;
     double period = try_slices(b, c), one_queue = NAN;
     if (!isnan(period)) { /* whether the order of first use takes less, and what one queue would make of it */
@@ -381,7 +391,7 @@ bool run_broadcast(struct step *s, const struct costs *c, const struct pass_opti
         double by_use = try_slices(other, c);
         b.by_use = other.by_use = by_use < period;
         period = fmin(period, by_use);
-        other.queues = first_sender(&b) + 1;
+        other.queues = first_sender() + 1;
         one_queue = try_slices(other, c);
     }
     struct edit *e = slice_list(&b);
@@ -389,14 +399,14 @@ bool run_broadcast(struct step *s, const struct costs *c, const struct pass_opti
     double bound = find_bound(s, &staged);
     for (size_t i = 0; i < b.n_shards; i++)
         slices += b.shards[i].slices;
-    if (b.n_shards && b.options->slices < senders)
-        warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do", b.options->slices,
-             senders);
+    if (b.n_shards && broadcast_options.slices < senders)
+        warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do",
+             broadcast_options.slices, senders);
     r->reason =
         b.n_shards
             ? format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s%s", slices,
-                            b.n_shards, b.options->at_random ? "at random" : "evenly", senders, senders == 1 ? "" : "s",
-                            b.options->main_sends ? "with" : "beside", staged ? "through the host" : "directly",
+                            b.n_shards, at_random() ? "at random" : "evenly", senders, senders == 1 ? "" : "s",
+                            main_sends() ? "with" : "beside", staged ? "through the host" : "directly",
                             b.by_use ? ", in order of use" : "", w->gather ? ", each time they are gathered" : "")
             : copy_string("the list has no copy of role broadcast between devices");
     r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
@@ -408,10 +418,41 @@ bool run_broadcast(struct step *s, const struct costs *c, const struct pass_opti
     return any;
 }
 
-static const struct pass pass = {.place = 40,
+static const struct option options[] = {
+    {"broadcast-queues", 0, OPT_INT, &broadcast_options.queues, "0", "N", 0, 64, NULL, 0,
+     "send updated parameters, with --zero 3 gathered ones, to the other devices over N queues of each device. One of "
+     "the N is the main queue, which computes (0: off, over one queue beside the main one)"},
+    {"broadcast-slices", 0, OPT_INT, &broadcast_options.slices, "16", "M", 1, 4096, NULL, 0,
+     "cut what a device sends of a layer into M slices, of at least 512 bytes"},
+    {"broadcast-deal", 0, OPT_CHOICE, &broadcast_options.deal, "even",
+     WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"), 0, 0, NULL, 0,
+     "how slices are dealt to the queues (random: by --seed)"},
+    {"broadcast-main", 0, OPT_CHOICE, &broadcast_options.main, "both",
+     WORDS([MAIN_BOTH] = "both", [MAIN_COMPUTE] = "compute"), 0, 0, NULL, 0,
+     "the main queue computes and sends, or only computes while the other N - 1 send"},
+};
+static const struct law laws[] = {{"broadcast-slices", "broadcast-queues", NULL},
+                                  {"broadcast-deal", "broadcast-queues", NULL},
+                                  {"broadcast-main", "broadcast-queues", NULL}};
+
+static void check(void)
+{
+    if (broadcast_options.queues == 1 && broadcast_options.main == MAIN_COMPUTE)
+        fail(EXIT_USAGE, "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
+}
+
+static const struct pass pass = {.sends_copies = true,
+                                 .place = 40,
                                  .name = "broadcast",
                                  .wanted = wants_broadcast,
                                  .run = run_broadcast,
                                  .turned_on = {"--broadcast-queues 3 --broadcast-main compute",
                                                "--broadcast-queues 2 --broadcast-slices 5 --broadcast-deal random"}};
-const struct module module_broadcast = {.name = "broadcast", .called = true, .pass = &pass};
+const struct module module_broadcast = {.name = "broadcast",
+                                        .needs = "pass predict",
+                                        .pass = &pass,
+                                        .options = options,
+                                        .n_options = COUNT(options),
+                                        .laws = laws,
+                                        .n_laws = COUNT(laws),
+                                        .check = check};

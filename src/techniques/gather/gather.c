@@ -47,7 +47,7 @@ struct survey {
     struct row all;      /* windows in list order */
     struct row dropped;  /* copies from replica to replica */
     size_t gathered;
-    bool sliced; /* broadcast.c is to send what is gathered, over several queues */
+    bool sliced; /* another pass is to send what is gathered, over several queues */
 };
 
 bool wants_gather(const struct pass_options *w) { return w->gather; }
@@ -260,7 +260,7 @@ bool run_gather(struct step *s, const struct costs *c, const struct pass_options
 {
     (void)c;
     struct survey v = look_at(s);
-    v.sliced = wants_broadcast(w);
+    v.sliced = somebody_sends(w);
     struct edit *e = open_edit(s);
     size_t n = s->n;
     update_shards(&v, e);

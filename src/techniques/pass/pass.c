@@ -32,6 +32,16 @@ const struct pass *find_pass(const char *name)
     return NULL;
 }
 
+bool somebody_sends(const struct pass_options *w)
+{
+    size_t n;
+    const struct pass *const *all = all_passes(&n);
+    for (size_t i = 0; i < n; i++)
+        if (all[i]->sends_copies && all[i]->wanted(w))
+            return true;
+    return false;
+}
+
 char *pass_names(void)
 {
     size_t n;

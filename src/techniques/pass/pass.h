@@ -35,12 +35,6 @@
 #include "tools/predict/predict.h"
 
 enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
-struct broadcast_options {
-    int queues, slices; /* of a device, 0: the pass is off; of a shard */
-    bool at_random;     /* how slices are dealt, by this seed */
-    uint64_t seed;
-    bool main_sends; /* the main queue too, instead of only computing */
-};
 enum recompute { RECOMPUTE_OFF, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_AUTO };
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
 enum { MOST_EVERY = 1000 }; /* of --snapshot-every */
@@ -52,10 +46,10 @@ struct snapshot_options {
 };
 struct pass_options { /* what the options ask of the passes */
     struct snapshot_options snapshot;
-    struct broadcast_options broadcast;
     enum recompute recompute;
     enum overlap overlap;
     const char *overlap_plan; /* the file of the plan: read when it is there, else written; NULL: none */
+    uint64_t seed;            /* of the run: what is drawn follows from it */
     bool clipped;             /* updates wait for the norm, and so for the last backward */
     bool paced, draw; /* the step runs as predicted; local chooses by this seed, to show that no bit depends on it */
     uint64_t draw_seed;
@@ -86,11 +80,13 @@ struct pass {
     /* Adds tensors that persist and that nobody touches, as large as what the pass will add to the list as it is now.
      * So passes before it, which look for what fits, see their bytes.  NULL: it adds nothing that persists. */
     void (*reserve)(struct step *s, const struct pass_options *w);
-    bool own_room; /* it calls reserve_room() itself, for each of its choices */
+    bool own_room;     /* it calls reserve_room() itself, for each of its choices */
+    bool sends_copies; /* it sends parameters that others copy, over queues of its own */
 };
-const struct pass *const *all_passes(size_t *n); /* in the order of application */
-const struct pass *find_pass(const char *name);  /* NULL: there is none */
-char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
+const struct pass *const *all_passes(size_t *n);   /* in the order of application */
+const struct pass *find_pass(const char *name);    /* NULL: there is none */
+bool somebody_sends(const struct pass_options *w); /* is such a pass wanted? */
+char *pass_names(void);                            /* "recompute, swap"; the caller frees it */
 
 /* Runs all passes that are wished for, up to the one named `after` (NULL: all).  *n reports, for free_reports(). */
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct pass_options *w, const char *after,
@@ -145,8 +141,8 @@ void end_room(struct step *s, size_t first, size_t end);
 /* By the budgets, and before it is known what --zero 3 or --swap layer keeps in the host: with larger ones it may
  * choose otherwise. */
 bool overlap_may_change(const struct pass_options *w);
-pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
-pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_gather, run_swap;
+pass_wanted wants_overlap, wants_snapshot, wants_recompute, wants_gather, wants_swap;
+pass_run run_overlap, run_snapshot, run_recompute, run_gather, run_swap;
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */
 char *describe_choices(const struct step *s);
 /* A list beside the one that passes rewrite, and built before: what they have moved to the host is fetched for each

@@ -262,4 +262,4 @@ static int run_bench(int argc, char **argv)
 static const struct subcommand command = {100, "bench", "measure the device, its matrix products and training",
                                           run_bench, " benchmark speed "};
 const struct module module_bench = {
-    .name = "bench", .needs = "pass predict trace", .commands = &command, .n_commands = 1};
+    .name = "bench", .needs = "broadcast pass predict trace", .commands = &command, .n_commands = 1};

@@ -8,6 +8,7 @@
  *     T(k) = (a + S / kB) + k (p - 1) (a + S / kB),    least at    k = sqrt(S / ((p - 1) a B))
  */
 #include "bench.h"
+#include "techniques/broadcast/broadcast.h"
 #include "trainer/base/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
@@ -73,7 +74,8 @@ static const struct column columns[] = {{"queues", "queues", CELL_COUNT, 6, 0},
  * slices is 1; NAN: no link is described. */
 static double bench_one(struct settings *s, FILE *text, struct table *table, int queues, int slices)
 {
-    s->pass.broadcast.queues = queues, s->pass.broadcast.slices = slices;
+    broadcast_options.queues = queues;
+    broadcast_options.slices = slices;
     struct run r = {.period = 0};
     struct trainer *t = new_trainer(s, LIST_TRAIN, s->data.path != NULL, s->hardware != NULL);
     const struct pass_report *pass = t->passes;
@@ -118,7 +120,7 @@ int bench_broadcast(struct settings *s)
     static const int senders[] = {1, 2, 4}, slices[] = {1, 4, 16, 64};
     struct table *table = new_table(columns, COUNT(columns));
     FILE *text = s->json ? stderr : stdout;
-    int beside = s->main_queue == MAIN_COMPUTE;
+    int beside = broadcast_options.main == MAIN_COMPUTE;
     double best = NAN;
     run_trial_for(s);
     s->time_tasks = true;

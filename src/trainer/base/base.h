@@ -275,6 +275,9 @@ struct option {
     unsigned commands;    /* bit set of the commands that take it; the parser is told one of them */
     const char *help;     /* a line, which is wrapped */
 };
+/* The argument of an OPT_CHOICE: WORDS([FIRST] = "first", [SECOND] = "second"). */
+#define WORDS(...)                                                                                                     \
+    (const char *const[]) { __VA_ARGS__, NULL }
 /* Of an OPT_CHOICE, by enumerator; NULL ends them. */
 const char *const *choice_words(const struct option *o);
 enum { MOST_OPTIONS = 128 };

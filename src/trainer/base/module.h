@@ -18,6 +18,11 @@ struct subcommand {
     int (*run)(int argc, char **argv); /* is given what follows the name, and returns the exit code */
     const char *elsewhere;             /* what other programs call it: words between spaces, " fit run "; NULL */
 };
+/* Of two options.  why: they exclude each other, and one is to be left out.  NULL: the first says more about the other
+ * one; where that is off it has no effect, which is said. */
+struct law {
+    const char *option, *other, *why;
+};
 struct module {
     const char *name; /* the folder's */
     const char
@@ -28,6 +33,9 @@ struct module {
     const struct pass *pass;      /* techniques/pass/pass.h; NULL: it has none */
     const struct option *options; /* of the commands that build a training list, among the other techniques' */
     size_t n_options;
+    const struct law *laws; /* between its options and any */
+    size_t n_laws;
+    void (*check)(void); /* when all options are known: ends the program where they make no sense together; NULL */
 };
 
 extern const struct module *const modules[];

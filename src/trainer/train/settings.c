@@ -28,9 +28,6 @@ struct one_life *this_life = &(struct one_life){0};
 #define CHECKING "Checking"
 
 #define BELOW_1 (1 - FLT_EPSILON / 2) /* the largest float below 1 */
-#define WORDS(...)                                                                                                     \
-    (const char *const[]) { __VA_ARGS__, NULL }
-
 static const struct option own_options[] = {
     {"model", 0, OPT_CHOICE, &s.preset, "nano", WORDS("tiny", "nano", "char", "gpt2"), 0, 0, MODEL, BUILD_ALL,
      "sizes by name: tiny (2 layers, 2 heads, 32 channels, seq-len 32, batch 4), nano (4, 4, 128, 64, 12), char (6, 6, "
@@ -140,15 +137,6 @@ static const struct option own_options[] = {
      "microbatch: away behind a micro-batch's forward, back during the backward before its own"},
     {"swap-what", 0, OPT_TEXT, &s.swap_what, "activations", "CLASS,...", 0, 0, PASSES, BUILD_ALL,
      "which of activations, gradients, optimizer and parameters may leave; state then lives on the host"},
-    {"broadcast-queues", 0, OPT_INT, &s.pass.broadcast.queues, NULL, "N", 0, 64, PASSES, BUILD_ALL,
-     "send updated parameters, with --zero 3 gathered ones, to the other devices over N queues of each device. One of "
-     "the N is the main queue, which computes (0: off, over one queue beside the main one)"},
-    {"broadcast-slices", 0, OPT_INT, &s.pass.broadcast.slices, "16", "M", 1, 4096, PASSES, BUILD_ALL,
-     "cut what a device sends of a layer into M slices, of at least 512 bytes"},
-    {"broadcast-deal", 0, OPT_CHOICE, &s.deal, "even", WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"), 0, 0,
-     PASSES, BUILD_ALL, "how slices are dealt to the queues (random: by --seed)"},
-    {"broadcast-main", 0, OPT_CHOICE, &s.main_queue, "both", WORDS([MAIN_BOTH] = "both", [MAIN_COMPUTE] = "compute"), 0,
-     0, PASSES, BUILD_ALL, "the main queue computes and sends, or only computes while the other N - 1 send"},
     {"snapshot", 0, OPT_OUTPUT, &s.pass.snapshot.file, NULL, "FILE", 0, 0, PASSES, CMD_TRAIN | CMD_PLAN,
      "store each unit in FILE as soon as it is updated, while the rest of the step goes on: --resume FILE goes on from "
      "there after any interruption (plan: say when which iteration could be recovered, and write nothing)"},
@@ -266,52 +254,56 @@ static void gather_options(void)
 
 #define REFUSE_IF(condition, ...) ((condition) ? fail(EXIT_USAGE, __VA_ARGS__) : (void)0)
 
-/* why: of the two one is to be left out.  Without: the option says more about the other one; where that is off it has
- * no effect, which is allowed: a script that tries a technique on and off need not take its details away. */
-static const struct {
-    const char *option, *other, *why;
-} laws[] = {{"save-every", "save", NULL},
-            {"keep", "save", NULL},
-            {"swap-what", "swap", NULL},
-            {"broadcast-slices", "broadcast-queues", NULL},
-            {"broadcast-deal", "broadcast-queues", NULL},
-            {"broadcast-main", "broadcast-queues", NULL},
-            {"snapshot-every", "snapshot", NULL},
-            {"snapshot-slots", "snapshot", NULL},
-            {"snapshot-in", "snapshot", NULL},
-            {"iterations", "snapshot", NULL},
-            {"profile", "hardware", "both say how long tasks take"},
-            {"hardware", "pace", "both say how long tasks take"},
-            {"profile", "pace", "both say how long tasks take"},
-            {"pace", "delay-seed", "both decide when tasks end"},
-            {"serial", "pace", "tasks run one after another, as fast as they can"},
-            {"serial", "delay-seed", "tasks run one after another, as fast as they can"},
-            {"vocab", "data", "the data bring their own vocabulary"},
-            {"vocab", "init", "a model brings its own sizes"},
-            {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"},
-            {"print-list", "json", "a step file is printed and nothing else"},
-            {"print-list", "print", "a step file is printed and nothing else"},
-            {"print-list", "trace", "a step file is printed and nothing else"},
-            {"print-list", "view", "a step file is printed and nothing else"},
-            {"print-list", "snapshot", "a step file has no words for slots"}};
+static const struct law laws[] = {
+    {"save-every", "save", NULL},
+    {"keep", "save", NULL},
+    {"swap-what", "swap", NULL},
+    {"snapshot-every", "snapshot", NULL},
+    {"snapshot-slots", "snapshot", NULL},
+    {"snapshot-in", "snapshot", NULL},
+    {"iterations", "snapshot", NULL},
+    {"profile", "hardware", "both say how long tasks take"},
+    {"hardware", "pace", "both say how long tasks take"},
+    {"profile", "pace", "both say how long tasks take"},
+    {"pace", "delay-seed", "both decide when tasks end"},
+    {"serial", "pace", "tasks run one after another, as fast as they can"},
+    {"serial", "delay-seed", "tasks run one after another, as fast as they can"},
+    {"vocab", "data", "the data bring their own vocabulary"},
+    {"vocab", "init", "a model brings its own sizes"},
+    {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"},
+    {"print-list", "json", "a step file is printed and nothing else"},
+    {"print-list", "print", "a step file is printed and nothing else"},
+    {"print-list", "trace", "a step file is printed and nothing else"},
+    {"print-list", "view", "a step file is printed and nothing else"},
+    {"print-list", "snapshot", "a step file has no words for slots"}};
 
 /* What may stand beside --list, and the techniques: a step file brings its machine, its times and its sizes. */
 static const char *const beside_list[] = {"list",    "simulate",   "verify",   "print", "json", "trace",
                                           "view",    "print-list", "clip",     "after", "seed", "iterations",
                                           "what-if", "device-mem", "host-mem", NULL};
 
+static void keep_law(const struct law *law)
+{
+    const struct option *other = find_option(&table, law->other);
+    char *text = option_text(other);
+    bool off = !*text || (other->type != OPT_OUTPUT && (strcmp(text, "off") == 0 || strcmp(text, "0") == 0));
+    bool given = was_given(law->option);
+    if (given && !law->why && off && !s.broadcast)
+        warn("--%s has no effect without --%s", law->option, law->other);
+    REFUSE_IF(given && law->why && was_given(law->other), "--%s and --%s: %s; leave one out", law->option, law->other,
+              law->why);
+    free(text);
+}
+
 static void check_together(enum command command)
 {
-    for (size_t i = 0; i < COUNT(laws); i++) {
-        const struct option *other = find_option(&table, laws[i].other);
-        char *text = option_text(other);
-        bool off = !*text || (other->type != OPT_OUTPUT && (strcmp(text, "off") == 0 || strcmp(text, "0") == 0));
-        bool given = was_given(laws[i].option);
-        if (given && !laws[i].why && off && !s.broadcast)
-            warn("--%s has no effect without --%s", laws[i].option, laws[i].other);
-        REFUSE_IF(given && laws[i].why && was_given(laws[i].other), "--%s and --%s: %s; leave one out", laws[i].option,
-                  laws[i].other, laws[i].why);
-        free(text);
+    for (size_t i = 0; i < COUNT(laws); i++)
+        keep_law(&laws[i]);
+    for (size_t i = 0; i < n_modules; i++) {
+        for (size_t k = 0; k < modules[i]->n_laws; k++)
+            keep_law(&modules[i]->laws[k]);
+        if (modules[i]->check)
+            modules[i]->check();
     }
     if (was_given("lr-min") && s.schedule == RATE_CONSTANT)
         warn("--lr-min has no effect with --schedule constant");
@@ -332,8 +324,6 @@ static void check_together(enum command command)
               "--hardware %s: bench measures what is here; only --broadcast can be simulated", s.hardware);
     REFUSE_IF(s.after && !find_pass(s.after), "--after %s: there is no such pass; there are: %s", s.after,
               pass_names());
-    REFUSE_IF(s.pass.broadcast.queues == 1 && s.main_queue == MAIN_COMPUTE,
-              "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
     REFUSE_IF(s.memory && (s.simulate || s.verify || s.print || s.print_list),
               "--memory prints a table and nothing else: leave --simulate, --verify, --print and --print-list out");
     REFUSE_IF(s.what_if && !s.simulate && !s.print_list && !s.memory,

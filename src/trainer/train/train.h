@@ -54,8 +54,6 @@ struct settings {
     size_t device_memory, host_memory;
     /* techniques; see pass_options_of() */
     struct pass_options pass;
-    enum deal { DEAL_EVEN, DEAL_RANDOM } deal;
-    enum main_queue { MAIN_BOTH, MAIN_COMPUTE } main_queue;
     const char *swap_what;
     /* running and looking; list: the step file that is planned instead of a model */
     bool serial, audit, json, print, memory, verify, simulate, print_list, view, broadcast, restart, gradients;

@@ -236,9 +236,7 @@ static struct machine *make_machine(struct trainer *t, bool plan_only)
 struct pass_options pass_options_of(const struct settings *s)
 {
     struct pass_options o = s->pass;
-    o.broadcast.at_random = s->deal == DEAL_RANDOM;
-    o.broadcast.seed = (uint64_t)s->seed;
-    o.broadcast.main_sends = s->main_queue == MAIN_BOTH;
+    o.seed = (uint64_t)s->seed;
     o.clipped = s->clip > 0;
     o.paced = s->pace;
     o.draw = s->delay_seed >= 0;
