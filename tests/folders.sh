@@ -70,6 +70,10 @@ for file in $(grep -l "$struct" src/techniques/*/*.c src/tools/*/*.c); do
     [ $? -eq 2 ] && grep -q "there is no command '$command': this yard was built without .*$folder" "$TMP/err"
     result $? "yard $command says why"
 done
+make -s YARD="$TMP/yard" WITHOUT=gather >"$TMP/out" 2>"$TMP/err"
+"$TMP/yard" plan --zero 3 2>"$TMP/err"
+[ $? -eq 2 ] && grep -q -- '--zero 3 keeps parameters in shards, .* this yard was built without gather' "$TMP/err"
+result $? 'without gather --zero 3 is refused'
 make -s YARD="$TMP/yard" WITHOUT= >"$TMP/out" 2>"$TMP/err" && "$TMP/yard" --help | grep -q '^  view '
 result $? 'without WITHOUT all are there again'
 make -n WITHOUT=trace 2>"$TMP/err" >"$TMP/out"

@@ -50,7 +50,7 @@ struct survey {
     bool sliced; /* another pass is to send what is gathered, over several queues */
 };
 
-bool wants_gather(const struct pass_options *w) { return w->gather; }
+static bool wants_gather(const struct pass_options *w) { return w->gather; }
 
 static void add_item(struct row *r, void *item) { *APPEND(r->item, r->n, r->cap) = item; }
 
@@ -256,7 +256,7 @@ static char *describe(const struct survey *v)
                          format_bytes((char[32]){0}, (double)bytes), v->gathered, AHEAD);
 }
 
-bool run_gather(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
+static bool run_gather(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
     (void)c;
     struct survey v = look_at(s);
@@ -293,5 +293,6 @@ static const struct pass pass = {.place = 20,
                                  .wanted = wants_gather,
                                  .run = run_gather,
                                  .turned_on = {"--zero 3"},
-                                 .every_list = true};
-const struct module module_gather = {.name = "gather", .called = true, .pass = &pass};
+                                 .every_list = true,
+                                 .gathers = true};
+const struct module module_gather = {.name = "gather", .needs = "pass", .pass = &pass};

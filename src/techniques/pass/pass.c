@@ -42,6 +42,16 @@ bool somebody_sends(const struct pass_options *w)
     return false;
 }
 
+bool somebody_gathers(void)
+{
+    size_t n;
+    const struct pass *const *all = all_passes(&n);
+    for (size_t i = 0; i < n; i++)
+        if (all[i]->gathers)
+            return true;
+    return false;
+}
+
 char *pass_names(void)
 {
     size_t n;

@@ -82,10 +82,12 @@ struct pass {
     void (*reserve)(struct step *s, const struct pass_options *w);
     bool own_room;     /* it calls reserve_room() itself, for each of its choices */
     bool sends_copies; /* it sends parameters that others copy, over queues of its own */
+    bool gathers;      /* it brings parameters together that lie in shards: without such a pass there is no --zero 3 */
 };
 const struct pass *const *all_passes(size_t *n);   /* in the order of application */
 const struct pass *find_pass(const char *name);    /* NULL: there is none */
 bool somebody_sends(const struct pass_options *w); /* is such a pass wanted? */
+bool somebody_gathers(void);                       /* is there such a pass? */
 char *pass_names(void);                            /* "recompute, swap"; the caller frees it */
 
 /* Runs all passes that are wished for, up to the one named `after` (NULL: all).  *n reports, for free_reports(). */
@@ -141,8 +143,8 @@ void end_room(struct step *s, size_t first, size_t end);
 /* By the budgets, and before it is known what --zero 3 or --swap layer keeps in the host: with larger ones it may
  * choose otherwise. */
 bool overlap_may_change(const struct pass_options *w);
-pass_wanted wants_overlap, wants_snapshot, wants_recompute, wants_gather, wants_swap;
-pass_run run_overlap, run_snapshot, run_recompute, run_gather, run_swap;
+pass_wanted wants_overlap, wants_snapshot, wants_recompute, wants_swap;
+pass_run run_overlap, run_snapshot, run_recompute, run_swap;
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */
 char *describe_choices(const struct step *s);
 /* A list beside the one that passes rewrite, and built before: what they have moved to the host is fetched for each

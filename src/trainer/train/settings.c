@@ -324,6 +324,9 @@ static void check_together(enum command command)
               "--hardware %s: bench measures what is here; only --broadcast can be simulated", s.hardware);
     REFUSE_IF(s.after && !find_pass(s.after), "--after %s: there is no such pass; there are: %s", s.after,
               pass_names());
+    REFUSE_IF(s.zero == 3 && !somebody_gathers(),
+              "--zero 3 keeps parameters in shards, and nothing here gathers them: this yard was built without%s",
+              left_out);
     REFUSE_IF(s.memory && (s.simulate || s.verify || s.print || s.print_list),
               "--memory prints a table and nothing else: leave --simulate, --verify, --print and --print-list out");
     REFUSE_IF(s.what_if && !s.simulate && !s.print_list && !s.memory,
