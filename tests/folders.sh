@@ -41,7 +41,7 @@ result $? "includes point down, but for $(wc -l <"$TMP/known" | tr -d ' ') that 
 # ---- leaving one out --------------------------------------------------------------------------------------------------
 
 train() { # PROGRAM SAVE
-    "$1" train --model tiny --steps 3 --val-batches 1 --sample-tokens 0 --save "$2" >"$TMP/out" 2>"$TMP/err"
+    "$1" train --model tiny --data LICENSE --steps 3 --val-batches 1 --sample-tokens 0 --save "$2" >"$TMP/out" 2>"$TMP/err"
 }
 train "$YARD" "$TMP/whole"
 result $? 'the whole program trains'
@@ -74,6 +74,10 @@ make -s YARD="$TMP/yard" WITHOUT=gather >"$TMP/out" 2>"$TMP/err"
 "$TMP/yard" plan --zero 3 2>"$TMP/err"
 [ $? -eq 2 ] && grep -q -- '--zero 3 keeps parameters in shards, .* this yard was built without gather' "$TMP/err"
 result $? 'without gather --zero 3 is refused'
+make -s YARD="$TMP/yard" WITHOUT=stories >"$TMP/out" 2>"$TMP/err"
+"$TMP/yard" train --data stories 2>"$TMP/err"
+[ $? -eq 2 ] && grep -q -- '--data stories: this yard was built without stories' "$TMP/err"
+result $? 'without stories --data stories is refused'
 make -s YARD="$TMP/yard" WITHOUT= >"$TMP/out" 2>"$TMP/err" && "$TMP/yard" --help | grep -q '^  view '
 result $? 'without WITHOUT all are there again'
 make -n WITHOUT=trace 2>"$TMP/err" >"$TMP/out"

@@ -1,6 +1,7 @@
 /* test_stories.c - grammars: what is refused, whether the entropy is right, and whether a model comes down to the floor
  * and learns the grammar's probabilities.
  */
+#include "../src/tools/stories/stories.h"
 #include "../src/trainer/base/embedded.h"
 #include "../src/trainer/train/data.h"
 #include "support.h"

@@ -25,6 +25,10 @@
  *
  * A scene together with the rows that it remembers is a state of the chain.  States are made when they are reached.
  */
+#include "stories.h"
+#include "trainer/base/embedded.h"
+#include "trainer/base/module.h"
+#include "trainer/file/file.h"
 #include "trainer/train/data.h"
 
 #include <math.h>
@@ -387,3 +391,24 @@ double stories_floor(const struct stories *s, const uint16_t *bytes, size_t n, i
     free(first), free(sum);
     return loss / ((double)windows * seq_len);
 }
+
+/* ---- as --data stories ------------------------------------------------------------------------------------------- */
+
+static void *open_stories(const char *file)
+{
+    if (!file)
+        return read_stories("data/stories.txt", copy_string(embedded_stories));
+    claim_input("--data", file);
+    return read_stories(file, read_text(file));
+}
+
+static char *make_text(const void *stories, size_t n) { return tell_stories(stories, n); }
+static double rate_of(const void *stories) { return stories_rate(stories); }
+static double floor_of(const void *stories, const uint16_t *bytes, size_t n, int seq_len)
+{
+    return stories_floor(stories, bytes, n, seq_len);
+}
+static void close_stories(void *stories) { free_stories(stories); }
+
+static const struct text_maker maker = {"stories", open_stories, make_text, rate_of, floor_of, close_stories};
+const struct module module_stories = {.name = "stories", .text = &maker};

@@ -33,7 +33,8 @@ struct module {
     const struct pass *pass;      /* techniques/pass/pass.h; NULL: it has none */
     const struct option *options; /* of the commands that build a training list, among the other techniques' */
     size_t n_options;
-    const struct law *laws; /* between its options and any */
+    const struct text_maker *text; /* train/data.h: what --data can name; NULL */
+    const struct law *laws;        /* between its options and any */
     size_t n_laws;
     void (*check)(void); /* when all options are known: ends the program where they make no sense together; NULL */
 };
@@ -41,5 +42,8 @@ struct module {
 extern const struct module *const modules[];
 extern const size_t n_modules;
 extern const char left_out[]; /* folders that this yard was built without, between spaces: " plot view "; "": none */
+
+/* Is a word of the user's, "swap-what" or "stories:FILE", of a folder that was left out?  (options.c) */
+bool is_left_out(const char *typed);
 
 #endif

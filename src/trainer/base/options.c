@@ -90,10 +90,9 @@ char *known_elsewhere(const struct option_table *table, unsigned command, const 
 
 /* "did you mean --batch?": the option of this command whose name is nearest to what was typed; or what is said where
  * none is near. */
-/* Is the option, "swap" or "swap-what", of a folder that this yard was built without? */
-static bool is_left_out(const char *typed)
+bool is_left_out(const char *typed)
 {
-    char *folder = format_string(" %.*s ", (int)strcspn(typed, "-"), typed);
+    char *folder = format_string(" %.*s ", (int)strcspn(typed, "-:"), typed);
     bool yes = strstr(left_out, folder) != NULL;
     free(folder);
     return yes;

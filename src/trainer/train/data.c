@@ -5,6 +5,7 @@
  */
 #include "data.h"
 #include "trainer/base/embedded.h"
+#include "trainer/base/module.h"
 #include "trainer/file/file.h"
 
 #include <glob.h>
@@ -18,12 +19,13 @@ static const char *const kind_name[] = {
 struct files {         /* of one kind */
     const char *given; /* what the user wrote, for messages */
     enum data_kind kind;
-    char **paths; /* sorted; one that is NULL is the program's own sources or stories */
+    char **paths; /* sorted; one that is NULL is the program's own sources, or made */
     size_t n, cap;
-    struct stories *stories; /* NULL: none */
+    const struct text_maker *maker; /* NULL: it is read */
+    void *made;                     /* by it */
 };
 
-enum { STORIES_BYTES = 2 << 20, VAL_PARTS = 64, VAL_PART = 1000 /* at least, so that rounding is nothing */ };
+enum { MADE_BYTES = 2 << 20, VAL_PARTS = 64, VAL_PART = 1000 /* at least, so that rounding is nothing */ };
 
 /* ---- which files ----------------------------------------------------------------------------------------------- */
 
@@ -90,19 +92,46 @@ static void warn_of_validation(const struct files *f)
              val);
 }
 
+/* The maker of --data NAME or NAME:FILE; NULL: it is a path. */
+static const struct text_maker *find_maker(const char *given)
+{
+    for (size_t i = 0; i < n_modules; i++) {
+        const struct text_maker *maker = modules[i]->text;
+        size_t length = maker ? strlen(maker->name) : 0;
+        if (maker && strncmp(given, maker->name, length) == 0 && (!given[length] || given[length] == ':'))
+            return maker;
+    }
+    return NULL;
+}
+
+const char *default_data(void)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (modules[i]->text)
+            return modules[i]->text->name;
+    return "self";
+}
+
+const char *file_of_data(const char *given)
+{
+    if (strcmp(given, "self") == 0)
+        return NULL;
+    if (!find_maker(given))
+        return given;
+    const char *colon = strchr(given, ':');
+    return colon ? colon + 1 : NULL;
+}
+
 /* A file of that very name wins over a pattern, so that "a[1].txt" can be read; of a folder the visible files, but not
  * those of folders inside it. */
 static struct files find_files(const char *given)
 {
     struct files f = {.given = given};
-    const char *grammar = strncmp(given, "stories:", 8) == 0 ? given + 8 : NULL;
-    if (strcmp(given, "self") == 0 || strcmp(given, "stories") == 0 || grammar) {
+    f.maker = find_maker(given);
+    if (f.maker)
+        f.made = f.maker->open(file_of_data(given));
+    if (f.maker || strcmp(given, "self") == 0) {
         *APPEND(f.paths, f.n, f.cap) = NULL;
-        if (grammar) {
-            claim_input("--data", grammar);
-            f.stories = read_stories(grammar, read_text(grammar));
-        } else if (strcmp(given, "stories") == 0)
-            f.stories = read_stories("data/stories.txt", copy_string(embedded_stories));
         return f;
     }
     glob_t found = {0};
@@ -115,6 +144,8 @@ static struct files find_files(const char *given)
     for (size_t i = 0; i < found.gl_pathc; i++)
         if (!is_folder(found.gl_pathv[i]))
             *APPEND(f.paths, f.n, f.cap) = copy_string(found.gl_pathv[i]);
+    if (f.n == 0 && is_left_out(given))
+        fail(EXIT_USAGE, "--data %s: this yard was built without%s", given, left_out);
     if (f.n == 0)
         fail(EXIT_IO,
              "no file matches %s; expected a file, a folder with files or a pattern such as 'data/*.txt'; of "
@@ -199,11 +230,11 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
     for (size_t i = 0; i < n; i++) {
         const struct files *f = i < train->n ? train : val;
         const char *path = f->paths[i < train->n ? i : i - train->n];
-        texts[i] = (struct text){path ? path : f->given, NULL, f->stories ? STORIES_BYTES : embedded_text_size};
+        texts[i] = (struct text){path ? path : f->given, NULL, f->maker ? MADE_BYTES : embedded_text_size};
         if (path)
             read_one_text(&texts[i]);
-        else if (f->stories)
-            texts[i].bytes = tell_stories(f->stories, STORIES_BYTES);
+        else if (f->maker)
+            texts[i].bytes = f->maker->make(f->made, MADE_BYTES);
         else
             texts[i].bytes = copy_bytes(embedded_text, embedded_text_size);
     }
@@ -258,19 +289,19 @@ static void expect_tokens(const struct files *f, const char *use, size_t n, cons
              use, option, needed);
 }
 
-/* What the stories say of a text of theirs, in which a token must be a byte.  A character of several bytes would make
+/* What its maker says of a text, in which a token must be a byte.  A character of several bytes would make
  * it shorter. */
-static void measure_stories(struct dataset *d, const struct files *f, const struct data_options *o)
+static void measure_made_text(struct dataset *d, const struct files *f, const struct data_options *o)
 {
     d->rate = d->floor = NAN;
-    if (!f->stories || o->val_data || d->train.n + d->val.n != STORIES_BYTES)
+    if (!f->maker || o->val_data || d->train.n + d->val.n != MADE_BYTES)
         return;
-    d->rate = stories_rate(f->stories);
+    d->rate = f->maker->rate(f->made);
     uint16_t *bytes = copy_bytes(d->val.tokens, d->val.n * sizeof *bytes);
     for (size_t i = 0; i < d->val.n && d->tokenizer.kind == TOKENS_CHARS; i++)
         bytes[i] = (uint16_t)d->tokenizer.characters[bytes[i]];
     if (d->val.n > (size_t)o->seq_len)
-        d->floor = stories_floor(f->stories, bytes, d->val.n, o->seq_len);
+        d->floor = f->maker->floor(f->made, bytes, d->val.n, o->seq_len);
     free(bytes);
 }
 
@@ -297,7 +328,7 @@ struct dataset *open_dataset(const struct data_options *given)
 {
     struct dataset *d = allocate(1, sizeof *d);
     const struct data_options named = name_files(d, given), *o = &named;
-    struct files train = find_files(o->path ? o->path : "stories"), val = {0}, *both[] = {&train, &val};
+    struct files train = find_files(o->path ? o->path : default_data()), val = {0}, *both[] = {&train, &val};
     if (o->val_data)
         val = find_files(o->val_data);
     if (o->val_data && (val.kind == FILE_TEXT) != (train.kind == FILE_TEXT))
@@ -319,7 +350,7 @@ struct dataset *open_dataset(const struct data_options *given)
     if (!o->val_data && !(train.kind == FILE_SHARD && o->order == ORDER_FILE))
         cut_validation(d, o->val_share,
                        train.n > 1 || strcmp(train.given, "self") == 0 ? MIN(VAL_PARTS, 1 + d->train.n / VAL_PART) : 1);
-    measure_stories(d, &train, o);
+    measure_made_text(d, &train, o);
     const size_t window = (size_t)o->seq_len + 1;
     expect_tokens(&train, "training", d->train.n, "a window of --seq-len", window);
     if (o->order == ORDER_FILE)
@@ -331,8 +362,8 @@ struct dataset *open_dataset(const struct data_options *given)
         for (size_t i = 0; i < both[k]->n; i++)
             free(both[k]->paths[i]);
         free(both[k]->paths);
-        if (both[k]->stories)
-            free_stories(both[k]->stories);
+        if (both[k]->maker)
+            both[k]->maker->close(both[k]->made);
     }
     return d;
 }

@@ -10,20 +10,22 @@
 
 #include <jansson.h>
 
-/* ---- stories.c: a text whose best possible loss is known ------------------------------------------------------- */
+/* ---- data.c: texts that are made, not read ----------------------------------------------------------------------- */
 
-struct stories;
-/* `text` is that of a grammar, and belongs to what is returned; messages call it `path`.  Ends the program with a
- * sentence when it is none, or when its entropy could not be told. */
-struct stories *read_stories(const char *path, char *text);
-void free_stories(struct stories *s);
-/* Nats per byte. */
-double stories_rate(const struct stories *s);
-/* n bytes of stories, the same ones every time.  The caller frees them. */
-char *tell_stories(const struct stories *s, size_t n);
-/* Mean loss, in nats per byte, of the best model on windows of `seq_len` bytes side by side in (n) bytes of stories: it
- * is told the first byte and predicts those behind it, as validation does. */
-double stories_floor(const struct stories *s, const uint16_t *bytes, size_t n, int seq_len);
+/* What a folder that makes texts is asked (struct module, base/module.h).  Their best possible loss is known. */
+struct text_maker {
+    const char *name;                            /* --data NAME: its own text; --data NAME:FILE: by that file */
+    void *(*open)(const char *file);             /* file NULL: its own.  fail() where the file is wrong */
+    char *(*make)(const void *opened, size_t n); /* n bytes, the same ones every time; the caller frees them */
+    double (*rate)(const void *opened);          /* nats per byte */
+    /* Mean loss, in nats per byte, of the best model on windows of `seq_len` bytes side by side in (n) bytes of the
+     * text: it is told the first byte and predicts those behind it, as validation does. */
+    double (*floor)(const void *opened, const uint16_t *bytes, size_t n, int seq_len);
+    void (*close)(void *opened);
+};
+const char *default_data(void); /* what is trained on without --data */
+/* The file that is to be there for --data `given`, as a path or pattern; NULL: it needs none. */
+const char *file_of_data(const char *given);
 
 /* ---- tokens.c: text to token numbers and back ------------------------------------------------------------------ */
 
@@ -66,7 +68,7 @@ struct tokenizer tokenizer_from_json(const json_t *json);
 
 enum data_order { ORDER_SHUFFLE, ORDER_FILE };
 struct data_options {
-    const char *path;       /* "stories", "stories:GRAMMAR", "self", a file, folder or glob; NULL: "stories" */
+    const char *path;       /* "self", a made text, a file, folder or glob; NULL: default_data() */
     const char *val_data;   /* likewise; NULL: val_share of the data */
     double val_share;       /* 0 to 1; 0: no validation */
     enum token_kind tokens; /* of text: bytes or characters */
@@ -86,7 +88,7 @@ struct dataset {
     int vocab;               /* every token is below; that of the model if there is one, else tokenizer.n */
     struct split train, val; /* val.n is 0 without validation */
     char *own_path[2];       /* of the files of nanoGPT's folder; NULL: there is none */
-    double rate, floor;      /* stories.c, in nats per token; NAN: not known.  The floor is that of `val`. */
+    double rate, floor;      /* of a made text, in nats per token; NAN: not known.  The floor is that of `val`. */
 };
 struct dataset *open_dataset(const struct data_options *o);
 void close_dataset(struct dataset *d);

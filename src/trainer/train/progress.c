@@ -153,7 +153,7 @@ static void print_summary(const struct progress *p)
     printf("model       %s: %zu parameters\n", describe_sizes(text, &t->config), count_parameters(t->model->params));
     if (t->data)
         print_line(stdout, "data        %s: %zu tokens (%s) to train, %zu to validate",
-                   t->settings->data.path ? t->settings->data.path : "stories", t->data->train.n,
+                   t->settings->data.path ? t->settings->data.path : default_data(), t->data->train.n,
                    kinds[t->data->tokenizer.kind], t->data->val.n);
     if (t->data && !isnan(t->data->rate))
         printf("floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s\n", t->data->rate,

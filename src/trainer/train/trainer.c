@@ -155,9 +155,9 @@ struct dataset *open_vocabulary(const struct source *model, int vocab)
  * nowhere. */
 static void expect_recorded_data(const struct settings *s, const char *option, const char *path)
 {
-    if (!s->resume || !path || was_given(option) || strcmp(path, "stories") == 0 || strcmp(path, "self") == 0)
+    const char *file = path ? file_of_data(path) : NULL;
+    if (!s->resume || !file || was_given(option))
         return;
-    const char *file = strncmp(path, "stories:", 8) == 0 ? path + 8 : path;
     glob_t found = {0};
     if (access(file, F_OK) != 0 && glob(file, 0, NULL, &found) != 0) {
         fail(EXIT_IO,
