@@ -42,6 +42,7 @@ $(if $(filter none,$(LEFT_OUT)),$(error see above))
 GO_ALONG   := $(shell $(MODULES) -v as=note $(REGISTERED))
 $(if $(GO_ALONG),$(info $(GO_ALONG)))
 SOURCES    := $(filter-out $(LEFT_OUT:=/%),$(SOURCES))
+$(if $(filter test tests check kills drivers asan tsan,$(MAKECMDGOALS)),$(error tests need every folder: leave WITHOUT out))
 endif
 SDL2     = $(shell sdl2-config --libs 2>/dev/null)
 CPPFLAGS += $(if $(SDL2),-DHAVE_SDL2 $(shell sdl2-config --cflags 2>/dev/null))
@@ -228,7 +229,7 @@ clean: ## remove all that was made
 	rm -rf build yard yard-debug yard-asan yard-tsan
 
 help: ## this list
-	@echo "make               build ./yard"
+	@echo "make               build ./yard; WITHOUT=\"view plot\" leaves folders of src/techniques and src/tools out"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo test tests check distro kills drivers gpu gpu-pack periods gallery bench debug asan tsan fuzz oclgrind tidy format \
