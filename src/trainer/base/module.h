@@ -23,11 +23,11 @@ struct subcommand {
 struct law {
     const char *option, *other, *why;
 };
+
 struct module {
-    const char *name; /* the folder's */
-    const char
-        *needs;  /* folders of techniques and tools without which it cannot be built, between spaces; NULL: none */
-    bool called; /* by the trainer, past this struct: it cannot be left out yet */
+    const char *name;  /* the folder's */
+    const char *needs; /* folders of techniques and tools that it is not built without, between spaces; NULL: none */
+    bool called;       /* by the trainer, past this struct: it cannot be left out yet */
     const struct subcommand *commands;
     size_t n_commands;
     const struct pass *pass;      /* techniques/pass/pass.h; NULL: it has none */
