@@ -329,8 +329,11 @@ static void reset(void)
         {"prompt", 0, OPT_TEXT, &prompt, NULL, "TEXT", 0, 0, "Sampling", SAMPLE, "text to go on from"},
     };
     table = (struct option_table){.options = options, .n = COUNT(options)};
-    serial = false, memory = 0, data = devices = prompt = NULL;
+    serial = true; /* a flag is reset, also one of a folder that nobody else sets */
+    memory = 0;
+    data = devices = prompt = NULL;
     reset_options(&table);
+    assert_false(serial);
 }
 
 struct command_line {
