@@ -90,22 +90,22 @@ $(BUILD)/src/trainer/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
 # their time changes when a file comes or goes.
 $(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) src/trainer/base/embed.awk $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
 	@echo "embed    $(words $(KERNELS)) kernels, $(words $(TEXT)) texts"; mkdir -p $(@D)
-	$(Q)LC_ALL=C awk -f src/trainer/base/embed.awk $(KERNELS) -- data/stories.txt $(TEXT) >$@.new && mv $@.new $@
+	$(Q)LC_ALL=C awk -f src/trainer/base/embed.awk $(KERNELS) -- data/stories.txt $(TEXT) >$@.new$$$$ && mv $@.new$$$$ $@
 
 $(BUILD)/embedded.o: $(SHARED)/embedded.c $(BUILD)/flags | $(SHARED)/packages
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
 
 # The table of the folders that are built.
 $(TABLE).c: FORCE | $(SHARED)/packages
-	@mkdir -p $(@D); $(MODULES) -v as=table $(REGISTERED) >$@.new && \
-	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+	@mkdir -p $(@D); $(MODULES) -v as=table $(REGISTERED) >$@.new$$$$ && \
+	if cmp -s $@.new$$$$ $@; then rm $@.new$$$$; else mv $@.new$$$$ $@; fi
 $(TABLE).o: $(TABLE).c src/trainer/base/module.h $(BUILD)/flags
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
 
 # This file changes when the flags do, and then everything is compiled again.
 $(BUILD)/flags: FORCE | $(SHARED)/packages
-	@mkdir -p $(@D); echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)' >$@.new; \
-	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+	@mkdir -p $(@D); echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)' >$@.new$$$$; \
+	if cmp -s $@.new$$$$ $@; then rm $@.new$$$$; else mv $@.new$$$$ $@; fi
 
 # Packages are looked for once, and again after `make clean` or `make deps`.  Each stamp waits for the one before.
 PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/packages.sh

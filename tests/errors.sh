@@ -477,6 +477,9 @@ warned() { # warned TEXT ARGUMENTS...
 }
 awk 'BEGIN { for (i = 0; i < 500; i++) printf "word "; printf "\xef\xf0\xe8\xe2\xe5\xf2" }' >"$TMP/cp1251.txt"
 awk 'BEGIN { for (i = 0; i < 1000; i++) print i }' >"$TMP/digits.txt"
+mkdir -p "$TMP/nested/inside"
+cp LICENSE "$TMP/nested/a.txt"
+warned 'has 1 folder, whose files are not read' --model tiny --data "$TMP/nested"
 warned 'is not UTF-8 from byte 2500 on' --model tiny --data "$TMP/cp1251.txt"
 warned 'does not say what its 67 tokens stand for' --init tests/data/gpt2-tiny.safetensors --data "$TMP/digits.txt"
 

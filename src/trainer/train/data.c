@@ -141,9 +141,15 @@ static struct files find_files(const char *given)
         *APPEND(f.paths, f.n, f.cap) = copy_string(given);
     else
         glob(pattern, 0, NULL, &found);
+    size_t folders = 0;
     for (size_t i = 0; i < found.gl_pathc; i++)
-        if (!is_folder(found.gl_pathv[i]))
+        if (is_folder(found.gl_pathv[i]))
+            folders++;
+        else
             *APPEND(f.paths, f.n, f.cap) = copy_string(found.gl_pathv[i]);
+    if (is_folder(given) && f.n > 0 && folders > 0)
+        warn("%s has %zu folder%s, whose files are not read; the quoted pattern '%s/*/*' takes them", given, folders,
+             folders == 1 ? "" : "s", given);
     if (f.n == 0 && is_left_out(given))
         fail(EXIT_USAGE, "--data %s: this yard was built without%s", given, left_out);
     if (f.n == 0)
