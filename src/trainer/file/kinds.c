@@ -16,88 +16,9 @@ struct glimpse {
     char last[LAST]; /* bytes of the file, at the end of this array */
 };
 
-/* ---- formats with a signature ----------------------------------------------------------------------------------- */
+/* ---- what a file with a short signature must show beside it ------------------------------------------------------ */
 
-static const char unpack[] = "take the text out of it, and name that";
-static const char as_text[] = "write its texts into a plain text file first";
-static const char no_text[] = "it holds no text; name another file";
-static const char tokens_from_python[] =
-    "write its token numbers with .astype('uint16').tofile('tokens.bin') from Python";
-static const char is_model[] = "a model is what --init takes; name the text or the tokens to train on";
-
-#define SIGNATURE(at, text) (at), (text), sizeof(text) - 1
-static const struct {
-    size_t at;
-    const char *text;
-    size_t n;
-    struct file_kind kind;
-} signatures[] = {
-    {SIGNATURE(0, "\x1f\x8b\x08"), {KIND_GZIP, "a gzip file", "unpack it with gunzip first"}},
-    {SIGNATURE(0, "BZh"), {KIND_OTHER, "a bzip2 file", "unpack it with bunzip2 first"}},
-    {SIGNATURE(0, "\xfd"
-                  "7zXZ\0"),
-     {KIND_OTHER, "an xz file", "unpack it with unxz first"}},
-    {SIGNATURE(0, "\x28\xb5\x2f\xfd"), {KIND_OTHER, "a zstd file", "unpack it with unzstd first"}},
-    {SIGNATURE(0, "\x04\x22\x4d\x18"), {KIND_OTHER, "an lz4 file", "unpack it with unlz4 first"}},
-    {SIGNATURE(0, "\x1f\x9d"), {KIND_SHORT_MARK, "a file of compress", "unpack it with uncompress first"}},
-    {SIGNATURE(0, "LZIP\1"), {KIND_OTHER, "an lzip file", "unpack it with lzip -d first"}},
-    {SIGNATURE(0, "\xff\x06\0\0sNaPpY"), {KIND_OTHER, "a snappy file", unpack}},
-    {SIGNATURE(0, "7z\xbc\xaf\x27\x1c"), {KIND_OTHER, "a 7z archive", unpack}},
-    {SIGNATURE(0, "Rar!\x1a\x07"), {KIND_OTHER, "a RAR archive", unpack}},
-    {SIGNATURE(0, "!<arch>\n"), {KIND_OTHER, "an ar archive", no_text}},
-    {SIGNATURE(0, "PK\5\6"), {KIND_OTHER, "a zip archive", unpack}},
-    {SIGNATURE(0, "\x93NUMPY"), {KIND_OTHER, "a NumPy array (.npy)", tokens_from_python}},
-    {SIGNATURE(0, "\x89HDF\r\n\x1a\n"), {KIND_OTHER, "an HDF5 file", as_text}},
-    {SIGNATURE(0, "PAR1"), {KIND_OTHER, "a Parquet file", as_text}},
-    {SIGNATURE(0, "ARROW1\0\0"), {KIND_OTHER, "an Arrow file", as_text}},
-    {SIGNATURE(0, "\xff\xff\xff\xff"), {KIND_OTHER, "an Arrow stream", as_text}},
-    {SIGNATURE(0, "ORC"), {KIND_OTHER, "an ORC file", as_text}},
-    {SIGNATURE(0, "Obj\1"), {KIND_OTHER, "an Avro file", as_text}},
-    {SIGNATURE(0, "SQLite format 3\0"), {KIND_OTHER, "an SQLite database", as_text}},
-    {SIGNATURE(16, "\xde\xc0\xef\xbe"), {KIND_OTHER, "an LMDB database", as_text}},
-    {SIGNATURE(0, "MATLAB 5.0 MAT-file"), {KIND_OTHER, "a MATLAB file", as_text}},
-    {SIGNATURE(0, "RDX2\n"), {KIND_OTHER, "an R file", as_text}},
-    {SIGNATURE(0, "RDX3\n"), {KIND_OTHER, "an R file", as_text}},
-    {SIGNATURE(0, "MMIDIDX\0\0"), {KIND_OTHER, "the index of Megatron's tokens", "name the .bin file beside it"}},
-    {SIGNATURE(0, "GGUF"), {KIND_OTHER, "a GGUF model", is_model}},
-    {SIGNATURE(0, "lmgg"), {KIND_OTHER, "a GGML model", is_model}},
-    {SIGNATURE(0, "fmgg"), {KIND_OTHER, "a GGML model", is_model}},
-    {SIGNATURE(0, "tjgg"), {KIND_OTHER, "a GGML model", is_model}},
-    {SIGNATURE(0, "%PDF-"), {KIND_OTHER, "a PDF document", "convert it to text first, with pdftotext"}},
-    {SIGNATURE(0, "%!PS-Adobe"), {KIND_OTHER, "a PostScript document", "convert it to text first"}},
-    {SIGNATURE(0, "{\\rtf1"), {KIND_OTHER, "a document in rich text (RTF)", "save it as plain text first"}},
-    {SIGNATURE(0, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
-     {KIND_OTHER, "a document of an office program", "save it as plain text first"}},
-    {SIGNATURE(0, "\x89PNG\r\n\x1a\n"), {KIND_PNG, "a PNG picture", no_text}},
-    {SIGNATURE(0, "\xff\xd8\xff"), {KIND_OTHER, "a JPEG picture", no_text}},
-    {SIGNATURE(0, "GIF87a"), {KIND_OTHER, "a GIF picture", no_text}},
-    {SIGNATURE(0, "GIF89a"), {KIND_OTHER, "a GIF picture", no_text}},
-    {SIGNATURE(0, "II*\0"), {KIND_OTHER, "a TIFF picture", no_text}},
-    {SIGNATURE(0, "MM\0*"), {KIND_OTHER, "a TIFF picture", no_text}},
-    {SIGNATURE(8, "WEBP"), {KIND_OTHER, "a WebP picture", no_text}},
-    {SIGNATURE(8, "WAVE"), {KIND_OTHER, "a sound (WAV)", no_text}},
-    {SIGNATURE(8, "AVI "), {KIND_OTHER, "a film (AVI)", no_text}},
-    {SIGNATURE(4, "ftyp"), {KIND_OTHER, "a film or picture (MP4)", no_text}},
-    {SIGNATURE(0, "\x1a\x45\xdf\xa3"), {KIND_OTHER, "a film (Matroska)", no_text}},
-    {SIGNATURE(0, "OggS\0"), {KIND_OTHER, "a sound (Ogg)", no_text}},
-    {SIGNATURE(0, "fLaC\0"), {KIND_OTHER, "a sound (FLAC)", no_text}},
-    {SIGNATURE(0, "ID3"), {KIND_OTHER, "a sound (MP3)", no_text}},
-    {SIGNATURE(0, "\177ELF"), {KIND_OTHER, "a program (ELF)", no_text}},
-    {SIGNATURE(0, "\xcf\xfa\xed\xfe"), {KIND_OTHER, "a program (Mach-O)", no_text}},
-    {SIGNATURE(0, "\xca\xfe\xba\xbe"), {KIND_OTHER, "a program (Java or Mach-O)", no_text}},
-    {SIGNATURE(0, "\0asm"), {KIND_OTHER, "a program (WebAssembly)", no_text}},
-    {SIGNATURE(0, "version https://git-lfs.github.com/spec/"),
-     {KIND_OTHER, "a pointer of Git LFS and not the file itself", "fetch that with git lfs pull"}},
-    {SIGNATURE(0, "YARDTRC"), {KIND_TRACE, "a trace of yard's", "yard view and yard trace show it"}},
-    {SIGNATURE(0, "YARDSNAP"), {KIND_SNAPSHOT, "a snapshot of yard's", "--resume goes on from it"}},
-    {SIGNATURE(0, "{\"run\":{\"model\":"), {KIND_LOG, "a log of yard's", ""}},
-    {SIGNATURE(0, "{\"displayTimeUnit\""), {KIND_CHROME, "a trace for browsers", ""}},
-    {SIGNATURE(0, "# A profile of Trainyard"), {KIND_PROFILE, "a profile of yard's", ""}},
-    {SIGNATURE(0, "\xff\xfe\0\0"), {KIND_SHORT_MARK, "text in UTF-32", "convert it with iconv -f UTF-32 -t UTF-8"}},
-    {SIGNATURE(0, "\xff\xfe"), {KIND_SHORT_MARK, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
-    {SIGNATURE(0, "\xfe\xff"), {KIND_SHORT_MARK, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
-    {SIGNATURE(0, "\0\0\xfe\xff"), {KIND_OTHER, "text in UTF-32", "convert it with iconv -f UTF-32 -t UTF-8"}},
-};
+/* Text and token numbers may begin with the same few bytes. */
 
 static bool has(const struct glimpse *g, size_t at, const char *text, size_t n)
 {
@@ -130,36 +51,128 @@ static bool is_tiff_header(const struct glimpse *g)
     return at >= 8 && at % 2 == 0 && at < g->size;
 }
 
-/* Text and token numbers may begin with the bytes of a short signature: the format must show something more. */
-static bool says_more(const struct glimpse *g, const char *text)
+static bool is_bzip2(const struct glimpse *g)
 {
     static const char block[] = "\x31\x41\x59\x26\x53\x59", end[] = "\x17\x72\x45\x38\x50\x90";
-    if (strcmp(text, "BZh") == 0)
-        return has(g, 4, block, sizeof block - 1) || has(g, 4, end, sizeof end - 1);
-    if (strcmp(text, "\x1f\x8b\x08") == 0)
-        return is_gzip_header(g);
-    if (strcmp(text, "II*") == 0 || strcmp(text, "MM") == 0)
-        return is_tiff_header(g);
-    if (strcmp(text, "\xff\xd8\xff") == 0) /* a marker that may come first */
-        return g->n > 3 && is_one_of((unsigned char)g->bytes[3], "\xdb\xc0\xc4\xfe\xe0\xe1\xe2\xe8\xed\xee", 10);
-    if (strcmp(text, "PAR1") == 0)
-        return memcmp(g->last + LAST - 4, "PAR1", 4) == 0;
-    if (strcmp(text, "ORC") == 0) /* and the length of what comes before that */
-        return memcmp(g->last + LAST - 4, "ORC", 3) == 0 && (unsigned char)g->last[LAST - 1] >= 16;
-    if (strcmp(text, "GGUF") == 0)
-        return word_at(g, 4) < 1000; /* its version */
-    if (strcmp(text, "ID3") == 0)    /* its version */
-        return g->n > 4 && is_one_of((unsigned char)g->bytes[3], "\2\3\4", 3) && g->bytes[4] == 0;
-    if (strcmp(text, "lmgg") == 0 || strcmp(text, "fmgg") == 0 || strcmp(text, "tjgg") == 0)
-        return word_at(g, 4) < 1 << 24;        /* a version, or the size of the vocabulary */
-    if (strcmp(text, "\xff\xff\xff\xff") == 0) /* the length of a message, which begins with an offset */
-        return word_at(g, 4) % 8 == 0 && word_at(g, 4) > 0 && word_at(g, 4) < g->size && word_at(g, 8) < 256;
-    if (strcmp(text, "WEBP") == 0 || strcmp(text, "WAVE") == 0 || strcmp(text, "AVI ") == 0)
-        return has(g, 0, "RIFF", 4) && word_at(g, 4) <= g->size;
-    if (strcmp(text, "ftyp") == 0)
-        return has(g, 0, "\0\0", 2);
-    return true;
+    return has(g, 4, block, sizeof block - 1) || has(g, 4, end, sizeof end - 1);
 }
+
+/* A marker that may come first. */
+static bool is_jpeg(const struct glimpse *g)
+{
+    return g->n > 3 && is_one_of((unsigned char)g->bytes[3], "\xdb\xc0\xc4\xfe\xe0\xe1\xe2\xe8\xed\xee", 10);
+}
+
+static bool is_parquet(const struct glimpse *g) { return memcmp(g->last + LAST - 4, "PAR1", 4) == 0; }
+
+/* It ends with the length of what comes before that. */
+static bool is_orc(const struct glimpse *g)
+{
+    return memcmp(g->last + LAST - 4, "ORC", 3) == 0 && (unsigned char)g->last[LAST - 1] >= 16;
+}
+
+static bool is_gguf(const struct glimpse *g) { return word_at(g, 4) < 1000; }    /* its version */
+static bool is_ggml(const struct glimpse *g) { return word_at(g, 4) < 1 << 24; } /* that, or the vocabulary's size */
+
+/* Its version. */
+static bool is_mp3(const struct glimpse *g)
+{
+    return g->n > 4 && is_one_of((unsigned char)g->bytes[3], "\2\3\4", 3) && g->bytes[4] == 0;
+}
+
+/* The length of a message, which begins with an offset. */
+static bool is_arrow_stream(const struct glimpse *g)
+{
+    return word_at(g, 4) % 8 == 0 && word_at(g, 4) > 0 && word_at(g, 4) < g->size && word_at(g, 8) < 256;
+}
+
+static bool is_riff(const struct glimpse *g) { return has(g, 0, "RIFF", 4) && word_at(g, 4) <= g->size; }
+static bool is_mp4(const struct glimpse *g) { return has(g, 0, "\0\0", 2); }
+
+/* ---- formats with a signature ----------------------------------------------------------------------------------- */
+
+static const char unpack[] = "take the text out of it, and name that";
+static const char as_text[] = "write its texts into a plain text file first";
+static const char no_text[] = "it holds no text; name another file";
+static const char tokens_from_python[] =
+    "write its token numbers with .astype('uint16').tofile('tokens.bin') from Python";
+static const char is_model[] = "a model is what --init takes; name the text or the tokens to train on";
+
+#define SHORT_SIGNATURE(at, text, shows_more) (at), (text), sizeof(text) - 1, (shows_more)
+#define SIGNATURE(at, text) SHORT_SIGNATURE(at, text, NULL)
+static const struct {
+    size_t at;
+    const char *text;
+    size_t n;
+    bool (*shows_more)(const struct glimpse *g); /* NULL: the signature is enough */
+    struct file_kind kind;
+} signatures[] = {
+    {SHORT_SIGNATURE(0, "\x1f\x8b\x08", is_gzip_header), {KIND_GZIP, "a gzip file", "unpack it with gunzip first"}},
+    {SHORT_SIGNATURE(0, "BZh", is_bzip2), {KIND_OTHER, "a bzip2 file", "unpack it with bunzip2 first"}},
+    {SIGNATURE(0, "\xfd"
+                  "7zXZ\0"),
+     {KIND_OTHER, "an xz file", "unpack it with unxz first"}},
+    {SIGNATURE(0, "\x28\xb5\x2f\xfd"), {KIND_OTHER, "a zstd file", "unpack it with unzstd first"}},
+    {SIGNATURE(0, "\x04\x22\x4d\x18"), {KIND_OTHER, "an lz4 file", "unpack it with unlz4 first"}},
+    {SIGNATURE(0, "\x1f\x9d"), {KIND_SHORT_MARK, "a file of compress", "unpack it with uncompress first"}},
+    {SIGNATURE(0, "LZIP\1"), {KIND_OTHER, "an lzip file", "unpack it with lzip -d first"}},
+    {SIGNATURE(0, "\xff\x06\0\0sNaPpY"), {KIND_OTHER, "a snappy file", unpack}},
+    {SIGNATURE(0, "7z\xbc\xaf\x27\x1c"), {KIND_OTHER, "a 7z archive", unpack}},
+    {SIGNATURE(0, "Rar!\x1a\x07"), {KIND_OTHER, "a RAR archive", unpack}},
+    {SIGNATURE(0, "!<arch>\n"), {KIND_OTHER, "an ar archive", no_text}},
+    {SIGNATURE(0, "PK\5\6"), {KIND_OTHER, "a zip archive", unpack}},
+    {SIGNATURE(0, "\x93NUMPY"), {KIND_OTHER, "a NumPy array (.npy)", tokens_from_python}},
+    {SIGNATURE(0, "\x89HDF\r\n\x1a\n"), {KIND_OTHER, "an HDF5 file", as_text}},
+    {SHORT_SIGNATURE(0, "PAR1", is_parquet), {KIND_OTHER, "a Parquet file", as_text}},
+    {SIGNATURE(0, "ARROW1\0\0"), {KIND_OTHER, "an Arrow file", as_text}},
+    {SHORT_SIGNATURE(0, "\xff\xff\xff\xff", is_arrow_stream), {KIND_OTHER, "an Arrow stream", as_text}},
+    {SHORT_SIGNATURE(0, "ORC", is_orc), {KIND_OTHER, "an ORC file", as_text}},
+    {SIGNATURE(0, "Obj\1"), {KIND_OTHER, "an Avro file", as_text}},
+    {SIGNATURE(0, "SQLite format 3\0"), {KIND_OTHER, "an SQLite database", as_text}},
+    {SIGNATURE(16, "\xde\xc0\xef\xbe"), {KIND_OTHER, "an LMDB database", as_text}},
+    {SIGNATURE(0, "MATLAB 5.0 MAT-file"), {KIND_OTHER, "a MATLAB file", as_text}},
+    {SIGNATURE(0, "RDX2\n"), {KIND_OTHER, "an R file", as_text}},
+    {SIGNATURE(0, "RDX3\n"), {KIND_OTHER, "an R file", as_text}},
+    {SIGNATURE(0, "MMIDIDX\0\0"), {KIND_OTHER, "the index of Megatron's tokens", "name the .bin file beside it"}},
+    {SHORT_SIGNATURE(0, "GGUF", is_gguf), {KIND_OTHER, "a GGUF model", is_model}},
+    {SHORT_SIGNATURE(0, "lmgg", is_ggml), {KIND_OTHER, "a GGML model", is_model}},
+    {SHORT_SIGNATURE(0, "fmgg", is_ggml), {KIND_OTHER, "a GGML model", is_model}},
+    {SHORT_SIGNATURE(0, "tjgg", is_ggml), {KIND_OTHER, "a GGML model", is_model}},
+    {SIGNATURE(0, "%PDF-"), {KIND_OTHER, "a PDF document", "convert it to text first, with pdftotext"}},
+    {SIGNATURE(0, "%!PS-Adobe"), {KIND_OTHER, "a PostScript document", "convert it to text first"}},
+    {SIGNATURE(0, "{\\rtf1"), {KIND_OTHER, "a document in rich text (RTF)", "save it as plain text first"}},
+    {SIGNATURE(0, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
+     {KIND_OTHER, "a document of an office program", "save it as plain text first"}},
+    {SIGNATURE(0, "\x89PNG\r\n\x1a\n"), {KIND_PNG, "a PNG picture", no_text}},
+    {SHORT_SIGNATURE(0, "\xff\xd8\xff", is_jpeg), {KIND_OTHER, "a JPEG picture", no_text}},
+    {SIGNATURE(0, "GIF87a"), {KIND_OTHER, "a GIF picture", no_text}},
+    {SIGNATURE(0, "GIF89a"), {KIND_OTHER, "a GIF picture", no_text}},
+    {SHORT_SIGNATURE(0, "II*\0", is_tiff_header), {KIND_OTHER, "a TIFF picture", no_text}},
+    {SHORT_SIGNATURE(0, "MM\0*", is_tiff_header), {KIND_OTHER, "a TIFF picture", no_text}},
+    {SHORT_SIGNATURE(8, "WEBP", is_riff), {KIND_OTHER, "a WebP picture", no_text}},
+    {SHORT_SIGNATURE(8, "WAVE", is_riff), {KIND_OTHER, "a sound (WAV)", no_text}},
+    {SHORT_SIGNATURE(8, "AVI ", is_riff), {KIND_OTHER, "a film (AVI)", no_text}},
+    {SHORT_SIGNATURE(4, "ftyp", is_mp4), {KIND_OTHER, "a film or picture (MP4)", no_text}},
+    {SIGNATURE(0, "\x1a\x45\xdf\xa3"), {KIND_OTHER, "a film (Matroska)", no_text}},
+    {SIGNATURE(0, "OggS\0"), {KIND_OTHER, "a sound (Ogg)", no_text}},
+    {SIGNATURE(0, "fLaC\0"), {KIND_OTHER, "a sound (FLAC)", no_text}},
+    {SHORT_SIGNATURE(0, "ID3", is_mp3), {KIND_OTHER, "a sound (MP3)", no_text}},
+    {SIGNATURE(0, "\177ELF"), {KIND_OTHER, "a program (ELF)", no_text}},
+    {SIGNATURE(0, "\xcf\xfa\xed\xfe"), {KIND_OTHER, "a program (Mach-O)", no_text}},
+    {SIGNATURE(0, "\xca\xfe\xba\xbe"), {KIND_OTHER, "a program (Java or Mach-O)", no_text}},
+    {SIGNATURE(0, "\0asm"), {KIND_OTHER, "a program (WebAssembly)", no_text}},
+    {SIGNATURE(0, "version https://git-lfs.github.com/spec/"),
+     {KIND_OTHER, "a pointer of Git LFS and not the file itself", "fetch that with git lfs pull"}},
+    {SIGNATURE(0, "YARDTRC"), {KIND_TRACE, "a trace of yard's", "yard view and yard trace show it"}},
+    {SIGNATURE(0, "YARDSNAP"), {KIND_SNAPSHOT, "a snapshot of yard's", "--resume goes on from it"}},
+    {SIGNATURE(0, "{\"run\":{\"model\":"), {KIND_LOG, "a log of yard's", ""}},
+    {SIGNATURE(0, "{\"displayTimeUnit\""), {KIND_CHROME, "a trace for browsers", ""}},
+    {SIGNATURE(0, "# A profile of Trainyard"), {KIND_PROFILE, "a profile of yard's", ""}},
+    {SIGNATURE(0, "\xff\xfe\0\0"), {KIND_SHORT_MARK, "text in UTF-32", "convert it with iconv -f UTF-32 -t UTF-8"}},
+    {SIGNATURE(0, "\xff\xfe"), {KIND_SHORT_MARK, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
+    {SIGNATURE(0, "\xfe\xff"), {KIND_SHORT_MARK, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
+    {SIGNATURE(0, "\0\0\xfe\xff"), {KIND_OTHER, "text in UTF-32", "convert it with iconv -f UTF-32 -t UTF-8"}},
+};
 
 /* ---- formats without one ---------------------------------------------------------------------------------------- */
 
@@ -265,7 +278,8 @@ static const struct file_kind *find_kind(const struct glimpse *g)
     const struct file_kind *(*const others[])(const struct glimpse *) = {find_zip, find_safetensors, find_pickle,
                                                                          find_tar, find_windows};
     for (size_t i = 0; i < COUNT(signatures); i++)
-        if (has(g, signatures[i].at, signatures[i].text, signatures[i].n) && says_more(g, signatures[i].text))
+        if (has(g, signatures[i].at, signatures[i].text, signatures[i].n) &&
+            (!signatures[i].shows_more || signatures[i].shows_more(g)))
             return &signatures[i].kind;
     for (size_t i = 0; i < COUNT(others); i++) {
         const struct file_kind *kind = others[i](g);
