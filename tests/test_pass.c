@@ -1,5 +1,5 @@
 /* test_pass.c - the techniques on real lists: whichever are on, the list proves to compute the same, and training gives
- * the bits of --serial without them.  A pass in the table of src/techniques/pass/pass.c is in these tests.
+ * the bits of --serial without them.  Whatever pass a folder brings along is in these tests.
  */
 #include "support_paper.h"
 

@@ -76,7 +76,7 @@ struct planner {
 
 bool wants_overlap(const struct pass_options *w) { return w->overlap != OVERLAP_OFF; }
 static bool decides(const struct pass_options *w) { return w->overlap == OVERLAP_PLAN || w->overlap == OVERLAP_LOCAL; }
-bool overlap_may_change(const struct pass_options *w)
+static bool may_change(const struct pass_options *w)
 {
     bool by_rule = w->swap == SWAP_LAYER || w->swap == SWAP_MICROBATCH;
     return decides(w) && (w->gather || by_rule);
@@ -513,5 +513,6 @@ static const struct pass pass = {.place = 10,
                                  .wanted = wants_overlap,
                                  .run = run_overlap,
                                  .turned_on = {"--overlap all-cpu"},
-                                 .own_room = true};
+                                 .own_room = true,
+                                 .may_change = may_change};
 const struct module module_overlap = {.name = "overlap", .called = true, .pass = &pass};

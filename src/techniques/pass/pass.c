@@ -32,25 +32,29 @@ const struct pass *find_pass(const char *name)
     return NULL;
 }
 
-bool somebody_sends(const struct pass_options *w)
+typedef bool trait(const struct pass *p, const struct pass_options *w);
+static bool sends(const struct pass *p, const struct pass_options *w) { return p->sends_copies && p->wanted(w); }
+static bool gathers(const struct pass *p, const struct pass_options *w)
+{
+    (void)w; /* whether it is wanted or not */
+    return p->gathers;
+}
+static bool reserves(const struct pass *p, const struct pass_options *w) { return p->reserve && p->wanted(w); }
+static bool changes(const struct pass *p, const struct pass_options *w) { return p->may_change && p->may_change(w); }
+
+static bool somebody(trait *has, const struct pass_options *w)
 {
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
-        if (all[i]->sends_copies && all[i]->wanted(w))
+        if (has(all[i], w))
             return true;
     return false;
 }
 
-bool somebody_gathers(void)
-{
-    size_t n;
-    const struct pass *const *all = all_passes(&n);
-    for (size_t i = 0; i < n; i++)
-        if (all[i]->gathers)
-            return true;
-    return false;
-}
+bool somebody_sends(const struct pass_options *w) { return somebody(sends, w); }
+bool somebody_gathers(void) { return somebody(gathers, NULL); }
+bool plan_may_change(const struct pass_options *w) { return somebody(changes, w); }
 
 char *pass_names(void)
 {
@@ -216,22 +220,12 @@ json_t *reports_json(const struct pass_report *reports, size_t n)
 
 /* ---- room for what is to come ------------------------------------------------------------------------------------ */
 
-static bool somebody_reserves(const struct pass_options *w)
-{
-    size_t n;
-    const struct pass *const *all = all_passes(&n);
-    for (size_t i = 0; i < n; i++)
-        if (all[i]->reserve && all[i]->wanted(w))
-            return true;
-    return false;
-}
-
 size_t reserve_room(struct step *s, const struct pass_options *w)
 {
     size_t first = s->pool->n, n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
-        if (all[i]->reserve && all[i]->wanted(w))
+        if (reserves(all[i], w))
             all[i]->reserve(s, w);
     return first;
 }
@@ -261,7 +255,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
     const struct pass *const *all = all_passes(&n_passes);
     struct pass_report *reports = allocate(n_passes, sizeof *reports);
     struct state_of_list before = {.held = NULL}; /* the list as the next pass finds it */
-    const bool grows = somebody_reserves(w);
+    const bool grows = somebody(reserves, w);
     size_t first = 0, end = 0; /* the tensors that keep room */
     bool kept = false;
     *n = 0;
@@ -298,7 +292,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
     }
     end_room(s, first, end);
     if (w->gather && !after && before.held && before.f.excess > 0) /* overlap left it to the passes behind */
-        refuse_budget(s->pool->machine, &before.f, "--zero 3", !overlap_may_change(w));
+        refuse_budget(s->pool->machine, &before.f, "--zero 3", !plan_may_change(w));
     if (before.held)
         forget_list(&before);
     return reports;

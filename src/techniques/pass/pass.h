@@ -16,9 +16,8 @@
  * To add one (tutorials/15-write-a-pass.md does it), make a folder with one file, NAME/NAME.c:
  *
  *     1. its idea, picture, rule and source, as the others begin
- *     2. wants_NAME()   false where all its options are zero
- *        run_NAME()     open_edit(), the verbs, commit(), and a sentence in r->reason; or undo(), and false where
- * nothing has changed: the pass declines
+ *     2. wants_NAME(): false where all its options are zero.  run_NAME(): open_edit(), the verbs, commit(), and a
+ *        sentence in r->reason; or undo(), and false where nothing has changed: the pass declines
  *     3. rows of its options, which point to its own variables
  *     4. a struct pass and a struct module.  Its place in the order: first what only reorders, later what must see the
  *        tasks that others insert
@@ -80,15 +79,19 @@ struct pass {
     /* Adds tensors that persist and that nobody touches, as large as what the pass will add to the list as it is now.
      * So passes before it, which look for what fits, see their bytes.  NULL: it adds nothing that persists. */
     void (*reserve)(struct step *s, const struct pass_options *w);
-    bool own_room;     /* it calls reserve_room() itself, for each of its choices */
+    bool own_room; /* it calls reserve_room() itself, for each of its choices */
+    /* It chooses by the budgets, before it is known what later passes keep in the host: with larger ones it may choose
+     * otherwise.  NULL: never. */
+    bool (*may_change)(const struct pass_options *w);
     bool sends_copies; /* it sends parameters that others copy, over queues of its own */
     bool gathers;      /* it brings parameters together that lie in shards: without such a pass there is no --zero 3 */
 };
-const struct pass *const *all_passes(size_t *n);   /* in the order of application */
-const struct pass *find_pass(const char *name);    /* NULL: there is none */
-bool somebody_sends(const struct pass_options *w); /* is such a pass wanted? */
-bool somebody_gathers(void);                       /* is there such a pass? */
-char *pass_names(void);                            /* "recompute, swap"; the caller frees it */
+const struct pass *const *all_passes(size_t *n);    /* in the order of application */
+const struct pass *find_pass(const char *name);     /* NULL: there is none */
+bool somebody_sends(const struct pass_options *w);  /* is such a pass wanted? */
+bool somebody_gathers(void);                        /* is there such a pass? */
+bool plan_may_change(const struct pass_options *w); /* may a pass, with larger ones, choose otherwise? */
+char *pass_names(void);                             /* "recompute, swap"; the caller frees it */
 
 /* Runs all passes that are wished for, up to the one named `after` (NULL: all).  *n reports, for free_reports(). */
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct pass_options *w, const char *after,
@@ -140,9 +143,6 @@ _Noreturn void refuse_budgets(const struct machine *m, const struct device *had,
  * is undone the tensors are gone.  Else end_room() takes their bytes away from those from `first` up to `end`. */
 size_t reserve_room(struct step *s, const struct pass_options *w);
 void end_room(struct step *s, size_t first, size_t end);
-/* By the budgets, and before it is known what --zero 3 or --swap layer keeps in the host: with larger ones it may
- * choose otherwise. */
-bool overlap_may_change(const struct pass_options *w);
 pass_wanted wants_overlap, wants_snapshot, wants_recompute, wants_swap;
 pass_run run_overlap, run_snapshot, run_recompute, run_swap;
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */

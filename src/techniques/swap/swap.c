@@ -474,7 +474,7 @@ bool run_recompute(struct step *s, const struct costs *c, const struct pass_opti
     struct swapper w = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false);
     if (asked->swap == SWAP_AUTO)
         return finish(&w, NULL, "--swap auto chooses what is made again", r);
-    return run_auto(&w, asked->swap == SWAP_OFF ? "--recompute auto" : NULL, overlap_may_change(asked), r);
+    return run_auto(&w, asked->swap == SWAP_OFF ? "--recompute auto" : NULL, plan_may_change(asked), r);
 }
 
 bool run_swap(struct step *s, const struct costs *c, const struct pass_options *asked, struct pass_report *r)
@@ -483,7 +483,7 @@ bool run_swap(struct step *s, const struct costs *c, const struct pass_options *
     bool by_layer = asked->swap == SWAP_LAYER;
     struct swapper w = open_swapper(s, c, asked->swap_what, true);
     if (asked->swap == SWAP_AUTO)
-        return run_auto(&w, "--swap auto", overlap_may_change(asked), r);
+        return run_auto(&w, "--swap auto", plan_may_change(asked), r);
     bool moves = false;
     for (const struct device *d = m->device; !d->is_host; d++) {
         struct phases data = find_phases(w.uses, d, by_layer), state = find_phases(w.uses, d, true);
@@ -503,7 +503,7 @@ bool run_swap(struct step *s, const struct costs *c, const struct pass_options *
     rewrite(&w, e, NULL);
     bool changed = finish(&w, e, moves ? NULL : why, r);
     if (r->after.excess > 0)
-        refuse_budget(m, &r->after, by_layer ? "--swap layer" : "--swap microbatch", !overlap_may_change(asked));
+        refuse_budget(m, &r->after, by_layer ? "--swap layer" : "--swap microbatch", !plan_may_change(asked));
     return changed;
 }
 
