@@ -187,8 +187,24 @@ static void append_tokens(struct split *split, uint16_t *tokens, size_t n)
     free(tokens);
 }
 
+/* Byte by byte anything can be trained on.  At its end a text may be cut off within a character. */
+static void warn_of_encoding(const struct text *text, bool as_bytes)
+{
+    if (memchr(text->bytes, '\0', text->n)) {
+        warn("%s holds zero bytes, and texts have none: it is trained on byte by byte; if it holds token numbers, name "
+             "it .bin, if it is UTF-16, convert it with iconv",
+             text->name);
+        return;
+    }
+    size_t valid = as_bytes ? valid_utf8(text->bytes, text->n) : text->n;
+    if (text->n - valid >= UTF8_BYTES)
+        warn("%s is not UTF-8 from byte %zu on, and is trained on byte by byte; if it is in another encoding, such as "
+             "Latin-1 or CP1251, convert it with iconv -f ENCODING -t UTF-8",
+             text->name, valid);
+}
+
 /* A file without what is no part of its text: gzip's packing, a byte order mark. */
-static void read_one_text(struct text *text)
+static void read_one_text(struct text *text, bool as_bytes)
 {
     text->bytes = read_whole(text->name, &text->n);
     const struct file_kind *kind = kind_of_bytes(text->bytes, text->n);
@@ -208,20 +224,7 @@ static void read_one_text(struct text *text)
     const size_t mark = byte_order_mark(text->bytes, text->n);
     text->n -= mark;
     memmove(text->bytes, text->bytes + mark, text->n + 1);
-    if (memchr(text->bytes, '\0', text->n))
-        warn("%s holds zero bytes, and texts have none: it is trained on byte by byte; if it holds token numbers, name "
-             "it .bin, if it is UTF-16, convert it with iconv",
-             text->name);
-}
-
-/* Byte by byte anything can be trained on.  At its end a text may be cut off within a character. */
-static void warn_of_encoding(const struct text *text)
-{
-    size_t valid = valid_utf8(text->bytes, text->n);
-    if (text->n - valid >= UTF8_BYTES && !memchr(text->bytes, '\0', text->n))
-        warn("%s is not UTF-8 from byte %zu on, and is trained on byte by byte; if it is in another encoding, such as "
-             "Latin-1 or CP1251, convert it with iconv -f ENCODING -t UTF-8",
-             text->name, valid);
+    warn_of_encoding(text, as_bytes);
 }
 
 /* The characters of --val-data belong to the vocabulary too: it must be possible to score them. */
@@ -230,6 +233,7 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
 {
     const size_t n = train->n + val->n;
     struct text *texts = allocate(n, sizeof *texts);
+    const bool as_bytes = (o->tokenizer.n ? o->tokenizer.kind : o->tokens) == TOKENS_BYTES;
     if (o->tokenizer.n && o->tokenizer.kind == TOKENS_IDS)
         fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give it .bin files of its tokenizer",
              train->given);
@@ -238,7 +242,7 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
         const char *path = f->paths[i < train->n ? i : i - train->n];
         texts[i] = (struct text){path ? path : f->given, NULL, f->maker ? MADE_BYTES : embedded_text_size};
         if (path)
-            read_one_text(&texts[i]);
+            read_one_text(&texts[i], as_bytes);
         else if (f->maker)
             texts[i].bytes = f->maker->make(f->made, MADE_BYTES);
         else
@@ -249,8 +253,6 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
                                                : (struct tokenizer){TOKENS_BYTES, 256, NULL};
     for (size_t i = 0; i < n; i++) {
         size_t n_tokens;
-        if (d->tokenizer.kind == TOKENS_BYTES)
-            warn_of_encoding(&texts[i]);
         uint16_t *tokens = encode_text(&d->tokenizer, &texts[i], &n_tokens);
         append_tokens(i < train->n ? &d->train : &d->val, tokens, n_tokens);
         free(texts[i].bytes);
