@@ -260,7 +260,8 @@ enum option_type {
     OPT_BYTES,
     OPT_TEXT,
     OPT_CHOICE, /* a word, kept as its place among them: an enumerator; -1: none */
-    OPT_INPUT,  /* a path that is read, and */
+    OPT_INPUT,  /* a path that is read, */
+    OPT_INPUTS, /* or a pattern of several: who gives it twice means both, and is told, */
     OPT_OUTPUT  /* one that is written: never "" */
 };
 struct option {

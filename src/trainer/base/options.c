@@ -156,7 +156,8 @@ static char *expectation(const struct option *o)
         [OPT_FLAG] = "true or false",  [OPT_INT] = "a whole number",
         [OPT_LONG] = "a whole number", [OPT_DOUBLE] = "a number",
         [OPT_FLOAT] = "a number",      [OPT_BYTES] = "a number of bytes with an optional K, M or G, such as 512M",
-        [OPT_INPUT] = "a path",        [OPT_OUTPUT] = "a path"};
+        [OPT_INPUT] = "a path",        [OPT_INPUTS] = "a path",
+        [OPT_OUTPUT] = "a path"};
     const char *not_tiny = o->type == OPT_FLOAT && o->low <= 0 ? " (as a 32-bit float: 0, or at least 1.2e-38)" : "";
     if (o->type == OPT_CHOICE || o->type == OPT_TEXT)
         return format_string(o->type == OPT_CHOICE ? "one of %s" : "%s", argument_name(o));
@@ -293,7 +294,7 @@ void parse_options(struct option_table *table, unsigned command, const char *com
             fail(EXIT_USAGE, "%s needs a value: %s (a value that starts with -- is written --%s=VALUE)", where,
                  expectation(o), o->name);
         bool *twice = &seen[o - table->options];
-        if (*twice && strstr(o->name, "data")) /* of others the last one counts */
+        if (*twice && o->type == OPT_INPUTS) /* of others the last one counts */
             fail(EXIT_USAGE,
                  "%s is given twice, and takes one path: leave one out; for several files give their folder, or a "
                  "quoted pattern",

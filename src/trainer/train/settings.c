@@ -44,7 +44,7 @@ static const struct option own_options[] = {
      "config.json is read too), or what --save wrote; brings its own sizes"},
     {"config", 0, OPT_INPUT, &s.config, NULL, "FILE", 0, 0, MODEL, BUILD_ALL, "lines `option = value`"},
 
-    {"data", 0, OPT_INPUT, &s.data.path, NULL, "PATH", 0, 0, DATA, BUILD_ALL,
+    {"data", 0, OPT_INPUTS, &s.data.path, NULL, "PATH", 0, 0, DATA, BUILD_ALL,
      "text (also packed with gzip), llm.c shard or uint16 tokens: a file, a folder or a quoted glob; a folder with "
      "train.bin and val.bin: the one to train, the other to validate; 'stories': a built-in text whose best "
      "possible loss is known; 'stories:FILE': by your own grammar; 'self': this program's sources (default: stories; "
@@ -55,7 +55,8 @@ static const struct option own_options[] = {
      DATA, BUILD_ALL, "what a token of text is"},
     {"order", 0, OPT_CHOICE, &s.data.order, "shuffle", WORDS([ORDER_SHUFFLE] = "shuffle", [ORDER_FILE] = "file"), 0, 0,
      DATA, BUILD_ALL, "random windows, or one after another"},
-    {"val-data", 0, OPT_INPUT, &s.data.val_data, NULL, "PATH", 0, 0, DATA, BUILD_ALL, "default: --val-share of --data"},
+    {"val-data", 0, OPT_INPUTS, &s.data.val_data, NULL, "PATH", 0, 0, DATA, BUILD_ALL,
+     "default: --val-share of --data"},
     {"val-share", 0, OPT_DOUBLE, &s.data.val_share, "0.1", "X", 0, 0.9, DATA, BUILD_ALL,
      "share of the data for validation: the end of a text, parts all over several files"},
     {"val-every", 0, OPT_INT, &s.val_every, NULL, "N", 0, 1e9, DATA, CMD_TRAIN,
@@ -450,11 +451,13 @@ static void claim_files(enum command command)
 {
     for (size_t i = 0; i < table.n; i++) {
         const struct option *o = &options[i];
-        const char *path = o->type == OPT_INPUT || o->type == OPT_OUTPUT ? *(const char **)o->value : NULL;
+        const char *path = o->type >= OPT_INPUT ? *(const char **)o->value : NULL;
         const char *who = JOINED("--", o->name);
-        if (path && (o->commands & command) && o->type == OPT_INPUT)
+        if (!path || !(o->commands & command))
+            continue;
+        if (o->type != OPT_OUTPUT)
             claim_input(who, path);
-        else if (path && (o->commands & command)) {
+        else {
             expect_outside(who, path);
             claim_output(who, path, path == s.save || path == s.pass.snapshot.file ? "--resume" : NULL);
         }
