@@ -64,6 +64,9 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 
+# A file is what was written beside it, if that differs: else its time stays, and nothing is made anew.
+IF_CHANGED = if cmp -s $@.new$$$$ $@; then rm $@.new$$$$; else mv $@.new$$$$ $@; fi
+
 # ---- building ------------------------------------------------------------------------------------------------------
 
 # It changes when other folders are left out.
@@ -73,7 +76,7 @@ $(YARD): $(OBJECTS) $(LINKED) | $(SHARED)/yard-gdb.py
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LDLIBS)
 
 $(LINKED): FORCE
-	@mkdir -p $(@D); echo '$(WITHOUT)' | cmp -s - $@ || echo '$(WITHOUT)' >$@
+	@mkdir -p $(@D); echo '$(WITHOUT)' >$@.new$$$$; $(IF_CHANGED)
 
 # gdb loads it by its name, which src/main.c writes into the program.
 $(SHARED)/yard-gdb.py: tutorials/gdb/yard.py
@@ -97,15 +100,13 @@ $(BUILD)/embedded.o: $(SHARED)/embedded.c $(BUILD)/flags | $(SHARED)/packages
 
 # The table of the folders that are built.
 $(TABLE).c: FORCE | $(SHARED)/packages
-	@mkdir -p $(@D); $(MODULES) -v as=table $(REGISTERED) >$@.new$$$$ && \
-	if cmp -s $@.new$$$$ $@; then rm $@.new$$$$; else mv $@.new$$$$ $@; fi
+	@mkdir -p $(@D); $(MODULES) -v as=table $(REGISTERED) >$@.new$$$$ && $(IF_CHANGED)
 $(TABLE).o: $(TABLE).c src/trainer/base/module.h $(BUILD)/flags
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
 
 # This file changes when the flags do, and then everything is compiled again.
 $(BUILD)/flags: FORCE | $(SHARED)/packages
-	@mkdir -p $(@D); echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)' >$@.new$$$$; \
-	if cmp -s $@.new$$$$ $@; then rm $@.new$$$$; else mv $@.new$$$$ $@; fi
+	@mkdir -p $(@D); echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)' >$@.new$$$$; $(IF_CHANGED)
 
 # Packages are looked for once, and again after `make clean` or `make deps`.  Each stamp waits for the one before.
 PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/packages.sh
