@@ -1,6 +1,6 @@
 /* commands.c - the subcommands, which folders bring along (see module.h). */
 #include "cmd.h"
-#include "trainer/base/base.h"
+#include "trainer/train/train.h"
 
 struct commands { /* all of them, in the order of `yard --help` */
     const struct subcommand **command;
@@ -43,9 +43,8 @@ void print_commands(FILE *out)
 static const struct {
     const char *words, *way;
 } uses[] = {
-    {" eval evaluate test validate perplexity ", "to evaluate a saved model, train it for one step that changes "
-                                                 "nothing: yard train --init MODEL --data TEXT --val-data TEXT "
-                                                 "--lr 0 --steps 1 --sample-tokens 0"},
+    {" eval evaluate test validate perplexity ",
+     "to evaluate a saved model, train it for one step that changes nothing: yard train " EVALUATES},
 };
 
 static bool is_among(const char *words, const char *word)
@@ -66,7 +65,7 @@ _Noreturn void refuse_command(const char *word)
         if (is_among(all.command[i]->elsewhere, word))
             fail(EXIT_USAGE, "there is no command '%s'; here that is 'yard %s': `yard %s --help` says more", word,
                  all.command[i]->name, all.command[i]->name);
-    if (is_among(left_out, word))
+    if (is_left_out(word))
         fail(EXIT_USAGE, "there is no command '%s': this yard was built without%s", word, left_out);
     for (size_t i = 0; i < all.n; i++)
         if (edit_distance(word, all.command[i]->name) <= 2)

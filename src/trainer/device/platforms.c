@@ -17,12 +17,18 @@ static void explain_full_cache(void);
 enum { LEAST_FILES = 64, LEAST_PROCESSES = 64, LEAST_FILE_BYTES = 4 << 20 /* of a kernel */ };
 
 /* What limits this process so that a driver may not work, in words; NULL: nothing does.  The caller frees it. */
-static char *tight_limit(void)
+static char *limit_of_addresses(void)
 {
-    struct rlimit space, files, processes, bytes;
-    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
-        return format_string("an address space of %s: raise that limit (ulimit -v unlimited)",
-                             format_bytes((char[32]){0}, (double)space.rlim_cur));
+    struct rlimit space;
+    if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY)
+        return NULL;
+    return format_string("an address space of %s: raise that limit (ulimit -v unlimited)",
+                         format_bytes((char[32]){0}, (double)space.rlim_cur));
+}
+
+static char *other_limit(void)
+{
+    struct rlimit files, processes, bytes;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < LEAST_FILES)
         return format_string("%llu open files at most: raise that limit (ulimit -n 1024)",
                              (unsigned long long)files.rlim_cur);
@@ -35,14 +41,14 @@ static char *tight_limit(void)
     return NULL;
 }
 
-/* Before a driver begins: without files for its compiler or a thread PoCL calls abort(), and names neither. */
+/* Before a driver begins: without files for its compiler or a thread PoCL calls abort(), and names neither.  What fits
+ * into an address space is known later, and then said. */
 static void warn_of_limits(void)
 {
-    struct rlimit space;
-    bool tight = getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
-    char *limit = tight ? NULL : tight_limit(); /* what fits into an address space is known later */
-    if (limit)
+    char *addresses = limit_of_addresses(), *limit = other_limit();
+    if (limit && !addresses)
         warn("the OpenCL driver may fail: it has %s", limit);
+    free(addresses);
     free(limit);
 }
 
@@ -155,7 +161,7 @@ cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
 _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code)
 {
     const char *vendors = getenv("OCL_ICD_VENDORS"), *pocl = getenv("POCL_DEVICES");
-    char *limit = tight_limit();
+    char *addresses = limit_of_addresses(), *limit = addresses ? addresses : other_limit();
     if (n == 0 && limit)
         fail(EXIT_NO_DEVICE, "no OpenCL driver could be loaded with %s", limit);
     free(limit);

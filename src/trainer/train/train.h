@@ -89,6 +89,8 @@ int given_heads(void); /* by --heads, for a model that does not say them; 0: by 
 void expect_heads(const struct config *c, const char *path);
 /* elsewhere.c: what options are called in other programs. */
 extern const struct foreign_words foreign_options[];
+/* The words behind yard train that evaluate a model. */
+#define EVALUATES "--init MODEL --data TEXT --val-data TEXT --lr 0 --steps 1 --sample-tokens 0"
 const char *word_of(const char *option, int number); /* what an enumerator is called there */
 char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
 

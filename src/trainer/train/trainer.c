@@ -187,8 +187,8 @@ static struct dataset *open_data(const struct settings *s, int vocab)
         warn_of_bytes(s->source.path);
     else if (unsaid)
         warn("%s does not say what its %d tokens stand for, so the text is taken byte by byte, as numbers below 256: "
-             "not "
-             "what the model has learnt; to train on its own tokens, give --data token files (.bin) of its tokenizer",
+             "not what the model has learnt; to train on its own tokens, give --data token files (.bin) of its "
+             "tokenizer",
              s->source.path, vocab);
     return d;
 }
