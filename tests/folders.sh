@@ -27,13 +27,12 @@ grep -n '^#include "\(trainer\|techniques\|tools\)/' src/*/*/*.[ch] | sed 's|^sr
 # What is left of these goes with the hooks by which the trainer asks a folder that it does not name.
 cat >"$TMP/known" <<'END'
 trainer/cmd/train.c tools/trace/follow.h
-trainer/run/debug.c tools/trace/follow.h
 trainer/step/step.h tools/trace/trace.h
 trainer/train/train.h techniques/pass/pass.h
 trainer/train/train.h techniques/snapshot/snap.h
 trainer/train/train.h tools/predict/predict.h
 trainer/train/train.h tools/proof/proof.h
-trainer/train/trainer.c tools/trace/follow.h
+trainer/train/trainer.c tools/trace/record.h
 END
 diff "$TMP/known" "$TMP/up" >"$TMP/err"
 result $? "includes point down, but for $(wc -l <"$TMP/known" | tr -d ' ') that are known"

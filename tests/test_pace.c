@@ -103,12 +103,11 @@ struct recording { /* [iteration * tasks + task], iterations from 1 */
     size_t n;
 };
 
-static void keep_times(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
-                       uint64_t end)
+static void keep_times(void *context, const struct step *s, const struct task *t, const struct task_flight *f)
 {
     struct recording *r = context;
-    assert_true(now_ns() >= end); /* the padded end is when others were told, not only what is written down */
-    r->times[number * s->n + t->index] = (struct times){start, end};
+    assert_true(now_ns() >= f->end); /* the padded end is when others were told, not only what is written down */
+    r->times[f->number * s->n + t->index] = (struct times){f->start, f->end};
     r->n++;
 }
 
@@ -132,10 +131,10 @@ static struct paced run_paced(double scale)
     p.recording.times = allocate(5 * s->n, sizeof *p.recording.times);
     struct pace *pace = start_pacing(s, p.sim->steady, p.sim->period, scale);
     assert_true(pace->scale == scale);
-    execution.observe = keep_times;
-    execution.observe_context = &p.recording;
+    struct observer keeper = {.ended = keep_times, .context = &p.recording};
+    add_observer(&keeper);
     float *values = train_again(p.trainer, 4, &same);
-    execution.observe = NULL;
+    remove_observer(&keeper);
     p.overruns = pace->overruns, p.tasks = pace->tasks, p.seconds = 1e-9 * (double)pace->overrun_ns / pace->scale;
     stop_pacing(s);
     assert_int_equal(same, n);

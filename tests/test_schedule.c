@@ -805,16 +805,15 @@ struct log { /* of the runs that have been retired, by name and number */
     uint64_t computed; /* until then */
 };
 
-static void log_run(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
-                    uint64_t end)
+static void log_run(void *context, const struct step *s, const struct task *t, const struct task_flight *f)
 {
     (void)s;
     struct log *l = context;
-    assert_true(start <= end && l->n < COUNT(l->name));
-    assert_true(!t->span || l->computed <= start);
-    l->computed = t->lane->kind == LANE_COMPUTE ? end : l->computed;
+    assert_true(f->start <= f->end && l->n < COUNT(l->name));
+    assert_true(!t->span || l->computed <= f->start);
+    l->computed = t->lane->kind == LANE_COMPUTE ? f->end : l->computed;
     l->name[l->n] = t->name;
-    l->number[l->n++] = number;
+    l->number[l->n++] = f->number;
 }
 
 static size_t count_logged(const struct log *l, const char *name)
@@ -836,8 +835,8 @@ TEST(the_background_holds_nobody_up)
     add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept, ACCESS_READ);
     j.step->task[3]->span = true; /* it begins where `twice` ends */
     must(finish_steps(j.pool, &j.step, 1));
-    execution.observe = log_run;
-    execution.observe_context = &log;
+    struct observer logger = {.ended = log_run, .context = &log};
+    add_observer(&logger);
     for (uint32_t number = 1; number <= MOST_RUNS; number++)
         execute(j.step, number);
     wait_task(j.step, j.step->task[5], MOST_RUNS);
@@ -847,7 +846,7 @@ TEST(the_background_holds_nobody_up)
     open_gate(&gate);
     execute(j.step, MOST_RUNS + 1);
     drain(j.step);
-    execution.observe = NULL;
+    remove_observer(&logger);
     assert_int_equal(log.n, j.step->n * (MOST_RUNS + 1));
     end_journey(&j);
 }

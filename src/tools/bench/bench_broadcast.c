@@ -36,19 +36,18 @@ struct run {                     /* one configuration */
     double period;
 };
 
-static void note_run(void *run, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
-                     uint64_t end)
+static void note_run(void *run, const struct step *s, const struct task *t, const struct task_flight *flight)
 {
     (void)s;
-    if (number <= STEPS)
-        see(&((struct run *)run)->seen[number], t, 1e-9 * (double)start, 1e-9 * (double)end);
+    if (flight->number <= STEPS)
+        see(&((struct run *)run)->seen[flight->number], t, 1e-9 * (double)flight->start, 1e-9 * (double)flight->end);
 }
 
 static void run_steps(struct trainer *t, struct run *r)
 {
+    struct observer looker = {.ended = note_run, .context = r};
     init_random(t->model, 1);
-    execution.observe = note_run;
-    execution.observe_context = r;
+    add_observer(&looker);
     uint64_t start = 0;
     for (uint32_t i = 1; i <= STEPS; i++) {
         run_step(t, i);
@@ -57,7 +56,7 @@ static void run_steps(struct trainer *t, struct run *r)
     }
     drain(t->train);
     r->period = 1e-9 * (double)(now_ns() - start) / (STEPS - WARM_UP);
-    execution.observe = NULL;
+    remove_observer(&looker);
 }
 
 static const struct column columns[] = {{"queues", "queues", CELL_COUNT, 6, 0},

@@ -25,8 +25,7 @@ struct collected {
 
 /* How long the task took, and if it waited for nothing else how long its lane stood still before it.  The steps of the
  * warm-up, in which kernels are compiled and caches filled, do not count. */
-static void collect(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
-                    uint64_t end)
+static void collect(void *context, const struct step *s, const struct task *t, const struct task_flight *flight)
 {
     struct collected *c = context;
     const struct task_cost cost = {.lane = t->lane->kind, .layer = -1, .flops = t->flops, .bytes = (double)t->bytes};
@@ -35,7 +34,7 @@ static void collect(void *context, const struct step *s, const struct task *t, u
     uint64_t *before = &c->lane_end[t->lane->index];
     bool waits = false;
     (void)s;
-    if (number <= WARM_UP)
+    if (flight->number <= WARM_UP)
         return;
     while (kind < c->kinds + c->n && (kind->cost.lane != cost.lane || kind->cost.flops != cost.flops ||
                                       kind->cost.bytes != cost.bytes || strcmp(kind->cost.name, t->name) != 0))
@@ -45,12 +44,12 @@ static void collect(void *context, const struct step *s, const struct task *t, u
         kind->cost = cost;
         snprintf(kind->cost.name, sizeof kind->cost.name, "%s", t->name);
     }
-    *APPEND(kind->took.ns, kind->took.n, kind->took.cap) = (double)(end - start);
+    *APPEND(kind->took.ns, kind->took.n, kind->took.cap) = (double)(flight->end - flight->start);
     for (size_t i = 0; i < t->n_edges; i++)
         waits |= t->edges[i].wait;
-    if (*before && !waits && start >= *before)
-        *APPEND(gaps->ns, gaps->n, gaps->cap) = (double)(start - *before);
-    *before = end;
+    if (*before && !waits && flight->start >= *before)
+        *APPEND(gaps->ns, gaps->n, gaps->cap) = (double)(flight->start - *before);
+    *before = flight->end;
 }
 
 /* Medians of what steps on random weights take, and the host seconds to issue a task and, when all has ended, to
@@ -58,16 +57,16 @@ static void collect(void *context, const struct step *s, const struct task *t, u
 static void time_steps(struct trainer *t, struct costs *costs)
 {
     struct collected c = {.lane_end = allocate((size_t)t->machine->n_lanes, sizeof *c.lane_end)};
+    struct observer collector = {.ended = collect, .context = &c};
     const uint64_t begun = now_ns();
     double seconds[ISSUED];
     init_random(t->model, 1);
-    execution.observe = collect;
-    execution.observe_context = &c;
+    add_observer(&collector);
     for (uint32_t i = 1; i <= STEPS; i++) {
         show_busy("timing each task", begun, (i - 1.0) / STEPS);
         if (i == WARM_UP + MEASURED + 1) {
             drain(t->train);
-            execution.observe = NULL;
+            remove_observer(&collector);
         }
         uint64_t start = now_ns();
         run_step(t, i);

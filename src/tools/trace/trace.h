@@ -23,6 +23,7 @@
  * are converted before they are stored; a simulated trace has its virtual clock, from 0.  Texts are printable ASCII.
  *
  *     write.c     the trainer's half
+ *     record.c    what a run writes by it: see record.h
  *     follow.c    the reader's half, also of a file that grows: see follow.h; a whole trace at once
  *     read.c      the tables, checked
  *     index.c     which records are a lane's, a task's, a step's
@@ -50,7 +51,7 @@ enum trace_flag {
     TRACE_STEPPED_BACK = 4, /* approximate: the driver let it start before the end of the run before it on its lane */
 };
 
-/* What a viewer asks of the trainer, which looks before it issues a task, and takes nothing on trust (run/debug.c). */
+/* What a viewer asks of the trainer, which looks before it issues a task, and takes nothing on trust (record.c). */
 struct trace_control {
     uint64_t until; /* clock: a lease.  0, past or too far ahead: nothing is asked */
     uint64_t pause; /* not 0: no task is issued, ... */

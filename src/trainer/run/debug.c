@@ -1,6 +1,5 @@
-/* debug.c - what helps to see what a run does: a watchdog, a viewer's pause, and the search for the first NaN. */
+/* debug.c - what helps to see what a run does: a watchdog, and the search for the first NaN. */
 #include "run.h"
-#include "tools/trace/follow.h" /* defines: TRACE_LONGEST_LEASE_MS */
 
 #include <time.h>
 
@@ -115,53 +114,6 @@ void watch(struct step *s)
     if (watched && !started)
         started = pthread_create(&asker, NULL, asker_main, NULL) == 0 && pthread_detach(asker) == 0 &&
                   pthread_create(&watchdog, NULL, watchdog_main, NULL) == 0 && pthread_detach(watchdog) == 0;
-}
-
-/* ---- a viewer's pause -------------------------------------------------------------------------------------------- */
-
-/* Until the lease ends, which the viewer renews as long as it lives: none that is killed can keep the trainer. */
-static bool is_pause_asked(const struct trace_control *c)
-{
-    uint64_t until = __atomic_load_n(&c->until, __ATOMIC_RELAXED), now = until ? now_ns() : 0;
-    return until > now && until - now <= TRACE_LONGEST_LEASE_MS * UINT64_C(1000000) &&
-           __atomic_load_n(&c->pause, __ATOMIC_RELAXED);
-}
-
-void obey_viewer(struct step *s, uint32_t number, size_t i)
-{
-    static struct {
-        bool held;
-        uint64_t tasks, steps; /* what has been granted of what was asked for */
-        const struct step *step;
-        uint32_t number; /* of the iteration that may run to its end */
-    } state;
-    const struct trace_control *c = execution.trace ? trace_asked(execution.trace) : NULL;
-    if (!c || !is_pause_asked(c)) {
-        state.held = false;
-        return;
-    }
-    uint64_t tasks = __atomic_load_n(&c->tasks, __ATOMIC_RELAXED), steps = __atomic_load_n(&c->steps, __ATOMIC_RELAXED);
-    if (!state.held) { /* what was asked before the pause does not count */
-        state.held = true;
-        state.tasks = tasks, state.steps = steps;
-        state.step = NULL;
-    }
-    if (state.step == s && state.number == number)
-        return;
-    wait_all(s); /* it stands between two tasks */
-    uint64_t from = now_ns();
-    for (; is_pause_asked(c) && !interrupted(); nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL)) {
-        tasks = __atomic_load_n(&c->tasks, __ATOMIC_RELAXED), steps = __atomic_load_n(&c->steps, __ATOMIC_RELAXED);
-        bool a_step = steps > state.steps, a_task = !a_step && tasks > state.tasks;
-        state.steps += a_step, state.tasks += a_task;
-        if (a_step)
-            state.step = s, state.number = number;
-        if (a_step || a_task)
-            break;
-        trace_alive(execution.trace, 1 + s->first_trace_task + (uint64_t)i);
-    }
-    execution.held_ns += now_ns() - from;
-    trace_alive(execution.trace, 0);
 }
 
 /* ---- the first value that is not finite ----------------------------------------------------------------------------

@@ -73,7 +73,7 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
     struct task_flight *flight = job.flight = open_flight(s, t, number);
     flight->queued = now_ns();
     if (!late) /* one that may not run is recorded when it has */
-        begin_record(s, t, flight);
+        tell_issued(s, t, flight);
     for (int c = 0; c < s->pool->machine->n_contexts; c++)
         if (t->notify >> c & 1)
             complete[job.n_complete++] = flight->foreign[c] = user_event(s, c);
@@ -101,9 +101,9 @@ static void execute_serial(struct step *s, uint32_t number)
         struct task_flight flight = {.number = number};
         if (!runs(s->task[i], number) || !decide_late(s, s->task[i], number))
             continue;
-        obey_viewer(s, number, i);
+        tell_issuing(s, number, i);
         flight.queued = now_ns();
-        begin_record(s, s->task[i], &flight);
+        tell_issued(s, s->task[i], &flight);
         char *wrong = audit ? audit_task(audit, number, i, &flight) : NULL;
         if (wrong)
             fail(EXIT_FAILED, "audit: %s", wrong);
@@ -130,7 +130,7 @@ void execute(struct step *s, uint32_t number)
     for (size_t i = 0; i < s->n; i++) {
         if (!runs(s->task[i], number) || (s->task[i]->slot && !s->running->late))
             continue;
-        obey_viewer(s, number, i);
+        tell_issuing(s, number, i);
         /* PoCL 3.1 compiles a kernel anew when it is launched with the same work-group size and a wider grid than
          * before.  It counts the launches that use either, but takes the newer one off for both: when the two are in
          * flight at once, the count falls below 0 and the driver aborts the program (`found->ref_count > 0`).  So the

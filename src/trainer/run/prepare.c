@@ -148,7 +148,7 @@ void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *fl
     const struct task *t = s->task[i];
     const uint64_t start = now_ns();
     *flight = (struct task_flight){
-        .number = number, .queued = flight->queued ? flight->queued : start, .start = start, .record = flight->record};
+        .number = number, .queued = flight->queued ? flight->queued : start, .start = start, .mark = flight->mark};
     if (t->lane->device->is_host) {
         t->run(t->context, t, number);
         flight->end = now_ns();

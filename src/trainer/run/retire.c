@@ -5,8 +5,8 @@
  * at whose head stands what ends next.  The issuing thread retires, whenever it is here anyway: so what one lane has
  * not ended keeps no other lane's flights, and no iteration is waited for as a whole.
  *
- * For a trace, a long wait is cut into short ones of about a millisecond: a reader sees ends soon after they happen,
- * and the thread is not woken for each of them.
+ * For observers, a long wait is cut into short ones of about a millisecond: they are told of ends soon after they
+ * happen, and the thread is not woken for each of them.
  */
 #include "run.h"
 
@@ -46,30 +46,16 @@ struct task_flight *open_flight(struct step *s, struct task *t, uint32_t number)
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
-void begin_record(const struct step *s, const struct task *t, struct task_flight *flight)
-{
-    if (execution.trace)
-        flight->record =
-            trace_begin(execution.trace, flight->number, s->first_trace_task + (uint32_t)t->index, flight->queued);
-}
-
 void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end)
 {
-    static const uint32_t flags[] = {
-        [TIMES_MISSING] = TRACE_APPROXIMATE,
-        [TIMES_STEPPED_BACK] = TRACE_APPROXIMATE | TRACE_STEPPED_BACK,
-    };
-    flight->flags = flags[event_times(t->lane->device, flight->work, flight->queued, now_ns(), told_end, &flight->start,
-                                      &flight->end)];
+    flight->told =
+        event_times(t->lane->device, flight->work, flight->queued, now_ns(), told_end, &flight->start, &flight->end);
 }
 
 void report_run(struct step *s, const struct task *t, const struct task_flight *flight)
 {
     uint64_t *last = &s->running->ended[flight->number & 3];
-    if (execution.trace)
-        trace_end(execution.trace, flight->record, flight->start, flight->end, flight->flags);
-    if (execution.observe)
-        execution.observe(execution.observe_context, s, t, flight->number, flight->start, flight->end);
+    tell_ended(s, t, flight);
     if (t->lane->kind == LANE_COMPUTE)
         *last = MAX(*last, flight->end);
 }
@@ -82,7 +68,7 @@ static void report_flight(struct step *s, const struct task *t, struct task_flig
     if (t->span && !s->running->wrapper) /* several commands: from the end of what was before them on the lane */
         flight->start = MAX(flight->queued, MIN(q->last_end, flight->end));
     if (is_decided_late(t))
-        begin_record(s, t, flight);
+        tell_issued(s, t, flight);
     report_run(s, t, flight);
 }
 
@@ -166,7 +152,7 @@ static void wait_queue(struct step *s, struct queue *q, uint32_t number)
         uint64_t next = MIN(until, q->retired + stride), start = now_ns();
         clWaitForEvents(1, &queued_flight(s, q, next - 1)->done);
         uint64_t waited = now_ns() - start;
-        if (!execution.trace || waited < SHORT_NS)
+        if (!execution.observers || waited < SHORT_NS)
             stride *= 2;
         else if (waited > LONG_NS && stride > 1)
             stride /= 2;

@@ -1,13 +1,14 @@
-/* run.h - running lists: on OpenCL queues and host threads, one task after another, audited, padded or delayed.
+/* run.h - running lists: on OpenCL queues and host threads, or one task after another.
  *
  *     prepare    kernels, arguments and flights of finished lists; commands         prepare.c
  *     execute    issues the tasks, and waits only where an edge crosses lanes; or
  *                runs one after another                                              execute.c, hostlane.c
  *     retire     sees what was issued end                                            retire.c
  *     late       tasks of which it is decided late whether they run                  late.c
+ *     observe    tells whoever looks on what is issued and what has ended            observe.c
  *     pace       pads every task to a given end, or delays it at random              pace.c
  *     audit      checks what tasks declare                                           audit.c
- *     debug      a hang explains itself; a viewer's pause; the first NaN             debug.c
+ *     debug      a hang explains itself; the first NaN                               debug.c
  *
  * Protocol: finish_steps() once for all lists that share the arena, then execute() any number of times, drain() before
  * another list runs, before anything is read, and before free_step().  (Lists that share an arena use the same bytes,
@@ -29,8 +30,8 @@ struct task_flight {   /* a run of a task, from when it is issued until it is re
     cl_event done;     /* what others wait for: the same, unless the list is wrapped; of host tasks a user event */
     cl_event *foreign; /* by context: user events that stand for `done` elsewhere; NULL: nobody waits there */
     uint64_t queued, start, end; /* start, end: written by host threads */
-    uint64_t record;             /* in the trace, */
-    uint32_t flags;              /* and its flags */
+    enum told_times told;        /* are those what the driver told? */
+    uint64_t mark;               /* what an observer keeps of it: one of them may */
     bool skipped;                /* it has not run: decided late */
 };
 struct task_runs {                        /* of a task */
@@ -66,18 +67,13 @@ struct running {
 /* place + depend + kernels and their arguments.  NULL, or place()'s problem. */
 struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n);
 
-/* Called once per finished run of a task, on the issuing thread, in the order of its lane. */
-typedef void observer(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
-                      uint64_t end);
 struct execution {
     bool serial, audit;
-    struct trace_writer *trace;
-    observer *observe;
-    void *observe_context;
-    double watchdog_seconds; /* 0: off */
-    uint64_t held_ns;        /* for so long viewers have held it */
+    double watchdog_seconds;    /* 0: off */
+    struct observer *observers; /* a chain: see add_observer() */
+    uint64_t held_ns;           /* for so long they have held the run */
 };
-/* Set for the whole process before the first execute(). */
+/* Of the whole process: what it says of how lists run is set before the first execute(). */
 extern struct execution execution;
 
 /* Issues the commands of a device's task; *done gets the event of the last one. */
@@ -124,11 +120,33 @@ struct task_flight *open_flight(struct step *s, struct task *t, uint32_t number)
 struct issued *queued_run(const struct queue *q, uint64_t nth);
 struct task_flight *queued_flight(const struct step *s, const struct queue *q, uint64_t nth);
 bool has_ended(const struct task_flight *flight);
-/* Begin its record in the trace; hand its times to that and to who observes. */
-void begin_record(const struct step *s, const struct task *t, struct task_flight *flight);
+/* It has run, and its times are known. */
 void report_run(struct step *s, const struct task *t, const struct task_flight *flight);
 /* Its times, of its event; told_end as event_times() has it. */
 void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end);
+
+/* ---- observe.c: who looks on --------------------------------------------------------------------------------------
+ */
+
+/* Is told of every run of a task, by the thread that issues.  Any function may be NULL. */
+struct observer {
+    /* Task i of iteration `number` comes next: it may hold the run, and adds to execution.held_ns for how long. */
+    void (*issuing)(void *context, struct step *s, uint32_t number, size_t i);
+    /* A run begins its flight, with what is known by then: number and queued.  Of a task that is decided late this
+     * comes when it has run, right before its end. */
+    void (*issued)(void *context, const struct step *s, const struct task *t, struct task_flight *flight);
+    /* It has ended; its times are known.  In the order of its lane. */
+    void (*ended)(void *context, const struct step *s, const struct task *t, const struct task_flight *flight);
+    void *context;
+    struct observer *next; /* of the chain */
+};
+/* It is the caller's, and stays in the chain, behind those that were added before, until it is removed: behind a drain.
+ */
+void add_observer(struct observer *o);
+void remove_observer(struct observer *o);
+void tell_issuing(struct step *s, uint32_t number, size_t i);
+void tell_issued(const struct step *s, const struct task *t, struct task_flight *flight);
+void tell_ended(const struct step *s, const struct task *t, const struct task_flight *flight);
 
 /* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
 
@@ -190,10 +208,6 @@ void close_audit(struct audit *a);
 void watch(struct step *s);
 /* What is stuck: per lane the first task that has not ended and the edges it waits for. */
 void print_frontier(FILE *out, const struct step *s);
-
-/* Waits while a viewer asks for it (struct trace_control), until it lets task i of iteration `number` be issued or is
- * gone; all that was issued has ended by then. */
-void obey_viewer(struct step *s, uint32_t number, size_t i);
 
 /* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
  * parameter or optimizer state that is not.  false: nothing found.  Behind a drain. */

@@ -1,5 +1,5 @@
 /* trainer.c - opening a machine, a model and its lists by the settings, and running them. */
-#include "tools/trace/follow.h"
+#include "tools/trace/record.h"
 #include "train.h"
 
 #include <glob.h>
@@ -298,32 +298,6 @@ static void pace_training(struct trainer *t)
     free_simulation(sim);
 }
 
-static double predicted_ns(void *trainer, const struct task *t)
-{
-    enum cost_source source;
-    return 1e9 * task_seconds(((struct trainer *)trainer)->costs, t, &source);
-}
-
-static void trace_training(struct trainer *t, struct step **lists, size_t n)
-{
-    const struct settings *s = t->settings;
-    char *title = describe_shape(t), *path = trace_path(s);
-    struct trace_about about = {title, s->pace ? TRACE_PACED : TRACE_REAL,
-                                s->pace ? 1 / t->train->running->wrapper->scale : 1, t->costs ? predicted_ns : NULL, t};
-    for (struct device *d = t->machine->device; d < t->machine->host && s->view; d++) {
-        struct probe *p = open_probe(d);
-        d->flops_per_s = run_probe(p, 0.05);
-        close_probe(p);
-    }
-    struct trace *tables = trace_tables(t->machine, lists, n, &about);
-    execution.trace = trace_create(path, tables, TRACE_RING);
-    trace_free(tables);
-    must(trace_follow_open(path, &t->follow)); /* while it has a name */
-    if (s->view)
-        show_trace(path, !s->trace);
-    free(title), free(path);
-}
-
 /* ---- a trainer -------------------------------------------------------------------------------------------------- */
 
 struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only)
@@ -410,9 +384,7 @@ void free_trainer(struct trainer *t)
         stop_thread(&t->machine->lane[i]->forward);
         stop_thread(&t->machine->lane[i]->aside);
     }
-    if (execution.trace)
-        trace_close(execution.trace);
-    execution.trace = NULL;
+    end_trace();
     free_values(t->values), free_values(t->eval_values), free_values(t->sample_values);
     free_reports(t->passes, t->n_passes);
     free_model(t->model);

@@ -1,0 +1,130 @@
+/* record.c - a run as a trace: an observer of the run (run/observe.c) that begins a record when a task is issued and
+ * ends it with the task, and that stands still between two tasks as long as a viewer asks for it.
+ */
+#include "record.h"
+
+#include "follow.h"
+
+#include <time.h>
+
+static struct recording {
+    struct trace_writer *writer; /* NULL: there is none */
+    struct observer observer;
+    /* a viewer's pause */
+    bool held;
+    uint64_t tasks, steps;   /* what has been granted of what was asked for */
+    const struct step *step; /* NULL, or of this list ... */
+    uint32_t number;         /* ... this iteration may run to its end */
+} recording;
+
+static uint32_t index_in_trace(const struct step *s, size_t i) { return s->first_trace_task + (uint32_t)i; }
+
+/* ---- records ----------------------------------------------------------------------------------------------------- */
+
+static void begin_record(void *context, const struct step *s, const struct task *t, struct task_flight *flight)
+{
+    struct recording *r = context;
+    flight->mark = trace_begin(r->writer, flight->number, index_in_trace(s, t->index), flight->queued);
+}
+
+static void end_record(void *context, const struct step *s, const struct task *t, const struct task_flight *flight)
+{
+    static const uint32_t flags[] = {
+        [TIMES_TRUE] = 0,
+        [TIMES_MISSING] = TRACE_APPROXIMATE,
+        [TIMES_STEPPED_BACK] = TRACE_APPROXIMATE | TRACE_STEPPED_BACK,
+    };
+    struct recording *r = context;
+    (void)s, (void)t;
+    trace_end(r->writer, flight->mark, flight->start, flight->end, flags[flight->told]);
+}
+
+/* ---- a viewer's pause -------------------------------------------------------------------------------------------- */
+
+/* Until the lease ends, which the viewer renews as long as it lives: none that is killed can keep the trainer. */
+static bool is_pause_asked(const struct trace_control *c)
+{
+    uint64_t until = __atomic_load_n(&c->until, __ATOMIC_RELAXED), now = until ? now_ns() : 0;
+    return until > now && until - now <= TRACE_LONGEST_LEASE_MS * UINT64_C(1000000) &&
+           __atomic_load_n(&c->pause, __ATOMIC_RELAXED);
+}
+
+/* Waits while a viewer asks for it, until it lets task i of iteration `number` be issued or is gone; all that was
+ * issued has ended by then. */
+static void obey_viewer(void *context, struct step *s, uint32_t number, size_t i)
+{
+    struct recording *r = context;
+    const struct trace_control *c = trace_asked(r->writer);
+    if (!is_pause_asked(c)) {
+        r->held = false;
+        return;
+    }
+    uint64_t tasks = __atomic_load_n(&c->tasks, __ATOMIC_RELAXED);
+    uint64_t steps = __atomic_load_n(&c->steps, __ATOMIC_RELAXED);
+    if (!r->held) { /* what was asked before the pause does not count */
+        r->held = true;
+        r->tasks = tasks;
+        r->steps = steps;
+        r->step = NULL;
+    }
+    if (r->step == s && r->number == number)
+        return;
+    wait_all(s); /* it stands between two tasks */
+    uint64_t from = now_ns();
+    for (; is_pause_asked(c) && !interrupted(); nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL)) {
+        tasks = __atomic_load_n(&c->tasks, __ATOMIC_RELAXED);
+        steps = __atomic_load_n(&c->steps, __ATOMIC_RELAXED);
+        if (steps > r->steps) {
+            r->steps++;
+            r->step = s;
+            r->number = number;
+            break;
+        }
+        if (tasks > r->tasks) {
+            r->tasks++;
+            break;
+        }
+        trace_alive(r->writer, 1 + (uint64_t)index_in_trace(s, i));
+    }
+    execution.held_ns += now_ns() - from;
+    trace_alive(r->writer, 0);
+}
+
+/* ---- the trace of a training ------------------------------------------------------------------------------------- */
+
+static double predicted_ns(void *trainer, const struct task *t)
+{
+    enum cost_source source;
+    return 1e9 * task_seconds(((struct trainer *)trainer)->costs, t, &source);
+}
+
+void trace_training(struct trainer *t, struct step **lists, size_t n)
+{
+    const struct settings *s = t->settings;
+    char *title = describe_shape(t), *path = trace_path(s);
+    struct trace_about about = {title, s->pace ? TRACE_PACED : TRACE_REAL,
+                                s->pace ? 1 / t->train->running->wrapper->scale : 1, t->costs ? predicted_ns : NULL, t};
+    for (struct device *d = t->machine->device; d < t->machine->host && s->view; d++) {
+        struct probe *p = open_probe(d);
+        d->flops_per_s = run_probe(p, 0.05);
+        close_probe(p);
+    }
+    struct trace *tables = trace_tables(t->machine, lists, n, &about);
+    recording = (struct recording){.writer = trace_create(path, tables, TRACE_RING),
+                                   .observer = {obey_viewer, begin_record, end_record, &recording, NULL}};
+    add_observer(&recording.observer);
+    trace_free(tables);
+    must(trace_follow_open(path, &t->follow)); /* while it has a name */
+    if (s->view)
+        show_trace(path, !s->trace);
+    free(title), free(path);
+}
+
+void end_trace(void)
+{
+    if (!recording.writer)
+        return;
+    remove_observer(&recording.observer);
+    trace_close(recording.writer);
+    recording.writer = NULL;
+}

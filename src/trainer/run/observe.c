@@ -1,0 +1,47 @@
+/* observe.c - who looks on while lists run: a chain of observers, told of each task before it is issued, when it is,
+ * and when it has ended.  So a run can be recorded, timed or held between two tasks, and nothing here knows by whom.
+ */
+#include "run.h"
+
+/* ---- the chain --------------------------------------------------------------------------------------------------- */
+
+void add_observer(struct observer *o)
+{
+    struct observer **end = &execution.observers;
+    while (*end)
+        end = &(*end)->next;
+    o->next = NULL;
+    *end = o;
+}
+
+void remove_observer(struct observer *o)
+{
+    struct observer **at = &execution.observers;
+    while (*at && *at != o)
+        at = &(*at)->next;
+    CHECK(*at, "an observer is removed that is not there");
+    *at = o->next;
+}
+
+/* ---- telling it -------------------------------------------------------------------------------------------------- */
+
+void tell_issuing(struct step *s, uint32_t number, size_t i)
+{
+    for (const struct observer *o = execution.observers; o; o = o->next)
+        if (o->issuing)
+            o->issuing(o->context, s, number, i);
+}
+
+void tell_issued(const struct step *s, const struct task *t, struct task_flight *flight)
+{
+    for (const struct observer *o = execution.observers; o; o = o->next)
+        if (o->issued)
+            o->issued(o->context, s, t, flight);
+}
+
+void tell_ended(const struct step *s, const struct task *t, const struct task_flight *flight)
+{
+    for (const struct observer *o = execution.observers; o; o = o->next)
+        if (o->ended)
+            o->ended(o->context, s, t, flight);
+}
