@@ -403,7 +403,8 @@ TEST(verify_sees_the_end_of_a_slab)
 
 static void audit_list(struct step *s)
 {
-    execution.serial = execution.audit = true;
+    execution.serial = true;
+    execution.alone = &audited;
     must(finish_steps(s->pool, &s, 1));
     for (uint32_t number = 1; number <= 2; number++)
         execute(s, number);
@@ -641,7 +642,7 @@ static float *run_world(struct world *w, bool serial, bool audit)
             free(start);
         }
     execution.serial = serial;
-    execution.audit = audit;
+    execution.alone = audit ? &audited : NULL;
     for (uint32_t number = 1; number <= ITERATIONS; number++)
         execute(w->step, number);
     drain(w->step);

@@ -1,4 +1,5 @@
-/* proof.h - what can be known of a list without running it: the values that its tasks read, and that nothing races.
+/* proof.h - what can be known of a list without running it: the values that its tasks read, and that nothing races; and
+ * by running it serially, whether its tasks do what they declare.
  *
  * Protocol: number_values() of the list as it was built; whatever rewrites, places and orders the list may follow; then
  * verify() of the finished list against those values, and verify_devices().
@@ -6,7 +7,7 @@
 #ifndef PROOF_H
 #define PROOF_H
 
-#include "trainer/step/step.h"
+#include "trainer/run/run.h"
 
 /* The values that flow through a list, numbered (values.c).  Taken of a list before passes, it is what verify() holds
  * the list behind them against. */
@@ -25,5 +26,17 @@ char *verify(const struct step *s, const struct values *expected);
 /* The same of where tasks run: each sees the memory of its lane's device alone.  Copies go between, and who chooses
  * comes behind what it reads and does not look at it. */
 char *verify_devices(const struct step *s);
+
+/* ---- audit.c: checks what tasks declare, while nothing else runs ------------------------------------------------ */
+
+struct audit *open_audit(struct step *s); /* then audit tasks in list order, and close */
+/* Runs task i of iteration `number` over several fillings of all that it does not declare to read.  NULL: it left the
+ * same in its declared writes each time, and all else alone.  Otherwise a sentence (the caller frees it), and memory
+ * stays as before the task. */
+char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight *flight);
+void close_audit(struct audit *a);
+/* For execution.alone: audits every task of a serial run, and ends the program where one does what it does not declare.
+ */
+extern const struct lone_runner audited;
 
 #endif

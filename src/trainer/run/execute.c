@@ -96,7 +96,8 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
 
 static void execute_serial(struct step *s, uint32_t number)
 {
-    struct audit *audit = execution.audit ? open_audit(s) : NULL;
+    const struct lone_runner *runner = execution.alone;
+    void *begun = runner ? runner->begin(s) : NULL;
     for (size_t i = 0; i < s->n; i++) {
         struct task_flight flight = {.number = number};
         if (!runs(s->task[i], number) || !decide_late(s, s->task[i], number))
@@ -104,15 +105,14 @@ static void execute_serial(struct step *s, uint32_t number)
         tell_issuing(s, number, i);
         flight.queued = now_ns();
         tell_issued(s, s->task[i], &flight);
-        char *wrong = audit ? audit_task(audit, number, i, &flight) : NULL;
-        if (wrong)
-            fail(EXIT_FAILED, "audit: %s", wrong);
-        if (!audit)
+        if (runner)
+            runner->run(begun, number, i, &flight);
+        else
             run_alone(s, number, i, &flight);
         report_run(s, s->task[i], &flight);
     }
-    if (audit)
-        close_audit(audit);
+    if (runner)
+        runner->end(begun);
 }
 
 void execute(struct step *s, uint32_t number)

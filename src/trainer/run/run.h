@@ -7,7 +7,6 @@
  *     late       tasks of which it is decided late whether they run                  late.c
  *     observe    tells whoever looks on what is issued and what has ended            observe.c
  *     pace       pads every task to a given end, or delays it at random              pace.c
- *     audit      checks what tasks declare                                           audit.c
  *     debug      a hang explains itself; the first NaN                               debug.c
  *
  * Protocol: finish_steps() once for all lists that share the arena, then execute() any number of times, drain() before
@@ -68,10 +67,11 @@ struct running {
 struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n);
 
 struct execution {
-    bool serial, audit;
-    double watchdog_seconds;    /* 0: off */
-    struct observer *observers; /* a chain: see add_observer() */
-    uint64_t held_ns;           /* for so long they have held the run */
+    bool serial;
+    const struct lone_runner *alone; /* what runs a serial run's tasks; NULL: run_alone() does */
+    double watchdog_seconds;         /* 0: off */
+    struct observer *observers;      /* a chain: see add_observer() */
+    uint64_t held_ns;                /* for so long they have held the run */
 };
 /* Of the whole process: what it says of how lists run is set before the first execute(). */
 extern struct execution execution;
@@ -85,6 +85,12 @@ void check_status(const struct step *s, const struct task *t, uint32_t number, c
 /* Run task i of iteration `number` on this thread and wait for it; the caller keeps the list to itself.  Its times are
  * left in *flight. */
 void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *flight);
+/* What does that in a serial run its own way: once or several times, as if once. */
+struct lone_runner {
+    void *(*begin)(struct step *s); /* an iteration: what it returns is handed to the others */
+    void (*run)(void *begun, uint32_t number, size_t i, struct task_flight *flight);
+    void (*end)(void *begun);
+};
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
@@ -191,15 +197,6 @@ bool decide_late(struct step *s, const struct task *t, uint32_t number);
 void park_job(struct step *s, const struct job *job);
 /* Those that have ended since it was asked last, a chain, which the caller drops. */
 struct job *take_ended(struct step *s);
-
-/* ---- audit.c: checks what tasks declare, while nothing else runs ------------------------------------------------ */
-
-struct audit *open_audit(struct step *s); /* then audit tasks in list order, and close */
-/* Runs task i of iteration `number` over several fillings of all that it does not declare to read.  NULL: it left the
- * same in its declared writes each time, and all else alone.  Otherwise a sentence (the caller frees it), and memory
- * stays as before the task. */
-char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight *flight);
-void close_audit(struct audit *a);
 
 /* ---- debug.c ---------------------------------------------------------------------------------------------------- */
 
