@@ -32,6 +32,7 @@ trainer/train/train.h techniques/pass/pass.h
 trainer/train/train.h techniques/snapshot/snap.h
 trainer/train/train.h tools/predict/predict.h
 trainer/train/train.h tools/proof/proof.h
+trainer/train/trainer.c tools/pace/pace.h
 trainer/train/trainer.c tools/trace/record.h
 END
 diff "$TMP/known" "$TMP/up" >"$TMP/err"

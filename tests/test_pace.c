@@ -3,6 +3,7 @@
  *
  * Nothing here depends on how fast the machine is or what else it does: only order, lower bounds and bits are asserted.
  */
+#include "../src/tools/pace/pace.h"
 #include "support.h"
 
 #include <jansson.h>
@@ -130,12 +131,14 @@ static struct paced run_paced(double scale)
     p.sim = must_simulate(s, p.costs);
     p.recording.times = allocate(5 * s->n, sizeof *p.recording.times);
     struct pace *pace = start_pacing(s, p.sim->steady, p.sim->period, scale);
-    assert_true(pace->scale == scale);
+    assert_true(pace->wrapper.scale == scale);
     struct observer keeper = {.ended = keep_times, .context = &p.recording};
     add_observer(&keeper);
     float *values = train_again(p.trainer, 4, &same);
     remove_observer(&keeper);
-    p.overruns = pace->overruns, p.tasks = pace->tasks, p.seconds = 1e-9 * (double)pace->overrun_ns / pace->scale;
+    p.overruns = pace->overruns;
+    p.tasks = pace->tasks;
+    p.seconds = 1e-9 * (double)pace->overrun_ns / pace->wrapper.scale;
     stop_pacing(s);
     assert_int_equal(same, n);
     assert_int_equal(p.recording.n, 4 * s->n);
@@ -221,8 +224,8 @@ TEST(the_scale_is_chosen)
     init_random(t->model, 1);
     struct pace *pace = start_pacing(t->train, sim->steady, sim->period, 0);
     qsort(sim->seconds, t->train->n, sizeof *sim->seconds, ascending);
-    assert_true(pace->scale * sim->seconds[t->train->n / 2] >= 5e-3 * (1 - 1e-9));
-    assert_true(isfinite(pace->scale));
+    assert_true(pace->wrapper.scale * sim->seconds[t->train->n / 2] >= 5e-3 * (1 - 1e-9));
+    assert_true(isfinite(pace->wrapper.scale));
     stop_pacing(t->train);
     free_simulation(sim), free_costs(c);
     free_trainer(t);

@@ -2,6 +2,7 @@
  * edges were worked out on paper, on random lists, and on lists that were broken on purpose.
  */
 #include "../src/techniques/pass/uses.h"
+#include "../src/tools/pace/pace.h"
 #include "support.h"
 
 #include <math.h>

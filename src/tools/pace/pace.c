@@ -6,10 +6,15 @@
  * deadline is an overrun, and its successors count from there.  Work, queues, events and data are all real, so a paced
  * run of a server's schedule on a laptop exercises the event graph as the server would.
  */
-#include "trainer/run/run.h"
+#include "pace.h"
+
+#include "tools/trace/trace.h" /* defines: trace_median */
 
 #include <math.h>
 #include <time.h>
+
+/* The wrapper of a list that is paced or delayed is the beginning of it. */
+static struct pace *pace_of(const struct step *s) { return (struct pace *)s->running->wrapper; }
 
 static void sleep_until(uint64_t when)
 {
@@ -24,14 +29,14 @@ static void sleep_until(uint64_t when)
  * and it does not run again before all that waited for it: both touch the same bytes. */
 static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
 {
-    struct pace *p = s->running->wrapper;
+    struct pace *p = pace_of(s);
     const struct task *t = s->task[i];
     uint64_t start = MAX(flight->queued, p->lane_end[t->lane->index]);
     for (size_t k = 0; k < t->n_edges; k++)
         if (t->edges[k].wait)
             start = MAX(start, p->ended[t->edges[k].from]);
-    flight->start = start + (uint64_t)(1e9 * t->lane->gap * p->scale);
-    flight->end = flight->start + (uint64_t)(1e9 * p->seconds[i] * p->scale);
+    flight->start = start + (uint64_t)(1e9 * t->lane->gap * p->wrapper.scale);
+    flight->end = flight->start + (uint64_t)(1e9 * p->seconds[i] * p->wrapper.scale);
     uint64_t now = now_ns(), late = now > flight->end ? now - flight->end : 0;
     p->tasks++;
     p->overruns += late > 0;
@@ -44,7 +49,7 @@ static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
 static void finish_delayed(struct step *s, size_t i, struct task_flight *flight)
 {
     enum { LONGEST_DELAY_US = 300 };
-    double delay = random_uniform(s->running->wrapper->seed, STREAM_DELAY, flight->number, i);
+    double delay = random_uniform(pace_of(s)->seed, STREAM_DELAY, flight->number, i);
     if (delay >= 0.5) /* half of the tasks are not delayed at all */
         sleep_until(now_ns() + (uint64_t)(1e3 * LONGEST_DELAY_US * (delay - 0.5) * 2));
 }
@@ -56,7 +61,7 @@ static struct pace *wrap(struct step *s, struct pace pace)
     struct pace *p = copy_bytes(&pace, sizeof pace);
     p->ended = allocate(s->n, sizeof *p->ended);
     p->lane_end = allocate((size_t)s->pool->machine->n_lanes, sizeof *p->lane_end);
-    s->running->wrapper = p;
+    s->running->wrapper = &p->wrapper;
     return p;
 }
 
@@ -76,21 +81,24 @@ struct pace *start_pacing(struct step *s, const double *seconds, double period, 
     if (!(scale <= 1e9 && scale * period <= 1e6))
         fail(EXIT_USAGE, "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s",
              period, scale);
-    return wrap(s,
-                (struct pace){finish_padded, .scale = scale, .seconds = copy_bytes(seconds, s->n * sizeof *seconds)});
+    return wrap(s, (struct pace){.wrapper = {finish_padded, scale, "paced"},
+                                 .seconds = copy_bytes(seconds, s->n * sizeof *seconds)});
 }
 
-void start_delays(struct step *s, uint64_t seed) { wrap(s, (struct pace){finish_delayed, .seed = seed}); }
+void start_delays(struct step *s, uint64_t seed)
+{
+    wrap(s, (struct pace){.wrapper = {.finish = finish_delayed}, .seed = seed});
+}
 
 void stop_pacing(struct step *s)
 {
-    struct pace *p = s->running ? s->running->wrapper : NULL;
+    struct pace *p = s->running ? pace_of(s) : NULL;
     if (!p)
         return;
     drain(s);
     if (p->seconds)
         note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all", p->overruns, p->tasks,
-             1e-6 * (double)p->overrun_ns / p->scale);
+             1e-6 * (double)p->overrun_ns / p->wrapper.scale);
     s->running->wrapper = NULL;
     free(p->seconds), free(p->ended), free(p->lane_end);
     free(p);

@@ -102,8 +102,10 @@ void trace_training(struct trainer *t, struct step **lists, size_t n)
 {
     const struct settings *s = t->settings;
     char *title = describe_shape(t), *path = trace_path(s);
-    struct trace_about about = {title, s->pace ? TRACE_PACED : TRACE_REAL,
-                                s->pace ? 1 / t->train->running->wrapper->scale : 1, t->costs ? predicted_ns : NULL, t};
+    const struct wrapper *w = t->train->running->wrapper;
+    const bool paced = w && w->scale > 0;
+    struct trace_about about = {title, paced ? TRACE_PACED : TRACE_REAL, paced ? 1 / w->scale : 1,
+                                t->costs ? predicted_ns : NULL, t};
     for (struct device *d = t->machine->device; d < t->machine->host && s->view; d++) {
         struct probe *p = open_probe(d);
         d->flops_per_s = run_probe(p, 0.05);

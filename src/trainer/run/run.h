@@ -6,7 +6,6 @@
  *     retire     sees what was issued end                                            retire.c
  *     late       tasks of which it is decided late whether they run                  late.c
  *     observe    tells whoever looks on what is issued and what has ended            observe.c
- *     pace       pads every task to a given end, or delays it at random              pace.c
  *     debug      a hang explains itself; the first NaN                               debug.c
  *
  * Protocol: finish_steps() once for all lists that share the arena, then execute() any number of times, drain() before
@@ -50,15 +49,21 @@ struct queue { /* what a lane has been given: a ring, since it runs in order */
     uint64_t last_end;               /* of its runs, as reported, */
     uint64_t told_end;               /* and as told by the driver */
 };
-typedef void finish_function(struct step *s, size_t task, struct task_flight *flight);
+/* Round the end of every task: what others wait for is not the end of its work, but of finish(), which the lane's
+ * thread calls then.  It may wait, and give the run another start and end. */
+struct wrapper {
+    void (*finish)(struct step *s, size_t task, struct task_flight *flight);
+    double scale;     /* of a list that keeps a schedule's time: seconds shown per second of the schedule; else 0 */
+    const char *word; /* of that, behind a step's results; NULL: none */
+};
 struct running {
     struct task_runs *task; /* by position in the list */
     struct queue *queue;    /* by lane */
     int n_queues;
-    cl_event *wait;       /* room for what one task waits for */
-    uint64_t ended[4];    /* by iteration & 3, as far as retired: its last end on a compute lane, on the host's clock */
-    struct pace *wrapper; /* pace.c: pads or delays the end of every task */
-    struct late *late;    /* late.c: which slot of a snapshot's file an iteration has got; NULL: none */
+    cl_event *wait;    /* room for what one task waits for */
+    uint64_t ended[4]; /* by iteration & 3, as far as retired: its last end on a compute lane, on the host's clock */
+    struct wrapper *wrapper; /* NULL: none */
+    struct late *late;       /* late.c: which slot of a snapshot's file an iteration has got; NULL: none */
 };
 
 /* ---- prepare.c ------------------------------------------------------------------------------------------------- */
@@ -215,25 +220,5 @@ struct first_nan {
     bool before; /* it was not finite before the task ran */
 };
 bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b);
-
-/* ---- pace.c: wrappers round a lane's issue --------------------------------------------------------------------- */
-
-struct pace {
-    finish_function *finish;        /* a run of a task, when its work has ended */
-    double scale;                   /* seconds shown per modelled second */
-    double *seconds;                /* of a padded list: per task, modelled */
-    uint64_t seed;                  /* of a delayed one */
-    uint64_t *ended;                /* when each task last ended, on the padded clock */
-    uint64_t *lane_end;             /* and each lane, the lane's own thread's business */
-    _Atomic size_t tasks, overruns; /* those that ended later than they should have */
-    _Atomic uint64_t overrun_ns;    /* by how much in all */
-};
-/* From here on, execute() ends every task of `s` no sooner than its lane's gap and seconds[i], times `scale`, behind
- * its predecessors.  The array has an entry per task, in modelled seconds; it is copied.  scale 0: chosen so that real
- * work takes at most half of the cores in a step of `period` modelled seconds, and the median task 5 ms. */
-struct pace *start_pacing(struct step *s, const double *seconds, double period, double scale);
-/* Or: delay the end of every task at random (--delay-seed), to show that edges alone make the order. */
-void start_delays(struct step *s, uint64_t seed);
-void stop_pacing(struct step *s); /* of either kind */
 
 #endif

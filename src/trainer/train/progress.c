@@ -200,14 +200,16 @@ struct progress *begin_progress(struct trainer *t)
 static void print_shown(struct progress *p, uint32_t number, const struct result *r, double ms)
 {
     char loss[32], norm[32], time[32], left[32];
+    const struct wrapper *wrapper = p->trainer->train->running->wrapper;
     char *line = format_string("step %*u/%u  loss %s", p->width, number, p->steps, format_number(loss, r->loss, 4));
     if (!p->screen)
         append_text(&line, "  norm %6s  lr %.1e  %6s ms", format_number(norm, r->norm, 3), r->lr,
                     format_number(time, ms, 1));
     else if (!isnan(p->trainer->data->floor))
         append_text(&line, "  floor %.4f", p->trainer->data->floor);
-    append_text(&line, "  %5.0f tok/s%s", tokens_per_step(p->trainer) / p->average_ms * 1e3,
-                p->trainer->settings->pace ? "  paced" : "");
+    append_text(&line, "  %5.0f tok/s", tokens_per_step(p->trainer) / p->average_ms * 1e3);
+    if (wrapper && wrapper->word)
+        append_text(&line, "  %s", wrapper->word);
     if (p->counted > 1 && number < p->steps)
         append_text(&line, "  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
     if (p->screen)

@@ -1,4 +1,5 @@
 /* trainer.c - opening a machine, a model and its lists by the settings, and running them. */
+#include "tools/pace/pace.h"
 #include "tools/trace/record.h"
 #include "train.h"
 
@@ -294,7 +295,7 @@ static void pace_training(struct trainer *t)
     /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
     struct pace *p = start_pacing(t->train, sim->steady, sim->period, t->settings->pace_scale);
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
-         p->scale, format_seconds((char[32]){0}, sim->period * p->scale));
+         p->wrapper.scale, format_seconds((char[32]){0}, sim->period * p->wrapper.scale));
     free_simulation(sim);
 }
 
