@@ -54,7 +54,7 @@ static struct timing time_runs(struct bench *b, run_once *run, void *what, uint3
         share[i] = flops * (double)runs / last / alike / peak;
         b->peak = fmax(b->peak, peak);
     }
-    struct timing t = {trace_median(seconds, n), trace_median(share, n)};
+    struct timing t = {median(seconds, n), median(share, n)};
     t.share = t.share <= 1 ? t.share : NAN;
     free(seconds), free(share);
     return t;

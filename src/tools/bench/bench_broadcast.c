@@ -101,11 +101,11 @@ static double bench_one(struct settings *s, FILE *text, struct table *table, int
         if (t->train->task[i]->copy && t->train->task[i]->role == ROLE_BROADCAST)
             largest = fmax(largest, (double)t->train->task[i]->access[0].tensor->bytes);
     const json_t *bound = json_object_get(pass->fields, "bound_ms");
-    double ms = 1e3 * trace_median(span, n);
+    double ms = 1e3 * median(span, n);
     ROW(table, number_cell(queues), number_cell(slices), number_cell(largest / 1e3), number_cell(ms),
         number_cell(r.seen[STEPS].bytes / ms / 1e6),
         number_cell(json_is_number(bound) ? json_number_value(bound) / ms : NAN),
-        number_cell(trace_median(computing, n) / r.period / t->machine->n_devices), number_cell(1e3 * r.period));
+        number_cell(median(computing, n) / r.period / t->machine->n_devices), number_cell(1e3 * r.period));
     print_rows(text, table, table->n - 1, table->n);
     fflush(text);
     const struct lane_speed *up = t->costs ? &t->costs->link[LANE_UPLOAD] : NULL;

@@ -8,8 +8,6 @@
  */
 #include "pace.h"
 
-#include "tools/trace/trace.h" /* defines: trace_median */
-
 #include <math.h>
 #include <time.h>
 
@@ -75,7 +73,7 @@ struct pace *start_pacing(struct step *s, const double *seconds, double period, 
             drain(s);
         }
         double half_busy = 2e-9 * (double)(now_ns() - start) / period, *sorted;
-        scale = fmax(half_busy, 5e-3 / trace_median(sorted = copy_bytes(seconds, s->n * sizeof *seconds), s->n));
+        scale = fmax(half_busy, 5e-3 / median(sorted = copy_bytes(seconds, s->n * sizeof *seconds), s->n));
         free(sorted);
     }
     if (!(scale <= 1e9 && scale * period <= 1e6))

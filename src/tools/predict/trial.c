@@ -79,15 +79,15 @@ static void time_steps(struct trainer *t, struct costs *costs)
         seconds[STEPS - i] = 1e-9 * (double)(issued - start + (now_ns() - ended)) / (double)t->train->n;
     }
     erase_line();
-    costs->issue = trace_median(seconds, ISSUED);
+    costs->issue = median(seconds, ISSUED);
     for (size_t i = 0; i < c.n; i++) {
         struct kind *k = &c.kinds[i];
-        k->cost.ns = MAX(trace_median(k->took.ns, k->took.n), 1);
+        k->cost.ns = MAX(median(k->took.ns, k->took.n), 1);
         *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = k->cost;
         free(k->took.ns);
     }
     for (int k = LANE_COMPUTE; k < LANE_KINDS; k++) {
-        costs->gap[k] = 1e-9 * trace_median(c.gaps[k].ns, c.gaps[k].n);
+        costs->gap[k] = 1e-9 * median(c.gaps[k].ns, c.gaps[k].n);
         free(c.gaps[k].ns);
     }
     free(c.kinds), free(c.lane_end);

@@ -4,16 +4,6 @@
 
 #include <math.h>
 
-static int by_value(const void *a, const void *b) { return COMPARE(*(const double *)a, *(const double *)b); }
-
-double trace_median(double *values, size_t n)
-{
-    if (n == 0)
-        return 0;
-    SORT(values, n, by_value);
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
-
 /* ---- modelled time --------------------------------------------------------------------------------------------- */
 
 static uint64_t modelled(const struct trace *t, uint64_t clock)
@@ -111,7 +101,7 @@ static double median_of_steps(const struct trace_steps *s, double (*of)(const st
     double *values = allocate(s->counted, sizeof *values);
     for (size_t i = 0; i < s->counted; i++)
         values[i] = of(s, s->first + i);
-    double middle = trace_median(values, s->counted);
+    double middle = median(values, s->counted);
     free(values);
     return middle;
 }

@@ -289,7 +289,6 @@ bool trace_counts(const struct trace *t, const struct trace_steps *s, size_t rec
  */
 double trace_period_ns(const struct trace_steps *s);
 double trace_length_ns(const struct trace_steps *s);
-double trace_median(double *values, size_t n); /* sorts them; 0 of none */
 
 /* Per layer, over the counted steps: of its updates on the CPU how many ran beside (at the same time as) a backward or
  * update of another layer in the same step, on a device; how many had no such work left; how many ran beside work of

@@ -50,7 +50,7 @@ static double median_after_first(const struct trace *t, const struct runs *runs)
         if (r->step != first || first == last)
             ns[n++] = (double)(r->end - r->start);
     }
-    double middle = trace_median(ns, n);
+    double middle = median(ns, n);
     free(ns);
     return middle;
 }

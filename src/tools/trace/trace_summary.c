@@ -44,9 +44,9 @@ static struct table *task_table(const struct trace *t, const struct trace_steps 
         }
         busy += total;
         if (n)
-            ROW(table, text_cell(tasks[first]->name), number_cell((double)n / steps),
-                number_cell(trace_median(ns, n) / 1e3), number_cell(total / steps / 1e6), number_cell(total),
-                number_cell(ratio(flops, total)), number_cell(ratio(bytes, total)));
+            ROW(table, text_cell(tasks[first]->name), number_cell((double)n / steps), number_cell(median(ns, n) / 1e3),
+                number_cell(total / steps / 1e6), number_cell(total), number_cell(ratio(flops, total)),
+                number_cell(ratio(bytes, total)));
     }
     for (size_t i = 0; i < table->n; i++)
         table->cells[i * COLUMNS + SHARE].number = ratio(table->cells[i * COLUMNS + SHARE].number, busy);

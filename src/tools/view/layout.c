@@ -168,7 +168,7 @@ void look_at_end(struct view *v)
     size_t n = 0;
     for (; s && s > k->steps->step && n < LATEST; s--)
         ns[n++] = step_ns(k, s - 1);
-    double wanted = n ? 3 * trace_median(ns, n) : newest ? 3 * step_ns(k, newest) : second;
+    double wanted = n ? 3 * median(ns, n) : newest ? 3 * step_ns(k, newest) : second;
     set_anchor(v, newest ? newest->step : 0);
     if (!v->zoomed && (length > SLACK * wanted || length < wanted / SLACK))
         length = wanted;

@@ -24,7 +24,7 @@ static void draw_overview(const struct view *v)
     int u = v->scale;
     for (size_t i = 0; i < sample; i++)
         ns[i] = step_ns(k, &k->steps->step[i * n / sample]);
-    double top = 2 * trace_median(ns, sample); /* a first step that compiles kernels would flatten all others */
+    double top = 2 * median(ns, sample); /* a first step that compiles kernels would flatten all others */
     for (size_t i = 0; i < n && top > 0; i += stride) {
         const struct trace_step *s = &k->steps->step[i];
         int left = b.x + (int)(i * (size_t)b.w / n), right = b.x + (int)((i + 1) * (size_t)b.w / n),

@@ -150,6 +150,7 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size);
         type const *a = *(type *const *)a_, *b = *(type *const *)b_;                                                   \
         return order;                                                                                                  \
     }
+double median(double *values, size_t n); /* sorts them; 0 of none */
 static inline size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 static inline size_t ceil_div(size_t n, size_t unit) { return (n + unit - 1) / unit; }
 
