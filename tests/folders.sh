@@ -15,19 +15,20 @@ TMP=$(realpath "${TMP:-$(mktemp -d)}")
 
 # ---- includes ---------------------------------------------------------------------------------------------------------
 
-# trainer  <-  techniques/pass, tools/predict, tools/lists, tools/proof  <-  other techniques  <-  other tools
+# trainer  <-  techniques/pass, tools/predict, tools/lists, tools/proof, tools/trace  <-  other techniques  <-  other tools
 grep -n '^#include "\(trainer\|techniques\|tools\)/' src/*/*/*.[ch] | sed 's|^src/||; s|:[0-9]*:#include "| |; s|".*||' | awk '
     function level(path,  part) {
         split(path, part, "/")
         if (part[1] == "trainer") return 0
-        if (part[1] "/" part[2] ~ /^(techniques\/pass|tools\/(predict|lists|proof))$/) return 1
+        if (part[1] "/" part[2] ~ /^(techniques\/pass|tools\/(predict|lists|proof|trace))$/) return 1
         return part[1] == "techniques" ? 2 : 3
     }
     level($2) > level($1)' | sort >"$TMP/up"
 # What is left of these goes with the hooks by which the trainer asks a folder that it does not name.
 cat >"$TMP/known" <<'END'
 trainer/cmd/train.c tools/trace/follow.h
-trainer/step/step.h tools/trace/trace.h
+trainer/train/progress.c tools/lists/lists.h
+trainer/train/settings.c tools/trace/trace.h
 trainer/train/train.h techniques/pass/pass.h
 trainer/train/train.h techniques/snapshot/snap.h
 trainer/train/train.h tools/predict/predict.h

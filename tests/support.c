@@ -1,5 +1,7 @@
 #include "support.h"
 
+#include "../src/tools/lists/lists.h"
+
 #include <math.h>
 #include <unistd.h>
 

@@ -2,6 +2,7 @@
  * the bytes back, and what is saved takes the time that was shown.
  */
 #include "../src/tools/board/board.h"
+#include "../src/tools/lists/lists.h"
 #include "../src/tools/predict/predict.h"
 #include "../src/tools/proof/proof.h"
 #include "support.h"

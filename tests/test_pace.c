@@ -4,6 +4,7 @@
  * Nothing here depends on how fast the machine is or what else it does: only order, lower bounds and bits are asserted.
  */
 #include "../src/tools/pace/pace.h"
+#include "../src/tools/trace/trace.h"
 #include "support.h"
 
 #include <jansson.h>

@@ -1,6 +1,7 @@
 /* test_pass.c - the techniques on real lists: whichever are on, the list proves to compute the same, and training gives
  * the bits of --serial without them.  Whatever pass a folder brings along is in these tests.
  */
+#include "../src/tools/lists/lists.h"
 #include "support_paper.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* test_snaprun.c - snapshots while training runs: no bit of training changes, what is stored is the state behind its
  * iteration, and however slow the writer is, training goes on.
  */
+#include "../src/tools/trace/trace.h"
 #include "support.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,7 @@
 /* test_steps.c - step files: what they may and may not say, the times that follow from them, and writing them.  No
  * OpenCL device is opened here: mistakes are made in forked children.
  */
+#include "../src/tools/lists/lists.h"
 #include "support_paper.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
  * SWAP_RUNS=N so many random runs are compared.
  */
 #include "../src/techniques/pass/pass.h"
+#include "../src/tools/lists/lists.h"
 #include "support_paper.h"
 
 #include <math.h>

@@ -9,6 +9,7 @@
 #include <SDL.h>
 #endif
 
+#include "../src/tools/lists/lists.h"
 #include "../src/tools/view/view.h"
 #include "../src/trainer/base/table.h"
 #include "support.h"

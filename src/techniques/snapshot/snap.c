@@ -63,7 +63,7 @@ struct snap {
     struct writer *beside; /* a new file that has not its name yet; NULL: it has */
     int named;             /* locked: the file that has the name as long as a new one has not; -1: none */
     pthread_mutex_t lock;  /* guards what follows */
-    struct snap_slots slots;
+    struct slots slots;
     bool failed;
     struct snap_counts counts;
     /* of the thread that writes; a slot's also of the one that begins it */
@@ -254,7 +254,7 @@ static void open_file(void *opening)
         f->manifest_hash == old->manifest_hash) {
         s->fd = s->named; /* goes on with the old file, whose newest commit is kept */
         s->named = -1;
-        s->slots.durable = (int)old->newest.slot;
+        s->slots.kept = (int)old->newest.slot;
         s->page = old->page;
     } else
         make_file(s, manifest);
@@ -461,7 +461,7 @@ bool snap_commit(struct snap *s, int slot, bool sound, struct stored_step *store
     pthread_mutex_lock(&s->lock);
     s->slots.taken[slot] = false;
     if (durable) {
-        s->slots.durable = slot;
+        s->slots.kept = slot;
         s->counts.stored++;
         s->counts.newest = held->iteration;
         s->counts.ns += stored->durable - begin;

@@ -4,7 +4,6 @@
  *     struct snap        snap.c                  the run's side: the protocol of writing
  *     struct snapshots   snapshots.c             what a run's tasks do: they call snap.c
  *                        snapshot.c              puts these tasks into the list
- *                        snapslots.c             which slot an iteration gets
  *
  * A slot is a checkpoint in one file: the same pieces (pieces.c), the same manifest, read and verified by the same
  * functions.  Only where the pieces lie differs, and that their hashes stand behind them, since they change with each

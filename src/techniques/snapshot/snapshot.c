@@ -33,8 +33,8 @@
  *
  * The rule.  The file has S slots, each for a whole iteration, and the host as many buffers.  The tasks are in the list
  * once for every slot; which of them run is decided when an iteration's first unit is ready.  take_slot() of
- * snapshot/snapslots.c decides, here as in a run; the report's advice asks it too.  An iteration that finds no slot
- * free is dropped.
+ * step/slots.c decides, here as in a run; the report's advice asks it too.  An iteration that finds no slot free is
+ * dropped.
  *
  * Ranks that update the same shard, without ZeRO, store it once: the one that summed its gradient does, and not those
  * that were sent the sum.
@@ -46,6 +46,7 @@
 #include "../../../cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
 #include "techniques/overlap/local.h"
 #include "techniques/pass/pass.h"
+#include "tools/lists/lists.h"
 #include "trainer/base/module.h"
 
 #include <math.h>

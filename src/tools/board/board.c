@@ -8,6 +8,7 @@
 #include "trainer/base/module.h"
 
 #include "techniques/pass/edit.h"
+#include "tools/lists/lists.h"
 #include "tools/predict/predict.h"
 #include "tools/proof/proof.h"
 #include "trainer/file/file.h"

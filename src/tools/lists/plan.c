@@ -1,4 +1,5 @@
 /* plan.c - yard plan: the step as it would run: printed, verified, simulated. */
+#include "lists.h"
 #include "plan_memory.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"

@@ -1,5 +1,5 @@
 /* print.c - a list and its memory, for people and as JSON. */
-#include "trainer/step/step.h"
+#include "lists.h"
 
 /* "mlp.ln, h.0.mlp.c_fc.weight": what the task touches in this mode; NAME@DEVICE where it lies elsewhere. */
 static void print_accesses(FILE *out, const struct task *t, enum access_mode mode)

@@ -3,8 +3,8 @@
  * What is used must stand above: devices, lanes and tensors before what names them.  The lines are shown in `kinds`;
  * tutorials/reference-lists.md describes their words.  Whatever is wrong ends the program with file, line and word.
  */
+#include "lists.h"
 #include "trainer/file/file.h"
-#include "trainer/step/step.h"
 #include "words.h"
 
 struct reading {

@@ -1,4 +1,5 @@
 /* tables.c - the trace's tables from finished lists. */
+#include "lists.h"
 #include "techniques/pass/uses.h"
 
 /* "512x1024 <- 512x256, 1024x256": what is written, then what is read, by name in a step file; cut. */
@@ -34,10 +35,10 @@ static void fill_lane(struct trace_lane *to, const struct lane *l)
 }
 
 /* The tasks and edges of list k, behind those there are. */
-static void fill_list(struct trace *tables, struct step *s, uint32_t k, const struct trace_about *about)
+static void fill_list(struct trace *tables, const struct step *s, uint32_t k, const struct trace_about *about)
 {
     struct trace_header *h = &tables->header;
-    uint32_t first = s->first_trace_task = h->n_tasks;
+    const uint32_t first = h->n_tasks;
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
         struct trace_task *to = &tables->tasks[h->n_tasks++];
@@ -60,8 +61,8 @@ static void fill_list(struct trace *tables, struct step *s, uint32_t k, const st
 }
 
 /* The pool's, each once: views are parts of others.  What persists is kept, so it has no uses; what is of no list here
- * is left out. */
-static void fill_tensors(struct trace *tables, struct step *const *steps, size_t n)
+ * is left out.  first: by list, the index of its task 0. */
+static void fill_tensors(struct trace *tables, struct step *const *steps, size_t n, const uint32_t *first)
 {
     struct trace_header *h = &tables->header;
     const struct pool *p = steps[0]->pool;
@@ -91,7 +92,7 @@ static void fill_tensors(struct trace *tables, struct step *const *steps, size_t
                                     .n_uses = (uint32_t)n_uses};
         snprintf(to->name, sizeof to->name, "%s", x->name);
         for (size_t k = 0; k < n_uses; k++)
-            tables->uses[h->n_uses++] = steps[list]->first_trace_task + (uint32_t)use[k].at;
+            tables->uses[h->n_uses++] = first[list] + (uint32_t)use[k].at;
     }
     for (size_t k = 0; k < n; k++)
         free_uses(uses[k]);
@@ -103,7 +104,10 @@ _Static_assert((int)ROLES <= (int)TRACE_ROLES && (int)MEM_CLASSES <= (int)TRACE_
 struct trace *trace_tables(const struct machine *m, struct step **steps, size_t n, const struct trace_about *about)
 {
     size_t n_tasks = 0, n_edges = 0;
+    uint32_t first[TRACE_LISTS];
+    CHECK(n <= TRACE_LISTS, "%zu lists", n);
     for (size_t k = 0; k < n; k++) {
+        first[k] = (uint32_t)n_tasks;
         n_tasks += steps[k]->n;
         n_edges += steps[k]->n_edges;
     }
@@ -123,7 +127,6 @@ struct trace *trace_tables(const struct machine *m, struct step **steps, size_t 
                         .bars = allocate((size_t)m->n_lanes, sizeof *t->bars),
                         .runs = allocate(n_tasks, sizeof *t->runs)};
     struct trace_header *h = &t->header;
-    CHECK(n <= TRACE_LISTS, "%zu lists", n);
     snprintf(h->model, sizeof h->model, "%s", about->model);
     for (size_t i = 0; i < ROLES; i++)
         snprintf(h->role[i], sizeof h->role[i], "%s", role_name[i]);
@@ -140,6 +143,6 @@ struct trace *trace_tables(const struct machine *m, struct step **steps, size_t 
         snprintf(h->list[k], sizeof h->list[k], "%s", steps[k]->name);
         fill_list(t, steps[k], (uint32_t)k, about);
     }
-    fill_tensors(t, steps, n);
+    fill_tensors(t, steps, n, first);
     return t;
 }

@@ -2,6 +2,7 @@
  *
  * Numbers are written with as few digits as bring the same number back.
  */
+#include "lists.h"
 #include "techniques/pass/uses.h"
 #include "words.h"
 

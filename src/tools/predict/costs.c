@@ -2,6 +2,7 @@
  * predict.h; a person can edit both.
  */
 #include "predict.h"
+#include "tools/lists/lists.h"
 #include "trainer/file/file.h"
 
 #include <math.h>

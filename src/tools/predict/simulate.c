@@ -67,7 +67,7 @@ struct simulator {
     double issue, now; /* issue: host seconds per task */
     bool stop;
     size_t cap_moments;
-    struct snap_slots slots;
+    struct slots slots;
     const struct task *commit; /* ends one of them */
 };
 
@@ -385,7 +385,7 @@ static void finish(struct simulator *k, struct turn *l)
     if (k->state[i].before_slot && !iteration->decided && !t->slot)
         choose_slot(k, iteration);
     if (t->commits)
-        k->slots.durable = t->slot;
+        k->slots.kept = t->slot;
     k->slots.taken[t->slot] &= !t->commits;
     release(k, i, node / k->n);
     k->full -= k->state[i].in_flight-- == MOST_RUNS;

@@ -4,12 +4,16 @@
 #include "record.h"
 
 #include "follow.h"
+#include "tools/lists/lists.h"
 
 #include <time.h>
 
 static struct recording {
     struct trace_writer *writer; /* NULL: there is none */
     struct observer observer;
+    const struct step *list[TRACE_LISTS]; /* that it has, */
+    uint32_t first[TRACE_LISTS];          /* and the index of each one's task 0 in its table */
+    size_t n;
     /* a viewer's pause */
     bool held;
     uint64_t tasks, steps;   /* what has been granted of what was asked for */
@@ -17,14 +21,21 @@ static struct recording {
     uint32_t number;         /* ... this iteration may run to its end */
 } recording;
 
-static uint32_t index_in_trace(const struct step *s, size_t i) { return s->first_trace_task + (uint32_t)i; }
+static uint32_t index_in_trace(const struct recording *r, const struct step *s, size_t i)
+{
+    size_t k = 0;
+    while (k < r->n && r->list[k] != s)
+        k++;
+    CHECK(k < r->n, "list %s runs, and is not in the trace", s->name);
+    return r->first[k] + (uint32_t)i;
+}
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
 static void begin_record(void *context, const struct step *s, const struct task *t, struct task_flight *flight)
 {
     struct recording *r = context;
-    flight->mark = trace_begin(r->writer, flight->number, index_in_trace(s, t->index), flight->queued);
+    flight->mark = trace_begin(r->writer, flight->number, index_in_trace(r, s, t->index), flight->queued);
 }
 
 static void end_record(void *context, const struct step *s, const struct task *t, const struct task_flight *flight)
@@ -84,7 +95,7 @@ static void obey_viewer(void *context, struct step *s, uint32_t number, size_t i
             r->tasks++;
             break;
         }
-        trace_alive(r->writer, 1 + (uint64_t)index_in_trace(s, i));
+        trace_alive(r->writer, 1 + (uint64_t)index_in_trace(r, s, i));
     }
     execution.held_ns += now_ns() - from;
     trace_alive(r->writer, 0);
@@ -114,6 +125,11 @@ void trace_training(struct trainer *t, struct step **lists, size_t n)
     struct trace *tables = trace_tables(t->machine, lists, n, &about);
     recording = (struct recording){.writer = trace_create(path, tables, TRACE_RING),
                                    .observer = {obey_viewer, begin_record, end_record, &recording, NULL}};
+    for (size_t k = 0; k < n; k++) {
+        recording.list[k] = lists[k];
+        recording.first[k] = k ? recording.first[k - 1] + (uint32_t)lists[k - 1]->n : 0;
+    }
+    recording.n = n;
     add_observer(&recording.observer);
     trace_free(tables);
     must(trace_follow_open(path, &t->follow)); /* while it has a name */

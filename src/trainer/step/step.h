@@ -12,10 +12,10 @@
  *
  * Everything else follows from the list.  place() gives every tensor an address: those whose lives do not meet share
  * bytes.  depend() finds the edges: which task must wait for which, within the step and across its end (the list is a
- * ring).  print.c shows all of it (yard plan), tables.c hands it to a trace.
+ * ring).
  *
- * proof/ proves a list, predict/ runs it on a virtual clock, run/ runs it for real.  Nothing here calls a device, but
- * for the buffers of tensors.
+ * Whoever is handed a list can rewrite it, prove it, show it, run it on a virtual clock, or, in run/, for real. Nothing
+ * here calls a device, but for the buffers of tensors.
  *
  * Protocol: new_pool, new_tensor / new_step, add tasks; then run/'s finish_steps() for all lists that share the arena,
  * or place() and depend() where nothing is to run.
@@ -23,10 +23,7 @@
 #ifndef STEP_H
 #define STEP_H
 
-#include "tools/trace/trace.h"     /* defines: trace_writer */
 #include "trainer/device/device.h" /* defines: device, lane, machine */
-
-#include <jansson.h>
 
 /* ---- tensors (tensor.c) ---------------------------------------------------------------------------------------- */
 
@@ -207,7 +204,7 @@ struct task {
     enum role role;
     struct lane *lane;
     size_t index;             /* position in the list */
-    struct task *prev, *next; /* neighbours, while the list is edited (edit.h) */
+    struct task *prev, *next; /* neighbours, while the list is edited */
 
     /* what it touches: addresses are taken from here only */
     struct access *access;
@@ -220,7 +217,7 @@ struct task {
 
     /* when it runs */
     struct when when;
-    int slot;   /* of a snapshot, from 1: it runs if the iteration gets that slot (take_slot()); 0: of none */
+    int slot;   /* from 1: it runs if the iteration gets that slot (take_slot()); 0: of none */
     bool aside; /* of a slot, and only the slot's own tasks wait for it: so training never does */
     int needs;  /* bits of the choice that it reads on the host, all of which it needs, else it does nothing */
     enum gate gate;
@@ -242,8 +239,8 @@ struct task {
     host_function *host_run; /* the same on the host, of accesses and args in the same order; NULL: there is none */
     bool elementwise; /* element i of its writes follows from element i of its reads and from all of its small ones */
     size_t first;     /* of a piece of an elementwise task: bytes from the start of the task that was cut */
-    struct state_range state; /* that an update makes anew, or that is stored in a snapshot */
-    bool commits;             /* it ends a snapshot: what is stored counts */
+    struct state_range state; /* that an update makes anew, or that is stored */
+    bool commits;             /* what its slot's tasks have stored counts from its end on */
 
     /* what its event and its bytes do not say */
     bool partial; /* leaves part of what it writes unwritten, and nothing reads that part (audit) */
@@ -267,19 +264,20 @@ bool is_expected(const struct task *t); /* false: one that needs a choice which 
 /* Iterations after which the same tasks run again, or `most` where that takes more. */
 uint32_t repeat_of(const struct step *s, uint32_t most);
 
-/* ---- slots of a snapshot's file (snapslots.c) ------------------------------------------------------------------- */
+/* ---- slots.c: slots that iterations take in turn ---------------------------------------------------------------- */
 
-/* A slot has a whole iteration.  It is free unless the newest durable commit has it, or an iteration under way, that is
- * until its own commit is durable or it is given up.  An iteration that finds no slot free is dropped, and nobody
- * waits. */
+/* A list may have tasks once for every slot, as places to store to: those of the slot that an iteration takes run in
+ * it.  A slot has a whole iteration.  It is free unless an iteration under way has it, until what it stores counts or
+ * is given up, or it has what counts: the newest that does.  An iteration that finds no slot free goes without, and
+ * nobody waits. */
 enum { MAX_SLOTS = 16 };
-struct snap_slots {
+struct slots {
     int n;                     /* from 1 on */
-    int durable;               /* of the newest commit that is; 0: none */
+    int kept;                  /* has the newest that counts; 0: none */
     bool taken[MAX_SLOTS + 1]; /* by iterations under way */
 };
-int take_slot(struct snap_slots *s); /* 0: none is free */
-int most_under_way(int slots);       /* at once, beside a durable commit, before take_slot() says 0 */
+int take_slot(struct slots *s); /* 0: none is free */
+int most_under_way(int slots);  /* at once, beside one that is kept, before take_slot() says 0 */
 
 struct level { /* from this position on, until its next level, a device holds so many bytes */
     int device, position;
@@ -308,7 +306,6 @@ struct step {
 
     struct running *running;      /* what runs of it, which only run/ knows; NULL: it is not to run */
     void (*stop)(struct step *s); /* frees that */
-    uint32_t first_trace_task;    /* index of task 0 in the trace's task table */
 };
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
@@ -359,16 +356,6 @@ void links_of(const struct task *t, const struct link *link[2]);
 double link_rate(const struct link *const link[2], const int *load);
 double link_latency(const struct link *const link[2]);
 
-/* ---- readlist.c, writelist.c: step files ------------------------------------------------------------------------ */
-
-/* The list that a step file describes, on a machine and in a pool of its own, not yet placed.  Ends the program
- * (EXIT_USAGE) with the line and the word that are wrong. */
-struct step *read_list(const char *path);
-/* The list as such a file; seconds: how long each task takes alone.  Read back, it is simulated to the same times. */
-void write_list(FILE *out, const struct step *s, const double *seconds);
-/* Seconds of a task of a step file, alone. */
-double given_seconds(const struct task *t);
-
 /* ---- gate.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
 
 /* Updates that do not follow from a norm are held, and come behind what holds them.  The list wants edges
@@ -385,23 +372,5 @@ int event_context(const struct task *t); /* in which its event lives; a host tas
 /* Lifetimes, then addresses for all tensors that the lists use, persistent ones first, and memory for them unless
  * check_only is set.  NULL, or the problem when a budget is too small: it names task, tensor and bytes. */
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only);
-
-/* ---- print.c, tables.c ----------------------------------------------------------------------------------------- */
-
-/* yard plan: the list with edges and accesses, where its tensors lie and when, then bytes per device; or as JSON. */
-void print_step(FILE *out, const struct step *s);
-void print_map(FILE *out, const struct pool *p, const struct step *s);
-void print_memory(FILE *out, const struct pool *p, struct step *const *steps, size_t n);
-json_t *plan_json(const struct pool *p, struct step *const *steps, size_t n);
-
-/* A trace of finished lists: its tables and no records. */
-struct trace_about {
-    const char *model; /* a line for people */
-    enum trace_kind kind;
-    double pace_scale;
-    double (*predicted)(void *context, const struct task *t); /* nanoseconds that it takes alone; NULL: not known */
-    void *context;
-};
-struct trace *trace_tables(const struct machine *m, struct step **steps, size_t n, const struct trace_about *about);
 
 #endif

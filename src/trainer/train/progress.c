@@ -5,6 +5,7 @@
  *
  * The log has one JSON object per line: the run, then steps and evaluations; not-a-number is null.
  */
+#include "tools/lists/lists.h"
 #include "train.h"
 #include "trainer/base/table.h"
 

@@ -3,6 +3,7 @@
  *     recorded options of --resume  <  --config  <  command line        later ones win; sizes that are still open are
  *                                                                       those of --init or --resume, else --model's
  */
+#include "tools/trace/trace.h"
 #include "train.h"
 #include "trainer/base/module.h"
 #include "trainer/base/table.h"
