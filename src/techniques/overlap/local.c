@@ -25,13 +25,14 @@
  * already.  That is what is placed, ordered and proved, and that every task looks at the word of its own step.  Whoever
  * leaves one side out leaves values there that nobody reads before fetch or return has made them new: for that there is
  * no proof, but trainings with choices at random (tests/test_overlap.c).  The device's parameters are valid at the end
- * of every update; its state is when the list has been drained (run/execute.c).  Before the first step both sides are.
+ * of every update; its state is when the list has been drained (bring_back()).  Before the first step both sides are.
  *
  * Source: that of overlap.c.
  */
 #include "local.h"
 
 #include "../../../cl/shared.h" /* defines: choice_bit */
+#include "trainer/run/run.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -196,6 +197,18 @@ static void move_state(const struct offer *o, const struct task *host_update, st
     }
 }
 
+/* State that the last choices have left on the host comes back by the copies that would bring it when the next ones are
+ * others.  It is on both sides then, so the choices stay. */
+static void bring_back(struct step *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        bool returns = (t->needs & CHOICE_MOVED) && (t->needs & CHOICE_DEVICE);
+        if (returns && (choice_bits(t) & CHOICE_CPU))
+            run_alone(s, 0, i, &(struct task_flight){.number = 0});
+    }
+}
+
 void offer_both(struct edit *e, struct step *s, struct rule *rule, struct task *update, struct task *maker, size_t from,
                 enum side expected)
 {
@@ -227,6 +240,7 @@ void offer_both(struct edit *e, struct step *s, struct rule *rule, struct task *
     if (rule->ring)
         rule->ring->next = c;
     rule->ring = c;
+    s->settled = bring_back;
 }
 
 /* ---- the rule, asked before the step runs ------------------------------------------------------------------------ */

@@ -11,7 +11,6 @@
  *
  * Tasks with a slot are not issued, but jobs that find out whether they run: see late.c.
  */
-#include "../../../cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
 #include "run.h"
 
 /* ---- a task --------------------------------------------------------------------------------------------------------
@@ -169,12 +168,8 @@ void drain_but_disk(struct step *s)
         return;
     wait_all(s);
     wait_for_threads(s->pool->machine, false);
-    /* State that the last choices have left on the host comes back by the copies that would bring it when the next ones
-     * are others.  It is on both sides then, so the choices stay. */
-    for (size_t i = 0; i < s->n; i++)
-        if ((s->task[i]->needs & CHOICE_MOVED) && (s->task[i]->needs & CHOICE_DEVICE) &&
-            (choice_bits(s->task[i]) & CHOICE_CPU))
-            run_alone(s, 0, i, &(struct task_flight){.number = 0});
+    if (s->settled)
+        s->settled(s);
     watch(NULL);
 }
 

@@ -1,9 +1,9 @@
-/* late.c - tasks of which it is decided late whether they run: those of --overlap local that need a choice, which is a
- * word in memory by then, and those of snapshots.
+/* late.c - tasks of which it is decided late whether they run: those that need a choice, which is a word in memory by
+ * then, and those of a slot.
  *
- * A snapshot's tasks are in the list once for every slot of the file.  Which slot an iteration gets, if any, is decided
- * when its first unit has been updated.  When tasks are issued, up to two iterations ahead, it would be too soon: slots
- * are held then that will be free.  So what waits for them is given a user event, and
+ * What stores state is in the list once for every slot (step/slots.c).  Which slot an iteration gets, if any, is
+ * decided when its first state has been updated.  When tasks are issued, up to two iterations ahead, it would be too
+ * soon: slots are held then that will be free.  So what waits for them is given a user event, and
  *
  *     a copy of state            is a job of its lane's thread: it waits for the update, asks, and then issues the copy
  *                                to the lane's queue (or runs it, on a lane of the host), or completes the event; the

@@ -63,7 +63,7 @@ struct running {
     cl_event *wait;    /* room for what one task waits for */
     uint64_t ended[4]; /* by iteration & 3, as far as retired: its last end on a compute lane, on the host's clock */
     struct wrapper *wrapper; /* NULL: none */
-    struct late *late;       /* late.c: which slot of a snapshot's file an iteration has got; NULL: none */
+    struct late *late;       /* late.c: which slot an iteration has got; NULL: none */
 };
 
 /* ---- prepare.c ------------------------------------------------------------------------------------------------- */
@@ -105,8 +105,8 @@ struct lone_runner {
 void execute(struct step *s, uint32_t number);
 /* Wait for everything issued, and until no thread reads the list any more. */
 void drain(struct step *s);
-/* The same, but not for what stands aside: what is still on its way to the disk of snapshots.  State that
- * choices have left on the host comes back to its device. */
+/* The same, but not for what stands aside: what is still on its way to the disk.  State that tasks have left elsewhere
+ * comes back (s->settled). */
 void drain_but_disk(struct step *s);
 
 /* ---- retire.c -------------------------------------------------------------------------------------------------- */
@@ -192,7 +192,7 @@ typedef int slot_chooser(void *context, uint32_t number);
 /* From here on the tasks of slots run; before, and behind stop_late(), none does.  Both behind a drain. */
 void start_late(struct step *s, slot_chooser *pick_slot, void *context);
 void stop_late(struct step *s);
-/* Whether it runs is known only when it could: of a slot's task, and of one that needs a choice of --overlap local. */
+/* Whether it runs is known only when it could: of a slot's task, and of one that needs a choice. */
 bool is_decided_late(const struct task *t);
 /* Decides that, for all tasks of the iteration's slots at once, unless it has been decided: does t run? */
 bool decide_late(struct step *s, const struct task *t, uint32_t number);

@@ -306,6 +306,9 @@ struct step {
 
     struct running *running;      /* what runs of it, which only run/ knows; NULL: it is not to run */
     void (*stop)(struct step *s); /* frees that */
+    /* Of a list whose tasks may leave state elsewhere than where it is looked for: brings it back.  Called with nothing
+     * in flight, by drain() and its like, after any number of iterations.  NULL: there is nothing to bring. */
+    void (*settled)(struct step *s);
 };
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
