@@ -405,7 +405,7 @@ TEST(verify_sees_the_end_of_a_slab)
 static void audit_list(struct step *s)
 {
     execution.serial = true;
-    execution.alone = &audited;
+    execution.alone = &audit_runner;
     must(finish_steps(s->pool, &s, 1));
     for (uint32_t number = 1; number <= 2; number++)
         execute(s, number);
@@ -643,7 +643,7 @@ static float *run_world(struct world *w, bool serial, bool audit)
             free(start);
         }
     execution.serial = serial;
-    execution.alone = audit ? &audited : NULL;
+    execution.alone = audit ? &audit_runner : NULL;
     for (uint32_t number = 1; number <= ITERATIONS; number++)
         execute(w->step, number);
     drain(w->step);

@@ -1,6 +1,7 @@
 /* report.c - a simulation for people, as JSON, and as a trace like a real one. */
 #include "predict.h"
 #include "tools/lists/lists.h"
+#include "tools/trace/trace.h"
 #include "trainer/base/table.h"
 
 #include <math.h>

@@ -208,4 +208,4 @@ static void run_audited(void *audit, uint32_t number, size_t i, struct task_flig
 
 static void end_iteration(void *audit) { close_audit(audit); }
 
-const struct lone_runner audited = {begin_iteration, run_audited, end_iteration};
+const struct lone_runner audit_runner = {begin_iteration, run_audited, end_iteration};

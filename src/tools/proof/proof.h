@@ -37,6 +37,6 @@ char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight 
 void close_audit(struct audit *a);
 /* For execution.alone: audits every task of a serial run, and ends the program where one does what it does not declare.
  */
-extern const struct lone_runner audited;
+extern const struct lone_runner audit_runner;
 
 #endif

@@ -1,5 +1,5 @@
 /* prepare.c - what a finished list needs to run: kernels with their arguments, flights and queues; and the commands of
- * a device's task.
+ * a device's task, and their times.
  */
 #include "run.h"
 
@@ -141,6 +141,12 @@ void check_status(const struct step *s, const struct task *t, uint32_t number, c
     if (status < 0)
         fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", number, s->name, t->name,
              layer_and_micro((char[64]){0}, t), t->lane->name, cl_error_name(status), (int)status);
+}
+
+void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end)
+{
+    flight->told =
+        event_times(t->lane->device, flight->work, flight->queued, now_ns(), told_end, &flight->start, &flight->end);
 }
 
 void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *flight)

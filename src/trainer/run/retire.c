@@ -46,12 +46,6 @@ struct task_flight *open_flight(struct step *s, struct task *t, uint32_t number)
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
-void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end)
-{
-    flight->told =
-        event_times(t->lane->device, flight->work, flight->queued, now_ns(), told_end, &flight->start, &flight->end);
-}
-
 void report_run(struct step *s, const struct task *t, const struct task_flight *flight)
 {
     uint64_t *last = &s->running->ended[flight->number & 3];
@@ -63,7 +57,7 @@ void report_run(struct step *s, const struct task *t, const struct task_flight *
 static void report_flight(struct step *s, const struct task *t, struct task_flight *flight)
 {
     struct queue *q = &s->running->queue[t->lane->index];
-    if (!flight->end) /* else the thread of a host lane, or of a paced one, has written its times */
+    if (!flight->end) /* else the thread of a host lane, or a wrapper, has written its times */
         take_times(t, flight, &q->told_end);
     if (t->span && !s->running->wrapper) /* several commands: from the end of what was before them on the lane */
         flight->start = MAX(flight->queued, MIN(q->last_end, flight->end));

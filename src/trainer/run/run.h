@@ -87,6 +87,8 @@ void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint 
 cl_int event_status(cl_event event);
 /* Ends the program where the task of that event has failed. */
 void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event);
+/* The times of a flight's work, of its event; told_end as event_times() has it. */
+void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end);
 /* Run task i of iteration `number` on this thread and wait for it; the caller keeps the list to itself.  Its times are
  * left in *flight. */
 void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *flight);
@@ -133,8 +135,6 @@ struct task_flight *queued_flight(const struct step *s, const struct queue *q, u
 bool has_ended(const struct task_flight *flight);
 /* It has run, and its times are known. */
 void report_run(struct step *s, const struct task *t, const struct task_flight *flight);
-/* Its times, of its event; told_end as event_times() has it. */
-void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end);
 
 /* ---- observe.c: who looks on --------------------------------------------------------------------------------------
  */

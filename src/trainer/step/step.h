@@ -145,7 +145,7 @@ struct grid { /* NDRange: work-items in all and per group; local[0] 0 leaves the
 struct task;
 struct step;
 /* Work of the host: `number` is the iteration (from 1 in training).  Runs on the lane's thread.  Tensors are those of
- * task->access; what it leaves elsewhere follows from them and `number`, since an audit runs it several times. */
+ * task->access; what it leaves elsewhere follows from them and `number`, since it may be run several times. */
 typedef void host_function(void *context, const struct task *task, uint32_t number);
 /* Issues the task's commands of iteration `number` to its lane's queue; *done gets the event of the last one. */
 typedef void issue_function(const struct task *task, uint32_t number, cl_uint n_wait, const cl_event *wait,
@@ -243,7 +243,7 @@ struct task {
     bool commits;             /* what its slot's tasks have stored counts from its end on */
 
     /* what its event and its bytes do not say */
-    bool partial; /* leaves part of what it writes unwritten, and nothing reads that part (audit) */
+    bool partial; /* leaves part of what it writes unwritten, and nothing reads that part */
     bool span;    /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
 
     /* set by depend(): */

@@ -324,7 +324,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     struct step *all[3];
     *t = (struct trainer){.settings = s, .data = data, .config = *c, .log = -1};
     execution.serial = s->serial;
-    execution.alone = s->audit ? &audited : NULL;
+    execution.alone = s->audit ? &audit_runner : NULL;
     t->machine = make_machine(t, plan_only);
     set_mesh(t);
     set_batch(t, lists == LIST_SAMPLE);
