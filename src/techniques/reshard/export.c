@@ -1,6 +1,5 @@
 /* export.c - the model alone, whole, for programs that know nothing of checkpoints.
  *
- *     --save         DIR/model.safetensors, from the checkpoint that was saved last
  *     Hugging Face   FOLDER/model.safetensors, linear weights (in, out), and FOLDER/config.json; the tokenizer in
  *                    FOLDER/tokenizer.json and what transformers is to make of it in FOLDER/tokenizer_config.json
  *     llm.c          one file: its header, then its 16 parameters, each for all layers together, weights (out, in)
@@ -22,31 +21,12 @@ static float *read_value(const struct checkpoint *c, int param, size_t padding)
 
 void export_safetensors(const struct checkpoint *c, const char *path, bool prefixed)
 {
-    const struct config *m = &c->pieces->config;
-    struct params *all = new_params(m, &one_rank, 0);
-    struct st_writer *w = new_st_writer(path);
-    char *config = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d, "
-                                 "\"tie_word_embeddings\": %s}",
-                                 m->layers, m->heads, m->channels, m->seq_len, m->vocab, m->tied ? "true" : "false");
-    char *number = format_string("%u", c->step), *vector = format_string("%u", c->vector);
-    st_metadata(w, "format", "pt"); /* what transformers expects to find */
-    st_metadata(w, "config", config);
-    st_metadata(w, "yard.step", number);
-    st_metadata(w, "yard.vector", vector); /* the bits depend on it */
-    st_metadata(w, "yard.tokenizer", c->tokenizer);
-    for (const struct param *p = all->param; p < all->param + all->n; p++) {
-        const int64_t shape[] = {p->shape[p->conv1d], p->shape[!p->conv1d]};
-        bool bare = !prefixed || strcmp(p->name, "lm_head.weight") == 0;
-        st_declare(w, bare ? p->name : JOINED("transformer.", p->name), DTYPE_F32, p->rank, shape);
-    }
-    st_begin(w);
-    for (int i = 0; i < all->n; i++) {
-        float *values = turn_conv1d(&all->param[i], read_value(c, i, 0), true);
-        st_write(w, values, param_elements(&all->param[i]) * sizeof *values);
-        free(values);
-    }
+    const struct model_facts facts = {c->step, c->vector, c->tokenizer};
+    struct params *all = new_params(&c->pieces->config, &one_rank, 0);
+    struct st_writer *w = begin_model_file(path, all, &facts, prefixed);
+    for (int i = 0; i < all->n; i++)
+        write_to_model_file(w, &all->param[i], read_value(c, i, 0));
     st_publish(w);
-    free(config), free(number), free(vector);
     free_params(all);
 }
 

@@ -71,7 +71,7 @@ struct checkpoint *describe_training(const struct trainer *t, uint32_t step)
     c->samples = ((int64_t)step + t->ahead) * t->batch;
     c->data = hash_data(t);
     c->vector = vector_width(t->machine);
-    c->tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
+    c->tokenizer = tokenizer_to_text(t->data ? &t->data->tokenizer : NULL);
     c->options = json_incref(t->record);
     return c;
 }
@@ -113,15 +113,6 @@ void save_training(struct trainer *t, uint32_t step, bool first)
     if (begins || s->keep)
         prune_checkpoints(s->save, begins ? t->session : 0, s->keep);
     free_checkpoint(c);
-}
-
-void export_training(const struct trainer *t, uint32_t step)
-{
-    char *path = saved_model(t->settings), *saved = format_string("%s/step-%u", t->settings->save, step);
-    struct checkpoint *c = open_checkpoint(saved);
-    export_safetensors(c, path, false);
-    free_checkpoint(c);
-    free(path), free(saved);
 }
 
 /* An option and a path, as a shell reads them; path NULL: nothing. */

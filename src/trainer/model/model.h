@@ -143,6 +143,21 @@ const char *find_bad_parameter(struct model *m);
 /* Fails with EXIT_FAILED when a file gave such a parameter. */
 void refuse_bad_parameters(struct model *m, const char *path);
 
+/* ---- save_model.c: a model as a file for other programs ---------------------------------------------------------- */
+
+struct model_facts { /* what the file says of it beside its sizes */
+    uint32_t step;
+    unsigned vector;       /* width of the devices' vectors, 0: unlike */
+    const char *tokenizer; /* tokenizer_to_text() */
+};
+/* safetensors with Hugging Face's names of these parameters, whole ones.  Each is to be written, in the table's order,
+ * then the file is published.  prefixed: the names begin with "transformer.", but the head's. */
+struct st_writer *begin_model_file(const char *path, const struct params *all, const struct model_facts *facts,
+                                   bool prefixed);
+void write_to_model_file(struct st_writer *w, const struct param *p, float *values); /* frees the values */
+/* All of it, read from the devices, with nothing in flight: a parameter at a time. */
+void save_model(struct model *m, const char *path, uint32_t step, const char *tokenizer);
+
 /* ---- import.c, foreign.c: models of other programs -------------------------------------------------------------- */
 
 /* The same of safetensors with GPT-2 names, in one file or, by their index, in several.  What they and a config.json

@@ -56,7 +56,7 @@ uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t
 enum { DECODED_BYTES = 16 };
 size_t decode_token(const struct tokenizer *t, int32_t token, char out[DECODED_BYTES]);
 /* One line of ASCII for a checkpoint's metadata: "bytes", "ids 50257", "chars a 20 21 2c ..." (hexadecimal).  The
- * caller frees it.  Reading refuses anything else, naming `path`. */
+ * caller frees it.  NULL, of random tokens: "bytes".  Reading refuses anything else, naming `path`. */
 char *tokenizer_to_text(const struct tokenizer *t);
 struct tokenizer tokenizer_from_text(const char *text, const char *path);
 /* As Hugging Face's tokenizer.json; NULL: TOKENS_IDS has none. */

@@ -20,6 +20,15 @@ struct run {
     struct snap_counts stored;           /* when all are */
 };
 
+/* For other programs. */
+static void write_model(const struct trainer *t, uint32_t step)
+{
+    char *path = saved_model(t->settings), *tokenizer = tokenizer_to_text(t->data ? &t->data->tokenizer : NULL);
+    save_model(t->model, path, step, tokenizer);
+    free(path);
+    free(tokenizer);
+}
+
 /* By then nothing is in flight. */
 static void save(struct run *run, uint32_t step, bool last)
 {
@@ -28,7 +37,7 @@ static void save(struct run *run, uint32_t step, bool last)
     if (run->saved != step)
         save_training(run->trainer, step, run->saved == 0);
     if (last && run->exported != step)
-        export_training(run->trainer, step);
+        write_model(run->trainer, step);
     run->saved = step;
     run->exported = last ? step : run->exported;
 }

@@ -126,7 +126,7 @@ size_t decode_token(const struct tokenizer *t, int32_t token, char out[DECODED_B
 
 char *tokenizer_to_text(const struct tokenizer *t)
 {
-    if (t->kind == TOKENS_BYTES)
+    if (!t || t->kind == TOKENS_BYTES)
         return copy_string("bytes");
     if (t->kind == TOKENS_IDS)
         return format_string("ids %d", t->n);

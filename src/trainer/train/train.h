@@ -219,7 +219,6 @@ struct checkpoint *describe_training(const struct trainer *t, uint32_t step);
 void check_saved(const struct settings *s, const struct config *ours);
 /* A checkpoint; behind the `first` of a run that begins, those of runs before it go, and with --keep the oldest. */
 void save_training(struct trainer *t, uint32_t step, bool first);
-void export_training(const struct trainer *t, uint32_t step); /* of its checkpoint the model, for other programs */
 /* The command with which the run goes on: from --save, or else from --snapshot. */
 void tell_resume(const struct settings *s);
 

@@ -1,0 +1,53 @@
+/* save_model.c - a trained model as one file for other programs: safetensors with Hugging Face's GPT-2 names.
+ *
+ * Parameters are whole in it, whatever devices they were trained on, and Conv1D weights are (in, out).  The metadata
+ * say what the shapes do not: the configuration, the step, and what is needed to go on with the same bits and to read
+ * tokens.  import.c reads it.
+ */
+#include "model.h"
+
+struct st_writer *begin_model_file(const char *path, const struct params *all, const struct model_facts *facts,
+                                   bool prefixed)
+{
+    const struct config *m = &all->config;
+    struct st_writer *w = new_st_writer(path);
+    char *config = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d, "
+                                 "\"tie_word_embeddings\": %s}",
+                                 m->layers, m->heads, m->channels, m->seq_len, m->vocab, m->tied ? "true" : "false");
+    char *number = format_string("%u", facts->step), *vector = format_string("%u", facts->vector);
+    st_metadata(w, "format", "pt"); /* what transformers expects to find */
+    st_metadata(w, "config", config);
+    st_metadata(w, "yard.step", number);
+    st_metadata(w, "yard.vector", vector); /* the bits depend on it */
+    st_metadata(w, "yard.tokenizer", facts->tokenizer);
+    for (const struct param *p = all->param; p < all->param + all->n; p++) {
+        const int64_t shape[] = {p->shape[p->conv1d], p->shape[!p->conv1d]};
+        bool bare = !prefixed || strcmp(p->name, "lm_head.weight") == 0;
+        st_declare(w, bare ? p->name : JOINED("transformer.", p->name), DTYPE_F32, p->rank, shape);
+    }
+    st_begin(w);
+    free(config);
+    free(number);
+    free(vector);
+    return w;
+}
+
+void write_to_model_file(struct st_writer *w, const struct param *p, float *values)
+{
+    values = turn_conv1d(p, values, true);
+    st_write(w, values, param_elements(p) * sizeof *values);
+    free(values);
+}
+
+void save_model(struct model *m, const char *path, uint32_t step, const char *tokenizer)
+{
+    const struct model_facts facts = {step, vector_width(m->pool->machine), tokenizer};
+    struct st_writer *w = begin_model_file(path, m->params, &facts, false);
+    for (int i = 0; i < m->params->n; i++) {
+        const struct param *p = &m->params->param[i];
+        float *values = allocate(param_elements(p), sizeof *values);
+        read_param(m, i, KEPT_VALUE, values);
+        write_to_model_file(w, p, values);
+    }
+    st_publish(w);
+}
