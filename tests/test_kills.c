@@ -113,7 +113,7 @@ static uint32_t newest_of(const char *snapshot)
     if (stat(snapshot, &there) != 0 || there.st_size == 0) /* none, or one that was about to be filled */
         return 0;
     struct checkpoint *c = read_snapshot(snapshot);
-    step = c->snapshot->newest.slot ? c->step : 0;
+    step = snapfile_of(c)->newest.slot ? c->step : 0;
     free_checkpoint(c);
     return step;
 }

@@ -266,7 +266,7 @@ TEST(stored_comes_back)
         struct checkpoint *c = open_checkpoint(path);
         assert_int_equal(c->step, 3);
         assert_int_equal(c->samples, 24);
-        assert_int_equal(c->snapshot->n_damage, 0);
+        assert_int_equal(c->stored->n_damage, 0);
         expect_state(c, seed_of(3, 1));
         free_checkpoint(c);
         free_mesh(&r.from), free_mesh(&r.to);
@@ -683,9 +683,9 @@ static void read_image(void *image)
 {
     struct image *x = image;
     struct checkpoint *c = read_snapshot(x->path);
-    x->damage = c->snapshot->n_damage;
-    snprintf(x->said, sizeof x->said, "%s", x->damage ? c->snapshot->damage[0] : "");
-    x->step = c->snapshot->newest.slot && has_state(c, seed_of(c->step, 1)) ? c->step : 0;
+    x->damage = c->stored->n_damage;
+    snprintf(x->said, sizeof x->said, "%s", x->damage ? c->stored->damage[0] : "");
+    x->step = snapfile_of(c)->newest.slot && has_state(c, seed_of(c->step, 1)) ? c->step : 0;
     free_checkpoint(c);
 }
 
@@ -723,7 +723,7 @@ static struct image make_image(const char *path, struct snapfile *layout)
     REAL(unlink)(path);
     write_snapshot(path, &sizes, &m, false, 2);
     struct checkpoint *c = open_checkpoint(path);
-    *layout = *c->snapshot;
+    *layout = *snapfile_of(c);
     x.bytes = read_whole(path, &x.n);
     assert_int_equal(x.n, slot_at(layout, 3));
     free_checkpoint(c);
@@ -753,7 +753,7 @@ TEST(every_bit_matters)
                     !strstr(x.said, c->pieces->tensor[i].name))
                     test_failed("bit %zu of %s: step %u, %s\n", bit, c->pieces->tensor[i].name, x.step, x.said);
         }
-    for (size_t bit = 0; bit < 64 * s.n; bit += every, tried++)
+    for (size_t bit = 0; bit < 64 * s.in.n; bit += every, tried++)
         if (!notices_flip(&x, hashes_at(&s, (int)s.newest.slot) + bit / 8, (int)(bit % 8)) || x.step != 1)
             test_failed("bit %zu of the hashes\n", bit);
     free_checkpoint(c);
@@ -791,7 +791,7 @@ TEST(what_was_found_stays)
         char *now = read_whole(x.path, &n);
         size_t page = (size_t)(slot - 1) * SNAP_PAGE, bytes = slot_at(&s, slot);
         assert_memory_equal(now + page, x.bytes + page, SNAP_PAGE);
-        assert_memory_equal(now + bytes, x.bytes + bytes, s.slot_bytes);
+        assert_memory_equal(now + bytes, x.bytes + bytes, s.in.bytes);
         assert_true(notices(&x) == false && x.step == 3 && !x.damage);
         free(now), free(x.bytes);
         json_decref(d.options);
@@ -874,7 +874,7 @@ TEST(a_page_that_is_being_written_is_read_again)
     assert_int_equal(read(h.told[0], &told, 1), 1);
     struct checkpoint *c = open_snapshot(x.path);
     assert_int_equal(c->step, 2);
-    assert_int_equal(c->snapshot->n_damage, 0);
+    assert_int_equal(c->stored->n_damage, 0);
     free_checkpoint(c);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
@@ -914,8 +914,8 @@ LONG_TEST(who_is_overtaken_reads_again)
     assert_int_equal(read(told[0], &byte, 1), 1);
     for (int i = 0; i < 100; i++) {
         struct checkpoint *c = open_snapshot(path);
-        if (c->snapshot->n_damage)
-            test_failed("read %d: %s\n", i, c->snapshot->damage[0]);
+        if (c->stored->n_damage)
+            test_failed("read %d: %s\n", i, c->stored->damage[0]);
         free_checkpoint(c);
     }
     kill(child, SIGKILL);
@@ -1053,8 +1053,8 @@ TEST(a_made_up_count_asks_for_no_memory)
     fill_page(&s, &(struct snap_commit){.seq = 9, .step = 9, .slot = 3}, x.bytes); /* of two slots */
     put_bytes(&x, 0, x.n);
     assert_true(notices(&x) && x.step == 2 && strstr(x.said, "page 0 is torn or damaged: it has impossible numbers"));
-    s.n = (size_t)1 << 31;
-    s.slot_bytes = ((uint64_t)1 << 40) / 2 - s.slots_at;
+    s.in.n = (size_t)1 << 31;
+    s.in.bytes = ((uint64_t)1 << 40) / 2 - s.slots_at;
     fill_page(&s, &(struct snap_commit){0}, page);
     memcpy(x.bytes, page, SNAP_PAGE), memcpy(x.bytes + SNAP_PAGE, page, SNAP_PAGE);
     put_bytes(&x, 0, x.n);

@@ -252,7 +252,7 @@ LONG_TEST(training_never_waits)
 static uint32_t newest_in(const char *file)
 {
     struct checkpoint *c = read_snapshot(file);
-    uint32_t step = c->snapshot->newest.slot ? c->step : 0;
+    uint32_t step = snapfile_of(c)->newest.slot ? c->step : 0;
     free_checkpoint(c);
     return step;
 }

@@ -7,7 +7,8 @@
  * Runs that write into one folder are numbered, those that resume too.  The newest checkpoint is the last one of the
  * last of these *sessions*: a run that was resumed from step 20 has newer ones than step 30 of the run before.
  */
-#include "techniques/snapshot/snap.h"
+#include "state.h"
+#include "trainer/base/module.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -153,7 +154,7 @@ char *find_checkpoint(const char *path) { return find_newest(path, &(enum exit_c
 
 char **all_checkpoints(const char *path, size_t *n)
 {
-    struct entries all = is_snapshot(path) || is_checkpoint(path) ? (struct entries){0} : list_checkpoints(path);
+    struct entries all = is_checkpoint(path) ? (struct entries){0} : list_checkpoints(path);
     char **paths = allocate(*n = MAX(all.n, 1), sizeof *paths);
     for (size_t i = 0; i < *n; i++)
         paths[i] = copy_string(all.n ? all.entry[i].path : path);
@@ -161,12 +162,23 @@ char **all_checkpoints(const char *path, size_t *n)
     return paths;
 }
 
+const struct store *find_store(const char *path)
+{
+    for (size_t i = 0; i < n_modules; i++) {
+        const struct store *s = modules[i]->store;
+        if (s && s->is_ours(path))
+            return s;
+    }
+    return NULL;
+}
+
 struct checkpoint *open_checkpoint(const char *path)
 {
     enum exit_code code = EXIT_IO;
-    struct checkpoint *c = is_snapshot(path) ? open_snapshot(path) : NULL;
-    for (size_t i = 0; c && i < c->snapshot->n_damage; i++)
-        warn("%s", c->snapshot->damage[i]);
+    const struct store *store = find_store(path);
+    struct checkpoint *c = store ? store->open(path) : NULL;
+    for (size_t i = 0; c && i < c->stored->n_damage; i++)
+        warn("%s", c->stored->damage[i]);
     if (c)
         return c;
     char *folder = find_newest(path, &code);

@@ -63,17 +63,16 @@ static int run_ls(char **words)
                                             {"cut by", NULL, CELL_TEXT, 13, 0},
                                             {"rank: what it has", NULL, CELL_TEXT, 30, 0}};
     struct checkpoint *c = open_checkpoint(words[0]);
-    const struct snapfile *s = c->snapshot;
+    const struct store *store = c->stored ? c->stored->store : NULL;
     const struct mesh *held = &c->pieces->mesh, strategy = strategy_of(c);
     char run[20];
     if (given.json) {
-        json_t *snapshot = s ? json_pack("{s:i, s:i, s:I, s:I}", "slots", s->slots, "slot", (int)s->newest.slot,
-                                         "commit", (json_int_t)s->newest.seq, "slot_bytes", (json_int_t)s->slot_bytes)
-                             : NULL;
+        const char *form = store ? store->name : "";
+        json_t *stored = store ? store->to_json(c) : NULL; /* NULL: its field is left out */
         print_json(json_pack("{s:o, s:i, s:s?, s:I, s:o, s:o*, s:o, s:o, s:o}", "checkpoint", text_json(c->path),
                              "step", (int)c->step, "run", run_of(run, c), "session", (json_int_t)c->session, "program",
-                             *c->program ? text_json(c->program) : json_null(), "snapshot", snapshot, "mesh",
-                             mesh_json(held), "strategy", mesh_json(&strategy), "tensors", tensors_json(c)));
+                             *c->program ? text_json(c->program) : json_null(), form, stored, "mesh", mesh_json(held),
+                             "strategy", mesh_json(&strategy), "tensors", tensors_json(c)));
         return EXIT_OK;
     }
     char bytes[32], sizes[160], mesh[64];
@@ -85,9 +84,8 @@ static int run_ls(char **words)
         list_tensor(out, &p->tensor[i]);
     }
     print_line(stdout, "checkpoint  %s: step %u, %lld sequences", c->path, c->step, (long long)c->samples);
-    if (s)
-        printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", s->newest.slot, s->slots, s->n,
-               format_bytes(bytes, (double)s->slot_bytes), (unsigned long long)s->newest.seq);
+    if (store)
+        store->print(c);
     print_line(stdout, "run         %s, session %lld; written by %s%s", run_of(run, c) ? run : "not known",
                (long long)c->session, *c->program ? "yard " : "an older yard", c->program);
     printf("model       %s\n", describe_sizes(sizes, &p->config));
@@ -108,7 +106,8 @@ struct opening { /* of attempt() */
 static void try_open(void *opening)
 {
     struct opening *o = opening;
-    o->checkpoint = is_snapshot(o->path) ? open_snapshot(o->path) : open_checkpoint(o->path);
+    const struct store *store = find_store(o->path); /* damage is counted here, not warned of */
+    o->checkpoint = store ? store->open(o->path) : open_checkpoint(o->path);
 }
 
 static void add_damage(json_t *damaged, const char *reason, const char *tensor, const char *role)
@@ -132,11 +131,11 @@ static uint64_t verify_one(const char *path, bool alone, json_t *damaged, int64_
         return 0;
     }
     const struct checkpoint *c = o.checkpoint;
-    for (size_t i = 0; c->snapshot && i < c->snapshot->n_damage; i++)
-        add_damage(damaged, c->snapshot->damage[i], NULL, NULL);
+    for (size_t i = 0; c->stored && i < c->stored->n_damage; i++)
+        add_damage(damaged, c->stored->damage[i], NULL, NULL);
     for (size_t i = 0; i < c->pieces->n; i++) {
         const struct kept_tensor *t = &c->pieces->tensor[i];
-        if (!c->snapshot && (p = verify_tensor(c, i))) /* a snapshot's was verified when it was opened */
+        if (!c->stored && (p = verify_tensor(c, i))) /* in another form all was verified when it was opened */
             add_damage(damaged, p->sentence, t->name, kept_name[t->role]);
         else
             bytes += ELEMENT_BYTES * tensor_elements(t);

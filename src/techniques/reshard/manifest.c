@@ -11,10 +11,9 @@
  * "mesh" is the mesh of the pieces; the strategy is the text "mesh" among the options (see state.h).  Those of version
  * 1 have neither the run nor the program.  Of a version above ours only it and the program are looked at.
  *
- * A snapshot file has one too.  It lasts while iterations come and go, so it has neither their numbers nor hashes, nor
- * the run, and "offset" counts from a slot's start.
+ * A checkpoint in another form (struct store) has one too, with fewer fields.
  */
-#include "techniques/snapshot/snap.h"
+#include "state.h"
 
 enum { VERSION = 2, HASH_LINE = 28 };
 static const int64_t MOST = 1000000000000000; /* of what is counted: a billion steps of a million sequences */
@@ -28,9 +27,9 @@ static json_t *range_json(const struct piece *p, int axis)
 
 static json_t *hash_json(uint64_t hash) { return json_sprintf("%016llx", (unsigned long long)hash); }
 
-static json_t *tensor_json(const struct checkpoint *c, const struct kept_tensor *t)
+/* lasting: of no state that comes and goes. */
+static json_t *tensor_json(const struct checkpoint *c, const struct kept_tensor *t, bool lasting)
 {
-    bool of_slots = c->snapshot && !c->snapshot->newest.slot; /* of none of them, so of all alike */
     json_t *shape = json_array(), *pieces = json_array();
     for (int i = 0; i < t->dims; i++)
         json_array_append_new(shape, json_integer(t->shape[i]));
@@ -40,7 +39,7 @@ static json_t *tensor_json(const struct checkpoint *c, const struct kept_tensor 
         for (int i = 0; i < t->dims && !p->flat; i++)
             json_array_append_new(held, range_json(p, i));
         json_object_set_new(piece, p->flat ? "flat" : "box", held);
-        if (!of_slots) {
+        if (!lasting) {
             char *path = rank_file(c, p->rank), *name = strrchr(path, '/');
             json_object_set_new(piece, "file", json_string(name ? name + 1 : path));
             json_object_set_new(piece, "hash", hash_json(p->hash));
@@ -57,7 +56,7 @@ json_t *tensors_json(const struct checkpoint *c)
 {
     json_t *all = json_array();
     for (size_t i = 0; i < c->pieces->n; i++)
-        json_array_append_new(all, tensor_json(c, &c->pieces->tensor[i]));
+        json_array_append_new(all, tensor_json(c, &c->pieces->tensor[i], false));
     return all;
 }
 
@@ -79,7 +78,7 @@ char *manifest_text(const struct checkpoint *c)
                              "data", hash_json(c->data), "vector", (int)c->vector, "tokenizer", c->tokenizer, "config",
                              config, "mesh", mesh_json(&c->pieces->mesh), "options", c->options);
     CHECK(head, "no manifest for step %u", c->step);
-    if (!c->snapshot) {
+    if (!c->stored) {
         json_t *files = json_array();
         for (int r = 0; r < n_ranks(&c->pieces->mesh); r++)
             if (c->bytes[r])
@@ -91,7 +90,7 @@ char *manifest_text(const struct checkpoint *c)
     char *fields = json_dumps(head, JSON_COMPACT);
     fprintf(out, "%.*s,\"tensors\":[", (int)strlen(fields) - 2, fields + 1); /* without its braces */
     for (size_t i = 0; i < c->pieces->n; i++) {
-        json_t *tensor = tensor_json(c, &c->pieces->tensor[i]);
+        json_t *tensor = tensor_json(c, &c->pieces->tensor[i], c->stored);
         char *line = json_dumps(tensor, JSON_COMPACT);
         fprintf(out, "%s\n%s", i ? "," : "", line);
         free(line);
@@ -197,10 +196,10 @@ static json_t *read_head(const char *path, json_t *all, struct checkpoint *c)
     size_t i;
     const char *hash, *data, *tokenizer, *name, *program = "", *run = NULL;
     json_t *config, *mesh, *options, *tensors, *option, *file, *files = NULL;
-    json_int_t version, vector, step = 0, session = 1, samples = 0; /* a snapshot's commits say the last three */
+    json_int_t version, vector, step = 0, session = 1, samples = 0; /* in another form it has not the last three */
     unpack(at, all,
-           c->snapshot ? "{s:s, s:I, s?s, s:s, s:I, s:s, s:o, s:o, s:o, s:o}"
-                       : "{s:s, s:I, s?s, s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s?s}",
+           c->stored ? "{s:s, s:I, s?s, s:s, s:I, s:s, s:o, s:o, s:o, s:o}"
+                     : "{s:s, s:I, s?s, s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s?s}",
            "hash", &hash, "version", &version, "program", &program, "data", &data, "vector", &vector, "tokenizer",
            &tokenizer, "config", &config, "mesh", &mesh, "options", &options, "tensors", &tensors, "step", &step,
            "session", &session, "samples", &samples, "files", &files, "run", &run);
@@ -220,7 +219,7 @@ static json_t *read_head(const char *path, json_t *all, struct checkpoint *c)
     c->options = json_incref(options);
     strategy_of(c); /* or it is refused */
     int ranks = n_ranks(&c->pieces->mesh);
-    c->bytes = c->snapshot ? NULL : allocate((size_t)ranks, sizeof *c->bytes);
+    c->bytes = c->stored ? NULL : allocate((size_t)ranks, sizeof *c->bytes);
     json_array_foreach(files, i, file)
     {
         json_int_t rank, bytes;
@@ -233,7 +232,6 @@ static json_t *read_head(const char *path, json_t *all, struct checkpoint *c)
     return tensors;
 }
 
-/* Its file has so many bytes; a slot is like a file. */
 static void read_piece(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t, json_t *piece,
                        struct piece *p)
 {
@@ -241,8 +239,8 @@ static void read_piece(const struct place *at, const struct checkpoint *c, const
     const char *file = NULL, *hash = NULL;
     json_t *flat = NULL, *box = NULL;
     json_int_t offset, rank, e[4] = {0, 0, 0, 1}; /* a vector's second axis is [0, 1) */
-    unpack(at, piece, c->snapshot ? "{s:I, s:I, s?o, s?o}" : "{s:I, s:I, s?o, s?o, s:s, s:s}", "offset", &offset,
-           "rank", &rank, "flat", &flat, "box", &box, "file", &file, "hash", &hash);
+    unpack(at, piece, c->stored ? "{s:I, s:I, s?o, s?o}" : "{s:I, s:I, s?o, s?o, s:s, s:s}", "offset", &offset, "rank",
+           &rank, "flat", &flat, "box", &box, "file", &file, "hash", &hash);
     EXPECT(at, {"rank", rank, 0, n_ranks(&c->pieces->mesh) - 1});
     if (!flat == !box)
         REFUSE(at, "it must have either \"flat\" or \"box\"");
@@ -258,13 +256,14 @@ static void read_piece(const struct place *at, const struct checkpoint *c, const
                    (long long)end);
     }
     *p = (struct piece){.rank = (int)rank, .flat = flat, .begin = {e[0], e[2]}, .end = {e[1], e[3]}};
-    uint64_t bytes = ELEMENT_BYTES * piece_elements(p), room = c->snapshot ? c->snapshot->slot_bytes : c->bytes[rank];
+    uint64_t bytes = ELEMENT_BYTES * piece_elements(p), room = c->stored ? c->stored->bytes : c->bytes[rank];
     snprintf(name, sizeof name, "rank-%d.safetensors", p->rank);
     if (file && strcmp(file, name) != 0)
         REFUSE(at, "\"file\" must be \"%s\", as its rank is %d", name, p->rank);
     if (bytes > room)
-        REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes, file ? file : "a slot");
-    EXPECT(at, {"offset", offset, c->snapshot ? 0 : 8, (json_int_t)(room - bytes)});
+        REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes,
+               file ? file : c->stored->store->place);
+    EXPECT(at, {"offset", offset, c->stored ? 0 : 8, (json_int_t)(room - bytes)});
     p->offset = (uint64_t)offset;
     p->hash = file ? read_hash(at, "hash", hash) : 0;
 }
@@ -273,21 +272,21 @@ static void read_tensors(const char *path, json_t *tensors, const struct checkpo
 {
     struct pieces *s = c->pieces;
     char what[160];
-    size_t n = 0, ranks = (size_t)n_ranks(&s->mesh);
+    size_t ranks = (size_t)n_ranks(&s->mesh);
     const struct place here = {path, what}, *at = &here;
     snprintf(what, sizeof what, "tensors");
     if (json_array_size(tensors) != s->n)
         REFUSE(at, "expected a list of %zu", s->n);
     for (size_t i = 0; i < s->n; i++) {
         struct kept_tensor *t = &s->tensor[i];
-        json_t *expected = tensor_json(c, t), *found = json_copy(json_array_get(tensors, i));
+        json_t *expected = tensor_json(c, t, true), *found = json_copy(json_array_get(tensors, i));
         json_t *pieces = json_incref(json_object_get(found, "pieces"));
         snprintf(what, sizeof what, "tensor %zu (%s, %s)", i, t->name, kept_name[t->role]);
         json_object_del(expected, "pieces"), json_object_del(found, "pieces");
         if (!json_equal(expected, found))
             REFUSE(at, "expected %s, as the sizes of the model say", json_dumps(expected, JSON_COMPACT));
         json_decref(expected), json_decref(found);
-        size_t most = c->snapshot ? c->snapshot->n : 3 * ranks; /* a ragged row, whole ones, a ragged row */
+        size_t most = c->stored ? c->stored->n : 3 * ranks; /* a ragged row, whole ones, a ragged row */
         most = MIN(most, tensor_elements(t));
         if (json_array_size(pieces) < 1 || json_array_size(pieces) > most)
             REFUSE(at, "\"pieces\" must be a list of 1 to %zu", most);
@@ -297,13 +296,10 @@ static void read_tensors(const char *path, json_t *tensors, const struct checkpo
             read_piece(at, c, t, json_array_get(pieces, t->n), &t->piece[t->n]);
         }
         json_decref(pieces);
-        n += t->n;
     }
-    if (c->snapshot && n != c->snapshot->n)
-        REFUSE(&(struct place){.path = path}, "it has %zu pieces, its pages say %zu", n, c->snapshot->n);
 }
 
-struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapfile *s)
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *s)
 {
     const struct place *at = &(struct place){.path = path};
     char head[64];
@@ -327,7 +323,7 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
              path, program, version, VERSION);
     struct checkpoint *c = allocate(1, sizeof *c);
     c->path = copy_string(path);
-    c->snapshot = s;
+    c->stored = s;
     c->room = allocate(1, sizeof *c->room);
     read_tensors(path, read_head(path, all, c), c);
     json_decref(all);
@@ -350,7 +346,7 @@ struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path)
     like->path = copy_string(path);
     like->tokenizer = copy_string(c->tokenizer);
     like->options = json_copy(c->options);
-    like->pieces = NULL, like->bytes = NULL, like->snapshot = NULL, like->room = NULL;
+    like->pieces = NULL, like->bytes = NULL, like->stored = NULL, like->room = NULL;
     return like;
 }
 
@@ -358,17 +354,17 @@ void free_checkpoint(struct checkpoint *c)
 {
     if (c->pieces)
         free_pieces(c->pieces);
-    for (size_t i = 0; c->snapshot && i < c->snapshot->n_damage; i++)
-        free(c->snapshot->damage[i]);
-    if (c->snapshot)
-        free(c->snapshot->damage);
+    for (size_t i = 0; c->stored && i < c->stored->n_damage; i++)
+        free(c->stored->damage[i]);
+    if (c->stored)
+        free(c->stored->damage);
     if (c->room)
         free(c->room->bytes);
-    json_decref(c->options), free(c->snapshot), free(c->room), free(c->path), free(c->tokenizer), free(c->bytes);
+    json_decref(c->options), free(c->stored), free(c->room), free(c->path), free(c->tokenizer), free(c->bytes);
     free(c);
 }
 
 char *rank_file(const struct checkpoint *c, int rank)
 {
-    return c->snapshot ? copy_string(c->path) : format_string("%s/rank-%d.safetensors", c->path, rank);
+    return c->stored ? copy_string(c->path) : format_string("%s/rank-%d.safetensors", c->path, rank);
 }

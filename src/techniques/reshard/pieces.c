@@ -13,9 +13,9 @@
  *
  * What several ranks hold alike is the first one's.
  *
- * A snapshot stores what tasks updated (struct state_range), which may be less than a shard: pieces end there too.
+ * Who stores less at a time than a shard (add_pieces()) has pieces that end there too.
  */
-#include "techniques/snapshot/snap.h"
+#include "state.h"
 
 const char *const kept_name[KEPT_ROLES] = {"value", "m", "v"};
 
@@ -47,14 +47,15 @@ char *piece_name(char out[96], const struct kept_tensor *t, size_t i)
 
 /* ---- cutting ---------------------------------------------------------------------------------------------------- */
 
-/* What of the tensor is among elements [held.begin, held.end) of what the rank has of its unit.  The rank's part of the
- * tensor comes in runs that lie whole in the tensor: by rows, what it has of a section; by columns, of a row.  A whole
- * section is a box, and less of one is flat.  By columns all is boxes: a ragged row, whole rows together, a ragged row.
- */
-static void cut_range(const struct model *m, struct kept_tensor *t, int rank, struct shard held)
+/* The rank's part of the tensor comes in runs that lie whole in the tensor: by rows, what it has of a section; by
+ * columns, of a row.  A whole section is a box, and less of one is flat.  By columns all is boxes: a ragged row, whole
+ * rows together, a ragged row. */
+void add_pieces(const struct model *m, struct kept_tensor *t, int rank, struct shard held)
 {
     const struct param *all = &m->params->param[t->param], *p = &params_of(m, rank)->param[t->param];
     struct part part = part_of(&p->cut, all->shape, tp_of(m->mesh, rank), m->mesh->tp);
+    if (p->cut.split == SPLIT_NONE && tp_of(m->mesh, rank) > 0)
+        return;
     if (part.begin == 0 && part.end == part.length) /* all of it */
         part = (struct part){1, tensor_elements(t), 0, tensor_elements(t)};
     bool by_columns = part.runs > 1 && all->cut.split == SPLIT_COLUMNS;
@@ -109,52 +110,26 @@ struct pieces *uncut_state(const struct config *c)
     return s;
 }
 
-/* Is it cut by tensor parallelism?  Else all ranks of a group have it, and only the first one's counts. */
-static bool is_cut(const struct model *m, const struct kept_tensor *t)
-{
-    return m->part[0]->param[t->param].cut.split != SPLIT_NONE;
-}
-
 struct pieces *cut_state(const struct config *c, const struct mesh *mesh)
 {
     struct model *m = outline_model(c, mesh);
     struct pieces *s = describe_all(m->params, m->mesh);
     for (struct kept_tensor *t = s->tensor; t < s->tensor + s->n; t++)
         for (int k = 0; k < (is_shared_out(mesh, t->role) ? mesh->dp : 1); k++)
-            for (int j = 0; j < (is_cut(m, t) ? mesh->tp : 1); j++) {
+            for (int j = 0; j < mesh->tp; j++) {
                 int rank = rank_at(mesh, k, stage_of(m, t->unit)) + j;
-                cut_range(m, t, rank, held_by(m, t->unit, rank, t->role));
+                add_pieces(m, t, rank, held_by(m, t->unit, rank, t->role));
             }
     free_model(m);
     return s;
 }
 
-uint64_t payload_bytes(const struct state_range *r)
+size_t count_pieces(const struct pieces *s)
 {
-    return KEPT_ROLES * round_up(ELEMENT_BYTES * (r->end - r->begin), SNAP_PAGE);
-}
-
-struct pieces *cut_stored(const struct snap_plan *plan)
-{
-    struct model *m = outline_model(plan->config, plan->mesh);
-    struct pieces *s = describe_all(m->params, m->mesh);
-    for (struct kept_tensor *t = s->tensor; t < s->tensor + s->n; t++) {
-        uint64_t at = 0;
-        size_t elements = 0;
-        for (const struct state_range *r = plan->range; r < plan->range + plan->n; at += payload_bytes(r++)) {
-            size_t first = t->n;
-            if (r->unit == t->unit && (is_cut(m, t) || tp_of(m->mesh, r->rank) == 0))
-                cut_range(m, t, r->rank, (struct shard){r->begin, r->end});
-            for (; first < t->n; elements += piece_elements(&t->piece[first++]))
-                t->piece[first].offset =
-                    at + (uint64_t)t->role * payload_bytes(r) / KEPT_ROLES + ELEMENT_BYTES * t->piece[first].at;
-        }
-        if (elements != tensor_elements(t))
-            fail(EXIT_USAGE, "tasks of role update store %zu of the %zu elements of %s, %s: this cannot be snapshot",
-                 elements, tensor_elements(t), t->name, kept_name[t->role]);
-    }
-    free_model(m);
-    return s;
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        n += s->tensor[i].n;
+    return n;
 }
 
 void free_pieces(struct pieces *s)

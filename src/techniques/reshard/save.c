@@ -4,7 +4,7 @@
  * puts a tensor together from the pieces of the files, whatever mesh they are of, and has it cut by the model for every
  * rank that keeps a part of it.
  */
-#include "techniques/snapshot/snap.h"
+#include "state.h"
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */
 
@@ -59,7 +59,7 @@ struct source open_source(const char *path, int heads)
     char *newest = find_checkpoint(path), *model = model_in_folder(path);
     if (!newest && !model && is_folder(path))
         refuse_foreign_folder(path);
-    if (newest || is_snapshot(path) || (is_folder(path) && !model))
+    if (newest || find_store(path) || (is_folder(path) && !model))
         s.checkpoint = open_checkpoint(newest ? newest : path);
     s.path = copy_string(model && !s.checkpoint ? model : path);
     s.config = s.checkpoint ? s.checkpoint->pieces->config : read_config(s.path, heads);

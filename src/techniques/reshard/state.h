@@ -7,7 +7,7 @@
  *     ranks        the files of one that is being written                                         ranks.c
  *     transfer     bytes along a plan: loading, resharding, verifying, comparing                  transfer.c
  *     save         from devices to files and back; sources that --init and --from take            save.c
- *     snapshot     the file that a run fills while it goes on, read as a checkpoint               snap.h
+ *     store        another form of a checkpoint, read by whoever brings it                        checkpoint.c
  *     export       the model alone, for other programs                                            export.c
  *
  * A *tensor* here is a parameter's values, or Adam's m or v of it: whole, (out, in), without padding.  A *piece* is the
@@ -51,7 +51,7 @@ struct kept_tensor {
     int64_t shape[2];
     int axis, sections; /* that tensor parallelism cuts it along, each section by itself; axis -1: never cut */
     size_t n;
-    struct piece *piece; /* by rank, in a snapshot by payload; those of each in the tensor's order */
+    struct piece *piece; /* by rank, or as they come in another form; those of each in the tensor's order */
 };
 /* All tensors of a model on a mesh, by unit, role, and parameter; what each rank's file holds is in this order too. */
 struct pieces {
@@ -64,6 +64,10 @@ struct pieces {
 struct pieces *cut_state(const struct config *c, const struct mesh *m);
 /* The same tensors without any pieces. */
 struct pieces *uncut_state(const struct config *c);
+/* Adds to the pieces what of the tensor is among elements [held.begin, held.end) of what the rank has of its unit:
+ * nothing, where all ranks of its tensor-parallel group have that alike, and it is not the first of them. */
+void add_pieces(const struct model *m, struct kept_tensor *t, int rank, struct shard held);
+size_t count_pieces(const struct pieces *p);
 void free_pieces(struct pieces *p);
 size_t tensor_elements(const struct kept_tensor *t);
 size_t piece_elements(const struct piece *p);
@@ -95,11 +99,10 @@ size_t bytes_before(const struct kept_tensor *t, size_t piece);
 
 #define MANIFEST "manifest.json"
 enum { MAX_MANIFEST = 256 << 20, MAX_STEP = 1000000000 };
-struct snapfile;
 struct checkpoint {
-    char *path;                /* its folder, or the snapshot file */
-    struct snapfile *snapshot; /* NULL: it is a folder; see snap.h */
-    uint32_t step;             /* that was the last one */
+    char *path;              /* its folder, or the file that has it */
+    struct in_store *stored; /* in another form; NULL: it is a folder */
+    uint32_t step;           /* that was the last one */
     uint64_t run;     /* by chance: of the run that began from nothing, kept by those that resume it; 0: not known */
     int64_t session;  /* runs are counted, those that resume too: the newest checkpoint is of the last session */
     char program[16]; /* the version of yard that wrote it; "": not known, or not written yet */
@@ -121,8 +124,8 @@ char *rank_file(const struct checkpoint *c, int rank); /* the path of what has i
 char *manifest_text(const struct checkpoint *c);       /* the caller frees it */
 /* Strict: every rule that a manifest breaks is named, with its place.  Files are looked at by read_checkpoint(). */
 struct checkpoint *read_manifest(const char *folder);
-/* The same of a text; with `s`, whose sizes are set, of a snapshot file, and the checkpoint owns it. */
-struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapfile *s);
+/* The same of a text; with `s`, whose sizes are set, of a checkpoint in that form, which owns it. */
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *s);
 void free_checkpoint(struct checkpoint *c);
 struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path); /* all but its pieces and files */
 json_t *tensors_json(const struct checkpoint *c);
@@ -135,14 +138,40 @@ struct mesh strategy_of(const struct checkpoint *c);                       /* it
 char *find_checkpoint(const char *path);
 /* Of a folder of checkpoints all, the damaged ones too; else the path alone.  The caller frees each, and the array. */
 char **all_checkpoints(const char *path, size_t *n);
-/* It, its manifest read and its files compared with that by size and header; or of a snapshot file the newest commit
- * that is whole, all of it read, with a warning for what is damaged beside it.  Fails when there is none. */
+/* It, its manifest read and its files compared with that by size and header; or the one in another form, with a warning
+ * for what is damaged beside it.  Fails when there is none. */
 struct checkpoint *open_checkpoint(const char *path);
-int64_t last_session(const char *folder); /* of the complete checkpoints in it; 0: there are none */
+const struct store *find_store(const char *path); /* whose form that file has; NULL: nobody's */
+int64_t last_session(const char *folder);         /* of the complete checkpoints in it; 0: there are none */
 /* Fails when the path is a checkpoint, or lies in one: nothing else is written there. */
 void expect_outside(const char *who, const char *path);
 /* Removes checkpoints of sessions before `session`, then all but the `keep` newest (0: all are kept). */
 void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
+
+/* Another form of a checkpoint: one file, in which a run puts one state into the place of another.  A folder that has
+ * such files registers how they are read (struct module).
+ *
+ * Its manifest lasts while states come and go.  So there it has neither "step", "session" and "samples", nor "run",
+ * "files", and the pieces' "file" and "hash"; and "offset" counts from where a state begins.  Who opens it fills in
+ * what belongs to one state. */
+struct store {
+    const char *name;   /* of the form, as `yard ckpt ls --json` has it */
+    const char *place;  /* what has room for a state, "a slot" */
+    const char *advice; /* where bytes have not the hash of their piece */
+    bool (*is_ours)(const char *path);
+    /* The newest state that is whole, all of it read and its hashes compared.  Fails when there is none. */
+    struct checkpoint *(*open)(const char *path);
+    json_t *(*to_json)(const struct checkpoint *c); /* for `yard ckpt ls`: what only it knows, */
+    void (*print)(const struct checkpoint *c);      /* and that as a line */
+};
+/* What such a checkpoint has beside: the first member of a struct of the store's own, allocated with that. */
+struct in_store {
+    const struct store *store;
+    size_t n;       /* pieces of all tensors */
+    uint64_t bytes; /* room for a state */
+    char **damage;  /* sentences: what is not as it was written */
+    size_t n_damage, cap_damage;
+};
 
 /* ---- transfer.c ------------------------------------------------------------------------------------------------ */
 

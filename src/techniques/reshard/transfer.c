@@ -5,7 +5,7 @@
  *     verify       a read that keeps nothing
  *     compare      two checkpoints, perhaps of unlike meshes, element by element
  */
-#include "techniques/snapshot/snap.h"
+#include "state.h"
 
 #include <math.h>
 
@@ -49,7 +49,7 @@ static struct loaded load_pieces(const struct checkpoint *c, size_t tensor, cons
                  "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; %s",
                  file->path, t->name, kept_name[t->role], (unsigned long long)p->offset,
                  (unsigned long long)(p->offset + bytes), (unsigned long long)hash, (unsigned long long)p->hash,
-                 c->snapshot ? "or a run writes there: read it once more, or copy it" : "take another checkpoint");
+                 c->stored ? c->stored->store->advice : "take another checkpoint");
     }
     close_reader(file);
     return l;

@@ -164,7 +164,7 @@ static void lock_name(struct opening *o)
 static void make_file(struct snap *s, const char *manifest)
 {
     char page[SNAP_PAGE], bytes[32];
-    const struct snapfile *f = s->file->snapshot;
+    const struct snapfile *f = snapfile_of(s->file);
     struct writer *w = s->beside = open_writer(s->file->path);
     uint64_t end = slot_at(f, f->slots + 1);
     int code = reserve_bytes(w->fd, end);
@@ -206,23 +206,24 @@ static void recover(void *opening)
 /* Where everything lies in the file and in a slot; returns the manifest. */
 static char *lay_out(struct snap *s, const struct snap_plan *plan)
 {
-    struct snapfile *f = s->file->snapshot = allocate(1, sizeof *f);
+    struct snapfile *f = allocate(1, sizeof *f);
+    f->in.store = &snapshot_store;
+    s->file->stored = &f->in;
     s->n = plan->n;
     s->payload_at = allocate(plan->n + 1, sizeof *s->payload_at);
     for (size_t i = 0; i < plan->n; i++)
         s->payload_at[i + 1] = s->payload_at[i] + payload_bytes(&plan->range[i]);
     s->file->pieces = cut_stored(plan);
-    for (size_t i = 0; i < s->file->pieces->n; i++)
-        f->n += s->file->pieces->tensor[i].n;
+    f->in.n = count_pieces(s->file->pieces);
     char *manifest = manifest_text(s->file);
     f->slots = s->slots.n = plan->slots;
-    f->slot_bytes = s->payload_at[plan->n] + round_up(sizeof(uint64_t) * f->n, SNAP_PAGE);
+    f->in.bytes = s->payload_at[plan->n] + round_up(sizeof(uint64_t) * f->in.n, SNAP_PAGE);
     f->manifest_bytes = strlen(manifest);
     f->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
     f->slots_at = MANIFEST_AT + round_up(f->manifest_bytes, SNAP_PAGE);
     f->run = s->file->run;
     for (int k = 1; k <= plan->slots; k++)
-        s->slot[k].hashes = allocate(f->n, sizeof *s->slot[k].hashes);
+        s->slot[k].hashes = allocate(f->in.n, sizeof *s->slot[k].hashes);
     return manifest;
 }
 
@@ -244,13 +245,13 @@ static void open_file(void *opening)
             warn("%s; another file takes its place when an iteration is stored", p->sentence);
         free(p);
     }
-    struct snapfile *f = s->file->snapshot;
-    const struct snapfile *old = o->old ? o->old->snapshot : NULL;
+    struct snapfile *f = snapfile_of(s->file);
+    const struct snapfile *old = o->old ? snapfile_of(o->old) : NULL;
     s->seq = old ? old->last_seq : 0; /* of a new file too: its commits are newer */
     if (old && old->newest.slot && !same_sizes(&o->old->pieces->config, o->plan->config))
         fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", s->file->path,
              describe_sizes((char[160]){0}, &o->old->pieces->config));
-    if (old && f->slots == old->slots && f->slot_bytes == old->slot_bytes && f->manifest_bytes == old->manifest_bytes &&
+    if (old && f->slots == old->slots && f->in.bytes == old->in.bytes && f->manifest_bytes == old->manifest_bytes &&
         f->manifest_hash == old->manifest_hash) {
         s->fd = s->named; /* goes on with the old file, whose newest commit is kept */
         s->named = -1;
@@ -316,7 +317,7 @@ struct snap_counts close_snap(struct snap *s)
         if (fds[i] >= 0)
             close(fds[i]);
     if (s->memory)
-        munmap(s->memory, slot_at(s->file->snapshot, s->slots.n + 1));
+        munmap(s->memory, slot_at(snapfile_of(s->file), s->slots.n + 1));
     for (int k = 1; k <= MAX_SLOTS; k++)
         free(s->slot[k].hashes);
     free_checkpoint(s->file);
@@ -380,7 +381,7 @@ void snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
     struct held_slot *held = &s->slot[slot];
     const struct pieces *all = s->file->pieces;
     uint64_t begin = now_ns(), first = s->payload_at[payload], end = s->payload_at[payload + 1];
-    uint64_t at = slot_at(s->file->snapshot, slot) + first;
+    uint64_t at = slot_at(snapfile_of(s->file), slot) + first;
     size_t nth = 0, n = (size_t)(end - first);
     bool in_turn = held->payloads == payload; /* an audit runs the task several times */
     bool stored = in_turn && !held->bad;
@@ -410,9 +411,9 @@ void snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
 static bool write_commit(struct snap *s, int slot)
 {
     char page[SNAP_PAGE];
-    const struct snapfile *f = s->file->snapshot;
+    const struct snapfile *f = snapfile_of(s->file);
     const struct held_slot *held = &s->slot[slot];
-    size_t n = sizeof *held->hashes * f->n;
+    size_t n = sizeof *held->hashes * f->in.n;
     struct snap_commit c = {
         .seq = s->seq + 1,
         .step = held->iteration,

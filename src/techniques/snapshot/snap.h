@@ -7,7 +7,8 @@
  *
  * A slot is a checkpoint in one file: the same pieces (pieces.c), the same manifest, read and verified by the same
  * functions.  Only where the pieces lie differs, and that their hashes stand behind them, since they change with each
- * iteration.  One run writes it, from the threads of its lanes; whoever reads opens it as a checkpoint.
+ * iteration: to reshard/ it is another form of a checkpoint (struct store).  One run writes it, from the threads of its
+ * lanes; whoever reads opens it as a checkpoint.
  */
 #ifndef SNAP_H
 #define SNAP_H
@@ -27,8 +28,7 @@ struct snap_plan {
     size_t n;
 };
 uint64_t payload_bytes(const struct state_range *r);
-/* The pieces that lie in these payloads, "offset" from the slot's start (pieces.c).  Fails where they are not the whole
- * state. */
+/* The pieces that lie in these payloads, "offset" from the slot's start.  Fails where they are not the whole state. */
 struct pieces *cut_stored(const struct snap_plan *plan);
 
 /* ---- snapfile.c ------------------------------------------------------------------------------------------------- */
@@ -40,19 +40,19 @@ struct snap_commit {     /* as it lies on the disk (struct page) */
     int64_t samples, session;
     uint64_t hash; /* XXH64 of the hashes of its pieces */
 };
+extern const struct store snapshot_store;
 struct snapfile {
-    uint64_t run; /* that writes it, or that made its newest commit */
+    struct in_store in; /* `bytes` are a slot's */
+    uint64_t run;       /* that writes it, or that made its newest commit */
     int slots;
-    size_t n; /* pieces */
     uint64_t manifest_bytes, manifest_hash;
-    uint64_t slots_at, slot_bytes; /* in the file, where the first one begins */
-    struct snap_commit newest;     /* that can be recovered */
-    int page;                      /* which has it, 0 or 1; -1: none */
-    uint64_t last_seq;             /* seen on any page */
-    char **damage;                 /* sentences: what is not as it was written */
-    size_t n_damage, cap_damage;
+    uint64_t slots_at;         /* in the file, where the first one begins */
+    struct snap_commit newest; /* that can be recovered */
+    int page;                  /* which has it, 0 or 1; -1: none */
+    uint64_t last_seq;         /* seen on any page */
 };
-uint64_t slot_at(const struct snapfile *s, int slot); /* in the file; n + 1: its end */
+struct snapfile *snapfile_of(const struct checkpoint *c); /* of one that is opened from such a file, or written there */
+uint64_t slot_at(const struct snapfile *s, int slot);     /* in the file; n + 1: its end */
 uint64_t hashes_at(const struct snapfile *s, int slot);
 void fill_page(const struct snapfile *s, const struct snap_commit *c, char page[SNAP_PAGE]);
 bool is_snapshot(const char *path); /* a file with one of its pages, or one that a run was about to fill: empty */

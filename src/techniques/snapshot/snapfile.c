@@ -53,13 +53,60 @@ struct page {
 _Static_assert(sizeof(struct page) == 104, "as drawn above");
 static const char magic[] = "YARDSNAP"; /* without the 0 */
 
+/* ---- payloads --------------------------------------------------------------------------------------------------- */
+
+uint64_t payload_bytes(const struct state_range *r)
+{
+    return KEPT_ROLES * round_up(ELEMENT_BYTES * (r->end - r->begin), SNAP_PAGE);
+}
+
+/* Those of a range get their places in its payload, which begins at byte `at` of a slot; their elements are returned.
+ */
+static size_t add_stored(const struct model *m, struct kept_tensor *t, const struct state_range *r, uint64_t at)
+{
+    size_t elements = 0, first = t->n;
+    add_pieces(m, t, r->rank, (struct shard){r->begin, r->end});
+    for (struct piece *p = t->piece + first; p < t->piece + t->n; p++) {
+        p->offset = at + (uint64_t)t->role * payload_bytes(r) / KEPT_ROLES + ELEMENT_BYTES * p->at;
+        elements += piece_elements(p);
+    }
+    return elements;
+}
+
+struct pieces *cut_stored(const struct snap_plan *plan)
+{
+    struct model *m = outline_model(plan->config, plan->mesh);
+    struct pieces *s = uncut_state(plan->config);
+    s->mesh = *plan->mesh;
+    s->mesh.first_layer = NULL;
+    for (struct kept_tensor *t = s->tensor; t < s->tensor + s->n; t++) {
+        uint64_t at = 0;
+        size_t elements = 0;
+        for (const struct state_range *r = plan->range; r < plan->range + plan->n; r++) {
+            elements += r->unit == t->unit ? add_stored(m, t, r, at) : 0;
+            at += payload_bytes(r);
+        }
+        if (elements != tensor_elements(t))
+            fail(EXIT_USAGE, "tasks of role update store %zu of the %zu elements of %s, %s: this cannot be snapshot",
+                 elements, tensor_elements(t), t->name, kept_name[t->role]);
+    }
+    free_model(m);
+    return s;
+}
+
 /* ---- places and pages ------------------------------------------------------------------------------------------- */
 
-uint64_t slot_at(const struct snapfile *s, int slot) { return s->slots_at + (uint64_t)(slot - 1) * s->slot_bytes; }
+struct snapfile *snapfile_of(const struct checkpoint *c)
+{
+    CHECK(c->stored && c->stored->store == &snapshot_store, "%s is no snapshot", c->path);
+    return (struct snapfile *)c->stored;
+}
+
+uint64_t slot_at(const struct snapfile *s, int slot) { return s->slots_at + (uint64_t)(slot - 1) * s->in.bytes; }
 
 uint64_t hashes_at(const struct snapfile *s, int slot)
 {
-    return slot_at(s, slot + 1) - round_up(sizeof(uint64_t) * s->n, SNAP_PAGE);
+    return slot_at(s, slot + 1) - round_up(sizeof(uint64_t) * s->in.n, SNAP_PAGE);
 }
 
 static uint64_t hash_of_page(const char *page) { return hash_bytes(page, SNAP_PAGE - 8, 0); }
@@ -71,7 +118,7 @@ void fill_page(const struct snapfile *s, const struct snap_commit *c, char page[
                      .file_bytes = slot_at(s, s->slots + 1),
                      .run = s->run,
                      .slots = (uint32_t)s->slots,
-                     .pieces = (uint32_t)s->n,
+                     .pieces = (uint32_t)s->in.n,
                      .manifest_bytes = s->manifest_bytes,
                      .manifest_hash = s->manifest_hash,
                      .commit = *c};
@@ -104,17 +151,17 @@ static const char *parse_page(struct snapfile *s, const char page[SNAP_PAGE], co
         p.manifest_bytes > MIN(file_bytes, (uint64_t)MAX_MANIFEST) || c->slot > p.slots || c->step > MAX_STEP ||
         c->samples < 0 || (uint64_t)c->session > INT64_MAX / 2)
         return "it has impossible numbers";
-    *s = (struct snapfile){.run = p.run,
+    *s = (struct snapfile){.in = {.store = &snapshot_store, .n = p.pieces},
+                           .run = p.run,
                            .slots = (int)p.slots,
-                           .n = p.pieces,
                            .manifest_bytes = p.manifest_bytes,
                            .manifest_hash = p.manifest_hash,
                            .slots_at = MANIFEST_AT + round_up(p.manifest_bytes, SNAP_PAGE),
                            .newest = *c};
-    uint64_t least = s->slots_at + (uint64_t)s->slots * round_up(sizeof(uint64_t) * s->n, SNAP_PAGE);
+    uint64_t least = s->slots_at + (uint64_t)s->slots * round_up(sizeof(uint64_t) * s->in.n, SNAP_PAGE);
     if (file_bytes < least || (file_bytes - s->slots_at) % ((uint64_t)s->slots * SNAP_PAGE))
         return "the file does not end with a slot";
-    s->slot_bytes = (file_bytes - s->slots_at) / (uint64_t)s->slots;
+    s->in.bytes = (file_bytes - s->slots_at) / (uint64_t)s->slots;
     return NULL;
 }
 
@@ -134,18 +181,19 @@ bool is_snapshot(const char *path)
     return empty || memcmp(page[0], magic, 8) == 0 || memcmp(page[1], magic, 8) == 0;
 }
 
-#define NOTE_DAMAGE(s, ...) (void)(*APPEND((s)->damage, (s)->n_damage, (s)->cap_damage) = format_string(__VA_ARGS__))
+#define NOTE_DAMAGE(s, ...)                                                                                            \
+    (void)(*APPEND((s)->in.damage, (s)->in.n_damage, (s)->in.cap_damage) = format_string(__VA_ARGS__))
 
 /* The pieces get the commit's hashes and its slot's place, and are then those of a checkpoint.  Is it whole? */
 static bool install_commit(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
 {
-    struct snapfile *s = c->snapshot;
-    uint64_t *hashes = allocate(s->n, sizeof *hashes), *hash = hashes;
+    struct snapfile *s = snapfile_of(c);
+    uint64_t *hashes = allocate(s->in.n, sizeof *hashes), *hash = hashes;
     uint64_t tried = s->newest.slot ? slot_at(s, (int)s->newest.slot) : 0; /* offsets are moved from there */
-    size_t damage = s->n_damage;
+    size_t damage = s->in.n_damage;
     s->newest = *commit;
-    read_at(r, hashes, sizeof *hashes * s->n, hashes_at(s, (int)commit->slot));
-    if (hash_bytes(hashes, sizeof *hashes * s->n, 0) != commit->hash)
+    read_at(r, hashes, sizeof *hashes * s->in.n, hashes_at(s, (int)commit->slot));
+    if (hash_bytes(hashes, sizeof *hashes * s->in.n, 0) != commit->hash)
         NOTE_DAMAGE(s, "%s: iteration %u is torn or damaged: the hashes at byte %llu are not those of its commit",
                     c->path, commit->step, (unsigned long long)hashes_at(s, (int)commit->slot));
     for (size_t i = 0; i < c->pieces->n; i++)
@@ -153,14 +201,14 @@ static bool install_commit(struct reader *r, struct checkpoint *c, const struct 
             c->pieces->tensor[i].piece[k].hash = *hash++;
             c->pieces->tensor[i].piece[k].offset += slot_at(s, (int)commit->slot) - tried;
         }
-    for (size_t i = 0; i < c->pieces->n && s->n_damage == damage; i++) {
+    for (size_t i = 0; i < c->pieces->n && s->in.n_damage == damage; i++) {
         struct problem *p = verify_tensor(c, i);
         if (p)
             NOTE_DAMAGE(s, "iteration %u is torn or damaged: %s", commit->step, p->sentence);
         free(p);
     }
     free(hashes);
-    return s->n_damage == damage;
+    return s->in.n_damage == damage;
 }
 
 /* By a run, which has it locked. */
@@ -241,7 +289,10 @@ static struct checkpoint *read_once(const char *path, bool live, bool *overtaken
     if (hash_bytes(manifest, n, 0) != s->manifest_hash)
         fail(EXIT_FAILED, "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say", path,
              MANIFEST_AT, MANIFEST_AT + n);
-    struct checkpoint *c = parse_manifest(path, manifest, n, s); /* its pieces lie in no slot yet */
+    struct checkpoint *c = parse_manifest(path, manifest, n, &s->in); /* its pieces lie in no slot yet */
+    size_t pieces = count_pieces(c->pieces);
+    if (pieces != s->in.n)
+        fail(EXIT_FAILED, "%s is damaged or not ours: it has %zu pieces, its pages say %zu", path, pieces, s->in.n);
     free(manifest);
     for (int k = 0; k < 2; k++)
         if (wrong[k])
@@ -252,7 +303,7 @@ static struct checkpoint *read_once(const char *path, bool live, bool *overtaken
         int k = newer ^ i;
         s->page = !wrong[k] && found[k].newest.slot && install_commit(r, c, &found[k].newest) ? k : -1;
     }
-    *overtaken = live && s->n_damage && has_moved_on(r, found);
+    *overtaken = live && s->in.n_damage && has_moved_on(r, found);
     close_reader(r);
     if (s->page < 0)
         s->newest = (struct snap_commit){0};
@@ -284,9 +335,33 @@ struct checkpoint *read_own_snapshot(const char *path)
 struct checkpoint *open_snapshot(const char *path)
 {
     struct checkpoint *c = read_snapshot(path);
-    const struct snapfile *s = c->snapshot;
+    const struct snapfile *s = snapfile_of(c);
     if (!s->newest.slot)
-        fail(EXIT_FAILED, "%s %s%s", path, s->n_damage ? "has no whole iteration: " : NOTHING_COMMITTED,
-             s->n_damage ? s->damage[0] : "");
+        fail(EXIT_FAILED, "%s %s%s", path, s->in.n_damage ? "has no whole iteration: " : NOTHING_COMMITTED,
+             s->in.n_damage ? s->in.damage[0] : "");
     return c;
 }
+
+/* ---- to others a checkpoint in another form ---------------------------------------------------------------------- */
+
+static json_t *snapshot_json(const struct checkpoint *c)
+{
+    const struct snapfile *s = snapfile_of(c);
+    return json_pack("{s:i, s:i, s:I, s:I}", "slots", s->slots, "slot", (int)s->newest.slot, "commit",
+                     (json_int_t)s->newest.seq, "slot_bytes", (json_int_t)s->in.bytes);
+}
+
+static void print_snapshot(const struct checkpoint *c)
+{
+    const struct snapfile *s = snapfile_of(c);
+    printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", s->newest.slot, s->slots, s->in.n,
+           format_bytes((char[32]){0}, (double)s->in.bytes), (unsigned long long)s->newest.seq);
+}
+
+const struct store snapshot_store = {.name = "snapshot",
+                                     .place = "a slot",
+                                     .advice = "or a run writes there: read it once more, or copy it",
+                                     .is_ours = is_snapshot,
+                                     .open = open_snapshot,
+                                     .to_json = snapshot_json,
+                                     .print = print_snapshot};

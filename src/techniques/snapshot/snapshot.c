@@ -454,4 +454,9 @@ static const struct pass pass = {.place = 60,
                                  .run = run_snapshot,
                                  .turned_on = {NULL},
                                  .reserve = reserve_buffers};
-const struct module module_snapshot = {.name = "snapshot", .called = true, .pass = &pass};
+extern const struct store snapshot_store; /* snap.h, which does not go together with overlap's header */
+const struct module module_snapshot = {.name = "snapshot",
+                                       .needs = "overlap pass predict reshard",
+                                       .called = true,
+                                       .pass = &pass,
+                                       .store = &snapshot_store};

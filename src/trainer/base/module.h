@@ -34,6 +34,7 @@ struct module {
     const struct option *options; /* of the commands that build a training list, among the other techniques' */
     size_t n_options;
     const struct text_maker *text; /* train/data.h: what --data can name; NULL */
+    const struct store *store;     /* techniques/reshard/state.h: another form of a checkpoint; NULL */
     const struct law *laws;        /* between its options and any */
     size_t n_laws;
     void (*check)(void); /* when all options are known: ends the program where they make no sense together; NULL */

@@ -100,7 +100,7 @@ static void train(struct run *run, uint32_t last)
 {
     struct trainer *t = run->trainer;
     const struct settings *s = t->settings;
-    if (run->shown >= last && s->save && s->resume && s->source.checkpoint->snapshot)
+    if (run->shown >= last && s->save && s->resume && s->source.checkpoint->stored)
         between_steps(run, run->shown, true); /* a snapshot of the last step may be all that there is of it */
     for (uint32_t step = run->shown + 1; step <= last; step++) {
         run_step(t, step);

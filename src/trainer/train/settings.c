@@ -418,7 +418,7 @@ static void apply_recorded(const char *path)
     json_object_foreach(c->options, name, value)
     {
         const struct option *o = find_option(&table, name);
-        char *where = format_string("%s%s: option %s", c->path, c->snapshot ? "" : "/" MANIFEST, name);
+        char *where = format_string("%s%s: option %s", c->path, c->stored ? "" : "/" MANIFEST, name);
         if (o && is_recorded(o))
             set_option(&table, o, where, json_string_value(value)), table.given[o - options] = false;
         else if (strcmp(name, "mesh") != 0)
