@@ -623,6 +623,26 @@ TEST(a_resumed_run_is_the_unbroken_one)
     }
 }
 
+/* What is written from the devices has the bytes of what a checkpoint of them is exported to. */
+TEST(the_saved_model_is_the_checkpoint_s)
+{
+    need_own_products();
+    const char *folder = temp_path("saved"), *ours = temp_path("ours.safetensors"), *its = temp_path("its.safetensors");
+    for (size_t i = 0; i < COUNT(meshes); i++) {
+        char words[512];
+        snprintf(words, sizeof words, TRAIN "%s", meshes[i]);
+        struct trainer *t = start(words);
+        run_steps(t, 1, HALF);
+        save_half(t, folder);
+        struct checkpoint *c = open_checkpoint(folder);
+        save_model(t->model, ours, HALF, c->tokenizer);
+        export_safetensors(c, its, false);
+        expect_same_file(ours, its);
+        free_checkpoint(c);
+        free_trainer(t);
+    }
+}
+
 /* On each mesh the state of each other one is, when it is loaded, the same to the bit; the values alone where that is
  * wanted. */
 TEST(any_mesh_loads_any_other)
