@@ -119,6 +119,9 @@ $(SHARED)/packages-oclgrind: | $(SHARED)/packages ; @$(PACKAGES) oclgrind && tou
 
 # ---- targets -------------------------------------------------------------------------------------------------------
 
+core: ## build ./yard-core: the trainer alone, without any folder of src/techniques and src/tools
+	@$(MAKE) --no-print-directory YARD=yard-core WITHOUT=all
+
 STEPS = 1500
 demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it tell one (1 to 2 minutes)
 	./$(YARD) train --model nano --steps $(STEPS) --lr 2e-3 --trace build/demo.trace --save build/demo \
@@ -233,7 +236,7 @@ help: ## this list
 	@echo "make               build ./yard; WITHOUT=\"view plot\" leaves folders of src/techniques and src/tools out"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: demo test tests check distro kills drivers gpu gpu-pack periods gallery bench debug asan tsan fuzz oclgrind tidy format \
+.PHONY: core demo test tests check distro kills drivers gpu gpu-pack periods gallery bench debug asan tsan fuzz oclgrind tidy format \
         format-check deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:

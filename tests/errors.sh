@@ -377,8 +377,8 @@ for output in --log --trace; do
     train 2 'would overwrite what' $output "$saved"
     refuse 2 "$output takes a path, not \"\"" train $output ''
 done
-train 2 'would overwrite what --trace writes' --log "$TMP/x" --trace "$TMP/x"
-train 2 'would overwrite what --trace writes' --log "$TMP/./new.log" --trace "$TMP//new.log"
+train 2 'would overwrite what --log writes' --log "$TMP/x" --trace "$TMP/x"
+train 2 'would overwrite what --log writes' --log "$TMP/./new.log" --trace "$TMP//new.log"
 refuse 2 'would overwrite what' train --save "$TMP/new" --log "$TMP/new/model.safetensors"
 YARD_KERNELS=$TMP/cl
 export YARD_KERNELS

@@ -1,8 +1,9 @@
 #!/bin/sh
-# folders.sh - folders of techniques and tools can be left out (src/trainer/base/module.h), and includes point down.
+# folders.sh - the trainer stands alone, and folders of techniques and tools can be left out (src/trainer/base/module.h).
 #
-# For each folder that registers itself: `make WITHOUT=FOLDER` builds, trains three steps with the bits of the whole
-# program, and has none of its commands.  The objects are the same; only the table of folders is compiled.
+# `make core`, and for each folder that registers itself `make WITHOUT=FOLDER`: it builds, trains three steps with the
+# bits of the whole program, and has none of the folder's commands and options.  The objects are the same; only the
+# table of folders is compiled.  Includes run down only.
 #
 # YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
 set -u
@@ -15,7 +16,7 @@ TMP=$(realpath "${TMP:-$(mktemp -d)}")
 
 # ---- includes ---------------------------------------------------------------------------------------------------------
 
-# trainer  <-  techniques/pass, tools/predict, tools/lists, tools/proof, tools/trace  <-  other techniques  <-  other tools
+# trainer  <-  techniques/pass; tools/predict, lists, proof, trace  <-  other techniques  <-  other tools
 grep -n '^#include "\(trainer\|techniques\|tools\)/' src/*/*/*.[ch] | sed 's|^src/||; s|:[0-9]*:#include "| |; s|".*||' | awk '
     function level(path,  part) {
         split(path, part, "/")
@@ -23,71 +24,95 @@ grep -n '^#include "\(trainer\|techniques\|tools\)/' src/*/*/*.[ch] | sed 's|^sr
         if (part[1] "/" part[2] ~ /^(techniques\/pass|tools\/(predict|lists|proof|trace))$/) return 1
         return part[1] == "techniques" ? 2 : 3
     }
-    level($2) > level($1)' | sort >"$TMP/up"
-# What is left of these goes with the hooks by which the trainer asks a folder that it does not name.
-cat >"$TMP/known" <<'END'
-trainer/cmd/train.c tools/trace/follow.h
-trainer/train/progress.c tools/lists/lists.h
-trainer/train/settings.c tools/trace/trace.h
-trainer/train/train.h techniques/pass/pass.h
-trainer/train/train.h techniques/snapshot/snap.h
-trainer/train/train.h tools/predict/predict.h
-trainer/train/train.h tools/proof/proof.h
-trainer/train/trainer.c tools/pace/pace.h
-trainer/train/trainer.c tools/trace/record.h
-END
-diff "$TMP/known" "$TMP/up" >"$TMP/err"
-result $? "includes point down, but for $(wc -l <"$TMP/known" | tr -d ' ') that are known"
+    level($2) > level($1)' | sort >"$TMP/err"
+[ ! -s "$TMP/err" ]
+result $? 'includes run down only'
 
-# ---- leaving one out --------------------------------------------------------------------------------------------------
+# ---- leaving them out -------------------------------------------------------------------------------------------------
 
-train() { # PROGRAM SAVE
-    "$1" train --model tiny --data LICENSE --steps 3 --val-batches 1 --sample-tokens 0 --save "$2" >"$TMP/out" 2>"$TMP/err"
+train() { # PROGRAM SAVE [OPTION...]
+    program=$1 save=$2
+    shift 2
+    "$program" train --model tiny --data LICENSE --steps 3 --val-batches 1 --sample-tokens 0 --save "$save" "$@" \
+        >"$TMP/out" 2>"$TMP/err"
 }
+same_bits() { # FOLDER FOLDER
+    cmp "$1/model.safetensors" "$2/model.safetensors" 2>"$TMP/err"
+}
+struct='^const struct module module_'
+# What registers itself there, in one line.
+registered() { # FILE
+    sed -n "/$struct/,/};\$/p" "$1" | tr '\n' ' '
+}
+# The names in a table of options, or of commands.
+names_in() { # FILE TABLE
+    sed -n "/^\\(static \\)\\?const struct $2\\[/,/};\$/p" "$1" | sed -n 's/^    {"\([a-z-]*\)", .*/\1/p;
+        s/.*= {{"\([a-z-]*\)", .*/\1/p; s/.*= {[0-9]*, "\([a-z]*\)".*/\1/p'
+}
+
 train "$YARD" "$TMP/whole"
 result $? 'the whole program trains'
-struct='^const struct module module_'
+train "$YARD" "$TMP/meshed" -d 0:0x4 --mesh dp=2,pp=2 --zero 2 --batch 8
+result $? 'also on a mesh'
+
+make -s YARD="$TMP/yard" WITHOUT=all >"$TMP/out" 2>"$TMP/err"
+result $? 'the trainer builds alone'
+train "$TMP/yard" "$TMP/core" && same_bits "$TMP/whole" "$TMP/core"
+result $? 'and trains with the same bits'
+train "$TMP/yard" "$TMP/core-meshed" -d 0:0x4 --mesh dp=2,pp=2 --zero 2 --batch 8 && same_bits "$TMP/meshed" "$TMP/core-meshed"
+result $? 'on a mesh too'
+"$TMP/yard" sample --from "$TMP/core" --count 5 >"$TMP/err" 2>&1
+result $? 'it samples from the model that it has saved'
+[ "$("$TMP/yard" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' | tr '\n' ' ')" = 'devices train sample ' ]
+result $? 'it has three commands'
+"$TMP/yard" train --zero 3 -d 0:0x2 2>"$TMP/err"
+[ $? -eq 2 ] && grep -q -- '--zero 3 keeps parameters in shards, .* this yard was built without' "$TMP/err"
+result $? 'and refuses what it cannot do'
+
 for file in $(grep -l "$struct" src/techniques/*/*.c src/tools/*/*.c); do
     folder=$(sed -n "s/$struct\([a-z]*\).*/\1/p" "$file")
-    sed -n "/$struct/,/};\$/p" "$file" | grep -q '\.called = true' && continue
     rm -rf "$TMP/yard" "$TMP/less"
     make -s YARD="$TMP/yard" WITHOUT="$folder" >"$TMP/along" 2>"$TMP/err"
     result $? "it builds without $folder$(sed -n "s/.*goes along.*/; &/p" "$TMP/along")"
-    train "$TMP/yard" "$TMP/less" && cmp "$TMP/whole/model.safetensors" "$TMP/less/model.safetensors" 2>"$TMP/err"
-    result $? "and trains with the same bits"
-    option=$(grep -q '\.n_options = ' "$file" && sed -n 's/^    {"\([a-z-]*\)", 0, OPT_.*/\1/p' "$file" | head -n 1)
-    if [ -n "$option" ]; then
-        "$TMP/yard" plan "--$option=1" 2>"$TMP/err"
-        [ $? -eq 2 ] && grep -q "unknown option --$option=1; this yard was built without .*$folder" "$TMP/err"
-        result $? "--$option says why it is gone"
-    fi
-    case $folder in
-    gather) refused='plan --zero 3' why='--zero 3 keeps parameters in shards, .* this yard was built without gather' ;;
-    stories) refused='train --data stories' why='--data stories: this yard was built without stories' ;;
-    *) refused= ;;
+    train "$TMP/yard" "$TMP/less" && same_bits "$TMP/whole" "$TMP/less"
+    result $? 'and trains with the same bits'
+    "$TMP/yard" --help >"$TMP/help"
+    for command in devices train sample $(sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' "$TMP/help"); do
+        "$TMP/yard" "$command" --help
+    done 2>/dev/null | sed '/^Words of other programs/,/^usage/d' >"$TMP/pages"
+    left=
+    case $(registered "$file") in *'.options = '*)
+        table=$(registered "$file" | sed 's/.*\.options = \([a-z_]*\).*/\1/')
+        for option in $(names_in "$file" "option $table"); do
+            grep -q "^ *\(-., \)\?--$option\( \|\$\)" "$TMP/pages" && left="$left --$option"
+        done
+        option=$(names_in "$file" "option $table" | head -n 1)
+        case $option in "$folder" | "$folder"-*)
+            "$TMP/yard" train "--$option=1" 2>"$TMP/err"
+            [ $? -eq 2 ] && grep -q "unknown option --$option=1; this yard was built without .*$folder" "$TMP/err"
+            result $? "--$option says why it is gone" ;;
+        esac ;;
     esac
-    if [ -n "$refused" ]; then
-        "$TMP/yard" $refused 2>"$TMP/err"
-        [ $? -eq 2 ] && grep -q -- "$why" "$TMP/err"
-        result $? "$refused is refused"
-    fi
-    command=$(sed -n 's/^static const struct subcommand command = {[0-9]*, "\([a-z]*\)".*/\1/p' "$file")
-    [ -n "$command" ] || continue
-    "$TMP/yard" --help >"$TMP/err"
-    ! grep -q "^  $command " "$TMP/err"
-    result $? "yard --help has no $command"
-    [ "$command" = "$folder" ] || continue
-    "$TMP/yard" "$command" 2>"$TMP/err"
-    [ $? -eq 2 ] && grep -q "there is no command '$command': this yard was built without .*$folder" "$TMP/err"
-    result $? "yard $command says why"
+    command=$(sed -n 's/^\(static \)\?const struct subcommand [a-z_]* = {[0-9]*, "\([a-z]*\)".*/\2/p' "$file")
+    grep -q "^  ${command:-none} " "$TMP/help" && left="$left $command"
+    echo "left:$left" >"$TMP/err"
+    [ -z "$left" ]
+    result $? "its help has nothing of $folder"
+    case $folder in
+    gather) refused='train --zero 3' why='--zero 3 keeps parameters in shards, .* this yard was built without gather' ;;
+    stories) refused='train --data stories' why='--data stories: this yard was built without stories' ;;
+    swap) refused='train --recompute auto' why='--recompute auto: nothing here chooses .* built without .*swap' ;;
+    "$command") refused=$command why="there is no command '$command': this yard was built without .*$folder" ;;
+    *) continue ;;
+    esac
+    "$TMP/yard" $refused 2>"$TMP/err"
+    [ $? -eq 2 ] && grep -q -- "$why" "$TMP/err"
+    result $? "$refused is refused"
 done
 make -s YARD="$TMP/yard" WITHOUT= >"$TMP/out" 2>"$TMP/err" && "$TMP/yard" --help | grep -q '^  view '
 result $? 'without WITHOUT all are there again'
-make -n WITHOUT=trace 2>"$TMP/err" >"$TMP/out"
-[ $? -eq 2 ] && grep -q 'the trainer calls trace, which cannot be left out yet' "$TMP/err"
-result $? 'what the trainer calls is not left out'
 make -n WITHOUT=train 2>"$TMP/err" >"$TMP/out"
 [ $? -eq 2 ] && grep -q 'no folder of src/techniques or src/tools registers itself by that name' "$TMP/err"
-result $? 'nor what is unknown'
+result $? 'what is unknown is not left out'
 echo "1..$number"
 [ "$failed" -eq 0 ]

@@ -178,9 +178,9 @@ struct settings *settings_of(const char *words)
     snprintf(text, sizeof text, "%s", words);
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
-    struct settings *s = parse_settings(CMD_TRAIN, argc, argv);
+    struct settings *s = parse_settings(&train_page, argc, argv);
     s->warmup = 2;
-    s->verify = true;
+    proof_options.verify = true;
     return s;
 }
 
@@ -297,7 +297,7 @@ struct trainer *open_training(struct settings *s, unsigned lists)
 {
     struct trainer *t = new_trainer(s, lists, true, false);
     init_random(t->model, 1337);
-    expect_sound("the train list", t->train, t->values);
+    expect_sound("the train list", t->train, values_of(t, t->train));
     return t;
 }
 

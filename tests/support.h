@@ -2,7 +2,10 @@
 #ifndef SUPPORT_H
 #define SUPPORT_H
 
-#include "../src/trainer/train/train.h"
+#include "../src/techniques/pass/pass.h"
+#include "../src/tools/predict/predict.h"
+#include "../src/tools/proof/proof.h"
+#include "../src/trainer/train/hooks.h"
 #include "child.h"
 
 /* ---- arrays ----------------------------------------------------------------------------------------------------- */

@@ -82,11 +82,11 @@ void finish_paper(struct paper *p)
 struct trainer *plan_tiny(const char *path, int ranks)
 {
     static char mesh[16];
-    struct settings *s = parse_settings(CMD_TRAIN, 0, NULL);
+    struct settings *s = parse_settings(&train_page, 0, NULL);
     s->layers = 2, s->heads = 2, s->channels = 32, s->seq_len = 16;
     s->batch = 2 * ranks, s->micro_batch = 1;
-    s->hardware = path;
-    s->verify = s->simulate = true;
+    predict_options.hardware = path;
+    proof_options.verify = predict_options.simulate = true;
     snprintf(mesh, sizeof mesh, "dp=%d", ranks);
     s->mesh = mesh;
     return new_trainer(s, LIST_TRAIN, false, true);

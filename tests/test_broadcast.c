@@ -64,7 +64,7 @@ static struct state train_on(const char *mesh, const char *how, bool timed, size
 {
     struct settings *settings =
         settings_of(lasting("--model tiny --layers 3 --seq-len 16 --gemm own %s %s", mesh, how));
-    settings->hardware = timed ? "data/hardware/workstation.txt" : NULL;
+    predict_options.hardware = timed ? "data/hardware/workstation.txt" : NULL;
     struct trainer *t = open_training(settings, LIST_TRAIN);
     run_steps(t, 1, STEPS);
     struct state s = read_whole_state(t);

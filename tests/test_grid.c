@@ -144,7 +144,7 @@ static struct course train_cell(const char *words, bool apart, size_t *bytes)
     struct course c = {.n = 0};
     paint(t);
     init_random(t->model, 1337);
-    expect_sound(words, t->train, t->values);
+    expect_sound(words, t->train, values_of(t, t->train));
     for (int i = 0; i < steps; i++) {
         run_step(t, (uint32_t)i + 1);
         c.loss[i] = step_result(t, (uint32_t)i + 1)->loss;

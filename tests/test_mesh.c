@@ -635,7 +635,7 @@ TEST(a_wrong_shard_is_found)
 {
     contexts_joined(); /* so that a gather copies from a shard itself */
     struct trainer *t = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN, false, true);
-    expect_sound("the list", t->train, t->values);
+    expect_sound("the list", t->train, values_of(t, t->train));
     size_t found = 0;
     for (size_t i = 0; i < t->train->n; i++)
         for (size_t k = i + 1; k < t->train->n && k < i + 12; k++) {
@@ -646,7 +646,7 @@ TEST(a_wrong_shard_is_found)
             if (x->bytes != y->bytes || x->storage == y->storage)
                 continue;
             a->access[1].tensor = y, b->access[1].tensor = x;
-            expect_wrong("another shard", compare_values(t->values, t->train), "reads other values");
+            expect_wrong("another shard", compare_values(values_of(t, t->train), t->train), "reads other values");
             a->access[1].tensor = x, b->access[1].tensor = y;
             found++;
         }
@@ -674,9 +674,9 @@ TEST(only_shards_are_kept)
             const struct tensor *x = t->pool->tensors[i];
             assert_true(x->storage->shard || !x->persistent || x->class != MEM_PARAMETERS);
         }
-        char *wrong = verify(t->eval, t->eval_values);
+        char *wrong = verify(t->eval, values_of(t, t->eval));
         assert_null(wrong);
-        wrong = verify(t->sample, t->sample_values);
+        wrong = verify(t->sample, values_of(t, t->sample));
         assert_null(wrong);
         free_trainer(t);
     }
@@ -704,7 +704,7 @@ TEST(work_space)
     struct settings *s = settings_of("--gemm clblast --model gpt2 --layers 1 --batch 4 --seq-len 1024");
     s->data.path = NULL, s->vocab = 50257;
     struct trainer *here = new_trainer(s, LIST_TRAIN, false, true);
-    s->hardware = "data/hardware/server.txt";
+    predict_options.hardware = "data/hardware/server.txt";
     struct trainer *paper = new_trainer(s, LIST_TRAIN, false, true);
     size_t seen = 0;
     assert_int_equal(here->train->n, paper->train->n);

@@ -42,7 +42,7 @@ TEST(bytes_are_those_touched)
     } expected[] = {{"embed", C * (2 * B * T + T)},        {"attn.qkv", B * T * C + 3 * C * C + B * T * 3 * C},
                     {"attn.scores", 2 * B * T * C + half}, {"attn.softmax", 3 * half},
                     {"attn.mix", half + 2 * B * T * C},    {"attn.residual", 3 * B * T * C}};
-    struct settings *s = parse_settings(CMD_TRAIN, 0, NULL);
+    struct settings *s = parse_settings(&train_page, 0, NULL);
     s->layers = 1, s->heads = H, s->channels = C, s->seq_len = T, s->vocab = V, s->batch = B;
     struct trainer *t = new_trainer(s, LIST_TRAIN, false, true);
     for (size_t k = 0, i = 0; k < COUNT(expected); k++) {
@@ -75,7 +75,7 @@ struct sizes {
 /* With lr 0 a step leaves the parameters as they are. */
 static struct settings *still_settings(const struct sizes *z)
 {
-    struct settings *s = parse_settings(CMD_TRAIN, 0, NULL);
+    struct settings *s = parse_settings(&train_page, 0, NULL);
     s->batch = z->batch;
     s->micro_batch = z->micro_batch;
     s->seq_len = z->seq;

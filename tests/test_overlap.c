@@ -4,7 +4,8 @@
  */
 #include "support_paper.h"
 
-#include "../src/techniques/pass/pass.h"
+#include "../src/techniques/overlap/local.h"
+#include "../src/tools/pace/pace.h"
 #include "../src/trainer/file/file.h"
 
 #include <math.h>
@@ -148,7 +149,9 @@ static double plan_instance(const struct instance *x, struct pass_report **repor
     struct step *s = read_choice(x, 0, false);
     struct values *values = number_values(s);
     size_t n;
-    *reports = run_passes(s, NULL, &(struct pass_options){.overlap = OVERLAP_PLAN}, NULL, &n);
+    overlap_options.how = OVERLAP_PLAN;
+    *reports = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
+    overlap_options.how = OVERLAP_OFF;
     finish_list(s);
     expect_sound("behind the pass", s, values);
     struct simulation *sim = must_simulate(s, NULL);
@@ -387,8 +390,9 @@ static struct choices_made train_choosing(const char *words, bool serial, int64_
 {
     struct settings *s = settings_of(words);
     struct choices_made made = {0, 0, 0};
-    s->serial = serial, s->delay_seed = delay_seed;
-    s->hardware = "data/hardware/workstation.txt";
+    s->serial = serial;
+    s->draw_seed = pace_options.delay_seed = delay_seed;
+    predict_options.hardware = "data/hardware/workstation.txt";
     struct trainer *t = open_training(s, LIST_TRAIN);
     for (uint32_t k = 0; k < 2; k++) {
         run_steps(t, 2 * k + 1, 2 * k + 2);
@@ -454,7 +458,7 @@ TEST(choices_are_made_when_gradients_are_there)
     for (size_t i = 0; i < COUNT(mesh); i++) {
         char *words = lasting("--model tiny --clip 0 --overlap local %s", mesh[i]);
         struct settings *settings = settings_of(words);
-        settings->hardware = "data/hardware/server.txt";
+        predict_options.hardware = "data/hardware/server.txt";
         struct trainer *t = new_trainer(settings, LIST_TRAIN, false, true);
         size_t choices = 0;
         for (size_t k = 0; k < t->train->n; k++)
@@ -495,13 +499,13 @@ TEST(audit_follows_choices)
 {
     need_own_products();
     const char *small = "-d 0:0 --model tiny --layers 1 --seq-len 4 --batch 1 --gemm own";
-    const char *audited =
+    const char *with_audit =
         "-d 0:0 --model tiny --layers 1 --seq-len 4 --batch 1 --gemm own --overlap local --serial --audit";
     struct state expected[2], ours[2];
     train_choosing(small, true, -1, expected);
-    struct choices_made made = train_choosing(audited, true, 1, ours);
+    struct choices_made made = train_choosing(with_audit, true, 1, ours);
     assert_true(made.cpu > 0 && made.cpu < made.all && made.moved > 0);
-    expect_same_states(audited, ours, expected);
+    expect_same_states(with_audit, ours, expected);
     free(expected[0].values), free(expected[1].values);
 }
 

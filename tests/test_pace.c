@@ -21,7 +21,7 @@ static const char *write_hardware(void) { return write_file("paced.txt", hardwar
 
 static struct trainer *open_tiny(const char *devices, bool apart)
 {
-    struct settings *s = parse_settings(CMD_TRAIN, 0, NULL);
+    struct settings *s = parse_settings(&train_page, 0, NULL);
     s->layers = 1, s->heads = 2, s->channels = 32, s->seq_len = 8;
     s->batch = 4, s->micro_batch = 1;
     s->devices = devices;

@@ -1,7 +1,9 @@
 /* test_pass.c - the techniques on real lists: whichever are on, the list proves to compute the same, and training gives
  * the bits of --serial without them.  Whatever pass a folder brings along is in these tests.
  */
+#include "../src/techniques/recompute/recompute.h"
 #include "../src/tools/lists/lists.h"
+#include "../src/tools/pace/pace.h"
 #include "support_paper.h"
 
 #include <math.h>
@@ -14,9 +16,9 @@ static struct state train_with(const char *words, int64_t delays)
 {
     struct settings *s = settings_of(words);
     s->serial = delays < 0;
-    s->delay_seed = delays;
+    s->draw_seed = pace_options.delay_seed = delays;
     struct trainer *t = open_training(s, LIST_TRAIN);
-    for (const struct pass_report *r = t->passes; r < t->passes + t->n_passes; r++)
+    for (const struct pass_report *r = reports_of(t).report; r < reports_of(t).report + reports_of(t).n; r++)
         if (r->declined && t->machine->n_devices > 1 && (t->mesh.zero != 3 || strcmp(r->pass->name, "broadcast") != 0))
             test_failed("%s: %s declines: %s\n", words, r->pass->name, r->reason);
     run_steps(t, 1, STEPS);
@@ -89,12 +91,12 @@ LONG_TEST(combinations_with_clblast)
 
 static struct trainer *plan_recompute(enum recompute how)
 {
-    struct settings *s = parse_settings(CMD_TRAIN, 0, NULL);
+    struct settings *s = parse_settings(&train_page, 0, NULL);
     s->layers = 4, s->heads = 2, s->channels = 32, s->seq_len = 64;
     s->batch = 2, s->micro_batch = 1;
-    s->hardware = write_hardware("recompute.txt", &plausible_speeds);
-    s->pass.recompute = how;
-    s->verify = true;
+    predict_options.hardware = write_hardware("recompute.txt", &plausible_speeds);
+    recompute_options.how = how;
+    proof_options.verify = true;
     return new_trainer(s, LIST_TRAIN, false, true);
 }
 
@@ -117,7 +119,7 @@ TEST(what_is_repeated)
         {RECOMPUTE_SELECTIVE, {"attn.scores", "attn.softmax", "mlp.gelu", "mlp.gelu"}, {"attn.mix", "attn.qkv"}}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct trainer *t = plan_recompute(cases[i].how);
-        expect_sound(word_of("recompute", (int)cases[i].how), t->train, t->values);
+        expect_sound(word_of("recompute", (int)cases[i].how), t->train, values_of(t, t->train));
         for (size_t k = 0; k < COUNT(cases[i].repeated); k++)
             assert_int_equal(count_tasks(t->train, cases[i].repeated[k]), 16);
         for (size_t k = 0; k < COUNT(cases[i].kept); k++)
@@ -134,12 +136,12 @@ TEST(less_is_kept)
     double period[3];
     for (int i = 0; i < 3; i++) {
         struct trainer *t = plan_recompute(how[i]);
-        struct simulation *sim = must_simulate(t->train, t->costs);
+        struct simulation *sim = must_simulate(t->train, costs_of(t));
         high[i] = t->train->high[0], period[i] = sim->period;
         free_simulation(sim);
         free_trainer(t);
         struct settings *s = settings_of(TINY "--layers 4 --seq-len 64 -d 0:0");
-        s->pass.recompute = how[i];
+        recompute_options.how = how[i];
         t = new_trainer(s, LIST_TRAIN, true, false);
         allocated[i] = t->machine->allocated;
         assert_true(t->train->high[0] <= allocated[i]);
@@ -248,7 +250,9 @@ TEST(lists_that_no_model_has)
                                  lists[i].tasks);
         struct values *values = number_values(s);
         size_t n, before = s->n;
-        struct pass_report *r = run_passes(s, NULL, &(struct pass_options){.recompute = RECOMPUTE_FULL}, NULL, &n);
+        recompute_options.how = RECOMPUTE_FULL;
+        struct pass_report *r = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
+        recompute_options.how = RECOMPUTE_OFF;
         finish_list(s);
         char *wrong = verify(s, values);
         if (wrong || s->n != before + lists[i].repeated || r->declined != (lists[i].repeated == 0))

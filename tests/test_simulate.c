@@ -261,7 +261,7 @@ TEST(random_copies_share_evenly)
 TEST(simulate_is_simulate_durations)
 {
     struct trainer *t = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 1);
-    struct simulation *a = must_simulate(t->train, t->costs), *b = simulate_durations(t->train, a->seconds);
+    struct simulation *a = must_simulate(t->train, costs_of(t)), *b = simulate_durations(t->train, a->seconds);
     assert_int_equal(a->steps, b->steps);
     for (size_t i = 0; i < (size_t)a->steps * t->train->n; i++) { /* (a copy's time is the sum of latency and rest) */
         expect_number("start", a->moments[i].start, b->moments[i].start);
@@ -288,12 +288,12 @@ TEST(the_shipped_hardware)
         char *path = lasting("data/hardware/%s.txt", shipped[i].name);
         struct trainer *t = plan_tiny(path, shipped[i].ranks);
         const struct device *d = t->machine->device;
-        assert_string_equal(t->costs->name, shipped[i].name);
+        assert_string_equal(costs_of(t)->name, shipped[i].name);
         assert_true(d->work_group == shipped[i].work_group && d->units == shipped[i].units);
-        struct simulation *sim = must_simulate(t->train, t->costs);
+        struct simulation *sim = must_simulate(t->train, costs_of(t));
         assert_true(sim->period > 1e-6 && sim->period < 1);
         assert_int_equal(sim->by_source[COST_MODELLED], t->train->n);
-        expect_sound(path, t->train, t->values);
+        expect_sound(path, t->train, values_of(t, t->train));
         free_simulation(sim);
         free_trainer(t);
         expect_yard(EXIT_OK, "simulated step", "plan --model gpt2 --attention flash --simulate --hardware %s", path);

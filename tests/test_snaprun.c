@@ -1,6 +1,8 @@
 /* test_snaprun.c - snapshots while training runs: no bit of training changes, what is stored is the state behind its
  * iteration, and however slow the writer is, training goes on.
  */
+#include "../src/techniques/snapshot/snap.h"
+#include "../src/tools/pace/pace.h"
 #include "../src/tools/trace/trace.h"
 #include "support.h"
 
@@ -61,7 +63,7 @@ static struct trainer *open_storing(const struct kind *k, const char *file)
 {
     char *words = lasting("--snapshot %s", file);
     struct trainer *t = open_kind(k, words);
-    open_snapshots(t, 0);
+    open_snapshots(t);
     return t;
 }
 
@@ -209,7 +211,7 @@ static void expect_no_waiting(const struct kind *kind)
     const char *file = new_file("slow.snap");
     struct trainer *t = open_storing(kind, file);
     struct stored_step *stored = NULL;
-    uint32_t slots = (uint32_t)t->settings->pass.snapshot.slots;
+    uint32_t slots = (uint32_t)snapshot_options.slots;
     put_gate(t);
     alarm(120);
     for (uint32_t i = 1; i <= ALL; i++) {
@@ -284,7 +286,7 @@ static char *foretold(const struct trainer *t, int last)
     char *text = copy_string("");
     json_t *commit;
     size_t i;
-    json_array_foreach(json_object_get(t->passes[t->n_passes - 1].fields, "commits"), i, commit)
+    json_array_foreach(json_object_get(reports_of(t).report[reports_of(t).n - 1].fields, "commits"), i, commit)
     {
         int step = (int)json_integer_value(json_object_get(commit, "iteration"));
         char *more = step <= last ? format_string("%s %d", text, step) : copy_string(text);
@@ -306,11 +308,11 @@ LONG_TEST(paced_runs_store_what_was_planned)
     enum { PACED = 4 };
     const char *file = new_file("paced.snap"), *hardware = write_file("slow.txt", slow_disk, sizeof slow_disk - 1);
     struct settings *s = settings_of(lasting(TINY "%s --snapshot %s --pace %s", kinds[0].words, file, hardware));
-    s->pace_scale = 6000;
+    pace_options.scale = 6000;
     struct trainer *t = open_training(s, LIST_TRAIN);
     char *expected = foretold(t, PACED), *found = copy_string("");
     struct stored_step *stored;
-    open_snapshots(t, 0);
+    open_snapshots(t);
     for (uint32_t i = 1; i <= PACED; i++)
         run_step(t, i);
     drain(t->train);

@@ -550,7 +550,7 @@ static struct trainer *start(const char *words)
 {
     struct settings *s = settings_of(words);
     struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
-    if (s->resume)
+    if (s->past)
         load_checkpoint(t->model, s->source.checkpoint, true), expect_zeros_between(t->model);
     else
         init_random(t->model, (uint64_t)s->seed);
@@ -709,7 +709,7 @@ TEST(the_strategy_is_rescaled)
         const size_t k = i / 2;
         t = new_trainer(settings_of(resume_words(i % 2 ? merged : folder, cases[k].words)), LIST_TRAIN, true, true);
         assert_true(t->mesh.dp == cases[k].dp && t->mesh.pp == cases[k].pp && t->mesh.tp == cases[k].tp);
-        assert_string_equal(text_at(t->record, "mesh"), cases[k].record);
+        assert_string_equal(text_at(recorded_options(t), "mesh"), cases[k].record);
         close_source(&((struct settings *)t->settings)->source);
         free_trainer(t);
     }

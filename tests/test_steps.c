@@ -623,7 +623,7 @@ TEST(a_models_list_and_back)
 {
     for (int ranks = 1; ranks <= 4; ranks += 3) {
         struct trainer *t = plan_tiny(write_hardware("paper.txt", &plausible_speeds), ranks);
-        struct simulation *sim = must_simulate(t->train, t->costs);
+        struct simulation *sim = must_simulate(t->train, costs_of(t));
         expect_round_trip(t->train, sim);
         free_simulation(sim);
         free_trainer(t);

@@ -2,7 +2,7 @@
  * orders by hand, and real training in less memory.  With SWAP_CASES=N laws are tried on N random lists, with
  * SWAP_RUNS=N so many random runs are compared.
  */
-#include "../src/techniques/pass/pass.h"
+#include "../src/techniques/swap/swap.h"
 #include "../src/tools/lists/lists.h"
 #include "support_paper.h"
 
@@ -94,8 +94,9 @@ static double planned_period(struct step *s, unsigned classes)
 {
     struct values *values = number_values(s);
     size_t n;
-    struct pass_report *r =
-        run_passes(s, NULL, &(struct pass_options){.swap = SWAP_AUTO, .swap_what = classes}, NULL, &n);
+    swap_options = (struct swap_options){SWAP_AUTO, classes};
+    struct pass_report *r = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
+    swap_options.how = SWAP_OFF;
     double period = number_at(r[0].fields, "period_ms") / 1e3;
     finish_list(s);
     expect_sound("the list", s, values);
@@ -277,8 +278,9 @@ TEST(transfers_hide)
 static size_t expect_needed(struct step *s)
 {
     size_t n, i, repeats = 0;
-    struct pass_options options = {.swap = SWAP_AUTO, .swap_what = 1u << MEM_ACTIVATIONS};
-    struct pass_report *r = run_passes(s, NULL, &options, NULL, &n);
+    swap_options = (struct swap_options){SWAP_AUTO, 1u << MEM_ACTIVATIONS};
+    struct pass_report *r = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
+    swap_options.how = SWAP_OFF;
     struct forecast f = try_step(s, NULL);
     json_t *move;
     json_array_foreach(json_object_get(r[0].fields, "moves"), i, move) for (size_t k = 0; k < s->n; k++)
@@ -493,7 +495,7 @@ static struct state train_within(const char *words, bool serial, size_t budget)
 static void ask_budgets(const char *words, size_t budget[2])
 {
     struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | LIST_EVAL, true, true);
-    json_t *peaks = json_object_get(t->passes[0].fields, "peak_bytes"), *peak;
+    json_t *peaks = json_object_get(reports_of(t).report[0].fields, "peak_bytes"), *peak;
     const char *name;
     budget[0] = 0;
     json_object_foreach(peaks, name, peak) if (strcmp(name, "host") != 0) budget[0] =

@@ -1,6 +1,7 @@
 /* test_train.c - training runs: what gives the same bits and what comes close, what is logged and saved, and how a run
  * ends when it is stopped or diverges.
  */
+#include "../src/techniques/reshard/state.h"
 #include "../src/tools/trace/trace.h"
 #include "support.h"
 

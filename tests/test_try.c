@@ -352,9 +352,9 @@ TEST(a_forecast_comes_true)
 {
     struct trainer *t = plan_tiny(write_hardware("try.txt", &plausible_speeds), 2);
     uint64_t before = fingerprint(t->train);
-    struct forecast f = try_step(t->train, t->costs);
+    struct forecast f = try_step(t->train, costs_of(t));
     assert_true(fingerprint(t->train) == before);
-    expect_forecast(&f, t->train, t->costs);
+    expect_forecast(&f, t->train, costs_of(t));
     for (size_t i = 0; i < f.n; i++)
         assert_ptr_equal(f.task[i], t->train->task[i]);
     free_forecast(&f);
@@ -488,8 +488,8 @@ TEST(64_devices_on_paper)
 {
     struct trainer *t = plan_tiny(hardware_of(64), 64);
     assert_int_equal(t->machine->n_devices, 64);
-    expect_sound("the list", t->train, t->values);
-    struct forecast f = try_step(t->train, t->costs);
+    expect_sound("the list", t->train, values_of(t, t->train));
+    struct forecast f = try_step(t->train, costs_of(t));
     assert_true(f.period > 0);
     free_forecast(&f);
     free_trainer(t);

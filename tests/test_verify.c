@@ -27,9 +27,9 @@ static struct trainer *plan_two(void) { return plan_tiny(write_hardware("tiny.tx
 TEST(a_dropped_wait)
 {
     struct trainer *t = plan_two();
-    expect_sound("whole", t->train, t->values);
+    expect_sound("whole", t->train, values_of(t, t->train));
     assert_true(expect_waits_needed(t->train, 4) > 40);
-    assert_null(compare_values(t->values, t->train));
+    assert_null(compare_values(values_of(t, t->train), t->train));
     free_trainer(t);
 }
 
@@ -78,14 +78,14 @@ TEST(a_task_before_its_producer)
             char *wrong = verify(s, NULL);
             by_verify += wrong != NULL;
             free(wrong);
-            expect_wrong(s->task[k]->name, compare_values(t->values, s), "reads");
+            expect_wrong(s->task[k]->name, compare_values(values_of(t, t->train), s), "reads");
             move_task(s, (size_t)k, (size_t)i);
             moved++;
             break;
         }
     assert_true(moved > 50 && by_verify > moved / 2);
     finish_again(t);
-    expect_sound("moved back", s, t->values);
+    expect_sound("moved back", s, values_of(t, t->train));
     free_trainer(t);
 }
 
@@ -110,7 +110,7 @@ TEST(the_wrong_micro_batch)
                 if (x->mode != ACCESS_READ || right == wrong)
                     continue;
                 x->tensor = wrong;
-                expect_wrong(s->task[i]->name, compare_values(t->values, s), "reads other values");
+                expect_wrong(s->task[i]->name, compare_values(values_of(t, t->train), s), "reads other values");
                 x->tensor = right;
                 tried++;
             }
@@ -151,7 +151,7 @@ static size_t free_early(struct trainer *t, int from, int to)
             int slab = y->slab;
             y->address = x->address, y->slab = x->slab;
             depend(t->train, true);
-            assert_null(compare_values(t->values, t->train)); /* which looks at no addresses */
+            assert_null(compare_values(values_of(t, t->train), t->train)); /* which looks at no addresses */
             expect_wrong(x->name, verify(t->train, NULL), "tensor");
             y->address = address, y->slab = slab;
             tried++;
@@ -166,7 +166,7 @@ TEST(freed_too_early)
 {
     struct trainer *t = plan_two();
     assert_true(free_early(t, 1 << 20, 1) > 30 && free_early(t, 0, 0) > 5);
-    expect_sound("mended", t->train, t->values);
+    expect_sound("mended", t->train, values_of(t, t->train));
     free_trainer(t);
 }
 
@@ -294,11 +294,11 @@ static size_t try_change(const char *what, change *make, int ranks, int faults)
             bool made = make(t, e, place, fault);
             commit(e);
             finish_again(t);
-            char *wrong = made ? verify(t->train, t->values) : NULL;
+            char *wrong = made ? verify(t->train, values_of(t, t->train)) : NULL;
             if (made && (wrong != NULL) != (fault > 0))
                 test_failed("%s, fault %d in place %zu: %s\n", what, fault, place, wrong ? wrong : "nothing wrong");
             if (made && fault)
-                expect_wrong(what, compare_values(t->values, t->train), "");
+                expect_wrong(what, compare_values(values_of(t, t->train), t->train), "");
             caught += wrong != NULL;
             free(wrong);
             free_trainer(t);

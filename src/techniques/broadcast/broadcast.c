@@ -29,7 +29,7 @@
  */
 #include "broadcast.h"
 #include "techniques/pass/pass.h"
-#include "trainer/base/module.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 
@@ -71,7 +71,7 @@ struct broadcast {
 
 struct broadcast_options broadcast_options;
 
-static bool wants_broadcast(const struct pass_options *w)
+static bool wants_broadcast(const struct run_facts *w)
 {
     (void)w; /* what is asked of the other techniques */
     return broadcast_options.queues > 0;
@@ -380,7 +380,7 @@ static json_t *queues_json(const struct broadcast *b)
     return rows;
 }
 
-static bool run_broadcast(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
+static bool run_broadcast(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
     struct broadcast b = {.step = s, .seed = w->seed, .queues = broadcast_options.queues}, other = b;
     int senders = b.queues - first_sender(), slices = 0;
@@ -419,24 +419,25 @@ static bool run_broadcast(struct step *s, const struct costs *c, const struct pa
 }
 
 static const struct option options[] = {
-    {"broadcast-queues", 0, OPT_INT, &broadcast_options.queues, "0", "N", 0, 64, NULL, 0,
+    {"broadcast-queues", 0, OPT_INT, &broadcast_options.queues, "0", "N", 0, 64, GROUP_TECHNIQUES, OF_LIST,
      "send updated parameters, with --zero 3 gathered ones, to the other devices over N queues of each device. One of "
      "the N is the main queue, which computes (0: off, over one queue beside the main one)"},
-    {"broadcast-slices", 0, OPT_INT, &broadcast_options.slices, "16", "M", 1, 4096, NULL, 0,
+    {"broadcast-slices", 0, OPT_INT, &broadcast_options.slices, "16", "M", 1, 4096, GROUP_TECHNIQUES, OF_LIST,
      "cut what a device sends of a layer into M slices, of at least 512 bytes"},
     {"broadcast-deal", 0, OPT_CHOICE, &broadcast_options.deal, "even",
-     WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"), 0, 0, NULL, 0,
+     WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"), 0, 0, GROUP_TECHNIQUES, OF_LIST,
      "how slices are dealt to the queues (random: by --seed)"},
     {"broadcast-main", 0, OPT_CHOICE, &broadcast_options.main, "both",
-     WORDS([MAIN_BOTH] = "both", [MAIN_COMPUTE] = "compute"), 0, 0, NULL, 0,
+     WORDS([MAIN_BOTH] = "both", [MAIN_COMPUTE] = "compute"), 0, 0, GROUP_TECHNIQUES, OF_LIST,
      "the main queue computes and sends, or only computes while the other N - 1 send"},
 };
 static const struct law laws[] = {{"broadcast-slices", "broadcast-queues", NULL},
                                   {"broadcast-deal", "broadcast-queues", NULL},
                                   {"broadcast-main", "broadcast-queues", NULL}};
 
-static void check(void)
+static void check(struct settings *s)
 {
+    (void)s;
     if (broadcast_options.queues == 1 && broadcast_options.main == MAIN_COMPUTE)
         fail(EXIT_USAGE, "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
 }
@@ -450,6 +451,7 @@ static const struct pass pass = {.sends_copies = true,
                                                "--broadcast-queues 2 --broadcast-slices 5 --broadcast-deal random"}};
 const struct module module_broadcast = {.name = "broadcast",
                                         .needs = "pass predict",
+                                        .place = 25,
                                         .pass = &pass,
                                         .options = options,
                                         .n_options = COUNT(options),

@@ -21,7 +21,6 @@
  * Source: P_os+g+p of "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020).
  */
 #include "techniques/pass/pass.h"
-#include "trainer/base/module.h"
 #include "trainer/mesh/mesh.h"
 
 enum { AHEAD = 1 }; /* windows are gathered so many before their own */
@@ -50,7 +49,7 @@ struct survey {
     bool sliced; /* another pass is to send what is gathered, over several queues */
 };
 
-static bool wants_gather(const struct pass_options *w) { return w->gather; }
+static bool wants_gather(const struct run_facts *w) { return w->gather; }
 
 static void add_item(struct row *r, void *item) { *APPEND(r->item, r->n, r->cap) = item; }
 
@@ -256,7 +255,7 @@ static char *describe(const struct survey *v)
                          format_bytes((char[32]){0}, (double)bytes), v->gathered, AHEAD);
 }
 
-static bool run_gather(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
+static bool run_gather(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
     (void)c;
     struct survey v = look_at(s);
@@ -293,6 +292,5 @@ static const struct pass pass = {.place = 20,
                                  .wanted = wants_gather,
                                  .run = run_gather,
                                  .turned_on = {"--zero 3"},
-                                 .every_list = true,
-                                 .gathers = true};
-const struct module module_gather = {.name = "gather", .needs = "pass", .pass = &pass};
+                                 .every_list = true};
+const struct module module_gather = {.name = "gather", .needs = "pass", .place = 26, .pass = &pass, .gathers = true};

@@ -138,16 +138,6 @@ static struct tensor *new_word(struct step *s, struct device *d)
     return word;
 }
 
-void need_choice(struct task *t, struct tensor *word, int bits, bool expected)
-{
-    size_t bytes = t->bytes;
-    add_access(t, word, ACCESS_READ);
-    t->bytes = bytes;
-    t->needs = bits;
-    if (!expected)
-        t->seconds = 0; /* that is what it takes */
-}
-
 /* The choice task, behind the maker of the gradients, and the word's way to the device. */
 static void add_choice(struct offer *o, const struct task *update, struct task *maker)
 {
@@ -259,7 +249,7 @@ void try_candidate(const struct question *q, struct candidate *c)
  * whatever the rule says. */
 static void apply_rule(const struct rule *rule, size_t fixed, unsigned char *choice)
 {
-    const struct bucket *bucket = rule->bucket;
+    const struct updates *bucket = rule->bucket;
     size_t n = rule->question->n - 1;
     struct forecast f = try_step(rule->question->step, rule->question->costs);
     double ready = INFINITY, cpu = 0, *ends = allocate(n + 1, sizeof *ends);
@@ -267,7 +257,7 @@ static void apply_rule(const struct rule *rule, size_t fixed, unsigned char *cho
     for (size_t b = 0; b < n && f.span; b++) /* with clipping, the norm */
         ready = fmin(ready, f.span[bucket[b].update].start);
     for (size_t b = 0; b < n && f.span; b++) {
-        const struct bucket *u = &bucket[b];
+        const struct updates *u = &bucket[b];
         double now = u->released < 0 ? 0 : f.span[u->released].end, left = 0;
         for (size_t k = 0; k < b; k++) /* what the device does not do comes off its time */
             if (choice[k] == ON_CPU && (int)bucket[k].update < u->released &&
@@ -296,18 +286,34 @@ void expect_rule(const struct rule *rule, struct candidate *expected)
     }
 }
 
-void decide_in_step(struct rule *rule, const struct pass_options *w, bool makes_room, struct candidate *expected,
+static bool moves_state(const struct pass *p, const struct run_facts *w)
+{
+    (void)w;
+    return p->moves_state && p->moves_state();
+}
+
+/* Why all is decided before the step runs; NULL: it need not be.  The caller frees it. */
+static char *reason_to_decide_now(const struct task *update, const struct run_facts *w, const struct pass *room)
+{
+    const struct pass *mover = find_wanted(moves_state, w);
+    if (!update->host_run)
+        return copy_string("nothing of a step file runs");
+    if (w->paced)
+        return copy_string("the step runs as predicted");
+    if (mover)
+        return format_string("%s moves the same state", mover->name);
+    if (room)
+        return format_string("%s is to make room for it", room->name);
+    return NULL;
+}
+
+void decide_in_step(struct rule *rule, const struct run_facts *w, const struct pass *room, struct candidate *expected,
                     struct pass_report *r)
 {
     const struct question *q = rule->question;
     size_t n = q->n - 1;
     struct candidate both;
-    bool swaps_state = w->swap != SWAP_OFF && w->swap_what & (1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS);
-    const char *now = !q->step->task[rule->bucket[0].update]->host_run ? "nothing of a step file runs"
-                      : w->paced                                       ? "the step runs as predicted"
-                      : swaps_state                                    ? "swap moves the same state"
-                      : makes_room && w->recompute == RECOMPUTE_OFF    ? "swap is to make room for it"
-                                                                       : NULL;
+    char *now = reason_to_decide_now(q->step->task[rule->bucket[0].update], w, room);
     for (rule->fixed = now ? n : 0; rule->fixed < n; rule->fixed += ceil_div(n, MOST_STARTS)) {
         apply_rule(rule, rule->fixed, both.choice);
         try_candidate(q, &both);

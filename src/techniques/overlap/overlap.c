@@ -47,13 +47,12 @@
  * Source: "Iterative computing method and device for model training" (Ant, 2025).
  */
 #include "local.h"
-#include "techniques/pass/pass.h"
-#include "techniques/pass/uses.h"
 #include "techniques/search/plan.h"
 #include "techniques/search/text.h"
-#include "trainer/base/module.h"
+#include "trainer/train/hooks.h"
 
 #include <math.h>
+#include <unistd.h>
 
 enum { MOST_WORK = SEARCH_WORK / 6 };
 static const char *const letter[SIDES] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
@@ -63,9 +62,9 @@ struct planner {
     struct question question; /* what a choice comes to */
     struct decision decision[MOST_BUCKETS + 1];
     struct uses *uses;
-    struct bucket bucket[MOST_BUCKETS]; /* in order of release */
+    struct updates bucket[MOST_BUCKETS]; /* in order of release */
     size_t n;
-    const struct pass_options *asked;
+    const struct run_facts *asked;
     int *bucket_of;                /* by position: of which of them the task is, or NOWHERE */
     int *remade;                   /* by tensor, for remake(): as if recompute had run too; NULL: as if not */
     struct rule rule;              /* its cores are those that no device computes on: updates take them in turn */
@@ -74,13 +73,50 @@ struct planner {
     struct candidate of[OVERLAPS]; /* what each --overlap comes to */
 };
 
-bool wants_overlap(const struct pass_options *w) { return w->overlap != OVERLAP_OFF; }
-static bool decides(const struct pass_options *w) { return w->overlap == OVERLAP_PLAN || w->overlap == OVERLAP_LOCAL; }
-static bool may_change(const struct pass_options *w)
+struct overlap_options overlap_options;
+
+/* In a trial nothing is decided in the step. */
+static enum overlap asked_of(const struct run_facts *w)
 {
-    bool by_rule = w->swap == SWAP_LAYER || w->swap == SWAP_MICROBATCH;
-    return decides(w) && (w->gather || by_rule);
+    bool later = overlap_options.how == OVERLAP_LOCAL && w->trial;
+    return later ? OVERLAP_PLAN : overlap_options.how;
 }
+
+static bool wants_overlap(const struct run_facts *w) { return asked_of(w) != OVERLAP_OFF; }
+
+static bool decides(void) { return overlap_options.how == OVERLAP_PLAN || overlap_options.how == OVERLAP_LOCAL; }
+
+static bool fills_host(const struct pass *p, const struct run_facts *w)
+{
+    (void)w;
+    return p->fills_host && p->fills_host();
+}
+
+static bool may_change(const struct run_facts *w) { return decides() && (w->gather || find_wanted(fills_host, w)); }
+
+/* A plan that is there already needs none. */
+static bool wants_times(const struct run_facts *w)
+{
+    const char *plan = overlap_options.plan;
+    (void)w;
+    return decides() && !(plan && access(plan, F_OK) == 0);
+}
+
+/* What passes behind this one do. */
+static bool makes_room(const struct pass *p, const struct run_facts *w)
+{
+    (void)w;
+    return p->makes_room;
+}
+
+static bool remakes(const struct pass *p, const struct run_facts *w)
+{
+    (void)w;
+    return p->remakes != NULL;
+}
+
+/* One whose way to make room is not known before it has run. */
+static bool surprises(const struct pass *p, const struct run_facts *w) { return makes_room(p, w) && !p->remakes; }
 
 /* ---- which updates can move -------------------------------------------------------------------------------------- */
 
@@ -124,7 +160,7 @@ static int last_maker(const struct planner *p, const struct task *t)
     return last;
 }
 
-ORDER(by_release, struct bucket, BY(a->released, b->released, COMPARE(a->update, b->update)))
+ORDER(by_release, struct updates, BY(a->released, b->released, COMPARE(a->update, b->update)))
 
 static void find_buckets(struct planner *p)
 {
@@ -132,7 +168,7 @@ static void find_buckets(struct planner *p)
     for (int round = 0; round < 2; round++) { /* the second one numbers tasks by the buckets' order */
         for (size_t i = 0; i < s->n; i++) {
             const struct task *t = s->task[i];
-            struct bucket new = {.layer = t->layer, .update = i, .released = NOWHERE};
+            struct updates new = {.layer = t->layer, .update = i, .released = NOWHERE};
             p->bucket_of[i] = NOWHERE;
             if (!can_move(p, t))
                 continue;
@@ -322,7 +358,7 @@ static void measure(struct planner *p)
     double *busy = allocate((size_t)s->pool->machine->n_lanes, sizeof *busy);
     for (size_t i = 0; i < tasks; i++) {
         const struct task *t = s->task[i];
-        struct bucket *of = p->bucket_of[i] == NOWHERE ? NULL : &p->bucket[p->bucket_of[i]];
+        struct updates *of = p->bucket_of[i] == NOWHERE ? NULL : &p->bucket[p->bucket_of[i]];
         if (!of)
             p->question.floor = fmax(p->question.floor, busy[t->lane->index] += seconds_of(p, t));
         else if (t->lane == s->task[of->update]->lane)
@@ -374,24 +410,25 @@ static void find_candidates(struct planner *p)
 
 /* Nothing fits, and later passes make room.  So all is tried again, as if
  *
- *     swap, or what recompute can make again, is enough    budgets had no end
- *     recompute alone, and it is not                       recompute had run
+ *     what they make is enough                                 budgets had no end
+ *     one that makes tensors again is alone, and it is not     it had run
  *
- * Once recompute has been asked, what is tried later, as a plan of a file, is tried as if it had run: p->remade stays
+ * Once such a pass has been asked, what is tried later, as a plan of a file, is tried as if it had run: p->remade stays
  * until the list is rewritten. */
-static void find_roomy_candidates(struct planner *p, const struct pass_options *w)
+static void find_roomy_candidates(struct planner *p, const struct run_facts *w)
 {
     struct machine *m = p->step->pool->machine;
     struct device *had = lift_limits(m, m->n_devices);
     find_candidates(p);
     restore_limits(m, had, m->n_devices);
     free(had);
-    if (w->recompute == RECOMPUTE_OFF)
+    const struct pass *remaking = find_wanted(remakes, w);
+    if (!remaking)
         return;
-    struct candidate wanted = p->of[w->overlap];
-    p->remade = remade_by_rule(p->uses, p->step->pool, w->recompute != RECOMPUTE_SELECTIVE);
+    struct candidate wanted = p->of[asked_of(w)];
+    p->remade = remaking->remakes(p->uses, p->step->pool);
     try_candidate(&p->question, &wanted);
-    if (wanted.score.excess > 0 && w->swap == SWAP_OFF)
+    if (wanted.score.excess > 0 && !find_wanted(surprises, w))
         find_candidates(p);
 }
 
@@ -415,7 +452,7 @@ static void report(const struct planner *p, enum overlap of, struct pass_report 
     for (size_t b = 0; b < p->n; b++)
         if (p->bucket[b].layer >= 0 && p->of[of].choice[b] != ON_DEVICE)
             letters[p->bucket[b].layer] = 'C';
-    r->after = try_step(p->step, p->question.costs);
+    r->after = keep_forecast(try_step(p->step, p->question.costs));
     r->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
     report_ms(r, "all_device_ms", "all on the device", period_of(p, OVERLAP_ALL_DEVICE));
@@ -424,7 +461,7 @@ static void report(const struct planner *p, enum overlap of, struct pass_report 
     report_ms(r, NULL, "best plan", best);
     report_ms(r, "bound_ms", "at least", p->question.floor + if_timed);
     report_ms(r, "period_ms", NULL, period_of(p, of));
-    report_ms(r, "barrier_ms", NULL, r->after.alone + if_timed);
+    report_ms(r, "barrier_ms", NULL, r->after->alone + if_timed);
     report_ms(r, "serial_ms", NULL, p->serial + if_timed);
     if (isfinite(by_rule) && isfinite(best))
         append_text(&r->numbers, "; local: %s", format_ratio((char[32]){0}, by_rule / best, 1));
@@ -451,13 +488,15 @@ static bool read_or_write(struct planner *p, const char *path, struct pass_repor
     return read;
 }
 
-bool run_overlap(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
+static bool run_overlap(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
     struct planner *p = allocate(1, sizeof *p);
     struct machine *m = s->pool->machine;
-    const struct candidate *chosen = &p->of[w->overlap];
-    bool room_later = w->recompute != RECOMPUTE_OFF || w->swap != SWAP_OFF;
-    bool read = false;
+    const enum overlap how = asked_of(w);
+    const char *plan = w->trial ? NULL : overlap_options.plan;
+    const struct candidate *chosen = &p->of[how];
+    bool room_later = find_wanted(makes_room, w) != NULL;
+    bool remaking = find_wanted(remakes, w) != NULL, read = false;
     size_t on_cpu = 0;
     p->step = s;
     p->asked = w;
@@ -473,18 +512,19 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
     if (p->timed)
         measure(p);
     find_candidates(p);
-    bool makes_room = room_later && p->timed && p->of[OVERLAP_PLAN].score.excess > 0;
-    if (makes_room)
+    bool lacks_room = room_later && p->timed && p->of[OVERLAP_PLAN].score.excess > 0;
+    if (lacks_room)
         find_roomy_candidates(p, w);
-    if (w->overlap_plan && p->n)
-        read = read_or_write(p, w->overlap_plan, r);
-    else if (w->overlap == OVERLAP_LOCAL && p->timed)
-        decide_in_step(&p->rule, w, makes_room, &p->of[OVERLAP_LOCAL], r);
+    if (plan && p->n)
+        read = read_or_write(p, plan, r);
+    else if (how == OVERLAP_LOCAL && p->timed)
+        decide_in_step(&p->rule, w, lacks_room && !remaking ? find_wanted(surprises, w) : NULL, &p->of[OVERLAP_LOCAL],
+                       r);
     free(p->remade);
     p->remade = NULL;
     for (size_t b = 0; b < p->n; b++)
         on_cpu += chosen->choice[b] != ON_DEVICE;
-    bool untimed = p->n && !p->timed && !read && decides(w), changes = on_cpu || p->rule.fixed < p->n;
+    bool untimed = p->n && !p->timed && !read && decides(), changes = on_cpu || p->rule.fixed < p->n;
     if (untimed)
         append_text(&r->reason, "nobody knows how long tasks take: ");
     struct edit *e = open_edit(s);
@@ -499,14 +539,17 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
                             : "the list has no update that could run on the CPU");
     commit(e);
     size_t first = reserve_room(s, w), end = s->pool->n;
-    report(p, w->overlap, r);
+    report(p, how, r);
     end_room(s, first, end);
     if (chosen->score.excess > 0 && !room_later && !w->gather)
-        refuse_budget(m, &r->after, "--overlap", true);
+        refuse_budget(m, r->after, "--overlap", true);
     free_uses(p->uses);
     free(p->bucket_of), free(p);
     return changes;
 }
+
+/* ---- the folder ----------------------------------------------------------------------------------------------------
+ */
 
 static const struct pass pass = {.place = 10,
                                  .name = "overlap",
@@ -514,5 +557,47 @@ static const struct pass pass = {.place = 10,
                                  .run = run_overlap,
                                  .turned_on = {"--overlap all-cpu"},
                                  .own_room = true,
-                                 .may_change = may_change};
-const struct module module_overlap = {.name = "overlap", .called = true, .pass = &pass};
+                                 .may_change = may_change,
+                                 .wants_times = wants_times,
+                                 .plans_at_once = true};
+
+static void check(struct settings *s)
+{
+    (void)s;
+    if (overlap_options.plan && overlap_options.how != OVERLAP_PLAN)
+        fail(EXIT_USAGE, "--overlap-plan %s is the plan of --overlap plan: add that", overlap_options.plan);
+}
+
+/* How often the running step has chosen what. */
+static void tell_choices(struct trainer *t)
+{
+    char *choices = describe_choices(t->train);
+    if (choices)
+        note("overlap: %s", choices);
+    free(choices);
+}
+
+static const struct option options[] = {
+    {"overlap", 0, OPT_CHOICE, &overlap_options.how, "off",
+     WORDS([OVERLAP_OFF] = "off", [OVERLAP_PLAN] = "plan", [OVERLAP_LOCAL] = "local", [OVERLAP_ALL_CPU] = "all-cpu",
+           [OVERLAP_ALL_DEVICE] = "all-device"),
+     0, 0, GROUP_TECHNIQUES, OF_LIST,
+     "run optimizer updates of some layers on the CPU while the device goes on. plan: chosen for the shortest step; "
+     "local: chosen at the end of each layer's backward, by the work that the CPU still has"},
+    {"overlap-plan", 0, OPT_OUTPUT, &overlap_options.plan, NULL, "FILE", 0, 0, GROUP_TECHNIQUES, OF_LIST,
+     "of --overlap plan: the plan as text, read when the file is there, else written"},
+};
+static const struct hooks hooks = {.ends = tell_choices};
+static const struct foreign_words foreign[] = {
+    {"overlap", "cpu-offload offload offload-optimizer zero-offload", NULL},
+};
+const struct module module_overlap = {.name = "overlap",
+                                      .needs = "pass predict search",
+                                      .place = 21,
+                                      .pass = &pass,
+                                      .options = options,
+                                      .n_options = COUNT(options),
+                                      .foreign = foreign,
+                                      .n_foreign = COUNT(foreign),
+                                      .check = check,
+                                      .hooks = &hooks};

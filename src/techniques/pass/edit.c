@@ -274,3 +274,13 @@ size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece)
     drop(e, t);
     return n;
 }
+
+void need_choice(struct task *t, struct tensor *word, int bits, bool expected)
+{
+    size_t bytes = t->bytes;
+    add_access(t, word, ACCESS_READ);
+    t->bytes = bytes;
+    t->needs = bits;
+    if (!expected)
+        t->seconds = 0; /* that is what it takes */
+}

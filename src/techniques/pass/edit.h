@@ -83,4 +83,8 @@ struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, 
 /* Leaves the list: for copies that others replace. */
 void drop(struct edit *e, struct task *t);
 
+/* The task works when the word on the host has all of those bits, of enum choice_bit (cl/shared.h); expected: it is to
+ * be expected that it does. */
+void need_choice(struct task *t, struct tensor *word, int bits, bool expected);
+
 #endif

@@ -31,44 +31,38 @@
 #define PASS_H
 
 #include "edit.h"
-#include "tools/predict/predict.h"
+#include "trainer/base/module.h"
+#include "uses.h"
 
-enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
-enum recompute { RECOMPUTE_OFF, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_AUTO };
-enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
-enum { MOST_EVERY = 1000 }; /* of --snapshot-every */
-enum snapshot_in { IN_HOST, IN_DEVICE };
-struct snapshot_options {
-    const char *file;             /* NULL: the pass is off */
-    int every, slots, iterations; /* store every so many; room in the file; how many are reported */
-    enum snapshot_in in;          /* where the copy lies for which an update waits; from the device it goes down */
-};
-struct pass_options { /* what the options ask of the passes */
-    struct snapshot_options snapshot;
-    enum recompute recompute;
-    enum overlap overlap;
-    const char *overlap_plan; /* the file of the plan: read when it is there, else written; NULL: none */
-    uint64_t seed;            /* of the run: what is drawn follows from it */
-    bool clipped;             /* updates wait for the norm, and so for the last backward */
-    bool paced, draw; /* the step runs as predicted; local chooses by this seed, to show that no bit depends on it */
+#include <jansson.h>
+
+struct costs;    /* tools/predict/predict.h */
+struct forecast; /* the same */
+struct trainer;  /* trainer/train/train.h */
+
+struct run_facts { /* of the training whose list is rewritten */
+    uint64_t seed; /* what is drawn follows from it */
+    bool clipped;  /* updates wait for the norm, and so for the last backward */
+    bool paced;    /* the step runs as predicted */
+    bool draw;     /* what is decided in the step is drawn by this seed, to show that no bit depends on it */
     uint64_t draw_seed;
     bool gather; /* parameters lie in shards, and are gathered a layer before their use */
-    enum swap swap;
-    unsigned swap_what; /* a bit per enum memory_class */
+    bool trial;  /* of a few steps to measure with: nothing is stored, and no time is known */
 };
+struct run_facts facts_of(const struct settings *s);
 
 struct pass_report {
     const struct pass *pass;
     bool declined;
-    char *reason;          /* a sentence on what was done, or why not; set by the pass, freed with the report */
-    json_t *fields;        /* what else `plan --json` shows of it; NULL: nothing */
-    char *numbers, *gain;  /* for people: what report_ms() was told; what the pass comes to.  NULL: nothing */
-    struct forecast after; /* of the list as the pass leaves it, where it has tried that (n > 0) */
+    char *reason;           /* a sentence on what was done, or why not; set by the pass, freed with the report */
+    json_t *fields;         /* what else `plan --json` shows of it; NULL: nothing */
+    char *numbers, *gain;   /* for people: what report_ms() was told; what the pass comes to.  NULL: nothing */
+    struct forecast *after; /* of the list as the pass leaves it, where it has tried that; NULL */
 };
-typedef bool pass_wanted(const struct pass_options *w);
+typedef bool pass_wanted(const struct run_facts *w);
 /* true: the list is changed; false: declined, and the list is as it was.  Sets r's reason and fields.  Costs are NULL
  * where no hardware is described or measured; the tasks of a step file have their own. */
-typedef bool pass_run(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r);
+typedef bool pass_run(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r);
 struct pass {
     int place;        /* in the order of application: ascending */
     const char *name; /* --after NAME */
@@ -78,27 +72,62 @@ struct pass {
     bool every_list;          /* the lists of evaluation and sampling are rewritten too */
     /* Adds tensors that persist and that nobody touches, as large as what the pass will add to the list as it is now.
      * So passes before it, which look for what fits, see their bytes.  NULL: it adds nothing that persists. */
-    void (*reserve)(struct step *s, const struct pass_options *w);
+    void (*reserve)(struct step *s, const struct run_facts *w);
     bool own_room; /* it calls reserve_room() itself, for each of its choices */
     /* It chooses by the budgets, before it is known what later passes keep in the host: with larger ones it may choose
      * otherwise.  NULL: never. */
-    bool (*may_change)(const struct pass_options *w);
+    bool (*may_change)(const struct run_facts *w);
+    /* Does it choose by how long tasks take?  Where nobody says, a trial measures that, in which the pass does without:
+     * and needs times only if it had something to do, or moves updates then for lack of room (plans_at_once). */
+    bool (*wants_times)(const struct run_facts *w);
+    bool plans_at_once;
     bool sends_copies; /* it sends parameters that others copy, over queues of its own */
-    bool gathers;      /* it brings parameters together that lie in shards: without such a pass there is no --zero 3 */
+    /* What passes before it ask, that look ahead.  It makes room: behind it the list may fit in less than it needs now.
+     * What it makes again, as remake() takes it; NULL: nothing that could be told before.  And of what is asked of it:
+     * does it move parameters and the optimizer's state; is what it keeps in the host known only when it has run? */
+    bool makes_room;
+    int *(*remakes)(const struct uses *u, const struct pool *pool);
+    bool (*moves_state)(void), (*fills_host)(void);
+    pass_run *remake; /* it chooses what recompute makes again */
 };
-const struct pass *const *all_passes(size_t *n);    /* in the order of application */
-const struct pass *find_pass(const char *name);     /* NULL: there is none */
-bool somebody_sends(const struct pass_options *w);  /* is such a pass wanted? */
-bool somebody_gathers(void);                        /* is there such a pass? */
-bool plan_may_change(const struct pass_options *w); /* may a pass, with larger ones, choose otherwise? */
-char *pass_names(void);                             /* "recompute, swap"; the caller frees it */
+const struct pass *const *all_passes(size_t *n); /* in the order of application */
+const struct pass *find_pass(const char *name);  /* NULL: there is none */
+bool somebody_sends(const struct run_facts *w);  /* is such a pass wanted? */
+/* Is a pass wanted that has this?  The first one, or NULL. */
+typedef bool pass_trait(const struct pass *p, const struct run_facts *w);
+const struct pass *find_wanted(pass_trait *has, const struct run_facts *w);
+bool plan_may_change(const struct run_facts *w); /* may a pass, with larger ones, choose otherwise? */
+char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
+
+/* ---- what they come to ------------------------------------------------------------------------------------------- */
+
+/* The folder that predicts, of which there is one at most: it looks at the list before and behind each pass. */
+struct forecaster {
+    const struct costs *(*costs)(const struct trainer *t);          /* NULL: none are known */
+    struct outlook *(*look)(struct step *s, const struct costs *c); /* bytes and time of the list as it is */
+    void (*forget)(struct outlook *o);
+    char *(*compare)(const struct machine *m, const struct outlook *had, const struct outlook *has); /* a sentence */
+    /* Ends the program where the list does not fit; the option is "--zero 3".  sure: with larger budgets the passes
+     * make the same list. */
+    void (*must_fit)(struct machine *m, const struct outlook *o, const char *option, bool sure);
+    void (*free)(struct forecast *f);
+};
+const struct forecaster *find_forecaster(void); /* NULL: there is none */
 
 /* Runs all passes that are wished for, up to the one named `after` (NULL: all).  *n reports, for free_reports(). */
-struct pass_report *run_passes(struct step *s, const struct costs *c, const struct pass_options *w, const char *after,
+struct pass_report *run_passes(struct step *s, const struct costs *c, const struct run_facts *w, const char *after,
                                size_t *n);
 /* Those that are for every list, on another list than the training's. */
-void run_on_other_list(struct step *s, const struct costs *c, const struct pass_options *w);
+void run_on_other_list(struct step *s, const struct costs *c, const struct run_facts *w);
 void free_reports(struct pass_report *reports, size_t n);
+/* What they did to the list for training. */
+struct pass_reports {
+    struct pass_report *report;
+    size_t n;
+};
+struct pass_reports reports_of(const struct trainer *t);
+/* Runs them on the list for training as the options say, and keeps the reports with the trainer. */
+void run_passes_for(struct trainer *t);
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
 json_t *milliseconds(double seconds);                              /* null where they are not known */
@@ -106,7 +135,9 @@ json_t *milliseconds(double seconds);                              /* null where
  * NULL. INFINITY: what it is the time of does not fit; NAN: nobody knows. */
 void report_ms(struct pass_report *r, const char *key, const char *what, double seconds);
 
-/* recompute.c: of a list with those uses; swap asks too. */
+/* ---- remake.c: tensors that are made again ------------------------------------------------------------------------
+ */
+
 bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
 /* Need x not be there all the time?  Of these classes, a bit per enum memory_class. */
 bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes);
@@ -115,38 +146,11 @@ bool may_remake(const struct uses *u, const struct tensor *x, int reader);
 /* From task from[x->id] on (NOWHERE: never) what touches x takes one that is made again: right before that task, or
  * before all of its layer's backward.  By tensor what it has become, or NULL; the caller frees the array. */
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
-/* All that the rule makes again, full or selective: remake()'s `from`; the caller frees it. */
-int *remade_by_rule(const struct uses *u, const struct pool *pool, bool full);
-bool recompute_by_rule(struct step *s, bool full, struct pass_report *r);
 
-/* phases.c: the fixed orders of swap. */
-struct phases { /* of a device, in list order */
-    struct phase {
-        int first, last; /* positions of its tasks */
-        bool backward;
-    } * phase;    /* the caller frees it */
-    int n, tasks; /* of the list */
-};
-struct phases find_phases(const struct uses *u, const struct device *d, bool by_layer); /* else by micro-batch */
-/* Of a tensor that nobody uses between two positions: its bytes are held through *out, and again from *in on.  false:
- * there is no phase between in which it could leave.  maker NULL: it is state. */
-bool place_by_phases(const struct phases *t, const struct task *maker, int before, int behind, int *out, int *in);
-
-/* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it.  sure: with these
- * budgets the passes make the same list. */
-_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, bool sure);
-/* Its parts, for who looks for the budgets; `had` are the devices before.  They become as large as the forecast needs,
- * and what did not fit before is returned, which the caller frees; then the end. */
-char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option);
-_Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage, bool sure);
 /* What passes will add, for those that look for what fits.  Returns the pool's size before; where the edit that is open
  * is undone the tensors are gone.  Else end_room() takes their bytes away from those from `first` up to `end`. */
-size_t reserve_room(struct step *s, const struct pass_options *w);
+size_t reserve_room(struct step *s, const struct run_facts *w);
 void end_room(struct step *s, size_t first, size_t end);
-pass_wanted wants_overlap, wants_snapshot, wants_recompute, wants_swap;
-pass_run run_overlap, run_snapshot, run_recompute, run_swap;
-/* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */
-char *describe_choices(const struct step *s);
 /* A list beside the one that passes rewrite, and built before: what they have moved to the host is fetched for each
  * use. It only reads it. */
 void fetch_state(struct step *s);

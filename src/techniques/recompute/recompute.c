@@ -14,62 +14,17 @@
  *     full         of each layer only its input is kept.  The forward is computed almost twice, for a third more work;
  *                  what nothing reads again, as the layer's last product, is not repeated
  *     selective    only what is large and cheap is dropped: the (T, T) matrices of attention and GELU's output
- *     auto         what must be, in a budget: swap.c chooses
+ *     auto         what must be, in a budget: the folder chooses that searches for it (struct pass, remake)
  *
- * The rewrite is remake().  It walks the list in order, and relies on that: the first task that needs a tensor again
- * finds its repeat right before it (full, selective: before its layer's backward), and all later ones read that.  The
- * repeat's tasks are the forward's, of the same origin: on the same values they give the same bits.  What is made of
- * values that have changed by then, in place or by an update, is kept.
+ * The rewrite is remake() (pass/remake.c).
  *
  * Source: "Training Deep Nets with Sublinear Memory Cost" (Chen et al. 2016), full; "Reducing Activation Recomputation
  * in Large Transformer Models" (Korthikanti et al. 2022), selective.
  */
-#include "techniques/pass/pass.h"
-#include "trainer/base/module.h"
+#include "recompute.h"
+#include "trainer/train/hooks.h"
 
-bool wants_recompute(const struct pass_options *w) { return w->recompute != RECOMPUTE_OFF; }
-
-/* ---- what may be made again -------------------------------------------------------------------------------------- */
-
-bool same_block(const struct task *a, const struct task *b)
-{
-    return a->layer >= 0 && a->layer == b->layer && a->micro == b->micro && a->role == b->role;
-}
-
-bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes)
-{
-    size_t n;
-    const struct use *use = uses_of(u, x, &n);
-    bool may = n > 0 && x->storage == x && !x->exclusive && !x->device->is_host && classes >> x->class & 1;
-    for (size_t i = 0; may && i < n; i++)
-        may = !is_conditional(u->task[use[i].at]);
-    return may;
-}
-
-/* Kernel work; nothing it read is written, by itself or later, before `reader`. */
-static bool may_repeat(const struct uses *u, const struct task *t, int at, const struct tensor *made, int reader)
-{
-    bool may = !t->run && !t->copy && !is_conditional(t) && t->lane->device == made->device;
-    for (int i = 0; may && i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor->storage;
-        bool reads = t->access[i].mode & ACCESS_READ, writes = t->access[i].mode & ACCESS_WRITE;
-        may = !(writes && x->persistent) && !(reads && x != made && is_written_between(u, x, at - 1, reader));
-    }
-    return may;
-}
-
-bool may_remake(const struct uses *u, const struct tensor *x, int reader)
-{
-    size_t n;
-    const struct use *use = uses_of(u, x, &n);
-    bool may = !x->persistent && x->class == MEM_ACTIVATIONS, written = false;
-    for (size_t i = 0; may && i < n; i++)
-        if (use[i].mode & ACCESS_WRITE) {
-            may = use[i].at < reader && may_repeat(u, u->task[use[i].at], use[i].at, x, reader);
-            written = true;
-        }
-    return may && written;
-}
+struct recompute_options recompute_options;
 
 /* The first reader in a layer's backward, if its forward has made x for that alone; NOWHERE: it has not. */
 static int kept_for(const struct uses *u, const struct tensor *x)
@@ -88,94 +43,12 @@ static int kept_for(const struct uses *u, const struct tensor *x)
     return reader;
 }
 
-/* ---- the rewrite ------------------------------------------------------------------------------------------------- */
-
-struct remaking {
-    struct pool *pool;
-    struct edit *edit;
-    const struct uses *uses;
-    const int *from;      /* by tensor: from this task on it is read as it is made again; NOWHERE: never */
-    struct tensor **twin; /* by tensor: made again, or NULL */
-};
-
-static struct tensor *twin_of(const struct remaking *r, const struct tensor *x)
-{
-    return (size_t)x->id < r->uses->n_tensors ? r->twin[x->id] : NULL;
-}
-
-/* What a repeat before `reader` reads in place of y, which was gathered: the same, as it was gathered last by then.
- * None is updated before the last one that is gathered in a step has been read. */
-static struct tensor *gathered_for(const struct uses *u, struct tensor *y, int reader)
-{
-    while (y->later && is_whole_before(u, y->later, reader))
-        y = y->later;
-    return y;
-}
-
-/* Repeats before `reader` what wrote x, and before that what wrote those that it reads and that are gone by then. */
-static void repeat_makers(struct remaking *r, const struct tensor *x, int reader)
-{
-    size_t n, n_uses;
-    const struct use *use = uses_of(r->uses, x, &n);
-    for (size_t i = 0; i < n && use[i].at < reader; i++) {
-        const struct task *t = r->uses->task[use[i].at];
-        if (!(use[i].mode & ACCESS_WRITE))
-            continue;
-        for (int k = 0; k < t->n_access; k++) {
-            const struct tensor *y = t->access[k].tensor->storage;
-            const struct use *of = uses_of(r->uses, y, &n_uses);
-            if (!(t->access[k].mode & ACCESS_READ) || n_uses == 0 || y == x || y->persistent || twin_of(r, y))
-                continue;
-            size_t last = n_uses - 1; /* use of the original y */
-            while (last > 0 && r->from[y->id] != NOWHERE && of[last].at >= r->from[y->id])
-                last--;
-            if (of[last].at < reader && may_remake(r->uses, y, reader))
-                repeat_makers(r, y, reader);
-        }
-        insert_before(r->edit, r->uses->task[reader]);
-        struct task *again = repeat(r->edit, t);
-        for (int k = 0; k < t->n_access; k++) {
-            struct tensor *y = t->access[k].tensor->storage;
-            if (t->access[k].mode & ACCESS_WRITE && !twin_of(r, y) && (size_t)y->id < r->uses->n_tensors)
-                r->twin[y->id] = tensor_like(r->pool, y->device, y);
-            struct tensor *now = twin_of(r, y) ? r->twin[y->id] : gathered_for(r->uses, y, reader);
-            if (now != y)
-                repoint(r->edit, again, y, now);
-        }
-    }
-}
-
-/* The first task of the reader's block on its device. */
-static int first_of_block(const struct uses *u, int reader)
-{
-    int first = reader;
-    for (int i = reader; i >= 0; i--)
-        if (u->task[i]->lane->device == u->task[reader]->lane->device && same_block(u->task[i], u->task[reader]))
-            first = i;
-    return first;
-}
-
-struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer)
-{
-    struct remaking r = {pool, e, u, from, allocate(u->n_tensors, sizeof *r.twin)};
-    for (int i = 0; i < (int)u->n; i++) {
-        struct task *t = u->task[i];
-        for (int k = 0; k < t->n_access; k++) {
-            struct tensor *x = t->access[k].tensor->storage;
-            if ((size_t)x->id >= u->n_tensors || from[x->id] == NOWHERE || i < from[x->id])
-                continue;
-            if (!r.twin[x->id])
-                repeat_makers(&r, x, by_layer ? first_of_block(u, i) : i);
-            repoint(e, t, x, r.twin[x->id]);
-        }
-    }
-    return r.twin;
-}
-
 /* ---- the rules --------------------------------------------------------------------------------------------------- */
 
-int *remade_by_rule(const struct uses *u, const struct pool *pool, bool full)
+/* Of all that the rule makes again: remake()'s `from`.  What is chosen for a budget is foreseen as full. */
+static int *remade_by_rule(const struct uses *u, const struct pool *pool)
 {
+    const bool full = recompute_options.how != RECOMPUTE_SELECTIVE;
     int *from = allocate(u->n_tensors, sizeof *from);
     for (size_t i = 0; i < u->n_tensors; i++) {
         const struct tensor *x = pool->tensors[i];
@@ -185,12 +58,13 @@ int *remade_by_rule(const struct uses *u, const struct pool *pool, bool full)
     return from;
 }
 
-bool recompute_by_rule(struct step *s, bool full, struct pass_report *r)
+static bool recompute_by_rule(struct step *s, struct pass_report *r)
 {
+    const bool full = recompute_options.how != RECOMPUTE_SELECTIVE;
     struct pool *pool = s->pool;
     struct uses *u = find_uses(s->task, s->n, pool);
     size_t n = s->n;
-    int *from = remade_by_rule(u, pool, full);
+    int *from = remade_by_rule(u, pool);
     double bytes = 0;
     for (size_t i = 0; i < u->n_tensors; i++)
         bytes += from[i] != NOWHERE ? (double)pool->tensors[i]->bytes : 0;
@@ -204,9 +78,79 @@ bool recompute_by_rule(struct step *s, bool full, struct pass_report *r)
     return s->n > n;
 }
 
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
+
+static bool chooses_what(const struct pass *p, const struct run_facts *w)
+{
+    (void)w;
+    return p->remake != NULL;
+}
+
+static const struct pass *chooser(void)
+{
+    size_t n;
+    const struct pass *const *all = all_passes(&n);
+    for (size_t i = 0; i < n; i++)
+        if (chooses_what(all[i], NULL))
+            return all[i];
+    return NULL;
+}
+
+static bool wants_recompute(const struct run_facts *w)
+{
+    (void)w;
+    return recompute_options.how != RECOMPUTE_OFF;
+}
+
+static bool wants_times(const struct run_facts *w)
+{
+    (void)w;
+    return recompute_options.how == RECOMPUTE_AUTO;
+}
+
+static bool run_recompute(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
+{
+    if (recompute_options.how == RECOMPUTE_AUTO)
+        return chooser()->remake(s, c, w, r);
+    return recompute_by_rule(s, r);
+}
+
+static void check(struct settings *s)
+{
+    (void)s;
+    if (recompute_options.how == RECOMPUTE_AUTO && !chooser())
+        fail(EXIT_USAGE, "--recompute auto: nothing here chooses what is made again; this yard was built without%s",
+             left_out);
+}
+
 static const struct pass pass = {.place = 30,
                                  .name = "recompute",
                                  .wanted = wants_recompute,
                                  .run = run_recompute,
-                                 .turned_on = {"--recompute selective", "--recompute full"}};
-const struct module module_recompute = {.name = "recompute", .called = true, .pass = &pass};
+                                 .turned_on = {"--recompute selective", "--recompute full"},
+                                 .makes_room = true,
+                                 .wants_times = wants_times,
+                                 .remakes = remade_by_rule};
+static const struct option options[] = {
+    {"recompute", 0, OPT_CHOICE, &recompute_options.how, "off",
+     WORDS([RECOMPUTE_OFF] = "off", [RECOMPUTE_FULL] = "full", [RECOMPUTE_SELECTIVE] = "selective",
+           [RECOMPUTE_AUTO] = "auto"),
+     0, 0, GROUP_TECHNIQUES, OF_LIST,
+     "make activations again before a layer's backward instead of keeping them. full: all but the layer's input; "
+     "selective: attention's (T, T) matrices and GELU's output; auto: as the budget needs, for the shortest step"},
+};
+static const struct foreign_words foreign[] = {
+    {"recompute",
+     "gradient-checkpointing activation-checkpointing recompute-activations checkpoint-activations "
+     "activations-checkpoint-method",
+     NULL},
+};
+const struct module module_recompute = {.name = "recompute",
+                                        .needs = "pass",
+                                        .place = 22,
+                                        .pass = &pass,
+                                        .options = options,
+                                        .n_options = COUNT(options),
+                                        .foreign = foreign,
+                                        .n_foreign = COUNT(foreign),
+                                        .check = check};

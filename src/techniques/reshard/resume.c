@@ -4,13 +4,63 @@
  * as it is, on another number with another dp, and on a single device plainly, but recorded again, so that it comes
  * back with the devices.
  */
-#include "trainer/train/train.h"
+#include "state.h"
 
-#include <unistd.h>
+struct reshard_options reshard_options;
+
+struct of_run { /* what checkpoints say of a training */
+    json_t *options;
+    uint64_t run;
+    int64_t session;
+};
+
+static struct of_run *of_run(const struct trainer *t) { return *own_of(t, &module_reshard); }
+
+/* ---- the run that this one goes on from -------------------------------------------------------------------------- */
+
+static const struct past *past(void)
+{
+    static struct past found;
+    const char *path = this_life->from ? this_life->from : reshard_options.resume;
+    if (!path)
+        return NULL;
+    struct checkpoint *c = open_checkpoint(path);
+    c->room->open = now_ns() - this_life->begun - c->room->read - c->room->verify;
+    found = (struct past){.given = path,
+                          .path = c->path,
+                          .step = c->step,
+                          .samples = c->samples,
+                          .options = c->options,
+                          .source = {copy_string(path), c->pieces->config, c, c->tokenizer},
+                          .elsewhere = c->stored != NULL,
+                          .options_in = format_string("%s%s", c->path, c->stored ? "" : "/" MANIFEST)};
+    return &found;
+}
+
+static bool open_run(const char *path, struct source *s)
+{
+    char *newest = find_checkpoint(path), *model = model_in_folder(path);
+    if (!newest && !model && is_folder(path))
+        refuse_foreign_folder(path);
+    const bool ours = newest || find_store(path) || (is_folder(path) && !model);
+    if (ours) {
+        struct checkpoint *c = open_checkpoint(newest ? newest : path);
+        *s = (struct source){copy_string(path), c->pieces->config, c, c->tokenizer};
+    }
+    free(newest), free(model);
+    return ours;
+}
+
+static void close_run(struct source *s) { free_checkpoint(s->checkpoint); }
+
+static void load_run(struct model *m, const struct source *s, bool moments)
+{
+    load_checkpoint(m, s->checkpoint, moments);
+}
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
 
-struct mesh resumed_mesh(const struct settings *s, int devices)
+static struct mesh resumed_mesh(const struct settings *s, int devices)
 {
     struct mesh m = strategy_of(s->source.checkpoint);
     int each = m.pp * m.tp, near = 0; /* the nearest number of devices on which the batch can be shared out */
@@ -23,7 +73,7 @@ struct mesh resumed_mesh(const struct settings *s, int devices)
         fail(EXIT_USAGE,
              "%s was trained with %s and --batch %d, which cannot go on with %d devices: the nearest "
              "that can is --mesh dp=%d,pp=%d,tp=%d with %d; or choose another --mesh",
-             s->resume, format_mesh((char[64]){0}, &m), s->batch, devices, near / each, m.pp, m.tp, near);
+             s->past->given, format_mesh((char[64]){0}, &m), s->batch, devices, near / each, m.pp, m.tp, near);
     }
     m.dp = devices / each;
     return m;
@@ -31,14 +81,40 @@ struct mesh resumed_mesh(const struct settings *s, int devices)
 
 /* ---- what is recorded ------------------------------------------------------------------------------------------- */
 
-json_t *record_training(const struct trainer *t)
+const json_t *recorded_options(const struct trainer *t) { return of_run(t)->options; }
+
+/* Before the settings that were left open have become what came of them. */
+static void record_training(struct trainer *t, struct step *list)
 {
     const struct settings *s = t->settings;
-    json_t *options = options_json(true);
-    bool plain = s->resume && !s->mesh && n_ranks(&t->mesh) == 1;
+    if (list != t->train || s->trial)
+        return;
+    struct of_run *r = allocate(1, sizeof *r);
+    bool plain = s->past && !s->mesh && n_ranks(&t->mesh) == 1;
     struct mesh strategy = plain ? strategy_of(s->source.checkpoint) : t->mesh;
-    json_object_set_new(options, "mesh", json_string(format_mesh((char[64]){0}, &strategy)));
-    return options;
+    r->options = options_json(true);
+    json_object_set_new(r->options, "mesh", json_string(format_mesh((char[64]){0}, &strategy)));
+    *own_of(t, &module_reshard) = r;
+}
+
+/* When --save's folder is ours alone. */
+static void number_run(struct trainer *t)
+{
+    const struct settings *s = t->settings;
+    const struct checkpoint *from = s->past ? s->source.checkpoint : NULL;
+    struct of_run *r = of_run(t);
+    if (!r)
+        return;
+    r->run = from && from->run ? from->run : new_id();
+    r->session = 1 + MAX(s->save ? last_session(s->save) : 0, from ? from->session : 0);
+}
+
+static void forget(struct trainer *t)
+{
+    struct of_run *r = of_run(t);
+    if (r)
+        json_decref(r->options);
+    free(r);
 }
 
 /* XXH64 of the tokens, which are many: once in a run. */
@@ -51,9 +127,11 @@ static uint64_t hash_data(const struct trainer *t)
 }
 
 /* What is not as it was: the run goes on, but not as if there had been no break. */
-void compare_training(const struct trainer *t)
+static void compare_training(struct trainer *t)
 {
-    const struct checkpoint *c = t->settings->source.checkpoint;
+    const struct checkpoint *c = t->settings->past ? t->settings->source.checkpoint : NULL;
+    if (!c)
+        return;
     unsigned vector = vector_width(t->machine);
     if (c->data && c->data != hash_data(t))
         warn("the data are not those that %s was trained on: their tokens have another hash", c->path);
@@ -66,80 +144,93 @@ struct checkpoint *describe_training(const struct trainer *t, uint32_t step)
 {
     struct checkpoint *c = allocate(1, sizeof *c);
     c->step = step;
-    c->run = t->run;
-    c->session = t->session;
+    c->run = of_run(t)->run;
+    c->session = of_run(t)->session;
     c->samples = ((int64_t)step + t->ahead) * t->batch;
     c->data = hash_data(t);
     c->vector = vector_width(t->machine);
     c->tokenizer = tokenizer_to_text(t->data ? &t->data->tokenizer : NULL);
-    c->options = json_incref(t->record);
+    c->options = json_incref(of_run(t)->options);
     return c;
 }
 
 /* ---- what is there already -------------------------------------------------------------------------------------- */
 
-void check_saved(const struct settings *s, const struct config *ours)
+static void compare_with_saved(const char *folder, const struct config *ours)
 {
-    if (!s->save)
-        return;
-    char *saved[] = {find_checkpoint(s->save), saved_model(s)}; /* the second is a file, or damaged */
-    for (size_t i = 0; i < COUNT(saved); i++) {
-        if (!saved[i] || access(saved[i], F_OK) != 0)
-            continue;
-        struct config old;
-        if (i == 0) {
-            struct source source = open_source(saved[i], 0);
-            old = source.config;
-            close_source(&source);
-        } else {
-            old = read_config(saved[i], ours->heads);
-        }
-        if (!same_sizes(&old, ours))
-            fail(EXIT_USAGE, "%s is another model (%s): --save to another folder, or remove it first", saved[i],
-                 describe_sizes((char[160]){0}, &old));
+    char *saved = find_checkpoint(folder);
+    if (saved) {
+        struct checkpoint *old = open_checkpoint(saved);
+        if (!same_sizes(&old->pieces->config, ours))
+            refuse_other_sizes(saved, &old->pieces->config);
+        free_checkpoint(old);
     }
-    free(saved[0]), free(saved[1]);
+    free(saved);
 }
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */
 
-void save_training(struct trainer *t, uint32_t step, bool first)
+/* Behind the `first` of a run that begins, those of runs before it go, and with --keep the oldest. */
+static void save_training(struct trainer *t, uint32_t step, bool first)
 {
     const struct settings *s = t->settings;
-    bool begins = first && !s->resume; /* else it is one of the runs before that goes on */
+    bool begins = first && !s->past; /* else it is one of the runs before that goes on */
     struct checkpoint *c = describe_training(t, step);
     make_folder(s->save);
     save_checkpoint(t->model, s->save, c);
-    if (begins || s->keep)
-        prune_checkpoints(s->save, begins ? t->session : 0, s->keep);
+    if (begins || reshard_options.keep)
+        prune_checkpoints(s->save, begins ? of_run(t)->session : 0, reshard_options.keep);
     free_checkpoint(c);
 }
 
-/* An option and a path, as a shell reads them; path NULL: nothing. */
-static void append_path(char **command, const char *option, const char *path)
+/* ---- what the user sees ------------------------------------------------------------------------------------------ */
+
+/* What the first step has waited for.  A checkpoint in another form is read twice: to see what is whole in it, and to
+ * load that. */
+static void print_resumed(struct trainer *t)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:+=@%-";
-    if (!path)
+    const struct checkpoint *c = t->settings->past ? t->settings->source.checkpoint : NULL;
+    if (!c)
         return;
-    bool quoted = path[strspn(path, plain)] != '\0';
-    append_text(command, " %s %s", option, quoted ? "'" : path);
-    for (; quoted && *path; path++)
-        append_text(command, "%s", *path == '\'' ? "'\\''" : (char[]){*path, '\0'});
-    append_text(command, "%s", quoted ? "'" : "");
+    const struct room *took = c->room;
+    const uint64_t all = now_ns() - this_life->begun, state = took->open + took->read + took->verify + took->upload;
+    char *path = rank_file(c, 0), bytes[32];
+    print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", c->step, c->path,
+               1e-9 * (double)all);
+    printf("            open %.3f, read %.3f, verify %.3f, upload %.3f, devices and lists %.3f\n",
+           1e-9 * (double)took->open, 1e-9 * (double)took->read, 1e-9 * (double)took->verify,
+           1e-9 * (double)took->upload, 1e-9 * (double)(all - state));
+    printf("            %s read at %.0f MB/s; the disk alone, past the cache: %.0f MB/s\n",
+           format_bytes(bytes, (double)took->bytes_read), 1e3 * (double)took->bytes_read / (double)MAX(took->read, 1),
+           1e-6 * measure_disk(path));
+    free(path);
 }
 
-void tell_resume(const struct settings *s)
+static void tell_kept(struct trainer *t, struct kept_run *k)
 {
-    char *command = copy_string("yard train");
-    append_path(&command, "--resume", s->save ? s->save : s->pass.snapshot.file);
-    append_path(&command, "--save", s->save);
-    if (s->save && s->save_every)
-        append_text(&command, " --save-every %d", s->save_every);
-    if (s->save && s->keep)
-        append_text(&command, " --keep %d", s->keep);
-    append_path(&command, "--snapshot", s->pass.snapshot.file);
-    append_text(&command, "%s", s->restart ? " --restart" : "");
-    append_path(&command, "--log", s->log);
-    note("it goes on with: %s", command);
-    free(command);
+    const struct settings *s = t->settings;
+    if (!s->save)
+        return;
+    append_path(&k->command, "--resume", s->save);
+    append_path(&k->command, "--save", s->save);
+    if (s->save_every)
+        append_text(&k->command, " --save-every %d", s->save_every);
+    if (reshard_options.keep)
+        append_text(&k->command, " --keep %d", reshard_options.keep);
 }
+
+const struct archive archive = {.option = "--resume",
+                                .past = past,
+                                .mesh = resumed_mesh,
+                                .open = open_run,
+                                .close = close_run,
+                                .load = load_run,
+                                .refuse = expect_outside,
+                                .compare = compare_with_saved,
+                                .save = save_training};
+const struct hooks reshard_hooks = {.built = record_training,
+                                    .ready = number_run,
+                                    .begins = compare_training,
+                                    .summary = print_resumed,
+                                    .keeps = tell_kept,
+                                    .leaves = forget};

@@ -1,4 +1,4 @@
-/* save.c - from the devices to a checkpoint and back, and what --init and --from take.
+/* save.c - from the devices to a checkpoint and back.
  *
  * Each rank's state is read from where it lies, a piece at a time, and written as it is: nothing is gathered.  Loading
  * puts a tensor together from the pieces of the files, whatever mesh they are of, and has it cut by the model for every
@@ -44,40 +44,4 @@ void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments)
             c->room->upload += now_ns() - begun;
         }
     free(room);
-}
-
-/* ---- sources ---------------------------------------------------------------------------------------------------- */
-
-struct source open_source(const char *path, int heads)
-{
-    struct source s = {0};
-    if (!exists(path))
-        fail(EXIT_IO,
-             "cannot open %s: nothing of that name is here; of a model from the web, fetch its "
-             "model.safetensors and config.json into a folder first, and name that",
-             path);
-    char *newest = find_checkpoint(path), *model = model_in_folder(path);
-    if (!newest && !model && is_folder(path))
-        refuse_foreign_folder(path);
-    if (newest || find_store(path) || (is_folder(path) && !model))
-        s.checkpoint = open_checkpoint(newest ? newest : path);
-    s.path = copy_string(model && !s.checkpoint ? model : path);
-    s.config = s.checkpoint ? s.checkpoint->pieces->config : read_config(s.path, heads);
-    free(newest), free(model);
-    return s;
-}
-
-void close_source(struct source *s)
-{
-    if (s->checkpoint)
-        free_checkpoint(s->checkpoint);
-    free(s->path);
-}
-
-void init_from_source(struct model *m, const struct source *s)
-{
-    if (s->checkpoint)
-        load_checkpoint(m, s->checkpoint, false);
-    else
-        init_from_file(m, s->path);
 }

@@ -6,7 +6,8 @@
  *     checkpoint   the folder: found, opened, made whole, pruned                                  checkpoint.c
  *     ranks        the files of one that is being written                                         ranks.c
  *     transfer     bytes along a plan: loading, resharding, verifying, comparing                  transfer.c
- *     save         from devices to files and back; sources that --init and --from take            save.c
+ *     save         from devices to files and back                                              save.c
+ *     resume       a training as a checkpoint, and how it goes on                              resume.c
  *     store        another form of a checkpoint, read by whoever brings it                        checkpoint.c
  *     export       the model alone, for other programs                                            export.c
  *
@@ -30,7 +31,7 @@
 #ifndef STATE_H
 #define STATE_H
 
-#include "trainer/model/model.h"
+#include "trainer/train/hooks.h"
 
 /* ---- pieces.c -------------------------------------------------------------------------------------------------- */
 
@@ -206,16 +207,19 @@ void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c);
 /* Parameters, and Adam's state. */
 void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments);
 
-/* What --init and --from take: a file that init_from_file() takes, a checkpoint, a folder of these, or one with a model
- * in it. */
-struct source {
-    char *path;                    /* the file, or the checkpoint's folder */
-    struct checkpoint *checkpoint; /* NULL: it is a file */
-    struct config config;
+/* ---- resume.c: a training as a checkpoint ------------------------------------------------------------------------ */
+
+struct reshard_options {
+    const char *resume;
+    int keep;
 };
-struct source open_source(const char *path, int heads); /* heads: see read_config() */
-void close_source(struct source *s);
-void init_from_source(struct model *m, const struct source *s); /* the values only */
+extern struct reshard_options reshard_options;
+/* A checkpoint of the run as it is behind that step, but for its pieces. */
+struct checkpoint *describe_training(const struct trainer *t, uint32_t step);
+const json_t *recorded_options(const struct trainer *t);
+extern const struct archive archive;
+extern const struct hooks reshard_hooks;
+extern const struct module module_reshard;
 
 /* ---- export.c -------------------------------------------------------------------------------------------------- */
 

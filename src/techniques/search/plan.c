@@ -1,5 +1,6 @@
 /* plan.c - the one search behind all techniques that choose (see plan.h). */
 #include "plan.h"
+#include "trainer/base/module.h"
 
 #include <math.h>
 
@@ -150,3 +151,5 @@ struct score choose(const struct question *q, const unsigned char *start, size_t
     erase_line();
     return s.record;
 }
+
+const struct module module_search = {.name = "search", .needs = "lists predict"};

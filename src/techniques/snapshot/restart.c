@@ -14,8 +14,7 @@
  *
  * It goes on from the snapshot file, but as the words say while that has no commit newer than it had at the start.
  */
-#include "trainer/cmd/cmd.h"
-#include "trainer/train/train.h"
+#include "snap.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -23,11 +22,13 @@
 
 enum { MOST_FRUITLESS = 3 }; /* restarts, one after another, without a newer commit */
 
-struct settings *train_in_children(struct settings *s, int argc, char **argv, int *code)
+bool train_in_children(struct settings *s, int argc, char **argv, int *code)
 {
-    const char *file = s->pass.snapshot.file;
+    const char *file = snapshot_options.file;
+    if (!snapshot_options.restart)
+        return true;
     struct snap_commit newest = look_for_commit(file);
-    const uint64_t known = s->resume ? newest.seq : 0;
+    const uint64_t known = s->past ? newest.seq : 0;
     bool trained = false;
     this_life = mmap(NULL, sizeof *this_life, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (this_life == MAP_FAILED)
@@ -35,15 +36,18 @@ struct settings *train_in_children(struct settings *s, int argc, char **argv, in
     for (int restarts = 0, fruitless = 0, status;; restarts++) {
         bool goes_on = newest.slot && newest.seq != known;
         *this_life = (struct one_life){.begun = now_ns(), .restarts = restarts, .from = goes_on ? file : NULL};
-        if (live_in_child(&status))
-            return goes_on ? parse_settings(CMD_TRAIN, argc, argv) : s;
+        if (live_in_child(&status)) {
+            if (goes_on)
+                parse_settings(&train_page, argc, argv); /* from there, whatever the words say */
+            return true;
+        }
         trained |= this_life->step > 0;
         *code = WIFEXITED(status) ? WEXITSTATUS(status) : interrupted() ? EXIT_INTERRUPTED : EXIT_FAILED;
         if (this_life->not_finite)
             note("no restart: the same step would come to the same, bit for bit");
         bool died = WIFSIGNALED(status) || (trained && (*code == EXIT_FAILED || *code == EXIT_NO_DEVICE));
         if (!died || interrupted() || this_life->not_finite)
-            return NULL;
+            return false;
         uint64_t before = newest.seq;
         newest = look_for_commit(file);
         fruitless = newest.seq == before ? fruitless + 1 : 0;

@@ -13,7 +13,22 @@
 #ifndef SNAP_H
 #define SNAP_H
 
+#include "techniques/pass/pass.h"
 #include "techniques/reshard/state.h"
+
+enum { MOST_EVERY = 1000 }; /* of --snapshot-every */
+enum snapshot_in { IN_HOST, IN_DEVICE };
+struct snapshot_options {
+    const char *file;             /* NULL: the pass is off */
+    int every, slots, iterations; /* store every so many; room in the file; how many are reported */
+    enum snapshot_in in;          /* where the copy lies for which an update waits; from the device it goes down */
+    bool restart;
+};
+extern struct snapshot_options snapshot_options;
+extern const struct hooks snapshot_hooks;
+extern const struct module module_snapshot;
+/* --restart: false in the parent, at the end, with the exit code; true in each child.  restart.c */
+bool train_in_children(struct settings *s, int argc, char **argv, int *code);
 
 /* ---- what is stored --------------------------------------------------------------------------------------------- */
 
@@ -34,7 +49,7 @@ struct pieces *cut_stored(const struct snap_plan *plan);
 /* ---- snapfile.c ------------------------------------------------------------------------------------------------- */
 
 enum { SNAP_PAGE = 4096, MANIFEST_AT = 2 * SNAP_PAGE };
-struct snap_commit {     /* as it lies on the disk (struct page) */
+struct snap_commit {     /* as it lies on the disk (struct disk_page) */
     uint64_t seq;        /* commits are counted */
     uint32_t step, slot; /* slots from 1; 0: there is no commit */
     int64_t samples, session;
@@ -94,5 +109,16 @@ struct stored_step {
     uint64_t recoverable, durable; /* now_ns(): from when on, after a kill, and after a power cut */
 };
 bool snap_commit(struct snap *s, int slot, bool sound, struct stored_step *stored);
+
+/* ---- snapshots.c: a training's ---------------------------------------------------------------------------------- */
+
+/* Opens the file of --snapshot and gives the train list's tasks their work.  Nothing is in flight. */
+void open_snapshots(struct trainer *t);
+/* Behind a drain. */
+struct snap_counts close_snapshots(struct trainer *t);
+/* On the thread of the report; a bad step is not committed. */
+void note_reported(struct trainer *t, uint32_t number, bool sound);
+/* What has been committed since the last call; the caller frees it. */
+size_t take_commits(struct trainer *t, struct stored_step **commits);
 
 #endif

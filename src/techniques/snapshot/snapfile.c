@@ -42,7 +42,7 @@
 enum { VERSION = 3, ENDIAN = 0x01020304 };
 #define NOTHING_COMMITTED "has no whole iteration: nothing was committed yet"
 
-struct page {
+struct disk_page {
     char magic[8];
     uint32_t version, endian;
     uint64_t file_bytes, run, zero;
@@ -50,7 +50,7 @@ struct page {
     uint64_t manifest_bytes, manifest_hash;
     struct snap_commit commit;
 };
-_Static_assert(sizeof(struct page) == 104, "as drawn above");
+_Static_assert(sizeof(struct disk_page) == 104, "as drawn above");
 static const char magic[] = "YARDSNAP"; /* without the 0 */
 
 /* ---- payloads --------------------------------------------------------------------------------------------------- */
@@ -113,15 +113,15 @@ static uint64_t hash_of_page(const char *page) { return hash_bytes(page, SNAP_PA
 
 void fill_page(const struct snapfile *s, const struct snap_commit *c, char page[SNAP_PAGE])
 {
-    struct page p = {.version = VERSION,
-                     .endian = ENDIAN,
-                     .file_bytes = slot_at(s, s->slots + 1),
-                     .run = s->run,
-                     .slots = (uint32_t)s->slots,
-                     .pieces = (uint32_t)s->in.n,
-                     .manifest_bytes = s->manifest_bytes,
-                     .manifest_hash = s->manifest_hash,
-                     .commit = *c};
+    struct disk_page p = {.version = VERSION,
+                          .endian = ENDIAN,
+                          .file_bytes = slot_at(s, s->slots + 1),
+                          .run = s->run,
+                          .slots = (uint32_t)s->slots,
+                          .pieces = (uint32_t)s->in.n,
+                          .manifest_bytes = s->manifest_bytes,
+                          .manifest_hash = s->manifest_hash,
+                          .commit = *c};
     memcpy(p.magic, magic, sizeof p.magic);
     memset(page, 0, SNAP_PAGE);
     memcpy(page, &p, sizeof p);
@@ -132,7 +132,7 @@ void fill_page(const struct snapfile *s, const struct snap_commit *c, char page[
 /* What is read back may be anything.  NULL, or what is wrong. */
 static const char *parse_page(struct snapfile *s, const char page[SNAP_PAGE], const struct reader *r)
 {
-    struct page p;
+    struct disk_page p;
     const struct snap_commit *c = &p.commit;
     uint64_t hash = hash_of_page(page), file_bytes = r->size;
     memcpy(&p, page, sizeof p);

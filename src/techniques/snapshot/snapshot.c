@@ -44,10 +44,8 @@
  * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).
  */
 #include "../../../cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
-#include "techniques/overlap/local.h"
-#include "techniques/pass/pass.h"
-#include "tools/lists/lists.h"
-#include "trainer/base/module.h"
+#include "snap.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 
@@ -64,7 +62,9 @@ struct storing {
     struct pass_report *report;
 };
 
-bool wants_snapshot(const struct pass_options *w) { return w->snapshot.file != NULL; }
+struct snapshot_options snapshot_options;
+
+static bool wants_snapshot(const struct run_facts *w) { return snapshot_options.file && !w->trial; }
 
 /* ---- what is stored ---------------------------------------------------------------------------------------------- */
 
@@ -283,9 +283,10 @@ static void reserve(struct step *s, struct device *d, size_t bytes)
     new_bytes_tensor(s->pool, d, MEM_WORK, "snapshot", bytes)->persistent = true;
 }
 
-static void reserve_buffers(struct step *s, const struct pass_options *w)
+static void reserve_buffers(struct step *s, const struct run_facts *w)
 {
-    const struct snapshot_options *o = &w->snapshot;
+    const struct snapshot_options *o = &snapshot_options;
+    (void)w;
     size_t n_tasks;
     struct task **task = tasks_in_order(s, &n_tasks), *last;
     size_t *bytes = bytes_to_store(task, n_tasks, s->pool);
@@ -416,9 +417,9 @@ static void describe_place(const struct storing *v, char **text)
         append_text(text, ": %s are on the host when they are updated", format_bytes(bytes, v->on_host));
 }
 
-bool run_snapshot(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
+static bool run_snapshot(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
-    struct storing v = {.step = s, .costs = c, .options = &w->snapshot, .in = w->snapshot.in, .report = r};
+    struct storing v = {.step = s, .costs = c, .options = &snapshot_options, .in = snapshot_options.in, .report = r};
     bool on_device = v.in == IN_DEVICE;
     v.other = has_times(s, c) ? try_place(v, on_device ? IN_HOST : IN_DEVICE) : NAN;
     struct edit *e = open_edit(s);
@@ -437,16 +438,19 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
                               v.updates, v.options->slots, v.options->file);
     if (on_device)
         describe_place(&v, &r->reason);
-    r->after = try_list(s, c, INFINITY, report_times, &v);
+    r->after = keep_forecast(try_list(s, c, INFINITY, report_times, &v));
     if (w->clipped)
         append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "
                                 "before; --clip 0 stores each layer behind its backward");
-    if (on_device && r->after.excess > 0)
-        refuse_budget(s->pool->machine, &r->after, "--snapshot-in device", true);
-    report_ms(r, "host_ms", "with copies in the host a step takes", on_device ? v.other : r->after.period);
-    report_ms(r, "device_ms", "on the device", on_device ? r->after.period : v.other);
+    if (on_device && r->after->excess > 0)
+        refuse_budget(s->pool->machine, r->after, "--snapshot-in device", true);
+    report_ms(r, "host_ms", "with copies in the host a step takes", on_device ? v.other : r->after->period);
+    report_ms(r, "device_ms", "on the device", on_device ? r->after->period : v.other);
     return true;
 }
+
+/* ---- the folder ----------------------------------------------------------------------------------------------------
+ */
 
 static const struct pass pass = {.place = 60,
                                  .name = "snapshot",
@@ -454,9 +458,54 @@ static const struct pass pass = {.place = 60,
                                  .run = run_snapshot,
                                  .turned_on = {NULL},
                                  .reserve = reserve_buffers};
-extern const struct store snapshot_store; /* snap.h, which does not go together with overlap's header */
+
+static void check(struct settings *s)
+{
+    const struct snapshot_options *o = &snapshot_options;
+    if (o->restart && !o->file)
+        fail(EXIT_USAGE, "--restart goes on from a snapshot: add --snapshot FILE");
+    if (o->file && o->slots == 1)
+        warn("--snapshot-slots 1: the first snapshot keeps the only slot, and no later one is stored; use 2 or more");
+    if (o->file && s->trains && o->every > s->steps)
+        warn("--snapshot-every %d: the last step is %d, so no snapshot is stored; use a smaller one", o->every,
+             s->steps);
+    s->kept |= o->file != NULL;
+}
+
+static const struct option options[] = {
+    {"snapshot", 0, OPT_KEPT, &snapshot_options.file, NULL, "FILE", 0, 0, GROUP_TECHNIQUES, OF_TRAIN | OF_PLAN,
+     "store each unit in FILE as soon as it is updated, while the rest of the step goes on: --resume FILE goes on from "
+     "there after any interruption (plan: say when which iteration could be recovered, and write nothing)"},
+    {"snapshot-every", 0, OPT_INT, &snapshot_options.every, "1", "K", 1, MOST_EVERY, GROUP_TECHNIQUES,
+     OF_TRAIN | OF_PLAN, "every Kth iteration"},
+    {"snapshot-slots", 0, OPT_INT, &snapshot_options.slots, "2", "S", 1, 16, GROUP_TECHNIQUES, OF_TRAIN | OF_PLAN,
+     "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait. The "
+     "newest one keeps its slot, so with 1 only the first is stored"},
+    {"snapshot-in", 0, OPT_CHOICE, &snapshot_options.in, "host", WORDS([IN_HOST] = "host", [IN_DEVICE] = "device"), 0,
+     0, GROUP_TECHNIQUES, OF_TRAIN | OF_PLAN,
+     "a unit's next update waits for its copy. host: into the host's memory; device: into the device's, with room for "
+     "S copies, from where it goes down while training goes on: for slow links"},
+    {"restart", 0, OPT_FLAG, &snapshot_options.restart, NULL, NULL, 0, 0, GROUP_TECHNIQUES, OF_TRAIN,
+     "train in a process of its own. When that dies, the next one goes on from the newest commit in --snapshot FILE; "
+     "without --resume the first one does too. Ctrl-C, a not-a-number that comes again, and 3 restarts without a newer "
+     "commit end the run"},
+    {"iterations", 0, OPT_INT, &snapshot_options.iterations, "16", "N", 1, 1e6, GROUP_PREDICTING, OF_PLAN,
+     "with --snapshot: report the commits of the first N iterations"},
+};
+static const struct law laws[] = {{"snapshot-every", "snapshot", NULL},
+                                  {"snapshot-slots", "snapshot", NULL},
+                                  {"snapshot-in", "snapshot", NULL},
+                                  {"iterations", "snapshot", NULL},
+                                  {"print-list", "snapshot", "a step file has no words for slots"}};
 const struct module module_snapshot = {.name = "snapshot",
-                                       .needs = "overlap pass predict reshard",
-                                       .called = true,
+                                       .needs = "pass predict reshard",
+                                       .place = 24,
                                        .pass = &pass,
+                                       .options = options,
+                                       .n_options = COUNT(options),
+                                       .unrecorded = "snapshot restart",
+                                       .laws = laws,
+                                       .n_laws = COUNT(laws),
+                                       .check = check,
+                                       .hooks = &snapshot_hooks,
                                        .store = &snapshot_store};

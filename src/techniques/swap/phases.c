@@ -13,7 +13,7 @@
  * Source: "vDNN: Virtualized Deep Neural Networks for Scalable, Memory-Efficient Neural Network Design" (Rhu et al.
  * 2016).
  */
-#include "techniques/pass/pass.h"
+#include "swap.h"
 
 struct phases find_phases(const struct uses *u, const struct device *d, bool by_layer)
 {

@@ -39,9 +39,8 @@
  *
  * Source: "Data movement method, distributed training system, electronic device and storage medium" (2023).
  */
-#include "techniques/pass/pass.h"
+#include "swap.h"
 #include "techniques/search/plan.h"
-#include "trainer/base/module.h"
 
 #include <math.h>
 
@@ -88,7 +87,13 @@ struct swapper {
     size_t end[MEM_CLASSES]; /* of each round's decisions; 0: it has none */
 };
 
-bool wants_swap(const struct pass_options *w) { return w->swap != SWAP_OFF; }
+struct swap_options swap_options;
+
+static bool wants_swap(const struct run_facts *w)
+{
+    (void)w;
+    return swap_options.how != SWAP_OFF;
+}
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
 
@@ -366,14 +371,13 @@ static struct score choose_actions(struct swapper *w, unsigned char *best, doubl
  * prepare its batch, a step early, and those that skip this one. */
 static bool finish(struct swapper *w, struct edit *e, const char *declines, struct pass_report *r)
 {
-    const struct forecast *f = &r->after;
     const struct machine *m = w->step->pool->machine;
     json_t *peaks = json_object(), *moves = json_array();
     size_t n[3] = {0}, n_uses;
     double from = 0, copied = 0;
     if (e)
         commit(e);
-    r->after = try_step(w->step, w->costs);
+    const struct forecast *f = r->after = keep_forecast(try_step(w->step, w->costs));
     for (size_t i = 0; f->span && i < f->n; i++)
         if (f->task[i]->role != ROLE_FEED && f->task[i]->when.every <= 1)
             from = fmin(from, f->span[i].start);
@@ -467,22 +471,21 @@ static bool run_auto(struct swapper *w, const char *must_fit, bool may_change, s
     return finish(w, e, NULL, r);
 }
 
-bool run_recompute(struct step *s, const struct costs *c, const struct pass_options *asked, struct pass_report *r)
+/* --recompute auto, whose pass comes before this one. */
+static bool choose_remade(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
-    if (asked->recompute != RECOMPUTE_AUTO)
-        return recompute_by_rule(s, asked->recompute == RECOMPUTE_FULL, r);
-    struct swapper w = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false);
-    if (asked->swap == SWAP_AUTO)
-        return finish(&w, NULL, "--swap auto chooses what is made again", r);
-    return run_auto(&w, asked->swap == SWAP_OFF ? "--recompute auto" : NULL, plan_may_change(asked), r);
+    struct swapper all = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false);
+    if (swap_options.how == SWAP_AUTO)
+        return finish(&all, NULL, "--swap auto chooses what is made again", r);
+    return run_auto(&all, swap_options.how == SWAP_OFF ? "--recompute auto" : NULL, plan_may_change(w), r);
 }
 
-bool run_swap(struct step *s, const struct costs *c, const struct pass_options *asked, struct pass_report *r)
+static bool run_swap(struct step *s, const struct costs *c, const struct run_facts *asked, struct pass_report *r)
 {
     struct machine *m = s->pool->machine;
-    bool by_layer = asked->swap == SWAP_LAYER;
-    struct swapper w = open_swapper(s, c, asked->swap_what, true);
-    if (asked->swap == SWAP_AUTO)
+    bool by_layer = swap_options.how == SWAP_LAYER;
+    struct swapper w = open_swapper(s, c, swap_options.what, true);
+    if (swap_options.how == SWAP_AUTO)
         return run_auto(&w, "--swap auto", plan_may_change(asked), r);
     bool moves = false;
     for (const struct device *d = m->device; !d->is_host; d++) {
@@ -502,11 +505,80 @@ bool run_swap(struct step *s, const struct costs *c, const struct pass_options *
     struct edit *e = open_edit(s);
     rewrite(&w, e, NULL);
     bool changed = finish(&w, e, moves ? NULL : why, r);
-    if (r->after.excess > 0)
-        refuse_budget(m, &r->after, by_layer ? "--swap layer" : "--swap microbatch", !plan_may_change(asked));
+    if (r->after->excess > 0)
+        refuse_budget(m, r->after, by_layer ? "--swap layer" : "--swap microbatch", !plan_may_change(asked));
     return changed;
 }
 
-static const struct pass pass = {
-    .place = 50, .name = "swap", .wanted = wants_swap, .run = run_swap, .turned_on = {"--swap layer"}};
-const struct module module_swap = {.name = "swap", .called = true, .pass = &pass};
+/* ---- the folder ----------------------------------------------------------------------------------------------------
+ */
+
+static bool moves_state(void)
+{
+    const unsigned state = 1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS;
+    return swap_options.how != SWAP_OFF && (swap_options.what & state);
+}
+
+static bool fills_host(void) { return swap_options.how == SWAP_LAYER || swap_options.how == SWAP_MICROBATCH; }
+
+static bool wants_times(const struct run_facts *w)
+{
+    (void)w;
+    return swap_options.how == SWAP_AUTO;
+}
+
+static const struct pass pass = {.place = 50,
+                                 .name = "swap",
+                                 .wanted = wants_swap,
+                                 .run = run_swap,
+                                 .turned_on = {"--swap layer"},
+                                 .wants_times = wants_times,
+                                 .makes_room = true,
+                                 .moves_state = moves_state,
+                                 .fills_host = fills_host,
+                                 .remake = choose_remade};
+
+static const char *classes; /* --swap-what */
+
+static void check(struct settings *s)
+{
+    (void)s;
+    char *text = copy_string(classes), *rest = text;
+    swap_options.what = 0;
+    for (char *word = strsep(&rest, ","); word; word = strsep(&rest, ",")) {
+        int class = choice_number(memory_class_name, word);
+        if (class < 0 || class >= MEM_WORK)
+            fail(EXIT_USAGE,
+                 "--swap-what: '%s' is not a class; expected some of activations, gradients, optimizer, parameters, "
+                 "with commas between",
+                 word);
+        swap_options.what |= 1u << class;
+    }
+    free(text);
+}
+
+static const struct option options[] = {
+    {"swap", 0, OPT_CHOICE, &swap_options.how, "off",
+     WORDS([SWAP_OFF] = "off", [SWAP_AUTO] = "auto", [SWAP_LAYER] = "layer", [SWAP_MICROBATCH] = "microbatch"), 0, 0,
+     GROUP_TECHNIQUES, OF_LIST,
+     "move data to the host and back in time. auto: as the budget needs, for the shortest step; data that is cheaper "
+     "to make again is made again. layer: away during the next layer's forward, back during that layer's backward. "
+     "microbatch: away behind a micro-batch's forward, back during the backward before its own"},
+    {"swap-what", 0, OPT_TEXT, &classes, "activations", "CLASS,...", 0, 0, GROUP_TECHNIQUES, OF_LIST,
+     "which of activations, gradients, optimizer and parameters may leave; state then lives on the host"},
+};
+static const struct law laws[] = {{"swap-what", "swap", NULL}};
+static const struct foreign_words foreign[] = {
+    {"swap", "offload-activations swap-activations", NULL},
+};
+const struct module module_swap = {.name = "swap",
+                                   .needs = "pass predict search",
+                                   .place = 23,
+                                   .pass = &pass,
+                                   .options = options,
+                                   .n_options = COUNT(options),
+                                   .foreign = foreign,
+                                   .n_foreign = COUNT(foreign),
+                                   .laws = laws,
+                                   .n_laws = COUNT(laws),
+                                   .check = check};

@@ -7,6 +7,8 @@
  * other programs cannot lengthen.  Where it is above 1 all the same the probe was disturbed, and no share is known.
  */
 #include "bench.h"
+#include "techniques/pass/pass.h"
+#include "tools/predict/predict.h"
 #include "trainer/base/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
@@ -211,20 +213,42 @@ static json_t *bench_training(struct bench *b)
     fprintf(b->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
             1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9,
             of_peak((char[80]){0}, step.share));
-    print_reports(b->text, t->passes, t->n_passes);
+    const struct pass_reports passes = reports_of(t);
+    print_reports(b->text, passes.report, passes.n);
     json_t *train = json_pack("{s:s, s:f, s:f, s:o, s:o}", "model", word_of("model", b->settings->preset),
                               "ms_per_step", 1e3 * step.seconds, "tokens_per_s", tokens / step.seconds, "share_of_peak",
-                              number_json(step.share), "passes", reports_json(t->passes, t->n_passes));
+                              number_json(step.share), "passes", reports_json(passes.report, passes.n));
     free_trainer(t);
     return train;
 }
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
+static bool measures; /* the command is yard bench */
+static bool sweeps;   /* --broadcast */
+
+static void check(struct settings *s)
+{
+    s->sweeps = sweeps;
+    if (predict_options.hardware && measures && !sweeps)
+        fail(EXIT_USAGE, "--hardware %s: bench measures what is here; only --broadcast can be simulated",
+             predict_options.hardware);
+}
+
+static const struct page page = {"bench",
+                                 "[options]",
+                                 "Measures the device: the peak of fused multiply-adds (FMA), copies, matrix products, "
+                                 "training.",
+                                 OF_LIST | OF_RUN,
+                                 " vocab steps serial json hardware broadcast ",
+                                 NULL,
+                                 false};
+
 static int run_bench(int argc, char **argv)
 {
-    struct settings *s = parse_settings(CMD_BENCH, argc, argv);
-    if (s->broadcast)
+    measures = true;
+    struct settings *s = parse_settings(&page, argc, argv);
+    if (sweeps)
         return bench_broadcast(s);
     struct bench b = {.settings = s, .text = s->json ? stderr : stdout, .config = config_of(s)};
     b.gemms = new_table(gemm_columns, COUNT(gemm_columns));
@@ -261,5 +285,15 @@ static int run_bench(int argc, char **argv)
 
 static const struct subcommand command = {100, "bench", "measure the device, its matrix products and training",
                                           run_bench, " benchmark speed "};
-const struct module module_bench = {
-    .name = "bench", .needs = "broadcast pass predict trace", .commands = &command, .n_commands = 1};
+static const struct option options[] = {
+    {"broadcast", 0, OPT_FLAG, &sweeps, NULL, NULL, 0, 0, GROUP_PREDICTING, 0,
+     "instead, train with one broadcast queue and with several, and slices of several sizes"},
+};
+const struct module module_bench = {.name = "bench",
+                                    .needs = "broadcast pass predict trace",
+                                    .place = 96,
+                                    .commands = &command,
+                                    .n_commands = 1,
+                                    .options = options,
+                                    .n_options = COUNT(options),
+                                    .check = check};

@@ -9,6 +9,8 @@
  */
 #include "bench.h"
 #include "techniques/broadcast/broadcast.h"
+#include "techniques/pass/pass.h"
+#include "tools/predict/predict.h"
 #include "trainer/base/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
@@ -76,13 +78,13 @@ static double bench_one(struct settings *s, FILE *text, struct table *table, int
     broadcast_options.queues = queues;
     broadcast_options.slices = slices;
     struct run r = {.period = 0};
-    struct trainer *t = new_trainer(s, LIST_TRAIN, s->data.path != NULL, s->hardware != NULL);
-    const struct pass_report *pass = t->passes;
+    struct trainer *t = new_trainer(s, LIST_TRAIN, s->data.path != NULL, predict_options.hardware != NULL);
+    const struct pass_report *pass = reports_of(t).report;
     while (strcmp(pass->pass->name, "broadcast") != 0)
         pass++;
     if (pass->declined)
         fail(EXIT_USAGE, "--broadcast: %s: use two devices or more, as -d P:DxN or --mesh dp=N", pass->reason);
-    struct simulation *sim = s->hardware ? must_simulate(t->train, t->costs) : NULL;
+    struct simulation *sim = predict_options.hardware ? must_simulate(t->train, costs_of(t)) : NULL;
     for (size_t i = 0; i < t->train->n && sim; i++) {
         const struct moment *m = &sim->moments[(size_t)(sim->steps - 1) * t->train->n + i];
         if (!m->skipped)
@@ -108,7 +110,7 @@ static double bench_one(struct settings *s, FILE *text, struct table *table, int
         number_cell(median(computing, n) / r.period / t->machine->n_devices), number_cell(1e3 * r.period));
     print_rows(text, table, table->n - 1, table->n);
     fflush(text);
-    const struct lane_speed *up = t->costs ? &t->costs->link[LANE_UPLOAD] : NULL;
+    const struct lane_speed *up = costs_of(t) ? &costs_of(t)->link[LANE_UPLOAD] : NULL;
     double best = up ? sqrt(largest / ((t->mesh.dp - 1) * up->latency * up->bytes_per_s)) : NAN;
     free_trainer(t);
     return best;
@@ -124,7 +126,8 @@ int bench_broadcast(struct settings *s)
     run_trial_for(s);
     s->time_tasks = true;
     fprintf(text, "broadcasts of one step of model %s, %s%s\n", word_of("model", s->preset),
-            s->hardware ? "simulated on " : "run", s->hardware ? s->hardware : "");
+            predict_options.hardware ? "simulated on " : "run",
+            predict_options.hardware ? predict_options.hardware : "");
     print_heading(text, table);
     for (size_t i = 0; i < COUNT(senders); i++)
         for (size_t k = 0; k < COUNT(slices); k++) {

@@ -11,6 +11,7 @@
 #include "tools/lists/lists.h"
 #include "tools/predict/predict.h"
 #include "tools/proof/proof.h"
+#include "tools/trace/trace.h"
 #include "trainer/file/file.h"
 
 #include <math.h>

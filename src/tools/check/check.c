@@ -5,6 +5,7 @@
  * parameters behind them.  Errors are relative: ||ours - reference|| / ||reference||, both norms over the whole tensor.
  */
 #include "check.h"
+#include "techniques/reshard/state.h"
 #include "trainer/base/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
@@ -101,11 +102,34 @@ static int32_t *read_ids(const struct safetensors *file, const char *name, int v
     return ids;
 }
 
+struct check_options check_options;
+
+/* The reference's optimizer. */
+static void take_defaults(struct settings *s)
+{
+    s->beta2 = 0.95;
+    s->eps = 1e-5;
+}
+
+static const struct page page = {
+    "check",
+    "FILE|--gradients [options]",
+    "Computes what FILE (see tutorials/reference-files.md) holds as another program computed it, and prints the "
+    "relative\nerror of every tensor. Exit code 1 when one is above --tolerance.",
+    OF_RUN,
+    " heads lr beta1 beta2 eps weight-decay serial audit json tolerance gradients ",
+    take_defaults,
+    true};
+
 static int run_check(int argc, char **argv)
 {
-    struct settings *s = parse_settings(CMD_CHECK, argc, argv);
-    const char *path = s->reference;
-    if (s->gradients)
+    struct settings *s = parse_settings(&page, argc, argv);
+    const char *path = s->word;
+    if (s->n_words != !check_options.gradients)
+        fail(EXIT_USAGE, "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors; or "
+                         "--gradients and no file");
+    s->one_device = "yard check";
+    if (check_options.gradients)
         return check_gradients(s);
     claim_input("yard check", path);
     struct config config = read_config(path, given_heads());
@@ -137,20 +161,50 @@ static int run_check(int argc, char **argv)
     free_trainer(c.trainer);
 
     size_t n = json_object_size(c.errors);
-    bool passed = c.worst <= s->tolerance;
+    bool passed = c.worst <= check_options.tolerance;
     if (n == 0)
         fail(EXIT_FAILED,
              "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory, after.NAME", path);
     if (s->json)
         print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:o}", "file", make_printable(copy_string(path), false),
-                             "tolerance", s->tolerance, "worst", number_json(c.worst), "worst_tensor", c.worst_name,
-                             "passed", passed, "errors", c.errors));
+                             "tolerance", check_options.tolerance, "worst", number_json(c.worst), "worst_tensor",
+                             c.worst_name, "passed", passed, "errors", c.errors));
     else
         printf("%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e\n", passed ? "passed" : "FAILED", n,
-               c.worst_name, fabs(c.worst), s->tolerance);
+               c.worst_name, fabs(c.worst), check_options.tolerance);
     return passed ? EXIT_OK : EXIT_FAILED;
 }
 
 static const struct subcommand command = {40, "check", "compare with reference numbers made by another program",
                                           run_check, " verify "};
-const struct module module_check = {.name = "check", .needs = "reshard", .commands = &command, .n_commands = 1};
+/* Does it make sense beside --gradients? */
+static bool fits_gradients(const struct option *o)
+{
+    static const char *const unfit[] = {"serial", "view", "heads", NULL};
+    return choice_number(unfit, o->name) < 0 && strcmp(o->group, GROUP_TRAINING) != 0;
+}
+
+static void check(struct settings *s)
+{
+    const char *unfit = check_options.gradients ? first_given(fits_gradients) : NULL;
+    (void)s;
+    if (unfit)
+        fail(EXIT_USAGE,
+             "--gradients takes a model of its own, updates nothing, and runs each task alone: leave --%s out", unfit);
+}
+
+static const struct option options[] = {
+    {"gradients", 0, OPT_FLAG, &check_options.gradients, NULL, NULL, 0, 0, "Checking", 0,
+     "instead of a FILE: compare the backward of every operation with differences of its forward, on a small model "
+     "with random values; shows the worst element of the gradient of each input"},
+    {"tolerance", 0, OPT_DOUBLE, &check_options.tolerance, "1e-5", "X", 0, 1, "Checking", 0,
+     "largest relative error (with --gradients 1e-4)"},
+};
+const struct module module_check = {.name = "check",
+                                    .needs = "reshard",
+                                    .place = 95,
+                                    .commands = &command,
+                                    .n_commands = 1,
+                                    .options = options,
+                                    .n_options = COUNT(options),
+                                    .check = check};

@@ -154,7 +154,7 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
 
 int check_gradients(const struct settings *s)
 {
-    const double tolerance = was_given("tolerance") ? s->tolerance : 1e-4;
+    const double tolerance = was_given("tolerance") ? check_options.tolerance : 1e-4;
     struct trainer t = {.settings = s, .machine = machine_of(s, false), .config = small, .mesh = one_rank};
     struct table *table = new_table(columns, COUNT(columns));
     const struct cell *wrong = NULL, *row;

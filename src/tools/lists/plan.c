@@ -1,19 +1,24 @@
 /* plan.c - yard plan: the step as it would run: printed, verified, simulated. */
+#include "plan.h"
+
 #include "lists.h"
-#include "plan_memory.h"
-#include "trainer/cmd/cmd.h"
-#include "trainer/train/train.h"
+#include "techniques/pass/pass.h"
+#include "tools/predict/predict.h"
+#include "tools/proof/proof.h"
+#include "tools/trace/record.h"
+#include "tools/trace/trace.h"
+
+struct plan_options plan_options;
 
 /* What is planned is a trainer: of a model, or with the one list of a step file and nothing else. */
 
 /* all: its n lists, that for training first. */
 static int prove(const struct trainer *t, struct step *const *all, size_t n)
 {
-    const struct values *const values[] = {t->values, t->sample_values, t->eval_values};
     char *wrong = NULL;
     for (size_t i = 0; i < n && !wrong; i++)
         if (!(wrong = verify_devices(all[i])))
-            wrong = verify(all[i], values[i]);
+            wrong = verify(all[i], values_of(t, all[i]));
     fflush(stdout); /* one file may take both */
     if (wrong)
         fprintf(stderr, "yard: verify: %s\n", wrong);
@@ -45,40 +50,44 @@ static void print_task_counts(const struct step *list)
 static int show_plan(const struct trainer *t, const char *title)
 {
     const struct settings *s = t->settings;
+    const struct plan_options *o = &plan_options;
+    const bool verifies = proof_options.verify;
+    const struct pass_reports passes = reports_of(t);
     struct step *const all[] = {t->train, t->sample, t->eval}; /* one arena: one list runs at a time */
     const size_t n = t->eval ? 3 : t->sample ? 2 : 1;
-    bool simulate = s->simulate || s->print_list; /* a list is printed with how long each task takes alone */
-    struct simulation *sim = simulate ? must_simulate(t->train, t->costs) : NULL;
-    if (s->print_list) {
+    bool simulate =
+        predict_options.simulate || o->print_list; /* a list is printed with how long each task takes alone */
+    struct simulation *sim = simulate ? must_simulate(t->train, costs_of(t)) : NULL;
+    if (o->print_list) {
         write_list(stdout, t->train, sim->seconds);
-        return s->verify ? prove(t, all, n) : EXIT_OK;
+        return verifies ? prove(t, all, n) : EXIT_OK;
     }
     if (s->json) {
         json_t *plan = plan_json(t->pool, all, n);
-        json_object_set_new(plan, "passes", reports_json(t->passes, t->n_passes));
+        json_object_set_new(plan, "passes", reports_json(passes.report, passes.n));
         if (sim)
             json_object_set_new(plan, "simulation", simulation_json(sim));
         json_dumpf(plan, stdout, JSON_COMPACT);
         putchar('\n');
     } else {
-        print_reports(stdout, t->passes, t->n_passes);
-        if (s->print || (!s->verify && !sim)) {
+        print_reports(stdout, passes.report, passes.n);
+        if (o->print || (!verifies && !sim)) {
             print_task_counts(t->train);
             print_memory(stdout, t->pool, all, n);
         }
         if (sim)
-            print_simulation(stdout, sim, t->costs);
-        if (s->print) {
+            print_simulation(stdout, sim, costs_of(t));
+        if (o->print) {
             print_step(stdout, t->train);
             print_map(stdout, t->pool, t->train);
         }
     }
-    char *path = trace_path(s);
+    char *path = trace_path();
     if (sim && path)
         write_simulation(sim, path, title);
-    if (sim && s->view)
-        show_trace(path, !s->trace);
-    return s->verify ? prove(t, all, n) : EXIT_OK;
+    if (sim && record_options.shown)
+        show_trace(path, !record_options.file);
+    return verifies ? prove(t, all, n) : EXIT_OK;
 }
 
 static int plan_model(const struct settings *o)
@@ -91,32 +100,111 @@ static int plan_model(const struct settings *o)
 
 static int plan_list(const struct settings *o)
 {
-    struct step *s = read_list(o->list);
+    struct step *s = read_list(plan_options.list);
     set_budgets(s->pool->machine, o->device_memory, o->host_memory);
-    if (o->what_if)
-        apply_what_if_to_list(s, o->what_if);
+    if (predict_options.what_if)
+        apply_what_if_to_list(s, predict_options.what_if);
     if (o->clip > 0)
         gate_updates(s);
-    /* as it is written: before passes, and before addresses are given */
-    struct trainer t = {.settings = o, .pool = s->pool, .train = s, .values = number_values(s)};
-    struct pass_options options = pass_options_of(o);
-    t.passes = run_passes(s, NULL, &options, o->after, &t.n_passes);
+    struct trainer t = {.settings = o, .pool = s->pool, .machine = s->pool->machine, .train = s, .mesh = one_rank};
+    t.own = allocate(n_modules, sizeof *t.own);
+    ASK(built, &t, s);
     struct problem *p = place(s->pool, &s, 1, true);
     if (p)
-        fail(p->code, "%s: %s", o->list, p->sentence);
+        fail(p->code, "%s: %s", plan_options.list, p->sentence);
     depend(s, true);
-    return show_plan(&t, o->list);
+    return show_plan(&t, plan_options.list);
+}
+
+static const struct page page = {
+    "plan",
+    "[options]",
+    "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory.",
+    OF_LIST | OF_PLAN | OF_RUN,
+    " vocab json ",
+    NULL,
+    false};
+
+/* Another way to show it, of another folder. */
+static const struct other_plan *other_plan(void)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (modules[i]->plan && modules[i]->plan->is_wanted())
+            return modules[i]->plan;
+    return NULL;
 }
 
 static int run_plan(int argc, char **argv)
 {
-    struct settings *s = parse_settings(CMD_PLAN, argc, argv);
-    if ((s->trace || s->view) && !s->simulate)
-        fail(EXIT_USAGE, "yard plan --%s %s what is simulated: add --simulate", s->trace ? "trace" : "view",
-             s->trace ? "writes" : "shows");
-    return s->list ? plan_list(s) : s->memory ? plan_memory(s) : plan_model(s);
+    struct settings *s = parse_settings(&page, argc, argv);
+    const struct record_options *trace = &record_options;
+    if ((trace->file || trace->shown) && !predict_options.simulate)
+        fail(EXIT_USAGE, "yard plan --%s %s what is simulated: add --simulate", trace->file ? "trace" : "view",
+             trace->file ? "writes" : "shows");
+    if (plan_options.list)
+        return plan_list(s);
+    if (other_plan())
+        return other_plan()->run(s);
+    return plan_model(s);
 }
 
+/* ---- options ------------------------------------------------------------------------------------------------------
+ */
+
+/* May it stand beside --list?  A step file brings its machine, its times and its sizes. */
+static bool fits_list(const struct option *o)
+{
+    static const char *const beside[] = {"list",    "simulate",   "verify",   "print", "json", "trace",
+                                         "view",    "print-list", "clip",     "after", "seed", "iterations",
+                                         "what-if", "device-mem", "host-mem", NULL};
+    return strcmp(o->group, GROUP_TECHNIQUES) == 0 || choice_number(beside, o->name) >= 0;
+}
+
+static void check(struct settings *s)
+{
+    const struct plan_options *o = &plan_options;
+    const struct predict_options *times = &predict_options;
+    const char *unfit = o->list ? first_given(fits_list) : NULL;
+    (void)s;
+    if (unfit)
+        fail(EXIT_USAGE, "--list %s brings machine, sizes and times: leave --%s out", o->list, unfit);
+    if ((times->simulate || o->print_list) && !times->profile && !times->hardware && !o->list)
+        fail(EXIT_USAGE, "--%s needs times: add --profile, --hardware or --list",
+             times->simulate ? "simulate" : "print-list");
+    if (times->what_if && !times->simulate && !o->print_list && !other_plan())
+        fail(EXIT_USAGE, "--what-if changes what is predicted: add --simulate");
+}
+
+/* Of several devices: what each holds. */
+static void print_summary(struct trainer *t)
+{
+    if (t->machine->n_devices > 1)
+        print_memory(stdout, t->pool, (struct step *[]){t->train}, 1);
+}
+
+static const struct option options[] = {
+    {"print", 0, OPT_FLAG, &plan_options.print, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN, "tasks and memory map too"},
+    {"list", 0, OPT_INPUT, &plan_options.list, NULL, "FILE", 0, 0, GROUP_LOOKING, OF_PLAN,
+     "the list of a step file instead of a model's: a machine, tensors and tasks written by hand, with their times "
+     "(the format: tutorials/reference-lists.md, examples: data/steps)"},
+    {"print-list", 0, OPT_FLAG, &plan_options.print_list, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
+     "the train list as a step file, which is simulated to the same times; needs --profile, --hardware or --list"},
+};
+static const struct law laws[] = {{"print-list", "json", "a step file is printed and nothing else"},
+                                  {"print-list", "print", "a step file is printed and nothing else"},
+                                  {"print-list", "trace", "a step file is printed and nothing else"},
+                                  {"print-list", "view", "a step file is printed and nothing else"}};
+static const struct hooks hooks = {.summary = print_summary};
 static const struct subcommand command = {50, "plan", "show a training step as a list of tasks, and its memory",
                                           run_plan, " simulate list print memory dry-run "};
-const struct module module_lists = {.name = "lists", .called = true, .commands = &command, .n_commands = 1};
+const struct module module_lists = {.name = "lists",
+                                    .needs = "pass predict proof trace",
+                                    .place = 55,
+                                    .commands = &command,
+                                    .n_commands = 1,
+                                    .options = options,
+                                    .n_options = COUNT(options),
+                                    .laws = laws,
+                                    .n_laws = COUNT(laws),
+                                    .check = check,
+                                    .hooks = &hooks};

@@ -288,12 +288,3 @@ struct step *read_list(const char *path)
     free(text);
     return r.step;
 }
-
-double given_seconds(const struct task *t)
-{
-    const struct link *link[2];
-    links_of(t, link);
-    if (t->seconds >= 0)
-        return t->seconds;
-    return link_latency(link) + (double)t->access[0].tensor->bytes / link_rate(link, NULL);
-}

@@ -4,6 +4,7 @@
  */
 #include "lists.h"
 #include "techniques/pass/uses.h"
+#include "tools/predict/predict.h"
 #include "words.h"
 
 #include <ctype.h>

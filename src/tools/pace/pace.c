@@ -7,6 +7,7 @@
  * run of a server's schedule on a laptop exercises the event graph as the server would.
  */
 #include "pace.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 #include <time.h>
@@ -101,3 +102,64 @@ void stop_pacing(struct step *s)
     free(p->seconds), free(p->ended), free(p->lane_end);
     free(p);
 }
+
+/* ---- a training -------------------------------------------------------------------------------------------------- */
+
+struct pace_options pace_options;
+
+static void check(struct settings *s)
+{
+    s->paced = pace_options.file != NULL;
+    s->time_tasks |= s->paced;
+    s->draw_seed = pace_options.delay_seed;
+    predict_options.pace = pace_options.file;
+}
+
+/* Padded to the times that the list was simulated with. */
+static void pace_training(struct trainer *t)
+{
+    struct simulation *sim = must_simulate(t->train, costs_of(t));
+    /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
+    struct pace *p = start_pacing(t->train, sim->steady, sim->period, pace_options.scale);
+    note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
+         p->wrapper.scale, format_seconds((char[32]){0}, sim->period * p->wrapper.scale));
+    free_simulation(sim);
+}
+
+static void start(struct trainer *t)
+{
+    if (!t->train || t->settings->trial)
+        return;
+    if (pace_options.file)
+        pace_training(t);
+    if (pace_options.delay_seed >= 0)
+        start_delays(t->train, (uint64_t)pace_options.delay_seed);
+}
+
+static void stop(struct trainer *t)
+{
+    if (t->train)
+        stop_pacing(t->train);
+}
+
+static const struct option options[] = {
+    {"pace", 0, OPT_INPUT, &pace_options.file, NULL, "FILE", 0, 0, GROUP_PREDICTING, OF_TRAIN,
+     "pad every task of a real run to its predicted end, by a profile or a hardware description, all stretched alike"},
+    {"delay-seed", 0, OPT_LONG, &pace_options.delay_seed, "-1", "N", -1, 9e15, GROUP_LOOKING, OF_TRAIN,
+     "delay the end of tasks at random, and with --overlap local draw where updates run (-1: neither)"},
+};
+static const struct law laws[] = {{"hardware", "pace", "both say how long tasks take"},
+                                  {"profile", "pace", "both say how long tasks take"},
+                                  {"pace", "delay-seed", "both decide when tasks end"},
+                                  {"serial", "pace", "tasks run one after another, as fast as they can"},
+                                  {"serial", "delay-seed", "tasks run one after another, as fast as they can"}};
+static const struct hooks hooks = {.ready = start, .leaves = stop};
+const struct module module_pace = {.name = "pace",
+                                   .needs = "predict",
+                                   .place = 80,
+                                   .options = options,
+                                   .n_options = COUNT(options),
+                                   .laws = laws,
+                                   .n_laws = COUNT(laws),
+                                   .check = check,
+                                   .hooks = &hooks};

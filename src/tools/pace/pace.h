@@ -2,7 +2,7 @@
 #ifndef PACE_H
 #define PACE_H
 
-#include "trainer/run/run.h"
+#include "trainer/train/hooks.h"
 
 struct pace {
     struct wrapper wrapper;         /* the list's; its scale is that of a padded list */
@@ -20,5 +20,12 @@ struct pace *start_pacing(struct step *s, const double *seconds, double period, 
 /* Or: delay the end of every task at random (--delay-seed), to show that edges alone make the order. */
 void start_delays(struct step *s, uint64_t seed);
 void stop_pacing(struct step *s); /* of either kind */
+
+struct pace_options {
+    const char *file;   /* of times; NULL: tasks are not padded */
+    double scale;       /* no option: as for start_pacing() */
+    int64_t delay_seed; /* -1: no delays */
+};
+extern struct pace_options pace_options;
 
 #endif

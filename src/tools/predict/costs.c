@@ -2,7 +2,6 @@
  * predict.h; a person can edit both.
  */
 #include "predict.h"
-#include "tools/lists/lists.h"
 #include "trainer/file/file.h"
 
 #include <math.h>
@@ -203,6 +202,15 @@ static double profiled(const struct costs *c, const struct task *t, enum cost_so
             bytes += c->tasks[i].bytes;
         }
     return (bytes > 0 ? 1e-9 * ns * (double)t->bytes / bytes : 1e-6) / scale;
+}
+
+double given_seconds(const struct task *t)
+{
+    const struct link *link[2];
+    links_of(t, link);
+    if (t->seconds >= 0)
+        return t->seconds;
+    return link_latency(link) + (double)t->access[0].tensor->bytes / link_rate(link, NULL);
 }
 
 double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source)

@@ -4,15 +4,21 @@
  *     paper      a machine that is only described, for plans                                           paper.c
  *     simulate   the cyclic list on a virtual clock                                                    simulate.c
  *     try        what would come of a list as it is now: a planner's question                          try.c
+ *     gain       what a pass comes to; budgets.c: which ones a list needs                              gain.c
+ *     trial      a few steps, to measure where nobody says how long tasks take                         trial.c
+ *     training   what a training has of all that: its costs, its machine on paper                      training.c
  *
  * Every number that is shown says what it is: simulated, paced or real.
  */
 #ifndef PREDICT_H
 #define PREDICT_H
 
+#include "trainer/base/module.h"
 #include "trainer/step/step.h"
 
 #include <jansson.h>
+
+struct trainer; /* trainer/train/train.h */
 
 /* ---- costs.c --------------------------------------------------------------------------------------------------- */
 
@@ -73,6 +79,7 @@ void apply_what_if_to_list(struct step *s, const char *text);
 void check_fingerprint(const struct costs *c, const struct device *d, const char *engine);
 /* Seconds that the task takes alone; c NULL: those that a step file gives. */
 double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source);
+double given_seconds(const struct task *t); /* of a step file's task */
 /* The same; 0 where nobody knows it: of work in a list without costs and times. */
 double seconds_alone(const struct costs *c, const struct task *t);
 bool has_times(const struct step *s, const struct costs *c); /* are they known, of all tasks? */
@@ -145,5 +152,36 @@ typedef void simulation_look(void *context, const struct simulation *sim);
 struct forecast try_list(const struct step *s, const struct costs *c, double most_excess, simulation_look *look,
                          void *context);
 void free_forecast(struct forecast *f);
+struct forecast *keep_forecast(struct forecast f); /* for a pass's report, which frees it */
+
+/* ---- budgets.c -------------------------------------------------------------------------------------------------- */
+
+/* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it.  sure: with these
+ * budgets the passes make the same list. */
+_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, bool sure);
+/* Its parts, for who looks for the budgets; `had` are the devices before.  They become as large as the forecast needs,
+ * and what did not fit before is returned, which the caller frees; then the end. */
+char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option);
+_Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage, bool sure);
+
+/* ---- a training's predictions ------------------------------------------------------------------------------------ */
+
+struct predict_options {
+    bool simulate;
+    const char *profile, *hardware, *what_if;
+    const char *pace; /* set by the folder that paces: its file; NULL */
+    const char *output;
+};
+extern struct predict_options predict_options;
+struct costs *costs_of(const struct trainer *t); /* of --profile, --hardware, --pace, or a trial's; NULL: none */
+/* What a few steps on random tokens or the trainer's data take; it is changed by them.  The caller frees the costs. */
+struct costs *measure_costs(struct trainer *t);
+/* Where a plan is to be made of times that no file gives: those of a trainer without a plan, and with swaps that only
+ * fit.  Later trainers of this process have them. */
+void run_trial_for(struct settings *s);
+void keep_trial(struct costs *c);
+extern const struct forecaster forecaster; /* techniques/pass/pass.h */
+extern const struct module module_predict;
+int run_profile(int argc, char **argv); /* yard profile */
 
 #endif

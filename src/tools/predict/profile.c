@@ -1,26 +1,32 @@
 /* profile.c - yard profile: how long each kind of task takes here, for predictions. */
-#include "trainer/cmd/cmd.h"
+#include "predict.h"
 #include "trainer/train/train.h"
 
-static int run_profile(int argc, char **argv)
+static const struct page page = {
+    "profile",
+    "-o FILE [options]",
+    "Trains a few steps and writes the time of every kind of task, the speed of copies and the memory to FILE.",
+    OF_LIST | OF_RUN,
+    " vocab output ",
+    NULL,
+    false};
+
+int run_profile(int argc, char **argv)
 {
-    struct settings *s = parse_settings(CMD_PROFILE, argc, argv);
-    if (!s->output)
+    struct settings *s = parse_settings(&page, argc, argv);
+    const char *output = predict_options.output;
+    if (!output)
         fail(EXIT_USAGE, "yard profile needs -o FILE, the profile to write; see `yard profile --help`");
-    expect_replaceable("--output", s->output, KIND_PROFILE, "profile of yard's");
-    abandon(open_writer(s->output)); /* better to learn now than after the trial that it cannot be written */
+    expect_replaceable("--output", output, KIND_PROFILE, "profile of yard's");
+    abandon(open_writer(output)); /* better to learn now than after the trial that it cannot be written */
     s->time_tasks = true;
     struct trainer *t = new_trainer(s, LIST_TRAIN, s->data.path != NULL, false);
     char *shape = describe_shape(t);
     struct costs *c = measure_costs(t);
-    write_profile(s->output, c, shape);
-    note("%s: %zu kinds of tasks of %s on %s", s->output, c->n_tasks, shape, c->device);
+    write_profile(output, c, shape);
+    note("%s: %zu kinds of tasks of %s on %s", output, c->n_tasks, shape, c->device);
     free(shape);
     free_costs(c);
     free_trainer(t);
     return EXIT_OK;
 }
-
-static const struct subcommand command = {60, "profile", "measure how long tasks take, to predict with", run_profile,
-                                          NULL};
-const struct module module_predict = {.name = "predict", .called = true, .commands = &command, .n_commands = 1};

@@ -1,7 +1,6 @@
 /* report.c - a simulation for people, as JSON, and as a trace like a real one. */
 #include "predict.h"
-#include "tools/lists/lists.h"
-#include "tools/trace/trace.h"
+#include "tools/trace/tables.h"
 #include "trainer/base/table.h"
 
 #include <math.h>

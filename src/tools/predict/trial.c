@@ -2,6 +2,8 @@
  *
  * `yard profile` writes them to a file.  A plan that is made right before training takes them as they are.
  */
+#include "predict.h"
+#include "techniques/pass/pass.h"
 #include "trainer/train/train.h"
 
 #include <unistd.h>
@@ -160,13 +162,17 @@ static void time_device_updates(const struct settings *trial, int n_devices, str
 {
     struct settings small = *trial;
     struct costs had = *costs;
-    small.pass = (struct pass_options){.overlap = OVERLAP_OFF};
+    small.plain = true;
     small.source = (struct source){0};
-    small.mesh = small.stages = small.resume = NULL;
+    small.past = NULL;
+    small.mesh = small.stages = NULL;
     small.device_memory = small.host_memory = 0;
     small.layers = small.heads = small.grad_groups = small.zero = 1;
-    small.channels = 512, small.vocab = 2048, small.seq_len = 8;
-    small.batch = n_devices, small.micro_batch = 0;
+    small.channels = 512;
+    small.vocab = 2048;
+    small.seq_len = 8;
+    small.batch = n_devices;
+    small.micro_batch = 0;
     small.pipeline = PIPELINE_1F1B;
     struct trainer *t = new_trainer(&small, LIST_TRAIN, false, false);
     time_steps(t, costs);
@@ -175,33 +181,33 @@ static void time_device_updates(const struct settings *trial, int n_devices, str
     memcpy(costs->gap, had.gap, sizeof had.gap);
 }
 
+static bool asks_times(const struct pass *p, const struct run_facts *w) { return p->wants_times && p->wants_times(w); }
+
 /* Where a plan is to be made of times that no file gives, they are measured, by a trainer without a plan: all updates
  * are on the device where that has the room, else on the CPU, and swaps only fit.  Where those had nothing to do, no
  * times are needed. */
 void run_trial_for(struct settings *s)
 {
-    const struct pass_options *p = &s->pass;
-    bool overlaps = (p->overlap == OVERLAP_PLAN || p->overlap == OVERLAP_LOCAL) &&
-                    !(p->overlap_plan && access(p->overlap_plan, F_OK) == 0);
-    bool measures = overlaps, on_cpu = false, swaps = p->swap == SWAP_AUTO || p->recompute == RECOMPUTE_AUTO;
-    if (s->profile || s->hardware || s->pace || !(swaps || overlaps))
+    struct run_facts w = facts_of(s);
+    const struct predict_options *o = &predict_options;
+    bool measures = false, moved = false;
+    if (o->profile || o->hardware || o->pace || !find_wanted(asks_times, &w))
         return;
     struct settings plain = *s;
-    plain.pass.overlap = overlaps ? OVERLAP_PLAN : p->overlap;
-    plain.pass.overlap_plan = plain.pass.snapshot.file = plain.trace = plain.log = plain.save = NULL;
-    plain.view = plain.audit = plain.verify = false;
-    plain.delay_seed = -1;
+    plain.trial = true;
+    plain.log = plain.save = NULL;
     plain.time_tasks = true;
     struct trainer *t = new_trainer(&plain, LIST_TRAIN, true, false);
     int n_devices = t->machine->n_devices;
-    for (size_t i = 0; i < t->n_passes; i++) {
-        pass_run *done = t->passes[i].declined ? NULL : t->passes[i].pass->run;
-        measures |= done == run_swap || done == run_recompute;
-        on_cpu |= done == run_overlap;
+    struct pass_reports done = reports_of(t);
+    for (size_t i = 0; i < done.n; i++) {
+        const struct pass *p = done.report[i].pass;
+        measures |= p->wants_times && p->wants_times(&w) && (p->plans_at_once || !done.report[i].declined);
+        moved |= p->plans_at_once && !done.report[i].declined;
     }
-    if (measures)
-        s->costs = measure_costs(t);
+    struct costs *c = measures ? measure_costs(t) : NULL;
     free_trainer(t);
-    if (measures && on_cpu)
-        time_device_updates(&plain, n_devices, s->costs);
+    if (measures && moved)
+        time_device_updates(&plain, n_devices, c);
+    keep_trial(c);
 }

@@ -78,3 +78,5 @@ void free_forecast(struct forecast *f)
 {
     free(f->why_not), free(f->high), free(f->at), free(f->task), free(f->span), free(f->need);
 }
+
+struct forecast *keep_forecast(struct forecast f) { return copy_bytes(&f, sizeof f); }

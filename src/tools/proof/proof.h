@@ -7,7 +7,7 @@
 #ifndef PROOF_H
 #define PROOF_H
 
-#include "trainer/run/run.h"
+#include "trainer/train/hooks.h"
 
 /* The values that flow through a list, numbered (values.c).  Taken of a list before passes, it is what verify() holds
  * the list behind them against. */
@@ -38,5 +38,14 @@ void close_audit(struct audit *a);
 /* For execution.alone: audits every task of a serial run, and ends the program where one does what it does not declare.
  */
 extern const struct lone_runner audit_runner;
+
+/* ---- training.c: what a training has of all that ----------------------------------------------------------------- */
+
+struct proof_options {
+    bool verify, audit;
+};
+extern struct proof_options proof_options;
+/* The values of a list of the trainer's as it was built, with --verify; else NULL. */
+struct values *values_of(const struct trainer *t, const struct step *list);
 
 #endif

@@ -13,4 +13,7 @@ int trace_summary(char **files);
 int trace_export(char **files);
 int trace_diff(char **files);
 
+struct subcommand;
+extern const struct subcommand trace_command;
+
 #endif

@@ -2,15 +2,19 @@
  * ends it with the task, and that stands still between two tasks as long as a viewer asks for it.
  */
 #include "record.h"
-
+#include "command.h"
 #include "follow.h"
-#include "tools/lists/lists.h"
+#include "tables.h"
 
+#include <math.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct recording {
     struct trace_writer *writer; /* NULL: there is none */
     struct observer observer;
+    struct trace_follow *follow;          /* reads what is written */
+    bool trains;                          /* it is of yard train */
     const struct step *list[TRACE_LISTS]; /* that it has, */
     uint32_t first[TRACE_LISTS];          /* and the index of each one's task 0 in its table */
     size_t n;
@@ -103,25 +107,58 @@ static void obey_viewer(void *context, struct step *s, uint32_t number, size_t i
 
 /* ---- the trace of a training ------------------------------------------------------------------------------------- */
 
-static double predicted_ns(void *trainer, const struct task *t)
+struct record_options record_options;
+
+char *trace_path(void)
 {
-    enum cost_source source;
-    return 1e9 * task_seconds(((struct trainer *)trainer)->costs, t, &source);
+    const struct record_options *o = &record_options;
+    if (o->file && this_life->restarts) /* those before it stay */
+        return format_string("%s.%d", o->file, this_life->restarts);
+    if (o->file)
+        return copy_string(o->file);
+    return o->shown ? private_trace() : NULL;
 }
 
-void trace_training(struct trainer *t, struct step **lists, size_t n)
+static bool is_wanted(const struct settings *s) { return !s->trial && (record_options.file || record_options.shown); }
+
+/* Before there is a log. */
+static void expect_trace(struct trainer *t)
 {
-    const struct settings *s = t->settings;
-    char *title = describe_shape(t), *path = trace_path(s);
-    const struct wrapper *w = t->train->running->wrapper;
-    const bool paced = w && w->scale > 0;
-    struct trace_about about = {title, paced ? TRACE_PACED : TRACE_REAL, paced ? 1 / w->scale : 1,
-                                t->costs ? predicted_ns : NULL, t};
-    for (struct device *d = t->machine->device; d < t->machine->host && s->view; d++) {
+    if (is_wanted(t->settings) && record_options.file && t->settings->log)
+        expect_replaceable("--trace", record_options.file, KIND_TRACE, "trace of yard's");
+}
+
+static double predicted_ns(void *trainer, const struct task *t)
+{
+    const double seconds = foretold_seconds(trainer, t);
+    return isnan(seconds) ? 0 : 1e9 * seconds;
+}
+
+/* What each reaches at most, for a viewer. */
+static void measure_peaks(const struct machine *m)
+{
+    for (struct device *d = m->device; d < m->host; d++) {
         struct probe *p = open_probe(d);
         d->flops_per_s = run_probe(p, 0.05);
         close_probe(p);
     }
+}
+
+static void start_trace(struct trainer *t)
+{
+    struct step *all[] = {t->train, t->eval, t->sample}, *lists[COUNT(all)];
+    size_t n = 0;
+    if (!is_wanted(t->settings))
+        return;
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (all[i])
+            lists[n++] = all[i];
+    char *title = describe_shape(t), *path = trace_path();
+    const struct wrapper *w = lists[0]->running->wrapper;
+    const bool paced = w && w->scale > 0;
+    struct trace_about about = {title, paced ? TRACE_PACED : TRACE_REAL, paced ? 1 / w->scale : 1, predicted_ns, t};
+    if (record_options.shown)
+        measure_peaks(t->machine);
     struct trace *tables = trace_tables(t->machine, lists, n, &about);
     recording = (struct recording){.writer = trace_create(path, tables, TRACE_RING),
                                    .observer = {obey_viewer, begin_record, end_record, &recording, NULL}};
@@ -132,17 +169,66 @@ void trace_training(struct trainer *t, struct step **lists, size_t n)
     recording.n = n;
     add_observer(&recording.observer);
     trace_free(tables);
-    must(trace_follow_open(path, &t->follow)); /* while it has a name */
-    if (s->view)
-        show_trace(path, !s->trace);
+    must(trace_follow_open(path, &recording.follow)); /* while it has a name */
+    if (record_options.shown)
+        show_trace(path, !record_options.file);
     free(title), free(path);
 }
 
-void end_trace(void)
+static void begin_training(struct trainer *t)
 {
+    (void)t;
+    recording.trains = true;
+}
+
+/* What was written to a file without a name is gone. */
+static void tell_when_removed(void)
+{
+    char *path = record_options.file ? trace_path() : NULL;
+    if (path && access(path, F_OK) != 0)
+        warn("the trace %s was removed while it was written: it is lost", path);
+    free(path);
+}
+
+/* What it has measured stands beside what was predicted. */
+static void end_trace(struct trainer *t)
+{
+    (void)t;
     if (!recording.writer)
         return;
     remove_observer(&recording.observer);
     trace_close(recording.writer);
     recording.writer = NULL;
+    if (!recording.trains)
+        return;
+    tell_when_removed();
+    struct problem *damaged = trace_follow_poll(recording.follow, &(bool){false});
+    if (damaged)
+        return;
+    struct trace_steps steps = trace_steps_of(trace_follow_trace(recording.follow), 0);
+    print_beside(trace_beside(trace_follow_trace(recording.follow), &steps));
+    trace_follow_close(recording.follow);
 }
+
+static void check(struct settings *s) { s->time_tasks |= record_options.file || record_options.shown; }
+
+static const struct option options[] = {
+    {"trace", 0, OPT_OUTPUT, &record_options.file, NULL, "FILE", 0, 0, GROUP_LOOKING, OF_TRAIN | OF_PLAN,
+     "record what ran when (plan: what is simulated); see `yard trace --help`"},
+};
+static const struct hooks hooks = {
+    .opened = expect_trace, .ready = start_trace, .begins = begin_training, .leaves = end_trace};
+static const struct foreign_words foreign[] = {
+    {"trace", "profiler torch-profile nvtx", NULL},
+};
+const struct module module_trace = {.name = "trace",
+                                    .needs = "pass",
+                                    .place = 90,
+                                    .commands = &trace_command,
+                                    .n_commands = 1,
+                                    .options = options,
+                                    .n_options = COUNT(options),
+                                    .foreign = foreign,
+                                    .n_foreign = COUNT(foreign),
+                                    .check = check,
+                                    .hooks = &hooks};

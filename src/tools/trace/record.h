@@ -2,11 +2,15 @@
 #ifndef RECORD_H
 #define RECORD_H
 
-#include "trainer/train/train.h"
+#include "trainer/train/hooks.h"
 
-/* From here on what these lists run is recorded, in the file of --trace or in a private one, and shown where --view is
- * given; t->follow reads it.  One trace at a time. */
-void trace_training(struct trainer *t, struct step **lists, size_t n);
-void end_trace(void); /* behind a drain: the file is closed, where there is one */
+struct record_options {
+    const char *file; /* NULL: none is kept */
+    bool shown;       /* in a window, as it is written */
+};
+extern struct record_options record_options;
+/* Where a trace goes: --trace, behind a restart with its number; or with --view alone a private place; NULL: there is
+ * none.  The caller frees it. */
+char *trace_path(void);
 
 #endif

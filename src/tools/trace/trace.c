@@ -63,6 +63,5 @@ static const struct words trace_words = {
 
 static int run_trace(int argc, char **argv) { return run_words(&trace_words, argc, argv); }
 
-static const struct subcommand command = {70, "trace", "summarise, export or compare what --trace recorded", run_trace,
-                                          " summary chrome perfetto "};
-const struct module module_trace = {.name = "trace", .called = true, .commands = &command, .n_commands = 1};
+const struct subcommand trace_command = {70, "trace", "summarise, export or compare what --trace recorded", run_trace,
+                                         " summary chrome perfetto "};

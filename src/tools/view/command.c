@@ -1,4 +1,5 @@
 /* view.c - yard view: a trace, or the simulation of a step file, as a picture, in a window or as a PNG. */
+#include "tools/trace/record.h"
 #include "trainer/base/table.h"
 #include "trainer/cmd/cmd.h"
 #include "view.h"
@@ -168,5 +169,14 @@ static int run_view(int argc, char **argv)
 
 static const struct subcommand command = {80, "view", "show a trace, also of a run that goes on", run_view,
                                           " show timeline gui window "};
-const struct module module_view = {
-    .name = "view", .needs = "board picture trace", .commands = &command, .n_commands = 1};
+static const struct option of_runs[] = {
+    {"view", 0, OPT_FLAG, &record_options.shown, NULL, NULL, 0, 0, GROUP_LOOKING, OF_RUN,
+     "show in a window what runs when, as it runs"},
+};
+const struct module module_view = {.name = "view",
+                                   .needs = "board picture trace",
+                                   .place = 91,
+                                   .commands = &command,
+                                   .n_commands = 1,
+                                   .options = of_runs,
+                                   .n_options = COUNT(of_runs)};

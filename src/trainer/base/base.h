@@ -263,7 +263,8 @@ enum option_type {
     OPT_CHOICE, /* a word, kept as its place among them: an enumerator; -1: none */
     OPT_INPUT,  /* a path that is read, */
     OPT_INPUTS, /* or a pattern of several: who gives it twice means both, and is told, */
-    OPT_OUTPUT  /* one that is written: never "" */
+    OPT_OUTPUT, /* one that is written: never "", */
+    OPT_KEPT    /* and that may be what the run goes on from */
 };
 struct option {
     const char *name; /* without dashes */
@@ -282,7 +283,8 @@ struct option {
     (const char *const[]) { __VA_ARGS__, NULL }
 /* Of an OPT_CHOICE, by enumerator; NULL ends them. */
 const char *const *choice_words(const struct option *o);
-enum { MOST_OPTIONS = 128 };
+bool is_output(const struct option *o);
+enum { MOST_OPTIONS = 128, MOST_FOREIGN = 128 };
 /* Words of other programs, in small letters with dashes between, separated by blanks.  A word may stand for several of
  * our options: the first that the command takes is meant. */
 struct foreign_words {
@@ -292,11 +294,12 @@ struct foreign_words {
 struct option_table {
     const struct option *options;
     size_t n;
-    const struct foreign_words *foreign; /* one without words ends them; NULL: there are none */
-    bool given[MOST_OPTIONS];            /* by the user: on the command line or in a config file */
+    const struct foreign_words *foreign;
+    size_t n_foreign;
+    bool given[MOST_OPTIONS]; /* by the user: on the command line or in a config file */
 };
 
-/* Values that have an initial one get it, flags become false, and no option is given. */
+/* Values that have an initial one get it, others become 0, false or NULL, and no option is given. */
 void reset_options(struct option_table *table);
 
 bool wants_help(int argc, char **argv); /* is --help or -h among them? */

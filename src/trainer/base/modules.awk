@@ -4,7 +4,7 @@
 #     awk -v without='plot view' -v as=folders -f modules.awk FILE.c...      what is left out, "src/tools/plot"
 #     awk -v without='plot view' -v as=note    -f modules.awk FILE.c...      what went along, in words; nothing: none did
 #
-# FILEs are those that have a line `const struct module module_NAME = {`.  An unknown name ends it with exit code 2.
+# The word "all" leaves out all folders but the trainer's.  FILEs are those that have a line `const struct module module_NAME = {`.  An unknown name ends it with exit code 2.
 
 /^const struct module module_/ {
     name = $4
@@ -12,8 +12,13 @@
     folder[name] = FILENAME
     sub(/\/[^\/]*$/, "", folder[name])
     order[++n] = name
+    place[name] = 0
 }
-name != "" && /\.called = true/ { called[name] = 1 }
+name != "" && /\.place = / {
+    place[name] = $0
+    sub(/.*\.place = /, "", place[name])
+    sub(/[^0-9].*/, "", place[name])
+}
 name != "" && /\.needs = "/ {
     needs[name] = $0
     sub(/.*\.needs = "/, "", needs[name])
@@ -22,7 +27,19 @@ name != "" && /\.needs = "/ {
 /};$/ { name = "" }
 
 END {
+    for (i = 2; i <= n; i++) # by place
+        for (k = i; k > 1 && place[order[k - 1]] + 0 > place[order[k]] + 0; k--) {
+            name = order[k]
+            order[k] = order[k - 1]
+            order[k - 1] = name
+        }
     asked = split(without, word, " ")
+    if (without == "all") {
+        asked = 0
+        for (i = 1; i <= n; i++)
+            if (folder[order[i]] !~ /^src\/trainer\//)
+                out[order[i]] = ""
+    }
     for (i = 1; i <= asked; i++) {
         if (!(word[i] in folder) || folder[word[i]] ~ /^src\/trainer\//) {
             print "WITHOUT=" word[i] ": no folder of src/techniques or src/tools registers itself by that name" >"/dev/stderr"
@@ -41,12 +58,6 @@ END {
                 }
         }
     } while (more)
-
-    for (i = 1; i <= n; i++)
-        if ((order[i] in out) && (order[i] in called)) {
-            print "WITHOUT=" without ": the trainer calls " order[i] ", which cannot be left out yet" >"/dev/stderr"
-            exit 2
-        }
 
     if (as == "table") {
         print "/* Made by src/trainer/base/modules.awk from the folders that register themselves. */"

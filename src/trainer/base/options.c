@@ -68,7 +68,7 @@ char *known_elsewhere(const struct option_table *table, unsigned command, const 
     const struct option *same = find_plain(table, command, typed, word);
     if (same)
         answer = format_string("here it is called %s%s", dashes, same->name);
-    for (const struct foreign_words *f = table->foreign; f && f->words && !answer; f++) {
+    for (const struct foreign_words *f = table->foreign; f < table->foreign + table->n_foreign && !answer; f++) {
         const struct option *o = option_for(table, f);
         if (!is_among(f->words, word))
             continue;
@@ -101,11 +101,11 @@ bool is_left_out(const char *typed)
 static char *suggestion(const struct option_table *table, unsigned command, const char *typed, const char *dashes,
                         const char *otherwise)
 {
+    if (is_left_out(typed))
+        return format_string("this yard was built without%s", left_out);
     char *known = known_elsewhere(table, command, typed, dashes);
     if (known)
         return known;
-    if (is_left_out(typed))
-        return format_string("this yard was built without%s", left_out);
     const char *nearest = NULL;
     int least = 1 + (int)strlen(typed) / 3; /* more typing errors than that and the guess would only confuse */
     for (const struct option *o = table->options; o < table->options + table->n; o++) {
@@ -129,6 +129,8 @@ int choice_number(const char *const *words, const char *word)
 }
 
 const char *const *choice_words(const struct option *o) { return o->argument; }
+
+bool is_output(const struct option *o) { return o->type == OPT_OUTPUT || o->type == OPT_KEPT; }
 
 /* "a|b|c" of a choice, else the value's name.  The caller frees it. */
 static char *argument_name(const struct option *o)
@@ -157,7 +159,7 @@ static char *expectation(const struct option *o)
         [OPT_LONG] = "a whole number", [OPT_DOUBLE] = "a number",
         [OPT_FLOAT] = "a number",      [OPT_BYTES] = "a number of bytes with an optional K, M or G, such as 512M",
         [OPT_INPUT] = "a path",        [OPT_INPUTS] = "a path",
-        [OPT_OUTPUT] = "a path"};
+        [OPT_OUTPUT] = "a path",       [OPT_KEPT] = "a path"};
     const char *not_tiny = o->type == OPT_FLOAT && o->low <= 0 ? " (as a 32-bit float: 0, or at least 1.2e-38)" : "";
     if (o->type == OPT_CHOICE || o->type == OPT_TEXT)
         return format_string(o->type == OPT_CHOICE ? "one of %s" : "%s", argument_name(o));
@@ -210,13 +212,38 @@ void set_option(struct option_table *table, const struct option *o, const char *
     table->given[o - table->options] = true;
 }
 
+/* What an option is that nobody gives, and that begins with nothing. */
+static void clear_value(const struct option *o)
+{
+    switch (o->type) {
+    case OPT_FLAG:
+        *(bool *)o->value = false;
+        break;
+    case OPT_INT:
+    case OPT_CHOICE:
+        *(int *)o->value = 0;
+        break;
+    case OPT_LONG:
+        *(int64_t *)o->value = 0;
+        break;
+    case OPT_DOUBLE:
+    case OPT_FLOAT:
+        *(double *)o->value = 0;
+        break;
+    case OPT_BYTES:
+        *(size_t *)o->value = 0;
+        break;
+    default:
+        *(const char **)o->value = NULL;
+    }
+}
+
 void reset_options(struct option_table *table)
 {
     CHECK(table->n <= MOST_OPTIONS, "%zu options, room for %d", table->n, MOST_OPTIONS);
     memset(table->given, 0, sizeof table->given);
     for (const struct option *o = table->options; o < table->options + table->n; o++)
-        if (o->type == OPT_FLAG)
-            *(bool *)o->value = false;
+        clear_value(o);
     for (const struct option *o = table->options; o < table->options + table->n; o++)
         CHECK(!o->initial || store_value(o, o->initial), "--%s begins with \"%s\"", o->name, o->initial);
 }
@@ -394,7 +421,7 @@ static void print_option(FILE *out, const struct option *o)
 static void print_foreign(FILE *out, const struct option_table *table, unsigned command)
 {
     fprintf(out, "\nWords of other programs:\n");
-    for (const struct foreign_words *f = table->foreign; f->words; f++) {
+    for (const struct foreign_words *f = table->foreign; f < table->foreign + table->n_foreign; f++) {
         const struct option *o = option_for(table, f);
         if (o && !(o->commands & command))
             continue;
@@ -425,6 +452,6 @@ void print_options(FILE *out, const struct option_table *table, unsigned command
         print_option(out, o);
     }
     fprintf(out, "\n%-*sprint this\n", HELP_COLUMN, "  -h, --help");
-    if (table->foreign)
+    if (table->n_foreign)
         print_foreign(out, table, command);
 }

@@ -12,10 +12,6 @@ const struct subcommand *find_command(const char *name); /* NULL: there is none 
 void print_commands(FILE *out);
 _Noreturn void refuse_command(const char *word); /* an unknown one, with what was meant */
 
-struct settings;
-/* train --restart: in each child what it trains by; in the parent, at the end, NULL and the exit code.  restart.c */
-struct settings *train_in_children(struct settings *s, int argc, char **argv, int *code);
-
 /* ---- devices.c, train.c, sample.c ----------------------------------------------------------------------------------
  */
 

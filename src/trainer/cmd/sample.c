@@ -2,9 +2,12 @@
 #include "cmd.h"
 #include "trainer/train/train.h"
 
+static const struct page page = {
+    "sample", "--from DIR|FILE [options]", "Lets a saved model write.", OF_SAMPLE | OF_RUN, NULL, NULL, false};
+
 int run_sample(int argc, char **argv)
 {
-    struct settings *s = parse_settings(CMD_SAMPLE, argc, argv);
+    struct settings *s = parse_settings(&page, argc, argv);
     if (!s->from)
         fail(EXIT_USAGE, "yard sample needs --from DIR or FILE: what `yard train --save DIR` wrote");
     s->source = open_source(s->from, given_heads());

@@ -17,7 +17,7 @@ char **take_arguments(struct option_table *table, unsigned bit, const char *name
     for (int i = 0; i < MIN(*n, inputs); i++)
         claim_input(JOINED("yard ", name), paths[i]);
     for (const struct option *o = table->options; o < table->options + table->n; o++)
-        if (o->type == OPT_OUTPUT && *(const char **)o->value)
+        if (is_output(o) && *(const char **)o->value)
             claim_output(JOINED("--", o->name), *(const char **)o->value, NULL);
     return paths;
 }

@@ -1,5 +1,5 @@
 /* control.c - what goes into a step beside its batches, and what comes out: the control block, losses and norm. */
-#include "train.h"
+#include "hooks.h"
 
 #include <math.h>
 
@@ -79,7 +79,7 @@ static void report(void *context, const struct task *task, uint32_t number)
                                                   .norm = state[STATE_NORM],
                                                   .lr = learning_rate(&t->rate, number),
                                                   .halted = state[STATE_HALTED] != 0};
-    note_reported(t, number, state[STATE_HALTED] == 0 && isfinite(sum));
+    ASK(reported, t, number, state[STATE_HALTED] == 0 && isfinite(sum));
 }
 
 void add_report(struct trainer *t)

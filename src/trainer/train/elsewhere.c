@@ -1,6 +1,6 @@
 /* elsewhere.c - what options are called in other programs: in PyTorch's examples, nanoGPT, llm.c, Hugging Face's
  * trainer, Megatron.  Who types one of these words, or writes it into a config file, is told ours, or why there is
- * none.
+ * none.  Folders bring along the words for their own options (struct module).
  */
 #include "train.h"
 
@@ -53,26 +53,15 @@ const struct foreign_words foreign_options[] = {
     {"vocab", "vocab-size n-vocab", NULL},
     {"data", "vocab-size n-vocab", "the vocabulary comes from the data and --tokens"},
     {"init", "init-from pretrained from-pretrained model-name-or-path load-weights finetune from", NULL},
-    {"resume",
-     "resume-from resume-from-checkpoint load load-checkpoint checkpoint ckpt ckpt-path restore continue continue-from",
-     NULL},
     {"save", "out-dir output-dir save-dir out output checkpoint-dir ckpt-dir save-path logdir o always-save-checkpoint",
      NULL},
     {"save-every", "save-interval save-steps checkpoint-every save-freq ckpt-interval", NULL},
-    {"keep", "save-total-limit keep-last", NULL},
     {"log", "log-file logfile logging-dir", NULL},
     {"log", "log-interval log-every logging-steps wandb wandb-log wandb-project tensorboard report-to",
      "it gets a line of JSON per step, and `yard plot` draws it"},
-    {"trace", "profiler torch-profile nvtx", NULL},
     {"sample-tokens", "generate max-new-tokens", NULL},
     {"attention", "flash flash-attn flash-attention use-flash-attn attn-implementation attention-impl",
      "it takes plain or flash"},
-    {"recompute",
-     "gradient-checkpointing activation-checkpointing recompute-activations checkpoint-activations "
-     "activations-checkpoint-method",
-     NULL},
-    {"overlap", "cpu-offload offload offload-optimizer zero-offload", NULL},
-    {"swap", "offload-activations swap-activations", NULL},
     {"zero", "zero-stage fsdp sharding-strategy use-distributed-optimizer", NULL},
     {"mesh",
      "tensor-model-parallel-size tensor-parallel-size tp tp-size pipeline-model-parallel-size pp pp-size dp dp-size "

@@ -7,7 +7,7 @@
  * Who interrupts gets the step in flight, then the model saved, then its validation loss; who interrupts again ends the
  * run at once, and has the model if it was saved by then.
  */
-#include "train.h"
+#include "hooks.h"
 
 #include <math.h>
 
@@ -17,7 +17,6 @@ struct run {
     uint32_t shown;                      /* results up to this step have been shown */
     uint32_t saved, exported, evaluated; /* the last steps of which the model was */
     const char *bad;                     /* a parameter that is not finite: such a model is not saved */
-    struct snap_counts stored;           /* when all are */
 };
 
 /* For other programs. */
@@ -29,17 +28,19 @@ static void write_model(const struct trainer *t, uint32_t step)
     free(tokenizer);
 }
 
-/* By then nothing is in flight. */
+/* By then nothing is in flight.  Where runs are kept, the model for other programs is written at the end alone. */
 static void save(struct run *run, uint32_t step, bool last)
 {
+    const struct archive *archive = find_archive();
     if (!run->trainer->settings->save || run->bad)
         return;
-    if (run->saved != step)
-        save_training(run->trainer, step, run->saved == 0);
-    if (last && run->exported != step)
+    if (archive && run->saved != step)
+        archive->save(run->trainer, step, run->saved == 0);
+    if ((last || !archive) && run->exported != step) {
         write_model(run->trainer, step);
+        run->exported = step;
+    }
     run->saved = step;
-    run->exported = last ? step : run->exported;
 }
 
 /* Show all results up to `step`, waiting for those that have not ended. */
@@ -49,7 +50,7 @@ static void settle(struct run *run, uint32_t step)
         const struct result *r = step_result(run->trainer, ++run->shown);
         show_step(run->progress, run->shown, r);
         if (r->halted || !isfinite(r->loss)) {
-            run->stored = end_snapshots(run->progress);
+            ASK(ends, run->trainer);
             explain_not_finite(run->trainer, run->shown, r);
         }
     }
@@ -91,7 +92,7 @@ static void between_steps(struct run *run, uint32_t step, bool last)
             show_evaluation(run->progress, step, loss);
     }
     if (run->bad || !isfinite(loss)) {
-        run->stored = end_snapshots(run->progress);
+        ASK(ends, t);
         explain_bad_model(step, run->bad);
     }
 }
@@ -100,15 +101,15 @@ static void train(struct run *run, uint32_t last)
 {
     struct trainer *t = run->trainer;
     const struct settings *s = t->settings;
-    if (run->shown >= last && s->save && s->resume && s->source.checkpoint->stored)
-        between_steps(run, run->shown, true); /* a snapshot of the last step may be all that there is of it */
+    if (run->shown >= last && s->save && s->past && s->past->elsewhere)
+        between_steps(run, run->shown, true);
     for (uint32_t step = run->shown + 1; step <= last; step++) {
         run_step(t, step);
         take_signals_back();
         /* What has been reported is shown, and waited for only where a result's place is needed again. */
         while (run->shown < step && (run->shown + RESULTS <= step || step_reported(t, run->shown + 1)))
             settle(run, run->shown + 1);
-        show_commits(run->progress);
+        ASK(stepped, t);
         if (interrupted())
             last = step;
         between_steps(run, step, step == last);
@@ -117,7 +118,7 @@ static void train(struct run *run, uint32_t last)
     }
     settle(run, last);
     drain(t->train);
-    run->stored = end_snapshots(run->progress);
+    ASK(ends, t);
 }
 
 /* Tokens of the data's first character, from which a sample goes on: of bytes it may have several. */
@@ -134,44 +135,71 @@ static size_t first_character(const struct dataset *d)
     return MAX(length, 1);
 }
 
+static void check_guards(struct machine *m)
+{
+    for (struct device *d = m->device; d <= m->host; d++)
+        if (damaged_guards(d))
+            fail(EXIT_FAILED,
+                 "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it", d->id);
+}
+
+void append_path(char **command, const char *option, const char *path)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:+=@%-";
+    bool quoted = path[strspn(path, plain)] != '\0';
+    append_text(command, " %s %s", option, quoted ? "'" : path);
+    for (; quoted && *path; path++)
+        append_text(command, "%s", *path == '\'' ? "'\\''" : (char[]){*path, '\0'});
+    append_text(command, "%s", quoted ? "'" : "");
+}
+
+/* What the run has kept, and the command with which it goes on.  `step` was the last one. */
+static void tell_end(struct trainer *t, uint32_t step)
+{
+    const struct settings *s = t->settings;
+    const bool stopped = interrupted();
+    struct kept_run kept = {NULL, NULL};
+    ASK(keeps, t, &kept);
+    if (stopped && s->save)
+        note("interrupted after step %u, saved", step);
+    else if (stopped)
+        note("interrupted after step %u; %s", step, kept.what ? kept.what : "nothing is saved without --save DIR");
+    if (kept.command && (stopped || (s->stop_after && s->stop_after < s->steps))) {
+        if (s->log)
+            append_path(&kept.command, "--log", s->log);
+        note("it goes on with: yard train%s", kept.command);
+    } else if (!stopped && s->past && !s->save && !s->kept) {
+        note("nothing of this is saved: --save %s goes on saving there", s->past->given);
+    }
+    free(kept.what), free(kept.command);
+}
+
+static void print_sample(struct trainer *t)
+{
+    printf("\nsample:\n");
+    sample_tokens(t, t->data->train.tokens, first_character(t->data), t->settings->sample_tokens);
+}
+
 int train_loop(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    uint32_t before = s->resume ? s->source.checkpoint->step : 0;
+    uint32_t before = s->past ? s->past->step : 0;
     uint32_t last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
-    open_snapshots(t, before);
+    ASK(begins, t);
     struct run run = {.trainer = t, .progress = begin_progress(t), .shown = before};
     if (before >= last)
         note(
             "%s is at step %u already, and the run ends with step %u: nothing is left to train; --%s N with a larger N "
             "trains on",
-            s->resume, before, last, s->stop_after ? "stop-after" : "steps");
+            s->past->given, before, last, s->stop_after ? "stop-after" : "steps");
     defer_interrupts();
     train(&run, last);
-    for (int i = 0; i <= t->machine->n_devices; i++)
-        if (damaged_guards(&t->machine->device[i]))
-            fail(EXIT_FAILED,
-                 "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
-                 t->machine->device[i].id);
+    check_guards(t->machine);
     const enum exit_code code = end_progress(run.progress);
-    char *choices = describe_choices(t->train);
-    if (choices)
-        note("overlap: %s", choices);
-    free(choices);
-    const bool stopped = interrupted(), snapshot = run.stored.newest && !s->save;
-    if (stopped && snapshot)
-        note("interrupted after step %u; the newest snapshot is of step %u", run.shown, run.stored.newest);
-    else if (stopped)
-        note("interrupted after step %u%s", run.shown, s->save ? ", saved" : "; nothing is saved without --save DIR");
-    if (stopped ? s->save || snapshot : s->stop_after && s->stop_after < s->steps)
-        tell_resume(s);
-    else if (s->resume && !s->save && !s->pass.snapshot.file)
-        note("nothing of this is saved: --save %s goes on saving there", s->resume);
-    if (stopped)
+    tell_end(t, run.shown);
+    if (interrupted())
         return EXIT_INTERRUPTED;
-    if (t->sample && s->sample_tokens && t->data->tokenizer.kind != TOKENS_IDS) { /* token numbers say nothing */
-        printf("\nsample:\n");
-        sample_tokens(t, t->data->train.tokens, first_character(t->data), s->sample_tokens);
-    }
+    if (t->sample && s->sample_tokens && t->data->tokenizer.kind != TOKENS_IDS) /* token numbers say nothing */
+        print_sample(t);
     return (int)code;
 }

@@ -5,8 +5,7 @@
  *
  * The log has one JSON object per line: the run, then steps and evaluations; not-a-number is null.
  */
-#include "tools/lists/lists.h"
-#include "train.h"
+#include "hooks.h"
 #include "trainer/base/table.h"
 
 #include <errno.h>
@@ -88,9 +87,10 @@ static void append_line(struct progress *p, const char *line, size_t n)
     }
 }
 
-static void write_log(struct progress *p, json_t *line)
+void write_log(struct trainer *t, json_t *line)
 {
-    if (p->log >= 0) {
+    struct progress *p = t->progress;
+    if (p && p->log >= 0) {
         char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
         append_text(&text, "\n");
         append_line(p, text, strlen(text));
@@ -103,9 +103,9 @@ static void write_log(struct progress *p, json_t *line)
  * killed run may end within one. */
 static void begin_log(struct progress *p)
 {
-    const struct trainer *t = p->trainer;
+    struct trainer *t = p->trainer;
     const struct settings *s = t->settings;
-    const bool goes_on = s->resume || this_life->restarts, known = t->data && !isnan(t->data->rate);
+    const bool goes_on = s->past || this_life->restarts, known = t->data && !isnan(t->data->rate);
     struct stat status;
     char last;
     p->log = t->log;
@@ -120,34 +120,17 @@ static void begin_log(struct progress *p)
             append_line(p, "\n", 1);
         return;
     }
-    write_log(p, json_pack("{s:o, s:o*, s:o*}", "run", options_json(false), "rate",
-                           known ? number_json(t->data->rate) : NULL, "floor",
-                           known ? number_json(t->data->floor) : NULL));
+    write_log(p->trainer, json_pack("{s:o, s:o*, s:o*}", "run", options_json(false), "rate",
+                                    known ? number_json(t->data->rate) : NULL, "floor",
+                                    known ? number_json(t->data->floor) : NULL));
 }
 
 /* ---- before the first step ------------------------------------------------------------------------------------- */
 
-/* What the first step has waited for.  A snapshot is read twice: to see what is whole in it, and to load that. */
-static void print_resumed(const struct checkpoint *c)
-{
-    const struct room *took = c->room;
-    const uint64_t all = now_ns() - this_life->begun, state = took->open + took->read + took->verify + took->upload;
-    char *path = rank_file(c, 0), bytes[32];
-    print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", c->step, c->path,
-               1e-9 * (double)all);
-    printf("            open %.3f, read %.3f, verify %.3f, upload %.3f, devices and lists %.3f\n",
-           1e-9 * (double)took->open, 1e-9 * (double)took->read, 1e-9 * (double)took->verify,
-           1e-9 * (double)took->upload, 1e-9 * (double)(all - state));
-    printf("            %s read at %.0f MB/s; the disk alone, past the cache: %.0f MB/s\n",
-           format_bytes(bytes, (double)took->bytes_read), 1e3 * (double)took->bytes_read / (double)MAX(took->read, 1),
-           1e-6 * measure_disk(path));
-    free(path);
-}
-
 static void print_summary(const struct progress *p)
 {
     static const char *const kinds[] = {[TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "characters", [TOKENS_IDS] = "ids"};
-    const struct trainer *t = p->trainer;
+    struct trainer *t = p->trainer;
     const int n = t->machine->n_devices;
     char *devices = describe_machine(t->machine), text[160];
     printf("devices     %s\n", devices);
@@ -169,11 +152,7 @@ static void print_summary(const struct progress *p)
            "GFLOP\n",
            t->batch, t->batch == 1 ? "" : "s", t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es",
            n == 1 ? "" : "each of ", n, n == 1 ? "" : "s", t->train->n, p->flops / 1e9);
-    if (n > 1)
-        print_memory(stdout, t->pool, (struct step *[]){t->train}, 1);
-    print_reports(stdout, t->passes, t->n_passes);
-    if (t->settings->resume)
-        print_resumed(t->settings->source.checkpoint);
+    ASK(summary, t);
     printf("\n");
     fflush(stdout);
     free(devices);
@@ -189,6 +168,7 @@ struct progress *begin_progress(struct trainer *t)
     p->screen = is_screen(STDOUT_FILENO);
     p->width = snprintf(NULL, 0, "%u", p->steps);
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
+    t->progress = p;
     begin_log(p);
     print_summary(p);
     p->last_ns = p->begun_ns = now_ns();
@@ -200,8 +180,8 @@ struct progress *begin_progress(struct trainer *t)
 /* Both forms of a step's line; the terminal's leaves out what only the log need have. */
 static void print_shown(struct progress *p, uint32_t number, const struct result *r, double ms)
 {
-    char loss[32], norm[32], time[32], left[32];
     const struct wrapper *wrapper = p->trainer->train->running->wrapper;
+    char loss[32], norm[32], time[32], left[32];
     char *line = format_string("step %*u/%u  loss %s", p->width, number, p->steps, format_number(loss, r->loss, 4));
     if (!p->screen)
         append_text(&line, "  norm %6s  lr %.1e  %6s ms", format_number(norm, r->norm, 3), r->lr,
@@ -234,9 +214,9 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
     if (last || (p->screen ? may_redraw() : first || tenth != 10 * (uint64_t)(number - 1) / p->steps))
         print_shown(p, number, r, ms);
     this_life->step = number;
-    write_log(p, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_json(r->loss), "norm",
-                           number_json(r->norm), "lr", number_json(r->lr), "ms", number_json(ms), "tokens_per_s",
-                           number_json(tokens / ms * 1e3)));
+    write_log(p->trainer, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_json(r->loss),
+                                    "norm", number_json(r->norm), "lr", number_json(r->lr), "ms", number_json(ms),
+                                    "tokens_per_s", number_json(tokens / ms * 1e3)));
 }
 
 /* What can be learnt lies between the loss of one who knows nothing, ln V, and the floor. */
@@ -249,42 +229,12 @@ void show_evaluation(struct progress *p, uint32_t number, double loss)
         printf("  floor %.4f  %.1f %% learnt", d->floor, 100 * (log(d->vocab) - loss) / (log(d->vocab) - d->floor));
     printf("\n");
     fflush(stdout);
-    write_log(p, json_pack("{s:i, s:o}", "step", (int)number, "val_loss", number_json(loss)));
+    write_log(p->trainer, json_pack("{s:i, s:o}", "step", (int)number, "val_loss", number_json(loss)));
     p->last_ns = now_ns(); /* the evaluation's time is not the next step's */
     p->held_ns = execution.held_ns;
 }
 
-/* ---- snapshots ------------------------------------------------------------------------------------------------- */
-
-/* Moments count from the run's beginning, on the terminal nothing is said of each. */
-void show_commits(struct progress *p)
-{
-    struct stored_step *commits = NULL;
-    size_t n = take_commits(p->trainer, &commits);
-    for (size_t i = 0; i < n; i++)
-        write_log(p, json_pack("{s:i, s:f, s:f}", "snapshot", (int)commits[i].step, "written_ms",
-                               1e-6 * (double)(commits[i].recoverable - p->begun_ns), "durable_ms",
-                               1e-6 * (double)(commits[i].durable - p->begun_ns)));
-    free(commits);
-}
-
-struct snap_counts end_snapshots(struct progress *p)
-{
-    struct snap_counts c = {0};
-    if (!p->trainer->snapshots)
-        return c;
-    drain(p->trainer->train);
-    show_commits(p);
-    c = close_snapshots(p->trainer);
-    erase_line();
-    printf("\nsnapshots   %u stored in %s, %u dropped", c.stored, p->trainer->settings->pass.snapshot.file, c.dropped);
-    if (c.stored)
-        printf(", newest of step %u; persist %.0f MB/s%s", c.newest, 1e3 * (double)c.bytes / (double)MAX(c.ns, 1),
-               c.in_memory ? " into persistent memory" : "");
-    printf("\n");
-    fflush(stdout);
-    return c;
-}
+uint64_t run_began(const struct trainer *t) { return t->progress->begun_ns; }
 
 /* ---- behind the last step -------------------------------------------------------------------------------------- */
 
@@ -299,6 +249,7 @@ enum exit_code end_progress(struct progress *p)
         lose_log(p, strerror(errno));
     }
     const enum exit_code code = p->log_lost ? EXIT_IO : EXIT_OK;
+    p->trainer->progress = NULL;
     free(p);
     return code;
 }

@@ -1,21 +1,16 @@
 /* train.h - from settings to a running trainer.
  *
  *     settings   options, presets, config file: what the user asked for          settings.c, elsewhere.c
+ *     source     what a model begins with                                        source.c
  *     data       files to windows of tokens, learning rate                       data.h: data.c, tokens.c, rate.c
  *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c, control.c
  *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
- *     resume     a run as a checkpoint, and how it goes on                       resume.c
- *     snapshots  the work of the tasks that store snapshots                      snapshots.c
  *     sampler    text from the model                                             sampler.c
  */
 #ifndef TRAIN_H
 #define TRAIN_H
 
 #include "data.h"
-#include "techniques/pass/pass.h"
-#include "techniques/snapshot/snap.h"
-#include "tools/predict/predict.h"
-#include "tools/proof/proof.h"
 #include "trainer/model/model.h"
 #include "trainer/run/run.h"
 
@@ -23,14 +18,22 @@
 
 /* ---- settings.c ------------------------------------------------------------------------------------------------ */
 
-enum command {
-    CMD_DEVICES = 1,
-    CMD_TRAIN = 2,
-    CMD_SAMPLE = 4,
-    CMD_CHECK = 8,
-    CMD_PLAN = 16,
-    CMD_BENCH = 32,
-    CMD_PROFILE = 64
+struct settings;
+struct page {
+    const char *name, *takes, *text; /* `yard NAME --help` */
+    unsigned classes;
+    const char *also;                     /* single options, between spaces; those of folders that are left out too */
+    void (*defaults)(struct settings *s); /* other initial values; NULL: none */
+    bool takes_word;                      /* one that is no option: settings->word */
+};
+extern const struct page train_page;
+
+/* What a training begins with: a file of weights, or what a run has left. */
+struct source {
+    char *path; /* NULL: nothing */
+    struct config config;
+    struct checkpoint *checkpoint; /* of the folder that keeps runs, which alone knows it; NULL: it is a file */
+    const char *tokenizer;         /* of a run, as text */
 };
 struct settings {
     /* model */
@@ -43,7 +46,7 @@ struct settings {
     int val_every, val_batches;
     /* training */
     int batch, micro_batch, steps, stop_after, warmup;
-    int64_t seed, delay_seed; /* delay_seed -1: no delays */
+    int64_t seed;
     double lr, lr_min, beta1, beta2, eps, weight_decay, clip;
     enum rate_schedule schedule;
     /* devices */
@@ -52,23 +55,31 @@ struct settings {
     struct kernels kernels;
     int zero, grad_groups, vector; /* vector 0: the device's own */
     size_t device_memory, host_memory;
-    /* techniques; see pass_options_of() */
-    struct pass_options pass;
-    const char *swap_what;
-    /* running and looking; list: the step file that is planned instead of a model */
-    bool serial, audit, json, print, memory, verify, simulate, print_list, view, broadcast, restart, gradients;
-    const char *after, *list, *profile, *hardware, *what_if, *pace, *output, *trace, *log, *save, *resume;
-    int save_every, keep, sample_tokens;
-    /* yard sample, yard check; reference: the word that is no option */
-    const char *from, *prompt, *reference;
+    /* running and looking */
+    bool serial, json;
+    const char *log, *save;
+    int save_every, sample_tokens;
+    /* yard sample */
+    const char *from, *prompt;
     int count, top_k;
-    double temperature, tolerance;
+    double temperature;
 
-    /* These are no options. */
-    struct source source; /* what --resume, --init or --from name; path NULL: nothing */
-    struct costs *costs;  /* of a trial; who made them frees them */
-    double pace_scale;    /* seconds shown per modelled second; 0: chosen */
-    bool time_tasks;      /* queues carry times without a trace */
+    /* These are no options, but what follows from them. */
+    const char *word; /* the first that was given without an option, where the page takes one; NULL */
+    int n_words;
+    struct source source;    /* what a run that goes on, --init or --from name; path NULL: nothing */
+    const struct past *past; /* the run that this one goes on from; NULL: none */
+    bool trains;             /* the command is yard train */
+
+    /* These are set by folders of techniques and tools, and by commands. */
+    const char *one_device; /* who wants a single device: "yard check"; NULL: nobody */
+    bool time_tasks;        /* queues carry times */
+    bool paced;             /* tasks end when it was predicted, not when their work does */
+    bool kept;              /* something beside --save keeps the run */
+    bool sweeps;            /* options are tried one after another: no warning that one has no effect */
+    bool trial;             /* a trainer to measure with: nothing of it is stored, shown or proved, and no time known */
+    bool plain;             /* the lists stay as they are built */
+    int64_t draw_seed;      /* what may be left to chance is drawn by it, to show that no bit depends on it; -1: not */
 };
 /* What this process knows of itself.  With --restart it is shared memory: the process that starts trainings sets the
  * first three, and a training tells it the last two. */
@@ -80,7 +91,11 @@ extern struct one_life {
     bool not_finite;  /* it ends with what would come again */
 } * this_life;
 /* Parse the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
-struct settings *parse_settings(enum command command, int argc, char **argv);
+struct settings *parse_settings(const struct page *page, int argc, char **argv);
+/* The first option that the user has given and that does not fit; NULL: all do. */
+typedef bool option_fits(const struct option *o);
+const char *first_given(option_fits *fits);
+bool has_option(const char *option); /* is there such a one, or was its folder left out? */
 /* Every resolved option of `yard train`; or those that a resumed run takes over, as texts. */
 json_t *options_json(bool recorded);
 bool was_given(const char *option);
@@ -92,11 +107,18 @@ extern const struct foreign_words foreign_options[];
 /* The words behind yard train that evaluate a model. */
 #define EVALUATES "--init MODEL --data TEXT --val-data TEXT --lr 0 --steps 1 --sample-tokens 0"
 const char *word_of(const char *option, int number); /* what an enumerator is called there */
-char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
 
-/* Where the trace goes: --trace, behind a restart with its number; or with --view alone a private place; NULL: there is
- * none.  The caller frees it. */
-char *trace_path(const struct settings *s);
+/* ---- source.c -------------------------------------------------------------------------------------------------- */
+
+/* What --init and --from take: a file that init_from_file() takes, a folder with one in it, or what a run has left.
+ * heads: see read_config(). */
+struct source open_source(const char *path, int heads);
+void close_source(struct source *s);
+void init_from_source(struct model *m, const struct source *s); /* the values only */
+char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
+/* Refuses to save over a model of other sizes. */
+void check_saved(const struct settings *s, const struct config *ours);
+_Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 
 /* ---- trainer.c ------------------------------------------------------------------------------------------------- */
 
@@ -118,7 +140,7 @@ struct feed { /* what a batch.prepare task needs to know */
 };
 struct trainer {
     const struct settings *settings;
-    struct costs *costs; /* what predicts: of --profile, --hardware or --pace; NULL: nothing */
+    void **own; /* of the folders, in the order of modules[]: see own_of() */
     struct machine *machine;
     struct pool *pool;
     struct model *model;
@@ -126,21 +148,15 @@ struct trainer {
     struct dataset *data;                        /* NULL: random tokens */
     const int32_t *fixed_tokens, *fixed_targets; /* yard check: of each step, (batch, seq); NULL: from data */
     struct rate rate;
-    json_t *record;  /* of the training: what checkpoints say of it */
-    uint64_t run;    /* that they are of, */
-    int64_t session; /* and its session */
-    int lock;        /* of --save's folder */
-    int log;         /* the file of --log, open and locked; -1: none, or a device or pipe, which is not open yet */
-    int64_t ahead;   /* so many batches the data are ahead of the step: resumed with another --batch */
+    int lock;      /* of --save's folder */
+    int log;       /* the file of --log, open and locked; -1: none, or a device or pipe, which is not open yet */
+    int64_t ahead; /* so many batches the data are ahead of the step: the run before had another --batch */
+    struct progress *progress; /* its lines on the terminal and in the log; NULL: it has not begun */
     struct mesh mesh;
     int micro_batch, micros, batch, seq; /* per data-parallel rank: micros micro-batches of micro_batch sequences */
     struct step *train, *eval, *sample;  /* NULL where not wanted */
-    struct values *values;               /* of the train list as it was built: what verify holds it against */
-    struct values *eval_values, *sample_values;
-    struct pass_report *passes; /* what they did to the train list */
-    size_t n_passes;
-    struct trace_follow *follow; /* the trace's reader, of whoever takes it; NULL: there is none */
-    const struct task *report;   /* of the train list: the one that makes results */
+    const struct task *report;           /* of the train list: the one that makes results */
+    bool separate;                       /* each device has a context of its own */
 
     struct feed *feeds;           /* [micro * dp + data-parallel rank]; then those of an evaluation, and the sample's */
     struct tensor **rank_total;   /* (1) per data-parallel rank */
@@ -152,13 +168,14 @@ struct trainer {
     struct tensor *keep_logits; /* yard check: logits of rank 0's first micro-batch, kept */
 
     struct result result[RESULTS]; /* by step % RESULTS */
-    struct snapshots *snapshots;   /* NULL: none are stored */
 };
 /* The tokenizer that a saved model names, as a data set without tokens (yard sample). */
 struct dataset *open_vocabulary(const struct source *model, int vocab);
 enum lists { LIST_TRAIN = 1, LIST_EVAL = 2, LIST_SAMPLE = 4, KEEP_LOGITS = 8 /* of the only device */ };
 /* The devices that are asked for; each with a context of its own: separate. */
 struct machine *machine_of(const struct settings *s, bool separate);
+/* What --mesh asks for, of that many devices or, where there are none, of its own number; layers are not cut yet. */
+struct mesh wanted_mesh(const struct settings *s, int devices);
 struct config config_of(const struct settings *s); /* the model's sizes, of the file that it begins with, if any */
 /* Opens devices and data, makes the model and the lists, places them.  plan_only: allocates nothing on devices.
  * data_wanted false: random tokens. */
@@ -167,7 +184,6 @@ struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_
 struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data, unsigned lists,
                                 bool plan_only);
 void free_trainer(struct trainer *t);
-struct pass_options pass_options_of(const struct settings *s); /* what the options ask of the passes */
 /* Runs training step `number`, at most one step ahead of what has been computed. */
 void run_step(struct trainer *t, uint32_t number);
 /* Waits until it has been computed and reported, and returns what it reported. */
@@ -207,33 +223,6 @@ void build_train(struct trainer *t);
 void build_eval(struct trainer *t);
 void build_sample(struct trainer *t);
 
-/* ---- resume.c -------------------------------------------------------------------------------------------------- */
-
-/* What --resume goes on under where --mesh does not say. */
-struct mesh resumed_mesh(const struct settings *s, int devices);
-json_t *record_training(const struct trainer *t);
-void compare_training(const struct trainer *t); /* warns where a resumed run is not as it was */
-/* A checkpoint of the run as it is behind that step, but for its pieces. */
-struct checkpoint *describe_training(const struct trainer *t, uint32_t step);
-/* Refuses to save over a model of other sizes. */
-void check_saved(const struct settings *s, const struct config *ours);
-/* A checkpoint; behind the `first` of a run that begins, those of runs before it go, and with --keep the oldest. */
-void save_training(struct trainer *t, uint32_t step, bool first);
-/* The command with which the run goes on: from --save, or else from --snapshot. */
-void tell_resume(const struct settings *s);
-
-/* ---- snapshots.c ----------------------------------------------------------------------------------------------- */
-
-/* Opens the file of --snapshot and gives the train list's tasks their work.  Step `step` was the last one; nothing is
- * in flight. */
-void open_snapshots(struct trainer *t, uint32_t step);
-/* Behind a drain. */
-struct snap_counts close_snapshots(struct trainer *t);
-void note_reported(struct trainer *t, uint32_t number,
-                   bool sound); /* of the report task: a bad step is not committed */
-/* What has been committed since the last call; the caller frees it. */
-size_t take_commits(struct trainer *t, struct stored_step **commits);
-
 /* ---- sampler.c ------------------------------------------------------------------------------------------------- */
 
 /* Continues n given tokens, or a text, by `count` and prints all of it token by token. */
@@ -245,25 +234,16 @@ void sample_text(struct trainer *t, const char *prompt, int count);
 /* Trains by the settings, from behind the step that was resumed; returns the exit code (0, or 130 when interrupted). */
 int train_loop(struct trainer *t);
 
-struct progress;                  /* the lines on the terminal and in the log */
+struct progress;
 void open_log(struct trainer *t); /* it is looked at, and locked; what is in it stays until begin_progress() */
 struct progress *begin_progress(struct trainer *t);
+/* A line of the log, if there is one; takes over the JSON. */
+void write_log(struct trainer *t, json_t *line);
+uint64_t run_began(const struct trainer *t); /* now_ns() when it did */
 void show_step(struct progress *p, uint32_t number, const struct result *r);
 void show_evaluation(struct progress *p, uint32_t number, double loss);
-/* Those that were committed since, in the log; at the end all are awaited, and counted on the terminal.  Their number.
- */
-void show_commits(struct progress *p);
-struct snap_counts end_snapshots(struct progress *p);
 /* Closes the log; of a run of some length that was not interrupted the mean rate is shown. */
 enum exit_code end_progress(struct progress *p); /* EXIT_IO: the log was lost */
-
-/* ---- trial.c --------------------------------------------------------------------------------------------------- */
-
-/* What a few steps on random tokens or the trainer's data take; it is changed by them.  The caller frees the costs. */
-struct costs *measure_costs(struct trainer *t);
-/* Where a plan is to be made of times that no file gives: those of a trainer without a plan, and with swaps that only
- * fit, into s->costs, which the caller frees when its trainers are gone. */
-void run_trial_for(struct settings *s);
 
 /* ---- peak.c ---------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,5 @@
 /* trainer.c - opening a machine, a model and its lists by the settings, and running them. */
-#include "tools/pace/pace.h"
-#include "tools/trace/record.h"
-#include "train.h"
+#include "hooks.h"
 
 #include <glob.h>
 #include <math.h>
@@ -24,15 +22,14 @@ double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->s
 
 /* ---- mesh and sizes -------------------------------------------------------------------------------------------- */
 
-/* Of this command, not recorded by the run that it resumes, whose mesh may have been another. */
-static bool is_asked(const struct settings *s, const char *option) { return !s->resume || was_given(option); }
+/* Of this command, not recorded by the run that it goes on from, whose mesh may have been another. */
+static bool is_asked(const struct settings *s, const char *option) { return !s->past || was_given(option); }
 
-/* What --mesh asks for, of that many devices or, on paper, of its own number; layers are not cut yet. */
-static struct mesh wanted_mesh(const struct settings *s, int devices)
+struct mesh wanted_mesh(const struct settings *s, int devices)
 {
     struct mesh m;
-    if (s->resume && !s->mesh)
-        m = resumed_mesh(s, devices);
+    if (s->past && !s->mesh)
+        m = find_archive()->mesh(s, devices);
     else
         must(parse_mesh(s->mesh, devices, &m));
     m.zero = s->zero;
@@ -115,7 +112,7 @@ static struct tokenizer source_tokenizer(const struct source *s)
 {
     struct tokenizer t = {0};
     if (s->checkpoint)
-        return tokenizer_from_text(s->checkpoint->tokenizer, s->path);
+        return tokenizer_from_text(s->tokenizer, s->path);
     if (!s->path || has_magic(s->path, LLMC_MODEL_MAGIC))
         return t;
     char *text = read_weights_metadata(s->path, "yard.tokenizer");
@@ -157,14 +154,14 @@ struct dataset *open_vocabulary(const struct source *model, int vocab)
 static void expect_recorded_data(const struct settings *s, const char *option, const char *path)
 {
     const char *file = path ? file_of_data(path) : NULL;
-    if (!s->resume || !file || was_given(option))
+    if (!s->past || !file || was_given(option))
         return;
     glob_t found = {0};
     if (access(file, F_OK) != 0 && glob(file, 0, NULL, &found) != 0) {
         fail(EXIT_IO,
              "%s was trained with --%s %s, and no such file is here: give --%s PATH, or run it in the folder "
              "where it was begun",
-             s->source.checkpoint->path, option, path, option);
+             s->past->path, option, path, option);
     }
     globfree(&found);
 }
@@ -199,12 +196,12 @@ struct machine *machine_of(const struct settings *s, bool separate)
     struct machine_options o = {.devices = s->devices,
                                 .device_memory = s->device_memory,
                                 .host_memory = s->host_memory,
-                                .profiling = s->trace || s->view || s->pace || s->time_tasks,
+                                .profiling = s->time_tasks,
                                 .separate = separate,
                                 .vector = (unsigned)s->vector};
     struct machine *m = open_machine(&o);
-    if ((s->reference || s->gradients) && m->n_devices > 1)
-        fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
+    if (s->one_device && m->n_devices > 1)
+        fail(EXIT_USAGE, "%s runs on one device: give a single one to -d", s->one_device);
     return m;
 }
 
@@ -215,88 +212,52 @@ struct config config_of(const struct settings *s)
     return (struct config){s->layers, s->heads, s->channels, s->seq_len, s->vocab, !s->untied};
 }
 
-/* Devices as -d says; or, only planning for hardware that is described and without -d, on paper. */
+/* Devices as -d says, unless a folder brings another machine. */
 static struct machine *make_machine(struct trainer *t, bool plan_only)
 {
-    const struct settings *s = t->settings;
-    const char *file = s->pace ? s->pace : s->profile ? s->profile : s->hardware;
-    const bool on_paper = s->hardware && !s->devices && plan_only;
-    t->costs = file ? read_costs(file) : s->costs;
-    if (s->profile && !t->costs->measured)
-        fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", s->profile);
-    struct mesh mesh = on_paper ? wanted_mesh(s, 1) : one_rank;
-    struct machine *m =
-        on_paper ? virtual_machine(t->costs, n_ranks(&mesh)) : machine_of(s, t->costs && !t->costs->measured);
-    if (on_paper)
-        set_budgets(m, s->device_memory, s->host_memory);
-    if (s->what_if)
-        apply_what_if(t->costs, m, s->what_if);
-    return m;
-}
-
-struct pass_options pass_options_of(const struct settings *s)
-{
-    struct pass_options o = s->pass;
-    o.seed = (uint64_t)s->seed;
-    o.clipped = s->clip > 0;
-    o.paced = s->pace;
-    o.draw = s->delay_seed >= 0;
-    o.draw_seed = (uint64_t)s->delay_seed;
-    o.gather = s->zero == 3;
-    o.swap_what = 0; /* a bit per class */
-    char *text = copy_string(s->swap_what), *rest = text;
-    for (char *word; (word = strsep(&rest, ","));) {
-        int class = choice_number(memory_class_name, word);
-        if (class < 0 || class >= MEM_WORK)
-            fail(EXIT_USAGE,
-                 "--swap-what: '%s' is not a class; expected some of activations, gradients, optimizer, parameters, "
-                 "with commas between",
-                 word);
-        o.swap_what |= 1u << class;
+    for (size_t i = 0; i < n_modules; i++) {
+        const struct hooks *h = modules[i]->hooks;
+        struct machine *m = h && h->machine ? h->machine(t, plan_only) : NULL;
+        if (m)
+            return m;
     }
-    free(text);
-    return o;
+    return machine_of(t->settings, t->separate);
 }
 
-/* The lists that are wanted, into all[]; returns how many.  Where parameters lie concerns all lists, all other passes
- * only the one for training. */
+/* The lists that are wanted, into all[]; returns how many. */
 static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3])
 {
-    const struct settings *s = t->settings;
-    struct pass_options w = pass_options_of(s);
     size_t n = 0;
-    w.gather &= t->mesh.dp > 1;
-    if (lists & LIST_TRAIN)
-        build_train(t), all[n++] = t->train;
-    if (lists & LIST_EVAL)
-        build_eval(t), all[n++] = t->eval;
-    if (lists & LIST_SAMPLE)
-        build_sample(t), all[n++] = t->sample;
+    if (lists & LIST_TRAIN) {
+        build_train(t);
+        all[n++] = t->train;
+    }
+    if (lists & LIST_EVAL) {
+        build_eval(t);
+        all[n++] = t->eval;
+    }
+    if (lists & LIST_SAMPLE) {
+        build_sample(t);
+        all[n++] = t->sample;
+    }
     if (lists & KEEP_LOGITS)
         t->keep_logits->persistent = true;
-    t->values = s->verify && t->train ? number_values(t->train) : NULL;
-    t->eval_values = s->verify && t->eval ? number_values(t->eval) : NULL;
-    t->sample_values = s->verify && t->sample ? number_values(t->sample) : NULL;
-    if (t->train)
-        t->passes = run_passes(t->train, t->costs, &w, s->after, &t->n_passes);
-    for (size_t i = t->train ? 1 : 0; i < n; i++) {
-        run_on_other_list(all[i], t->costs, &w);
-        fetch_state(all[i]);
-    }
+    for (size_t i = 0; i < n; i++)
+        ASK(built, t, all[i]);
     return n;
 }
 
-/* ---- how the training list is run ------------------------------------------------------------------------------- */
-
-/* Padded to the times that the list was simulated with. */
-static void pace_training(struct trainer *t)
+/* The folder of --save is there, ours alone, and can be written: better to learn now than after the training. */
+static void open_folder_of_save(struct trainer *t)
 {
-    struct simulation *sim = must_simulate(t->train, t->costs);
-    /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
-    struct pace *p = start_pacing(t->train, sim->steady, sim->period, t->settings->pace_scale);
-    note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
-         p->wrapper.scale, format_seconds((char[32]){0}, sim->period * p->wrapper.scale));
-    free_simulation(sim);
+    const char *folder = t->settings->save;
+    char *file = format_string("%s/.try", folder);
+    make_folder(folder); /* --log and others may lie in it */
+    abandon(open_writer(file));
+    free(file);
+    t->lock = lock_folder("--save", folder);
+    if (find_archive())
+        find_archive()->refuse("--save", folder); /* it may have become one of its own in between */
 }
 
 /* ---- a trainer -------------------------------------------------------------------------------------------------- */
@@ -314,17 +275,16 @@ struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_
     return new_trainer_for(s, &c, data, lists, plan_only);
 }
 
-/* machine -> mesh -> sizes -> model -> lists -> passes -> addresses -> how it is run */
+/* machine -> mesh -> sizes -> model -> lists -> addresses */
 struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data, unsigned lists,
                                 bool plan_only)
 {
     struct trainer *t = allocate(1, sizeof *t);
     const bool trains = lists & LIST_TRAIN;
-    const struct checkpoint *from = s->resume ? s->source.checkpoint : NULL;
     struct step *all[3];
     *t = (struct trainer){.settings = s, .data = data, .config = *c, .log = -1};
+    t->own = allocate(n_modules, sizeof *t->own);
     execution.serial = s->serial;
-    execution.alone = s->audit ? &audit_runner : NULL;
     t->machine = make_machine(t, plan_only);
     set_mesh(t);
     set_batch(t, lists == LIST_SAMPLE);
@@ -333,12 +293,10 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         t->rate = (struct rate){s->schedule, s->lr, s->lr_min, s->steps, s->warmup};
         fill_rate(&t->rate);
         check_rate(&t->rate);
-        t->record = record_training(t);
-        if (from) /* whole batches: none is trained on twice */
-            t->ahead = (int64_t)ceil_div((size_t)from->samples, (size_t)s->batch) - from->step;
+        if (s->past) /* whole batches: none is trained on twice */
+            t->ahead = (int64_t)ceil_div((size_t)s->past->samples, (size_t)s->batch) - s->past->step;
     }
-    if (t->costs && t->machine->device[0].cl)
-        check_fingerprint(t->costs, &t->machine->device[0], engine_name(t));
+    ASK(opened, t);
     t->pool = new_pool(t->machine);
     t->model = new_model(
         t->pool, c, &t->mesh, trains,
@@ -351,26 +309,11 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         return t;
     }
     must(finish_steps(t->pool, all, n));
-    if (s->pace)
-        pace_training(t);
-    if (s->delay_seed >= 0)
-        start_delays(t->train, (uint64_t)s->delay_seed);
-    if (s->save) { /* --trace and --log may lie in it */
-        char *file = format_string("%s/.try", s->save);
-        make_folder(s->save);
-        abandon(open_writer(file)); /* better to learn now than after the training that it cannot be written */
-        free(file);
-        t->lock = lock_folder("--save", s->save);
-        expect_outside("--save", s->save); /* it may have become a checkpoint in between */
-    }
-    if (s->trace)
-        expect_replaceable("--trace", s->trace, KIND_TRACE, "trace of yard's"); /* before there is a log */
+    if (s->save)
+        open_folder_of_save(t);
     if (s->log)
         open_log(t);
-    t->run = from && from->run ? from->run : new_id();
-    t->session = 1 + MAX(s->save ? last_session(s->save) : 0, from ? from->session : 0);
-    if (s->trace || s->view)
-        trace_training(t, all, n);
+    ASK(ready, t);
     return t;
 }
 
@@ -379,29 +322,27 @@ void free_trainer(struct trainer *t)
     struct step *all[] = {t->train, t->eval, t->sample};
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
-            stop_pacing(all[i]), drain(all[i]), free_step(all[i]);
+            drain(all[i]);
+    ASK(leaves, t);
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (all[i])
+            free_step(all[i]);
     for (int i = 0; i < t->machine->n_lanes; i++) {
         stop_thread(&t->machine->lane[i]->thread);
         stop_thread(&t->machine->lane[i]->forward);
         stop_thread(&t->machine->lane[i]->aside);
     }
-    end_trace();
-    free_values(t->values), free_values(t->eval_values), free_values(t->sample_values);
-    free_reports(t->passes, t->n_passes);
     free_model(t->model);
     free_mesh(&t->mesh);
     free_pool(t->pool);
     close_machine(t->machine);
-    if (t->costs && t->costs != t->settings->costs)
-        free_costs(t->costs);
-    json_decref(t->record);
     if (t->lock)
         close(t->lock);
     if (t->data)
         close_dataset(t->data);
     for (int i = 0; i <= (t->micros + 1) * t->mesh.dp; i++)
         free(t->feeds[i].first);
-    free(t->feeds), free(t->rank_total), free(t->sample_tokens);
+    free(t->feeds), free(t->rank_total), free(t->sample_tokens), free(t->own);
     free(t);
 }
 

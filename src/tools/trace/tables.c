@@ -1,5 +1,5 @@
 /* tables.c - the trace's tables from finished lists. */
-#include "lists.h"
+#include "tables.h"
 #include "techniques/pass/uses.h"
 
 /* "512x1024 <- 512x256, 1024x256": what is written, then what is read, by name in a step file; cut. */

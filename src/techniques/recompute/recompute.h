@@ -1,0 +1,13 @@
+/* recompute.h - what the options ask of the pass. */
+#ifndef RECOMPUTE_H
+#define RECOMPUTE_H
+
+#include "techniques/pass/pass.h"
+
+enum recompute { RECOMPUTE_OFF, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_AUTO };
+struct recompute_options {
+    enum recompute how;
+};
+extern struct recompute_options recompute_options;
+
+#endif

@@ -1,0 +1,63 @@
+/* source.c - what a training or a sample begins with: a model's file, or what a run has left, which only the folder
+ * that keeps runs can read (struct archive).
+ */
+#include "hooks.h"
+
+#include <unistd.h>
+
+struct source open_source(const char *path, int heads)
+{
+    struct source s = {0};
+    if (!exists(path))
+        fail(EXIT_IO,
+             "cannot open %s: nothing of that name is here; of a model from the web, fetch its "
+             "model.safetensors and config.json into a folder first, and name that",
+             path);
+    const struct archive *archive = find_archive();
+    if (archive && archive->open(path, &s))
+        return s;
+    char *model = model_in_folder(path);
+    if (!model && is_folder(path))
+        refuse_foreign_folder(path);
+    s.path = model ? model : copy_string(path);
+    s.config = read_config(s.path, heads);
+    return s;
+}
+
+void close_source(struct source *s)
+{
+    if (s->checkpoint)
+        find_archive()->close(s);
+    free(s->path);
+}
+
+void init_from_source(struct model *m, const struct source *s)
+{
+    if (s->checkpoint)
+        find_archive()->load(m, s, false);
+    else
+        init_from_file(m, s->path);
+}
+
+char *saved_model(const struct settings *settings) { return format_string("%s/model.safetensors", settings->save); }
+
+void check_saved(const struct settings *s, const struct config *ours)
+{
+    if (!s->save)
+        return;
+    if (find_archive())
+        find_archive()->compare(s->save, ours);
+    char *model = saved_model(s);
+    if (access(model, F_OK) == 0) { /* else there is none, or it is damaged */
+        const struct config old = read_config(model, ours->heads);
+        if (!same_sizes(&old, ours))
+            refuse_other_sizes(model, &old);
+    }
+    free(model);
+}
+
+_Noreturn void refuse_other_sizes(const char *path, const struct config *its)
+{
+    fail(EXIT_USAGE, "%s is another model (%s): --save to another folder, or remove it first", path,
+         describe_sizes((char[160]){0}, its));
+}
