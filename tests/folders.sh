@@ -16,12 +16,12 @@ TMP=$(realpath "${TMP:-$(mktemp -d)}")
 
 # ---- includes ---------------------------------------------------------------------------------------------------------
 
-# trainer  <-  techniques/pass; tools/predict, lists, proof, trace  <-  other techniques  <-  other tools
+# trainer  <-  techniques/pass; tools/command, predict, lists, proof, trace  <-  other techniques  <-  other tools
 grep -n '^#include "\(trainer\|techniques\|tools\)/' src/*/*/*.[ch] | sed 's|^src/||; s|:[0-9]*:#include "| |; s|".*||' | awk '
     function level(path,  part) {
         split(path, part, "/")
         if (part[1] == "trainer") return 0
-        if (part[1] "/" part[2] ~ /^(techniques\/pass|tools\/(predict|lists|proof|trace))$/) return 1
+        if (part[1] "/" part[2] ~ /^(techniques\/pass|tools\/(command|predict|lists|proof|trace))$/) return 1
         return part[1] == "techniques" ? 2 : 3
     }
     level($2) > level($1)' | sort >"$TMP/err"

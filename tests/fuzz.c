@@ -7,6 +7,7 @@
  * with 0, or with one sentence and 1, 2 or 4.  A signal, a sanitizer's report, a broken invariant or a hang is a
  * finding: its file and what was printed are kept in build/fuzz.  A new format is a line in `formats`.
  */
+#include "../src/techniques/reshard/folder.h"
 #include "../src/tools/trace/follow.h"
 #include "../src/trainer/cmd/cmd.h"
 #include "support_paper.h"

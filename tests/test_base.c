@@ -1,5 +1,5 @@
 /* test_base.c - errors, memory, numbers as text, random numbers, hashes and options. */
-#include "../src/trainer/base/table.h"
+#include "../src/tools/command/table.h"
 #include "../src/trainer/device/device.h"
 #include "../src/trainer/file/file.h"
 #include "child.h"

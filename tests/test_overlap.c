@@ -5,6 +5,7 @@
 #include "support_paper.h"
 
 #include "../src/techniques/overlap/local.h"
+#include "../src/tools/lists/lists.h"
 #include "../src/tools/pace/pace.h"
 #include "../src/trainer/file/file.h"
 

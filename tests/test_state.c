@@ -3,6 +3,7 @@
  *
  *     YARD_PAIRS=300 build/tests/test_state      so many random pairs of meshes
  */
+#include "../src/techniques/reshard/folder.h"
 #include "support_state.h"
 
 #include <dirent.h>

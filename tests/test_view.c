@@ -9,9 +9,9 @@
 #include <SDL.h>
 #endif
 
+#include "../src/tools/command/table.h"
 #include "../src/tools/lists/lists.h"
 #include "../src/tools/view/view.h"
-#include "../src/trainer/base/table.h"
 #include "support.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* pass.c - the passes that folders bring along, and running them in their order. */
 #include "pass.h"
-#include "trainer/base/table.h"
+#include "trainer/base/json.h"
 
 #include <math.h>
 

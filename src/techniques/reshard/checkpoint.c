@@ -7,6 +7,7 @@
  * Runs that write into one folder are numbered, those that resume too.  The newest checkpoint is the last one of the
  * last of these *sessions*: a run that was resumed from step 20 has newer ones than step 30 of the run before.
  */
+#include "folder.h"
 #include "state.h"
 #include "trainer/base/module.h"
 

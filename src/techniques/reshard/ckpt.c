@@ -1,7 +1,7 @@
 /* ckpt.c - yard ckpt: looks into checkpoints, checks, compares and rewrites them; needs no device. */
 #include "state.h"
-#include "trainer/base/table.h"
-#include "trainer/cmd/cmd.h"
+#include "tools/command/table.h"
+#include "tools/command/words.h"
 #include "trainer/train/train.h"
 
 #include <errno.h>
@@ -396,6 +396,7 @@ static const struct foreign_words foreign[] = {
     {"keep", "save-total-limit keep-last", NULL},
 };
 const struct module module_reshard = {.name = "reshard",
+                                      .needs = "command",
                                       .place = 70,
                                       .commands = &command,
                                       .n_commands = 1,

@@ -3,6 +3,7 @@
  * The pieces' places in the files are known before the first byte is written, and their hashes when the last one is.
  * All of it lies in a folder of another name until it is complete (file/publish.c).
  */
+#include "folder.h"
 #include "state.h"
 
 struct ranks_written open_ranks(struct checkpoint *c)

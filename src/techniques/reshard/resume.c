@@ -6,6 +6,9 @@
  */
 #include "state.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 struct reshard_options reshard_options;
 
 struct of_run { /* what checkpoints say of a training */
@@ -184,6 +187,24 @@ static void save_training(struct trainer *t, uint32_t step, bool first)
 }
 
 /* ---- what the user sees ------------------------------------------------------------------------------------------ */
+
+/* Bytes per second of reading the beginning of a file past the page cache; 0 where the file system cannot do that. */
+#ifndef O_DIRECT
+#define O_DIRECT O_DIRECTORY /* then no file opens, and nothing is measured */
+#endif
+static double measure_disk(const char *path)
+{
+    enum { MOST = 32 << 20, ALIGNED = 4096 };
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    char *memory = allocate(MOST + ALIGNED, 1), *into = memory + ALIGNED - (uintptr_t)memory % ALIGNED;
+    memset(into, 1, MOST); /* its pages are there */
+    uint64_t begun = now_ns();
+    ssize_t n = pread(fd, into, MOST, 0);
+    double seconds = 1e-9 * (double)(now_ns() - begun);
+    free(memory);
+    close(fd);
+    return (double)MAX(n, 0) / seconds;
+}
 
 /* What the first step has waited for.  A checkpoint in another form is read twice: to see what is whole in it, and to
  * load that. */

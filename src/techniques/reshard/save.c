@@ -4,6 +4,7 @@
  * puts a tensor together from the pieces of the files, whatever mesh they are of, and has it cut by the model for every
  * rank that keeps a part of it.
  */
+#include "folder.h"
 #include "state.h"
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */
@@ -14,7 +15,7 @@ void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
     size_t cap = 0;
     c->path = format_string("%s/step-%u", folder, c->step);
     c->pieces = cut_state(&m->params->config, m->mesh);
-    remove_strays(folder, "step-", true);
+    remove_stray_folders(folder, "step-");
     struct ranks_written w = open_ranks(c);
     for (const struct kept_tensor *t = c->pieces->tensor; t < c->pieces->tensor + c->pieces->n; t++)
         for (struct piece *p = t->piece; p < t->piece + t->n; p++) {

@@ -8,8 +8,8 @@
  */
 #include "bench.h"
 #include "techniques/pass/pass.h"
+#include "tools/command/table.h"
 #include "tools/predict/predict.h"
-#include "trainer/base/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
 
@@ -290,7 +290,7 @@ static const struct option options[] = {
      "instead, train with one broadcast queue and with several, and slices of several sizes"},
 };
 const struct module module_bench = {.name = "bench",
-                                    .needs = "broadcast pass predict trace",
+                                    .needs = "broadcast command pass predict trace",
                                     .place = 96,
                                     .commands = &command,
                                     .n_commands = 1,

@@ -10,8 +10,8 @@
 #include "bench.h"
 #include "techniques/broadcast/broadcast.h"
 #include "techniques/pass/pass.h"
+#include "tools/command/table.h"
 #include "tools/predict/predict.h"
-#include "trainer/base/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
 

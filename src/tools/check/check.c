@@ -6,7 +6,7 @@
  */
 #include "check.h"
 #include "techniques/reshard/state.h"
-#include "trainer/base/table.h"
+#include "tools/command/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
 
@@ -201,7 +201,7 @@ static const struct option options[] = {
      "largest relative error (with --gradients 1e-4)"},
 };
 const struct module module_check = {.name = "check",
-                                    .needs = "reshard",
+                                    .needs = "command reshard",
                                     .place = 95,
                                     .commands = &command,
                                     .n_commands = 1,

@@ -12,10 +12,10 @@
 #include "techniques/pass/pass.h"
 #include "techniques/recompute/recompute.h"
 #include "techniques/swap/swap.h"
+#include "tools/command/table.h"
 #include "tools/lists/plan.h"
 #include "tools/predict/predict.h"
 #include "tools/proof/proof.h"
-#include "trainer/base/table.h"
 
 #include <math.h>
 
@@ -169,7 +169,7 @@ static const struct option options[] = {
 };
 static const struct other_plan plan = {is_wanted, plan_memory};
 const struct module module_memory = {.name = "memory",
-                                     .needs = "lists recompute swap",
+                                     .needs = "command lists recompute swap",
                                      .place = 54,
                                      .options = options,
                                      .n_options = COUNT(options),

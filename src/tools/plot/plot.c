@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "plot.h"
-#include "trainer/base/table.h"
-#include "trainer/cmd/cmd.h"
+#include "tools/command/table.h"
+#include "tools/command/words.h"
 #include "trainer/file/file.h"
 
 /* ---- reading a log --------------------------------------------------------------------------------------------- */
@@ -100,4 +100,4 @@ static int run_plot(int argc, char **argv)
 
 static const struct subcommand command = {90, "plot", "draw the losses that --log recorded", run_plot,
                                           " curve loss graph "};
-const struct module module_plot = {.name = "plot", .needs = "picture", .commands = &command, .n_commands = 1};
+const struct module module_plot = {.name = "plot", .needs = "command picture", .commands = &command, .n_commands = 1};

@@ -204,6 +204,22 @@ static double profiled(const struct costs *c, const struct task *t, enum cost_so
     return (bytes > 0 ? 1e-9 * ns * (double)t->bytes / bytes : 1e-6) / scale;
 }
 
+double link_rate(const struct link *const link[2], const int *load)
+{
+    double rate = INFINITY;
+    for (int i = 0; i < 2; i++)
+        if (link[i]) {
+            rate = fmin(rate, link[i]->rate / (load ? load[link[i]->index] : 1));
+            rate = link[i]->queue > 0 ? fmin(rate, link[i]->queue) : rate;
+        }
+    return rate;
+}
+
+double link_latency(const struct link *const link[2])
+{
+    return (link[0] ? link[0]->latency : 0) + (link[1] ? link[1]->latency : 0);
+}
+
 double given_seconds(const struct task *t)
 {
     const struct link *link[2];

@@ -79,6 +79,9 @@ void apply_what_if_to_list(struct step *s, const char *text);
 void check_fingerprint(const struct costs *c, const struct device *d, const char *engine);
 /* Seconds that the task takes alone; c NULL: those that a step file gives. */
 double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source);
+/* Bytes per second of a copy on such links, when `load[link->index]` copies are on each; load NULL: alone. */
+double link_rate(const struct link *const link[2], const int *load);
+double link_latency(const struct link *const link[2]);
 double given_seconds(const struct task *t); /* of a step file's task */
 /* The same; 0 where nobody knows it: of work in a list without costs and times. */
 double seconds_alone(const struct costs *c, const struct task *t);
@@ -153,6 +156,10 @@ struct forecast try_list(const struct step *s, const struct costs *c, double mos
                          void *context);
 void free_forecast(struct forecast *f);
 struct forecast *keep_forecast(struct forecast f); /* for a pass's report, which frees it */
+/* The list in that order, with tasks of its own on the same tensors: to be placed, ordered and
+ * simulated, not run.  *original: the list's own tasks by position, which the caller frees. */
+struct step *draft_of(const struct step *s, struct task ***original);
+void free_draft(struct step *draft);
 
 /* ---- budgets.c -------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* report.c - a simulation for people, as JSON, and as a trace like a real one. */
 #include "predict.h"
+#include "tools/command/table.h"
 #include "tools/trace/tables.h"
-#include "trainer/base/table.h"
 
 #include <math.h>
 

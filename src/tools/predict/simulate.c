@@ -20,6 +20,9 @@
 
 #include <math.h>
 
+/* false: one that needs a choice which is not to be expected. */
+static bool is_expected(const struct task *t) { return !t->needs || t->seconds != 0; }
+
 enum { NONE = -1 };
 enum { LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
 enum { STORED_STEPS = 1024, STORED_NODES = 1 << 21 }; /* with snapshots, whose pattern may be long, or there is none */

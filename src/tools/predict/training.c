@@ -97,7 +97,7 @@ static const struct hooks hooks = {
 static const struct subcommand command = {60, "profile", "measure how long tasks take, to predict with", run_profile,
                                           NULL};
 const struct module module_predict = {.name = "predict",
-                                      .needs = "pass trace",
+                                      .needs = "command pass trace",
                                       .place = 50,
                                       .commands = &command,
                                       .n_commands = 1,

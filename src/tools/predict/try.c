@@ -7,6 +7,30 @@
 
 #include <math.h>
 
+struct step *draft_of(const struct step *s, struct task ***original)
+{
+    struct step *draft = new_step(s->pool, s->name);
+    *original = tasks_in_order(s, &draft->n);
+    struct task *block = allocate(draft->n, sizeof *block);
+    draft->task = allocate(draft->n, sizeof *draft->task);
+    for (size_t i = 0; i < draft->n; i++) {
+        block[i] = *(*original)[i];
+        block[i].index = i;
+        block[i].edges = NULL;
+        block[i].n_edges = 0;
+        draft->task[i] = &block[i];
+    }
+    draft->last_origin = s->last_origin;
+    return draft;
+}
+
+void free_draft(struct step *draft)
+{
+    free(draft->n ? draft->task[0] : NULL);
+    draft->n = 0;
+    free_step(draft);
+}
+
 static void note_memory(struct forecast *f, struct step *draft)
 {
     const struct machine *m = draft->pool->machine;

@@ -17,8 +17,8 @@
  *
  * Behind a lane's last record there is nothing to do.  A producer that skipped a step is its run before that.
  */
+#include "tools/command/table.h"
 #include "trace.h"
-#include "trainer/base/table.h"
 
 const char *const cause_name[CAUSES] = {"pipeline", "link",  "compute", "cpu",    "disk",         "norm",
                                         "bytes",    "batch", "host",    "launch", "nothing to do"};

@@ -222,7 +222,7 @@ static const struct foreign_words foreign[] = {
     {"trace", "profiler torch-profile nvtx", NULL},
 };
 const struct module module_trace = {.name = "trace",
-                                    .needs = "pass",
+                                    .needs = "command pass",
                                     .place = 90,
                                     .commands = &trace_command,
                                     .n_commands = 1,

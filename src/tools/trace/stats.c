@@ -1,6 +1,6 @@
 /* stats.c - steps and critical path of a trace: what `yard trace` prints and the viewer shows. */
+#include "tools/command/table.h"
 #include "trace.h"
-#include "trainer/base/table.h"
 
 #include <math.h>
 

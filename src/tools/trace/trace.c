@@ -1,7 +1,7 @@
 /* trace.c - yard trace: what ran when, as numbers (summary), for a browser (export), against another run (diff). */
 #include "command.h"
+#include "tools/command/words.h"
 #include "trainer/base/base.h"
-#include "trainer/cmd/cmd.h"
 
 /* ---- the words ------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* view.c - yard view: a trace, or the simulation of a step file, as a picture, in a window or as a PNG. */
+#include "tools/command/table.h"
+#include "tools/command/words.h"
 #include "tools/trace/record.h"
-#include "trainer/base/table.h"
-#include "trainer/cmd/cmd.h"
 #include "view.h"
 
 #include <inttypes.h>
@@ -174,7 +174,7 @@ static const struct option of_runs[] = {
      "show in a window what runs when, as it runs"},
 };
 const struct module module_view = {.name = "view",
-                                   .needs = "board picture trace",
+                                   .needs = "board command picture trace",
                                    .place = 91,
                                    .commands = &command,
                                    .n_commands = 1,

@@ -3,7 +3,7 @@
  *
  * The table is made when the selection changes, not when the view is drawn: a stretch may hold a million records.
  */
-#include "trainer/base/table.h"
+#include "tools/command/table.h"
 #include "view.h"
 
 #include <inttypes.h>

@@ -61,23 +61,6 @@ void close_reader(struct reader *r)
     free(r);
 }
 
-#ifndef O_DIRECT
-#define O_DIRECT O_DIRECTORY /* then no file opens, and nothing is measured */
-#endif
-double measure_disk(const char *path)
-{
-    enum { MOST = 32 << 20, ALIGNED = 4096 };
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
-    char *memory = allocate(MOST + ALIGNED, 1), *into = memory + ALIGNED - (uintptr_t)memory % ALIGNED;
-    memset(into, 1, MOST); /* its pages are there */
-    uint64_t begun = now_ns();
-    ssize_t n = pread(fd, into, MOST, 0);
-    double seconds = 1e-9 * (double)(now_ns() - begun);
-    free(memory);
-    close(fd);
-    return (double)MAX(n, 0) / seconds;
-}
-
 bool leads_to(const char *path, int fd)
 {
     struct stat a, b;

@@ -23,8 +23,6 @@ struct reader {
 struct reader *open_reader(const char *path);
 void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset); /* all of it, or fail() */
 void close_reader(struct reader *r);
-/* Bytes per second of reading the file, 32 MiB of it at most, past the system's cache; 0: it has no such reads. */
-double measure_disk(const char *path);
 bool leads_to(const char *path, int fd); /* is it the path of the file that is open? */
 /* A whole text file; *size without the added terminating 0.  The caller frees it. */
 char *read_whole(const char *path, size_t *size);
@@ -104,24 +102,10 @@ void lock_file(const char *who, const char *path, int fd);
  * many may write; or nothing, without O_CREAT. */
 int open_locked(const char *who, const char *path, int flags);
 void expect_unlocked(const char *who, const char *path); /* a file or folder, now: nothing is held */
-/* A folder that appears whole: its files are written, each by a writer, into `<path>.tmp-<pid>`, which publishing
- * renames.  A folder of that name is replaced: the two change places in one go where the system can do that, else the
- * new one is whole as `<path>.new` before the old one goes. */
-struct folder {
-    char *path, *temporary;
-    char **files; /* that were announced: a clean-up removes them */
-    size_t n, cap;
-    struct cleanup cleanup;
-};
-struct folder *open_folder(const char *path, size_t most_files);
-const char *file_in(struct folder *f, const char *name); /* its path, to be written */
-void publish_folder(struct folder *f);                   /* frees f */
-/* It is gone at once, by a rename; then the files that we write are removed, one by one.  What else it holds stays, in
- * `<path>.kept-<pid>`, and that is said.  Of a link to one the link goes. */
-void remove_folder(const char *path);
-/* Remove the files `<begin>.tmp-<pid>`, or the folders `<begin>*.tmp-<pid>`, in `parent` of processes that are no more.
- */
-void remove_strays(const char *parent, const char *begin, bool folders);
+#define TEMPORARY ".tmp-"
+/* Is `name` one of ours, `<begin>.tmp-<pid>`, or with more between, of a process that is no more?  A number that
+ * another process has by now counts as alive, and so does one that we may not signal. */
+bool is_stray(const char *name, const char *begin, bool more);
 /* The file that is to be replaced: a link to one, such as /dev/stdout, stays.  The caller frees it. */
 char *behind_links(const char *path);
 

@@ -260,7 +260,6 @@ struct tensor *choice_word(const struct task *t); /* that it reads, or makes; NU
  * for has ended.  Edges and proofs take no notice: what it would write is there already, or nobody will read it. */
 int choice_bits(const struct task *t);
 bool has_needed(const struct task *t);
-bool is_expected(const struct task *t); /* false: one that needs a choice which is not to be expected */
 /* Iterations after which the same tasks run again, or `most` where that takes more. */
 uint32_t repeat_of(const struct step *s, uint32_t most);
 
@@ -314,10 +313,6 @@ struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
 /* The tasks in their order as it is now, while the list is edited too; the caller frees the array. */
 struct task **tasks_in_order(const struct step *s, size_t *n);
-/* The list in that order, with tasks of its own on the same tensors: to be placed, ordered and
- * simulated, not run.  *original: the list's own tasks by position, which the caller frees. */
-struct step *draft_of(const struct step *s, struct task ***original);
-void free_draft(struct step *draft);
 /* " (layer 1, micro-batch 0)" for people, without what the task has none of; "" where it has neither. */
 const char *layer_and_micro(char out[64], const struct task *t);
 
@@ -355,15 +350,6 @@ struct tensor *add_download(struct step *s, const char *name, struct tensor *fro
 /* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up.  On a disk lane, a
  * copy's or a task's whose time follows from its bytes: the disk's. */
 void links_of(const struct task *t, const struct link *link[2]);
-/* Bytes per second of a copy on such links, when `load[link->index]` copies are on each; load NULL: alone. */
-double link_rate(const struct link *const link[2], const int *load);
-double link_latency(const struct link *const link[2]);
-
-/* ---- gate.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
-
-/* Updates that do not follow from a norm are held, and come behind what holds them.  The list wants edges
- * then.  Ends the program (EXIT_USAGE) where the gradients follow from an update. */
-void gate_updates(struct step *s);
 
 /* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
 

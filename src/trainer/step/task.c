@@ -54,30 +54,6 @@ struct task **tasks_in_order(const struct step *s, size_t *n)
     return task;
 }
 
-struct step *draft_of(const struct step *s, struct task ***original)
-{
-    struct step *draft = new_step(s->pool, s->name);
-    *original = tasks_in_order(s, &draft->n);
-    struct task *block = allocate(draft->n, sizeof *block);
-    draft->task = allocate(draft->n, sizeof *draft->task);
-    for (size_t i = 0; i < draft->n; i++) {
-        block[i] = *(*original)[i];
-        block[i].index = i;
-        block[i].edges = NULL;
-        block[i].n_edges = 0;
-        draft->task[i] = &block[i];
-    }
-    draft->last_origin = s->last_origin;
-    return draft;
-}
-
-void free_draft(struct step *draft)
-{
-    free(draft->n ? draft->task[0] : NULL);
-    draft->n = 0;
-    free_step(draft);
-}
-
 void link_behind(struct task *t, struct task *where)
 {
     t->prev = where;
@@ -164,8 +140,6 @@ struct tensor *choice_word(const struct task *t)
 }
 
 int choice_bits(const struct task *t) { return *(int32_t *)tensor_memory(choice_word(t)); }
-
-bool is_expected(const struct task *t) { return !t->needs || t->seconds != 0; }
 
 bool has_needed(const struct task *t) { return !t->needs || (choice_bits(t) & t->needs) == t->needs; }
 
@@ -268,22 +242,6 @@ void links_of(const struct task *t, const struct link *link[2])
         link[0] = from->link[LINK_DOWN]; /* the host has none */
         link[1] = to->link[LINK_UP];
     }
-}
-
-double link_rate(const struct link *const link[2], const int *load)
-{
-    double rate = INFINITY;
-    for (int i = 0; i < 2; i++)
-        if (link[i]) {
-            rate = fmin(rate, link[i]->rate / (load ? load[link[i]->index] : 1));
-            rate = link[i]->queue > 0 ? fmin(rate, link[i]->queue) : rate;
-        }
-    return rate;
-}
-
-double link_latency(const struct link *const link[2])
-{
-    return (link[0] ? link[0]->latency : 0) + (link[1] ? link[1]->latency : 0);
 }
 
 struct task *carry(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose)

@@ -4,7 +4,7 @@
  *                                                                       those of --init or --resume, else --model's
  */
 #include "hooks.h"
-#include "trainer/base/table.h"
+#include "trainer/base/json.h"
 
 #include <float.h>
 

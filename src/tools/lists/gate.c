@@ -9,7 +9,7 @@
  * next step's norm wait for this step's updates, which share no bytes with it.  So tasks are marked, and depend() gives
  * those that are held an edge from each lane's last that holds.
  */
-#include "step.h"
+#include "lists.h"
 
 /* Does the task follow, within the iteration, from one that is marked? */
 static bool follows(const struct task *t, const bool *marked)

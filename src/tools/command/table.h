@@ -10,9 +10,7 @@
 #ifndef TABLE_H
 #define TABLE_H
 
-#include "base.h"
-
-#include <jansson.h>
+#include "trainer/base/json.h"
 
 enum cell_kind {
     CELL_TEXT,  /* on the left of its column, cut to its width */
@@ -56,9 +54,6 @@ void print_top(FILE *out, const struct table *t);
 void print_table(FILE *out, const struct table *t); /* with all its rows */
 /* An array of objects; a number that is not finite is null. */
 json_t *table_json(const struct table *t);
-json_t *number_json(double x); /* null: it is not finite */
-/* A string, or null for NULL.  JSON is UTF-8, a path need not be: what is none becomes '?'. */
-json_t *text_json(const char *text);
 /* The object on stdout with a new line behind it; it is released. */
 void print_json(json_t *object);
 

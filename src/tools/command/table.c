@@ -117,8 +117,6 @@ void print_top(FILE *out, const struct table *t)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-json_t *number_json(double x) { return isfinite(x) ? json_real(x) : json_null(); }
-
 json_t *table_json(const struct table *t)
 {
     json_t *rows = json_array();
@@ -138,16 +136,6 @@ json_t *table_json(const struct table *t)
         json_array_append_new(rows, row);
     }
     return rows;
-}
-
-json_t *text_json(const char *text)
-{
-    char *printable = text ? copy_string(text) : NULL;
-    json_t *value = text ? json_string(text) : json_null();
-    if (!value)
-        value = json_string(make_printable(printable, true));
-    free(printable);
-    return value;
 }
 
 void print_json(json_t *object)

@@ -1,5 +1,5 @@
 /* words.c - commands that take paths, and those of several words. */
-#include "cmd.h"
+#include "words.h"
 #include "trainer/file/file.h"
 
 char **take_arguments(struct option_table *table, unsigned bit, const char *name, const char *help, int inputs,
@@ -49,3 +49,5 @@ int run_words(const struct words *w, int argc, char **argv)
              word->n, word->n == 1 ? "" : "s", n, n == 1 ? "was" : "were", name);
     return word->run(paths);
 }
+
+const struct module module_command = {.name = "command"};
