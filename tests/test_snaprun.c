@@ -194,9 +194,9 @@ static void put_gate(struct trainer *t)
 {
     for (size_t i = 0; i < t->train->n; i++) {
         struct task *task = t->train->task[i];
-        if (task->aside && task->copy)
+        if (task->condition.aside && task->copy)
             task->issue = copy_behind_gate;
-        if (!task->slot || task->copy || task->commits)
+        if (!task->condition.slot || task->copy || task->condition.ends)
             continue;
         gate.run = task->run;
         task->run = persist_behind_gate;

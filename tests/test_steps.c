@@ -517,7 +517,7 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
                            "task c gpu.compute 1 reads=x\n";
     struct step *s = list_of("%s", text);
     struct task *c = s->task[2];
-    s->task[1]->slot = 1;
+    s->task[1]->condition.slot = 1;
     finish_list(s);
     expect_sound("the list", s, NULL);
     for (size_t e = 0; e < c->n_edges; e++)

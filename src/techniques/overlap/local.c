@@ -193,7 +193,7 @@ static void bring_back(struct step *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
-        bool returns = (t->needs & CHOICE_MOVED) && (t->needs & CHOICE_DEVICE);
+        bool returns = (t->condition.needs & CHOICE_MOVED) && (t->condition.needs & CHOICE_DEVICE);
         if (returns && (choice_bits(t) & CHOICE_CPU))
             run_alone(s, 0, i, &(struct task_flight){.number = 0});
     }

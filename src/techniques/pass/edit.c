@@ -280,7 +280,7 @@ void need_choice(struct task *t, struct tensor *word, int bits, bool expected)
     size_t bytes = t->bytes;
     add_access(t, word, ACCESS_READ);
     t->bytes = bytes;
-    t->needs = bits;
+    t->condition.needs = bits;
     if (!expected)
         t->seconds = 0; /* that is what it takes */
 }

@@ -33,7 +33,7 @@
  *
  * The rule.  The file has S slots, each for a whole iteration, and the host as many buffers.  The tasks are in the list
  * once for every slot; which of them run is decided when an iteration's first unit is ready.  take_slot() of
- * step/slots.c decides, here as in a run; the report's advice asks it too.  An iteration that finds no slot free is
+ * step/condition.c decides, here as in a run; the report's advice asks it too.  An iteration that finds no slot free is
  * dropped.
  *
  * Ranks that update the same shard, without ZeRO, store it once: the one that summed its gradient does, and not those
@@ -131,7 +131,7 @@ static size_t *bytes_to_store(struct task *const *task, size_t n, const struct p
         bool sent = false;
         if (t->copy)
             note_copy(&arrivals, t);
-        if (t->role != ROLE_UPDATE || t->needs)
+        if (t->role != ROLE_UPDATE || t->condition.needs)
             continue;
         for (int a = 0; a < t->n_access; a++) {
             const struct tensor *x = t->access[a].tensor;
@@ -151,7 +151,7 @@ static size_t *bytes_to_store(struct task *const *task, size_t n, const struct p
 
 static struct task *in_slot(const struct storing *v, struct task *t, int slot)
 {
-    t->slot = slot;
+    t->condition.slot = slot;
     t->when.every = (uint32_t)v->options->every;
     return t;
 }
@@ -171,7 +171,7 @@ static void copy_state(struct storing *v, struct tensor *to, struct tensor *x, i
     }
     struct task *down = x->device->is_host ? add_copy(s, x->device->lane[LANE_CPU], "snapshot", to, x)
                                            : carry(s, "snapshot", to, from, FOR_SNAPSHOT);
-    in_slot(v, down, slot)->aside = on_device;
+    in_slot(v, down, slot)->condition.aside = on_device;
 }
 
 /* Of an update that is in the list twice, the word by which the running step chooses; else NULL.  *last: the last task
@@ -211,7 +211,7 @@ static void copy_written(struct storing *v, struct tensor *buffer, const struct 
         at += round_up(whole->access[a].tensor->bytes, s->pool->machine->host->alignment);
     }
     for (; choice && n < s->n; n++)
-        need_choice(s->task[n], choice, update->needs ? CHOICE_CPU : CHOICE_DEVICE, update->seconds != 0);
+        need_choice(s->task[n], choice, update->condition.needs ? CHOICE_CPU : CHOICE_DEVICE, update->seconds != 0);
 }
 
 /* An update that may run on either side is in the list twice, on the host perhaps in pieces.  Both sides fill the one
@@ -228,7 +228,7 @@ static void store_update(struct storing *v, struct edit *e, struct task *t, size
     size_t n = s->n;
     buffer->persistent = true;
     struct tensor *choice = choice_of(s->task, t->index, n, &last);
-    while (choice && last->next->role == ROLE_OFFLOAD && last->next->needs) /* behind the copies back */
+    while (choice && last->next->role == ROLE_OFFLOAD && last->next->condition.needs) /* behind the copies back */
         last = last->next;
     insert_behind(e, last);
     s->tags = (struct tags){t->layer, t->micro, ROLE_SNAPSHOT};
@@ -238,7 +238,7 @@ static void store_update(struct storing *v, struct edit *e, struct task *t, size
     copy_written(v, buffer, t, t, slot, choice);
     struct task *persist = in_slot(v, add_host(s, m->host->lane[LANE_DISK], "persist", NULL, NULL), slot);
     add_access(persist, buffer, ACCESS_READ);
-    persist->aside = true;
+    persist->condition.aside = true;
     persist->state = t->state;
     if (!v->costs)
         persist->seconds = given_seconds(persist);
@@ -249,7 +249,7 @@ static void add_commit(const struct storing *v, int slot)
     const struct device *host = v->step->pool->machine->host;
     v->step->tags.role = ROLE_SNAPSHOT;
     struct task *t = in_slot(v, add_host(v->step, host->lane[LANE_DISK], "commit", NULL, NULL), slot);
-    t->commits = t->aside = true;
+    t->condition.ends = t->condition.aside = true;
     if (!v->costs)
         t->seconds = host->disk ? host->disk->latency : 0;
 }
@@ -321,11 +321,11 @@ static struct outcome outcome_at(const struct simulation *sim, int i)
     for (size_t t = 0; t < sim->step->n; t++) {
         const struct task *task = sim->step->task[t];
         const struct moment *m = &moments[t];
-        if (!task->slot || m->skipped)
+        if (!task->condition.slot || m->skipped)
             continue;
         o.begin = fmin(o.begin, m->start + shift);
         if (task->lane->kind == LANE_DISK) /* the page is written with the last persist; a commit's time is the flush */
-            *(task->commits ? &o.durable : &o.recoverable) = m->end + shift;
+            *(task->condition.ends ? &o.durable : &o.recoverable) = m->end + shift;
     }
     return o;
 }
@@ -338,9 +338,9 @@ static double longest_hold(const struct simulation *sim)
     double hold = 0;
     for (size_t i = 0; i < (size_t)sim->pattern * sim->step->n; i++) {
         const struct task *t = sim->step->task[i % sim->step->n];
-        if (!t->slot)
+        if (!t->condition.slot)
             before = &m[i];
-        else if (t->copy && !t->aside && !m[i].skipped)
+        else if (t->copy && !t->condition.aside && !m[i].skipped)
             hold = fmax(hold, m[i].end - (before->skipped ? m[i].start : before->end));
     }
     return hold;
@@ -358,7 +358,7 @@ static void report_times(void *storing, const struct simulation *sim)
     double disk = 0, links = 0; /* seconds for an iteration */
     struct outcome first = outcome_at(sim, every);
     for (size_t t = 0; t < sim->step->n; t++)
-        if (sim->step->task[t]->slot == 1 && sim->step->task[t]->lane->kind != LANE_COMPUTE)
+        if (sim->step->task[t]->condition.slot == 1 && sim->step->task[t]->lane->kind != LANE_COMPUTE)
             *(sim->step->task[t]->lane->kind == LANE_DISK ? &disk : &links) += sim->seconds[t];
     for (int i = every; i <= most; i += every) {
         struct outcome o = outcome_at(sim, i);

@@ -35,7 +35,7 @@ static void persist(void *snapshots, const struct task *task, uint32_t number)
 {
     (void)number;
     const struct snapshots *s = snapshots;
-    snap_write(s->file, task->slot, s->payload[task->index], tensor_memory(task->access[0].tensor));
+    snap_write(s->file, task->condition.slot, s->payload[task->index], tensor_memory(task->access[0].tensor));
 }
 
 /* Holds up the disk's lane until the report has come, which needs nothing of that lane. */
@@ -48,7 +48,7 @@ static void commit_iteration(void *snapshots, const struct task *task, uint32_t 
         pthread_cond_wait(&s->changed, &s->lock);
     bool sound = number < s->bad_step;
     pthread_mutex_unlock(&s->lock);
-    if (!snap_commit(s->file, task->slot, sound, &stored))
+    if (!snap_commit(s->file, task->condition.slot, sound, &stored))
         return;
     pthread_mutex_lock(&s->lock);
     *APPEND(s->commits, s->n_commits, s->cap_commits) = stored;
@@ -75,17 +75,17 @@ static void bind_tasks(struct snapshots *s, struct step *list, struct snap_plan 
     size_t nth[MAX_SLOTS + 1] = {0}, cap = 0;
     for (size_t i = 0; i < list->n; i++) {
         struct task *task = list->task[i];
-        if (task->commits) {
+        if (task->condition.ends) {
             task->run = commit_iteration;
             task->context = s;
         }
-        if (!task->slot || task->copy || task->commits)
+        if (!task->condition.slot || task->copy || task->condition.ends)
             continue;
-        s->payload[i] = nth[task->slot];
-        nth[task->slot]++;
+        s->payload[i] = nth[task->condition.slot];
+        nth[task->condition.slot]++;
         task->run = persist;
         task->context = s;
-        if (task->slot == 1)
+        if (task->condition.slot == 1)
             *APPEND(plan->range, plan->n, cap) = task->state;
         CHECK(task->access[0].tensor->bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements",
               task->access[0].tensor->bytes, task->state.end - task->state.begin);

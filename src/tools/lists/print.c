@@ -44,8 +44,8 @@ static void print_task(FILE *out, size_t number, const struct task *t)
     print_accesses(out, t, ACCESS_READ);
     fprintf(out, " -> ");
     print_accesses(out, t, ACCESS_WRITE);
-    if (t->slot)
-        fprintf(out, "  (slot %d)", t->slot);
+    if (t->condition.slot)
+        fprintf(out, "  (slot %d)", t->condition.slot);
     fputc('\n', out);
 }
 

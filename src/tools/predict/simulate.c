@@ -21,7 +21,7 @@
 #include <math.h>
 
 /* false: one that needs a choice which is not to be expected. */
-static bool is_expected(const struct task *t) { return !t->needs || t->seconds != 0; }
+static bool is_expected(const struct task *t) { return !t->condition.needs || t->seconds != 0; }
 
 enum { NONE = -1 };
 enum { LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
@@ -83,7 +83,7 @@ static bool skipped(const struct simulator *k, int node) { return k->sim->moment
 static bool waits(const struct simulator *k, const struct task *t, const struct edge *e)
 {
     const struct task *from = k->sim->step->task[e->from];
-    return e->wait && !(e->previous && t->slot && from->aside);
+    return e->wait && !(e->previous && t->condition.slot && from->condition.aside);
 }
 
 /* ---- the lanes' events ----------------------------------------------------------------------------------------- */
@@ -164,7 +164,7 @@ static void choose_slot(struct simulator *k, struct iteration *iteration);
  * wait for a choice that waits for this update. */
 static bool must_choose(const struct simulator *k, const struct task *t, int node)
 {
-    return t->slot && !t->aside && is_expected(t) && !k->iteration[node / k->n].decided &&
+    return t->condition.slot && !t->condition.aside && is_expected(t) && !k->iteration[node / k->n].decided &&
            k->sim->moments[node].unmet == 1;
 }
 
@@ -229,10 +229,10 @@ static bool open_iteration(struct simulator *k)
         const struct task *t = k->sim->step->task[i];
         struct moment *m = &k->sim->moments[number * k->n + i];
         *m = (struct moment){.skipped = !runs(t, (uint32_t)number + 1),
-                             .unmet = t->slot > 0}; /* (until a slot is chosen) */
+                             .unmet = t->condition.slot > 0}; /* (until a slot is chosen) */
         if (m->skipped)
             continue;
-        updates |= k->state[i].before_slot && !t->slot;
+        updates |= k->state[i].before_slot && !t->condition.slot;
         for (size_t e = 0; e < t->n_edges; e++) {
             int from = (int)t->edges[e].from, run = NONE;
             if (waits(k, t, &t->edges[e]))
@@ -281,7 +281,7 @@ static double mean_seconds(const struct simulator *k, int from, int to)
 {
     const struct moment *m = k->sim->moments;
     for (int a = from * k->n, b = to * k->n; a < (from + 1) * k->n; a++, b++)
-        if (!m[a].skipped && !m[b].skipped && !task_of(k, a)->slot)
+        if (!m[a].skipped && !m[b].skipped && !task_of(k, a)->condition.slot)
             return (m[b].end - m[a].end) / (to - from);
     return (k->iteration[to].end - k->iteration[from].end) / (to - from);
 }
@@ -335,21 +335,21 @@ static void choose_slot(struct simulator *k, struct iteration *iteration)
     int slot = take_slot(&k->slots);
     iteration->stored = slot > 0;
     for (int i = 0; i < k->n; i++)
-        if (task[i]->slot && task[i]->slot != slot) {
+        if (task[i]->condition.slot && task[i]->condition.slot != slot) {
             k->sim->moments[number * k->n + i].skipped = true;
             k->full -= k->state[i].in_flight-- == MOST_RUNS;
             iteration->left--;
             iteration->computing -= task[i]->lane->kind == LANE_COMPUTE;
         }
     for (int i = 0; i < k->n; i++) /* (all have left before one that waits for them can start) */
-        if (task[i]->slot && task[i]->slot != slot) {
+        if (task[i]->condition.slot && task[i]->condition.slot != slot) {
             int before = latest_run(k, i, number - 1);
             if (before <= k->state[i].ended) /* else its end releases them */
                 release(k, i, number);
             try_start(k, task[i]->lane->index);
         }
     for (int i = 0; i < k->n && slot; i++)
-        if (task[i]->slot == slot && --k->sim->moments[number * k->n + i].unmet == 0)
+        if (task[i]->condition.slot == slot && --k->sim->moments[number * k->n + i].unmet == 0)
             try_start(k, task[i]->lane->index);
 }
 
@@ -385,11 +385,11 @@ static void finish(struct simulator *k, struct turn *l)
     l->node = NONE;
     set_next(k, l, INFINITY);
     k->state[i].ended = node / k->n;
-    if (k->state[i].before_slot && !iteration->decided && !t->slot)
+    if (k->state[i].before_slot && !iteration->decided && !t->condition.slot)
         choose_slot(k, iteration);
-    if (t->commits)
-        k->slots.kept = t->slot;
-    k->slots.taken[t->slot] &= !t->commits;
+    if (t->condition.ends)
+        k->slots.kept = t->condition.slot;
+    k->slots.taken[t->condition.slot] &= !t->condition.ends;
     release(k, i, node / k->n);
     k->full -= k->state[i].in_flight-- == MOST_RUNS;
     iteration->left--;
@@ -441,12 +441,13 @@ static void index_list(struct simulator *k)
         struct turn *l = &k->turn[t->lane->index];
         k->state[i].next_on_lane = l->first;
         l->first = l->task = i;
-        k->slots.n = MAX(k->slots.n, t->slot);
-        k->commit = t->commits ? t : k->commit;
+        k->slots.n = MAX(k->slots.n, t->condition.slot);
+        k->commit = t->condition.ends ? t : k->commit;
         for (size_t e = t->n_edges; e-- > 0;) {
             const struct edge *edge = &t->edges[e];
             struct state *from = &k->state[edge->from];
-            from->before_slot |= t->slot && is_expected(t) && !edge->previous && !chooses(s->task[edge->from]);
+            from->before_slot |=
+                t->condition.slot && is_expected(t) && !edge->previous && !chooses(s->task[edge->from]);
             if (!waits(k, t, edge))
                 continue;
             k->wait[n_waits] = (struct wait){i, edge->previous, from->waits};

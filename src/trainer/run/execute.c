@@ -23,12 +23,12 @@ static cl_uint gather_waits(struct step *s, uint32_t number, const struct task *
     int context = t->lane->device->is_host ? -1 : event_context(t);
     cl_uint n = 0;
     /* A wrapped lane runs in order of the wrapper's ends, which its queue does not know of. */
-    if (s->running->wrapper && !t->slot && context >= 0 && q->retired < q->given)
+    if (s->running->wrapper && !t->condition.slot && context >= 0 && q->retired < q->given)
         wait[n++] = queued_flight(s, q, q->given - 1)->done;
     for (size_t k = 0; k < t->n_edges; k++) {
         const struct task *producer = s->task[t->edges[k].from];
         struct task_flight *flight = t->edges[k].wait ? latest_run(s, producer, number - t->edges[k].previous) : NULL;
-        if (t->aside && producer->aside && !t->edges[k].previous) /* which has no flight */
+        if (t->condition.aside && producer->condition.aside && !t->edges[k].previous) /* which has no flight */
             wait[n++] = s->running->task[producer->index].parked;
         if (!flight)
             continue; /* it has ended */
@@ -61,7 +61,7 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
                       .n_wait = gather_waits(s, number, t, r->wait),
                       .wait = r->wait,
                       .complete = complete};
-    if (t->aside) {
+    if (t->condition.aside) {
         cl_event *parked = &r->task[t->index].parked;
         if (*parked)
             CL(clReleaseEvent(*parked));
@@ -127,7 +127,7 @@ void execute(struct step *s, uint32_t number)
     watch(s);
     s->running->ended[number & 3] = 0;
     for (size_t i = 0; i < s->n; i++) {
-        if (!runs(s->task[i], number) || (s->task[i]->slot && !s->running->late))
+        if (!runs(s->task[i], number) || (s->task[i]->condition.slot && !s->running->late))
             continue;
         tell_issuing(s, number, i);
         /* PoCL 3.1 compiles a kernel anew when it is launched with the same work-group size and a wider grid than

@@ -81,7 +81,7 @@ static void run_job(struct job *job)
         t->run(t->context, t, job->number);
         flight->end = now_ns();
     }
-    if (status == CL_COMPLETE && t->aside && !job->run)
+    if (status == CL_COMPLETE && t->condition.aside && !job->run)
         run_alone(s, job->number, job->task, flight);
     if (!flight->skipped && s->running->wrapper)
         s->running->wrapper->finish(s, job->task, flight);

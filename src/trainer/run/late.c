@@ -1,7 +1,7 @@
 /* late.c - tasks of which it is decided late whether they run: those that need a choice, which is a word in memory by
  * then, and those of a slot.
  *
- * What stores state is in the list once for every slot (step/slots.c).  Which slot an iteration gets, if any, is
+ * What stores state is in the list once for every slot (step/condition.c).  Which slot an iteration gets, if any, is
  * decided when its first state has been updated.  When tasks are issued, up to two iterations ahead, it would be too
  * soon: slots are held then that will be free.  So what waits for them is given a user event, and
  *
@@ -61,18 +61,18 @@ static struct iteration *iteration_of(struct late *l, uint32_t number)
 static void settle_job(const struct iteration *c, struct job *job)
 {
     struct task *t = job->step->task[job->task];
-    if (t->slot == c->slot)
+    if (t->condition.slot == c->slot)
         give_job_aside(&t->lane->aside, t->lane->name, job);
     else
         drop_job(job);
 }
 
-bool is_decided_late(const struct task *t) { return t->slot || t->needs; }
+bool is_decided_late(const struct task *t) { return t->condition.slot || t->condition.needs; }
 
 bool decide_late(struct step *s, const struct task *t, uint32_t number)
 {
     struct late *l = s->running->late;
-    if (!t->slot || !has_needed(t)) /* (who has nothing to store chooses no slot) */
+    if (!t->condition.slot || !has_needed(t)) /* (who has nothing to store chooses no slot) */
         return has_needed(t);
     if (!l)
         return false;
@@ -86,7 +86,7 @@ bool decide_late(struct step *s, const struct task *t, uint32_t number)
             settle_job(c, job);
         }
     }
-    bool yes = c->slot == t->slot;
+    bool yes = c->slot == t->condition.slot;
     pthread_mutex_unlock(&l->lock);
     return yes;
 }

@@ -157,6 +157,15 @@ struct when {
     uint32_t every, rest;
 };
 
+/* Whether a task runs in an iteration may be known only when all that it waits for has ended: all of this must hold
+ * then.  Zero: it runs. */
+struct condition {
+    int needs;  /* bits of the choice, a word that a task of the iteration has written; the task reads it on the host */
+    int slot;   /* the iteration has got this slot, from 1, for which it asks when the task's choice holds; 0: any */
+    bool aside; /* of a slot, and only the slot's own tasks wait for it: so training never does */
+    bool ends;  /* of a slot: when it has ended, what the slot has counts, and is kept until the next one's does */
+};
+
 /* What a task is for: passes and printers ask for this, never for names. */
 enum role {
     ROLE_OTHER,
@@ -217,9 +226,7 @@ struct task {
 
     /* when it runs */
     struct when when;
-    int slot;   /* from 1: it runs if the iteration gets that slot (take_slot()); 0: of none */
-    bool aside; /* of a slot, and only the slot's own tasks wait for it: so training never does */
-    int needs;  /* bits of the choice that it reads on the host, all of which it needs, else it does nothing */
+    struct condition condition;
     enum gate gate;
 
     /* what it does: a copy, access[1] to access[0] (what else it reads it waits for); a function of the host; a kernel;
@@ -240,7 +247,6 @@ struct task {
     bool elementwise; /* element i of its writes follows from element i of its reads and from all of its small ones */
     size_t first;     /* of a piece of an elementwise task: bytes from the start of the task that was cut */
     struct state_range state; /* that an update makes anew, or that is stored */
-    bool commits;             /* what its slot's tasks have stored counts from its end on */
 
     /* what its event and its bytes do not say */
     bool partial; /* leaves part of what it writes unwritten, and nothing reads that part */
@@ -263,7 +269,8 @@ bool has_needed(const struct task *t);
 /* Iterations after which the same tasks run again, or `most` where that takes more. */
 uint32_t repeat_of(const struct step *s, uint32_t most);
 
-/* ---- slots.c: slots that iterations take in turn ---------------------------------------------------------------- */
+/* ---- condition.c: slots that iterations take in turn ----------------------------------------------------------------
+ */
 
 /* A list may have tasks once for every slot, as places to store to: those of the slot that an iteration takes run in
  * it.  A slot has a whole iteration.  It is free unless an iteration under way has it, until what it stores counts or

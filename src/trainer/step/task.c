@@ -121,28 +121,6 @@ uint32_t repeat_of(const struct step *s, uint32_t most)
     return (uint32_t)MIN(repeat, most);
 }
 
-bool is_conditional(const struct task *t) { return t->when.every > 1 || t->slot; }
-
-bool chooses(const struct task *t)
-{
-    for (int i = 0; i < t->n_access; i++)
-        if (t->access[i].tensor->choice && (t->access[i].mode & ACCESS_WRITE) && !t->copy)
-            return true;
-    return false;
-}
-
-struct tensor *choice_word(const struct task *t)
-{
-    for (int i = 0; i < t->n_access; i++)
-        if (t->access[i].tensor->choice)
-            return t->access[i].tensor;
-    return NULL;
-}
-
-int choice_bits(const struct task *t) { return *(int32_t *)tensor_memory(choice_word(t)); }
-
-bool has_needed(const struct task *t) { return !t->needs || (choice_bits(t) & t->needs) == t->needs; }
-
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode)
 {
     unsigned more = mode; /* than it has declared so far */
