@@ -324,6 +324,7 @@ void set_option(struct option_table *table, const struct option *o, const char *
 /* What an unknown word is called here, or why it is not there: half a sentence, with `dashes` before the names of
  * options.  NULL: nobody knows it.  The caller frees it. */
 char *known_elsewhere(const struct option_table *table, unsigned command, const char *word, const char *dashes);
+bool has_word(const char *words, const char *word); /* between spaces; words NULL: there are none */
 /* The place of `word` among the words; -1: it is none of them. */
 int choice_number(const char *const *words, const char *word);
 bool option_given(const struct option_table *table, const char *name);

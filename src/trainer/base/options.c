@@ -33,10 +33,10 @@ static char *plain_word(const char *typed)
     return word;
 }
 
-static bool is_among(const char *words, const char *word)
+bool has_word(const char *words, const char *word)
 {
     size_t n = strlen(word);
-    for (const char *at = strstr(words, word); n && at; at = strstr(at + 1, word))
+    for (const char *at = words ? strstr(words, word) : NULL; n && at; at = strstr(at + 1, word))
         if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
             return true;
     return false;
@@ -70,7 +70,7 @@ char *known_elsewhere(const struct option_table *table, unsigned command, const 
         answer = format_string("here it is called %s%s", dashes, same->name);
     for (const struct foreign_words *f = table->foreign; f < table->foreign + table->n_foreign && !answer; f++) {
         const struct option *o = option_for(table, f);
-        if (!is_among(f->words, word))
+        if (!has_word(f->words, word))
             continue;
         if (o && !(o->commands & command)) {
             others = o;

@@ -47,22 +47,14 @@ static const struct {
      "to evaluate a saved model, train it for one step that changes nothing: yard train " EVALUATES},
 };
 
-static bool is_among(const char *words, const char *word)
-{
-    char *between = format_string(" %s ", word);
-    bool yes = words && strstr(words, between);
-    free(between);
-    return yes;
-}
-
 _Noreturn void refuse_command(const char *word)
 {
     struct commands all = list_commands();
     for (size_t i = 0; i < COUNT(uses); i++)
-        if (is_among(uses[i].words, word))
+        if (has_word(uses[i].words, word))
             fail(EXIT_USAGE, "there is no command '%s'; %s", word, uses[i].way);
     for (size_t i = 0; i < all.n; i++)
-        if (is_among(all.command[i]->elsewhere, word))
+        if (has_word(all.command[i]->elsewhere, word))
             fail(EXIT_USAGE, "there is no command '%s'; here that is 'yard %s': `yard %s --help` says more", word,
                  all.command[i]->name, all.command[i]->name);
     if (is_left_out(word))

@@ -157,8 +157,6 @@ static void add_group(const char *group)
 
 static void gather_foreign(void)
 {
-    for (const struct foreign_words *f = foreign_options; f->words; f++)
-        add_foreign(f);
     for (size_t i = 0; i < n_modules; i++)
         for (size_t k = 0; k < modules[i]->n_foreign; k++)
             add_foreign(&modules[i]->foreign[k]);
@@ -174,16 +172,6 @@ static void gather_options(void)
         for (size_t k = 0; k < modules[i]->n_options; k++)
             if (!find_option(&table, modules[i]->options[k].name))
                 add_group(modules[i]->options[k].group);
-}
-
-/* "a b" has the word "a". */
-static bool has_word(const char *words, const char *word)
-{
-    size_t n = strlen(word);
-    for (const char *at = words; at && (at = strstr(at, word)); at += n)
-        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
-            return true;
-    return false;
 }
 
 /* Single options of a page count as of the command at hand. */

@@ -1,6 +1,6 @@
 /* train.h - from settings to a running trainer.
  *
- *     settings   options, presets, config file: what the user asked for          settings.c, elsewhere.c
+ *     settings   options, presets, config file: what the user asked for          settings.c
  *     source     what a model begins with                                        source.c
  *     data       files to windows of tokens, learning rate                       data.h: data.c, tokens.c, rate.c
  *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c, control.c
@@ -102,8 +102,6 @@ bool was_given(const char *option);
 int given_heads(void); /* by --heads, for a model that does not say them; 0: by nobody */
 /* Of sample and check: fails if --heads says another number than the model. */
 void expect_heads(const struct config *c, const char *path);
-/* elsewhere.c: what options are called in other programs. */
-extern const struct foreign_words foreign_options[];
 /* The words behind yard train that evaluate a model. */
 #define EVALUATES "--init MODEL --data TEXT --val-data TEXT --lr 0 --steps 1 --sample-tokens 0"
 const char *word_of(const char *option, int number); /* what an enumerator is called there */

@@ -2,14 +2,15 @@
  * trainer, Megatron.  Who types one of these words, or writes it into a config file, is told ours, or why there is
  * none.  Folders bring along the words for their own options (struct module).
  */
-#include "train.h"
+#include "trainer/base/module.h"
+#include "trainer/train/train.h"
 
 #define GPU_WHY "the first GPU is taken, else the CPU; -d P:D takes another one, as `yard devices` numbers them"
 #define EPOCHS_WHY "N steps are N x --batch x --seq-len tokens, however large the data are"
 #define FLOAT_WHY "all is computed in 32-bit floats"
 #define PROCESS_WHY "one process drives all devices: -d names them, --mesh arranges them"
 
-const struct foreign_words foreign_options[] = {
+static const struct foreign_words words[] = {
     {"batch",
      "batch-size global-batch-size train-batch-size total-batch-size b bs batchsize per-device-train-batch-size", NULL},
     {"micro-batch", "micro-batch-size device-batch-size minibatch mini-batch-size", NULL},
@@ -102,5 +103,6 @@ const struct foreign_words foreign_options[] = {
     {NULL, "verbose quiet silent debug progress", "there is one way to show progress; --log has every step"},
     {NULL, "label-smoothing lora lora-rank peft deepspeed quantize load-in-8bit rope rotary swiglu rmsnorm moe",
      "the model is GPT-2's, and all its parameters are trained"},
-    {NULL, NULL, NULL},
 };
+
+const struct module module_elsewhere = {.name = "elsewhere", .foreign = words, .n_foreign = COUNT(words)};
