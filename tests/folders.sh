@@ -36,6 +36,14 @@ train() { # PROGRAM SAVE [OPTION...]
     "$program" train --model tiny --data LICENSE --steps 3 --val-batches 1 --sample-tokens 0 --save "$save" "$@" \
         >"$TMP/out" 2>"$TMP/err"
 }
+# What the trainer alone can do, a line of options each.
+cat >"$TMP/ways" <<'WAYS'
+-d 0:0x4 --mesh dp=2,pp=2 --zero 2 --batch 8
+-d 0:0x4 --mesh dp=2,tp=2 --untied --zero 0
+-d 0:0x2 --mesh pp=2 --pipeline zbh1 --batch 4 --micro-batch 1 --clip 0
+--tokens chars --attention flash --grad-groups 2 --micro-batch 1
+--serial --schedule linear --val-share 0.5
+WAYS
 same_bits() { # FOLDER FOLDER
     cmp "$1/model.safetensors" "$2/model.safetensors" 2>"$TMP/err"
 }
@@ -52,15 +60,24 @@ names_in() { # FILE TABLE
 
 train "$YARD" "$TMP/whole"
 result $? 'the whole program trains'
-train "$YARD" "$TMP/meshed" -d 0:0x4 --mesh dp=2,pp=2 --zero 2 --batch 8
-result $? 'also on a mesh'
 
 make -s YARD="$TMP/yard" WITHOUT=all >"$TMP/out" 2>"$TMP/err"
 result $? 'the trainer builds alone'
 train "$TMP/yard" "$TMP/core" && same_bits "$TMP/whole" "$TMP/core"
 result $? 'and trains with the same bits'
-train "$TMP/yard" "$TMP/core-meshed" -d 0:0x4 --mesh dp=2,pp=2 --zero 2 --batch 8 && same_bits "$TMP/meshed" "$TMP/core-meshed"
-result $? 'on a mesh too'
+while read -r way; do
+    train "$YARD" "$TMP/with" $way && train "$TMP/yard" "$TMP/alone" $way && same_bits "$TMP/with" "$TMP/alone"
+    result $? "also with $way"
+    rm -rf "$TMP/with" "$TMP/alone"
+done <"$TMP/ways"
+# llm.c's own numbers: tests/test_model.c has them
+"$TMP/yard" train --init tests/data/llmc-tiny.bin --data tests/data/llmc-tokens.bin --val-data tests/data/llmc-tokens.bin \
+    --lr 0 --steps 1 --batch 1 --sample-tokens 0 >"$TMP/core-loss" 2>"$TMP/err"
+"$YARD" train --init tests/data/llmc-tiny.bin --data tests/data/llmc-tokens.bin --val-data tests/data/llmc-tokens.bin \
+    --lr 0 --steps 1 --batch 1 --sample-tokens 0 >"$TMP/loss" 2>"$TMP/err"
+grep -h 'validation loss' "$TMP/core-loss" "$TMP/loss" | sort -u >"$TMP/err"
+[ "$(wc -l <"$TMP/err")" -eq 1 ]
+result $? "an llm.c model has the same loss: $(sed 's/.*loss //' "$TMP/err")"
 "$TMP/yard" sample --from "$TMP/core" --count 5 >"$TMP/err" 2>&1
 result $? 'it samples from the model that it has saved'
 [ "$("$TMP/yard" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' | tr '\n' ' ')" = 'devices train sample ' ]
