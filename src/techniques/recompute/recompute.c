@@ -151,6 +151,7 @@ const struct module module_recompute = {.name = "recompute",
                                         .pass = &pass,
                                         .options = options,
                                         .n_options = COUNT(options),
+                                        .makes_room = "--recompute full",
                                         .foreign = foreign,
                                         .n_foreign = COUNT(foreign),
                                         .check = check};

@@ -58,6 +58,7 @@ struct module {
     size_t n_options;
     const struct foreign_words *foreign; /* what its options are called in other programs */
     size_t n_foreign;
+    const char *makes_room; /* what it is asked for where memory is too small: "--swap auto"; NULL */
     const char *unrecorded; /* of its options: what a run that goes on does not take over; between spaces; NULL */
     const struct text_maker *text; /* train/data.h: what --data can name; NULL */
     const struct store *store;     /* techniques/reshard/state.h: another form of a checkpoint; NULL */

@@ -16,6 +16,7 @@
  * A device of a step file that has room for all at once shares nothing, unless it says `share`.
  */
 #include "step.h"
+#include "trainer/base/module.h"
 
 /* ---- lifetimes ------------------------------------------------------------------------------------------------- */
 
@@ -353,6 +354,27 @@ static size_t arena_bytes(const struct arena *a)
     return sum;
 }
 
+/* What makes room for tensor t, which task is the first to touch; the caller frees it. */
+static char *advice_on_room(const struct device *d, const struct task *task, const struct tensor *t, bool in_one_piece)
+{
+    char *advice = NULL;
+    if (d->by_hand)
+        return copy_string("smaller tensors, or a larger memory= or ");
+    if (in_one_piece && !task)
+        return copy_string("a smaller model");
+    if (in_one_piece && t->rank == 4) /* (B, H, T, T) */
+        return copy_string("--attention flash, a smaller --micro-batch or --seq-len");
+    if (in_one_piece)
+        return copy_string("a smaller --micro-batch or --seq-len");
+    if (!task)
+        return copy_string("a smaller model, or a larger ");
+    for (size_t i = 0; i < n_modules; i++)
+        if (modules[i]->makes_room)
+            append_text(&advice, "%s, ", modules[i]->makes_room);
+    append_text(&advice, "a smaller --micro-batch or --seq-len, or a larger ");
+    return advice;
+}
+
 /* With tensor t, which must be in one piece, or stay within the budget together with those placed before it. */
 static struct problem *does_not_fit(const struct arena *a, const struct tensor *t, bool in_one_piece)
 {
@@ -376,15 +398,10 @@ static struct problem *does_not_fit(const struct arena *a, const struct tensor *
     const char *budget = d->limited && d->budget == default_budget(d) ? "limit"
                          : d->is_host                                 ? "--host-mem"
                                                                       : "--device-mem";
-    struct problem *p = new_problem(
-        EXIT_USAGE, "device %s: %s does not fit: %s; use %s%s", d->id, what, why,
-        d->by_hand              ? "smaller tensors, or a larger memory= or "
-        : !in_one_piece && task ? "--recompute full, --swap auto, a smaller --micro-batch or --seq-len, or a larger "
-        : !in_one_piece         ? "a smaller model, or a larger "
-        : !task                 ? "a smaller model"
-        : t->rank == 4          ? "--attention flash, a smaller --micro-batch or --seq-len" /* (B, H, T, T) */
-                                : "a smaller --micro-batch or --seq-len",
-        !in_one_piece || d->by_hand ? budget : "");
+    char *advice = advice_on_room(d, task, t, in_one_piece);
+    struct problem *p = new_problem(EXIT_USAGE, "device %s: %s does not fit: %s; use %s%s", d->id, what, why, advice,
+                                    !in_one_piece || d->by_hand ? budget : "");
+    free(advice);
     free(what), free(why);
     return p;
 }

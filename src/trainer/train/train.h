@@ -85,7 +85,7 @@ struct settings {
  * first three, and a training tells it the last two. */
 extern struct one_life {
     uint64_t begun;   /* now_ns() then; what a resumed run says of its start counts from here */
-    const char *from; /* the snapshot to go on from, whatever the words say; NULL: as they say */
+    const char *from; /* what is gone on from, whatever the words say; NULL: as they say */
     int restarts;     /* before it; 0 without --restart */
     uint32_t step;    /* the last one that it has shown; 0: none */
     bool not_finite;  /* it ends with what would come again */
