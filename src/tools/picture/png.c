@@ -1,4 +1,5 @@
 /* png.c - a picture as a PNG file: 8 bits per channel, no alpha, each row unfiltered, compressed by zlib. */
+#include "canvas.h"
 #include "trainer/file/file.h"
 
 #include <zlib.h>

@@ -109,11 +109,6 @@ bool is_stray(const char *name, const char *begin, bool more);
 /* The file that is to be replaced: a link to one, such as /dev/stdout, stays.  The caller frees it. */
 char *behind_links(const char *path);
 
-/* ---- png.c ----------------------------------------------------------------------------------------------------- */
-
-/* Publish a picture, rows of 0xffRRGGBB from the top, as a PNG file. */
-void write_png(const char *path, const uint32_t *pixels, int width, int height);
-
 /* ---- safetensors.c: a strict reader and a writer --------------------------------------------------------------- */
 
 enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_OTHER };
