@@ -118,8 +118,7 @@ void read_all_tensors(const char *path)
     close_safetensors(st);
 }
 
-/* ---- snapshots ----------------------------------------------------------------------------------------------------
- */
+/* ---- snapshots --------------------------------------------------------------------------------------------------- */
 
 struct stored store_of(const struct config *c, const struct mesh *mesh, int slots, bool halves)
 {

@@ -325,8 +325,7 @@ TEST(causes_of_random_lists)
             test_failed("no list waited for %s\n", cause_name[c]);
 }
 
-/* ---- what is shown ------------------------------------------------------------------------------------------------
- */
+/* ---- what is shown ----------------------------------------------------------------------------------------------- */
 
 /* Their heads tell: a step of 1F1B is 54 ms, of which a stage works 36; one with the norm is 14 ms. */
 TEST(causes_of_lists_that_are_known)

@@ -108,8 +108,7 @@ static uint64_t loaded(const char *path)
     return hash;
 }
 
-/* ---- what is said of a model --------------------------------------------------------------------------------------
- */
+/* ---- what is said of a model ------------------------------------------------------------------------------------- */
 
 #define SIZES "\"n_layer\": 1, \"n_head\": 4, \"n_embd\": 128, \"n_positions\": 8, \"vocab_size\": 96"
 
@@ -234,8 +233,7 @@ TEST(what_is_not_computed_or_contradicts_is_named)
     expect_refusal(read_it, path, 4, "cannot open");
 }
 
-/* ---- names and files ----------------------------------------------------------------------------------------------
- */
+/* ---- names and files --------------------------------------------------------------------------------------------- */
 
 static void write_index(const char *path, const char *first, const char *second)
 {
@@ -371,8 +369,7 @@ TEST(what_lies_beside_is_an_input)
                 folder, folder, second_shard);
 }
 
-/* ---- what is no model that is read here ----------------------------------------------------------------------------
- */
+/* ---- what is no model that is read here -------------------------------------------------------------------------- */
 
 #define BYTES(text) text, sizeof(text) - 1
 static const struct foreign {
@@ -466,8 +463,7 @@ TEST(a_header_of_any_length_is_read)
     free(bytes);
 }
 
-/* ---- our own export, through other programs ------------------------------------------------------------------------
- */
+/* ---- our own export, through other programs ---------------------------------------------------------------------- */
 
 /* A program that reads all tensors and writes them again leaves the metadata out. */
 TEST(an_export_written_anew_has_its_heads)

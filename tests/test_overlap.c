@@ -25,8 +25,7 @@ static double draw(uint64_t instance, uint32_t k, double low, double high)
     return low + (high - low) * random_uniform(instance, STREAM_TEST, k, 0);
 }
 
-/* ---- lists ---------------------------------------------------------------------------------------------------------
- */
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
 
 struct instance { /* times in microseconds */
     int layers, f[MOST], b[MOST], u[MOST], c[MOST], bytes[MOST];
@@ -192,8 +191,7 @@ TEST(plans_are_near_the_best_list)
     assert_true(fit > cases / 2 && above / (double)fit <= 0.006);
 }
 
-/* ---- the example ---------------------------------------------------------------------------------------------------
- */
+/* ---- the example ------------------------------------------------------------------------------------------------- */
 
 static json_t *overlap_of_example(const char *options)
 {
@@ -289,8 +287,7 @@ TEST(updates_that_share)
     }
 }
 
-/* ---- budgets, plans as text ----------------------------------------------------------------------------------------
- */
+/* ---- budgets, plans as text -------------------------------------------------------------------------------------- */
 
 /* Four parameters of 500,000 bytes, a gradient beside four activations of 1 MiB, and Adam's 4 x 1,000,000; on the host
  * 2,000,000 for each layer.
@@ -341,8 +338,7 @@ TEST(plans_as_text)
                     write_text("plan.txt", "%s", mistakes[i].text));
 }
 
-/* ---- training ------------------------------------------------------------------------------------------------------
- */
+/* ---- training ---------------------------------------------------------------------------------------------------- */
 
 /* Where the first such task stands; the list's end: nowhere. */
 static size_t find_role(const struct step *s, enum role role, int layer, int micro)
@@ -379,8 +375,7 @@ TEST(updates_wait_for_nothing)
         }
 }
 
-/* ---- choices in the running step ----------------------------------------------------------------------------------
- */
+/* ---- choices in the running step --------------------------------------------------------------------------------- */
 
 struct choices_made {
     unsigned cpu, all, moved;

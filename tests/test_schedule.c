@@ -389,8 +389,7 @@ TEST(canary_sees_writes_past_a_slab)
     end_list(s);
 }
 
-/* ---- verify (more: test_verify.c) and audit (more: test_audit.c) --------------------------------------------------
- */
+/* ---- verify (more: test_verify.c) and audit (more: test_audit.c) ------------------------------------------------- */
 
 TEST(verify_sees_the_end_of_a_slab)
 {

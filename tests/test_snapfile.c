@@ -251,8 +251,7 @@ static void cut_power(const char *path)
         put_file(path, f);
 }
 
-/* ---- what is stored comes back -------------------------------------------------------------------------------------
- */
+/* ---- what is stored comes back ----------------------------------------------------------------------------------- */
 
 static const struct config sizes = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
 

@@ -47,8 +47,7 @@ static struct step *random_step(struct paper *p, uint64_t seed, const char *name
     return s;
 }
 
-/* ---- place() ------------------------------------------------------------------------------------------------------
- */
+/* ---- place() ----------------------------------------------------------------------------------------------------- */
 
 static bool meet(const struct tensor *a, const struct tensor *b)
 {
@@ -143,8 +142,7 @@ TEST(addresses_are_those_of_the_plain_algorithm)
     assert_true(second > 0 && second < 80); /* each order is the better one at times */
 }
 
-/* ---- verify() -----------------------------------------------------------------------------------------------------
- */
+/* ---- verify() ---------------------------------------------------------------------------------------------------- */
 
 /* Tasks that write what persists run in every other iteration. */
 static void skip_some(struct step *s)
@@ -244,8 +242,7 @@ TEST(verdicts_are_those_of_all_pairs)
     assert_true(wrong_moves > 0 && wrong_moves < moved);
 }
 
-/* ---- scale --------------------------------------------------------------------------------------------------------
- */
+/* ---- scale ------------------------------------------------------------------------------------------------------- */
 
 static size_t peak_megabytes(void)
 {
@@ -304,8 +301,7 @@ TEST(a_list_of_30000_tasks)
     end_paper(&p);
 }
 
-/* ---- trying -------------------------------------------------------------------------------------------------------
- */
+/* ---- trying ------------------------------------------------------------------------------------------------------ */
 
 /* All that trying a list could change, as one number. */
 static uint64_t fingerprint(const struct step *s)
@@ -446,8 +442,7 @@ TEST(without_times_there_is_no_period)
     end_paper(&f.paper);
 }
 
-/* ---- searching ----------------------------------------------------------------------------------------------------
- */
+/* ---- searching --------------------------------------------------------------------------------------------------- */
 
 static const struct decision drawn[] = {{2, 0}, {3, 0}, {4, 0}};
 
@@ -473,8 +468,7 @@ TEST(of_equal_periods_the_fewest_bytes)
     end_paper(&p);
 }
 
-/* ---- many devices -------------------------------------------------------------------------------------------------
- */
+/* ---- many devices ------------------------------------------------------------------------------------------------ */
 
 static const char *hardware_of(int devices)
 {

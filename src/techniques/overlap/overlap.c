@@ -548,8 +548,7 @@ static bool run_overlap(struct step *s, const struct costs *c, const struct run_
     return changes;
 }
 
-/* ---- the folder ----------------------------------------------------------------------------------------------------
- */
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 static const struct pass pass = {.place = 10,
                                  .name = "overlap",

@@ -68,8 +68,7 @@ char *pass_names(void)
     return names;
 }
 
-/* ---- reports ------------------------------------------------------------------------------------------------------
- */
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 json_t *milliseconds(double seconds) { return number_json(1e3 * seconds); }
 
@@ -137,8 +136,7 @@ void end_room(struct step *s, size_t first, size_t end)
         s->pool->tensors[i]->persistent = false; /* nobody touches it, and so it has no bytes any more */
 }
 
-/* ---- running them -------------------------------------------------------------------------------------------------
- */
+/* ---- running them ------------------------------------------------------------------------------------------------ */
 
 const struct forecaster *find_forecaster(void)
 {

@@ -135,8 +135,7 @@ json_t *milliseconds(double seconds);                              /* null where
  * NULL. INFINITY: what it is the time of does not fit; NAN: nobody knows. */
 void report_ms(struct pass_report *r, const char *key, const char *what, double seconds);
 
-/* ---- remake.c: tensors that are made again ------------------------------------------------------------------------
- */
+/* ---- remake.c: tensors that are made again ----------------------------------------------------------------------- */
 
 bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
 /* Need x not be there all the time?  Of these classes, a bit per enum memory_class. */

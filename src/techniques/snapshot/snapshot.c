@@ -275,8 +275,7 @@ static void store_all(struct storing *v, struct edit *e)
     free(bytes);
 }
 
-/* ---- room for it, in lists that do not have it yet ----------------------------------------------------------------
- */
+/* ---- room for it, in lists that do not have it yet --------------------------------------------------------------- */
 
 static void reserve(struct step *s, struct device *d, size_t bytes)
 {
@@ -449,8 +448,7 @@ static bool run_snapshot(struct step *s, const struct costs *c, const struct run
     return true;
 }
 
-/* ---- the folder ----------------------------------------------------------------------------------------------------
- */
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 static const struct pass pass = {.place = 60,
                                  .name = "snapshot",

@@ -510,8 +510,7 @@ static bool run_swap(struct step *s, const struct costs *c, const struct run_fac
     return changed;
 }
 
-/* ---- the folder ----------------------------------------------------------------------------------------------------
- */
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 static bool moves_state(void)
 {

@@ -108,7 +108,7 @@ static int plan_list(const struct settings *o)
         gate_updates(s);
     struct trainer t = {.settings = o, .pool = s->pool, .machine = s->pool->machine, .train = s, .mesh = one_rank};
     t.own = allocate(n_modules, sizeof *t.own);
-    ASK(built, &t, s);
+    ask_built(&t, s);
     struct problem *p = place(s->pool, &s, 1, true);
     if (p)
         fail(p->code, "%s: %s", plan_options.list, p->sentence);
@@ -148,8 +148,7 @@ static int run_plan(int argc, char **argv)
     return plan_model(s);
 }
 
-/* ---- options ------------------------------------------------------------------------------------------------------
- */
+/* ---- options ----------------------------------------------------------------------------------------------------- */
 
 /* May it stand beside --list?  A step file brings its machine, its times and its sizes. */
 static bool fits_list(const struct option *o)

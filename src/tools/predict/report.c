@@ -99,8 +99,7 @@ static struct table *path_table(const struct simulation *sim, const struct trace
     return table;
 }
 
-/* ---- for people ---------------------------------------------------------------------------------------------------
- */
+/* ---- for people -------------------------------------------------------------------------------------------------- */
 
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c)
 {

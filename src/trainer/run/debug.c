@@ -116,8 +116,7 @@ void watch(struct step *s)
                   pthread_create(&watchdog, NULL, watchdog_main, NULL) == 0 && pthread_detach(watchdog) == 0;
 }
 
-/* ---- the first value that is not finite ----------------------------------------------------------------------------
- */
+/* ---- the first value that is not finite -------------------------------------------------------------------------- */
 
 static uint32_t *words_of(struct tensor *t)
 {

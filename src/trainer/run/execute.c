@@ -13,8 +13,7 @@
  */
 #include "run.h"
 
-/* ---- a task --------------------------------------------------------------------------------------------------------
- */
+/* ---- a task ------------------------------------------------------------------------------------------------------ */
 
 /* The events that the task must wait for, as they are known in its context. */
 static cl_uint gather_waits(struct step *s, uint32_t number, const struct task *t, cl_event *wait)
@@ -90,8 +89,7 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
         give_job(job.run || late ? &lane->thread : &lane->forward, lane->name, keep_job(&job));
 }
 
-/* ---- an iteration --------------------------------------------------------------------------------------------------
- */
+/* ---- an iteration ------------------------------------------------------------------------------------------------ */
 
 static void execute_serial(struct step *s, uint32_t number)
 {

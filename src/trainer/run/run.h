@@ -136,8 +136,7 @@ bool has_ended(const struct task_flight *flight);
 /* It has run, and its times are known. */
 void report_run(struct step *s, const struct task *t, const struct task_flight *flight);
 
-/* ---- observe.c: who looks on --------------------------------------------------------------------------------------
- */
+/* ---- observe.c: who looks on ------------------------------------------------------------------------------------- */
 
 /* Is told of every run of a task, by the thread that issues.  Any function may be NULL. */
 struct observer {

@@ -31,8 +31,7 @@ bool has_needed(const struct task *t)
     return !t->condition.needs || (choice_bits(t) & t->condition.needs) == t->condition.needs;
 }
 
-/* ---- slots: the kept one stays as it is, and an iteration under way has one of its own ----------------------------
- */
+/* ---- slots: the kept one stays as it is, and an iteration under way has one of its own --------------------------- */
 
 int take_slot(struct slots *s)
 {

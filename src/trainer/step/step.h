@@ -269,8 +269,7 @@ bool has_needed(const struct task *t);
 /* Iterations after which the same tasks run again, or `most` where that takes more. */
 uint32_t repeat_of(const struct step *s, uint32_t most);
 
-/* ---- condition.c: slots that iterations take in turn ----------------------------------------------------------------
- */
+/* ---- condition.c: slots that iterations take in turn ------------------------------------------------------------- */
 
 /* A list may have tasks once for every slot, as places to store to: those of the slot that an iteration takes run in
  * it.  A slot has a whole iteration.  It is free unless an iteration under way has it, until what it stores counts or

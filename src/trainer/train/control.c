@@ -79,7 +79,7 @@ static void report(void *context, const struct task *task, uint32_t number)
                                                   .norm = state[STATE_NORM],
                                                   .lr = learning_rate(&t->rate, number),
                                                   .halted = state[STATE_HALTED] != 0};
-    ASK(reported, t, number, state[STATE_HALTED] == 0 && isfinite(sum));
+    ask_reported(t, number, state[STATE_HALTED] == 0 && isfinite(sum));
 }
 
 void add_report(struct trainer *t)

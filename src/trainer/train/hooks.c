@@ -1,7 +1,87 @@
-/* hooks.c - asking folders: who keeps runs, what a folder knows of a trainer, how long a task should take. */
+/* hooks.c - asking folders: at each moment; who keeps runs; what a folder knows of a trainer. */
 #include "hooks.h"
 
 #include <math.h>
+
+/* ---- the moments ------------------------------------------------------------------------------------------------- */
+
+static const struct hooks *hooks_of(size_t i)
+{
+    static const struct hooks none;
+    return modules[i]->hooks ? modules[i]->hooks : &none;
+}
+
+void ask_opened(struct trainer *t)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->opened)
+            hooks_of(i)->opened(t);
+}
+
+void ask_built(struct trainer *t, struct step *list)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->built)
+            hooks_of(i)->built(t, list);
+}
+
+void ask_ready(struct trainer *t)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->ready)
+            hooks_of(i)->ready(t);
+}
+
+void ask_begins(struct trainer *t)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->begins)
+            hooks_of(i)->begins(t);
+}
+
+void ask_summary(struct trainer *t)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->summary)
+            hooks_of(i)->summary(t);
+}
+
+void ask_stepped(struct trainer *t)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->stepped)
+            hooks_of(i)->stepped(t);
+}
+
+void ask_reported(struct trainer *t, uint32_t number, bool sound)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->reported)
+            hooks_of(i)->reported(t, number, sound);
+}
+
+void ask_ends(struct trainer *t)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->ends)
+            hooks_of(i)->ends(t);
+}
+
+void ask_keeps(struct trainer *t, struct kept_run *k)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->keeps)
+            hooks_of(i)->keeps(t, k);
+}
+
+void ask_leaves(struct trainer *t)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->leaves)
+            hooks_of(i)->leaves(t);
+}
+
+/* ---- what only some folder knows --------------------------------------------------------------------------------- */
 
 const struct archive *find_archive(void)
 {

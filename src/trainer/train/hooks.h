@@ -61,11 +61,17 @@ void **own_of(const struct trainer *t, const struct module *m);
 
 double foretold_seconds(const struct trainer *t, const struct task *task); /* by any folder; NAN: by none */
 
-/* For each folder that has this hook: ASK(reported, t, number, sound). */
-#define ASK(hook, ...)                                                                                                 \
-    for (size_t ask_i = 0; ask_i < n_modules; ask_i++)                                                                 \
-        if (modules[ask_i]->hooks && modules[ask_i]->hooks->hook)                                                      \
-    modules[ask_i]->hooks->hook(__VA_ARGS__)
+/* Each asks all folders that have this hook. */
+void ask_opened(struct trainer *t);
+void ask_built(struct trainer *t, struct step *list);
+void ask_ready(struct trainer *t);
+void ask_begins(struct trainer *t);
+void ask_summary(struct trainer *t);
+void ask_stepped(struct trainer *t);
+void ask_reported(struct trainer *t, uint32_t number, bool sound);
+void ask_ends(struct trainer *t);
+void ask_keeps(struct trainer *t, struct kept_run *k);
+void ask_leaves(struct trainer *t);
 
 /* ---- runs that are kept ------------------------------------------------------------------------------------------ */
 

@@ -50,7 +50,7 @@ static void settle(struct run *run, uint32_t step)
         const struct result *r = step_result(run->trainer, ++run->shown);
         show_step(run->progress, run->shown, r);
         if (r->halted || !isfinite(r->loss)) {
-            ASK(ends, run->trainer);
+            ask_ends(run->trainer);
             explain_not_finite(run->trainer, run->shown, r);
         }
     }
@@ -92,7 +92,7 @@ static void between_steps(struct run *run, uint32_t step, bool last)
             show_evaluation(run->progress, step, loss);
     }
     if (run->bad || !isfinite(loss)) {
-        ASK(ends, t);
+        ask_ends(t);
         explain_bad_model(step, run->bad);
     }
 }
@@ -109,7 +109,7 @@ static void train(struct run *run, uint32_t last)
         /* What has been reported is shown, and waited for only where a result's place is needed again. */
         while (run->shown < step && (run->shown + RESULTS <= step || step_reported(t, run->shown + 1)))
             settle(run, run->shown + 1);
-        ASK(stepped, t);
+        ask_stepped(t);
         if (interrupted())
             last = step;
         between_steps(run, step, step == last);
@@ -118,7 +118,7 @@ static void train(struct run *run, uint32_t last)
     }
     settle(run, last);
     drain(t->train);
-    ASK(ends, t);
+    ask_ends(t);
 }
 
 /* Tokens of the data's first character, from which a sample goes on: of bytes it may have several. */
@@ -159,7 +159,7 @@ static void tell_end(struct trainer *t, uint32_t step)
     const struct settings *s = t->settings;
     const bool stopped = interrupted();
     struct kept_run kept = {NULL, NULL};
-    ASK(keeps, t, &kept);
+    ask_keeps(t, &kept);
     if (stopped && s->save)
         note("interrupted after step %u, saved", step);
     else if (stopped)
@@ -185,7 +185,7 @@ int train_loop(struct trainer *t)
     const struct settings *s = t->settings;
     uint32_t before = s->past ? s->past->step : 0;
     uint32_t last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
-    ASK(begins, t);
+    ask_begins(t);
     struct run run = {.trainer = t, .progress = begin_progress(t), .shown = before};
     if (before >= last)
         note(

@@ -152,7 +152,7 @@ static void print_summary(const struct progress *p)
            "GFLOP\n",
            t->batch, t->batch == 1 ? "" : "s", t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es",
            n == 1 ? "" : "each of ", n, n == 1 ? "" : "s", t->train->n, p->flops / 1e9);
-    ASK(summary, t);
+    ask_summary(t);
     printf("\n");
     fflush(stdout);
     free(devices);

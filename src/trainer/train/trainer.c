@@ -243,7 +243,7 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
     if (lists & KEEP_LOGITS)
         t->keep_logits->persistent = true;
     for (size_t i = 0; i < n; i++)
-        ASK(built, t, all[i]);
+        ask_built(t, all[i]);
     return n;
 }
 
@@ -296,7 +296,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         if (s->past) /* whole batches: none is trained on twice */
             t->ahead = (int64_t)ceil_div((size_t)s->past->samples, (size_t)s->batch) - s->past->step;
     }
-    ASK(opened, t);
+    ask_opened(t);
     t->pool = new_pool(t->machine);
     t->model = new_model(
         t->pool, c, &t->mesh, trains,
@@ -313,7 +313,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         open_folder_of_save(t);
     if (s->log)
         open_log(t);
-    ASK(ready, t);
+    ask_ready(t);
     return t;
 }
 
@@ -323,7 +323,7 @@ void free_trainer(struct trainer *t)
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
             drain(all[i]);
-    ASK(leaves, t);
+    ask_leaves(t);
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
             free_step(all[i]);
