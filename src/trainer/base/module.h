@@ -46,31 +46,37 @@ struct law {
 };
 
 struct settings;
+/* What is NULL, 0 or false a folder has not. */
 struct module {
     const char *name;  /* the folder's */
-    const char *needs; /* folders of techniques and tools that it is not built without, between spaces; NULL: none */
+    const char *needs; /* folders of techniques and tools that it is not built without, between spaces */
     int place;         /* among the others, where they are asked one after another: ascending */
+
+    /* commands and options */
     const struct subcommand *commands;
     size_t n_commands;
-    const struct pass *pass;             /* techniques/pass/pass.h; NULL: it has none */
-    const struct forecaster *forecaster; /* techniques/pass/pass.h: it tells what passes come to; NULL; one at most */
     const struct option *options;
     size_t n_options;
-    const struct foreign_words *foreign; /* what its options are called in other programs */
+    const char *unrecorded; /* of its options: what a run that goes on does not take over; between spaces */
+    const struct foreign_words *foreign; /* what options are called in other programs */
     size_t n_foreign;
-    const char *makes_room; /* what it is asked for where memory is too small: "--swap auto"; NULL */
-    const char *unrecorded; /* of its options: what a run that goes on does not take over; between spaces; NULL */
-    const struct text_maker *text; /* train/data.h: what --data can name; NULL */
-    const struct store *store;     /* techniques/reshard/state.h: another form of a checkpoint; NULL */
-    const struct law *laws;        /* between its options and any */
+    const struct law *laws; /* between its options and any */
     size_t n_laws;
-    /* When all options are known: ends the program where they make no sense together.  NULL: they always do. */
+    /* When all options are known: ends the program where they make no sense together. */
     void (*check)(struct settings *s);
-    const struct hooks *hooks; /* train/hooks.h: the moments at which the trainer asks it; NULL */
-    const struct archive
-        *archive; /* train/hooks.h: it keeps runs, and lets them go on; NULL; one folder does at most */
-    const struct other_plan *plan; /* tools/lists/plan.h: another way to show a plan; NULL */
-    bool gathers; /* it brings parameters together that lie in shards: without such a folder there is no --zero 3 */
+
+    /* what the trainer asks it for */
+    const struct hooks *hooks;     /* at moments of a training: train/hooks.h */
+    const struct archive *archive; /* it keeps runs, and lets them go on: train/hooks.h; one folder at most */
+    const struct text_maker *text; /* what --data can name: train/data.h */
+    bool gathers;                  /* parameters that lie in shards: without such a folder there is no --zero 3 */
+    const char *makes_room;        /* options for where memory is too small: "--swap auto" */
+
+    /* what other folders ask it for */
+    const struct pass *pass;             /* it rewrites lists: techniques/pass/pass.h */
+    const struct forecaster *forecaster; /* it tells what passes come to: the same; one folder at most */
+    const struct store *store;           /* another form of a checkpoint: techniques/reshard/state.h */
+    const struct other_plan *plan;       /* another way to show a plan: tools/lists/plan.h */
 };
 
 extern const struct module *const modules[];
