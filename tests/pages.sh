@@ -63,6 +63,14 @@ awk -F '|' '/^\| [a-z]* \| / && NF > 5 {
     done >"$TMP/wrong"
 result 'functions of the routes are in their files'
 
+# What the spine names is there, its rows count lines right within a tenth, and it is not longer than it may be.
+awk -f tests/spine.awk tutorials/reference-code.md |
+    awk '/^wrong: / { sub(/^wrong: /, "tutorials/reference-code.md: "); print }
+         / lines$/ && NF == 2 { lines = $1 }
+         END { if (lines > 3500 || lines < 2000) print "tutorials/reference-code.md: the spine has " lines + 0 " lines" }' \
+        >"$TMP/wrong"
+result 'the spine of the source tree has at most 3,500 lines, which are counted right'
+
 sed -n 's/^| `\([a-z/_.]*\)` | \([0-9]*\) |.*/\1 \2/p' README.md | while read -r file lines; do
     awk -v said="$lines" -v file="$file" \
         'END { if (NR < 0.9 * said || NR > 1.1 * said) print file " has " NR " lines, the README says " said }' "$file"
