@@ -1,4 +1,4 @@
-/* view.c - yard view: a trace, or the simulation of a step file, as a picture, in a window or as a PNG. */
+/* command.c - yard view: a trace, or the simulation of a step file, as a picture, in a window or as a PNG. */
 #include "tools/command/table.h"
 #include "tools/command/words.h"
 #include "tools/trace/record.h"

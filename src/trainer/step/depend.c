@@ -119,7 +119,7 @@ static void find_edges(struct step *s, int kinds)
 {
     struct walk w = {.step = s, .n = (int)s->n, .consumer = allocate(2 * s->n, sizeof *w.consumer)};
     size_t n_spaces[2] = {s->pool->n, (size_t)(s->pool->machine->n_devices + 1) * SLABS_PER_DEVICE}, n_holds = 0;
-    int *holds = allocate(s->n, sizeof *holds); /* of each lane the last that always runs (gate.c), those behind it */
+    int *holds = allocate(s->n, sizeof *holds); /* of each lane the last that always runs (a gate), those behind it */
     bool *passed = allocate((size_t)s->pool->machine->n_lanes, sizeof *passed);
     for (int kind = 0; kind < kinds; kind++)
         w.spaces[kind] = allocate(n_spaces[kind], sizeof *w.spaces[kind]);

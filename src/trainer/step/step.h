@@ -190,7 +190,7 @@ struct state_range {
     int rank, unit;
     size_t begin, end;
 };
-/* All held tasks wait for all that hold, of the same iteration (gate.c). */
+/* All held tasks wait for all that hold, of the same iteration (tools/lists/gate.c). */
 enum gate { GATE_NONE, GATE_HOLDS, GATE_HELD };
 struct tags {
     int layer; /* -1: none */

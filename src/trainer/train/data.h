@@ -81,7 +81,7 @@ struct split {
     uint16_t *tokens; /* (n) */
     size_t n;
     int used;      /* every token is below */
-    uint64_t hash; /* of the tokens, once somebody asked (resume.c); else 0 */
+    uint64_t hash; /* of the tokens, once somebody asked (reshard); else 0 */
 };
 struct dataset {
     struct tokenizer tokenizer;

@@ -243,7 +243,7 @@ void show_evaluation(struct progress *p, uint32_t number, double loss);
 /* Closes the log; of a run of some length that was not interrupted the mean rate is shown. */
 enum exit_code end_progress(struct progress *p); /* EXIT_IO: the log was lost */
 
-/* ---- peak.c ---------------------------------------------------------------------------------------------------- */
+/* ---- tools/trace/peak.c --------------------------------------------------------------------------------------- */
 
 /* How long the device has worked: a CPU's cores for this process, divided by their number, so that neither what other
  * programs take counts nor what cores wait; else the clock. */
