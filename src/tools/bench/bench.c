@@ -10,6 +10,7 @@
 #include "techniques/pass/pass.h"
 #include "tools/command/table.h"
 #include "tools/predict/predict.h"
+#include "tools/trace/peak.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
 

@@ -1,5 +1,6 @@
 /* peak.c - the limits of a device, measured: what everything else is a share of.  The kernels are in cl/bench.cl. */
-#include "trainer/train/train.h"
+#include "peak.h"
+#include "trainer/model/model.h"
 
 #include <math.h>
 #include <time.h>

@@ -4,6 +4,7 @@
 #include "record.h"
 #include "command.h"
 #include "follow.h"
+#include "peak.h"
 #include "tables.h"
 
 #include <math.h>

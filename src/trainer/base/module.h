@@ -79,6 +79,7 @@ struct module {
     const struct other_plan *plan;       /* another way to show a plan: tools/lists/plan.h */
 };
 
+/* Those that are built, by their places; make writes the table. */
 extern const struct module *const modules[];
 extern const size_t n_modules;
 extern const char left_out[]; /* folders that this yard was built without, between spaces: " plot view "; "": none */

@@ -198,7 +198,7 @@ unsigned own_vector_width(cl_device_id id);
 /* Every platform and device as `yard devices` shows them. */
 void list_devices(bool json);
 
-/* ---- paper.c: machines that are only described ------------------------------------------------------------------ */
+/* ---- lanes.c: machines that are only described ------------------------------------------------------------------ */
 
 /* A machine of n devices and the host. */
 struct machine *new_machine(int n_devices);

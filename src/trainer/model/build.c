@@ -126,8 +126,8 @@ void set_gradient(struct build *b, const struct tensor *t, struct tensor *g)
     b->grad[t->id] = g;
 }
 
-/* Has the step, or the group of sequences, begun to sum it?  From now on it has. */
-static bool begun(struct build *b, const struct tensor *t)
+/* The step, or the group of sequences, adds to it from now on.  Had it before? */
+static bool begin_sum(struct build *b, const struct tensor *t)
 {
     int group = t->class == MEM_GRADIENTS ? b->tape->group + 1 : 1;
     b->summed = grow(b->summed, &b->cap_summed, (size_t)t->id + 1, sizeof *b->summed);
@@ -140,10 +140,10 @@ static bool begun(struct build *b, const struct tensor *t)
 bool accumulates(struct build *b, const struct tensor *grad)
 {
     struct tensor *unit = grad->storage;
-    if (unit != grad && unit->class == MEM_GRADIENTS && !unit->persistent && !begun(b, unit))
+    if (unit != grad && unit->class == MEM_GRADIENTS && !unit->persistent && !begin_sum(b, unit))
         set_elementwise(LAUNCH(b, "grad.clear", "elementwise.cl", "fill", blocks(b, count_elements(unit)), OUT(unit),
                                FLOAT(0), ELEMENTS(count_elements(unit))));
-    return begun(b, grad);
+    return begin_sum(b, grad);
 }
 
 struct tensor *like(struct build *b, const struct op *op, const char *suffix, const struct tensor *t)

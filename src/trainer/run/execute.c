@@ -43,6 +43,17 @@ static cl_event user_event(struct step *s, int context)
     return event;
 }
 
+/* What stands aside waits outside of its lane. */
+static void park_task(struct step *s, struct task *t, struct job *job)
+{
+    cl_event *parked = &s->running->task[t->index].parked;
+    if (*parked)
+        CL(clReleaseEvent(*parked));
+    *parked = user_event(s, event_context(t));
+    job->complete[job->n_complete++] = *parked;
+    park_job(s, job);
+}
+
 /* A device's task is issued to its queue.  A host's is a job of its lane's thread; so is a device's copy that is
  * decided late, which the thread issues.  A wrapped task's `done` is not the end of its work, but what the lane's
  * forwarder completes when the wrapper lets it. */
@@ -50,7 +61,7 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
 {
     struct running *r = s->running;
     struct lane *lane = t->lane;
-    bool late = is_decided_late(t);
+    const bool late = is_decided_late(t), by_thread = lane->device->is_host || late;
     cl_event complete[MAX_DEVICES + 1];
     struct job job = {.step = s,
                       .task = t->index,
@@ -61,32 +72,32 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
                       .wait = r->wait,
                       .complete = complete};
     if (t->condition.aside) {
-        cl_event *parked = &r->task[t->index].parked;
-        if (*parked)
-            CL(clReleaseEvent(*parked));
-        complete[job.n_complete++] = *parked = user_event(s, event_context(t));
-        park_job(s, &job);
+        park_task(s, t, &job);
         return;
     }
     struct task_flight *flight = job.flight = open_flight(s, t, number);
     flight->queued = now_ns();
     if (!late) /* one that may not run is recorded when it has */
         tell_issued(s, t, flight);
-    for (int c = 0; c < s->pool->machine->n_contexts; c++)
-        if (t->notify >> c & 1)
-            complete[job.n_complete++] = flight->foreign[c] = user_event(s, c);
-    if (!job.run && !late) {
+    if (!by_thread) {
         issue(s, t, number, job.n_wait, job.wait, &flight->work);
         if (t->flush || r->wrapper)
             CL(clFlush(lane->queue)); /* or a waiting lane might wait for ever */
+        flight->done = flight->work;
         job.n_wait = 1;
         job.wait = &flight->work;
-        flight->done = flight->work;
     }
-    if (job.run || late || r->wrapper)
-        complete[job.n_complete++] = flight->done = user_event(s, event_context(t));
+    for (int c = 0; c < s->pool->machine->n_contexts; c++)
+        if (t->notify >> c & 1) {
+            flight->foreign[c] = user_event(s, c);
+            complete[job.n_complete++] = flight->foreign[c];
+        }
+    if (by_thread || r->wrapper) {
+        flight->done = user_event(s, event_context(t));
+        complete[job.n_complete++] = flight->done;
+    }
     if (job.n_complete)
-        give_job(job.run || late ? &lane->thread : &lane->forward, lane->name, keep_job(&job));
+        give_job(by_thread ? &lane->thread : &lane->forward, lane->name, keep_job(&job));
 }
 
 /* ---- an iteration ------------------------------------------------------------------------------------------------ */
@@ -117,13 +128,13 @@ void execute(struct step *s, uint32_t number)
     CHECK(s->running, "list %s has not been finished", s->name);
     if (execution.serial) {
         wait_all(s);
-        s->running->ended[number & 3] = 0;
+        s->running->ended[number % KEPT_ENDS] = 0;
         execute_serial(s, number);
         return;
     }
     make_room(s, number);
     watch(s);
-    s->running->ended[number & 3] = 0;
+    s->running->ended[number % KEPT_ENDS] = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (!runs(s->task[i], number) || (s->task[i]->condition.slot && !s->running->late))
             continue;

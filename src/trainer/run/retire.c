@@ -48,7 +48,7 @@ struct task_flight *open_flight(struct step *s, struct task *t, uint32_t number)
 
 void report_run(struct step *s, const struct task *t, const struct task_flight *flight)
 {
-    uint64_t *last = &s->running->ended[flight->number & 3];
+    uint64_t *last = &s->running->ended[flight->number % KEPT_ENDS];
     tell_ended(s, t, flight);
     if (t->lane->kind == LANE_COMPUTE)
         *last = MAX(*last, flight->end);

@@ -56,12 +56,14 @@ struct wrapper {
     double scale;     /* of a list that keeps a schedule's time: seconds shown per second of the schedule; else 0 */
     const char *word; /* of that, behind a step's results; NULL: none */
 };
+enum { KEPT_ENDS = 4 }; /* of iterations: more than can be in flight */
 struct running {
     struct task_runs *task; /* by position in the list */
     struct queue *queue;    /* by lane */
     int n_queues;
-    cl_event *wait;    /* room for what one task waits for */
-    uint64_t ended[4]; /* by iteration & 3, as far as retired: its last end on a compute lane, on the host's clock */
+    cl_event *wait; /* room for what one task waits for */
+    /* By iteration % KEPT_ENDS, as far as retired: its last end on a compute lane, on the host's clock. */
+    uint64_t ended[KEPT_ENDS];
     struct wrapper *wrapper; /* NULL: none */
     struct late *late;       /* late.c: which slot an iteration has got; NULL: none */
 };

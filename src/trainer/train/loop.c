@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-struct run {
+struct training {
     struct trainer *trainer;
     struct progress *progress;
     uint32_t shown;                      /* results up to this step have been shown */
@@ -29,29 +29,29 @@ static void write_model(const struct trainer *t, uint32_t step)
 }
 
 /* By then nothing is in flight.  Where runs are kept, the model for other programs is written at the end alone. */
-static void save(struct run *run, uint32_t step, bool last)
+static void save(struct training *training, uint32_t step, bool last)
 {
     const struct archive *archive = find_archive();
-    if (!run->trainer->settings->save || run->bad)
+    if (!training->trainer->settings->save || training->bad)
         return;
-    if (archive && run->saved != step)
-        archive->save(run->trainer, step, run->saved == 0);
-    if ((last || !archive) && run->exported != step) {
-        write_model(run->trainer, step);
-        run->exported = step;
+    if (archive && training->saved != step)
+        archive->save(training->trainer, step, training->saved == 0);
+    if ((last || !archive) && training->exported != step) {
+        write_model(training->trainer, step);
+        training->exported = step;
     }
-    run->saved = step;
+    training->saved = step;
 }
 
 /* Show all results up to `step`, waiting for those that have not ended. */
-static void settle(struct run *run, uint32_t step)
+static void settle(struct training *training, uint32_t step)
 {
-    while (run->shown < step) {
-        const struct result *r = step_result(run->trainer, ++run->shown);
-        show_step(run->progress, run->shown, r);
+    while (training->shown < step) {
+        const struct result *r = step_result(training->trainer, ++training->shown);
+        show_step(training->progress, training->shown, r);
         if (r->halted || !isfinite(r->loss)) {
-            ask_ends(run->trainer);
-            explain_not_finite(run->trainer, run->shown, r);
+            ask_ends(training->trainer);
+            explain_not_finite(training->trainer, training->shown, r);
         }
     }
 }
@@ -66,57 +66,57 @@ static bool evaluation_goes_on(void *context)
 static bool due(int every, uint32_t step) { return every > 0 && step % (uint32_t)every == 0; }
 
 /* What happens between two steps, with nothing in flight. */
-static void between_steps(struct run *run, uint32_t step, bool last)
+static void between_steps(struct training *training, uint32_t step, bool last)
 {
-    struct trainer *t = run->trainer;
+    struct trainer *t = training->trainer;
     const struct settings *s = t->settings;
-    bool evaluation = t->eval && run->evaluated != step && (last || due(s->val_every, step));
+    bool evaluation = t->eval && training->evaluated != step && (last || due(s->val_every, step));
     bool saving = s->save && (last || due(s->save_every, step));
     double loss = 0;
     if (!evaluation && !saving && !last)
         return;
-    settle(run, step);
+    settle(training, step);
     drain_but_disk(t->train);
     calibrate_clocks(t->machine);
-    run->bad = find_bad_parameter(t->model);
+    training->bad = find_bad_parameter(t->model);
     if (saving) /* first: who interrupts may do it twice */
-        save(run, step, last);
+        save(training, step, last);
     if (evaluation) {
         bool before = interrupted();
         loss = evaluate(t, s->val_batches, evaluation_goes_on, &before);
-        run->evaluated = step;
+        training->evaluated = step;
         if (!before && interrupted()) {
             note("the evaluation after step %u was interrupted, and has no loss", step);
             loss = 0;
         } else
-            show_evaluation(run->progress, step, loss);
+            show_evaluation(training->progress, step, loss);
     }
-    if (run->bad || !isfinite(loss)) {
+    if (training->bad || !isfinite(loss)) {
         ask_ends(t);
-        explain_bad_model(step, run->bad);
+        explain_bad_model(step, training->bad);
     }
 }
 
-static void train(struct run *run, uint32_t last)
+static void train(struct training *training, uint32_t last)
 {
-    struct trainer *t = run->trainer;
+    struct trainer *t = training->trainer;
     const struct settings *s = t->settings;
-    if (run->shown >= last && s->save && s->past && s->past->elsewhere)
-        between_steps(run, run->shown, true);
-    for (uint32_t step = run->shown + 1; step <= last; step++) {
+    if (training->shown >= last && s->save && s->past && s->past->elsewhere)
+        between_steps(training, training->shown, true);
+    for (uint32_t step = training->shown + 1; step <= last; step++) {
         run_step(t, step);
         take_signals_back();
         /* What has been reported is shown, and waited for only where a result's place is needed again. */
-        while (run->shown < step && (run->shown + RESULTS <= step || step_reported(t, run->shown + 1)))
-            settle(run, run->shown + 1);
+        while (training->shown < step && (training->shown + RESULTS <= step || step_reported(t, training->shown + 1)))
+            settle(training, training->shown + 1);
         ask_stepped(t);
         if (interrupted())
             last = step;
-        between_steps(run, step, step == last);
+        between_steps(training, step, step == last);
         if (interrupted() && step < last)
-            between_steps(run, last = step, true);
+            between_steps(training, last = step, true);
     }
-    settle(run, last);
+    settle(training, last);
     drain(t->train);
     ask_ends(t);
 }
@@ -186,17 +186,17 @@ int train_loop(struct trainer *t)
     uint32_t before = s->past ? s->past->step : 0;
     uint32_t last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
     ask_begins(t);
-    struct run run = {.trainer = t, .progress = begin_progress(t), .shown = before};
+    struct training training = {.trainer = t, .progress = begin_progress(t), .shown = before};
     if (before >= last)
         note(
             "%s is at step %u already, and the run ends with step %u: nothing is left to train; --%s N with a larger N "
             "trains on",
             s->past->given, before, last, s->stop_after ? "stop-after" : "steps");
     defer_interrupts();
-    train(&run, last);
+    train(&training, last);
     check_guards(t->machine);
-    const enum exit_code code = end_progress(run.progress);
-    tell_end(t, run.shown);
+    const enum exit_code code = end_progress(training.progress);
+    tell_end(t, training.shown);
     if (interrupted())
         return EXIT_INTERRUPTED;
     if (t->sample && s->sample_tokens && t->data->tokenizer.kind != TOKENS_IDS) /* token numbers say nothing */

@@ -1,7 +1,8 @@
 /* settings.c - the one table of options: parsing, --help, presets, config file and the log's record follow from it.
  *
- *     recorded options of --resume  <  --config  <  command line        later ones win; sizes that are still open are
- *                                                                       those of --init or --resume, else --model's
+ *     options of the run that this one goes on from  <  --config  <  command line        later ones win
+ *
+ * Sizes that are still open are those of that run, or of --init; else --model's.
  */
 #include "hooks.h"
 #include "trainer/base/json.h"

@@ -125,7 +125,7 @@ struct result { /* of one training step, as the report task leaves it */
     bool halted;
     uint64_t ended_ns; /* its last end on a compute lane (step_result) */
 };
-enum { RESULTS = 4 }; /* that are kept */
+enum { RESULTS = KEPT_ENDS }; /* that are kept */
 struct losses {
     double sum;
     uint64_t n;
@@ -242,17 +242,5 @@ void show_step(struct progress *p, uint32_t number, const struct result *r);
 void show_evaluation(struct progress *p, uint32_t number, double loss);
 /* Closes the log; of a run of some length that was not interrupted the mean rate is shown. */
 enum exit_code end_progress(struct progress *p); /* EXIT_IO: the log was lost */
-
-/* ---- tools/trace/peak.c --------------------------------------------------------------------------------------- */
-
-/* How long the device has worked: a CPU's cores for this process, divided by their number, so that neither what other
- * programs take counts nor what cores wait; else the clock. */
-double work_seconds(const struct device *d);
-/* Mean FLOP/s of independent FMAs over so many of them (one run of some milliseconds at least), to be taken right
- * beside what it is compared with. */
-struct probe *open_probe(struct device *d);
-double run_probe(struct probe *p, double seconds);
-void close_probe(struct probe *p);
-double measure_copy(struct device *d, double seconds); /* bytes/s, read + written, of the fastest of some copies */
 
 #endif

@@ -354,7 +354,7 @@ const struct result *step_result(struct trainer *t, uint32_t number)
 {
     wait_task(t->train, t->report, number);
     struct result *r = &t->result[number % RESULTS];
-    r->ended_ns = t->train->running->ended[number & 3];
+    r->ended_ns = t->train->running->ended[number % KEPT_ENDS];
     return r;
 }
 

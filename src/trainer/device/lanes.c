@@ -1,6 +1,6 @@
-/* paper.c - machines that are only described: no OpenCL device stands behind them, and nothing runs on them.
- *
- * Their devices have as many lanes of a kind as one likes, and links to the host with speeds of their own.
+/* lanes.c - a machine as devices, lanes and links, whether OpenCL devices stand behind them (machine.c) or only a
+ * description of hardware, for plans: then a device has as many lanes of a kind as one likes, and links with speeds of
+ * their own.
  */
 #include "device.h"
 
