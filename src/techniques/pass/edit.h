@@ -30,7 +30,7 @@
 
 #include "uses.h"
 
-struct edit *open_edit(struct step *s);
+struct edit *open_edit(struct step *s); /* ends with commit() or undo(), exactly once */
 void commit(struct edit *e);
 /* Tasks and tensors that are new are freed. */
 void undo(struct edit *e);

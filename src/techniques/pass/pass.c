@@ -190,6 +190,8 @@ static void run_pass(struct driver *d, const struct pass *p, struct pass_report 
     look_before(d, p);
     r->pass = p;
     r->declined = !p->run(d->step, d->costs, d->facts, r);
+    CHECK(!d->step->cursor, "pass %s has left its edit open: commit() or undo() it", p->name);
+    CHECK(r->reason, "pass %s gives no reason", p->name);
     if (r->declined || !d->forecaster)
         return;
     struct outlook *now = d->forecaster->look(d->step, d->costs);

@@ -16,16 +16,22 @@
  * To add one (tutorials/15-write-a-pass.md does it), make a folder with one file, NAME/NAME.c:
  *
  *     1. its idea, picture, rule and source, as the others begin
- *     2. wants_NAME(): false where all its options are zero.  run_NAME(): open_edit(), the verbs, commit(), and a
- *        sentence in r->reason; or undo(), and false where nothing has changed: the pass declines
- *     3. rows of its options, which point to its own variables
- *     4. a struct pass and a struct module.  Its place in the order: first what only reorders, later what must see the
- *        tasks that others insert
+ *     2. wants_NAME(): false where all its options are zero.  run_NAME(): open_edit(), the verbs, then commit(), and a
+ *        sentence in r->reason; or undo(), a sentence on why nothing has changed, and false: the pass declines
+ *     3. rows of its options (struct option, base/base.h), which point to its own variables.  Their names begin with
+ *        the folder's.  A switch:
+ *            {"NAME", 0, OPT_FLAG, &is_on, NULL, NULL, 0, 0, GROUP_TECHNIQUES, OF_LIST, "what it does"}
+ *     4. a struct pass and a struct module (base/module.h), which needs "pass".  The place of the pass in the order:
+ *        overlap has 10, gather 20, recompute 30, broadcast 40, swap 50, snapshot 60; first what only reorders, later
+ *        what must see the tasks that others insert
  *
- * What a pass may rely on, and must leave so: s->task holds the list's order until an edit is open, and the first s->n
- * of then keep their places in the array until commit(); the origin of a task says what it computes; a storage that
- * persists has one home; tasks of one layer, micro-batch and role on a device are its block (same_block()).  The
- * gradient of a weight is of class MEM_GRADIENTS (of its storage), that of an input of MEM_ACTIVATIONS.
+ * The shortest that is there is recompute/.  A pass needs no hooks.
+ *
+ * What a pass may rely on, and must leave so: s->task holds the list's order; while an edit is open, the tasks that
+ * were there keep their places in the array (edit.h says more); the origin of a task says what it computes; a storage
+ * that persists has one home; tasks of one layer, micro-batch and role are a block (same_block(), which looks at no
+ * device, and says no of tasks without a layer).  The gradient of a weight is of class MEM_GRADIENTS, as its storage
+ * says; that of an input is of class MEM_ACTIVATIONS.
  */
 #ifndef PASS_H
 #define PASS_H
@@ -68,7 +74,7 @@ struct pass {
     const char *name; /* --after NAME */
     pass_wanted *wanted;
     pass_run *run;
-    const char *turned_on[3]; /* by these options, each on its own: for the test of all combinations */
+    const char *turned_on[3]; /* by these options, each on its own: for the tests of all combinations */
     bool every_list;          /* the lists of evaluation and sampling are rewritten too */
     /* Adds tensors that persist and that nobody touches, as large as what the pass will add to the list as it is now.
      * So passes before it, which look for what fits, see their bytes.  NULL: it adds nothing that persists. */

@@ -1,4 +1,4 @@
-/* module.h - how a folder registers itself: with one struct, in one of its files.
+/* module.h - how a folder registers itself: with one struct, in one of its files, whose line begins as here:
  *
  *     const struct module module_plot = {.name = "plot", .needs = "picture", .commands = &command, .n_commands = 1};
  *
@@ -50,12 +50,12 @@ struct settings;
 struct module {
     const char *name;  /* the folder's */
     const char *needs; /* folders of techniques and tools that it is not built without, between spaces */
-    int place;         /* among the others, where they are asked one after another: ascending */
+    int place;         /* among the others, where they are asked one after another, and in the help: ascending */
 
     /* commands and options */
     const struct subcommand *commands;
     size_t n_commands;
-    const struct option *options;
+    const struct option *options; /* base.h: name, letter, type, where its value goes, ... */
     size_t n_options;
     const char *unrecorded; /* of its options: what a run that goes on does not take over; between spaces */
     const struct foreign_words *foreign; /* what options are called in other programs */
@@ -82,9 +82,10 @@ struct module {
 /* Those that are built, by their places; make writes the table. */
 extern const struct module *const modules[];
 extern const size_t n_modules;
-extern const char left_out[]; /* folders that this yard was built without, between spaces: " plot view "; "": none */
+extern const char left_out[]; /* folders that this yard was built without, between spaces: " plot view"; "": none */
 
-/* Is a word of the user's, "swap-what" or "stories:FILE", of a folder that was left out?  (options.c) */
+/* Is a word of the user's, "swap-what" or "stories:FILE", of a folder that was left out?  So an option is called as its
+ * folder, or begins with that and a dash.  (options.c) */
 bool is_left_out(const char *typed);
 
 #endif

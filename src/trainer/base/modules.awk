@@ -76,7 +76,7 @@ END {
     for (i = 1; i <= n; i++) {
         if (!(order[i] in out))
             continue
-        all = all order[i] " "
+        all = all " " order[i]
         if (as == "folders")
             print folder[order[i]]
         if (out[order[i]] != "")
@@ -85,5 +85,5 @@ END {
     if (as == "note" && along != "")
         print along
     if (as == "table")
-        print "const char left_out[] = \"" (all == "" ? "" : " " all) "\";"
+        print "const char left_out[] = \"" all "\";"
 }

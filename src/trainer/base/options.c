@@ -88,16 +88,16 @@ char *known_elsewhere(const struct option_table *table, unsigned command, const 
     return answer;
 }
 
-/* "did you mean --batch?": the option of this command whose name is nearest to what was typed; or what is said where
- * none is near. */
 bool is_left_out(const char *typed)
 {
-    char *folder = format_string(" %.*s ", (int)strcspn(typed, "-:"), typed);
-    bool yes = strstr(left_out, folder) != NULL;
+    char *folder = format_string("%.*s", (int)strcspn(typed, "-:"), typed);
+    bool yes = has_word(left_out, folder);
     free(folder);
     return yes;
 }
 
+/* "did you mean --batch?": the option of this command whose name is nearest to what was typed; or what is said where
+ * none is near. */
 static char *suggestion(const struct option_table *table, unsigned command, const char *typed, const char *dashes,
                         const char *otherwise)
 {

@@ -134,6 +134,7 @@ static struct option_table table = {.options = options, .foreign = foreign};
 static void add_option(const struct option *o)
 {
     CHECK(table.n < MOST_OPTIONS, "more than %d options", MOST_OPTIONS);
+    CHECK(!find_option(&table, o->name), "two options are called --%s", o->name);
     options[table.n] = *o;
     table.n++;
 }
@@ -167,6 +168,9 @@ static void gather_options(void)
 {
     static const char *const first[] = {GROUP_MODEL,      GROUP_DATA,    GROUP_TRAINING,   GROUP_DEVICES,
                                         GROUP_TECHNIQUES, GROUP_LOOKING, GROUP_PREDICTING, GROUP_SAMPLING};
+    for (size_t i = 0; i < n_modules; i++)
+        CHECK(!modules[i]->options == !modules[i]->n_options, "folder %s has options and no n_options, or the reverse",
+              modules[i]->name);
     for (size_t i = 0; i < COUNT(first); i++)
         add_group(first[i]);
     for (size_t i = 0; i < n_modules; i++) /* groups of a folder's own */
