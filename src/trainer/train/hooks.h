@@ -32,16 +32,14 @@ struct kept_run {  /* of a run that has ended, to go on from */
 void append_path(char **command, const char *option, const char *path); /* as a shell reads them */
 
 struct hooks {
-    /* false: this process has no part in the training, and ends with *code.  The words are those of the command line.
-     */
+    /* false: this process has no part in the training, and ends with *code.  The words are the command line's. */
     bool (*before)(struct settings *s, int argc, char **argv, int *code);
     /* Another machine than the devices of this host, or NULL.  plan_only: nothing is to run. */
     struct machine *(*machine)(struct trainer *t, bool plan_only);
     void (*opened)(struct trainer *t);
-    /* Neither placed nor ordered yet; t->train is the list for training.  Those that another list is built from come
-     * first: train, evaluation, sample. */
+    /* Neither placed nor ordered yet.  In turn, as far as they are wanted: t->train, t->eval, t->sample. */
     void (*built)(struct trainer *t, struct step *list);
-    void (*ready)(struct trainer *t);
+    void (*ready)(struct trainer *t); /* not of a plan, which runs nothing */
     void (*begins)(struct trainer *t);
     void (*summary)(struct trainer *t);
     void (*stepped)(struct trainer *t);
