@@ -4,9 +4,10 @@
 #     awk -v fill=1 -f tests/spine.awk tutorials/reference-code.md  the page, with the right numbers of lines
 #
 # A row is `| file | what to read | lines | skip at first |`, in the section "The spine"; a row without a file goes on
-# with the file of the row above it.  To be read is "all"; "head",
-# the comment at the top of a file; `name()`, a function or macro; `struct name` and `enum name`; `name[]`, a table.
-# Each begins with the comment above it and ends with its closing brace.  What may be skipped is named in the same way.
+# with the file of the row above it.  To be read is "all"; "head", the comment at the top of a file; `name()`, a
+# function or macro; `struct name` and `enum name`; `name[]`, a table; `name`, a type of functions, a variable or a
+# constant.  Each begins with the comment above it and ends with its closing brace.  Of a long one there may be "first 9
+# lines of `name[]`".  What may be skipped is named in the same way.
 
 function wrong(text) {
     if (!fill)
@@ -36,33 +37,44 @@ function is_declared(i,   text) {
 
 # The line where it begins; 0: it is not in the file.
 function find(name,   i, kind, pattern) {
-    kind = name ~ /\(\)$/ ? "function" : name ~ /\[\]$/ ? "table" : "type"
+    kind = name ~ /\(\)$/ ? "function" : name ~ /\[\]$/ ? "table" : name ~ / / ? "type" : "name"
     sub(/(\(\)|\[\])$/, "", name)
     pattern = "^(static |typedef |extern )?" name " [{]"
     if (kind == "function")
         pattern = "^([a-zA-Z_].*[ *]|#define )" name "\\("
     if (kind == "table")
         pattern = "^[a-z].*[ *]" name "\\[.*= *[{]"
+    if (kind == "name")
+        pattern = "^(typedef .* " name "\\(|#define " name " |enum [{] " name " = |[a-z].*[ *]" name " = )"
     for (i = 1; i <= n; i++)
         if (line[i] ~ pattern && !(kind == "function" && is_declared(i)))
             return i
     return 0
 }
 
-function end_of(i) {
+function end_of(i, is_name) {
     if (line[i] ~ /^#define/) {
         while (line[i] ~ /\\$/)
             i++
         return i
     }
-    while (line[i] !~ /[{]/)
+    while (line[i] !~ /[{]/ && line[i] !~ /^typedef/)
         i++
-    while (i < n && line[i] !~ /^}/ && line[i] !~ /^[a-z].*[{].*};?( *\/\*.*)?$/)
+    while (i < n && line[i] !~ /;( *\/\*.*)?$/ && is_name)
+        i++
+    while (i < n && !is_name && line[i] !~ /^}/ && line[i] !~ /^[a-z].*[{].*};?( *\/\*.*)?$/)
         i++
     return i
 }
 
-function count(name,   first, end) {
+function count(name,   first, end, most) {
+    if (match(name, /^first [0-9]+ lines of /)) {
+        most = substr(name, 7) + 0
+        first = count(substr(name, RLENGTH + 1))
+        if (first < most)
+            wrong(file ", " name ": there are " first)
+        return most
+    }
     if (name == "all")
         return n
     for (end = 1; name == "head" && end < n && line[end] !~ /\*\//;)
@@ -74,7 +86,7 @@ function count(name,   first, end) {
         wrong(file " has no " name)
         return 0
     }
-    end = end_of(first)
+    end = end_of(first, name !~ /[ ()\[]/)
     if (line[first - 1] ~ /^( \*|\/\*).*\*\/$/)
         for (first--; line[first] !~ /^\/\*/;)
             first--

@@ -46,7 +46,7 @@ struct law {
 };
 
 struct settings;
-/* What is NULL, 0 or false a folder has not. */
+/* A field that is NULL, 0 or false says that the folder does not have this. */
 struct module {
     const char *name;  /* the folder's */
     const char *needs; /* folders of techniques and tools that it is not built without, between spaces */

@@ -136,7 +136,9 @@ static bool begin_sum(struct build *b, const struct tensor *t)
     return before;
 }
 
-/* A unit's gradient that does not persist has no zeros between its parameters, where norm and update read it too. */
+/* A unit's tensor has gaps between its parameters.  Norm and update read the gaps too, so there must be zeros in them.
+ * New memory is all zeros, and a gradient that persists keeps them.  One that does not persist finds what other tensors
+ * have left in its bytes, and is cleared first. */
 bool accumulates(struct build *b, const struct tensor *grad)
 {
     struct tensor *unit = grad->storage;

@@ -83,7 +83,7 @@ struct weight { /* a parameter, or a rank's part of it, with its gradient: what 
     struct cut cut;
     int first; /* of its rows or columns, in the whole */
 };
-/* Units of stages that the rank does not have are NULL in all of these. */
+/* A rank has the units of its own stages only.  For all other units the tensors in these arrays are NULL. */
 struct replica {
     int rank;
     struct device *device;

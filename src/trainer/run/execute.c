@@ -1,10 +1,10 @@
 /* execute.c - runs a list: issues its tasks, and waits until all has ended.
  *
  * Tasks are issued in list order to their lanes.  A lane runs in order, so a task waits only for the edges that
- * depend() marked: events of other lanes, of this iteration or before.  Several iterations may be in flight: the host
- * issues the next one when the compute lanes are done with the one two before it, and of no task MOST_RUNS runs are
- * left.  So what goes on in the background, as a write to the disk, holds nobody up but those who wait for it by an
- * edge.
+ * depend() marked: events of other lanes, of this iteration or before.  Several iterations may be in flight.  Two
+ * things must hold before the host issues the next one.  The compute lanes have ended the iteration two before it, and
+ * each task has fewer than MOST_RUNS runs in flight.  So a slow task in the background, such as a write to the disk,
+ * holds up only those tasks that wait for it by an edge.
  *
  * An event is known only to its own context.  Where a consumer lives in another one, the producer also gets a user
  * event there, which a forwarder thread completes.  A host task's event is a user event from the start.

@@ -134,10 +134,10 @@ static uint64_t given_until(const struct queue *q, uint32_t number)
     return nth;
 }
 
-/* Wait until all of the lane's runs up to iteration `number` have ended, and retire them; and from other lanes what has
- * ended meanwhile.  First for the next one, then for twice as many each time: in Intel's CPU runtime a thread that
- * waits for a kernel computes with the others, and one core is left for it; but only when the kernel itself could
- * start, which one at the end of a step can when its beginning has ended. */
+/* Waits until all of the lane's runs up to iteration `number` have ended, and retires them.  Meanwhile it retires what
+ * other lanes have ended.  It waits for the next run first, then for twice as many each time.  The reason is Intel's
+ * CPU runtime, which leaves one core to the thread that waits for a kernel.  This thread computes with the others, but
+ * only when that kernel can start.  A kernel at the end of a step can start when the step's beginning has ended. */
 static void wait_queue(struct step *s, struct queue *q, uint32_t number)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };

@@ -25,7 +25,7 @@
 struct task_flight {   /* a run of a task, from when it is issued until it is retired */
     uint32_t number;   /* iteration */
     cl_event work;     /* the end of its commands */
-    cl_event done;     /* what others wait for: the same, unless the list is wrapped; of host tasks a user event */
+    cl_event done;     /* what others wait for: `work`; of host tasks, and where there is a wrapper, a user event */
     cl_event *foreign; /* by context: user events that stand for `done` elsewhere; NULL: nobody waits there */
     uint64_t queued, start, end; /* start, end: written by host threads */
     enum told_times told;        /* are those what the driver told? */

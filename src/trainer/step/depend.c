@@ -5,12 +5,13 @@
  * *previous-step* edge.  Walked over tensors this gives the data edges; walked over addresses it gives these and the
  * reuse edges, which exist only because place() gave two tensors the same bytes.
  *
- * Nodes number the tasks of both copies: task i of copy c is node c * n + i.  Lanes run in order, so only edges
- * that cross lanes need a wait, and of those only the ones that do not follow from others: each node carries, per lane,
- * the latest node known to have ended before it starts (a vector clock).
+ * A *node* is a task in one of the two copies: task i of copy c is node c * n + i.  A lane runs its tasks in order, so
+ * an edge within a lane needs no wait.  An edge between lanes needs none either if another wait makes sure that its
+ * producer has ended.  To know that, each node has a vector clock: for each lane, the latest node that has certainly
+ * ended before this one starts.
  *
- * A task that may be skipped (step.h: when) orders no others: what waits for it, or stands behind it on its lane, waits
- * for what it waits for by itself.
+ * A task that does not run in every iteration (struct when in step.h) cannot stand for others.  A task that waits for
+ * it, or stands behind it on its lane, has its own edges to what it waits for.
  */
 #include "step.h"
 

@@ -9,9 +9,10 @@
  * within a few percent of the most bytes ever live at once, which is the lower bound), and as they begin to live.  The
  * one that takes less is kept.
  *
- * The host has an arena for each context: what the devices of a context copy lies in slabs that are pinned for them. Of
- * the two copies of a move between contexts the one down decides: NVIDIA's driver returns from a copy into memory that
- * is not pinned only when the bytes are there, and from one out of it as soon as they are read.
+ * The host has an arena for each context.  Its slabs are pinned for the context, and hold what the context's devices
+ * copy.  A move between two contexts is two copies, down to the host and up from it, and its bytes can be pinned for
+ * one context only.  They are pinned for the one that copies down.  The reason is NVIDIA's driver: a copy into memory
+ * that is not pinned keeps the caller until the bytes are there, a copy out of it only until they have been read.
  *
  * A device of a step file that has room for all at once shares nothing, unless it says `share`.
  */

@@ -48,7 +48,7 @@ struct tensor {
     enum memory_class class;
     bool persistent;      /* keeps its value from step to step, and its address in all lists */
     bool cheap;           /* an activation that takes little work to make again, for its size */
-    bool choice;          /* a word that says which tasks run; no value follows from it (see `needs` of a task) */
+    bool choice;          /* a word that says which tasks run; no value follows from it (condition.needs) */
     bool is_buffer;       /* see as_buffer(); its class says what it holds */
     bool shard;           /* keeps its part of `replica_of`; tasks read copies that are gathered for them (ZeRO-3) */
     struct tensor *later; /* of what is gathered: the same, as it is gathered next in the step; or NULL */
@@ -57,8 +57,8 @@ struct tensor {
     struct tensor *view;    /* of a storage: its views, a chain, the last one first; of a view: the next one */
     size_t offset;          /* of a view: bytes from the storage's start */
 
-    /* Of storages that persist: before the first iteration it holds the bytes of `replica_of` from `replica_begin` on;
-     * that is itself, from 0, unless it is a replica or a part of one. */
+    /* Of a storage that persists.  A replica, or a part of one, names its original here: before the first iteration it
+     * holds the same bytes as that, from `replica_begin` on.  Any other storage names itself, and 0. */
     const struct tensor *replica_of;
     size_t replica_begin;
     /* Replicas that passes make mirror another tensor: set-up writes to both.  A chain by `replica_of`. */
@@ -68,7 +68,7 @@ struct tensor {
     /* set by place(), of storages: */
     struct step *step;           /* the list it lives in; NULL while unused or persistent */
     int first, last;             /* positions in that list between which its bytes are held */
-    const struct device *copier; /* that touches it: who writes it before who reads it; NULL: only the host does */
+    const struct device *copier; /* a device whose task writes it, or else one that reads it; NULL: only the host */
     int slab;                    /* -1: not placed */
     size_t address;              /* bytes from the slab's start */
 

@@ -8,7 +8,9 @@ static struct batch new_batch(struct trainer *t, struct device *d, int n)
     const size_t section = round_up((size_t)n, UNIT_ALIGN),
                  elements = 3 * section + round_up((size_t)starts, UNIT_ALIGN);
     struct tensor *all = new_tensor(t->pool, d, MEM_WORK, "batch", INT32, SHAPE((int64_t)elements));
-    all->persistent = d->is_host; /* bytes of its own there: shared ones would hold up the next batch */
+    /* On the host it persists, so it shares its bytes with no other tensor.  If it did, the next batch could not be
+     * prepared before the tasks that touch the other tensor have ended. */
+    all->persistent = d->is_host;
     return (struct batch){.all = all,
                           .tokens = new_view(t->pool, all, "batch.tokens", 0, SHAPE(n)),
                           .targets = new_view(t->pool, all, "batch.targets", section, SHAPE(n)),

@@ -10,10 +10,11 @@
  *                                                                            last backward has them, unit by unit
  *     report.* , report                    loss and norm                     each rank, host
  *
- * Everything of a step follows from its number, so nothing is kept between steps but the model.  The list is cyclic and
- * steps overlap: the next batch is prepared on the host, and brought up, while the device computes this one.  So its
- * tasks have a host lane of their own, and an upload lane that no move between devices uses; and the control block,
- * which the update of the step before still reads, comes behind all batches.
+ * All that a step needs follows from its number, so only the model is kept between steps.  The list is cyclic, and
+ * steps overlap: while the device computes one batch, the host prepares the next one and uploads it.  Therefore the
+ * tasks of batches have a host lane of their own, and an upload lane that no move between devices uses.  The control
+ * block stands behind all batches.  Its upload waits until the update of the step before has read the old block: in
+ * front of them it would hold them up.
  */
 #include "train.h"
 

@@ -400,9 +400,9 @@ void explain_bad_model(uint32_t step, const char *parameter)
     fail(EXIT_FAILED, "step %u: the validation loss is not finite, though all parameters are; %s", step, advice);
 }
 
-/* AdamW is halted by a norm or loss that is not finite, so the bad step can be run again from the same parameters, one
- * task at a time.  Without clipping it does not wait for the norm: where that alone is not finite, they have changed.
- */
+/* AdamW changes nothing where the norm or a loss is not finite.  So the parameters are those from before the bad step,
+ * which can be run again, one task at a time.  Without clipping AdamW waits for the losses alone.  If these are finite
+ * and the norm is not, AdamW has changed the parameters. */
 void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r)
 {
     struct first_nan b;
