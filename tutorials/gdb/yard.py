@@ -615,7 +615,7 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
         self.trace = self.safe(words.pop()) if len(words) > 1 else None
         name = self.one(words, "a pass: recompute, overlap, ... as in `yard plan --after`")
         entry = "run_" + name.replace("-", "_")
-        if not self.is_pass(gdb.lookup_global_symbol(entry)):
+        if not self.is_pass(gdb.lookup_global_symbol(entry) or gdb.lookup_static_symbol(entry)):
             raise gdb.GdbError("there is no pass %s" % name)
         if not any(f.name() == entry for f in self.mine()):
             self.begin(name, entry)
