@@ -80,6 +80,16 @@ grep -h 'validation loss' "$TMP/core-loss" "$TMP/loss" | sort -u >"$TMP/err"
 result $? "an llm.c model has the same loss: $(sed 's/.*loss //' "$TMP/err")"
 "$TMP/yard" sample --from "$TMP/core" --count 5 >"$TMP/err" 2>&1
 result $? 'it samples from the model that it has saved'
+"$TMP/yard" train --model tiny --data LICENSE --steps 1000000 --save-every 1 --save "$TMP/killed" >"$TMP/out" 2>"$TMP/err" &
+tries=0
+until [ -f "$TMP/killed/model.safetensors" ] || [ "$tries" -eq 600 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+kill -9 $!
+wait $! 2>/dev/null
+"$TMP/yard" sample --from "$TMP/killed" --count 5 >"$TMP/out" 2>"$TMP/err"
+result $? 'with --save-every a model is there before the end'
 [ "$("$TMP/yard" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' | tr '\n' ' ')" = 'devices train sample ' ]
 result $? 'it has three commands'
 "$TMP/yard" train --zero 3 -d 0:0x2 2>"$TMP/err"

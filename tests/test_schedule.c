@@ -836,8 +836,10 @@ TEST(the_background_holds_nobody_up)
     add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept, ACCESS_READ);
     j.step->task[3]->span = true; /* it begins where `twice` ends */
     must(finish_steps(j.pool, &j.step, 1));
-    struct observer logger = {.ended = log_run, .context = &log};
+    struct log second = {.n = 0}; /* of another one who looks on */
+    struct observer logger = {.ended = log_run, .context = &log}, other = {.ended = log_run, .context = &second};
     add_observer(&logger);
+    add_observer(&other);
     for (uint32_t number = 1; number <= MOST_RUNS; number++)
         execute(j.step, number);
     wait_task(j.step, j.step->task[5], MOST_RUNS);
@@ -848,7 +850,9 @@ TEST(the_background_holds_nobody_up)
     execute(j.step, MOST_RUNS + 1);
     drain(j.step);
     remove_observer(&logger);
+    remove_observer(&other);
     assert_int_equal(log.n, j.step->n * (MOST_RUNS + 1));
+    assert_int_equal(second.n, log.n);
     end_journey(&j);
 }
 

@@ -568,8 +568,9 @@ static void check(struct settings *s)
 }
 
 /* How often the running step has chosen what. */
-static void tell_choices(struct trainer *t)
+static void tell_choices(struct trainer *t, struct kept_run *k)
 {
+    (void)k;
     char *choices = describe_choices(t->train);
     if (choices)
         note("overlap: %s", choices);
@@ -586,7 +587,7 @@ static const struct option options[] = {
     {"overlap-plan", 0, OPT_OUTPUT, &overlap_options.plan, NULL, "FILE", 0, 0, GROUP_TECHNIQUES, OF_LIST,
      "of --overlap plan: the plan as text, read when the file is there, else written"},
 };
-static const struct hooks hooks = {.ends = tell_choices};
+static const struct hooks hooks = {.keeps = tell_choices};
 static const struct foreign_words foreign[] = {
     {"overlap", "cpu-offload offload offload-optimizer zero-offload", NULL},
 };

@@ -386,6 +386,14 @@ static const struct option of_training[] = {
     {"keep", 0, OPT_INT, &reshard_options.keep, NULL, "K", 0, 1e9, GROUP_LOOKING, OF_TRAIN,
      "keep the K newest checkpoints (0: all)"},
 };
+/* What a restart goes on from, whatever the words say. */
+static void check(struct settings *s)
+{
+    (void)s;
+    if (this_life->from)
+        reshard_options.resume = this_life->from;
+}
+
 static const struct law laws[] = {
     {"keep", "save", NULL},
     {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"}};
@@ -406,5 +414,6 @@ const struct module module_reshard = {.name = "reshard",
                                       .n_foreign = COUNT(foreign),
                                       .laws = laws,
                                       .n_laws = COUNT(laws),
+                                      .check = check,
                                       .hooks = &reshard_hooks,
                                       .archive = &archive};

@@ -179,14 +179,13 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
     const struct snapshot_options *o = &snapshot_options;
     if (!o->file)
         return;
-    if (!k->command && s && s->counts.newest) {
+    if (!t->settings->save && s && s->counts.newest) {
         k->what = format_string("the newest snapshot is of step %u", s->counts.newest);
         append_path(&k->command, "--resume", o->file);
     }
-    if (k->command)
-        append_path(&k->command, "--snapshot", o->file);
-    if (k->command && o->restart)
-        append_text(&k->command, " --restart");
+    append_path(&k->more, "--snapshot", o->file);
+    if (o->restart)
+        append_text(&k->more, " --restart");
 }
 
 static void forget(struct trainer *t)

@@ -119,6 +119,7 @@ static int plan_memory(const struct settings *s)
         fail(EXIT_USAGE, "--memory --what-if %s: expected the word mixed; budgets: --device-mem",
              predict_options.what_if);
     predict_options.what_if = NULL; /* it is counted here, not tried */
+    run_all_passes();
     swap_options.how = SWAP_OFF;
     struct strategy shape = without_limits(s, is_mixed);
     build(&shape);

@@ -202,7 +202,7 @@ void run_trial_for(struct settings *s)
     struct pass_reports done = reports_of(t);
     for (size_t i = 0; i < done.n; i++) {
         const struct pass *p = done.report[i].pass;
-        measures |= p->wants_times && p->wants_times(&w) && (p->plans_at_once || !done.report[i].declined);
+        measures |= p->plans_at_once ? asks_times(p, &w) : p->makes_room && !done.report[i].declined;
         moved |= p->plans_at_once && !done.report[i].declined;
     }
     struct costs *c = measures ? measure_costs(t) : NULL;

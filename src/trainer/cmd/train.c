@@ -38,10 +38,10 @@ int run_train(int argc, char **argv)
     int code = EXIT_OK;
     this_life->begun = now_ns();
     struct settings *s = parse_settings(&train_page, argc, argv);
+    execution.watchdog_seconds = s->serial ? 0 : 60;
     if (!has_part(s, argc, argv, &code))
         return code;
     s->time_tasks = true; /* for the ends of steps */
-    execution.watchdog_seconds = s->serial ? 0 : 60;
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | (s->sample_tokens ? LIST_SAMPLE : 0), true, false);
     settle_settings(s, t);
     fill_model(s, t->model);

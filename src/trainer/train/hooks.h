@@ -14,7 +14,7 @@
  *                    stepped     a step has been issued
  *                    reported    its loss is known                                                on a lane's thread
  *     ends       no step comes any more
- *     keeps      how the run could go on is said
+ *     keeps      the end of the run is told, and how it could go on
  *                    leaves      the trainer is about to go
  *
  * What a folder knows of a trainer lies behind one pointer, own_of().
@@ -27,7 +27,8 @@
 
 struct kept_run {  /* of a run that has ended, to go on from */
     char *what;    /* where it is not --save's folder: half a sentence; NULL */
-    char *command; /* the words behind `yard train`; NULL: it cannot go on */
+    char *command; /* words behind `yard train` that say from where it goes on; NULL: it cannot */
+    char *more;    /* and further words; NULL: none */
 };
 void append_path(char **command, const char *option, const char *path); /* as a shell reads them */
 

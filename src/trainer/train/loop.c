@@ -158,7 +158,7 @@ static void tell_end(struct trainer *t, uint32_t step)
 {
     const struct settings *s = t->settings;
     const bool stopped = interrupted();
-    struct kept_run kept = {NULL, NULL};
+    struct kept_run kept = {NULL, NULL, NULL};
     ask_keeps(t, &kept);
     if (stopped && s->save)
         note("interrupted after step %u, saved", step);
@@ -166,12 +166,12 @@ static void tell_end(struct trainer *t, uint32_t step)
         note("interrupted after step %u; %s", step, kept.what ? kept.what : "nothing is saved without --save DIR");
     if (kept.command && (stopped || (s->stop_after && s->stop_after < s->steps))) {
         if (s->log)
-            append_path(&kept.command, "--log", s->log);
-        note("it goes on with: yard train%s", kept.command);
-    } else if (!stopped && s->past && !s->save && !s->kept) {
+            append_path(&kept.more, "--log", s->log);
+        note("it goes on with: yard train%s%s", kept.command, kept.more ? kept.more : "");
+    } else if (s->past && !s->save && !s->kept) {
         note("nothing of this is saved: --save %s goes on saving there", s->past->given);
     }
-    free(kept.what), free(kept.command);
+    free(kept.what), free(kept.command), free(kept.more);
 }
 
 static void print_sample(struct trainer *t)
