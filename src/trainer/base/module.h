@@ -69,6 +69,7 @@ struct module {
     const struct hooks *hooks;     /* at moments of a training: train/hooks.h */
     const struct archive *archive; /* it keeps runs, and lets them go on: train/hooks.h; one folder at most */
     const struct text_maker *text; /* what --data can name: train/data.h */
+    const struct formats *formats; /* it names files of other programs: file/file.h; one folder at most */
     bool gathers;                  /* parameters that lie in shards: without such a folder there is no --zero 3 */
     const char *makes_room;        /* options for where memory is too small: "--swap auto" */
 

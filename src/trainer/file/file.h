@@ -54,6 +54,24 @@ struct file_kind {
 const struct file_kind *kind_of_file(const char *path);
 const struct file_kind *kind_of_bytes(const char *bytes, size_t n);
 bool is_foreign(const struct file_kind *kind); /* of a format that is neither text nor token numbers */
+/* What is looked at of a file: its first bytes, and its last ones. */
+enum { GLIMPSE_LAST = 8 };
+struct glimpse {
+    const char *bytes; /* the first n */
+    size_t n;
+    uint64_t size;
+    char last[GLIMPSE_LAST]; /* bytes of the file, at the end of this array */
+};
+bool glimpse_has(const struct glimpse *g, size_t at, const char *text, size_t n);
+uint32_t glimpse_word(const struct glimpse *g, size_t at);
+/* The folder that knows files of other programs; there is one at most (struct module). */
+struct formats {
+    const struct file_kind *(*kind)(const struct glimpse *g); /* NULL: it is none that is known */
+    /* End the program where that is no model that is read here, but is known. */
+    void (*refuse_model)(const char *path);
+    void (*refuse_folder)(const char *path);
+};
+const struct formats *find_formats(void); /* NULL: there is none */
 /* A small text that a person writes, whole: one with a zero byte, above 16 MiB or of another format is refused, and a
  * byte order mark is no part of it.  The caller frees it. */
 char *read_text(const char *path);

@@ -158,7 +158,7 @@ void write_to_model_file(struct st_writer *w, const struct param *p, float *valu
 /* All of it, read from the devices, with nothing in flight: a parameter at a time. */
 void save_model(struct model *m, const char *path, uint32_t step, const char *tokenizer);
 
-/* ---- import.c, foreign.c: models of other programs -------------------------------------------------------------- */
+/* ---- import.c, find.c: models of other programs ----------------------------------------------------------------- */
 
 /* The same of safetensors with GPT-2 names, in one file or, by their index, in several.  What they and a config.json
  * beside them say is taken; what is not computed here, or contradicts the shapes, is refused by its name. */
@@ -167,12 +167,18 @@ void init_from_weights(struct model *m, const char *path);
 char *read_weights_metadata(const char *path, const char *key); /* NULL: there are none; the caller frees them */
 void claim_weights(const char *who, const char *path);          /* what is read beside it: see claim_input() */
 char *file_beside(const char *path, const char *name);          /* in the same folder; the caller frees it */
-/* model.safetensors in a folder, or the index of its shards; NULL: there is none.  The caller frees it. */
+#define MODEL_FILE "model.safetensors"
+#define MODEL_INDEX "model.safetensors.index.json"
+/* The one of them that a folder has, a model or the index of its shards; NULL: there is none.  The caller frees it. */
 char *model_in_folder(const char *folder);
 /* Fail with a sentence if it is, or has, a model in a form that is known, but not read here, or of another name. */
 void refuse_foreign_file(const char *path);
 void refuse_foreign_folder(const char *folder);
 bool is_json(const char *path); /* does it begin as a JSON object? */
+/* The first bytes, at most `most`, which the caller frees; *n of them, and a zero behind them. */
+char *read_first_bytes(const char *path, size_t most, size_t *n);
+bool fits_safetensors(const char *head, size_t n);
+bool begins_json(const char *head);
 
 /* ---- build.c, tp_ranks.c: the builder --------------------------------------------------------------------------- */
 

@@ -1,16 +1,18 @@
-/* foreign.c - models in a form that is not read here: a file is named for what it is, with the way on.
+/* models.c - models in a form that is not read here: a file is named for what it is, with the way on.
  *
  * What it is its first bytes say.  A safetensors file begins with the length of its header, and those eight bytes may
  * be the beginning of anything else, so what fits them comes first.  Forms without such bytes are known by their names,
  * which their programs give them.
  */
-#include "model.h"
+#include "formats.h"
+#include "trainer/base/module.h"
+#include "trainer/model/model.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FIRST_BYTES = 512, PICKLE_BYTES = 1 << 16, MAX_SAFE_HEADER = 100000000 };
+enum { FIRST_BYTES = 512, PICKLE_BYTES = 1 << 16 };
 
 struct form {
     const char *what, *way; /* what NULL: it is none that is known here */
@@ -76,28 +78,6 @@ static const char *name_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The first bytes, at most `most`, which the caller frees; *n of them, and a zero behind them. */
-static char *read_head(const char *path, size_t most, size_t *n)
-{
-    struct reader *r = open_reader(path);
-    char *head = allocate(most + 1, 1);
-    *n = r->size < most ? (size_t)r->size : most;
-    read_at(r, head, *n, 0);
-    close_reader(r);
-    return head;
-}
-
-static bool fits_safetensors(const char *head, size_t n)
-{
-    uint64_t length;
-    if (n < 9)
-        return false;
-    memcpy(&length, head, sizeof length);
-    return length <= MAX_SAFE_HEADER && head[8] == '{';
-}
-
-static bool begins_json(const char *head) { return head[strspn(head, " \t\r\n")] == '{'; }
-
 static bool holds(const char *bytes, size_t n, const char *word)
 {
     return memmem(bytes, n, word, strlen(word)) != NULL;
@@ -108,7 +88,7 @@ static struct form pickle_form(const char *path)
 {
     static const char *const parts[] = {"optimizer", "scheduler", "rng_state", "training_args", "scaler"};
     size_t n;
-    char *head = read_head(path, PICKLE_BYTES, &n);
+    char *head = read_first_bytes(path, PICKLE_BYTES, &n);
     bool optimizer = (holds(head, n, "param_groups") || holds(head, n, "exp_avg")) && !holds(head, n, "wte.weight");
     for (size_t i = 0; i < COUNT(parts); i++)
         if (strncmp(name_of(path), parts[i], strlen(parts[i])) == 0)
@@ -145,7 +125,7 @@ static struct form form_of(const char *path)
 {
     struct form form = {0};
     size_t n;
-    char *head = read_head(path, FIRST_BYTES, &n);
+    char *head = read_first_bytes(path, FIRST_BYTES, &n);
     bool zip = n >= 4 && memcmp(head, "PK\3\4", 4) == 0;
     bool pickle = n >= 2 && (unsigned char)head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
     for (size_t i = 0; i < COUNT(begins); i++)
@@ -168,16 +148,7 @@ static struct form form_of(const char *path)
     return form;
 }
 
-bool is_json(const char *path)
-{
-    size_t n;
-    char *head = read_head(path, FIRST_BYTES, &n);
-    bool yes = begins_json(head) && !fits_safetensors(head, n);
-    free(head);
-    return yes;
-}
-
-void refuse_foreign_file(const char *path)
+static void refuse_model(const char *path)
 {
     struct form form = form_of(path);
     if (form.what)
@@ -186,19 +157,6 @@ void refuse_foreign_file(const char *path)
 
 /* ---- folders ---------------------------------------------------------------------------------------------------- */
 
-static const char *const models[] = {"model.safetensors", "model.safetensors.index.json"};
-
-char *model_in_folder(const char *folder)
-{
-    for (size_t i = 0; i < COUNT(models); i++) {
-        char *path = format_string("%s/%s", folder, models[i]);
-        if (exists(path)) /* also a link to what has not been fetched: opening it says so */
-            return path;
-        free(path);
-    }
-    return NULL;
-}
-
 /* It holds no model, but lies beside one. */
 static bool is_aside(const struct form *form) { return form->what == of_training || form->way == other_file; }
 
@@ -206,11 +164,11 @@ static _Noreturn void refuse_other_name(const char *folder, const char *name)
 {
     if (strstr(name, "-of-"))
         fail(EXIT_USAGE, "%s has shards of a model, such as %s, but no %s, which says what is in which: fetch it too",
-             folder, name, models[1]);
-    fail(EXIT_USAGE, "%s has no %s: give the file itself, such as %s/%s", folder, models[0], folder, name);
+             folder, name, MODEL_INDEX);
+    fail(EXIT_USAGE, "%s has no %s: give the file itself, such as %s/%s", folder, MODEL_FILE, folder, name);
 }
 
-void refuse_foreign_folder(const char *folder)
+static void refuse_folder(const char *folder)
 {
     struct form found = {0};
     struct dirent **entry;
@@ -236,9 +194,12 @@ void refuse_foreign_folder(const char *folder)
     char *config = format_string("%s/config.json", folder);
     if (!found.what && exists(config))
         fail(EXIT_USAGE, "%s has a config.json, but no %s, the model that it describes: fetch that too", folder,
-             models[0]);
+             MODEL_FILE);
     free(config);
     if (found.what)
-        fail(EXIT_USAGE, "%s has no %s, and its %s is %s, not a model that is read here: %s", folder, models[0], name,
+        fail(EXIT_USAGE, "%s has no %s, and its %s is %s, not a model that is read here: %s", folder, MODEL_FILE, name,
              found.what, found.way);
 }
+
+static const struct formats formats = {kind_of_others, refuse_model, refuse_folder};
+const struct module module_formats = {.name = "formats", .formats = &formats};

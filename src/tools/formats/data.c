@@ -1,0 +1,236 @@
+/* data.c - files of other programs, where text or token numbers are expected: what they say that they are, by their
+ * first bytes, some by their last ones too.
+ */
+#include "formats.h"
+
+/* ---- what a file with a short signature must show beside it ------------------------------------------------------ */
+
+/* Text and token numbers may begin with the same few bytes. */
+
+static bool is_one_of(unsigned char byte, const char *allowed, size_t n) { return memchr(allowed, byte, n) != NULL; }
+
+/* The address of the first directory, which is even and in the file. */
+static bool is_tiff_header(const struct glimpse *g)
+{
+    uint32_t at = glimpse_word(g, 4);
+    if (g->bytes[0] == 'M')
+        at = __builtin_bswap32(at);
+    return at >= 8 && at % 2 == 0 && at < g->size;
+}
+
+static bool is_bzip2(const struct glimpse *g)
+{
+    static const char block[] = "\x31\x41\x59\x26\x53\x59", end[] = "\x17\x72\x45\x38\x50\x90";
+    return glimpse_has(g, 4, block, sizeof block - 1) || glimpse_has(g, 4, end, sizeof end - 1);
+}
+
+/* A marker that may come first. */
+static bool is_jpeg(const struct glimpse *g)
+{
+    return g->n > 3 && is_one_of((unsigned char)g->bytes[3], "\xdb\xc0\xc4\xfe\xe0\xe1\xe2\xe8\xed\xee", 10);
+}
+
+static bool is_parquet(const struct glimpse *g) { return memcmp(g->last + GLIMPSE_LAST - 4, "PAR1", 4) == 0; }
+
+/* It ends with the length of what comes before that. */
+static bool is_orc(const struct glimpse *g)
+{
+    return memcmp(g->last + GLIMPSE_LAST - 4, "ORC", 3) == 0 && (unsigned char)g->last[GLIMPSE_LAST - 1] >= 16;
+}
+
+static bool is_gguf(const struct glimpse *g) { return glimpse_word(g, 4) < 1000; } /* its version */
+static bool is_ggml(const struct glimpse *g)
+{
+    return glimpse_word(g, 4) < 1 << 24;
+} /* that, or the vocabulary's size */
+
+/* Its version. */
+static bool is_mp3(const struct glimpse *g)
+{
+    return g->n > 4 && is_one_of((unsigned char)g->bytes[3], "\2\3\4", 3) && g->bytes[4] == 0;
+}
+
+/* The length of a message, which begins with an offset. */
+static bool is_arrow_stream(const struct glimpse *g)
+{
+    return glimpse_word(g, 4) % 8 == 0 && glimpse_word(g, 4) > 0 && glimpse_word(g, 4) < g->size &&
+           glimpse_word(g, 8) < 256;
+}
+
+static bool is_riff(const struct glimpse *g) { return glimpse_has(g, 0, "RIFF", 4) && glimpse_word(g, 4) <= g->size; }
+static bool is_mp4(const struct glimpse *g) { return glimpse_has(g, 0, "\0\0", 2); }
+
+/* ---- formats with a signature ----------------------------------------------------------------------------------- */
+
+static const char unpack[] = "take the text out of it, and name that";
+static const char as_text[] = "write its texts into a plain text file first";
+static const char no_text[] = "it holds no text; name another file";
+static const char tokens_from_python[] =
+    "write its token numbers with .astype('uint16').tofile('tokens.bin') from Python";
+static const char is_model[] = "a model is what --init takes; name the text or the tokens to train on";
+
+#define SHORT_SIGNATURE(at, text, shows_more) (at), (text), sizeof(text) - 1, (shows_more)
+#define SIGNATURE(at, text) SHORT_SIGNATURE(at, text, NULL)
+static const struct {
+    size_t at;
+    const char *text;
+    size_t n;
+    bool (*shows_more)(const struct glimpse *g); /* NULL: the signature is enough */
+    struct file_kind kind;
+} signatures[] = {
+    {SHORT_SIGNATURE(0, "BZh", is_bzip2), {KIND_OTHER, "a bzip2 file", "unpack it with bunzip2 first"}},
+    {SIGNATURE(0, "\xfd"
+                  "7zXZ\0"),
+     {KIND_OTHER, "an xz file", "unpack it with unxz first"}},
+    {SIGNATURE(0, "\x28\xb5\x2f\xfd"), {KIND_OTHER, "a zstd file", "unpack it with unzstd first"}},
+    {SIGNATURE(0, "\x04\x22\x4d\x18"), {KIND_OTHER, "an lz4 file", "unpack it with unlz4 first"}},
+    {SIGNATURE(0, "LZIP\1"), {KIND_OTHER, "an lzip file", "unpack it with lzip -d first"}},
+    {SIGNATURE(0, "\xff\x06\0\0sNaPpY"), {KIND_OTHER, "a snappy file", unpack}},
+    {SIGNATURE(0, "7z\xbc\xaf\x27\x1c"), {KIND_OTHER, "a 7z archive", unpack}},
+    {SIGNATURE(0, "Rar!\x1a\x07"), {KIND_OTHER, "a RAR archive", unpack}},
+    {SIGNATURE(0, "!<arch>\n"), {KIND_OTHER, "an ar archive", no_text}},
+    {SIGNATURE(0, "PK\5\6"), {KIND_OTHER, "a zip archive", unpack}},
+    {SIGNATURE(0, "\x93NUMPY"), {KIND_OTHER, "a NumPy array (.npy)", tokens_from_python}},
+    {SIGNATURE(0, "\x89HDF\r\n\x1a\n"), {KIND_OTHER, "an HDF5 file", as_text}},
+    {SHORT_SIGNATURE(0, "PAR1", is_parquet), {KIND_OTHER, "a Parquet file", as_text}},
+    {SIGNATURE(0, "ARROW1\0\0"), {KIND_OTHER, "an Arrow file", as_text}},
+    {SHORT_SIGNATURE(0, "\xff\xff\xff\xff", is_arrow_stream), {KIND_OTHER, "an Arrow stream", as_text}},
+    {SHORT_SIGNATURE(0, "ORC", is_orc), {KIND_OTHER, "an ORC file", as_text}},
+    {SIGNATURE(0, "Obj\1"), {KIND_OTHER, "an Avro file", as_text}},
+    {SIGNATURE(0, "SQLite format 3\0"), {KIND_OTHER, "an SQLite database", as_text}},
+    {SIGNATURE(16, "\xde\xc0\xef\xbe"), {KIND_OTHER, "an LMDB database", as_text}},
+    {SIGNATURE(0, "MATLAB 5.0 MAT-file"), {KIND_OTHER, "a MATLAB file", as_text}},
+    {SIGNATURE(0, "RDX2\n"), {KIND_OTHER, "an R file", as_text}},
+    {SIGNATURE(0, "RDX3\n"), {KIND_OTHER, "an R file", as_text}},
+    {SIGNATURE(0, "MMIDIDX\0\0"), {KIND_OTHER, "the index of Megatron's tokens", "name the .bin file beside it"}},
+    {SHORT_SIGNATURE(0, "GGUF", is_gguf), {KIND_OTHER, "a GGUF model", is_model}},
+    {SHORT_SIGNATURE(0, "lmgg", is_ggml), {KIND_OTHER, "a GGML model", is_model}},
+    {SHORT_SIGNATURE(0, "fmgg", is_ggml), {KIND_OTHER, "a GGML model", is_model}},
+    {SHORT_SIGNATURE(0, "tjgg", is_ggml), {KIND_OTHER, "a GGML model", is_model}},
+    {SIGNATURE(0, "%PDF-"), {KIND_OTHER, "a PDF document", "convert it to text first, with pdftotext"}},
+    {SIGNATURE(0, "%!PS-Adobe"), {KIND_OTHER, "a PostScript document", "convert it to text first"}},
+    {SIGNATURE(0, "{\\rtf1"), {KIND_OTHER, "a document in rich text (RTF)", "save it as plain text first"}},
+    {SIGNATURE(0, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
+     {KIND_OTHER, "a document of an office program", "save it as plain text first"}},
+    {SHORT_SIGNATURE(0, "\xff\xd8\xff", is_jpeg), {KIND_OTHER, "a JPEG picture", no_text}},
+    {SIGNATURE(0, "GIF87a"), {KIND_OTHER, "a GIF picture", no_text}},
+    {SIGNATURE(0, "GIF89a"), {KIND_OTHER, "a GIF picture", no_text}},
+    {SHORT_SIGNATURE(0, "II*\0", is_tiff_header), {KIND_OTHER, "a TIFF picture", no_text}},
+    {SHORT_SIGNATURE(0, "MM\0*", is_tiff_header), {KIND_OTHER, "a TIFF picture", no_text}},
+    {SHORT_SIGNATURE(8, "WEBP", is_riff), {KIND_OTHER, "a WebP picture", no_text}},
+    {SHORT_SIGNATURE(8, "WAVE", is_riff), {KIND_OTHER, "a sound (WAV)", no_text}},
+    {SHORT_SIGNATURE(8, "AVI ", is_riff), {KIND_OTHER, "a film (AVI)", no_text}},
+    {SHORT_SIGNATURE(4, "ftyp", is_mp4), {KIND_OTHER, "a film or picture (MP4)", no_text}},
+    {SIGNATURE(0, "\x1a\x45\xdf\xa3"), {KIND_OTHER, "a film (Matroska)", no_text}},
+    {SIGNATURE(0, "OggS\0"), {KIND_OTHER, "a sound (Ogg)", no_text}},
+    {SIGNATURE(0, "fLaC\0"), {KIND_OTHER, "a sound (FLAC)", no_text}},
+    {SHORT_SIGNATURE(0, "ID3", is_mp3), {KIND_OTHER, "a sound (MP3)", no_text}},
+    {SIGNATURE(0, "\177ELF"), {KIND_OTHER, "a program (ELF)", no_text}},
+    {SIGNATURE(0, "\xcf\xfa\xed\xfe"), {KIND_OTHER, "a program (Mach-O)", no_text}},
+    {SIGNATURE(0, "\xca\xfe\xba\xbe"), {KIND_OTHER, "a program (Java or Mach-O)", no_text}},
+    {SIGNATURE(0, "\0asm"), {KIND_OTHER, "a program (WebAssembly)", no_text}},
+    {SIGNATURE(0, "version https://git-lfs.github.com/spec/"),
+     {KIND_OTHER, "a pointer of Git LFS and not the file itself", "fetch that with git lfs pull"}},
+    {SIGNATURE(0, "\0\0\xfe\xff"), {KIND_OTHER, "text in UTF-32", "convert it with iconv -f UTF-32 -t UTF-8"}},
+};
+
+/* ---- formats without one ---------------------------------------------------------------------------------------- */
+
+static bool contains(const struct glimpse *g, const char *text)
+{
+    for (size_t at = 0; at + strlen(text) <= g->n; at++)
+        if (glimpse_has(g, at, text, strlen(text)))
+            return true;
+    return false;
+}
+
+/* What lies in it tells which of the many formats it is that are zip archives. */
+static const struct file_kind *find_zip(const struct glimpse *g)
+{
+    static const struct file_kind torch = {KIND_OTHER, "a file of PyTorch's", is_model},
+                                  arrays = {KIND_OTHER, "a file of NumPy arrays (.npz)", tokens_from_python},
+                                  document = {KIND_OTHER, "a document of an office program or an e-book",
+                                              "save it as plain text first"},
+                                  zip = {KIND_OTHER, "a zip archive", unpack};
+    if (!glimpse_has(g, 0, "PK\3\4", 4))
+        return NULL;
+    if (contains(g, "data.pkl"))
+        return &torch;
+    if (contains(g, ".npy"))
+        return &arrays;
+    if (contains(g, "[Content_Types].xml") || contains(g, "_rels/.rels") || contains(g, "mimetype"))
+        return &document;
+    return &zip;
+}
+
+/* A header's bytes sum to what it says of them, in octal; the field itself counts as spaces. */
+static const struct file_kind *find_tar(const struct glimpse *g)
+{
+    static const struct file_kind kind = {KIND_OTHER, "a tar archive", unpack};
+    enum { HEADER = 512, FIELD = 148, FIELD_BYTES = 8 };
+    if (g->n < HEADER || !g->bytes[0])
+        return NULL;
+    unsigned long sum = 0;
+    for (size_t i = 0; i < HEADER; i++) {
+        bool in_field = i >= FIELD && i < FIELD + FIELD_BYTES;
+        sum += in_field ? ' ' : (unsigned char)g->bytes[i];
+    }
+    char field[FIELD_BYTES + 1] = "";
+    memcpy(field, g->bytes + FIELD, FIELD_BYTES);
+    return strtoul(field, NULL, 8) == sum ? &kind : NULL;
+}
+
+/* Is it what a pickle of that protocol goes on with: in 4 and 5 a frame of less than 4 GiB, in 2 and 3 soon a number
+ * for the first object? */
+static bool goes_on_as_pickle(const struct glimpse *g)
+{
+    enum { SOON = 64, TOO_SHORT = 16 /* for a frame */ };
+    if (g->size < TOO_SHORT)
+        return true;
+    if (g->bytes[1] >= 4)
+        return g->bytes[2] == (char)0x95 && glimpse_word(g, 7) == 0;
+    return memmem(g->bytes, MIN(g->n, (size_t)SOON), "q\0", 2) != NULL;
+}
+
+/* Protocols 2 to 5 begin with their number, and all end with a stop.  What an older torch.save() wrote begins with a
+ * number of its own, and goes on behind the first stop. */
+static const struct file_kind *find_pickle(const struct glimpse *g)
+{
+    static const struct file_kind kind = {KIND_OTHER, "a pickle of Python's",
+                                          "write its texts into a plain text file "
+                                          "from Python first"};
+    static const char torch[] = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
+    static const struct file_kind model = {KIND_OTHER, "a file of PyTorch's", is_model};
+    if (g->n < 4 || g->bytes[0] != (char)0x80 || g->bytes[1] < 2 || g->bytes[1] > 5)
+        return NULL;
+    if (glimpse_has(g, 2, torch, sizeof torch - 1))
+        return &model;
+    return g->last[GLIMPSE_LAST - 1] == '.' && goes_on_as_pickle(g) ? &kind : NULL;
+}
+
+static const struct file_kind *find_windows(const struct glimpse *g)
+{
+    static const struct file_kind bitmap = {KIND_OTHER, "a BMP picture", no_text},
+                                  program = {KIND_OTHER, "a program of Windows", no_text};
+    uint32_t header = glimpse_word(g, 0x3c);
+    if (glimpse_has(g, 0, "BM", 2) && glimpse_word(g, 2) == g->size && glimpse_word(g, 6) == 0)
+        return &bitmap;
+    if (glimpse_has(g, 0, "MZ", 2) && header < g->n && glimpse_has(g, header, "PE\0", 4))
+        return &program;
+    return NULL;
+}
+
+const struct file_kind *kind_of_others(const struct glimpse *g)
+{
+    const struct file_kind *(*const others[])(const struct glimpse *) = {find_zip, find_pickle, find_tar, find_windows};
+    for (size_t i = 0; i < COUNT(signatures); i++)
+        if (glimpse_has(g, signatures[i].at, signatures[i].text, signatures[i].n) &&
+            (!signatures[i].shows_more || signatures[i].shows_more(g)))
+            return &signatures[i].kind;
+    for (size_t i = 0; i < COUNT(others); i++) {
+        const struct file_kind *kind = others[i](g);
+        if (kind)
+            return kind;
+    }
+    return NULL;
+}

@@ -1,0 +1,9 @@
+/* formats.h - files of other programs: named for what they say that they are, with the way on. */
+#ifndef FORMATS_H
+#define FORMATS_H
+
+#include "trainer/file/file.h"
+
+const struct file_kind *kind_of_others(const struct glimpse *g); /* data.c; NULL: it is none that is known */
+
+#endif

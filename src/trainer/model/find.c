@@ -1,0 +1,58 @@
+/* find.c - is there a model: by a file's first bytes, and by the names in a folder. */
+#include "model.h"
+
+enum { FIRST_BYTES = 512, MAX_SAFE_HEADER = 100000000 };
+
+char *read_first_bytes(const char *path, size_t most, size_t *n)
+{
+    struct reader *r = open_reader(path);
+    char *head = allocate(most + 1, 1);
+    *n = r->size < most ? (size_t)r->size : most;
+    read_at(r, head, *n, 0);
+    close_reader(r);
+    return head;
+}
+
+bool fits_safetensors(const char *head, size_t n)
+{
+    uint64_t length;
+    if (n < 9)
+        return false;
+    memcpy(&length, head, sizeof length);
+    return length <= MAX_SAFE_HEADER && head[8] == '{';
+}
+
+bool begins_json(const char *head) { return head[strspn(head, " \t\r\n")] == '{'; }
+
+bool is_json(const char *path)
+{
+    size_t n;
+    char *head = read_first_bytes(path, FIRST_BYTES, &n);
+    bool yes = begins_json(head) && !fits_safetensors(head, n);
+    free(head);
+    return yes;
+}
+
+char *model_in_folder(const char *folder)
+{
+    static const char *const models[] = {MODEL_FILE, MODEL_INDEX};
+    for (size_t i = 0; i < COUNT(models); i++) {
+        char *path = format_string("%s/%s", folder, models[i]);
+        if (exists(path)) /* also a link to what has not been fetched: opening it says so */
+            return path;
+        free(path);
+    }
+    return NULL;
+}
+
+void refuse_foreign_file(const char *path)
+{
+    if (find_formats())
+        find_formats()->refuse_model(path);
+}
+
+void refuse_foreign_folder(const char *folder)
+{
+    if (find_formats())
+        find_formats()->refuse_folder(folder);
+}
