@@ -3,6 +3,7 @@
  */
 #include "../src/techniques/pass/uses.h"
 #include "../src/tools/pace/pace.h"
+#include "../src/tools/watch/watch.h"
 #include "support.h"
 
 #include <math.h>
@@ -945,7 +946,8 @@ static void wait_for_stderr(void *context, const struct task *t, uint32_t number
 
 CASE(hang)
 {
-    execution.watchdog_seconds = 0.3;
+    execution.watch = watch;
+    watchdog_seconds = 0.3;
     struct journey j = new_journey(wait_for_stderr, NULL);
     must(finish_steps(j.pool, &j.step, 1));
     execute(j.step, 1);
@@ -956,7 +958,8 @@ CASE(hang)
 CASE(hang_for_ever)
 {
     struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-    execution.watchdog_seconds = 0.3;
+    execution.watch = watch;
+    watchdog_seconds = 0.3;
     struct journey j = new_journey(wait_at_gate, &gate);
     finish_steps(j.pool, &j.step, 1);
     execute(j.step, 1);
@@ -973,7 +976,8 @@ static void issue_for_ever(const struct task *t, uint32_t number, cl_uint n_wait
 
 CASE(driver_hangs)
 {
-    execution.watchdog_seconds = 0.3;
+    execution.watch = watch;
+    watchdog_seconds = 0.3;
     struct journey j = new_journey(no_work, NULL);
     add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "stuck", issue_for_ever, NULL, 0);
     finish_steps(j.pool, &j.step, 1);

@@ -38,7 +38,6 @@ int run_train(int argc, char **argv)
     int code = EXIT_OK;
     this_life->begun = now_ns();
     struct settings *s = parse_settings(&train_page, argc, argv);
-    execution.watchdog_seconds = s->serial ? 0 : 60;
     if (!has_part(s, argc, argv, &code))
         return code;
     s->time_tasks = true; /* for the ends of steps */

@@ -133,7 +133,8 @@ void execute(struct step *s, uint32_t number)
         return;
     }
     make_room(s, number);
-    watch(s);
+    if (execution.watch)
+        execution.watch(s);
     s->running->ended[number % KEPT_ENDS] = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (!runs(s->task[i], number) || (s->task[i]->condition.slot && !s->running->late))
@@ -179,7 +180,8 @@ void drain_but_disk(struct step *s)
     wait_for_threads(s->pool->machine, false);
     if (s->settled)
         s->settled(s);
-    watch(NULL);
+    if (execution.watch)
+        execution.watch(NULL);
 }
 
 void drain(struct step *s)

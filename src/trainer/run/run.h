@@ -6,7 +6,7 @@
  *     retire     sees what was issued end                                            retire.c
  *     late       tasks of which it is decided late whether they run                  late.c
  *     observe    tells whoever looks on what is issued and what has ended            observe.c
- *     debug      a hang explains itself; the first NaN                               debug.c
+ *     debug      the first value that is not finite                                  debug.c
  *
  * Protocol: finish_steps() once for all lists that share the arena, then execute() any number of times, drain() before
  * another list runs, before anything is read, and before free_step().  (Lists that share an arena use the same bytes,
@@ -76,9 +76,11 @@ struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n
 struct execution {
     bool serial;
     const struct lone_runner *alone; /* what runs a serial run's tasks; NULL: run_alone() does */
-    double watchdog_seconds;         /* 0: off */
-    struct observer *observers;      /* a chain: see add_observer() */
-    uint64_t held_ns;                /* for so long they have held the run */
+    /* Is told of a list that is about to run, and of NULL when nothing does any more: a watchdog.  NULL: there is none.
+     */
+    void (*watch)(struct step *s);
+    struct observer *observers; /* a chain: see add_observer() */
+    uint64_t held_ns;           /* for so long they have held the run */
 };
 /* Of the whole process: what it says of how lists run is set before the first execute(). */
 extern struct execution execution;
@@ -205,12 +207,6 @@ void park_job(struct step *s, const struct job *job);
 struct job *take_ended(struct step *s);
 
 /* ---- debug.c ---------------------------------------------------------------------------------------------------- */
-
-/* Watch this list: when no task ends for execution.watchdog_seconds, print the frontier; after five times as long, end
- * the program with EXIT_FAILED.  NULL: nothing runs. */
-void watch(struct step *s);
-/* What is stuck: per lane the first task that has not ended and the edges it waits for. */
-void print_frontier(FILE *out, const struct step *s);
 
 /* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
  * parameter or optimizer state that is not.  false: nothing found.  Behind a drain. */
