@@ -2,7 +2,7 @@
  * trainer, Megatron.  Who types one of these words, or writes it into a config file, is told ours, or why there is
  * none.  Folders bring along the words for their own options (struct module).
  */
-#include "trainer/base/module.h"
+#include "elsewhere.h"
 #include "trainer/train/train.h"
 
 #define GPU_WHY "the first GPU is taken, else the CPU; -d P:D takes another one, as `yard devices` numbers them"
@@ -105,4 +105,5 @@ static const struct foreign_words words[] = {
      "the model is GPT-2's, and all its parameters are trained"},
 };
 
-const struct module module_elsewhere = {.name = "elsewhere", .foreign = words, .n_foreign = COUNT(words)};
+const struct module module_elsewhere = {
+    .name = "elsewhere", .foreign = words, .n_foreign = COUNT(words), .other_words = &other_words};

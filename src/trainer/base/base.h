@@ -284,19 +284,12 @@ struct option {
 /* Of an OPT_CHOICE, by enumerator; NULL ends them. */
 const char *const *choice_words(const struct option *o);
 bool is_output(const struct option *o);
-enum { MOST_OPTIONS = 128, MOST_FOREIGN = 128 };
-/* Words of other programs, in small letters with dashes between, separated by blanks.  A word may stand for several of
- * our options: the first that the command takes is meant. */
-struct foreign_words {
-    const char *option, *words; /* ours; NULL: there is none */
-    const char *why;            /* half a sentence; NULL: nothing needs to be said */
-};
+enum { MOST_OPTIONS = 128 };
 struct option_table {
     const struct option *options;
     size_t n;
-    const struct foreign_words *foreign;
-    size_t n_foreign;
-    bool given[MOST_OPTIONS]; /* by the user: on the command line or in a config file */
+    const struct other_words *others; /* module.h: of a folder that knows words of other programs; NULL: none does */
+    bool given[MOST_OPTIONS];         /* by the user: on the command line or in a config file */
 };
 
 /* Values that have an initial one get it, others become 0, false or NULL, and no option is given. */
@@ -331,6 +324,8 @@ bool option_given(const struct option_table *table, const char *name);
 /* The `--name value` lines of the options of `command`, with their defaults, wrapped at 100 columns.  A group's stand
  * together in the table. */
 void print_options(FILE *out, const struct option_table *table, unsigned command);
+/* Words of `text` from column `at` on, wrapped and indented as the help's. */
+void print_wrapped(FILE *out, const char *text, int at);
 const struct option *find_option(const struct option_table *table, const char *name);
 /* The resolved value as text, "" when unset; the caller frees it. */
 char *option_text(const struct option *option);

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 struct subcommand {
     int place; /* among the others in `yard --help`: ascending */
@@ -39,6 +40,18 @@ enum option_class {
 #define GROUP_PREDICTING "Predicting"
 #define GROUP_SAMPLING "Sampling"
 
+/* Words of other programs, in small letters with dashes between, separated by blanks.  A word may stand for several of
+ * our options: the first that the command takes is meant. */
+struct foreign_words {
+    const char *option, *words; /* ours; NULL: there is none */
+    const char *why;            /* half a sentence; NULL: nothing needs to be said */
+};
+/* What knows such words: as known_elsewhere() tells it, and as a part of the help. */
+struct option_table;
+struct other_words {
+    char *(*known)(const struct option_table *table, unsigned command, const char *typed, const char *dashes);
+    void (*print)(FILE *out, const struct option_table *table, unsigned command);
+};
 /* Of two options.  why: they exclude each other, and one is to be left out.  NULL: the first says more about the other
  * one; where that is off it has no effect, which is said. */
 struct law {
@@ -60,7 +73,8 @@ struct module {
     const char *unrecorded; /* of its options: what a run that goes on does not take over; between spaces */
     const struct foreign_words *foreign; /* what options are called in other programs */
     size_t n_foreign;
-    const struct law *laws; /* between its options and any */
+    const struct other_words *other_words; /* what looks for all these; one folder at most */
+    const struct law *laws;                /* between its options and any */
     size_t n_laws;
     /* When all options are known: ends the program where they make no sense together. */
     void (*check)(struct settings *s);

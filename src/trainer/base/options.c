@@ -6,7 +6,7 @@
 #include <float.h>
 #include <math.h>
 
-enum { HELP_WIDTH = 100, HELP_COLUMN = 30, SHOWN_WORDS = 4 };
+enum { HELP_WIDTH = 100, HELP_COLUMN = 30 };
 
 const struct option *find_option(const struct option_table *table, const char *name)
 {
@@ -21,17 +21,7 @@ bool option_given(const struct option_table *table, const char *name)
     return table->given[find_option(table, name) - table->options];
 }
 
-/* ---- words of other programs ------------------------------------------------------------------------------------ */
-
-/* As the lists have it: "--Batch_Size=8" is batch-size.  The caller frees it. */
-static char *plain_word(const char *typed)
-{
-    typed += strspn(typed, "-");
-    char *word = format_string("%.*s", (int)strcspn(typed, "="), typed);
-    for (char *c = word; *c; c++)
-        *c = *c == '_' || *c == '.' ? '-' : (char)tolower((unsigned char)*c);
-    return word;
-}
+/* ---- words that are no options ---------------------------------------------------------------------------------- */
 
 bool has_word(const char *words, const char *word)
 {
@@ -42,50 +32,9 @@ bool has_word(const char *words, const char *word)
     return false;
 }
 
-/* Is it ours but for the way it is written: weight_decay? */
-static const struct option *find_plain(const struct option_table *table, unsigned command, const char *typed,
-                                       const char *word)
-{
-    const struct option *o = find_option(table, word);
-    typed += strspn(typed, "-");
-    if (!o || strncmp(typed, word, strlen(word)) == 0) /* so written too: only its dashes are wrong */
-        return NULL;
-    return o->commands & command ? o : NULL;
-}
-
-/* NULL: there is none. */
-static const struct option *option_for(const struct option_table *table, const struct foreign_words *f)
-{
-    const struct option *o = f->option ? find_option(table, f->option) : NULL;
-    CHECK(o || !f->option, "--%s is to stand for %s, and is no option", f->option, f->words);
-    return o;
-}
-
 char *known_elsewhere(const struct option_table *table, unsigned command, const char *typed, const char *dashes)
 {
-    char *word = plain_word(typed), *answer = NULL;
-    const struct option *others = NULL; /* of another command */
-    const struct option *same = find_plain(table, command, typed, word);
-    if (same)
-        answer = format_string("here it is called %s%s", dashes, same->name);
-    for (const struct foreign_words *f = table->foreign; f < table->foreign + table->n_foreign && !answer; f++) {
-        const struct option *o = option_for(table, f);
-        if (!has_word(f->words, word))
-            continue;
-        if (o && !(o->commands & command)) {
-            others = o;
-            continue;
-        }
-        if (o)
-            answer =
-                format_string("here it is called %s%s%s%s", dashes, o->name, f->why ? ": " : "", f->why ? f->why : "");
-        else
-            answer = copy_string(f->why);
-    }
-    if (!answer && others)
-        answer = format_string("%s%s, as it is called here, is an option of another command", dashes, others->name);
-    free(word);
-    return answer;
+    return table->others ? table->others->known(table, command, typed, dashes) : NULL;
 }
 
 bool is_left_out(const char *typed)
@@ -382,8 +331,7 @@ void parse_config(struct option_table *table, unsigned command, const char *path
 
 /* ---- help ------------------------------------------------------------------------------------------------------ */
 
-/* Words of `text` from column `at` on, wrapped at HELP_WIDTH and indented to HELP_COLUMN. */
-static void print_wrapped(FILE *out, const char *text, int at)
+void print_wrapped(FILE *out, const char *text, int at)
 {
     for (const char *word = text; *word;) {
         int n = (int)strcspn(word, " ");
@@ -417,28 +365,6 @@ static void print_option(FILE *out, const struct option *o)
     free(argument), free(help), free(value);
 }
 
-/* What other programs call them: the first few, which are the usual ones; errors know all. */
-static void print_foreign(FILE *out, const struct option_table *table, unsigned command)
-{
-    fprintf(out, "\nWords of other programs:\n");
-    for (const struct foreign_words *f = table->foreign; f < table->foreign + table->n_foreign; f++) {
-        const struct option *o = option_for(table, f);
-        if (o && !(o->commands & command))
-            continue;
-        char *text = copy_string(""), *words = copy_string(f->words), *rest = words;
-        char *word = strtok_r(rest, " ", &rest);
-        for (int n = 0; word && n < SHOWN_WORDS; n++) {
-            append_text(&text, "%s--%s", n ? " " : "", word);
-            word = strtok_r(NULL, " ", &rest);
-        }
-        if (f->why)
-            append_text(&text, ": %s", f->why);
-        int at = fprintf(out, o ? "  --%s for" : "  none for", o ? o->name : "");
-        print_wrapped(out, text, at);
-        free(text), free(words);
-    }
-}
-
 /* Options of a group stand together. */
 void print_options(FILE *out, const struct option_table *table, unsigned command)
 {
@@ -452,6 +378,6 @@ void print_options(FILE *out, const struct option_table *table, unsigned command
         print_option(out, o);
     }
     fprintf(out, "\n%-*sprint this\n", HELP_COLUMN, "  -h, --help");
-    if (table->n_foreign)
-        print_foreign(out, table, command);
+    if (table->others)
+        table->others->print(out, table, command);
 }

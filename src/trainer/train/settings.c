@@ -128,8 +128,7 @@ static const struct option own_options[] = {
      "choose among the K likeliest (0: all)"},
 };
 static struct option options[MOST_OPTIONS]; /* these and those of folders, group by group */
-static struct foreign_words foreign[MOST_FOREIGN];
-static struct option_table table = {.options = options, .foreign = foreign};
+static struct option_table table = {.options = options};
 
 static void add_option(const struct option *o)
 {
@@ -137,13 +136,6 @@ static void add_option(const struct option *o)
     CHECK(!find_option(&table, o->name), "two options are called --%s", o->name);
     options[table.n] = *o;
     table.n++;
-}
-
-static void add_foreign(const struct foreign_words *f)
-{
-    CHECK(table.n_foreign < MOST_FOREIGN, "more than %d rows of words", MOST_FOREIGN);
-    foreign[table.n_foreign] = *f;
-    table.n_foreign++;
 }
 
 static void add_group(const char *group)
@@ -155,13 +147,6 @@ static void add_group(const char *group)
         for (size_t k = 0; k < modules[i]->n_options; k++)
             if (strcmp(modules[i]->options[k].group, group) == 0)
                 add_option(&modules[i]->options[k]);
-}
-
-static void gather_foreign(void)
-{
-    for (size_t i = 0; i < n_modules; i++)
-        for (size_t k = 0; k < modules[i]->n_foreign; k++)
-            add_foreign(&modules[i]->foreign[k]);
 }
 
 static void gather_options(void)
@@ -177,6 +162,9 @@ static void gather_options(void)
         for (size_t k = 0; k < modules[i]->n_options; k++)
             if (!find_option(&table, modules[i]->options[k].name))
                 add_group(modules[i]->options[k].group);
+    for (size_t i = 0; i < n_modules; i++)
+        if (modules[i]->other_words)
+            table.others = modules[i]->other_words;
 }
 
 /* Single options of a page count as of the command at hand. */
@@ -372,10 +360,8 @@ static void claim_files(const struct page *page)
 static void reset_settings(const struct page *page)
 {
     s = (struct settings){.trains = page->classes & OF_TRAIN, .draw_seed = -1};
-    if (table.n == 0) {
+    if (table.n == 0)
         gather_options();
-        gather_foreign();
-    }
     mark_options(page);
     reset_options(&table);
     begin_claims();
