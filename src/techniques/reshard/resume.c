@@ -6,6 +6,7 @@
  */
 #include "state.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -98,6 +99,15 @@ static void record_training(struct trainer *t, struct step *list)
     r->options = options_json(true);
     json_object_set_new(r->options, "mesh", json_string(format_mesh((char[64]){0}, &strategy)));
     *own_of(t, &module_reshard) = r;
+}
+
+/* By chance, from the system: no two are the same. */
+static uint64_t new_id(void)
+{
+    uint64_t id;
+    if (getentropy(&id, sizeof id) != 0)
+        fail(EXIT_IO, "the system has no random numbers: %s", strerror(errno));
+    return id;
 }
 
 /* When --save's folder is ours alone. */

@@ -16,6 +16,7 @@ void write_list(FILE *out, const struct step *s, const double *seconds);
 
 /* ---- print.c ---------------------------------------------------------------------------------------------------- */
 
+const char *budget_rule(const struct machine *m); /* how its budgets are chosen, for people */
 /* yard plan: the list with edges and accesses, where its tensors lie and when, then bytes per device; or as JSON. */
 void print_step(FILE *out, const struct step *s);
 void print_map(FILE *out, const struct pool *p, const struct step *s);

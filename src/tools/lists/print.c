@@ -1,6 +1,14 @@
 /* print.c - a list and its memory, for people and as JSON. */
 #include "lists.h"
 
+const char *budget_rule(const struct machine *m)
+{
+    return m->host->by_hand ? "memory= in the step file, or --device-mem and --host-mem"
+           : !m->device[0].cl
+               ? "--device-mem, --host-mem, else the memory that is described"
+               : "--device-mem, --host-mem, else all (CPUs: 3/4 of the host's, GPUs: 15/16 less 256 MiB)";
+}
+
 /* "mlp.ln, h.0.mlp.c_fc.weight": what the task touches in this mode; NAME@DEVICE where it lies elsewhere. */
 static void print_accesses(FILE *out, const struct task *t, enum access_mode mode)
 {

@@ -13,6 +13,7 @@
 #include "techniques/recompute/recompute.h"
 #include "techniques/swap/swap.h"
 #include "tools/command/table.h"
+#include "tools/lists/lists.h"
 #include "tools/lists/plan.h"
 #include "tools/predict/predict.h"
 #include "tools/proof/proof.h"

@@ -1,6 +1,23 @@
 /* budgets.c - a list that does not fit: which budgets work for it. */
 #include "predict.h"
 
+struct device *lift_limits(struct machine *m, int n)
+{
+    struct device *had = copy_bytes(m->device, (size_t)n * sizeof *had);
+    for (struct device *d = m->device; d < m->device + n; d++) {
+        if (d->by_hand && d->max_allocation == d->budget)
+            d->max_allocation = NO_LIMIT;
+        d->budget = NO_LIMIT;
+    }
+    return had;
+}
+
+void restore_limits(struct machine *m, const struct device *had, int n)
+{
+    for (int i = 0; i < n; i++)
+        m->device[i].budget = had[i].budget, m->device[i].max_allocation = had[i].max_allocation;
+}
+
 /* --device-mem is one number for all devices. */
 char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option)
 {

@@ -163,6 +163,10 @@ void free_draft(struct step *draft);
 
 /* ---- budgets.c -------------------------------------------------------------------------------------------------- */
 
+/* To try what does not fit: the first n devices, the host behind the others, get budgets that nothing exceeds.  Returns
+ * them as they were, for restore_limits(); the caller frees that. */
+struct device *lift_limits(struct machine *m, int n);
+void restore_limits(struct machine *m, const struct device *had, int n);
 /* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it.  sure: with these
  * budgets the passes make the same list. */
 _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, bool sure);

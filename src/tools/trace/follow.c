@@ -9,8 +9,10 @@
  */
 #include "follow.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "trainer/file/file.h"
@@ -33,6 +35,24 @@ struct trace_follow {
     int fd;                   /* for asking; -1: we may only read */
     struct trace_control ask; /* as written to the file; until 0: nothing is asked */
 };
+
+/* The fields of /proc/PID/stat behind the name, which is in brackets and may hold anything: 3 is the state, 22 the time
+ * of the start in clock ticks. */
+bool process_state(int pid, uint64_t *born, char *state)
+{
+    char path[32], text[1024], *fields;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    *born = 0, *state = 'R';
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return access("/proc/self/stat", R_OK) != 0 && (kill(pid, 0) == 0 || errno == EPERM);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    fields = strrchr(text, ')');
+    return fields &&
+           sscanf(fields + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
+                  state, born) == 2;
+}
 
 /* ---- records --------------------------------------------------------------------------------------------------- */
 

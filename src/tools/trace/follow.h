@@ -57,6 +57,10 @@ void trace_ask(struct trace_follow *f, struct trace_control wanted);
 
 /* ---- between the files of this folder -------------------------------------------------------------------------- */
 
+/* When a process was started, in a unit of the system's own, and its state: 'R', 'S', 'T' stopped, 't' traced, 'Z' ...
+ * false: there is none.  Where the system has no /proc, born is 0 and the state 'R'. */
+bool process_state(int pid, uint64_t *born, char *state);
+
 #define DAMAGED "the trace %s is damaged: "
 /* A table of the file: where the header says how long it is and where, and where struct trace has it. */
 struct trace_part {

@@ -85,9 +85,6 @@ bool interrupted(void);
 /* True in a new child, a copy of this process of a single thread, which ends it when it is killed, and hands the
  * signals above on to it; false here when the child has ended: *status as waitpid() gives it. */
 bool live_in_child(int *status);
-/* When a process was started, in a unit of the system's own, and its state: 'R', 'S', 'T' stopped, 't' traced, 'Z' ...
- * false: there is none.  Where the system has no /proc, born is 0 and the state 'R'. */
-bool process_state(int pid, uint64_t *born, char *state);
 /* The path of this program; NULL: the system does not say.  The caller frees it. */
 char *own_binary(void);
 
@@ -239,7 +236,6 @@ struct random4 {
 struct random4 random_words(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element);
 double random_uniform(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element); /* [0, 1), 53 bits */
 double random_normal(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element);  /* mean 0, deviation 1 */
-uint64_t new_id(void); /* by chance, from the system: no two are the same */
 
 /* ---- hash.c ---------------------------------------------------------------------------------------------------- */
 

@@ -141,24 +141,6 @@ bool live_in_child(int *status)
     return true;
 }
 
-/* The fields of /proc/PID/stat behind the name, which is in brackets and may hold anything: 3 is the state, 22 the time
- * of the start in clock ticks. */
-bool process_state(int pid, uint64_t *born, char *state)
-{
-    char path[32], text[1024], *fields;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    *born = 0, *state = 'R';
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return access("/proc/self/stat", R_OK) != 0 && (kill(pid, 0) == 0 || errno == EPERM);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    fields = strrchr(text, ')');
-    return fields &&
-           sscanf(fields + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
-                  state, born) == 2;
-}
-
 char *own_binary(void)
 {
     char path[4096];

@@ -47,11 +47,3 @@ double random_normal(uint64_t seed, uint32_t stream, uint32_t step, uint64_t ele
     double radius = sqrt(-2 * log(1 - unit_interval(r.word[0], r.word[1])));
     return radius * cos(two_pi * unit_interval(r.word[2], r.word[3]));
 }
-
-uint64_t new_id(void)
-{
-    uint64_t id;
-    if (getentropy(&id, sizeof id) != 0)
-        fail(EXIT_IO, "the system has no random numbers: %s", strerror(errno));
-    return id;
-}

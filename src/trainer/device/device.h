@@ -254,7 +254,6 @@ size_t left_by_groups(const char *groups, const char *root);
  * contexts, code and the display, and OpenCL does not say how much is free: a sixteenth is left to it, and as much
  * again, but at most 256 MiB.  Memory that is the host's is left as it is: see describe_device(). */
 size_t default_budget(const struct device *d);
-const char *budget_rule(const struct machine *m); /* how its budgets are chosen, for people */
 /* "10.9 GiB (of 12.0 GiB; the rest is left to the driver)". */
 const char *format_budget(char out[128], const struct device *d);
 size_t guard_bytes(const struct device *d); /* behind each slab */
@@ -262,10 +261,6 @@ size_t guard_bytes(const struct device *d); /* behind each slab */
 size_t slab_limit(const struct device *d);
 /* Of each device and of the host, in bytes; 0 leaves what there is.  Of a step file that is all the memory there is. */
 void set_budgets(struct machine *m, size_t each, size_t host);
-/* To try what does not fit: the first n devices, the host behind the others, get budgets that nothing exceeds.  Returns
- * them as they were, for restore_limits(); the caller frees that. */
-struct device *lift_limits(struct machine *m, int n);
-void restore_limits(struct machine *m, const struct device *had, int n);
 /* Add a slab of `bytes` (zeroed, guard written) to the arena, of the host pinned for the copies of copier's context
  * (NULL: of any).  NULL, or the problem when there is no room. */
 struct problem *add_slab(struct machine *m, struct device *d, const struct device *copier, size_t bytes);

@@ -12,14 +12,6 @@ size_t default_budget(const struct device *d)
     return d->memory - part - MIN(part, (size_t)256 << 20);
 }
 
-const char *budget_rule(const struct machine *m)
-{
-    return m->host->by_hand ? "memory= in the step file, or --device-mem and --host-mem"
-           : !m->device[0].cl
-               ? "--device-mem, --host-mem, else the memory that is described"
-               : "--device-mem, --host-mem, else all (CPUs: 3/4 of the host's, GPUs: 15/16 less 256 MiB)";
-}
-
 const char *format_budget(char out[128], const struct device *d)
 {
     format_bytes(out, (double)d->budget);
@@ -43,23 +35,6 @@ void set_budgets(struct machine *m, size_t each, size_t host)
             d->max_allocation = d->max_allocation == d->budget ? bytes : d->max_allocation, d->memory = bytes;
         d->budget = bytes ? bytes : d->budget;
     }
-}
-
-struct device *lift_limits(struct machine *m, int n)
-{
-    struct device *had = copy_bytes(m->device, (size_t)n * sizeof *had);
-    for (struct device *d = m->device; d < m->device + n; d++) {
-        if (d->by_hand && d->max_allocation == d->budget)
-            d->max_allocation = NO_LIMIT;
-        d->budget = NO_LIMIT;
-    }
-    return had;
-}
-
-void restore_limits(struct machine *m, const struct device *had, int n)
-{
-    for (int i = 0; i < n; i++)
-        m->device[i].budget = had[i].budget, m->device[i].max_allocation = had[i].max_allocation;
 }
 
 /* A blocking write would not do: OpenCL 1.2 lets it return once the data are copied aside, as Intel's driver does, and
