@@ -90,8 +90,8 @@ kill -9 $!
 wait $! 2>/dev/null
 "$TMP/yard" sample --from "$TMP/killed" --count 5 >"$TMP/out" 2>"$TMP/err"
 result $? 'with --save-every a model is there before the end'
-[ "$("$TMP/yard" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' | tr '\n' ' ')" = 'devices train sample ' ]
-result $? 'it has three commands'
+[ "$("$TMP/yard" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' | tr '\n' ' ')" = 'train sample ' ]
+result $? 'it has two commands'
 "$TMP/yard" train --zero 3 -d 0:0x2 2>"$TMP/err"
 [ $? -eq 2 ] && grep -q -- '--zero 3 keeps parameters in shards, .* this yard was built without' "$TMP/err"
 result $? 'and refuses what it cannot do'
@@ -104,7 +104,7 @@ for file in $(grep -l "$struct" src/techniques/*/*.c src/tools/*/*.c); do
     train "$TMP/yard" "$TMP/less" && same_bits "$TMP/whole" "$TMP/less"
     result $? 'and trains with the same bits'
     "$TMP/yard" --help >"$TMP/help"
-    for command in devices train sample $(sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' "$TMP/help"); do
+    for command in train sample $(sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' "$TMP/help"); do
         "$TMP/yard" "$command" --help
     done 2>/dev/null | sed '/^Words of other programs/,/^usage/d' >"$TMP/pages"
     left=

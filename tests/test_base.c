@@ -1,4 +1,5 @@
 /* test_base.c - errors, memory, numbers as text, random numbers, hashes and options. */
+#include "../src/tools/command/numbers.h"
 #include "../src/tools/command/table.h"
 #include "../src/trainer/device/device.h"
 #include "../src/trainer/file/file.h"

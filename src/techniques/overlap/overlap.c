@@ -49,6 +49,7 @@
 #include "local.h"
 #include "techniques/search/plan.h"
 #include "techniques/search/text.h"
+#include "tools/command/numbers.h"
 #include "trainer/train/hooks.h"
 
 #include <math.h>

@@ -83,6 +83,21 @@ struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, 
 /* Leaves the list: for copies that others replace. */
 void drop(struct edit *e, struct task *t);
 
+/* ---- parts.c: what passes and step files need of lists and tensors ------------------------------------------------
+ */
+
+/* The tasks in their order as it is now, while the list is edited too; the caller frees the array. */
+struct task **tasks_in_order(const struct step *s, size_t *n);
+/* The same task again, of the same origin. */
+struct task *add_again(struct step *s, const struct task *t);
+/* Does it read, or write, bytes of x? */
+bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mode mode);
+/* Tensors of bytes have no shape, and their parts are ranges [begin, end). */
+struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
+                                size_t bytes);
+struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t end);
+/* The view of `of` that `like` is of its storage, which is as large. */
+struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like);
 /* The task works when the word on the host has all of those bits, of enum choice_bit (cl/shared.h); expected: it is to
  * be expected that it does. */
 void need_choice(struct task *t, struct tensor *word, int bits, bool expected);

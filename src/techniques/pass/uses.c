@@ -1,5 +1,5 @@
 /* uses.c - who touches a tensor, and when (see uses.h): all uses in one array, those of a tensor side by side. */
-#include "uses.h"
+#include "edit.h"
 
 struct uses *find_uses(struct task *const *task, size_t n, const struct pool *p)
 {

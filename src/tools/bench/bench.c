@@ -8,6 +8,7 @@
  */
 #include "bench.h"
 #include "techniques/pass/pass.h"
+#include "tools/command/numbers.h"
 #include "tools/command/table.h"
 #include "tools/predict/predict.h"
 #include "tools/trace/peak.h"

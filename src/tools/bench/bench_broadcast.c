@@ -10,6 +10,7 @@
 #include "bench.h"
 #include "techniques/broadcast/broadcast.h"
 #include "techniques/pass/pass.h"
+#include "tools/command/numbers.h"
 #include "tools/command/table.h"
 #include "tools/predict/predict.h"
 #include "trainer/cmd/cmd.h"

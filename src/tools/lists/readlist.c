@@ -4,6 +4,7 @@
  * tutorials/reference-lists.md describes their words.  Whatever is wrong ends the program with file, line and word.
  */
 #include "lists.h"
+#include "techniques/pass/edit.h"
 #include "trainer/file/file.h"
 #include "words.h"
 

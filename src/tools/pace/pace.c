@@ -7,6 +7,7 @@
  * run of a server's schedule on a laptop exercises the event graph as the server would.
  */
 #include "pace.h"
+#include "tools/command/numbers.h"
 #include "tools/predict/predict.h"
 
 #include <math.h>

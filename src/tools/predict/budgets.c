@@ -1,6 +1,16 @@
 /* budgets.c - a list that does not fit: which budgets work for it. */
 #include "predict.h"
 
+void set_budgets(struct machine *m, size_t each, size_t host)
+{
+    for (struct device *d = m->device; d <= m->host; d++) {
+        size_t bytes = d->is_host ? host : each;
+        if (d->by_hand && bytes)
+            d->max_allocation = d->max_allocation == d->budget ? bytes : d->max_allocation, d->memory = bytes;
+        d->budget = bytes ? bytes : d->budget;
+    }
+}
+
 struct device *lift_limits(struct machine *m, int n)
 {
     struct device *had = copy_bytes(m->device, (size_t)n * sizeof *had);

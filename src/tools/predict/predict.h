@@ -163,6 +163,8 @@ void free_draft(struct step *draft);
 
 /* ---- budgets.c -------------------------------------------------------------------------------------------------- */
 
+/* Of each device and of the host, in bytes; 0 leaves what there is.  Of a step file that is all the memory there is. */
+void set_budgets(struct machine *m, size_t each, size_t host);
 /* To try what does not fit: the first n devices, the host behind the others, get budgets that nothing exceeds.  Returns
  * them as they were, for restore_limits(); the caller frees that. */
 struct device *lift_limits(struct machine *m, int n);

@@ -4,6 +4,7 @@
  */
 #include "predict.h"
 #include "techniques/pass/pass.h"
+#include "tools/command/numbers.h"
 #include "trainer/train/train.h"
 
 #include <unistd.h>

@@ -4,6 +4,7 @@
  * has tasks of its own, but the list's tensors, so these get back what place() wrote into them.
  */
 #include "predict.h"
+#include "techniques/pass/edit.h"
 
 #include <math.h>
 

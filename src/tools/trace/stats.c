@@ -1,4 +1,5 @@
 /* stats.c - steps and critical path of a trace: what `yard trace` prints and the viewer shows. */
+#include "tools/command/numbers.h"
 #include "tools/command/table.h"
 #include "trace.h"
 

@@ -3,6 +3,7 @@
  * The use it is made for: A a run, B the simulation of the same list, or A before and B after a change.
  */
 #include "command.h"
+#include "tools/command/numbers.h"
 #include "tools/command/table.h"
 #include "trace.h"
 #include "trainer/cmd/cmd.h"

@@ -1,5 +1,6 @@
 /* trace_summary.c - yard trace summary: lanes, tasks and the critical path of a trace as tables or JSON. */
 #include "command.h"
+#include "tools/command/numbers.h"
 #include "tools/command/table.h"
 #include "trace.h"
 #include "trainer/cmd/cmd.h"

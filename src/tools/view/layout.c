@@ -3,6 +3,7 @@
  * Lengths are counted in dots of the font: a view of scale 2 has two pixels per dot, for screens with small pixels and
  * for the last row of a classroom.
  */
+#include "tools/command/numbers.h"
 #include "view.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* strip.c - the steps above the rows: the overview with a bar for each, the ruler, borders. */
+#include "tools/command/numbers.h"
 #include "view.h"
 
 #include <inttypes.h>

@@ -147,7 +147,6 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size);
         type const *a = *(type *const *)a_, *b = *(type *const *)b_;                                                   \
         return order;                                                                                                  \
     }
-double median(double *values, size_t n); /* sorts them; 0 of none */
 static inline size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 static inline size_t ceil_div(size_t n, size_t unit) { return (n + unit - 1) / unit; }
 
@@ -161,8 +160,6 @@ char *format_number(char out[32], double x, int places);
 char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */
 /* "1.50 GiB", "12.3 KiB", "17 B" into `out` (at least 32 bytes), which is returned. */
 char *format_bytes(char out[32], double bytes);
-/* How much longer: "+ 7.4 %" of 1.074, "74.2 times" of 74.2, into `out`, which is returned. */
-char *format_ratio(char out[32], double ratio, int decimals);
 /* "1 h 02 min", "3 min 10 s", "12 s" into `out`, which is returned. */
 char *format_seconds(char out[32], double seconds);
 /* Two texts, one behind the other, as long as the block around lives; cut to 63 characters. */

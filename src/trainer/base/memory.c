@@ -57,13 +57,3 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size)
     *cap = larger;
     return items;
 }
-
-ORDER(by_value, double, COMPARE(*a, *b))
-
-double median(double *values, size_t n)
-{
-    if (n == 0)
-        return 0;
-    SORT(values, n, by_value);
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}

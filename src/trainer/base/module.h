@@ -22,13 +22,12 @@ struct subcommand {
 /* Which options a command takes: a row of the table has the classes that it is of, a command's page those that it
  * takes, and single options beside them. */
 enum option_class {
-    OF_DEVICES = 1, /* of yard devices */
-    OF_TRAIN = 2,   /* yard train */
-    OF_SAMPLE = 4,  /* yard sample */
-    OF_LIST = 8,    /* all commands that build the list for training */
-    OF_PLAN = 16,   /* that build it to be looked at */
-    OF_RUN = 32,    /* that run something on devices */
-    OF_THIS = 64    /* single ones of the command at hand */
+    OF_TRAIN = 2,  /* yard train */
+    OF_SAMPLE = 4, /* yard sample */
+    OF_LIST = 8,   /* all commands that build the list for training */
+    OF_PLAN = 16,  /* that build it to be looked at */
+    OF_RUN = 32,   /* that run something on devices */
+    OF_THIS = 64   /* single ones of the command at hand */
 };
 /* Groups of options in the help, in this order; those of others come behind them. */
 #define GROUP_MODEL "Model"

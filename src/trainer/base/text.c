@@ -41,15 +41,6 @@ char *format_bytes(char out[32], double bytes)
     return out;
 }
 
-char *format_ratio(char out[32], double ratio, int decimals)
-{
-    if (ratio < 2)
-        snprintf(out, 32, "%c %.*f %%", ratio < 1 ? '-' : '+', decimals, 100 * fabs(ratio - 1));
-    else
-        snprintf(out, 32, "%.1f times", ratio);
-    return out;
-}
-
 char *format_seconds(char out[32], double seconds)
 {
     bool known = seconds >= 0 && seconds < 1e12; /* not an estimate before the first step, say */

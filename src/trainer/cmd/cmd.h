@@ -12,9 +12,8 @@ const struct subcommand *find_command(const char *name); /* NULL: there is none 
 void print_commands(FILE *out);
 _Noreturn void refuse_command(const char *word); /* an unknown one, with what was meant */
 
-/* ---- devices.c, train.c, sample.c -------------------------------------------------------------------------------- */
+/* ---- train.c, sample.c -------------------------------------------------------------------------------- */
 
-int run_devices(int argc, char **argv);
 int run_train(int argc, char **argv);
 int run_sample(int argc, char **argv);
 

@@ -70,7 +70,6 @@ _Noreturn void refuse_command(const char *word)
 /* ---- the trainer's own ------------------------------------------------------------------------------------------- */
 
 static const struct subcommand own[] = {
-    {10, "devices", "show the OpenCL devices", run_devices, " info device clinfo gpus "},
     {20, "train", "train a GPT", run_train, " finetune fine-tune fit pretrain learn run start resume continue "},
     {30, "sample", "let a saved model write", run_sample,
      " generate inference infer predict complete chat prompt write text "}};

@@ -195,8 +195,6 @@ unsigned spare_cores(const struct machine *m);
 char *describe_machine(const struct machine *m);
 /* Floats per vector of the kernels on this device, unless fewer are asked for: 16, 8, 4 or 1. */
 unsigned own_vector_width(cl_device_id id);
-/* Every platform and device as `yard devices` shows them. */
-void list_devices(bool json);
 
 /* ---- lanes.c: machines that are only described ------------------------------------------------------------------ */
 
@@ -259,8 +257,6 @@ const char *format_budget(char out[128], const struct device *d);
 size_t guard_bytes(const struct device *d); /* behind each slab */
 /* The biggest slab the device allows, guard excluded, aligned down. */
 size_t slab_limit(const struct device *d);
-/* Of each device and of the host, in bytes; 0 leaves what there is.  Of a step file that is all the memory there is. */
-void set_budgets(struct machine *m, size_t each, size_t host);
 /* Add a slab of `bytes` (zeroed, guard written) to the arena, of the host pinned for the copies of copier's context
  * (NULL: of any).  NULL, or the problem when there is no room. */
 struct problem *add_slab(struct machine *m, struct device *d, const struct device *copier, size_t bytes);

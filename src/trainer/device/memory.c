@@ -27,16 +27,6 @@ size_t guard_bytes(const struct device *d) { return d->by_hand ? 0 : GUARD_BYTES
 
 size_t slab_limit(const struct device *d) { return (d->max_allocation - guard_bytes(d)) / d->alignment * d->alignment; }
 
-void set_budgets(struct machine *m, size_t each, size_t host)
-{
-    for (struct device *d = m->device; d <= m->host; d++) {
-        size_t bytes = d->is_host ? host : each;
-        if (d->by_hand && bytes)
-            d->max_allocation = d->max_allocation == d->budget ? bytes : d->max_allocation, d->memory = bytes;
-        d->budget = bytes ? bytes : d->budget;
-    }
-}
-
 /* A blocking write would not do: OpenCL 1.2 lets it return once the data are copied aside, as Intel's driver does, and
  * a kernel on another lane could then start before they arrive, and be overwritten by them. */
 void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *from, size_t bytes)

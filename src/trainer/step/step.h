@@ -86,18 +86,17 @@ struct pool *new_pool(struct machine *m);
 void free_pool(struct pool *p);              /* tensors, their sub-buffers and the slabs */
 void drop_tensors(struct pool *p, size_t n); /* all but the first n, which no list may use */
 
-/* All tensors are the pool's.  Those of bytes have no shape, and their parts are ranges [begin, end). */
+/* All tensors are the pool's. */
 struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
                           enum element element, int rank, const int64_t *shape);
-struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
-                                size_t bytes);
 struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like);
 /* `offset` counts elements of `of`, and keeps the device's alignment where an OpenCL kernel takes the view. */
 struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
                         const int64_t *shape);
-struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t end);
-/* The view of `of` that `like` is of its storage, which is as large. */
-struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like);
+
+/* From byte `begin` of the tensor on; bytes 0: as many as the shape says. */
+struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t bytes, int rank,
+                        const int64_t *shape);
 
 /* The same tensor, made to hold for a while what another keeps, or a part of its sum. */
 struct tensor *as_buffer(struct tensor *t);
@@ -317,8 +316,6 @@ struct step {
 };
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
-/* The tasks in their order as it is now, while the list is edited too; the caller frees the array. */
-struct task **tasks_in_order(const struct step *s, size_t *n);
 /* " (layer 1, micro-batch 0)" for people, without what the task has none of; "" where it has neither. */
 const char *layer_and_micro(char out[64], const struct task *t);
 
@@ -333,13 +330,10 @@ struct task *add_host(struct step *s, struct lane *lane, const char *name, host_
 /* `description`: so many bytes, copied, that issue() finds as the task's context. */
 struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue,
                        const void *description, size_t bytes);
-/* The same task again, of the same origin. */
-struct task *add_again(struct step *s, const struct task *t);
+struct task *append_task(struct step *s); /* empty, at the end, or at the cursor */
 void link_behind(struct task *t, struct task *where);
 void free_task(struct task *t);
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);
-/* Does it read, or write, bytes of x? */
-bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mode mode);
 /* Declares the task elementwise.  Operands of as many bytes as its first one count element by element, all others are
  * read as a whole; counts of elements among a kernel's arguments must be ELEMENTS. */
 void set_elementwise(struct task *t);

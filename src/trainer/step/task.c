@@ -45,15 +45,6 @@ void free_step(struct step *s)
     free(s);
 }
 
-struct task **tasks_in_order(const struct step *s, size_t *n)
-{
-    struct task **task = s->head ? allocate(s->n, sizeof *task) : copy_bytes(s->task, s->n * sizeof(struct task *));
-    *n = s->head ? 0 : s->n;
-    for (struct task *t = s->head ? s->head->next : NULL; t && t != s->head; t = t->next)
-        task[(*n)++] = t;
-    return task;
-}
-
 void link_behind(struct task *t, struct task *where)
 {
     t->prev = where;
@@ -61,7 +52,7 @@ void link_behind(struct task *t, struct task *where)
     t->prev->next = t->next->prev = t;
 }
 
-static struct task *append_task(struct step *s)
+struct task *append_task(struct step *s)
 {
     if (s->n == MOST_TASKS)
         fail(EXIT_USAGE,
@@ -75,21 +66,6 @@ static struct task *append_task(struct step *s)
         s->cursor = t;
     }
     return t;
-}
-
-struct task *add_again(struct step *s, const struct task *t)
-{
-    struct task *again = append_task(s);
-    struct task links = *again;
-    *again = *t;
-    again->index = links.index, again->prev = links.prev, again->next = links.next;
-    again->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
-    again->access = copy_bytes(t->access, (size_t)t->n_access * sizeof *t->access);
-    if (t->description)
-        again->context = copy_bytes(t->context, t->description);
-    again->edges = NULL;
-    again->n_edges = 0;
-    return again;
 }
 
 static struct task *add_task(struct step *s, struct lane *lane, const char *name)
@@ -131,14 +107,6 @@ void add_access(struct task *t, struct tensor *tensor, enum access_mode mode)
     t->bytes += tensor->bytes * ((more & ACCESS_READ ? 1u : 0) + (more & ACCESS_WRITE ? 1u : 0));
     t->access = reallocate(t->access, (size_t)t->n_access + 1, sizeof *t->access);
     t->access[t->n_access++] = (struct access){tensor, mode};
-}
-
-bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mode mode)
-{
-    for (int i = 0; i < t->n_access; i++)
-        if ((t->access[i].mode & mode) && share_bytes(t->access[i].tensor, x))
-            return true;
-    return false;
 }
 
 void set_elementwise(struct task *t)

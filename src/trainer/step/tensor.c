@@ -74,9 +74,8 @@ struct tensor *as_buffer(struct tensor *t)
 
 enum memory_class counted_as(const struct tensor *t) { return t->is_buffer ? MEM_BUFFERS : t->class; }
 
-/* From byte `begin` of the tensor on; bytes 0: as many as the shape says. */
-static struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t bytes,
-                               int rank, const int64_t *shape)
+struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t bytes, int rank,
+                        const int64_t *shape)
 {
     struct tensor *t = add_tensor(p, name, rank, shape);
     t->device = of->device;
@@ -97,25 +96,6 @@ struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, siz
                         const int64_t *shape)
 {
     return add_view(p, of, name, offset * ELEMENT_BYTES, 0, rank, shape);
-}
-
-struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like)
-{
-    CHECK(of->bytes == like->storage->bytes, "%s of %s is no part of %s", like->name, like->storage->name, of->name);
-    return add_view(p, of, like->name, like->offset, like->bytes, like->rank, like->shape);
-}
-
-struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
-                                size_t bytes)
-{
-    struct tensor *t = new_tensor(p, d, class, name, FLOAT32, 1, &(int64_t){(int64_t)ceil_div(bytes, ELEMENT_BYTES)});
-    t->bytes = bytes;
-    return t;
-}
-
-struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t end)
-{
-    return add_view(p, of, name, begin, end - begin, 1, &(int64_t){(int64_t)ceil_div(end - begin, ELEMENT_BYTES)});
 }
 
 bool share_bytes(const struct tensor *a, const struct tensor *b)

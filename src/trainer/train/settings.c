@@ -114,8 +114,7 @@ static const struct option own_options[] = {
      "also every N steps (0: never)"},
     {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "200", "N", 0, 1e6, GROUP_LOOKING, OF_TRAIN,
      "of text shown at the end"},
-    {"json", 0, OPT_FLAG, &s.json, NULL, NULL, 0, 0, GROUP_LOOKING, OF_DEVICES,
-     "one JSON object on stdout and nothing else"},
+    {"json", 0, OPT_FLAG, &s.json, NULL, NULL, 0, 0, GROUP_LOOKING, 0, "one JSON object on stdout and nothing else"},
 
     {"from", 0, OPT_INPUT, &s.from, NULL, "DIR|FILE", 0, 0, GROUP_SAMPLING, OF_SAMPLE,
      "what --save wrote, or as --init"},

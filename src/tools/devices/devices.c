@@ -1,7 +1,6 @@
-/* list.c - what `yard devices` shows: what matters to this program about each device. */
-#include "device.h"
-
-#include <jansson.h>
+/* devices.c - yard devices: what matters to this program about each device. */
+#include "trainer/base/module.h"
+#include "trainer/train/train.h"
 
 static const struct {
     const char *name;
@@ -71,7 +70,7 @@ static void print_device(const json_t *d)
            field(d, "timer_resolution_ns"));
 }
 
-void list_devices(bool json)
+static void list_devices(bool json)
 {
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_device_id ids[MAX_PER_PLATFORM];
@@ -103,3 +102,17 @@ void list_devices(bool json)
     if (devices == 0)
         fail_without_device(platforms, n, EXIT_NO_DEVICE);
 }
+
+static const struct page page = {
+    "devices", "[--json]", "Shows the OpenCL platforms and devices, numbered as -d takes them.", OF_THIS, " json ",
+    NULL,      false};
+
+static int run_devices(int argc, char **argv)
+{
+    list_devices(parse_settings(&page, argc, argv)->json);
+    return EXIT_OK;
+}
+
+static const struct subcommand command = {10, "devices", "show the OpenCL devices", run_devices,
+                                          " info device clinfo gpus "};
+const struct module module_devices = {.name = "devices", .commands = &command, .n_commands = 1};

@@ -1,0 +1,53 @@
+/* parts.c - what passes and step files need of lists and tensors beside what builds a list. */
+#include "edit.h"
+
+struct task **tasks_in_order(const struct step *s, size_t *n)
+{
+    struct task **task = s->head ? allocate(s->n, sizeof *task) : copy_bytes(s->task, s->n * sizeof(struct task *));
+    *n = s->head ? 0 : s->n;
+    for (struct task *t = s->head ? s->head->next : NULL; t && t != s->head; t = t->next)
+        task[(*n)++] = t;
+    return task;
+}
+
+struct task *add_again(struct step *s, const struct task *t)
+{
+    struct task *again = append_task(s);
+    struct task links = *again;
+    *again = *t;
+    again->index = links.index, again->prev = links.prev, again->next = links.next;
+    again->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
+    again->access = copy_bytes(t->access, (size_t)t->n_access * sizeof *t->access);
+    if (t->description)
+        again->context = copy_bytes(t->context, t->description);
+    again->edges = NULL;
+    again->n_edges = 0;
+    return again;
+}
+
+bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mode mode)
+{
+    for (int i = 0; i < t->n_access; i++)
+        if ((t->access[i].mode & mode) && share_bytes(t->access[i].tensor, x))
+            return true;
+    return false;
+}
+
+struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
+                                size_t bytes)
+{
+    struct tensor *t = new_tensor(p, d, class, name, FLOAT32, 1, &(int64_t){(int64_t)ceil_div(bytes, ELEMENT_BYTES)});
+    t->bytes = bytes;
+    return t;
+}
+
+struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t end)
+{
+    return add_view(p, of, name, begin, end - begin, 1, &(int64_t){(int64_t)ceil_div(end - begin, ELEMENT_BYTES)});
+}
+
+struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like)
+{
+    CHECK(of->bytes == like->storage->bytes, "%s of %s is no part of %s", like->name, like->storage->name, of->name);
+    return add_view(p, of, like->name, like->offset, like->bytes, like->rank, like->shape);
+}

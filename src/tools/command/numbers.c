@@ -1,0 +1,23 @@
+/* numbers.c - numbers for people. */
+#include "numbers.h"
+
+#include <math.h>
+
+ORDER(by_value, double, COMPARE(*a, *b))
+
+double median(double *values, size_t n)
+{
+    if (n == 0)
+        return 0;
+    SORT(values, n, by_value);
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+char *format_ratio(char out[32], double ratio, int decimals)
+{
+    if (ratio < 2)
+        snprintf(out, 32, "%c %.*f %%", ratio < 1 ? '-' : '+', decimals, 100 * fabs(ratio - 1));
+    else
+        snprintf(out, 32, "%.1f times", ratio);
+    return out;
+}
