@@ -32,27 +32,20 @@ static const struct costs *costs_for(const struct trainer *t)
     return f ? f->costs(t) : NULL;
 }
 
-void run_passes_for(struct trainer *t)
-{
-    struct run_facts w = facts_of(t->settings);
-    struct pass_reports *r = allocate(1, sizeof *r);
-    w.gather &= t->mesh.dp > 1;
-    r->report = run_passes(t->train, costs_for(t), &w, after, &r->n);
-    *own_of(t, &module_pass) = r;
-}
-
 static void rewrite(struct trainer *t, struct step *list)
 {
     if (t->settings->plain)
         return;
-    if (list == t->train) {
-        run_passes_for(t);
-        return;
-    }
     struct run_facts w = facts_of(t->settings);
     w.gather &= t->mesh.dp > 1;
-    run_on_other_list(list, costs_for(t), &w);
-    fetch_state(list);
+    if (list == t->train) {
+        struct pass_reports *r = allocate(1, sizeof *r);
+        r->report = run_passes(list, costs_for(t), &w, after, &r->n);
+        *own_of(t, &module_pass) = r;
+    } else {
+        run_on_other_list(list, costs_for(t), &w);
+        fetch_state(list);
+    }
 }
 
 static void print_summary(struct trainer *t)

@@ -132,8 +132,6 @@ struct pass_reports {
     size_t n;
 };
 struct pass_reports reports_of(const struct trainer *t);
-/* Runs them on the list for training as the options say, and keeps the reports with the trainer. */
-void run_passes_for(struct trainer *t);
 void run_all_passes(void); /* from here on, whatever --after says */
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */

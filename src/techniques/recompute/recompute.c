@@ -80,18 +80,13 @@ static bool recompute_by_rule(struct step *s, struct pass_report *r)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static bool chooses_what(const struct pass *p, const struct run_facts *w)
-{
-    (void)w;
-    return p->remake != NULL;
-}
-
+/* The pass that chooses what is made again, wanted or not; NULL: its folder was left out. */
 static const struct pass *chooser(void)
 {
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
-        if (chooses_what(all[i], NULL))
+        if (all[i]->remake)
             return all[i];
     return NULL;
 }

@@ -51,7 +51,7 @@ void export_huggingface(const struct checkpoint *c, const char *path, const json
         "float32", "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0);
     json_t *about = json_pack("{s:s, s:i, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "model_max_length",
                               m->seq_len, "clean_up_tokenization_spaces", false);
-    export_safetensors(c, file_in(folder, "model.safetensors"), !m->tied);
+    export_safetensors(c, file_in(folder, MODEL_FILE), !m->tied);
     write_json(folder, "config.json", config);
     if (tokenizer) {
         write_json(folder, "tokenizer.json", tokenizer);

@@ -98,10 +98,12 @@ void open_snapshots(struct trainer *t)
     const struct snapshot_options *o = &snapshot_options;
     const uint32_t step = t->settings->past ? t->settings->past->step : 0;
     struct snap_plan plan = {&t->config, &t->mesh, o->slots, t->batch, NULL, 0};
+    if (!o->file)
+        return;
     struct snapshots *s = allocate(1, sizeof *s);
     s->payload = allocate(t->train->n, sizeof *s->payload);
     bind_tasks(s, t->train, &plan);
-    if (!o->file || !plan.n) {
+    if (!plan.n) {
         free(s->payload), free(s);
         return;
     }

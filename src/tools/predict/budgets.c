@@ -5,8 +5,10 @@ void set_budgets(struct machine *m, size_t each, size_t host)
 {
     for (struct device *d = m->device; d <= m->host; d++) {
         size_t bytes = d->is_host ? host : each;
-        if (d->by_hand && bytes)
-            d->max_allocation = d->max_allocation == d->budget ? bytes : d->max_allocation, d->memory = bytes;
+        if (d->by_hand && bytes) {
+            d->max_allocation = d->max_allocation == d->budget ? bytes : d->max_allocation;
+            d->memory = bytes;
+        }
         d->budget = bytes ? bytes : d->budget;
     }
 }
@@ -24,8 +26,10 @@ struct device *lift_limits(struct machine *m, int n)
 
 void restore_limits(struct machine *m, const struct device *had, int n)
 {
-    for (int i = 0; i < n; i++)
-        m->device[i].budget = had[i].budget, m->device[i].max_allocation = had[i].max_allocation;
+    for (int i = 0; i < n; i++) {
+        m->device[i].budget = had[i].budget;
+        m->device[i].max_allocation = had[i].max_allocation;
+    }
 }
 
 /* --device-mem is one number for all devices. */

@@ -16,8 +16,7 @@ static struct recording {
     struct observer observer;
     struct trace_follow *follow;          /* reads what is written */
     bool trains;                          /* it is of yard train */
-    const struct step *list[TRACE_LISTS]; /* that it has, */
-    uint32_t first[TRACE_LISTS];          /* and the index of each one's task 0 in its table */
+    const struct step *list[TRACE_LISTS]; /* that it has, in the order of its table of tasks */
     size_t n;
     /* a viewer's pause */
     bool held;
@@ -28,11 +27,14 @@ static struct recording {
 
 static uint32_t index_in_trace(const struct recording *r, const struct step *s, size_t i)
 {
+    size_t before = 0; /* tasks of other lists */
     size_t k = 0;
-    while (k < r->n && r->list[k] != s)
+    while (k < r->n && r->list[k] != s) {
+        before += r->list[k]->n;
         k++;
+    }
     CHECK(k < r->n, "list %s runs, and is not in the trace", s->name);
-    return r->first[k] + (uint32_t)i;
+    return (uint32_t)(before + i);
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
@@ -163,10 +165,8 @@ static void start_trace(struct trainer *t)
     struct trace *tables = trace_tables(t->machine, lists, n, &about);
     recording = (struct recording){.writer = trace_create(path, tables, TRACE_RING),
                                    .observer = {obey_viewer, begin_record, end_record, &recording, NULL}};
-    for (size_t k = 0; k < n; k++) {
+    for (size_t k = 0; k < n; k++)
         recording.list[k] = lists[k];
-        recording.first[k] = k ? recording.first[k - 1] + (uint32_t)lists[k - 1]->n : 0;
-    }
     recording.n = n;
     add_observer(&recording.observer);
     trace_free(tables);

@@ -4,7 +4,8 @@
 #     awk -v without='plot view' -v as=folders -f modules.awk FILE.c...      what is left out, "src/tools/plot"
 #     awk -v without='plot view' -v as=note    -f modules.awk FILE.c...      what went along, in words; nothing: none did
 #
-# The word "all" leaves out all folders but the trainer's.  FILEs are those that have a line `const struct module module_NAME = {`.  An unknown name ends it with exit code 2.
+# The word "all" leaves out all folders but the trainer's.  FILEs are those that have a line
+# `const struct module module_NAME = {`.  An unknown name ends it with exit code 2.
 
 /^const struct module module_/ {
     name = $4

@@ -4,15 +4,6 @@
 #include "cmd.h"
 #include "trainer/train/hooks.h"
 
-/* Have all folders that are asked before a training a part for this process in it? */
-static bool has_part(struct settings *s, int argc, char **argv, int *code)
-{
-    for (size_t i = 0; i < n_modules; i++)
-        if (modules[i]->hooks && modules[i]->hooks->before && !modules[i]->hooks->before(s, argc, argv, code))
-            return false;
-    return true;
-}
-
 /* What was left open is settled now, for the log's record. */
 static void settle_settings(struct settings *s, const struct trainer *t)
 {
@@ -38,7 +29,7 @@ int run_train(int argc, char **argv)
     int code = EXIT_OK;
     this_life->begun = now_ns();
     struct settings *s = parse_settings(&train_page, argc, argv);
-    if (!has_part(s, argc, argv, &code))
+    if (!ask_before(s, argc, argv, &code))
         return code;
     s->time_tasks = true; /* for the ends of steps */
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | (s->sample_tokens ? LIST_SAMPLE : 0), true, false);

@@ -11,6 +11,23 @@ static const struct hooks *hooks_of(size_t i)
     return modules[i]->hooks ? modules[i]->hooks : &none;
 }
 
+bool ask_before(struct settings *s, int argc, char **argv, int *code)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->before && !hooks_of(i)->before(s, argc, argv, code))
+            return false;
+    return true;
+}
+
+struct machine *ask_machine(struct trainer *t, bool plan_only)
+{
+    struct machine *m = NULL;
+    for (size_t i = 0; i < n_modules && !m; i++)
+        if (hooks_of(i)->machine)
+            m = hooks_of(i)->machine(t, plan_only);
+    return m;
+}
+
 void ask_opened(struct trainer *t)
 {
     for (size_t i = 0; i < n_modules; i++)
@@ -102,7 +119,7 @@ void **own_of(const struct trainer *t, const struct module *m)
 double foretold_seconds(const struct trainer *t, const struct task *task)
 {
     for (size_t i = 0; i < n_modules; i++)
-        if (modules[i]->hooks && modules[i]->hooks->foretold)
-            return modules[i]->hooks->foretold(t, task);
+        if (hooks_of(i)->foretold)
+            return hooks_of(i)->foretold(t, task);
     return NAN;
 }

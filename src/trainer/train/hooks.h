@@ -60,7 +60,9 @@ void **own_of(const struct trainer *t, const struct module *m);
 
 double foretold_seconds(const struct trainer *t, const struct task *task); /* by any folder; NAN: by none */
 
-/* Each asks all folders that have this hook. */
+/* Each asks all folders that have this hook; the first two until one says false, or brings a machine. */
+bool ask_before(struct settings *s, int argc, char **argv, int *code);
+struct machine *ask_machine(struct trainer *t, bool plan_only); /* NULL: nobody brings one */
 void ask_opened(struct trainer *t);
 void ask_built(struct trainer *t, struct step *list);
 void ask_ready(struct trainer *t);

@@ -269,7 +269,13 @@ static void adopt_sizes(void)
 
 /* ---- recorded options ------------------------------------------------------------------------------------------- */
 
-enum { TRAINS = OF_TRAIN | OF_LIST | OF_RUN };
+const struct page train_page = {"train",
+                                "[options]",
+                                "Trains a GPT; without options a small one on stories, a built-in text.",
+                                OF_TRAIN | OF_LIST | OF_RUN,
+                                NULL,
+                                NULL,
+                                false};
 
 static bool is_unrecorded(const char *option)
 {
@@ -283,7 +289,7 @@ static bool is_unrecorded(const char *option)
 static bool is_recorded(const struct option *o)
 {
     static const char *const groups[] = {GROUP_DATA, GROUP_TRAINING, GROUP_DEVICES, GROUP_TECHNIQUES, NULL};
-    return (o->commands & TRAINS) && !is_unrecorded(o->name) &&
+    return (o->commands & train_page.classes) && !is_unrecorded(o->name) &&
            (choice_number(groups, o->group) >= 0 || strcmp(o->name, "seq-len") == 0);
 }
 
@@ -294,7 +300,7 @@ json_t *options_json(bool recorded)
         const struct option *o = &options[i];
         char *text = option_text(o);
         bool number = o->type < OPT_TEXT && !recorded, wanted = recorded ? is_recorded(o) && *text : true;
-        if (wanted && (o->commands & TRAINS))
+        if (wanted && (o->commands & train_page.classes))
             json_object_set_new(all, o->name, number ? json_loads(text, JSON_DECODE_ANY, NULL) : text_json(text));
         free(text);
     }
@@ -323,14 +329,6 @@ static void apply_recorded(const struct past *past)
 }
 
 /* ---- the command line ------------------------------------------------------------------------------------------- */
-
-const struct page train_page = {"train",
-                                "[options]",
-                                "Trains a GPT; without options a small one on stories, a built-in text.",
-                                OF_TRAIN | OF_LIST | OF_RUN,
-                                NULL,
-                                NULL,
-                                false};
 
 static unsigned classes_of(const struct page *page) { return page->classes | OF_THIS; }
 

@@ -39,7 +39,7 @@ void init_from_source(struct model *m, const struct source *s)
         init_from_file(m, s->path);
 }
 
-char *saved_model(const struct settings *settings) { return format_string("%s/model.safetensors", settings->save); }
+char *saved_model(const struct settings *settings) { return format_string("%s/" MODEL_FILE, settings->save); }
 
 void check_saved(const struct settings *s, const struct config *ours)
 {

@@ -212,18 +212,6 @@ struct config config_of(const struct settings *s)
     return (struct config){s->layers, s->heads, s->channels, s->seq_len, s->vocab, !s->untied};
 }
 
-/* Devices as -d says, unless a folder brings another machine. */
-static struct machine *make_machine(struct trainer *t, bool plan_only)
-{
-    for (size_t i = 0; i < n_modules; i++) {
-        const struct hooks *h = modules[i]->hooks;
-        struct machine *m = h && h->machine ? h->machine(t, plan_only) : NULL;
-        if (m)
-            return m;
-    }
-    return machine_of(t->settings, t->separate);
-}
-
 /* The lists that are wanted, into all[]; returns how many. */
 static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3])
 {
@@ -285,7 +273,9 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     *t = (struct trainer){.settings = s, .data = data, .config = *c, .log = -1};
     t->own = allocate(n_modules, sizeof *t->own);
     execution.serial = s->serial;
-    t->machine = make_machine(t, plan_only);
+    t->machine = ask_machine(t, plan_only);
+    if (!t->machine) /* devices as -d says */
+        t->machine = machine_of(s, t->separate);
     set_mesh(t);
     set_batch(t, lists == LIST_SAMPLE);
     t->feeds = allocate((size_t)((t->micros + 1) * t->mesh.dp) + 1, sizeof *t->feeds);
