@@ -124,8 +124,9 @@ struct stored store_of(const struct config *c, const struct mesh *mesh, int slot
 {
     struct mesh alike = *mesh;
     alike.zero = 0; /* so that `at` counts from the unit's start */
-    struct stored x = {
-        outline_model(c, mesh), cut_state(c, &alike), {.config = c, .mesh = mesh, .slots = slots, .batch = 8}};
+    struct stored x = {outline_model(c, mesh), cut_state(c, &alike), {.config = c, .mesh = mesh, .batch = 8}};
+    x.plan.ring = allocate(1, sizeof *x.plan.ring);
+    x.plan.ring->n = slots;
     size_t cap = 0;
     for (int r = n_ranks(mesh) - 1; r >= 0; r--)
         for (int u = 0; u < x.model->params->n_units; u++) {
@@ -144,6 +145,7 @@ struct stored store_of(const struct config *c, const struct mesh *mesh, int slot
 void free_stored(struct stored *x)
 {
     free(x->plan.range);
+    free(x->plan.ring);
     free_pieces(x->pieces);
     free_model(x->model);
 }
@@ -191,14 +193,13 @@ uint64_t seed_of(uint32_t step, int64_t session) { return 100 * (uint64_t)step +
 void store_iteration(struct snap *s, const struct stored *x, uint32_t step, int64_t session)
 {
     struct stored_step t;
-    int slot = snap_begin(s, step);
-    assert_true(slot > 0);
+    assert_true(snap_begin(s, step) > 0);
     for (size_t i = 0; i < x->plan.n; i++) {
         float *bytes = fill_payload(x, i, seed_of(step, session));
-        snap_write(s, slot, i, bytes);
+        snap_write(s, step, i, bytes);
         free(bytes);
     }
-    assert_true(snap_commit(s, slot, true, &t) && t.recoverable <= t.durable);
+    assert_true(snap_commit(s, step, true, &t) && t.recoverable <= t.durable);
 }
 
 void write_snapshot(const char *path, const struct config *c, const struct mesh *m, bool halves, uint32_t n)

@@ -2,7 +2,7 @@
 #ifndef SUPPORT_STATE_H
 #define SUPPORT_STATE_H
 
-#include "../src/techniques/snapshot/snap.h"
+#include "../src/techniques/snapshot/snapshot.h"
 #include "support.h"
 
 /* Sizes and a mesh that fit each other, by chance: uneven heads, layers and vocabulary; shards that are empty. */

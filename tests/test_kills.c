@@ -11,7 +11,7 @@
  *
  * `make test` ends few lives.  `make kills N=2000 SEED=3` ends so many, and says how they were spread.
  */
-#include "../src/techniques/snapshot/snap.h"
+#include "../src/techniques/snapshot/snapshot.h"
 #include "support.h"
 
 #include <fcntl.h>

@@ -321,17 +321,17 @@ TEST(no_value_is_overlooked)
     for (size_t i = 0; i < x.plan.n; i++)
         for (size_t k = 0; k < payload_bytes(&x.plan.range[i]) / sizeof(float); k++) {
             bool between = false; /* the pieces */
-            int slot = snap_begin(s, 1);
+            assert_true(snap_begin(s, 1) > 0);
             for (size_t at = 0; at < x.plan.n; at++) {
                 float *values = fill_payload(&x, at, 1);
                 if (at == i) {
                     between = memcmp(&values[k], "UUUU", sizeof(float)) == 0;
                     values[k] = INFINITY;
                 }
-                snap_write(s, slot, at, values);
+                snap_write(s, 1, at, values);
                 free(values);
             }
-            assert_int_equal(snap_commit(s, slot, true, &(struct stored_step){0}), between);
+            assert_int_equal(snap_commit(s, 1, true, &(struct stored_step){0}), between);
             store_iteration(s, &x, 2, 1);
         }
     close_snap(s);
@@ -344,7 +344,6 @@ TEST(no_value_is_overlooked)
 
 struct flight { /* an iteration under way */
     uint32_t step;
-    int slot;
     size_t written;
 };
 static struct life {
@@ -354,7 +353,7 @@ static struct life {
     struct snap *snap;
     uint32_t first, step, actions;
     int64_t session;
-    struct flight flight[MAX_SLOTS];
+    struct flight flight[MOST_MEMBERS];
     int n;
     struct problem *problem;
 } life;
@@ -362,9 +361,9 @@ static uint32_t acknowledged;
 
 static void begin_one(void)
 {
-    int slot = snap_begin(life.snap, ++life.step);
-    if (slot)
-        life.flight[life.n++] = (struct flight){life.step, slot, 0};
+    life.step++;
+    if (snap_begin(life.snap, life.step))
+        life.flight[life.n++] = (struct flight){.step = life.step, .written = 0};
 }
 
 static void write_one(void)
@@ -376,7 +375,7 @@ static void write_one(void)
         return;
     struct flight *f = &life.flight[k];
     float *bytes = fill_payload(life.stored, f->written, seed_of(f->step, life.session));
-    snap_write(life.snap, f->slot, f->written, bytes);
+    snap_write(life.snap, f->step, f->written, bytes);
     f->written++;
     free(bytes);
 }
@@ -389,8 +388,8 @@ static void commit_one(void)
         return;
     memmove(life.flight, life.flight + 1, (size_t)--life.n * sizeof f);
     if (draw(20) == 0)
-        snap_commit(life.snap, f.slot, false, &(struct stored_step){0});
-    else if (snap_commit(life.snap, f.slot, true, &t))
+        snap_commit(life.snap, f.step, false, &(struct stored_step){0});
+    else if (snap_commit(life.snap, f.step, true, &t))
         acknowledged = f.step;
 }
 
@@ -820,13 +819,13 @@ TEST(who_reads_notices_a_writer)
     must(open_snap(x.path, &d, &stored.plan, &snap));
     assert_int_equal(snap_begin(snap, 3), 1);
     float *bytes = fill_payload(&stored, 0, 9);
-    snap_write(snap, 1, 0, bytes);
+    snap_write(snap, 3, 0, bytes);
     read_first(c); /* it is of the other slot */
-    snap_commit(snap, 1, false, &(struct stored_step){0});
+    snap_commit(snap, 3, false, &(struct stored_step){0});
     store_iteration(snap, &stored, 3, 1);
     read_first(c); /* still it is */
     assert_int_equal(snap_begin(snap, 4), 2);
-    snap_write(snap, 2, 0, bytes);
+    snap_write(snap, 4, 0, bytes);
     struct problem *p = attempt(read_first, c);
     assert_true(p && p->code == EXIT_FAILED && strstr(p->sentence, "or a run writes there"));
     close_snap(snap);
@@ -935,13 +934,13 @@ static void lose_the_name(void *path)
     must(open_snap(path, &d, &stored.plan, &snap));
     store_iteration(snap, &stored, 1, 1);
     REAL(unlink)(path);
-    int slot = snap_begin(snap, 2);
+    assert_true(snap_begin(snap, 2) > 0);
     for (size_t i = 0; i < stored.plan.n; i++) {
         float *bytes = fill_payload(&stored, i, 5);
-        snap_write(snap, slot, i, bytes);
+        snap_write(snap, 2, i, bytes);
         free(bytes);
     }
-    assert_false(snap_commit(snap, slot, true, &(struct stored_step){0}));
+    assert_false(snap_commit(snap, 2, true, &(struct stored_step){0}));
     assert_int_equal(snap_begin(snap, 3), 0);
     struct snap_counts counts = close_snap(snap);
     assert_int_equal(counts.newest, 0);

@@ -1,7 +1,7 @@
 /* test_snaprun.c - snapshots while training runs: no bit of training changes, what is stored is the state behind its
  * iteration, and however slow the writer is, training goes on.
  */
-#include "../src/techniques/snapshot/snap.h"
+#include "../src/techniques/snapshot/snapshot.h"
 #include "../src/tools/pace/pace.h"
 #include "../src/tools/trace/trace.h"
 #include "support.h"
@@ -174,10 +174,10 @@ static void persist_behind_gate(void *context, const struct task *t, uint32_t nu
 /* What comes down from a copy on the device. */
 static void copy_behind_gate(const struct task *t, uint32_t number, cl_uint n, const cl_event *wait, cl_event *done)
 {
-    (void)number;
+    struct tensor *to = tensor_at(t->access[0].tensor, number), *from = tensor_at(t->access[1].tensor, number);
     wait_at_gate();
-    CL(clEnqueueReadBuffer(t->lane->queue, tensor_buffer(t->access[1].tensor), CL_FALSE, 0, t->access[0].tensor->bytes,
-                           tensor_memory(t->access[0].tensor), n, wait, done));
+    CL(clEnqueueReadBuffer(t->lane->queue, tensor_buffer(from), CL_FALSE, 0, to->bytes, tensor_memory(to), n, wait,
+                           done));
 }
 
 static void set_gate(bool open)
@@ -194,7 +194,7 @@ static void put_gate(struct trainer *t)
         struct task *task = t->train->task[i];
         if (task->condition.aside && task->copy)
             task->issue = copy_behind_gate;
-        if (!task->condition.slot || task->copy || task->condition.ends)
+        if (!task->condition.member || task->copy || task->condition.ends)
             continue;
         gate.run = task->run;
         task->run = persist_behind_gate;

@@ -131,6 +131,40 @@ static char *scene_text(const struct scene *s)
     return text;
 }
 
+/* The rule of slots over all of its states: up to five members, any of them with an iteration under way, and the newest
+ * that counts in any of the others or in none. */
+TEST(a_member_is_free_unless_it_is_kept_or_an_iteration_has_it)
+{
+    for (int n = 1; n <= 5; n++)
+        for (int state = 0; state < (n + 1) << n; state++) {
+            struct ring r = {.n = n, .kept = state >> n};
+            int n_free = 0;
+            for (int k = 1; k <= n; k++) {
+                r.iteration[k] = state >> (k - 1) & 1 ? (uint32_t)(100 + k) : 0;
+                n_free += !r.iteration[k] && k != r.kept;
+            }
+            if (r.kept && r.iteration[r.kept])
+                continue; /* no state of a ring: what is kept is nobody's */
+            struct ring before = r;
+            int taken = take_member(&r, 7);
+            assert_int_equal(taken > 0, n_free > 0);
+            assert_int_equal(member_of(&r, 7), taken);
+            for (int k = 1; k <= n; k++)
+                assert_int_equal(r.iteration[k], k == taken ? 7 : before.iteration[k]);
+            assert_int_equal(r.kept, before.kept);
+            if (!taken)
+                continue;
+            assert_true(taken != before.kept && !before.iteration[taken]);
+            for (int counts = 0; counts < 2; counts++) {
+                struct ring after = r;
+                return_member(&after, 7, counts);
+                assert_int_equal(after.kept, counts ? taken : before.kept);
+                for (int k = 1; k <= n; k++)
+                    assert_int_equal(after.iteration[k], before.iteration[k]);
+            }
+        }
+}
+
 /* The slots one by one: which iteration each has, and from when on that one is in the file and safe. */
 struct slot_now {
     int iteration; /* 0: none */

@@ -517,13 +517,48 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
                            "task c gpu.compute 1 reads=x\n";
     struct step *s = list_of("%s", text);
     struct task *c = s->task[2];
-    s->task[1]->condition.slot = 1;
+    s->task[1]->condition.member = true;
     finish_list(s);
     expect_sound("the list", s, NULL);
     for (size_t e = 0; e < c->n_edges; e++)
         c->edges[e].wait &= c->edges[e].from != 0;
     expect_wrong("the list", verify(s, NULL), "task 0 a and task 2 c touch the same bytes and nothing orders them");
     free_list(s);
+}
+
+/* Iterations have members of a ring of their own, so nothing leads from one to the next.  In exchange an iteration may
+ * touch its member only while it has it. */
+TEST(verify_sees_what_touches_a_ring_too_late)
+{
+    static const char *const lists[] = {
+        "task copy gpu.download 1 reads=x writes=b\ntask persist host.disk 1 reads=b\ntask commit host.disk 1\n",
+        "task copy gpu.download 1 reads=x writes=b\ntask persist host.cpu 1 reads=b\ntask commit host.disk 1\n",
+        "task copy gpu.download 1 reads=x writes=b\ntask look host.cpu 1 reads=b\n"
+        "task persist host.disk 1 reads=b\ntask commit host.disk 1\n",
+        "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\ntask persist host.disk 1 reads=b\n"};
+    static const char *const wrong[] = {
+        NULL, "task 0 copy touches ring b, and may run when its iteration has returned its member of it",
+        "task 1 look touches ring b, and may run when its iteration has no member of it",
+        "task 0 copy touches ring b, and may run when its iteration has returned its member of it"};
+    for (int k = 0; k < 4; k++) {
+        struct step *s = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n%s", lists[k]);
+        for (size_t i = 0; i < s->n; i++) {
+            struct task *t = s->task[i];
+            t->condition.member = strcmp(t->name, "look") != 0;
+            t->condition.ends = strcmp(t->name, "commit") == 0;
+            for (int a = 0; a < t->n_access; a++)
+                if (t->access[a].tensor->device->is_host)
+                    t->access[a].tensor->storage->ring = &s->pool->ring;
+        }
+        finish_list(s);
+        for (size_t e = 0; e < s->n_edges; e++)
+            assert_false(s->edges[e].previous);
+        if (wrong[k])
+            expect_wrong("the list", verify(s, NULL), wrong[k]);
+        else
+            expect_sound("the list", s, NULL);
+        free_list(s);
+    }
 }
 
 /* p, which no task touches, and y are in two slabs of 8 bytes each, then on the same bytes, then too much. */

@@ -52,8 +52,8 @@ static void print_task(FILE *out, size_t number, const struct task *t)
     print_accesses(out, t, ACCESS_READ);
     fprintf(out, " -> ");
     print_accesses(out, t, ACCESS_WRITE);
-    if (t->condition.slot)
-        fprintf(out, "  (slot %d)", t->condition.slot);
+    if (t->condition.member)
+        fprintf(out, "  (in a slot)");
     fputc('\n', out);
 }
 

@@ -24,17 +24,27 @@ static void sleep_until(uint64_t when)
     }
 }
 
+/* The latest padded end of task i; within an iteration that has a member of the rings, that of this iteration: what
+ * stands aside may come when the task has run once more. */
+static uint64_t *end_of(const struct pace *p, const struct step *s, size_t i, int member)
+{
+    return &p->ended[(size_t)member * s->n + i];
+}
+
 /* The lane's thread calls one of these two when the task's work has ended, before anyone is told.  The padded start is
  * behind the task before it on the lane, behind what it waits for, and not before it was issued.  A producer has ended,
- * and it does not run again before all that waited for it: both touch the same bytes. */
+ * and it does not run again before all that waited for it, but for what stands aside: both touch the same bytes. */
 static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
 {
     struct pace *p = pace_of(s);
     const struct task *t = s->task[i];
     uint64_t start = MAX(flight->queued, p->lane_end[t->lane->index]);
-    for (size_t k = 0; k < t->n_edges; k++)
-        if (t->edges[k].wait)
-            start = MAX(start, p->ended[t->edges[k].from]);
+    int member = t->condition.member ? member_of(&s->pool->ring, flight->number) : 0;
+    for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
+        bool in_member = s->task[e->from]->condition.member && !e->previous;
+        if (e->wait)
+            start = MAX(start, *end_of(p, s, e->from, in_member ? member : 0));
+    }
     flight->start = start + (uint64_t)(1e9 * t->lane->gap * p->wrapper.scale);
     flight->end = flight->start + (uint64_t)(1e9 * p->seconds[i] * p->wrapper.scale);
     uint64_t now = now_ns(), late = now > flight->end ? now - flight->end : 0;
@@ -42,7 +52,9 @@ static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
     p->overruns += late > 0;
     p->overrun_ns += late;
     flight->end += late;
-    p->ended[i] = p->lane_end[t->lane->index] = flight->end;
+    p->lane_end[t->lane->index] = flight->end;
+    *end_of(p, s, i, 0) = flight->end;
+    *end_of(p, s, i, member) = flight->end;
     sleep_until(flight->end);
 }
 
@@ -59,7 +71,7 @@ static void finish_delayed(struct step *s, size_t i, struct task_flight *flight)
 static struct pace *wrap(struct step *s, struct pace pace)
 {
     struct pace *p = copy_bytes(&pace, sizeof pace);
-    p->ended = allocate(s->n, sizeof *p->ended);
+    p->ended = allocate((MOST_MEMBERS + 1) * s->n, sizeof *p->ended);
     p->lane_end = allocate((size_t)s->pool->machine->n_lanes, sizeof *p->lane_end);
     s->running->wrapper = &p->wrapper;
     return p;

@@ -46,14 +46,14 @@ struct wait { /* for a task */
 };
 struct state { /* of a task */
     int next_on_lane, waits;
-    int ended;        /* its last run that has ended, or NONE */
-    int in_flight;    /* runs that have been opened and have not ended */
-    bool before_slot; /* a task with a slot follows from it within the iteration */
+    int ended;          /* its last run that has ended, or NONE */
+    int in_flight;      /* runs that have been opened and have not ended */
+    bool before_member; /* a task that needs a member of the rings follows from it within the iteration */
 };
 struct iteration {
     int left, computing; /* tasks that have not ended; of them on compute lanes */
     double end, issue_begin;
-    bool decided, stored; /* has it been decided whether it gets a slot; and has it got one? */
+    bool asked, stored; /* has it asked for a member of the rings; and has it got one? */
 };
 struct simulator {
     struct simulation *sim;
@@ -70,21 +70,13 @@ struct simulator {
     double issue, now; /* issue: host seconds per task */
     bool stop;
     size_t cap_moments;
-    struct slots slots;
-    const struct task *commit; /* ends one of them */
+    struct ring ring;
+    const struct task *ends; /* the task that returns a member; NULL: none needs one */
 };
 
 static const struct task *task_of(const struct simulator *k, int node) { return k->sim->step->task[node % k->n]; }
 
 static bool skipped(const struct simulator *k, int node) { return k->sim->moments[node].skipped; }
-
-/* Does t wait for the end of what this edge comes from?  A slot that is chosen is free, and so all that stood aside for
- * it in earlier iterations has ended.  A copy that waited for that before it asks would miss the other slots. */
-static bool waits(const struct simulator *k, const struct task *t, const struct edge *e)
-{
-    const struct task *from = k->sim->step->task[e->from];
-    return e->wait && !(e->previous && t->condition.slot && from->condition.aside);
-}
 
 /* ---- the lanes' events ----------------------------------------------------------------------------------------- */
 
@@ -157,14 +149,14 @@ static void begin(struct simulator *k, struct turn *l)
         join_links(k, l);
 }
 
-static void choose_slot(struct simulator *k, struct iteration *iteration);
+static void ask_for_member(struct simulator *k, struct iteration *iteration);
 
-/* A copy of a snapshot has its turn, and only the slot's choice is missing.  The update before it has chosen, unless it
- * skips this iteration: then the copy does, as in a run (run/late.c).  Else an update behind it on its lane would
- * wait for a choice that waits for this update. */
-static bool must_choose(const struct simulator *k, const struct task *t, int node)
+/* A copy of a snapshot has its turn, and its iteration has only to ask for a member.  The update before it has asked,
+ * unless it skips this iteration: then the copy does, as in a run (run/late.c).  Else an update that comes after it on
+ * its lane would wait for an answer that waits for this update. */
+static bool must_ask(const struct simulator *k, const struct task *t, int node)
 {
-    return t->condition.slot && !t->condition.aside && is_expected(t) && !k->iteration[node / k->n].decided &&
+    return t->condition.member && !t->condition.aside && is_expected(t) && !k->iteration[node / k->n].asked &&
            k->sim->moments[node].unmet == 1;
 }
 
@@ -180,8 +172,8 @@ static void try_start(struct simulator *k, int lane)
     int i = l->task, node = l->iteration * k->n + i;
     if (l->iteration == k->opened)
         return;
-    if (must_choose(k, task_of(k, node), node)) {
-        choose_slot(k, &k->iteration[l->iteration]);
+    if (must_ask(k, task_of(k, node), node)) {
+        ask_for_member(k, &k->iteration[l->iteration]);
         try_start(k, lane); /* perhaps another one has the turn now */
         return;
     }
@@ -216,7 +208,19 @@ static int latest_run(const struct simulator *k, int i, int iteration)
     return iteration;
 }
 
-/* Does a task run in it behind which a slot is chosen?  Else one is at once. */
+/* What stands aside is outside of its lane until its iteration has asked, and no count of runs in flight knows of it.
+ */
+static void count_run(struct simulator *k, int i, int change)
+{
+    struct state *state = &k->state[i];
+    bool was_full = state->in_flight == MOST_RUNS;
+    if (task_of(k, i)->condition.aside)
+        return;
+    state->in_flight += change;
+    k->full += (state->in_flight == MOST_RUNS) - was_full;
+}
+
+/* Does a task run in it after which it asks for a member?  Else it asks at once. */
 static bool open_iteration(struct simulator *k)
 {
     int number = k->opened++;
@@ -229,19 +233,19 @@ static bool open_iteration(struct simulator *k)
         const struct task *t = k->sim->step->task[i];
         struct moment *m = &k->sim->moments[number * k->n + i];
         *m = (struct moment){.skipped = !runs(t, (uint32_t)number + 1),
-                             .unmet = t->condition.slot > 0}; /* (until a slot is chosen) */
+                             .unmet = t->condition.member}; /* (until the iteration has asked) */
         if (m->skipped)
             continue;
-        updates |= k->state[i].before_slot && !t->condition.slot;
+        updates |= k->state[i].before_member && !t->condition.member;
         for (size_t e = 0; e < t->n_edges; e++) {
             int from = (int)t->edges[e].from, run = NONE;
-            if (waits(k, t, &t->edges[e]))
+            if (t->edges[e].wait)
                 run = latest_run(k, from, number - t->edges[e].previous);
             m->unmet += run > k->state[from].ended;
         }
         iteration->left++;
         iteration->computing += t->lane->kind == LANE_COMPUTE;
-        k->full += ++k->state[i].in_flight == MOST_RUNS;
+        count_run(k, i, 1);
     }
     return updates;
 }
@@ -263,13 +267,13 @@ static bool repeats(const struct simulator *k, int a, int b, double shift, doubl
     return k->issue == 0 || fabs(k->iteration[b].issue_begin - k->iteration[a].issue_begin - shift) <= tolerance;
 }
 
-/* With snapshots, which may be in flight for long, all of the pattern and one that got a slot. */
+/* With snapshots, which may be in flight for long, all of the pattern and one that got a member. */
 static bool repeats_for(const struct simulator *k, int last, int pattern, double shift, double tolerance)
 {
-    bool stored = !k->slots.n;
+    bool stored = !k->ends;
     for (int i = 0; i < pattern && !stored; i++)
         stored = k->iteration[last - i].stored;
-    for (int i = 0; stored && i < MAX(k->slots.n ? pattern : k->repeat, MOST_RUNS); i++)
+    for (int i = 0; stored && i < MAX(k->ends ? pattern : k->repeat, MOST_RUNS); i++)
         if (last - pattern - i < 0 || !repeats(k, last - pattern - i, last - i, shift, tolerance))
             return false;
     return stored;
@@ -281,7 +285,7 @@ static double mean_seconds(const struct simulator *k, int from, int to)
 {
     const struct moment *m = k->sim->moments;
     for (int a = from * k->n, b = to * k->n; a < (from + 1) * k->n; a++, b++)
-        if (!m[a].skipped && !m[b].skipped && !task_of(k, a)->condition.slot)
+        if (!m[a].skipped && !m[b].skipped && !task_of(k, a)->condition.member)
             return (m[b].end - m[a].end) / (to - from);
     return (k->iteration[to].end - k->iteration[from].end) / (to - from);
 }
@@ -317,40 +321,44 @@ static void release(struct simulator *k, int i, int iteration)
             if (skipped(k, node))
                 continue;
             int unmet = --k->sim->moments[node].unmet;
-            if (unmet == 0 || must_choose(k, task_of(k, node), node))
+            if (unmet == 0 || must_ask(k, task_of(k, node), node))
                 try_start(k, task_of(k, node)->lane->index);
         }
     }
 }
 
-/* The tasks of a snapshot are in the list once for every slot, and open with their iteration.  When its first unit has
- * been updated, those of all slots but the one that it gets leave it; without one all of them do. */
-static void choose_slot(struct simulator *k, struct iteration *iteration)
+/* Task i needs a member, and its iteration has none: it leaves the iteration. */
+static void leave(struct simulator *k, struct iteration *iteration, int i)
+{
+    int number = (int)(iteration - k->iteration);
+    k->sim->moments[number * k->n + i].skipped = true;
+    count_run(k, i, -1);
+    iteration->left--;
+    iteration->computing -= task_of(k, i)->lane->kind == LANE_COMPUTE;
+}
+
+/* When its first unit has been updated, an iteration asks for a member of the rings.  Without one all tasks that need
+ * one leave it. */
+static void ask_for_member(struct simulator *k, struct iteration *iteration)
 {
     int number = (int)(iteration - k->iteration);
     struct task *const *task = k->sim->step->task;
-    iteration->decided = true;
-    if (!runs(k->commit, (uint32_t)number + 1))
+    iteration->asked = true;
+    if (!runs(k->ends, (uint32_t)number + 1))
         return;
-    int slot = take_slot(&k->slots);
-    iteration->stored = slot > 0;
-    for (int i = 0; i < k->n; i++)
-        if (task[i]->condition.slot && task[i]->condition.slot != slot) {
-            k->sim->moments[number * k->n + i].skipped = true;
-            k->full -= k->state[i].in_flight-- == MOST_RUNS;
-            iteration->left--;
-            iteration->computing -= task[i]->lane->kind == LANE_COMPUTE;
-        }
-    for (int i = 0; i < k->n; i++) /* (all have left before one that waits for them can start) */
-        if (task[i]->condition.slot && task[i]->condition.slot != slot) {
-            int before = latest_run(k, i, number - 1);
-            if (before <= k->state[i].ended) /* else its end releases them */
-                release(k, i, number);
-            try_start(k, task[i]->lane->index);
-        }
-    for (int i = 0; i < k->n && slot; i++)
-        if (task[i]->condition.slot == slot && --k->sim->moments[number * k->n + i].unmet == 0)
-            try_start(k, task[i]->lane->index);
+    iteration->stored = take_member(&k->ring, (uint32_t)number + 1) > 0;
+    for (int i = 0; i < k->n && !iteration->stored; i++)
+        if (task[i]->condition.member)
+            leave(k, iteration, i);
+    for (int i = 0; i < k->n; i++) { /* (all have left before one that waits for them can start) */
+        if (!task[i]->condition.member)
+            continue;
+        if (iteration->stored)
+            k->sim->moments[number * k->n + i].unmet--;
+        else if (latest_run(k, i, number - 1) <= k->state[i].ended) /* else its end releases them */
+            release(k, i, number);
+        try_start(k, task[i]->lane->index);
+    }
 }
 
 /* What the last end brings about: iterations are over, others are opened, and lanes go on. */
@@ -365,8 +373,8 @@ static void move_on(struct simulator *k)
             k->done++;
         } else if (k->opened < k->limit && k->full == 0 &&
                    (k->opened < 2 || k->iteration[k->opened - 2].computing == 0)) {
-            if (!open_iteration(k) && k->commit)
-                choose_slot(k, &k->iteration[k->opened - 1]);
+            if (!open_iteration(k) && k->ends)
+                ask_for_member(k, &k->iteration[k->opened - 1]);
         } else
             break;
     }
@@ -385,25 +393,24 @@ static void finish(struct simulator *k, struct turn *l)
     l->node = NONE;
     set_next(k, l, INFINITY);
     k->state[i].ended = node / k->n;
-    if (k->state[i].before_slot && !iteration->decided && !t->condition.slot)
-        choose_slot(k, iteration);
+    if (k->state[i].before_member && !iteration->asked && !t->condition.member)
+        ask_for_member(k, iteration);
     if (t->condition.ends)
-        k->slots.kept = t->condition.slot;
-    k->slots.taken[t->condition.slot] &= !t->condition.ends;
+        return_member(&k->ring, (uint32_t)(node / k->n) + 1, true);
     release(k, i, node / k->n);
-    k->full -= k->state[i].in_flight-- == MOST_RUNS;
+    count_run(k, i, -1);
     iteration->left--;
     iteration->computing -= t->lane->kind == LANE_COMPUTE;
     move_on(k);
     try_start(k, (int)(l - k->turn));
 }
 
-/* Of those at the same time the disk's, which may set a slot free. */
+/* Of those at the same time the disk's, which may return a member. */
 static struct turn *earliest(const struct simulator *k)
 {
     struct turn *best = &k->turn[k->winner[1]];
     struct turn *disk = &k->turn[k->sim->step->pool->machine->host->lane[LANE_DISK]->index];
-    return k->slots.n && disk->next <= best->next * (1 + 1e-12) ? disk : best;
+    return k->ends && disk->next <= best->next * (1 + 1e-12) ? disk : best;
 }
 
 static void run_clock(struct simulator *k)
@@ -441,14 +448,13 @@ static void index_list(struct simulator *k)
         struct turn *l = &k->turn[t->lane->index];
         k->state[i].next_on_lane = l->first;
         l->first = l->task = i;
-        k->slots.n = MAX(k->slots.n, t->condition.slot);
-        k->commit = t->condition.ends ? t : k->commit;
+        k->ends = t->condition.ends ? t : k->ends;
         for (size_t e = t->n_edges; e-- > 0;) {
             const struct edge *edge = &t->edges[e];
             struct state *from = &k->state[edge->from];
-            from->before_slot |=
-                t->condition.slot && is_expected(t) && !edge->previous && !chooses(s->task[edge->from]);
-            if (!waits(k, t, edge))
+            from->before_member |=
+                t->condition.member && is_expected(t) && !edge->previous && !chooses(s->task[edge->from]);
+            if (!edge->wait)
                 continue;
             k->wait[n_waits] = (struct wait){i, edge->previous, from->waits};
             from->waits = n_waits++;
@@ -508,6 +514,7 @@ struct problem *simulate(const struct step *s, const struct costs *c, struct sim
                           .n = (int)s->n,
                           .n_lanes = m->n_lanes,
                           .issue = m->issue,
+                          .ring.n = s->pool->ring.n,
                           .repeat = (int)repeat_of(s, 2 * MOST_STEPS),
                           .state = allocate(s->n, sizeof *k.state),
                           .wait = allocate(s->n_edges, sizeof *k.wait),
@@ -517,7 +524,7 @@ struct problem *simulate(const struct step *s, const struct costs *c, struct sim
                           .load = allocate(m->n_links, sizeof *k.load)};
     index_list(&k);
     k.limit = MIN(MIN(MAX(LEAST_STEPS, 4 * k.repeat), MOST_STEPS), MAX(8, MOST_NODES / k.n));
-    if (k.slots.n)
+    if (k.ends)
         k.limit = MAX(k.limit, MIN(STORED_STEPS, STORED_NODES / k.n));
     k.iteration = allocate((size_t)k.limit, sizeof *k.iteration);
     run_clock(&k);

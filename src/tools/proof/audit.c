@@ -83,10 +83,10 @@ struct range { /* words of an image */
     size_t begin, end;
 };
 
-/* What access k of t covers of m: nothing where it lies elsewhere. */
-static struct range covered(const struct image *m, const struct task *t, int k)
+/* What access k of t covers of m in that iteration: nothing where it lies elsewhere. */
+static struct range covered(const struct image *m, const struct task *t, uint32_t number, int k)
 {
-    const struct tensor *x = t->access[k].tensor;
+    const struct tensor *x = tensor_at(t->access[k].tensor, number);
     size_t begin = (x->storage->address + x->offset) / ELEMENT_BYTES;
     if (x->device != m->device || x->storage->slab != m->slab)
         return (struct range){0, 0};
@@ -101,13 +101,13 @@ static bool touches(const struct task *t, const struct device *d)
     return yes;
 }
 
-static void fill(const struct image *m, const struct task *t, int run)
+static void fill(const struct image *m, const struct task *t, uint32_t number, int run)
 {
     for (size_t w = 0; w < m->words; w++)
         m->given[w] = float_filling[run];
     for (unsigned reads = 0; reads <= ACCESS_READ; reads++) /* last, since accesses may overlap */
         for (int k = 0; k < t->n_access; k++) {
-            struct range r = covered(m, t, k);
+            struct range r = covered(m, t, number, k);
             for (size_t w = r.begin; (t->access[k].mode & ACCESS_READ) == reads && w < r.end; w++) {
                 bool written = m->kept[w] != float_filling[0];
                 m->given[w] = reads && written ? m->kept[w] : filling(run, t->access[k].tensor->element, w);
@@ -115,10 +115,11 @@ static void fill(const struct image *m, const struct task *t, int run)
         }
 }
 
-static void copy_written(const struct image *m, const struct task *t, uint32_t *to, const uint32_t *from)
+static void copy_written(const struct image *m, const struct task *t, uint32_t number, uint32_t *to,
+                         const uint32_t *from)
 {
     for (int k = 0; k < t->n_access; k++) {
-        struct range r = covered(m, t, k);
+        struct range r = covered(m, t, number, k);
         if (t->access[k].mode & ACCESS_WRITE)
             memcpy(to + r.begin, from + r.begin, (r.end - r.begin) * sizeof *to);
     }
@@ -127,12 +128,13 @@ static void copy_written(const struct image *m, const struct task *t, uint32_t *
 /* ---- what it left ----------------------------------------------------------------------------------------------- */
 
 /* Is all as it was given, but for what the task declares to write? */
-static char *check_others(const struct step *s, const struct task *t, const struct image *m, const uint32_t *left)
+static char *check_others(const struct step *s, const struct task *t, const struct image *m, uint32_t number,
+                          const uint32_t *left)
 {
     const unsigned char *before = (const void *)m->given, *after = (const void *)left;
     const char *name = "no tensor";
     size_t at = 0;
-    copy_written(m, t, m->given, left);
+    copy_written(m, t, number, m->given, left);
     if (memcmp(before, after, m->words * sizeof *left) == 0)
         return NULL;
     while (before[at] == after[at])
@@ -147,10 +149,10 @@ static char *check_others(const struct step *s, const struct task *t, const stru
                          layer_and_micro((char[64]){0}, t), at, m->slab, m->device->id, name);
 }
 
-static char *check_written(const struct task *t, const struct image *m, int k, int run)
+static char *check_written(const struct task *t, const struct image *m, uint32_t number, int k, int run)
 {
     const struct tensor *x = t->access[k].tensor;
-    struct range r = covered(m, t, k);
+    struct range r = covered(m, t, number, k);
     for (size_t w = r.begin; (t->access[k].mode & ACCESS_WRITE) && w < r.end; w++) {
         bool unwritten = m->first[w] == filling(0, x->element, w) && m->left[w] == filling(run, x->element, w);
         if (m->left[w] != m->first[w] && !(t->partial && unwritten))
@@ -172,7 +174,7 @@ char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight 
     for (int run = 0; run < RUNS && !wrong; run++) {
         for (const struct image *m = a->image; m < end; m++)
             if (touches(t, m->device)) {
-                fill(m, t, run);
+                fill(m, t, number, run);
                 transfer(m, m->given, true);
             }
         run_alone(a->step, number, i, flight);
@@ -181,14 +183,14 @@ char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight 
             if (!touches(t, m->device))
                 continue;
             transfer(m, left, false);
-            wrong = check_others(a->step, t, m, left);
+            wrong = check_others(a->step, t, m, number, left);
             for (int k = 0; run && k < t->n_access && !wrong; k++)
-                wrong = check_written(t, m, k, run);
+                wrong = check_written(t, m, number, k, run);
         }
     }
     for (const struct image *m = a->image; m < end; m++) {
         if (!wrong)
-            copy_written(m, t, m->kept, m->first);
+            copy_written(m, t, number, m->kept, m->first);
         if (touches(t, m->device))
             transfer(m, m->kept, true); /* whether the next task goes ahead may depend on it */
     }

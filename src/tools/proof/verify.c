@@ -43,6 +43,8 @@ static char *check_cell(const struct step *s, int node, const struct access *a, 
     const char *reader = s->task[node % n]->name;
     /* a choice holds for its own iteration, but for the task that makes the next one */
     bool kept = storage->persistent && (!a->tensor->choice || chooses(s->task[node % n]));
+    if (storage->ring && writer) /* another iteration's value is in another member; what nobody writes stays */
+        kept = false;
     if (writer && writer->storage != storage)
         return format_string("task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
                              node % n, reader, a->tensor->name, writer->storage->name, writer->node % n,
@@ -69,8 +71,11 @@ static char *describe_conflict(const struct step *s, int first, int second)
 /* Behind that touch and those before it.  A task may work in place, but not on the bytes of two tensors. */
 static void need_order(struct proof *p, int touch, int node, const struct tensor *storage)
 {
+    int n = (int)p->step->n;
     for (; touch != NEVER; touch = p->touches[touch].before) {
         const struct touch *x = &p->touches[touch];
+        if (storage->ring && x->node / n != node / n)
+            continue; /* of another iteration, and so of another member: see verify_rings() */
         if (x->node == node && x->storage != storage && !p->wrong)
             p->wrong = describe_conflict(p->step, node, node);
         if (x->node != node)
@@ -240,6 +245,61 @@ static char *verify_accesses(const struct step *s)
     return wrong;
 }
 
+/* ---- rings ----------------------------------------------------------------------------------------------------- */
+
+/* What the task touches of a ring; NULL: nothing. */
+static const struct tensor *ring_of(const struct task *t)
+{
+    for (int i = 0; i < t->n_access; i++)
+        if (t->access[i].tensor->storage->ring)
+            return t->access[i].tensor;
+    return NULL;
+}
+
+/* Which member tasks have certainly ended when the one has that returns the member: those that it waits for within the
+ * iteration, those before it on its lane, and those that these wait for.  What leads there must be tasks that run
+ * whenever the iteration has a member. */
+static bool *find_returned(const struct step *s)
+{
+    bool *ended = allocate(s->n, sizeof *ended);
+    bool *on_lane = allocate((size_t)s->pool->machine->n_lanes, sizeof *on_lane); /* what is earlier on it has */
+    for (size_t i = s->n; i-- > 0;) {
+        const struct task *t = s->task[i];
+        if (!t->condition.member)
+            continue;
+        ended[i] |= t->condition.ends || on_lane[t->lane->index];
+        if (!ended[i] || t->condition.needs)
+            continue;
+        on_lane[t->lane->index] = true;
+        for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++)
+            ended[e->from] |= e->wait && !e->previous;
+    }
+    free(on_lane);
+    return ended;
+}
+
+/* Iterations use different members of a ring at the same time, and the rule of ring.c gives no member to two.  So it is
+ * enough that an iteration touches its member only while it has it: from when it asks, which every task does that needs
+ * a member, until the task that returns the member has ended. */
+static char *verify_rings(const struct step *s)
+{
+    bool *returned = find_returned(s);
+    char *wrong = NULL;
+    for (size_t i = 0; i < s->n && !wrong; i++) {
+        const struct task *t = s->task[i];
+        const struct tensor *x = ring_of(t);
+        if (x && !t->condition.member)
+            wrong = format_string("task %zu %s touches ring %s, and may run when its iteration has no member of it", i,
+                                  t->name, x->name);
+        else if (x && !returned[i])
+            wrong = format_string(
+                "task %zu %s touches ring %s, and may run when its iteration has returned its member of it", i, t->name,
+                x->name);
+    }
+    free(returned);
+    return wrong;
+}
+
 /* ---- devices --------------------------------------------------------------------------------------------------- */
 
 char *verify_devices(const struct step *s)
@@ -306,6 +366,8 @@ static char *verify_memory(const struct step *s)
 char *verify(const struct step *s, const struct values *expected)
 {
     char *wrong = verify_accesses(s); /* first: it names what is read */
+    if (!wrong)
+        wrong = verify_rings(s);
     if (!wrong && expected)
         wrong = compare_values(expected, s);
     return wrong ? wrong : verify_memory(s);

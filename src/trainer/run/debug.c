@@ -40,7 +40,7 @@ bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b)
     for (size_t i = 0; i < s->n && !found; i++) {
         const struct task *t = s->task[i];
         struct tensor *out = NULL;
-        if (!runs(t, number) || t->condition.slot || !has_needed(t))
+        if (!runs(t, number) || t->condition.member || !has_needed(t))
             continue;
         for (int k = 0; t->partial && k < t->n_access && !out; k++)
             out = is_written(&t->access[k]) ? t->access[k].tensor : NULL;

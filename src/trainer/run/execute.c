@@ -9,7 +9,7 @@
  * An event is known only to its own context.  Where a consumer lives in another one, the producer also gets a user
  * event there, which a forwarder thread completes.  A host task's event is a user event from the start.
  *
- * Tasks with a slot are not issued, but jobs that find out whether they run: see late.c.
+ * A task of which it is decided late whether it runs is not issued, but a job that finds out: see late.c.
  */
 #include "run.h"
 
@@ -22,7 +22,7 @@ static cl_uint gather_waits(struct step *s, uint32_t number, const struct task *
     int context = t->lane->device->is_host ? -1 : event_context(t);
     cl_uint n = 0;
     /* A wrapped lane runs in order of the wrapper's ends, which its queue does not know of. */
-    if (s->running->wrapper && !t->condition.slot && context >= 0 && q->retired < q->given)
+    if (s->running->wrapper && !t->condition.member && context >= 0 && q->retired < q->given)
         wait[n++] = queued_flight(s, q, q->given - 1)->done;
     for (size_t k = 0; k < t->n_edges; k++) {
         const struct task *producer = s->task[t->edges[k].from];
@@ -137,7 +137,7 @@ void execute(struct step *s, uint32_t number)
         execution.watch(s);
     s->running->ended[number % KEPT_ENDS] = 0;
     for (size_t i = 0; i < s->n; i++) {
-        if (!runs(s->task[i], number) || (s->task[i]->condition.slot && !s->running->late))
+        if (!runs(s->task[i], number) || (s->task[i]->condition.member && !s->running->late))
             continue;
         tell_issuing(s, number, i);
         /* PoCL 3.1 compiles a kernel anew when it is launched with the same work-group size and a wider grid than

@@ -1,43 +1,39 @@
 /* late.c - tasks of which it is decided late whether they run: those that need a choice, which is a word in memory by
- * then, and those of a slot.
+ * then, and those of which the iteration must have a member of the rings (step/ring.c).
  *
- * What stores state is in the list once for every slot (step/condition.c).  Which slot an iteration gets, if any, is
- * decided when its first state has been updated.  When tasks are issued, up to two iterations ahead, it would be too
- * soon: slots are held then that will be free.  So what waits for them is given a user event, and
+ * An iteration asks for its member when its first state has been updated.  When its tasks are issued, up to two
+ * iterations ahead, it would be too soon: members are held then that will be free.  So what waits for such a task is
+ * given a user event, and
  *
- *     a copy of state            is a job of its lane's thread: it waits for the update, asks, and then issues the copy
- *                                to the lane's queue (or runs it, on a lane of the host), or completes the event; the
- *                                next update waits for it either way
- *     what stands aside          is parked here, and given to its lane when its slot is chosen: persist and commit,
- *                                and what comes down from a copy on the device
+ *     a copy of state            is a job of its lane's thread.  It waits for the update and asks.  Then it issues the
+ *                                copy to the lane's queue (or runs it, on a lane of the host), or completes the event.
+ *                                The next update waits for it either way
+ *     what stands aside          is parked here, outside of its lane, until the iteration has asked.  Then it is given
+ *                                to the lane, or dropped
  *
- * Only tasks of the same iteration and slot wait for those, by an event: a slot is free only when all that was written
- * to it has ended.  So their lanes have only tasks that run, and no queue and no count of runs in flight (retire.c)
- * knows of them: however slow disk and link are, training never waits for them.
+ * Only tasks of the same iteration wait for what stands aside, by an event.  The next user of the same bytes need not:
+ * a member is free only when all that was written to it has ended.  So no queue and no count of runs in flight
+ * (retire.c) knows of what stands aside.  However slow disk and link are, training never waits for them.
  *
- * iteration[] is used again after MOST_RUNS iterations.  All copies of an iteration have asked by then, since the
- * updates of the next one wait for them.
+ * Iterations ask in their order: the updates of one wait for the copies of the one before.
  */
 #include "run.h"
 
-struct iteration { /* and what was chosen for it */
-    uint32_t number;
-    bool decided;
-    int slot;
-    struct job *parked, **end; /* in list order */
-};
 struct late {
-    slot_chooser *pick_slot;
+    member_asker *ask;
     void *context;
-    pthread_mutex_t lock; /* guards what follows, and is held while one chooses, which waits for nothing */
-    struct iteration iteration[MOST_RUNS];
-    struct job *ended, **end; /* in the order of their ends */
+    pthread_mutex_t lock;       /* guards what follows, and is held while one asks, which waits for nothing */
+    uint32_t asked;             /* the last iteration that has */
+    struct job *parked, **last; /* of iterations that have not asked, in list order */
+    struct job *ended, **end;   /* in the order of their ends */
 };
 
-void start_late(struct step *s, slot_chooser *pick_slot, void *context)
+void start_late(struct step *s, member_asker *ask, void *context)
 {
     struct late *l = s->running->late = allocate(1, sizeof *l);
-    *l = (struct late){.pick_slot = pick_slot, .context = context, .end = &l->ended};
+    *l = (struct late){.ask = ask, .context = context};
+    l->last = &l->parked;
+    l->end = &l->ended;
     pthread_mutex_init(&l->lock, NULL);
 }
 
@@ -48,58 +44,66 @@ void stop_late(struct step *s)
     s->running->late = NULL;
 }
 
-/* ---- choosing -------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------------------------- */
 
-static struct iteration *iteration_of(struct late *l, uint32_t number)
-{
-    struct iteration *c = &l->iteration[number % MOST_RUNS];
-    if (c->number != number)
-        *c = (struct iteration){.number = number, .end = &c->parked};
-    return c;
-}
+static bool has_member(const struct step *s, uint32_t number) { return member_of(&s->pool->ring, number) > 0; }
 
-static void settle_job(const struct iteration *c, struct job *job)
+static void settle_job(struct job *job)
 {
     struct task *t = job->step->task[job->task];
-    if (t->condition.slot == c->slot)
+    if (has_member(job->step, job->number))
         give_job_aside(&t->lane->aside, t->lane->name, job);
     else
         drop_job(job);
 }
 
-bool is_decided_late(const struct task *t) { return t->condition.slot || t->condition.needs; }
+/* All jobs that are parked are of this iteration, or of later ones. */
+static void ask(struct late *l, uint32_t number)
+{
+    l->ask(l->context, number);
+    l->asked = number;
+    while (l->parked && l->parked->number == number) {
+        struct job *job = l->parked;
+        l->parked = job->next;
+        settle_job(job);
+    }
+    if (!l->parked)
+        l->last = &l->parked;
+}
+
+bool is_decided_late(const struct task *t) { return t->condition.member || t->condition.needs; }
 
 bool decide_late(struct step *s, const struct task *t, uint32_t number)
 {
     struct late *l = s->running->late;
-    if (!t->condition.slot || !has_needed(t)) /* (who has nothing to store chooses no slot) */
-        return has_needed(t);
+    if (!has_needed(t))
+        return false; /* (it has nothing to store, and so its iteration does not ask because of it) */
+    if (!t->condition.member)
+        return true;
     if (!l)
         return false;
     pthread_mutex_lock(&l->lock);
-    struct iteration *c = iteration_of(l, number);
-    if (!c->decided) {
-        c->slot = l->pick_slot(l->context, number);
-        c->decided = true;
-        for (struct job *job = c->parked, *next; job; job = next) {
-            next = job->next;
-            settle_job(c, job);
-        }
-    }
-    bool yes = c->slot == t->condition.slot;
+    if (l->asked < number)
+        ask(l, number);
+    bool yes = has_member(s, number);
     pthread_mutex_unlock(&l->lock);
     return yes;
 }
 
 /* ---- what stands aside ----------------------------------------------------------------------------------------- */
 
+static void append_job(struct job ***end, struct job *job)
+{
+    job->next = NULL;
+    **end = job;
+    *end = &job->next;
+}
+
 static void note_ended(struct job *job)
 {
     struct late *l = job->step->running->late;
     pthread_mutex_lock(&l->lock);
-    job->next = NULL;
-    *l->end = job;
-    l->end = &job->next;
+    append_job(&l->end, job);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -112,13 +116,10 @@ void park_job(struct step *s, const struct job *job)
     kept->flight = &kept->own;
     kept->own = (struct task_flight){.number = job->number, .queued = now_ns()};
     pthread_mutex_lock(&l->lock);
-    struct iteration *c = iteration_of(l, job->number);
-    if (c->decided)
-        settle_job(c, kept);
-    else {
-        *c->end = kept;
-        c->end = &kept->next;
-    }
+    if (l->asked < job->number)
+        append_job(&l->last, kept);
+    else
+        settle_job(kept);
     pthread_mutex_unlock(&l->lock);
 }
 

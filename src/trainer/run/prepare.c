@@ -114,7 +114,8 @@ void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint 
                                   g->local[0] ? g->local : NULL, n_wait, wait, done));
         return;
     }
-    struct tensor *to = t->access[0].tensor, *from = t->access[1].tensor;
+    struct tensor *to = tensor_at(t->access[0].tensor, number);
+    struct tensor *from = tensor_at(t->access[1].tensor, number);
     if (copies_nothing(t))
         CL(clEnqueueMarkerWithWaitList(queue, n_wait, wait, done));
     else if (from->device->is_host)

@@ -65,7 +65,7 @@ struct running {
     /* By iteration % KEPT_ENDS, as far as retired: its last end on a compute lane, on the host's clock. */
     uint64_t ended[KEPT_ENDS];
     struct wrapper *wrapper; /* NULL: none */
-    struct late *late;       /* late.c: which slot an iteration has got; NULL: none */
+    struct late *late;       /* late.c: what is decided late; NULL: nothing runs that needs a member */
 };
 
 /* ---- prepare.c ------------------------------------------------------------------------------------------------- */
@@ -189,19 +189,18 @@ void stop_thread(struct host_thread **thread);
 
 /* ---- late.c: tasks of which it is decided late whether they run ------------------------------------------------- */
 
-/* The slot that iteration `number` gets, from 1, or 0: none.  Asked once for each iteration that wants one, from any
- * thread, when the first of its tasks with a slot could run. */
-typedef int slot_chooser(void *context, uint32_t number);
-/* From here on the tasks of slots run; before, and behind stop_late(), none does.  Both behind a drain. */
-void start_late(struct step *s, slot_chooser *pick_slot, void *context);
+/* Asks for a member of the rings for iteration `number`: take_member(), or not.  Called once for each iteration that
+ * wants one, from any thread, when the first of its tasks that need a member could run. */
+typedef void member_asker(void *context, uint32_t number);
+/* From here on tasks that need a member run; before, and after stop_late(), none does.  Both after a drain. */
+void start_late(struct step *s, member_asker *ask, void *context);
 void stop_late(struct step *s);
-/* Whether it runs is known only when it could: of a slot's task, and of one that needs a choice. */
+/* Whether it runs is known only when it could: it needs a choice, or a member. */
 bool is_decided_late(const struct task *t);
-/* Decides that, for all tasks of the iteration's slots at once, unless it has been decided: does t run? */
+/* Does t run?  The first task that needs a member asks, for all of its iteration. */
 bool decide_late(struct step *s, const struct task *t, uint32_t number);
-/* A task that stands aside waits outside of its lane until its slot is chosen; then it is given to the lane, or
- * dropped.
- */
+/* A task that stands aside waits outside of its lane until its iteration has asked for a member.  Then it is given to
+ * the lane, or dropped. */
 void park_job(struct step *s, const struct job *job);
 /* Those that have ended since it was asked last, a chain, which the caller drops. */
 struct job *take_ended(struct step *s);

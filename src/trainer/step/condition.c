@@ -1,12 +1,12 @@
 /* condition.c - whether a task runs in an iteration, where that is known only when all that it waits for has ended.
  *
  * Two things can be asked for (struct condition): bits of a choice, which is a word in memory that a task of the same
- * iteration has written; and a slot, of which a few iterations at a time get one each.  Who runs the list asks
- * (run/late.c), and who simulates it.
+ * iteration has written; and a member of the rings, of which a few iterations at a time have one each (ring.c).  A run
+ * asks (run/late.c), and so does the simulation.
  */
 #include "step.h"
 
-bool is_conditional(const struct task *t) { return t->when.every > 1 || t->condition.slot; }
+bool is_conditional(const struct task *t) { return t->when.every > 1 || t->condition.member; }
 
 bool chooses(const struct task *t)
 {
@@ -30,17 +30,3 @@ bool has_needed(const struct task *t)
 {
     return !t->condition.needs || (choice_bits(t) & t->condition.needs) == t->condition.needs;
 }
-
-/* ---- slots: the kept one stays as it is, and an iteration under way has one of its own --------------------------- */
-
-int take_slot(struct slots *s)
-{
-    for (int k = 1; k <= s->n; k++)
-        if (!s->taken[k] && k != s->kept) {
-            s->taken[k] = true;
-            return k;
-        }
-    return 0;
-}
-
-int most_under_way(int slots) { return slots - 1; }

@@ -100,14 +100,15 @@ static void touch(struct walk *w, int node, const struct access *a, enum edge_ki
 
 /* A task reads before it writes.  A tensor that does not persist is a new value in every iteration: only its bytes
  * connect it to the last one.  One that persists shares its bytes with none, so they connect it to nothing more than
- * its value does. */
+ * its value does.  Of a ring another member is written in the next iteration: nothing connects the two. */
 static void touch_all(struct walk *w, int node, enum edge_kind kind)
 {
     const struct task *t = w->step->task[node % w->n];
     for (int writing = 0; writing < 2; writing++)
         for (int i = 0; i < t->n_access; i++) {
             const struct access *a = &t->access[i];
-            bool concerned = kind == EDGE_REUSE ? !a->tensor->persistent : a->tensor->persistent || node >= w->n;
+            bool lasts = a->tensor->persistent && !a->tensor->storage->ring;
+            bool concerned = kind == EDGE_REUSE ? !a->tensor->persistent : lasts || node >= w->n;
             if (concerned && writing == ((a->mode & ACCESS_WRITE) != 0))
                 touch(w, node, a, kind);
         }

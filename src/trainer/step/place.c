@@ -31,7 +31,8 @@ static void find_lifetimes(struct step *s)
             struct tensor *t = s->task[i]->access[k].tensor->storage;
             const struct device *d = s->task[i]->lane->device;
             if (!d->is_host && (!t->copier || (s->task[i]->access[k].mode & ACCESS_WRITE)))
-                t->copier = d;
+                for (struct tensor *member = t; member; member = member->next_member)
+                    member->copier = d;
             if (t->persistent)
                 continue;
             CHECK(!t->step || t->step == s, "tensor %s lives in lists %s and %s but does not persist", t->name,

@@ -65,6 +65,10 @@ struct tensor {
     const struct tensor *mirrors;
     struct tensor *first_mirror, *next_mirror;
 
+    /* Of a ring, whose first member stands in the list: */
+    struct ring *ring;          /* of its storage; NULL: it is in no ring, or is a member beside the first */
+    struct tensor *next_member; /* the same part of the next member; NULL: it is the last one, or in no ring */
+
     /* set by place(), of storages: */
     struct step *step;           /* the list it lives in; NULL while unused or persistent */
     int first, last;             /* positions in that list between which its bytes are held */
@@ -75,9 +79,18 @@ struct tensor {
     cl_mem buffer; /* sub-buffer, made on first use */
 };
 
+/* Which iterations have which members of the tensors that are rings (ring.c).  Zero: there are none. */
+enum { MOST_MEMBERS = 16 };
+struct ring {
+    int n;                                        /* members, numbered from 1 */
+    int kept;                                     /* the member with the newest iteration that counts; 0: none */
+    _Atomic uint32_t iteration[MOST_MEMBERS + 1]; /* that has member k; 0: none.  Tasks look for theirs meanwhile */
+};
+
 /* All tensors that share the arenas of a machine. */
 struct pool {
     struct machine *machine;
+    struct ring ring;
     struct tensor **tensors;
     size_t n, cap;
     size_t looks; /* set by place(): its work, in ranges of addresses that it looked at or moved */
@@ -159,10 +172,10 @@ struct when {
 /* Whether a task runs in an iteration may be known only when all that it waits for has ended: all of this must hold
  * then.  Zero: it runs. */
 struct condition {
-    int needs;  /* bits of the choice, a word that a task of the iteration has written; the task reads it on the host */
-    int slot;   /* the iteration has got this slot, from 1, for which it asks when the task's choice holds; 0: any */
-    bool aside; /* of a slot, and only the slot's own tasks wait for it: so training never does */
-    bool ends;  /* of a slot: when it has ended, what the slot has counts, and is kept until the next one's does */
+    int needs; /* bits of the choice, a word that a task of the iteration has written; the task reads it on the host */
+    bool member; /* the iteration must have a member of the rings; it asks for one when a task's choice holds */
+    bool aside;  /* with `member`: only tasks of the same condition wait for it, so training never does */
+    bool ends;   /* with `member`: the iteration has its member until this task has ended */
 };
 
 /* What a task is for: passes and printers ask for this, never for names. */
@@ -268,20 +281,15 @@ bool has_needed(const struct task *t);
 /* Iterations after which the same tasks run again, or `most` where that takes more. */
 uint32_t repeat_of(const struct step *s, uint32_t most);
 
-/* ---- condition.c: slots that iterations take in turn ------------------------------------------------------------- */
+/* ---- ring.c: a member for each of a few iterations --------------------------------------------------------------- */
 
-/* A list may have tasks once for every slot, as places to store to: those of the slot that an iteration takes run in
- * it.  A slot has a whole iteration.  It is free unless an iteration under way has it, until what it stores counts or
- * is given up, or it has what counts: the newest that does.  An iteration that finds no slot free goes without, and
- * nobody waits. */
-enum { MAX_SLOTS = 16 };
-struct slots {
-    int n;                     /* from 1 on */
-    int kept;                  /* has the newest that counts; 0: none */
-    bool taken[MAX_SLOTS + 1]; /* by iterations under way */
-};
-int take_slot(struct slots *s); /* 0: none is free */
-int most_under_way(int slots);  /* at once, beside one that is kept, before take_slot() says 0 */
+int take_member(struct ring *r, uint32_t iteration);                 /* from 1 on; 0: none is free */
+void return_member(struct ring *r, uint32_t iteration, bool counts); /* counts: it is kept until another one does */
+int member_of(const struct ring *r, uint32_t iteration);             /* 0: the iteration has none */
+int most_under_way(int members);                    /* iterations that can have one at once, beside one that is kept */
+struct tensor *nth_member(struct tensor *t, int k); /* k from 1 on; t: the first member, or a part of it */
+/* The tensor itself; of a ring, the same part of the member that the iteration has. */
+struct tensor *tensor_at(struct tensor *t, uint32_t iteration);
 
 struct level { /* from this position on, until its next level, a device holds so many bytes */
     int device, position;

@@ -154,8 +154,10 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
 /* From the host's memory to the host's memory. */
 static void run_copy(void *context, const struct task *t, uint32_t number)
 {
-    (void)context, (void)number;
-    memcpy(tensor_memory(t->access[0].tensor), tensor_memory(t->access[1].tensor), t->access[0].tensor->bytes);
+    (void)context;
+    const struct tensor *to = tensor_at(t->access[0].tensor, number);
+    const struct tensor *from = tensor_at(t->access[1].tensor, number);
+    memcpy(tensor_memory(to), tensor_memory(from), to->bytes);
 }
 
 bool copies_nothing(const struct task *t)

@@ -32,7 +32,7 @@
  * read and hashed once here, to choose, and once more by whoever wants it: in between a run may have begun to write
  * the slot again, and then the hash tells.
  */
-#include "snap.h"
+#include "snapshot.h"
 
 #include <errno.h>
 #include <sys/file.h>
@@ -147,7 +147,7 @@ static const char *parse_page(struct snapfile *s, const char page[SNAP_PAGE], co
         return "it is of another version, or another kind of machine";
     if (p.file_bytes != file_bytes)
         return "the file is not as long as it says";
-    if (p.slots < 1 || p.slots > MAX_SLOTS || p.pieces < 1 || p.pieces > p.manifest_bytes / 2 ||
+    if (p.slots < 1 || p.slots > MOST_MEMBERS || p.pieces < 1 || p.pieces > p.manifest_bytes / 2 ||
         p.manifest_bytes > MIN(file_bytes, (uint64_t)MAX_MANIFEST) || c->slot > p.slots || c->step > MAX_STEP ||
         c->samples < 0 || (uint64_t)c->session > INT64_MAX / 2)
         return "it has impossible numbers";

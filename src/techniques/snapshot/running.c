@@ -1,24 +1,30 @@
-/* snapshots.c - what the tasks of snapshots do in a run: store an update's bytes, and make an iteration count.
+/* running.c - what the tasks of snapshots do in a run: store an update's bytes, and make an iteration count.
  *
- * The pass (snapshot/snapshot.c) has put the tasks into the list, and each persist task says whose state its buffer has
- * (struct state_range): those of a slot are the file's payloads, in list order.
+ * The pass (snapshot.c) has put the tasks into the list.  Each persist task says whose state its buffer has (struct
+ * state_range): these are the file's payloads, in list order.
  *
- * An iteration is committed when its step has been reported sound, and all that was stored of it is finite: else it is
- * dropped, and none behind a bad step is ever committed.  (Other files of nearly this name: snapshot/snap.h.)
+ *     thread of            calls                   does
+ *     a copy's lane        begin()                 takes a slot for the iteration            writer.c: snap_begin()
+ *     the disk's lane      persist()               writes a payload                                    snap_write()
+ *     the disk's lane      commit_iteration()      waits for the report, writes the page               snap_commit()
+ *     the report's lane    note_reported()         says whether the step is sound
+ *     the issuing thread   show_commits()          logs what has been committed
+ *
+ * An iteration is committed when its step has been reported sound and all that was stored of it is finite.  Else it is
+ * dropped, and none after a bad step is ever committed.
  */
-#include "snap.h"
-
-#include <pthread.h>
+#include "snapshot.h"
 
 struct snapshots {
     struct snap *file;
-    size_t *payload;      /* by position of a persist task: which one it stores, the same for all slots */
+    size_t *payload;      /* by position of a persist task: which one it stores */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
-    uint32_t reported, bad_step; /* the last step that was; the first that was not sound */
-    struct stored_step *commits; /* that nobody has taken yet */
+    uint32_t reported;           /* the last step that has been reported */
+    uint32_t bad_step;           /* the first step that was not sound */
+    struct stored_step *commits; /* that have not been shown yet */
     size_t n_commits, cap_commits;
-    struct snap_counts counts; /* when the file is closed */
+    struct snap_counts counts; /* set when the file is closed */
     bool closed;
 };
 
@@ -26,21 +32,23 @@ static struct snapshots *snapshots_of(const struct trainer *t) { return *own_of(
 
 /* ---- the tasks' work -------------------------------------------------------------------------------------------- */
 
-static int choose(void *snapshots, uint32_t number)
+static void begin(void *snapshots, uint32_t number)
 {
-    return snap_begin(((struct snapshots *)snapshots)->file, number);
+    struct snapshots *s = snapshots;
+    snap_begin(s->file, number);
 }
 
 static void persist(void *snapshots, const struct task *task, uint32_t number)
 {
-    (void)number;
     const struct snapshots *s = snapshots;
-    snap_write(s->file, task->condition.slot, s->payload[task->index], tensor_memory(task->access[0].tensor));
+    const struct tensor *buffer = tensor_at(task->access[0].tensor, number);
+    snap_write(s->file, number, s->payload[task->index], tensor_memory(buffer));
 }
 
-/* Holds up the disk's lane until the report has come, which needs nothing of that lane. */
+/* The disk's lane waits until the report has come, which needs nothing of that lane. */
 static void commit_iteration(void *snapshots, const struct task *task, uint32_t number)
 {
+    (void)task;
     struct snapshots *s = snapshots;
     struct stored_step stored;
     pthread_mutex_lock(&s->lock);
@@ -48,7 +56,7 @@ static void commit_iteration(void *snapshots, const struct task *task, uint32_t 
         pthread_cond_wait(&s->changed, &s->lock);
     bool sound = number < s->bad_step;
     pthread_mutex_unlock(&s->lock);
-    if (!snap_commit(s->file, task->condition.slot, sound, &stored))
+    if (!snap_commit(s->file, number, sound, &stored))
         return;
     pthread_mutex_lock(&s->lock);
     *APPEND(s->commits, s->n_commits, s->cap_commits) = stored;
@@ -72,23 +80,20 @@ void note_reported(struct trainer *t, uint32_t number, bool sound)
 /* Gives the tasks their work, and says in `plan` what they store. */
 static void bind_tasks(struct snapshots *s, struct step *list, struct snap_plan *plan)
 {
-    size_t nth[MAX_SLOTS + 1] = {0}, cap = 0;
+    size_t cap = 0;
     for (size_t i = 0; i < list->n; i++) {
         struct task *task = list->task[i];
-        if (task->condition.ends) {
-            task->run = commit_iteration;
-            task->context = s;
-        }
-        if (!task->condition.slot || task->copy || task->condition.ends)
+        if (!task->condition.member || task->copy)
             continue;
-        s->payload[i] = nth[task->condition.slot];
-        nth[task->condition.slot]++;
-        task->run = persist;
+        task->run = task->condition.ends ? commit_iteration : persist;
         task->context = s;
-        if (task->condition.slot == 1)
-            *APPEND(plan->range, plan->n, cap) = task->state;
-        CHECK(task->access[0].tensor->bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements",
-              task->access[0].tensor->bytes, task->state.end - task->state.begin);
+        if (task->condition.ends)
+            continue;
+        size_t bytes = task->access[0].tensor->bytes;
+        CHECK(bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements", bytes,
+              task->state.end - task->state.begin);
+        s->payload[i] = plan->n;
+        *APPEND(plan->range, plan->n, cap) = task->state;
     }
 }
 
@@ -97,14 +102,15 @@ void open_snapshots(struct trainer *t)
 {
     const struct snapshot_options *o = &snapshot_options;
     const uint32_t step = t->settings->past ? t->settings->past->step : 0;
-    struct snap_plan plan = {&t->config, &t->mesh, o->slots, t->batch, NULL, 0};
+    struct snap_plan plan = {.config = &t->config, .mesh = &t->mesh, .ring = &t->train->pool->ring, .batch = t->batch};
     if (!o->file)
         return;
     struct snapshots *s = allocate(1, sizeof *s);
     s->payload = allocate(t->train->n, sizeof *s->payload);
     bind_tasks(s, t->train, &plan);
     if (!plan.n) {
-        free(s->payload), free(s);
+        free(s->payload);
+        free(s);
         return;
     }
     s->reported = step;
@@ -116,7 +122,7 @@ void open_snapshots(struct trainer *t)
     free_checkpoint(c);
     free(plan.range);
     *own_of(t, &module_snapshot) = s;
-    start_late(t->train, choose, s);
+    start_late(t->train, begin, s);
 }
 
 size_t take_commits(struct trainer *t, struct stored_step **commits)
@@ -186,8 +192,6 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
         append_path(&k->command, "--resume", o->file);
     }
     append_path(&k->more, "--snapshot", o->file);
-    if (o->restart)
-        append_text(&k->more, " --restart");
 }
 
 static void forget(struct trainer *t)
@@ -195,14 +199,14 @@ static void forget(struct trainer *t)
     struct snapshots *s = snapshots_of(t);
     if (!s)
         return;
-    free(s->payload), free(s->commits);
+    free(s->payload);
+    free(s->commits);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->changed);
     free(s);
 }
 
-const struct hooks snapshot_hooks = {.before = train_in_children,
-                                     .begins = open_snapshots,
+const struct hooks snapshot_hooks = {.begins = open_snapshots,
                                      .stepped = show_commits,
                                      .reported = note_reported,
                                      .ends = end_snapshots,

@@ -1,0 +1,307 @@
+/* opening.c - a snapshot file before the first iteration is written, and after the last: locked, made or taken over,
+ * closed.
+ *
+ * A file is made beside its name, filled with zeros and synced, so that writing allocates nothing.  It takes the name
+ * at once where there is nothing to lose, else when its first commit is durable.  A lock on the file keeps a second run
+ * out.
+ *
+ * A file whose layout and options are the same is taken over.  Slot and page are chosen by what is there, not by
+ * counting: a run that goes on with a file keeps the page and the slot of the commit that it found, whichever they are.
+ * Before it writes anything it syncs the file and its name, and reads the file again from the disk.  What it found may
+ * so far have been in memory only, or, where the system lost it, is not there at all.
+ */
+#include "snapshot.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct opening { /* what attempt() is given */
+    struct snap *s;
+    const struct snap_plan *plan;
+    bool made;              /* this run has made the file that has the name, empty, to lock it */
+    struct checkpoint *old; /* what is on the disk for sure; NULL: nothing that can be read */
+};
+
+/* ---- calls of the system ----------------------------------------------------------------------------------------- */
+
+#ifdef __linux__
+int flush_file(int fd) { return fdatasync(fd); } /* the file's length stays */
+
+/* Only a hint: what goes wrong flush_file() tells. */
+void start_writing(int fd, uint64_t at, size_t n) { sync_file_range(fd, (off_t)at, (off_t)n, SYNC_FILE_RANGE_WRITE); }
+
+/* So that the next read is of the disk. */
+static void forget_cached(int fd) { posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
+
+/* The file itself, if it lies in persistent memory and libpmem is installed; else NULL. */
+static char *map_memory(int fd, uint64_t bytes, persist_bytes **persist)
+{
+    char name[32];
+    size_t mapped = 0;
+    int persistent = 0;
+    void *(*map)(const char *, size_t, int, mode_t, size_t *, int *) = NULL;
+    void *library = dlopen("libpmem.so.1", RTLD_NOW | RTLD_LOCAL); /* stays */
+    if (!library)
+        return NULL;
+    *(void **)&map = dlsym(library, "pmem_map_file");
+    *(void **)persist = dlsym(library, "pmem_memcpy_persist");
+    if (!map || !*persist)
+        return NULL;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    char *at = map(name, 0, 0, 0, &mapped, &persistent);
+    if (at && persistent && mapped >= bytes)
+        return at;
+    if (at)
+        munmap(at, mapped);
+    return NULL;
+}
+
+/* The same file past the page cache; -1: reading a page tells that the file system does not have that. */
+static int open_direct(int fd)
+{
+    _Alignas(SNAP_PAGE) char page[SNAP_PAGE];
+    char name[32];
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    int direct = open(name, O_RDWR | O_CLOEXEC | O_DIRECT);
+    if (direct >= 0 && pread(direct, page, SNAP_PAGE, 0) == SNAP_PAGE)
+        return direct;
+    if (direct >= 0)
+        close(direct);
+    return -1;
+}
+#else
+int flush_file(int fd) { return fcntl(fd, F_FULLFSYNC); }
+void start_writing(int fd, uint64_t at, size_t n) { (void)fd, (void)at, (void)n; }
+static void forget_cached(int fd) { (void)fd; }
+static int open_direct(int fd) { return (void)fd, -1; }
+static char *map_memory(int fd, uint64_t n, persist_bytes **persist) { return (void)fd, (void)n, (void)persist, NULL; }
+#endif
+
+/* ---- the name, locked -------------------------------------------------------------------------------------------- */
+
+static void open_name(struct opening *o)
+{
+    struct snap *s = o->s;
+    const char *path = s->file->path;
+    struct stat status;
+    o->made = access(path, F_OK) != 0;
+    s->named = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    if (s->named < 0 || fstat(s->named, &status) != 0)
+        fail(EXIT_IO, "cannot write the snapshot file %s: %s; does its folder exist, and may you write there?", path,
+             strerror(errno));
+    if (!S_ISREG(status.st_mode))
+        fail(EXIT_USAGE, "%s is no regular file: --snapshot needs one", path);
+    if (flock(s->named, LOCK_EX | LOCK_NB) == 0)
+        return;
+    if (errno == EWOULDBLOCK)
+        fail(EXIT_USAGE, "another run is writing snapshots to %s: choose another file, or wait until it ends", path);
+    fail(EXIT_IO, "cannot lock the snapshot file %s: %s", path, strerror(errno));
+}
+
+/* Once more where a run that has just ended has replaced the file in between. */
+static void lock_name(struct opening *o)
+{
+    struct snap *s = o->s;
+    open_name(o);
+    while (!leads_to(s->file->path, s->named)) {
+        close(s->named);
+        open_name(o);
+    }
+    if (!is_snapshot(s->file->path))
+        fail(EXIT_USAGE, "%s is no snapshot file, and --snapshot would replace it: choose another name", s->file->path);
+}
+
+/* ---- a new file -------------------------------------------------------------------------------------------------- */
+
+static void make_file(struct snap *s, const char *manifest)
+{
+    enum { CHUNK = 1 << 18 };
+    char page[SNAP_PAGE], bytes[32];
+    const struct snapfile *f = snapfile_of(s->file);
+    struct writer *w = s->beside = open_writer(s->file->path);
+    uint64_t end = slot_at(f, f->slots + 1);
+    int code = reserve_bytes(w->fd, end);
+    if (code)
+        fail(EXIT_IO,
+             "cannot make room for the snapshot file %s: %s for %d slots: %s; fewer --snapshot-slots need less",
+             s->file->path, format_bytes(bytes, (double)end), f->slots, strerror(code));
+    fill_page(f, &(struct snap_commit){0}, page);
+    write_bytes(w, page, SNAP_PAGE);
+    write_bytes(w, page, SNAP_PAGE);
+    write_bytes(w, manifest, (size_t)f->manifest_bytes);
+    char *zeros = allocate(CHUNK, 1);
+    while (w->offset < end)
+        write_bytes(w, zeros, (size_t)MIN(CHUNK, end - w->offset));
+    free(zeros);
+    s->fd = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
+    if (s->fd < 0 || flush_file(s->fd) != 0 || flock(s->fd, LOCK_EX | LOCK_NB) != 0)
+        fail(EXIT_IO, "cannot finish the snapshot file %s: %s", s->file->path, strerror(errno));
+}
+
+void take_name(void *snap)
+{
+    struct snap *s = snap;
+    struct writer *w = s->beside;
+    s->beside = NULL;
+    publish(w);
+    close(s->named);
+    s->named = -1;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* Where everything lies in the file and in a slot; returns the manifest. */
+static char *lay_out(struct snap *s, const struct snap_plan *plan)
+{
+    struct snapfile *f = allocate(1, sizeof *f);
+    f->in.store = &snapshot_store;
+    s->file->stored = &f->in;
+    s->n = plan->n;
+    s->payload_at = allocate(plan->n + 1, sizeof *s->payload_at);
+    for (size_t i = 0; i < plan->n; i++)
+        s->payload_at[i + 1] = s->payload_at[i] + payload_bytes(&plan->range[i]);
+    s->file->pieces = cut_stored(plan);
+    f->in.n = count_pieces(s->file->pieces);
+    char *manifest = manifest_text(s->file);
+    f->slots = plan->ring->n;
+    f->in.bytes = s->payload_at[plan->n] + round_up(sizeof(uint64_t) * f->in.n, SNAP_PAGE);
+    f->manifest_bytes = strlen(manifest);
+    f->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
+    f->slots_at = MANIFEST_AT + round_up(f->manifest_bytes, SNAP_PAGE);
+    f->run = s->file->run;
+    for (int k = 1; k <= f->slots; k++)
+        s->slot[k].hashes = allocate(f->in.n, sizeof *s->slot[k].hashes);
+    return manifest;
+}
+
+static void read_old(void *opening)
+{
+    struct opening *o = opening;
+    o->old = read_own_snapshot(o->s->file->path);
+}
+
+/* What is on the disk for sure becomes o->old. */
+static void recover(struct opening *o)
+{
+    sync_folder_of(o->s->file->path);
+    forget_cached(o->s->named);
+    struct problem *p = attempt(read_old, o);
+    if (p)
+        warn("%s; another file takes its place when an iteration is stored", p->sentence);
+    free(p);
+}
+
+static bool has_same_layout(const struct snapfile *a, const struct snapfile *b)
+{
+    return a->slots == b->slots && a->in.bytes == b->in.bytes && a->manifest_bytes == b->manifest_bytes &&
+           a->manifest_hash == b->manifest_hash;
+}
+
+/* Goes on with the old file, whose newest commit is kept. */
+static void take_over(struct snap *s, const struct snapfile *old)
+{
+    s->fd = s->named;
+    s->named = -1;
+    s->ring->kept = (int)old->newest.slot;
+    s->page = old->page;
+}
+
+static void open_file(void *opening)
+{
+    struct opening *o = opening;
+    struct snap *s = o->s;
+    struct stat status;
+    lock_name(o);
+    char *manifest = lay_out(s, o->plan);
+    if (fstat(s->named, &status) != 0 || flush_file(s->named) != 0)
+        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->file->path, strerror(errno));
+    bool empty = status.st_size == 0;
+    if (!empty)
+        recover(o);
+    const struct snapfile *f = snapfile_of(s->file);
+    const struct snapfile *old = o->old ? snapfile_of(o->old) : NULL;
+    bool nothing_to_lose = empty || (old && !old->newest.slot);
+    s->seq = old ? old->last_seq : 0; /* also for a new file: its commits are newer */
+    if (old && old->newest.slot && !same_sizes(&o->old->pieces->config, o->plan->config))
+        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", s->file->path,
+             describe_sizes((char[160]){0}, &o->old->pieces->config));
+    if (old && has_same_layout(f, old))
+        take_over(s, old);
+    else
+        make_file(s, manifest);
+    forget_cached(s->fd); /* what is written past the cache would have to look for it there */
+    s->memory = map_memory(s->fd, slot_at(f, f->slots + 1), &s->persist);
+    s->counts.in_memory = s->memory;
+    s->direct = s->memory ? -1 : open_direct(s->fd);
+    if (s->beside && nothing_to_lose)
+        take_name(s);
+    if (o->old)
+        free_checkpoint(o->old);
+    free(manifest);
+}
+
+struct problem *open_snap(const char *path, const struct checkpoint *c, const struct snap_plan *plan, struct snap **out)
+{
+    const int slots = plan->ring->n;
+    CHECK(slots > 0 && slots <= MOST_MEMBERS && plan->n, "%d slots of %zu payloads", slots, plan->n);
+    struct snap *s = allocate(1, sizeof *s);
+    struct opening o = {.s = s, .plan = plan};
+    *plan->ring = (struct ring){.n = slots};
+    *s = (struct snap){.file = like_checkpoint(c, path), .batch = plan->batch, .ring = plan->ring, .page = -1};
+    s->fd = s->direct = s->named = -1;
+    pthread_mutex_init(&s->lock, NULL);
+    struct problem *p = attempt(open_file, &o);
+    if (p && o.made)
+        unlink(path);
+    if (p) {
+        s->beside = NULL; /* fail() has removed it */
+        close_snap(s);
+    }
+    *out = p ? NULL : s;
+    return p;
+}
+
+/* ---- closing ----------------------------------------------------------------------------------------------------- */
+
+/* What takes the name from the file takes what is in it, from this run and from any that would resume. */
+bool tell_when_lost(struct snap *s)
+{
+    if (leads_to(s->file->path, s->fd))
+        return false;
+    pthread_mutex_lock(&s->lock);
+    s->failed = true;
+    s->counts.dropped += s->counts.stored;
+    s->counts.stored = s->counts.newest = 0;
+    pthread_mutex_unlock(&s->lock);
+    warn("the snapshot file %s was removed, renamed or replaced by another program while it was written, and what it "
+         "held went with it; training goes on, but stores nothing any more",
+         s->file->path);
+    return true;
+}
+
+struct snap_counts close_snap(struct snap *s)
+{
+    if (s->counts.newest)
+        tell_when_lost(s);
+    const struct snap_counts counts = s->counts;
+    if (s->beside)
+        abandon(s->beside);
+    int fds[] = {s->fd, s->direct, s->named};
+    for (size_t i = 0; i < COUNT(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    if (s->memory)
+        munmap(s->memory, slot_at(snapfile_of(s->file), s->ring->n + 1));
+    for (int k = 1; k <= MOST_MEMBERS; k++)
+        free(s->slot[k].hashes);
+    free_checkpoint(s->file);
+    pthread_mutex_destroy(&s->lock);
+    free(s->payload_at);
+    free(s);
+    return counts;
+}

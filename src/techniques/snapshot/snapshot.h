@@ -1,0 +1,174 @@
+/* snapshot.h - per-layer snapshots: what the files of this folder know of each other.
+ *
+ *     snapshot.c    the technique: puts the tasks that store each update into the list          begin here
+ *     running.c     what these tasks do in a run                                                 then
+ *     writer.c      the protocol by which they write the file, so that no crash loses a commit   then
+ *     file.c        where every byte of the file lies, and how its newest iteration is found
+ *     opening.c     the file is locked, made or taken over; calls of the system
+ *     stored.c      which updates are stored, where ranks have the same state
+ *     report.c      what `yard plan` says of it: which iterations count, and when
+ *
+ * Words.  A *payload* is what one update wrote: its part of the parameters, of Adam's m and of v.  A *slot* is the room
+ * in the file for all payloads of an iteration; buffers in memory have as many.  A *commit* makes a slot count: from
+ * its page on the iteration is *recoverable*, after a kill; from its flush on it is *durable*, after a power cut too.
+ *
+ * To reshard/ the file is another form of a checkpoint (struct store): the same pieces, the same manifest, read and
+ * verified by the same functions.  Only where the pieces lie differs, and that their hashes lie in the slot, since they
+ * change with each iteration.
+ */
+#ifndef SNAPSHOT_H
+#define SNAPSHOT_H
+
+#include "techniques/pass/pass.h"
+#include "techniques/reshard/state.h"
+
+#include <pthread.h>
+
+enum { MOST_EVERY = 1000 }; /* of --snapshot-every */
+enum snapshot_in { IN_HOST, IN_DEVICE };
+struct snapshot_options {
+    const char *file;    /* NULL: nothing is stored */
+    int every;           /* iterations from one that is stored to the next */
+    int slots;           /* iterations for which there is room */
+    int iterations;      /* whose commits `yard plan` reports */
+    enum snapshot_in in; /* where the copy lies for which the next update waits */
+};
+extern struct snapshot_options snapshot_options;
+extern const struct hooks snapshot_hooks;
+extern const struct module module_snapshot;
+
+/* ---- snapshot.c, stored.c, report.c: the list ---------------------------------------------------------------------
+ */
+
+/* Is the access a write of parameters or of the optimizer's state? */
+bool is_state(const struct access *a);
+/* Bytes of the payload of each of n tasks; 0: nothing of it is stored.  The caller frees the array. */
+size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *pool);
+/* Writes r's fields, and its sentence on the list as the pass has left it.  other: the period, in seconds, with copies
+ * in the other place of enum snapshot_in; NAN where it is not known. */
+void report_snapshot(struct step *s, const struct costs *c, const struct run_facts *w, double other,
+                     struct pass_report *r);
+
+/* ---- file.c: the file -------------------------------------------------------------------------------------------- */
+
+enum { SNAP_PAGE = 4096, MANIFEST_AT = 2 * SNAP_PAGE };
+struct snap_plan { /* what a run stores of an iteration */
+    const struct config *config;
+    const struct mesh *mesh;
+    struct ring *ring;         /* its member k has slot k */
+    int64_t batch;             /* sequences of an iteration */
+    struct state_range *range; /* by payload */
+    size_t n;
+};
+uint64_t payload_bytes(const struct state_range *r);
+/* The pieces that lie in these payloads, "offset" from the slot's start.  Fails where they are not the whole state. */
+struct pieces *cut_stored(const struct snap_plan *plan);
+
+struct snap_commit {     /* as it lies on the disk (struct disk_page) */
+    uint64_t seq;        /* commits are counted */
+    uint32_t step, slot; /* slots from 1; 0: there is no commit */
+    int64_t samples, session;
+    uint64_t hash; /* XXH64 of the hashes of its pieces */
+};
+extern const struct store snapshot_store;
+struct snapfile {
+    struct in_store in; /* `bytes` are a slot's */
+    uint64_t run;       /* that writes it, or that made its newest commit */
+    int slots;
+    uint64_t manifest_bytes, manifest_hash;
+    uint64_t slots_at;         /* in the file, where the first slot begins */
+    struct snap_commit newest; /* the newest commit that can be recovered */
+    int page;                  /* the page that has it, 0 or 1; -1: none */
+    uint64_t last_seq;         /* the highest one on any page */
+};
+struct snapfile *snapfile_of(const struct checkpoint *c); /* of one that is opened from such a file, or written there */
+uint64_t slot_at(const struct snapfile *s, int slot);     /* in the file; n + 1: its end */
+uint64_t hashes_at(const struct snapfile *s, int slot);
+void fill_page(const struct snapfile *s, const struct snap_commit *c, char page[SNAP_PAGE]);
+bool is_snapshot(const char *path); /* a file with one of its pages, or one that a run was about to fill: empty */
+/* The commit of the newer page, which is all that is read; slot 0: there is none. */
+struct snap_commit look_for_commit(const char *path);
+/* Recovered; or, with newest.slot 0, without a whole commit, and then the pieces' hashes and places mean nothing. */
+struct checkpoint *read_snapshot(const char *path);     /* what a run is writing at this moment is read again */
+struct checkpoint *read_own_snapshot(const char *path); /* locked by the caller: nobody else writes */
+struct checkpoint *open_snapshot(const char *path);     /* fails when there is none */
+
+/* ---- writer.c, opening.c: writing it ----------------------------------------------------------------------------- */
+
+struct snap_counts {
+    uint32_t stored;  /* commits */
+    uint32_t dropped; /* iterations without a slot, or given up */
+    uint32_t newest;  /* the iteration of the last commit; 0: none */
+    uint64_t bytes;   /* of payloads that were written */
+    uint64_t ns;      /* that writing and flushing took */
+    bool in_memory;   /* the file lies in persistent memory, and is written through libpmem */
+};
+struct held_slot { /* a slot, for the last iteration that had it */
+    uint32_t iteration;
+    bool bad;         /* a value in it is not finite */
+    size_t payloads;  /* that have come, in their order */
+    uint64_t *hashes; /* of all pieces, as in the manifest */
+};
+typedef void *persist_bytes(void *to, const void *from, size_t n);
+struct snap {                /* a file that is being written */
+    struct checkpoint *file; /* its description; step and samples as the run began; its pieces are of no slot */
+    int64_t batch;           /* sequences of an iteration */
+    size_t n;                /* payloads */
+    uint64_t *payload_at;    /* [n + 1] in a slot: where each begins, and the end */
+    int fd;
+    int direct;             /* the same file, past the page cache; -1: the file system does not have that */
+    char *memory;           /* the same file, in persistent memory; NULL: it lies elsewhere */
+    persist_bytes *persist; /* writes there */
+    struct writer *beside;  /* a new file that has not its name yet; NULL: it has */
+    int named;              /* locked: the file that has the name as long as a new one has not; -1: none */
+
+    pthread_mutex_t lock; /* guards what follows */
+    struct ring *ring;    /* which iteration has which slot */
+    bool failed;
+    struct snap_counts counts;
+
+    /* used by the thread that writes; a slot also by the one that takes it */
+    struct held_slot slot[MOST_MEMBERS + 1];
+    int page; /* that has the newest commit; -1: none */
+    uint64_t seq;
+};
+/* The file for this plan, with room for all slots: a full disk is met here.  c: as describe_training() makes it; its
+ * step and samples are those at which the run begins.  A file whose layout and options are the same is taken over, and
+ * its newest commit stays readable until a newer one is durable.  Beside any other snapshot a new file is made, which
+ * takes its name when it has a durable commit.  The plan may go when this returns, but not its ring.
+ * Problems: EXIT_IO for what the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
+struct problem *open_snap(const char *path, const struct checkpoint *c, const struct snap_plan *plan,
+                          struct snap **out);
+struct snap_counts close_snap(struct snap *s); /* what was begun and not committed is dropped */
+
+/* From any thread: takes a slot for that iteration, from 1 on.  0: none is free, or the file has failed, and the
+ * iteration is dropped. */
+int snap_begin(struct snap *s, uint32_t iteration);
+/* From the disk's thread, in turn.  A payload of an iteration that has a slot: hashed, written, and on its way to the
+ * disk.  Errors are remembered, and a value that is not finite: such an iteration is dropped. */
+void snap_write(struct snap *s, uint32_t iteration, size_t payload, const void *bytes);
+/* When all payloads are written and the step is sound: the commit's page, then a flush; else the iteration is dropped.
+ * false: it was, or the file has failed, which a warning says once. */
+struct stored_step {
+    uint32_t step;
+    uint64_t recoverable, durable; /* now_ns(): from when on, after a kill, and after a power cut */
+};
+bool snap_commit(struct snap *s, uint32_t iteration, bool sound, struct stored_step *stored);
+
+/* opening.c for writer.c */
+int flush_file(int fd);                            /* fdatasync(): 0, or an error in errno */
+void start_writing(int fd, uint64_t at, size_t n); /* asks the disk to fetch what is in the page cache */
+void take_name(void *snap);                        /* the new file takes the name of the old one; see attempt() */
+bool tell_when_lost(struct snap *s); /* another program has taken the file's name from it: a warning, and true */
+
+/* ---- running.c: in a training ------------------------------------------------------------------------------------ */
+
+/* Opens the file of --snapshot and gives the train list's tasks their work.  Nothing is in flight. */
+void open_snapshots(struct trainer *t);
+struct snap_counts close_snapshots(struct trainer *t); /* after a drain */
+/* On the thread of the report; a bad step is not committed. */
+void note_reported(struct trainer *t, uint32_t number, bool sound);
+/* What has been committed since the last call; the caller frees it. */
+size_t take_commits(struct trainer *t, struct stored_step **commits);
+
+#endif

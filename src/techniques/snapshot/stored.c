@@ -1,0 +1,101 @@
+/* stored.c - which updates are stored: skip it at first, it answers one question.
+ *
+ * Every update that writes parameters or the optimizer's state is stored, with one exception.  Without ZeRO several
+ * ranks update the same parameters from the same gradient.  One rank has summed that gradient, and the others were sent
+ * the sum.  The rank that summed it stores the update, and the others do not.
+ *
+ *     rank 0    sum g .. send g ......... update      stored
+ *     rank 1            receive g ....... update      not stored: its gradient has arrived by a copy of role broadcast
+ *
+ * What was sent to a device may go on from there, to the host, and come back.  So copies are followed in list order.
+ */
+#include "snapshot.h"
+
+/* Bytes of a storage to which copies have brought what was sent. */
+struct arrival {
+    size_t begin, end;
+    int before; /* the arrival in the same storage before this one, or NOWHERE */
+};
+struct arrivals {
+    struct arrival *list;
+    size_t n, cap;
+    int *last; /* by storage: its last arrival, or NOWHERE */
+};
+
+static bool has_arrived(const struct arrivals *a, const struct tensor *x)
+{
+    for (int i = a->last[x->storage->id]; i != NOWHERE; i = a->list[i].before)
+        if (a->list[i].begin < x->offset + x->bytes && x->offset < a->list[i].end)
+            return true;
+    return false;
+}
+
+static void note_arrival(struct arrivals *a, const struct tensor *storage, size_t begin, size_t end)
+{
+    int *last = &a->last[storage->id];
+    for (int i = *last; i != NOWHERE; i = a->list[i].before)
+        if (a->list[i].begin <= begin && end <= a->list[i].end)
+            return;
+    struct arrival *new = APPEND(a->list, a->n, a->cap);
+    *new = (struct arrival){.begin = begin, .end = end, .before = *last};
+    *last = (int)a->n - 1;
+}
+
+/* A copy of another role takes on those of its bytes that had arrived.  (A whole gradient that comes back from the host
+ * has a part that this rank summed, and others that it was sent.) */
+static void follow_copy(struct arrivals *a, const struct task *copy)
+{
+    const struct tensor *to = copy->access[0].tensor, *from = copy->access[1].tensor;
+    if (copy->role == ROLE_BROADCAST)
+        note_arrival(a, to->storage, to->offset, to->offset + to->bytes);
+    for (int i = a->last[from->storage->id]; i != NOWHERE; i = a->list[i].before) {
+        size_t begin = MAX(a->list[i].begin, from->offset);
+        size_t end = MIN(a->list[i].end, from->offset + from->bytes);
+        if (begin < end)
+            note_arrival(a, to->storage, to->offset + begin - from->offset, to->offset + end - from->offset);
+    }
+}
+
+bool is_state(const struct access *a)
+{
+    return (a->mode & ACCESS_WRITE) && (a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER);
+}
+
+/* Of each tensor, as it lies in a payload: on the host's alignment. */
+static size_t state_bytes(const struct task *update, size_t alignment)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < update->n_access; i++)
+        if (is_state(&update->access[i]))
+            bytes += round_up(update->access[i].tensor->bytes, alignment);
+    return bytes;
+}
+
+static bool reads_what_was_sent(const struct arrivals *a, const struct task *update)
+{
+    for (int i = 0; i < update->n_access; i++) {
+        const struct tensor *x = update->access[i].tensor;
+        if (x->class == MEM_GRADIENTS && has_arrived(a, x))
+            return true;
+    }
+    return false;
+}
+
+/* An update that --overlap local lists on both sides is counted once: where it is the device's, which needs no bits of
+ * the choice. */
+size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *pool)
+{
+    struct arrivals arrivals = {.last = allocate(pool->n, sizeof *arrivals.last)};
+    size_t *bytes = allocate(n, sizeof *bytes);
+    memset(arrivals.last, NOWHERE, pool->n * sizeof *arrivals.last);
+    for (size_t i = 0; i < n; i++) {
+        if (task[i]->copy)
+            follow_copy(&arrivals, task[i]);
+        bool is_update = task[i]->role == ROLE_UPDATE && !task[i]->condition.needs;
+        if (is_update && !reads_what_was_sent(&arrivals, task[i]))
+            bytes[i] = state_bytes(task[i], pool->machine->host->alignment);
+    }
+    free(arrivals.list);
+    free(arrivals.last);
+    return bytes;
+}

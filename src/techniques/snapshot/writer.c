@@ -1,0 +1,218 @@
+/* writer.c - how a snapshot file is written: iterations are stored in turn, and the newest durable one is never lost.
+ *
+ * The newest commit's slot and page stay as they are until a newer one is durable:
+ *
+ *     snap_begin    takes a slot that neither the newest durable commit nor another iteration has
+ * (trainer/step/ring.c). None is free: this iteration is dropped, and nothing waits.  It has its slot until it is
+ * durable snap_write    a payload: looks whether its values are finite, hashes its pieces, and writes it to the slot
+ *     snap_commit   writes the hashes, and a page that names the slot: the page that the newest commit is not on
+ *                                                                                                  [recoverable]
+ *                   fdatasync(), of all at once                                                        [durable]
+ *
+ *     page 0     commit 1 . . . . . . . commit 3 . . .         time goes to the right; two slots
+ *     page 1             commit 2 . . . . . . . commit 4
+ *     slot 1     1 . . . 3 3 3 . . . . .                       slot 1 is written again when 2 is durable
+ *     slot 2         2 2 2 . . . 4 4 4
+ *
+ * Payloads and page may reach the disk in any order, whole or torn.  The page has a hash of the pieces' hashes, and
+ * these are compared with the pieces when the file is read.  So a page counts only if everything that it names is
+ * there.  One flush at a time is under way, so of the two pages one is always on the disk for sure.
+ *
+ * When the system reports an error, nothing is written or acknowledged any more: after a failed fdatasync() nobody
+ * knows what is on the disk, and asking again does not tell.  Training goes on.
+ *
+ * Copies of a byte on its way out: one, from the device to the host's buffer (the snapshot).  From there the disk
+ * fetches it itself (O_DIRECT), where the file system allows that.  Elsewhere there is a second copy, to the page
+ * cache, from which the disk is asked to fetch it at once.  A file in persistent memory is mapped, where libpmem is
+ * installed: then the second copy goes there, and is the write.  For the check and the hash, cores read the buffer
+ * once.
+ *
+ * How the file is opened, and how writing begins with a file that is there already: opening.c.
+ */
+#include "snapshot.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
+
+static void stop_storing(struct snap *s, const char *what, const char *why)
+{
+    pthread_mutex_lock(&s->lock);
+    bool first = !s->failed;
+    uint32_t newest = s->counts.newest;
+    s->failed = true;
+    pthread_mutex_unlock(&s->lock);
+    if (first)
+        warn("%s snapshot file %s: %s; training goes on, but stores nothing there any more: its newest iteration of "
+             "this run is %u (0: it has none)",
+             what, s->file->path, why, newest);
+}
+
+static bool put_bytes(struct snap *s, int fd, const char *bytes, size_t n, uint64_t at)
+{
+    while (n) {
+        ssize_t done = pwrite(fd, bytes, n, (off_t)at);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0) {
+            stop_storing(s, "cannot write the", done ? strerror(errno) : "nothing was taken");
+            return false;
+        }
+        bytes += done;
+        n -= (size_t)done;
+        at += (uint64_t)done;
+    }
+    return true;
+}
+
+/* ---- a slot ------------------------------------------------------------------------------------------------------ */
+
+int snap_begin(struct snap *s, uint32_t iteration)
+{
+    pthread_mutex_lock(&s->lock);
+    int slot = s->failed ? 0 : take_member(s->ring, iteration);
+    if (slot)
+        s->slot[slot] = (struct held_slot){.iteration = iteration, .hashes = s->slot[slot].hashes};
+    else
+        s->counts.dropped++;
+    pthread_mutex_unlock(&s->lock);
+    return slot;
+}
+
+/* ---- a payload --------------------------------------------------------------------------------------------------- */
+
+static bool all_finite(const uint32_t *word, size_t n)
+{
+    enum { EXPONENT = 0x7F800000, TOGETHER = 16 }; /* gcc -O2 makes vectors only of a loop of fixed length */
+    uint32_t bad = 0;
+    for (; n >= TOGETHER; word += TOGETHER, n -= TOGETHER)
+        for (size_t i = 0; i < TOGETHER; i++)
+            bad |= (word[i] & EXPONENT) == EXPONENT;
+    for (size_t i = 0; i < n; i++)
+        bad |= (word[i] & EXPONENT) == EXPONENT;
+    return !bad;
+}
+
+/* Checks and hashes the pieces that lie in bytes [first, end) of a slot, in the order of all pieces. */
+static void hash_pieces(const struct snap *s, struct held_slot *held, const char *bytes, uint64_t first, uint64_t end)
+{
+    const struct pieces *all = s->file->pieces;
+    size_t nth = 0;
+    for (size_t i = 0; i < all->n; i++)
+        for (size_t k = 0; k < all->tensor[i].n; k++) {
+            const struct piece *p = &all->tensor[i].piece[k];
+            if (p->offset >= first && p->offset < end) {
+                const char *of_piece = bytes + (p->offset - first);
+                held->bad |= !all_finite((const void *)of_piece, piece_elements(p));
+                held->hashes[nth] = hash_bytes(of_piece, ELEMENT_BYTES * piece_elements(p), 0);
+            }
+            nth++;
+        }
+}
+
+/* By one of the three ways that the head names.  false: it has failed. */
+static bool put_payload(struct snap *s, const void *bytes, size_t n, uint64_t at)
+{
+    if (s->memory) {
+        s->persist(s->memory + at, bytes, n);
+        return true;
+    }
+    if (s->direct >= 0 && (uintptr_t)bytes % SNAP_PAGE == 0)
+        return put_bytes(s, s->direct, bytes, n, at);
+    if (!put_bytes(s, s->fd, bytes, n, at))
+        return false;
+    start_writing(s->fd, at, n);
+    return true;
+}
+
+void snap_write(struct snap *s, uint32_t iteration, size_t payload, const void *bytes)
+{
+    const int slot = member_of(s->ring, iteration);
+    struct held_slot *held = &s->slot[slot];
+    uint64_t begin = now_ns(), first = s->payload_at[payload], end = s->payload_at[payload + 1];
+    if (held->payloads != payload) /* an audit runs the task several times */
+        return;
+    held->payloads++;
+    if (!held->bad)
+        hash_pieces(s, held, bytes, first, end);
+    if (held->bad || s->failed)
+        return;
+    size_t n = (size_t)(end - first);
+    if (put_payload(s, bytes, n, slot_at(snapfile_of(s->file), slot) + first))
+        s->counts.bytes += n;
+    s->counts.ns += now_ns() - begin;
+}
+
+/* ---- a commit ---------------------------------------------------------------------------------------------------- */
+
+/* Writes the hashes, and the commit's page: then the iteration is recoverable. */
+static bool write_commit(struct snap *s, int slot)
+{
+    char page[SNAP_PAGE];
+    const struct snapfile *f = snapfile_of(s->file);
+    const struct held_slot *held = &s->slot[slot];
+    size_t n = sizeof *held->hashes * f->in.n;
+    struct snap_commit c = {
+        .seq = s->seq + 1,
+        .step = held->iteration,
+        .slot = (uint32_t)slot,
+        .samples = s->file->samples + ((int64_t)held->iteration - s->file->step) * s->batch,
+        .session = s->file->session,
+        .hash = hash_bytes(held->hashes, n, 0),
+    };
+    int other = s->page == 0 ? 1 : 0;
+    fill_page(f, &c, page);
+    if (!put_bytes(s, s->fd, (const char *)held->hashes, n, hashes_at(f, slot)))
+        return false;
+    if (!put_bytes(s, s->fd, page, SNAP_PAGE, (uint64_t)other * SNAP_PAGE))
+        return false;
+    s->page = other;
+    s->seq++;
+    return true;
+}
+
+static bool make_durable(struct snap *s)
+{
+    if (flush_file(s->fd) != 0) {
+        stop_storing(s, "cannot sync the", strerror(errno));
+        return false;
+    }
+    struct problem *p = s->beside ? attempt(take_name, s) : NULL;
+    if (p) {
+        stop_storing(s, "cannot rename the new", p->sentence);
+        free(p);
+        return false;
+    }
+    return !tell_when_lost(s);
+}
+
+bool snap_commit(struct snap *s, uint32_t iteration, bool sound, struct stored_step *stored)
+{
+    const int slot = member_of(s->ring, iteration);
+    const struct held_slot *held = &s->slot[slot];
+    const bool has_name = !s->beside; /* without its name nobody finds the file */
+    uint64_t begin = now_ns();
+    if (!slot) /* an audit runs the task several times */
+        return false;
+    CHECK(!sound || held->payloads == s->n, "iteration %u is committed with %zu of %zu payloads", iteration,
+          held->payloads, s->n);
+    bool recoverable = sound && !held->bad && !s->failed && write_commit(s, slot);
+    stored->step = iteration;
+    stored->recoverable = now_ns();
+    bool durable = recoverable && make_durable(s);
+    stored->durable = now_ns();
+    if (!has_name)
+        stored->recoverable = stored->durable;
+    pthread_mutex_lock(&s->lock);
+    return_member(s->ring, iteration, durable);
+    if (durable) {
+        s->counts.stored++;
+        s->counts.newest = iteration;
+        s->counts.ns += stored->durable - begin;
+    } else {
+        s->counts.dropped++;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return durable;
+}

@@ -1,0 +1,150 @@
+/* restart.c - yard train --restart: training runs in a child, and is started again from the newest commit when it dies.
+ *
+ * The parent opens no device and starts no thread.  So what happens to a driver happens to the child alone, and a child
+ * needs no exec(): it is the program as it was when it had read its options.
+ *
+ *     the child                                         then
+ *     comes to its end, or is interrupted               the parent ends with its exit code
+ *     meets not-a-number, and once more when it runs    the same: the same bits would come again
+ *       the bad step again (explain_not_finite())
+ *     ends with 2 or 4: usage, memory, files            the same: somebody has to do something
+ *     ends with 1 or 3: a driver, the watchdog          another child, once this command has come to a step; before
+ *                                                       that, the same
+ *     is killed by a signal                             another child
+ *
+ * A child goes on from the snapshot file.  While that has no commit newer than at the start, it begins as the options
+ * say.
+ */
+#include "techniques/snapshot/snapshot.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST_FRUITLESS = 3 }; /* restarts, one after another, without a newer commit */
+
+static bool restarts; /* --restart */
+
+/* One training after another, as the parent sees them. */
+struct lives {
+    const char *file;
+    uint64_t known;            /* the count of the commit that was there before; 0: none that the options go on from */
+    struct snap_commit newest; /* when the last child ended */
+    int fruitless;             /* restarts since a newer commit came */
+    bool trained;              /* has a child come to a step? */
+};
+
+static bool has_new_commit(const struct lives *l) { return l->newest.slot && l->newest.seq != l->known; }
+
+/* The exit code of a child, as that of this program. */
+static int code_of(int status)
+{
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    return interrupted() ? EXIT_INTERRUPTED : EXIT_FAILED;
+}
+
+/* Would another child come further than this one, which has ended so? */
+static bool may_go_on(const struct lives *l, int status, int code)
+{
+    bool device_failed = l->trained && (code == EXIT_FAILED || code == EXIT_NO_DEVICE);
+    if (this_life->not_finite)
+        note("no restart: the same step would come to the same, bit for bit");
+    return (WIFSIGNALED(status) || device_failed) && !interrupted() && !this_life->not_finite;
+}
+
+/* "was killed by signal 9 (Killed) after step 12"; the caller frees it. */
+static char *describe_end(int status)
+{
+    char *end = NULL;
+    if (WIFSIGNALED(status))
+        append_text(&end, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        append_text(&end, "failed with exit code %d", WEXITSTATUS(status));
+    if (this_life->step)
+        append_text(&end, " after step %u", this_life->step);
+    else
+        append_text(&end, " before its first step");
+    return end;
+}
+
+/* Says how the child has ended, and what the next one goes on from; ends the program after too many of them. */
+static void prepare_restart(struct lives *l, int nth, int status)
+{
+    uint64_t before = l->newest.seq;
+    l->newest = look_for_commit(l->file);
+    l->fruitless = l->newest.seq == before ? l->fruitless + 1 : 0;
+    if (is_screen(STDOUT_FILENO))
+        write_over(STDOUT_FILENO, "", false); /* over what the child had drawn */
+    char *end = describe_end(status);
+    if (l->fruitless > MOST_FRUITLESS)
+        fail(EXIT_FAILED, "given up: %d restarts, and no newer commit in %s; the run %s", MOST_FRUITLESS, l->file, end);
+    if (has_new_commit(l))
+        append_text(&end, "; it goes on from iteration %u of %s", l->newest.step, l->file);
+    else
+        append_text(&end, "; it begins again: %s has no commit of it", l->file);
+    print_problem(stderr, "yard: ", new_problem(EXIT_OK, "restart %d: the run %s", nth, end));
+    free(end);
+    if (l->fruitless > 1)
+        sleep(1); /* a driver may need a moment */
+}
+
+/* false in the parent, when no child comes any more; true in each child. */
+static bool train_in_children(struct settings *s, int argc, char **argv, int *code)
+{
+    struct lives l = {.file = snapshot_options.file};
+    int status;
+    if (!restarts)
+        return true;
+    l.newest = look_for_commit(l.file);
+    l.known = s->past ? l.newest.seq : 0;
+    this_life = mmap(NULL, sizeof *this_life, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (this_life == MAP_FAILED)
+        fail(EXIT_FAILED, "cannot share memory with another process");
+    for (int nth = 0;; nth++) {
+        const char *from = has_new_commit(&l) ? l.file : NULL;
+        *this_life = (struct one_life){.begun = now_ns(), .restarts = nth, .from = from};
+        if (live_in_child(&status)) {
+            if (from)
+                parse_settings(&train_page, argc, argv); /* from there, whatever the options say */
+            return true;
+        }
+        l.trained |= this_life->step > 0;
+        *code = code_of(status);
+        if (!may_go_on(&l, status, *code))
+            return false;
+        prepare_restart(&l, nth + 1, status);
+    }
+}
+
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
+
+static void check(struct settings *s)
+{
+    (void)s;
+    if (restarts && !snapshot_options.file)
+        fail(EXIT_USAGE, "--restart goes on from a snapshot: add --snapshot FILE");
+}
+
+static void tell_kept(struct trainer *t, struct kept_run *k)
+{
+    (void)t;
+    if (restarts)
+        append_text(&k->more, " --restart");
+}
+
+static const struct option options[] = {
+    {"restart", 0, OPT_FLAG, &restarts, NULL, NULL, 0, 0, GROUP_TECHNIQUES, OF_TRAIN,
+     "train in a process of its own. When that dies, the next one goes on from the newest commit in --snapshot FILE; "
+     "without --resume the first one does too. Ctrl-C, a not-a-number that comes again, and 3 restarts without a newer "
+     "commit end the run"},
+};
+static const struct hooks hooks = {.before = train_in_children, .keeps = tell_kept};
+const struct module module_restart = {.name = "restart",
+                                      .needs = "snapshot",
+                                      .place = 24,
+                                      .options = options,
+                                      .n_options = COUNT(options),
+                                      .unrecorded = "restart",
+                                      .check = check,
+                                      .hooks = &hooks};

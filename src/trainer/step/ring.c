@@ -1,0 +1,60 @@
+/* ring.c - a tensor of which there are several, so that a few iterations can each have one of its own.
+ *
+ * What stores an iteration needs its bytes for longer than an iteration.  So its tensors have several *members*: as
+ * many tensors alike, each with bytes of its own.  The first member stands in the list, in the accesses of tasks. Which
+ * one a task touches when it runs is its iteration's: tensor_at().
+ *
+ *     iteration     1    2    3    4    5    6           two members
+ *     member        1    2    -    1    -    2           -: none was free, and nothing of the iteration is stored
+ *
+ * The rule.  A member is free unless an iteration has it, or it holds the newest iteration that counts.  An iteration
+ * has its member from take_member() until return_member(), which says whether what it holds counts now.  An iteration
+ * that finds no member free goes without, and nothing waits for one.  A run asks this rule, and so does the simulation.
+ *
+ * All rings of a pool are taken together: an iteration that has member k has it of each of them.
+ */
+#include "step.h"
+
+int take_member(struct ring *r, uint32_t iteration)
+{
+    for (int k = 1; k <= r->n; k++)
+        if (!r->iteration[k] && k != r->kept) {
+            r->iteration[k] = iteration;
+            return k;
+        }
+    return 0;
+}
+
+void return_member(struct ring *r, uint32_t iteration, bool counts)
+{
+    int k = member_of(r, iteration);
+    if (counts)
+        r->kept = k;
+    r->iteration[k] = 0;
+}
+
+int member_of(const struct ring *r, uint32_t iteration)
+{
+    for (int k = 1; k <= r->n; k++)
+        if (r->iteration[k] == iteration)
+            return k;
+    return 0;
+}
+
+int most_under_way(int members) { return members - 1; }
+
+/* ---- its tensors ------------------------------------------------------------------------------------------------- */
+
+struct tensor *nth_member(struct tensor *t, int k)
+{
+    for (int i = 1; i < k && t; i++)
+        t = t->next_member;
+    CHECK(k > 0 && t, "a ring has no member %d", k);
+    return t;
+}
+
+struct tensor *tensor_at(struct tensor *t, uint32_t iteration)
+{
+    const struct ring *r = t->storage->ring;
+    return r ? nth_member(t, member_of(r, iteration)) : t;
+}
