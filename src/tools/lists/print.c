@@ -53,7 +53,7 @@ static void print_task(FILE *out, size_t number, const struct task *t)
     fprintf(out, " -> ");
     print_accesses(out, t, ACCESS_WRITE);
     if (t->condition.member)
-        fprintf(out, "  (in a slot)");
+        fprintf(out, "  (not in every iteration)");
     fputc('\n', out);
 }
 

@@ -6,7 +6,6 @@
  *     retire     sees what was issued end                                            retire.c
  *     late       tasks of which it is decided late whether they run                  late.c
  *     observe    tells whoever looks on what is issued and what has ended            observe.c
- *     debug      the first value that is not finite                                  debug.c
  *
  * Protocol: finish_steps() once for all lists that share the arena, then execute() any number of times, drain() before
  * another list runs, before anything is read, and before free_step().  (Lists that share an arena use the same bytes,
@@ -204,17 +203,5 @@ bool decide_late(struct step *s, const struct task *t, uint32_t number);
 void park_job(struct step *s, const struct job *job);
 /* Those that have ended since it was asked last, a chain, which the caller drops. */
 struct job *take_ended(struct step *s);
-
-/* ---- debug.c ---------------------------------------------------------------------------------------------------- */
-
-/* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
- * parameter or optimizer state that is not.  false: nothing found.  Behind a drain. */
-struct first_nan {
-    const struct task *task;
-    const struct tensor *tensor;
-    size_t element;
-    bool before; /* it was not finite before the task ran */
-};
-bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b);
 
 #endif

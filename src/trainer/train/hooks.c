@@ -77,6 +77,13 @@ void ask_reported(struct trainer *t, uint32_t number, bool sound)
             hooks_of(i)->reported(t, number, sound);
 }
 
+void ask_not_finite(struct trainer *t, uint32_t number, const struct result *r)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->not_finite)
+            hooks_of(i)->not_finite(t, number, r);
+}
+
 void ask_ends(struct trainer *t)
 {
     for (size_t i = 0; i < n_modules; i++)

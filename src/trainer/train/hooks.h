@@ -13,6 +13,7 @@
  *     summary    what the user sees before the first step is printed
  *                    stepped     a step has been issued
  *                    reported    its loss is known                                                on a lane's thread
+ *                    not_finite  its loss or norm is not a number
  *     ends       no step comes any more
  *     keeps      the end of the run is told, and how it could go on
  *                    leaves      the trainer is about to go
@@ -46,6 +47,9 @@ struct hooks {
     void (*stepped)(struct trainer *t);
     /* sound: loss and norm are finite. */
     void (*reported)(struct trainer *t, uint32_t number, bool sound);
+    /* Loss or norm of that step are not finite, and nothing is in flight: ends the program with the reason, if it can be
+     * found. */
+    void (*not_finite)(struct trainer *t, uint32_t number, const struct result *r);
     /* What is still under way is awaited.  The run may end badly: then the end of the program comes next. */
     void (*ends)(struct trainer *t);
     /* Seconds that a task takes alone, as predicted; NAN: not known. */
@@ -70,6 +74,7 @@ void ask_begins(struct trainer *t);
 void ask_summary(struct trainer *t);
 void ask_stepped(struct trainer *t);
 void ask_reported(struct trainer *t, uint32_t number, bool sound);
+void ask_not_finite(struct trainer *t, uint32_t number, const struct result *r);
 void ask_ends(struct trainer *t);
 void ask_keeps(struct trainer *t, struct kept_run *k);
 void ask_leaves(struct trainer *t);

@@ -194,8 +194,9 @@ double tokens_per_step(const struct trainer *t);
 /* One line on sizes: "6 layers, 6 heads, ..."; the caller frees it. */
 char *describe_shape(const struct trainer *t);
 const char *engine_name(const struct trainer *t); /* of matrix products on device 0: "own" or "clblast" */
-/* Ends the program with the step, layer and task that first made something that is not finite. */
+/* Ends the program, if some folder can tell it with the task that first made something that is not finite. */
 _Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r);
+extern const char not_finite_advice[];
 /* The same where no step shows it: the update of `step` left a parameter (NULL: none) or the validation loss so. */
 _Noreturn void explain_bad_model(uint32_t step, const char *parameter);
 

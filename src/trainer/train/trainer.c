@@ -378,7 +378,8 @@ double evaluate(struct trainer *t, int64_t batches, bool (*goes_on)(void *), voi
 
 /* ---- what is not finite ---------------------------------------------------------------------------------------- */
 
-static const char advice[] = "try a smaller --lr, more --warmup or --clip 1; of a run with --init, is its file sound?";
+const char not_finite_advice[] =
+    "try a smaller --lr, more --warmup or --clip 1; of a run with --init, is its file sound?";
 
 void explain_bad_model(uint32_t step, const char *parameter)
 {
@@ -386,30 +387,13 @@ void explain_bad_model(uint32_t step, const char *parameter)
     if (parameter)
         fail(EXIT_FAILED,
              "step %u: its update left values in parameter %s that are not finite, and nothing is saved; %s", step,
-             parameter, advice);
-    fail(EXIT_FAILED, "step %u: the validation loss is not finite, though all parameters are; %s", step, advice);
+             parameter, not_finite_advice);
+    fail(EXIT_FAILED, "step %u: the validation loss is not finite, though all parameters are; %s", step, not_finite_advice);
 }
 
-/* AdamW changes nothing where the norm or a loss is not finite.  So the parameters are those from before the bad step,
- * which can be run again, one task at a time.  Without clipping AdamW waits for the losses alone.  If these are finite
- * and the norm is not, AdamW has changed the parameters. */
 void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r)
 {
-    struct first_nan b;
-    bool changed = !r->halted || (t->settings->clip == 0 && isfinite(r->loss));
     drain(t->train);
-    write_tensor(t->model->replica[t->model->norm_rank].state, (float[STATE_SIZE]){0});
-    if (!find_not_finite(t->train, number, &b))
-        fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite, but running it again both are; %s",
-             number, advice);
-    this_life->not_finite = true;
-    char *layer = b.task->layer < 0 ? copy_string("") : format_string(", layer %d", b.task->layer);
-    if (b.before)
-        fail(EXIT_FAILED,
-             "step %u%s, task %s: reads element %zu of tensor %s, which was not finite before the step%s; %s", number,
-             layer, b.task->name, b.element, b.tensor->name,
-             r->halted && changed ? " ran again (with --clip 0 no update waits for the norm)" : "", advice);
-    fail(EXIT_FAILED, "step %u%s, task %s: element %zu of tensor %s is the first that is not finite;%s %s", number,
-         layer, b.task->name, b.element, b.tensor->name, changed ? "" : " no parameter was changed by this step;",
-         advice);
+    ask_not_finite(t, number, r);
+    fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite; %s", number, not_finite_advice);
 }
