@@ -39,8 +39,8 @@
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
 
-/* Tasks at a and b use the same tensor.  One block has no gap inside.  From forward to backward there is one even
- * where the tasks are neighbours. */
+/* Tasks at a and b use a tensor, and none between them does.  A block has no gap inside; from forward to backward there
+ * is one even between neighbours. */
 static bool lies_idle(const struct uses *u, int a, int b)
 {
     const struct task *first = u->task[a], *second = u->task[b];
@@ -56,7 +56,8 @@ static void add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, i
     struct gap *g = APPEND(all->gap, all->n, all->cap);
     *g = (struct gap){
         .x = x, .device = x->device, .maker = all->uses->task[use[0].at], .begin = begin, .end = end, .nth = (int)nth};
-    lane_for(all->step->pool->machine, x->device, LANE_UPLOAD, FOR_SWAP); /* lanes are opened in the order of tensors */
+    /* The lane for its copy up is opened here: so lanes have the same order, whatever is chosen. */
+    lane_for(all->step->pool->machine, x->device, LANE_UPLOAD, FOR_SWAP);
 }
 
 /* A tensor that is not whole cannot leave: a copy would read bytes that nobody has written. */

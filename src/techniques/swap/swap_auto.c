@@ -10,10 +10,10 @@
  * first, then what is large, and of that what waits longest.  Classes (--swap-what) are admitted one after another, and
  * each begins with the best choice so far: so one class more never makes the step longer.
  *
- * The places.  What leaves is held until its copy has ended, and what comes back is held from when its copy must begin,
- * as far as there is room: else tasks wait.  Copies of one direction go one after another: what is made first leaves
- * first, what is needed first comes back first.  Where bytes are short, what leaves goes earlier and what comes back
- * later.
+ * The places.  What leaves is held until its copy has ended, and what comes back is held from when its copy must begin:
+ * so long before its reader as it takes, bytes / bandwidth, and before the next copy of its lane must begin.  Copies of
+ * one direction go one after another: what is made first leaves first, what is needed first comes back first.  Where
+ * bytes are short, what leaves goes earlier and what comes back later, and tasks wait.
  *
  *     uses alone     |=======|                             |=======|
  *     copies too     |=======|======>              <=======|=======|
@@ -307,25 +307,22 @@ static struct span *follow_tasks(struct swapper *w, const struct uses *u)
     return span;
 }
 
-static struct uses *uses_now(const struct step *s)
-{
-    size_t n;
-    struct task **task = tasks_in_order(s, &n);
-    struct uses *u = find_uses(task, n, s->pool);
-    free(task);
-    return u;
-}
-
-/* Puts into the list what is made again. */
-static void remake_chosen(struct swapper *w, struct edit *e, const int *from)
+/* Puts into the list what is made again, and returns the uses of the list as it is then. */
+static struct uses *remake_chosen(struct swapper *w, struct edit *e, const int *from)
 {
     const struct gaps *all = &w->gaps;
-    struct tensor **twin = remake(e, all->step->pool, all->uses, from, false);
+    struct pool *pool = all->step->pool;
+    struct tensor **twin = remake(e, pool, all->uses, from, false);
     for (struct gap *g = all->gap; g < all->gap + all->n; g++) {
         g->leaves = NULL;
         g->back = g->action == REMAKE ? twin[g->x->id] : NULL;
     }
+    size_t n;
+    struct task **task = tasks_in_order(all->step, &n);
+    struct uses *u = find_uses(task, n, pool);
     free(twin);
+    free(task);
+    return u;
 }
 
 static void apply(void *swapper, struct edit *e, const unsigned char *choice)
@@ -334,8 +331,7 @@ static void apply(void *swapper, struct edit *e, const unsigned char *choice)
     struct step *s = w->gaps.step;
     const struct placement *p = &placements[choice[PLACEMENT]];
     int *from = choose_actions(w, choice);
-    remake_chosen(w, e, from);
-    struct uses *u = uses_now(s);
+    struct uses *u = remake_chosen(w, e, from);
     struct span *span = follow_tasks(w, u);
     struct swaps line = line_up(&w->gaps, u);
     for (const struct device *d = s->pool->machine->device; !d->is_host; d++) {
