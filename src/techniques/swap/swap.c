@@ -111,8 +111,8 @@ struct phases { /* of a device, in list order; the caller frees `phase` */
     int n;
 };
 
-/* Does the next task of a device begin a phase? */
-static bool is_next_phase(const struct task *last, const struct task *t, bool by_layer)
+/* Task t comes after `last` on a device. */
+static bool begins_phase(const struct task *last, const struct task *t, bool by_layer)
 {
     return t->role != last->role || t->micro != last->micro || (by_layer && t->layer != last->layer);
 }
@@ -127,7 +127,7 @@ static struct phases find_phases(const struct uses *u, const struct device *d, b
         int number = by_layer ? t->layer : t->micro;
         if (t->lane != d->lane[LANE_COMPUTE] || number < 0)
             continue;
-        if (!last || is_next_phase(last, t, by_layer)) {
+        if (!last || begins_phase(last, t, by_layer)) {
             all.phase[all.n] = (struct phase){.first = i, .backward = t->role == ROLE_BACKWARD};
             all.n++;
         }
@@ -162,7 +162,8 @@ static void place_state(const struct phases *p, struct gap *g, int n_tasks)
         come_back_during(p, phase_at(p, g->end) - 1, g);
 }
 
-/* false: there is no phase in between during which the data could leave. */
+/* false: there is no phase in between during which the data could leave.  back: the last backward before the reader's
+ * phase, if there is one after the making. */
 static bool place_data(const struct phases *p, struct gap *g)
 {
     int made = phase_at(p, (int)g->maker->index), before_reader = phase_at(p, g->end) - 1;
@@ -178,7 +179,7 @@ static bool place_data(const struct phases *p, struct gap *g)
     return g->in > g->out && g->maker->role == ROLE_FORWARD && made + 1 <= back;
 }
 
-/* Chooses what is swapped of a device, and when; false: nothing. */
+/* Chooses what of a device is swapped, and when; false: nothing. */
 static bool place_by_phases(struct gaps *all, const struct device *d, bool by_layer)
 {
     struct phases data = find_phases(all->uses, d, by_layer), state = find_phases(all->uses, d, true);
@@ -252,10 +253,10 @@ static void make_tensors(struct edit *e, struct step *s, const struct uses *u, s
         set_home(e, x, host);
 }
 
-/* New tasks come right before the task at this position, as work of the layer and micro-batch for which x was made. */
-static void insert_at(struct edit *e, struct step *s, const struct uses *u, int position, const struct gap *g)
+/* New tasks come right behind task `at` (NOWHERE: they begin the list), of the layer and micro-batch that made x. */
+static void insert_for(struct edit *e, struct step *s, const struct uses *u, int at, const struct gap *g)
 {
-    insert_behind(e, position > 0 ? u->task[position - 1] : s->head);
+    insert_behind(e, at == NOWHERE ? s->head : u->task[at]);
     s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
 }
 
@@ -269,14 +270,14 @@ void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struc
         struct gap *g = all->in[k];
         if (!g->back)
             continue;
-        insert_at(e, s, u, g->in, g);
+        insert_for(e, s, u, g->in - 1, g);
         carry(s, "swap.in", g->back, g->on_host, FOR_SWAP);
     }
     for (size_t k = all->n; k-- > 0;) {
         struct gap *g = all->out[k];
         if (!g->sent)
             continue;
-        insert_at(e, s, u, g->out + 1, g);
+        insert_for(e, s, u, g->out, g);
         g->leaves = carry(s, "swap.out", g->on_host, held_before(g), FOR_SWAP);
     }
 }

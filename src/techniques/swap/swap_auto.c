@@ -135,7 +135,7 @@ static void close_swapper(struct swapper *w)
 
 /* ---- places of copies -------------------------------------------------------------------------------------------- */
 
-struct room { /* on a device, while gaps choose what it holds */
+struct room { /* on a device, for what copies hold */
     const struct device *device;
     const struct uses *uses;
     const struct span *span; /* when each task runs, roughly: what is made again takes no time */
