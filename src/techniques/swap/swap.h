@@ -24,7 +24,7 @@ enum action { KEEP, SWAP, REMAKE }; /* REMAKE: of auto alone */
  * use, where `begin` is NOWHERE, and what lies after its last one, where `end` is the number of tasks. */
 struct gap {
     struct tensor *x;
-    struct device *device;    /* on which tasks use x; its home may become the host */
+    struct device *device;    /* the one whose tasks use x; x's home may become the host */
     const struct task *maker; /* the first task that uses x */
     int begin, end;
     int nth; /* so many tasks use x before the gap */
