@@ -161,8 +161,11 @@ TEST(costs_of_copies)
     struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
     struct paper p = new_paper(1, &slow_speeds);
     struct tensor *to = new_bytes(&p, p.device, "to", 200, true), *from = new_bytes(&p, p.host, "from", 200, true);
-    struct task known = *add_copy(p.step, p.device->lane[LANE_UPLOAD], "move", to, from);
-    struct task unknown = *add_copy(p.step, p.device->lane[LANE_DOWNLOAD], "back", from, to);
+    struct lane *up = p.device->lane[LANE_UPLOAD], *down = p.device->lane[LANE_DOWNLOAD];
+    struct task known = *add_copy(p.step, up, "move", to, from);
+    struct task unknown = *add_copy(p.step, down, "back", from, to);
+    assert_true(seconds_of_copy(c, "move", up, p.device, p.host, 800) == seconds_alone(c, &known));
+    assert_true(seconds_of_copy(c, "back", down, p.host, p.device, 800) == seconds_alone(c, &unknown));
     known.bytes = 800;
     expect_cost(c, &known, 3000, COST_MEASURED);
     expect_cost(c, &unknown, 2000 + 400, COST_MEASURED); /* latency + 800 bytes at 2e9 bytes/s */

@@ -26,7 +26,6 @@ static char *random_list(const char *kind, int seed, int layers)
 
 /* ---- all plans --------------------------------------------------------------------------------------------------- */
 
-enum action { KEEP, SWAP, REMAKE };
 struct plan { /* of one layer's data, which is the tensor of that number */
     enum action action;
     int out, in; /* places in the list with what is made again: right behind one task, right before another */

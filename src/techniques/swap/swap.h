@@ -1,4 +1,10 @@
-/* swap.h - what the options ask of the pass; and the fixed orders. */
+/* swap.h - gaps, in which tensors lie idle, and what becomes of them.
+ *
+ *     swap.c            finds the gaps, and swaps those that a fixed order names
+ *     swap_auto.c       --swap auto, --recompute auto: a search says which gaps
+ *     swap_report.c     what people and `plan --json` are told
+ *     swap_options.c    the folder: its pass, its options
+ */
 #ifndef SWAP_H
 #define SWAP_H
 
@@ -8,21 +14,66 @@
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
 struct swap_options {
     enum swap how;
-    unsigned what; /* a bit per enum memory_class */
+    unsigned what; /* may leave: a bit per enum memory_class */
 };
 extern struct swap_options swap_options;
 
-/* phases.c: the fixed orders of swap. */
-struct phases { /* of a device, in list order */
-    struct phase {
-        int first, last; /* positions of its tasks */
-        bool backward;
-    } * phase;    /* the caller frees it */
-    int n, tasks; /* of the list */
+enum action { KEEP, SWAP, REMAKE }; /* REMAKE: of auto alone */
+
+/* Tasks `begin` and `end` of the list use x, and no task between them does.  Of state also what lies before its first
+ * use, where `begin` is NOWHERE, and what lies after its last one, where `end` is the number of tasks. */
+struct gap {
+    struct tensor *x;
+    struct device *device;    /* the one whose tasks use x; x's home may become the host */
+    const struct task *maker; /* the first task that uses x */
+    int begin, end;
+    int nth; /* so many tasks use x before the gap */
+
+    /* what is done about it */
+    enum action action;
+    int out, in;         /* where it is swapped: the device holds x through task `out`, and again from task `in` on */
+    struct gap *earlier; /* the last gap before this one in which x is swapped; NULL: none */
+    bool sent;           /* a copy takes x to the host; false: the host has it already */
+    struct tensor *on_host; /* x while it is away */
+    struct tensor *back;    /* x when it has come back, or is made again; NULL: no task reads it any more */
+    struct task *leaves;    /* the copy to the host; NULL: there is none */
+
+    /* for swap_auto.c alone */
+    int before, after; /* begin and end, in the list without what is made again */
+    int64_t bytes;     /* that the device holds for x */
+    double seconds;    /* that a copy takes, one way */
+    bool may_remake;
+    size_t decision; /* the number of the decision that is about this gap; 0: none, x is kept */
 };
-struct phases find_phases(const struct uses *u, const struct device *d, bool by_layer); /* else by micro-batch */
-/* Of a tensor that nobody uses between two positions: its bytes are held through *out, and again from *in on.  false:
- * there is no phase between in which it could leave.  maker NULL: it is state. */
-bool place_by_phases(const struct phases *t, const struct task *maker, int before, int behind, int *out, int *in);
+struct gaps { /* of a list */
+    struct step *step;
+    struct forecast bare; /* of the list as the pass finds it */
+    struct uses *uses;    /* of the same */
+    struct gap *gap;      /* in the order of `begin` */
+    size_t n, cap;
+};
+/* The gaps that are swapped, in the orders in which their copies run. */
+struct swaps {
+    struct gap **out; /* what is made first leaves first */
+    struct gap **in;  /* what is needed first comes back first */
+    size_t n;
+};
+
+/* swap.c: --swap layer and --swap microbatch; false: nothing can leave. */
+bool swap_by_phases(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r);
+/* Of tensors of these classes, a bit per enum memory_class. */
+struct gaps find_gaps(struct step *s, const struct costs *c, unsigned classes);
+void free_gaps(struct gaps *all);
+/* Those whose action is SWAP; `begin` and `end` are positions in u.  The caller frees `out` and `in`. */
+struct swaps line_up(const struct gaps *all, const struct uses *u);
+/* The rewrite, where `out` and `in` of the gaps are chosen; u: of the list as it is now. */
+void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struct swaps *all);
+
+/* swap_auto.c: --swap auto and --recompute auto; false: all fits, or the other one chooses. */
+bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r);
+bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r);
+
+/* swap_report.c: of the list as it is now; declines: why no gap is swapped or made again, or NULL. */
+void report_gaps(const struct gaps *all, const struct costs *c, const char *declines, struct pass_report *r);
 
 #endif

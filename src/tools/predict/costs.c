@@ -265,6 +265,18 @@ double seconds_alone(const struct costs *c, const struct task *t)
     return has_time(t, c) ? task_seconds(c, t, &source) : 0;
 }
 
+double seconds_of_copy(const struct costs *c, const char *name, struct lane *lane, struct device *to,
+                       struct device *from, size_t bytes)
+{
+    struct tensor there = {.device = to, .bytes = bytes}, here = {.device = from, .bytes = bytes};
+    struct access access[] = {{&there, ACCESS_WRITE}, {&here, ACCESS_READ}};
+    struct task copy = {.lane = lane, .layer = -1, .micro = -1, .copy = true, .access = access, .n_access = 2};
+    snprintf(copy.name, sizeof copy.name, "%s", name);
+    copy.bytes = 2 * bytes;
+    copy.seconds = -1;
+    return seconds_alone(c, &copy);
+}
+
 /* ---- what if, and writing -------------------------------------------------------------------------------------- */
 
 void apply_what_if(struct costs *c, struct machine *m, const char *text)

@@ -85,6 +85,9 @@ double link_latency(const struct link *const link[2]);
 double given_seconds(const struct task *t); /* of a step file's task */
 /* The same; 0 where nobody knows it: of work in a list without costs and times. */
 double seconds_alone(const struct costs *c, const struct task *t);
+/* The same of a copy that is in no list: of so many bytes on such a lane, as a task of that name. */
+double seconds_of_copy(const struct costs *c, const char *name, struct lane *lane, struct device *to,
+                       struct device *from, size_t bytes);
 bool has_times(const struct step *s, const struct costs *c); /* are they known, of all tasks? */
 /* Writes a profile; `shape` describes the configuration. */
 void write_profile(const char *path, const struct costs *c, const char *shape);

@@ -1,0 +1,505 @@
+/* swap_auto.c - --swap auto and --recompute auto: gaps are swapped, or what lay in them is made again, only where a
+ * list does not fit, and so that the step is as short as it can be.
+ *
+ *     choice   ->  what is made again is put into the list  ->  copies find their places  ->  the rewrite (swap.c)
+ *
+ * The decisions.  What replicas do is one decision; so is what all gaps of one tensor of state do, since its home is
+ * the host then and each use needs its copies.  One more says how copies find their places.
+ *
+ * The search (search/plan.h) starts from a rule.  More and more leaves, or is made again: what is cheap to make again
+ * first, then what is large, and of that what waits longest.  Classes (--swap-what) are admitted one after another, and
+ * each begins with the best choice so far: so one class more never makes the step longer.
+ *
+ * The places.  What leaves is held until its copy has ended, and what comes back is held from when its copy must begin:
+ * so long before its reader as it takes, bytes / bandwidth, and before the next copy of its lane must begin.  Copies of
+ * one direction go one after another: what is made first leaves first, what is needed first comes back first.  Where
+ * bytes are short, what leaves goes earlier and what comes back later, and tasks wait.
+ *
+ *     uses alone     |=======|                             |=======|
+ *     copies too     |=======|======>              <=======|=======|
+ *     copies of a0    F0      out                   in      B0
+ */
+#include "swap.h"
+#include "techniques/search/plan.h"
+
+#include <math.h>
+
+/* How copies find their places. */
+static const struct placement {
+    double copy_times; /* bytes are held for their copy, so many times as long as it takes; 0: for uses alone */
+    double margin;     /* the share of the budget that stays free: addresses leave holes */
+} placements[] = {{1, 0}, {2, 0}, {0, 0}, {1e6, 0}, {1, 0.03}, {1, 0.12}};
+enum { PLACEMENT, LEAST = 2 }; /* the decision about that; its option that holds the fewest bytes */
+/* The round of the search in which a class is admitted. */
+static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
+
+struct swapper {
+    struct gaps gaps; /* in the list as it is */
+    const struct costs *costs;
+    bool may_swap; /* false: what cannot be made again is kept */
+    struct decision *decision;
+    size_t n;                /* decisions */
+    size_t admitted;         /* so many of them; those after them keep */
+    size_t end[MEM_CLASSES]; /* by round: decisions of this one and those before; 0: it has none of its own */
+};
+
+/* ---- decisions --------------------------------------------------------------------------------------------------- */
+
+/* The order of decisions; 0: both gaps are of one.  Replicas have tensors of the same name, layer and micro-batch,
+ * though shards need not be equal.  Low layers wait longest. */
+static int compare_gaps(const struct gap *a, const struct gap *b)
+{
+    const struct task *p = a->maker, *q = b->maker;
+    const int64_t pages_of_a = a->bytes >> 12, pages_of_b = b->bytes >> 12;
+    if (round_of[a->x->class] != round_of[b->x->class])
+        return COMPARE(round_of[a->x->class], round_of[b->x->class]);
+    if (a->x->cheap != b->x->cheap)
+        return a->x->cheap ? -1 : 1;
+    if (pages_of_a != pages_of_b)
+        return COMPARE(pages_of_b, pages_of_a);
+    if (strcmp(a->x->name, b->x->name) != 0)
+        return strcmp(a->x->name, b->x->name);
+    if (strcmp(p->name, q->name) != 0)
+        return strcmp(p->name, q->name);
+    if (p->layer != q->layer)
+        return COMPARE(p->layer, q->layer);
+    if (p->micro != q->micro)
+        return COMPARE(p->micro, q->micro);
+    if (p->role != q->role)
+        return COMPARE(p->role, q->role);
+    return COMPARE(a->nth, b->nth);
+}
+ORDER_POINTERS(by_decision, struct gap, compare_gaps(a, b))
+
+/* The same tensor of other layers and micro-batches is in one group; last: the gap before in the order of decisions. */
+static void add_decision(struct swapper *w, struct gap *g, const struct gap *last)
+{
+    struct decision *d = &w->decision[w->n];
+    d->options = w->may_swap && g->may_remake ? 3 : 2;
+    d->group = (int)w->n;
+    if (last && last->decision && strcmp(last->x->name, g->x->name) == 0)
+        d->group = w->decision[last->decision].group;
+    g->decision = w->n;
+    w->n++;
+    w->end[round_of[g->x->class]] = w->n;
+}
+
+static void list_decisions(struct swapper *w)
+{
+    const size_t n = w->gaps.n;
+    struct gap **gap = allocate(n + 1, sizeof(struct gap *));
+    for (size_t i = 0; i < n; i++)
+        gap[i] = &w->gaps.gap[i];
+    SORT(gap, n, by_decision);
+    w->decision = allocate(n + 1, sizeof *w->decision);
+    w->decision[PLACEMENT] = (struct decision){COUNT(placements), NO_GROUP};
+    w->n = 1;
+    const struct gap *last = NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (last && compare_gaps(last, gap[i]) == 0)
+            gap[i]->decision = last->decision;
+        else if (w->may_swap || gap[i]->may_remake)
+            add_decision(w, gap[i], last);
+        last = gap[i];
+    }
+    free(gap);
+}
+
+static void ask_about(const struct swapper *w, struct gap *g)
+{
+    struct machine *m = w->gaps.step->pool->machine;
+    struct lane *up = lane_for(m, g->device, LANE_UPLOAD, FOR_SWAP);
+    g->before = g->begin;
+    g->after = g->end;
+    g->bytes = (int64_t)round_up(g->x->bytes, g->device->alignment);
+    g->seconds = seconds_of_copy(w->costs, "swap.in", up, g->device, m->host, g->x->bytes);
+    g->may_remake = may_remake(w->gaps.uses, g->x, g->after);
+    if (g->x->persistent)
+        g->nth = 0; /* one decision for all gaps */
+}
+
+static struct swapper open_swapper(struct step *s, const struct costs *c, unsigned classes, bool may_swap)
+{
+    struct swapper w = {.gaps = find_gaps(s, c, classes), .costs = c, .may_swap = may_swap};
+    for (size_t i = 0; i < w.gaps.n; i++)
+        ask_about(&w, &w.gaps.gap[i]);
+    list_decisions(&w);
+    return w;
+}
+
+static void close_swapper(struct swapper *w)
+{
+    free_gaps(&w->gaps);
+    free(w->decision);
+}
+
+/* ---- places of copies -------------------------------------------------------------------------------------------- */
+
+struct room { /* on a device, for what copies hold */
+    const struct device *device;
+    const struct uses *uses;
+    const struct span *span; /* when each task runs, roughly: what is made again takes no time */
+    const struct placement *placement;
+    int64_t *held; /* while each task runs, in bytes */
+    int64_t most;  /* that may be held */
+};
+
+static bool computes(const struct room *r, int i) { return r->uses->task[i]->lane == r->device->lane[LANE_COMPUTE]; }
+
+/* Of the gap's tasks and its end, the last one that the device begins to compute by that time; else the first one. */
+static int last_by(const struct room *r, const struct gap *g, double time)
+{
+    int i = g->end;
+    while (i > g->begin + 1 && !(computes(r, i) && r->span[i].start <= time * (1 + 1e-9)))
+        i--;
+    return i;
+}
+
+/* Of the gap's tasks, the last one that the device begins to compute before that time; else the gap's begin. */
+static int last_before(const struct room *r, const struct gap *g, double time)
+{
+    int last = g->begin;
+    for (int i = g->begin + 1; i < g->end; i++) {
+        if (!computes(r, i))
+            continue;
+        if (r->span[i].start >= time * (1 - 1e-9))
+            break;
+        last = i;
+    }
+    return last;
+}
+
+static bool leaves(const struct room *r, const struct gap *g) { return g->device == r->device && g->sent; }
+
+static bool comes_back(const struct room *r, const struct gap *g)
+{
+    return g->device == r->device && g->end < (int)r->uses->n;
+}
+
+/* What comes back is held from when its copy must begin, for its reader and for the next copies of the lane.  The first
+ * needed finds room first, and none comes back before those. */
+static void place_ins(const struct room *r, const struct swaps *all)
+{
+    int *soonest = allocate(all->n + 1, sizeof *soonest), earliest = 0;
+    double must_begin = INFINITY;
+    for (size_t k = all->n; k-- > 0;) {
+        const struct gap *g = all->in[k];
+        if (!comes_back(r, g))
+            continue;
+        must_begin = fmin(must_begin, r->span[g->end].start) - r->placement->copy_times * g->seconds;
+        soonest[k] = last_by(r, g, must_begin);
+    }
+    for (size_t k = 0; k < all->n; k++) {
+        struct gap *g = all->in[k];
+        if (!comes_back(r, g))
+            continue;
+        while (g->in > MAX(soonest[k], earliest) && r->held[g->in - 1] + g->bytes <= r->most) {
+            g->in--;
+            r->held[g->in] += g->bytes;
+        }
+        earliest = g->in;
+    }
+    free(soonest);
+}
+
+/* What leaves is held until its copy has ended, after the copies of what was made before it.  The last made finds room
+ * first: what has waited longest leaves earlier. */
+static void place_outs(const struct room *r, const struct swaps *all)
+{
+    int *latest = allocate(all->n + 1, sizeof *latest);
+    double copied = -INFINITY;
+    for (size_t k = 0; k < all->n; k++) {
+        const struct gap *g = all->out[k];
+        if (!leaves(r, g))
+            continue;
+        copied = fmax(copied, r->span[g->begin].end) + r->placement->copy_times * g->seconds;
+        latest[k] = last_before(r, g, copied);
+    }
+    for (size_t k = all->n; k-- > 0;) {
+        struct gap *g = all->out[k];
+        if (!leaves(r, g))
+            continue;
+        while (g->out < MIN(latest[k], g->in - 1) && r->held[g->out + 1] + g->bytes <= r->most) {
+            g->out++;
+            r->held[g->out] += g->bytes;
+        }
+    }
+    free(latest);
+}
+
+/* At first bytes are held for uses alone.  Each slab has a guard behind it. */
+static void place_copies(struct room *r, const struct pool *pool, const struct swaps *all)
+{
+    const struct device *d = r->device;
+    r->most = (int64_t)((double)d->budget * (1 - r->placement->margin)) - (int64_t)guard_bytes(d);
+    r->held = bytes_held(r->uses, pool, d);
+    for (size_t k = 0; k < all->n; k++) {
+        const struct gap *g = all->out[k];
+        for (int i = g->begin + 1; i < g->end && g->device == d; i++)
+            r->held[i] -= g->bytes;
+    }
+    place_ins(r, all);
+    place_outs(r, all);
+    free(r->held);
+}
+
+/* ---- what a choice does to the list ------------------------------------------------------------------------------ */
+
+static enum action action_of(const struct swapper *w, const struct gap *g, const unsigned char *choice)
+{
+    if (!g->decision || g->decision >= w->admitted || choice[g->decision] == KEEP)
+        return KEEP;
+    if (!w->may_swap)
+        return g->may_remake ? REMAKE : KEEP;
+    return g->may_remake && choice[g->decision] == REMAKE ? REMAKE : SWAP;
+}
+
+/* By tensor: from this task on, by its position before, it is made again; NOWHERE: never.  Then it is kept in the gaps
+ * after that, whatever was chosen for them: there it is the repeat's. */
+static int *choose_actions(struct swapper *w, const unsigned char *choice)
+{
+    const struct gaps *all = &w->gaps;
+    int *from = allocate(all->uses->n_tensors, sizeof *from);
+    memset(from, NOWHERE, all->uses->n_tensors * sizeof *from);
+    for (struct gap *g = all->gap; g < all->gap + all->n; g++) {
+        int *since = &from[g->x->id];
+        g->action = action_of(w, g, choice);
+        if (*since != NOWHERE && *since <= g->before)
+            g->action = KEEP;
+        if (*since == NOWHERE && g->action == REMAKE)
+            *since = g->after;
+    }
+    return from;
+}
+
+/* Where the gap begins and ends in the list with what is made again: a repeat may use x, and so end it earlier. */
+static void find_ends(struct gap *g, const struct uses *u, const int *now)
+{
+    size_t n, i = 0;
+    const struct use *use = uses_of(u, g->x, &n);
+    g->begin = g->before == NOWHERE ? NOWHERE : now[g->before];
+    while (i < n && use[i].at <= g->begin)
+        i++;
+    g->end = i < n ? use[i].at : (int)u->n;
+    g->out = g->begin;
+    g->in = g->end;
+}
+
+/* Where gaps are in the list with what is made again; and when its tasks run, 0 where nobody knows. */
+static struct span *follow_tasks(struct swapper *w, const struct uses *u)
+{
+    struct gaps *all = &w->gaps;
+    struct span *span = allocate(u->n + 1, sizeof *span);
+    int *now = allocate(all->uses->n + 1, sizeof *now); /* by position before */
+    for (size_t i = u->n; i-- > 0;) {
+        size_t was = u->task[i]->index;
+        span[i].start = span[i + 1].start;
+        span[i].end = span[i].start;
+        if (was >= all->uses->n)
+            continue;
+        now[was] = (int)i;
+        if (all->bare.span)
+            span[i] = all->bare.span[was];
+    }
+    for (struct gap *g = all->gap; g < all->gap + all->n; g++)
+        find_ends(g, u, now);
+    free(now);
+    return span;
+}
+
+/* Puts into the list what is made again, and returns the uses of the list as it is then. */
+static struct uses *remake_chosen(struct swapper *w, struct edit *e, const int *from)
+{
+    const struct gaps *all = &w->gaps;
+    struct pool *pool = all->step->pool;
+    struct tensor **twin = remake(e, pool, all->uses, from, false);
+    for (struct gap *g = all->gap; g < all->gap + all->n; g++) {
+        g->leaves = NULL;
+        g->back = g->action == REMAKE ? twin[g->x->id] : NULL;
+    }
+    size_t n;
+    struct task **task = tasks_in_order(all->step, &n);
+    struct uses *u = find_uses(task, n, pool);
+    free(twin);
+    free(task);
+    return u;
+}
+
+static void apply(void *swapper, struct edit *e, const unsigned char *choice)
+{
+    struct swapper *w = swapper;
+    struct step *s = w->gaps.step;
+    const struct placement *p = &placements[choice[PLACEMENT]];
+    int *from = choose_actions(w, choice);
+    struct uses *u = remake_chosen(w, e, from);
+    struct span *span = follow_tasks(w, u);
+    struct swaps line = line_up(&w->gaps, u);
+    for (const struct device *d = s->pool->machine->device; !d->is_host; d++) {
+        struct room room = {.device = d, .uses = u, .span = span, .placement = p};
+        if (p->copy_times > 0 && w->gaps.bare.span)
+            place_copies(&room, s->pool, &line);
+    }
+    swap_gaps(e, s, u, &line);
+    free(from);
+    free(span);
+    free(line.out);
+    free(line.in);
+    free_uses(u);
+}
+
+/* ---- the search -------------------------------------------------------------------------------------------------- */
+
+enum { STEPS = 24, STARTS = 1 + 2 * STEPS };
+
+/* As `best`, but of the first step / STEPS of the decisions those that keep do something else. */
+static void start_with_share(unsigned char *start, const unsigned char *best, size_t n, size_t step, enum action action)
+{
+    memcpy(start, best, n);
+    for (size_t i = 1; i < n && i * STEPS <= n * step; i++)
+        if (start[i] == KEEP)
+            start[i] = (unsigned char)action;
+}
+
+/* The choice that holds least. */
+static void start_with_all(unsigned char *start, size_t n, enum action action)
+{
+    memset(start, action, n);
+    start[PLACEMENT] = LEAST;
+}
+
+/* What is best so far, more and more that leaves or is made again, and nothing kept. */
+static unsigned char *list_starts(const unsigned char *best, size_t n)
+{
+    unsigned char *all = allocate(STARTS * n, 1), *start = all;
+    memcpy(start, best, n);
+    for (enum action action = SWAP; action <= REMAKE; action++) {
+        for (size_t step = 1; step < STEPS; step++) {
+            start += n;
+            start_with_share(start, best, n, step, action);
+        }
+        start += n;
+        start_with_all(start, n, action);
+    }
+    return all;
+}
+
+/* How long a round goes on from its best start: long where the first choice fits, not at all where none does and more
+ * classes are to come. */
+static double work_after(const struct score *best, bool fitted_before, bool is_last)
+{
+    if (best->excess == 0)
+        return fitted_before ? SEARCH_WORK / 4 : SEARCH_WORK;
+    return is_last ? SEARCH_WORK / 8 : 0;
+}
+
+/* Finds the best choice; a step as short as `floor` ends the search at once, INFINITY: whatever fits. */
+static struct score search(struct swapper *w, unsigned char *best, double floor)
+{
+    struct score score = {INFINITY, INFINITY, INFINITY};
+    struct question q = {.step = w->gaps.step,
+                         .costs = w->costs,
+                         .what = "looking for what to swap",
+                         .decision = w->decision,
+                         .apply = apply,
+                         .pass = w,
+                         .floor = floor};
+    memset(best, KEEP, w->n);
+    for (int round = 0; round < MEM_CLASSES; round++) {
+        if (w->end[round] == 0)
+            continue;
+        bool fitted = score.excess == 0;
+        w->admitted = w->end[round];
+        q.n = w->admitted;
+        q.work = 0;
+        unsigned char *start = list_starts(best, q.n);
+        score = choose(&q, start, STARTS, best);
+        q.work = work_after(&score, fitted, w->admitted == w->n);
+        memcpy(start, best, q.n);
+        if (q.work > 0)
+            score = choose(&q, start, 1, best);
+        free(start);
+    }
+    return score;
+}
+
+/* ---- where nothing fits ------------------------------------------------------------------------------------------ */
+
+/* What does not fit in budgets that are now raised for that choice. */
+static char *raise_for(struct swapper *w, const unsigned char *choice, const struct device *had, const char *option)
+{
+    struct step *s = w->gaps.step;
+    struct edit *e = open_edit(s);
+    apply(w, e, choice);
+    struct forecast f = try_step(s, w->costs);
+    char *shortage = raise_budgets(s->pool->machine, had, &f, option);
+    undo(e);
+    free_forecast(&f);
+    return shortage;
+}
+
+/* Budgets are raised to what a choice needs (of --recompute auto what was found, else what holds least) until the same
+ * search finds room in them; then the program ends, naming them.  After some attempts they are what the list needs that
+ * keeps all. */
+static _Noreturn void name_budgets(struct swapper *w, unsigned char *best, const char *option, bool sure)
+{
+    struct machine *m = w->gaps.step->pool->machine;
+    struct device *had = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *had);
+    bool fits = false;
+    char *shortage = NULL;
+    for (int left = 8; left > 0 && !fits; left--) {
+        if (w->may_swap)
+            start_with_all(best, w->n, SWAP);
+        free(shortage);
+        shortage = raise_for(w, best, had, option);
+        fits = search(w, best, INFINITY).excess == 0;
+    }
+    if (!fits) {
+        free(shortage);
+        shortage = raise_budgets(m, had, &w->gaps.bare, option);
+    }
+    refuse_budgets(m, had, shortage, sure);
+}
+
+/* ---- the passes -------------------------------------------------------------------------------------------------- */
+
+/* option: must make room, or the program ends; NULL: another one will. */
+static bool make_room(struct swapper *w, const char *option, bool sure, struct pass_report *r)
+{
+    struct gaps *all = &w->gaps;
+    if (all->bare.excess == 0) {
+        report_gaps(all, w->costs, "all fits", r);
+        return false;
+    }
+    unsigned char *best = allocate(w->n, 1);
+    double floor = all->bare.span ? all->bare.period : INFINITY; /* where nobody knows times, whatever fits will do */
+    struct score score = search(w, best, floor);
+    if (score.excess > 0 && option)
+        name_budgets(w, best, option, sure);
+    struct edit *e = open_edit(all->step);
+    apply(w, e, best);
+    commit(e);
+    free(best);
+    report_gaps(all, w->costs, NULL, r);
+    return true;
+}
+
+bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *asked, struct pass_report *r)
+{
+    struct swapper w = open_swapper(s, c, swap_options.what, true);
+    bool changed = make_room(&w, "--swap auto", !plan_may_change(asked), r);
+    close_swapper(&w);
+    return changed;
+}
+
+/* --recompute auto, whose pass comes before that of swap. */
+bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *asked, struct pass_report *r)
+{
+    struct swapper w = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false);
+    bool changed = false;
+    if (swap_options.how == SWAP_AUTO)
+        report_gaps(&w.gaps, c, "--swap auto chooses what is made again", r);
+    else
+        changed = make_room(&w, swap_options.how == SWAP_OFF ? "--recompute auto" : NULL, !plan_may_change(asked), r);
+    close_swapper(&w);
+    return changed;
+}

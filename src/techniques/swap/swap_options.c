@@ -1,0 +1,92 @@
+/* swap_options.c - the folder: its pass, and the options that ask for it. */
+#include "swap.h"
+
+struct swap_options swap_options;
+
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
+
+static bool run_swap(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
+{
+    if (swap_options.how == SWAP_AUTO)
+        return swap_by_search(s, c, w, r);
+    return swap_by_phases(s, c, w, r);
+}
+
+static bool wants_swap(const struct run_facts *w)
+{
+    (void)w;
+    return swap_options.how != SWAP_OFF;
+}
+
+static bool moves_state(void)
+{
+    const unsigned state = 1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS;
+    return swap_options.how != SWAP_OFF && (swap_options.what & state);
+}
+
+static bool fills_host(void) { return swap_options.how == SWAP_LAYER || swap_options.how == SWAP_MICROBATCH; }
+
+static bool wants_times(const struct run_facts *w)
+{
+    (void)w;
+    return swap_options.how == SWAP_AUTO;
+}
+
+static const struct pass pass = {.place = 50,
+                                 .name = "swap",
+                                 .wanted = wants_swap,
+                                 .run = run_swap,
+                                 .turned_on = {"--swap layer"},
+                                 .wants_times = wants_times,
+                                 .makes_room = true,
+                                 .moves_state = moves_state,
+                                 .fills_host = fills_host,
+                                 .remake = remake_by_search};
+
+/* ---- the options ------------------------------------------------------------------------------------------------- */
+
+static const char *classes; /* --swap-what */
+
+static void check(struct settings *s)
+{
+    (void)s;
+    char *text = copy_string(classes), *rest = text;
+    swap_options.what = 0;
+    for (char *word = strsep(&rest, ","); word; word = strsep(&rest, ",")) {
+        int class = choice_number(memory_class_name, word);
+        if (class < 0 || class >= MEM_WORK)
+            fail(EXIT_USAGE,
+                 "--swap-what: '%s' is not a class; expected some of activations, gradients, optimizer, parameters, "
+                 "with commas between",
+                 word);
+        swap_options.what |= 1u << class;
+    }
+    free(text);
+}
+
+static const struct option options[] = {
+    {"swap", 0, OPT_CHOICE, &swap_options.how, "off",
+     WORDS([SWAP_OFF] = "off", [SWAP_AUTO] = "auto", [SWAP_LAYER] = "layer", [SWAP_MICROBATCH] = "microbatch"), 0, 0,
+     GROUP_TECHNIQUES, OF_LIST,
+     "move data to the host and back in time. auto: as the budget needs, for the shortest step; data that is cheaper "
+     "to make again is made again. layer: away during the next layer's forward, back during that layer's backward. "
+     "microbatch: away behind a micro-batch's forward, back during the backward before its own"},
+    {"swap-what", 0, OPT_TEXT, &classes, "activations", "CLASS,...", 0, 0, GROUP_TECHNIQUES, OF_LIST,
+     "which of activations, gradients, optimizer and parameters may leave; state then lives on the host"},
+};
+static const struct law laws[] = {{"swap-what", "swap", NULL}};
+static const struct foreign_words foreign[] = {
+    {"swap", "offload-activations swap-activations", NULL},
+};
+const struct module module_swap = {.name = "swap",
+                                   .needs = "pass predict search",
+                                   .place = 23,
+                                   .pass = &pass,
+                                   .options = options,
+                                   .n_options = COUNT(options),
+                                   .makes_room = "--swap auto",
+                                   .foreign = foreign,
+                                   .n_foreign = COUNT(foreign),
+                                   .laws = laws,
+                                   .n_laws = COUNT(laws),
+                                   .check = check};

@@ -1,0 +1,114 @@
+/* swap_report.c - what people and `plan --json` are told of gaps that are swapped or made again.
+ *
+ * Times count from the steady step's first task, which may run while the step before still does.  Two kinds of tasks do
+ * not count as the first one: those that prepare the step's batch, a step early, and those that skip this step.
+ */
+#include "swap.h"
+
+#include <math.h>
+
+struct times { /* of what is done about one gap, in seconds; NAN: nobody knows them, or there is no such task */
+    double out_start, out_end, in_start, in_end;
+    double needed; /* the first task that reads what came back starts */
+};
+
+/* When the steady step's first task starts. */
+static double first_start(const struct forecast *f)
+{
+    double first = 0;
+    for (size_t i = 0; f->span && i < f->n; i++)
+        if (f->task[i]->role != ROLE_FEED && f->task[i]->when.every <= 1)
+            first = fmin(first, f->span[i].start);
+    return first;
+}
+
+/* The first use of what came back is a copy.  Of what is made again it is a repeat, and the last of several repeats
+ * makes the tensor whole. */
+static void find_return(struct times *t, const struct gap *g, const struct forecast *f, const struct uses *u)
+{
+    size_t n;
+    const struct use *use = uses_of(u, g->back, &n), *last = use;
+    while (g->action == REMAKE && last[1].mode & ACCESS_WRITE)
+        last++;
+    t->in_start = f->span[use->at].start;
+    t->in_end = f->span[last->at].end;
+    t->needed = f->span[last[1].at].start;
+}
+
+static struct times find_times(const struct gap *g, const struct forecast *f, const struct uses *u)
+{
+    struct times t = {.out_start = NAN, .out_end = NAN, .in_start = NAN, .in_end = NAN, .needed = NAN};
+    if (f->span && g->leaves) {
+        t.out_start = f->span[g->leaves->index].start;
+        t.out_end = f->span[g->leaves->index].end;
+    }
+    if (f->span && g->back)
+        find_return(&t, g, f, u);
+    return t;
+}
+
+static json_t *move_json(const struct gap *g, const struct times *t, double zero)
+{
+    const char *how = g->action == SWAP ? "swap" : "recompute";
+    json_t *move = json_pack("{s:s, s:i, s:i, s:s, s:I, s:s}", "tensor", g->x->name, "layer", g->maker->layer, "micro",
+                             g->maker->micro, "device", g->device->id, "bytes", (json_int_t)g->x->bytes, "how", how);
+    json_object_set_new(move, "out_start_ms", milliseconds(t->out_start - zero));
+    json_object_set_new(move, "out_end_ms", milliseconds(t->out_end - zero));
+    json_object_set_new(move, "in_start_ms", milliseconds(t->in_start - zero));
+    json_object_set_new(move, "in_end_ms", milliseconds(t->in_end - zero));
+    json_object_set_new(move, "needed_ms", milliseconds(t->needed - zero));
+    return move;
+}
+
+static json_t *moves_json(const struct gaps *all, const struct forecast *f)
+{
+    struct uses *u = find_uses(f->task, f->n, all->step->pool);
+    json_t *moves = json_array();
+    for (const struct gap *g = all->gap; g < all->gap + all->n; g++) {
+        if (!g->leaves && !g->back)
+            continue;
+        struct times t = find_times(g, f, u);
+        json_array_append_new(moves, move_json(g, &t, first_start(f)));
+    }
+    free_uses(u);
+    return moves;
+}
+
+static json_t *peaks_json(const struct gaps *all, const struct forecast *f)
+{
+    const struct machine *m = all->step->pool->machine;
+    json_t *peaks = json_object();
+    for (int d = 0; d <= m->n_devices; d++) {
+        json_int_t before = (json_int_t)all->bare.need[d], after = (json_int_t)f->need[d];
+        json_object_set_new(peaks, m->device[d].id, json_pack("{s:I, s:I}", "before", before, "after", after));
+    }
+    return peaks;
+}
+
+static char *sum_up(const struct gaps *all)
+{
+    size_t n_swapped = 0, n_remade = 0;
+    double copied = 0;
+    for (const struct gap *g = all->gap; g < all->gap + all->n; g++) {
+        n_swapped += g->action == SWAP && g->back;
+        n_remade += g->action == REMAKE && g->back;
+        if (g->action == SWAP && g->leaves)
+            copied += (double)g->x->bytes;
+        if (g->action == SWAP && g->back)
+            copied += (double)g->x->bytes;
+    }
+    return format_string("%zu swapped, %zu made again, %s copied", n_swapped, n_remade,
+                         format_bytes((char[32]){0}, copied));
+}
+
+void report_gaps(const struct gaps *all, const struct costs *c, const char *declines, struct pass_report *r)
+{
+    r->after = keep_forecast(try_step(all->step, c));
+    const struct forecast *f = r->after;
+    double bare = all->bare.period, stall = f->period - fmin(f->period, bare);
+    r->reason = declines ? copy_string(declines) : sum_up(all);
+    r->fields = json_pack("{s:o, s:o}", "moves", moves_json(all, f), "peak_bytes", peaks_json(all, f));
+    report_ms(r, "stall_ms", declines ? NULL : "stall", stall);
+    report_ms(r, "bare_ms", NULL, bare);
+    report_ms(r, "period_ms", NULL, f->period);
+}
