@@ -102,7 +102,7 @@ static void measure_serial(struct planner *p)
     undo(e);
 }
 
-void measure(struct planner *p)
+void measure_buckets(struct planner *p)
 {
     measure_device(p);
     for (size_t b = 0; b < p->buckets.n; b++)
@@ -117,8 +117,8 @@ void measure(struct planner *p)
 static void search_plan(struct planner *p)
 {
     const size_t n = p->buckets.n, most_starts = MIN(n, MOST_STARTS);
-    const size_t enough_work = OVERLAP_WORK / 4 / p->step->n; /* a quarter of the work is for one of the four rows */
-    const size_t steps = MAX(MIN(most_starts, enough_work), 1);
+    const size_t affordable = OVERLAP_WORK / 4 / p->step->n; /* of the four rows, in each */
+    const size_t steps = MAX(MIN(most_starts, affordable), 1);
     struct candidate *best = &p->of[OVERLAP_PLAN];
     enum memory last = p->of[OVERLAP_ALL_CPU].choice[n];
     unsigned char *start = allocate(4 * (steps + 1) * (n + 1), 1), *next = start;
@@ -140,9 +140,10 @@ void find_candidates(struct planner *p)
     const size_t n = p->buckets.n;
     struct candidate *none = &p->of[OVERLAP_ALL_DEVICE], *all = &p->of[OVERLAP_ALL_CPU];
     bool updates_wait_for_norm = n > 0 && (int)bucket[0].update > bucket[n - 1].released;
+    enum side on_cpu = updates_wait_for_norm ? ON_CPU_LATE : ON_CPU;
     choose_earliest(p, none->choice, 0, ON_CPU, GRADIENTS_ALONE);
     try_candidate(&p->question, none);
-    choose_earliest(p, all->choice, n, updates_wait_for_norm ? ON_CPU_LATE : ON_CPU, GRADIENTS_ALONE);
+    choose_earliest(p, all->choice, n, on_cpu, GRADIENTS_ALONE);
     try_candidate(&p->question, all);
     if (p->timed)
         search_plan(p);

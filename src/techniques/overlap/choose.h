@@ -38,7 +38,7 @@ struct planner {
     struct candidate of[OVERLAPS];             /* what each --overlap comes to */
 };
 /* Fills in `takes`, `serial` and the question's floor. */
-void measure(struct planner *p);
+void measure_buckets(struct planner *p);
 /* Tries all on the device and all on the CPU, and looks for the best plan.  Where nobody knows how long tasks take, all
  * go to the CPU if the device has no room for their state. */
 void find_candidates(struct planner *p);

@@ -79,9 +79,11 @@ static bool is_of_one_layer(const struct uses *uses, const struct tensor *x, int
 {
     size_t n;
     const struct use *use = uses_of(uses, x, &n);
-    for (size_t k = 0; k < n; k++)
-        if (uses->task[use[k].at]->layer != layer)
+    for (size_t k = 0; k < n; k++) {
+        const struct task *t = uses->task[use[k].at];
+        if (t->layer != layer)
             return false;
+    }
     return true;
 }
 
@@ -93,11 +95,13 @@ static bool can_move(const struct uses *uses, const struct task *t)
     if (t->role != ROLE_UPDATE || t->lane->kind != LANE_COMPUTE || !host_can || !parameters_of(t))
         return false;
     for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor;
-        bool is_state = x->class == MEM_OPTIMIZER;
-        if (is_state && !is_of_one_layer(uses, x, t->layer))
+        const struct access *a = &t->access[i];
+        enum memory_class class = a->tensor->class;
+        if (class == MEM_PARAMETERS)
+            continue;
+        if (class == MEM_OPTIMIZER && !is_of_one_layer(uses, a->tensor, t->layer))
             return false;
-        if (!is_state && x->class != MEM_PARAMETERS && (t->access[i].mode & ACCESS_WRITE))
+        if (class != MEM_OPTIMIZER && (a->mode & ACCESS_WRITE))
             return false;
     }
     return true;
@@ -106,9 +110,13 @@ static bool can_move(const struct uses *uses, const struct task *t)
 int last_maker(const struct uses *uses, const struct task *update)
 {
     int last = NOWHERE;
-    for (int i = 0; i < update->n_access; i++)
-        if (is_on_device(&update->access[i], MEM_GRADIENTS))
-            last = MAX(last, last_write_before(uses, update->access[i].tensor, (int)update->index));
+    for (int i = 0; i < update->n_access; i++) {
+        const struct access *a = &update->access[i];
+        if (!is_on_device(a, MEM_GRADIENTS))
+            continue;
+        int maker = last_write_before(uses, a->tensor, (int)update->index);
+        last = MAX(last, maker);
+    }
     return last;
 }
 
@@ -138,9 +146,12 @@ void find_buckets(struct update_buckets *b, const struct uses *uses)
     b->n = 0;
     b->bucket_of = allocate(uses->n, sizeof *b->bucket_of);
     for (size_t i = 0; i < uses->n; i++) {
-        struct update_bucket *of = find_bucket(b, uses, uses->task[i]);
-        if (of)
-            of->released = MAX(of->released, last_maker(uses, uses->task[i]));
+        const struct task *t = uses->task[i];
+        struct update_bucket *of = find_bucket(b, uses, t);
+        if (!of)
+            continue;
+        int maker = last_maker(uses, t);
+        of->released = MAX(of->released, maker);
     }
     SORT(b->bucket, b->n, by_release);
     for (size_t i = 0; i < uses->n; i++) { /* now their numbers are known */
@@ -164,59 +175,66 @@ static struct task *maker_of(const struct mover *m, const struct tensor *x, cons
  * nothing, so that no task waits for the copy.  (What persists shares with nothing in any case.) */
 struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker, int layer, enum purpose purpose)
 {
-    struct tensor *copy = new_bytes_tensor(m->step->pool, host_of(m), x->class, JOINED("host.", x->name), x->bytes);
+    struct step *s = m->step;
+    const char *name = JOINED("host.", x->name);
+    struct tensor *copy = new_bytes_tensor(s->pool, host_of(m), x->class, name, x->bytes);
+    struct task *last = maker;
     set_alone(m->edit, copy);
     if (m->memory == GRADIENTS_ALONE && !x->storage->persistent)
         set_alone(m->edit, x);
-    struct task *last = maker;
     while (last->next->role == ROLE_OFFLOAD)
         last = last->next;
     insert_behind(m->edit, last);
-    m->step->tags = (struct tags){layer, -1, ROLE_OFFLOAD};
-    carry(m->step, "overlap.down", copy, x, purpose);
+    s->tags = (struct tags){layer, -1, ROLE_OFFLOAD};
+    carry(s, "overlap.down", copy, x, purpose);
     return copy;
 }
 
 struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struct tensor *part)
 {
-    struct tensor **mine = &m->counterpart[whole->id];
     size_t begin = part->offset - whole->offset;
-    if (!*mine)
-        *mine = mirror(m->edit, whole, host_of(m));
-    return new_range(m->step->pool, *mine, part->name, begin, begin + part->bytes);
+    if (!m->counterpart[whole->id])
+        m->counterpart[whole->id] = mirror(m->edit, whole, host_of(m));
+    struct tensor *mine = m->counterpart[whole->id];
+    return new_range(m->step->pool, mine, part->name, begin, begin + part->bytes);
 }
 
-/* What many updates read, as the norm, is brought down once; or it came from the host: `control`, and in dp=2 `state`
- * of replica 1.  In a list by hand it stays where it is. */
-static struct tensor *shared_copy(struct mover *m, const struct task *update, int i, struct tensor *x)
+/* Is the task a copy up, of what the host has? */
+static bool brings_up(const struct task *t) { return t->copy && t->access[1].tensor->device->is_host; }
+
+/* `whole`, which many updates read, as the norm, is brought down once; or it came from the host: `control`, and in dp=2
+ * `state` of replica 1.  In a list by hand it stays where it is. */
+static struct tensor *shared_copy(struct mover *m, const struct task *update, struct tensor *whole)
 {
-    struct tensor **mine = &m->counterpart[update->access[i].tensor->id];
-    struct task *maker = maker_of(m, x, update);
+    struct task *maker = maker_of(m, whole, update);
+    struct tensor **mine = &m->counterpart[whole->id];
     if (!update->host_run)
-        return x;
+        return whole;
     if (*mine)
         return *mine;
-    if (maker->copy && maker->access[0].tensor == x && maker->access[1].tensor->device->is_host)
+    if (brings_up(maker) && maker->access[0].tensor == whole)
         *mine = maker->access[1].tensor;
     else
-        *mine = bring_down(m, x, maker, update->layer, FOR_CONTROL);
+        *mine = bring_down(m, whole, maker, update->layer, FOR_CONTROL);
     return *mine;
 }
 
 struct tensor *host_side(struct mover *m, const struct task *update, const struct task *piece, int i)
 {
-    struct tensor *x = piece->access[i].tensor;
+    struct tensor *x = piece->access[i].tensor, *whole = update->access[i].tensor;
     if (x->device->is_host)
         return x;
-    if (x->class == MEM_GRADIENTS)
+    switch (x->class) {
+    case MEM_GRADIENTS:
         return bring_down(m, x, maker_of(m, x, update), update->layer, FOR_OFFLOAD);
-    if (x->class == MEM_PARAMETERS)
-        return part_of_mirror(m, update->access[i].tensor, x);
-    if (x->class == MEM_OPTIMIZER) {
+    case MEM_PARAMETERS:
+        return part_of_mirror(m, whole, x);
+    case MEM_OPTIMIZER:
         set_home(m->edit, x->storage, host_of(m));
         return x;
+    default:
+        return shared_copy(m, update, whole);
     }
-    return shared_copy(m, update, i, x);
 }
 
 /* ---- moving an update -------------------------------------------------------------------------------------------- */
@@ -238,18 +256,20 @@ struct pieces cut_update(struct mover *m, struct task *update)
 
 struct task *run_on_host(struct mover *m, struct task *piece, struct tensor *const *on_host)
 {
-    int nth = m->n_pieces % m->cores;
+    struct lane *lane = open_lane(m->step->pool->machine, host_of(m), LANE_CPU, m->n_pieces % m->cores);
     m->n_pieces++;
-    return replace_on_host(m->edit, piece, open_lane(m->step->pool->machine, host_of(m), LANE_CPU, nth), on_host);
+    return replace_on_host(m->edit, piece, lane, on_host);
 }
 
 struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *const *on_host, enum purpose purpose)
 {
     struct task *last = NULL;
     m->step->tags.role = ROLE_OFFLOAD;
-    for (int i = 0; i < piece->n_access; i++)
-        if (renews_parameters(&piece->access[i]))
-            last = carry(m->step, "overlap.up", piece->access[i].tensor, on_host[i], purpose);
+    for (int i = 0; i < piece->n_access; i++) {
+        const struct access *a = &piece->access[i];
+        if (renews_parameters(a))
+            last = carry(m->step, "overlap.up", a->tensor, on_host[i], purpose);
+    }
     return last;
 }
 
@@ -263,10 +283,12 @@ static void keep_order(struct mover *m, size_t at, const struct task *first, str
 {
     const struct task *stop = first->prev;
     bool overtakes = m->last && at < m->last_at;
-    for (struct task *t = end, *before; overtakes && t != stop; t = before) {
-        before = t->prev;
+    struct task *t = end;
+    while (overtakes && t != stop) {
+        struct task *before = t->prev;
         if (!sink(m->edit, t, m->last))
             return;
+        t = before;
     }
     m->last = end;
     if (!overtakes)

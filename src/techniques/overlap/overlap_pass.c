@@ -86,8 +86,8 @@ static void carry_out(struct overlapper *o, struct edit *e, const unsigned char 
     end_moves(&m);
 }
 
-/* For a trial: with what recompute makes again, and with room for snapshots, which depends on where updates are. */
-static void carry_out_for_trial(void *pass, struct edit *e, const unsigned char *choice)
+/* What is scored: with what recompute makes again, and with room for snapshots, which depends on where updates are. */
+static void carry_out_to_try(void *pass, struct edit *e, const unsigned char *choice)
 {
     struct overlapper *o = pass;
     struct step *s = o->planner.step;
@@ -134,7 +134,7 @@ static void try_all_with_room(struct overlapper *o)
         try_all(o);
 }
 
-static struct overlapper *begin(struct step *s, const struct costs *c, const struct run_facts *w)
+static struct overlapper *new_overlapper(struct step *s, const struct costs *c, const struct run_facts *w)
 {
     struct overlapper *o = allocate(1, sizeof *o);
     struct planner *p = &o->planner;
@@ -153,14 +153,14 @@ static struct overlapper *begin(struct step *s, const struct costs *c, const str
                                     .what = "looking for the updates to give to the CPU",
                                     .decision = p->decision,
                                     .n = n + 1,
-                                    .apply = carry_out_for_trial,
+                                    .apply = carry_out_to_try,
                                     .pass = o,
                                     .work = OVERLAP_WORK};
     o->rule = (struct rule){.drawn = w->draw, .seed = w->draw_seed, .planner = p, .fixed = n};
     return o;
 }
 
-static void end(struct overlapper *o)
+static void free_overlapper(struct overlapper *o)
 {
     free_uses(o->planner.uses);
     free(o->planner.buckets.bucket_of);
@@ -254,7 +254,7 @@ static bool decide(struct overlapper *o, enum overlap how, struct pass_report *r
     const char *plan = w->trial ? NULL : overlap_options.plan;
     bool read = false;
     if (p->timed)
-        measure(p);
+        measure_buckets(p);
     try_all(o);
     bool lacks_room = find_wanted(makes_room, w) && p->timed && p->of[OVERLAP_PLAN].score.excess > 0;
     if (lacks_room)
@@ -270,7 +270,7 @@ static bool decide(struct overlapper *o, enum overlap how, struct pass_report *r
 }
 
 /* Rewrites the list and says so; or says why nothing is to be rewritten, and returns false. */
-static bool rewrite(struct overlapper *o, const unsigned char *choice, bool read, struct pass_report *r)
+static bool rewrite_list(struct overlapper *o, const unsigned char *choice, bool read, struct pass_report *r)
 {
     const struct planner *p = &o->planner;
     const size_t n = p->buckets.n;
@@ -300,16 +300,16 @@ static bool rewrite(struct overlapper *o, const unsigned char *choice, bool read
 static bool run_overlap(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
     const enum overlap how = asked_of(w);
-    struct overlapper *o = begin(s, c, w);
+    struct overlapper *o = new_overlapper(s, c, w);
     const struct candidate *chosen = &o->planner.of[how];
     bool read = decide(o, how, r);
-    bool changed = rewrite(o, chosen->choice, read, r);
+    bool changed = rewrite_list(o, chosen->choice, read, r);
     size_t first = reserve_room(s, w), n = s->pool->n;
     report(&o->planner, how, r);
     end_room(s, first, n);
     if (chosen->score.excess > 0 && !find_wanted(makes_room, w) && !w->gather)
         refuse_budget(s->pool->machine, r->after, "--overlap", true);
-    end(o);
+    free_overlapper(o);
     return changed;
 }
 
