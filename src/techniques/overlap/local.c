@@ -125,7 +125,8 @@ static void update_timed(void *context, const struct task *t, uint32_t number)
 
 char *describe_choices(const struct step *s)
 {
-    unsigned cpu = 0, all = 0, moved = 0;
+    unsigned cpu = 0, all = 0;
+    unsigned moved = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (s->task[i]->run != make_choice)
             continue;
@@ -193,7 +194,7 @@ static struct tensor *new_word(struct step *s, struct device *d)
     return word;
 }
 
-/* It runs on the host by way of the chooser, which looks at how long it takes. */
+/* From now on the chooser learns when the piece begins and ends. */
 static void time_piece(struct offer *o, struct task *piece)
 {
     struct chooser *c = o->chooser;
@@ -251,7 +252,7 @@ static struct task *keep_on_device(const struct offer *o)
     return mine;
 }
 
-/* What the host keeps a mirror of comes and goes, before both updates. */
+/* What the host has a mirror of is fetched before both updates, and Adam's state is returned there. */
 static void move_state(const struct offer *o, struct task *device_update)
 {
     struct step *s = o->mover->step;
@@ -297,7 +298,7 @@ static void add_to_ring(struct rule *rule, struct chooser *c)
     rule->ring = c;
 }
 
-/* To both sides.  Each step has the choice between the two, and is expected to make that one. */
+/* Lists the update on both sides.  Each step has the choice between the two, and is expected to make that one. */
 static void offer_update(struct mover *m, struct rule *rule, size_t at, enum side expected)
 {
     struct step *s = m->step;
@@ -365,8 +366,9 @@ static void follow_rule(const struct planner *p, const struct forecast *f, size_
 {
     const double rounding = 1e-9; /* a tie, but for that, is one */
     const size_t n = p->buckets.n;
-    double cpu_ends = 0, ready = INFINITY, *ends = allocate(n + 1, sizeof *ends);
-    for (size_t b = 0; b < n; b++) /* with clipping, the norm */
+    double *ends = allocate(n + 1, sizeof *ends); /* by bucket that the CPU gets */
+    double cpu_ends = 0, ready = INFINITY;        /* ready: with clipping, the norm */
+    for (size_t b = 0; b < n; b++)
         ready = fmin(ready, f->span[p->buckets.bucket[b].update].start);
     for (size_t b = 0; b < n; b++) {
         const struct bucket_seconds *takes = &p->takes[b];

@@ -1,8 +1,8 @@
 /* overlap.c - the layered optimizer: some layers' updates run on the CPU while the device goes on.
  *
- * The idea.  An update reads and writes much memory for little arithmetic, and nobody needs its parameters before the
- * layer's next forward.  Until then the CPU can do it, and the device goes on with other layers.  Adam's state then
- * lies in the host's memory.
+ * The idea.  An update reads and writes much memory for little arithmetic, and its parameters are not needed before the
+ * layer's next forward.  So the CPU can do it while the device goes on with other layers.  Adam's state then lies in
+ * the host's memory.
  *
  *     device   F0  F1  F2  F3  B3  B2  B1  B0  U0  | F0  F1  F2  F3        U0: the update of layer 0, on the device
  *     down                         g3  g2  g1      |                       g3: the gradients of layer 3
@@ -18,7 +18,7 @@
  *     released    layer 3   layer 2   layer 1   layer 0      layer 0's backward is last and its forward is first, so
  *     needed      layer 0   layer 1   layer 2   layer 3      what its update takes on the CPU is hard to hide
  *
- * This file carries a plan out.  choose.c finds the best one, which nobody has to read before this.
+ * This file carries a plan out.  choose.c finds the best plan.
  *
  * The rewrite.  Five edits move an update: its gradients go down as soon as they are made; the host's update stands in
  * for the device's; the host keeps the parameters too, as a mirror of them; Adam's state gets its home on the host; and
@@ -43,8 +43,8 @@
  *          the backward, and the CPU works under the next forward.  A model's `state` holds the norm, and says whether
  *          training has halted: so it goes down without clipping too, as soon as that is known.
  *
- * memory:  What the host gets shares bytes with nothing.  Gradients that go down share theirs with nothing either, so
- *          that no task waits for their copy (GRADIENTS_ALONE); or they do, which takes less (GRADIENTS_SHARED).
+ * memory:  Copies on the host share bytes with nothing.  Gradients that go down share theirs with nothing either, so
+ *          that no task waits for their copy (GRADIENTS_ALONE); or they do, which takes less memory (GRADIENTS_SHARED).
  *
  * places:  A copy down stands after the task that makes that gradient, and after the copies that stand there already,
  *          so that they come in the order of their pieces.  Positions are those of the list before the edit.

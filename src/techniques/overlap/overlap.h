@@ -35,7 +35,7 @@ int last_maker(const struct uses *uses, const struct task *update);
 
 /* ---- moving them ------------------------------------------------------------------------------------------------- */
 
-/* D, C and L of a plan. */
+/* C, L and D of a plan. */
 enum side { ON_CPU, ON_CPU_LATE, ON_DEVICE, SIDES };
 /* Do gradients that go down share their bytes with other tensors? */
 enum memory { GRADIENTS_ALONE, GRADIENTS_SHARED };
@@ -44,7 +44,7 @@ struct mover { /* of updates, in one edit */
     struct edit *edit;
     struct step *step;
     const struct uses *uses; /* of the list as it was when the edit was opened */
-    int cores;               /* of the CPU that do updates */
+    int cores;               /* so many of the CPU do updates */
     enum memory memory;
     struct tensor **counterpart; /* by tensor of the device, on the host: its mirror, or the copy that updates share */
     int n_pieces;                /* that have moved so far */
