@@ -46,7 +46,7 @@ static double seconds_of(const struct planner *p, const struct task *t)
     return seconds_alone(p->question.costs, t) / t->when.every;
 }
 
-/* Of each bucket what it takes on the device, and of all other work the floor: what it takes the busiest lane. */
+/* What each bucket takes on its device; and the floor, which is what all other work takes the busiest lane. */
 static void measure_device(struct planner *p)
 {
     struct step *s = p->step;
@@ -117,7 +117,7 @@ void measure_buckets(struct planner *p)
 static void search_plan(struct planner *p)
 {
     const size_t n = p->buckets.n, most_starts = MIN(n, MOST_STARTS);
-    const size_t affordable = OVERLAP_WORK / 4 / p->step->n; /* of the four rows, in each */
+    const size_t affordable = OVERLAP_WORK / 4 / p->step->n; /* so many starts in each of the four rows */
     const size_t steps = MAX(MIN(most_starts, affordable), 1);
     struct candidate *best = &p->of[OVERLAP_PLAN];
     enum memory last = p->of[OVERLAP_ALL_CPU].choice[n];

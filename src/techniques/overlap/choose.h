@@ -21,7 +21,7 @@ struct candidate {
 /* Fills in the score; where the choice does not fit, that of gradients that share bytes. */
 void try_candidate(const struct question *q, struct candidate *c);
 
-struct bucket_seconds {  /* that a bucket's updates take */
+struct bucket_seconds {  /* what the updates of a bucket take */
     double on_device;    /* all of them */
     double down, on_cpu; /* their gradients' copies to the host; the updates there */
 };
@@ -29,7 +29,7 @@ struct planner {
     struct step *step;
     struct uses *uses;
     struct update_buckets buckets;
-    int cores;                /* of the CPU that no device computes on: updates take them in turn */
+    int cores;                /* CPU cores that no device computes on: updates take them in turn */
     struct question question; /* what a choice comes to */
     struct decision decision[MOST_BUCKETS + 1];
     bool timed;                                /* is it known how long tasks take? */

@@ -39,7 +39,7 @@
 #include <math.h>
 #include <pthread.h>
 
-struct chooser {                          /* of an update */
+struct chooser {                          /* chooses the side of an update */
     struct chooser *next;                 /* the one of another update of the list, in a ring */
     host_function *work;                  /* what a piece does on the host */
     double device_takes, cpu_should_take; /* seconds, as predicted */
@@ -143,7 +143,7 @@ char *describe_choices(const struct step *s)
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
-struct offer { /* of one update to both sides */
+struct offer { /* one update that both sides are offered */
     const struct mover *mover;
     struct chooser *chooser;
     const struct costs *costs;

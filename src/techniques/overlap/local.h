@@ -11,7 +11,7 @@ struct rule {   /* how the running step decides */
     uint64_t seed;
     const struct planner *planner;
     size_t fixed;         /* the first so many buckets are decided before the step runs; it may be all */
-    struct chooser *ring; /* of the updates that the step decides about */
+    struct chooser *ring; /* those of the updates that the step decides about */
 };
 /* What the rule is expected to choose; where that does not fit, the last buckets go where there is room. */
 void expect_rule(const struct rule *rule, struct candidate *expected);

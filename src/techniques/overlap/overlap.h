@@ -28,7 +28,7 @@ struct update_buckets {
     size_t n;
     int *bucket_of; /* by position in the list: the bucket of an update that can move; NOWHERE: the task is none */
 };
-/* Of the list that `uses` was made of.  The caller frees bucket_of. */
+/* Looks through the list that `uses` was made of.  The caller frees bucket_of. */
 void find_buckets(struct update_buckets *b, const struct uses *uses);
 /* The position of the last task that makes a gradient of the update; NOWHERE: no task of the list does. */
 int last_maker(const struct uses *uses, const struct task *update);
@@ -40,15 +40,15 @@ enum side { ON_CPU, ON_CPU_LATE, ON_DEVICE, SIDES };
 /* Do gradients that go down share their bytes with other tensors? */
 enum memory { GRADIENTS_ALONE, GRADIENTS_SHARED };
 
-struct mover { /* of updates, in one edit */
+struct mover { /* moves updates, in one edit */
     struct edit *edit;
     struct step *step;
-    const struct uses *uses; /* of the list as it was when the edit was opened */
-    int cores;               /* so many of the CPU do updates */
+    const struct uses *uses; /* those of the list as it was when the edit was opened */
+    int cores;               /* the number of CPU cores that do updates */
     enum memory memory;
     struct tensor **counterpart; /* by tensor of the device, on the host: its mirror, or the copy that updates share */
-    int n_pieces;                /* that have moved so far */
-    struct task *last;           /* of the updates that have moved and their copies, the last one in the list; NULL */
+    int n_pieces;                /* so many have moved */
+    struct task *last;           /* the last task in the list of those that have moved, with their copies; NULL */
     size_t last_at;              /* the position of the update that `last` stands beside */
 };
 struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum memory memory);

@@ -223,7 +223,7 @@ static char *letters_of(const struct planner *p, const unsigned char *choice)
     return letters;
 }
 
-/* Of the list as it now is; of the rule also its regret, what it loses against the best plan. */
+/* Reports on the list as it now is; and the regret of the rule, which is what it loses against the best plan. */
 static void report(const struct planner *p, enum overlap how, struct pass_report *r)
 {
     double by_rule = period_of(p, OVERLAP_LOCAL), best = period_of(p, OVERLAP_PLAN);
