@@ -4,6 +4,7 @@
  */
 #include "support_paper.h"
 
+#include "../src/techniques/overlap/choose.h"
 #include "../src/techniques/overlap/local.h"
 #include "../src/tools/lists/lists.h"
 #include "../src/tools/pace/pace.h"

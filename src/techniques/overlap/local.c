@@ -1,13 +1,13 @@
 /* local.c - --overlap local: the running step decides, at the end of each layer's backward, where its update runs.
  *
- * The rule.  To the CPU when what it still has to do takes no longer than this update on the device.  The CPU's backlog
- * is known from when its updates began and from how long each took the last time; one that has not been there for a
- * while goes back, bit by bit, to what was predicted.
+ * The rule.  An update goes to the CPU when what the CPU still has to do takes no longer than this update on the
+ * device. That backlog is known from when the CPU's updates began and from how long each took the last time.  For an
+ * update that has not been there for a while, that time goes back, bit by bit, to what was predicted.
  *
  * The rewrite.  An update that may run on either side is in the list twice, and so is what it changes: parameters and
  * Adam's state are on the device and on the host.  A *choice task* of the host says in a word of memory which of the
- * two works this time, and whether it was the other one before; what else is in the list for this update looks at the
- * word first (both: parameters and state):
+ * two works this time, and whether it was the other one before.  All other tasks of this update look at the word first
+ * (both: parameters and state):
  *
  *     task                              works when the word says
  *     choose     backward has ended     always: writes the word, which is then copied to the device
@@ -18,14 +18,16 @@
  *     adamw      on the host            CPU
  *     up         parameters             CPU
  *
- * The choice task stands right behind the task that makes the last of the update's gradients, and so before all that
- * looks at the word: move_update() has put the copies down behind the same task, and both updates stand behind it.
+ * offer_update() does what move_update() of overlap.c does, but that the host keeps a mirror of Adam's state too; that
+ * all copies down stand after the task that makes the last of the update's gradients; and that copies have lanes of
+ * their own (FOR_OFFERED).  The choice task comes right after that same task, and so before all that looks at the word.
  *
  * Run as a whole the list computes the same update twice: what is fetched, returned or brought up is what is there
- * already.  That is what is placed, ordered and proved, and that every task looks at the word of its own step.  Whoever
- * leaves one side out leaves values there that nobody reads before fetch or return has made them new: for that there is
- * no proof, but trainings with choices at random (tests/test_overlap.c).  The device's parameters are valid at the end
- * of every update; its state is when the list has been drained (bring_back()).  Before the first step both sides are.
+ * already.  That list is placed, ordered and proved, and that every task looks at the word of its own step.  A step
+ * that leaves one side out leaves old values there, which no task reads before fetch or return has made them new: for
+ * that there is no proof, but trainings with choices at random (tests/test_overlap.c).  The device's parameters are
+ * valid at the end of every update, its state when the list has been drained (bring_back()).  Before the first step
+ * both sides are.
  *
  * Source: that of overlap.c.
  */
@@ -37,59 +39,70 @@
 #include <math.h>
 #include <pthread.h>
 
-struct chooser {          /* of an update */
-    struct chooser *next; /* of the others of the list, in a ring */
-    host_function *work;
+struct chooser {                          /* chooses the side of an update */
+    struct chooser *next;                 /* the one of another update of the list, in a ring */
+    host_function *work;                  /* what a piece does on the host */
     double device_takes, cpu_should_take; /* seconds, as predicted */
     uint32_t pieces;                      /* on the host */
-    bool drawn;
+    bool drawn;                           /* see struct rule */
     uint64_t seed, nth;
 
     /* guarded by `lock` */
-    uint32_t number; /* of the iteration in which it was asked last */
+    uint32_t number; /* the iteration in which it was asked last */
     bool on_cpu;
-    double cpu_takes; /* seconds: the last time's */
-    uint64_t begun;   /* when the first piece did, 0: not yet */
-    uint32_t left;    /* pieces that have not ended */
-    uint32_t taken[2], moved;
+    double cpu_takes;    /* seconds: what it took the CPU the last time */
+    uint64_t begun;      /* when the first piece began; 0: none has */
+    uint32_t left;       /* pieces that have not ended */
+    uint32_t on_side[2]; /* how often the device was given it, and how often the CPU */
+    uint32_t moved;      /* how often it changed sides */
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- the rule, in the running step ------------------------------------------------------------------------------- */
 
-/* Of all updates that the CPU was given. */
+/* Seconds that the CPU still needs for all updates that it was given. */
 static double backlog(const struct chooser *c, uint64_t now)
 {
     double sum = 0;
     const struct chooser *k = c;
     do {
         double done = k->begun ? 1e-9 * (double)(now - k->begun) : 0;
-        sum += k->left ? fmax(k->cpu_takes - done, 0) : 0;
+        if (k->left)
+            sum += fmax(k->cpu_takes - done, 0);
         k = k->next;
     } while (k != c);
     return sum;
+}
+
+static void choose_side(struct chooser *c, uint32_t number)
+{
+    c->number = number;
+    if (c->drawn)
+        c->on_cpu = random_uniform(c->seed, STREAM_CHOICE, number, c->nth) < 0.5;
+    else
+        c->on_cpu = backlog(c, now_ns()) <= c->device_takes;
+    c->begun = 0;
+    c->left = c->on_cpu ? c->pieces : 0;
+    if (!c->on_cpu)
+        c->cpu_takes += (c->cpu_should_take - c->cpu_takes) / 8;
+    c->on_side[c->on_cpu]++;
 }
 
 /* Writes access 0.  Asked again in the same iteration, as by an audit, it says the same. */
 static void make_choice(void *context, const struct task *t, uint32_t number)
 {
     struct chooser *c = context;
-    int32_t *word = tensor_memory(t->access[0].tensor), before = *word;
+    int32_t *word = tensor_memory(t->access[0].tensor);
+    const int32_t before = *word;
     pthread_mutex_lock(&lock);
     bool again = c->number == number;
-    if (!again) {
-        c->number = number;
-        c->on_cpu = c->drawn ? random_uniform(c->seed, STREAM_CHOICE, number, c->nth) < 0.5
-                             : backlog(c, now_ns()) <= c->device_takes;
-        c->left = c->on_cpu ? c->pieces : 0;
-        c->begun = 0;
-        c->cpu_takes += c->on_cpu ? 0 : (c->cpu_should_take - c->cpu_takes) / 8;
-        c->taken[c->on_cpu]++;
-    }
+    if (!again)
+        choose_side(c, number);
     *word = c->on_cpu ? CHOICE_CPU : CHOICE_DEVICE;
-    bool moves = before && !(before & *word);
-    *word |= moves ? CHOICE_MOVED : 0;
-    c->moved += moves && !again;
+    if (before && !(before & *word)) {
+        *word |= CHOICE_MOVED;
+        c->moved += !again;
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -102,88 +115,162 @@ static void update_timed(void *context, const struct task *t, uint32_t number)
     pthread_mutex_unlock(&lock);
     c->work(NULL, t, number);
     pthread_mutex_lock(&lock);
-    if (c->left && --c->left == 0)
-        c->cpu_takes = 1e-9 * (double)(now_ns() - c->begun);
+    if (c->left) {
+        c->left--;
+        if (c->left == 0)
+            c->cpu_takes = 1e-9 * (double)(now_ns() - c->begun);
+    }
     pthread_mutex_unlock(&lock);
 }
 
 char *describe_choices(const struct step *s)
 {
-    unsigned cpu = 0, all = 0, moved = 0;
+    unsigned cpu = 0, all = 0;
+    unsigned moved = 0;
     for (size_t i = 0; i < s->n; i++) {
-        const struct chooser *c = s->task[i]->run == make_choice ? s->task[i]->context : NULL;
-        if (c)
-            cpu += c->taken[true], all += c->taken[true] + c->taken[false], moved += c->moved;
+        if (s->task[i]->run != make_choice)
+            continue;
+        const struct chooser *c = s->task[i]->context;
+        cpu += c->on_side[true];
+        all += c->on_side[true] + c->on_side[false];
+        moved += c->moved;
     }
-    return all ? format_string(
-                     "the CPU was given %u of %u updates; %u of the %u changed sides, their state moved first", cpu,
-                     all, moved, all)
-               : NULL;
+    if (all == 0)
+        return NULL;
+    return format_string("the CPU was given %u of %u updates; %u of the %u changed sides, their state moved first", cpu,
+                         all, moved, all);
 }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
-struct offer { /* of one update to both sides */
-    struct edit *edit;
-    struct step *step;
+struct offer { /* one update that both sides are offered */
+    const struct mover *mover;
     struct chooser *chooser;
+    const struct costs *costs;
+    struct task *update;               /* the device's, which has left the list for the host's */
+    struct task *host_update;          /* the first piece of it on the host */
     struct tensor *word, *device_word; /* on the host; its copy on the device */
     enum side expected;
 };
 
+/* As host_side(), but that the device keeps its state, and gradients wait until the choice can be made. */
+static struct tensor *other_side(struct mover *m, const struct task *update, const struct task *piece, int i)
+{
+    struct tensor *x = piece->access[i].tensor;
+    if (x->device->is_host)
+        return x;
+    if (x->class == MEM_OPTIMIZER)
+        return part_of_mirror(m, update->access[i].tensor, x);
+    if (x->class == MEM_GRADIENTS)
+        return bring_down(m, x, m->step->task[last_maker(m->uses, update)], update->layer, FOR_OFFERED);
+    return host_side(m, update, piece, i);
+}
+
+/* All pieces of the update on the host, with their copies.  Returns the first piece. */
+static struct task *add_host_updates(struct mover *m, struct task *update)
+{
+    struct pieces pieces = cut_update(m, update);
+    struct tensor **on_host = allocate((size_t)update->n_access, sizeof(struct tensor *));
+    struct task *first = NULL;
+    for (size_t k = 0; k < pieces.n; k++) {
+        struct task *piece = pieces.piece[k];
+        for (int i = 0; i < piece->n_access; i++)
+            on_host[i] = other_side(m, update, piece, i);
+        struct task *moved = run_on_host(m, piece, on_host);
+        bring_up(m, piece, on_host, FOR_OFFERED);
+        if (k == 0)
+            first = moved;
+    }
+    free(pieces.piece);
+    free(on_host);
+    return first;
+}
+
 static struct tensor *new_word(struct step *s, struct device *d)
 {
     struct tensor *word = new_tensor(s->pool, d, MEM_WORK, "choice", INT32, 1, (int64_t[]){1});
-    word->persistent = word->choice = true;
+    word->persistent = true;
+    word->choice = true;
     return word;
 }
 
-/* The choice task, behind the maker of the gradients, and the word's way to the device. */
-static void add_choice(struct offer *o, const struct task *update, struct task *maker)
+/* From now on the chooser learns when the piece begins and ends. */
+static void time_piece(struct offer *o, struct task *piece)
 {
-    struct step *s = o->step;
-    insert_behind(o->edit, maker);
-    s->tags = (struct tags){update->layer, -1, ROLE_OFFLOAD};
+    struct chooser *c = o->chooser;
+    c->work = piece->run;
+    c->pieces++;
+    c->cpu_should_take += seconds_alone(o->costs, piece) / o->mover->cores;
+    piece->run = update_timed;
+    piece->context = c;
+}
+
+/* The host's tasks, which the list has from position `from` on, work when the CPU is chosen; but not those copies that
+ * many updates share. */
+static void make_host_conditional(struct offer *o, size_t from)
+{
+    const struct step *s = o->mover->step;
+    for (size_t i = from; i < s->n; i++) {
+        struct task *t = s->task[i];
+        enum memory_class class = t->access[0].tensor->class;
+        bool is_piece = t->role == ROLE_UPDATE && t->lane->device->is_host;
+        bool is_copy = t->copy && (class == MEM_GRADIENTS || class == MEM_PARAMETERS);
+        if (is_piece)
+            time_piece(o, t);
+        if (is_piece || is_copy)
+            need_choice(t, o->word, CHOICE_CPU, o->expected != ON_DEVICE);
+    }
+}
+
+/* The choice task, right after the maker of the gradients, and the word's way to the device. */
+static void add_choice(const struct offer *o, struct task *maker)
+{
+    struct step *s = o->mover->step;
     struct machine *m = s->pool->machine;
+    insert_behind(o->mover->edit, maker);
+    s->tags = (struct tags){o->update->layer, -1, ROLE_OFFLOAD};
     struct task *t = add_host(s, lane_for(m, m->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, o->chooser);
     t->description = sizeof *o->chooser; /* it is the task's own */
     add_access(t, o->word, ACCESS_BOTH);
-    for (int i = 0; i < update->n_access; i++) /* that it comes behind, and does not look at */
-        if (update->access[i].tensor->class == MEM_GRADIENTS)
-            add_access(t, update->access[i].tensor, ACCESS_READ);
+    for (int i = 0; i < o->update->n_access; i++) /* that it comes after, and does not look at */
+        if (o->update->access[i].tensor->class == MEM_GRADIENTS)
+            add_access(t, o->update->access[i].tensor, ACCESS_READ);
     t->bytes = 0;
     carry(s, "choice", o->device_word, o->word, FOR_CONTROL);
 }
 
 /* The device's update once more, before the host's.  Its kernel looks at the word itself, which is its last argument:
  * the access that is added to it last. */
-static struct task *keep_on_device(const struct offer *o, const struct task *update, struct task *host_update)
+static struct task *keep_on_device(const struct offer *o)
 {
-    insert_before(o->edit, host_update);
-    struct task *mine = repeat(o->edit, update);
+    insert_before(o->mover->edit, o->host_update);
+    struct task *mine = repeat(o->mover->edit, o->update);
     struct arg *last = &mine->args[mine->n_args - 1];
-    CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a choice", update->function);
+    CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a choice", o->update->function);
     last->i = mine->n_access;
     need_choice(mine, o->device_word, 0, o->expected == ON_DEVICE);
     return mine;
 }
 
-/* What the host keeps for itself comes and goes, before both updates. */
-static void move_state(const struct offer *o, const struct task *host_update, struct task *device_update)
+/* What the host has a mirror of is fetched before both updates, and Adam's state is returned there. */
+static void move_state(const struct offer *o, struct task *device_update)
 {
-    struct step *s = o->step;
-    insert_before(o->edit, device_update);
+    struct step *s = o->mover->step;
+    insert_before(o->mover->edit, device_update);
     s->tags.role = ROLE_OFFLOAD;
-    for (int i = 0; i < host_update->n_access; i++) {
-        struct tensor *part = device_update->access[i].tensor, *mirror = host_update->access[i].tensor->storage;
+    for (int i = 0; i < o->host_update->n_access; i++) {
+        struct tensor *part = device_update->access[i].tensor;
+        struct tensor *mirror = o->host_update->access[i].tensor->storage;
         if (!mirror->mirrors)
             continue;
         size_t begin = part->offset - mirror->mirrors->offset;
         struct tensor *host = new_range(s->pool, mirror, part->name, begin, begin + part->bytes);
-        need_choice(carry(s, "overlap.fetch", host, part, FOR_STATE), o->word, CHOICE_CPU | CHOICE_MOVED, false);
-        if (part->class == MEM_OPTIMIZER)
-            need_choice(carry(s, "overlap.return", part, host, FOR_STATE), o->word, CHOICE_DEVICE | CHOICE_MOVED,
-                        false);
+        struct task *fetch = carry(s, "overlap.fetch", host, part, FOR_STATE);
+        need_choice(fetch, o->word, CHOICE_CPU | CHOICE_MOVED, false);
+        if (part->class != MEM_OPTIMIZER)
+            continue;
+        struct task *back = carry(s, "overlap.return", part, host, FOR_STATE);
+        need_choice(back, o->word, CHOICE_DEVICE | CHOICE_MOVED, false);
     }
 }
 
@@ -199,90 +286,126 @@ static void bring_back(struct step *s)
     }
 }
 
-void offer_both(struct edit *e, struct step *s, struct rule *rule, struct task *update, struct task *maker, size_t from,
-                enum side expected)
+static void add_to_ring(struct rule *rule, struct chooser *c)
 {
-    struct chooser *c = allocate(1, sizeof *c);
-    struct offer o = {e, s, c, new_word(s, s->pool->machine->host), new_word(s, update->lane->device), expected};
-    struct task *host_update = NULL; /* its first piece */
-    for (size_t i = from, end = s->n; i < end; i++) {
-        struct task *t = s->task[i];
-        enum memory_class class = t->copy ? t->access[0].tensor->class : MEM_CLASSES;
-        bool piece = t->role == ROLE_UPDATE && t->lane->device->is_host;
-        if (piece) {
-            host_update = host_update ? host_update : t;
-            c->work = t->run;
-            c->pieces++;
-            c->cpu_should_take += seconds_alone(rule->question->costs, t) / rule->cores;
-            t->run = update_timed;
-            t->context = c;
-        }
-        if (piece || class == MEM_GRADIENTS || class == MEM_PARAMETERS) /* (other copies serve many updates) */
-            need_choice(t, o.word, CHOICE_CPU, expected != ON_DEVICE);
+    struct chooser *last = rule->ring;
+    c->next = c;
+    if (last) {
+        c->nth = last->nth + 1;
+        c->next = last->next;
+        last->next = c;
     }
-    add_choice(&o, update, maker);
-    move_state(&o, host_update, keep_on_device(&o, update, host_update));
-    c->device_takes = seconds_alone(rule->question->costs, update);
-    c->cpu_takes = c->cpu_should_take;
-    c->drawn = rule->drawn, c->seed = rule->seed;
-    c->nth = rule->ring ? rule->ring->nth + 1 : 0;
-    c->next = rule->ring ? rule->ring->next : c;
-    if (rule->ring)
-        rule->ring->next = c;
     rule->ring = c;
+}
+
+/* Lists the update on both sides.  Each step has the choice between the two, and is expected to make that one. */
+static void offer_update(struct mover *m, struct rule *rule, size_t at, enum side expected)
+{
+    struct step *s = m->step;
+    struct task *update = s->task[at], *maker = s->task[last_maker(m->uses, update)];
+    struct chooser *c = allocate(1, sizeof *c);
+    struct offer o = {
+        .mover = m, .chooser = c, .costs = rule->planner->question.costs, .update = update, .expected = expected};
+    size_t n_tasks = s->n;
+    o.host_update = add_host_updates(m, update);
+    o.word = new_word(s, s->pool->machine->host);
+    o.device_word = new_word(s, update->lane->device);
+    make_host_conditional(&o, n_tasks);
+    add_choice(&o, maker);
+    move_state(&o, keep_on_device(&o));
+    c->device_takes = seconds_alone(o.costs, update);
+    c->cpu_takes = c->cpu_should_take;
+    c->drawn = rule->drawn;
+    c->seed = rule->seed;
+    add_to_ring(rule, c);
     s->settled = bring_back;
+}
+
+void offer_updates(struct mover *m, struct rule *rule, const unsigned char *choice)
+{
+    rule->ring = NULL;
+    for (size_t i = 0; i < m->uses->n; i++) {
+        int b = rule->planner->buckets.bucket_of[i];
+        if (b >= (int)rule->fixed)
+            offer_update(m, rule, i, choice[b]);
+        else if (b != NOWHERE && choice[b] != ON_DEVICE)
+            move_update(m, i);
+    }
 }
 
 /* ---- the rule, asked before the step runs ------------------------------------------------------------------------ */
 
-void try_candidate(const struct question *q, struct candidate *c)
+/* When bucket b is released: as in the forecast, which has all updates on their devices, but that what the device does
+ * not do comes off its time. */
+static double released_at(const struct planner *p, const struct forecast *f, const unsigned char *choice, size_t b)
 {
-    c->choice[q->n - 1] = GRADIENTS_ALONE;
-    c->score = score_choice(q, c->choice);
-    if (c->score.excess == 0)
-        return;
-    c->choice[q->n - 1] = GRADIENTS_SHARED;
-    c->score = score_choice(q, c->choice);
+    const struct update_bucket *bucket = p->buckets.bucket;
+    const struct lane *lane = f->task[bucket[b].update]->lane;
+    if (bucket[b].released == NOWHERE)
+        return 0;
+    double at = f->span[bucket[b].released].end;
+    for (size_t k = 0; k < b; k++) {
+        bool before = (int)bucket[k].update < bucket[b].released;
+        if (choice[k] == ON_CPU && before && f->task[bucket[k].update]->lane == lane)
+            at -= p->takes[k].on_device;
+    }
+    return at;
+}
+
+/* Seconds that the CPU still needs at `now` for what it was given of the first b buckets, which end as `ends` says. */
+static double work_left(const struct planner *p, const unsigned char *choice, const double *ends, size_t b, double now)
+{
+    double left = 0;
+    for (size_t k = 0; k < b; k++)
+        if (choice[k] == ON_CPU)
+            left += fmin(fmax(ends[k] - now, 0), p->takes[k].on_cpu);
+    return left;
+}
+
+static void follow_rule(const struct planner *p, const struct forecast *f, size_t fixed, unsigned char *choice)
+{
+    const double rounding = 1e-9; /* a tie, but for that, is one */
+    const size_t n = p->buckets.n;
+    double *ends = allocate(n + 1, sizeof *ends); /* by bucket that the CPU gets */
+    double cpu_ends = 0, ready = INFINITY;        /* ready: with clipping, the norm */
+    for (size_t b = 0; b < n; b++)
+        ready = fmin(ready, f->span[p->buckets.bucket[b].update].start);
+    for (size_t b = 0; b < n; b++) {
+        const struct bucket_seconds *takes = &p->takes[b];
+        double now = released_at(p, f, choice, b), left = work_left(p, choice, ends, b, now);
+        bool to_cpu = b < fixed || left <= takes->on_device * (1 + rounding);
+        choice[b] = to_cpu ? ON_CPU : ON_DEVICE;
+        if (!to_cpu)
+            continue;
+        cpu_ends = fmax(fmax(cpu_ends, now + takes->down), ready) + takes->on_cpu;
+        ends[b] = cpu_ends;
+    }
+    free(ends);
 }
 
 /* Where the list with all updates on the device cannot be simulated, all go to the CPU.  The first `fixed` buckets do,
  * whatever the rule says. */
 static void apply_rule(const struct rule *rule, size_t fixed, unsigned char *choice)
 {
-    const struct updates *bucket = rule->bucket;
-    size_t n = rule->question->n - 1;
-    struct forecast f = try_step(rule->question->step, rule->question->costs);
-    double ready = INFINITY, cpu = 0, *ends = allocate(n + 1, sizeof *ends);
-    memset(choice, ON_CPU, n);
-    for (size_t b = 0; b < n && f.span; b++) /* with clipping, the norm */
-        ready = fmin(ready, f.span[bucket[b].update].start);
-    for (size_t b = 0; b < n && f.span; b++) {
-        const struct updates *u = &bucket[b];
-        double now = u->released < 0 ? 0 : f.span[u->released].end, left = 0;
-        for (size_t k = 0; k < b; k++) /* what the device does not do comes off its time */
-            if (choice[k] == ON_CPU && (int)bucket[k].update < u->released &&
-                f.task[bucket[k].update]->lane == f.task[u->update]->lane)
-                now -= bucket[k].on_device;
-        for (size_t k = 0; k < b; k++)
-            left += choice[k] == ON_CPU ? fmin(fmax(ends[k] - now, 0), bucket[k].on_cpu) : 0;
-        /* (1e-9: a tie, but for rounding) */
-        choice[b] = b < fixed || left <= u->on_device * (1 + 1e-9) ? ON_CPU : ON_DEVICE;
-        if (choice[b] == ON_CPU)
-            ends[b] = cpu = fmax(fmax(cpu, now + u->down), ready) + u->on_cpu;
-    }
-    free_forecast(&f), free(ends);
+    const struct planner *p = rule->planner;
+    struct forecast f = try_step(p->step, p->question.costs);
+    memset(choice, ON_CPU, p->buckets.n);
+    if (f.span)
+        follow_rule(p, &f, fixed, choice);
+    free_forecast(&f);
 }
 
 void expect_rule(const struct rule *rule, struct candidate *expected)
 {
-    const struct question *q = rule->question;
+    const struct question *q = &rule->planner->question;
     apply_rule(rule, 0, expected->choice);
     try_candidate(q, expected);
-    for (size_t b = q->n - 1; b-- > 0 && expected->score.excess > 0;) {
+    for (size_t k = rule->planner->buckets.n; k > 0 && expected->score.excess > 0; k--) {
         struct candidate other = *expected;
-        other.choice[b] = expected->choice[b] == ON_CPU ? ON_DEVICE : ON_CPU;
+        other.choice[k - 1] = expected->choice[k - 1] == ON_CPU ? ON_DEVICE : ON_CPU;
         try_candidate(q, &other);
-        *expected = other.score.excess < expected->score.excess ? other : *expected;
+        if (other.score.excess < expected->score.excess)
+            *expected = other;
     }
 }
 
@@ -307,27 +430,36 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
     return NULL;
 }
 
+/* The fewest buckets, of some numbers that are tried, with which the rest has room on both sides; or all buckets.
+ * *expected: what the step is then expected to do. */
+static size_t fix_few(struct rule *rule, struct candidate *expected)
+{
+    const size_t n = rule->planner->buckets.n;
+    struct candidate both;
+    for (rule->fixed = 0; rule->fixed < n; rule->fixed += ceil_div(n, MOST_STARTS)) {
+        apply_rule(rule, rule->fixed, both.choice);
+        try_candidate(&rule->planner->question, &both);
+        if (both.score.excess == 0) {
+            *expected = both;
+            return rule->fixed;
+        }
+    }
+    return n;
+}
+
 void decide_in_step(struct rule *rule, const struct run_facts *w, const struct pass *room, struct candidate *expected,
                     struct pass_report *r)
 {
-    const struct question *q = rule->question;
-    size_t n = q->n - 1;
-    struct candidate both;
-    char *now = reason_to_decide_now(q->step->task[rule->bucket[0].update], w, room);
-    for (rule->fixed = now ? n : 0; rule->fixed < n; rule->fixed += ceil_div(n, MOST_STARTS)) {
-        apply_rule(rule, rule->fixed, both.choice);
-        try_candidate(q, &both);
-        if (both.score.excess == 0)
-            break;
-    }
-    rule->fixed = MIN(rule->fixed, n);
-    if (rule->fixed < n) {
-        *expected = both;
+    const struct update_buckets *buckets = &rule->planner->buckets;
+    char *now = reason_to_decide_now(rule->planner->step->task[buckets->bucket[0].update], w, room);
+    rule->fixed = now ? buckets->n : fix_few(rule, expected);
+    if (rule->fixed < buckets->n) {
         append_text(&r->reason, "%s in every step", rule->drawn ? "drawn at random" : "chosen");
-        if (rule->fixed)
+        if (rule->fixed > 0)
             append_text(&r->reason, " but for %zu, on the CPU since not all state fits on both sides", rule->fixed);
         append_text(&r->reason, ", expected: ");
     } else
         append_text(&r->reason,
                     "chosen before the step runs, since %s: ", now ? now : "state on both sides does not fit");
+    free(now);
 }

@@ -1,0 +1,152 @@
+/* choose.c - which updates the CPU gets: the search for the plan that makes the shortest step.
+ *
+ * There is one decision per bucket, D, C or L (overlap.c says what they are), and one more: whether gradients that go
+ * down share bytes.  What comes of a choice, the simulator says, which knows of links that are shared, of pipelines and
+ * of memory.  All on the device is a plan too: when none is shorter the pass declines.
+ *
+ * The CPU gets those that are released first, so the question is how many.  The search (search/plan.h) starts from
+ *
+ *     D D D D   C D D D   C C D D   C C C D   C C C C        the last layer first, in order of release
+ *               L D D D   L L D D   L L L D   L L L L
+ *
+ * and goes on by flips from the best of these.
+ *
+ * Source: that of overlap.c.
+ */
+#include "choose.h"
+
+#include <math.h>
+
+struct overlap_options overlap_options;
+
+/* The first k buckets, which are released before all others, are on that side. */
+static void choose_earliest(const struct planner *p, unsigned char *choice, size_t k, enum side side,
+                            enum memory memory)
+{
+    for (size_t b = 0; b < p->buckets.n; b++)
+        choice[b] = (unsigned char)(b < k ? side : ON_DEVICE);
+    choice[p->buckets.n] = (unsigned char)memory;
+}
+
+void try_candidate(const struct question *q, struct candidate *c)
+{
+    c->choice[q->n - 1] = GRADIENTS_ALONE;
+    c->score = score_choice(q, c->choice);
+    if (c->score.excess == 0)
+        return;
+    c->choice[q->n - 1] = GRADIENTS_SHARED;
+    c->score = score_choice(q, c->choice);
+}
+
+/* ---- how long it takes ------------------------------------------------------------------------------------------- */
+
+/* In the mean over all steps. */
+static double seconds_of(const struct planner *p, const struct task *t)
+{
+    return seconds_alone(p->question.costs, t) / t->when.every;
+}
+
+/* What each bucket takes on its device; and the floor, which is what all other work takes the busiest lane. */
+static void measure_device(struct planner *p)
+{
+    struct step *s = p->step;
+    double *busy = allocate((size_t)s->pool->machine->n_lanes, sizeof *busy);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        int b = p->buckets.bucket_of[i];
+        double seconds = seconds_of(p, t);
+        if (b == NOWHERE) {
+            busy[t->lane->index] += seconds;
+            p->question.floor = fmax(p->question.floor, busy[t->lane->index]);
+        } else if (t->lane == s->task[p->buckets.bucket[b].update]->lane)
+            p->takes[b].on_device += seconds;
+    }
+    free(busy);
+}
+
+/* An edit with the first k buckets on the CPU; and with `one` too, unless that is NOWHERE. */
+static struct edit *move_some(struct planner *p, size_t k, int one)
+{
+    unsigned char choice[MOST_BUCKETS + 1];
+    struct edit *e = open_edit(p->step);
+    struct mover m = begin_moves(e, p->step, p->uses, p->cores, GRADIENTS_SHARED);
+    choose_earliest(p, choice, k, ON_CPU, GRADIENTS_SHARED);
+    if (one != NOWHERE)
+        choice[one] = ON_CPU;
+    move_updates(&m, &p->buckets, choice);
+    end_moves(&m);
+    return e;
+}
+
+/* What a bucket takes that is alone on the CPU. */
+static void measure_on_cpu(struct planner *p, size_t b)
+{
+    struct step *s = p->step;
+    struct edit *e = move_some(p, 0, (int)b);
+    for (size_t i = p->uses->n; i < s->n; i++) { /* tasks that are new */
+        const struct task *t = s->task[i];
+        if (t->copy && t->access[0].tensor->device->is_host)
+            p->takes[b].down += seconds_of(p, t);
+        else if (t->role == ROLE_UPDATE && t->lane->device->is_host)
+            p->takes[b].on_cpu += seconds_of(p, t) / p->cores;
+    }
+    undo(e);
+}
+
+static void measure_serial(struct planner *p)
+{
+    struct step *s = p->step;
+    struct edit *e = move_some(p, p->buckets.n, NOWHERE);
+    for (const struct task *t = s->head->next; t != s->head; t = t->next)
+        p->serial += seconds_of(p, t);
+    undo(e);
+}
+
+void measure_buckets(struct planner *p)
+{
+    measure_device(p);
+    for (size_t b = 0; b < p->buckets.n; b++)
+        measure_on_cpu(p, b);
+    measure_serial(p);
+}
+
+/* ---- the search -------------------------------------------------------------------------------------------------- */
+
+/* Starts with none, some and all of the buckets on the CPU, once as C and once as L; and once more with gradients that
+ * share bytes, where all on the CPU do not fit otherwise. */
+static void search_plan(struct planner *p)
+{
+    const size_t n = p->buckets.n, most_starts = MIN(n, MOST_STARTS);
+    const size_t affordable = OVERLAP_WORK / 4 / p->step->n; /* so many starts in each of the four rows */
+    const size_t steps = MAX(MIN(most_starts, affordable), 1);
+    struct candidate *best = &p->of[OVERLAP_PLAN];
+    enum memory last = p->of[OVERLAP_ALL_CPU].choice[n];
+    unsigned char *start = allocate(4 * (steps + 1) * (n + 1), 1), *next = start;
+    size_t n_starts = 0;
+    for (enum memory memory = GRADIENTS_ALONE; memory <= last; memory++)
+        for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++)
+            for (size_t k = 0; k <= steps; k++) {
+                choose_earliest(p, next, n * k / steps, side, memory);
+                next += n + 1;
+                n_starts++;
+            }
+    best->score = choose(&p->question, start, n_starts, best->choice);
+    free(start);
+}
+
+void find_candidates(struct planner *p)
+{
+    const struct update_bucket *bucket = p->buckets.bucket;
+    const size_t n = p->buckets.n;
+    struct candidate *none = &p->of[OVERLAP_ALL_DEVICE], *all = &p->of[OVERLAP_ALL_CPU];
+    bool updates_wait_for_norm = n > 0 && (int)bucket[0].update > bucket[n - 1].released;
+    enum side on_cpu = updates_wait_for_norm ? ON_CPU_LATE : ON_CPU;
+    choose_earliest(p, none->choice, 0, ON_CPU, GRADIENTS_ALONE);
+    try_candidate(&p->question, none);
+    choose_earliest(p, all->choice, n, on_cpu, GRADIENTS_ALONE);
+    try_candidate(&p->question, all);
+    if (p->timed)
+        search_plan(p);
+    else
+        p->of[OVERLAP_PLAN] = is_better(&all->score, &none->score) ? *all : *none;
+}

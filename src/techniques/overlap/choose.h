@@ -1,0 +1,46 @@
+/* choose.h - what each --overlap comes to, and the best plan (choose.c). */
+#ifndef CHOOSE_H
+#define CHOOSE_H
+
+#include "overlap.h"
+#include "techniques/search/plan.h"
+
+enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
+struct overlap_options {
+    enum overlap how;
+    const char *plan; /* the file of the plan, which is read when it is there, else written; NULL: none */
+};
+extern struct overlap_options overlap_options;
+
+enum { MOST_STARTS = 16 };               /* so many numbers of buckets on the CPU are tried first, beside none */
+enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* what the whole search may cost */
+struct candidate {
+    unsigned char choice[MOST_BUCKETS + 1]; /* by bucket its enum side; then, for all, the enum memory */
+    struct score score;                     /* what comes of it */
+};
+/* Fills in the score; where the choice does not fit, that of gradients that share bytes. */
+void try_candidate(const struct question *q, struct candidate *c);
+
+struct bucket_seconds {  /* what the updates of a bucket take */
+    double on_device;    /* all of them */
+    double down, on_cpu; /* their gradients' copies to the host; the updates there */
+};
+struct planner {
+    struct step *step;
+    struct uses *uses;
+    struct update_buckets buckets;
+    int cores;                /* CPU cores that no device computes on: updates take them in turn */
+    struct question question; /* what a choice comes to */
+    struct decision decision[MOST_BUCKETS + 1];
+    bool timed;                                /* is it known how long tasks take? */
+    struct bucket_seconds takes[MOST_BUCKETS]; /* by bucket */
+    double serial;                             /* seconds: all on the CPU, one task after another */
+    struct candidate of[OVERLAPS];             /* what each --overlap comes to */
+};
+/* Fills in `takes`, `serial` and the question's floor. */
+void measure_buckets(struct planner *p);
+/* Tries all on the device and all on the CPU, and looks for the best plan.  Where nobody knows how long tasks take, all
+ * go to the CPU if the device has no room for their state. */
+void find_candidates(struct planner *p);
+
+#endif

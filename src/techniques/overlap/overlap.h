@@ -1,0 +1,79 @@
+/* overlap.h - the layered optimizer: which updates can move to the CPU, and moving them (overlap.c).
+ *
+ *     struct update_buckets *b = ...;
+ *     find_buckets(b, uses);                                        before the list is edited
+ *     struct edit *e = open_edit(s);
+ *     struct mover m = begin_moves(e, s, uses, cores, GRADIENTS_ALONE);
+ *     move_updates(&m, b, choice);
+ *     end_moves(&m);
+ *     commit(e);
+ */
+#ifndef OVERLAP_H
+#define OVERLAP_H
+
+#include "techniques/pass/edit.h"
+
+/* ---- which updates can move -------------------------------------------------------------------------------------- */
+
+enum { MOST_BUCKETS = 1024 }; /* the updates of further layers do not move */
+/* The updates of a layer, or of parameters that belong to no layer: a plan gives all of them one side. */
+struct update_bucket {
+    char name[56]; /* "layer 3"; or by the parameters, "other param.0" */
+    int layer;     /* -1: none */
+    size_t update; /* the position of its first update */
+    int released;  /* the position of the last task that makes a gradient of it; NOWHERE: no task does */
+};
+struct update_buckets {
+    struct update_bucket bucket[MOST_BUCKETS]; /* in the order in which the backward releases them */
+    size_t n;
+    int *bucket_of; /* by position in the list: the bucket of an update that can move; NOWHERE: the task is none */
+};
+/* Looks through the list that `uses` was made of.  The caller frees bucket_of. */
+void find_buckets(struct update_buckets *b, const struct uses *uses);
+/* The position of the last task that makes a gradient of the update; NOWHERE: no task of the list does. */
+int last_maker(const struct uses *uses, const struct task *update);
+
+/* ---- moving them ------------------------------------------------------------------------------------------------- */
+
+/* C, L and D of a plan. */
+enum side { ON_CPU, ON_CPU_LATE, ON_DEVICE, SIDES };
+/* Do gradients that go down share their bytes with other tensors? */
+enum memory { GRADIENTS_ALONE, GRADIENTS_SHARED };
+
+struct mover { /* moves updates, in one edit */
+    struct edit *edit;
+    struct step *step;
+    const struct uses *uses; /* those of the list as it was when the edit was opened */
+    int cores;               /* the number of CPU cores that do updates */
+    enum memory memory;
+    struct tensor **counterpart; /* by tensor of the device, on the host: its mirror, or the copy that updates share */
+    int n_pieces;                /* so many have moved */
+    struct task *last;           /* the last task in the list of those that have moved, with their copies; NULL */
+    size_t last_at;              /* the position of the update that `last` stands beside */
+};
+struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum memory memory);
+void end_moves(struct mover *m);
+/* Carries a plan out: choice[k] is the side of bucket k. */
+void move_updates(struct mover *m, const struct update_buckets *b, const unsigned char *choice);
+/* Moves the update at that position of the list. */
+void move_update(struct mover *m, size_t at);
+
+/* What move_update() does, step by step. */
+struct pieces {
+    struct task **piece; /* the caller frees it */
+    size_t n;
+};
+/* Cuts a large update.  A small one stays whole, as its only piece. */
+struct pieces cut_update(struct mover *m, struct task *update);
+/* The tensor of the host that is to stand in for access i of `piece`, which is a piece of `update`. */
+struct tensor *host_side(struct mover *m, const struct task *update, const struct task *piece, int i);
+/* A new copy of x on the host.  It comes right after `maker` and the copies that stand there already. */
+struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker, int layer, enum purpose purpose);
+/* The same part of the host's mirror as `part` is of `whole`. */
+struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struct tensor *part);
+/* The host's task in place of `piece`.  Pieces take the CPU's lanes in turn. */
+struct task *run_on_host(struct mover *m, struct task *piece, struct tensor *const *on_host);
+/* Copies the new parameters up, right after the task that was added last.  Returns the last copy. */
+struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *const *on_host, enum purpose purpose);
+
+#endif

@@ -1,0 +1,369 @@
+/* overlap_pass.c - --overlap as a pass: what is asked for, what other passes have to do with it, and what is reported.
+ *
+ *     all-device   nothing moves, but what each --overlap comes to is told
+ *     all-cpu      all that can move does
+ *     plan         choose.c looks for the best plan; or it is a file's (--overlap-plan), which a first run writes
+ *     local        local.c: the running step decides
+ *
+ * Of the technique, which is in overlap.c, there is nothing here.
+ *
+ * Passes that run later may make room: the list then fits in less than it needs now.  So where nothing fits all is
+ * tried again, as if budgets had no end; or, where what a pass makes again is known before, as if that pass had run.
+ */
+#include "choose.h"
+#include "local.h"
+#include "techniques/pass/pass.h"
+#include "techniques/search/text.h"
+#include "tools/command/numbers.h"
+#include "trainer/train/hooks.h"
+
+#include <math.h>
+#include <unistd.h>
+
+struct overlapper { /* the pass at work on a list */
+    struct planner planner;
+    struct rule rule;
+    const struct run_facts *facts;
+    int *remade; /* by tensor, for remake(): choices are tried as if recompute had run too; NULL: as if not */
+};
+
+/* ---- what is asked for ------------------------------------------------------------------------------------------- */
+
+/* In a trial nothing is decided in the step. */
+static enum overlap asked_of(const struct run_facts *w)
+{
+    bool later = overlap_options.how == OVERLAP_LOCAL && w->trial;
+    return later ? OVERLAP_PLAN : overlap_options.how;
+}
+
+static bool wants_overlap(const struct run_facts *w) { return asked_of(w) != OVERLAP_OFF; }
+
+static bool decides(void) { return overlap_options.how == OVERLAP_PLAN || overlap_options.how == OVERLAP_LOCAL; }
+
+/* A plan that is there already needs none. */
+static bool wants_times(const struct run_facts *w)
+{
+    const char *plan = overlap_options.plan;
+    (void)w;
+    return decides() && !(plan && access(plan, F_OK) == 0);
+}
+
+/* ---- other passes, which run later ------------------------------------------------------------------------------- */
+
+static bool fills_host(const struct pass *p, const struct run_facts *w)
+{
+    (void)w;
+    return p->fills_host && p->fills_host();
+}
+
+static bool may_change(const struct run_facts *w) { return decides() && (w->gather || find_wanted(fills_host, w)); }
+
+static bool makes_room(const struct pass *p, const struct run_facts *w)
+{
+    (void)w;
+    return p->makes_room;
+}
+
+static bool remakes(const struct pass *p, const struct run_facts *w)
+{
+    (void)w;
+    return p->remakes != NULL;
+}
+
+/* A pass whose way to make room is not known before it has run. */
+static bool surprises(const struct pass *p, const struct run_facts *w) { return makes_room(p, w) && !p->remakes; }
+
+/* ---- carrying a choice out --------------------------------------------------------------------------------------- */
+
+static void carry_out(struct overlapper *o, struct edit *e, const unsigned char *choice)
+{
+    const struct planner *p = &o->planner;
+    struct mover m = begin_moves(e, p->step, p->uses, p->cores, choice[p->buckets.n]);
+    if (o->rule.fixed < p->buckets.n)
+        offer_updates(&m, &o->rule, choice);
+    else
+        move_updates(&m, &p->buckets, choice);
+    end_moves(&m);
+}
+
+/* The same for a list that is scored, and undone: with what recompute will make again, and with room for snapshots,
+ * which depends on where updates are. */
+static void carry_out_to_try(void *pass, struct edit *e, const unsigned char *choice)
+{
+    struct overlapper *o = pass;
+    struct step *s = o->planner.step;
+    carry_out(o, e, choice);
+    if (o->remade)
+        free(remake(e, s->pool, o->planner.uses, o->remade, true));
+    reserve_room(s, o->facts);
+}
+
+/* ---- what each --overlap comes to -------------------------------------------------------------------------------- */
+
+static void try_all(struct overlapper *o)
+{
+    struct planner *p = &o->planner;
+    find_candidates(p);
+    if (p->timed)
+        expect_rule(&o->rule, &p->of[OVERLAP_LOCAL]);
+    else
+        p->of[OVERLAP_LOCAL] = p->of[OVERLAP_PLAN];
+}
+
+/* Nothing fits, and later passes make room.  So all is tried again, as if
+ *
+ *     what they make is enough                                 budgets had no end
+ *     one that makes tensors again is alone, and it is not     it had run
+ *
+ * Once such a pass has been asked, what is tried later, as a plan of a file, is tried as if it had run: o->remade stays
+ * until the list is rewritten. */
+static void try_all_with_room(struct overlapper *o)
+{
+    struct planner *p = &o->planner;
+    struct machine *m = p->step->pool->machine;
+    struct device *had = lift_limits(m, m->n_devices);
+    try_all(o);
+    restore_limits(m, had, m->n_devices);
+    free(had);
+    const struct pass *remaking = find_wanted(remakes, o->facts);
+    if (!remaking)
+        return;
+    struct candidate wanted = p->of[asked_of(o->facts)];
+    o->remade = remaking->remakes(p->uses, p->step->pool);
+    try_candidate(&p->question, &wanted);
+    if (wanted.score.excess > 0 && !find_wanted(surprises, o->facts))
+        try_all(o);
+}
+
+static struct overlapper *new_overlapper(struct step *s, const struct costs *c, const struct run_facts *w)
+{
+    struct overlapper *o = allocate(1, sizeof *o);
+    struct planner *p = &o->planner;
+    o->facts = w;
+    p->step = s;
+    p->uses = find_uses(s->task, s->n, s->pool);
+    find_buckets(&p->buckets, p->uses);
+    const size_t n = p->buckets.n;
+    p->cores = MAX((int)spare_cores(s->pool->machine), 1);
+    p->timed = n > 0 && has_times(s, c);
+    for (size_t b = 0; b < n; b++)
+        p->decision[b] = (struct decision){SIDES, NO_GROUP};
+    p->decision[n] = (struct decision){2, NO_GROUP}; /* enum memory */
+    p->question = (struct question){.step = s,
+                                    .costs = c,
+                                    .what = "looking for the updates to give to the CPU",
+                                    .decision = p->decision,
+                                    .n = n + 1,
+                                    .apply = carry_out_to_try,
+                                    .pass = o,
+                                    .work = OVERLAP_WORK};
+    o->rule = (struct rule){.drawn = w->draw, .seed = w->draw_seed, .planner = p, .fixed = n};
+    return o;
+}
+
+static void free_overlapper(struct overlapper *o)
+{
+    free_uses(o->planner.uses);
+    free(o->planner.buckets.bucket_of);
+    free(o);
+}
+
+/* ---- the plan's file --------------------------------------------------------------------------------------------- */
+
+/* The plan of the file, where there is one, stands in for that of the search; else that is written there.  Was it read?
+ */
+static bool read_or_write(struct planner *p, const char *path, struct pass_report *r)
+{
+    static const char *const letter[SIDES] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
+    const char *name[MOST_BUCKETS];
+    struct choice_text text = {
+        .head = "A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there behind all C.",
+        .word = letter,
+        .n_words = SIDES,
+        .expected = "D, C or L",
+        .name = name,
+        .n = p->buckets.n};
+    struct candidate *best = &p->of[OVERLAP_PLAN];
+    for (size_t b = 0; b < p->buckets.n; b++)
+        name[b] = p->buckets.bucket[b].name;
+    bool read = read_choice(path, &text, best->choice);
+    if (read)
+        try_candidate(&p->question, best);
+    else if (p->timed)
+        write_choice(path, &text, best->choice);
+    if (read || p->timed)
+        append_text(&r->reason, "%s %s: ", read ? "read from" : "written to", path);
+    return read;
+}
+
+/* ---- the report -------------------------------------------------------------------------------------------------- */
+
+/* INFINITY: it does not fit, in limits that try_all_with_room() may have lifted; NAN: nobody knows. */
+static double period_of(const struct planner *p, enum overlap of)
+{
+    if (!p->timed)
+        return NAN;
+    return p->of[of].score.excess == 0 ? p->of[of].score.period : INFINITY;
+}
+
+/* A letter per layer, layer 0 first.  (A plan's file begins with the last layer, and tells L from C.)  The caller frees
+ * it. */
+static char *letters_of(const struct planner *p, const unsigned char *choice)
+{
+    size_t layers = 0;
+    for (size_t i = 0; i < p->step->n; i++)
+        layers = MAX(layers, (size_t)(p->step->task[i]->layer + 1));
+    char *letters = allocate(layers + 1, 1);
+    memset(letters, 'D', layers);
+    for (size_t b = 0; b < p->buckets.n; b++) {
+        int layer = p->buckets.bucket[b].layer;
+        if (layer >= 0 && choice[b] != ON_DEVICE)
+            letters[layer] = 'C';
+    }
+    return letters;
+}
+
+/* Reports on the list as it now is; and the regret of the rule, which is what it loses against the best plan. */
+static void report(const struct planner *p, enum overlap how, struct pass_report *r)
+{
+    double by_rule = period_of(p, OVERLAP_LOCAL), best = period_of(p, OVERLAP_PLAN);
+    double if_timed = p->timed ? 0 : NAN;
+    char *letters = letters_of(p, p->of[how].choice);
+    r->after = keep_forecast(try_step(p->step, p->question.costs));
+    r->fields = json_pack("{s:s}", "choice", letters);
+    free(letters);
+    report_ms(r, "all_device_ms", "all on the device", period_of(p, OVERLAP_ALL_DEVICE));
+    report_ms(r, "all_cpu_ms", "all on the CPU", period_of(p, OVERLAP_ALL_CPU));
+    report_ms(r, "local_ms", "local", by_rule);
+    report_ms(r, NULL, "best plan", best);
+    report_ms(r, "bound_ms", "at least", p->question.floor + if_timed);
+    report_ms(r, "period_ms", NULL, period_of(p, how));
+    report_ms(r, "barrier_ms", NULL, r->after->alone + if_timed);
+    report_ms(r, "serial_ms", NULL, p->serial + if_timed);
+    if (isfinite(by_rule) && isfinite(best))
+        append_text(&r->numbers, "; local: %s", format_ratio((char[32]){0}, by_rule / best, 1));
+}
+
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
+
+/* Finds what each --overlap comes to, and settles what the one that is asked for does.  Returns whether that is a
+ * file's plan. */
+static bool decide(struct overlapper *o, enum overlap how, struct pass_report *r)
+{
+    const struct run_facts *w = o->facts;
+    struct planner *p = &o->planner;
+    const char *plan = w->trial ? NULL : overlap_options.plan;
+    bool read = false;
+    if (p->timed)
+        measure_buckets(p);
+    try_all(o);
+    bool lacks_room = find_wanted(makes_room, w) && p->timed && p->of[OVERLAP_PLAN].score.excess > 0;
+    if (lacks_room)
+        try_all_with_room(o);
+    const struct pass *surprising = lacks_room && !find_wanted(remakes, w) ? find_wanted(surprises, w) : NULL;
+    if (plan && p->buckets.n > 0)
+        read = read_or_write(p, plan, r);
+    else if (how == OVERLAP_LOCAL && p->timed)
+        decide_in_step(&o->rule, w, surprising, &p->of[OVERLAP_LOCAL], r);
+    free(o->remade);
+    o->remade = NULL;
+    return read;
+}
+
+/* Rewrites the list and says so; or says why nothing is to be rewritten, and returns false. */
+static bool rewrite_list(struct overlapper *o, const unsigned char *choice, bool read, struct pass_report *r)
+{
+    const struct planner *p = &o->planner;
+    const size_t n = p->buckets.n;
+    size_t on_cpu = 0;
+    for (size_t b = 0; b < n; b++)
+        on_cpu += choice[b] != ON_DEVICE;
+    bool untimed = n > 0 && !p->timed && !read && decides();
+    if (untimed)
+        append_text(&r->reason, "nobody knows how long tasks take: ");
+    if (on_cpu > 0 || o->rule.fixed < n) {
+        struct edit *e = open_edit(p->step);
+        carry_out(o, e, choice);
+        commit(e);
+        append_text(&r->reason, "%s%zu of %zu updates on the CPU, on %d of its cores",
+                    untimed ? "not all fits on the device, so " : "", on_cpu, n, p->cores);
+        return true;
+    }
+    if (untimed)
+        append_text(&r->reason, "add --profile or --hardware");
+    else if (n > 0)
+        append_text(&r->reason, "no update on the CPU");
+    else
+        append_text(&r->reason, "the list has no update that could run on the CPU");
+    return false;
+}
+
+static bool run_overlap(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
+{
+    const enum overlap how = asked_of(w);
+    struct overlapper *o = new_overlapper(s, c, w);
+    const struct candidate *chosen = &o->planner.of[how];
+    bool read = decide(o, how, r);
+    bool changed = rewrite_list(o, chosen->choice, read, r);
+    size_t first = reserve_room(s, w), n = s->pool->n;
+    report(&o->planner, how, r);
+    end_room(s, first, n);
+    if (chosen->score.excess > 0 && !find_wanted(makes_room, w) && !w->gather)
+        refuse_budget(s->pool->machine, r->after, "--overlap", true);
+    free_overlapper(o);
+    return changed;
+}
+
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
+
+static const struct pass pass = {.place = 10,
+                                 .name = "overlap",
+                                 .wanted = wants_overlap,
+                                 .run = run_overlap,
+                                 .turned_on = {"--overlap all-cpu"},
+                                 .own_room = true,
+                                 .may_change = may_change,
+                                 .wants_times = wants_times,
+                                 .plans_at_once = true};
+
+static void check(struct settings *s)
+{
+    (void)s;
+    if (overlap_options.plan && overlap_options.how != OVERLAP_PLAN)
+        fail(EXIT_USAGE, "--overlap-plan %s is the plan of --overlap plan: add that", overlap_options.plan);
+}
+
+/* How often the running step has chosen what. */
+static void tell_choices(struct trainer *t, struct kept_run *k)
+{
+    (void)k;
+    char *choices = describe_choices(t->train);
+    if (choices)
+        note("overlap: %s", choices);
+    free(choices);
+}
+
+static const struct option options[] = {
+    {"overlap", 0, OPT_CHOICE, &overlap_options.how, "off",
+     WORDS([OVERLAP_OFF] = "off", [OVERLAP_PLAN] = "plan", [OVERLAP_LOCAL] = "local", [OVERLAP_ALL_CPU] = "all-cpu",
+           [OVERLAP_ALL_DEVICE] = "all-device"),
+     0, 0, GROUP_TECHNIQUES, OF_LIST,
+     "run optimizer updates of some layers on the CPU while the device goes on. plan: chosen for the shortest step; "
+     "local: chosen at the end of each layer's backward, by the work that the CPU still has"},
+    {"overlap-plan", 0, OPT_OUTPUT, &overlap_options.plan, NULL, "FILE", 0, 0, GROUP_TECHNIQUES, OF_LIST,
+     "of --overlap plan: the plan as text, read when the file is there, else written"},
+};
+static const struct hooks hooks = {.keeps = tell_choices};
+static const struct foreign_words foreign[] = {
+    {"overlap", "cpu-offload offload offload-optimizer zero-offload", NULL},
+};
+const struct module module_overlap = {.name = "overlap",
+                                      .needs = "pass predict search",
+                                      .place = 21,
+                                      .pass = &pass,
+                                      .options = options,
+                                      .n_options = COUNT(options),
+                                      .foreign = foreign,
+                                      .n_foreign = COUNT(foreign),
+                                      .check = check,
+                                      .hooks = &hooks};
