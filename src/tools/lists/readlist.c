@@ -219,6 +219,9 @@ static void copy_line(struct reading *r)
                                                 : from->device->lane[LANE_DOWNLOAD];
     struct task *t = add_copy(r->step, lane, name, to, from);
     read_task(r, t);
+    if (t->message && t->role != ROLE_BROADCAST)
+        fail_word(&r->line, name, "role=broadcast beside msg=");
+    r->step->last_message = MAX(r->step->last_message, t->message);
 }
 
 /* ---- the file -------------------------------------------------------------------------------------------------- */
@@ -234,7 +237,7 @@ static const struct {
     {tensor_line, "tensor NAME DEVICE BYTES CLASS [keep] [buffer] [choice]"},
     {task_line, "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K [rest=R]] [reads=A[b:e],...] "
                 "[writes=...]"},
-    {copy_line, "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] "
+    {copy_line, "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [msg=N] "
                 "[every=K [rest=R]] [reads=A[b:e],...]"},
 };
 
