@@ -11,8 +11,8 @@
 enum deal { DEAL_EVEN, DEAL_RANDOM };
 enum main_queue { MAIN_BOTH, MAIN_COMPUTE };
 struct broadcast_options { /* yard bench --broadcast sets them too */
-    int queues;            /* of a device; 0: the pass is off */
-    int slices;            /* of a shard */
+    int queues;            /* how many a device has; 0: the pass is off */
+    int slices;            /* how many a shard is cut into */
     enum deal deal;        /* how slices are dealt to the queues: at random by the seed of the run */
     enum main_queue main;  /* does the main queue send too, or only compute? */
 };
@@ -43,25 +43,25 @@ struct message {
 /* What one device sends of one layer. */
 struct layer_shard {
     struct device *owner;
-    int layer; /* -1: of none */
+    int layer; /* -1: none */
     size_t bytes;
-    int slices; /* that it is cut into */
-    int *queue; /* of each slice: the one that sends it */
+    int slices; /* how many it is cut into */
+    int *queue; /* [slices] the one that sends it */
 };
 
 /* A slice of a shard, as far as it is of one message. */
 struct slice {
     const struct message *message;
-    int nth;           /* of the shard's slices */
+    int nth;           /* which one of the shard's slices, from 0 */
     int number;        /* its copies are a message of their own: this is its number */
-    int queue;         /* that sends it, and receives it on the other devices */
+    int queue;         /* sends it, and receives it on the other devices */
     size_t begin, end; /* bytes of the shard; begin >= end: the message has none of the slice */
 };
 
 struct broadcast {
     struct step *step;
     uint64_t seed; /* slices are dealt by it */
-    int queues;    /* of a device, the main one among them */
+    int queues;    /* how many a device has, the main one among them */
     bool by_use;   /* shards go in the order of their first use, not as they stand in the list */
     size_t align;  /* slices begin at multiples of so many bytes */
     struct message *messages;

@@ -65,14 +65,14 @@ static double try_slices(const struct broadcast *how, const struct costs *c)
     return period;
 }
 
-struct outcome {
+struct periods {
     double period, one_queue; /* seconds of a step: as asked; if one queue sent in the same order.  NAN: not known */
 };
 
 /* Sets b->by_use if that takes less. */
-static struct outcome choose_order(struct broadcast *b, const struct costs *c)
+static struct periods choose_order(struct broadcast *b, const struct costs *c)
 {
-    struct outcome o = {.period = try_slices(b, c), .one_queue = NAN};
+    struct periods o = {.period = try_slices(b, c), .one_queue = NAN};
     if (isnan(o.period))
         return o;
     struct broadcast other = *b;
@@ -192,7 +192,7 @@ static char *describe(const struct broadcast *b, const struct run_facts *w, bool
 static bool run_broadcast(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
     struct broadcast b = {.step = s, .seed = w->seed, .queues = broadcast_options.queues};
-    struct outcome o = choose_order(&b, c);
+    struct periods o = choose_order(&b, c);
     struct edit *e = slice_list(&b);
     commit(e);
     bool any = b.n_shards > 0, staged = is_staged(s);

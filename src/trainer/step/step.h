@@ -210,7 +210,8 @@ struct task {
     int layer;       /* -1: none */
     int micro;       /* micro-batch, -1: none */
     enum role role;
-    int message; /* copies of one number bring the same bytes to several devices: see add_broadcast(); 0: none */
+    int message; /* copies of one number bring the same bytes to several devices, see add_broadcast(); 0: none.  Pieces
+                  * and repeats of a task, and what stands in for it, have its number too */
     struct lane *lane;
     size_t index;             /* position in the list */
     struct task *prev, *next; /* neighbours, while the list is edited */
@@ -296,7 +297,7 @@ struct step {
     struct task **task; /* in list order; a pointer is the task's identity, its position may change */
     size_t n, cap;
     uint64_t last_origin;
-    int message, last_message;  /* of the copies that are added now, 0: of none; the highest number so far */
+    int message, last_message;  /* the number that added copies get, 0: none; the highest that one has got */
     struct tags tags;           /* put on every task that is added */
     struct task *head, *cursor; /* while the list is edited: stands before the first; new tasks come behind it */
 
