@@ -157,8 +157,6 @@ LAW(meshes_keep_their_bits)
     contexts_apart(false);
 }
 
-/* ---- step files -------------------------------------------------------------------------------------------------- */
-
 /* ---- ZeRO-3 ------------------------------------------------------------------------------------------------------ */
 
 /* A gather in slices holds its bytes no longer than a whole one; and the fullest link needs as long twice. */
@@ -183,6 +181,8 @@ LONG_TEST(gathers_in_slices)
     assert_true(fabs(bound / number_at(sent, "passes.0.bound_ms") - 2) < 0.01);
     assert_true(number_at(gathered, "passes.1.period_ms") < number_at(gathered, "passes.1.one_queue_ms"));
 }
+
+/* ---- step files -------------------------------------------------------------------------------------------------- */
 
 static json_t *plan(const char *words) { return yard_json("plan --simulate --verify --json %s", words); }
 static json_t *report_of(json_t *plan) { return json_at(plan, "passes.0"); }
@@ -433,11 +433,12 @@ TEST(a_printed_list_has_the_same_messages)
     static const char *const model = "--model tiny --layers 3 --hardware data/hardware/server.txt --mesh dp=4";
     static const char *const zero[] = {"--zero 0", "--zero 1", "--zero 2"};
     for (size_t i = 0; i < COUNT(zero); i++) {
-        struct ran whole = expect_yard(EXIT_OK, "", "plan %s %s --print-list", model, zero[i]);
-        assert_non_null(strstr(whole.out, " role=broadcast msg="));
-        const char *path = write_text("printed.txt", "%s", whole.out);
-        struct ran again = expect_yard(EXIT_OK, "", "plan --list %s --print-list", path);
-        assert_string_equal(whole.out, again.out);
+        char *list = read_text(expect_yard(EXIT_OK, "", "plan %s %s --print-list", model, zero[i]).stdout_path);
+        expect_text(list, " role=broadcast msg=");
+        const char *path = write_text("printed.txt", "%s", list);
+        char *again = read_text(expect_yard(EXIT_OK, "", "plan --list %s --print-list", path).stdout_path);
+        assert_string_equal(again, list);
+        free(list), free(again);
         json_t *theirs = report_of(plan(lasting("%s %s --broadcast-queues 3", model, zero[i])));
         json_t *ours = report_of(plan(lasting("--list %s --broadcast-queues 3", path)));
         assert_true(json_equal(json_object_get(ours, "queues"), json_object_get(theirs, "queues")));
