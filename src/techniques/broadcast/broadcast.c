@@ -194,7 +194,7 @@ static void cut_shard(const struct broadcast *b, struct layer_shard *s)
 static void deal_evenly(const struct broadcast *b, struct layer_shard *s)
 {
     int senders = b->queues - first_sender();
-    int dealt = 0; /* of the owner's slices, so far */
+    int dealt = 0; /* how many of the owner's slices, so far */
     for (const struct layer_shard *other = b->shards; other < s; other++)
         if (other->owner == s->owner)
             dealt += other->slices;
@@ -272,9 +272,9 @@ static struct lane *receiving_lane(const struct broadcast *b, struct device *d, 
     return lane_for(b->step->pool->machine, d, LANE_UPLOAD, j == 1 ? FOR_MOVES : FOR_QUEUE + j);
 }
 
-/* Right in front of its first reader, so that nothing on the lane waits behind it for longer than for the reader. Where
- * that is the next step's forward, it stands at the list's beginning, and marks the arrival of what the step before
- * sent. */
+/* A marker right before the first reader of the slice: so what stands behind it on the lane waits no longer than for
+ * the reader.  Where that is the next step's forward, the marker stands at the list's beginning, and says that what the
+ * step before sent has arrived. */
 static void receive(const struct broadcast *b, struct edit *e, struct task *reader, int queue, struct tensor *slice)
 {
     struct step *s = b->step;
@@ -305,10 +305,9 @@ static void send_hop(const struct broadcast *b, struct edit *e, const struct sli
 }
 
 /* Where a hop leads: to the host, 0, or around the ring of n devices to the next one after the owner, 1, and so on. */
-static int place_on_ring(const struct message *p, const struct hop *h, int n)
+static int place_on_ring(const struct hop *h, int owner, int n)
 {
     const struct device *d = h->copy->access[0].tensor->device;
-    int owner = p->source->device->index % n;
     return d->is_host ? 0 : (d->index + n - owner) % n;
 }
 
@@ -318,10 +317,11 @@ static void send_on(const struct broadcast *b, struct edit *e, const struct slic
 {
     const struct message *p = s->message;
     int n = b->step->pool->machine->n_devices;
+    int owner = p->source->device->index % n; /* the first device, if the host sends */
     for (int turn = 0; turn < n; turn++) {
         int place = turn == 0 ? 0 : 1 + (s->nth + turn - 1) % (n - 1);
         for (size_t h = 0; h < p->n; h++)
-            if (p->hops[h].parent == parent && place_on_ring(p, &p->hops[h], n) == place)
+            if (p->hops[h].parent == parent && place_on_ring(&p->hops[h], owner, n) == place)
                 send_hop(b, e, s, (int)h, from);
     }
 }

@@ -124,7 +124,7 @@ static bool is_staged(const struct step *s)
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-struct tally { /* of a queue: what it sends of a layer */
+struct tally { /* what a queue sends of a layer */
     int slices;
     size_t bytes;
 };
