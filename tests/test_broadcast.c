@@ -157,8 +157,6 @@ LAW(meshes_keep_their_bits)
     contexts_apart(false);
 }
 
-/* ---- step files -------------------------------------------------------------------------------------------------- */
-
 /* ---- ZeRO-3 ------------------------------------------------------------------------------------------------------ */
 
 /* A gather in slices holds its bytes no longer than a whole one; and the fullest link needs as long twice. */
@@ -183,6 +181,8 @@ LONG_TEST(gathers_in_slices)
     assert_true(fabs(bound / number_at(sent, "passes.0.bound_ms") - 2) < 0.01);
     assert_true(number_at(gathered, "passes.1.period_ms") < number_at(gathered, "passes.1.one_queue_ms"));
 }
+
+/* ---- step files -------------------------------------------------------------------------------------------------- */
 
 static json_t *plan(const char *words) { return yard_json("plan --simulate --verify --json %s", words); }
 static json_t *report_of(json_t *plan) { return json_at(plan, "passes.0"); }
@@ -286,23 +286,24 @@ static const struct {
     double slices, bytes; /* of the first row's shard, over all queues */
 } shapes[] = {
     /* a chain: b sends on what it gets */
-    {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast\ncopy x wc wb role=broadcast\n", 8,
-     4, 4096},
+    {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast msg=1\n"
+           "copy x wc wb role=broadcast msg=1\n",
+     8, 4, 4096},
     /* what waits for more than its source is not cut */
-    {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast\ncopy x wc wa role=broadcast "
-           "reads=g\n",
+    {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast msg=1\n"
+           "copy x wc wa role=broadcast msg=1 reads=g\n",
      5, 4, 4096},
     /* staged, the uploads far from each other */
-    {THREE "task u a.compute 1us role=update writes=wa\ncopy x h wa role=broadcast\ncopy x wb h role=broadcast\n"
-           "task s a.compute 1us reads=wa\ncopy x wc h role=broadcast\n",
+    {THREE "task u a.compute 1us role=update writes=wa\ncopy x h wa role=broadcast msg=1\n"
+           "copy x wb h role=broadcast msg=1\ntask s a.compute 1us reads=wa\ncopy x wc h role=broadcast msg=1\n",
      12, 4, 4096},
     /* updated on the host */
-    {THREE "task u host.cpu 1us layer=2 role=update writes=h\ncopy x wa h layer=2 role=broadcast\n"
-           "copy x wb h layer=2 role=broadcast\n",
+    {THREE "task u host.cpu 1us layer=2 role=update writes=h\ncopy x wa h layer=2 role=broadcast msg=1\n"
+           "copy x wb h layer=2 role=broadcast msg=1\n",
      8, 4, 4096},
     /* c's old value is read between the copies: they cannot come together */
-    {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast layer=1\n"
-           "task r c.compute 1us reads=wc\ncopy x wc wa role=broadcast layer=1\n",
+    {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast msg=1 layer=1\n"
+           "task r c.compute 1us reads=wc\ncopy x wc wa role=broadcast msg=1 layer=1\n",
      8, 4, 4096},
     /* two tensors of a layer are one shard of 4000 bytes: 4 slices, of which one lies in both */
     {THREE "tensor va a 500 parameters\ntensor vb b 500 parameters\ntask u a.compute 1us role=update writes=wa,va\n"
@@ -356,6 +357,97 @@ TEST(lists_of_any_shape)
     }
 }
 
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
+
+/* How many shards there are with one queue, which has a row for each: a and b own one each, unless all is a's. */
+static size_t count_shards(const char *copies)
+{
+    const char *path = write_text("messages.txt", THREE "task u a.compute 1us role=update writes=wa\n%s", copies);
+    json_t *r = report_of(plan(lasting("--list %s --broadcast-queues 1 --broadcast-slices 4", path)));
+    return json_array_size(json_object_get(r, "queues"));
+}
+
+/* What b sends on is a's message if the copies have one number, and is a message of b else. */
+TEST(copies_of_one_number_are_one_message)
+{
+    assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\ncopy x wc wb role=broadcast msg=7\n"), 1);
+    assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\ncopy x wc wb role=broadcast msg=8\n"), 2);
+    assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\ncopy x wc wb role=broadcast\n"), 2);
+    assert_int_equal(count_shards("copy x wb wa role=broadcast\ncopy x wc wb role=broadcast\n"), 2);
+    /* one number, but other bytes, or other steps: as correct, and proved so */
+    assert_int_equal(count_shards("copy x wb[0:2048] wa[0:2048] role=broadcast msg=7\n"
+                                  "copy x wc[2048:4096] wb[2048:4096] role=broadcast msg=7\n"),
+                     2);
+    assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\n"
+                                  "copy x wc wb role=broadcast msg=7 every=2\n"),
+                     2);
+}
+
+/* Between devices, of role broadcast: all copies of a number bring what the first of them sends, and no other has it.
+ */
+static size_t expect_numbers(const struct step *s)
+{
+    const struct tensor **source = allocate((size_t)s->last_message + 1, sizeof *source);
+    const struct tensor **on_host = allocate((size_t)s->last_message + 1, sizeof *on_host);
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        if (!t->copy || t->role != ROLE_BROADCAST || copies_nothing(t))
+            continue;
+        assert_true(t->message > 0 && t->message <= s->last_message);
+        const struct tensor *from = t->access[1].tensor, *to = t->access[0].tensor;
+        if (!source[t->message]) {
+            source[t->message] = from;
+            n++;
+        }
+        assert_true(from == source[t->message] || from == on_host[t->message]);
+        if (to->device->is_host)
+            on_host[t->message] = to;
+    }
+    free(source), free(on_host);
+    return n;
+}
+
+/* With ZeRO 0 to 3, through the host and directly; and a slice's copies are a message of their own again. */
+TEST(the_builder_numbers_messages)
+{
+    static const char *const options[] = {"--zero 0", "--zero 1", "--zero 2 --overlap all-cpu",
+                                          "--zero 3 --broadcast-queues 2",
+                                          "--zero 1 --broadcast-queues 3 --broadcast-main compute"};
+    for (int apart = 0; apart < 2; apart++)
+        for (size_t i = 0; i < COUNT(options); i++) {
+            contexts_apart(apart);
+            if (!apart)
+                contexts_joined();
+            struct settings *settings = settings_of(lasting("--model tiny --batch 4 -d 0:0x4 %s", options[i]));
+            struct trainer *t = open_training(settings, LIST_TRAIN);
+            assert_true(expect_numbers(t->train) >= 4);
+            free_trainer(t);
+        }
+    contexts_apart(false);
+}
+
+/* A list that is printed and read is sliced as what it was printed for. */
+TEST(a_printed_list_has_the_same_messages)
+{
+    static const char *const model = "--model tiny --layers 3 --hardware data/hardware/server.txt --mesh dp=4";
+    static const char *const zero[] = {"--zero 0", "--zero 1", "--zero 2"};
+    for (size_t i = 0; i < COUNT(zero); i++) {
+        char *list = read_text(expect_yard(EXIT_OK, "", "plan %s %s --print-list", model, zero[i]).stdout_path);
+        expect_text(list, " role=broadcast msg=");
+        const char *path = write_text("printed.txt", "%s", list);
+        char *again = read_text(expect_yard(EXIT_OK, "", "plan --list %s --print-list", path).stdout_path);
+        assert_string_equal(again, list);
+        free(list), free(again);
+        json_t *theirs = report_of(plan(lasting("%s %s --broadcast-queues 3", model, zero[i])));
+        json_t *ours = report_of(plan(lasting("--list %s --broadcast-queues 3", path)));
+        assert_true(json_equal(json_object_get(ours, "queues"), json_object_get(theirs, "queues")));
+        assert_true(fabs(number_at(ours, "period_ms") / number_at(theirs, "period_ms") - 1) < 1e-9);
+    }
+}
+
+/* ---- when and where ---------------------------------------------------------------------------------------------- */
+
 /* Slices go in the iterations in which the whole would. */
 TEST(slices_go_when_the_whole_does)
 {
@@ -379,7 +471,7 @@ TEST(slices_begin_in_turn)
         "star.txt", "device a memory=1M\ndevice b memory=1M\ndevice c memory=1M\n"
                     "link a down 2e6 queues=2\nlink b up 1e6\nlink c up 1e6\ntensor wa a 8K parameters\n"
                     "tensor wb b 8K parameters\ntensor wc c 8K parameters\ntask u a.compute 0 role=update writes=wa\n"
-                    "copy x wb wa role=broadcast\ncopy x wc wa role=broadcast\n");
+                    "copy x wb wa role=broadcast msg=1\ncopy x wc wa role=broadcast msg=1\n");
     json_t *r = report_of(plan(lasting("--list %s --broadcast-queues 2", path)));
     assert_true(fabs(number_at(r, "period_ms") / number_at(r, "bound_ms") - 1) < 1e-6);
 }

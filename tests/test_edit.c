@@ -171,6 +171,31 @@ TEST(undo_leaves_nothing)
     end_paper(p);
 }
 
+/* Pieces and repeats are of the task's message, what stands in for it too, and what is added beside it is not. */
+TEST(messages_are_handed_on)
+{
+    struct diamond d = new_diamond();
+    struct paper *p = &d.paper;
+    d.h->message = 7;
+    p->step->last_message = 7;
+    struct edit *e = open_edit(p->step);
+    struct task *piece[3];
+    insert_behind(e, d.h);
+    assert_int_equal(add_named(&d, "beside")->message, 0);
+    assert_int_equal(repeat(e, d.h)->message, 7);
+    struct task *other = add_paper(p, p->device->lane[LANE_COMPUTE], "other", d.b, d.a, NULL);
+    stand_in(e, other, d.h);
+    assert_int_equal(other->message, 7);
+    assert_int_equal(cut(e, other, 3, piece), 3);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(piece[i]->message, 7);
+    p->step->last_message = 9; /* a pass sends two messages more */
+    undo(e);
+    assert_int_equal(d.h->message, 7);
+    assert_int_equal(p->step->last_message, 7);
+    end_paper(p);
+}
+
 /* Of a step file: bytes need be no multiple of an element's. */
 TEST(ranges_are_repointed_to_the_byte)
 {

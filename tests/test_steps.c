@@ -66,7 +66,8 @@ TEST(every_word_is_kept)
                                     "task t server.0.compute 1500us layer=2 micro=1 role=backward cpu=3ms every=4 "
                                     "reads=w[0:16],x writes=x[32:64],w\n"
                                     "copy c h[1:3] x[5:7] lane=server.0.download2 role=send\n"
-                                    "task f host.feed 0 role=feed\n");
+                                    "task f host.feed 0 role=feed\n"
+                                    "copy b h[1:3] x[5:7] msg=7 role=broadcast\n");
     const struct machine *m = s->pool->machine;
     const struct device *d = &m->device[0];
     const struct task *t = s->task[0], *c = s->task[1];
@@ -82,6 +83,9 @@ TEST(every_word_is_kept)
     assert_true(c->access[0].tensor->offset == 1 && c->access[1].tensor->offset == 5);
     assert_true(s->task[2]->lane == m->host->lane[LANE_FEED] && s->task[2]->role == ROLE_FEED);
     assert_true(s->pool->tensors[1]->persistent && s->pool->tensors[2]->persistent);
+    assert_int_equal(c->message, 0);
+    assert_int_equal(s->task[3]->message, 7);
+    assert_int_equal(s->last_message, 7);
     free_list(s);
 }
 
@@ -641,6 +645,8 @@ static void expect_round_trip(const struct step *s, const struct simulation *sim
     gate_updates(again); /* a model's updates wait for its norm already: none is gated, or moves */
     for (size_t i = 0; i < again->n; i++)
         assert_true(again->task[i]->gate != GATE_HELD && strcmp(again->task[i]->name, s->task[i]->name) == 0);
+    for (size_t i = 0; i < again->n; i++)
+        assert_int_equal(again->task[i]->message, s->task[i]->role == ROLE_BROADCAST ? s->task[i]->message : 0);
     depend(again, true);
     assert_int_equal(again->n, s->n);
     assert_int_equal(second->steps, sim->steps);
@@ -764,6 +770,8 @@ TEST(mistakes_name_line_and_word)
         {"copy c x h[0:8]", "line 6: 'x': expected as many bytes on both sides"},
         {"copy c x[0:8] x[4:12]", "line 6: 'x[0:8]': expected other bytes than those it copies"},
         {"copy c h[0:8] h[8:16]", "line 6: 'c': expected lane= where both tensors are on the host"},
+        {"copy c x h role=broadcast msg=0", "line 6: '0': expected a whole number from 1"},
+        {"copy c x h role=send msg=1", "line 6: 'c': expected role=broadcast beside msg="},
         {"", "there is no task in it"},
         {"disk 1 2 a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G",
          "expected fewer words in a line"},

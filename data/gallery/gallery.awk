@@ -179,8 +179,8 @@ function chain_of_sends(   r, i) {
     for (r = 0; r < n; r++) on(r, "backward", "backward", "w" r, "g" r)
     on(0, "update", "update", "g0,w0", "w0")
     for (i = 0; i < v["M"]; i++) for (r = 0; r < n - 1; r++)
-        printf "copy send %s %s role=broadcast micro=%d\n", share("w" r + 1, i, v["M"], v["S"]),
-            share("w" r, i, v["M"], v["S"]), i }
+        printf "copy send %s %s role=broadcast msg=%d micro=%d\n", share("w" r + 1, i, v["M"], v["S"]),
+            share("w" r, i, v["M"], v["S"]), i + 1, i }
 
 # ZeRO of `stage` 0 to 3.  Of each layer a device keeps its parameters w, or a share s of them, and gathers w for
 # forward and u for backward; the gradients g, or a share h, and g until they are added up; the optimizer's state o, or
@@ -190,7 +190,8 @@ function exchange(to, from, bytes, what,   i, r, q, source) { # what: each sends
         q = (r + i) % n; source = from "." r
         printf "copy send %s %s layer=%d role=%s\n", share(to "." q, r, n, bytes),
             what == "all" ? source : share(source, what == "own" ? r : q, n, bytes), l,
-            what == "other" ? "reduce" : "broadcast" } }
+            what == "other" ? "reduce" : "broadcast msg=" messages + r + 1 } # to all others the same bytes
+    if (what != "other") messages += n }
 function gather(name,   r) {
     for (r = 0; r < n; r++)
         printf "copy own %s s%d.%d lane=r%d.compute layer=%d\n", share(name l "." r, r, n, w), l, r, r, l

@@ -1,14 +1,81 @@
-/* broadcast.h - what the options ask of the pass; yard bench --broadcast sets it. */
+/* broadcast.h - what a list sends: messages, the shards that they belong to, and slices.
+ *
+ *     broadcast.c   the technique: messages are found, shards are cut into slices, slices are dealt and sent
+ *     order.c       the pass: which of two orders takes less, what that comes to, the report and the options
+ */
 #ifndef BROADCAST_H
 #define BROADCAST_H
 
+#include "techniques/pass/edit.h"
+
 enum deal { DEAL_EVEN, DEAL_RANDOM };
 enum main_queue { MAIN_BOTH, MAIN_COMPUTE };
-struct broadcast_options {
-    int queues, slices;   /* of a device, 0: the pass is off; of a shard */
-    enum deal deal;       /* how slices are dealt to the queues: at random by the seed of the run */
-    enum main_queue main; /* does the main queue send too, or only compute? */
+struct broadcast_options { /* yard bench --broadcast sets them too */
+    int queues;            /* how many a device has; 0: the pass is off */
+    int slices;            /* how many a shard is cut into */
+    enum deal deal;        /* how slices are dealt to the queues: at random by the seed of the run */
+    enum main_queue main;  /* does the main queue send too, or only compute? */
 };
 extern struct broadcast_options broadcast_options;
+
+/* A copy of the list from one device to another. */
+struct hop {
+    struct task *copy;
+    int parent; /* the hop of the message that brought what this one sends on; SOURCE: it sends the source */
+    struct task
+        *reader; /* the first task that reads what has arrived: after the message, else in the next step; or NULL */
+};
+enum { SOURCE = -1, NO_HOP = -2 };
+
+/* The same bytes on their way to one device or several. */
+struct message {
+    int number;            /* what its copies say (task->message); 0: there is one copy, which says nothing */
+    struct tensor *source; /* the bytes that are sent */
+    struct hop *hops;      /* neighbours in the list, a parent before what it brought */
+    size_t n, cap;
+    size_t shard;     /* which one the bytes are of */
+    size_t begin;     /* where they begin in that shard */
+    bool repeated;    /* another message has brought the same bytes, elsewhere or for another use */
+    size_t at;        /* position in the list of its first copy */
+    size_t first_use; /* position of the first task in the list that reads what has arrived; SIZE_MAX: nobody does */
+};
+
+/* What one device sends of one layer. */
+struct layer_shard {
+    struct device *owner;
+    int layer; /* -1: none */
+    size_t bytes;
+    int slices; /* how many it is cut into */
+    int *queue; /* [slices] the one that sends it */
+};
+
+/* A slice of a shard, as far as it is of one message. */
+struct slice {
+    const struct message *message;
+    int nth;           /* which one of the shard's slices, from 0 */
+    int number;        /* its copies are a message of their own: this is its number */
+    int queue;         /* sends it, and receives it on the other devices */
+    size_t begin, end; /* bytes of the shard; begin >= end: the message has none of the slice */
+};
+
+struct broadcast {
+    struct step *step;
+    uint64_t seed; /* slices are dealt by it */
+    int queues;    /* how many a device has, the main one among them */
+    bool by_use;   /* shards go in the order of their first use, not as they stand in the list */
+    size_t align;  /* slices begin at multiples of so many bytes */
+    struct message *messages;
+    struct layer_shard *shards;
+    size_t n_messages, cap_messages, n_shards, cap_shards;
+};
+
+bool is_broadcast(const struct task *t); /* is it a copy that the pass cuts? */
+int first_sender(void);                  /* the first of a device's queues that sends: 0, the main one, or 1 */
+/* Messages and shards of the list in an open edit, where each message's copies become neighbours. */
+void find_messages(struct broadcast *b, struct edit *e);
+/* Cuts and deals the shards, and sends the messages slice by slice, in their order in b->messages. */
+void send_slices(struct broadcast *b, struct edit *e);
+struct slice slice_of(const struct broadcast *b, const struct message *p, int nth);
+void free_messages(struct broadcast *b);
 
 #endif

@@ -18,6 +18,7 @@ struct edit {
     struct task head;          /* its `next` is the first task, its `prev` the last one */
     size_t n_tasks, n_tensors; /* when it was opened */
     uint64_t last_origin;
+    int last_message;
     struct tags tags;
     struct change *journal;
     size_t n_changes, cap_changes;
@@ -36,6 +37,7 @@ struct edit *open_edit(struct step *s)
     e->n_tasks = s->n;
     e->n_tensors = s->pool->n;
     e->last_origin = s->last_origin;
+    e->last_message = s->last_message;
     e->tags = s->tags;
     e->head.prev = e->head.next = &e->head;
     for (size_t i = 0; i < s->n; i++)
@@ -77,6 +79,7 @@ void undo(struct edit *e)
         free_task(s->task[--s->n]);
     drop_tensors(s->pool, e->n_tensors);
     s->last_origin = e->last_origin;
+    s->last_message = e->last_message;
     close_edit(e);
 }
 
@@ -210,6 +213,7 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs)
     CHECK(mine->n_access == theirs->n_access, "task %s has %d accesses, task %s %d", mine->name, mine->n_access,
           theirs->name, theirs->n_access);
     CHANGE(e, mine->origin, theirs->origin);
+    CHANGE(e, mine->message, theirs->message);
     CHANGE(e, mine->elementwise, theirs->elementwise);
     CHANGE(e, mine->gate, theirs->gate);
     CHANGE(e, mine->first, theirs->first);

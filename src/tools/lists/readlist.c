@@ -201,7 +201,17 @@ static void task_line(struct reading *r)
     read_operands(r, t, "writes", ACCESS_WRITE);
 }
 
-/* Uploads are on the receiver's lane, unless `lane=` says another, all others on the sender's. */
+/* `given` says it; else an upload is on the receiver's lane, and any other copy on the sender's. */
+static struct lane *lane_of_copy(const struct reading *r, const char *given, const struct tensor *to,
+                                 const struct tensor *from)
+{
+    if (given)
+        return read_lane(r, given);
+    if (from->device->is_host)
+        return to->device->lane[LANE_UPLOAD];
+    return from->device->lane[LANE_DOWNLOAD];
+}
+
 static void copy_line(struct reading *r)
 {
     const char *name = read_name(r, sizeof((struct task *)0)->name, NULL, 0), *target = word_at(&r->line, 2),
@@ -214,11 +224,11 @@ static void copy_line(struct reading *r)
         fail_word(&r->line, target, "other bytes than those it copies, or all of them (it takes no time then)");
     if (!given && from->device->is_host && to->device->is_host)
         fail_word(&r->line, name, "lane= where both tensors are on the host");
-    struct lane *lane = given                   ? read_lane(r, given)
-                        : from->device->is_host ? to->device->lane[LANE_UPLOAD]
-                                                : from->device->lane[LANE_DOWNLOAD];
-    struct task *t = add_copy(r->step, lane, name, to, from);
+    struct task *t = add_copy(r->step, lane_of_copy(r, given, to, from), name, to, from);
     read_task(r, t);
+    if (t->message && t->role != ROLE_BROADCAST)
+        fail_word(&r->line, name, "role=broadcast beside msg=");
+    r->step->last_message = MAX(r->step->last_message, t->message);
 }
 
 /* ---- the file -------------------------------------------------------------------------------------------------- */
@@ -234,7 +244,7 @@ static const struct {
     {tensor_line, "tensor NAME DEVICE BYTES CLASS [keep] [buffer] [choice]"},
     {task_line, "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K [rest=R]] [reads=A[b:e],...] "
                 "[writes=...]"},
-    {copy_line, "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] "
+    {copy_line, "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [msg=N] "
                 "[every=K [rest=R]] [reads=A[b:e],...]"},
 };
 

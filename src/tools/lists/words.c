@@ -30,6 +30,7 @@ static const struct option_word {
     {A_TASK, "every", COUNTER, AT(task, when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
     {A_TASK, "rest", COUNTER, AT(task, when.rest), .absent = 0, .high = MOST_EVERY},
     {A_COPY, "time", TIME, AT(task, seconds), .absent = -1},
+    {A_COPY, "msg", COUNTER, AT(task, message), .absent = 0, .low = 1, .high = MOST},
     {WORK, "cpu", TIME, AT(task, host_seconds), .absent = -1},
 };
 

@@ -143,6 +143,8 @@ static void write_task(FILE *out, char **names, const struct task *t, double sec
 {
     struct task line = *t;
     line.role = t->role < ROLES_BY_HAND ? t->role : ROLE_OTHER;
+    if (t->role != ROLE_BROADCAST) /* no pass asks for the messages of others */
+        line.message = 0;
     line.seconds = -1;
     fprintf(out, "%s %s", t->copy ? "copy" : "task", NAME(t->name));
     if (t->copy) {

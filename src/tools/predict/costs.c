@@ -204,14 +204,30 @@ static double profiled(const struct costs *c, const struct task *t, enum cost_so
     return (bytes > 0 ? 1e-9 * ns * (double)t->bytes / bytes : 1e-6) / scale;
 }
 
+void links_of(const struct task *t, const struct link *link[2])
+{
+    link[0] = link[1] = NULL;
+    if (t->lane->kind == LANE_DISK && (t->copy || t->seconds < 0))
+        link[0] = t->lane->device->disk;
+    else if (t->copy && t->access[0].tensor->device != t->access[1].tensor->device) {
+        const struct device *to = t->access[0].tensor->device;
+        const struct device *from = t->access[1].tensor->device;
+        link[0] = from->link[LINK_DOWN]; /* the host has none */
+        link[1] = to->link[LINK_UP];
+    }
+}
+
 double link_rate(const struct link *const link[2], const int *load)
 {
     double rate = INFINITY;
-    for (int i = 0; i < 2; i++)
-        if (link[i]) {
-            rate = fmin(rate, link[i]->rate / (load ? load[link[i]->index] : 1));
-            rate = link[i]->queue > 0 ? fmin(rate, link[i]->queue) : rate;
-        }
+    for (int i = 0; i < 2; i++) {
+        if (!link[i])
+            continue;
+        int copies = load ? load[link[i]->index] : 1;
+        rate = fmin(rate, link[i]->rate / copies);
+        if (link[i]->queue > 0)
+            rate = fmin(rate, link[i]->queue);
+    }
     return rate;
 }
 

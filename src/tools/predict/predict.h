@@ -79,6 +79,9 @@ void apply_what_if_to_list(struct step *s, const char *text);
 void check_fingerprint(const struct costs *c, const struct device *d, const char *engine);
 /* Seconds that the task takes alone; c NULL: those that a step file gives. */
 double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source);
+/* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up.  On a disk lane, a
+ * copy's or a task's whose time follows from its bytes: the disk's. */
+void links_of(const struct task *t, const struct link *link[2]);
 /* Bytes per second of a copy on such links, when `load[link->index]` copies are on each; load NULL: alone. */
 double link_rate(const struct link *const link[2], const int *load);
 double link_latency(const struct link *const link[2]);

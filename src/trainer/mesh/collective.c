@@ -1,7 +1,8 @@
 /* collective.c - one tensor to many devices, and sums over devices.
  *
  * Devices of one context copy directly, each copy on the sender's download lane.  Between contexts the bytes come down
- * to the host once, and go up from there to each receiver on an upload lane that batches do not use.
+ * to the host once, and go up from there to each receiver on an upload lane that batches do not use.  All these copies
+ * are one *message*: each has its number.
  *
  * Sums are in rank order on every device, ((x0 + x1) + x2) ..., so that their bits do not depend on who computes them.
  */
@@ -15,11 +16,19 @@ void add_broadcast(struct step *s, const char *name, struct tensor *const *to, i
                    enum purpose purpose)
 {
     struct tensor *staged = NULL;
+    s->message = ++s->last_message;
     for (int i = 0; i < n; i++) {
         bool direct = to[i]->device->context == from->device->context;
-        staged = direct || staged ? staged : add_download(s, name, from, purpose);
+        if (!direct && !staged)
+            staged = add_download(s, name, from, purpose);
         carry(s, name, to[i], direct ? from : staged, purpose);
     }
+    s->message = 0;
+}
+
+void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose)
+{
+    add_broadcast(s, name, &to, 1, from, purpose);
 }
 
 void add_share(struct step *s, const char *name, struct tensor *const *x, int n, int k)
@@ -75,8 +84,9 @@ struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor
 
 /* What the n devices have of a part, summed into what device k has of it, or else into what it has received: a + b and
  * b + a are the same bits. */
-void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, bool in_place)
+struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor *const *part, int n, bool in_place)
 {
+    struct tensor **sums = allocate((size_t)n, sizeof *sums);
     for (int k = 0; k < n; k++) {
         struct tensor *sum = part[k * n];
         for (int i = 1; sum && i < n; i++) {
@@ -87,8 +97,9 @@ void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int
         }
         if (sum && !in_place)
             sum->is_buffer = false; /* nothing else holds the sum */
-        part[k] = sum;              /* (k is not above k * n: what is overwritten has been summed) */
+        sums[k] = sum;
     }
+    return sums;
 }
 
 void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n)
@@ -107,7 +118,8 @@ void add_all_gather(struct step *s, const char *name, struct tensor *const *x, i
 void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n)
 {
     struct tensor **part = add_reduce_moves(s, name, x, n, ALIGNED);
-    add_reduce_sums(s, name, part, n, true);
+    struct tensor **sums = add_reduce_sums(s, name, part, n, true); /* slices of x */
     add_all_gather(s, name, x, n);
     free(part);
+    free(sums);
 }

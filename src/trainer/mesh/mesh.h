@@ -68,21 +68,26 @@ struct tensor *new_slice(struct pool *p, struct tensor *of, int k, struct shard 
 /* sum += x, on the sum's device. */
 void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x);
 /* A reduce-scatter in two: moves and sums, with work between that hides the moves.  Tensor k of n becomes, in its part
- * k (of whole grains), the sum of all of them, ((x0 + x1) + x2) ...  The moves give what is to be summed, which the
- * caller frees; the sums put the slice that holds sum k at part[k], NULL where it is empty.  Not in place, a sum is in
- * a tensor of its own, and the n tensors are no longer needed. */
+ * k (of whole grains), the sum of all of them, ((x0 + x1) + x2) ...  Not in place, a sum is in a tensor of its own, and
+ * the n tensors are no longer needed.
+ *
+ * The moves return n * n tensors: [k * n + i] is what tensor i has of part k, on the device of tensor k.  The sums read
+ * these and return n tensors: [k] holds sum k.  NULL stands where a part is empty.  Both arrays are the caller's, who
+ * frees them. */
 struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain);
-void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, bool in_place);
+struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor *const *part, int n, bool in_place);
 /* Each tensor, one per device, gets part k of tensor k, for all k.  Parts begin on the device's alignment. */
 void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n);
 /* Each becomes the sum of all, to the same bits: parts are summed and the results shared out, so each device sends and
  * receives twice its tensor, however many there are. */
 void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n);
 
-/* The same bytes to n other tensors, on the nth lanes for it (see add_send).  Through the host they come down once and
- * go up n times. */
+/* The same bytes to n other tensors: one message, whose number all its copies get.  Through the host they come down
+ * once and go up n times. */
 void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from,
                    enum purpose purpose);
+/* The same to one other. */
+void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
 /* Those of x[k] to the n - 1 others, beginning behind k: when each shares, no device gets everything at once. */
 void add_share(struct step *s, const char *name, struct tensor *const *x, int n, int k);
 

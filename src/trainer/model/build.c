@@ -56,7 +56,7 @@ void on_rank(struct build *b, int rank, int micro, enum role role)
 void end_build(struct build *b)
 {
     for (int i = 0; i < b->model->params->n_units * b->model->mesh->tp; i++)
-        free(b->bucket[i].part);
+        free(b->bucket[i].sum);
     free(b->grad), free(b->summed), free(b->bucket), free(b->met);
 }
 

@@ -199,7 +199,8 @@ struct tape {
     struct tensor *in, *out; /* the residual stream as it came from the stage before, and as it leaves; NULL at ends */
 };
 struct bucket {           /* a unit's gradient, or a tensor-parallel rank's part of it, on all data-parallel ranks */
-    struct tensor **part; /* what send_unit() brings to be summed; behind reduce_unit() [k] is the sum of shard k */
+    struct tensor **part; /* from send_unit() to reduce_unit(): what is to be summed, see add_reduce_moves() */
+    struct tensor **sum;  /* after reduce_unit(): the sum of each shard */
 };
 struct build {
     struct step *step;

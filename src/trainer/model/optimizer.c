@@ -160,7 +160,7 @@ static void add_blocks(struct build *b, int unit)
             at(b, k, unit, ROLE_NORM);
             if (!counted)
                 continue;
-            struct tensor *sum = new_slice(pool, bucket_of(b, unit)->part[k], k, (struct shard){0, counted});
+            struct tensor *sum = new_slice(pool, bucket_of(b, unit)->sum[k], k, (struct shard){0, counted});
             struct tensor *part =
                 new_view(pool, b->partials, "norm.part", first_sum(b, unit, b->tp_rank, k), SHAPE((int64_t)n));
             bool here = b->device == part->device;
@@ -217,7 +217,7 @@ static void update_and_send(struct build *b, int unit, int k)
 {
     int dp = mesh_of(b)->dp;
     bool zero = mesh_of(b)->zero;
-    struct tensor *sum = bucket_of(b, unit)->part[k], **part = allocate((size_t)dp, sizeof *part);
+    struct tensor *sum = bucket_of(b, unit)->sum[k], **part = allocate((size_t)dp, sizeof *part);
     for (int on = 0; on < dp; on++) {
         struct replica *r = replica_at(b, on, stage_of(b->model, unit));
         part[on] = new_slice(b->step->pool, zero ? r->value[unit] : r->grad[unit], k, shard_at(b, unit, k));
@@ -248,7 +248,7 @@ static void update_unit(struct build *b, int unit)
 {
     for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
         for (int k = 0; k < mesh_of(b)->dp; k++)
-            if (bucket_of(b, unit)->part[k])
+            if (bucket_of(b, unit)->sum[k])
                 update_and_send(b, unit, k);
         if (unit == 0)
             send_tied(b);
@@ -268,8 +268,10 @@ void reduce_unit(struct build *b, int unit)
 {
     for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
         at(b, 0, unit, ROLE_REDUCE);
-        add_reduce_sums(b->step, "reduce", bucket_of(b, unit)->part, mesh_of(b)->dp,
-                        b->replica->grad[unit]->persistent); /* else only shards of it are kept */
+        bool in_place = b->replica->grad[unit]->persistent; /* else only shards of it are kept */
+        struct bucket *of = bucket_of(b, unit);
+        of->sum = add_reduce_sums(b->step, "reduce", of->part, mesh_of(b)->dp, in_place);
+        free(of->part);
     }
     if (b->released) {
         add_blocks(b, unit);

@@ -223,6 +223,8 @@ struct task {
     int layer;       /* -1: none */
     int micro;       /* micro-batch, -1: none */
     enum role role;
+    int message; /* copies of one number bring the same bytes to several devices, see add_broadcast(); 0: none.  Pieces
+                  * and repeats of a task, and what stands in for it, have its number too */
     struct lane *lane;
     size_t index;             /* position in the list */
     struct task *prev, *next; /* neighbours, while the list is edited */
@@ -303,6 +305,7 @@ struct step {
     struct task **task; /* in list order; a pointer is the task's identity, its position may change */
     size_t n, cap;
     uint64_t last_origin;
+    int message, last_message;  /* the number that added copies get, 0: none; the highest that one has got */
     struct tags tags;           /* put on every task that is added */
     struct task *head, *cursor; /* while the list is edited: stands before the first; new tasks come behind it */
 
@@ -350,14 +353,8 @@ void set_traffic(struct task *t, double elements);
 /* A copy up from the host, down to it, or within a context, on the device's lane for that purpose; between two devices
  * it is the sender's download lane. */
 struct task *carry(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
-/* Copy between any two devices: one task in a shared context, else down to the host and up from there. */
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
 /* The way down: what the host gets. */
 struct tensor *add_download(struct step *s, const char *name, struct tensor *from, enum purpose purpose);
-
-/* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up.  On a disk lane, a
- * copy's or a task's whose time follows from its bytes: the disk's. */
-void links_of(const struct task *t, const struct link *link[2]);
 
 /* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
 

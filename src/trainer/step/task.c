@@ -1,8 +1,6 @@
 /* task.c - adding tasks to a list, and how kernels and copies are issued. */
 #include "step.h"
 
-#include <math.h>
-
 const char *const role_name[ROLES] = {"other", "forward", "backward", "reduce",  "norm", "update",  "broadcast",
                                       "send",  "feed",    "report",   "offload", "swap", "snapshot"};
 
@@ -78,6 +76,7 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
     t->layer = s->tags.layer;
     t->micro = s->tags.micro;
     t->role = s->tags.role;
+    t->message = s->message;
     t->seconds = t->host_seconds = -1;
     t->when.every = 1;
     return t;
@@ -180,18 +179,6 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
     return t;
 }
 
-void links_of(const struct task *t, const struct link *link[2])
-{
-    link[0] = link[1] = NULL;
-    if (t->lane->kind == LANE_DISK && (t->copy || t->seconds < 0))
-        link[0] = t->lane->device->disk;
-    else if (t->copy && t->access[0].tensor->device != t->access[1].tensor->device) {
-        const struct device *to = t->access[0].tensor->device, *from = t->access[1].tensor->device;
-        link[0] = from->link[LINK_DOWN]; /* the host has none */
-        link[1] = to->link[LINK_UP];
-    }
-}
-
 struct task *carry(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose)
 {
     bool up = from->device->is_host;
@@ -209,12 +196,6 @@ struct tensor *add_download(struct step *s, const char *name, struct tensor *fro
     staged->exclusive = EXCLUSIVE_SOME; /* else one move would wait for another */
     carry(s, name, staged, from, purpose);
     return staged;
-}
-
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose)
-{
-    bool direct = from->device->context == to->device->context;
-    carry(s, name, to, direct ? from : add_download(s, name, from, purpose), purpose);
 }
 
 /* ---- others ---------------------------------------------------------------------------------------------------- */
