@@ -20,16 +20,16 @@
  *
  *     cut      a shard is cut into M slices, fewer where it is small
  *     deal     to the queues that send: the main queue too, in turn with what it computes, or only the other N - 1.
- *              Evenly: in turn, going on where the owner's shard before ended.  At random, for every shard anew: slices
- *              are shuffled, each queue gets one, and the rest as it comes
- *     send     queue j of a device sends to queue j of the others: all copies of a slice are on queue j, and what comes
- *              directly is received there
- *     ring     device o sends to o + 1, o + 2, ... and begins with another one for every slice: so no device gets
- *              everything at once while all send
+ *              Evenly: in turn, going on where the owner's previous shard in the list ended.  At random, for every
+ * shard anew: slices are shuffled, each queue gets one, and the rest as it comes send     queue j of a device sends to
+ * queue j of the others: all copies of a slice are on queue j, and what comes directly is received there ring device o
+ * sends to o + 1, o + 2, ... and begins with another one for every slice: so no device gets everything at once while
+ * all send
  *
  * The rewrite.  The copies of a message become neighbours, and each of them is replaced by one per slice.  No edge is
- * added: a task that reads a parameter waits for the slices of its own bytes, since it reads what they write.  A slice
- * is received by a copy to itself, which moves nothing: a marker in the queue, for which the readers of the slice wait.
+ * added: a task that reads a parameter waits for the slices of its own bytes, since it reads what they write.  Where a
+ * slice comes directly, a *receive* stands in between: a copy of the slice to itself on the receiver's queue, which
+ * moves nothing.  It reads what the slice's copy wrote and writes it for the readers, so these wait for the receive.
  *
  * order.c has the pass around this: the order of the shards, what slices gain, and the report.
  *
@@ -43,7 +43,8 @@ struct broadcast_options broadcast_options;
 
 /* ---- which messages there are ------------------------------------------------------------------------------------ */
 
-/* A copy that waits for more than its source is not cut. */
+/* A copy that can be cut: of role broadcast, by a device, to another device or the host; and it waits for its source
+ * alone (two accesses). */
 bool is_broadcast(const struct task *t)
 {
     return t->copy && t->n_access == 2 && t->role == ROLE_BROADCAST && !t->lane->device->is_host &&
@@ -60,7 +61,7 @@ static bool run_together(const struct task *a, const struct task *b)
     return a->when.every == b->when.every && a->when.rest == b->when.rest;
 }
 
-/* The last message of that number so far, or NULL. */
+/* The last message of that number so far, or NULL.  (There are several where a copy could not join the one before.) */
 static struct message *find_message(const struct broadcast *b, int number)
 {
     for (size_t i = b->n_messages; i > 0; i--)
@@ -90,7 +91,7 @@ static bool bring_beside(struct edit *e, const struct message *p, struct task *c
 }
 
 /* The copy is a hop of the message whose number it has.  Where it cannot be, it begins a message: it would send other
- * bytes, as a step file may say, or run in other steps, or it cannot stand beside the others. */
+ * bytes, as a step file may say, or run in other steps, or it cannot stand beside the others (bring_beside()). */
 static void add_hop(struct broadcast *b, struct edit *e, struct task *copy)
 {
     struct message *p = copy->message ? find_message(b, copy->message) : NULL;
@@ -272,9 +273,9 @@ static struct lane *receiving_lane(const struct broadcast *b, struct device *d, 
     return lane_for(b->step->pool->machine, d, LANE_UPLOAD, j == 1 ? FOR_MOVES : FOR_QUEUE + j);
 }
 
-/* A marker right before the first reader of the slice: so what stands behind it on the lane waits no longer than for
- * the reader.  Where that is the next step's forward, the marker stands at the list's beginning, and says that what the
- * step before sent has arrived. */
+/* A marker right before the first reader of the slice: so what comes after it on the lane waits no longer than the
+ * reader does.  Where the reader is a forward of the next step, the marker stands before that forward, which is earlier
+ * in the list than the slice's copy.  So it waits for the copy of the step before. */
 static void receive(const struct broadcast *b, struct edit *e, struct task *reader, int queue, struct tensor *slice)
 {
     struct step *s = b->step;

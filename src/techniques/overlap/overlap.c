@@ -37,7 +37,8 @@
  *          read, as the norm, has another (FOR_CONTROL).  Pieces take the CPU lanes of the host in turn.
  *
  * edges:   They follow from the list, none is added.  The next forward, and what sends parameters to other devices,
- *          waits for `up` because it reads what that writes.  So a device waits layer by layer.
+ *          waits for `up` because it reads what that writes.  So a device waits for a layer's parameters when it comes
+ * to that layer, and not for all layers at once.
  *
  * gates:   With clipping an update reads the norm, or is held in a step file (gate.c).  Gradients still go down under
  *          the backward, and the CPU works under the next forward.  A model's `state` holds the norm, and says whether
@@ -45,6 +46,8 @@
  *
  * memory:  Copies on the host share bytes with nothing.  Gradients that go down share theirs with nothing either, so
  *          that no task waits for their copy (GRADIENTS_ALONE); or they do, which takes less memory (GRADIENTS_SHARED).
+ *          (Gradients that persist share with nothing anyway: a model's do, but for ZeRO-2 and -3 with one
+ * micro-batch.)
  *
  * places:  A copy down stands after the task that makes that gradient, and after the copies that stand there already,
  *          so that they come in the order of their pieces.  Positions are those of the list before the edit.
@@ -75,31 +78,38 @@ static const struct tensor *parameters_of(const struct task *t)
     return NULL;
 }
 
-static bool is_of_one_layer(const struct uses *uses, const struct tensor *x, int layer)
+/* An update of a device that the host can do too. */
+static bool host_can_do(const struct task *t)
+{
+    bool host_can = t->host_run || t->host_seconds >= 0;
+    return t->role == ROLE_UPDATE && t->lane->kind == LANE_COMPUTE && host_can && parameters_of(t);
+}
+
+/* Does all that touches x move together?  Without ZeRO a layer has several updates that share m and v. */
+static bool moves_as_one(const struct uses *uses, const struct tensor *x, int layer)
 {
     size_t n;
     const struct use *use = uses_of(uses, x, &n);
     for (size_t k = 0; k < n; k++) {
         const struct task *t = uses->task[use[k].at];
-        if (t->layer != layer)
+        if (t->layer != layer || !host_can_do(t))
             return false;
     }
     return true;
 }
 
-/* An update of the device that the host can do too, and that writes nothing but parameters and Adam's state.  The state
- * has one home, so no task of another layer may touch it. */
+/* An update that the host can do too, and that writes nothing but parameters and Adam's state.  The state has one home,
+ * so all that touches it moves, or nothing does. */
 static bool can_move(const struct uses *uses, const struct task *t)
 {
-    bool host_can = t->host_run || t->host_seconds >= 0;
-    if (t->role != ROLE_UPDATE || t->lane->kind != LANE_COMPUTE || !host_can || !parameters_of(t))
+    if (!host_can_do(t))
         return false;
     for (int i = 0; i < t->n_access; i++) {
         const struct access *a = &t->access[i];
         enum memory_class class = a->tensor->class;
         if (class == MEM_PARAMETERS)
             continue;
-        if (class == MEM_OPTIMIZER && !is_of_one_layer(uses, a->tensor, t->layer))
+        if (class == MEM_OPTIMIZER && !moves_as_one(uses, a->tensor, t->layer))
             return false;
         if (class != MEM_OPTIMIZER && (a->mode & ACCESS_WRITE))
             return false;
@@ -202,8 +212,8 @@ struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struc
 /* Is the task a copy up, of what the host has? */
 static bool brings_up(const struct task *t) { return t->copy && t->access[1].tensor->device->is_host; }
 
-/* `whole`, which many updates read, as the norm, is brought down once; or it came from the host: `control`, and in dp=2
- * `state` of replica 1.  In a list by hand it stays where it is. */
+/* `whole`, which many updates read, as the norm, is brought down once.  What the host has sent up is used there
+ * directly: `control`, and in dp=2 `state` of replica 1.  In a list by hand `whole` stays where it is. */
 static struct tensor *shared_copy(struct mover *m, const struct task *update, struct tensor *whole)
 {
     struct task *maker = maker_of(m, whole, update);

@@ -48,8 +48,9 @@ struct mover { /* moves updates, in one edit */
     enum memory memory;
     struct tensor **counterpart; /* by tensor of the device, on the host: its mirror, or the copy that updates share */
     int n_pieces;                /* so many have moved */
-    struct task *last;           /* the last task in the list of those that have moved, with their copies; NULL */
-    size_t last_at;              /* the position of the update that `last` stands beside */
+    struct task *last; /* behind which the next update comes, if nothing is in the way: the end of the one that
+                        * has moved before, with its copies; NULL: none has */
+    size_t last_at;    /* the position of the update that `last` stands beside */
 };
 struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum memory memory);
 void end_moves(struct mover *m);

@@ -13,7 +13,8 @@
  *
  * What several ranks hold alike is the first one's.
  *
- * Who stores less at a time than a shard (add_pieces()) has pieces that end there too.
+ * A caller that stores less than a shard at a time, as techniques/snapshot does, has pieces that end there too
+ * (add_pieces()).
  */
 #include "state.h"
 

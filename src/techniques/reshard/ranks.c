@@ -1,7 +1,7 @@
 /* ranks.c - the files of a checkpoint that is being written: one per rank, and last the manifest.
  *
  * The pieces' places in the files are known before the first byte is written, and their hashes when the last one is.
- * All of it lies in a folder of another name until it is complete (file/publish.c).
+ * All of it lies in a folder of another name until it is complete (folder.c).
  */
 #include "folder.h"
 #include "state.h"

@@ -90,8 +90,8 @@ struct copies { /* of one tensor: in its order, so pieces are read and written f
 };
 /* Fails (EXIT_FAILED) when the pieces of either side do not cover each element once; `where` says where `from` is. */
 struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where);
-/* Proves it from the copies alone: every element of every destination piece is written exactly once, with the same
- * element of the tensor.  NULL, or what is wrong. */
+/* (That the pieces have each element once plan_copies() has seen to.)  Proves it from the copies alone: every element
+ * of every destination piece is written exactly once, with the same element of the tensor.  NULL, or what is wrong. */
 struct problem *prove_copies(const struct copies *p);
 /* Bytes of the pieces of the same rank in front of this one: where it begins in what the rank has of the tensor. */
 size_t bytes_before(const struct kept_tensor *t, size_t piece);

@@ -18,7 +18,7 @@ struct loaded {
 };
 
 /* All pieces of a tensor, and where they go.  The plan comes first: it refuses a manifest whose pieces overlap, so that
- * no more memory is taken than the tensor has bytes. */
+ * this buffer takes no more memory than the tensor has bytes (grow() may double that).  reshard() has a second one. */
 static struct loaded load_pieces(const struct checkpoint *c, size_t tensor, const struct kept_tensor *to)
 {
     const struct kept_tensor *t = &c->pieces->tensor[tensor];

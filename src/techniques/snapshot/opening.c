@@ -1,9 +1,17 @@
-/* opening.c - a snapshot file before the first iteration is written, and after the last: locked, made or taken over,
- * closed.
+/* opening.c - a snapshot file that is there: read by a run that resumes, and taken over by a run that writes.
  *
- * A file is made beside its name, filled with zeros and synced, so that writing allocates nothing.  It takes the name
- * at once where there is nothing to lose, else when its first commit is durable.  A lock on the file keeps a second run
- * out.
+ * Reading.  A page counts if it has its hash, and the file's length.  With its slot and hashes put into the manifest's
+ * pieces a commit is a checkpoint like any other; by falling seq, the first one that verifies is the newest recoverable
+ * iteration.  So all pieces are of one iteration: what a later one has already written lies in another slot.  Every
+ * size is checked before it is used.  What does not hold is told, a newer commit that is passed over too.
+ *
+ * Copies of a byte on its way back: from the page cache to memory, from there to the tensor, and to the device.  All is
+ * read and hashed once here, to choose, and once more when it is loaded: in between a run may have begun to write the
+ * slot again, and then the hash tells.
+ *
+ * Writing.  A new file is made beside its name, filled with zeros and synced, so that writing allocates nothing.  It
+ * takes the name at once where there is nothing to lose, else when its first commit is durable.  A lock on the file
+ * keeps a second run out.
  *
  * A file whose layout and options are the same is taken over.  Slot and page are chosen by what is there, not by
  * counting: a run that goes on with a file keeps the page and the slot of the commit that it found, whichever they are.
@@ -18,7 +26,10 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#define NOTHING_COMMITTED "has no whole iteration: nothing was committed yet"
 
 struct opening { /* what attempt() is given */
     struct snap *s;
@@ -81,6 +92,193 @@ static void forget_cached(int fd) { (void)fd; }
 static int open_direct(int fd) { return (void)fd, -1; }
 static char *map_memory(int fd, uint64_t n, persist_bytes **persist) { return (void)fd, (void)n, (void)persist, NULL; }
 #endif
+
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
+
+#define NOTE_DAMAGE(s, ...)                                                                                            \
+    (void)(*APPEND((s)->in.damage, (s)->in.n_damage, (s)->in.cap_damage) = format_string(__VA_ARGS__))
+
+/* The pieces get the commit's hashes and its slot's place, and are then those of a checkpoint.  Is it whole? */
+static bool install_commit(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
+{
+    struct snapfile *s = snapfile_of(c);
+    uint64_t *hashes = allocate(s->in.n, sizeof *hashes), *hash = hashes;
+    uint64_t tried = s->newest.slot ? slot_at(s, (int)s->newest.slot) : 0; /* offsets are moved from there */
+    size_t damage = s->in.n_damage;
+    s->newest = *commit;
+    read_at(r, hashes, sizeof *hashes * s->in.n, hashes_at(s, (int)commit->slot));
+    if (hash_bytes(hashes, sizeof *hashes * s->in.n, 0) != commit->hash)
+        NOTE_DAMAGE(s, "%s: iteration %u is torn or damaged: the hashes at byte %llu are not those of its commit",
+                    c->path, commit->step, (unsigned long long)hashes_at(s, (int)commit->slot));
+    for (size_t i = 0; i < c->pieces->n; i++)
+        for (size_t k = 0; k < c->pieces->tensor[i].n; k++) {
+            c->pieces->tensor[i].piece[k].hash = *hash++;
+            c->pieces->tensor[i].piece[k].offset += slot_at(s, (int)commit->slot) - tried;
+        }
+    for (size_t i = 0; i < c->pieces->n && s->in.n_damage == damage; i++) {
+        struct problem *p = verify_tensor(c, i);
+        if (p)
+            NOTE_DAMAGE(s, "iteration %u is torn or damaged: %s", commit->step, p->sentence);
+        free(p);
+    }
+    free(hashes);
+    return s->in.n_damage == damage;
+}
+
+/* By a run, which has it locked. */
+static bool is_written(struct reader *r)
+{
+    if (flock(r->fd, LOCK_SH | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK;
+    flock(r->fd, LOCK_UN);
+    return false;
+}
+
+/* What is being written may be met half: in a moment it is whole.  What nobody writes stays as it is. */
+static const char *read_page(struct reader *r, bool live, int k, struct snapfile *found)
+{
+    enum { TRIES = 200, WAIT_NS = 1000000 };
+    char page[SNAP_PAGE];
+    const char *wrong;
+    for (int tries = 0;; tries++) {
+        read_at(r, page, SNAP_PAGE, (uint64_t)k * SNAP_PAGE);
+        wrong = parse_page(found, page, r);
+        if (!wrong || !live || tries == TRIES)
+            return wrong;
+        live = is_written(r); /* else once more: a run may just have ended */
+        if (live)
+            nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
+    }
+}
+
+/* wrong[k]: why page k does not count; NULL: it does.  The one with the newer commit, if any counts. */
+static int read_pages(struct reader *r, bool live, struct snapfile found[2], const char *wrong[2])
+{
+    for (int k = 0; k < 2; k++)
+        wrong[k] = read_page(r, live, k, &found[k]);
+    return wrong[0] || (!wrong[1] && found[1].newest.seq > found[0].newest.seq);
+}
+
+struct snap_commit look_for_commit(const char *path)
+{
+    struct snapfile found[2] = {0};
+    const char *wrong[2];
+    if (!is_snapshot(path))
+        return (struct snap_commit){0};
+    struct reader *r = open_reader(path);
+    int newer = r->size < MANIFEST_AT ? 0 : read_pages(r, true, found, wrong);
+    close_reader(r);
+    return found[newer].newest; /* of a page that does not count nothing was taken */
+}
+
+/* Has a run committed something since then? */
+static bool has_moved_on(struct reader *r, const struct snapfile before[2])
+{
+    struct snapfile now[2] = {0};
+    const char *wrong[2];
+    read_pages(r, true, now, wrong);
+    return now[0].newest.seq != before[0].newest.seq || now[1].newest.seq != before[1].newest.seq;
+}
+
+/* live: a run may be writing.  *overtaken: something does not match, and meanwhile it has committed anew: it may have
+ * written the slot that was read. */
+static struct checkpoint *read_once(const char *path, bool live, bool *overtaken)
+{
+    const char *wrong[2];
+    struct snapfile found[2] = {0}, *s = allocate(1, sizeof *s); /* zeros: has_moved_on() compares both */
+    struct reader *r = open_reader(path);
+    if (r->size == 0) /* a run that was killed just now had only made it */
+        fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
+    if (r->size < MANIFEST_AT)
+        fail(EXIT_FAILED, "%s has %llu bytes, which is no snapshot: it was cut off", path, (unsigned long long)r->size);
+    int newer = read_pages(r, live, found, wrong);
+    if (wrong[0] && wrong[1])
+        fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", path, wrong[0], wrong[1]);
+    *s = found[wrong[0] != NULL];
+    s->newest = (struct snap_commit){0};
+    s->page = -1;
+    size_t n = (size_t)s->manifest_bytes;
+    char *manifest = allocate(n + 1, 1);
+    read_at(r, manifest, n, MANIFEST_AT);
+    if (hash_bytes(manifest, n, 0) != s->manifest_hash)
+        fail(EXIT_FAILED, "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say", path,
+             MANIFEST_AT, MANIFEST_AT + n);
+    struct checkpoint *c = parse_manifest(path, manifest, n, &s->in); /* its pieces lie in no slot yet */
+    size_t pieces = count_pieces(c->pieces);
+    if (pieces != s->in.n)
+        fail(EXIT_FAILED, "%s is damaged or not ours: it has %zu pieces, its pages say %zu", path, pieces, s->in.n);
+    free(manifest);
+    for (int k = 0; k < 2; k++)
+        if (wrong[k])
+            NOTE_DAMAGE(s, "%s: page %d is torn or damaged: %s", path, k, wrong[k]);
+        else
+            s->last_seq = MAX(s->last_seq, found[k].newest.seq);
+    for (int i = 0; i < 2 && s->page < 0; i++) {
+        int k = newer ^ i;
+        s->page = !wrong[k] && found[k].newest.slot && install_commit(r, c, &found[k].newest) ? k : -1;
+    }
+    *overtaken = live && s->in.n_damage && has_moved_on(r, found);
+    close_reader(r);
+    if (s->page < 0)
+        s->newest = (struct snap_commit){0};
+    c->run = s->page < 0 || !*c->program ? 0 : found[s->page].run; /* an older yard had something else there */
+    c->step = s->newest.step;
+    c->samples = s->newest.samples;
+    c->session = s->newest.session;
+    return c;
+}
+
+struct checkpoint *read_snapshot(const char *path)
+{
+    enum { TRIES = 100 };
+    bool overtaken = false;
+    struct checkpoint *c = read_once(path, true, &overtaken);
+    for (int tries = 1; overtaken && tries < TRIES; tries++) {
+        free_checkpoint(c);
+        c = read_once(path, true, &overtaken);
+    }
+    return c;
+}
+
+struct checkpoint *read_own_snapshot(const char *path)
+{
+    bool overtaken;
+    return read_once(path, false, &overtaken);
+}
+
+struct checkpoint *open_snapshot(const char *path)
+{
+    struct checkpoint *c = read_snapshot(path);
+    const struct snapfile *s = snapfile_of(c);
+    if (!s->newest.slot)
+        fail(EXIT_FAILED, "%s %s%s", path, s->in.n_damage ? "has no whole iteration: " : NOTHING_COMMITTED,
+             s->in.n_damage ? s->in.damage[0] : "");
+    return c;
+}
+
+/* ---- to others a checkpoint in another form ---------------------------------------------------------------------- */
+
+static json_t *snapshot_json(const struct checkpoint *c)
+{
+    const struct snapfile *s = snapfile_of(c);
+    return json_pack("{s:i, s:i, s:I, s:I}", "slots", s->slots, "slot", (int)s->newest.slot, "commit",
+                     (json_int_t)s->newest.seq, "slot_bytes", (json_int_t)s->in.bytes);
+}
+
+static void print_snapshot(const struct checkpoint *c)
+{
+    const struct snapfile *s = snapfile_of(c);
+    printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", s->newest.slot, s->slots, s->in.n,
+           format_bytes((char[32]){0}, (double)s->in.bytes), (unsigned long long)s->newest.seq);
+}
+
+const struct store snapshot_store = {.name = "snapshot",
+                                     .place = "a slot",
+                                     .advice = "or a run writes there: read it once more, or copy it",
+                                     .is_ours = is_snapshot,
+                                     .open = open_snapshot,
+                                     .to_json = snapshot_json,
+                                     .print = print_snapshot};
 
 /* ---- the name, locked -------------------------------------------------------------------------------------------- */
 

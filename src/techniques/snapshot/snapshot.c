@@ -5,10 +5,11 @@
  *     copies              s3        s2        s1        s0           s: snapshot
  *     disk                   [p3  ] [p2  ] [p1  ] [p0  ] c           p: persist, c: commit
  *
- * The rewrite.  After every update come two tasks, for what it wrote:
+ * The rewrite.  After every update come tasks for what it wrote:
  *
- *     snapshot   copies it to a buffer of the host, on a lane of its own.  The unit's next update waits for this alone
- *     persist    writes the buffer to the file, in one piece, on the host's disk lane
+ *     snapshot   one for each tensor: copies it to a buffer of the host, on a lane of its own.  The unit's next update
+ *                waits for these alone
+ *     persist    one: writes the buffer to the file, in one piece, on the host's disk lane
  *
  * and after all of them, on the disk lane too,
  *
@@ -24,8 +25,9 @@
  * is dropped, so that training waits for nothing.  The buffers are a *ring* of S members (trainer/step/ring.c has this
  * rule): the list has each task once, and where it reads and writes is decided for each iteration.
  *
- * Persist and commit stand *aside* (struct condition): nothing of the training waits for them.  Until its iteration has
- * a slot such a task is parked outside of its lane (trainer/run/late.c).
+ * Persist and commit stand *aside* (struct condition): nothing of the training waits for them.  Such a
+ * task is parked outside of its lane until its iteration has asked for a slot; without one it is dropped
+ * (trainer/run/late.c).
  *
  * On the device (--snapshot-in device).  Where the link is slow the next update waits long for the copy to the host.  A
  * copy within the device's memory is faster:
@@ -35,10 +37,9 @@
  *     copies          [s1           ] [s0           ]                   from there to the host's buffers
  *
  * Now the next update waits for d alone, and s stands aside too.  d has a compute lane of its own: it is work of the
- * device and needs no link, and on the main lane it would have to be issued before its iteration can take a slot.  Its
- * time follows from the device's memory; that kernels beside it are slower then is not simulated.
+ * device and needs no link.  The main lane will not do, since its tasks are issued ahead, and d only when its update
+ * has ended.  Its time follows from the device's memory; that kernels beside it are slower then is not simulated.
  *
- * features.md: rows E1 to E3 are here, E4 and E5 in writer.c and file.c.
  * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).
  */
 #include "snapshot.h"

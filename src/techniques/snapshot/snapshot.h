@@ -3,8 +3,8 @@
  *     snapshot.c    the technique: puts the tasks that store each update into the list          begin here
  *     running.c     what these tasks do in a run                                                 then
  *     writer.c      the protocol by which they write the file, so that no crash loses a commit   then
- *     file.c        where every byte of the file lies, and how its newest iteration is found
- *     opening.c     the file is locked, made or taken over; calls of the system
+ *     file.c        where every byte of the file lies                                            then
+ *     opening.c     a file that is there: its newest iteration, its lock; calls of the system
  *     stored.c      which updates are stored, where ranks have the same state
  *     report.c      what `yard plan` says of it: which iterations count, and when
  *
@@ -85,7 +85,12 @@ struct snapfile *snapfile_of(const struct checkpoint *c); /* of one that is open
 uint64_t slot_at(const struct snapfile *s, int slot);     /* in the file; n + 1: its end */
 uint64_t hashes_at(const struct snapfile *s, int slot);
 void fill_page(const struct snapfile *s, const struct snap_commit *c, char page[SNAP_PAGE]);
+/* What is read back may be anything.  Fills in *s from the page; or what is wrong with it.  NULL: nothing is. */
+const char *parse_page(struct snapfile *s, const char page[SNAP_PAGE], const struct reader *r);
 bool is_snapshot(const char *path); /* a file with one of its pages, or one that a run was about to fill: empty */
+
+/* ---- opening.c: reading it --------------------------------------------------------------------------------------- */
+
 /* The commit of the newer page, which is all that is read; slot 0: there is none. */
 struct snap_commit look_for_commit(const char *path);
 /* Recovered; or, with newest.slot 0, without a whole commit, and then the pieces' hashes and places mean nothing. */
@@ -97,7 +102,7 @@ struct checkpoint *open_snapshot(const char *path);     /* fails when there is n
 
 struct snap_counts {
     uint32_t stored;  /* commits */
-    uint32_t dropped; /* iterations without a slot, or given up */
+    uint32_t dropped; /* iterations that found no slot free, or were given up */
     uint32_t newest;  /* the iteration of the last commit; 0: none */
     uint64_t bytes;   /* of payloads that were written */
     uint64_t ns;      /* that writing and flushing took */

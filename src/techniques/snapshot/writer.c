@@ -2,9 +2,9 @@
  *
  * The newest commit's slot and page stay as they are until a newer one is durable:
  *
- *     snap_begin    takes a slot that neither the newest durable commit nor another iteration has
- * (trainer/step/ring.c). None is free: this iteration is dropped, and nothing waits.  It has its slot until it is
- * durable snap_write    a payload: looks whether its values are finite, hashes its pieces, and writes it to the slot
+ *     snap_begin    takes a slot that neither the newest durable commit nor another iteration has (ring.c), or none:
+ *                   then the iteration is dropped.  An iteration has its slot until its commit has ended
+ *     snap_write    a payload: looks whether its values are finite, hashes its pieces, and writes it to the slot
  *     snap_commit   writes the hashes, and a page that names the slot: the page that the newest commit is not on
  *                                                                                                  [recoverable]
  *                   fdatasync(), of all at once                                                        [durable]

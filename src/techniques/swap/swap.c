@@ -24,9 +24,9 @@
  *     data of 0    made  out                           in    read
  *     data of 1          made  out               in    read
  *
- * What a forward has made leaves during the next phase, and comes back during the last backward before its reader's
- * phase; where there is none between, during the phase before its reader's.  State goes by layers: it leaves at once,
- * and comes back during the phase before its reader's.
+ * What a forward has made is held through the next phase, while its copy runs, and comes back during the last backward
+ * before its reader's phase; where there is none between, during the phase before its reader's.  State goes by layers:
+ * it leaves at once, and comes back during the phase before its reader's.
  *
  * The rewrite.  swap.out comes right after task `out`, swap.in right before task `in`, and what used the tensor from
  * the gap's end on uses what came back.
@@ -146,7 +146,8 @@ static int phase_at(const struct phases *p, int position)
     return i;
 }
 
-/* The gap's tensor comes back during that phase, as far as the phase lies in the gap; -1: there is no such phase. */
+/* The gap's tensor comes back during that phase, as far as the phase lies in the gap.  -1: there is no such phase, and
+ * it comes back right before its reader. */
 static void come_back_during(const struct phases *p, int back, struct gap *g)
 {
     g->in = g->end;
@@ -162,12 +163,11 @@ static void place_state(const struct phases *p, struct gap *g, int n_tasks)
         come_back_during(p, phase_at(p, g->end) - 1, g);
 }
 
-/* false: there is no phase in between during which the data could leave.  back: the last backward before the reader's
- * phase, if there is one after the making. */
+/* false: there is no phase in between during which the data could leave. */
 static bool place_data(const struct phases *p, struct gap *g)
 {
     int made = phase_at(p, (int)g->maker->index), before_reader = phase_at(p, g->end) - 1;
-    int back = before_reader;
+    int back = before_reader; /* becomes the last backward before the reader's phase, if there is one after `made` */
     while (back > made && !p->phase[back].backward)
         back--;
     if (back <= made)
@@ -205,7 +205,7 @@ static bool place_by_phases(struct gaps *all, const struct device *d, bool by_la
 ORDER_POINTERS(by_end, struct gap, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a, b))))
 
 /* Must a copy take x to the host?  Not where no task has used it yet, nor where it was there before and has not been
- * written since it came back. */
+ * written since it came back: from the use at earlier->end to the use at `begin`, both included. */
 static bool is_new_for_host(const struct gap *g, const struct uses *u)
 {
     if (g->begin == NOWHERE)

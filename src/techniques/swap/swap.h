@@ -27,7 +27,7 @@ struct gap {
     struct device *device;    /* the one whose tasks use x; x's home may become the host */
     const struct task *maker; /* the first task that uses x */
     int begin, end;
-    int nth; /* so many tasks use x before the gap */
+    int nth; /* how many tasks use x before the gap; swap_auto.c makes it 0 for all gaps of a state tensor */
 
     /* what is done about it */
     enum action action;

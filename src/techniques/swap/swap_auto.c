@@ -245,6 +245,7 @@ static void place_copies(struct room *r, const struct pool *pool, const struct s
 
 /* ---- what a choice does to the list ------------------------------------------------------------------------------ */
 
+/* A choice is an enum action; but where nothing may be swapped (--recompute auto), all but KEEP means REMAKE. */
 static enum action action_of(const struct swapper *w, const struct gap *g, const unsigned char *choice)
 {
     if (!g->decision || g->decision >= w->admitted || choice[g->decision] == KEEP)

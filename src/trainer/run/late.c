@@ -11,9 +11,10 @@
  *     what stands aside          is parked here, outside of its lane, until the iteration has asked.  Then it is given
  *                                to the lane, or dropped
  *
- * Only tasks of the same iteration wait for what stands aside, by an event.  The next user of the same bytes need not:
- * a member is free only when all that was written to it has ended.  So no queue and no count of runs in flight
- * (retire.c) knows of what stands aside.  However slow disk and link are, training never waits for them.
+ * Only tasks of the same iteration wait for what stands aside, by an event.  No edge leads from it to the next
+ * iteration that uses the same bytes: a member is free only when all that was written to it has ended (tools/proof's
+ * verify_rings() proves it of a list).  So no queue and no count of runs in flight (retire.c) knows of what stands
+ * aside.  However slow disk and link are, training never waits for them.
  *
  * Iterations ask in their order: the updates of one wait for the copies of the one before.
  */

@@ -47,8 +47,8 @@ struct hooks {
     void (*stepped)(struct trainer *t);
     /* sound: loss and norm are finite. */
     void (*reported)(struct trainer *t, uint32_t number, bool sound);
-    /* Loss or norm of that step are not finite, and nothing is in flight: ends the program with the reason, if it can be
-     * found. */
+    /* Loss or norm of that step are not finite, and nothing is in flight: ends the program with the reason, if it can
+     * be found. */
     void (*not_finite)(struct trainer *t, uint32_t number, const struct result *r);
     /* What is still under way is awaited.  The run may end badly: then the end of the program comes next. */
     void (*ends)(struct trainer *t);

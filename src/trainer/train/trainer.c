@@ -388,7 +388,8 @@ void explain_bad_model(uint32_t step, const char *parameter)
         fail(EXIT_FAILED,
              "step %u: its update left values in parameter %s that are not finite, and nothing is saved; %s", step,
              parameter, not_finite_advice);
-    fail(EXIT_FAILED, "step %u: the validation loss is not finite, though all parameters are; %s", step, not_finite_advice);
+    fail(EXIT_FAILED, "step %u: the validation loss is not finite, though all parameters are; %s", step,
+         not_finite_advice);
 }
 
 void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r)
