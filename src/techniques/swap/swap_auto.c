@@ -353,16 +353,17 @@ static void apply(void *swapper, struct edit *e, const unsigned char *choice)
 enum { STEPS = 24, STARTS = 1 + 2 * STEPS };
 
 /* As `best`, but of the first step / STEPS of the decisions those that keep do something else. */
-static void start_with_share(unsigned char *start, const unsigned char *best, size_t n, size_t step, enum action action)
+static void start_with_share(unsigned char *start, const unsigned char *best, size_t n, size_t step,
+                             unsigned char action)
 {
     memcpy(start, best, n);
     for (size_t i = 1; i < n && i * STEPS <= n * step; i++)
         if (start[i] == KEEP)
-            start[i] = (unsigned char)action;
+            start[i] = action;
 }
 
 /* The choice that holds least. */
-static void start_with_all(unsigned char *start, size_t n, enum action action)
+static void start_with_all(unsigned char *start, size_t n, unsigned char action)
 {
     memset(start, action, n);
     start[PLACEMENT] = LEAST;
@@ -373,7 +374,7 @@ static unsigned char *list_starts(const unsigned char *best, size_t n)
 {
     unsigned char *all = allocate(STARTS * n, 1), *start = all;
     memcpy(start, best, n);
-    for (enum action action = SWAP; action <= REMAKE; action++) {
+    for (unsigned char action = SWAP; action <= REMAKE; action++) {
         for (size_t step = 1; step < STEPS; step++) {
             start += n;
             start_with_share(start, best, n, step, action);
