@@ -10,26 +10,29 @@
  *     queue 2      |A1 |B0 |B2 |                  layer A's forward starts when A's slices are there
  *
  * Words.  Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates; queue 1 is the
- * lane that has its broadcasts now, and the others are lanes of their own (FOR_QUEUE).  A *message* is the same bytes
- * on their way to the other devices: directly, or down to the host once and up from there.  Its copies, of role
- * broadcast, are its *hops*.  All of them have the number that add_broadcast() gave it when the list was built, or that
- * a step file says (msg=).  What a device sends of a layer, by all its messages, is a *shard*.  With --zero 3 what
- * gather.c gathers is sent so, each time.
+ * lane that has its broadcasts now, and the others are lanes of their own (FOR_QUEUE; their names count lanes).  A
+ * *message* is the same bytes on their way to the other devices: directly, or down to the host once and up from there.
+ * Its copies, of role broadcast, are its *hops*.  All of them have the number that add_broadcast() gave it when the
+ * list was built, or that a step file says (msg=).  What a device sends of a layer, by all its messages, is a *shard*.  With
+ * --zero 3 what gather.c gathers is sent so, each time.
  *
  * The rule.
  *
  *     cut      a shard is cut into M slices, fewer where it is small
  *     deal     to the queues that send: the main queue too, in turn with what it computes, or only the other N - 1.
  *              Evenly: in turn, going on where the owner's previous shard in the list ended.  At random, for every
- * shard anew: slices are shuffled, each queue gets one, and the rest as it comes send     queue j of a device sends to
- * queue j of the others: all copies of a slice are on queue j, and what comes directly is received there ring device o
- * sends to o + 1, o + 2, ... and begins with another one for every slice: so no device gets everything at once while
- * all send
+ *              shard anew: slices are shuffled, each queue gets one while there are any, and the rest as it comes
+ *     send     queue j of a device sends to queue j of the others: all copies of a slice are on queue j, and what
+ *              comes directly is received there
+ *     ring     device o sends to o + 1, o + 2, ... and begins with another one for every slice: so no device gets
+ *              everything at once while all send
  *
  * The rewrite.  The copies of a message become neighbours, and each of them is replaced by one per slice.  No edge is
  * added: a task that reads a parameter waits for the slices of its own bytes, since it reads what they write.  Where a
  * slice comes directly, a *receive* stands in between: a copy of the slice to itself on the receiver's queue, which
  * moves nothing.  It reads what the slice's copy wrote and writes it for the readers, so these wait for the receive.
+ * (The copy is on the sender's queue; the receive gives it a place on the receiver's.  A copy up from the host is there
+ * already.)
  *
  * order.c has the pass around this: the order of the shards, what slices gain, and the report.
  *
@@ -275,7 +278,8 @@ static struct lane *receiving_lane(const struct broadcast *b, struct device *d, 
 
 /* A marker right before the first reader of the slice: so what comes after it on the lane waits no longer than the
  * reader does.  Where the reader is a forward of the next step, the marker stands before that forward, which is earlier
- * in the list than the slice's copy.  So it waits for the copy of the step before. */
+ * in the list than the slice's copy.  The list is cyclic (depend.c), so the marker waits for the copy of the step
+ * before. */
 static void receive(const struct broadcast *b, struct edit *e, struct task *reader, int queue, struct tensor *slice)
 {
     struct step *s = b->step;

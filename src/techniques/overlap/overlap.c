@@ -38,7 +38,7 @@
  *
  * edges:   They follow from the list, none is added.  The next forward, and what sends parameters to other devices,
  *          waits for `up` because it reads what that writes.  So a device waits for a layer's parameters when it comes
- * to that layer, and not for all layers at once.
+ *          to that layer, and not for all layers at once.
  *
  * gates:   With clipping an update reads the norm, or is held in a step file (gate.c).  Gradients still go down under
  *          the backward, and the CPU works under the next forward.  A model's `state` holds the norm, and says whether
@@ -47,7 +47,7 @@
  * memory:  Copies on the host share bytes with nothing.  Gradients that go down share theirs with nothing either, so
  *          that no task waits for their copy (GRADIENTS_ALONE); or they do, which takes less memory (GRADIENTS_SHARED).
  *          (Gradients that persist share with nothing anyway: a model's do, but for ZeRO-2 and -3 with one
- * micro-batch.)
+ *          micro-batch.)
  *
  * places:  A copy down stands after the task that makes that gradient, and after the copies that stand there already,
  *          so that they come in the order of their pieces.  Positions are those of the list before the edit.
@@ -85,7 +85,7 @@ static bool host_can_do(const struct task *t)
     return t->role == ROLE_UPDATE && t->lane->kind == LANE_COMPUTE && host_can && parameters_of(t);
 }
 
-/* Does all that touches x move together?  Without ZeRO a layer has several updates that share m and v. */
+/* Does all that touches x move together?  Without ZeRO a device updates all shards of a layer, from one m and v. */
 static bool moves_as_one(const struct uses *uses, const struct tensor *x, int layer)
 {
     size_t n;
@@ -98,8 +98,21 @@ static bool moves_as_one(const struct uses *uses, const struct tensor *x, int la
     return true;
 }
 
-/* An update that the host can do too, and that writes nothing but parameters and Adam's state.  The state has one home,
- * so all that touches it moves, or nothing does. */
+/* Is x written by a task that stays on its device?  Then the host's mirror of x would not know of it. */
+static bool is_written_by_others(const struct uses *uses, const struct tensor *x)
+{
+    size_t n;
+    const struct use *use = uses_of(uses, x, &n);
+    for (size_t k = 0; k < n; k++) {
+        const struct task *t = uses->task[use[k].at];
+        if (touches_bytes(t, x, ACCESS_WRITE) && !host_can_do(t))
+            return true;
+    }
+    return false;
+}
+
+/* An update that the host can do too, and that writes nothing but parameters and Adam's state: only parameters are
+ * copied up.  The state has one home, so all that touches it moves, or nothing does. */
 static bool can_move(const struct uses *uses, const struct task *t)
 {
     if (!host_can_do(t))
@@ -107,6 +120,8 @@ static bool can_move(const struct uses *uses, const struct task *t)
     for (int i = 0; i < t->n_access; i++) {
         const struct access *a = &t->access[i];
         enum memory_class class = a->tensor->class;
+        if (class == MEM_PARAMETERS && is_written_by_others(uses, a->tensor))
+            return false;
         if (class == MEM_PARAMETERS)
             continue;
         if (class == MEM_OPTIMIZER && !moves_as_one(uses, a->tensor, t->layer))

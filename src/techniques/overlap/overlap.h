@@ -50,7 +50,7 @@ struct mover { /* moves updates, in one edit */
     int n_pieces;                /* so many have moved */
     struct task *last; /* behind which the next update comes, if nothing is in the way: the end of the one that
                         * has moved before, with its copies; NULL: none has */
-    size_t last_at;    /* the position of the update that `last` stands beside */
+    size_t last_at;    /* the position, in the list before the edit, beside which `last` stands */
 };
 struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum memory memory);
 void end_moves(struct mover *m);

@@ -83,8 +83,7 @@ struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, 
 /* Leaves the list: for copies that others replace. */
 void drop(struct edit *e, struct task *t);
 
-/* ---- parts.c: what passes and step files need of lists and tensors ------------------------------------------------
- */
+/* ---- parts.c: what passes and step files need of lists and tensors ----------------------------------------------- */
 
 /* The tasks in their order as it is now, while the list is edited too; the caller frees the array. */
 struct task **tasks_in_order(const struct step *s, size_t *n);

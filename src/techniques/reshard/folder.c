@@ -117,7 +117,7 @@ void publish_folder(struct folder *f)
     char *beside = format_string("%s" BESIDE, f->path);
     if (f->n)
         sync_folder_of(f->files[0]);
-    if (lstat(beside, &status) == 0) /* of a process that was killed */
+    if (lstat(beside, &status) == 0) /* whole, left by a process that was killed: it takes its place first */
         take_place(beside, f->path);
     bool there = lstat(f->path, &status) == 0, done = false;
     expect_unlocked("cannot write the folder", f->path); /* somebody may have made it in between */

@@ -5,7 +5,7 @@
  *
  *     box    all that a rank has of a section: whole rows, or a range of columns
  *     flat   a shard's range of a parameter that is not cut by columns: elements that follow one another in the tensor
- *     box    of one that is: the shard's range of the rank's columns is a ragged row, whole rows, and a ragged row
+ *     boxes  of a parameter that is cut by columns, a shard's range: a ragged row, whole rows, and a ragged row
  *
  *         . . a a . .        a: columns 2 and 3 are the rank's; its elements 1 to 5 are
  *         . . a a . .        the ragged row (0, 3), the rows 1 and 2, and nothing behind
@@ -30,11 +30,11 @@ size_t piece_elements(const struct piece *p)
     return p->flat ? rows : rows * (size_t)(p->end[1] - p->begin[1]);
 }
 
-size_t element_of(const struct kept_tensor *t, const struct piece *p, size_t i, size_t *run)
+size_t element_of(const struct kept_tensor *t, const struct piece *p, size_t i, size_t *stretch)
 {
     size_t columns = (size_t)t->shape[1], width = p->flat ? columns : (size_t)(p->end[1] - p->begin[1]);
-    bool through = p->flat || width == columns; /* no row's end is one of a run */
-    *run = through ? piece_elements(p) - i : width - i % width;
+    bool through = p->flat || width == columns; /* no row's end is one of a stretch */
+    *stretch = through ? piece_elements(p) - i : width - i % width;
     if (p->flat)
         return (size_t)p->begin[0] + i;
     return ((size_t)p->begin[0] + i / width) * columns + (size_t)p->begin[1] + i % width;

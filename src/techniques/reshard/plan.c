@@ -7,8 +7,11 @@
  *     to     | 0 . . . | 1 . . . | 2 . . . |
  *     plan     0-0       0-1 1-1   1-2
  *
- * Nothing is assumed of how either side was cut, so any pair of meshes has a plan, or a place where pieces overlap or
- * leave a hole: an element that no piece has next; or one that was walked in one piece, and stays the next in another.
+ * Nothing is assumed of how either side was cut, so any pair of meshes has a plan, or a place where pieces are wrong:
+ *
+ *     a hole       an element that no piece has next
+ *     an overlap   an element that was walked in one piece and stays the next one in another, which is noticed at the
+ *                  first element that no piece has next, or at the end
  */
 #include "state.h"
 
@@ -20,12 +23,12 @@ struct side {
 };
 
 /* The piece whose next element is the tensor's element `at`, and how many follow; false: there is none. */
-static bool find_next(struct side *s, size_t at, size_t *run)
+static bool find_next(struct side *s, size_t at, size_t *stretch)
 {
     for (size_t i = 0; i < s->t->n; i++) {
         size_t k = (s->now + i) % s->t->n;
         const struct piece *p = &s->t->piece[k];
-        if (s->done[k] < piece_elements(p) && element_of(s->t, p, s->done[k], run) == at) {
+        if (s->done[k] < piece_elements(p) && element_of(s->t, p, s->done[k], stretch) == at) {
             s->now = k;
             return true;
         }
@@ -33,19 +36,21 @@ static bool find_next(struct side *s, size_t at, size_t *run)
     return false;
 }
 
-/* No piece has element `at` next, or a piece has elements left behind the last one. */
+/* No piece has element `at` next, or the walk has ended there and a piece still has elements.  Names the first element
+ * that is wrong: one that stays next in a piece, which is an overlap, or else `at`. */
 static _Noreturn void refuse_cover(const struct side *s, size_t at)
 {
-    const char *what = "none has";
-    size_t run;
+    size_t first = at, stretch;
     for (size_t k = 0; k < s->t->n; k++) {
         const struct piece *p = &s->t->piece[k];
-        size_t next = s->done[k] < piece_elements(p) ? element_of(s->t, p, s->done[k], &run) : at;
-        if (next < at)
-            at = next, what = "more than one has";
+        if (s->done[k] == piece_elements(p))
+            continue;
+        size_t next = element_of(s->t, p, s->done[k], &stretch);
+        first = MIN(first, next);
     }
     fail(EXIT_FAILED, "%s: the pieces of tensor %s, %s, do not cover it once: %s element %zu of %zu", s->where,
-         s->t->name, kept_name[s->t->role], what, at, tensor_elements(s->t));
+         s->t->name, kept_name[s->t->role], first < at ? "more than one has" : "none has", first,
+         tensor_elements(s->t));
 }
 
 struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where)
@@ -57,10 +62,10 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
     for (size_t at = 0, n; at < tensor_elements(from); at += n) {
         n = SIZE_MAX;
         for (struct side *s = sides; s < end; s++) {
-            size_t run;
-            if (!find_next(s, at, &run))
+            size_t stretch;
+            if (!find_next(s, at, &stretch))
                 refuse_cover(s, at);
-            n = MIN(n, run);
+            n = MIN(n, stretch);
         }
         *APPEND(plan.copy, plan.n, plan.cap) = (struct copy){a->now, b->now, n, a->done[a->now], b->done[b->now]};
         a->done[a->now] += n;
@@ -70,7 +75,8 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
         for (size_t k = 0; k < s->t->n; k++)
             if (s->done[k] < piece_elements(&s->t->piece[k]))
                 refuse_cover(s, tensor_elements(s->t));
-    free(a->done), free(b->done);
+    free(a->done);
+    free(b->done);
     return plan;
 }
 
@@ -89,18 +95,18 @@ ORDER(by_destination, struct copy, BY(a->to, b->to, COMPARE(a->to_at, b->to_at))
 /* Does it lie in both pieces, and take each element to where the same one belongs? */
 static bool is_sound(const struct copies *p, const struct copy *c)
 {
-    size_t run;
+    size_t stretch;
     if (c->n == 0 || c->from >= p->from->n || c->to >= p->to->n)
         return false;
     const struct piece *from = &p->from->piece[c->from], *to = &p->to->piece[c->to];
     if (c->from_at > piece_elements(from) || c->n > piece_elements(from) - c->from_at ||
         c->to_at > piece_elements(to) || c->n > piece_elements(to) - c->to_at)
         return false;
-    for (size_t i = 0; i < c->n; i += run) {
+    for (size_t i = 0; i < c->n; i += stretch) {
         size_t theirs, ours, at = element_of(p->from, from, c->from_at + i, &theirs);
         if (at != element_of(p->to, to, c->to_at + i, &ours))
             return false;
-        run = MIN(theirs, ours);
+        stretch = MIN(theirs, ours);
     }
     return true;
 }

@@ -73,7 +73,7 @@ void free_pieces(struct pieces *p);
 size_t tensor_elements(const struct kept_tensor *t);
 size_t piece_elements(const struct piece *p);
 /* The tensor's element that is the piece's element i, and how many behind it follow one another in both, itself too. */
-size_t element_of(const struct kept_tensor *t, const struct piece *p, size_t i, size_t *run);
+size_t element_of(const struct kept_tensor *t, const struct piece *p, size_t i, size_t *stretch);
 /* "value/h.0.ln_1.weight/0": piece i in its safetensors file. */
 char *piece_name(char out[96], const struct kept_tensor *t, size_t i);
 
@@ -90,7 +90,7 @@ struct copies { /* of one tensor: in its order, so pieces are read and written f
 };
 /* Fails (EXIT_FAILED) when the pieces of either side do not cover each element once; `where` says where `from` is. */
 struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where);
-/* (That the pieces have each element once plan_copies() has seen to.)  Proves it from the copies alone: every element
+/* Proves it from the copies alone (plan_copies() has checked that the pieces have each element once): every element
  * of every destination piece is written exactly once, with the same element of the tensor.  NULL, or what is wrong. */
 struct problem *prove_copies(const struct copies *p);
 /* Bytes of the pieces of the same rank in front of this one: where it begins in what the rank has of the tensor. */

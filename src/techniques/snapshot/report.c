@@ -6,8 +6,7 @@
 
 #include <math.h>
 
-/* ---- which iterations are stored, and when ------------------------------------------------------------------------
- */
+/* ---- which iterations are stored, and when ----------------------------------------------------------------------- */
 
 struct outcome {        /* of an iteration; all in seconds */
     double begin;       /* the start of its first copy; INFINITY: it is dropped */
@@ -57,8 +56,7 @@ static double longest_hold(const struct simulation *sim)
     return hold;
 }
 
-/* ---- sentences ----------------------------------------------------------------------------------------------------
- */
+/* ---- sentences --------------------------------------------------------------------------------------------------- */
 
 struct telling {
     struct pass_report *report;

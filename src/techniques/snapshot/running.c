@@ -11,7 +11,7 @@
  *     the issuing thread   show_commits()          logs what has been committed
  *
  * An iteration is committed when its step has been reported sound and all that was stored of it is finite.  Else it is
- * dropped, and none after a bad step is ever committed.
+ * given up, which the run counts as dropped too, and none after a bad step is ever committed.
  */
 #include "snapshot.h"
 

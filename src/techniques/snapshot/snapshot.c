@@ -25,7 +25,7 @@
  * is dropped, so that training waits for nothing.  The buffers are a *ring* of S members (trainer/step/ring.c has this
  * rule): the list has each task once, and where it reads and writes is decided for each iteration.
  *
- * Persist and commit stand *aside* (struct condition): nothing of the training waits for them.  Such a
+ * Persist and commit stand *aside* (struct condition in step.h): nothing of the training waits for them.  Such a
  * task is parked outside of its lane until its iteration has asked for a slot; without one it is dropped
  * (trainer/run/late.c).
  *
@@ -57,8 +57,7 @@ struct storing { /* a list that is to be stored */
     bool by_hand; /* the tasks of a step file say themselves how long they take */
 };
 
-/* ---- buffers ------------------------------------------------------------------------------------------------------
- */
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 /* A buffer on d for each slot: a ring, whose first member is returned. */
 static struct tensor *new_buffers(struct pool *p, struct device *d, size_t bytes)
@@ -87,8 +86,7 @@ static struct tensor *part_of_buffers(struct pool *p, struct tensor *buffers, co
     return first;
 }
 
-/* ---- the tasks of an update ---------------------------------------------------------------------------------------
- */
+/* ---- the tasks of an update -------------------------------------------------------------------------------------- */
 
 /* A task that runs only where its iteration has a slot. */
 static struct task *in_slot(struct task *t)
@@ -157,8 +155,7 @@ static void store_update(struct storing *v, struct task *update, size_t bytes)
     add_persist(v, buffers, update);
 }
 
-/* ---- an update that runs on either side (--overlap local): skip it at first ---------------------------------------
- */
+/* ---- an update that runs on either side (--overlap local): skip it at first -------------------------------------- */
 
 /* The host's last task that stands in for the update where the running step chooses; NULL: it runs where it is. */
 static struct task *last_on_host(const struct step *s, size_t n, const struct task *update)
@@ -207,10 +204,10 @@ static void store_either(struct storing *v, struct task *update, struct task *la
     add_persist(v, buffers, update);
 }
 
-/* ---- the list -----------------------------------------------------------------------------------------------------
- */
+/* ---- the list ---------------------------------------------------------------------------------------------------- */
 
-/* It is the last task of the list: with --serial the report comes before it, for which it waits. */
+/* It is the last task of the list, since all others are inserted before it: with --serial the report comes before it,
+ * for which it waits. */
 static void add_commit(const struct storing *v)
 {
     struct step *s = v->step;
@@ -246,8 +243,7 @@ static size_t store_all(struct storing *v)
     return updates;
 }
 
-/* ---- the pass -----------------------------------------------------------------------------------------------------
- */
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static bool wants_snapshot(const struct run_facts *w) { return snapshot_options.file && !w->trial; }
 
@@ -300,8 +296,7 @@ static void reserve_buffers(struct step *s, const struct run_facts *w)
     free(bytes);
 }
 
-/* ---- the folder ---------------------------------------------------------------------------------------------------
- */
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 static const struct pass pass = {.place = 60,
                                  .name = "snapshot",

@@ -37,8 +37,7 @@ extern struct snapshot_options snapshot_options;
 extern const struct hooks snapshot_hooks;
 extern const struct module module_snapshot;
 
-/* ---- snapshot.c, stored.c, report.c: the list ---------------------------------------------------------------------
- */
+/* ---- snapshot.c, stored.c, report.c: the list -------------------------------------------------------------------- */
 
 /* Is the access a write of parameters or of the optimizer's state? */
 bool is_state(const struct access *a);

@@ -11,10 +11,10 @@
  * State (parameters, and m and v of Adam) has a home.  When it is swapped that is the host, and the state visits the
  * device for its uses.
  *
- * The rule.  A copy starts when its source is written, its lane is free, and the last user of its bytes has ended: the
- * edges say so.  Its place in the list decides how long bytes are held.  A task that takes bytes from which a copy
- * still reads would wait for that copy.  So what leaves is held a little longer, and what comes back is held a little
- * earlier.
+ * The rule.  A copy starts when its source is written, its lane is free, and the last user of the bytes that it writes
+ * to has ended: the edges say so.  Its place in the list decides how long bytes are held.  A task that takes bytes from
+ * which a copy still reads would wait for that copy.  So what leaves is held a little longer, and what comes back is
+ * held a little earlier.
  *
  * The fixed orders, --swap layer and --swap microbatch.  They move all they can, whatever the budget, and are refused
  * where that does not fit.  (--swap auto looks for what the budget needs: swap_auto.c.)  What a device computes of one

@@ -40,7 +40,7 @@ struct gap {
 
     /* for swap_auto.c alone */
     int before, after; /* begin and end, in the list without what is made again */
-    int64_t bytes;     /* that the device holds for x */
+    int64_t bytes;     /* that the device holds for x; 0 under the fixed orders */
     double seconds;    /* that a copy takes, one way */
     bool may_remake;
     size_t decision; /* the number of the decision that is about this gap; 0: none, x is kept */
@@ -52,7 +52,8 @@ struct gaps { /* of a list */
     struct gap *gap;      /* in the order of `begin` */
     size_t n, cap;
 };
-/* The gaps that are swapped, in the orders in which their copies run. */
+/* The gaps that are swapped, in the orders in which their copies are put into the list.  (A copy whose place is earlier
+ * in the list runs earlier.) */
 struct swaps {
     struct gap **out; /* what is made first leaves first */
     struct gap **in;  /* what is needed first comes back first */

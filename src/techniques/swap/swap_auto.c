@@ -29,7 +29,8 @@ static const struct placement {
     double copy_times; /* bytes are held for their copy, so many times as long as it takes; 0: for uses alone */
     double margin;     /* the share of the budget that stays free: addresses leave holes */
 } placements[] = {{1, 0}, {2, 0}, {0, 0}, {1e6, 0}, {1, 0.03}, {1, 0.12}};
-enum { PLACEMENT, LEAST = 2 }; /* the decision about that; its option that holds the fewest bytes */
+enum { PLACEMENT = 0 }; /* the decision about that */
+enum { LEAST = 2 };     /* its option that holds the fewest bytes */
 /* The round of the search in which a class is admitted. */
 static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
 

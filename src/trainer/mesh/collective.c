@@ -40,6 +40,7 @@ void add_share(struct step *s, const char *name, struct tensor *const *x, int n,
     free(to);
 }
 
+/* (Here a slice is one rank's part of a tensor.) */
 struct tensor *new_slice(struct pool *p, struct tensor *of, int k, struct shard s)
 {
     char name[48];

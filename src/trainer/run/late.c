@@ -2,19 +2,21 @@
  * then, and those of which the iteration must have a member of the rings (step/ring.c).
  *
  * An iteration asks for its member when its first state has been updated.  When its tasks are issued, up to two
- * iterations ahead, it would be too soon: members are held then that will be free.  So what waits for such a task is
- * given a user event, and
+ * iterations ahead, it would be too soon: a member that is taken then may be free when the copy runs.  So what waits
+ * for such a task is given a user event, and
  *
- *     a copy of state            is a job of its lane's thread.  It waits for the update and asks.  Then it issues the
- *                                copy to the lane's queue (or runs it, on a lane of the host), or completes the event.
- *                                The next update waits for it either way
+ *     a copy of state            is a job of its lane's thread (struct job in run.h).  It waits for the update and
+ *                                asks.  Then it issues the copy to the lane's queue (or runs it, on a lane of the
+ *                                host), or completes the event.  The next update waits for it either way
  *     what stands aside          is parked here, outside of its lane, until the iteration has asked.  Then it is given
- *                                to the lane, or dropped
+ *                                to a thread of the lane, in list order, or dropped
  *
  * Only tasks of the same iteration wait for what stands aside, by an event.  No edge leads from it to the next
- * iteration that uses the same bytes: a member is free only when all that was written to it has ended (tools/proof's
- * verify_rings() proves it of a list).  So no queue and no count of runs in flight (retire.c) knows of what stands
- * aside.  However slow disk and link are, training never waits for them.
+ * iteration that uses the same bytes: a member is free only when all that was written to it has ended.
+ *
+ * In its lane's queue a task counts as in flight from when it is issued, and then a slow disk would stop the issuing
+ * thread at MOST_RUNS (make_room()).  What stands aside is in no queue and in no such count: training never waits for
+ * disk and link, however slow they are.
  *
  * Iterations ask in their order: the updates of one wait for the copies of the one before.
  */

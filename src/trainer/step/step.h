@@ -236,7 +236,8 @@ struct task {
     /* how much work it is */
     double flops;
     size_t bytes; /* read and written: whole tensors, each once; set_traffic() says better where only parts are */
-    double seconds, host_seconds; /* how long it takes, and on the host: of a step file, or 0; below 0: costs say */
+    /* How long it takes, and how long on the host, as a step file says; -1: it does not say. */
+    double seconds, host_seconds;
 
     /* when it runs */
     struct when when;
