@@ -13,8 +13,8 @@
  * lane that has its broadcasts now, and the others are lanes of their own (FOR_QUEUE; their names count lanes).  A
  * *message* is the same bytes on their way to the other devices: directly, or down to the host once and up from there.
  * Its copies, of role broadcast, are its *hops*.  All of them have the number that add_broadcast() gave it when the
- * list was built, or that a step file says (msg=).  What a device sends of a layer, by all its messages, is a *shard*.  With
- * --zero 3 what gather.c gathers is sent so, each time.
+ * list was built, or that a step file says (msg=).  What a device sends of a layer, by all its messages, is a *shard*.
+ * With --zero 3 what gather.c gathers is sent so, each time.
  *
  * The rule.
  *
