@@ -392,6 +392,10 @@ static size_t expect_numbers(const struct step *s)
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
+        if (!t->copy)
+            assert_int_equal(t->message, 0);
+        if (t->copy && (t->role == ROLE_FEED || t->role == ROLE_REPORT || t->role == ROLE_OFFLOAD))
+            assert_int_equal(t->message, 0);
         if (!t->copy || t->role != ROLE_BROADCAST || copies_nothing(t))
             continue;
         assert_true(t->message > 0 && t->message <= s->last_message);

@@ -565,6 +565,74 @@ TEST(verify_sees_what_touches_a_ring_too_late)
     }
 }
 
+/* The copy may be left out where the persist is not, and no wait but the one within the iteration counts. */
+TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
+{
+    static const char *const text =
+        GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\ntensor c host 4 work keep\n"
+            "task copy gpu.download 1 reads=x writes=b\n"
+            "task pass host.cpu 1 reads=b writes=c\n"
+            "task commit host.disk 1 reads=c\n";
+    for (int k = 0; k < 4; k++) {
+        struct step *s = list_of("%s", text);
+        for (size_t i = 0; i < s->n; i++) {
+            s->task[i]->condition.member = true;
+            s->task[i]->condition.ends = i == 2;
+            for (int a = 0; a < s->task[i]->n_access; a++)
+                if (s->task[i]->access[a].tensor->device->is_host)
+                    s->task[i]->access[a].tensor->storage->ring = &s->pool->ring;
+        }
+        finish_list(s);
+        struct task *pass = s->task[1], *commit = s->task[2];
+        if (k == 0) {
+            expect_sound("the list", s, NULL);
+            free_list(s);
+            continue;
+        }
+        if (k == 1) /* what leads to the end need not run */
+            pass->condition.needs = 1;
+        for (size_t e = 0; k == 2 && e < commit->n_edges; e++) /* the end waits for the iteration before */
+            commit->edges[e].previous = true;
+        for (size_t e = 0; k == 3 && e < commit->n_edges; e++) /* or does not wait */
+            commit->edges[e].wait = false;
+        char *wrong = verify(s, NULL);
+        assert_non_null(wrong);
+        free(wrong);
+        free_list(s);
+    }
+}
+
+/* What an iteration reads of a ring it has written itself: another iteration's value is in another member. */
+TEST(verify_sees_a_read_of_a_ring_before_its_write)
+{
+    struct step *s = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n"
+                                 "task persist host.disk 1 reads=b\ntask copy gpu.download 1 reads=x writes=b\n"
+                                 "task commit host.disk 1\n");
+    for (size_t i = 0; i < s->n; i++)
+        s->task[i]->condition.member = true;
+    s->task[2]->condition.ends = true;
+    s->pool->tensors[1]->ring = &s->pool->ring;
+    finish_list(s);
+    expect_wrong("the list", verify(s, NULL), "task 0 persist reads tensor b before anything is written to it");
+    free_list(s);
+}
+
+/* Members that stand in no task lie where the first one does: pinned for the device that copies it. */
+TEST(members_of_a_ring_are_placed_alike)
+{
+    struct step *s = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\ntensor other host 4 work keep\n"
+                                 "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\n");
+    struct tensor *b = s->pool->tensors[1], *other = s->pool->tensors[2];
+    b->ring = &s->pool->ring;
+    b->next_member = other;
+    finish_list(s);
+    assert_ptr_equal(b->copier, &s->pool->machine->device[0]);
+    assert_ptr_equal(other->copier, b->copier);
+    assert_ptr_equal(nth_member(b, 1), b);
+    assert_ptr_equal(nth_member(b, 2), other);
+    free_list(s);
+}
+
 /* p, which no task touches, and y are in two slabs of 8 bytes each, then on the same bytes, then too much. */
 TEST(verify_looks_at_memory)
 {

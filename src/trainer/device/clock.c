@@ -26,18 +26,19 @@ void calibrate_clocks(struct machine *m)
         cl_mem byte;
         d->clock_step = device_number(d->cl, CL_DEVICE_PROFILING_TIMER_RESOLUTION);
         CL_MAKE(byte = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, 1, NULL, &err));
-        d->clock_valid = true;
-        for (int k = 0; k < TRIES && d->clock_valid; k++) {
+        bool valid = true;
+        for (int k = 0; k < TRIES && valid; k++) {
             cl_event event;
             cl_ulong end = 0;
             CL(clEnqueueWriteBuffer(d->lane[LANE_UPLOAD]->queue, byte, CL_FALSE, 0, 1, "", 0, NULL, &event));
             CL(clWaitForEvents(1, &event));
             uint64_t host = now_ns();
-            d->clock_valid = profiled(event, CL_PROFILING_COMMAND_END, &end);
+            valid = profiled(event, CL_PROFILING_COMMAND_END, &end);
             best = MIN(best, (int64_t)(host - end));
             CL(clReleaseEvent(event));
         }
         d->clock_offset = best >= 0 && best < SLACK_NS ? 0 : best;
+        d->clock_valid = valid;
         CL(clReleaseMemObject(byte));
     }
 }

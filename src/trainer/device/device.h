@@ -141,9 +141,10 @@ struct device {
     double flops_per_s, bytes_per_s; /* what its arithmetic and its memory reach at most; 0: not known */
     struct slab *slabs;
     size_t n_slabs, cap_slabs;
-    int64_t clock_offset;          /* host clock = device clock + offset, ns */
-    uint64_t clock_step;           /* of the device's clock, ns */
-    bool clock_valid;              /* false: the driver's times cannot be used */
+    /* Measured anew from time to time, while threads of lanes may ask for times: */
+    _Atomic int64_t clock_offset;  /* host clock = device clock + offset, ns */
+    _Atomic uint64_t clock_step;   /* the step of the device's clock, ns */
+    _Atomic bool clock_valid;      /* false: the driver's times cannot be used */
     struct lane *lane[LANE_KINDS]; /* the first of each kind, NULL where it has none */
     struct link *link[DIRECTIONS]; /* NULL: copies take no time of their own */
     struct link *disk;             /* of the host: what copies on its disk lanes share, or NULL */
