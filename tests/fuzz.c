@@ -38,7 +38,9 @@ static int predict(int n, char **words)
     struct costs *c = read_costs(words[0]);
     struct simulation *sim = must_simulate(t->train, c);
     print_simulation(stdout, sim, c);
-    free_simulation(sim), free_costs(c), free_trainer(t);
+    free_simulation(sim);
+    free_costs(c);
+    free_trainer(t);
     return 0;
 }
 
@@ -183,10 +185,12 @@ static int rehashed_snapshot(int n, char **words)
             if (head > at + 18)
                 memcpy(bytes + at + 9, text, 16);
             hash = hash_bytes(bytes + at, length, 0);
-            memcpy(bytes + 56, &hash, 8), memcpy(bytes + SNAP_PAGE + 56, &hash, 8);
+            memcpy(bytes + 56, &hash, 8);
+            memcpy(bytes + SNAP_PAGE + 56, &hash, 8);
         }
         memcpy(bytes + 16, &(uint64_t){size}, 8);
-        put_hash(bytes, SNAP_PAGE), put_hash(bytes + SNAP_PAGE, SNAP_PAGE);
+        put_hash(bytes, SNAP_PAGE);
+        put_hash(bytes + SNAP_PAGE, SNAP_PAGE);
     }
     FILE *f = fopen(path, "w");
     if (!f || fwrite(bytes, 1, size, f) != size || fclose(f))
@@ -304,7 +308,10 @@ static void change_number(struct file *f)
 static void mutate(struct file *f)
 {
     for (size_t times = 1 + draw(f, 4); times && f->n; times--) {
-        size_t at = place_in(f), n = 1 + draw(f, MIN(f->n - at, 64)), from = draw(f, f->n - n + 1), what = draw(f, 9);
+        size_t at = place_in(f);
+        size_t n = 1 + draw(f, MIN(f->n - at, 64));
+        size_t from = draw(f, f->n - n + 1);
+        size_t what = draw(f, 9);
         unsigned char byte = (unsigned char)draw(f, 256), part[64];
         memcpy(part, f->bytes + from, n);
         if (what == 0)
@@ -376,7 +383,8 @@ static bool try_file(struct file *f, int codes[5])
         printf("FOUND  %s: %s (code %d), %s\n%.2000s\n", kept, wrong, o.code, f->format->words, o.text);
     } else
         codes[o.code]++;
-    free(f->path), free(f->bytes);
+    free(f->path);
+    free(f->bytes);
     return wrong;
 }
 

@@ -213,8 +213,10 @@ void begin_anew(struct trainer *t)
     init_random(t->model, 1337);
     for (const struct replica *r = t->model->replica; r < t->model->replica + n_ranks(t->model->mesh); r++) {
         clear(r->state);
-        for (int unit = 0; unit < t->model->params->n_units; unit++)
-            clear(r->m[unit]), clear(r->v[unit]);
+        for (int unit = 0; unit < t->model->params->n_units; unit++) {
+            clear(r->m[unit]);
+            clear(r->v[unit]);
+        }
     }
 }
 
@@ -367,7 +369,9 @@ static void read_back(const char *path, char *text, size_t size)
 static struct ran run_words(const char *format, va_list arguments)
 {
     char words[4096];
-    const char *program = getenv("YARD"), *out = temp_path("stdout"), *err = temp_path("stderr");
+    const char *program = getenv("YARD");
+    const char *out = temp_path("stdout");
+    const char *err = temp_path("stderr");
     struct ran ran = {.code = -1, .stdout_path = out};
     vsnprintf(words, sizeof words, format, arguments);
     char *line = format_string("%s %s >'%s' 2>'%s' </dev/null", program ? program : "./yard", words, out, err);

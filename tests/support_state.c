@@ -199,7 +199,8 @@ void store_iteration(struct snap *s, const struct stored *x, uint32_t step, int6
         snap_write(s, step, i, bytes);
         free(bytes);
     }
-    assert_true(snap_commit(s, step, true, &t) && t.recoverable <= t.durable);
+    assert_true(snap_commit(s, step, true, &t));
+    assert_true(t.recoverable <= t.durable);
 }
 
 void write_snapshot(const char *path, const struct config *c, const struct mesh *m, bool halves, uint32_t n)

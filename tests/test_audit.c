@@ -18,8 +18,12 @@ enum { WARM_UP = 3 }; /* steps: then Adam's m and v are not zero any more */
 static struct trainer *open_mesh(const char *gemm, const char *mesh)
 {
     struct settings *s = parse_settings(&train_page, 0, NULL);
-    s->layers = 1, s->heads = 2, s->channels = 16, s->seq_len = 8;
-    s->batch = 4, s->micro_batch = 1;
+    s->layers = 1;
+    s->heads = 2;
+    s->channels = 16;
+    s->seq_len = 8;
+    s->batch = 4;
+    s->micro_batch = 1;
     s->devices = "0:0x2";
     s->kernels.gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
     s->mesh = mesh;
@@ -209,7 +213,9 @@ static bool is_excepted(const char *kernel)
 
 TEST(every_kernel_is_in_a_list)
 {
-    struct trainer *own = open_trainer("own"), *clblast = open_trainer("clblast"), *cut = open_mesh("own", "tp=2");
+    struct trainer *own = open_trainer("own");
+    struct trainer *clblast = open_trainer("clblast");
+    struct trainer *cut = open_mesh("own", "tp=2");
     const struct step *lists[] = {own->train, own->eval, own->sample, clblast->train, cut->train};
     size_t n = 0, omitted = 0;
     for (const struct embedded_file *f = embedded_kernels; f->name; f++)
@@ -222,7 +228,8 @@ TEST(every_kernel_is_in_a_list)
                 found |= runs_kernel(lists[i], name);
             if (found == is_excepted(name))
                 test_failed("kernel %s of cl/%s: %s\n", name, f->name, found ? "is in a list" : "is in no list");
-            n++, omitted += !found;
+            n++;
+            omitted += !found;
         }
     print_message("# %zu kernels, %zu of them in no list\n", n, omitted);
     assert_int_equal(omitted, COUNT(in_no_list));

@@ -217,10 +217,14 @@ TEST(format_seconds)
 TEST(parse_bytes)
 {
     size_t n = 1;
-    assert_true(parse_bytes("0", &n) && n == 0);
-    assert_true(parse_bytes("512M", &n) && n == (size_t)512 << 20);
-    assert_true(parse_bytes("3k", &n) && n == 3072);
-    assert_true(parse_bytes("16G", &n) && n == (size_t)16 << 30);
+    assert_true(parse_bytes("0", &n));
+    assert_true(n == 0);
+    assert_true(parse_bytes("512M", &n));
+    assert_true(n == (size_t)512 << 20);
+    assert_true(parse_bytes("3k", &n));
+    assert_true(n == 3072);
+    assert_true(parse_bytes("16G", &n));
+    assert_true(n == (size_t)16 << 30);
     const char *const wrong[] = {"",     "M",   "-1",   " 1",           "1 ",
                                  "1.5G", "1MB", "0x10", "17179869184G", "99999999999999999999"};
     for (size_t i = 0; i < COUNT(wrong); i++)
@@ -232,12 +236,16 @@ TEST(parse_numbers)
 {
     int64_t n;
     double x;
-    assert_true(parse_int("-9223372036854775808", &n) && n == INT64_MIN);
-    assert_true(parse_int("+7", &n) && n == 7);
+    assert_true(parse_int("-9223372036854775808", &n));
+    assert_true(n == INT64_MIN);
+    assert_true(parse_int("+7", &n));
+    assert_true(n == 7);
     assert_false(parse_int("", &n) || parse_int(" 7", &n) || parse_int("7x", &n) || parse_int("7.0", &n));
     assert_false(parse_int("9223372036854775808", &n) || parse_int("-", &n) || parse_int("0x7", &n));
-    assert_true(parse_double("1e-3", &x) && x == 1e-3);
-    assert_true(parse_double("-.5", &x) && x == -.5);
+    assert_true(parse_double("1e-3", &x));
+    assert_true(x == 1e-3);
+    assert_true(parse_double("-.5", &x));
+    assert_true(x == -.5);
     assert_false(parse_double("", &x) || parse_double("nan", &x) || parse_double("inf", &x) ||
                  parse_double("1e999", &x));
     assert_false(parse_double("0x1p3", &x) || parse_double(" 1", &x) || parse_double("1e", &x));
@@ -473,7 +481,9 @@ TEST(options_both_spellings)
     assert_int_equal(batch, 4096); /* limits are inclusive */
     assert_int_equal(overlap, 3);
     assert_string_equal(data, "--x=y");
-    assert_true(rate == 1e-3 && serial && memory == (size_t)2 << 30);
+    assert_true(rate == 1e-3);
+    assert_true(serial);
+    assert_true(memory == (size_t)2 << 30);
     assert_string_equal(devices, "0:0x4");
     assert_int_equal(n_words, 2);
     assert_string_equal(words[0], "-");
@@ -526,7 +536,8 @@ TEST(options_config_file_then_command_line)
     char *path = write_file("run.conf", config, sizeof config - 1);
     parse_config_file(path);
     assert_int_equal(batch, 16);
-    assert_true(rate == 0.5 && serial);
+    assert_true(rate == 0.5);
+    assert_true(serial);
     assert_string_equal(data, "a b#c.txt");
     assert_int_equal(overlap, 1);
     assert_null(prompt); /* one file may serve several commands */
@@ -647,6 +658,7 @@ TEST(table)
                               "\"more\":0.5,\"last\":1234567.0},{\"name\":\"up\",\"device\":null,\"count\":-1,"
                               "\"rate\":0.0,\"busy\":null,\"more\":-0.25,\"last\":8.0}]");
     json_decref(found);
-    free(json), free(text);
+    free(json);
+    free(text);
     free_table(t);
 }

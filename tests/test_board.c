@@ -75,7 +75,8 @@ TEST(two_moves_shorten_a_broadcast_by_a_third)
     assert_int_equal(place, 17);
     keep_move(b);
     expect_ms(b, 6); /* the links are full all the time */
-    assert_true(fabs(number_of(b, "written_ms") - 9) < 1e-9 && number_of(b, "moved") == 2);
+    assert_true(fabs(number_of(b, "written_ms") - 9) < 1e-9);
+    assert_true(number_of(b, "moved") == 2);
     assert_true(undo_move(b));
     expect_ms(b, 8);
     assert_true(undo_move(b));
@@ -83,7 +84,8 @@ TEST(two_moves_shorten_a_broadcast_by_a_third)
     expect_ms(b, 9);
     char *after = saved(b, "after.txt");
     assert_string_equal(before, after);
-    free(before), free(after);
+    free(before);
+    free(after);
     free_list(s);
 }
 
@@ -156,7 +158,9 @@ static const char *make_list(uint32_t seed)
         fprintf(out, "tensor x%d %s 1000 %s\n", i, i < TENSORS / 2 ? "gpu" : "host", i % 2 ? "parameters" : "work");
     }
     for (uint32_t i = 0; i < tasks; i++) {
-        uint32_t kind = draw(seed, &n, 5), lane = kind % 3, base = lane == 2 ? TENSORS / 2 : 0;
+        uint32_t kind = draw(seed, &n, 5);
+        uint32_t lane = kind % 3;
+        uint32_t base = lane == 2 ? TENSORS / 2 : 0;
         uint32_t to = base + draw(seed, &n, TENSORS / 2), from = base + draw(seed, &n, TENSORS / 2);
         if (kind > 2)
             from = (from + TENSORS / 2) % TENSORS;
@@ -214,7 +218,8 @@ static void expect_place(const struct step *before, const struct step *after, co
         assert_string_equal(before->task[i]->name, after->task[k]->name);
         last = (int64_t)i;
     }
-    assert_true(i == before->n && k == after->n);
+    assert_true(i == before->n);
+    assert_true(k == after->n);
 }
 
 LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
@@ -250,13 +255,15 @@ LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
                 undo_move(b);
             else {
                 keep_move(b);
-                kept++, moved++;
+                kept++;
+                moved++;
                 free(saved(b, "then.txt"));
                 struct step *then = read_list(temp_path("then.txt"));
                 expect_place(s, then, &m);
                 free_list(then);
             }
-            free(wrong), free(now);
+            free(wrong);
+            free(now);
             free_list(s);
         }
         char *after = saved(b, "after.txt");
@@ -270,8 +277,11 @@ LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
             assert_true(undo_move(b));
         char *back = saved(b, "back.txt");
         assert_string_equal(back, before);
-        free(before), free(after), free(back);
-        free_list(s), free_list(written);
+        free(before);
+        free(after);
+        free(back);
+        free_list(s);
+        free_list(written);
     }
     assert_true(kept > 2 * n_cases && refused > 2 * n_cases);
 }

@@ -87,7 +87,8 @@ TEST(every_cause_by_hand)
     struct trace *t = trace_by_hand(example, COUNT(example));
     struct trace_steps s = trace_steps_of(t, 0);
     uint64_t found[N_LANES][CAUSES], expected[CAUSES];
-    assert_true(s.start == 100000 && s.end == 300000);
+    assert_true(s.start == 100000);
+    assert_true(s.end == 300000);
     trace_causes(t, &s, found);
     for (size_t lane = 0; lane < N_LANES; lane++) {
         for (int c = 0; c < CAUSES; c++)
@@ -137,8 +138,10 @@ static enum cause cause_at(const struct trace *t, uint32_t list, size_t lane, ui
             if (r->task == t->edges[e].from && r->step + t->edges[e].previous_step <= next->step && before(r, next) &&
                 (!run || r->step > run->step))
                 run = r;
-        if (run && (!last || run->end > last->end))
-            last = run, edge = &t->edges[e];
+        if (run && (!last || run->end > last->end)) {
+            last = run;
+            edge = &t->edges[e];
+        }
     }
     if (!last || now >= last->end)
         return now < next->queued ? CAUSE_HOST : CAUSE_LAUNCH;
@@ -168,9 +171,13 @@ static void expect_same_causes(const char *what, const struct trace *t, uint64_t
     struct trace_steps s = trace_steps_of(t, 0);
     uint64_t *time = allocate(3 * t->n_records + 2, sizeof *time), n = 0;
     uint64_t(*found)[CAUSES] = allocate(t->header.n_lanes, sizeof *found);
-    time[n++] = s.start, time[n++] = s.end;
-    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++)
-        time[n++] = r->queued, time[n++] = r->start, time[n++] = r->end;
+    time[n++] = s.start;
+    time[n++] = s.end;
+    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++) {
+        time[n++] = r->queued;
+        time[n++] = r->start;
+        time[n++] = r->end;
+    }
     SORT(time, n, by_time);
     trace_causes(t, &s, found);
     for (size_t lane = 0; lane < t->header.n_lanes; lane++) {
@@ -191,7 +198,8 @@ static void expect_same_causes(const char *what, const struct trace *t, uint64_t
         }
         assert_true(busy + idle == s.end - s.start);
     }
-    free(time), free(found);
+    free(time);
+    free(found);
 }
 
 static size_t draw(uint64_t seed, uint64_t *count, size_t below)
@@ -217,7 +225,9 @@ static struct step *random_list(uint64_t seed)
             append_text(&text, "tensor %s%d %s %zu activations%s\n", device[d], i, device[d],
                         200 + 100 * draw(seed, &n, 8), i < 2 ? " keep" : "");
     for (int i = 0; i < TASKS; i++) {
-        size_t d = draw(seed, &n, DEVICES), to = draw(seed, &n, TENSORS), other = draw(seed, &n, DEVICES);
+        size_t d = draw(seed, &n, DEVICES);
+        size_t to = draw(seed, &n, TENSORS);
+        size_t other = draw(seed, &n, DEVICES);
         if (draw(seed, &n, 4) == 0 && other != d && written[other][0]) {
             append_text(&text, "copy c%d %s0[0:200] %s0[0:200] role=%s\n", i, device[d], device[other],
                         role[draw(seed, &n, COUNT(role))]);
@@ -309,10 +319,13 @@ TEST(causes_of_random_lists)
         size_t i;
         json_array_foreach(json_object_get(told, "lanes"), i, lane)
         {
-            double busy = number_at(lane, "busy_ms"), idle = number_at(lane, "idle_ms"), sum = 0;
+            double busy = number_at(lane, "busy_ms");
+            double idle = number_at(lane, "idle_ms");
+            double sum = 0;
             for (int c = 0; c < CAUSES; c++)
                 sum += number_at(json_object_get(lane, "causes"), cause_name[c]);
-            assert_true(fabs(sum - idle) < 1e-9 && fabs(busy + idle - 1e3 * sim->period) < 1e-5);
+            assert_true(fabs(sum - idle) < 1e-9);
+            assert_true(fabs(busy + idle - 1e3 * sim->period) < 1e-5);
             assert_true(!sim->settled || fabs(busy - 1e3 * sim->busy[i]) < 1e-4);
         }
         json_decref(told);

@@ -238,7 +238,9 @@ static void fail_every_call(bool simple)
     shim.simple = simple;
     const char *folder = watch_folder("faults");
     const char *wanted = getenv("YARD_EVERY");
-    int calls = count_calls(folder), tried = 0, every = wanted ? atoi(wanted) : simple ? 23 : 7;
+    int calls = count_calls(folder);
+    int tried = 0;
+    int every = wanted ? atoi(wanted) : simple ? 23 : 7;
     assert_true(calls > 40);
     for (int fault = FAULT_EIO; fault < FAULTS; fault++)
         for (int at = 1 + fault % every; at <= calls; at += every, tried++) {
@@ -301,7 +303,9 @@ static void clear_tape(void)
 {
     while (tape.n > 0) {
         struct call *c = &tape.call[--tape.n];
-        free(c->path), free(c->other), free(c->bytes);
+        free(c->path);
+        free(c->other);
+        free(c->bytes);
     }
 }
 
@@ -398,10 +402,12 @@ static void change(struct disk *d, struct node *folder, const char *a, struct no
 {
     struct change *c = APPEND(d->change, d->n, d->cap);
     c->folder = folder;
-    c->to[0].name = copy_string(a), c->to[0].node = x;
+    c->to[0].name = copy_string(a);
+    c->to[0].node = x;
     *find_name(folder, a) = x;
     if (b) {
-        c->to[1].name = copy_string(b), c->to[1].node = y;
+        c->to[1].name = copy_string(b);
+        c->to[1].node = y;
         *find_name(folder, b) = y;
     }
 }
@@ -450,10 +456,14 @@ static void free_disk(struct disk *d)
     for (size_t i = 0; i < d->n_nodes; i++) {
         for (size_t k = 0; k < d->nodes[i]->n_names; k++)
             free(d->nodes[i]->names[k].name);
-        free(d->nodes[i]->names), free(d->nodes[i]->bytes), free(d->nodes[i]);
+        free(d->nodes[i]->names);
+        free(d->nodes[i]->bytes);
+        free(d->nodes[i]);
     }
-    for (size_t i = 0; i < d->n; i++)
-        free(d->change[i].to[0].name), free(d->change[i].to[1].name);
+    for (size_t i = 0; i < d->n; i++) {
+        free(d->change[i].to[0].name);
+        free(d->change[i].to[1].name);
+    }
     free(d->change);
     n_twins = 0;
 }
@@ -479,7 +489,9 @@ static void put_file(struct luck *l, const struct node *x, const char *path)
         if (draw(l, 2))
             memset(bytes + at, 0, MIN(512, x->n - at));
     FILE *f = fopen(path, "wb");
-    assert_true(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+    assert_true(f);
+    assert_true(fwrite(bytes, 1, n, f) == n);
+    assert_true(fclose(f) == 0);
     free(bytes);
 }
 

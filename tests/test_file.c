@@ -409,9 +409,11 @@ TEST(other_dtypes)
     struct safetensors *st = open_safetensors(write_file("types.safetensors", file, sizeof file));
     float x[2];
     read_floats(st, find_tensor(st, "d"), x);
-    assert_true(x[0] == 0.1f && x[1] == -3);
+    assert_true(x[0] == 0.1f);
+    assert_true(x[1] == -3);
     read_floats(st, find_tensor(st, "b"), x);
-    assert_true(x[0] == 1.5f && x[1] == -2);
+    assert_true(x[0] == 1.5f);
+    assert_true(x[1] == -2);
     close_safetensors(st);
 }
 
@@ -574,7 +576,8 @@ TEST(publish_follows_links)
     write_bytes(w, "new", 3);
     publish(w);
     struct stat status;
-    assert_true(lstat(soft, &status) == 0 && S_ISLNK(status.st_mode)); /* /dev/stdout, say */
+    assert_true(lstat(soft, &status) == 0);
+    assert_true(S_ISLNK(status.st_mode)); /* /dev/stdout, say */
     assert_true(holds(file, "new"));
 }
 
@@ -593,10 +596,12 @@ TEST(unfinished_writes_leave_the_old_file)
     assert_true(holds(path, "old"));
     assert_int_equal(temporaries_of(path), 1); /* kill -9 leaves a stray temporary, never a part */
     char *living = lasting("%s.tmp-%ld", path, (long)getppid()), *other = lasting("%s.tmp-x", path);
-    fclose(fopen(living, "w")), fclose(fopen(other, "w"));
+    fclose(fopen(living, "w"));
+    fclose(fopen(other, "w"));
     assert_int_equal(run_child(open_and_abandon, (void *)path).code, 0);
     assert_int_equal(temporaries_of(path), 2); /* which the next writer removes, and no other file */
-    assert_true(access(living, F_OK) == 0 && access(other, F_OK) == 0);
+    assert_true(access(living, F_OK) == 0);
+    assert_true(access(other, F_OK) == 0);
 }
 
 /* A file size limit is the portable way to a full disk. */
@@ -637,7 +642,8 @@ static void claim_both(void *may_replace)
 
 static void expect_claims(const char *first, const char *second, bool clash)
 {
-    claimed[0] = first, claimed[1] = second;
+    claimed[0] = first;
+    claimed[1] = second;
     for (int k = 0; k < 2; k++) {
         first_is_written = k == 1;
         if (clash)
@@ -653,7 +659,9 @@ static void expect_claims(const char *first, const char *second, bool clash)
 
 TEST(claims)
 {
-    char *file = write_file("claimed", "x", 1), *hard = temp_path("hard"), *soft = temp_path("soft");
+    char *file = write_file("claimed", "x", 1);
+    char *hard = temp_path("hard");
+    char *soft = temp_path("soft");
     assert_int_equal(link(file, hard) | symlink("claimed", soft), 0);
     expect_claims(file, file, true);
     expect_claims(file, hard, true);
@@ -672,7 +680,8 @@ TEST(folders)
     char *deep = temp_path("a/b//c/");
     make_folder(deep);
     make_folder(deep); /* again is fine */
-    assert_true(stat(deep, &status) == 0 && S_ISDIR(status.st_mode));
+    assert_true(stat(deep, &status) == 0);
+    assert_true(S_ISDIR(status.st_mode));
     write_file("a/file", "x", 1);
     expect_refusal(make_it, temp_path("a/file"), 4, "a/file: a file of that name is in the way");
     expect_refusal(make_it, temp_path("a/file/x/y"), 4, "a/file: a file of that name is in the way");

@@ -138,7 +138,8 @@ LONG_TEST(a_ring_overwritten_while_it_is_followed)
         assert_int_equal(t->n_records + t->n_unfinished + t->n_lost, t->header.head);
         for (size_t i = checked - MIN(checked, 100); i < t->n_records; i++) {
             const struct trace_record *r = &t->records[i];
-            assert_true(r->queued == 10 * (uint64_t)(r->step - 1) && r->start == r->queued + 3);
+            assert_true(r->queued == 10 * (uint64_t)(r->step - 1));
+            assert_true(r->start == r->queued + 3);
             assert_true(r->task == (r->step - 1) % N_TASKS);
             assert_true(i == 0 || t->records[i - 1].step < r->step); /* each once */
         }
@@ -297,7 +298,9 @@ static void expect_holds(const struct trace *t, size_t least)
     uint64_t before = 0;
     assert_true(t->n_holds >= least);
     for (const struct hold *h = t->holds; h < t->holds + t->n_holds; before += h->to - h->from, h++) {
-        assert_true(h->from < h->to && h->before == before && (h == t->holds || h[-1].to <= h->from));
+        assert_true(h->from < h->to);
+        assert_true(h->before == before);
+        assert_true((h == t->holds || h[-1].to <= h->from));
         assert_int_equal(t->records[h->record].queued, h->to);
         for (size_t i = 0; i < t->n_records; i++)
             assert_true(t->records[i].end <= h->from || t->records[i].start >= h->to);
@@ -311,10 +314,12 @@ static void expect_cut(const char *path, const struct trace *t)
     const struct hold *last = &t->holds[t->n_holds - 1];
     uint64_t ended = 0, cut_ended = 0;
     for (size_t i = 0; i < t->n_records; i++) {
-        ended = MAX(ended, t->records[i].end), cut_ended = MAX(cut_ended, cut->records[i].end);
+        ended = MAX(ended, t->records[i].end);
+        cut_ended = MAX(cut_ended, cut->records[i].end);
         assert_true(cut->records[i].end - cut->records[i].start == t->records[i].end - t->records[i].start);
     }
-    assert_true(cut_ended + last->before + (last->to - last->from) == ended && cut->n_holds == 0);
+    assert_true(cut_ended + last->before + (last->to - last->from) == ended);
+    assert_true(cut->n_holds == 0);
     trace_free(cut);
 }
 

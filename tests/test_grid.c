@@ -52,8 +52,10 @@ static struct heights find_heights(const struct trainer *t, int device, int slab
             continue;
         if (x->persistent)
             h.kept = MAX(h.kept, end);
-        if (end > h.used)
-            h.used = end, h.top = x->address;
+        if (end > h.used) {
+            h.used = end;
+            h.top = x->address;
+        }
     }
     return h;
 }
@@ -129,7 +131,8 @@ static const char *letters(void)
     FILE *file = fopen(temp_path("letters"), "w");
     for (int i = 0; i < 4000; i++) {
         unsigned c = 0x400 + (i < 255 ? (unsigned)i : random_words(1, STREAM_TEST, 4, (uint64_t)i).word[0] % 255);
-        fputc((int)(0xc0 | c >> 6), file), fputc((int)(0x80 | (c & 0x3f)), file);
+        fputc((int)(0xc0 | c >> 6), file);
+        fputc((int)(0x80 | (c & 0x3f)), file);
     }
     assert_int_equal(fclose(file), 0);
     return temp_path("letters");
@@ -160,7 +163,11 @@ static struct course train_cell(const char *words, bool apart, size_t *bytes)
     return c;
 }
 
-static void free_course(struct course *c) { free(c->moments), free(c->state.values); }
+static void free_course(struct course *c)
+{
+    free(c->moments);
+    free(c->state.values);
+}
 
 /* ---- what it is held against ------------------------------------------------------------------------------------- */
 
@@ -200,7 +207,9 @@ static struct cell cell_at(int dp, int pp, int tp, bool apart)
 {
     static const char *const others[] = {"", " --recompute full", " --delay-seed 3", " --recompute selective",
                                          " --overlap all-cpu --recompute selective --swap layer --broadcast-queues 2"};
-    int turn = dp + pp + 2 * tp + 2 * apart, share = BATCH / dp, micro = turn % 3 + 1;
+    int turn = dp + pp + 2 * tp + 2 * apart;
+    int share = BATCH / dp;
+    int micro = turn % 3 + 1;
     struct cell c = {.model = (pp + tp + apart) % 2, .dp = dp, .pp = pp, .tp = tp, .zero = turn % 4, .apart = apart};
     while (share % micro)
         micro--;
@@ -260,10 +269,14 @@ TEST(meshes_train_like_one_device)
     need_own_products();
     for (int apart = 0; apart < 2; apart++)
         for (int n = 0; n < SIZES * SIZES * SIZES; n++) {
-            int dp = n / SIZES / SIZES + 1, pp = n / SIZES % SIZES + 1, tp = n % SIZES + 1;
+            int dp = n / SIZES / SIZES + 1;
+            int pp = n / SIZES % SIZES + 1;
+            int tp = n % SIZES + 1;
             struct cell c = cell_at(dp, pp, tp, apart);
-            if (is_wanted(dp, pp, tp, apart))
-                expect_cell(&c), seen++;
+            if (is_wanted(dp, pp, tp, apart)) {
+                expect_cell(&c);
+                seen++;
+            }
         }
     for (size_t i = 0; i < COUNT(known); i++)
         free_course(&known[i]);

@@ -94,8 +94,10 @@ static int end_life(pid_t child, const char *log, double seconds, bool from_step
     int status = 0;
     bool begun = !from_step;
     while (waitpid(child, &status, WNOHANG) == 0) {
-        if (!begun && logged(log, "{\"step\":", true))
-            begun = true, from = now();
+        if (!begun && logged(log, "{\"step\":", true)) {
+            begun = true;
+            from = now();
+        }
         if (begun && now() - from >= seconds) {
             kill(child, signal);
             assert_int_equal(waitpid(child, &status, 0), child);
@@ -131,14 +133,18 @@ static void show_end(const char *words, const char *log, int status)
 static void expect_same_state(const char *a, const char *b)
 {
     char *ours = find_checkpoint(a), *theirs = find_checkpoint(b);
-    assert_true(ours && theirs);
+    assert_true(ours);
+    assert_true(theirs);
     struct checkpoint *x = open_checkpoint(ours), *y = open_checkpoint(theirs);
     assert_int_equal(x->step, STEPS);
     assert_int_equal(y->step, STEPS);
     for (size_t i = 0; i < x->pieces->n; i++)
         if (compare_tensor(x, y, i).elements)
             test_failed("%s of %s differs from that of %s\n", x->pieces->tensor[i].name, a, b);
-    free_checkpoint(x), free_checkpoint(y), free(ours), free(theirs);
+    free_checkpoint(x);
+    free_checkpoint(y);
+    free(ours);
+    free(theirs);
 }
 
 struct chain {
@@ -167,8 +173,10 @@ static bool live(struct chain *c, int life, bool may_end)
     bool killed = WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGINT);
     uint32_t first = logged(log, "{\"step\":", true), told = logged(log, "{\"snapshot\":", false);
     uint32_t newest = newest_of(c->snapshot);
-    if (!ended && !killed && WEXITSTATUS(status) != EXIT_INTERRUPTED)
-        show_end(words, log, status), _fail(__FILE__, __LINE__);
+    if (!ended && !killed && WEXITSTATUS(status) != EXIT_INTERRUPTED) {
+        show_end(words, log, status);
+        _fail(__FILE__, __LINE__);
+    }
     if ((first && first != before + 1) || newest < MAX(told, before))
         test_failed("%s\nthe file had step %u, it began with step %u, logged the commit of %u, and the file has %u\n",
                     words, before, first, told, newest);
@@ -220,8 +228,10 @@ static char *make_reference(struct chain *c)
     c->begin = now() - began;
     int status = end_life(child, log, 60, true, SIGKILL);
     c->seconds = now() - began - c->begin;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK)
-        show_end(words, log, status), _fail(__FILE__, __LINE__);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK) {
+        show_end(words, log, status);
+        _fail(__FILE__, __LINE__);
+    }
     return reference;
 }
 
@@ -297,8 +307,10 @@ static int run_restarting(struct chain *c, const char *reference, int most)
         killed += child_of(parent) == child && kill(child, SIGKILL) == 0;
         last = child;
     }
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK)
-        show_end(words, log, status), _fail(__FILE__, __LINE__);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK) {
+        show_end(words, log, status);
+        _fail(__FILE__, __LINE__);
+    }
     expect_same_state(c->save, reference);
     expect_every_step(log);
     return killed;
@@ -306,7 +318,9 @@ static int run_restarting(struct chain *c, const char *reference, int most)
 
 LONG_TEST(killed_under_restart)
 {
-    int kills = kills_wanted(6), killed = 0, runs = 0;
+    int kills = kills_wanted(6);
+    int killed = 0;
+    int runs = 0;
     if (!child_of(getppid())) /* this one */
         skip();
     for (int i = 0; i < 2; i++) {

@@ -16,8 +16,10 @@ TEST(every_device_has_one_place)
     for (int k = 0; k < m.dp; k++)
         for (int i = 0; i < n_stages(&m) * m.tp; i++) {
             int stage = i / m.tp, rank = rank_at(&m, k, stage) + i % m.tp;
-            assert_true(dp_of(&m, rank) == k && tp_of(&m, rank) == i % m.tp);
-            assert_true(has_stage(&m, rank, stage) && !has_stage(&m, rank, stage + 1));
+            assert_true(dp_of(&m, rank) == k);
+            assert_true(tp_of(&m, rank) == i % m.tp);
+            assert_true(has_stage(&m, rank, stage));
+            assert_true(!has_stage(&m, rank, stage + 1));
             taken[rank] = true;
         }
     for (int rank = 0; rank < n_ranks(&m); rank++)
@@ -138,8 +140,10 @@ static void expect_sound_order(const struct mesh *m, int p, int micros, const st
         assert_true(*of[FORWARD] >= *of[INPUT_GRADIENT] && *of[INPUT_GRADIENT] >= *of[WEIGHT_GRADIENT]);
     }
     for (int stage = 0; stage < n_stages(m); stage++)
-        if (pp_of(m, stage) == p)
-            assert_true(next[FORWARD][stage] == micros && next[WEIGHT_GRADIENT][stage] == micros);
+        if (pp_of(m, stage) == p) {
+            assert_true(next[FORWARD][stage] == micros);
+            assert_true(next[WEIGHT_GRADIENT][stage] == micros);
+        }
 }
 
 TEST(orders_are_sound)
@@ -196,7 +200,10 @@ static double step_of_list(const char *pipeline, int pp, int layers, int micros,
         }
     struct simulation *sim = simulate_durations(t->train, seconds);
     double period = sim->period;
-    free_simulation(sim), free_trainer(t), free(seconds), free(tasks);
+    free_simulation(sim);
+    free_trainer(t);
+    free(seconds);
+    free(tasks);
     return period;
 }
 
@@ -243,9 +250,14 @@ static float *reduced(int n, size_t elements)
     drain(s);
     for (int k = 0; k < n; k++)
         read_tensor(x[k], all + (size_t)k * elements);
-    for (int i = 0; i < m->n_lanes; i++)
-        stop_thread(&m->lane[i]->thread), stop_thread(&m->lane[i]->forward);
-    free(x), free_step(s), free_pool(p), close_machine(m);
+    for (int i = 0; i < m->n_lanes; i++) {
+        stop_thread(&m->lane[i]->thread);
+        stop_thread(&m->lane[i]->forward);
+    }
+    free(x);
+    free_step(s);
+    free_pool(p);
+    close_machine(m);
     return all;
 }
 
@@ -265,7 +277,8 @@ TEST(sums_are_in_rank_order)
                 }
                 for (size_t k = 0; k < (size_t)n; k++)
                     expect_same_bits("all-reduce", good + k * sizes[i], sum, sizes[i]);
-                free(good), free(sum);
+                free(good);
+                free(sum);
             }
     contexts_apart(false);
 }
@@ -417,14 +430,18 @@ TEST(evaluation_and_sampling_are_close)
 TEST(the_norm_has_one_order)
 {
     struct trainer *t = new_trainer(settings_of("--model tiny -d 0:0x8 --mesh dp=2,pp=2,tp=2"), LIST_TRAIN, true, true);
-    int layer = -2, last = 0, seen = 0;
+    int layer = -2;
+    int last = 0;
+    int seen = 0;
     for (size_t i = 0; i < t->train->n; i++) {
         const struct task *task = t->train->task[i];
         int rank = task->lane->device->index, at = tp_of(&t->mesh, rank) * t->mesh.dp + dp_of(&t->mesh, rank);
         if (strcmp(task->name, "norm.blocks") != 0)
             continue;
         assert_true(task->layer != layer || at > last);
-        layer = task->layer, last = at, seen++;
+        layer = task->layer;
+        last = at;
+        seen++;
     }
     assert_int_equal(seen, 2 * 4 + 3 + 1); /* two layers; the embedding, whose positions count once; the final norm */
     free_trainer(t);
@@ -645,9 +662,11 @@ TEST(a_wrong_shard_is_found)
             struct tensor *x = a->access[1].tensor, *y = b->access[1].tensor;
             if (x->bytes != y->bytes || x->storage == y->storage)
                 continue;
-            a->access[1].tensor = y, b->access[1].tensor = x;
+            a->access[1].tensor = y;
+            b->access[1].tensor = x;
             expect_wrong("another shard", compare_values(values_of(t, t->train), t->train), "reads other values");
-            a->access[1].tensor = x, b->access[1].tensor = y;
+            a->access[1].tensor = x;
+            b->access[1].tensor = y;
             found++;
         }
     assert_true(found > 3);
@@ -702,7 +721,8 @@ TEST(work_space)
                  {"head", 159.375},   {"head.dx", 786},     {"head.dw", 0},    {"attn.scores", 0},
                  {"attn.mix", 0},     {"attn.datt", 0},     {"attn.dv", 0},    {"attn.dk", 0}};
     struct settings *s = settings_of("--gemm clblast --model gpt2 --layers 1 --batch 4 --seq-len 1024");
-    s->data.path = NULL, s->vocab = 50257;
+    s->data.path = NULL;
+    s->vocab = 50257;
     struct trainer *here = new_trainer(s, LIST_TRAIN, false, true);
     predict_options.hardware = "data/hardware/server.txt";
     struct trainer *paper = new_trainer(s, LIST_TRAIN, false, true);
@@ -719,5 +739,6 @@ TEST(work_space)
             }
     }
     assert_int_equal(seen, COUNT(known));
-    free_trainer(here), free_trainer(paper);
+    free_trainer(here);
+    free_trainer(paper);
 }

@@ -41,12 +41,15 @@ static struct instance draw_instance(uint64_t i, int most_layers)
     double total = 0;
     for (int l = 0; l < x.layers; l++) {
         uint32_t k = i & 2 ? 10 * (uint32_t)l + 10 : 10;
-        x.f[l] = (int)draw(i, k, 500, 2000), x.b[l] = (int)draw(i, k + 1, 1000, 4000);
-        x.u[l] = (int)draw(i, k + 2, 100, 3000), x.c[l] = (int)draw(i, k + 3, 100, 6000);
+        x.f[l] = (int)draw(i, k, 500, 2000);
+        x.b[l] = (int)draw(i, k + 1, 1000, 4000);
+        x.u[l] = (int)draw(i, k + 2, 100, 3000);
+        x.c[l] = (int)draw(i, k + 3, 100, 6000);
         x.bytes[l] = (int)draw(i, k + 4, 1000, 9000);
         total += x.bytes[l];
     }
-    x.up = draw(i, 1, 2e6, 2e7), x.down = draw(i, 2, 2e6, 2e7);
+    x.up = draw(i, 1, 2e6, 2e7);
+    x.down = draw(i, 2, 2e6, 2e7);
     x.host_memory = ENOUGH;
     if (i % 3 == 0) /* parameters, two gradients and activations fit, and not all of Adam's state */
         x.device_memory = (long)(total * draw(i, 3, 2.2, 4.5)) + 10000;
@@ -136,8 +139,11 @@ static double best_list(const struct instance *x, size_t *choice, bool *forward)
     for (size_t bits = 0; bits < (size_t)1 << x->layers; bits++)
         for (int f = 0; f <= (x->clip > 0); f++) {
             double period = simulate_choice(x, bits, f);
-            if (period < best)
-                best = period, *choice = bits, *forward = f;
+            if (period < best) {
+                best = period;
+                *choice = bits;
+                *forward = f;
+            }
         }
     return best;
 }
@@ -189,7 +195,8 @@ TEST(plans_are_near_the_best_list)
     }
     printf("%zu of %zu instances fit: %.3f %% above the best list in the mean, %.2f %% at most\n", fit, cases,
            100 * above / (double)fit, 100 * most);
-    assert_true(fit > cases / 2 && above / (double)fit <= 0.006);
+    assert_true(fit > cases / 2);
+    assert_true(above / (double)fit <= 0.006);
 }
 
 /* ---- the example ------------------------------------------------------------------------------------------------- */
@@ -486,7 +493,8 @@ LAW(no_bit_depends_on_choices)
                 test_failed("%s: %u of %u updates on the CPU, %u moved\n", words, made.cpu, made.all, made.moved);
             expect_same_states(words, ours, expected);
         }
-        free(expected[0].values), free(expected[1].values);
+        free(expected[0].values);
+        free(expected[1].values);
     }
     contexts_apart(false);
 }
@@ -501,9 +509,12 @@ TEST(audit_follows_choices)
     struct state expected[2], ours[2];
     train_choosing(small, true, -1, expected);
     struct choices_made made = train_choosing(with_audit, true, 1, ours);
-    assert_true(made.cpu > 0 && made.cpu < made.all && made.moved > 0);
+    assert_true(made.cpu > 0);
+    assert_true(made.cpu < made.all);
+    assert_true(made.moved > 0);
     expect_same_states(with_audit, ours, expected);
-    free(expected[0].values), free(expected[1].values);
+    free(expected[0].values);
+    free(expected[1].values);
 }
 
 /* One task after another, the CPU has never anything to do when it is asked, whatever was predicted. */
@@ -513,7 +524,8 @@ TEST(rules_look_at_the_running_step)
     struct state unused[2];
     struct choices_made made =
         train_choosing("--model tiny --seq-len 16 --gemm own -d 0:0 --clip 0 --overlap local", true, -1, unused);
-    free(unused[0].values), free(unused[1].values);
+    free(unused[0].values);
+    free(unused[1].values);
     assert_true(made.all >= 4 * 4);
     assert_int_equal(made.cpu, made.all);
     assert_int_equal(made.moved, 0);

@@ -92,8 +92,12 @@ LONG_TEST(combinations_with_clblast)
 static struct trainer *plan_recompute(enum recompute how)
 {
     struct settings *s = parse_settings(&train_page, 0, NULL);
-    s->layers = 4, s->heads = 2, s->channels = 32, s->seq_len = 64;
-    s->batch = 2, s->micro_batch = 1;
+    s->layers = 4;
+    s->heads = 2;
+    s->channels = 32;
+    s->seq_len = 64;
+    s->batch = 2;
+    s->micro_batch = 1;
     predict_options.hardware = write_hardware("recompute.txt", &plausible_speeds);
     recompute_options.how = how;
     proof_options.verify = true;
@@ -137,7 +141,8 @@ TEST(less_is_kept)
     for (int i = 0; i < 3; i++) {
         struct trainer *t = plan_recompute(how[i]);
         struct simulation *sim = must_simulate(t->train, costs_of(t));
-        high[i] = t->train->high[0], period[i] = sim->period;
+        high[i] = t->train->high[0];
+        period[i] = sim->period;
         free_simulation(sim);
         free_trainer(t);
         struct settings *s = settings_of(TINY "--layers 4 --seq-len 64 -d 0:0");

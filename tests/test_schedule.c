@@ -79,10 +79,17 @@ static void end_list(struct step *s)
 {
     struct pool *p = s->pool;
     struct machine *m = p->machine;
-    free_step(s), free_pool(p), close_used(m);
+    free_step(s);
+    free_pool(p);
+    close_used(m);
 }
 
-static void no_work(void *context, const struct task *t, uint32_t number) { (void)context, (void)t, (void)number; }
+static void no_work(void *context, const struct task *t, uint32_t number)
+{
+    (void)context;
+    (void)t;
+    (void)number;
+}
 
 /* ---- depend: edges worked out by hand --------------------------------------------------------------------------- */
 
@@ -108,8 +115,10 @@ static struct journey new_journey(host_function *make, void *context)
     struct device *dev = &j.machine->device[0], *host = j.machine->host;
     j.pool = new_pool(j.machine);
     struct step *s = j.step = new_step(j.pool, "journey");
-    j.h = new_array(j.pool, host, "h", 64, false), j.r = new_array(j.pool, host, "r", 64, false);
-    j.d = new_array(j.pool, dev, "d", 64, false), j.o = new_array(j.pool, dev, "o", 64, false);
+    j.h = new_array(j.pool, host, "h", 64, false);
+    j.r = new_array(j.pool, host, "r", 64, false);
+    j.d = new_array(j.pool, dev, "d", 64, false);
+    j.o = new_array(j.pool, dev, "o", 64, false);
     j.p = new_array(j.pool, dev, "p", 64, true);
     add_access(add_host(s, host->lane[LANE_CPU], "make", make, context), j.h, ACCESS_WRITE);
     add_copy(s, dev->lane[LANE_UPLOAD], "carry", j.d, j.h);
@@ -122,7 +131,8 @@ static struct journey new_journey(host_function *make, void *context)
 
 static void end_journey(struct journey *j)
 {
-    drain(j->step), free_step(j->step);
+    drain(j->step);
+    free_step(j->step);
     free_pool(j->pool);
     close_used(j->machine);
 }
@@ -176,7 +186,9 @@ TEST(all_edges_of_the_journey)
         {4, 0, false, EDGE_REUSE, false}, {4, 1, false, EDGE_REUSE, false}, {5, 4, false, EDGE_DATA, true},
     };
     expect_edges(j.step, edges, COUNT(edges));
-    assert_true(j.step->task[0]->flush && j.step->task[3]->flush && !j.step->task[2]->flush);
+    assert_true(j.step->task[0]->flush);
+    assert_true(j.step->task[3]->flush);
+    assert_true(!j.step->task[2]->flush);
     expect_sound("the list", j.step, NULL);
     end_journey(&j);
 }
@@ -203,7 +215,8 @@ TEST(moves_between_contexts)
         drain(s);
         float value[64];
         read_tensor(b, value);
-        assert_true(value[0] == 5 && value[63] == 5);
+        assert_true(value[0] == 5);
+        assert_true(value[63] == 5);
         end_list(s);
     }
 }
@@ -311,8 +324,10 @@ TEST(lists_share_an_arena)
         }
     float values[500];
     read_tensor(kept, values);
-    assert_true(values[0] == 33 && values[499] == 33);
-    free_step(lists[0]), free_step(lists[1]);
+    assert_true(values[0] == 33);
+    assert_true(values[499] == 33);
+    free_step(lists[0]);
+    free_step(lists[1]);
     free_pool(p);
     close_used(m);
 }
@@ -421,7 +436,8 @@ CASE(half_written)
 
 static void scribble(void *tensor, const struct task *t, uint32_t number)
 {
-    (void)t, (void)number;
+    (void)t;
+    (void)number;
     memset(tensor_memory(tensor), 0, 16);
 }
 
@@ -571,7 +587,8 @@ static struct world *new_world(struct machine *m, uint64_t seed)
 
 static void free_world(struct world *w)
 {
-    drain(w->step), free_step(w->step);
+    drain(w->step);
+    free_step(w->step);
     free_pool(w->pool);
     free(w);
 }
@@ -702,8 +719,10 @@ TEST(serial_creates_no_thread)
     struct world *w = new_world(m, 1000);
     must(finish_steps(w->pool, &w->step, 1));
     free(run_world(w, true, false));
-    for (int i = 0; i < m->n_lanes; i++)
-        assert_true(!m->lane[i]->thread && !m->lane[i]->forward);
+    for (int i = 0; i < m->n_lanes; i++) {
+        assert_true(!m->lane[i]->thread);
+        assert_true(!m->lane[i]->forward);
+    }
     free_world(w);
     close_used(m);
 }
@@ -712,14 +731,18 @@ TEST(serial_creates_no_thread)
 
 static void issue_broken(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
-    (void)number, (void)n_wait, (void)wait;
+    (void)number;
+    (void)n_wait;
+    (void)wait;
     CL_MAKE(*done = clCreateUserEvent(t->lane->device->context->cl, &err));
     CL(clSetUserEventStatus(*done, CL_OUT_OF_RESOURCES));
 }
 
 static void run_never(void *context, const struct task *t, uint32_t number)
 {
-    (void)context, (void)t, (void)number;
+    (void)context;
+    (void)t;
+    (void)number;
     _exit(99);
 }
 
@@ -757,7 +780,8 @@ struct barrier { /* a host task stands before it until it is opened */
 
 static void wait_at_gate(void *context, const struct task *t, uint32_t number)
 {
-    (void)t, (void)number;
+    (void)t;
+    (void)number;
     struct barrier *g = context;
     pthread_mutex_lock(&g->lock);
     while (!g->open)
@@ -811,7 +835,8 @@ static void log_run(void *context, const struct step *s, const struct task *t, c
 {
     (void)s;
     struct log *l = context;
-    assert_true(f->start <= f->end && l->n < COUNT(l->name));
+    assert_true(f->start <= f->end);
+    assert_true(l->n < COUNT(l->name));
     assert_true(!t->span || l->computed <= f->start);
     l->computed = t->lane->kind == LANE_COMPUTE ? f->end : l->computed;
     l->name[l->n] = t->name;
@@ -860,7 +885,9 @@ TEST(the_background_holds_nobody_up)
 #ifdef __linux__
 static void note_policy(void *context, const struct task *t, uint32_t number)
 {
-    (void)context, (void)t, (void)number;
+    (void)context;
+    (void)t;
+    (void)number;
     struct sched_param ignored;
     int policy;
     pthread_getschedparam(pthread_self(), &policy, &ignored);
@@ -911,9 +938,12 @@ static float run_now_and_then(bool serial)
     struct task *third = add_host(j.step, host->lane[LANE_DISK], "third", add_number, NULL);
     struct task *whole = add_host(j.step, host->lane[LANE_FEED], "whole", add_number, NULL);
     even->when.every = 2;
-    third->when.every = 3, third->when.rest = 2;
+    third->when.every = 3;
+    third->when.rest = 2;
     whole->when.every = 3;
-    add_access(even, x, ACCESS_BOTH), add_access(third, x, ACCESS_BOTH), add_access(whole, x, ACCESS_BOTH);
+    add_access(even, x, ACCESS_BOTH);
+    add_access(third, x, ACCESS_BOTH);
+    add_access(whole, x, ACCESS_BOTH);
     must(finish_steps(j.pool, &j.step, 1));
     start_delays(j.step, 7);
     execution.serial = serial;
@@ -938,7 +968,9 @@ TEST(tasks_run_now_and_then)
 /* Hangs until the watchdog has said something. */
 static void wait_for_stderr(void *context, const struct task *t, uint32_t number)
 {
-    (void)context, (void)t, (void)number;
+    (void)context;
+    (void)t;
+    (void)number;
     struct stat status;
     while (fstat(STDERR_FILENO, &status) == 0 && status.st_size == 0)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -969,7 +1001,11 @@ CASE(hang_for_ever)
 /* The issuing thread does not come back from the driver. */
 static void issue_for_ever(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
-    (void)t, (void)number, (void)n_wait, (void)wait, (void)done;
+    (void)t;
+    (void)number;
+    (void)n_wait;
+    (void)wait;
+    (void)done;
     for (;;)
         pause();
 }

@@ -50,7 +50,9 @@ static struct {
 
 static uint32_t draw(uint32_t below)
 {
-    disk.luck ^= disk.luck << 13, disk.luck ^= disk.luck >> 7, disk.luck ^= disk.luck << 17;
+    disk.luck ^= disk.luck << 13;
+    disk.luck ^= disk.luck >> 7;
+    disk.luck ^= disk.luck << 17;
     return (uint32_t)(disk.luck >> 20) % below;
 }
 
@@ -163,7 +165,8 @@ int fdatasync(int fd) { return disk.real ? REAL(fdatasync)(fd) : sync_model(fd);
 int posix_fadvise(int fd, off_t at, off_t n, int advice)
 {
     struct disk_file *f = file_of(fd);
-    (void)at, (void)n;
+    (void)at;
+    (void)n;
     if (f && advice == POSIX_FADV_DONTNEED && !f->n_pending)
         assert_int_equal(REAL(pwrite)(fd, f->sure, f->sure_n, 0), f->sure_n);
     return 0;
@@ -185,7 +188,8 @@ int open(const char *path, int flags, ...)
     if (!there && fstat(fd, &s) == 0) {
         struct disk_file *f = &disk.file[strstr(path, ".tmp-") ? 1 - disk.named : disk.named];
         forget_pending(f, false);
-        f->inode = s.st_ino, f->sure_n = f->n = 0;
+        f->inode = s.st_ino;
+        f->sure_n = f->n = 0;
         memset(f->sure, 0, sizeof f->sure);
     }
     return fd;
@@ -226,7 +230,8 @@ static void put_file(const char *path, struct disk_file *f)
 {
     struct stat s;
     int fd = REAL(open)(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    assert_true(fd >= 0 && fstat(fd, &s) == 0);
+    assert_true(fd >= 0);
+    assert_true(fstat(fd, &s) == 0);
     assert_int_equal(REAL(pwrite)(fd, f->sure, f->sure_n, 0), f->sure_n);
     close(fd);
     f->inode = s.st_ino;
@@ -268,7 +273,8 @@ TEST(stored_comes_back)
         assert_int_equal(c->stored->n_damage, 0);
         expect_state(c, seed_of(3, 1));
         free_checkpoint(c);
-        free_mesh(&r.from), free_mesh(&r.to);
+        free_mesh(&r.from);
+        free_mesh(&r.to);
     }
 }
 
@@ -301,7 +307,8 @@ TEST(what_is_refused)
     assert_int_equal(run_yard("ckpt ls '%s'", path).code, EXIT_FAILED);
     p->n--; /* a part is missing */
     struct problem *hole = open_snap(temp_path("hole.snap"), &d, p, &two);
-    assert_true(hole && strstr(hole->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value"));
+    assert_true(hole);
+    assert_true(strstr(hole->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value"));
     assert_int_not_equal(access(temp_path("hole.snap"), F_OK), 0);
     free(hole);
     p->n++;
@@ -488,8 +495,10 @@ static void begin_trial(const char *path, uint64_t number)
     disk.luck = 0x9E3779B97F4A7C15u * (number + 1);
     REAL(unlink)(path);
     remove_temporary(path);
-    for (int i = 0; i < 2; i++)
-        forget_pending(&disk.file[i], false), disk.file[i].inode = 0;
+    for (int i = 0; i < 2; i++) {
+        forget_pending(&disk.file[i], false);
+        disk.file[i].inode = 0;
+    }
     disk.named = disk.sure_named = 0;
     disk.fault = FAULT_NONE;
     life.path = path;
@@ -527,7 +536,8 @@ static void be_quiet(const char *log)
     fflush(stderr);
     quiet_fd = dup(2);
     int fd = REAL(open)(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    dup2(fd, 2), close(fd);
+    dup2(fd, 2);
+    close(fd);
 }
 
 static int be_loud(const char *log, const char *part)
@@ -535,7 +545,8 @@ static int be_loud(const char *log, const char *part)
     int n = 0;
     size_t size;
     fflush(stderr);
-    dup2(quiet_fd, 2), close(quiet_fd);
+    dup2(quiet_fd, 2);
+    close(quiet_fd);
     char *text = read_whole(log, &size);
     for (const char *at = text; (at = strstr(at, part)); at++)
         n++;
@@ -600,7 +611,8 @@ LONG_TEST(killed_and_then_cut)
         for (int luck = 0; luck < LUCKS; luck++)
             lost += !survives(path, stored, at, luck);
     be_loud(log, "yard:");
-    free_stored(&stored[0]), free_stored(&stored[2]);
+    free_stored(&stored[0]);
+    free_stored(&stored[2]);
     json_decref(life.options);
     free_mesh(&m);
     assert_int_equal(lost, 0);
@@ -690,7 +702,8 @@ static void read_image(void *image)
 /* true: it was noticed, and what is read is an iteration, or nothing. */
 static bool notices(struct image *x)
 {
-    x->step = 0, x->damage = 0;
+    x->step = 0;
+    x->damage = 0;
     struct problem *p = attempt(read_image, x);
     bool refused = p && p->code == EXIT_FAILED;
     free(p);
@@ -733,7 +746,9 @@ TEST(every_bit_matters)
 {
     struct snapfile s;
     struct image x = make_image(temp_path("bits.snap"), &s);
-    size_t every = getenv("YARD_EVERY") ? strtoul(getenv("YARD_EVERY"), NULL, 10) : 61, tried = 0, older = 0;
+    size_t every = getenv("YARD_EVERY") ? strtoul(getenv("YARD_EVERY"), NULL, 10) : 61;
+    size_t tried = 0;
+    size_t older = 0;
     for (size_t bit = 0; bit < 8 * MANIFEST_AT; bit += every, tried++) /* pages */
         if (!notices_flip(&x, bit / 8, (int)(bit % 8)) || !x.step)
             test_failed("bit %zu of byte %zu\n", bit % 8, bit / 8);
@@ -790,8 +805,11 @@ TEST(what_was_found_stays)
         size_t page = (size_t)(slot - 1) * SNAP_PAGE, bytes = slot_at(&s, slot);
         assert_memory_equal(now + page, x.bytes + page, SNAP_PAGE);
         assert_memory_equal(now + bytes, x.bytes + bytes, s.in.bytes);
-        assert_true(notices(&x) == false && x.step == 3 && !x.damage);
-        free(now), free(x.bytes);
+        assert_true(notices(&x) == false);
+        assert_true(x.step == 3);
+        assert_true(!x.damage);
+        free(now);
+        free(x.bytes);
         json_decref(d.options);
         free_stored(&stored);
         free_mesh(&m);
@@ -827,9 +845,13 @@ TEST(who_reads_notices_a_writer)
     assert_int_equal(snap_begin(snap, 4), 2);
     snap_write(snap, 4, 0, bytes);
     struct problem *p = attempt(read_first, c);
-    assert_true(p && p->code == EXIT_FAILED && strstr(p->sentence, "or a run writes there"));
+    assert_true(p);
+    assert_true(p->code == EXIT_FAILED);
+    assert_true(strstr(p->sentence, "or a run writes there"));
     close_snap(snap);
-    free(p), free(bytes), free(x.bytes);
+    free(p);
+    free(bytes);
+    free(x.bytes);
     free_checkpoint(c);
     json_decref(d.options);
     free_stored(&stored);
@@ -961,10 +983,12 @@ TEST(other_lengths_are_refused)
     struct image x = make_image(temp_path("length.snap"), &s);
     size_t most = x.n;
     assert_int_equal(truncate(x.path, (off_t)most + 1), 0);
-    assert_true(notices(&x) && !x.step);
+    assert_true(notices(&x));
+    assert_true(!x.step);
     for (size_t n = most - 1; n > 0; n = n > 509 ? n - 509 : n - 1) {
         assert_int_equal(truncate(x.path, (off_t)n), 0);
-        assert_true(notices(&x) && !x.step);
+        assert_true(notices(&x));
+        assert_true(!x.step);
     }
     free(x.bytes);
 }
@@ -1006,7 +1030,8 @@ TEST(older_and_newer_files)
     s.manifest_hash = hash_bytes(manifest, s.manifest_bytes, 0);
     for (char version = 3; version <= 4; version++) {
         for (char *page = x.bytes; page < manifest; page += SNAP_PAGE) {
-            page[8] = version, page[24] = 7;
+            page[8] = version;
+            page[24] = 7;
             memcpy(page + 56, &s.manifest_hash, 8);
             memcpy(page + SNAP_PAGE - 8, &(uint64_t){hash_bytes(page, SNAP_PAGE - 8, 0)}, 8);
         }
@@ -1050,11 +1075,14 @@ TEST(a_made_up_count_asks_for_no_memory)
     struct image x = make_image(path, &s);
     fill_page(&s, &(struct snap_commit){.seq = 9, .step = 9, .slot = 3}, x.bytes); /* of two slots */
     put_bytes(&x, 0, x.n);
-    assert_true(notices(&x) && x.step == 2 && strstr(x.said, "page 0 is torn or damaged: it has impossible numbers"));
+    assert_true(notices(&x));
+    assert_true(x.step == 2);
+    assert_true(strstr(x.said, "page 0 is torn or damaged: it has impossible numbers"));
     s.in.n = (size_t)1 << 31;
     s.in.bytes = ((uint64_t)1 << 40) / 2 - s.slots_at;
     fill_page(&s, &(struct snap_commit){0}, page);
-    memcpy(x.bytes, page, SNAP_PAGE), memcpy(x.bytes + SNAP_PAGE, page, SNAP_PAGE);
+    memcpy(x.bytes, page, SNAP_PAGE);
+    memcpy(x.bytes + SNAP_PAGE, page, SNAP_PAGE);
     put_bytes(&x, 0, x.n);
     if (truncate(path, (off_t)slot_at(&s, 3)) != 0)
         skip(); /* the file system has no files as large */

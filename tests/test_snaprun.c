@@ -123,7 +123,8 @@ static void expect_kind(const struct kind *k, const struct state states[STEPS + 
         assert_int_equal(c.dropped, 0);
     free_trainer(t);
     expect_stored(reader, k->words, file, c.newest, &states[c.newest]);
-    free(stored), free(end.values);
+    free(stored);
+    free(end.values);
 }
 
 static struct kind by_device(const struct kind *k)
@@ -322,7 +323,9 @@ LONG_TEST(paced_runs_store_what_was_planned)
     assert_string_equal(found, expected);
     assert_int_equal(close_snapshots(t).dropped, PACED - n);
     free_trainer(t);
-    free(expected), free(found), free(stored);
+    free(expected);
+    free(found);
+    free(stored);
 }
 
 /* ---- one after another, and what is seen
@@ -343,7 +346,9 @@ TEST(serial_and_audited)
 /* A trace has the tasks of a slot where they ran: all of an iteration that was stored, and of no other. */
 TEST(a_trace_has_what_ran)
 {
-    char *file = temp_path("traced.snap"), *trace = temp_path("run.trace"), *log = temp_path("log.jsonl");
+    char *file = temp_path("traced.snap");
+    char *trace = temp_path("run.trace");
+    char *log = temp_path("log.jsonl");
     struct ran r = expect_yard(
         EXIT_OK, "", "train " TINY "--steps 12 --sample-tokens 0 --val-batches 1 --snapshot %s --trace %s --log %s",
         file, trace, log);

@@ -103,8 +103,10 @@ static struct scene random_scene(uint32_t seed)
 #define DRAW(most) (1 + (int)(random_uniform(77, STREAM_TEST, seed, n++) * (most)))
     s.forward = DRAW(9);
     s.update = DRAW(3);
-    for (int u = 0; u < UNITS; u++)
-        s.backward[u] = DRAW(9), s.bytes[u] = 1000 * DRAW(20);
+    for (int u = 0; u < UNITS; u++) {
+        s.backward[u] = DRAW(9);
+        s.bytes[u] = 1000 * DRAW(20);
+    }
     s.slots = DRAW(4);
     s.every = DRAW(3);
     s.latency = DRAW(4) - 1;
@@ -154,7 +156,8 @@ TEST(a_member_is_free_unless_it_is_kept_or_an_iteration_has_it)
             assert_int_equal(r.kept, before.kept);
             if (!taken)
                 continue;
-            assert_true(taken != before.kept && !before.iteration[taken]);
+            assert_true(taken != before.kept);
+            assert_true(!before.iteration[taken]);
             for (int counts = 0; counts < 2; counts++) {
                 struct ring after = r;
                 return_member(&after, 7, counts);
@@ -423,7 +426,8 @@ TEST(many_micro_batches_whose_gradients_are_swapped)
     alarm(60); /* else it would go on for ever */
     double swapped = stored_bytes("--snapshot x --batch 40 --micro-batch 1 --swap layer --swap-what gradients");
     alarm(0);
-    assert_true(plain > 0 && swapped == plain);
+    assert_true(plain > 0);
+    assert_true(swapped == plain);
 }
 
 TEST(refused)

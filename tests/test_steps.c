@@ -72,17 +72,35 @@ TEST(every_word_is_kept)
     const struct device *d = &m->device[0];
     const struct task *t = s->task[0], *c = s->task[1];
     assert_string_equal(d->id, "server.0");
-    assert_true(d->budget == 2048 && d->alignment == 512 && m->host->budget == 1 << 30 && m->host->alignment == 64);
-    assert_true(d->link[LINK_UP]->rate == 1e3 && d->link[LINK_UP]->latency == 2e-3 && !d->link[LINK_DOWN]);
-    assert_true(d->link[LINK_UP]->queues == 4 && d->link[LINK_UP]->queue == 250 && m->host->disk->rate == 5e8);
-    assert_true(t->seconds == 1.5e-3 && t->host_seconds == 3e-3 && t->when.every == 4);
-    assert_true(t->layer == 2 && t->micro == 1 && t->role == ROLE_BACKWARD && t->n_access == 4);
-    assert_true(t->access[0].tensor->bytes == 16 && t->access[2].tensor->offset == 32);
+    assert_true(d->budget == 2048);
+    assert_true(d->alignment == 512);
+    assert_true(m->host->budget == 1 << 30);
+    assert_true(m->host->alignment == 64);
+    assert_true(d->link[LINK_UP]->rate == 1e3);
+    assert_true(d->link[LINK_UP]->latency == 2e-3);
+    assert_true(!d->link[LINK_DOWN]);
+    assert_true(d->link[LINK_UP]->queues == 4);
+    assert_true(d->link[LINK_UP]->queue == 250);
+    assert_true(m->host->disk->rate == 5e8);
+    assert_true(t->seconds == 1.5e-3);
+    assert_true(t->host_seconds == 3e-3);
+    assert_true(t->when.every == 4);
+    assert_true(t->layer == 2);
+    assert_true(t->micro == 1);
+    assert_true(t->role == ROLE_BACKWARD);
+    assert_true(t->n_access == 4);
+    assert_true(t->access[0].tensor->bytes == 16);
+    assert_true(t->access[2].tensor->offset == 32);
     assert_true(t->access[0].tensor->storage == s->pool->tensors[0]);
-    assert_true(c->copy && c->lane == lane_of(d, LANE_DOWNLOAD, 2) && c->role == ROLE_SEND);
-    assert_true(c->access[0].tensor->offset == 1 && c->access[1].tensor->offset == 5);
-    assert_true(s->task[2]->lane == m->host->lane[LANE_FEED] && s->task[2]->role == ROLE_FEED);
-    assert_true(s->pool->tensors[1]->persistent && s->pool->tensors[2]->persistent);
+    assert_true(c->copy);
+    assert_true(c->lane == lane_of(d, LANE_DOWNLOAD, 2));
+    assert_true(c->role == ROLE_SEND);
+    assert_true(c->access[0].tensor->offset == 1);
+    assert_true(c->access[1].tensor->offset == 5);
+    assert_true(s->task[2]->lane == m->host->lane[LANE_FEED]);
+    assert_true(s->task[2]->role == ROLE_FEED);
+    assert_true(s->pool->tensors[1]->persistent);
+    assert_true(s->pool->tensors[2]->persistent);
     assert_int_equal(c->message, 0);
     assert_int_equal(s->task[3]->message, 7);
     assert_int_equal(s->last_message, 7);
@@ -232,7 +250,8 @@ TEST(conditional_tasks)
             expect_period(list, 2 + 3.0 / a + 5.0 / b, pattern);
         }
     struct simulation *sim = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=2\n"); /* in 2, 4, ... */
-    assert_true(sim->moments[1].skipped && sim->moments[3].end - sim->moments[3].start == 1);
+    assert_true(sim->moments[1].skipped);
+    assert_true(sim->moments[3].end - sim->moments[3].start == 1);
     end_simulation(sim);
 }
 
@@ -270,14 +289,19 @@ TEST(one_step_alike_is_not_enough)
 TEST(steps_are_run_until_they_repeat)
 {
     struct simulation *sim = simulate_text("task a host.cpu 1\n");
-    assert_true(sim->steps <= MOST_RUNS + 1 && sim->first + sim->pattern == sim->steps);
+    assert_true(sim->steps <= MOST_RUNS + 1);
+    assert_true(sim->first + sim->pattern == sim->steps);
     end_simulation(sim);
     sim = simulate_text("task a host.cpu 1\ntask b host.cpu 2 every=7\ntask c host.cpu 4 every=11\n");
     expect_number("period", sim->period, 1 + 2.0 / 7 + 4.0 / 11);
-    assert_true(sim->pattern == 77 && sim->steps > 77 && sim->settled);
+    assert_true(sim->pattern == 77);
+    assert_true(sim->steps > 77);
+    assert_true(sim->settled);
     end_simulation(sim);
     sim = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=997\ntask c host.cpu 1 every=991\n");
-    assert_true(!sim->settled && sim->period >= 1 && sim->period < 1.01); /* 988,027 steps are not run */
+    assert_true(!sim->settled);
+    assert_true(sim->period >= 1);
+    assert_true(sim->period < 1.01); /* 988,027 steps are not run */
     end_simulation(sim);
 }
 
@@ -571,10 +595,13 @@ TEST(verify_looks_at_memory)
     struct step *s = read_text_list("device gpu memory=1000 slab=8\ntensor p gpu 8 work keep\ntensor y gpu 8 work\n"
                                     "task f gpu.compute 1 writes=y\n");
     struct tensor *p = s->pool->tensors[0], *y = s->pool->tensors[1];
-    assert_true(p->slab == 0 && y->slab == 1 && p->address == y->address);
+    assert_true(p->slab == 0);
+    assert_true(y->slab == 1);
+    assert_true(p->address == y->address);
     s->pool->machine->device[0].budget = 15;
     expect_wrong("the list", verify(s, NULL), "device gpu holds 16 bytes, its budget is 15");
-    y->slab = 0, y->address = 7;
+    y->slab = 0;
+    y->address = 7;
     expect_wrong("the list", verify(s, NULL), "tensor y shares bytes with p, which is kept from step to step");
     y->address = 8;
     s->pool->machine->device[0].budget = 16;
@@ -602,7 +629,8 @@ TEST(verify_sees_a_task_that_reads_another_device)
         char *wrong = verify_devices(s);
         if (!wrong != !lists[i].wrong || (wrong && strcmp(wrong, lists[i].wrong) != 0))
             test_failed("%s: verify says %s\n", lists[i].tasks, wrong ? wrong : "nothing");
-        free(wrong), free(text);
+        free(wrong);
+        free(text);
         free_list(s);
     }
 }
@@ -643,8 +671,10 @@ static void expect_round_trip(const struct step *s, const struct simulation *sim
     char *twice = written(again, second->seconds);
     assert_string_equal(text, twice);
     gate_updates(again); /* a model's updates wait for its norm already: none is gated, or moves */
-    for (size_t i = 0; i < again->n; i++)
-        assert_true(again->task[i]->gate != GATE_HELD && strcmp(again->task[i]->name, s->task[i]->name) == 0);
+    for (size_t i = 0; i < again->n; i++) {
+        assert_true(again->task[i]->gate != GATE_HELD);
+        assert_true(strcmp(again->task[i]->name, s->task[i]->name) == 0);
+    }
     for (size_t i = 0; i < again->n; i++)
         assert_int_equal(again->task[i]->message, s->task[i]->role == ROLE_BROADCAST ? s->task[i]->message : 0);
     depend(again, true);
@@ -657,7 +687,8 @@ static void expect_round_trip(const struct step *s, const struct simulation *sim
                         sim->moments[i].start, sim->moments[i].end);
     assert_true(second->period == sim->period);
     end_simulation(second);
-    free(text), free(twice);
+    free(text);
+    free(twice);
 }
 
 TEST(a_models_list_and_back)
@@ -682,7 +713,8 @@ TEST(a_profiles_list_and_back)
     struct costs *c = read_costs(write_file("profile.txt", profile, strlen(profile)));
     struct simulation *sim = must_simulate(t->train, c);
     expect_round_trip(t->train, sim);
-    free_simulation(sim), free_costs(c);
+    free_simulation(sim);
+    free_costs(c);
     free_trainer(t);
 }
 

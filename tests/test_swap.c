@@ -20,7 +20,8 @@ static char *random_list(const char *kind, int seed, int layers)
     FILE *f = popen(command, "r");
     while (f && fgets(line, sizeof line, f))
         append_text(&text, "%s", line);
-    assert_true(text && pclose(f) == 0);
+    assert_true(text);
+    assert_true(pclose(f) == 0);
     return text;
 }
 
@@ -49,8 +50,10 @@ static double period_of(struct step *s, const struct plan *plan, int n, int i, i
         struct tensor *x = pool->tensors[k];
         const struct use *use = uses_of(uses, x, &n_uses);
         int made = k + 1 < n ? 1 : 0, end = n_uses > (size_t)made + 1 ? use[made + 1].at : use[made].at;
-        if (k == i)
-            between[0] = use[made].at, between[1] = end;
+        if (k == i) {
+            between[0] = use[made].at;
+            between[1] = end;
+        }
         if (plan[k].action != SWAP)
             continue;
         struct tensor *there = tensor_like(pool, pool->machine->host, x), *back = tensor_like(pool, gpu, x);
@@ -64,7 +67,9 @@ static double period_of(struct step *s, const struct plan *plan, int n, int i, i
     double period = f.excess > 0 ? INFINITY : f.period;
     free_forecast(&f);
     undo(e);
-    free(line), free_uses(uses), free_uses(before);
+    free(line);
+    free_uses(uses);
+    free_uses(before);
     return period;
 }
 
@@ -107,7 +112,9 @@ static double planned_period(struct step *s, unsigned classes)
 TEST(as_good_as_all_plans)
 {
     enum { N = 4 };
-    int cases = number_from("SWAP_CASES", 8), equal = 0, possible = 0;
+    int cases = number_from("SWAP_CASES", 8);
+    int equal = 0;
+    int possible = 0;
     for (int i = 0; i < cases; i++) {
         char *text = random_list("chain", i + 1, N);
         struct step *s = list_of("%s", text);
@@ -115,11 +122,13 @@ TEST(as_good_as_all_plans)
         double found = isfinite(best) ? planned_period(s, 1u << MEM_ACTIVATIONS) : INFINITY;
         if (isfinite(best) && (found > best * 1.02 || found < best * (1 - 1e-9)))
             test_failed("seed %d: %g s, the best is %g s\n%s", i + 1, found, best, text);
-        possible += isfinite(best), equal += isfinite(best) && found < best * (1 + 1e-9);
+        possible += isfinite(best);
+        equal += isfinite(best) && found < best * (1 + 1e-9);
         free_list(s);
         free(text);
     }
-    assert_true(possible * 2 > cases && equal * 100 >= possible * 90);
+    assert_true(possible * 2 > cases);
+    assert_true(equal * 100 >= possible * 90);
 }
 
 /* ---- more room, and more that may move --------------------------------------------------------------------------- */
@@ -193,7 +202,8 @@ LAW(laws_of_budgets)
             }
             expect_number("period of all that fits", before, number_at(bare, "bare_ms"));
         }
-        free(text), free(more);
+        free(text);
+        free(more);
     }
     assert_true(longer * 100 <= n * 5);
 }
@@ -203,7 +213,9 @@ LAW(laws_of_budgets)
 /* data/steps/swap.txt on a device of so many bytes, with other lines before its own. */
 static char *six_layers(size_t memory, const char *more)
 {
-    char *text = read_text("data/steps/swap.txt"), *rest = text, *all = lasting("%s", more);
+    char *text = read_text("data/steps/swap.txt");
+    char *rest = text;
+    char *all = lasting("%s", more);
     for (char *line; (line = strsep(&rest, "\n"));)
         if (strncmp(line, "device", 6) == 0)
             all = lasting("%sdevice gpu memory=%zu\n", all, memory);
@@ -340,7 +352,8 @@ TEST(the_hosts_memory_counts)
     for (int k = 0; k < 2; k++) {
         p = plan_six(240 * MIB, k ? "" : "device host memory=1\n", k ? "--recompute auto" : AUTO);
         json_array_foreach(json_object_get(p, "moves"), i, move) assert_string_equal(text_at(move, "how"), "recompute");
-        assert_true(i > 0 && number_at(p, "stall_ms") > 1);
+        assert_true(i > 0);
+        assert_true(number_at(p, "stall_ms") > 1);
     }
 }
 
@@ -512,7 +525,8 @@ static void expect_same_training(const char *mesh, const char *swap, double shar
     char *words = lasting("%s --device-mem %zu --delay-seed %lld", asked, chosen, (long long)delays);
     struct state expected = train_within(plain, true, 0), found = train_within(words, false, chosen);
     expect_same_bits(words, found.values, expected.values, expected.n);
-    free(found.values), free(expected.values);
+    free(found.values);
+    free(expected.values);
 }
 
 /* Where no file says how long tasks take, a short trial does: the plan knows its stall. */

@@ -322,7 +322,8 @@ TEST(only_plain_files_are_replaced)
     const char *soft = temp_path("soft");
     assert_int_equal(symlink("plain", soft), 0);
     create_at((void *)soft); /* what it leads to is replaced; /dev/stdout may be such a link */
-    assert_true(lstat(soft, &st) == 0 && S_ISLNK(st.st_mode));
+    assert_true(lstat(soft, &st) == 0);
+    assert_true(S_ISLNK(st.st_mode));
     expect_refusal(create_at, temp_path("no/such/folder"), EXIT_IO, "no/such/folder");
 }
 
@@ -587,8 +588,10 @@ TEST(no_lane_is_busier_than_the_period)
     for (size_t i = 0; i < COUNT(uneven); i++)
         if (uneven[i].step == 4 && uneven[i].task == FWD1)
             uneven[i].end = 1800;
-        else if (uneven[i].step == 4 && uneven[i].task == ADAMW)
-            uneven[i].start = 1800, uneven[i].end = 1830;
+        else if (uneven[i].step == 4 && uneven[i].task == ADAMW) {
+            uneven[i].start = 1800;
+            uneven[i].end = 1830;
+        }
     json_t *s = json_of(COMMAND("summary", (char *)make("uneven.trace", &tables, uneven, COUNT(uneven)), "--json"), 0);
     near(number_at(s, "period_ms"), (1.830 - 0.600) / 3);
     near(number_at(s, "median_period_ms"), 0.120);
@@ -909,7 +912,9 @@ TEST(chrome_arrows_join_their_slices)
     size_t backwards = 0;
     for (size_t i = 0; i < e.n_flow; i += 2) {
         const struct flow *s = &e.flow[i], *f = &e.flow[i + 1];
-        assert_true(!s->finish && f->finish && s->id == f->id);
+        assert_true(!s->finish);
+        assert_true(f->finish);
+        assert_true(s->id == f->id);
         for (size_t k = 0; k < e.n_flow; k++)
             assert_true(k / 2 == i / 2 || e.flow[k].id != s->id);
         const struct x_event *from = open_slice(&e, s->lane, s->at), *to = open_slice(&e, f->lane, f->at);

@@ -83,7 +83,8 @@ TEST(a_task_before_its_producer)
             moved++;
             break;
         }
-    assert_true(moved > 50 && by_verify > moved / 2);
+    assert_true(moved > 50);
+    assert_true(by_verify > moved / 2);
     finish_again(t);
     expect_sound("moved back", s, values_of(t, t->train));
     free_trainer(t);
@@ -149,11 +150,13 @@ static size_t free_early(struct trainer *t, int from, int to)
                 continue;
             size_t address = y->address;
             int slab = y->slab;
-            y->address = x->address, y->slab = x->slab;
+            y->address = x->address;
+            y->slab = x->slab;
             depend(t->train, true);
             assert_null(compare_values(values_of(t, t->train), t->train)); /* which looks at no addresses */
             expect_wrong(x->name, verify(t->train, NULL), "tensor");
-            y->address = address, y->slab = slab;
+            y->address = address;
+            y->slab = slab;
             tried++;
             break;
         }
@@ -165,7 +168,8 @@ static size_t free_early(struct trainer *t, int from, int to)
 TEST(freed_too_early)
 {
     struct trainer *t = plan_two();
-    assert_true(free_early(t, 1 << 20, 1) > 30 && free_early(t, 0, 0) > 5);
+    assert_true(free_early(t, 1 << 20, 1) > 30);
+    assert_true(free_early(t, 0, 0) > 5);
     expect_sound("mended", t->train, values_of(t, t->train));
     free_trainer(t);
 }
@@ -187,7 +191,8 @@ static struct exchange new_swap(bool h_persists)
     struct exchange s = {.paper = new_paper(1, &slow_speeds)};
     struct paper *p = &s.paper;
     struct lane *compute = p->device->lane[LANE_COMPUTE];
-    s.a = new_bytes(p, p->device, "a", 8, false), s.b = new_bytes(p, p->device, "b", 8, false);
+    s.a = new_bytes(p, p->device, "a", 8, false);
+    s.b = new_bytes(p, p->device, "b", 8, false);
     s.h = new_bytes(p, p->host, "h", 8, h_persists);
     struct tensor *w = new_bytes(p, p->device, "w", 8, true);
     add_paper(p, compute, "f", s.a, w, NULL);
@@ -385,8 +390,10 @@ static bool update_on_host(struct trainer *t, struct edit *e, size_t place, int 
         x[i] = adamw->access[i].tensor;
     if (fault == 2)
         x[3] = other && other->access[3].tensor->bytes == x[3]->bytes ? other->access[3].tensor : x[1];
-    if (fault == 3)
-        x[4] = twin_on(t, x[4], x[4]->device), x[4]->persistent = true;
+    if (fault == 3) {
+        x[4] = twin_on(t, x[4], x[4]->device);
+        x[4]->persistent = true;
+    }
     for (int i = 0; i < 6; i++)
         if (i == 0 || i > 2 || (i == 1 && fault == 5))
             x[i] = fault == 4 && i == 0 ? twin_on(t, x[0], host) : carry_over(t, "to.host", x[i], host, down);
@@ -459,9 +466,12 @@ TEST(a_move_that_takes_another_way)
 {
     struct paper p = new_paper(2, &slow_speeds);
     struct device *there = &p.machine->device[1];
-    struct tensor *w = new_bytes(&p, p.device, "w", 64, true), *x = new_bytes(&p, p.device, "x", 64, false),
-                  *y = new_bytes(&p, there, "y", 64, false), *z = new_bytes(&p, there, "z", 64, true),
-                  *kept = new_bytes(&p, p.host, "kept", 64, true), *way = new_bytes(&p, p.host, "way", 64, false);
+    struct tensor *w = new_bytes(&p, p.device, "w", 64, true);
+    struct tensor *x = new_bytes(&p, p.device, "x", 64, false);
+    struct tensor *y = new_bytes(&p, there, "y", 64, false);
+    struct tensor *z = new_bytes(&p, there, "z", 64, true);
+    struct tensor *kept = new_bytes(&p, p.host, "kept", 64, true);
+    struct tensor *way = new_bytes(&p, p.host, "way", 64, false);
     add_paper(&p, p.device->lane[LANE_COMPUTE], "f", x, w, NULL);
     add_move(p.step, "move", y, x, FOR_MOVES);
     struct task *down = p.step->task[1], *up = p.step->task[2];
@@ -472,7 +482,8 @@ TEST(a_move_that_takes_another_way)
     insert_before(e, down);
     add_copy(p.step, p.device->lane[LANE_DOWNLOAD], "out", way, x);
     add_copy(p.step, there->lane[LANE_UPLOAD], "in", y, way);
-    drop(e, down), drop(e, up);
+    drop(e, down);
+    drop(e, up);
     commit(e);
     finish_list(p.step);
     expect_sound("another way", p.step, values);
