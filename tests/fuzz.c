@@ -163,7 +163,8 @@ static int rehashed(int n, char **words)
     return run_ckpt(n, words);
 }
 
-static void put_hash(char *bytes, size_t n) /* of the others, in the last eight */
+/* Puts into the last eight of n bytes the hash of those before. */
+static void put_hash(char *bytes, size_t n)
 {
     uint64_t hash = hash_bytes(bytes, n - 8, 0);
     memcpy(bytes + n - 8, &hash, 8);
@@ -178,7 +179,10 @@ static int rehashed_snapshot(int n, char **words)
     uint64_t length, hash, at = MANIFEST_AT;
     if (size > at) {
         memcpy(&length, bytes + 48, 8);
-        if (length <= size - at && length > 28 && (line = memchr(bytes + at, '\n', length))) {
+        line = NULL;
+        if (length <= size - at && length > 28)
+            line = memchr(bytes + at, '\n', length);
+        if (line) {
             size_t head = (size_t)(line - bytes) + 1;
             char text[20];
             snprintf(text, sizeof text, "%016llx", (unsigned long long)hash_bytes(bytes + head, at + length - head, 0));
@@ -252,13 +256,14 @@ struct file {
     char *path;
     unsigned char *bytes;
     size_t n;
-    uint64_t seed, drawn; /* of its random numbers */
+    uint64_t seed, drawn; /* the seed of its random numbers, and how many of them have been drawn */
     uint32_t number;
 };
 
 static size_t draw(struct file *f, size_t below)
 {
-    struct random4 r = random_words(f->seed, STREAM_TEST, f->number, f->drawn++);
+    struct random4 r = random_words(f->seed, STREAM_TEST, f->number, f->drawn);
+    f->drawn++;
     return below ? ((uint64_t)r.word[0] << 32 | r.word[1]) % below : 0;
 }
 
@@ -323,7 +328,7 @@ static void mutate(struct file *f)
         else if (what == 3)
             replace_part(f, at, n, part, n); /* a part stands in another's place, */
         else if (what == 4)
-            replace_part(f, at, 0, part, n); /* or in its way */
+            replace_part(f, at, 0, part, n); /* ... or is put in before it */
         else if (what < 7)
             change_number(f);
         else
@@ -353,7 +358,7 @@ static const char *finding(struct outcome *o)
 {
     bool whole = strlen(o->text) < sizeof o->text - 1, sentence = strncmp(o->text, "yard: ", 6) == 0;
     sentence |= strstr(o->text, "\nyard: ") != NULL;
-    sentence |= strstr(o->text, "\nFAILED: ") != NULL; /* of yard check */
+    sentence |= strstr(o->text, "\nFAILED: ") != NULL; /* so yard check says it */
     if (o->signal)
         return o->signal == SIGALRM ? "it hangs" : strsignal(o->signal);
     if (o->code != EXIT_OK && o->code != EXIT_FAILED && o->code != EXIT_USAGE && o->code != EXIT_IO)

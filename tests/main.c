@@ -15,7 +15,7 @@ enum { MOST = 256 };
 struct known {
     const char *name;
     CMUnitTestFunction body;
-    int line; /* of its file */
+    int line; /* where it stands in its file */
     int when; /* IN_TEST, IN_CHECK and IN_ALL, together, or NO_TEST */
 };
 static struct known known[MOST];

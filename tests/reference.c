@@ -186,10 +186,14 @@ void ref_attention(float *out, float *dqkv, const float *dout, const float *qkv,
             double most = -INFINITY;
             double sum = 0;
             double delta = 0;
-            for (int k = first; k <= n; k++)
-                most = fmax(most, p[k - first] = scale * dot(q, qkv + k * 3 * C + C + h * hs, hs));
-            for (int k = first; k <= n; k++)
-                sum += p[k - first] = exp(p[k - first] - most);
+            for (int k = first; k <= n; k++) {
+                p[k - first] = scale * dot(q, qkv + k * 3 * C + C + h * hs, hs);
+                most = fmax(most, p[k - first]);
+            }
+            for (int k = first; k <= n; k++) {
+                p[k - first] = exp(p[k - first] - most);
+                sum += p[k - first];
+            }
             for (int c = 0; c < hs; c++) {
                 double mix = 0;
                 for (int k = first; k <= n; k++)

@@ -111,7 +111,8 @@ const char *two_devices(void)
     clGetDeviceInfo(m->device[0].cl, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, sizeof most, &most, NULL);
     bool can_be_cut = most >= 2 && m->device[0].units >= 2;
     close_machine(m);
-    return found = can_be_cut ? "0:0/2" : "0:0x2";
+    found = can_be_cut ? "0:0/2" : "0:0x2";
+    return found;
 }
 
 /* What a variable was before any test set it. */
@@ -262,7 +263,10 @@ size_t expect_waits_needed(struct step *s, size_t nth)
     for (size_t i = 0; i < s->n; i++)
         for (size_t k = 0; k < s->task[i]->n_edges; k++) {
             struct edge *e = &s->task[i]->edges[k];
-            if (!e->wait || waits++ % nth)
+            if (!e->wait)
+                continue;
+            waits++;
+            if ((waits - 1) % nth != 0)
                 continue;
             e->wait = false;
             expect_wrong(s->task[i]->name, verify(s, NULL), "nothing orders them");

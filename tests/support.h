@@ -43,7 +43,7 @@ struct state { /* parameters of one rank, then Adam's m and v of all units */
     size_t n, n_parameters;
 };
 struct state read_state(struct trainer *t, int rank); /* the caller frees the values */
-struct state read_whole_state(struct trainer *t);     /* of all ranks, as on one device */
+struct state read_whole_state(struct trainer *t);     /* the state of all ranks, as on one device */
 /* verify() finds nothing wrong. */
 void expect_sound(const char *what, const struct step *s, const struct values *plain);
 /* What a checker said, which must not be silent and says `part`; it is freed. */
@@ -58,7 +58,7 @@ void free_list(struct step *s);                                  /* with its poo
 struct trainer *open_training(struct settings *s, unsigned lists);
 void run_steps(struct trainer *t, uint32_t from, uint32_t to);
 void begin_anew(struct trainer *t); /* with the first values of seed 1337, and Adam's state 0 */
-/* The last step's loss is finite, replicas are equal, no task wrote behind its memory. */
+/* The last step's loss is finite, replicas are equal, no task wrote past its memory. */
 void check_training(struct trainer *t, uint32_t last);
 /* All of that; the state of all ranks. */
 struct state train(struct settings *s, uint32_t steps);

@@ -28,7 +28,7 @@ bool has_state(const struct checkpoint *c, uint64_t seed);
 
 struct stored { /* what a run would store */
     struct model *model;
-    struct pieces *pieces; /* of a checkpoint without ZeRO: where values lie on the ranks */
+    struct pieces *pieces; /* those of a checkpoint without ZeRO: where values lie on the ranks */
     struct snap_plan plan;
 };
 /* A payload for each shard of a unit, on the rank that updates it; or two, with a half each. */

@@ -27,7 +27,7 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
     s->devices = "0:0x2";
     s->kernels.gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
     s->mesh = mesh;
-    if (mesh) { /* of bytes, the upper half is hardly used: one member would have all words */
+    if (mesh) { /* the upper half of the 256 bytes hardly occurs in the text: one member would have all words */
         s->data.tokens = TOKENS_CHARS;
         s->kernels.attention = ATTENTION_FLASH;
     }
@@ -117,7 +117,12 @@ static bool expect_found(struct audit *a, struct step *s, size_t i, int k, enum 
     if (!wrong && !is_listed(s->task[i], is, x->mode))
         test_failed("%s list, task %zu %s, tensor %s: %s said to be %s, and nobody notices\n", s->name, i,
                     s->task[i]->name, x->tensor->name, mode_name[is], mode_name[x->mode]);
-    *(!wrong ? &tally->listed : at_once ? &tally->at_task : &tally->at_reader) += 1;
+    if (!wrong)
+        tally->listed++;
+    else if (at_once)
+        tally->at_task++;
+    else
+        tally->at_reader++;
     free(wrong);
     return at_once;
 }

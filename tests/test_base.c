@@ -104,7 +104,7 @@ static void fail_beside_another(void *unused)
     fail(EXIT_IO, "no luck");
 }
 
-/* What another thread registers meanwhile is its own; what an attempt within left behind is ours. */
+/* What another thread registers meanwhile is its own; what an attempt within it has left registered is ours. */
 TEST(an_attempt_cleans_up_its_own)
 {
     int count = 0, theirs = 0;
@@ -548,7 +548,7 @@ TEST(options_config_file_then_command_line)
     assert_true(rate == 0.25);
     char line[] = "task x=y lane layer=3\t= 1 2 3\n";
     struct settings_text profile = {.path = "p", .rest = line};
-    assert_true(next_setting(&profile)); /* the '=' behind white space is the one */
+    assert_true(next_setting(&profile)); /* the '=' after white space is the one */
     assert_string_equal(profile.name, "task x=y lane layer=3");
     assert_string_equal(profile.value, "1 2 3");
     char *argv[] = {"--batch", "32"}, **words;

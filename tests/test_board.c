@@ -128,7 +128,7 @@ TEST(clipping_waits_for_the_backward_that_was_moved_behind_the_last)
     struct step *s = read_list(path);
     struct board *b = open_board(path, 1);
     size_t place;
-    expect_ms(b, 5); /* of which the update is beside the next step's first backward */
+    expect_ms(b, 5); /* the update now runs beside the next step's first backward */
     assert_null(try_behind(b, 0, s, 1, &place));
     expect_ms(b, 6);
     keep_move(b);
@@ -140,7 +140,9 @@ TEST(clipping_waits_for_the_backward_that_was_moved_behind_the_last)
 enum { TENSORS = 8, CASES = 60, MOVES = 12 };
 static uint32_t draw(uint32_t seed, uint32_t *n, uint32_t below)
 {
-    return random_words(seed, STREAM_TEST, 1, (*n)++).word[0] % below;
+    struct random4 r = random_words(seed, STREAM_TEST, 1, *n);
+    (*n)++;
+    return r.word[0] % below;
 }
 
 /* Tensors 0 to 3 are on the device, the others on the host; half of them persist, the others are written before they
@@ -198,7 +200,7 @@ static void expect_same_meaning(const struct step *a, const struct step *b)
                 assert_true(task_named(b, a->task[i]->name)->index < task_named(b, a->task[k]->name)->index);
 }
 
-/* On its lane the task is right behind the one it was to go behind, and all others are in their order. */
+/* On its lane the task comes right after the one that the move names, and all others are in their order. */
 static void expect_place(const struct step *before, const struct step *after, const struct move *m)
 {
     size_t i = 0, k = 0;

@@ -220,7 +220,8 @@ TEST(the_shipped_lists)
     }
 }
 
-/* Of every shard, over its queues: slices and bytes in all, and the fewest and most slices of a queue that sends. */
+/* Each shard has so many slices and bytes over all its queues.  Queues from `first` on send; `even`: their numbers of
+ * slices differ by one at most. */
 static void expect_deal(const char *words, int queues, int first, int slices, json_int_t bytes, bool even)
 {
     json_t *all = plan(words), *rows = json_object_get(report_of(all), "queues");
@@ -291,7 +292,7 @@ TEST(deals)
 static const struct {
     const char *text;
     size_t copies;        /* with 4 slices */
-    double slices, bytes; /* of the first row's shard, over all queues */
+    double slices, bytes; /* what the first row's shard has over all queues */
 } shapes[] = {
     /* a chain: b sends on what it gets */
     {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast msg=1\n"

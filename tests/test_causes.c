@@ -106,7 +106,13 @@ TEST(every_cause_by_hand)
 
 static bool before(const struct trace_record *a, const struct trace_record *b)
 {
-    return BY(a->start, b->start, BY(a->end, b->end, BY(a->step, b->step, COMPARE(a->task, b->task)))) < 0;
+    if (a->start != b->start)
+        return a->start < b->start;
+    if (a->end != b->end)
+        return a->end < b->end;
+    if (a->step != b->step)
+        return a->step < b->step;
+    return a->task < b->task;
 }
 
 static bool is(const struct trace *t, uint32_t task, const char *role)
@@ -157,15 +163,18 @@ static enum cause cause_at(const struct trace *t, uint32_t list, size_t lane, ui
         return CAUSE_PIPELINE;
     if (a->kind == LANE_UPLOAD || a->kind == LANE_DOWNLOAD)
         return CAUSE_LINK;
-    return a->kind == LANE_COMPUTE ? CAUSE_COMPUTE
-           : a->kind == LANE_DISK  ? CAUSE_DISK
-           : a->kind == LANE_FEED  ? CAUSE_BATCH
-                                   : CAUSE_CPU;
+    if (a->kind == LANE_COMPUTE)
+        return CAUSE_COMPUTE;
+    if (a->kind == LANE_DISK)
+        return CAUSE_DISK;
+    if (a->kind == LANE_FEED)
+        return CAUSE_BATCH;
+    return CAUSE_CPU;
 }
 
 static int by_time(const void *a, const void *b) { return COMPARE(*(const uint64_t *)a, *(const uint64_t *)b); }
 
-/* Of the whole trace's window; what was found is added to `all`. */
+/* Both ways find the same causes in the window of the whole trace; what was found is added to `all`. */
 static void expect_same_causes(const char *what, const struct trace *t, uint64_t *all)
 {
     struct trace_steps s = trace_steps_of(t, 0);
@@ -204,7 +213,9 @@ static void expect_same_causes(const char *what, const struct trace *t, uint64_t
 
 static size_t draw(uint64_t seed, uint64_t *count, size_t below)
 {
-    return (size_t)(random_uniform(seed, STREAM_TEST, 0, (*count)++) * (double)below);
+    double u = random_uniform(seed, STREAM_TEST, 0, *count);
+    (*count)++;
+    return (size_t)(u * (double)below);
 }
 
 /* Tasks of any role on any lanes, each of which writes a tensor of its device and reads two more that have been

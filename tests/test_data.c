@@ -103,7 +103,7 @@ TEST(invalid_utf8_is_refused)
         struct text text = text_of(invalid[i]);
         expect_refusal(make_char_tokenizer, &text, 2, "--prompt is not valid UTF-8 at byte 2 (0x");
     }
-    struct text cut = {.name = "--prompt", .bytes = "ab\xC3\xA9", .n = 3}; /* its end is not to be looked behind */
+    struct text cut = {.name = "--prompt", .bytes = "ab\xC3\xA9", .n = 3}; /* no byte after its end may be read */
     expect_refusal(make_char_tokenizer, &cut, 2, "at byte 2 (0xC3)");
     static const char *const borders[] = {"\x7F",         "\xC2\x80",         "\xDF\xBF",
                                           "\xE0\xA0\x80", "\xED\x9F\xBF",     "\xEE\x80\x80",
@@ -548,7 +548,7 @@ TEST(headerless_tokens_of_other_widths)
                 expect_no_dataset(options_for(write_wide("wide.bin", bytes, vocabularies[i], big_endian)), 1,
                                   lasting("holds tokens of %zu bytes%s: ", bytes, order));
         }
-    for (size_t i = 0; i < COUNT(vocabularies); i++) { /* and those of 2 bytes are read, of whatever vocabulary */
+    for (size_t i = 0; i < COUNT(vocabularies); i++) { /* tokens of 2 bytes are read, whatever the vocabulary */
         uint16_t tokens[WIDE];
         for (size_t k = 0; k < WIDE; k++)
             tokens[k] = (uint16_t)(random_words(6, STREAM_TEST, 0, k).word[0] % MIN(vocabularies[i], 65536));
@@ -677,7 +677,7 @@ TEST(the_layout_of_nanogpt)
     assert_int_equal(d->train.n, 1000);
     assert_int_equal(d->val.n, 100);
     close_dataset(d);
-    o.val_data = write_numbered("own.bin", 50, false); /* who names another file gets it */
+    o.val_data = write_numbered("own.bin", 50, false); /* --val-data may name another file */
     d = open_dataset(&o);
     assert_int_equal(d->val.n, 50);
     close_dataset(d);

@@ -99,7 +99,7 @@ TEST(moves_stop_at_data_edges)
     end_paper(&d.paper);
 }
 
-/* Behind a task that is cut means behind its last piece; behind one that has left, where it was. */
+/* "After" a task that is cut means after its last piece; "after" one that has left means where it was. */
 TEST(insertion_stays_when_a_task_is_cut)
 {
     struct diamond d = new_diamond();
@@ -164,7 +164,7 @@ TEST(undo_leaves_nothing)
     assert_ptr_equal(d.w->device, p->device);
     assert_ptr_equal(part->device, p->device);
     assert_int_equal(p->pool->n, n + 1);
-    for (size_t i = 0; i < p->pool->n; i++) { /* of every storage the views that are left, and no others */
+    for (size_t i = 0; i < p->pool->n; i++) { /* each storage knows the views that are left, and no others */
         size_t views = 0, chain = 0;
         const struct tensor *storage = p->pool->tensors[i];
         for (size_t k = 0; k < p->pool->n; k++)
@@ -203,7 +203,7 @@ TEST(messages_are_handed_on)
     end_paper(p);
 }
 
-/* Of a step file: bytes need be no multiple of an element's. */
+/* In a list from a step file: bytes need be no multiple of an element's. */
 TEST(ranges_are_repointed_to_the_byte)
 {
     struct paper p = new_paper(1, &slow_speeds);

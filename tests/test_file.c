@@ -50,7 +50,7 @@ static const char *write_safetensors(const char *name, uint64_t length, const ch
 static const struct {
     const char *header;
     size_t n, data;
-    const char *part; /* of the sentence that is expected */
+    const char *part; /* a part of the sentence that is expected */
 } hostile[] = {
     /* the top level and what surrounds it */
     HEADER("", 0, "must start with '{'"),
@@ -373,7 +373,17 @@ TEST(writer_mistakes)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-/* All 65536 halves against the definition: (-1)^s 2^(e-15) 1.f, subnormals 2^-14 0.f. */
+/* A half's magnitude by the definition: 2^(e-15) 1.f, subnormals 2^-14 0.f; f has ten bits. */
+static double half_value(int e, int f)
+{
+    if (e == 0)
+        return ldexp(f, -24);
+    if (e == 31)
+        return f ? NAN : INFINITY;
+    return ldexp(1024 + f, e - 25);
+}
+
+/* All 65536 halves, each of a sign, an exponent e and a fraction f. */
 TEST(every_half)
 {
     static const char header[] = "{\"h\":{\"dtype\":\"F16\",\"shape\":[65536],\"data_offsets\":[0,131072]}}";
@@ -388,8 +398,7 @@ TEST(every_half)
     read_floats(st, &st->tensors[0], values);
     for (int i = 0; i < 65536; i++) {
         int e = i >> 10 & 31, f = i & 1023;
-        double expected = e == 0 ? ldexp(f, -24) : e == 31 ? (f ? NAN : INFINITY) : ldexp(1024 + f, e - 25);
-        expected = i >> 15 ? -expected : expected;
+        double expected = i >> 15 ? -half_value(e, f) : half_value(e, f);
         assert_true(isnan(expected) ? isnan(values[i]) : values[i] == expected && !signbit(values[i]) == !(i >> 15));
     }
     close_safetensors(st);
@@ -552,7 +561,7 @@ static void write_without_end(void *path)
     if (unfinished == DIE)
         raise(SIGKILL);
     if (unfinished == ABANDON)
-        abandon(w); /* and its cleanup is gone with it */
+        abandon(w); /* the cleanup that it had registered is gone with it */
     fail(EXIT_USAGE, "something else went wrong");
 }
 

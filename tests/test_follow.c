@@ -292,7 +292,7 @@ static void expect_head(struct trace_follow *f, uint64_t head)
     assert_int_equal(head_of(f), head);
 }
 
-/* Holds come one after another, nothing runs in them, and what comes behind was queued then. */
+/* Holds come one after another, nothing runs in them, and what comes after one was queued then. */
 static void expect_holds(const struct trace *t, size_t least)
 {
     uint64_t before = 0;
@@ -300,7 +300,7 @@ static void expect_holds(const struct trace *t, size_t least)
     for (const struct hold *h = t->holds; h < t->holds + t->n_holds; before += h->to - h->from, h++) {
         assert_true(h->from < h->to);
         assert_true(h->before == before);
-        assert_true((h == t->holds || h[-1].to <= h->from));
+        assert_true(h == t->holds || h[-1].to <= h->from);
         assert_int_equal(t->records[h->record].queued, h->to);
         for (size_t i = 0; i < t->n_records; i++)
             assert_true(t->records[i].end <= h->from || t->records[i].start >= h->to);
@@ -350,7 +350,7 @@ static void step_through(const char *more)
     assert_true(becomes(f, LIFE_CLOSED));
     assert_int_equal(exit_code(child), 0);
     assert_false(trace_can_ask(f));
-    expect_holds(t, 4); /* one behind each that was granted; one before them, unless nothing had run */
+    expect_holds(t, 4); /* one after each that was granted; one before them, unless nothing had run */
     expect_cut(trace, t);
     trace_follow_close(f);
 }

@@ -20,14 +20,14 @@ enum { BATCH = 12, MANY_STEPS = 20, SIZES = 4 };
 static const char *const models[] = {"--layers 4 --heads 4 --channels 32",
                                      "--layers 5 --heads 5 --channels 40 --untied --attention flash"};
 
-struct cell { /* of the grid */
+struct cell { /* one cell of the grid: a mesh, and the options that it trains with */
     int model, dp, pp, tp, zero, micro;
     bool apart;
     char words[400];
 };
-struct course { /* of a training */
+struct course { /* what a training gave */
     double loss[MANY_STEPS];
-    float *moments; /* Adam's m behind step 1: the gradient, times a constant */
+    float *moments; /* Adam's m after step 1: the gradient, times a constant */
     struct state state;
     size_t n;
 };
@@ -89,7 +89,7 @@ static void paint(struct trainer *t)
         }
 }
 
-/* The tensor that was predicted to end highest was written; the guard behind the slab was not.  Returns the bytes of
+/* The tensor that was predicted to end highest was written; the guard after the slab was not.  Returns the bytes of
  * all devices. */
 static size_t check_memory(struct trainer *t, const char *words)
 {
@@ -119,9 +119,12 @@ static size_t check_memory(struct trainer *t, const char *words)
 
 static float *read_moments(struct model *m, size_t *n)
 {
-    float *all = allocate(*n = count_parameters(m->params), sizeof *all), *at = all;
-    for (int i = 0; i < m->params->n; at += param_elements(&m->params->param[i++]))
+    *n = count_parameters(m->params);
+    float *all = allocate(*n, sizeof *all), *at = all;
+    for (int i = 0; i < m->params->n; i++) {
         read_param(m, i, KEPT_M, at);
+        at += param_elements(&m->params->param[i]);
+    }
     return all;
 }
 
@@ -215,7 +218,8 @@ static struct cell cell_at(int dp, int pp, int tp, bool apart)
         micro--;
     enum pipeline order = (enum pipeline)((dp + 2 * tp + pp + apart) % PIPELINES);
     bool fits = order == PIPELINE_INTERLEAVED ? share / micro % pp == 0 : share / micro >= 2 * pp;
-    if (pipeline_orders[order].chunks > 1 && (pp != 2 || !fits)) /* of 4 layers two stages each */
+    /* Two stages a device want pp=2 with 4 layers. */
+    if (pipeline_orders[order].chunks > 1 && (pp != 2 || !fits))
         order = order == PIPELINE_INTERLEAVED ? PIPELINE_ZBH1 : PIPELINE_ZBH2;
     c.micro = turn % 5 == 0 && pp == 1 ? share : micro;
     snprintf(c.words, sizeof c.words,
@@ -243,8 +247,8 @@ static void expect_cell(const struct cell *cell)
     free_course(&c);
 }
 
-/* Of the whole grid; or of a part with few devices, in which each size of each axis, each stage of ZeRO and both ways
- * of travelling are. */
+/* All cells are wanted, or those of a part with few devices.  The part has each size of each axis, each stage of ZeRO
+ * and both ways of travelling. */
 static bool is_wanted(int dp, int pp, int tp, bool apart)
 {
     int n = dp * pp * tp;

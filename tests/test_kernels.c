@@ -1,7 +1,7 @@
 /* test_kernels.c - every kernel of cl/ against plain C (reference.h), over odd sizes and all shapes of the kernels.
  *
  * A shape is a vector width (VEC) and a work-group size (WG): what another CPU or a GPU would choose.  Each array that
- * a kernel is given has guard words behind it.  Where the order of additions is the kernel's promise the bits must
+ * a kernel is given has guard words after it.  Where the order of additions is the kernel's promise the bits must
  * agree, elsewhere the values within a few units of rounding.  (loss_part, loss_join: test_grid.c.)
  *
  * It runs on whatever driver is the first (tests/drivers.sh brings others).  llvmpipe is excused from two things: its
@@ -68,7 +68,9 @@ static cl_mem buffer_of(struct buffers *b, const struct value *v)
                                  (v->n + GUARD_WORDS) * sizeof *words, words, &err));
     free(words);
     b->of[b->n] = v;
-    return b->mem[b->n++] = mem;
+    b->mem[b->n] = mem;
+    b->n++;
+    return mem;
 }
 
 static void fetch(struct buffers *b, const char *kernel)
@@ -94,9 +96,11 @@ static void run(const char *file, const char *kernel, size_t n_groups, const str
     cl_kernel k = make_kernel(device, file, kernel);
     for (cl_uint i = 0; i < n; i++) {
         cl_mem mem = args[i].kind == ARRAY ? buffer_of(&b, &args[i]) : NULL;
-        const void *at = args[i].kind == ARRAY   ? (void *)&mem
-                         : args[i].kind == WHOLE ? (void *)&args[i].i
-                                                 : (void *)&args[i].f;
+        const void *at = &args[i].f;
+        if (args[i].kind == ARRAY)
+            at = &mem;
+        else if (args[i].kind == WHOLE)
+            at = &args[i].i;
         CL(clSetKernelArg(k, i, args[i].kind == ARRAY ? sizeof mem : 4, at));
     }
     size_t local = device->work_group, global = n_groups * local;
@@ -380,7 +384,7 @@ TEST(softmax)
 
 /* ---- loss.cl ---------------------------------------------------------------------------------------------------- */
 
-/* Rows of W, of which what is behind the words must be passed over, and its gradient 0. */
+/* Rows of W logits for V words: those after the words must be passed over, and their gradient is 0. */
 static void check_loss(int N, int V, int W, float size)
 {
     int *targets = random_tokens(N, V, 3);
@@ -459,7 +463,10 @@ static void check_halting(float bad, int at, bool by_loss)
     float *word = by_loss ? &loss[at % 2] : &partial[at], good = *word;
     *word = bad;
     RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16), A(loss, 2), I(2));
-    assert_true((by_loss ? result[0] == 2 : !isfinite(result[0])));
+    if (by_loss)
+        assert_true(result[0] == 2);
+    else
+        assert_false(isfinite(result[0]));
     assert_true(result[2] == 1);
     *word = good; /* a good step after a bad one does not clear it */
     RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16), A(loss, 2), I(2));
@@ -470,7 +477,11 @@ static void check_halting(float bad, int at, bool by_loss)
 /* Inf at the end stays Inf, before it the compensated sum makes it NaN. */
 TEST(norm_halts_on_what_is_not_finite)
 {
-    for_each_shape for (int i = 0; i < 12; i++) check_halting(i % 2 ? NAN : INFINITY, i / 2 % 3, i / 6);
+    for_each_shape
+    {
+        for (int i = 0; i < 12; i++)
+            check_halting(i % 2 ? NAN : INFINITY, i / 2 % 3, i / 6);
+    }
 }
 
 /* ---- sums in order (common.cl) ---------------------------------------------------------------------------------- */
@@ -584,7 +595,7 @@ static const struct sizes products[] = {{1, 1, 1, 1, 1},     {5, 7, 3, 1, 1},   
                                         {3, 150, 10, 1, 4},  {51, 389, 259, 1, 1}};
 
 /* An operand of rows x ld matrices, two-level strides as for heads: inner ones side by side, a margin around all;
- * square ones one behind another. */
+ * square ones one after another. */
 struct operand_memory {
     struct operand o;
     size_t n;
@@ -661,9 +672,11 @@ static float at_b(const struct product *p, int z, int n, int k)
 /* One chain of fma per element, in the order of k: the promise of gemm.cl. */
 static float chain(const struct product *p, int z, int m, int n)
 {
-    float sum = p->g.start == START_OLD    ? p->vc[element(&p->c, &p->s, z, m, n)]
-                : p->g.start == START_BIAS ? p->bias[n]
-                                           : 0;
+    float sum = 0;
+    if (p->g.start == START_OLD)
+        sum = p->vc[element(&p->c, &p->s, z, m, n)];
+    else if (p->g.start == START_BIAS)
+        sum = p->bias[n];
     int first = p->g.causal == CAUSAL_A_TRANSPOSED ? m : 0, last = p->g.causal == CAUSAL_A ? m + 1 : p->s.k;
     for (int k = first; k < last; k++)
         sum = fmaf(at_a(p, z, m, k), at_b(p, z, n, k), sum);
@@ -769,8 +782,11 @@ TEST(own_gemm_at_tile_borders)
             continue;
         int rows = (int)device->tile_rows, width = (int)(device->tile_vectors * device->vector);
         int ms[] = BORDERS(rows), ns[] = {1, width / 2, width / 2 + 1, width - 1, width, width + 1, 2 * width + 1};
-        for_each(m, ms) for (size_t i = 0; i < COUNT(ns); i++)
-            check_forms(machines[shape_], &(struct sizes){(int)m, ns[i], 3, 1, 1}, GEMM_OWN, 0);
+        for_each(m, ms)
+        {
+            for (size_t i = 0; i < COUNT(ns); i++)
+                check_forms(machines[shape_], &(struct sizes){(int)m, ns[i], 3, 1, 1}, GEMM_OWN, 0);
+        }
         for_each(k, depths)
             check_forms(machines[shape_], &(struct sizes){rows + 1, width + 1, (int)k, 1, 1}, GEMM_OWN, 0);
     }
@@ -814,7 +830,9 @@ static void check_causal(struct machine *m, int T, int hs, enum gemm_causal caus
 {
     bool out = causal == CAUSAL_OUT;
     struct sizes s = {T, out ? T : hs, out ? hs : T, 2, 2};
-    enum gemm_form form = out ? GEMM_NT : causal == CAUSAL_A ? GEMM_NN : GEMM_TN;
+    enum gemm_form form = causal == CAUSAL_A ? GEMM_NN : GEMM_TN;
+    if (out)
+        form = GEMM_NT;
     struct product p = new_product(&s, form, START_ZERO, causal);
     if (!out)
         make_triangle(&p);

@@ -2,9 +2,9 @@
  * never interrupted.
  *
  * A chain is one training in many lives.  Each life but the last is ended by SIGKILL, some by SIGINT: most of them some
- * time behind their first step, others while they start or take the file over.  The next one resumes, often with other
+ * time after their first step, others while they start or take the file over.  The next one resumes, often with other
  * passes or another ZeRO, so that the file is laid out anew.  After each end the file's newest iteration is at least
- * the newest of which the log said that it is committed, and the next life begins right behind it.  The last life's
+ * the newest of which the log said that it is committed, and the next life begins right after it.  The last life's
  * state is that of the reference, to the bit.
  *
  * With --restart all lives are one command's: its child is killed, and nobody types anything.  The log has every step.
@@ -49,7 +49,9 @@ static uint32_t drawn;
 static int draw(int below)
 {
     const char *seed = getenv("SEED");
-    return (int)(random_uniform(seed ? (uint64_t)atoi(seed) : 1, STREAM_TEST, 3, drawn++) * below);
+    double u = random_uniform(seed ? (uint64_t)atoi(seed) : 1, STREAM_TEST, 3, drawn);
+    drawn++;
+    return (int)(u * below);
 }
 
 /* ---- a life ------------------------------------------------------------------------------------------------------ */
@@ -69,7 +71,7 @@ static pid_t start(const char *words, const char *log)
     return child;
 }
 
-/* The first or last number behind that key in the log, 0: none. */
+/* The first or last number after that key in the log; 0: none. */
 static uint32_t logged(const char *log, const char *key, bool first)
 {
     char line[4096];
@@ -151,8 +153,8 @@ struct chain {
     const struct course *course;
     int variant;
     char folder[1024], snapshot[1100], save[1100];
-    double seconds; /* that a whole run takes behind its first step, */
-    double begin;   /* and before it */
+    double seconds; /* how long a whole run takes after its first step */
+    double begin;   /* how long it takes up to its first step */
 };
 
 /* Another life, which resumes where there is something to resume; true: it came to its end. */
@@ -166,7 +168,9 @@ static bool live(struct chain *c, int life, bool may_end)
         c->variant = draw(MOST_VARIANTS);
     snprintf(words, sizeof words, "%s %s --snapshot %s --save %s%s%s", c->course->words, c->course->variant[c->variant],
              c->snapshot, c->save, before ? " --resume " : "", before ? c->snapshot : "");
-    double length = may_end ? 1e9 : starting ? c->begin * 1.2 : c->seconds * 0.8;
+    double length = starting ? c->begin * 1.2 : c->seconds * 0.8;
+    if (may_end)
+        length = 1e9;
     int status = end_life(start(words, log), log, may_end ? length : length * draw(1000) / 1000, !starting && !may_end,
                           politely ? SIGINT : SIGKILL);
     bool ended = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_OK;
@@ -285,7 +289,7 @@ static void expect_every_step(const char *log)
             test_failed("%s: step %d is missing\n", log, i);
 }
 
-/* It gives up behind 3 restarts without a commit: so every third life has one. */
+/* yard gives up after 3 restarts without a commit: so every third life is killed only after one. */
 static int run_restarting(struct chain *c, const char *reference, int most)
 {
     char *log = temp_path("restarting.jsonl"), *folder = lasting("rm -rf %s && mkdir %s", c->folder, c->folder);
@@ -297,7 +301,10 @@ static int run_restarting(struct chain *c, const char *reference, int most)
     pid_t parent = start(words, log);
     while (waitpid(parent, &status, WNOHANG) == 0) {
         nap(0.0003);
-        if (killed == most || (child = child_of(parent)) == 0 || child == last)
+        if (killed == most)
+            continue;
+        child = child_of(parent);
+        if (child == 0 || child == last)
             continue;
         uint32_t commit = newest_of(c->snapshot);
         double until = now() + draw(1000) * 1e-3 * (draw(3) ? c->begin + c->seconds : c->begin);

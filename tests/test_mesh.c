@@ -115,14 +115,24 @@ static int most_in_flight(const struct turn *a, int n)
 {
     int now = 0, most = 0;
     for (int i = 0; i < n; i++) {
-        now += a[i].computation == FORWARD ? 1 : a[i].computation == INPUT_GRADIENT ? 0 : -1;
+        if (a[i].computation == FORWARD)
+            now++;
+        else if (a[i].computation != INPUT_GRADIENT)
+            now--;
         most = MAX(most, now);
     }
     return most;
 }
 
-/* Of each stage of the device each micro-batch once, ascending in all of them; both halves of a backward behind its
- * forward, and the weights' behind the input's. */
+/* The turn has the micro-batch that is due, and after it the following one is. */
+static void expect_next(const struct turn *turn, int *due)
+{
+    assert_int_equal(turn->micro, *due);
+    ++*due;
+}
+
+/* Each stage of device p computes each micro-batch once, in ascending order; both halves of a backward come after its
+ * forward, and the gradients of weights after those of inputs. */
 static void expect_sound_order(const struct mesh *m, int p, int micros, const struct turn *a, int n)
 {
     int next[COMPUTATIONS][16] = {{0}};
@@ -132,12 +142,13 @@ static void expect_sound_order(const struct mesh *m, int p, int micros, const st
             of[k] = &next[k][a[i].stage];
         assert_int_equal(pp_of(m, a[i].stage), p);
         if (a[i].computation == FORWARD)
-            assert_int_equal(a[i].micro, (*of[FORWARD])++);
+            expect_next(&a[i], of[FORWARD]);
         if (a[i].computation == BACKWARD || a[i].computation == INPUT_GRADIENT)
-            assert_int_equal(a[i].micro, (*of[INPUT_GRADIENT])++);
+            expect_next(&a[i], of[INPUT_GRADIENT]);
         if (a[i].computation == BACKWARD || a[i].computation == WEIGHT_GRADIENT)
-            assert_int_equal(a[i].micro, (*of[WEIGHT_GRADIENT])++);
-        assert_true(*of[FORWARD] >= *of[INPUT_GRADIENT] && *of[INPUT_GRADIENT] >= *of[WEIGHT_GRADIENT]);
+            expect_next(&a[i], of[WEIGHT_GRADIENT]);
+        assert_true(*of[FORWARD] >= *of[INPUT_GRADIENT]);
+        assert_true(*of[INPUT_GRADIENT] >= *of[WEIGHT_GRADIENT]);
     }
     for (int stage = 0; stage < n_stages(m); stage++)
         if (pp_of(m, stage) == p) {
@@ -179,9 +190,21 @@ TEST(orders_are_sound)
 
 /* ---- bubble ------------------------------------------------------------------------------------------------------ */
 
-/* Of a model's list, where stages wait for bytes too: how long a step takes, when a device needs a second for a
- * micro-batch's forward, for the gradients of inputs and for those of weights, in equal parts per task of its layers,
- * and all else takes no time. */
+/* The counter for a task of a layer: it counts those of the same kind (forward, gradient of an input or of a weight),
+ * device and micro-batch.  NULL: the task is none of these. */
+static int *counter_of(int *counters, const struct task *task, int pp, int micros)
+{
+    if (task->layer < 0 || (task->role != ROLE_FORWARD && task->role != ROLE_BACKWARD))
+        return NULL;
+    int kind = 0;
+    if (task->role == ROLE_BACKWARD)
+        kind = task->access[0].tensor->class == MEM_GRADIENTS ? 2 : 1;
+    return &counters[(kind * pp + task->lane->device->index) * micros + MAX(task->micro, 0)];
+}
+
+/* How long a step of a model's list takes, in which stages wait for bytes too.  A device needs a second for a
+ * micro-batch's forward, one for the gradients of inputs and one for those of weights, in equal parts per task of its
+ * layers; all else takes no time. */
 static double step_of_list(const char *pipeline, int pp, int layers, int micros, int clip)
 {
     char *words = lasting("--model tiny --layers %d --seq-len 16 --batch %d --micro-batch 1 -d 0:0x%d --mesh "
@@ -189,21 +212,23 @@ static double step_of_list(const char *pipeline, int pp, int layers, int micros,
                           layers, micros, pp, pp, pipeline, clip);
     struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
     double *seconds = allocate(t->train->n, sizeof *seconds);
-    int *tasks = allocate((size_t)(3 * pp * micros), sizeof *tasks);
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < t->train->n; i++) {
-            const struct task *task = t->train->task[i];
-            int kind = task->role == ROLE_FORWARD ? 0 : task->access[0].tensor->class == MEM_GRADIENTS ? 2 : 1;
-            int *n = &tasks[(kind * pp + task->lane->device->index) * micros + MAX(task->micro, 0)];
-            if (task->layer >= 0 && (task->role == ROLE_FORWARD || task->role == ROLE_BACKWARD))
-                pass ? (void)(seconds[i] = 1.0 / *n) : (void)++*n;
-        }
+    int *counters = allocate((size_t)(3 * pp * micros), sizeof *counters);
+    for (size_t i = 0; i < t->train->n; i++) {
+        int *n = counter_of(counters, t->train->task[i], pp, micros);
+        if (n)
+            ++*n;
+    }
+    for (size_t i = 0; i < t->train->n; i++) {
+        const int *n = counter_of(counters, t->train->task[i], pp, micros);
+        if (n)
+            seconds[i] = 1.0 / *n;
+    }
     struct simulation *sim = simulate_durations(t->train, seconds);
     double period = sim->period;
     free_simulation(sim);
     free_trainer(t);
     free(seconds);
-    free(tasks);
+    free(counters);
     return period;
 }
 
@@ -271,9 +296,13 @@ TEST(sums_are_in_rank_order)
                 float *good = reduced(n, sizes[i]), *sum = NULL;
                 for (int k = 0; k < n; k++) {
                     float *x = random_floats(sizes[i], (uint64_t)k + 1);
-                    for (size_t e = 0; sum && e < sizes[i]; e++)
+                    if (!sum) {
+                        sum = x;
+                        continue;
+                    }
+                    for (size_t e = 0; e < sizes[i]; e++)
                         sum[e] += x[e];
-                    sum ? free(x) : (void)(sum = x);
+                    free(x);
                 }
                 for (size_t k = 0; k < (size_t)n; k++)
                     expect_same_bits("all-reduce", good + k * sizes[i], sum, sizes[i]);
@@ -286,9 +315,13 @@ TEST(sums_are_in_rank_order)
 /* The device of the nth task on lanes of that kind. */
 static int device_of_nth(const struct step *s, enum lane_kind kind, size_t nth)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->lane->kind == kind && nth-- == 0)
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->task[i]->lane->kind != kind)
+            continue;
+        if (nth == 0)
             return s->task[i]->lane->device->index;
+        nth--;
+    }
     return -1;
 }
 
@@ -301,7 +334,7 @@ static void expect_spread(const struct step *s, enum lane_kind kind, size_t firs
     assert_int_equal(seen, (1u << n) - 1);
 }
 
-/* Of n parts on n devices: in each turn all send and all receive, so none is waited for by all others. */
+/* With n parts on n devices all send and all receive in each turn, so none is waited for by all others. */
 TEST(no_device_gets_everything_at_once)
 {
     enum { N = 4 };
@@ -590,7 +623,7 @@ TEST(memory_needed_is_enough)
     }
 }
 
-/* They have gradients of their own, and the parameters of their rank: also a tied head's behind the first stage. */
+/* They have gradients of their own, and the parameters of their rank: also a tied head's after the first stage. */
 TEST(groups_share_their_parameters)
 {
     size_t bytes[2];

@@ -154,7 +154,8 @@ static double loss_of(struct study *s)
     struct trainer *t = s->trainer;
     t->fixed_tokens = s->batch.tokens;
     t->fixed_targets = s->batch.targets;
-    run_step(t, ++s->number);
+    s->number++;
+    run_step(t, s->number);
     double reported = step_result(t, s->number)->loss, sum = 0;
     int n = rows_of(t->keep_logits), width = columns_of(t->keep_logits);
     float *logits = allocate((size_t)(n * width), sizeof *logits);
@@ -370,7 +371,8 @@ TEST(llmc_padding_rows_are_left_out)
 static struct ran check_gradients_with(const char *edits)
 {
     static int number;
-    char *folder = format_string("%s.%d", temp_path("kernels"), ++number);
+    number++;
+    char *folder = format_string("%s.%d", temp_path("kernels"), number);
     char *line = format_string("cp -r cl '%s' && cd '%s' && %s", folder, folder, edits);
     assert_int_equal(system(line), 0); /* NOLINT */
     setenv("YARD_KERNELS", folder, 1);
@@ -464,7 +466,7 @@ TEST(unlike_members_agree)
     struct build b = new_build(s, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
     send_unit(&b, 1);
     reduce_unit(&b, 1);
-    const struct access *a = s->task[1]->access; /* behind the download */
+    const struct access *a = s->task[1]->access; /* it comes after the download */
     const struct params *first = model->part[0], *last = model->part[2];
     assert_int_equal(s->n, 2);
     assert_true(a[0].tensor->storage == model->replica[2].grad[1]);

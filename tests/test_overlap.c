@@ -84,7 +84,7 @@ static void print_update(FILE *f, const struct instance *x, int l, bool cpu)
                 x->u[l], x->c[l], l, l, l, l, l, l);
 }
 
-/* The layers of on_cpu update on the CPU, as a person writes it: behind their backward, or all at the end, the first
+/* The layers of on_cpu update on the CPU, as a person writes it: after their backward, or all at the end, the first
  * layer first. */
 static char *write_choice(const struct instance *x, size_t on_cpu, bool forward)
 {
@@ -150,7 +150,7 @@ static double best_list(const struct instance *x, size_t *choice, bool *forward)
 
 static double number_in(const struct pass_report *r, const char *key) { return number_at(r->fields, key); }
 
-/* The list behind the pass proves right and takes as long as the pass says; returns that. */
+/* The list that the pass leaves proves right and takes as long as the pass says; returns that. */
 static double plan_instance(const struct instance *x, struct pass_report **reports)
 {
     struct step *s = read_choice(x, 0, false);
@@ -357,7 +357,7 @@ static size_t find_role(const struct step *s, enum role role, int layer, int mic
     return i;
 }
 
-/* Without clipping each layer is updated right behind its last backward, at the latest behind the next layer's where
+/* Without clipping each layer is updated right after its last backward, at the latest after the next layer's where
  * gradients are summed, and no update follows from the norm. */
 TEST(updates_wait_for_nothing)
 {
@@ -389,7 +389,7 @@ struct choices_made {
     unsigned cpu, all, moved;
 };
 
-/* The state behind the second step, which others follow, and behind the fourth. */
+/* The state after the second step, which others follow, and after the fourth. */
 static struct choices_made train_choosing(const char *words, bool serial, int64_t delay_seed, struct state at[2])
 {
     struct settings *s = settings_of(words);
@@ -433,7 +433,7 @@ static const char *const choosing[][2] = {
     {"-d 0:0x2 --zero 3 --clip 0", ""},
     {"-d 0:0 --clip 0", "--recompute full --swap layer --swap-what activations,gradients"},
     {"-d 0:0 --layers 4 --clip 0", "--device-mem 1500000"},         /* only some fit on both sides ... */
-    {"-d 0:0 --layers 4", "--device-mem 1100000 --recompute auto"}, /* ... behind another pass */
+    {"-d 0:0 --layers 4", "--device-mem 1100000 --recompute auto"}, /* ... after another pass */
     {"-d 0:0 --layers 1 --channels 640 --seq-len 8 --batch 2 --clip 0", ""} /* in pieces */};
 
 /* The gradients of the updates that a choice is about, which read the word's copy, are there when it is made. */

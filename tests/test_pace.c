@@ -35,7 +35,7 @@ static struct trainer *open_tiny(const char *devices, bool apart)
     return t;
 }
 
-/* Parameters of every rank, then Adam's m and v: all that a step leaves behind; the caller frees it. */
+/* Parameters of every rank, then Adam's m and v: all that outlives a step.  The caller frees it. */
 static float *read_all_state(struct trainer *t, size_t *n)
 {
     float *values = NULL;
@@ -123,7 +123,7 @@ struct paced {
     struct simulation *sim;
     struct recording recording;
     size_t overruns, tasks;
-    double seconds; /* of the overruns, modelled */
+    double seconds; /* the modelled time of the overruns */
 };
 
 /* Four steps, paced; the weights must be those of --serial. */
@@ -189,7 +189,7 @@ static void expect_order(const struct paced *p, uint32_t number, size_t i, const
     lane_before[t->lane->index] = mine;
 }
 
-/* Every task takes its modelled time or longer, behind all that it waits for and behind its lane; those that take
+/* Every task takes its modelled time or longer, after all that it waits for and after its lane's last; those that take
  * longer are the overruns that are counted. */
 TEST(paced_times)
 {

@@ -218,7 +218,7 @@ TEST(lists_that_no_model_has)
         const char *tasks;
         size_t repeated;
     } lists[] = {
-        {"task f gpu.compute 1 writes=h\ntask b gpu.compute 1 reads=h\n", 0}, /* of no layer */
+        {"task f gpu.compute 1 writes=h\ntask b gpu.compute 1 reads=h\n", 0}, /* neither task belongs to a layer */
         {"task f gpu.compute 1 layer=0 role=forward reads=x writes=h[1:4]\n"
          "task b gpu.compute 1 layer=0 role=backward reads=h[1:3] writes=g\n",
          1},

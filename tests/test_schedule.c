@@ -158,12 +158,16 @@ static void expect_edges(const struct step *s, const struct expected *x, size_t 
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         const struct edge *e = find_edge(s, &x[i]);
-        if (!e || e->kind != x[i].kind || e->wait != x[i].wait)
+        const char *wrong = NULL;
+        if (!e)
+            wrong = "there is none";
+        else if (e->kind != x[i].kind)
+            wrong = "the kind differs";
+        else if (e->wait != x[i].wait)
+            wrong = "the wait differs";
+        if (wrong)
             test_failed("edge %u -> %u%s: expected kind %d, wait %d; %s\n", x[i].from, x[i].to,
-                        x[i].previous ? " (step before)" : "", x[i].kind, x[i].wait,
-                        !e                     ? "there is none"
-                        : e->kind != x[i].kind ? "the kind differs"
-                                               : "the wait differs");
+                        x[i].previous ? " (step before)" : "", x[i].kind, x[i].wait, wrong);
     }
     for (size_t i = 0; i < s->n; i++)
         found += s->task[i]->n_edges;
@@ -467,7 +471,7 @@ struct root {
     struct tensor *part[3]; /* left, right, whole */
     unsigned written;       /* halves, as bits */
 };
-struct mix { /* of a host task */
+struct mix { /* what a host task mixes, and how long it waits first */
     struct tensor *out, *in;
     uint32_t delay_us;
 };
@@ -483,7 +487,9 @@ struct world {
 
 static unsigned draw(struct world *w, unsigned below)
 {
-    return random_words(w->seed, STREAM_TEST, 2, w->drawn++).word[0] % below;
+    struct random4 r = random_words(w->seed, STREAM_TEST, 2, w->drawn);
+    w->drawn++;
+    return r.word[0] % below;
 }
 
 static struct device *place_of(const struct world *w, int place) { return &w->pool->machine->device[place]; }
@@ -492,7 +498,9 @@ static struct root *new_root(struct world *w, int place, bool persistent)
 {
     struct root *r = &w->roots[place][w->n_roots[place]];
     char name[16];
-    snprintf(name, sizeof name, "%c%d", "ABH"[place], w -> n_roots[place]++);
+    char letter = "ABH"[place];
+    snprintf(name, sizeof name, "%c%d", letter, w->n_roots[place]);
+    w->n_roots[place]++;
     struct tensor *t = r->part[2] = new_array(w->pool, place_of(w, place), name, ROOT, persistent);
     for (int half = 0; half < 2; half++)
         r->part[half] = new_view(w->pool, t, name, (size_t)half * ROOT / 2, SHAPE(ROOT / 2));
@@ -824,11 +832,11 @@ TEST(frontier_names_what_is_stuck)
 
 /* ---- in the background, and now and then ------------------------------------------------------------------------- */
 
-struct log { /* of the runs that have been retired, by name and number */
+struct log { /* the runs that have been retired, by name and number */
     const char *name[64];
     uint32_t number[64];
     size_t n;
-    uint64_t computed; /* until then */
+    uint64_t computed; /* when the last computation ended */
 };
 
 static void log_run(void *context, const struct step *s, const struct task *t, const struct task_flight *f)
@@ -851,8 +859,8 @@ static size_t count_logged(const struct log *l, const char *name)
     return n;
 }
 
-/* Something on the disk lane does not end: the steps behind it are computed, and their ends are seen, until a fifth run
- * of it would be needed. */
+/* Something on the disk lane does not end: later steps are computed, and their ends are seen, until a fifth run of it
+ * would be needed. */
 TEST(the_background_holds_nobody_up)
 {
     struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
@@ -862,7 +870,7 @@ TEST(the_background_holds_nobody_up)
     add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept, ACCESS_READ);
     j.step->task[3]->span = true; /* it begins where `twice` ends */
     must(finish_steps(j.pool, &j.step, 1));
-    struct log second = {.n = 0}; /* of another one who looks on */
+    struct log second = {.n = 0}; /* the log of a second observer */
     struct observer logger = {.ended = log_run, .context = &log}, other = {.ended = log_run, .context = &second};
     add_observer(&logger);
     add_observer(&other);
@@ -894,7 +902,7 @@ static void note_policy(void *context, const struct task *t, uint32_t number)
     ((int *)context)[number] = policy;
 }
 
-/* What stands aside runs when nothing else wants the core; what comes to the same lane behind it does not. */
+/* What stands aside runs when nothing else wants the core; a later task of the same lane does not stand aside. */
 TEST(only_what_stands_aside_is_idle)
 {
     int policy[4] = {-1, -1, -1, -1};

@@ -91,7 +91,9 @@ TEST(the_critical_path_is_one_step_long)
 
 static size_t draw(uint64_t seed, uint64_t *count, size_t below)
 {
-    return (size_t)(random_uniform(seed, STREAM_TEST, 0, (*count)++) * (double)below);
+    double u = random_uniform(seed, STREAM_TEST, 0, *count);
+    (*count)++;
+    return (size_t)(u * (double)below);
 }
 
 enum { RANDOM_TASKS = 40, RANDOM_TENSORS = 12 };
@@ -136,7 +138,7 @@ static void longest_paths(const struct step *s, const double *seconds, int steps
     memset(last, -1, (size_t)n_lanes * sizeof *last);
     for (int node = 0; node < steps * n; node++) {
         const struct task *t = s->task[node % n];
-        double start = 0; /* or when the host opens the iteration: behind all iterations before it */
+        double start = 0; /* not before the host opens the iteration, which it does after all earlier ones */
         for (int i = 0; i <= node / n; i++)
             start = fmax(start, fmax(i >= 2 ? computed[i - 2] : 0, i >= MOST_RUNS ? iteration_end[i - MOST_RUNS] : 0));
         if (last[t->lane->index] >= 0)
@@ -247,7 +249,11 @@ TEST(random_copies_share_evenly)
         int link[RANDOM_TASKS];
         for (int i = 0; i < RANDOM_TASKS; i++) {
             enum lane_kind kind = p.step->task[i]->lane->kind;
-            link[i] = kind == LANE_UPLOAD ? 1 : kind == LANE_DOWNLOAD ? 2 : 3 + i; /* no link: alone */
+            link[i] = 3 + i; /* a number that no other task has: it uses no link */
+            if (kind == LANE_UPLOAD)
+                link[i] = 1;
+            if (kind == LANE_DOWNLOAD)
+                link[i] = 2;
             if (link[i] <= 2)
                 make_copy(&p, p.step->task[i]);
         }

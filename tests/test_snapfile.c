@@ -3,9 +3,9 @@
  * This program has pwrite, fdatasync, rename and the like of its own, which stand before the system's.  They do what
  * the system's do, and keep a model of the disk beside: of what was not synced it may have any sectors, and of a rename
  * either name.  A *life* is a run that opens the file, stores iterations, a few at once, and ends where the shim throws
- * it out: behind a call by chance.  Then the power goes, and the file becomes what such a disk would have; or the
+ * it out: after a call by chance.  Then the power goes, and the file becomes what such a disk would have; or the
  * process was only killed, and the next life begins with what the system still holds in memory.  After each life the
- * newest iteration that was acknowledged, or one behind it, is read back, all of it of one life and iteration.
+ * newest iteration that was acknowledged, or a later one, is read back, all of it of one life and iteration.
  *
  *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_snapfile     so many ends of lives, from the YARD_FIRST-th
  *                                                                 trial on; every bit, else each 61st
@@ -38,9 +38,9 @@ struct disk_file {
 static struct {
     bool on;
     struct disk_file file[2];
-    int named, sure_named; /* which of them has the name, now and on the disk */
-    int calls, cut_at, fault_at;
-    int cut_sync, fault_sync; /* or in that sync of a file from now on; 0: in none */
+    int named, sure_named;       /* which of them has the name, now and on the disk */
+    int calls, cut_at, fault_at; /* calls so far; the last one that is made; the one that fails */
+    int cut_sync, fault_sync;    /* after so many syncs of a file cut_at, fault_at are set; 0: never */
     enum fault fault;
     bool no_sync; /* a mutant: syncs do nothing */
     bool real;    /* syncs take their time */
@@ -67,10 +67,11 @@ static struct disk_file *file_of(int fd)
     return NULL;
 }
 
-/* Counts the call; false: it fails, with errno set.  Behind the cut it is never made. */
+/* Counts the call; false: it fails, with errno set.  After the cut it is never made. */
 static bool go_on(bool writes)
 {
-    if (++disk.calls > disk.cut_at)
+    disk.calls++;
+    if (disk.calls > disk.cut_at)
         fail(EXIT_IO, "the power went");
     bool full = disk.fault == FAULT_FULL && disk.calls >= disk.fault_at && writes;
     bool once = disk.fault == FAULT_EIO && disk.calls == disk.fault_at;
@@ -145,10 +146,16 @@ static int sync_model(int fd)
     struct stat s;
     if (disk.while_syncing && f)
         disk.while_syncing();
-    if (f && disk.cut_sync && --disk.cut_sync == 0)
-        disk.cut_at = disk.calls;
-    if (f && disk.fault_sync && --disk.fault_sync == 0)
-        disk.fault_at = disk.calls + 1;
+    if (f && disk.cut_sync) {
+        disk.cut_sync--;
+        if (disk.cut_sync == 0)
+            disk.cut_at = disk.calls;
+    }
+    if (f && disk.fault_sync) {
+        disk.fault_sync--;
+        if (disk.fault_sync == 0)
+            disk.fault_at = disk.calls + 1;
+    }
     bool sound = !disk.on || go_on(false);
     if (disk.on && sound && fstat(fd, &s) == 0 && S_ISDIR(s.st_mode))
         disk.sure_named = disk.named;
@@ -393,7 +400,8 @@ static void commit_one(void)
     struct flight f = life.flight[0];
     if (!life.n || f.written < life.stored->plan.n)
         return;
-    memmove(life.flight, life.flight + 1, (size_t)--life.n * sizeof f);
+    life.n--;
+    memmove(life.flight, life.flight + 1, (size_t)life.n * sizeof f);
     if (draw(20) == 0)
         snap_commit(life.snap, f.step, false, &(struct stored_step){0});
     else if (snap_commit(life.snap, f.step, true, &t))
@@ -458,14 +466,14 @@ static void run_life(void)
     if (thrown && life.snap)
         close_snap(life.snap);
     free(thrown);
-    close_from(first_fd); /* and with them the locks */
+    close_from(first_fd); /* their locks go with them */
     if (life.problem && life.problem->code != EXIT_IO && !disk.no_sync) {
         printf("# a life ends with: %s\n", life.problem->sentence);
         test_failed("refused\n");
     }
 }
 
-struct back { /* of attempt() */
+struct back { /* the argument of attempt(), and what it read */
     uint32_t step;
     bool sound;
 };
@@ -684,7 +692,7 @@ struct image {
     const char *path;
     char *bytes;
     size_t n;
-    uint32_t step; /* of what is read, 0: nothing */
+    uint32_t step; /* the step that was read, 0: none */
     size_t damage; /* sentences */
     char said[512];
 };
@@ -1073,7 +1081,7 @@ TEST(a_made_up_count_asks_for_no_memory)
     char path[1024], page[SNAP_PAGE];
     snprintf(path, sizeof path, "%s", temp_path("hostile.snap"));
     struct image x = make_image(path, &s);
-    fill_page(&s, &(struct snap_commit){.seq = 9, .step = 9, .slot = 3}, x.bytes); /* of two slots */
+    fill_page(&s, &(struct snap_commit){.seq = 9, .step = 9, .slot = 3}, x.bytes); /* there are two slots */
     put_bytes(&x, 0, x.n);
     assert_true(notices(&x));
     assert_true(x.step == 2);

@@ -1,4 +1,4 @@
-/* test_snaprun.c - snapshots while training runs: no bit of training changes, what is stored is the state behind its
+/* test_snaprun.c - snapshots while training runs: no bit of training changes, what is stored is the state after its
  * iteration, and however slow the writer is, training goes on.
  */
 #include "../src/techniques/snapshot/snapshot.h"
@@ -80,7 +80,7 @@ static void expect_stored(struct trainer *reader, const char *words, const char 
     free(s.values);
 }
 
-/* The states behind each step, of a training that stores nothing; [0] is not set.  Its trainer. */
+/* The states after each step of a training that stores nothing; [0] is not set.  Returns its trainer. */
 static struct trainer *train_plainly(const struct kind *k, struct state states[STEPS + 1])
 {
     struct trainer *t = open_kind(k, "");
@@ -92,7 +92,7 @@ static struct trainer *train_plainly(const struct kind *k, struct state states[S
     return t;
 }
 
-/* Stopped behind each step for a look at the file: all are stored; or running freely, and whatever is stored is right.
+/* Stopped after each step for a look at the file: all are stored; or running freely, and whatever is stored is right.
  */
 static void expect_kind(const struct kind *k, const struct state states[STEPS + 1], struct trainer *reader,
                         bool stopping)
@@ -257,7 +257,7 @@ static uint32_t newest_in(const char *file)
     return step;
 }
 
-/* A report of a bad step: neither it nor any behind it is committed, though their bytes are finite. */
+/* A report of a bad step: neither it nor any later one is committed, though their bytes are finite. */
 TEST(bad_steps_are_not_committed)
 {
     const char *file = new_file("bad.snap");
@@ -299,7 +299,7 @@ static const char slow_disk[] = "hardware = paced\ndevices = 1\ndevices_per_link
                                 "link download = 1e10 1e-6\nlink disk = 1.6e9 1e-5\nmemory = 1G\nhost_memory = 1G\n";
 
 /* On a disk that needs 1.2 steps for an iteration: the same ones are stored when the run is paced.  A slot is free half
- * a second behind iteration 3 and before iteration 4, since real work and writes may be late. */
+ * a second after iteration 3 and before iteration 4, since real work and writes may be late. */
 LONG_TEST(paced_runs_store_what_was_planned)
 {
     enum { PACED = 4 };

@@ -17,7 +17,7 @@ static int n_pairs(void)
 
 /* ---- pieces ----------------------------------------------------------------------------------------------------- */
 
-/* Of a tensor's elements each is in one piece, and each piece's are where the plan to the whole says. */
+/* Each element of a tensor is in one piece, and each piece's are where the plan to the whole says. */
 TEST(pieces_cover_each_tensor_once)
 {
     for (uint32_t i = 0; i < 60; i++) {
@@ -223,11 +223,12 @@ TEST(resharded_and_back_is_the_same)
 
 static void expect_mesh(struct mesh m, const struct mesh *expected, int zero)
 {
-    assert_string_equal(format_mesh((char[64]){0}, &m), format_mesh((char[64]){0}, expected));
+    char found[64], wanted[64];
+    assert_string_equal(format_mesh(found, &m), format_mesh(wanted, expected));
     assert_int_equal(m.zero, zero);
 }
 
-/* Who names no mesh keeps the strategy, whatever becomes of the pieces; who names one changes both. */
+/* Without --mesh the strategy is kept, whatever becomes of the pieces; with one both change. */
 TEST(merged_pieces_keep_the_strategy)
 {
     const char *k = temp_path("trained");
@@ -240,7 +241,8 @@ TEST(merged_pieces_keep_the_strategy)
         clear_folder(cut);
         write_random_state(k, &r.config, &r.from, 7, 1, i);
         expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s'", k, merged);
-        expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh %s", merged, cut, format_mesh((char[64]){0}, &r.to));
+        char mesh[64];
+        expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh %s", merged, cut, format_mesh(mesh, &r.to));
         struct checkpoint *m = open_checkpoint(merged), *c = open_checkpoint(cut);
         expect_mesh(m->pieces->mesh, &one_rank, r.from.zero);
         expect_mesh(strategy_of(m), &r.from, r.from.zero);
@@ -418,7 +420,7 @@ TEST(large_tensors_are_streamed)
         put_first(cut, nan ? NAN : -0.0F);
         d = compare_tensor(whole, cut, 0);
         assert_true(d.elements == 1);
-        assert_true((nan ? isnan(d.most) : d.most == 0));
+        assert_true(nan ? isnan(d.most) : d.most == 0);
     }
     const struct piece *p = &cut->pieces->tensor[0].piece[0];
     assert_true(4 * piece_elements(p) > 600000); /* more than two windows */
@@ -439,7 +441,7 @@ TEST(large_tensors_are_streamed)
     free_mesh(&to);
 }
 
-/* A flipped bit is found wherever it is; or it is one of the spaces behind a header, which say nothing. */
+/* A flipped bit is found wherever it is; or it is one of the spaces after a header, which say nothing. */
 static void expect_flips_found(const char *folder, const char *file, size_t every)
 {
     char *path = lasting("%s/%s", folder, file);
@@ -449,7 +451,7 @@ static void expect_flips_found(const char *folder, const char *file, size_t ever
     if (strcmp(file, MANIFEST) != 0)
         memcpy(&header, bytes, 8);
     while (header && length < header && memchr(bytes + 8 + length, '}', header - length))
-        length++; /* behind the last brace */
+        length++; /* one byte after the last brace */
     for (size_t i = 0; i < n; i += i < 64 ? 1 : every) {
         bool space = header && i >= 8 + length && i < 8 + header;
         bytes[i] ^= (char)(1 << i % 8);
@@ -487,7 +489,7 @@ TEST(other_lengths_are_found)
         assert_non_null(p);
         free(p);
     }
-    overwrite(path, bytes, n + 1); /* read_whole() has a zero behind */
+    overwrite(path, bytes, n + 1); /* read_whole() puts a zero after the bytes */
     expect_refusal(open_it, folder, 1, "too long");
     unlink(path);
     struct problem *p = attempt(open_it, folder);
@@ -932,7 +934,7 @@ TEST(the_commands)
     free(a);
 }
 
-/* Of a folder all are verified; others go on from the newest that is complete, with a warning. */
+/* ckpt verify looks at all states of a folder; other commands take the newest that is complete, with a warning. */
 TEST(a_folder_is_verified_whole)
 {
     size_t n;
@@ -1001,7 +1003,8 @@ TEST(exports_agree)
     struct tokenizer bytes = tokenizer_from_text("bytes", "");
     json_t *tokenizer = tokenizer_to_json(&bytes), *vocab = json_at(tokenizer, "model.vocab");
     assert_int_equal(json_object_size(vocab), 256);
-    export_huggingface(c, hf, tokenizer); /* and once more, below: nothing of the first one is kept beside it */
+    export_huggingface(c, hf,
+                       tokenizer); /* it is exported again below: nothing of this one is kept beside the second */
     assert_true(number_at(vocab, "A") == 'A');
     assert_true(number_at(vocab, "\u0120") == ' ');
     assert_true(number_at(vocab, "\u00ff") == 255);
@@ -1010,7 +1013,7 @@ TEST(exports_agree)
     char *file = lasting("%s/model.safetensors", hf);
     struct llmc_model *m = open_llmc_model(bin);
     struct safetensors *st = open_safetensors(file);
-    size_t n = 3 * 8 * 8; /* qkvw: behind 128 rows of wte, 4 of wpe, and ln_1 */
+    size_t n = 3 * 8 * 8; /* qkvw: after 128 rows of wte, 4 of wpe, and ln_1 */
     float *theirs = allocate(n, sizeof *theirs), *ours = allocate(n, sizeof *ours);
     read_at(m->file, theirs, n * sizeof *theirs, LLMC_HEADER_BYTES + 4 * 8 * (128 + 4 + 2));
     struct param qkv = {.shape = {3 * small.channels, small.channels}, .conv1d = true};

@@ -121,8 +121,7 @@ TEST(a_copy_by_hand)
     end_simulation(sim);
 }
 
-/* Between `start` and `end`, which keep the steps apart, copies run as the text says. */
-/* Such as a word that says whether it is needed. */
+/* It may also read a word that says whether the copy is needed. */
 TEST(a_copy_waits_for_all_it_reads)
 {
     struct simulation *sim = simulate_text(GPU "tensor x gpu 100 work keep\ntensor h host 100 work\n"
@@ -237,6 +236,14 @@ TEST(the_disk)
 
 /* ---- the period -------------------------------------------------------------------------------------------------- */
 
+static int least_common_multiple(int a, int b)
+{
+    int multiple = a;
+    while (multiple % b != 0)
+        multiple += a;
+    return multiple;
+}
+
 TEST(conditional_tasks)
 {
     const char *text = GPU "tensor x gpu 4 work keep\n"
@@ -246,8 +253,7 @@ TEST(conditional_tasks)
     for (int a = 1; a <= 4; a++)
         for (int b = 1; b <= 3; b++) {
             char *list = lasting(text, a, b);
-            int pattern = a == 2 && b == 2 ? 2 : a == 3 && b == 3 ? 3 : a == 4 && b == 2 ? 4 : a * b;
-            expect_period(list, 2 + 3.0 / a + 5.0 / b, pattern);
+            expect_period(list, 2 + 3.0 / a + 5.0 / b, least_common_multiple(a, b));
         }
     struct simulation *sim = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=2\n"); /* in 2, 4, ... */
     assert_true(sim->moments[1].skipped);
@@ -255,7 +261,7 @@ TEST(conditional_tasks)
     end_simulation(sim);
 }
 
-/* A write of every second step hides behind the next ones, as long as it ends before the next write. */
+/* A write in every second step costs no time, as long as it ends before the next write. */
 TEST(a_pattern_longer_than_a_step)
 {
     static const double write[] = {2, 4, 5}, period[] = {2, 2, 2.5};
@@ -270,7 +276,7 @@ TEST(a_pattern_longer_than_a_step)
 }
 
 /* Step 3 is step 2 five seconds later, and yet step 4 is not: it waits for the end of step 2, whose tail `late`,
- * `early`, `next`, `last` did not stand behind step 1.  Steps begin three at a time, 18 s apart.  (`idle` and `more`
+ * `early`, `next`, `last` did not come after step 1.  Steps begin three at a time, 18 s apart.  (`idle` and `more`
  * keep `make` and `last` from waiting for readers of what they write.) */
 TEST(one_step_alike_is_not_enough)
 {
@@ -452,7 +458,7 @@ static void expect_order(const struct step *s, const char *names)
     free(found);
 }
 
-/* By hand: backwards 0-5, then both updates; the second hides behind the next step's first backward. */
+/* By hand: backwards 0-5, then both updates; the second runs beside the next step's first backward. */
 TEST(updates_wait_for_the_last_backward)
 {
     struct step *s = gated_list(TWO_LAYERS);
@@ -464,7 +470,7 @@ TEST(updates_wait_for_the_last_backward)
     s = gated_list(TWO_LAYERS "task norm host.disk 0.5 role=norm\ntask late host.cpu 1 role=update\n");
     sim = must_simulate(s, NULL);
     expect_order(s, "back back norm adam tell adam late");   /* the norm takes the backwards' place */
-    expect_number("first update", sim->moments[3].start, 2); /* of g; the norm reads nothing and starts at 0 */
+    expect_number("first update", sim->moments[3].start, 2); /* when g is there; the norm reads nothing, starts at 0 */
     end_simulation(sim);
 }
 
@@ -849,8 +855,10 @@ static char *random_chain(uint64_t seed, double link, double device, double cpu,
     char *text = lasting("device host memory=1G\ndisk 1e9 1e-3\n");
     for (int i = 0; i < 3; i++) {
         double draw[6];
-        for (size_t k = 0; k < COUNT(draw); k++)
-            draw[k] = 0.01 + random_uniform(seed, STREAM_TEST, 0, n++);
+        for (size_t k = 0; k < COUNT(draw); k++) {
+            draw[k] = 0.01 + random_uniform(seed, STREAM_TEST, 0, n);
+            n++;
+        }
         text = lasting("%sdevice d%d memory=%d\nlink d%d up %.17g 1e-3 queue=%.17g\nlink d%d down %.17g\n"
                        "tensor x%d d%d 4000 activations\ntensor h%d host 4000 work keep\n"
                        "tensor w%d d%d 4000 parameters\ntensor g%d d%d 4000 gradients\n"

@@ -256,7 +256,7 @@ TEST(file_of_a_killed_writer_opens)
     free(output_of(COMMAND("summary", (char *)path), 0));
 }
 
-/* A step that is not whole is no last step, nor are those behind it: how they would end is not known. */
+/* A step that is not whole is no last step, nor are those after it: how they would end is not known. */
 TEST(unfinished_step_is_not_whole)
 {
     const char *path = temp_path("unfinished.trace");
@@ -333,7 +333,7 @@ static void replace_trace(void *path)
     struct trace_writer *w = trace_create(path, &tables, 4);
     expect_refusal(create_at, path, EXIT_USAGE, "another run is writing there");
     trace_close(w);
-    create_at(path); /* and now it may go */
+    create_at(path); /* now that it is closed it may be replaced */
 }
 
 TEST(a_trace_has_one_writer)
@@ -345,7 +345,7 @@ TEST(a_trace_has_one_writer)
     assert_int_equal(stat(path, &before), 0);
     struct trace_writer *w = trace_create(path, &tables, 4);
     assert_int_equal(stat(path, &after), 0);
-    assert_true(before.st_ino != after.st_ino); /* who reads the old one keeps it */
+    assert_true(before.st_ino != after.st_ino); /* readers of the old file keep it */
     trace_close(w);
     assert_int_equal(system(lasting("test -z \"$(ls %s.tmp-* 2>/dev/null)\"", path)), 0);
 
@@ -422,7 +422,7 @@ TEST(damaged_files_are_refused)
     const struct {
         uint64_t at;
         size_t size;
-        uint64_t value; /* or a byte of it, many times */
+        uint64_t value; /* its bytes are written there; from the ninth on its lowest byte */
     } damage[] = {
         {HEADER(magic), 1, 'X'},
         WORD(HEADER(version), 2),
@@ -454,8 +454,8 @@ TEST(damaged_files_are_refused)
         WORD(SECOND(tensor, device), COUNT(devices)),
         WORD(SECOND(tensor, class), 2),
         WORD(SECOND(tensor, list), 2),
-        WORD(SECOND(tensor, first_use), 1), /* a task would be of no tensor, */
-        WORD(SECOND(tensor, n_uses), 2),    /* ... and here the last one's */
+        WORD(SECOND(tensor, first_use), 1), /* the first use would be of no tensor */
+        WORD(SECOND(tensor, n_uses), 2),    /* the third use would be of no tensor */
         WORD(SECOND(tensor, n_uses), UINT32_MAX),
         LONG(SECOND(tensor, bytes), UINT64_MAX),
         WORD(h->uses_at, N_TASKS),
@@ -497,10 +497,10 @@ TEST(random_damage_never_crashes)
         uint32_t value = r.word[2] % 3 ? r.word[1] : (uint32_t)-1;
         const char *path = patched("random.trace", at, &value, 1 + r.word[3] % 4);
         const char *json = temp_path("random.json");
-        struct command *c = i % 3 == 0   ? COMMAND("summary", (char *)path)
-                            : i % 3 == 1 ? COMMAND("export", (char *)path, "--chrome", (char *)json)
-                                         : COMMAND("diff", (char *)path, (char *)path, "--json");
-        struct outcome o = run_child(run_in_child, c);
+        struct command *commands[] = {COMMAND("summary", (char *)path),
+                                      COMMAND("export", (char *)path, "--chrome", (char *)json),
+                                      COMMAND("diff", (char *)path, (char *)path, "--json")};
+        struct outcome o = run_child(run_in_child, commands[i % COUNT(commands)]);
         if ((o.code != 0 && o.code != 1) || (o.code == 1 && strncmp(o.text, "yard: ", 6) != 0) ||
             (o.code == 0 && o.text[0]))
             test_failed("damage %u at byte %zu: code %d, signal %d\n%s\n", i, at, o.code, o.signal, o.text);
@@ -1075,7 +1075,7 @@ static size_t open_files(void)
     return n;
 }
 
-/* Who follows a trace that is being written may try again: nothing ends, and no file stays open. */
+/* A reader that follows a growing trace may try again: the program does not end, and no file stays open. */
 TEST(a_bad_trace_is_a_problem)
 {
     size_t before = open_files();

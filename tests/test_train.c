@@ -492,7 +492,7 @@ TEST(interrupt_saves)
     json_t *lines = read_log(log);
     char *path = lasting("%s/model.safetensors", folder);
     struct safetensors *st = open_safetensors(path);
-    const json_t *last = json_array_get(lines, json_array_size(lines) - 1); /* the evaluation behind the last step */
+    const json_t *last = json_array_get(lines, json_array_size(lines) - 1); /* the evaluation after the last step */
     assert_int_equal(number_at(last, "step"), atoi(find_metadata(st, "yard.step")));
     assert_true(number_at(last, "val_loss") > 0);
     close_safetensors(st);
@@ -606,8 +606,8 @@ static char *trained_bytes(const char *words, unsigned width, size_t *n)
     return read_whole(path, n);
 }
 
-/* Of each width the device can do: what --vector gives is what a device of that width gives (YARD_VEC stands for one;
- * of width 1 it would be a GPU's shape), and no two widths give the same. */
+/* For each width that the device has: --vector gives the bits that a device of that width gives, and no two widths give
+ * the same.  YARD_VEC makes a device of a width; with width 1 it would have a GPU's shape. */
 TEST(bits_follow_the_vector_width)
 {
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
@@ -624,7 +624,7 @@ TEST(bits_follow_the_vector_width)
         set_number("YARD_VEC", 0);
         assert_int_equal(n, size);
         assert_memory_equal(asked, native, n);
-        size_t floats = n - 4 * 34688; /* what is behind the header */
+        size_t floats = n - 4 * 34688; /* what comes after the header */
         if (before && memcmp(asked + floats, before, n - floats) == 0)
             test_failed("width %u gives the bits of the width before it\n", widths[i]);
         free(before);
@@ -659,7 +659,7 @@ TEST(plan_as_data)
     double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); /* the same from run to run */
     assert_true(number_at(json_array_get(memory, 2), "budget") == bytes);
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
-    if (m->device[0].is_cpu) /* of two shares */
+    if (m->device[0].is_cpu) /* each of its two shares has half of the memory */
         assert_true(fabs(number_at(json_array_get(memory, 0), "budget") / (0.75 * bytes / 2) - 1) < 1e-6);
     close_machine(m);
     expect_yard(EXIT_OK, "every conflict is ordered", "plan --model tiny --verify");

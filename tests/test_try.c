@@ -12,7 +12,9 @@
 
 static size_t draw(uint64_t seed, uint64_t *count, size_t below)
 {
-    return (size_t)(random_uniform(seed, STREAM_TEST, 0, (*count)++) * (double)below);
+    double u = random_uniform(seed, STREAM_TEST, 0, *count);
+    (*count)++;
+    return (size_t)(u * (double)below);
 }
 
 enum { TENSORS = 60, TASKS = 200 };
@@ -155,7 +157,7 @@ static void skip_some(struct step *s)
         s->task[i]->when.every = s->task[i]->access[s->task[i]->n_access - 1].tensor->persistent ? 2 : 1;
 }
 
-/* before[b * 2n + a]: node b of two iterations starts behind the end of node a, and of no other where that is skipped.
+/* before[b * 2n + a]: node b of two iterations starts after the end of node a, and of no other where that is skipped.
  */
 static bool *all_paths(const struct step *s)
 {

@@ -9,7 +9,7 @@
 
 /* ---- lists that were broken on purpose --------------------------------------------------------------------------- */
 
-/* Place and order the list again, as is done behind passes. */
+/* Place and order the list again, as is done after passes. */
 static void finish_again(struct trainer *t)
 {
     for (size_t i = 0; i < t->pool->n; i++) {
@@ -182,7 +182,7 @@ TEST(freed_too_early)
  */
 struct exchange {
     struct paper paper;
-    struct values *plain; /* of the list without the copies */
+    struct values *plain; /* the values of the list without the copies */
     struct tensor *a, *b, *h;
 };
 
@@ -282,9 +282,13 @@ typedef bool change(struct trainer *t, struct edit *e, size_t place, int fault);
 
 static struct task *nth_task(const struct trainer *t, const char *name, size_t nth)
 {
-    for (size_t i = 0; i < t->train->n; i++)
-        if (strcmp(t->train->task[i]->name, name) == 0 && nth-- == 0)
+    for (size_t i = 0; i < t->train->n; i++) {
+        if (strcmp(t->train->task[i]->name, name) != 0)
+            continue;
+        if (nth == 0)
             return t->train->task[i];
+        nth--;
+    }
     return NULL;
 }
 
@@ -348,7 +352,7 @@ static bool repeat_attention(struct trainer *t, struct edit *e, size_t place, in
     struct tensor *att = softmax->access[0].tensor, *qkv = scores->access[1].tensor; /* (of CLBlast: out, a, b) */
     struct tensor *other = nth_task(t, "attn.scores", place ^ 1)->access[1].tensor;
     struct task *reader = NULL;
-    for (size_t i = softmax->index + 2; !reader; i++) /* behind attn.mix */
+    for (size_t i = softmax->index + 2; !reader; i++) /* it comes after attn.mix */
         for (int k = 0; k < t->train->task[i]->n_access; k++)
             reader = t->train->task[i]->access[k].tensor == att ? t->train->task[i] : reader;
     assert_string_equal(reader->name, "attn.dv");
@@ -376,7 +380,7 @@ static struct tensor *carry_over(struct trainer *t, const char *name, struct ten
 }
 
 /* AdamW on the host.  Faults: the parameters do not come back; the gradient, the settings or the norm is another one;
- * the host has not the parameters; m stays behind as a copy. */
+ * the host has not the parameters; m stays on the device as a copy. */
 static bool update_on_host(struct trainer *t, struct edit *e, size_t place, int fault)
 {
     struct task *adamw = nth_task(t, "adamw", place), *other = nth_task(t, "adamw", place ^ 2);

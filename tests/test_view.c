@@ -41,7 +41,7 @@ static struct view *view_of(const char *trace, const char *other, int width, int
     return open_view(tracks, n, width, height, scale);
 }
 
-/* Of a step file, whose tasks can be moved. */
+/* A view of a step file, whose tasks can be moved. */
 static struct view *view_of_list(const char *list, int width, int height, int scale)
 {
     struct track *k = open_track(list, open_board(list, 1));
@@ -342,14 +342,16 @@ TEST(lanes_are_named_by_what_they_do)
     struct trace *t = trace_open(trace);
     lane_purpose *purpose = trace_purposes(t);
     for (uint32_t i = 0; i < t->header.n_lanes; i++) {
-        const char *name = t->lanes[i].name, *expected = strcmp(name, "stage1 download") == 0    ? "stage1 send"
-                                                         : strcmp(name, "stage1 download1") == 0 ? "stage1 send 2"
-                                                                                                 : NULL;
-        if (expected || strstr(name, "compute"))
-            assert_string_equal(purpose[i], expected ? expected : name);
+        const char *name = t->lanes[i].name;
+        if (strcmp(name, "stage1 download") == 0)
+            assert_string_equal(purpose[i], "stage1 send");
+        else if (strcmp(name, "stage1 download1") == 0)
+            assert_string_equal(purpose[i], "stage1 send 2");
+        else if (strstr(name, "compute"))
+            assert_string_equal(purpose[i], name);
     }
     free(purpose);
-    uint32_t first = 0; /* of its copies is for something else now */
+    uint32_t first = 0; /* the first of its copies, which is made to be for something else */
     while (strcmp(t->lanes[t->tasks[first].lane].name, "stage1 download") != 0)
         first++;
     t->tasks[first].role = ROLE_BROADCAST;
@@ -448,7 +450,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     drag_bar(v, "b download", 0, "b download", 2, 10, false);
     assert_true(period_of(v) == 8); /* is shown while it is dragged, */
     press_key(v, "escape");
-    assert_true(period_of(v) == 9); /* and gone when it is not dropped */
+    assert_true(period_of(v) == 9); /* it is gone when the task is not dropped */
     drag_bar(v, "b download", 0, "b download", 2, 10, true);
     assert_true(period_of(v) == 8);
     assert_true(count_moves(v->track[0]->board) == 1);
@@ -501,7 +503,7 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
     assert_false(poll_view(v));
     free(trace_of_list("data/steps/chain.txt")); /* the same path */
     assert_true(poll_view(v));
-    assert_false(v->track[0]->folded[0]); /* of another machine */
+    assert_false(v->track[0]->folded[0]); /* the folded device was another machine's */
     assert_true(v->n_rows < rows);
     assert_true(!is_picked(&v->selected));
     assert_true(v->region.kind == NO_REGION);
@@ -654,7 +656,7 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
     size_t ended = 0;
     size_t late = 0; /* records before these have begun, have ended but for the late lane, all */
     press_key(v, "l");
-    draw_view(v, c); /* of nothing */
+    draw_view(v, c); /* the trace has no record yet */
     for (size_t round = 0; ended < STEPS * TASKS; round++) {
         size_t more = random_words(7, STREAM_TEST, 0, round).word[0] % 23;
         for (; more > 0 && begun < STEPS * TASKS; more--, begun++) {
@@ -703,7 +705,7 @@ static struct view *follow_view(const char *path)
     return v;
 }
 
-/* Steps of 12 to 20 us behind a slow first one: the scale is found once, and then only time moves. */
+/* Steps of 12 to 20 us after a slow first one: the scale is found once, and then only time moves. */
 TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
 {
     const char *path = temp_path("even.trace");
@@ -764,12 +766,12 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
         assert_int_equal(k->trace->n_holds, i + 1);
         assert_int_equal(trace_hold_before(k->trace, clock), held);
         assert_true(fabs(axis_of(k, clock) - axis_of(k, zero) - (double)ran) < 1);
-        assert_int_equal(v->selected.copy.start, clock - 1000); /* the task that has just run, ... */
+        assert_int_equal(v->selected.copy.start, clock - 1000); /* the task that has just run */
         double from = x_of(v, axis_of(k, v->selected.copy.start)), to = x_of(v, axis_of(k, v->selected.copy.end));
         struct box rows = places_of(v).rows;
         assert_true(from > rows.x + rows.w / 2);
         assert_true(to < rows.x + rows.w);
-        assert_true(to - from > 10); /* ... and large enough */
+        assert_true(to - from > 10); /* its bar is large enough to be seen */
     }
     for (size_t i = 0; i + 1 < k->steps->n; i++)
         assert_true(step_ns(k, &k->steps->step[i]) < TASKS * 1010 + 1);
@@ -788,8 +790,7 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
     const char *path = temp_path("ahead.trace");
     struct trace_writer *w = begin_trace(path);
     uint64_t clock = write_step(w, 1, now_ns() - 1000000, 1000), begin = clock;
-    for (uint32_t i = 0; i < TASKS; i += LANES) /* on the compute lane */
-    {
+    for (uint32_t i = 0; i < TASKS; i += LANES) { /* on the compute lane */
         trace_end(w, trace_begin(w, 2, i, clock), clock, clock + 2000, 0);
         clock += 2000;
     }
