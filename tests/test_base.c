@@ -240,15 +240,24 @@ TEST(parse_numbers)
     assert_true(n == INT64_MIN);
     assert_true(parse_int("+7", &n));
     assert_true(n == 7);
-    assert_false(parse_int("", &n) || parse_int(" 7", &n) || parse_int("7x", &n) || parse_int("7.0", &n));
-    assert_false(parse_int("9223372036854775808", &n) || parse_int("-", &n) || parse_int("0x7", &n));
+    assert_false(parse_int("", &n));
+    assert_false(parse_int(" 7", &n));
+    assert_false(parse_int("7x", &n));
+    assert_false(parse_int("7.0", &n));
+    assert_false(parse_int("9223372036854775808", &n));
+    assert_false(parse_int("-", &n));
+    assert_false(parse_int("0x7", &n));
     assert_true(parse_double("1e-3", &x));
     assert_true(x == 1e-3);
     assert_true(parse_double("-.5", &x));
     assert_true(x == -.5);
-    assert_false(parse_double("", &x) || parse_double("nan", &x) || parse_double("inf", &x) ||
-                 parse_double("1e999", &x));
-    assert_false(parse_double("0x1p3", &x) || parse_double(" 1", &x) || parse_double("1e", &x));
+    assert_false(parse_double("", &x));
+    assert_false(parse_double("nan", &x));
+    assert_false(parse_double("inf", &x));
+    assert_false(parse_double("1e999", &x));
+    assert_false(parse_double("0x1p3", &x));
+    assert_false(parse_double(" 1", &x));
+    assert_false(parse_double("1e", &x));
 }
 
 /* ---- clock, random, hash --------------------------------------------------------------------------------------- */

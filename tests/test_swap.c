@@ -211,7 +211,11 @@ LAW(laws_of_budgets)
 
 /* ---- by hand ----------------------------------------------------------------------------------------------------- */
 
-/* data/steps/swap.txt on a device of so many bytes, with other lines before its own. */
+/* data/steps/swap.txt on a device of so many bytes, with the lines of `more` before its own; a link there replaces its.
+ *
+ * A step is 6 forwards of 2 ms, 6 backwards of 4 ms and an update of 2 ms: 38 ms where no copy is waited for.  At most
+ * it holds 6 x 64 MiB of activations, 16 MiB of parameters and 16 MiB of gradients: 416 MiB.  A forward holds what it
+ * reads and writes: 64 + 64 + 16 = 144 MiB. */
 static char *six_layers(size_t memory, const char *more)
 {
     char *text = read_text("data/steps/swap.txt");
@@ -245,7 +249,7 @@ TEST(budgets_around_the_peak)
     p = plan_six(416 * MIB - 1, "", AUTO);
     assert_int_equal(json_array_size(json_object_get(p, "moves")), 1);
     expect_number("period", number_at(p, "period_ms"), 38);
-    p = plan_six(144 * MIB, "", AUTO); /* what a forward reads and writes: nothing needs less */
+    p = plan_six(144 * MIB, "", AUTO); /* what a forward needs: no plan needs less */
     assert_int_equal(number_at(p, "peak_bytes.gpu.after"), 144 * MIB);
     assert_int_equal(refused_budget("task forward (layer 1", six_layers(144 * MIB - 1, ""), AUTO), 144 * MIB);
     /* With --recompute some is made again when it is needed, so less than the whole peak is enough. */
@@ -277,10 +281,11 @@ TEST(transfers_hide)
         int layer = (int)number_at(move, "layer");
         assert_true(layer < 3); /* what is needed last leaves */
         assert_string_equal(text_at(move, "how"), "swap");
+        /* After 6 forwards of 2 ms and the backwards, of 4 ms, of the layers above. */
         expect_number("needed", number_at(move, "needed_ms"), 12 + 4 * (5 - layer));
         assert_true(number_at(move, "out_start_ms") >= 2 * (layer + 1) - 1e-9);
         assert_true(number_at(move, "in_end_ms") <= number_at(move, "needed_ms") + 1e-9);
-        /* A copy takes TODO. */
+        /* It starts to come back at most two backwards, of 4 ms each, before it is needed. */
         assert_true(number_at(move, "in_start_ms") >= number_at(move, "needed_ms") - 8 - 1e-9);
     }
 }
