@@ -63,7 +63,7 @@ TEST(two_moves_shorten_a_broadcast_by_a_third)
     struct board *b = open_board(path, 1);
     char *before = saved(b, "before.txt");
     size_t place;
-    expect_ms(b, 9);
+    expect_ms(b, 9); /* as the list's comment says */
     assert_null(try_behind(b, 13, s, 15, &place));
     assert_int_equal(place, 15);
     expect_ms(b, 8);

@@ -377,7 +377,8 @@ LONG_TEST(causes_of_a_real_run)
                 two_devices(), path);
     struct trace *t = trace_open(path);
     expect_same_causes("a real run", t, all);
-    assert_true(all[CAUSE_PIPELINE] > 0 && all[CAUSE_NORM] > 0);
+    assert_true(all[CAUSE_PIPELINE] > 0);
+    assert_true(all[CAUSE_NORM] > 0);
     struct trace_steps s = trace_steps_of(t, 0);
     json_t *lanes = json_at(yard_json("trace summary %s --json", path), "lanes");
     uint64_t(*found)[CAUSES] = allocate(t->header.n_lanes, sizeof *found);

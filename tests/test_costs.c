@@ -148,9 +148,9 @@ TEST(costs_of_a_profile)
     expect_cost(c, &same, 1000, COST_MEASURED);
     expect_cost(c, &other, 5000, COST_MEASURED);
     expect_cost(c, &near_small, 2000, COST_SCALED); /* by FLOPs, from the nearest in bytes */
-    expect_cost(c, &near_large, 2500, COST_SCALED);
-    expect_cost(c, &unseen, 26000, COST_SCALED);
-    expect_cost(c, &host, 4000, COST_SCALED); /* by bytes + 1 */
+    expect_cost(c, &near_large, 5000 * 450 / 900, COST_SCALED);
+    expect_cost(c, &unseen, 13000 * 9600 / 4800, COST_SCALED); /* by bytes, from the whole lane */
+    expect_cost(c, &host, 4000, COST_SCALED);                  /* by bytes + 1 */
     same.layer = 0;
     expect_cost(c, &same, 7000, COST_MEASURED);
     same.layer = 1;

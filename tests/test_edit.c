@@ -244,7 +244,7 @@ TEST(pieces_cover_the_task)
             flops += piece[i]->flops;
         }
         assert_int_equal(at, 2048);
-        assert_int_equal(bytes, 4096);
+        assert_int_equal(bytes, 4096); /* 2048 that h reads, 2048 that it writes */
         expect_number("flops", flops, 1000);
         commit(e);
         finish_paper(&d.paper);
@@ -262,7 +262,7 @@ TEST(a_piece_is_cut_again)
     struct edit *e = open_edit(d.paper.step);
     cut(e, d.h, 2, half);
     assert_int_equal(cut(e, half[1], 2, quarter), 2);
-    assert_int_equal(quarter[1]->first, 1536);
+    assert_int_equal(quarter[1]->first, 1536); /* 3/4 of 2048 */
     commit(e);
     finish_paper(&d.paper);
     expect_sound("the list", d.paper.step, values);

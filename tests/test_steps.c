@@ -197,8 +197,8 @@ TEST(further_lanes)
     expect_copies(narrow, two, 2, (double[][2]){{0, 2}, {0, 2}});
 }
 
-/* Where memory has room for all tensors nobody waits for bytes; where it has not, or that is asked for, b's writer
- * waits for a's slow reader. */
+/* Where memory has room for all tensors no task waits for bytes: f and slow take 1 + 5, and g runs beside them.  Where it
+ * has not, or with `share`, g, which writes b, waits for `slow`, which reads a: 1 + 5 + 1. */
 TEST(bytes_are_shared_where_memory_is_scarce)
 {
     static const char tasks[] = "tensor a gpu 40 work\ntensor b gpu 40 work\ntask f gpu.compute 1 writes=a\n"
@@ -300,7 +300,7 @@ TEST(steps_are_run_until_they_repeat)
     end_simulation(sim);
     sim = simulate_text("task a host.cpu 1\ntask b host.cpu 2 every=7\ntask c host.cpu 4 every=11\n");
     expect_number("period", sim->period, 1 + 2.0 / 7 + 4.0 / 11);
-    assert_true(sim->pattern == 77);
+    assert_true(sim->pattern == 77); /* 7 x 11 */
     assert_true(sim->steps > 77);
     assert_true(sim->settled);
     end_simulation(sim);
@@ -524,8 +524,6 @@ TEST(verify_sees_an_update_that_is_not_gated)
     free_list(s);
 }
 
-/* What a step leaves in a tensor that is not kept is gone in the next one, though the bytes may still be there. */
-#define EARLY "device gpu memory=1G\ntensor x gpu 8 work\ntask a gpu.compute 1 reads=x\ntask b gpu.compute 1 writes=x\n"
 /* The host takes a second for each of three short tasks. */
 TEST(the_host_issues_in_list_order)
 {
@@ -540,7 +538,7 @@ TEST(a_step_waits_for_all_compute_lanes)
 {
     struct simulation *sim = simulate_text("device gpu memory=1G\nlane gpu.compute1\n"
                                            "task fast gpu.compute 1\ntask slow gpu.compute1 10\n");
-    expect_number("third start", sim->moments[2 * 2].start, 10);
+    expect_number("third start", sim->moments[2 * 2].start, 10); /* when the slow lane has ended the first step */
     end_simulation(sim);
 }
 

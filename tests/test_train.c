@@ -69,7 +69,8 @@ TEST(clblast_compiles_and_allocates_before_the_first_step)
         struct trainer *t = open_training(settings_of(TINY "--gemm clblast"), LIST_TRAIN);
         const int built = programs_built, made = buffers_made;
         run_steps(t, 1, 2);
-        assert_true(built > 0 && made > 0);
+        assert_true(built > 0);
+        assert_true(made > 0);
         assert_int_equal(programs_built, built);
         assert_int_equal(buffers_made, made);
         size_t work = 0;
@@ -687,7 +688,8 @@ TEST(devices_as_data)
 {
     const json_t *device = json_at(yard_json("devices --json"), "platforms.0.devices.0");
     assert_string_equal(text_at(device, "id"), "0:0");
-    assert_true(number_at(device, "vector_width") >= 1 && number_at(device, "kernel_vector") >= 1);
+    assert_true(number_at(device, "vector_width") >= 1);
+    assert_true(number_at(device, "kernel_vector") >= 1);
     assert_true(number_at(device, "memory") >= number_at(device, "max_allocation"));
     assert_true(number_at(device, "units") >= 1);
     bool exact = json_is_true(json_object_get(device, "correctly_rounded_divide_sqrt"));
