@@ -148,7 +148,7 @@ static void make_states(void *unused)
     write_snapshot(FOLDER "seed.snap", &c, &m, true, 2);
 }
 
-/* With a hash that fits, or the first rule would refuse nearly all. */
+/* Gives the manifest a hash that fits, or the first rule would refuse nearly all. */
 static int rehashed(int n, char **words)
 {
     size_t size;
@@ -328,7 +328,7 @@ static void mutate(struct file *f)
         else if (what == 3)
             replace_part(f, at, n, part, n); /* a part stands in another's place, */
         else if (what == 4)
-            replace_part(f, at, 0, part, n); /* ... or is put in before it */
+            replace_part(f, at, 0, part, n); /* it is put in before it */
         else if (what < 7)
             change_number(f);
         else
@@ -358,7 +358,7 @@ static const char *finding(struct outcome *o)
 {
     bool whole = strlen(o->text) < sizeof o->text - 1, sentence = strncmp(o->text, "yard: ", 6) == 0;
     sentence |= strstr(o->text, "\nyard: ") != NULL;
-    sentence |= strstr(o->text, "\nFAILED: ") != NULL; /* so yard check says it */
+    sentence |= strstr(o->text, "\nFAILED: ") != NULL; /* yard check says it so */
     if (o->signal)
         return o->signal == SIGALRM ? "it hangs" : strsignal(o->signal);
     if (o->code != EXIT_OK && o->code != EXIT_FAILED && o->code != EXIT_USAGE && o->code != EXIT_IO)

@@ -295,7 +295,7 @@ TEST(normal_is_box_muller)
     }
 }
 
-/* From the reference implementation, libxxhash 0.8.1, over bytes 37 i + 11. */
+/* The answers are those of the reference implementation, libxxhash 0.8.1, over bytes 37 i + 11. */
 TEST(hash_known_answers)
 {
     static const struct {
@@ -567,7 +567,7 @@ TEST(options_config_file_then_command_line)
     free(words);
 }
 
-/* As some editors write a file: with a byte order mark and carriage returns. */
+/* Some editors write a file with a byte order mark and carriage returns. */
 TEST(options_config_with_a_mark)
 {
     reset();

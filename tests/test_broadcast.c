@@ -420,7 +420,7 @@ static size_t expect_numbers(const struct step *s)
     return n;
 }
 
-/* With ZeRO 0 to 3, through the host and directly; and a slice's copies are a message of their own again. */
+/* It does so with ZeRO 0 to 3, through the host and directly; a slice's copies are a message of their own again. */
 TEST(the_builder_numbers_messages)
 {
     static const char *const options[] = {"--zero 0", "--zero 1", "--zero 2 --overlap all-cpu",

@@ -273,8 +273,11 @@ static double cause_ms(const json_t *lanes, const char *lane, const char *cause)
 {
     size_t i;
     json_t *one;
-    json_array_foreach(lanes, i, one) if (strcmp(text_at(one, "name"), lane) ==
-                                          0) return number_at(json_object_get(one, "causes"), cause);
+    json_array_foreach(lanes, i, one)
+    {
+        if (strcmp(text_at(one, "name"), lane) == 0)
+            return number_at(json_object_get(one, "causes"), cause);
+    }
     test_failed("no lane %s\n", lane);
     return 0;
 }

@@ -195,7 +195,7 @@ static void save_step(const char *folder, uint32_t step)
     prune_checkpoints(folder, 0, 2);
 }
 
-/* As a run does; the last one takes another's place. */
+/* Saves as a run does; the last checkpoint takes another's place. */
 static void save_some(void *folder)
 {
     shim.counting = true;
@@ -320,7 +320,7 @@ struct node { /* a file or a folder on the disk */
     struct name *names;
     size_t n_names, cap_names;
 };
-struct name { /* in a folder */
+struct name { /* a name in a folder */
     char *name;
     struct node *node;
 };

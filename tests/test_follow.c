@@ -105,7 +105,7 @@ TEST(a_lapped_reader_counts_its_losses)
     poll_trace(f);
     assert_int_equal(t->n_records, 8);
     assert_int_equal(t->n_unfinished, 0);
-    assert_int_equal(t->n_lost, 93);          /* of 101 records the ring has room for 8 */
+    assert_int_equal(t->n_lost, 93);          /* the ring has room for 8 of 101 records */
     assert_int_equal(t->records[0].step, 93); /* the last 8 of 100 steps */
     trace_close(w);
     trace_follow_close(f);

@@ -185,7 +185,13 @@ static void check_flat(int n)
     free(b);
 }
 
-TEST(flat_arrays) { for_each_shape for_each(n, flat) check_flat((int)n); }
+TEST(flat_arrays)
+{
+    for_each_shape
+    {
+        for_each(n, flat) { check_flat((int)n); }
+    }
+}
 
 static void check_rows(int N, int C)
 {
@@ -202,7 +208,13 @@ static void check_rows(int N, int C)
     free(x);
 }
 
-TEST(rows) { for_each_shape for_each(C, widths) check_rows(C == 77 ? 1 : 13, (int)C); }
+TEST(rows)
+{
+    for_each_shape
+    {
+        for_each(C, widths) { check_rows(C == 77 ? 1 : 13, (int)C); }
+    }
+}
 
 /* The result must not be optimised away, and be a number: chains of fma stay below 1/(1-x) * y. */
 TEST(fma_peak_kernel)
@@ -253,7 +265,10 @@ static void check_embedding(int B, int T, int C, int V)
 
 TEST(embedding)
 {
-    for_each_shape for_each(C, widths) { check_embedding(3, 7, (int)C, C == 16 ? 50 : 5); }
+    for_each_shape
+    {
+        for_each(C, widths) { check_embedding(3, 7, (int)C, C == 16 ? 50 : 5); }
+    }
 }
 
 /* ---- layernorm.cl ----------------------------------------------------------------------------------------------- */
@@ -298,7 +313,13 @@ static void check_layernorm(int N, int C)
     free(b);
 }
 
-TEST(layernorm) { for_each_shape for_each(C, widths) check_layernorm(9, (int)C); }
+TEST(layernorm)
+{
+    for_each_shape
+    {
+        for_each(C, widths) { check_layernorm(9, (int)C); }
+    }
+}
 
 /* ---- gelu.cl ---------------------------------------------------------------------------------------------------- */
 
@@ -318,7 +339,13 @@ static void check_gelu(int n)
     free(dout);
 }
 
-TEST(gelu) { for_each_shape for_each(n, flat) check_gelu((int)n); }
+TEST(gelu)
+{
+    for_each_shape
+    {
+        for_each(n, flat) { check_gelu((int)n); }
+    }
+}
 
 TEST(gelu_hides_nothing)
 {
@@ -375,10 +402,13 @@ static void check_softmax(int heads, int T, float size)
 TEST(softmax)
 {
     static const int lengths[] = {1, 2, 7, 16, 17, 33, 70};
-    for_each_shape for_each(T, lengths)
+    for_each_shape
     {
-        check_softmax(3, (int)T, 1);
-        check_softmax(1, (int)T, 300); /* overflows unless the maximum is taken off */
+        for_each(T, lengths)
+        {
+            check_softmax(3, (int)T, 1);
+            check_softmax(1, (int)T, 300); /* overflows unless the maximum is taken off */
+        }
     }
 }
 
@@ -411,10 +441,13 @@ static void check_loss(int N, int V, int W, float size)
 
 TEST(loss)
 {
-    for_each_shape for_each(V, widths)
+    for_each_shape
     {
-        check_loss(5, (int)V, (int)V, 1);
-        check_loss(3, (int)V, (int)V + 19, 200);
+        for_each(V, widths)
+        {
+            check_loss(5, (int)V, (int)V, 1);
+            check_loss(3, (int)V, (int)V + 19, 200);
+        }
     }
 }
 
@@ -524,10 +557,12 @@ static void check_sums(int N, int C, bool accumulate)
 /* Some tiles of rows and columns, the last ones cut anywhere. */
 TEST(sums_in_order)
 {
-    for_each_shape for (uint64_t i = 0; i < 30; i++)
+    for_each_shape
     {
-        struct random4 r = random_words(i, STREAM_TEST, 2, 0);
-        check_sums(1 + (int)(r.word[0] % 200), 1 + (int)(r.word[1] % 140), r.word[2] % 2);
+        for (uint64_t i = 0; i < 30; i++) {
+            struct random4 r = random_words(i, STREAM_TEST, 2, 0);
+            check_sums(1 + (int)(r.word[0] % 200), 1 + (int)(r.word[1] % 140), r.word[2] % 2);
+        }
     }
 }
 
@@ -576,16 +611,18 @@ static void check_adamw(int n, int n_decay, float halted, int choice)
 
 TEST(adamw)
 {
-    for_each_shape for_each(n, flat)
+    for_each_shape
     {
-        check_adamw((int)n, (int)n * 2 / 3, 0, CHOICE_DEVICE);
-        check_adamw((int)n, 0, 1, CHOICE_DEVICE);             /* halted: nothing moves */
-        check_adamw((int)n, 0, 0, CHOICE_CPU | CHOICE_MOVED); /* nor when it is the host's */
+        for_each(n, flat)
+        {
+            check_adamw((int)n, (int)n * 2 / 3, 0, CHOICE_DEVICE);
+            check_adamw((int)n, 0, 1, CHOICE_DEVICE);             /* halted: nothing moves */
+            check_adamw((int)n, 0, 0, CHOICE_CPU | CHOICE_MOVED); /* nor does it when the update is the host's */
+        }
     }
 }
 
-/* ---- gemm.cl and CLBlast, through src/trainer/model/gemm.c
- * -------------------------------------------------------------- */
+/* ---- gemm.cl and CLBlast, through src/trainer/model/gemm.c ------------------------------------------------------- */
 
 struct sizes {
     int m, n, k, batch, heads;

@@ -50,7 +50,7 @@ static float *read_all_state(struct trainer *t, size_t *n)
     return values;
 }
 
-/* From the same first values, with two steps in flight and results retired as the training loop does. */
+/* Trains from the same first values, with two steps in flight and results retired as the training loop does. */
 static float *train_again(struct trainer *t, uint32_t steps, size_t *n)
 {
     begin_anew(t);
@@ -291,7 +291,7 @@ TEST(a_simulation_as_data_and_as_a_trace)
     size_t i;
     json_object_foreach(json_at(simulation, "busy"), key, value)
         assert_true(json_number_value(value) >= 0 && json_number_value(value) <= 1 + 1e-9);
-    json_array_foreach(json_at(simulation, "critical_path"), i, value) path += number_at(value, "ms");
+    json_array_foreach(json_at(simulation, "critical_path"), i, value) { path += number_at(value, "ms"); }
     assert_true(fabs(path - ms) < 1e-5); /* it fills the step without a hole, in whole nanoseconds */
     assert_true(number_at(simulation, "tasks.modelled") > 50);
     assert_true(number_at(simulation, "tasks.measured") == 0);

@@ -408,13 +408,16 @@ static void commit_one(void)
         acknowledged = f.step;
 }
 
-/* As another thread does while one waits for the disk. */
+/* Goes on as another thread does while one waits for the disk. */
 static void go_on_meanwhile(void)
 {
     void (*hook)(void) = disk.while_syncing;
     disk.while_syncing = NULL;
     for (uint32_t i = draw(6); life.snap && i; i--)
-        draw(3) ? write_one() : begin_one();
+        if (draw(3))
+            write_one();
+        else
+            begin_one();
     disk.while_syncing = hook;
 }
 
@@ -605,7 +608,8 @@ static int count_lost(int ends, bool no_sync, int *done)
     return lost;
 }
 
-/* Also between the renaming of a file and the moment when its name is on the disk: who finds it there syncs that. */
+/* A life may also end between the renaming of a file and the moment when its name is on the disk: the next life, which
+ * finds the name there, syncs it. */
 LONG_TEST(killed_and_then_cut)
 {
     enum { CALLS = 120, LUCKS = 4 };
@@ -866,7 +870,7 @@ TEST(who_reads_notices_a_writer)
     free_mesh(&m);
 }
 
-/* In a process of its own: has the file locked, as a run has, while half of a page is there. */
+/* A writer in a process of its own, which has the file locked, as a run has, while half of a page is there. */
 struct half_page {
     const struct image *image;
     int told[2]; /* a pipe: the page is half */
@@ -954,7 +958,7 @@ LONG_TEST(who_is_overtaken_reads_again)
     free_mesh(&m);
 }
 
-/* In a process of its own, for what it says. */
+/* It is called in a process of its own, so that what it says can be read. */
 static void lose_the_name(void *path)
 {
     struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);

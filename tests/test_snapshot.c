@@ -18,18 +18,23 @@ static json_t *report_of(json_t *plan)
     return json_array_get(passes_on, json_array_size(passes_on) - 1);
 }
 
-/* Such as "1: 27 27, 2: 47 47 but not 3 4". */
+/* The outcome is a text such as "1: 27 27, 2: 47 47 but not 3 4": when each iteration was written and durable, in ms,
+ * and which ones were dropped. */
 static void expect_outcome(const char *words, const char *expected)
 {
     json_t *r = report_of(plan(words)), *commit, *number;
     size_t i;
     const char *found = "";
     assert_string_equal(text_at(r, "pass"), "snapshot");
-    json_array_foreach(json_object_get(r, "commits"), i, commit) found =
-        lasting("%s%s%g: %.9g %.9g", found, i ? ", " : "", number_at(commit, "iteration"),
-                number_at(commit, "written_ms"), number_at(commit, "durable_ms"));
-    json_array_foreach(json_object_get(r, "dropped"), i, number) found =
-        lasting("%s%s %g", found, i ? "" : " but not", json_number_value(number));
+    json_array_foreach(json_object_get(r, "commits"), i, commit)
+    {
+        found = lasting("%s%s%g: %.9g %.9g", found, i ? ", " : "", number_at(commit, "iteration"),
+                        number_at(commit, "written_ms"), number_at(commit, "durable_ms"));
+    }
+    json_array_foreach(json_object_get(r, "dropped"), i, number)
+    {
+        found = lasting("%s%s %g", found, i ? "" : " but not", json_number_value(number));
+    }
     if (strcmp(found, expected) != 0)
         test_failed("%s: %s\nexpected %s\n", words, found, expected);
 }
@@ -365,8 +370,11 @@ TEST(no_lane_is_busier_than_the_period)
     json_t *simulation = json_object_get(p, "simulation"), *share;
     const char *lane;
     assert_true(json_is_false(json_object_get(simulation, "settled")));
-    json_object_foreach(json_object_get(simulation, "busy"), lane, share) if (json_number_value(share) > 1 + 1e-9)
-        test_failed("%s is busy %.9g of the period\n", lane, json_number_value(share));
+    json_object_foreach(json_object_get(simulation, "busy"), lane, share)
+    {
+        if (json_number_value(share) > 1 + 1e-9)
+            test_failed("%s is busy %.9g of the period\n", lane, json_number_value(share));
+    }
 }
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */

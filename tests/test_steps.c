@@ -197,8 +197,8 @@ TEST(further_lanes)
     expect_copies(narrow, two, 2, (double[][2]){{0, 2}, {0, 2}});
 }
 
-/* Where memory has room for all tensors no task waits for bytes: f and slow take 1 + 5, and g runs beside them.  Where it
- * has not, or with `share`, g, which writes b, waits for `slow`, which reads a: 1 + 5 + 1. */
+/* Where memory has room for all tensors no task waits for bytes: f and slow take 1 + 5, and g runs beside them.  Where
+ * it has not, or with `share`, g, which writes b, waits for `slow`, which reads a: 1 + 5 + 1. */
 TEST(bytes_are_shared_where_memory_is_scarce)
 {
     static const char tasks[] = "tensor a gpu 40 work\ntensor b gpu 40 work\ntask f gpu.compute 1 writes=a\n"
@@ -706,7 +706,7 @@ TEST(a_models_list_and_back)
     }
 }
 
-/* With gaps between tasks, a host that takes its time, and copies whose times were measured. */
+/* The profile has gaps between tasks, a host that takes its time, and copies whose times were measured. */
 TEST(a_profiles_list_and_back)
 {
     struct trainer *t = plan_tiny(write_hardware("paper.txt", &plausible_speeds), 2);

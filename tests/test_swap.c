@@ -301,17 +301,19 @@ static size_t expect_needed(struct step *s)
     swap_options.how = SWAP_OFF;
     struct forecast f = try_step(s, NULL);
     json_t *move;
-    json_array_foreach(json_object_get(r[0].fields, "moves"), i, move) for (size_t k = 0; k < s->n; k++)
+    json_array_foreach(json_object_get(r[0].fields, "moves"), i, move)
     {
-        const struct task *t = s->task[k];
-        size_t reader = k + 1;
-        if (strcmp(t->name, "swap.in") != 0 || strcmp(t->access[0].tensor->name, text_at(move, "tensor")) != 0)
-            continue;
-        while (!touches_bytes(s->task[reader], t->access[0].tensor, ACCESS_READ))
-            reader++;
-        expect_number("needed", number_at(move, "needed_ms") - number_at(move, "in_end_ms"),
-                      1e3 * (f.span[reader].start - f.span[k].end));
-        repeats += s->task[reader]->role == ROLE_FORWARD;
+        for (size_t k = 0; k < s->n; k++) {
+            const struct task *t = s->task[k];
+            size_t reader = k + 1;
+            if (strcmp(t->name, "swap.in") != 0 || strcmp(t->access[0].tensor->name, text_at(move, "tensor")) != 0)
+                continue;
+            while (!touches_bytes(s->task[reader], t->access[0].tensor, ACCESS_READ))
+                reader++;
+            expect_number("needed", number_at(move, "needed_ms") - number_at(move, "in_end_ms"),
+                          1e3 * (f.span[reader].start - f.span[k].end));
+            repeats += s->task[reader]->role == ROLE_FORWARD;
+        }
     }
     free_forecast(&f);
     free_reports(r, n);
@@ -358,7 +360,10 @@ TEST(the_hosts_memory_counts)
     assert_true(number_at(p, "peak_bytes.host.after") <= 64 * MIB);
     for (int k = 0; k < 2; k++) {
         p = plan_six(240 * MIB, k ? "" : "device host memory=1\n", k ? "--recompute auto" : AUTO);
-        json_array_foreach(json_object_get(p, "moves"), i, move) assert_string_equal(text_at(move, "how"), "recompute");
+        json_array_foreach(json_object_get(p, "moves"), i, move)
+        {
+            assert_string_equal(text_at(move, "how"), "recompute");
+        }
         assert_true(i > 0);
         assert_true(number_at(p, "stall_ms") > 1);
     }
@@ -518,8 +523,11 @@ static void ask_budgets(const char *words, size_t budget[2])
     json_t *peaks = json_object_get(reports_of(t).report[0].fields, "peak_bytes"), *peak;
     const char *name;
     budget[0] = 0;
-    json_object_foreach(peaks, name, peak) if (strcmp(name, "host") != 0) budget[0] =
-        MAX(budget[0], (size_t)number_at(peak, "before"));
+    json_object_foreach(peaks, name, peak)
+    {
+        if (strcmp(name, "host") != 0)
+            budget[0] = MAX(budget[0], (size_t)number_at(peak, "before"));
+    }
     budget[1] = budget_in(expect_yard(EXIT_USAGE, "", "plan %s --device-mem 1", words).err);
     free_trainer(t);
 }

@@ -182,7 +182,11 @@ static const json_t *named(const json_t *array, const char *key, const char *nam
 {
     size_t i;
     json_t *one;
-    json_array_foreach(array, i, one) if (strcmp(json_string_value(json_object_get(one, key)), name) == 0) return one;
+    json_array_foreach(array, i, one)
+    {
+        if (strcmp(json_string_value(json_object_get(one, key)), name) == 0)
+            return one;
+    }
     test_failed("nothing is named %s\n", name);
     return NULL;
 }
@@ -679,7 +683,8 @@ static void check_hops(const char *path)
     trace_free(t);
 }
 
-/* Also when a producer seems to end after its consumer, by two clocks that disagree. */
+/* The hops of a critical path fill the period, also when a producer seems to end after its consumer, by two clocks that
+ * disagree. */
 TEST(hops_fill_the_period)
 {
     static const struct when crossed[] = {{1, LOAD, 0, 60, 0}, {1, FWD0, 20, 50, 0}, {1, FWD1, 50, 70, 0}};

@@ -59,7 +59,7 @@ cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void
     return make(context, flags, bytes, host, code);
 }
 
-/* With its kernel for small products, and with that for large ones, which has work space. */
+/* It does so with its kernel for small products, and with that for large ones, which has work space. */
 TEST(clblast_compiles_and_allocates_before_the_first_step)
 {
     const char *name = "XGEMM_MIN_INDIRECT_SIZE";
@@ -338,7 +338,7 @@ static double *device_ends(const struct trace *t, uint32_t steps)
     return ends;
 }
 
-/* From where one step is computed to where the next is, not from when the host notices. */
+/* A step's time goes from its end on the device to the next one's, not from when the host notices. */
 TEST(steps_are_timed_on_the_device)
 {
     enum { STEPS = 20 };

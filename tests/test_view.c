@@ -874,7 +874,7 @@ TEST(a_pace_leaves_the_rows_as_they_are)
         run_script(v, "measure:300,110,900,110");
         json_t *shares = table_json(v->panel.table), *row;
         size_t n;
-        json_array_foreach(shares, n, row) share[i] += json_number_value(json_object_get(row, "share"));
+        json_array_foreach(shares, n, row) { share[i] += json_number_value(json_object_get(row, "share")); }
         json_decref(shares);
         run_script(v, "escape");
     }
