@@ -172,6 +172,22 @@ static double dot(const float *x, const float *y, int n)
     return sum;
 }
 
+/* One query's weights over n keys, which are `stride` floats apart: p becomes e^(score - the largest score), and their
+ * sum is returned. */
+static double weights_of(double *p, const float *query, const float *keys, int stride, int n, int hs)
+{
+    double scale = 1 / sqrt(hs), most = -INFINITY, sum = 0;
+    for (int k = 0; k < n; k++) {
+        p[k] = scale * dot(query, keys + k * stride, hs);
+        most = fmax(most, p[k]);
+    }
+    for (int k = 0; k < n; k++) {
+        p[k] = exp(p[k] - most);
+        sum += p[k];
+    }
+    return sum;
+}
+
 void ref_attention(float *out, float *dqkv, const float *dout, const float *qkv, int B, int T, int H, int hs)
 {
     int C = H * hs;
@@ -183,17 +199,8 @@ void ref_attention(float *out, float *dqkv, const float *dout, const float *qkv,
         for (int h = 0; h < H; h++) {
             int own = n * C + h * hs, first = n / T * T; /* the sequence's first token */
             const float *q = qkv + n * 3 * C + h * hs, *dy = dout + own;
-            double most = -INFINITY;
-            double sum = 0;
-            double delta = 0;
-            for (int k = first; k <= n; k++) {
-                p[k - first] = scale * dot(q, qkv + k * 3 * C + C + h * hs, hs);
-                most = fmax(most, p[k - first]);
-            }
-            for (int k = first; k <= n; k++) {
-                p[k - first] = exp(p[k - first] - most);
-                sum += p[k - first];
-            }
+            const float *keys = qkv + first * 3 * C + C + h * hs;
+            double sum = weights_of(p, q, keys, 3 * C, n - first + 1, hs), delta = 0;
             for (int c = 0; c < hs; c++) {
                 double mix = 0;
                 for (int k = first; k <= n; k++)

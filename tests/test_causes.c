@@ -120,30 +120,76 @@ static bool is(const struct trace *t, uint32_t task, const char *role)
     return strcmp(t->header.role[t->tasks[task].role], role) == 0;
 }
 
+/* The lane's first record of that list that starts after `now`; NULL: there is none. */
+static const struct trace_record *next_on_lane(const struct trace *t, uint32_t list, size_t lane, uint64_t now)
+{
+    const struct trace_record *next = NULL;
+    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++) {
+        const struct trace_task *task = &t->tasks[r->task];
+        if (task->lane == lane && task->list == list && r->start > now && (!next || before(r, next)))
+            next = r;
+    }
+    return next;
+}
+
+/* When the host could open the step: when all computing of two steps before had ended. */
+static uint64_t when_opened(const struct trace *t, uint32_t list, uint32_t step)
+{
+    uint64_t opened = 0;
+    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++) {
+        const struct trace_task *task = &t->tasks[r->task];
+        if (task->list == list && r->step + 2 == step && t->lanes[task->lane].kind == LANE_COMPUTE)
+            opened = MAX(opened, r->end);
+    }
+    return opened;
+}
+
+/* The run that `next` waits for by that edge; NULL: there is none. */
+static const struct trace_record *run_waited_for(const struct trace *t, const struct trace_edge *edge,
+                                                 const struct trace_record *next)
+{
+    const struct trace_record *run = NULL;
+    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++)
+        if (r->task == edge->from && r->step + edge->previous_step <= next->step && before(r, next) &&
+            (!run || r->step > run->step))
+            run = r;
+    return run;
+}
+
+/* Why a task on lane `to` waits for that run of a task on lane `from`, by that edge. */
+static enum cause cause_of(const struct trace *t, const struct trace_record *run, const struct trace_edge *edge,
+                           const struct trace_lane *to)
+{
+    const struct trace_lane *from = &t->lanes[t->tasks[run->task].lane];
+    bool both_compute = from->kind == LANE_COMPUTE && to->kind == LANE_COMPUTE;
+    if (edge->reuse)
+        return CAUSE_BYTES;
+    if (is(t, run->task, "norm"))
+        return CAUSE_NORM;
+    if (is(t, run->task, "feed"))
+        return CAUSE_BATCH;
+    if (is(t, run->task, "send") || (both_compute && from->device_index != to->device_index))
+        return CAUSE_PIPELINE;
+    if (from->kind == LANE_UPLOAD || from->kind == LANE_DOWNLOAD)
+        return CAUSE_LINK;
+    if (from->kind == LANE_COMPUTE)
+        return CAUSE_COMPUTE;
+    if (from->kind == LANE_DISK)
+        return CAUSE_DISK;
+    if (from->kind == LANE_FEED)
+        return CAUSE_BATCH;
+    return CAUSE_CPU;
+}
+
 static enum cause cause_at(const struct trace *t, uint32_t list, size_t lane, uint64_t now)
 {
-    const struct trace_record *next = NULL, *last = NULL, *r;
+    const struct trace_record *next = next_on_lane(t, list, lane, now), *last = NULL;
     const struct trace_edge *edge = NULL;
-    uint64_t opened = 0;
-    for (r = t->records; r < t->records + t->n_records; r++)
-        if (t->tasks[r->task].lane == lane && t->tasks[r->task].list == list && r->start > now &&
-            (!next || before(r, next)))
-            next = r;
-    if (!next)
-        return CAUSE_NOTHING;
-    for (r = t->records; r < t->records + t->n_records; r++)
-        if (t->tasks[r->task].list == list && r->step + 2 == next->step &&
-            t->lanes[t->tasks[r->task].lane].kind == LANE_COMPUTE)
-            opened = MAX(opened, r->end);
-    if (now < opened)
+    if (!next || now < when_opened(t, list, next->step))
         return CAUSE_NOTHING;
     const struct trace_task *task = &t->tasks[next->task];
     for (uint32_t e = task->first_edge; e < task->first_edge + task->n_edges; e++) {
-        const struct trace_record *run = NULL;
-        for (r = t->records; r < t->records + t->n_records; r++)
-            if (r->task == t->edges[e].from && r->step + t->edges[e].previous_step <= next->step && before(r, next) &&
-                (!run || r->step > run->step))
-                run = r;
+        const struct trace_record *run = run_waited_for(t, &t->edges[e], next);
         if (run && (!last || run->end > last->end)) {
             last = run;
             edge = &t->edges[e];
@@ -151,25 +197,7 @@ static enum cause cause_at(const struct trace *t, uint32_t list, size_t lane, ui
     }
     if (!last || now >= last->end)
         return now < next->queued ? CAUSE_HOST : CAUSE_LAUNCH;
-    const struct trace_lane *a = &t->lanes[t->tasks[last->task].lane], *b = &t->lanes[lane];
-    bool stages = a->kind == LANE_COMPUTE && b->kind == LANE_COMPUTE && a->device_index != b->device_index;
-    if (edge->reuse)
-        return CAUSE_BYTES;
-    if (is(t, last->task, "norm"))
-        return CAUSE_NORM;
-    if (is(t, last->task, "feed"))
-        return CAUSE_BATCH;
-    if (is(t, last->task, "send") || stages)
-        return CAUSE_PIPELINE;
-    if (a->kind == LANE_UPLOAD || a->kind == LANE_DOWNLOAD)
-        return CAUSE_LINK;
-    if (a->kind == LANE_COMPUTE)
-        return CAUSE_COMPUTE;
-    if (a->kind == LANE_DISK)
-        return CAUSE_DISK;
-    if (a->kind == LANE_FEED)
-        return CAUSE_BATCH;
-    return CAUSE_CPU;
+    return cause_of(t, last, edge, &t->lanes[lane]);
 }
 
 static int by_time(const void *a, const void *b) { return COMPARE(*(const uint64_t *)a, *(const uint64_t *)b); }

@@ -399,7 +399,12 @@ TEST(every_half)
     for (int i = 0; i < 65536; i++) {
         int e = i >> 10 & 31, f = i & 1023;
         double expected = i >> 15 ? -half_value(e, f) : half_value(e, f);
-        assert_true(isnan(expected) ? isnan(values[i]) : values[i] == expected && !signbit(values[i]) == !(i >> 15));
+        if (isnan(expected)) {
+            assert_true(isnan(values[i]));
+        } else {
+            assert_true(values[i] == expected);
+            assert_true(!signbit(values[i]) == !(i >> 15));
+        }
     }
     close_safetensors(st);
 }

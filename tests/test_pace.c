@@ -314,6 +314,31 @@ static bool role_is(const struct trace *t, const struct trace_task *k, const cha
     return strcmp(t->header.role[k->role], role) == 0;
 }
 
+/* Which work of devices there was while an update ran on the CPU. */
+struct company {
+    bool beside; /* it ran beside backwards or updates of other layers, in its own step */
+    bool left;   /* such tasks of its step had not ended when it began */
+    bool next;   /* it ran beside tasks of a later step */
+};
+
+static struct company company_of(const struct trace *t, const struct trace_record *r)
+{
+    const struct trace_task *k = &t->tasks[r->task];
+    struct company c = {false, false, false};
+    for (const struct trace_record *w = t->records; w < t->records + t->n_records; w++) {
+        const struct trace_task *of = &t->tasks[w->task];
+        bool ends_a_layer = role_is(t, of, "backward") || role_is(t, of, "update");
+        bool later = ends_a_layer && of->layer != k->layer;
+        bool meets = w->start < w->end && w->start < r->end && r->start < w->end;
+        if (t->lanes[of->lane].kind != LANE_COMPUTE || of->list != k->list)
+            continue;
+        c.left |= later && w->step == r->step && w->end > r->start && w->end > w->start;
+        c.beside |= meets && later && w->step == r->step;
+        c.next |= meets && w->step > r->step && (role_is(t, of, "forward") || ends_a_layer);
+    }
+    return c;
+}
+
 /* The pair of each update on the CPU with each record of a device. */
 static void expect_beside(const char *path)
 {
@@ -326,26 +351,13 @@ static void expect_beside(const char *path)
         const struct trace_record *r = &t->records[i];
         const struct trace_task *k = &t->tasks[r->task];
         const struct trace_lane *lane = &t->lanes[k->lane];
-        bool beside = false;
-        bool left = false;
-        bool next = false;
         if (lane->kind != LANE_CPU || !role_is(t, k, "update") || r->end == r->start || !trace_counts(t, &s, i))
             continue;
-        for (const struct trace_record *w = t->records; w < t->records + t->n_records; w++) {
-            const struct trace_task *of = &t->tasks[w->task];
-            bool later = (role_is(t, of, "backward") || role_is(t, of, "update")) && of->layer != k->layer;
-            bool meets = w->start < w->end && w->start < r->end && r->start < w->end;
-            if (t->lanes[of->lane].kind != LANE_COMPUTE || of->list != k->list)
-                continue;
-            left |= later && w->step == r->step && w->end > r->start && w->end > w->start;
-            beside |= meets && later && w->step == r->step;
-            next |= meets && w->step > r->step &&
-                    (role_is(t, of, "forward") || role_is(t, of, "backward") || role_is(t, of, "update"));
-        }
+        struct company c = company_of(t, r);
         counts[0]++;
-        counts[1] += beside;
-        counts[2] += !left;
-        counts[3] += next;
+        counts[1] += c.beside;
+        counts[2] += !c.left;
+        counts[3] += c.next;
     }
     json_array_foreach(rows, n, row)
     {

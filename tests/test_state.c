@@ -394,6 +394,19 @@ TEST(older_manifests_are_read)
 }
 
 /* Tensors of several windows, from rows and columns to shards; then a byte in the last window is another. */
+/* Tensor 3 of two states, which were written with the seeds 9 and 10: their distance, and the second one's norm. */
+static void expect_distances(const struct checkpoint *nine, const struct checkpoint *ten)
+{
+    struct difference d = compare_tensor(nine, ten, 3);
+    double distance = 0, norm = 0;
+    for (size_t i = 0; i < tensor_elements(&ten->pieces->tensor[3]); i++) {
+        distance += pow((double)state_value(9, 3, i) - (double)state_value(10, 3, i), 2);
+        norm += pow((double)state_value(10, 3, i), 2);
+    }
+    assert_true(fabs(d.distance / sqrt(distance) - 1) < 1e-9);
+    assert_true(fabs(d.norm / sqrt(norm) - 1) < 1e-9);
+}
+
 TEST(large_tensors_are_streamed)
 {
     struct config c = {.layers = 1, .heads = 4, .channels = 160, .seq_len = 8, .vocab = 5003, .tied = true};
@@ -407,18 +420,12 @@ TEST(large_tensors_are_streamed)
         assert_int_equal(compare_tensor(whole, cut, i).elements, 0);
     write_random_state(temp_path("b"), &c, &from, 1, 1, 10);
     struct checkpoint *b = open_checkpoint(temp_path("b"));
-    struct difference d = compare_tensor(cut, b, 3);
-    double distance = 0, norm = 0;
-    for (size_t i = 0; i < tensor_elements(&b->pieces->tensor[3]); i++) {
-        distance += pow((double)state_value(9, 3, i) - (double)state_value(10, 3, i), 2);
-        norm += pow((double)state_value(10, 3, i), 2);
-    }
-    assert_true(fabs(d.distance / sqrt(distance) - 1) < 1e-9 && fabs(d.norm / sqrt(norm) - 1) < 1e-9);
+    expect_distances(cut, b);
     free_checkpoint(b);
     put_first(whole, 0);
     for (int nan = 0; nan < 2; nan++) {
         put_first(cut, nan ? NAN : -0.0F);
-        d = compare_tensor(whole, cut, 0);
+        struct difference d = compare_tensor(whole, cut, 0);
         assert_true(d.elements == 1);
         assert_true(nan ? isnan(d.most) : d.most == 0);
     }
@@ -845,6 +852,16 @@ static uint64_t run_of(const char *path)
     return run;
 }
 
+static void expect_other_models_refused(const char *words, const char *folder)
+{
+    static const char *const others[] = {"--seq-len 16", "--untied", "--heads 4", "--channels 64", "--tokens chars"};
+    for (size_t i = 0; i < COUNT(others); i++) {
+        struct ran r = run_yard("%s --save \"%s\" %s", words, folder, others[i]);
+        assert_true(r.code == 2);
+        assert_true(strstr(r.err, "is another model"));
+    }
+}
+
 /* A second run is refused while the first one has the folder; and the command that is printed is one for a shell. */
 TEST(a_folder_is_one_run_s)
 {
@@ -888,12 +905,7 @@ TEST(a_folder_is_one_run_s)
     assert_true(last_session(folder) == 3);
     assert_true(run_of(folder) != run);
     expect_yard(EXIT_FAILED, "they are of two runs", "ckpt diff \"%s\" \"%s\"", other, folder);
-    static const char *const others[] = {"--seq-len 16", "--untied", "--heads 4", "--channels 64", "--tokens chars"};
-    for (size_t i = 0; i < COUNT(others); i++) {
-        r = run_yard("%s --save \"%s\" %s", words, folder, others[i]);
-        assert_true(r.code == 2);
-        assert_true(strstr(r.err, "is another model"));
-    }
+    expect_other_models_refused(words, folder);
 }
 
 /* ---- the commands ----------------------------------------------------------------------------------------------- */
@@ -992,6 +1004,18 @@ TEST(nothing_else_is_replaced)
 }
 
 /* llm.c's file and Hugging Face's have the same parameters, from whatever mesh. */
+static void expect_small_config(const char *path)
+{
+    json_t *json = json_load_file(path, 0, NULL);
+    assert_non_null(json);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_head")), 2);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_embd")), 8);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_layer")), 1);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_positions")), 4);
+    assert_true(json_is_true(json_object_get(json, "tie_word_embeddings")));
+    json_decref(json);
+}
+
 TEST(exports_agree)
 {
     char *a = small_state("exported");
@@ -1003,12 +1027,11 @@ TEST(exports_agree)
     struct tokenizer bytes = tokenizer_from_text("bytes", "");
     json_t *tokenizer = tokenizer_to_json(&bytes), *vocab = json_at(tokenizer, "model.vocab");
     assert_int_equal(json_object_size(vocab), 256);
-    export_huggingface(c, hf,
-                       tokenizer); /* it is exported again below: nothing of this one is kept beside the second */
+    export_huggingface(c, hf, tokenizer);
     assert_true(number_at(vocab, "A") == 'A');
     assert_true(number_at(vocab, "\u0120") == ' ');
     assert_true(number_at(vocab, "\u00ff") == 255);
-    export_huggingface(c, hf, tokenizer);
+    export_huggingface(c, hf, tokenizer); /* a second time: nothing of the first one is kept beside it */
     assert_int_not_equal(access(lasting("%s.kept-%ld", hf, (long)getpid()), F_OK), 0);
     char *file = lasting("%s/model.safetensors", hf);
     struct llmc_model *m = open_llmc_model(bin);
@@ -1024,15 +1047,7 @@ TEST(exports_agree)
         assert_true(theirs[i] == state_value(5, 6, i));
     assert_true(read_config(file, 0).heads == 2);
     assert_true(read_config(bin, 0).vocab == 9);
-    char *about = lasting("%s/config.json", hf), *text = read_whole(about, &n);
-    json_t *json = json_loads(text, 0, NULL);
-    assert_int_equal(json_integer_value(json_object_get(json, "n_head")), 2);
-    assert_int_equal(json_integer_value(json_object_get(json, "n_embd")), 8);
-    assert_int_equal(json_integer_value(json_object_get(json, "n_layer")), 1);
-    assert_int_equal(json_integer_value(json_object_get(json, "n_positions")), 4);
-    assert_true(json_is_true(json_object_get(json, "tie_word_embeddings")));
-    json_decref(json);
-    free(text);
+    expect_small_config(lasting("%s/config.json", hf));
     close_llmc_model(m);
     close_safetensors(st);
     free_checkpoint(c);

@@ -52,6 +52,22 @@ static void expect_period(const char *text, double period, int pattern)
 #define GPU "device gpu memory=1000\n"
 #define TWO "device a memory=1000\ndevice b memory=1000\n"
 
+static void expect_machine_as_written(const struct machine *m)
+{
+    const struct device *d = &m->device[0];
+    assert_string_equal(d->id, "server.0");
+    assert_true(d->budget == 2048);
+    assert_true(d->alignment == 512);
+    assert_true(m->host->budget == 1 << 30);
+    assert_true(m->host->alignment == 64);
+    assert_true(d->link[LINK_UP]->rate == 1e3);
+    assert_true(d->link[LINK_UP]->latency == 2e-3);
+    assert_true(!d->link[LINK_DOWN]);
+    assert_true(d->link[LINK_UP]->queues == 4);
+    assert_true(d->link[LINK_UP]->queue == 250);
+    assert_true(m->host->disk->rate == 5e8);
+}
+
 TEST(every_word_is_kept)
 {
     struct step *s = read_text_list("# a comment\n"
@@ -69,19 +85,8 @@ TEST(every_word_is_kept)
                                     "task f host.feed 0 role=feed\n"
                                     "copy b h[1:3] x[5:7] msg=7 role=broadcast\n");
     const struct machine *m = s->pool->machine;
-    const struct device *d = &m->device[0];
     const struct task *t = s->task[0], *c = s->task[1];
-    assert_string_equal(d->id, "server.0");
-    assert_true(d->budget == 2048);
-    assert_true(d->alignment == 512);
-    assert_true(m->host->budget == 1 << 30);
-    assert_true(m->host->alignment == 64);
-    assert_true(d->link[LINK_UP]->rate == 1e3);
-    assert_true(d->link[LINK_UP]->latency == 2e-3);
-    assert_true(!d->link[LINK_DOWN]);
-    assert_true(d->link[LINK_UP]->queues == 4);
-    assert_true(d->link[LINK_UP]->queue == 250);
-    assert_true(m->host->disk->rate == 5e8);
+    expect_machine_as_written(m);
     assert_true(t->seconds == 1.5e-3);
     assert_true(t->host_seconds == 3e-3);
     assert_true(t->when.every == 4);
@@ -93,7 +98,7 @@ TEST(every_word_is_kept)
     assert_true(t->access[2].tensor->offset == 32);
     assert_true(t->access[0].tensor->storage == s->pool->tensors[0]);
     assert_true(c->copy);
-    assert_true(c->lane == lane_of(d, LANE_DOWNLOAD, 2));
+    assert_true(c->lane == lane_of(&m->device[0], LANE_DOWNLOAD, 2));
     assert_true(c->role == ROLE_SEND);
     assert_true(c->access[0].tensor->offset == 1);
     assert_true(c->access[1].tensor->offset == 5);
