@@ -234,23 +234,25 @@ static struct move draw_move(const struct step *s, uint32_t seed, uint32_t *n)
     return m;
 }
 
+enum fate { REFUSED, UNDONE, KEPT };
+
 /* Tries any move, and undoes some of those that are accepted. */
-static enum outcome { REFUSED, UNDONE, KEPT } try_any_move(struct board *b, uint32_t seed, uint32_t *n)
+static enum fate try_any_move(struct board *b, uint32_t seed, uint32_t *n)
 {
     char *now = saved(b, "now.txt");
     struct step *s = read_list(temp_path("now.txt"));
     struct move m = draw_move(s, seed, n);
-    enum outcome outcome = KEPT;
+    enum fate fate = KEPT;
     size_t place;
     char *wrong = try_move(b, &m, &place);
     if (wrong) {
-        outcome = REFUSED;
+        fate = REFUSED;
         char *same = saved(b, "same.txt");
         assert_string_equal(same, now); /* nothing has moved */
         assert_non_null(strstr(wrong, s->task[place]->name));
         free(same);
     } else if (draw(seed, n, 4) == 0) {
-        outcome = UNDONE;
+        fate = UNDONE;
         undo_move(b);
     } else {
         keep_move(b);
@@ -262,7 +264,7 @@ static enum outcome { REFUSED, UNDONE, KEPT } try_any_move(struct board *b, uint
     free(wrong);
     free(now);
     free_list(s);
-    return outcome;
+    return fate;
 }
 
 LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
@@ -278,9 +280,9 @@ LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
         uint32_t n = 1000;
         size_t moved = 0;
         for (int i = 0; i < MOVES; i++) {
-            enum outcome outcome = try_any_move(b, seed, &n);
-            refused += outcome == REFUSED;
-            moved += outcome == KEPT;
+            enum fate fate = try_any_move(b, seed, &n);
+            refused += fate == REFUSED;
+            moved += fate == KEPT;
         }
         kept += moved;
         char *after = saved(b, "after.txt");
