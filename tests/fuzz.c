@@ -207,10 +207,10 @@ static int rehashed_snapshot(int n, char **words)
 
 #define PLAN "--simulate --model tiny --val-share 0 --hardware " SERVER " "
 static const struct format {
-    const char *seed, *file; /* the mutated file is called so */
+    const char *seed, *file; /* a sound file; the name of its mutated copy */
     int (*run)(int argc, char **argv);
     const char *words; /* "@" stands for the file */
-    uint32_t every;    /* so many rounds it is tried: some take long */
+    uint32_t every;    /* it is tried in one round of so many: some take long */
 } formats[] = {
     {DATA "gpt2-tiny.safetensors", "tensors", read_tensors, "@", 1},
     {DATA "chars.safetensors", "model", read_tensors, "@", 1},

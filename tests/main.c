@@ -66,7 +66,7 @@ static int begin_timing(void **unused)
     return 0;
 }
 
-/* A line that tests/run.sh looks for: of the test whose result follows. */
+/* Prints a line that tests/run.sh looks for: how long the test took whose result follows. */
 static int print_timing(void **unused)
 {
     (void)unused;

@@ -39,7 +39,7 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
 
 static struct trainer *open_trainer(const char *gemm) { return open_mesh(gemm, NULL); }
 
-/* Whatever was done to it: iteration WARM_UP + 1 is next, with the same state each time. */
+/* Whatever was done to the trainer before, iteration WARM_UP + 1 comes next, with the same state each time. */
 static void start_again(struct trainer *t, struct step *s)
 {
     begin_anew(t);
@@ -85,9 +85,10 @@ static enum access_mode declared(const struct task *t, int k)
     return (enum access_mode)mode;
 }
 
-static struct task_flight flight; /* for the times, which nobody wants */
+static struct task_flight flight; /* gets the times, which are not used here */
 
-/* Audits the list from task i of the next iteration to the end of the one after it: what it says first. */
+/* Audits the list from task i of the next iteration to the end of the one after it.  Returns what the audit says first,
+ * or NULL. */
 static char *audit_from(struct audit *a, struct step *s, size_t i, bool *at_once)
 {
     uint32_t number = WARM_UP + 1;

@@ -347,7 +347,7 @@ static void reset(void)
         {"prompt", 0, OPT_TEXT, &prompt, NULL, "TEXT", 0, 0, "Sampling", SAMPLE, "text to go on from"},
     };
     table = (struct option_table){.options = options, .n = COUNT(options)};
-    serial = true; /* a flag is reset, also one of a folder that nobody else sets */
+    serial = true; /* a flag is reset, also one of a folder that no other test sets */
     memory = 0;
     data = devices = prompt = NULL;
     reset_options(&table);

@@ -12,7 +12,7 @@ enum { STEPS = 2 };
 
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
-/* Between devices, of what updates send or of what is gathered. */
+/* Counts the copies between devices that send what was updated, or gather it. */
 static size_t count_copies(const struct step *s)
 {
     size_t n = 0;
@@ -24,7 +24,7 @@ static size_t count_copies(const struct step *s)
     return n;
 }
 
-/* Each slice that comes directly is received before somebody reads it, on the receiver's queue of the same number. */
+/* Each slice that comes directly is received before a task reads it, on the receiver's queue of the same number. */
 static void expect_received(const struct step *s)
 {
     for (size_t i = 0; i < s->n; i++) {
@@ -40,7 +40,7 @@ static void expect_received(const struct step *s)
             else if (!next->copy && touches_bytes(next, x, ACCESS_READ))
                 test_failed("task %zu %s: %s is read before it is received\n", i, t->name, x->name);
         }
-        if (!receive) /* nobody reads it */
+        if (!receive) /* no task reads it */
             continue;
         assert_true(receive->access[0].tensor->bytes == x->bytes);
         assert_true(receive->lane->device == x->device);

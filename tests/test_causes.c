@@ -343,7 +343,7 @@ TEST(a_producer_that_skips_steps)
     free_list(s);
 }
 
-/* On machines whose lanes and host take some time too. */
+/* On some of the machines lanes and hosts take time too. */
 TEST(causes_of_random_lists)
 {
     uint64_t all[CAUSES] = {0};

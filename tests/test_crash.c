@@ -30,7 +30,7 @@ static const char *const fault_name[FAULTS] = {"none", "EIO", "disk full", "shor
 static struct {
     bool counting, recording, simple; /* simple: the system cannot exchange two names */
     enum fault fault;
-    int at, calls; /* the fault is in that call; so many were made */
+    int at, calls; /* the number of the call that has the fault; how many were made */
 } shim;
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -324,7 +324,7 @@ struct name { /* a name in a folder */
     char *name;
     struct node *node;
 };
-struct change { /* to a folder; until it is synced it may be lost */
+struct change { /* a change to a folder; until it is synced it may be lost */
     struct node *folder;
     struct { /* up to two names become these nodes, NULL: none */
         char *name;
@@ -332,7 +332,7 @@ struct change { /* to a folder; until it is synced it may be lost */
     } to[2];
 };
 struct disk {
-    struct node *nodes[4096]; /* all, to free them */
+    struct node *nodes[4096]; /* all that were made, to free them */
     size_t n_nodes;
     struct node *now, *sure; /* the root as the program sees it; as it is without anything unsynced */
     struct change *change;

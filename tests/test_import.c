@@ -7,14 +7,14 @@ static const struct config gpt = {1, 4, 128, 8, 96, true}; /* 4 heads of 32 chan
 
 /* What is different about a file.  Values depend on the parameter alone, and a tied file's are those of all. */
 struct variant {
-    const char *prefix;        /* before every name */
+    const char *prefix;        /* stands before every name */
     const char *before_layers; /* stands before every name but the head's, after the prefix */
-    bool no_embedding;         /* the matrix of the words is stored as the head */
+    bool no_embedding;         /* the matrix of the words is stored as the head alone */
     enum { NO_HEAD, SAME_HEAD, OTHER_HEAD } head;
-    const char *metadata;       /* "config" */
+    const char *metadata;       /* the value of "config" in the file's metadata */
     const char *renamed, *name; /* a parameter, and its name instead */
-    const char *more;           /* a tensor of one element */
-    int begin, end;             /* parameters that are there; end 0: all */
+    const char *more;           /* the name of one more tensor, which has one element */
+    int begin, end;             /* the parameters that are there; end 0: all are */
 };
 
 /* Random values for parameter i, drawn as if it were number `as` of the table. */

@@ -736,7 +736,7 @@ TEST(only_shards_are_kept)
 }
 
 /* Work space of CLBlast at gpt2's sizes, as it says of the device here (tutorials/reference-numbers.md), and as it is
- * taken to be of a GPU nobody has: the sizes are whole tiles of any usual size, so it is the same. */
+ * taken to be of a GPU that does not exist: the sizes are whole tiles of any usual size, so it is the same. */
 static size_t work_of(const struct task *t)
 {
     const struct tensor *last = t->access[t->n_access - 1].tensor;

@@ -204,7 +204,7 @@ static void put_gate(struct trainer *t)
     set_gate(false);
 }
 
-/* The disk ends nothing before step 30 has been computed: who waited for it would wait for ever.  The first
+/* The disk ends nothing before step 30 has been computed: a task that waited for it would wait for ever.  The first
  * iterations got the slots. */
 static void expect_no_waiting(const struct kind *kind)
 {
