@@ -408,8 +408,9 @@ int main(int argc, char **argv)
     for (time_t end = time(NULL) + seconds; number < files && time(NULL) < end; rounds++)
         for (size_t k = 0; k < COUNT(formats) && number < files; k++)
             if (rounds % formats[k].every == 0) {
-                found +=
-                    try_file(&(struct file){.format = &formats[k], .seed = (uint64_t)seed, .number = number++}, codes);
+                struct file file = {.format = &formats[k], .seed = (uint64_t)seed, .number = number};
+                number++;
+                found += try_file(&file, codes);
                 tried[k]++;
             }
     for (size_t k = 0; k < COUNT(formats); k++)

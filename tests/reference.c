@@ -176,7 +176,8 @@ static double dot(const float *x, const float *y, int n)
  * sum is returned. */
 static double weights_of(double *p, const float *query, const float *keys, int stride, int n, int hs)
 {
-    double scale = 1 / sqrt(hs), most = -INFINITY, sum = 0;
+    double scale = 1 / sqrt(hs);
+    double most = -INFINITY, sum = 0;
     for (int k = 0; k < n; k++) {
         p[k] = scale * dot(query, keys + k * stride, hs);
         most = fmax(most, p[k]);
