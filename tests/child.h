@@ -42,7 +42,7 @@ void add_test(const char *name, CMUnitTestFunction body, int line, int when);
 extern const char *this_test; /* argv[0] */
 
 /* Cases of a law, from `begin` up to `end`: `make test` takes the first `few` of `all`, `make check` the others, and
- * who runs the program by hand gets all. */
+ * a program that is run by hand takes all. */
 struct cases {
     int begin, end;
 };

@@ -38,7 +38,9 @@ static int predict(int n, char **words)
     struct costs *c = read_costs(words[0]);
     struct simulation *sim = must_simulate(t->train, c);
     print_simulation(stdout, sim, c);
-    free_simulation(sim), free_costs(c), free_trainer(t);
+    free_simulation(sim);
+    free_costs(c);
+    free_trainer(t);
     return 0;
 }
 
@@ -146,7 +148,7 @@ static void make_states(void *unused)
     write_snapshot(FOLDER "seed.snap", &c, &m, true, 2);
 }
 
-/* With a hash that fits, or the first rule would refuse nearly all. */
+/* Gives the manifest a hash that fits, or the first rule would refuse nearly all. */
 static int rehashed(int n, char **words)
 {
     size_t size;
@@ -161,7 +163,8 @@ static int rehashed(int n, char **words)
     return run_ckpt(n, words);
 }
 
-static void put_hash(char *bytes, size_t n) /* of the others, in the last eight */
+/* Puts into the last eight of n bytes the hash of those before. */
+static void put_hash(char *bytes, size_t n)
 {
     uint64_t hash = hash_bytes(bytes, n - 8, 0);
     memcpy(bytes + n - 8, &hash, 8);
@@ -176,17 +179,22 @@ static int rehashed_snapshot(int n, char **words)
     uint64_t length, hash, at = MANIFEST_AT;
     if (size > at) {
         memcpy(&length, bytes + 48, 8);
-        if (length <= size - at && length > 28 && (line = memchr(bytes + at, '\n', length))) {
+        line = NULL;
+        if (length <= size - at && length > 28)
+            line = memchr(bytes + at, '\n', length);
+        if (line) {
             size_t head = (size_t)(line - bytes) + 1;
             char text[20];
             snprintf(text, sizeof text, "%016llx", (unsigned long long)hash_bytes(bytes + head, at + length - head, 0));
             if (head > at + 18)
                 memcpy(bytes + at + 9, text, 16);
             hash = hash_bytes(bytes + at, length, 0);
-            memcpy(bytes + 56, &hash, 8), memcpy(bytes + SNAP_PAGE + 56, &hash, 8);
+            memcpy(bytes + 56, &hash, 8);
+            memcpy(bytes + SNAP_PAGE + 56, &hash, 8);
         }
         memcpy(bytes + 16, &(uint64_t){size}, 8);
-        put_hash(bytes, SNAP_PAGE), put_hash(bytes + SNAP_PAGE, SNAP_PAGE);
+        put_hash(bytes, SNAP_PAGE);
+        put_hash(bytes + SNAP_PAGE, SNAP_PAGE);
     }
     FILE *f = fopen(path, "w");
     if (!f || fwrite(bytes, 1, size, f) != size || fclose(f))
@@ -199,10 +207,10 @@ static int rehashed_snapshot(int n, char **words)
 
 #define PLAN "--simulate --model tiny --val-share 0 --hardware " SERVER " "
 static const struct format {
-    const char *seed, *file; /* the mutated file is called so */
+    const char *seed, *file; /* a sound file; the name of its mutated copy */
     int (*run)(int argc, char **argv);
     const char *words; /* "@" stands for the file */
-    uint32_t every;    /* so many rounds it is tried: some take long */
+    uint32_t every;    /* it is tried in one round of so many: some take long */
 } formats[] = {
     {DATA "gpt2-tiny.safetensors", "tensors", read_tensors, "@", 1},
     {DATA "chars.safetensors", "model", read_tensors, "@", 1},
@@ -248,13 +256,14 @@ struct file {
     char *path;
     unsigned char *bytes;
     size_t n;
-    uint64_t seed, drawn; /* of its random numbers */
+    uint64_t seed, drawn; /* the seed of its random numbers, and how many of them have been drawn */
     uint32_t number;
 };
 
 static size_t draw(struct file *f, size_t below)
 {
-    struct random4 r = random_words(f->seed, STREAM_TEST, f->number, f->drawn++);
+    struct random4 r = random_words(f->seed, STREAM_TEST, f->number, f->drawn);
+    f->drawn++;
     return below ? ((uint64_t)r.word[0] << 32 | r.word[1]) % below : 0;
 }
 
@@ -304,7 +313,10 @@ static void change_number(struct file *f)
 static void mutate(struct file *f)
 {
     for (size_t times = 1 + draw(f, 4); times && f->n; times--) {
-        size_t at = place_in(f), n = 1 + draw(f, MIN(f->n - at, 64)), from = draw(f, f->n - n + 1), what = draw(f, 9);
+        size_t at = place_in(f);
+        size_t n = 1 + draw(f, MIN(f->n - at, 64));
+        size_t from = draw(f, f->n - n + 1);
+        size_t what = draw(f, 9);
         unsigned char byte = (unsigned char)draw(f, 256), part[64];
         memcpy(part, f->bytes + from, n);
         if (what == 0)
@@ -316,7 +328,7 @@ static void mutate(struct file *f)
         else if (what == 3)
             replace_part(f, at, n, part, n); /* a part stands in another's place, */
         else if (what == 4)
-            replace_part(f, at, 0, part, n); /* or in its way */
+            replace_part(f, at, 0, part, n); /* it is put in before it */
         else if (what < 7)
             change_number(f);
         else
@@ -346,7 +358,7 @@ static const char *finding(struct outcome *o)
 {
     bool whole = strlen(o->text) < sizeof o->text - 1, sentence = strncmp(o->text, "yard: ", 6) == 0;
     sentence |= strstr(o->text, "\nyard: ") != NULL;
-    sentence |= strstr(o->text, "\nFAILED: ") != NULL; /* of yard check */
+    sentence |= strstr(o->text, "\nFAILED: ") != NULL; /* yard check says it so */
     if (o->signal)
         return o->signal == SIGALRM ? "it hangs" : strsignal(o->signal);
     if (o->code != EXIT_OK && o->code != EXIT_FAILED && o->code != EXIT_USAGE && o->code != EXIT_IO)
@@ -376,7 +388,8 @@ static bool try_file(struct file *f, int codes[5])
         printf("FOUND  %s: %s (code %d), %s\n%.2000s\n", kept, wrong, o.code, f->format->words, o.text);
     } else
         codes[o.code]++;
-    free(f->path), free(f->bytes);
+    free(f->path);
+    free(f->bytes);
     return wrong;
 }
 
@@ -395,8 +408,9 @@ int main(int argc, char **argv)
     for (time_t end = time(NULL) + seconds; number < files && time(NULL) < end; rounds++)
         for (size_t k = 0; k < COUNT(formats) && number < files; k++)
             if (rounds % formats[k].every == 0) {
-                found +=
-                    try_file(&(struct file){.format = &formats[k], .seed = (uint64_t)seed, .number = number++}, codes);
+                struct file file = {.format = &formats[k], .seed = (uint64_t)seed, .number = number};
+                number++;
+                found += try_file(&file, codes);
                 tried[k]++;
             }
     for (size_t k = 0; k < COUNT(formats); k++)

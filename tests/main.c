@@ -15,7 +15,7 @@ enum { MOST = 256 };
 struct known {
     const char *name;
     CMUnitTestFunction body;
-    int line; /* of its file */
+    int line; /* where it stands in its file */
     int when; /* IN_TEST, IN_CHECK and IN_ALL, together, or NO_TEST */
 };
 static struct known known[MOST];
@@ -66,7 +66,7 @@ static int begin_timing(void **unused)
     return 0;
 }
 
-/* A line that tests/run.sh looks for: of the test whose result follows. */
+/* Prints a line that tests/run.sh looks for: how long the test took whose result follows. */
 static int print_timing(void **unused)
 {
     (void)unused;

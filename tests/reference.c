@@ -76,7 +76,10 @@ void ref_layernorm_backward(float *dx, const float *carry, const float *dout, co
 {
     for (int n = 0; n < N; n++) {
         size_t row = (size_t)n * C;
-        double m = mean[n], r = rstd[n], mean_g = 0, mean_g_norm = 0;
+        double m = mean[n];
+        double r = rstd[n];
+        double mean_g = 0;
+        double mean_g_norm = 0;
         for (int c = 0; c < C; c++) {
             double g = (double)dout[row + c] * w[c];
             mean_g += g / C;
@@ -169,20 +172,36 @@ static double dot(const float *x, const float *y, int n)
     return sum;
 }
 
+/* One query's weights over n keys, which are `stride` floats apart: p becomes e^(score - the largest score), and their
+ * sum is returned. */
+static double weights_of(double *p, const float *query, const float *keys, int stride, int n, int hs)
+{
+    double scale = 1 / sqrt(hs);
+    double most = -INFINITY, sum = 0;
+    for (int k = 0; k < n; k++) {
+        p[k] = scale * dot(query, keys + k * stride, hs);
+        most = fmax(most, p[k]);
+    }
+    for (int k = 0; k < n; k++) {
+        p[k] = exp(p[k] - most);
+        sum += p[k];
+    }
+    return sum;
+}
+
 void ref_attention(float *out, float *dqkv, const float *dout, const float *qkv, int B, int T, int H, int hs)
 {
     int C = H * hs;
-    double scale = 1 / sqrt(hs), *p = calloc((size_t)T, sizeof *p), *dv = calloc((size_t)(B * T * C), sizeof *dv);
+    double scale = 1 / sqrt(hs);
+    double *p = calloc((size_t)T, sizeof *p);
+    double *dv = calloc((size_t)(B * T * C), sizeof *dv);
     double *dq = calloc((size_t)(B * T * C), sizeof *dq), *dk = calloc((size_t)(B * T * C), sizeof *dk);
     for (int n = 0; n < B * T; n++)
         for (int h = 0; h < H; h++) {
             int own = n * C + h * hs, first = n / T * T; /* the sequence's first token */
             const float *q = qkv + n * 3 * C + h * hs, *dy = dout + own;
-            double most = -INFINITY, sum = 0, delta = 0;
-            for (int k = first; k <= n; k++)
-                most = fmax(most, p[k - first] = scale * dot(q, qkv + k * 3 * C + C + h * hs, hs));
-            for (int k = first; k <= n; k++)
-                sum += p[k - first] = exp(p[k - first] - most);
+            const float *keys = qkv + first * 3 * C + C + h * hs;
+            double sum = weights_of(p, q, keys, 3 * C, n - first + 1, hs), delta = 0;
             for (int c = 0; c < hs; c++) {
                 double mix = 0;
                 for (int k = first; k <= n; k++)
@@ -203,9 +222,14 @@ void ref_attention(float *out, float *dqkv, const float *dout, const float *qkv,
         }
     for (int i = 0; i < B * T * C; i++) {
         float *to = dqkv + i / C * 3 * C + i % C;
-        to[0] = (float)dq[i], to[C] = (float)dk[i], to[2 * C] = (float)dv[i];
+        to[0] = (float)dq[i];
+        to[C] = (float)dk[i];
+        to[2 * C] = (float)dv[i];
     }
-    free(p), free(dq), free(dk), free(dv);
+    free(p);
+    free(dq);
+    free(dk);
+    free(dv);
 }
 
 /* ---- loss.cl ---- */
@@ -294,9 +318,14 @@ void ref_control(float *control, double lr, double beta1, double beta2, double e
 void ref_adamw(float *p, float *m, float *v, const float *g, const float *control, const float *state, int n,
                int n_decay)
 {
-    float scale = state[1], beta1 = control[1], beta2 = control[2], eps = control[3];
+    float scale = state[1];
+    float beta1 = control[1];
+    float beta2 = control[2];
+    float eps = control[3];
     float one_minus_beta1 = control[8], one_minus_beta2 = control[9];
-    float decay = control[10], step_size = control[11], inv_sqrt_correction2 = control[12];
+    float decay = control[10];
+    float step_size = control[11];
+    float inv_sqrt_correction2 = control[12];
 
     if (state[2] != 0)
         return;

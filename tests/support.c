@@ -111,7 +111,8 @@ const char *two_devices(void)
     clGetDeviceInfo(m->device[0].cl, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, sizeof most, &most, NULL);
     bool can_be_cut = most >= 2 && m->device[0].units >= 2;
     close_machine(m);
-    return found = can_be_cut ? "0:0/2" : "0:0x2";
+    found = can_be_cut ? "0:0/2" : "0:0x2";
+    return found;
 }
 
 /* What a variable was before any test set it. */
@@ -213,8 +214,10 @@ void begin_anew(struct trainer *t)
     init_random(t->model, 1337);
     for (const struct replica *r = t->model->replica; r < t->model->replica + n_ranks(t->model->mesh); r++) {
         clear(r->state);
-        for (int unit = 0; unit < t->model->params->n_units; unit++)
-            clear(r->m[unit]), clear(r->v[unit]);
+        for (int unit = 0; unit < t->model->params->n_units; unit++) {
+            clear(r->m[unit]);
+            clear(r->v[unit]);
+        }
     }
 }
 
@@ -260,7 +263,10 @@ size_t expect_waits_needed(struct step *s, size_t nth)
     for (size_t i = 0; i < s->n; i++)
         for (size_t k = 0; k < s->task[i]->n_edges; k++) {
             struct edge *e = &s->task[i]->edges[k];
-            if (!e->wait || waits++ % nth)
+            if (!e->wait)
+                continue;
+            waits++;
+            if ((waits - 1) % nth != 0)
                 continue;
             e->wait = false;
             expect_wrong(s->task[i]->name, verify(s, NULL), "nothing orders them");
@@ -367,7 +373,9 @@ static void read_back(const char *path, char *text, size_t size)
 static struct ran run_words(const char *format, va_list arguments)
 {
     char words[4096];
-    const char *program = getenv("YARD"), *out = temp_path("stdout"), *err = temp_path("stderr");
+    const char *program = getenv("YARD");
+    const char *out = temp_path("stdout");
+    const char *err = temp_path("stderr");
     struct ran ran = {.code = -1, .stdout_path = out};
     vsnprintf(words, sizeof words, format, arguments);
     char *line = format_string("%s %s >'%s' 2>'%s' </dev/null", program ? program : "./yard", words, out, err);

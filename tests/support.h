@@ -43,27 +43,27 @@ struct state { /* parameters of one rank, then Adam's m and v of all units */
     size_t n, n_parameters;
 };
 struct state read_state(struct trainer *t, int rank); /* the caller frees the values */
-struct state read_whole_state(struct trainer *t);     /* of all ranks, as on one device */
-/* verify() finds nothing wrong. */
+struct state read_whole_state(struct trainer *t);     /* the state of all ranks, as on one device */
+/* Fails unless verify() finds nothing wrong. */
 void expect_sound(const char *what, const struct step *s, const struct values *plain);
-/* What a checker said, which must not be silent and says `part`; it is freed. */
+/* Fails unless `wrong`, which a checker said, is there and contains `part`.  Frees it. */
 void expect_wrong(const char *what, char *wrong, const char *part);
-/* Without one of its waits, of which every nth is tried, a list is never found in order.  Returns how many it has. */
+/* Fails if verify() accepts the list without one of its waits; every nth is tried.  Returns how many waits it has. */
 size_t expect_waits_needed(struct step *s, size_t nth);
-/* Addresses and edges for a list that was read or edited. */
+/* Gives addresses and edges to a list that was read or edited. */
 void finish_list(struct step *s);
-struct step *list_of(const char *format, ...) PRINTF_LIKE(1, 2); /* the step file with this text */
-void free_list(struct step *s);                                  /* with its pool and machine */
-/* With random parameters and a train list that proves right. */
+struct step *list_of(const char *format, ...) PRINTF_LIKE(1, 2); /* reads the step file with this text */
+void free_list(struct step *s);                                  /* frees its pool and machine too */
+/* Opens a trainer with random parameters and a train list that proves right. */
 struct trainer *open_training(struct settings *s, unsigned lists);
 void run_steps(struct trainer *t, uint32_t from, uint32_t to);
-void begin_anew(struct trainer *t); /* with the first values of seed 1337, and Adam's state 0 */
-/* The last step's loss is finite, replicas are equal, no task wrote behind its memory. */
+void begin_anew(struct trainer *t); /* sets the first values of seed 1337, and Adam's state to 0 */
+/* Fails unless the last step's loss is finite, replicas are equal, and no task wrote past its memory. */
 void check_training(struct trainer *t, uint32_t last);
-/* All of that; the state of all ranks. */
+/* Opens, trains and checks; returns the state of all ranks. */
 struct state train(struct settings *s, uint32_t steps);
-/* What ranks keep alike is the same to the bit: all of a parameter that is not cut, and the same part of one that is.
- */
+/* Fails unless what ranks keep alike is the same to the bit: all of a parameter that is not cut, and the same part of
+ * one that is. */
 void expect_equal_replicas(const struct trainer *t, const char *words);
 
 /* ---- programs --------------------------------------------------------------------------------------------------- */
@@ -71,13 +71,13 @@ void expect_equal_replicas(const struct trainer *t, const char *words);
 /* What ./yard (or $YARD) does with these words, which a shell splits. */
 struct ran {
     int code;
-    const char *stdout_path; /* all of it, until the next run */
+    const char *stdout_path; /* a file with all of stdout, until the next run */
     char out[16384], err[8192];
 };
 struct ran run_yard(const char *format, ...) PRINTF_LIKE(1, 2);
-/* It must end with this code and say `part`, on stdout or stderr. */
+/* yard must end with this code and say `part`, on stdout or stderr. */
 struct ran expect_yard(int code, const char *part, const char *format, ...) PRINTF_LIKE(3, 4);
-/* The one JSON object that it writes when it succeeds; it lasts as long as the program. */
+/* The one JSON object that yard writes when it succeeds; the object lasts as long as the program. */
 json_t *yard_json(const char *format, ...) PRINTF_LIKE(1, 2);
 /* What is found by keys and indices, as in "passes.0.bound_ms"; it must be there, and a number, or a text. */
 json_t *json_at(const json_t *from, const char *path);

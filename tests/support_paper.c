@@ -55,7 +55,12 @@ struct tensor *new_bytes(struct paper *p, struct device *d, const char *name, in
     return t;
 }
 
-static void no_work(void *context, const struct task *t, uint32_t number) { (void)context, (void)t, (void)number; }
+static void no_work(void *context, const struct task *t, uint32_t number)
+{
+    (void)context;
+    (void)t;
+    (void)number;
+}
 
 struct task *add_paper(struct paper *p, struct lane *lane, const char *name, struct tensor *writes,
                        struct tensor *reads, struct tensor *reads_too)
@@ -83,8 +88,12 @@ struct trainer *plan_tiny(const char *path, int ranks)
 {
     static char mesh[16];
     struct settings *s = parse_settings(&train_page, 0, NULL);
-    s->layers = 2, s->heads = 2, s->channels = 32, s->seq_len = 16;
-    s->batch = 2 * ranks, s->micro_batch = 1;
+    s->layers = 2;
+    s->heads = 2;
+    s->channels = 32;
+    s->seq_len = 16;
+    s->batch = 2 * ranks;
+    s->micro_batch = 1;
     predict_options.hardware = path;
     proof_options.verify = predict_options.simulate = true;
     snprintf(mesh, sizeof mesh, "dp=%d", ranks);

@@ -25,15 +25,15 @@ struct paper {
     struct machine *machine;
     struct pool *pool;
     struct step *step;
-    struct device *device, *host; /* the first one, and the host */
+    struct device *device, *host; /* the machine's first device, and its host */
 };
 struct paper new_paper(int n_devices, const struct speeds *s);
 void end_paper(struct paper *p);
 struct tensor *new_bytes(struct paper *p, struct device *d, const char *name, int64_t words, bool persistent);
-/* Nothing on paper is run, so any lane will do.  Accesses: written, then up to two that are read; NULL: none. */
+/* Nothing on paper is run, so any lane will do.  The task writes one tensor and reads up to two; NULL: none. */
 struct task *add_paper(struct paper *p, struct lane *lane, const char *name, struct tensor *writes,
                        struct tensor *reads, struct tensor *reads_too);
-/* Addresses and edges; the list must then be sound. */
+/* Gives addresses and edges to the list, which must then be sound. */
 void finish_paper(struct paper *p);
 
 /* A tiny model on `ranks` devices of the description at `path`, planned only; two micro-batches on each. */
@@ -42,7 +42,7 @@ struct trainer *plan_tiny(const char *path, int ranks);
 /* A simulation with these durations (seconds, per task), no links and no time to issue. */
 struct simulation *simulate_durations(const struct step *s, const double *seconds);
 
-/* |found - expected| is at most 1e-9 of expected. */
+/* Fails unless |found - expected| is at most 1e-9 of expected. */
 void expect_number(const char *what, double found, double expected);
 
 #endif

@@ -9,7 +9,8 @@ struct draws {
 
 static int draw(struct draws *d, int low, int high)
 {
-    struct random4 r = random_words(11, STREAM_TEST, d->number, d->drawn++);
+    struct random4 r = random_words(11, STREAM_TEST, d->number, d->drawn);
+    d->drawn++;
     return low + (int)(r.word[0] % (uint32_t)(high - low + 1));
 }
 
@@ -150,7 +151,8 @@ void free_stored(struct stored *x)
     free_model(x->model);
 }
 
-/* Of a tensor that members have parts of, as the rank's piece has it; of another, as its table says. */
+/* Fills in what the range has of a tensor.  Where members have parts of it, the elements lie as in the rank's piece;
+ * else as in the rank's table of parameters. */
 static void fill_tensor(const struct stored *x, const struct state_range *r, size_t tensor, uint64_t seed, float *out)
 {
     const struct kept_tensor *t = &x->pieces->tensor[tensor];
@@ -199,7 +201,8 @@ void store_iteration(struct snap *s, const struct stored *x, uint32_t step, int6
         snap_write(s, step, i, bytes);
         free(bytes);
     }
-    assert_true(snap_commit(s, step, true, &t) && t.recoverable <= t.durable);
+    assert_true(snap_commit(s, step, true, &t));
+    assert_true(t.recoverable <= t.durable);
 }
 
 void write_snapshot(const char *path, const struct config *c, const struct mesh *m, bool halves, uint32_t n)

@@ -12,35 +12,36 @@ struct random_case {
 };
 struct random_case random_case(uint32_t number);
 struct mesh mesh_of(const struct config *c, int dp, int pp, int tp, int zero);
-/* Element i of tensor t. */
+/* The value that element i of a tensor has in the state of that seed. */
 float state_value(uint64_t seed, size_t tensor, size_t i);
-/* A checkpoint of such values at `path`, whose parent exists. */
+/* Writes a checkpoint of such values at `path`, whose parent folder exists. */
 void write_random_state(const char *path, const struct config *c, const struct mesh *m, uint32_t step, int64_t session,
                         uint64_t seed);
-/* All values of a safetensors file, of whatever dtype. */
+/* Reads all values of a safetensors file, whatever their dtype. */
 void read_all_tensors(const char *path);
 /* Fails the test unless all tensors of the checkpoint have the values of that seed. */
 void expect_state(const struct checkpoint *c, uint64_t seed);
-/* The same as an answer. */
+/* Do all tensors of the checkpoint have the values of that seed? */
 bool has_state(const struct checkpoint *c, uint64_t seed);
 
 /* ---- snapshots of such values ------------------------------------------------------------------------------------ */
 
 struct stored { /* what a run would store */
     struct model *model;
-    struct pieces *pieces; /* of a checkpoint without ZeRO: where values lie on the ranks */
+    struct pieces *pieces; /* those of a checkpoint without ZeRO: where values lie on the ranks */
     struct snap_plan plan;
 };
-/* A payload for each shard of a unit, on the rank that updates it; or two, with a half each. */
+/* Each shard of a unit has a payload, on the rank that updates it; with `halves` it has two. */
 struct stored store_of(const struct config *c, const struct mesh *mesh, int slots, bool halves);
 void free_stored(struct stored *x);
 /* The bytes of a payload when tensors have the values of that seed; where nothing is, NaN. */
 float *fill_payload(const struct stored *x, size_t payload, uint64_t seed);
-/* For open_snap(); the seed of an iteration that a session stores. */
+/* The checkpoint that open_snap() wants as a description of the run. */
 struct checkpoint description(json_t *options, uint32_t step, int64_t session);
+/* The seed of the values that a session stores of an iteration. */
 uint64_t seed_of(uint32_t step, int64_t session);
 void store_iteration(struct snap *s, const struct stored *x, uint32_t step, int64_t session);
-/* A file with iterations 1 to n of session 1, in two slots. */
+/* Writes a file with iterations 1 to n of session 1, in two slots. */
 void write_snapshot(const char *path, const struct config *c, const struct mesh *m, bool halves, uint32_t n);
 
 #endif

@@ -18,12 +18,16 @@ enum { WARM_UP = 3 }; /* steps: then Adam's m and v are not zero any more */
 static struct trainer *open_mesh(const char *gemm, const char *mesh)
 {
     struct settings *s = parse_settings(&train_page, 0, NULL);
-    s->layers = 1, s->heads = 2, s->channels = 16, s->seq_len = 8;
-    s->batch = 4, s->micro_batch = 1;
+    s->layers = 1;
+    s->heads = 2;
+    s->channels = 16;
+    s->seq_len = 8;
+    s->batch = 4;
+    s->micro_batch = 1;
     s->devices = "0:0x2";
     s->kernels.gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
     s->mesh = mesh;
-    if (mesh) { /* of bytes, the upper half is hardly used: one member would have all words */
+    if (mesh) { /* the upper half of the 256 bytes hardly occurs in the text: one member would have all words */
         s->data.tokens = TOKENS_CHARS;
         s->kernels.attention = ATTENTION_FLASH;
     }
@@ -35,7 +39,7 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
 
 static struct trainer *open_trainer(const char *gemm) { return open_mesh(gemm, NULL); }
 
-/* Whatever was done to it: iteration WARM_UP + 1 is next, with the same state each time. */
+/* Whatever was done to the trainer before, iteration WARM_UP + 1 comes next, with the same state each time. */
 static void start_again(struct trainer *t, struct step *s)
 {
     begin_anew(t);
@@ -81,9 +85,10 @@ static enum access_mode declared(const struct task *t, int k)
     return (enum access_mode)mode;
 }
 
-static struct task_flight flight; /* for the times, which nobody wants */
+static struct task_flight flight; /* gets the times, which are not used here */
 
-/* Audits the list from task i of the next iteration to the end of the one after it: what it says first. */
+/* Audits the list from task i of the next iteration to the end of the one after it.  Returns what the audit says first,
+ * or NULL. */
 static char *audit_from(struct audit *a, struct step *s, size_t i, bool *at_once)
 {
     uint32_t number = WARM_UP + 1;
@@ -113,7 +118,12 @@ static bool expect_found(struct audit *a, struct step *s, size_t i, int k, enum 
     if (!wrong && !is_listed(s->task[i], is, x->mode))
         test_failed("%s list, task %zu %s, tensor %s: %s said to be %s, and nobody notices\n", s->name, i,
                     s->task[i]->name, x->tensor->name, mode_name[is], mode_name[x->mode]);
-    *(!wrong ? &tally->listed : at_once ? &tally->at_task : &tally->at_reader) += 1;
+    if (!wrong)
+        tally->listed++;
+    else if (at_once)
+        tally->at_task++;
+    else
+        tally->at_reader++;
     free(wrong);
     return at_once;
 }
@@ -209,7 +219,9 @@ static bool is_excepted(const char *kernel)
 
 TEST(every_kernel_is_in_a_list)
 {
-    struct trainer *own = open_trainer("own"), *clblast = open_trainer("clblast"), *cut = open_mesh("own", "tp=2");
+    struct trainer *own = open_trainer("own");
+    struct trainer *clblast = open_trainer("clblast");
+    struct trainer *cut = open_mesh("own", "tp=2");
     const struct step *lists[] = {own->train, own->eval, own->sample, clblast->train, cut->train};
     size_t n = 0, omitted = 0;
     for (const struct embedded_file *f = embedded_kernels; f->name; f++)
@@ -222,7 +234,8 @@ TEST(every_kernel_is_in_a_list)
                 found |= runs_kernel(lists[i], name);
             if (found == is_excepted(name))
                 test_failed("kernel %s of cl/%s: %s\n", name, f->name, found ? "is in a list" : "is in no list");
-            n++, omitted += !found;
+            n++;
+            omitted += !found;
         }
     print_message("# %zu kernels, %zu of them in no list\n", n, omitted);
     assert_int_equal(omitted, COUNT(in_no_list));

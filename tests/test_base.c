@@ -104,7 +104,7 @@ static void fail_beside_another(void *unused)
     fail(EXIT_IO, "no luck");
 }
 
-/* What another thread registers meanwhile is its own; what an attempt within left behind is ours. */
+/* What another thread registers meanwhile is its own; what an attempt within it has left registered is ours. */
 TEST(an_attempt_cleans_up_its_own)
 {
     int count = 0, theirs = 0;
@@ -217,10 +217,14 @@ TEST(format_seconds)
 TEST(parse_bytes)
 {
     size_t n = 1;
-    assert_true(parse_bytes("0", &n) && n == 0);
-    assert_true(parse_bytes("512M", &n) && n == (size_t)512 << 20);
-    assert_true(parse_bytes("3k", &n) && n == 3072);
-    assert_true(parse_bytes("16G", &n) && n == (size_t)16 << 30);
+    assert_true(parse_bytes("0", &n));
+    assert_true(n == 0);
+    assert_true(parse_bytes("512M", &n));
+    assert_true(n == (size_t)512 << 20);
+    assert_true(parse_bytes("3k", &n));
+    assert_true(n == 3072);
+    assert_true(parse_bytes("16G", &n));
+    assert_true(n == (size_t)16 << 30);
     const char *const wrong[] = {"",     "M",   "-1",   " 1",           "1 ",
                                  "1.5G", "1MB", "0x10", "17179869184G", "99999999999999999999"};
     for (size_t i = 0; i < COUNT(wrong); i++)
@@ -232,15 +236,28 @@ TEST(parse_numbers)
 {
     int64_t n;
     double x;
-    assert_true(parse_int("-9223372036854775808", &n) && n == INT64_MIN);
-    assert_true(parse_int("+7", &n) && n == 7);
-    assert_false(parse_int("", &n) || parse_int(" 7", &n) || parse_int("7x", &n) || parse_int("7.0", &n));
-    assert_false(parse_int("9223372036854775808", &n) || parse_int("-", &n) || parse_int("0x7", &n));
-    assert_true(parse_double("1e-3", &x) && x == 1e-3);
-    assert_true(parse_double("-.5", &x) && x == -.5);
-    assert_false(parse_double("", &x) || parse_double("nan", &x) || parse_double("inf", &x) ||
-                 parse_double("1e999", &x));
-    assert_false(parse_double("0x1p3", &x) || parse_double(" 1", &x) || parse_double("1e", &x));
+    assert_true(parse_int("-9223372036854775808", &n));
+    assert_true(n == INT64_MIN);
+    assert_true(parse_int("+7", &n));
+    assert_true(n == 7);
+    assert_false(parse_int("", &n));
+    assert_false(parse_int(" 7", &n));
+    assert_false(parse_int("7x", &n));
+    assert_false(parse_int("7.0", &n));
+    assert_false(parse_int("9223372036854775808", &n));
+    assert_false(parse_int("-", &n));
+    assert_false(parse_int("0x7", &n));
+    assert_true(parse_double("1e-3", &x));
+    assert_true(x == 1e-3);
+    assert_true(parse_double("-.5", &x));
+    assert_true(x == -.5);
+    assert_false(parse_double("", &x));
+    assert_false(parse_double("nan", &x));
+    assert_false(parse_double("inf", &x));
+    assert_false(parse_double("1e999", &x));
+    assert_false(parse_double("0x1p3", &x));
+    assert_false(parse_double(" 1", &x));
+    assert_false(parse_double("1e", &x));
 }
 
 /* ---- clock, random, hash --------------------------------------------------------------------------------------- */
@@ -278,7 +295,7 @@ TEST(normal_is_box_muller)
     }
 }
 
-/* From the reference implementation, libxxhash 0.8.1, over bytes 37 i + 11. */
+/* The answers are those of the reference implementation, libxxhash 0.8.1, over bytes 37 i + 11. */
 TEST(hash_known_answers)
 {
     static const struct {
@@ -330,7 +347,7 @@ static void reset(void)
         {"prompt", 0, OPT_TEXT, &prompt, NULL, "TEXT", 0, 0, "Sampling", SAMPLE, "text to go on from"},
     };
     table = (struct option_table){.options = options, .n = COUNT(options)};
-    serial = true; /* a flag is reset, also one of a folder that nobody else sets */
+    serial = true; /* a flag is reset, also one of a folder that no other test sets */
     memory = 0;
     data = devices = prompt = NULL;
     reset_options(&table);
@@ -473,7 +490,9 @@ TEST(options_both_spellings)
     assert_int_equal(batch, 4096); /* limits are inclusive */
     assert_int_equal(overlap, 3);
     assert_string_equal(data, "--x=y");
-    assert_true(rate == 1e-3 && serial && memory == (size_t)2 << 30);
+    assert_true(rate == 1e-3);
+    assert_true(serial);
+    assert_true(memory == (size_t)2 << 30);
     assert_string_equal(devices, "0:0x4");
     assert_int_equal(n_words, 2);
     assert_string_equal(words[0], "-");
@@ -526,7 +545,8 @@ TEST(options_config_file_then_command_line)
     char *path = write_file("run.conf", config, sizeof config - 1);
     parse_config_file(path);
     assert_int_equal(batch, 16);
-    assert_true(rate == 0.5 && serial);
+    assert_true(rate == 0.5);
+    assert_true(serial);
     assert_string_equal(data, "a b#c.txt");
     assert_int_equal(overlap, 1);
     assert_null(prompt); /* one file may serve several commands */
@@ -537,7 +557,7 @@ TEST(options_config_file_then_command_line)
     assert_true(rate == 0.25);
     char line[] = "task x=y lane layer=3\t= 1 2 3\n";
     struct settings_text profile = {.path = "p", .rest = line};
-    assert_true(next_setting(&profile)); /* the '=' behind white space is the one */
+    assert_true(next_setting(&profile)); /* the '=' after white space is the one */
     assert_string_equal(profile.name, "task x=y lane layer=3");
     assert_string_equal(profile.value, "1 2 3");
     char *argv[] = {"--batch", "32"}, **words;
@@ -547,7 +567,7 @@ TEST(options_config_file_then_command_line)
     free(words);
 }
 
-/* As some editors write a file: with a byte order mark and carriage returns. */
+/* Some editors write a file with a byte order mark and carriage returns. */
 TEST(options_config_with_a_mark)
 {
     reset();
@@ -647,6 +667,7 @@ TEST(table)
                               "\"more\":0.5,\"last\":1234567.0},{\"name\":\"up\",\"device\":null,\"count\":-1,"
                               "\"rate\":0.0,\"busy\":null,\"more\":-0.25,\"last\":8.0}]");
     json_decref(found);
-    free(json), free(text);
+    free(json);
+    free(text);
     free_table(t);
 }

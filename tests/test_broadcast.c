@@ -12,7 +12,7 @@ enum { STEPS = 2 };
 
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
-/* Between devices, of what updates send or of what is gathered. */
+/* Counts the copies between devices that send what was updated, or gather it. */
 static size_t count_copies(const struct step *s)
 {
     size_t n = 0;
@@ -24,7 +24,7 @@ static size_t count_copies(const struct step *s)
     return n;
 }
 
-/* Each slice that comes directly is received before somebody reads it, on the receiver's queue of the same number. */
+/* Each slice that comes directly is received before a task reads it, on the receiver's queue of the same number. */
 static void expect_received(const struct step *s)
 {
     for (size_t i = 0; i < s->n; i++) {
@@ -40,9 +40,10 @@ static void expect_received(const struct step *s)
             else if (!next->copy && touches_bytes(next, x, ACCESS_READ))
                 test_failed("task %zu %s: %s is read before it is received\n", i, t->name, x->name);
         }
-        if (!receive) /* nobody reads it */
+        if (!receive) /* no task reads it */
             continue;
-        assert_true(receive->access[0].tensor->bytes == x->bytes && receive->lane->device == x->device);
+        assert_true(receive->access[0].tensor->bytes == x->bytes);
+        assert_true(receive->lane->device == x->device);
         assert_int_equal(receive->lane->kind, t->lane->kind == LANE_COMPUTE ? LANE_COMPUTE : LANE_UPLOAD);
         if (t->lane->purpose > FOR_QUEUE || receive->lane->purpose > FOR_QUEUE)
             assert_int_equal(receive->lane->purpose, t->lane->purpose);
@@ -140,7 +141,8 @@ static void expect_same_mesh(const char *mesh, size_t first, size_t rounds)
             test_failed("%s %s: %zu copies became %zu slices\n", options, how, bare[clip], sliced);
         free(found.values);
     }
-    free(expected[0].values), free(expected[1].values);
+    free(expected[0].values);
+    free(expected[1].values);
 }
 
 /* Every mesh with another way and other delays; with contexts of their own, as GPUs have, each fifth of them. */
@@ -218,20 +220,27 @@ TEST(the_shipped_lists)
     }
 }
 
-/* Of every shard, over its queues: slices and bytes in all, and the fewest and most slices of a queue that sends. */
+/* Each shard has so many slices and bytes over all its queues.  Queues from `first` on send; `even`: their numbers of
+ * slices differ by one at most. */
 static void expect_deal(const char *words, int queues, int first, int slices, json_int_t bytes, bool even)
 {
     json_t *all = plan(words), *rows = json_object_get(report_of(all), "queues");
-    assert_true(json_array_size(rows) % (size_t)queues == 0 && json_array_size(rows) > 0);
+    assert_true(json_array_size(rows) % (size_t)queues == 0);
+    assert_true(json_array_size(rows) > 0);
     for (size_t i = 0; i < json_array_size(rows); i += (size_t)queues) {
-        json_int_t sum = 0, all_bytes = 0, least = INT32_MAX, most = 0;
+        json_int_t sum = 0;
+        json_int_t all_bytes = 0;
+        json_int_t least = INT32_MAX;
+        json_int_t most = 0;
         for (int j = 0; j < queues; j++) {
             const json_t *row = json_array_get(rows, i + (size_t)j);
             json_int_t n = (json_int_t)number_at(row, "slices");
             assert_int_equal(number_at(row, "queue"), j);
             assert_true(j >= first || n == 0);
-            sum += n, all_bytes += (json_int_t)number_at(row, "bytes");
-            least = j < first ? least : MIN(least, n), most = MAX(most, n);
+            sum += n;
+            all_bytes += (json_int_t)number_at(row, "bytes");
+            least = j < first ? least : MIN(least, n);
+            most = MAX(most, n);
         }
         if (sum != slices || all_bytes != bytes || least < (slices >= queues - first) || (even && most - least > 1))
             test_failed("%s, row %zu: %lld slices, %lld bytes, %lld to %lld on a queue\n", words, i, (long long)sum,
@@ -283,7 +292,7 @@ TEST(deals)
 static const struct {
     const char *text;
     size_t copies;        /* with 4 slices */
-    double slices, bytes; /* of the first row's shard, over all queues */
+    double slices, bytes; /* what the first row's shard has over all queues */
 } shapes[] = {
     /* a chain: b sends on what it gets */
     {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast msg=1\n"
@@ -335,8 +344,10 @@ static void expect_shape(size_t i, const char *options)
     for (size_t k = 0; k < json_array_size(rows); k++) {
         const json_t *row = json_array_get(rows, k);
         if (json_equal(json_object_get(row, "layer"), json_object_get(first, "layer")) &&
-            json_equal(json_object_get(row, "device"), json_object_get(first, "device")))
-            sum += number_at(row, "slices"), bytes += number_at(row, "bytes");
+            json_equal(json_object_get(row, "device"), json_object_get(first, "device"))) {
+            sum += number_at(row, "slices");
+            bytes += number_at(row, "bytes");
+        }
     }
     if (sum != shapes[i].slices || bytes != shapes[i].bytes)
         test_failed("shape %zu, %s: %g slices of %g bytes\n", i, options, sum, bytes);
@@ -408,11 +419,12 @@ static size_t expect_numbers(const struct step *s)
         if (to->device->is_host)
             on_host[t->message] = to;
     }
-    free(source), free(on_host);
+    free(source);
+    free(on_host);
     return n;
 }
 
-/* With ZeRO 0 to 3, through the host and directly; and a slice's copies are a message of their own again. */
+/* It does so with ZeRO 0 to 3, through the host and directly; a slice's copies are a message of their own again. */
 TEST(the_builder_numbers_messages)
 {
     static const char *const options[] = {"--zero 0", "--zero 1", "--zero 2 --overlap all-cpu",
@@ -442,7 +454,8 @@ TEST(a_printed_list_has_the_same_messages)
         const char *path = write_text("printed.txt", "%s", list);
         char *again = read_text(expect_yard(EXIT_OK, "", "plan --list %s --print-list", path).stdout_path);
         assert_string_equal(again, list);
-        free(list), free(again);
+        free(list);
+        free(again);
         json_t *theirs = report_of(plan(lasting("%s %s --broadcast-queues 3", model, zero[i])));
         json_t *ours = report_of(plan(lasting("--list %s --broadcast-queues 3", path)));
         assert_true(json_equal(json_object_get(ours, "queues"), json_object_get(theirs, "queues")));
@@ -455,17 +468,23 @@ TEST(a_printed_list_has_the_same_messages)
 /* Slices go in the iterations in which the whole would. */
 TEST(slices_go_when_the_whole_does)
 {
-    char *text = read_text("data/steps/broadcast.txt"), *rest = text, *seldom = copy_string("");
+    char *text = read_text("data/steps/broadcast.txt");
+    char *rest = text;
+    char *seldom = copy_string("");
     for (char *line; (line = strsep(&rest, "\n"));)
         append_text(&seldom, "%s%s\n", line, strncmp(line, "copy ", 5) == 0 ? " every=2" : "");
     struct ran ran = expect_yard(EXIT_OK, "", "plan --list %s --print-list --broadcast-queues 3 --broadcast-slices 4",
                                  write_text("seldom.txt", "%s", seldom));
     size_t copies = 0, every = 0;
     for (char *line = strtok(ran.out, "\n"); line; line = strtok(NULL, "\n"))
-        if (strncmp(line, "copy send", 9) == 0)
-            copies++, every += strstr(line, " every=2") != NULL;
-    assert_true(copies > 12 && every == copies);
-    free(text), free(seldom);
+        if (strncmp(line, "copy send", 9) == 0) {
+            copies++;
+            every += strstr(line, " every=2") != NULL;
+        }
+    assert_true(copies > 12);
+    assert_true(every == copies);
+    free(text);
+    free(seldom);
 }
 
 /* Each slice begins with another device: what two queues send fills the links of both. */

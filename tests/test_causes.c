@@ -87,7 +87,8 @@ TEST(every_cause_by_hand)
     struct trace *t = trace_by_hand(example, COUNT(example));
     struct trace_steps s = trace_steps_of(t, 0);
     uint64_t found[N_LANES][CAUSES], expected[CAUSES];
-    assert_true(s.start == 100000 && s.end == 300000);
+    assert_true(s.start == 100000);
+    assert_true(s.end == 300000);
     trace_causes(t, &s, found);
     for (size_t lane = 0; lane < N_LANES; lane++) {
         for (int c = 0; c < CAUSES; c++)
@@ -105,7 +106,13 @@ TEST(every_cause_by_hand)
 
 static bool before(const struct trace_record *a, const struct trace_record *b)
 {
-    return BY(a->start, b->start, BY(a->end, b->end, BY(a->step, b->step, COMPARE(a->task, b->task)))) < 0;
+    if (a->start != b->start)
+        return a->start < b->start;
+    if (a->end != b->end)
+        return a->end < b->end;
+    if (a->step != b->step)
+        return a->step < b->step;
+    return a->task < b->task;
 }
 
 static bool is(const struct trace *t, uint32_t task, const char *role)
@@ -113,64 +120,101 @@ static bool is(const struct trace *t, uint32_t task, const char *role)
     return strcmp(t->header.role[t->tasks[task].role], role) == 0;
 }
 
+/* The lane's first record of that list that starts after `now`; NULL: there is none. */
+static const struct trace_record *next_on_lane(const struct trace *t, uint32_t list, size_t lane, uint64_t now)
+{
+    const struct trace_record *next = NULL;
+    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++) {
+        const struct trace_task *task = &t->tasks[r->task];
+        if (task->lane == lane && task->list == list && r->start > now && (!next || before(r, next)))
+            next = r;
+    }
+    return next;
+}
+
+/* When the host could open the step: when all computing of two steps before had ended. */
+static uint64_t when_opened(const struct trace *t, uint32_t list, uint32_t step)
+{
+    uint64_t opened = 0;
+    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++) {
+        const struct trace_task *task = &t->tasks[r->task];
+        if (task->list == list && r->step + 2 == step && t->lanes[task->lane].kind == LANE_COMPUTE)
+            opened = MAX(opened, r->end);
+    }
+    return opened;
+}
+
+/* The run that `next` waits for by that edge; NULL: there is none. */
+static const struct trace_record *run_waited_for(const struct trace *t, const struct trace_edge *edge,
+                                                 const struct trace_record *next)
+{
+    const struct trace_record *run = NULL;
+    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++)
+        if (r->task == edge->from && r->step + edge->previous_step <= next->step && before(r, next) &&
+            (!run || r->step > run->step))
+            run = r;
+    return run;
+}
+
+/* Why a task on lane `to` waits for that run of a task on lane `from`, by that edge. */
+static enum cause cause_of(const struct trace *t, const struct trace_record *run, const struct trace_edge *edge,
+                           const struct trace_lane *to)
+{
+    const struct trace_lane *from = &t->lanes[t->tasks[run->task].lane];
+    bool both_compute = from->kind == LANE_COMPUTE && to->kind == LANE_COMPUTE;
+    if (edge->reuse)
+        return CAUSE_BYTES;
+    if (is(t, run->task, "norm"))
+        return CAUSE_NORM;
+    if (is(t, run->task, "feed"))
+        return CAUSE_BATCH;
+    if (is(t, run->task, "send") || (both_compute && from->device_index != to->device_index))
+        return CAUSE_PIPELINE;
+    if (from->kind == LANE_UPLOAD || from->kind == LANE_DOWNLOAD)
+        return CAUSE_LINK;
+    if (from->kind == LANE_COMPUTE)
+        return CAUSE_COMPUTE;
+    if (from->kind == LANE_DISK)
+        return CAUSE_DISK;
+    if (from->kind == LANE_FEED)
+        return CAUSE_BATCH;
+    return CAUSE_CPU;
+}
+
 static enum cause cause_at(const struct trace *t, uint32_t list, size_t lane, uint64_t now)
 {
-    const struct trace_record *next = NULL, *last = NULL, *r;
+    const struct trace_record *next = next_on_lane(t, list, lane, now), *last = NULL;
     const struct trace_edge *edge = NULL;
-    uint64_t opened = 0;
-    for (r = t->records; r < t->records + t->n_records; r++)
-        if (t->tasks[r->task].lane == lane && t->tasks[r->task].list == list && r->start > now &&
-            (!next || before(r, next)))
-            next = r;
-    if (!next)
-        return CAUSE_NOTHING;
-    for (r = t->records; r < t->records + t->n_records; r++)
-        if (t->tasks[r->task].list == list && r->step + 2 == next->step &&
-            t->lanes[t->tasks[r->task].lane].kind == LANE_COMPUTE)
-            opened = MAX(opened, r->end);
-    if (now < opened)
+    if (!next || now < when_opened(t, list, next->step))
         return CAUSE_NOTHING;
     const struct trace_task *task = &t->tasks[next->task];
     for (uint32_t e = task->first_edge; e < task->first_edge + task->n_edges; e++) {
-        const struct trace_record *run = NULL;
-        for (r = t->records; r < t->records + t->n_records; r++)
-            if (r->task == t->edges[e].from && r->step + t->edges[e].previous_step <= next->step && before(r, next) &&
-                (!run || r->step > run->step))
-                run = r;
-        if (run && (!last || run->end > last->end))
-            last = run, edge = &t->edges[e];
+        const struct trace_record *run = run_waited_for(t, &t->edges[e], next);
+        if (run && (!last || run->end > last->end)) {
+            last = run;
+            edge = &t->edges[e];
+        }
     }
     if (!last || now >= last->end)
         return now < next->queued ? CAUSE_HOST : CAUSE_LAUNCH;
-    const struct trace_lane *a = &t->lanes[t->tasks[last->task].lane], *b = &t->lanes[lane];
-    bool stages = a->kind == LANE_COMPUTE && b->kind == LANE_COMPUTE && a->device_index != b->device_index;
-    if (edge->reuse)
-        return CAUSE_BYTES;
-    if (is(t, last->task, "norm"))
-        return CAUSE_NORM;
-    if (is(t, last->task, "feed"))
-        return CAUSE_BATCH;
-    if (is(t, last->task, "send") || stages)
-        return CAUSE_PIPELINE;
-    if (a->kind == LANE_UPLOAD || a->kind == LANE_DOWNLOAD)
-        return CAUSE_LINK;
-    return a->kind == LANE_COMPUTE ? CAUSE_COMPUTE
-           : a->kind == LANE_DISK  ? CAUSE_DISK
-           : a->kind == LANE_FEED  ? CAUSE_BATCH
-                                   : CAUSE_CPU;
+    return cause_of(t, last, edge, &t->lanes[lane]);
 }
 
 static int by_time(const void *a, const void *b) { return COMPARE(*(const uint64_t *)a, *(const uint64_t *)b); }
 
-/* Of the whole trace's window; what was found is added to `all`. */
+/* Both ways find the same causes in the window of the whole trace; what was found is added to `all`. */
 static void expect_same_causes(const char *what, const struct trace *t, uint64_t *all)
 {
     struct trace_steps s = trace_steps_of(t, 0);
     uint64_t *time = allocate(3 * t->n_records + 2, sizeof *time), n = 0;
     uint64_t(*found)[CAUSES] = allocate(t->header.n_lanes, sizeof *found);
-    time[n++] = s.start, time[n++] = s.end;
-    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++)
-        time[n++] = r->queued, time[n++] = r->start, time[n++] = r->end;
+    time[n++] = s.start;
+    time[n++] = s.end;
+    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++) {
+        time[n++] = r->queued;
+        time[n++] = r->start;
+        time[n++] = r->end;
+    }
     SORT(time, n, by_time);
     trace_causes(t, &s, found);
     for (size_t lane = 0; lane < t->header.n_lanes; lane++) {
@@ -191,12 +235,15 @@ static void expect_same_causes(const char *what, const struct trace *t, uint64_t
         }
         assert_true(busy + idle == s.end - s.start);
     }
-    free(time), free(found);
+    free(time);
+    free(found);
 }
 
 static size_t draw(uint64_t seed, uint64_t *count, size_t below)
 {
-    return (size_t)(random_uniform(seed, STREAM_TEST, 0, (*count)++) * (double)below);
+    double u = random_uniform(seed, STREAM_TEST, 0, *count);
+    (*count)++;
+    return (size_t)(u * (double)below);
 }
 
 /* Tasks of any role on any lanes, each of which writes a tensor of its device and reads two more that have been
@@ -217,7 +264,9 @@ static struct step *random_list(uint64_t seed)
             append_text(&text, "tensor %s%d %s %zu activations%s\n", device[d], i, device[d],
                         200 + 100 * draw(seed, &n, 8), i < 2 ? " keep" : "");
     for (int i = 0; i < TASKS; i++) {
-        size_t d = draw(seed, &n, DEVICES), to = draw(seed, &n, TENSORS), other = draw(seed, &n, DEVICES);
+        size_t d = draw(seed, &n, DEVICES);
+        size_t to = draw(seed, &n, TENSORS);
+        size_t other = draw(seed, &n, DEVICES);
         if (draw(seed, &n, 4) == 0 && other != d && written[other][0]) {
             append_text(&text, "copy c%d %s0[0:200] %s0[0:200] role=%s\n", i, device[d], device[other],
                         role[draw(seed, &n, COUNT(role))]);
@@ -252,8 +301,11 @@ static double cause_ms(const json_t *lanes, const char *lane, const char *cause)
 {
     size_t i;
     json_t *one;
-    json_array_foreach(lanes, i, one) if (strcmp(text_at(one, "name"), lane) ==
-                                          0) return number_at(json_object_get(one, "causes"), cause);
+    json_array_foreach(lanes, i, one)
+    {
+        if (strcmp(text_at(one, "name"), lane) == 0)
+            return number_at(json_object_get(one, "causes"), cause);
+    }
     test_failed("no lane %s\n", lane);
     return 0;
 }
@@ -291,7 +343,7 @@ TEST(a_producer_that_skips_steps)
     free_list(s);
 }
 
-/* On machines whose lanes and host take some time too. */
+/* On some of the machines lanes and hosts take time too. */
 TEST(causes_of_random_lists)
 {
     uint64_t all[CAUSES] = {0};
@@ -309,10 +361,13 @@ TEST(causes_of_random_lists)
         size_t i;
         json_array_foreach(json_object_get(told, "lanes"), i, lane)
         {
-            double busy = number_at(lane, "busy_ms"), idle = number_at(lane, "idle_ms"), sum = 0;
+            double busy = number_at(lane, "busy_ms");
+            double idle = number_at(lane, "idle_ms");
+            double sum = 0;
             for (int c = 0; c < CAUSES; c++)
                 sum += number_at(json_object_get(lane, "causes"), cause_name[c]);
-            assert_true(fabs(sum - idle) < 1e-9 && fabs(busy + idle - 1e3 * sim->period) < 1e-5);
+            assert_true(fabs(sum - idle) < 1e-9);
+            assert_true(fabs(busy + idle - 1e3 * sim->period) < 1e-5);
             assert_true(!sim->settled || fabs(busy - 1e3 * sim->busy[i]) < 1e-4);
         }
         json_decref(told);
@@ -353,7 +408,8 @@ LONG_TEST(causes_of_a_real_run)
                 two_devices(), path);
     struct trace *t = trace_open(path);
     expect_same_causes("a real run", t, all);
-    assert_true(all[CAUSE_PIPELINE] > 0 && all[CAUSE_NORM] > 0);
+    assert_true(all[CAUSE_PIPELINE] > 0);
+    assert_true(all[CAUSE_NORM] > 0);
     struct trace_steps s = trace_steps_of(t, 0);
     json_t *lanes = json_at(yard_json("trace summary %s --json", path), "lanes");
     uint64_t(*found)[CAUSES] = allocate(t->header.n_lanes, sizeof *found);

@@ -9,7 +9,7 @@
  *              nothing, some of it, or zeros; of changes to a folder any, whatever their order.  The folder is made as
  *              such a disk would have it, and read.
  *
- * After each the newest checkpoint that was acknowledged, or one behind it, loads with its values; and without one of
+ * After each the newest checkpoint that was acknowledged, or a later one, loads with its values; and without one of
  * the syncs some power cut shows that they are needed.  All of it again on a system that cannot exchange two names.
  *
  *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_crash     so many power cuts; every call (else each seventh)
@@ -25,12 +25,12 @@
 
 /* ---- the calls -------------------------------------------------------------------------------------------------- */
 
-enum fault { FAULT_NONE, FAULT_EIO, FAULT_FULL, FAULT_SHORT, FAULT_KILL, FAULT_KILL_BEHIND, FAULTS };
-static const char *const fault_name[FAULTS] = {"none", "EIO", "disk full", "short write", "kill", "kill behind"};
+enum fault { FAULT_NONE, FAULT_EIO, FAULT_FULL, FAULT_SHORT, FAULT_KILL, FAULT_KILL_AFTER, FAULTS };
+static const char *const fault_name[FAULTS] = {"none", "EIO", "disk full", "short write", "kill", "kill after"};
 static struct {
     bool counting, recording, simple; /* simple: the system cannot exchange two names */
     enum fault fault;
-    int at, calls; /* the fault is in that call; so many were made */
+    int at, calls; /* the number of the call that has the fault; how many were made */
 } shim;
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -49,10 +49,10 @@ static bool spoil(bool makes)
     return full || once;
 }
 
-static int behind(int result)
+static int after_call(int result)
 {
     int reason = errno;
-    if (shim.counting && shim.calls == shim.at && shim.fault == FAULT_KILL_BEHIND)
+    if (shim.counting && shim.calls == shim.at && shim.fault == FAULT_KILL_AFTER)
         raise(SIGKILL);
     errno = reason;
     return result;
@@ -74,16 +74,18 @@ int open(const char *path, int flags, ...)
     int fd = REAL(open)(path, flags, mode);
     if (makes && fd >= 0)
         note_call("create", path, NULL, NULL, 0);
-    return ours ? behind(fd) : fd;
+    return ours ? after_call(fd) : fd;
 }
 
 int close(int fd)
 {
     bool ours = path_of(fd), bad = ours && spoil(false);
     int result = REAL(close)(fd);
-    if (bad)
+    if (bad) {
         errno = EIO;
-    return bad ? -1 : ours ? behind(result) : result;
+        return -1;
+    }
+    return ours ? after_call(result) : result;
 }
 
 ssize_t write(int fd, const void *bytes, size_t n)
@@ -97,7 +99,7 @@ ssize_t write(int fd, const void *bytes, size_t n)
     ssize_t done = REAL(write)(fd, bytes, cut ? (n + 1) / 2 : n);
     if (done > 0)
         note_call("write", path, NULL, bytes, (size_t)done);
-    behind(0);
+    after_call(0);
     return done;
 }
 
@@ -106,7 +108,7 @@ int fsync(int fd)
     if (spoil(false))
         return -1;
     note_call("sync", path_of(fd), NULL, NULL, 0);
-    return behind(0); /* the real one takes long */
+    return after_call(0); /* the real one takes long */
 }
 
 int rename(const char *old, const char *new)
@@ -116,7 +118,7 @@ int rename(const char *old, const char *new)
     int result = REAL(rename)(old, new);
     if (result == 0)
         note_call("rename", old, new, NULL, 0);
-    return behind(result);
+    return after_call(result);
 }
 
 int renameat2(int a, const char *old, int b, const char *new, unsigned flags)
@@ -125,12 +127,12 @@ int renameat2(int a, const char *old, int b, const char *new, unsigned flags)
         return -1;
     if (shim.simple) {
         errno = EINVAL;
-        return behind(-1);
+        return after_call(-1);
     }
     int result = REAL(renameat2)(a, old, b, new, flags);
     if (result == 0)
         note_call("exchange", old, new, NULL, 0);
-    return behind(result);
+    return after_call(result);
 }
 
 int mkdir(const char *path, mode_t mode)
@@ -140,7 +142,7 @@ int mkdir(const char *path, mode_t mode)
     int result = REAL(mkdir)(path, mode);
     if (result == 0)
         note_call("mkdir", path, NULL, NULL, 0);
-    return behind(result);
+    return after_call(result);
 }
 
 int unlinkat(int folder, const char *name, int flags)
@@ -153,7 +155,7 @@ int unlinkat(int folder, const char *name, int flags)
     if (result == 0)
         note_call("remove", path, NULL, NULL, 0);
     free(path);
-    return behind(result);
+    return after_call(result);
 }
 
 int rmdir(const char *path)
@@ -163,7 +165,7 @@ int rmdir(const char *path)
     int result = REAL(rmdir)(path);
     if (result == 0)
         note_call("remove", path, NULL, NULL, 0);
-    return behind(result);
+    return after_call(result);
 }
 
 static int *acknowledged; /* the last step that was; shared with children */
@@ -193,7 +195,7 @@ static void save_step(const char *folder, uint32_t step)
     prune_checkpoints(folder, 0, 2);
 }
 
-/* As a run does; the last one takes another's place. */
+/* Saves as a run does; the last checkpoint takes another's place. */
 static void save_some(void *folder)
 {
     shim.counting = true;
@@ -238,7 +240,11 @@ static void fail_every_call(bool simple)
     shim.simple = simple;
     const char *folder = watch_folder("faults");
     const char *wanted = getenv("YARD_EVERY");
-    int calls = count_calls(folder), tried = 0, every = wanted ? atoi(wanted) : simple ? 23 : 7;
+    int calls = count_calls(folder);
+    int tried = 0;
+    int every = simple ? 23 : 7; /* one call in so many is tried */
+    if (wanted)
+        every = atoi(wanted);
     assert_true(calls > 40);
     for (int fault = FAULT_EIO; fault < FAULTS; fault++)
         for (int at = 1 + fault % every; at <= calls; at += every, tried++) {
@@ -247,7 +253,7 @@ static void fail_every_call(bool simple)
             shim.at = at;
             shim.calls = 0;
             struct outcome o = run_child(save_some, (void *)folder);
-            bool killed = fault == FAULT_KILL || fault == FAULT_KILL_BEHIND;
+            bool killed = fault == FAULT_KILL || fault == FAULT_KILL_AFTER;
             if (killed ? o.signal != SIGKILL : o.code != EXIT_OK && o.code != EXIT_IO)
                 test_failed("%s at call %d: exit code %d, signal %d:\n%s\n", fault_name[fault], at, o.code, o.signal,
                             o.text);
@@ -301,22 +307,24 @@ static void clear_tape(void)
 {
     while (tape.n > 0) {
         struct call *c = &tape.call[--tape.n];
-        free(c->path), free(c->other), free(c->bytes);
+        free(c->path);
+        free(c->other);
+        free(c->bytes);
     }
 }
 
 struct node { /* a file or a folder on the disk */
     bool folder;
     char *bytes;
-    size_t n, synced; /* of a file: bytes written, and those that are there for sure */
+    size_t n, synced; /* a file's bytes: those written, and those that are there for sure */
     struct name *names;
     size_t n_names, cap_names;
 };
-struct name { /* in a folder */
+struct name { /* a name in a folder */
     char *name;
     struct node *node;
 };
-struct change { /* to a folder; until it is synced it may be lost */
+struct change { /* a change to a folder; until it is synced it may be lost */
     struct node *folder;
     struct { /* up to two names become these nodes, NULL: none */
         char *name;
@@ -324,7 +332,7 @@ struct change { /* to a folder; until it is synced it may be lost */
     } to[2];
 };
 struct disk {
-    struct node *nodes[4096]; /* all, to free them */
+    struct node *nodes[4096]; /* all that were made, to free them */
     size_t n_nodes;
     struct node *now, *sure; /* the root as the program sees it; as it is without anything unsynced */
     struct change *change;
@@ -398,10 +406,12 @@ static void change(struct disk *d, struct node *folder, const char *a, struct no
 {
     struct change *c = APPEND(d->change, d->n, d->cap);
     c->folder = folder;
-    c->to[0].name = copy_string(a), c->to[0].node = x;
+    c->to[0].name = copy_string(a);
+    c->to[0].node = x;
     *find_name(folder, a) = x;
     if (b) {
-        c->to[1].name = copy_string(b), c->to[1].node = y;
+        c->to[1].name = copy_string(b);
+        c->to[1].node = y;
         *find_name(folder, b) = y;
     }
 }
@@ -450,10 +460,14 @@ static void free_disk(struct disk *d)
     for (size_t i = 0; i < d->n_nodes; i++) {
         for (size_t k = 0; k < d->nodes[i]->n_names; k++)
             free(d->nodes[i]->names[k].name);
-        free(d->nodes[i]->names), free(d->nodes[i]->bytes), free(d->nodes[i]);
+        free(d->nodes[i]->names);
+        free(d->nodes[i]->bytes);
+        free(d->nodes[i]);
     }
-    for (size_t i = 0; i < d->n; i++)
-        free(d->change[i].to[0].name), free(d->change[i].to[1].name);
+    for (size_t i = 0; i < d->n; i++) {
+        free(d->change[i].to[0].name);
+        free(d->change[i].to[1].name);
+    }
     free(d->change);
     n_twins = 0;
 }
@@ -465,7 +479,9 @@ struct luck {
 };
 static uint32_t draw(struct luck *l, uint32_t below)
 {
-    return random_words(23, STREAM_TEST, l->cut, l->drawn++).word[0] % below;
+    struct random4 r = random_words(23, STREAM_TEST, l->cut, l->drawn);
+    l->drawn++;
+    return r.word[0] % below;
 }
 
 /* Its synced part, and of the rest nothing, a part, or zeros in some sectors. */
@@ -474,12 +490,17 @@ static void put_file(struct luck *l, const struct node *x, const char *path)
     size_t n = x->synced, rest = x->n - x->synced;
     char *bytes = memcpy(allocate(x->n + 1, 1), x->bytes ? x->bytes : "", x->n);
     uint32_t kind = draw(l, 4);
-    n += kind == 0 ? 0 : kind == 1 && rest ? draw(l, (uint32_t)rest) : rest;
+    if (kind == 1 && rest)
+        n += draw(l, (uint32_t)rest);
+    else if (kind != 0)
+        n += rest;
     for (size_t at = x->synced; kind == 2 && at < x->n; at += 512)
         if (draw(l, 2))
             memset(bytes + at, 0, MIN(512, x->n - at));
     FILE *f = fopen(path, "wb");
-    assert_true(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+    assert_true(f);
+    assert_true(fwrite(bytes, 1, n, f) == n);
+    assert_true(fclose(f) == 0);
     free(bytes);
 }
 
@@ -497,7 +518,7 @@ static void put_folder(struct luck *l, struct node *folder, const char *path)
     }
 }
 
-struct read { /* of attempt() */
+struct read { /* the argument of attempt(read_back) */
     const char *folder;
     int step;
 };
@@ -510,7 +531,7 @@ static void read_back(void *read)
     free_checkpoint(c);
 }
 
-/* The step that loads when the power goes behind the first n calls; 0: none. */
+/* The step that loads when the power goes after the first n calls; 0: none. */
 static int cut_power(const char *folder, size_t n, uint32_t cut)
 {
     struct disk d = {0};
@@ -569,7 +590,9 @@ static void cut_the_power(bool simple)
     shim.simple = simple;
     clear_tape();
     const char *wanted = getenv("YARD_CUTS"), *folder = watch_folder(simple ? "simple" : "recorded");
-    int cuts = wanted ? atoi(wanted) : simple ? 60 : 150;
+    int cuts = simple ? 60 : 150;
+    if (wanted)
+        cuts = atoi(wanted);
     shim.fault = FAULT_NONE;
     shim.recording = true;
     for (uint32_t step = 1; step <= 3; step++)

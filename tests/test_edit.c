@@ -19,10 +19,14 @@ static struct diamond new_diamond(void)
     struct diamond d = {.paper = new_paper(1, &slow_speeds)};
     struct paper *p = &d.paper;
     struct lane *compute = p->device->lane[LANE_COMPUTE];
-    d.w = new_bytes(p, p->device, "w", 512, true), d.a = new_bytes(p, p->device, "a", 512, false);
-    d.b = new_bytes(p, p->device, "b", 512, false), d.c = new_bytes(p, p->device, "c", 512, false);
-    d.f = add_paper(p, compute, "f", d.a, d.w, NULL), d.g = add_paper(p, compute, "g", d.b, d.a, NULL);
-    d.h = add_paper(p, compute, "h", d.c, d.a, NULL), d.i = add_paper(p, compute, "i", d.w, d.b, d.c);
+    d.w = new_bytes(p, p->device, "w", 512, true);
+    d.a = new_bytes(p, p->device, "a", 512, false);
+    d.b = new_bytes(p, p->device, "b", 512, false);
+    d.c = new_bytes(p, p->device, "c", 512, false);
+    d.f = add_paper(p, compute, "f", d.a, d.w, NULL);
+    d.g = add_paper(p, compute, "g", d.b, d.a, NULL);
+    d.h = add_paper(p, compute, "h", d.c, d.a, NULL);
+    d.i = add_paper(p, compute, "i", d.w, d.b, d.c);
     struct task *all[] = {d.f, d.g, d.h, d.i};
     for (size_t i = 0; i < COUNT(all); i++)
         set_elementwise(all[i]);
@@ -52,13 +56,16 @@ TEST(tasks_come_where_they_are_inserted)
 {
     struct diamond d = new_diamond();
     struct step *s = d.paper.step;
-    d.g->layer = 3, d.g->micro = 1, d.g->role = ROLE_BACKWARD;
+    d.g->layer = 3;
+    d.g->micro = 1;
+    d.g->role = ROLE_BACKWARD;
     struct edit *e = open_edit(s);
     insert_behind(e, d.g);
     add_named(&d, "g1");
     struct task *second = add_named(&d, "g2");
     insert_before(e, d.f);
-    add_named(&d, "f-2"), add_named(&d, "f-1");
+    add_named(&d, "f-2");
+    add_named(&d, "f-1");
     insert_before(e, second);
     add_named(&d, "g1.5");
     insert_behind(e, d.i);
@@ -92,7 +99,7 @@ TEST(moves_stop_at_data_edges)
     end_paper(&d.paper);
 }
 
-/* Behind a task that is cut means behind its last piece; behind one that has left, where it was. */
+/* "After" a task that is cut means after its last piece; "after" one that has left means where it was. */
 TEST(insertion_stays_when_a_task_is_cut)
 {
     struct diamond d = new_diamond();
@@ -157,7 +164,7 @@ TEST(undo_leaves_nothing)
     assert_ptr_equal(d.w->device, p->device);
     assert_ptr_equal(part->device, p->device);
     assert_int_equal(p->pool->n, n + 1);
-    for (size_t i = 0; i < p->pool->n; i++) { /* of every storage the views that are left, and no others */
+    for (size_t i = 0; i < p->pool->n; i++) { /* each storage knows the views that are left, and no others */
         size_t views = 0, chain = 0;
         const struct tensor *storage = p->pool->tensors[i];
         for (size_t k = 0; k < p->pool->n; k++)
@@ -196,7 +203,7 @@ TEST(messages_are_handed_on)
     end_paper(p);
 }
 
-/* Of a step file: bytes need be no multiple of an element's. */
+/* In a list from a step file: bytes need be no multiple of an element's. */
 TEST(ranges_are_repointed_to_the_byte)
 {
     struct paper p = new_paper(1, &slow_speeds);
@@ -222,7 +229,9 @@ TEST(pieces_cover_the_task)
         d.h->flops = 1000;
         struct values *values = number_values(d.paper.step);
         struct edit *e = open_edit(d.paper.step);
-        size_t n = cut(e, d.h, wanted, piece), at = 0, bytes = 0;
+        size_t n = cut(e, d.h, wanted, piece);
+        size_t at = 0;
+        size_t bytes = 0;
         double flops = 0;
         assert_int_equal(n, MIN(wanted, 4));
         for (size_t i = 0; i < n; i++) {
@@ -230,11 +239,12 @@ TEST(pieces_cover_the_task)
             assert_int_equal(out->offset, at);
             assert_int_equal(out->offset % 512, 0);
             assert_int_equal(piece[i]->first, at);
-            at += out->bytes, bytes += piece[i]->bytes;
+            at += out->bytes;
+            bytes += piece[i]->bytes;
             flops += piece[i]->flops;
         }
         assert_int_equal(at, 2048);
-        assert_int_equal(bytes, 4096);
+        assert_int_equal(bytes, 4096); /* 2048 that h reads, 2048 that it writes */
         expect_number("flops", flops, 1000);
         commit(e);
         finish_paper(&d.paper);
@@ -252,7 +262,7 @@ TEST(a_piece_is_cut_again)
     struct edit *e = open_edit(d.paper.step);
     cut(e, d.h, 2, half);
     assert_int_equal(cut(e, half[1], 2, quarter), 2);
-    assert_int_equal(quarter[1]->first, 1536);
+    assert_int_equal(quarter[1]->first, 1536); /* 3/4 of 2048 */
     commit(e);
     finish_paper(&d.paper);
     expect_sound("the list", d.paper.step, values);

@@ -50,7 +50,7 @@ static const char *write_safetensors(const char *name, uint64_t length, const ch
 static const struct {
     const char *header;
     size_t n, data;
-    const char *part; /* of the sentence that is expected */
+    const char *part; /* a part of the sentence that is expected */
 } hostile[] = {
     /* the top level and what surrounds it */
     HEADER("", 0, "must start with '{'"),
@@ -373,7 +373,17 @@ TEST(writer_mistakes)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-/* All 65536 halves against the definition: (-1)^s 2^(e-15) 1.f, subnormals 2^-14 0.f. */
+/* A half's magnitude by the definition: 2^(e-15) 1.f, subnormals 2^-14 0.f; f has ten bits. */
+static double half_value(int e, int f)
+{
+    if (e == 0)
+        return ldexp(f, -24);
+    if (e == 31)
+        return f ? NAN : INFINITY;
+    return ldexp(1024 + f, e - 25);
+}
+
+/* All 65536 halves, each of a sign, an exponent e and a fraction f. */
 TEST(every_half)
 {
     static const char header[] = "{\"h\":{\"dtype\":\"F16\",\"shape\":[65536],\"data_offsets\":[0,131072]}}";
@@ -388,9 +398,13 @@ TEST(every_half)
     read_floats(st, &st->tensors[0], values);
     for (int i = 0; i < 65536; i++) {
         int e = i >> 10 & 31, f = i & 1023;
-        double expected = e == 0 ? ldexp(f, -24) : e == 31 ? (f ? NAN : INFINITY) : ldexp(1024 + f, e - 25);
-        expected = i >> 15 ? -expected : expected;
-        assert_true(isnan(expected) ? isnan(values[i]) : values[i] == expected && !signbit(values[i]) == !(i >> 15));
+        double expected = i >> 15 ? -half_value(e, f) : half_value(e, f);
+        if (isnan(expected)) {
+            assert_true(isnan(values[i]));
+        } else {
+            assert_true(values[i] == expected);
+            assert_true(!signbit(values[i]) == !(i >> 15));
+        }
     }
     close_safetensors(st);
 }
@@ -409,9 +423,11 @@ TEST(other_dtypes)
     struct safetensors *st = open_safetensors(write_file("types.safetensors", file, sizeof file));
     float x[2];
     read_floats(st, find_tensor(st, "d"), x);
-    assert_true(x[0] == 0.1f && x[1] == -3);
+    assert_true(x[0] == 0.1f);
+    assert_true(x[1] == -3);
     read_floats(st, find_tensor(st, "b"), x);
-    assert_true(x[0] == 1.5f && x[1] == -2);
+    assert_true(x[0] == 1.5f);
+    assert_true(x[1] == -2);
     close_safetensors(st);
 }
 
@@ -550,7 +566,7 @@ static void write_without_end(void *path)
     if (unfinished == DIE)
         raise(SIGKILL);
     if (unfinished == ABANDON)
-        abandon(w); /* and its cleanup is gone with it */
+        abandon(w); /* the cleanup that it had registered is gone with it */
     fail(EXIT_USAGE, "something else went wrong");
 }
 
@@ -574,7 +590,8 @@ TEST(publish_follows_links)
     write_bytes(w, "new", 3);
     publish(w);
     struct stat status;
-    assert_true(lstat(soft, &status) == 0 && S_ISLNK(status.st_mode)); /* /dev/stdout, say */
+    assert_true(lstat(soft, &status) == 0);
+    assert_true(S_ISLNK(status.st_mode)); /* /dev/stdout, say */
     assert_true(holds(file, "new"));
 }
 
@@ -593,10 +610,12 @@ TEST(unfinished_writes_leave_the_old_file)
     assert_true(holds(path, "old"));
     assert_int_equal(temporaries_of(path), 1); /* kill -9 leaves a stray temporary, never a part */
     char *living = lasting("%s.tmp-%ld", path, (long)getppid()), *other = lasting("%s.tmp-x", path);
-    fclose(fopen(living, "w")), fclose(fopen(other, "w"));
+    fclose(fopen(living, "w"));
+    fclose(fopen(other, "w"));
     assert_int_equal(run_child(open_and_abandon, (void *)path).code, 0);
     assert_int_equal(temporaries_of(path), 2); /* which the next writer removes, and no other file */
-    assert_true(access(living, F_OK) == 0 && access(other, F_OK) == 0);
+    assert_true(access(living, F_OK) == 0);
+    assert_true(access(other, F_OK) == 0);
 }
 
 /* A file size limit is the portable way to a full disk. */
@@ -637,7 +656,8 @@ static void claim_both(void *may_replace)
 
 static void expect_claims(const char *first, const char *second, bool clash)
 {
-    claimed[0] = first, claimed[1] = second;
+    claimed[0] = first;
+    claimed[1] = second;
     for (int k = 0; k < 2; k++) {
         first_is_written = k == 1;
         if (clash)
@@ -653,7 +673,9 @@ static void expect_claims(const char *first, const char *second, bool clash)
 
 TEST(claims)
 {
-    char *file = write_file("claimed", "x", 1), *hard = temp_path("hard"), *soft = temp_path("soft");
+    char *file = write_file("claimed", "x", 1);
+    char *hard = temp_path("hard");
+    char *soft = temp_path("soft");
     assert_int_equal(link(file, hard) | symlink("claimed", soft), 0);
     expect_claims(file, file, true);
     expect_claims(file, hard, true);
@@ -672,7 +694,8 @@ TEST(folders)
     char *deep = temp_path("a/b//c/");
     make_folder(deep);
     make_folder(deep); /* again is fine */
-    assert_true(stat(deep, &status) == 0 && S_ISDIR(status.st_mode));
+    assert_true(stat(deep, &status) == 0);
+    assert_true(S_ISDIR(status.st_mode));
     write_file("a/file", "x", 1);
     expect_refusal(make_it, temp_path("a/file"), 4, "a/file: a file of that name is in the way");
     expect_refusal(make_it, temp_path("a/file/x/y"), 4, "a/file: a file of that name is in the way");

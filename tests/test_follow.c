@@ -105,8 +105,8 @@ TEST(a_lapped_reader_counts_its_losses)
     poll_trace(f);
     assert_int_equal(t->n_records, 8);
     assert_int_equal(t->n_unfinished, 0);
-    assert_int_equal(t->n_lost, 93);
-    assert_int_equal(t->records[0].step, 93);
+    assert_int_equal(t->n_lost, 93);          /* the ring has room for 8 of 101 records */
+    assert_int_equal(t->records[0].step, 93); /* the last 8 of 100 steps */
     trace_close(w);
     trace_follow_close(f);
 }
@@ -138,7 +138,8 @@ LONG_TEST(a_ring_overwritten_while_it_is_followed)
         assert_int_equal(t->n_records + t->n_unfinished + t->n_lost, t->header.head);
         for (size_t i = checked - MIN(checked, 100); i < t->n_records; i++) {
             const struct trace_record *r = &t->records[i];
-            assert_true(r->queued == 10 * (uint64_t)(r->step - 1) && r->start == r->queued + 3);
+            assert_true(r->queued == 10 * (uint64_t)(r->step - 1));
+            assert_true(r->start == r->queued + 3);
             assert_true(r->task == (r->step - 1) % N_TASKS);
             assert_true(i == 0 || t->records[i - 1].step < r->step); /* each once */
         }
@@ -291,13 +292,15 @@ static void expect_head(struct trace_follow *f, uint64_t head)
     assert_int_equal(head_of(f), head);
 }
 
-/* Holds come one after another, nothing runs in them, and what comes behind was queued then. */
+/* Holds come one after another, nothing runs in them, and what comes after one was queued then. */
 static void expect_holds(const struct trace *t, size_t least)
 {
     uint64_t before = 0;
     assert_true(t->n_holds >= least);
     for (const struct hold *h = t->holds; h < t->holds + t->n_holds; before += h->to - h->from, h++) {
-        assert_true(h->from < h->to && h->before == before && (h == t->holds || h[-1].to <= h->from));
+        assert_true(h->from < h->to);
+        assert_true(h->before == before);
+        assert_true(h == t->holds || h[-1].to <= h->from);
         assert_int_equal(t->records[h->record].queued, h->to);
         for (size_t i = 0; i < t->n_records; i++)
             assert_true(t->records[i].end <= h->from || t->records[i].start >= h->to);
@@ -311,10 +314,12 @@ static void expect_cut(const char *path, const struct trace *t)
     const struct hold *last = &t->holds[t->n_holds - 1];
     uint64_t ended = 0, cut_ended = 0;
     for (size_t i = 0; i < t->n_records; i++) {
-        ended = MAX(ended, t->records[i].end), cut_ended = MAX(cut_ended, cut->records[i].end);
+        ended = MAX(ended, t->records[i].end);
+        cut_ended = MAX(cut_ended, cut->records[i].end);
         assert_true(cut->records[i].end - cut->records[i].start == t->records[i].end - t->records[i].start);
     }
-    assert_true(cut_ended + last->before + (last->to - last->from) == ended && cut->n_holds == 0);
+    assert_true(cut_ended + last->before + (last->to - last->from) == ended);
+    assert_true(cut->n_holds == 0);
     trace_free(cut);
 }
 
@@ -345,7 +350,7 @@ static void step_through(const char *more)
     assert_true(becomes(f, LIFE_CLOSED));
     assert_int_equal(exit_code(child), 0);
     assert_false(trace_can_ask(f));
-    expect_holds(t, 4); /* one behind each that was granted; one before them, unless nothing had run */
+    expect_holds(t, 4); /* one after each that was granted; one before them, unless nothing had run */
     expect_cut(trace, t);
     trace_follow_close(f);
 }

@@ -20,14 +20,14 @@ enum { BATCH = 12, MANY_STEPS = 20, SIZES = 4 };
 static const char *const models[] = {"--layers 4 --heads 4 --channels 32",
                                      "--layers 5 --heads 5 --channels 40 --untied --attention flash"};
 
-struct cell { /* of the grid */
+struct cell { /* one cell of the grid: a mesh, and the options that it trains with */
     int model, dp, pp, tp, zero, micro;
     bool apart;
     char words[400];
 };
-struct course { /* of a training */
+struct course { /* what a training gave */
     double loss[MANY_STEPS];
-    float *moments; /* Adam's m behind step 1: the gradient, times a constant */
+    float *moments; /* Adam's m after step 1: the gradient, times a constant */
     struct state state;
     size_t n;
 };
@@ -52,8 +52,10 @@ static struct heights find_heights(const struct trainer *t, int device, int slab
             continue;
         if (x->persistent)
             h.kept = MAX(h.kept, end);
-        if (end > h.used)
-            h.used = end, h.top = x->address;
+        if (end > h.used) {
+            h.used = end;
+            h.top = x->address;
+        }
     }
     return h;
 }
@@ -87,7 +89,7 @@ static void paint(struct trainer *t)
         }
 }
 
-/* The tensor that was predicted to end highest was written; the guard behind the slab was not.  Returns the bytes of
+/* The tensor that was predicted to end highest was written; the guard after the slab was not.  Returns the bytes of
  * all devices. */
 static size_t check_memory(struct trainer *t, const char *words)
 {
@@ -117,9 +119,12 @@ static size_t check_memory(struct trainer *t, const char *words)
 
 static float *read_moments(struct model *m, size_t *n)
 {
-    float *all = allocate(*n = count_parameters(m->params), sizeof *all), *at = all;
-    for (int i = 0; i < m->params->n; at += param_elements(&m->params->param[i++]))
+    *n = count_parameters(m->params);
+    float *all = allocate(*n, sizeof *all), *at = all;
+    for (int i = 0; i < m->params->n; i++) {
         read_param(m, i, KEPT_M, at);
+        at += param_elements(&m->params->param[i]);
+    }
     return all;
 }
 
@@ -129,7 +134,8 @@ static const char *letters(void)
     FILE *file = fopen(temp_path("letters"), "w");
     for (int i = 0; i < 4000; i++) {
         unsigned c = 0x400 + (i < 255 ? (unsigned)i : random_words(1, STREAM_TEST, 4, (uint64_t)i).word[0] % 255);
-        fputc((int)(0xc0 | c >> 6), file), fputc((int)(0x80 | (c & 0x3f)), file);
+        fputc((int)(0xc0 | c >> 6), file);
+        fputc((int)(0x80 | (c & 0x3f)), file);
     }
     assert_int_equal(fclose(file), 0);
     return temp_path("letters");
@@ -160,7 +166,11 @@ static struct course train_cell(const char *words, bool apart, size_t *bytes)
     return c;
 }
 
-static void free_course(struct course *c) { free(c->moments), free(c->state.values); }
+static void free_course(struct course *c)
+{
+    free(c->moments);
+    free(c->state.values);
+}
 
 /* ---- what it is held against ------------------------------------------------------------------------------------- */
 
@@ -200,13 +210,16 @@ static struct cell cell_at(int dp, int pp, int tp, bool apart)
 {
     static const char *const others[] = {"", " --recompute full", " --delay-seed 3", " --recompute selective",
                                          " --overlap all-cpu --recompute selective --swap layer --broadcast-queues 2"};
-    int turn = dp + pp + 2 * tp + 2 * apart, share = BATCH / dp, micro = turn % 3 + 1;
+    int turn = dp + pp + 2 * tp + 2 * apart;
+    int share = BATCH / dp;
+    int micro = turn % 3 + 1;
     struct cell c = {.model = (pp + tp + apart) % 2, .dp = dp, .pp = pp, .tp = tp, .zero = turn % 4, .apart = apart};
     while (share % micro)
         micro--;
     enum pipeline order = (enum pipeline)((dp + 2 * tp + pp + apart) % PIPELINES);
     bool fits = order == PIPELINE_INTERLEAVED ? share / micro % pp == 0 : share / micro >= 2 * pp;
-    if (pipeline_orders[order].chunks > 1 && (pp != 2 || !fits)) /* of 4 layers two stages each */
+    /* Two stages a device want pp=2 with 4 layers. */
+    if (pipeline_orders[order].chunks > 1 && (pp != 2 || !fits))
         order = order == PIPELINE_INTERLEAVED ? PIPELINE_ZBH1 : PIPELINE_ZBH2;
     c.micro = turn % 5 == 0 && pp == 1 ? share : micro;
     snprintf(c.words, sizeof c.words,
@@ -234,8 +247,8 @@ static void expect_cell(const struct cell *cell)
     free_course(&c);
 }
 
-/* Of the whole grid; or of a part with few devices, in which each size of each axis, each stage of ZeRO and both ways
- * of travelling are. */
+/* All cells are wanted, or those of a part with few devices.  The part has each size of each axis, each stage of ZeRO
+ * and both ways of travelling. */
 static bool is_wanted(int dp, int pp, int tp, bool apart)
 {
     int n = dp * pp * tp;
@@ -260,10 +273,14 @@ TEST(meshes_train_like_one_device)
     need_own_products();
     for (int apart = 0; apart < 2; apart++)
         for (int n = 0; n < SIZES * SIZES * SIZES; n++) {
-            int dp = n / SIZES / SIZES + 1, pp = n / SIZES % SIZES + 1, tp = n % SIZES + 1;
+            int dp = n / SIZES / SIZES + 1;
+            int pp = n / SIZES % SIZES + 1;
+            int tp = n % SIZES + 1;
             struct cell c = cell_at(dp, pp, tp, apart);
-            if (is_wanted(dp, pp, tp, apart))
-                expect_cell(&c), seen++;
+            if (is_wanted(dp, pp, tp, apart)) {
+                expect_cell(&c);
+                seen++;
+            }
         }
     for (size_t i = 0; i < COUNT(known); i++)
         free_course(&known[i]);

@@ -7,17 +7,17 @@ static const struct config gpt = {1, 4, 128, 8, 96, true}; /* 4 heads of 32 chan
 
 /* What is different about a file.  Values depend on the parameter alone, and a tied file's are those of all. */
 struct variant {
-    const char *prefix;        /* before every name */
-    const char *before_layers; /* before every name but the head's, behind the prefix */
-    bool no_embedding;         /* the matrix of the words is stored as the head */
+    const char *prefix;        /* stands before every name */
+    const char *before_layers; /* stands before every name but the head's, after the prefix */
+    bool no_embedding;         /* the matrix of the words is stored as the head alone */
     enum { NO_HEAD, SAME_HEAD, OTHER_HEAD } head;
-    const char *metadata;       /* "config" */
+    const char *metadata;       /* the value of "config" in the file's metadata */
     const char *renamed, *name; /* a parameter, and its name instead */
-    const char *more;           /* a tensor of one element */
-    int begin, end;             /* parameters that are there; end 0: all */
+    const char *more;           /* the name of one more tensor, which has one element */
+    int begin, end;             /* the parameters that are there; end 0: all are */
 };
 
-/* Of the parameter, as if it were number `as` of the table. */
+/* Random values for parameter i, drawn as if it were number `as` of the table. */
 static float *values_of_param(const struct params *all, int i, int as)
 {
     const struct param *p = &all->param[i];
@@ -60,7 +60,7 @@ static const char *write_model(const char *path, const struct variant *v)
         const struct param *p = &all->param[i];
         bool head = strcmp(p->name, "lm_head.weight") == 0;
         int as = head && v->head == SAME_HEAD ? WTE : i;
-        if (!c.tied && i > all->n - 3) /* ln_f stands behind the head, and has the values that it has without one */
+        if (!c.tied && i > all->n - 3) /* ln_f comes after the head, and has the values that it has without one */
             as = i - 1;
         float *values = turn_conv1d(p, values_of_param(all, i, as), true);
         st_write(w, values, param_elements(p) * sizeof *values);
@@ -529,7 +529,7 @@ TEST(tokenizers_come_back)
     assert_int_equal(tokenizer_from_json(NULL).n, 0);
 }
 
-/* Who brings a model where something else is wanted hears of --init. */
+/* Where something else is wanted and a model is given, the message names --init. */
 TEST(a_model_elsewhere_is_named)
 {
     const char *folder = model_folder("elsewhere", &(struct variant){0}, "{" SIZES "}");

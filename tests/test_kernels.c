@@ -1,7 +1,7 @@
 /* test_kernels.c - every kernel of cl/ against plain C (reference.h), over odd sizes and all shapes of the kernels.
  *
  * A shape is a vector width (VEC) and a work-group size (WG): what another CPU or a GPU would choose.  Each array that
- * a kernel is given has guard words behind it.  Where the order of additions is the kernel's promise the bits must
+ * a kernel is given has guard words after it.  Where the order of additions is the kernel's promise the bits must
  * agree, elsewhere the values within a few units of rounding.  (loss_part, loss_join: test_grid.c.)
  *
  * It runs on whatever driver is the first (tests/drivers.sh brings others).  llvmpipe is excused from two things: its
@@ -68,7 +68,9 @@ static cl_mem buffer_of(struct buffers *b, const struct value *v)
                                  (v->n + GUARD_WORDS) * sizeof *words, words, &err));
     free(words);
     b->of[b->n] = v;
-    return b->mem[b->n++] = mem;
+    b->mem[b->n] = mem;
+    b->n++;
+    return mem;
 }
 
 static void fetch(struct buffers *b, const char *kernel)
@@ -94,9 +96,11 @@ static void run(const char *file, const char *kernel, size_t n_groups, const str
     cl_kernel k = make_kernel(device, file, kernel);
     for (cl_uint i = 0; i < n; i++) {
         cl_mem mem = args[i].kind == ARRAY ? buffer_of(&b, &args[i]) : NULL;
-        const void *at = args[i].kind == ARRAY   ? (void *)&mem
-                         : args[i].kind == WHOLE ? (void *)&args[i].i
-                                                 : (void *)&args[i].f;
+        const void *at = &args[i].f;
+        if (args[i].kind == ARRAY)
+            at = &mem;
+        else if (args[i].kind == WHOLE)
+            at = &args[i].i;
         CL(clSetKernelArg(k, i, args[i].kind == ARRAY ? sizeof mem : 4, at));
     }
     size_t local = device->work_group, global = n_groups * local;
@@ -133,13 +137,15 @@ static void same_bits(const char *what, struct twins *t)
     for (size_t i = 0; i < t->n && device->short_loops; i++)
         t->ours[i] += 0.0f; /* llvmpipe: -0 becomes 0 */
     expect_same_bits(what, t->ours, t->expected, t->n);
-    free(t->ours), free(t->expected);
+    free(t->ours);
+    free(t->expected);
 }
 
 static void close_by(const char *what, struct twins *t, double tolerance)
 {
     expect_close(what, t->ours, t->expected, t->n, tolerance);
-    free(t->ours), free(t->expected);
+    free(t->ours);
+    free(t->expected);
 }
 
 static int *random_tokens(int n, int below, uint64_t seed)
@@ -158,7 +164,10 @@ static const int flat[] = {1, 15, 17, 100, 4096, 4097, 9001};
 
 static void check_flat(int n)
 {
-    struct twins out = twins(n, 1), sum = twins(n, 2), x = twins(n, 3), copied = twins(n, 4);
+    struct twins out = twins(n, 1);
+    struct twins sum = twins(n, 2);
+    struct twins x = twins(n, 3);
+    struct twins copied = twins(n, 4);
     float *a = random_floats((size_t)n, 5), *b = random_floats((size_t)n, 6);
     RUN("elementwise.cl", "add", blocks_of(n), A(out.ours, n), A(a, n), A(b, n), I(n));
     ref_add(out.expected, a, b, n);
@@ -168,11 +177,21 @@ static void check_flat(int n)
     ref_fill(x.expected, -2.5f, n);
     RUN("bench.cl", "copy", blocks_of(n), A(copied.ours, n), A(a, n), I(n));
     memcpy(copied.expected, a, (size_t)n * sizeof *a);
-    same_bits("add", &out), same_bits("accumulate", &sum), same_bits("fill", &x), same_bits("copy", &copied);
-    free(a), free(b);
+    same_bits("add", &out);
+    same_bits("accumulate", &sum);
+    same_bits("fill", &x);
+    same_bits("copy", &copied);
+    free(a);
+    free(b);
 }
 
-TEST(flat_arrays) { for_each_shape for_each(n, flat) check_flat((int)n); }
+TEST(flat_arrays)
+{
+    for_each_shape
+    {
+        for_each(n, flat) { check_flat((int)n); }
+    }
+}
 
 static void check_rows(int N, int C)
 {
@@ -183,11 +202,19 @@ static void check_rows(int N, int C)
     ref_add_bias(y.expected, bias, N, C);
     RUN("elementwise.cl", "pick_row", 1, A(row.ours, C), A(x, N * C), A(&index, 1), I(C));
     memcpy(row.expected, x + index * C, (size_t)C * sizeof *x);
-    same_bits("add_bias", &y), same_bits("pick_row", &row);
-    free(bias), free(x);
+    same_bits("add_bias", &y);
+    same_bits("pick_row", &row);
+    free(bias);
+    free(x);
 }
 
-TEST(rows) { for_each_shape for_each(C, widths) check_rows(C == 77 ? 1 : 13, (int)C); }
+TEST(rows)
+{
+    for_each_shape
+    {
+        for_each(C, widths) { check_rows(C == 77 ? 1 : 13, (int)C); }
+    }
+}
 
 /* The result must not be optimised away, and be a number: chains of fma stay below 1/(1-x) * y. */
 TEST(fma_peak_kernel)
@@ -205,7 +232,9 @@ TEST(fma_peak_kernel)
 
 static void check_embedding(int B, int T, int C, int V)
 {
-    int N = B * T, Tmax = T + 3, *tokens = random_tokens(N, V, 7);
+    int N = B * T;
+    int Tmax = T + 3;
+    int *tokens = random_tokens(N, V, 7);
     int *order = allocate((size_t)N, sizeof *order), *start = allocate((size_t)V + 1, sizeof *start);
     struct twins x = twins(N * C, 1);
     float *wte = random_floats((size_t)(V * C), 2), *wpe = random_floats((size_t)(Tmax * C), 3);
@@ -223,14 +252,23 @@ static void check_embedding(int B, int T, int C, int V)
         RUN("embed.cl", "embed_backward_positions", Tmax, A(dwpe.ours, Tmax * C), A(dx, N * C), I(B), I(T), I(Tmax),
             I(C), I(accumulate));
         ref_embed_backward_positions(dwpe.expected, dx, B, T, Tmax, C, accumulate);
-        same_bits("embed_backward_tokens", &dwte), same_bits("embed_backward_positions", &dwpe);
+        same_bits("embed_backward_tokens", &dwte);
+        same_bits("embed_backward_positions", &dwpe);
     }
-    free(tokens), free(order), free(start), free(wte), free(wpe), free(dx);
+    free(tokens);
+    free(order);
+    free(start);
+    free(wte);
+    free(wpe);
+    free(dx);
 }
 
 TEST(embedding)
 {
-    for_each_shape for_each(C, widths) { check_embedding(3, 7, (int)C, C == 16 ? 50 : 5); }
+    for_each_shape
+    {
+        for_each(C, widths) { check_embedding(3, 7, (int)C, C == 16 ? 50 : 5); }
+    }
 }
 
 /* ---- layernorm.cl ----------------------------------------------------------------------------------------------- */
@@ -248,25 +286,40 @@ static void check_layernorm_backward(int N, int C, const float *x, const float *
         ref_layernorm_backward(dx.expected, carry, dout, x, mean, rstd, w, N, C, has_carry);
         close_by("layernorm_backward", &dx, C == 1 ? 1e-4 : 5e-6);
     }
-    free(dout), free(carry), free(w);
+    free(dout);
+    free(carry);
+    free(w);
 }
 
 static void check_layernorm(int N, int C)
 {
-    struct twins out = twins(N * C, 1), mean = twins(N, 1), rstd = twins(N, 1);
-    float *x = random_floats((size_t)(N * C), 2), *w = random_floats((size_t)C, 3), *b = random_floats((size_t)C, 4);
+    struct twins out = twins(N * C, 1);
+    struct twins mean = twins(N, 1);
+    struct twins rstd = twins(N, 1);
+    float *x = random_floats((size_t)(N * C), 2);
+    float *w = random_floats((size_t)C, 3);
+    float *b = random_floats((size_t)C, 4);
     for (int i = 0; i < N * C; i++)
         x[i] = 3 * x[i] + 10; /* a mean far from 0 shows a variance taken as E[x^2] - mean^2 */
     RUN("layernorm.cl", "layernorm_forward", N, A(out.ours, N * C), A(mean.ours, N), A(rstd.ours, N), A(x, N * C),
         A(w, C), A(b, C), I(N), I(C));
     ref_layernorm_forward(out.expected, mean.expected, rstd.expected, x, w, b, N, C);
     check_layernorm_backward(N, C, x, mean.expected, rstd.expected);
-    close_by("layernorm_forward", &out, 5e-6), close_by("layernorm mean", &mean, 1e-6),
-        close_by("layernorm rstd", &rstd, 2e-6);
-    free(x), free(w), free(b);
+    close_by("layernorm_forward", &out, 5e-6);
+    close_by("layernorm mean", &mean, 1e-6);
+    close_by("layernorm rstd", &rstd, 2e-6);
+    free(x);
+    free(w);
+    free(b);
 }
 
-TEST(layernorm) { for_each_shape for_each(C, widths) check_layernorm(9, (int)C); }
+TEST(layernorm)
+{
+    for_each_shape
+    {
+        for_each(C, widths) { check_layernorm(9, (int)C); }
+    }
+}
 
 /* ---- gelu.cl ---------------------------------------------------------------------------------------------------- */
 
@@ -280,11 +333,19 @@ static void check_gelu(int n)
     ref_gelu_forward(out.expected, x, n);
     RUN("gelu.cl", "gelu_backward", blocks_of(n), A(dx.ours, n), A(dout, n), A(x, n), I(n));
     ref_gelu_backward(dx.expected, dout, x, n);
-    close_by("gelu_forward", &out, 1e-6), close_by("gelu_backward", &dx, 2e-6);
-    free(x), free(dout);
+    close_by("gelu_forward", &out, 1e-6);
+    close_by("gelu_backward", &dx, 2e-6);
+    free(x);
+    free(dout);
 }
 
-TEST(gelu) { for_each_shape for_each(n, flat) check_gelu((int)n); }
+TEST(gelu)
+{
+    for_each_shape
+    {
+        for_each(n, flat) { check_gelu((int)n); }
+    }
+}
 
 TEST(gelu_hides_nothing)
 {
@@ -292,7 +353,9 @@ TEST(gelu_hides_nothing)
     {
         float x[3] = {NAN, INFINITY, -INFINITY}, out[3] = {0};
         RUN("gelu.cl", "gelu_forward", 1, A(out, 3), A(x, 3), I(3));
-        assert_true(isnan(out[0]) && isinf(out[1]) && isnan(out[2]));
+        assert_true(isnan(out[0]));
+        assert_true(isinf(out[1]));
+        assert_true(isnan(out[2]));
     }
 }
 
@@ -310,10 +373,13 @@ static void check_softmax(int heads, int T, float size)
 {
     int rows = heads * T, n = rows * T;
     float scale = 0.35f, *att = allocate((size_t)n, sizeof *att);
-    struct twins scores = twins(n, 1), apart = twins(n, 3), datt = twins(n, 2);
+    struct twins scores = twins(n, 1);
+    struct twins apart = twins(n, 3);
+    struct twins datt = twins(n, 2);
     for (int i = 0; i < n; i++)
         scores.ours[i] = scores.expected[i] *= size;
-    poison_above(scores.ours, rows, T), poison_above(datt.ours, rows, T);
+    poison_above(scores.ours, rows, T);
+    poison_above(datt.ours, rows, T);
     memcpy(scores.expected, scores.ours, (size_t)n * sizeof *att);
     memcpy(datt.expected, datt.ours, (size_t)n * sizeof *att);
     RUN("softmax.cl", "softmax_forward", rows, A(apart.ours, n), A(scores.expected, n), I(rows), I(T), F(scale));
@@ -327,28 +393,35 @@ static void check_softmax(int heads, int T, float size)
     memcpy(datt.expected, dscores, (size_t)n * sizeof *dscores);
     same_bits("softmax_forward in place and apart", &apart);
     /* e^x has the relative error of its argument, and that may be large */
-    close_by("softmax_forward", &scores, 2e-6 + 1e-7 * size), close_by("softmax_backward", &datt, 3e-6);
-    free(att), free(dscores);
+    close_by("softmax_forward", &scores, 2e-6 + 1e-7 * size);
+    close_by("softmax_backward", &datt, 3e-6);
+    free(att);
+    free(dscores);
 }
 
 TEST(softmax)
 {
     static const int lengths[] = {1, 2, 7, 16, 17, 33, 70};
-    for_each_shape for_each(T, lengths)
+    for_each_shape
     {
-        check_softmax(3, (int)T, 1);
-        check_softmax(1, (int)T, 300); /* overflows unless the maximum is taken off */
+        for_each(T, lengths)
+        {
+            check_softmax(3, (int)T, 1);
+            check_softmax(1, (int)T, 300); /* overflows unless the maximum is taken off */
+        }
     }
 }
 
 /* ---- loss.cl ---------------------------------------------------------------------------------------------------- */
 
-/* Rows of W, of which what is behind the words must be passed over, and its gradient 0. */
+/* Rows of W logits for V words: those after the words must be passed over, and their gradient is 0. */
 static void check_loss(int N, int V, int W, float size)
 {
     int *targets = random_tokens(N, V, 3);
     targets[0] = V - 1;
-    struct twins losses = twins(N, 1), lse = twins(N, 1), dlogits = twins(N * W, 1);
+    struct twins losses = twins(N, 1);
+    struct twins lse = twins(N, 1);
+    struct twins dlogits = twins(N * W, 1);
     float *logits = random_floats((size_t)(N * W), 2);
     for (int i = 0; i < N * W; i++)
         logits[i] *= i % W < V ? size : NAN;
@@ -359,17 +432,22 @@ static void check_loss(int N, int V, int W, float size)
         I(0), I(V), I(W), F(0.125f));
     ref_loss_backward(dlogits.expected, logits, lse.expected, targets, N, V, W, 0.125f);
     /* lse and a logit of some hundreds are subtracted: what is left carries the rounding of the large ones */
-    close_by("loss", &losses, 2e-6 + 2e-7 * size), close_by("lse", &lse, 2e-6),
-        close_by("dlogits", &dlogits, 1e-6 + 1e-7 * size);
-    free(targets), free(logits);
+    close_by("loss", &losses, 2e-6 + 2e-7 * size);
+    close_by("lse", &lse, 2e-6);
+    close_by("dlogits", &dlogits, 1e-6 + 1e-7 * size);
+    free(targets);
+    free(logits);
 }
 
 TEST(loss)
 {
-    for_each_shape for_each(V, widths)
+    for_each_shape
     {
-        check_loss(5, (int)V, (int)V, 1);
-        check_loss(3, (int)V, (int)V + 19, 200);
+        for_each(V, widths)
+        {
+            check_loss(5, (int)V, (int)V, 1);
+            check_loss(3, (int)V, (int)V + 19, 200);
+        }
     }
 }
 
@@ -391,7 +469,9 @@ static void check_norm(int n, float clip, float *first_shape)
         A(&loss, 1), I(1));
     ref_norm_finish(result.expected, partial.expected, n_blocks, control);
     close_by("norm_finish", &result, 1e-6);
-    free(partial.ours), free(partial.expected), free(grad);
+    free(partial.ours);
+    free(partial.expected);
+    free(grad);
 }
 
 TEST(norm)
@@ -416,16 +496,25 @@ static void check_halting(float bad, int at, bool by_loss)
     float *word = by_loss ? &loss[at % 2] : &partial[at], good = *word;
     *word = bad;
     RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16), A(loss, 2), I(2));
-    assert_true((by_loss ? result[0] == 2 : !isfinite(result[0])) && result[2] == 1);
+    if (by_loss)
+        assert_true(result[0] == 2);
+    else
+        assert_true(!isfinite(result[0]));
+    assert_true(result[2] == 1);
     *word = good; /* a good step after a bad one does not clear it */
     RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16), A(loss, 2), I(2));
-    assert_true(result[0] == 2 && result[2] == 1);
+    assert_true(result[0] == 2);
+    assert_true(result[2] == 1);
 }
 
 /* Inf at the end stays Inf, before it the compensated sum makes it NaN. */
 TEST(norm_halts_on_what_is_not_finite)
 {
-    for_each_shape for (int i = 0; i < 12; i++) check_halting(i % 2 ? NAN : INFINITY, i / 2 % 3, i / 6);
+    for_each_shape
+    {
+        for (int i = 0; i < 12; i++)
+            check_halting(i % 2 ? NAN : INFINITY, i / 2 % 3, i / 6);
+    }
 }
 
 /* ---- sums in order (common.cl) ---------------------------------------------------------------------------------- */
@@ -433,8 +522,14 @@ TEST(norm_halts_on_what_is_not_finite)
 static void check_sums(int N, int C, bool accumulate)
 {
     int n = N * C;
-    struct twins sum = twins(C, 1), dw = twins(C, 2), db = twins(C, 3), total = twins(1, 4), norm = twins(4, 5);
-    float *d = random_floats((size_t)n, 6), *x = random_floats((size_t)n, 7), *mean = random_floats((size_t)N, 8);
+    struct twins sum = twins(C, 1);
+    struct twins dw = twins(C, 2);
+    struct twins db = twins(C, 3);
+    struct twins total = twins(1, 4);
+    struct twins norm = twins(4, 5);
+    float *d = random_floats((size_t)n, 6);
+    float *x = random_floats((size_t)n, 7);
+    float *mean = random_floats((size_t)N, 8);
     float *rstd = random_floats((size_t)N, 9), *squares = random_floats((size_t)n, 10), control[16] = {[7] = 0.5f};
     for (int i = 0; i < n; i++)
         squares[i] *= squares[i];
@@ -447,19 +542,27 @@ static void check_sums(int N, int C, bool accumulate)
     ref_layernorm_backward_params(dw.expected, db.expected, d, x, mean, rstd, N, C, accumulate);
     ref_loss_sum(total.expected, d, n, accumulate);
     ref_norm_finish(norm.expected, squares, n, control);
-    same_bits("column_sum", &sum), same_bits("layernorm dw", &dw), same_bits("layernorm db", &db);
+    same_bits("column_sum", &sum);
+    same_bits("layernorm dw", &dw);
+    same_bits("layernorm db", &db);
     same_bits("loss_sum", &total);
     close_by("norm_finish", &norm, device->correct_divide ? 0 : 1e-7); /* a square root, and clip / norm */
-    free(d), free(x), free(mean), free(rstd), free(squares);
+    free(d);
+    free(x);
+    free(mean);
+    free(rstd);
+    free(squares);
 }
 
 /* Some tiles of rows and columns, the last ones cut anywhere. */
 TEST(sums_in_order)
 {
-    for_each_shape for (uint64_t i = 0; i < 30; i++)
+    for_each_shape
     {
-        struct random4 r = random_words(i, STREAM_TEST, 2, 0);
-        check_sums(1 + (int)(r.word[0] % 200), 1 + (int)(r.word[1] % 140), r.word[2] % 2);
+        for (uint64_t i = 0; i < 30; i++) {
+            struct random4 r = random_words(i, STREAM_TEST, 2, 0);
+            check_sums(1 + (int)(r.word[0] % 200), 1 + (int)(r.word[1] % 140), r.word[2] % 2);
+        }
     }
 }
 
@@ -482,7 +585,9 @@ TEST(longest_loops)
 static void check_adamw(int n, int n_decay, float halted, int choice)
 {
     float *g = random_floats((size_t)n, 4), control[16], state[4] = {1, 0.37f, halted, 0};
-    struct twins p = twins(n, 1), m = twins(n, 2), v = twins(n, 3);
+    struct twins p = twins(n, 1);
+    struct twins m = twins(n, 2);
+    struct twins v = twins(n, 3);
     for (int i = 0; i < n; i++)
         v.ours[i] = v.expected[i] = fabsf(v.ours[i]);
     for (int step = 1; step <= 3; step++) {
@@ -492,25 +597,32 @@ static void check_adamw(int n, int n_decay, float halted, int choice)
         if (choice == CHOICE_DEVICE)
             ref_adamw(p.expected, m.expected, v.expected, g, control, state, n, n_decay);
     }
-    if (device->correct_divide)
-        same_bits("adamw p", &p), same_bits("adamw m", &m), same_bits("adamw v", &v);
-    else
-        close_by("adamw p", &p, 1e-6), close_by("adamw m", &m, 1e-6), close_by("adamw v", &v, 1e-6);
+    if (device->correct_divide) {
+        same_bits("adamw p", &p);
+        same_bits("adamw m", &m);
+        same_bits("adamw v", &v);
+    } else {
+        close_by("adamw p", &p, 1e-6);
+        close_by("adamw m", &m, 1e-6);
+        close_by("adamw v", &v, 1e-6);
+    }
     free(g);
 }
 
 TEST(adamw)
 {
-    for_each_shape for_each(n, flat)
+    for_each_shape
     {
-        check_adamw((int)n, (int)n * 2 / 3, 0, CHOICE_DEVICE);
-        check_adamw((int)n, 0, 1, CHOICE_DEVICE);             /* halted: nothing moves */
-        check_adamw((int)n, 0, 0, CHOICE_CPU | CHOICE_MOVED); /* nor when it is the host's */
+        for_each(n, flat)
+        {
+            check_adamw((int)n, (int)n * 2 / 3, 0, CHOICE_DEVICE);
+            check_adamw((int)n, 0, 1, CHOICE_DEVICE);             /* halted: nothing moves */
+            check_adamw((int)n, 0, 0, CHOICE_CPU | CHOICE_MOVED); /* nor does it when the update is the host's */
+        }
     }
 }
 
-/* ---- gemm.cl and CLBlast, through src/trainer/model/gemm.c
- * -------------------------------------------------------------- */
+/* ---- gemm.cl and CLBlast, through src/trainer/model/gemm.c ------------------------------------------------------- */
 
 struct sizes {
     int m, n, k, batch, heads;
@@ -520,7 +632,7 @@ static const struct sizes products[] = {{1, 1, 1, 1, 1},     {5, 7, 3, 1, 1},   
                                         {3, 150, 10, 1, 4},  {51, 389, 259, 1, 1}};
 
 /* An operand of rows x ld matrices, two-level strides as for heads: inner ones side by side, a margin around all;
- * square ones one behind another. */
+ * square ones one after another. */
 struct operand_memory {
     struct operand o;
     size_t n;
@@ -531,8 +643,11 @@ static struct operand_memory lay_out(const struct sizes *s, int rows, int column
 {
     int ld = s->heads * columns + (s->batch > 1 ? 5 : 0);
     struct operand o = {.base = 3, .ld = ld, .outer = (size_t)rows * (size_t)ld + 7, .inner = (size_t)columns};
-    if (s->batch * s->heads > 1 && rows == columns)
-        o.ld = columns, o.inner = (size_t)(rows * columns), o.outer = (size_t)s->heads * o.inner;
+    if (s->batch * s->heads > 1 && rows == columns) {
+        o.ld = columns;
+        o.inner = (size_t)(rows * columns);
+        o.outer = (size_t)s->heads * o.inner;
+    }
     if (s->batch * s->heads == 1)
         o.base = 0; /* the plain case: CLBlast's single product wants aligned starts on some devices */
     return (struct operand_memory){o, o.base + o.outer * (size_t)s->batch + 11, rows, columns};
@@ -594,9 +709,11 @@ static float at_b(const struct product *p, int z, int n, int k)
 /* One chain of fma per element, in the order of k: the promise of gemm.cl. */
 static float chain(const struct product *p, int z, int m, int n)
 {
-    float sum = p->g.start == START_OLD    ? p->vc[element(&p->c, &p->s, z, m, n)]
-                : p->g.start == START_BIAS ? p->bias[n]
-                                           : 0;
+    float sum = 0;
+    if (p->g.start == START_OLD)
+        sum = p->vc[element(&p->c, &p->s, z, m, n)];
+    else if (p->g.start == START_BIAS)
+        sum = p->bias[n];
     int first = p->g.causal == CAUSAL_A_TRANSPOSED ? m : 0, last = p->g.causal == CAUSAL_A ? m + 1 : p->s.k;
     for (int k = first; k < last; k++)
         sum = fmaf(at_a(p, z, m, k), at_b(p, z, n, k), sum);
@@ -642,8 +759,10 @@ static void check_product(struct machine *m, struct product *p, enum gemm_engine
     p->g.bias = product_tensor(pool, "bias", (size_t)p->s.n);
     gemm(&b, "product", &p->g);
     must(finish_steps(pool, &s, 1));
-    write_tensor(p->g.a.tensor, p->va), write_tensor(p->g.b.tensor, p->vb);
-    write_tensor(p->g.c.tensor, p->vc), write_tensor(p->g.bias, p->bias);
+    write_tensor(p->g.a.tensor, p->va);
+    write_tensor(p->g.b.tensor, p->vb);
+    write_tensor(p->g.c.tensor, p->vc);
+    write_tensor(p->g.bias, p->bias);
     execute(s, 1);
     drain(s);
     float *ours = allocate(p->c.n, sizeof *ours);
@@ -652,7 +771,11 @@ static void check_product(struct machine *m, struct product *p, enum gemm_engine
     assert_int_equal(damaged_guards(device), 0);
     free_step(s);
     free_pool(pool);
-    free(ours), free(p->va), free(p->vb), free(p->vc), free(p->bias);
+    free(ours);
+    free(p->va);
+    free(p->vb);
+    free(p->vc);
+    free(p->bias);
 }
 
 static void check_forms(struct machine *m, const struct sizes *s, enum gemm_engine engine, double tolerance)
@@ -696,8 +819,11 @@ TEST(own_gemm_at_tile_borders)
             continue;
         int rows = (int)device->tile_rows, width = (int)(device->tile_vectors * device->vector);
         int ms[] = BORDERS(rows), ns[] = {1, width / 2, width / 2 + 1, width - 1, width, width + 1, 2 * width + 1};
-        for_each(m, ms) for (size_t i = 0; i < COUNT(ns); i++)
-            check_forms(machines[shape_], &(struct sizes){(int)m, ns[i], 3, 1, 1}, GEMM_OWN, 0);
+        for_each(m, ms)
+        {
+            for (size_t i = 0; i < COUNT(ns); i++)
+                check_forms(machines[shape_], &(struct sizes){(int)m, ns[i], 3, 1, 1}, GEMM_OWN, 0);
+        }
         for_each(k, depths)
             check_forms(machines[shape_], &(struct sizes){rows + 1, width + 1, (int)k, 1, 1}, GEMM_OWN, 0);
     }
@@ -741,7 +867,9 @@ static void check_causal(struct machine *m, int T, int hs, enum gemm_causal caus
 {
     bool out = causal == CAUSAL_OUT;
     struct sizes s = {T, out ? T : hs, out ? hs : T, 2, 2};
-    enum gemm_form form = out ? GEMM_NT : causal == CAUSAL_A ? GEMM_NN : GEMM_TN;
+    enum gemm_form form = causal == CAUSAL_A ? GEMM_NN : GEMM_TN;
+    if (out)
+        form = GEMM_NT;
     struct product p = new_product(&s, form, START_ZERO, causal);
     if (!out)
         make_triangle(&p);
@@ -826,7 +954,10 @@ static struct attended attend(struct machine *m, enum attention kind, int B, int
     struct step *s = new_step(pool, "attention");
     struct build b = {.step = s, .model = &model, .device = device, .kernels = {.attention = kind}};
     struct attended x = {allocate(n, sizeof(float)), allocate(3 * n, sizeof(float)), n};
-    b.batch = B, b.seq = T, b.tape = &tape, b.backward_wanted = true;
+    b.batch = B;
+    b.seq = T;
+    b.tape = &tape;
+    b.backward_wanted = true;
     struct tensor *qkv = new_tensor(pool, device, MEM_WORK, "qkv", FLOAT32, SHAPE(B * T, 3 * H * hs));
     struct tensor *dout = new_tensor(pool, device, MEM_WORK, "dout", FLOAT32, SHAPE(B * T, H * hs));
     struct tensor *out = attention(&b, "mix", qkv);
@@ -836,14 +967,19 @@ static struct attended attend(struct machine *m, enum attention kind, int B, int
     qkv->persistent = dout->persistent = out->persistent = dqkv->persistent = true;
     must(finish_steps(pool, &s, 1));
     float *values[] = {random_floats(3 * n, 7), random_floats(n, 8)};
-    write_tensor(qkv, values[0]), write_tensor(dout, values[1]);
+    write_tensor(qkv, values[0]);
+    write_tensor(dout, values[1]);
     execute(s, 1);
     drain(s);
-    read_tensor(out, x.out), read_tensor(dqkv, x.dqkv);
+    read_tensor(out, x.out);
+    read_tensor(dqkv, x.dqkv);
     assert_int_equal(damaged_guards(device), 0);
     free_step(s);
     free_pool(pool);
-    free(values[0]), free(values[1]), free(tape.ops), free(b.grad);
+    free(values[0]);
+    free(values[1]);
+    free(tape.ops);
+    free(b.grad);
     return x;
 }
 
@@ -872,10 +1008,16 @@ static void check_attention(int B, int T, int H, int hs)
                 expect_same_bits(what, y.out, one.out, n);
                 expect_same_bits(what, y.dqkv, one.dqkv, 3 * n);
             }
-            free(y.out), free(y.dqkv);
+            free(y.out);
+            free(y.dqkv);
         }
     }
-    free(x.out), free(x.dqkv), free(one.out), free(one.dqkv), free(qkv), free(dout);
+    free(x.out);
+    free(x.dqkv);
+    free(one.out);
+    free(one.dqkv);
+    free(qkv);
+    free(dout);
 }
 
 TEST(attention_plain_and_flash)
@@ -888,8 +1030,10 @@ TEST(attention_plain_and_flash)
         for (size_t i = 0; i < COUNT(shapes); i++)
             if (machines[i]->device[0].vector == 1)
                 machines[i]->device[0].local_memory = MIN(had[i], rooms[r]);
-        check_attention(2, 1, 1, 3), check_attention(1, 9, 2, 4);
-        check_attention(1, 70, 2, 17), check_attention(2, 131, 1, 32);
+        check_attention(2, 1, 1, 3);
+        check_attention(1, 9, 2, 4);
+        check_attention(1, 70, 2, 17);
+        check_attention(2, 131, 1, 32);
     }
     for (size_t i = 0; i < COUNT(shapes); i++)
         machines[i]->device[0].local_memory = had[i];

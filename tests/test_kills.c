@@ -2,9 +2,9 @@
  * never interrupted.
  *
  * A chain is one training in many lives.  Each life but the last is ended by SIGKILL, some by SIGINT: most of them some
- * time behind their first step, others while they start or take the file over.  The next one resumes, often with other
+ * time after their first step, others while they start or take the file over.  The next one resumes, often with other
  * passes or another ZeRO, so that the file is laid out anew.  After each end the file's newest iteration is at least
- * the newest of which the log said that it is committed, and the next life begins right behind it.  The last life's
+ * the newest of which the log said that it is committed, and the next life begins right after it.  The last life's
  * state is that of the reference, to the bit.
  *
  * With --restart all lives are one command's: its child is killed, and nobody types anything.  The log has every step.
@@ -49,7 +49,9 @@ static uint32_t drawn;
 static int draw(int below)
 {
     const char *seed = getenv("SEED");
-    return (int)(random_uniform(seed ? (uint64_t)atoi(seed) : 1, STREAM_TEST, 3, drawn++) * below);
+    double u = random_uniform(seed ? (uint64_t)atoi(seed) : 1, STREAM_TEST, 3, drawn);
+    drawn++;
+    return (int)(u * below);
 }
 
 /* ---- a life ------------------------------------------------------------------------------------------------------ */
@@ -69,7 +71,7 @@ static pid_t start(const char *words, const char *log)
     return child;
 }
 
-/* The first or last number behind that key in the log, 0: none. */
+/* The first or last number after that key in the log; 0: none. */
 static uint32_t logged(const char *log, const char *key, bool first)
 {
     char line[4096];
@@ -94,8 +96,10 @@ static int end_life(pid_t child, const char *log, double seconds, bool from_step
     int status = 0;
     bool begun = !from_step;
     while (waitpid(child, &status, WNOHANG) == 0) {
-        if (!begun && logged(log, "{\"step\":", true))
-            begun = true, from = now();
+        if (!begun && logged(log, "{\"step\":", true)) {
+            begun = true;
+            from = now();
+        }
         if (begun && now() - from >= seconds) {
             kill(child, signal);
             assert_int_equal(waitpid(child, &status, 0), child);
@@ -131,22 +135,26 @@ static void show_end(const char *words, const char *log, int status)
 static void expect_same_state(const char *a, const char *b)
 {
     char *ours = find_checkpoint(a), *theirs = find_checkpoint(b);
-    assert_true(ours && theirs);
+    assert_true(ours);
+    assert_true(theirs);
     struct checkpoint *x = open_checkpoint(ours), *y = open_checkpoint(theirs);
     assert_int_equal(x->step, STEPS);
     assert_int_equal(y->step, STEPS);
     for (size_t i = 0; i < x->pieces->n; i++)
         if (compare_tensor(x, y, i).elements)
             test_failed("%s of %s differs from that of %s\n", x->pieces->tensor[i].name, a, b);
-    free_checkpoint(x), free_checkpoint(y), free(ours), free(theirs);
+    free_checkpoint(x);
+    free_checkpoint(y);
+    free(ours);
+    free(theirs);
 }
 
 struct chain {
     const struct course *course;
     int variant;
     char folder[1024], snapshot[1100], save[1100];
-    double seconds; /* that a whole run takes behind its first step, */
-    double begin;   /* and before it */
+    double seconds; /* how long a whole run takes after its first step */
+    double begin;   /* how long it takes up to its first step */
 };
 
 /* Another life, which resumes where there is something to resume; true: it came to its end. */
@@ -160,15 +168,19 @@ static bool live(struct chain *c, int life, bool may_end)
         c->variant = draw(MOST_VARIANTS);
     snprintf(words, sizeof words, "%s %s --snapshot %s --save %s%s%s", c->course->words, c->course->variant[c->variant],
              c->snapshot, c->save, before ? " --resume " : "", before ? c->snapshot : "");
-    double length = may_end ? 1e9 : starting ? c->begin * 1.2 : c->seconds * 0.8;
+    double length = starting ? c->begin * 1.2 : c->seconds * 0.8;
+    if (may_end)
+        length = 1e9;
     int status = end_life(start(words, log), log, may_end ? length : length * draw(1000) / 1000, !starting && !may_end,
                           politely ? SIGINT : SIGKILL);
     bool ended = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_OK;
     bool killed = WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGINT);
     uint32_t first = logged(log, "{\"step\":", true), told = logged(log, "{\"snapshot\":", false);
     uint32_t newest = newest_of(c->snapshot);
-    if (!ended && !killed && WEXITSTATUS(status) != EXIT_INTERRUPTED)
-        show_end(words, log, status), _fail(__FILE__, __LINE__);
+    if (!ended && !killed && WEXITSTATUS(status) != EXIT_INTERRUPTED) {
+        show_end(words, log, status);
+        _fail(__FILE__, __LINE__);
+    }
     if ((first && first != before + 1) || newest < MAX(told, before))
         test_failed("%s\nthe file had step %u, it began with step %u, logged the commit of %u, and the file has %u\n",
                     words, before, first, told, newest);
@@ -220,8 +232,10 @@ static char *make_reference(struct chain *c)
     c->begin = now() - began;
     int status = end_life(child, log, 60, true, SIGKILL);
     c->seconds = now() - began - c->begin;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK)
-        show_end(words, log, status), _fail(__FILE__, __LINE__);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK) {
+        show_end(words, log, status);
+        _fail(__FILE__, __LINE__);
+    }
     return reference;
 }
 
@@ -275,7 +289,7 @@ static void expect_every_step(const char *log)
             test_failed("%s: step %d is missing\n", log, i);
 }
 
-/* It gives up behind 3 restarts without a commit: so every third life has one. */
+/* yard gives up after 3 restarts without a commit: so every third life is killed only after one. */
 static int run_restarting(struct chain *c, const char *reference, int most)
 {
     char *log = temp_path("restarting.jsonl"), *folder = lasting("rm -rf %s && mkdir %s", c->folder, c->folder);
@@ -287,7 +301,10 @@ static int run_restarting(struct chain *c, const char *reference, int most)
     pid_t parent = start(words, log);
     while (waitpid(parent, &status, WNOHANG) == 0) {
         nap(0.0003);
-        if (killed == most || (child = child_of(parent)) == 0 || child == last)
+        if (killed == most)
+            continue;
+        child = child_of(parent);
+        if (child == 0 || child == last)
             continue;
         uint32_t commit = newest_of(c->snapshot);
         double until = now() + draw(1000) * 1e-3 * (draw(3) ? c->begin + c->seconds : c->begin);
@@ -297,8 +314,10 @@ static int run_restarting(struct chain *c, const char *reference, int most)
         killed += child_of(parent) == child && kill(child, SIGKILL) == 0;
         last = child;
     }
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK)
-        show_end(words, log, status), _fail(__FILE__, __LINE__);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK) {
+        show_end(words, log, status);
+        _fail(__FILE__, __LINE__);
+    }
     expect_same_state(c->save, reference);
     expect_every_step(log);
     return killed;
@@ -306,7 +325,9 @@ static int run_restarting(struct chain *c, const char *reference, int most)
 
 LONG_TEST(killed_under_restart)
 {
-    int kills = kills_wanted(6), killed = 0, runs = 0;
+    int kills = kills_wanted(6);
+    int killed = 0;
+    int runs = 0;
     if (!child_of(getppid())) /* this one */
         skip();
     for (int i = 0; i < 2; i++) {

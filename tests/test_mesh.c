@@ -16,8 +16,10 @@ TEST(every_device_has_one_place)
     for (int k = 0; k < m.dp; k++)
         for (int i = 0; i < n_stages(&m) * m.tp; i++) {
             int stage = i / m.tp, rank = rank_at(&m, k, stage) + i % m.tp;
-            assert_true(dp_of(&m, rank) == k && tp_of(&m, rank) == i % m.tp);
-            assert_true(has_stage(&m, rank, stage) && !has_stage(&m, rank, stage + 1));
+            assert_true(dp_of(&m, rank) == k);
+            assert_true(tp_of(&m, rank) == i % m.tp);
+            assert_true(has_stage(&m, rank, stage));
+            assert_true(!has_stage(&m, rank, stage + 1));
             taken[rank] = true;
         }
     for (int rank = 0; rank < n_ranks(&m); rank++)
@@ -113,14 +115,24 @@ static int most_in_flight(const struct turn *a, int n)
 {
     int now = 0, most = 0;
     for (int i = 0; i < n; i++) {
-        now += a[i].computation == FORWARD ? 1 : a[i].computation == INPUT_GRADIENT ? 0 : -1;
+        if (a[i].computation == FORWARD)
+            now++;
+        else if (a[i].computation != INPUT_GRADIENT)
+            now--;
         most = MAX(most, now);
     }
     return most;
 }
 
-/* Of each stage of the device each micro-batch once, ascending in all of them; both halves of a backward behind its
- * forward, and the weights' behind the input's. */
+/* The turn has the micro-batch that is due, and after it the following one is. */
+static void expect_next(const struct turn *turn, int *due)
+{
+    assert_int_equal(turn->micro, *due);
+    ++*due;
+}
+
+/* Each stage of device p computes each micro-batch once, in ascending order; both halves of a backward come after its
+ * forward, and the gradients of weights after those of inputs. */
 static void expect_sound_order(const struct mesh *m, int p, int micros, const struct turn *a, int n)
 {
     int next[COMPUTATIONS][16] = {{0}};
@@ -130,16 +142,19 @@ static void expect_sound_order(const struct mesh *m, int p, int micros, const st
             of[k] = &next[k][a[i].stage];
         assert_int_equal(pp_of(m, a[i].stage), p);
         if (a[i].computation == FORWARD)
-            assert_int_equal(a[i].micro, (*of[FORWARD])++);
+            expect_next(&a[i], of[FORWARD]);
         if (a[i].computation == BACKWARD || a[i].computation == INPUT_GRADIENT)
-            assert_int_equal(a[i].micro, (*of[INPUT_GRADIENT])++);
+            expect_next(&a[i], of[INPUT_GRADIENT]);
         if (a[i].computation == BACKWARD || a[i].computation == WEIGHT_GRADIENT)
-            assert_int_equal(a[i].micro, (*of[WEIGHT_GRADIENT])++);
-        assert_true(*of[FORWARD] >= *of[INPUT_GRADIENT] && *of[INPUT_GRADIENT] >= *of[WEIGHT_GRADIENT]);
+            expect_next(&a[i], of[WEIGHT_GRADIENT]);
+        assert_true(*of[FORWARD] >= *of[INPUT_GRADIENT]);
+        assert_true(*of[INPUT_GRADIENT] >= *of[WEIGHT_GRADIENT]);
     }
     for (int stage = 0; stage < n_stages(m); stage++)
-        if (pp_of(m, stage) == p)
-            assert_true(next[FORWARD][stage] == micros && next[WEIGHT_GRADIENT][stage] == micros);
+        if (pp_of(m, stage) == p) {
+            assert_true(next[FORWARD][stage] == micros);
+            assert_true(next[WEIGHT_GRADIENT][stage] == micros);
+        }
 }
 
 TEST(orders_are_sound)
@@ -175,9 +190,21 @@ TEST(orders_are_sound)
 
 /* ---- bubble ------------------------------------------------------------------------------------------------------ */
 
-/* Of a model's list, where stages wait for bytes too: how long a step takes, when a device needs a second for a
- * micro-batch's forward, for the gradients of inputs and for those of weights, in equal parts per task of its layers,
- * and all else takes no time. */
+/* The counter for a task of a layer: it counts those of the same kind (forward, gradient of an input or of a weight),
+ * device and micro-batch.  NULL: the task is none of these. */
+static int *counter_of(int *counters, const struct task *task, int pp, int micros)
+{
+    if (task->layer < 0 || (task->role != ROLE_FORWARD && task->role != ROLE_BACKWARD))
+        return NULL;
+    int kind = 0;
+    if (task->role == ROLE_BACKWARD)
+        kind = task->access[0].tensor->class == MEM_GRADIENTS ? 2 : 1;
+    return &counters[(kind * pp + task->lane->device->index) * micros + MAX(task->micro, 0)];
+}
+
+/* How long a step of a model's list takes, in which stages wait for bytes too.  A device needs a second for a
+ * micro-batch's forward, one for the gradients of inputs and one for those of weights, in equal parts per task of its
+ * layers; all else takes no time. */
 static double step_of_list(const char *pipeline, int pp, int layers, int micros, int clip)
 {
     char *words = lasting("--model tiny --layers %d --seq-len 16 --batch %d --micro-batch 1 -d 0:0x%d --mesh "
@@ -185,18 +212,23 @@ static double step_of_list(const char *pipeline, int pp, int layers, int micros,
                           layers, micros, pp, pp, pipeline, clip);
     struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
     double *seconds = allocate(t->train->n, sizeof *seconds);
-    int *tasks = allocate((size_t)(3 * pp * micros), sizeof *tasks);
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < t->train->n; i++) {
-            const struct task *task = t->train->task[i];
-            int kind = task->role == ROLE_FORWARD ? 0 : task->access[0].tensor->class == MEM_GRADIENTS ? 2 : 1;
-            int *n = &tasks[(kind * pp + task->lane->device->index) * micros + MAX(task->micro, 0)];
-            if (task->layer >= 0 && (task->role == ROLE_FORWARD || task->role == ROLE_BACKWARD))
-                pass ? (void)(seconds[i] = 1.0 / *n) : (void)++*n;
-        }
+    int *counters = allocate((size_t)(3 * pp * micros), sizeof *counters);
+    for (size_t i = 0; i < t->train->n; i++) {
+        int *n = counter_of(counters, t->train->task[i], pp, micros);
+        if (n)
+            ++*n;
+    }
+    for (size_t i = 0; i < t->train->n; i++) {
+        const int *n = counter_of(counters, t->train->task[i], pp, micros);
+        if (n)
+            seconds[i] = 1.0 / *n;
+    }
     struct simulation *sim = simulate_durations(t->train, seconds);
     double period = sim->period;
-    free_simulation(sim), free_trainer(t), free(seconds), free(tasks);
+    free_simulation(sim);
+    free_trainer(t);
+    free(seconds);
+    free(counters);
     return period;
 }
 
@@ -243,9 +275,14 @@ static float *reduced(int n, size_t elements)
     drain(s);
     for (int k = 0; k < n; k++)
         read_tensor(x[k], all + (size_t)k * elements);
-    for (int i = 0; i < m->n_lanes; i++)
-        stop_thread(&m->lane[i]->thread), stop_thread(&m->lane[i]->forward);
-    free(x), free_step(s), free_pool(p), close_machine(m);
+    for (int i = 0; i < m->n_lanes; i++) {
+        stop_thread(&m->lane[i]->thread);
+        stop_thread(&m->lane[i]->forward);
+    }
+    free(x);
+    free_step(s);
+    free_pool(p);
+    close_machine(m);
     return all;
 }
 
@@ -259,13 +296,18 @@ TEST(sums_are_in_rank_order)
                 float *good = reduced(n, sizes[i]), *sum = NULL;
                 for (int k = 0; k < n; k++) {
                     float *x = random_floats(sizes[i], (uint64_t)k + 1);
-                    for (size_t e = 0; sum && e < sizes[i]; e++)
+                    if (!sum) {
+                        sum = x;
+                        continue;
+                    }
+                    for (size_t e = 0; e < sizes[i]; e++)
                         sum[e] += x[e];
-                    sum ? free(x) : (void)(sum = x);
+                    free(x);
                 }
                 for (size_t k = 0; k < (size_t)n; k++)
                     expect_same_bits("all-reduce", good + k * sizes[i], sum, sizes[i]);
-                free(good), free(sum);
+                free(good);
+                free(sum);
             }
     contexts_apart(false);
 }
@@ -273,9 +315,13 @@ TEST(sums_are_in_rank_order)
 /* The device of the nth task on lanes of that kind. */
 static int device_of_nth(const struct step *s, enum lane_kind kind, size_t nth)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->lane->kind == kind && nth-- == 0)
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->task[i]->lane->kind != kind)
+            continue;
+        if (nth == 0)
             return s->task[i]->lane->device->index;
+        nth--;
+    }
     return -1;
 }
 
@@ -288,7 +334,7 @@ static void expect_spread(const struct step *s, enum lane_kind kind, size_t firs
     assert_int_equal(seen, (1u << n) - 1);
 }
 
-/* Of n parts on n devices: in each turn all send and all receive, so none is waited for by all others. */
+/* With n parts on n devices all send and all receive in each turn, so none is waited for by all others. */
 TEST(no_device_gets_everything_at_once)
 {
     enum { N = 4 };
@@ -417,14 +463,18 @@ TEST(evaluation_and_sampling_are_close)
 TEST(the_norm_has_one_order)
 {
     struct trainer *t = new_trainer(settings_of("--model tiny -d 0:0x8 --mesh dp=2,pp=2,tp=2"), LIST_TRAIN, true, true);
-    int layer = -2, last = 0, seen = 0;
+    int layer = -2;
+    int last = 0;
+    int seen = 0;
     for (size_t i = 0; i < t->train->n; i++) {
         const struct task *task = t->train->task[i];
         int rank = task->lane->device->index, at = tp_of(&t->mesh, rank) * t->mesh.dp + dp_of(&t->mesh, rank);
         if (strcmp(task->name, "norm.blocks") != 0)
             continue;
         assert_true(task->layer != layer || at > last);
-        layer = task->layer, last = at, seen++;
+        layer = task->layer;
+        last = at;
+        seen++;
     }
     assert_int_equal(seen, 2 * 4 + 3 + 1); /* two layers; the embedding, whose positions count once; the final norm */
     free_trainer(t);
@@ -573,7 +623,7 @@ TEST(memory_needed_is_enough)
     }
 }
 
-/* They have gradients of their own, and the parameters of their rank: also a tied head's behind the first stage. */
+/* They have gradients of their own, and the parameters of their rank: also a tied head's after the first stage. */
 TEST(groups_share_their_parameters)
 {
     size_t bytes[2];
@@ -645,9 +695,11 @@ TEST(a_wrong_shard_is_found)
             struct tensor *x = a->access[1].tensor, *y = b->access[1].tensor;
             if (x->bytes != y->bytes || x->storage == y->storage)
                 continue;
-            a->access[1].tensor = y, b->access[1].tensor = x;
+            a->access[1].tensor = y;
+            b->access[1].tensor = x;
             expect_wrong("another shard", compare_values(values_of(t, t->train), t->train), "reads other values");
-            a->access[1].tensor = x, b->access[1].tensor = y;
+            a->access[1].tensor = x;
+            b->access[1].tensor = y;
             found++;
         }
     assert_true(found > 3);
@@ -684,7 +736,7 @@ TEST(only_shards_are_kept)
 }
 
 /* Work space of CLBlast at gpt2's sizes, as it says of the device here (tutorials/reference-numbers.md), and as it is
- * taken to be of a GPU nobody has: the sizes are whole tiles of any usual size, so it is the same. */
+ * taken to be of a GPU that does not exist: the sizes are whole tiles of any usual size, so it is the same. */
 static size_t work_of(const struct task *t)
 {
     const struct tensor *last = t->access[t->n_access - 1].tensor;
@@ -702,7 +754,8 @@ TEST(work_space)
                  {"head", 159.375},   {"head.dx", 786},     {"head.dw", 0},    {"attn.scores", 0},
                  {"attn.mix", 0},     {"attn.datt", 0},     {"attn.dv", 0},    {"attn.dk", 0}};
     struct settings *s = settings_of("--gemm clblast --model gpt2 --layers 1 --batch 4 --seq-len 1024");
-    s->data.path = NULL, s->vocab = 50257;
+    s->data.path = NULL;
+    s->vocab = 50257;
     struct trainer *here = new_trainer(s, LIST_TRAIN, false, true);
     predict_options.hardware = "data/hardware/server.txt";
     struct trainer *paper = new_trainer(s, LIST_TRAIN, false, true);
@@ -719,5 +772,6 @@ TEST(work_space)
             }
     }
     assert_int_equal(seen, COUNT(known));
-    free_trainer(here), free_trainer(paper);
+    free_trainer(here);
+    free_trainer(paper);
 }

@@ -25,7 +25,12 @@ TEST(each_device_has_its_engine)
     }
     assert_int_equal(own[0], 0);
     assert_int_equal(own[1], 1);
-    end_build(&b), free_step(s), free_model(model), free_pool(p), close_machine(m), free_costs(costs);
+    end_build(&b);
+    free_step(s);
+    free_model(model);
+    free_pool(p);
+    close_machine(m);
+    free_costs(costs);
 }
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
@@ -43,7 +48,12 @@ TEST(bytes_are_those_touched)
                     {"attn.scores", 2 * B * T * C + half}, {"attn.softmax", 3 * half},
                     {"attn.mix", half + 2 * B * T * C},    {"attn.residual", 3 * B * T * C}};
     struct settings *s = parse_settings(&train_page, 0, NULL);
-    s->layers = 1, s->heads = H, s->channels = C, s->seq_len = T, s->vocab = V, s->batch = B;
+    s->layers = 1;
+    s->heads = H;
+    s->channels = C;
+    s->seq_len = T;
+    s->vocab = V;
+    s->batch = B;
     struct trainer *t = new_trainer(s, LIST_TRAIN, false, true);
     for (size_t k = 0, i = 0; k < COUNT(expected); k++) {
         while (i < t->train->n && strcmp(t->train->task[i]->name, expected[k].name) != 0)
@@ -124,7 +134,8 @@ static struct study new_study(const struct sizes *z)
 static void free_study(struct study *s)
 {
     free_trainer(s->trainer);
-    free(s->batch.tokens), free(s->batch.targets);
+    free(s->batch.tokens);
+    free(s->batch.targets);
 }
 
 static double row_loss(const float *logits, int vocab, int target)
@@ -143,7 +154,8 @@ static double loss_of(struct study *s)
     struct trainer *t = s->trainer;
     t->fixed_tokens = s->batch.tokens;
     t->fixed_targets = s->batch.targets;
-    run_step(t, ++s->number);
+    s->number++;
+    run_step(t, s->number);
     double reported = step_result(t, s->number)->loss, sum = 0;
     int n = rows_of(t->keep_logits), width = columns_of(t->keep_logits);
     float *logits = allocate((size_t)(n * width), sizeof *logits);
@@ -230,7 +242,9 @@ static void check_parameter(struct study *s, int p)
         direction[single] = 1;
         check_slope(s, p, value, gradient, direction, "one parameter");
     }
-    free(value), free(gradient), free(direction);
+    free(value);
+    free(gradient);
+    free(direction);
 }
 
 static void check_model(const struct sizes *z)
@@ -342,8 +356,14 @@ TEST(llmc_padding_rows_are_left_out)
     read_param(model, WTE, KEPT_VALUE, wte);
     read_param(model, WPE, KEPT_VALUE, wpe);
     read_param(model, 2 + LN1_W, KEPT_VALUE, &ln_1);
-    assert_true(wte[2] == 2 && wpe[0] == 4 && wpe[1] == 5 && ln_1 == 6); /* 4 rows in the file */
-    free_step(s), free_model(model), free_pool(p), close_machine(m);
+    assert_true(wte[2] == 2);
+    assert_true(wpe[0] == 4);
+    assert_true(wpe[1] == 5);
+    assert_true(ln_1 == 6); /* 4 rows in the file */
+    free_step(s);
+    free_model(model);
+    free_pool(p);
+    close_machine(m);
 }
 
 /* ---- yard check --gradients ------------------------------------------------------------------------------------- */
@@ -351,13 +371,15 @@ TEST(llmc_padding_rows_are_left_out)
 static struct ran check_gradients_with(const char *edits)
 {
     static int number;
-    char *folder = format_string("%s.%d", temp_path("kernels"), ++number);
+    number++;
+    char *folder = format_string("%s.%d", temp_path("kernels"), number);
     char *line = format_string("cp -r cl '%s' && cd '%s' && %s", folder, folder, edits);
     assert_int_equal(system(line), 0); /* NOLINT */
     setenv("YARD_KERNELS", folder, 1);
     struct ran r = run_yard("check --gradients --json");
     unsetenv("YARD_KERNELS");
-    free(folder), free(line);
+    free(folder);
+    free(line);
     return r;
 }
 
@@ -444,7 +466,7 @@ TEST(unlike_members_agree)
     struct build b = new_build(s, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
     send_unit(&b, 1);
     reduce_unit(&b, 1);
-    const struct access *a = s->task[1]->access; /* behind the download */
+    const struct access *a = s->task[1]->access; /* it comes after the download */
     const struct params *first = model->part[0], *last = model->part[2];
     assert_int_equal(s->n, 2);
     assert_true(a[0].tensor->storage == model->replica[2].grad[1]);
@@ -452,5 +474,10 @@ TEST(unlike_members_agree)
     assert_string_equal(last->param[ln_1].name, "h.0.ln_1.weight");
     assert_int_equal(a[0].tensor->offset, last->param[ln_1].offset * ELEMENT_BYTES);
     assert_int_equal(s->task[0]->access[1].tensor->offset, first->param[ln_1].offset * ELEMENT_BYTES);
-    end_build(&b), free_step(s), free_model(model), free_pool(p), close_machine(m), free_costs(costs);
+    end_build(&b);
+    free_step(s);
+    free_model(model);
+    free_pool(p);
+    close_machine(m);
+    free_costs(costs);
 }

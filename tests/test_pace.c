@@ -22,8 +22,12 @@ static const char *write_hardware(void) { return write_file("paced.txt", hardwar
 static struct trainer *open_tiny(const char *devices, bool apart)
 {
     struct settings *s = parse_settings(&train_page, 0, NULL);
-    s->layers = 1, s->heads = 2, s->channels = 32, s->seq_len = 8;
-    s->batch = 4, s->micro_batch = 1;
+    s->layers = 1;
+    s->heads = 2;
+    s->channels = 32;
+    s->seq_len = 8;
+    s->batch = 4;
+    s->micro_batch = 1;
     s->devices = devices;
     contexts_apart(apart);
     struct trainer *t = new_trainer(s, LIST_TRAIN, false, false);
@@ -31,7 +35,7 @@ static struct trainer *open_tiny(const char *devices, bool apart)
     return t;
 }
 
-/* Parameters of every rank, then Adam's m and v: all that a step leaves behind; the caller frees it. */
+/* Parameters of every rank, then Adam's m and v: all that outlives a step.  The caller frees it. */
 static float *read_all_state(struct trainer *t, size_t *n)
 {
     float *values = NULL;
@@ -46,7 +50,7 @@ static float *read_all_state(struct trainer *t, size_t *n)
     return values;
 }
 
-/* From the same first values, with two steps in flight and results retired as the training loop does. */
+/* Trains from the same first values, with two steps in flight and results retired as the training loop does. */
 static float *train_again(struct trainer *t, uint32_t steps, size_t *n)
 {
     begin_anew(t);
@@ -119,7 +123,7 @@ struct paced {
     struct simulation *sim;
     struct recording recording;
     size_t overruns, tasks;
-    double seconds; /* of the overruns, modelled */
+    double seconds; /* the modelled time of the overruns */
 };
 
 /* Four steps, paced; the weights must be those of --serial. */
@@ -144,7 +148,8 @@ static struct paced run_paced(double scale)
     assert_int_equal(same, n);
     assert_int_equal(p.recording.n, 4 * s->n);
     expect_same_bits("paced", values, expected, n);
-    free(values), free(expected);
+    free(values);
+    free(expected);
     return p;
 }
 
@@ -184,7 +189,7 @@ static void expect_order(const struct paced *p, uint32_t number, size_t i, const
     lane_before[t->lane->index] = mine;
 }
 
-/* Every task takes its modelled time or longer, behind all that it waits for and behind its lane; those that take
+/* Every task takes its modelled time or longer, after all that it waits for and after its lane's last; those that take
  * longer are the overruns that are counted. */
 TEST(paced_times)
 {
@@ -228,7 +233,8 @@ TEST(the_scale_is_chosen)
     assert_true(pace->wrapper.scale * sim->seconds[t->train->n / 2] >= 5e-3 * (1 - 1e-9));
     assert_true(isfinite(pace->wrapper.scale));
     stop_pacing(t->train);
-    free_simulation(sim), free_costs(c);
+    free_simulation(sim);
+    free_costs(c);
     free_trainer(t);
 }
 
@@ -255,7 +261,9 @@ TEST(a_paced_run_saves_the_same_weights)
 /* A paced trace and the simulated one of the same list: the same tasks, and times on one scale. */
 TEST(a_paced_trace_against_the_simulation)
 {
-    const char *hardware = write_hardware(), *paced = temp_path("paced.trace"), *sim = temp_path("sim.trace");
+    const char *hardware = write_hardware();
+    const char *paced = temp_path("paced.trace");
+    const char *sim = temp_path("sim.trace");
     expect_yard(EXIT_OK, "", TRAIN " --pace %s --trace %s", hardware, paced);
     expect_yard(EXIT_OK, "", "plan " TINY " --hardware %s --simulate --trace %s", hardware, sim);
     struct trace *t = trace_open(paced);
@@ -283,10 +291,11 @@ TEST(a_simulation_as_data_and_as_a_trace)
     size_t i;
     json_object_foreach(json_at(simulation, "busy"), key, value)
         assert_true(json_number_value(value) >= 0 && json_number_value(value) <= 1 + 1e-9);
-    json_array_foreach(json_at(simulation, "critical_path"), i, value) path += number_at(value, "ms");
+    json_array_foreach(json_at(simulation, "critical_path"), i, value) { path += number_at(value, "ms"); }
     assert_true(fabs(path - ms) < 1e-5); /* it fills the step without a hole, in whole nanoseconds */
-    assert_true(number_at(simulation, "tasks.modelled") > 50 && number_at(simulation, "tasks.measured") == 0 &&
-                number_at(simulation, "tasks.scaled") == 0);
+    assert_true(number_at(simulation, "tasks.modelled") > 50);
+    assert_true(number_at(simulation, "tasks.measured") == 0);
+    assert_true(number_at(simulation, "tasks.scaled") == 0);
     assert_string_equal(text_at(simulation, "kind"), "simulated");
     assert_string_equal(text_at(yard_json("trace summary %s --json", trace), "kind"), "simulated");
     struct trace *t = trace_open(trace);
@@ -305,6 +314,31 @@ static bool role_is(const struct trace *t, const struct trace_task *k, const cha
     return strcmp(t->header.role[k->role], role) == 0;
 }
 
+/* Which work of devices there was while an update ran on the CPU. */
+struct company {
+    bool beside; /* it ran beside backwards or updates of other layers, in its own step */
+    bool left;   /* such tasks of its step had not ended when it began */
+    bool next;   /* it ran beside tasks of a later step */
+};
+
+static struct company company_of(const struct trace *t, const struct trace_record *r)
+{
+    const struct trace_task *k = &t->tasks[r->task];
+    struct company c = {false, false, false};
+    for (const struct trace_record *w = t->records; w < t->records + t->n_records; w++) {
+        const struct trace_task *of = &t->tasks[w->task];
+        bool ends_a_layer = role_is(t, of, "backward") || role_is(t, of, "update");
+        bool later = ends_a_layer && of->layer != k->layer;
+        bool meets = w->start < w->end && w->start < r->end && r->start < w->end;
+        if (t->lanes[of->lane].kind != LANE_COMPUTE || of->list != k->list)
+            continue;
+        c.left |= later && w->step == r->step && w->end > r->start && w->end > w->start;
+        c.beside |= meets && later && w->step == r->step;
+        c.next |= meets && w->step > r->step && (role_is(t, of, "forward") || ends_a_layer);
+    }
+    return c;
+}
+
 /* The pair of each update on the CPU with each record of a device. */
 static void expect_beside(const char *path)
 {
@@ -317,26 +351,20 @@ static void expect_beside(const char *path)
         const struct trace_record *r = &t->records[i];
         const struct trace_task *k = &t->tasks[r->task];
         const struct trace_lane *lane = &t->lanes[k->lane];
-        bool beside = false, left = false, next = false;
         if (lane->kind != LANE_CPU || !role_is(t, k, "update") || r->end == r->start || !trace_counts(t, &s, i))
             continue;
-        for (const struct trace_record *w = t->records; w < t->records + t->n_records; w++) {
-            const struct trace_task *of = &t->tasks[w->task];
-            bool later = (role_is(t, of, "backward") || role_is(t, of, "update")) && of->layer != k->layer;
-            bool meets = w->start < w->end && w->start < r->end && r->start < w->end;
-            if (t->lanes[of->lane].kind != LANE_COMPUTE || of->list != k->list)
-                continue;
-            left |= later && w->step == r->step && w->end > r->start && w->end > w->start;
-            beside |= meets && later && w->step == r->step;
-            next |= meets && w->step > r->step &&
-                    (role_is(t, of, "forward") || role_is(t, of, "backward") || role_is(t, of, "update"));
-        }
-        counts[0]++, counts[1] += beside, counts[2] += !left, counts[3] += next;
+        struct company c = company_of(t, r);
+        counts[0]++;
+        counts[1] += c.beside;
+        counts[2] += !c.left;
+        counts[3] += c.next;
     }
     json_array_foreach(rows, n, row)
     {
-        sums[0] += number_at(row, "tasks"), sums[1] += number_at(row, "beside");
-        sums[2] += number_at(row, "none_left"), sums[3] += number_at(row, "next_step");
+        sums[0] += number_at(row, "tasks");
+        sums[1] += number_at(row, "beside");
+        sums[2] += number_at(row, "none_left");
+        sums[3] += number_at(row, "next_step");
         assert_true(number_at(row, "hidden_ms_per_step") <= number_at(row, "ms_per_step") + 1e-9);
         assert_int_equal(number_at(row, "hidden_ms_per_step") > 0,
                          number_at(row, "beside") + number_at(row, "next_step") > 0);
@@ -388,8 +416,9 @@ static const char *write_random_trace(uint32_t seed)
     for (uint32_t step = 1; step <= ROUNDS; step++)
         for (uint32_t i = 0; i < TASKS; i++) {
             struct random4 r = random_words(seed, STREAM_TEST, step, i);
-            uint64_t *now = &clock[i % LANES], start = *now + r.word[0] % 3 * (r.word[1] % 9),
-                     end = start + r.word[2] % 5;
+            uint64_t *now = &clock[i % LANES];
+            uint64_t start = *now + r.word[0] % 3 * (r.word[1] % 9);
+            uint64_t end = start + r.word[2] % 5;
             *now = end;
             trace_end(w, trace_begin(w, step, i, start), start + 1, end + 1, 0);
         }
@@ -406,8 +435,9 @@ LONG_TEST(what_ran_beside_the_device)
         "plan --model tiny -d 0:0x2 --mesh pp=2 --hardware data/hardware/server.txt --simulate",
         "train --model tiny --steps 6 --sample-tokens 0"};
     for (size_t i = 0; i < COUNT(runs) * 2; i++) {
-        const char *trace = temp_path("beside.trace"), *snap = temp_path(lasting("beside%zu.snap", i)),
-                   *run = runs[i / 2];
+        const char *trace = temp_path("beside.trace");
+        const char *snap = temp_path(lasting("beside%zu.snap", i));
+        const char *run = runs[i / 2];
         struct ran ran = expect_yard(EXIT_OK, "", "%s --overlap all-cpu --snapshot %s --trace %s --clip %zu", run, snap,
                                      trace, i % 2);
         expect_beside(trace);
@@ -429,13 +459,16 @@ TEST(a_profile_is_measured_and_read_back)
     const char *path = temp_path("measured.txt"), *again = temp_path("again.txt");
     expect_yard(EXIT_OK, "", "profile " TINY " -o %s", path);
     struct costs *c = read_costs(path), other = *c;
-    assert_true(c->measured && c->n_tasks > 20);
-    assert_true(c->link[LANE_UPLOAD].bytes_per_s > 0 && c->link[LANE_DOWNLOAD].bytes_per_s > 0);
+    assert_true(c->measured);
+    assert_true(c->n_tasks > 20);
+    assert_true(c->link[LANE_UPLOAD].bytes_per_s > 0);
+    assert_true(c->link[LANE_DOWNLOAD].bytes_per_s > 0);
     write_profile(again, c, c->shape);
     expect_same_files(path, again);
     json_t *tasks = json_at(yard_json("plan " TINY " --profile %s --simulate --json", path), "simulation.tasks");
     assert_true(number_at(tasks, "measured") > 50);
-    assert_true(number_at(tasks, "scaled") == 0 && number_at(tasks, "modelled") == 0);
+    assert_true(number_at(tasks, "scaled") == 0);
+    assert_true(number_at(tasks, "modelled") == 0);
     expect_yard(EXIT_OK, "scaled", "plan --model tiny -d 0:0 --profile %s --simulate", path); /* another shape */
     other.device = (char *)"another device";
     write_profile(again, &other, c->shape);

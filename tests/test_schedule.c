@@ -79,10 +79,17 @@ static void end_list(struct step *s)
 {
     struct pool *p = s->pool;
     struct machine *m = p->machine;
-    free_step(s), free_pool(p), close_used(m);
+    free_step(s);
+    free_pool(p);
+    close_used(m);
 }
 
-static void no_work(void *context, const struct task *t, uint32_t number) { (void)context, (void)t, (void)number; }
+static void no_work(void *context, const struct task *t, uint32_t number)
+{
+    (void)context;
+    (void)t;
+    (void)number;
+}
 
 /* ---- depend: edges worked out by hand --------------------------------------------------------------------------- */
 
@@ -108,8 +115,10 @@ static struct journey new_journey(host_function *make, void *context)
     struct device *dev = &j.machine->device[0], *host = j.machine->host;
     j.pool = new_pool(j.machine);
     struct step *s = j.step = new_step(j.pool, "journey");
-    j.h = new_array(j.pool, host, "h", 64, false), j.r = new_array(j.pool, host, "r", 64, false);
-    j.d = new_array(j.pool, dev, "d", 64, false), j.o = new_array(j.pool, dev, "o", 64, false);
+    j.h = new_array(j.pool, host, "h", 64, false);
+    j.r = new_array(j.pool, host, "r", 64, false);
+    j.d = new_array(j.pool, dev, "d", 64, false);
+    j.o = new_array(j.pool, dev, "o", 64, false);
     j.p = new_array(j.pool, dev, "p", 64, true);
     add_access(add_host(s, host->lane[LANE_CPU], "make", make, context), j.h, ACCESS_WRITE);
     add_copy(s, dev->lane[LANE_UPLOAD], "carry", j.d, j.h);
@@ -122,7 +131,8 @@ static struct journey new_journey(host_function *make, void *context)
 
 static void end_journey(struct journey *j)
 {
-    drain(j->step), free_step(j->step);
+    drain(j->step);
+    free_step(j->step);
     free_pool(j->pool);
     close_used(j->machine);
 }
@@ -148,12 +158,16 @@ static void expect_edges(const struct step *s, const struct expected *x, size_t 
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         const struct edge *e = find_edge(s, &x[i]);
-        if (!e || e->kind != x[i].kind || e->wait != x[i].wait)
+        const char *wrong = NULL;
+        if (!e)
+            wrong = "there is none";
+        else if (e->kind != x[i].kind)
+            wrong = "the kind differs";
+        else if (e->wait != x[i].wait)
+            wrong = "the wait differs";
+        if (wrong)
             test_failed("edge %u -> %u%s: expected kind %d, wait %d; %s\n", x[i].from, x[i].to,
-                        x[i].previous ? " (step before)" : "", x[i].kind, x[i].wait,
-                        !e                     ? "there is none"
-                        : e->kind != x[i].kind ? "the kind differs"
-                                               : "the wait differs");
+                        x[i].previous ? " (step before)" : "", x[i].kind, x[i].wait, wrong);
     }
     for (size_t i = 0; i < s->n; i++)
         found += s->task[i]->n_edges;
@@ -176,7 +190,9 @@ TEST(all_edges_of_the_journey)
         {4, 0, false, EDGE_REUSE, false}, {4, 1, false, EDGE_REUSE, false}, {5, 4, false, EDGE_DATA, true},
     };
     expect_edges(j.step, edges, COUNT(edges));
-    assert_true(j.step->task[0]->flush && j.step->task[3]->flush && !j.step->task[2]->flush);
+    assert_true(j.step->task[0]->flush);
+    assert_true(j.step->task[3]->flush);
+    assert_true(!j.step->task[2]->flush);
     expect_sound("the list", j.step, NULL);
     end_journey(&j);
 }
@@ -203,7 +219,8 @@ TEST(moves_between_contexts)
         drain(s);
         float value[64];
         read_tensor(b, value);
-        assert_true(value[0] == 5 && value[63] == 5);
+        assert_true(value[0] == 5);
+        assert_true(value[63] == 5);
         end_list(s);
     }
 }
@@ -311,8 +328,10 @@ TEST(lists_share_an_arena)
         }
     float values[500];
     read_tensor(kept, values);
-    assert_true(values[0] == 33 && values[499] == 33);
-    free_step(lists[0]), free_step(lists[1]);
+    assert_true(values[0] == 33);
+    assert_true(values[499] == 33);
+    free_step(lists[0]);
+    free_step(lists[1]);
     free_pool(p);
     close_used(m);
 }
@@ -421,7 +440,8 @@ CASE(half_written)
 
 static void scribble(void *tensor, const struct task *t, uint32_t number)
 {
-    (void)t, (void)number;
+    (void)t;
+    (void)number;
     memset(tensor_memory(tensor), 0, 16);
 }
 
@@ -451,7 +471,7 @@ struct root {
     struct tensor *part[3]; /* left, right, whole */
     unsigned written;       /* halves, as bits */
 };
-struct mix { /* of a host task */
+struct mix { /* what a host task mixes, and how long it waits first */
     struct tensor *out, *in;
     uint32_t delay_us;
 };
@@ -467,7 +487,9 @@ struct world {
 
 static unsigned draw(struct world *w, unsigned below)
 {
-    return random_words(w->seed, STREAM_TEST, 2, w->drawn++).word[0] % below;
+    struct random4 r = random_words(w->seed, STREAM_TEST, 2, w->drawn);
+    w->drawn++;
+    return r.word[0] % below;
 }
 
 static struct device *place_of(const struct world *w, int place) { return &w->pool->machine->device[place]; }
@@ -476,7 +498,9 @@ static struct root *new_root(struct world *w, int place, bool persistent)
 {
     struct root *r = &w->roots[place][w->n_roots[place]];
     char name[16];
-    snprintf(name, sizeof name, "%c%d", "ABH"[place], w -> n_roots[place]++);
+    char letter = "ABH"[place];
+    snprintf(name, sizeof name, "%c%d", letter, w->n_roots[place]);
+    w->n_roots[place]++;
     struct tensor *t = r->part[2] = new_array(w->pool, place_of(w, place), name, ROOT, persistent);
     for (int half = 0; half < 2; half++)
         r->part[half] = new_view(w->pool, t, name, (size_t)half * ROOT / 2, SHAPE(ROOT / 2));
@@ -571,7 +595,8 @@ static struct world *new_world(struct machine *m, uint64_t seed)
 
 static void free_world(struct world *w)
 {
-    drain(w->step), free_step(w->step);
+    drain(w->step);
+    free_step(w->step);
     free_pool(w->pool);
     free(w);
 }
@@ -702,8 +727,10 @@ TEST(serial_creates_no_thread)
     struct world *w = new_world(m, 1000);
     must(finish_steps(w->pool, &w->step, 1));
     free(run_world(w, true, false));
-    for (int i = 0; i < m->n_lanes; i++)
-        assert_true(!m->lane[i]->thread && !m->lane[i]->forward);
+    for (int i = 0; i < m->n_lanes; i++) {
+        assert_true(!m->lane[i]->thread);
+        assert_true(!m->lane[i]->forward);
+    }
     free_world(w);
     close_used(m);
 }
@@ -712,14 +739,18 @@ TEST(serial_creates_no_thread)
 
 static void issue_broken(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
-    (void)number, (void)n_wait, (void)wait;
+    (void)number;
+    (void)n_wait;
+    (void)wait;
     CL_MAKE(*done = clCreateUserEvent(t->lane->device->context->cl, &err));
     CL(clSetUserEventStatus(*done, CL_OUT_OF_RESOURCES));
 }
 
 static void run_never(void *context, const struct task *t, uint32_t number)
 {
-    (void)context, (void)t, (void)number;
+    (void)context;
+    (void)t;
+    (void)number;
     _exit(99);
 }
 
@@ -757,7 +788,8 @@ struct barrier { /* a host task stands before it until it is opened */
 
 static void wait_at_gate(void *context, const struct task *t, uint32_t number)
 {
-    (void)t, (void)number;
+    (void)t;
+    (void)number;
     struct barrier *g = context;
     pthread_mutex_lock(&g->lock);
     while (!g->open)
@@ -800,18 +832,19 @@ TEST(frontier_names_what_is_stuck)
 
 /* ---- in the background, and now and then ------------------------------------------------------------------------- */
 
-struct log { /* of the runs that have been retired, by name and number */
+struct log { /* the runs that have been retired, by name and number */
     const char *name[64];
     uint32_t number[64];
     size_t n;
-    uint64_t computed; /* until then */
+    uint64_t computed; /* when the last computation ended */
 };
 
 static void log_run(void *context, const struct step *s, const struct task *t, const struct task_flight *f)
 {
     (void)s;
     struct log *l = context;
-    assert_true(f->start <= f->end && l->n < COUNT(l->name));
+    assert_true(f->start <= f->end);
+    assert_true(l->n < COUNT(l->name));
     assert_true(!t->span || l->computed <= f->start);
     l->computed = t->lane->kind == LANE_COMPUTE ? f->end : l->computed;
     l->name[l->n] = t->name;
@@ -826,8 +859,8 @@ static size_t count_logged(const struct log *l, const char *name)
     return n;
 }
 
-/* Something on the disk lane does not end: the steps behind it are computed, and their ends are seen, until a fifth run
- * of it would be needed. */
+/* Something on the disk lane does not end: later steps are computed, and their ends are seen, until a fifth run of it
+ * would be needed. */
 TEST(the_background_holds_nobody_up)
 {
     struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
@@ -837,7 +870,7 @@ TEST(the_background_holds_nobody_up)
     add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept, ACCESS_READ);
     j.step->task[3]->span = true; /* it begins where `twice` ends */
     must(finish_steps(j.pool, &j.step, 1));
-    struct log second = {.n = 0}; /* of another one who looks on */
+    struct log second = {.n = 0}; /* the log of a second observer */
     struct observer logger = {.ended = log_run, .context = &log}, other = {.ended = log_run, .context = &second};
     add_observer(&logger);
     add_observer(&other);
@@ -860,14 +893,16 @@ TEST(the_background_holds_nobody_up)
 #ifdef __linux__
 static void note_policy(void *context, const struct task *t, uint32_t number)
 {
-    (void)context, (void)t, (void)number;
+    (void)context;
+    (void)t;
+    (void)number;
     struct sched_param ignored;
     int policy;
     pthread_getschedparam(pthread_self(), &policy, &ignored);
     ((int *)context)[number] = policy;
 }
 
-/* What stands aside runs when nothing else wants the core; what comes to the same lane behind it does not. */
+/* What stands aside runs when nothing else wants the core; a later task of the same lane does not stand aside. */
 TEST(only_what_stands_aside_is_idle)
 {
     int policy[4] = {-1, -1, -1, -1};
@@ -911,9 +946,12 @@ static float run_now_and_then(bool serial)
     struct task *third = add_host(j.step, host->lane[LANE_DISK], "third", add_number, NULL);
     struct task *whole = add_host(j.step, host->lane[LANE_FEED], "whole", add_number, NULL);
     even->when.every = 2;
-    third->when.every = 3, third->when.rest = 2;
+    third->when.every = 3;
+    third->when.rest = 2;
     whole->when.every = 3;
-    add_access(even, x, ACCESS_BOTH), add_access(third, x, ACCESS_BOTH), add_access(whole, x, ACCESS_BOTH);
+    add_access(even, x, ACCESS_BOTH);
+    add_access(third, x, ACCESS_BOTH);
+    add_access(whole, x, ACCESS_BOTH);
     must(finish_steps(j.pool, &j.step, 1));
     start_delays(j.step, 7);
     execution.serial = serial;
@@ -938,7 +976,9 @@ TEST(tasks_run_now_and_then)
 /* Hangs until the watchdog has said something. */
 static void wait_for_stderr(void *context, const struct task *t, uint32_t number)
 {
-    (void)context, (void)t, (void)number;
+    (void)context;
+    (void)t;
+    (void)number;
     struct stat status;
     while (fstat(STDERR_FILENO, &status) == 0 && status.st_size == 0)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -969,7 +1009,11 @@ CASE(hang_for_ever)
 /* The issuing thread does not come back from the driver. */
 static void issue_for_ever(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
-    (void)t, (void)number, (void)n_wait, (void)wait, (void)done;
+    (void)t;
+    (void)number;
+    (void)n_wait;
+    (void)wait;
+    (void)done;
     for (;;)
         pause();
 }

@@ -18,15 +18,18 @@ static void obey(struct screen *s, const char *bytes, size_t n)
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)bytes[i];
         char *row = s->row[s->n];
-        assert_true(s->n < 63 && s->at < 255);
+        assert_true(s->n < 63);
+        assert_true(s->at < 255);
         if (c == '\r')
             s->at = 0;
         else if (c == '\n')
             s->n++;
-        else if (c == '\033' && i + 2 < n && memcmp(bytes + i, "\033[K", 3) == 0)
-            memset(row + s->at, 0, (size_t)(256 - s->at)), i += 2, s->drawn += s->at > 0,
-                s->widest = MAX(s->widest, s->at);
-        else if ((c & 0xc0) != 0x80)
+        else if (c == '\033' && i + 2 < n && memcmp(bytes + i, "\033[K", 3) == 0) {
+            memset(row + s->at, 0, (size_t)(256 - s->at));
+            i += 2;
+            s->drawn += s->at > 0;
+            s->widest = MAX(s->widest, s->at);
+        } else if ((c & 0xc0) != 0x80)
             row[s->at++] = (char)(c < 0x80 ? c : '#');
     }
 }
@@ -42,7 +45,8 @@ static struct screen show(int columns, const char *terminal, const char *stop, c
     int status, master = posix_openpt(O_RDWR | O_NOCTTY);
     if (master < 0) /* a container without /dev/pts */
         skip();
-    assert_true(grantpt(master) == 0 && unlockpt(master) == 0);
+    assert_true(grantpt(master) == 0);
+    assert_true(unlockpt(master) == 0);
     assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
     uint64_t begun = now_ns();
     fflush(NULL);
@@ -60,13 +64,16 @@ static struct screen show(int columns, const char *terminal, const char *stop, c
     for (ssize_t got; (got = read(master, part, sizeof part)) > 0 || waitpid(child, &status, WNOHANG) == 0;)
         for (ssize_t i = 0; i < got; i++) {
             *APPEND(all, n, cap) = part[i];
-            if (stop && n >= strlen(stop) && memcmp(all + n - strlen(stop), stop, strlen(stop)) == 0)
-                assert_int_equal(write(master, "\003", 1), 1), stop = NULL;
+            if (stop && n >= strlen(stop) && memcmp(all + n - strlen(stop), stop, strlen(stop)) == 0) {
+                assert_int_equal(write(master, "\003", 1), 1);
+                stop = NULL;
+            }
         }
     s.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     s.seconds = 1e-9 * (double)(now_ns() - begun);
     obey(&s, all, n);
-    close(master), free(all);
+    close(master);
+    free(all);
     return s;
 }
 
@@ -75,8 +82,10 @@ static int rows_with(const struct screen *s, const char *start, const char **las
 {
     int count = 0;
     for (int i = 0; i <= s->n; i++)
-        if (strncmp(s->row[i], start, strlen(start)) == 0)
-            count++, *last = s->row[i];
+        if (strncmp(s->row[i], start, strlen(start)) == 0) {
+            count++;
+            *last = s->row[i];
+        }
     return count;
 }
 
@@ -102,7 +111,9 @@ TEST(steps_share_a_line)
         assert_int_equal(s.code, 0);
         assert_int_equal(rows_with(&s, "step ", &last), 4); /* two evaluations, the last step; what a step is */
         assert_true(strncmp(last, "step 1500/1500  validation loss", 31) == 0);
-        assert_true(s.widest < columns && s.drawn > 2 && s.drawn <= 10 * s.seconds + 2);
+        assert_true(s.widest < columns);
+        assert_true(s.drawn > 2);
+        assert_true(s.drawn <= 10 * s.seconds + 2);
         assert_int_equal(lines_of_log(log), 1500);
     }
 }
@@ -149,7 +160,8 @@ CASE(held)
     struct settings *s = settings_of("--layers 2 --heads 2 --channels 32 --seq-len 16 --batch 4 --steps 20");
     struct progress *p = begin_progress(open_training(s, LIST_TRAIN));
     uint64_t ended = now_ns();
-    fflush(stdout), dup2(2, 1);
+    fflush(stdout);
+    dup2(2, 1);
     for (uint32_t step = 1; step <= 10; step++) {
         ended += step == 10 ? 10000000000 : 10000000;
         show_step(p, step, &(struct result){.ended_ns = ended});

@@ -91,7 +91,9 @@ TEST(the_critical_path_is_one_step_long)
 
 static size_t draw(uint64_t seed, uint64_t *count, size_t below)
 {
-    return (size_t)(random_uniform(seed, STREAM_TEST, 0, (*count)++) * (double)below);
+    double u = random_uniform(seed, STREAM_TEST, 0, *count);
+    (*count)++;
+    return (size_t)(u * (double)below);
 }
 
 enum { RANDOM_TASKS = 40, RANDOM_TENSORS = 12 };
@@ -128,13 +130,15 @@ static double *random_seconds(size_t n, uint64_t seed)
  * these all come before it in the order (iteration, position). */
 static void longest_paths(const struct step *s, const double *seconds, int steps, struct span *span)
 {
-    int n = (int)s->n, n_lanes = s->pool->machine->n_lanes, *last = allocate((size_t)n_lanes, sizeof *last);
+    int n = (int)s->n;
+    int n_lanes = s->pool->machine->n_lanes;
+    int *last = allocate((size_t)n_lanes, sizeof *last);
     double *iteration_end = allocate((size_t)steps, sizeof *iteration_end);
     double *computed = allocate((size_t)steps, sizeof *computed);
     memset(last, -1, (size_t)n_lanes * sizeof *last);
     for (int node = 0; node < steps * n; node++) {
         const struct task *t = s->task[node % n];
-        double start = 0; /* or when the host opens the iteration: behind all iterations before it */
+        double start = 0; /* not before the host opens the iteration, which it does after all earlier ones */
         for (int i = 0; i <= node / n; i++)
             start = fmax(start, fmax(i >= 2 ? computed[i - 2] : 0, i >= MOST_RUNS ? iteration_end[i - MOST_RUNS] : 0));
         if (last[t->lane->index] >= 0)
@@ -150,7 +154,9 @@ static void longest_paths(const struct step *s, const double *seconds, int steps
             computed[node / n] = fmax(computed[node / n], span[node].end);
         last[t->lane->index] = node;
     }
-    free(iteration_end), free(computed), free(last);
+    free(iteration_end);
+    free(computed);
+    free(last);
 }
 
 static void expect_longest_paths(const struct simulation *sim)
@@ -169,7 +175,8 @@ TEST(times_are_longest_paths)
         double *seconds = random_seconds(p.step->n, seed);
         struct simulation *sim = simulate_durations(p.step, seconds);
         expect_longest_paths(sim);
-        free_simulation(sim), free(seconds);
+        free_simulation(sim);
+        free(seconds);
         end_paper(&p);
     }
 }
@@ -182,14 +189,17 @@ TEST(what_follows_the_pattern_repeats_it)
         struct paper p = random_list(seed, &slow_speeds, 3);
         double *seconds = random_seconds(p.step->n, seed);
         struct simulation *sim = simulate_durations(p.step, seconds);
-        size_t n = p.step->n, steps = (size_t)(sim->steps + 8 * sim->pattern), pattern = (size_t)sim->pattern;
+        size_t n = p.step->n;
+        size_t steps = (size_t)(sim->steps + 8 * sim->pattern);
+        size_t pattern = (size_t)sim->pattern;
         struct span *span = allocate(steps * n, sizeof *span);
         longest_paths(p.step, seconds, (int)steps, span);
         assert_true(sim->settled);
         longer += sim->steps > 4;
         for (size_t i = (size_t)sim->first * n; i + pattern * n < steps * n; i++)
             expect_number("end", span[i + pattern * n].end, span[i].end + sim->period * (double)pattern);
-        free(span), free(seconds);
+        free(span);
+        free(seconds);
         free_simulation(sim);
         end_paper(&p);
     }
@@ -239,7 +249,11 @@ TEST(random_copies_share_evenly)
         int link[RANDOM_TASKS];
         for (int i = 0; i < RANDOM_TASKS; i++) {
             enum lane_kind kind = p.step->task[i]->lane->kind;
-            link[i] = kind == LANE_UPLOAD ? 1 : kind == LANE_DOWNLOAD ? 2 : 3 + i; /* no link: alone */
+            link[i] = 3 + i; /* a number that no other task has: it uses no link */
+            if (kind == LANE_UPLOAD)
+                link[i] = 1;
+            if (kind == LANE_DOWNLOAD)
+                link[i] = 2;
             if (link[i] <= 2)
                 make_copy(&p, p.step->task[i]);
         }
@@ -273,7 +287,8 @@ TEST(simulate_is_simulate_durations)
         expect_number("busy", a->busy[i], b->busy[i]);
     assert_int_equal(a->by_source[COST_MODELLED], t->train->n);
     expect_longest_paths(a);
-    free_simulation(a), free_simulation(b);
+    free_simulation(a);
+    free_simulation(b);
     free_trainer(t);
 }
 
@@ -289,7 +304,8 @@ TEST(the_shipped_hardware)
         struct trainer *t = plan_tiny(path, shipped[i].ranks);
         const struct device *d = t->machine->device;
         assert_string_equal(costs_of(t)->name, shipped[i].name);
-        assert_true(d->work_group == shipped[i].work_group && d->units == shipped[i].units);
+        assert_true(d->work_group == shipped[i].work_group);
+        assert_true(d->units == shipped[i].units);
         struct simulation *sim = must_simulate(t->train, costs_of(t));
         assert_true(sim->period > 1e-6 && sim->period < 1);
         assert_int_equal(sim->by_source[COST_MODELLED], t->train->n);

@@ -3,9 +3,9 @@
  * This program has pwrite, fdatasync, rename and the like of its own, which stand before the system's.  They do what
  * the system's do, and keep a model of the disk beside: of what was not synced it may have any sectors, and of a rename
  * either name.  A *life* is a run that opens the file, stores iterations, a few at once, and ends where the shim throws
- * it out: behind a call by chance.  Then the power goes, and the file becomes what such a disk would have; or the
+ * it out: after a call by chance.  Then the power goes, and the file becomes what such a disk would have; or the
  * process was only killed, and the next life begins with what the system still holds in memory.  After each life the
- * newest iteration that was acknowledged, or one behind it, is read back, all of it of one life and iteration.
+ * newest iteration that was acknowledged, or a later one, is read back, all of it of one life and iteration.
  *
  *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_snapfile     so many ends of lives, from the YARD_FIRST-th
  *                                                                 trial on; every bit, else each 61st
@@ -38,9 +38,9 @@ struct disk_file {
 static struct {
     bool on;
     struct disk_file file[2];
-    int named, sure_named; /* which of them has the name, now and on the disk */
-    int calls, cut_at, fault_at;
-    int cut_sync, fault_sync; /* or in that sync of a file from now on; 0: in none */
+    int named, sure_named;       /* which of them has the name, now and on the disk */
+    int calls, cut_at, fault_at; /* calls so far; the last one that is made; the one that fails */
+    int cut_sync, fault_sync;    /* after so many syncs of a file cut_at, fault_at are set; 0: never */
     enum fault fault;
     bool no_sync; /* a mutant: syncs do nothing */
     bool real;    /* syncs take their time */
@@ -50,7 +50,9 @@ static struct {
 
 static uint32_t draw(uint32_t below)
 {
-    disk.luck ^= disk.luck << 13, disk.luck ^= disk.luck >> 7, disk.luck ^= disk.luck << 17;
+    disk.luck ^= disk.luck << 13;
+    disk.luck ^= disk.luck >> 7;
+    disk.luck ^= disk.luck << 17;
     return (uint32_t)(disk.luck >> 20) % below;
 }
 
@@ -65,10 +67,11 @@ static struct disk_file *file_of(int fd)
     return NULL;
 }
 
-/* Counts the call; false: it fails, with errno set.  Behind the cut it is never made. */
+/* Counts the call; false: it fails, with errno set.  After the cut it is never made. */
 static bool go_on(bool writes)
 {
-    if (++disk.calls > disk.cut_at)
+    disk.calls++;
+    if (disk.calls > disk.cut_at)
         fail(EXIT_IO, "the power went");
     bool full = disk.fault == FAULT_FULL && disk.calls >= disk.fault_at && writes;
     bool once = disk.fault == FAULT_EIO && disk.calls == disk.fault_at;
@@ -143,10 +146,16 @@ static int sync_model(int fd)
     struct stat s;
     if (disk.while_syncing && f)
         disk.while_syncing();
-    if (f && disk.cut_sync && --disk.cut_sync == 0)
-        disk.cut_at = disk.calls;
-    if (f && disk.fault_sync && --disk.fault_sync == 0)
-        disk.fault_at = disk.calls + 1;
+    if (f && disk.cut_sync) {
+        disk.cut_sync--;
+        if (disk.cut_sync == 0)
+            disk.cut_at = disk.calls;
+    }
+    if (f && disk.fault_sync) {
+        disk.fault_sync--;
+        if (disk.fault_sync == 0)
+            disk.fault_at = disk.calls + 1;
+    }
     bool sound = !disk.on || go_on(false);
     if (disk.on && sound && fstat(fd, &s) == 0 && S_ISDIR(s.st_mode))
         disk.sure_named = disk.named;
@@ -163,7 +172,8 @@ int fdatasync(int fd) { return disk.real ? REAL(fdatasync)(fd) : sync_model(fd);
 int posix_fadvise(int fd, off_t at, off_t n, int advice)
 {
     struct disk_file *f = file_of(fd);
-    (void)at, (void)n;
+    (void)at;
+    (void)n;
     if (f && advice == POSIX_FADV_DONTNEED && !f->n_pending)
         assert_int_equal(REAL(pwrite)(fd, f->sure, f->sure_n, 0), f->sure_n);
     return 0;
@@ -185,7 +195,8 @@ int open(const char *path, int flags, ...)
     if (!there && fstat(fd, &s) == 0) {
         struct disk_file *f = &disk.file[strstr(path, ".tmp-") ? 1 - disk.named : disk.named];
         forget_pending(f, false);
-        f->inode = s.st_ino, f->sure_n = f->n = 0;
+        f->inode = s.st_ino;
+        f->sure_n = f->n = 0;
         memset(f->sure, 0, sizeof f->sure);
     }
     return fd;
@@ -226,7 +237,8 @@ static void put_file(const char *path, struct disk_file *f)
 {
     struct stat s;
     int fd = REAL(open)(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    assert_true(fd >= 0 && fstat(fd, &s) == 0);
+    assert_true(fd >= 0);
+    assert_true(fstat(fd, &s) == 0);
     assert_int_equal(REAL(pwrite)(fd, f->sure, f->sure_n, 0), f->sure_n);
     close(fd);
     f->inode = s.st_ino;
@@ -264,11 +276,12 @@ TEST(stored_comes_back)
         write_snapshot(path, &r.config, &r.from, i % 2, 3);
         struct checkpoint *c = open_checkpoint(path);
         assert_int_equal(c->step, 3);
-        assert_int_equal(c->samples, 24);
+        assert_int_equal(c->samples, 3 * 8); /* three steps of 8 samples */
         assert_int_equal(c->stored->n_damage, 0);
         expect_state(c, seed_of(3, 1));
         free_checkpoint(c);
-        free_mesh(&r.from), free_mesh(&r.to);
+        free_mesh(&r.from);
+        free_mesh(&r.to);
     }
 }
 
@@ -301,7 +314,8 @@ TEST(what_is_refused)
     assert_int_equal(run_yard("ckpt ls '%s'", path).code, EXIT_FAILED);
     p->n--; /* a part is missing */
     struct problem *hole = open_snap(temp_path("hole.snap"), &d, p, &two);
-    assert_true(hole && strstr(hole->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value"));
+    assert_true(hole);
+    assert_true(strstr(hole->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value"));
     assert_int_not_equal(access(temp_path("hole.snap"), F_OK), 0);
     free(hole);
     p->n++;
@@ -386,20 +400,24 @@ static void commit_one(void)
     struct flight f = life.flight[0];
     if (!life.n || f.written < life.stored->plan.n)
         return;
-    memmove(life.flight, life.flight + 1, (size_t)--life.n * sizeof f);
+    life.n--;
+    memmove(life.flight, life.flight + 1, (size_t)life.n * sizeof f);
     if (draw(20) == 0)
         snap_commit(life.snap, f.step, false, &(struct stored_step){0});
     else if (snap_commit(life.snap, f.step, true, &t))
         acknowledged = f.step;
 }
 
-/* As another thread does while one waits for the disk. */
+/* Goes on as another thread does while one waits for the disk. */
 static void go_on_meanwhile(void)
 {
     void (*hook)(void) = disk.while_syncing;
     disk.while_syncing = NULL;
     for (uint32_t i = draw(6); life.snap && i; i--)
-        draw(3) ? write_one() : begin_one();
+        if (draw(3))
+            write_one();
+        else
+            begin_one();
     disk.while_syncing = hook;
 }
 
@@ -451,14 +469,14 @@ static void run_life(void)
     if (thrown && life.snap)
         close_snap(life.snap);
     free(thrown);
-    close_from(first_fd); /* and with them the locks */
+    close_from(first_fd); /* their locks go with them */
     if (life.problem && life.problem->code != EXIT_IO && !disk.no_sync) {
         printf("# a life ends with: %s\n", life.problem->sentence);
         test_failed("refused\n");
     }
 }
 
-struct back { /* of attempt() */
+struct back { /* the argument of attempt(), and what it read */
     uint32_t step;
     bool sound;
 };
@@ -488,8 +506,10 @@ static void begin_trial(const char *path, uint64_t number)
     disk.luck = 0x9E3779B97F4A7C15u * (number + 1);
     REAL(unlink)(path);
     remove_temporary(path);
-    for (int i = 0; i < 2; i++)
-        forget_pending(&disk.file[i], false), disk.file[i].inode = 0;
+    for (int i = 0; i < 2; i++) {
+        forget_pending(&disk.file[i], false);
+        disk.file[i].inode = 0;
+    }
     disk.named = disk.sure_named = 0;
     disk.fault = FAULT_NONE;
     life.path = path;
@@ -527,7 +547,8 @@ static void be_quiet(const char *log)
     fflush(stderr);
     quiet_fd = dup(2);
     int fd = REAL(open)(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    dup2(fd, 2), close(fd);
+    dup2(fd, 2);
+    close(fd);
 }
 
 static int be_loud(const char *log, const char *part)
@@ -535,7 +556,8 @@ static int be_loud(const char *log, const char *part)
     int n = 0;
     size_t size;
     fflush(stderr);
-    dup2(quiet_fd, 2), close(quiet_fd);
+    dup2(quiet_fd, 2);
+    close(quiet_fd);
     char *text = read_whole(log, &size);
     for (const char *at = text; (at = strstr(at, part)); at++)
         n++;
@@ -586,7 +608,8 @@ static int count_lost(int ends, bool no_sync, int *done)
     return lost;
 }
 
-/* Also between the renaming of a file and the moment when its name is on the disk: who finds it there syncs that. */
+/* A life may also end between the renaming of a file and the moment when its name is on the disk: the next life, which
+ * finds the name there, syncs it. */
 LONG_TEST(killed_and_then_cut)
 {
     enum { CALLS = 120, LUCKS = 4 };
@@ -600,7 +623,8 @@ LONG_TEST(killed_and_then_cut)
         for (int luck = 0; luck < LUCKS; luck++)
             lost += !survives(path, stored, at, luck);
     be_loud(log, "yard:");
-    free_stored(&stored[0]), free_stored(&stored[2]);
+    free_stored(&stored[0]);
+    free_stored(&stored[2]);
     json_decref(life.options);
     free_mesh(&m);
     assert_int_equal(lost, 0);
@@ -672,7 +696,7 @@ struct image {
     const char *path;
     char *bytes;
     size_t n;
-    uint32_t step; /* of what is read, 0: nothing */
+    uint32_t step; /* the step that was read, 0: none */
     size_t damage; /* sentences */
     char said[512];
 };
@@ -690,7 +714,8 @@ static void read_image(void *image)
 /* true: it was noticed, and what is read is an iteration, or nothing. */
 static bool notices(struct image *x)
 {
-    x->step = 0, x->damage = 0;
+    x->step = 0;
+    x->damage = 0;
     struct problem *p = attempt(read_image, x);
     bool refused = p && p->code == EXIT_FAILED;
     free(p);
@@ -733,7 +758,9 @@ TEST(every_bit_matters)
 {
     struct snapfile s;
     struct image x = make_image(temp_path("bits.snap"), &s);
-    size_t every = getenv("YARD_EVERY") ? strtoul(getenv("YARD_EVERY"), NULL, 10) : 61, tried = 0, older = 0;
+    size_t every = getenv("YARD_EVERY") ? strtoul(getenv("YARD_EVERY"), NULL, 10) : 61;
+    size_t tried = 0;
+    size_t older = 0;
     for (size_t bit = 0; bit < 8 * MANIFEST_AT; bit += every, tried++) /* pages */
         if (!notices_flip(&x, bit / 8, (int)(bit % 8)) || !x.step)
             test_failed("bit %zu of byte %zu\n", bit % 8, bit / 8);
@@ -790,8 +817,11 @@ TEST(what_was_found_stays)
         size_t page = (size_t)(slot - 1) * SNAP_PAGE, bytes = slot_at(&s, slot);
         assert_memory_equal(now + page, x.bytes + page, SNAP_PAGE);
         assert_memory_equal(now + bytes, x.bytes + bytes, s.in.bytes);
-        assert_true(notices(&x) == false && x.step == 3 && !x.damage);
-        free(now), free(x.bytes);
+        assert_true(notices(&x) == false);
+        assert_true(x.step == 3);
+        assert_true(!x.damage);
+        free(now);
+        free(x.bytes);
         json_decref(d.options);
         free_stored(&stored);
         free_mesh(&m);
@@ -827,16 +857,20 @@ TEST(who_reads_notices_a_writer)
     assert_int_equal(snap_begin(snap, 4), 2);
     snap_write(snap, 4, 0, bytes);
     struct problem *p = attempt(read_first, c);
-    assert_true(p && p->code == EXIT_FAILED && strstr(p->sentence, "or a run writes there"));
+    assert_true(p);
+    assert_true(p->code == EXIT_FAILED);
+    assert_true(strstr(p->sentence, "or a run writes there"));
     close_snap(snap);
-    free(p), free(bytes), free(x.bytes);
+    free(p);
+    free(bytes);
+    free(x.bytes);
     free_checkpoint(c);
     json_decref(d.options);
     free_stored(&stored);
     free_mesh(&m);
 }
 
-/* In a process of its own: has the file locked, as a run has, while half of a page is there. */
+/* A writer in a process of its own, which has the file locked, as a run has, while half of a page is there. */
 struct half_page {
     const struct image *image;
     int told[2]; /* a pipe: the page is half */
@@ -924,7 +958,7 @@ LONG_TEST(who_is_overtaken_reads_again)
     free_mesh(&m);
 }
 
-/* In a process of its own, for what it says. */
+/* It is called in a process of its own, so that what it says can be read. */
 static void lose_the_name(void *path)
 {
     struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
@@ -961,10 +995,12 @@ TEST(other_lengths_are_refused)
     struct image x = make_image(temp_path("length.snap"), &s);
     size_t most = x.n;
     assert_int_equal(truncate(x.path, (off_t)most + 1), 0);
-    assert_true(notices(&x) && !x.step);
+    assert_true(notices(&x));
+    assert_true(!x.step);
     for (size_t n = most - 1; n > 0; n = n > 509 ? n - 509 : n - 1) {
         assert_int_equal(truncate(x.path, (off_t)n), 0);
-        assert_true(notices(&x) && !x.step);
+        assert_true(notices(&x));
+        assert_true(!x.step);
     }
     free(x.bytes);
 }
@@ -1006,7 +1042,8 @@ TEST(older_and_newer_files)
     s.manifest_hash = hash_bytes(manifest, s.manifest_bytes, 0);
     for (char version = 3; version <= 4; version++) {
         for (char *page = x.bytes; page < manifest; page += SNAP_PAGE) {
-            page[8] = version, page[24] = 7;
+            page[8] = version;
+            page[24] = 7;
             memcpy(page + 56, &s.manifest_hash, 8);
             memcpy(page + SNAP_PAGE - 8, &(uint64_t){hash_bytes(page, SNAP_PAGE - 8, 0)}, 8);
         }
@@ -1048,13 +1085,16 @@ TEST(a_made_up_count_asks_for_no_memory)
     char path[1024], page[SNAP_PAGE];
     snprintf(path, sizeof path, "%s", temp_path("hostile.snap"));
     struct image x = make_image(path, &s);
-    fill_page(&s, &(struct snap_commit){.seq = 9, .step = 9, .slot = 3}, x.bytes); /* of two slots */
+    fill_page(&s, &(struct snap_commit){.seq = 9, .step = 9, .slot = 3}, x.bytes); /* there are two slots */
     put_bytes(&x, 0, x.n);
-    assert_true(notices(&x) && x.step == 2 && strstr(x.said, "page 0 is torn or damaged: it has impossible numbers"));
+    assert_true(notices(&x));
+    assert_true(x.step == 2);
+    assert_true(strstr(x.said, "page 0 is torn or damaged: it has impossible numbers"));
     s.in.n = (size_t)1 << 31;
     s.in.bytes = ((uint64_t)1 << 40) / 2 - s.slots_at;
     fill_page(&s, &(struct snap_commit){0}, page);
-    memcpy(x.bytes, page, SNAP_PAGE), memcpy(x.bytes + SNAP_PAGE, page, SNAP_PAGE);
+    memcpy(x.bytes, page, SNAP_PAGE);
+    memcpy(x.bytes + SNAP_PAGE, page, SNAP_PAGE);
     put_bytes(&x, 0, x.n);
     if (truncate(path, (off_t)slot_at(&s, 3)) != 0)
         skip(); /* the file system has no files as large */

@@ -1,4 +1,4 @@
-/* test_snaprun.c - snapshots while training runs: no bit of training changes, what is stored is the state behind its
+/* test_snaprun.c - snapshots while training runs: no bit of training changes, what is stored is the state after its
  * iteration, and however slow the writer is, training goes on.
  */
 #include "../src/techniques/snapshot/snapshot.h"
@@ -80,7 +80,7 @@ static void expect_stored(struct trainer *reader, const char *words, const char 
     free(s.values);
 }
 
-/* The states behind each step, of a training that stores nothing; [0] is not set.  Its trainer. */
+/* The states after each step of a training that stores nothing; [0] is not set.  Returns its trainer. */
 static struct trainer *train_plainly(const struct kind *k, struct state states[STEPS + 1])
 {
     struct trainer *t = open_kind(k, "");
@@ -92,7 +92,7 @@ static struct trainer *train_plainly(const struct kind *k, struct state states[S
     return t;
 }
 
-/* Stopped behind each step for a look at the file: all are stored; or running freely, and whatever is stored is right.
+/* Stopped after each step for a look at the file: all are stored; or running freely, and whatever is stored is right.
  */
 static void expect_kind(const struct kind *k, const struct state states[STEPS + 1], struct trainer *reader,
                         bool stopping)
@@ -117,13 +117,15 @@ static void expect_kind(const struct kind *k, const struct state states[STEPS + 
     assert_int_equal(c.newest, stored[n - 1].step);
     for (size_t i = 0; i < n; i++) {
         assert_true(stored[i].recoverable <= stored[i].durable);
-        assert_true(i == 0 || (stored[i].step > stored[i - 1].step && stored[i].recoverable > stored[i - 1].durable));
+        assert_true(i == 0 || stored[i].step > stored[i - 1].step);
+        assert_true(i == 0 || stored[i].recoverable > stored[i - 1].durable);
     }
     if (stopping)
         assert_int_equal(c.dropped, 0);
     free_trainer(t);
     expect_stored(reader, k->words, file, c.newest, &states[c.newest]);
-    free(stored), free(end.values);
+    free(stored);
+    free(end.values);
 }
 
 static struct kind by_device(const struct kind *k)
@@ -202,7 +204,7 @@ static void put_gate(struct trainer *t)
     set_gate(false);
 }
 
-/* The disk ends nothing before step 30 has been computed: who waited for it would wait for ever.  The first
+/* The disk ends nothing before step 30 has been computed: a task that waited for it would wait for ever.  The first
  * iterations got the slots. */
 static void expect_no_waiting(const struct kind *kind)
 {
@@ -256,7 +258,7 @@ static uint32_t newest_in(const char *file)
     return step;
 }
 
-/* A report of a bad step: neither it nor any behind it is committed, though their bytes are finite. */
+/* A report of a bad step: neither it nor any later one is committed, though their bytes are finite. */
 TEST(bad_steps_are_not_committed)
 {
     const char *file = new_file("bad.snap");
@@ -298,7 +300,7 @@ static const char slow_disk[] = "hardware = paced\ndevices = 1\ndevices_per_link
                                 "link download = 1e10 1e-6\nlink disk = 1.6e9 1e-5\nmemory = 1G\nhost_memory = 1G\n";
 
 /* On a disk that needs 1.2 steps for an iteration: the same ones are stored when the run is paced.  A slot is free half
- * a second behind iteration 3 and before iteration 4, since real work and writes may be late. */
+ * a second after iteration 3 and before iteration 4, since real work and writes may be late. */
 LONG_TEST(paced_runs_store_what_was_planned)
 {
     enum { PACED = 4 };
@@ -322,7 +324,9 @@ LONG_TEST(paced_runs_store_what_was_planned)
     assert_string_equal(found, expected);
     assert_int_equal(close_snapshots(t).dropped, PACED - n);
     free_trainer(t);
-    free(expected), free(found), free(stored);
+    free(expected);
+    free(found);
+    free(stored);
 }
 
 /* ---- one after another, and what is seen
@@ -343,7 +347,9 @@ TEST(serial_and_audited)
 /* A trace has the tasks of a slot where they ran: all of an iteration that was stored, and of no other. */
 TEST(a_trace_has_what_ran)
 {
-    char *file = temp_path("traced.snap"), *trace = temp_path("run.trace"), *log = temp_path("log.jsonl");
+    char *file = temp_path("traced.snap");
+    char *trace = temp_path("run.trace");
+    char *log = temp_path("log.jsonl");
     struct ran r = expect_yard(
         EXIT_OK, "", "train " TINY "--steps 12 --sample-tokens 0 --val-batches 1 --snapshot %s --trace %s --log %s",
         file, trace, log);

@@ -18,18 +18,23 @@ static json_t *report_of(json_t *plan)
     return json_array_get(passes_on, json_array_size(passes_on) - 1);
 }
 
-/* Such as "1: 27 27, 2: 47 47 but not 3 4". */
+/* The outcome is a text such as "1: 27 27, 2: 47 47 but not 3 4": when each iteration was written and durable, in ms,
+ * and which ones were dropped. */
 static void expect_outcome(const char *words, const char *expected)
 {
     json_t *r = report_of(plan(words)), *commit, *number;
     size_t i;
     const char *found = "";
     assert_string_equal(text_at(r, "pass"), "snapshot");
-    json_array_foreach(json_object_get(r, "commits"), i, commit) found =
-        lasting("%s%s%g: %.9g %.9g", found, i ? ", " : "", number_at(commit, "iteration"),
-                number_at(commit, "written_ms"), number_at(commit, "durable_ms"));
-    json_array_foreach(json_object_get(r, "dropped"), i, number) found =
-        lasting("%s%s %g", found, i ? "" : " but not", json_number_value(number));
+    json_array_foreach(json_object_get(r, "commits"), i, commit)
+    {
+        found = lasting("%s%s%g: %.9g %.9g", found, i ? ", " : "", number_at(commit, "iteration"),
+                        number_at(commit, "written_ms"), number_at(commit, "durable_ms"));
+    }
+    json_array_foreach(json_object_get(r, "dropped"), i, number)
+    {
+        found = lasting("%s%s %g", found, i ? "" : " but not", json_number_value(number));
+    }
     if (strcmp(found, expected) != 0)
         test_failed("%s: %s\nexpected %s\n", words, found, expected);
 }
@@ -72,9 +77,10 @@ TEST(a_disk_that_nobody_described)
     free(text);
 }
 
-/* w0 is updated in every third step, before w3 and on the same lane; both take 1 ms to write.  In step 2 nobody updates
- * w0 first, so its copy chooses the slot, at 2 ms, when step 1's commit still holds the other one up to 3 ms.  Step 3
- * updates w0 from 4 ms to 5 ms, when step 2's commit has come; it is written at 8 ms.  At 7 ms step 4 finds no slot. */
+/* w0 is updated in every third step, before w3 and on the same lane; both take 1 ms to write.  In step 2 no task
+ * updates w0 first, so its copy chooses the slot, at 2 ms, when step 1's commit still holds the other one up to 3 ms.
+ * Step 3 updates w0 from 4 ms to 5 ms, when step 2's commit has come; it is written at 8 ms.  At 7 ms step 4 finds no
+ * slot. */
 TEST(an_update_that_skips_steps_holds_no_other)
 {
     const char *list = write_text("skips.txt", "device gpu memory=1G\ndisk 1e6\ntensor w0 gpu 1000 parameters\n"
@@ -103,8 +109,10 @@ static struct scene random_scene(uint32_t seed)
 #define DRAW(most) (1 + (int)(random_uniform(77, STREAM_TEST, seed, n++) * (most)))
     s.forward = DRAW(9);
     s.update = DRAW(3);
-    for (int u = 0; u < UNITS; u++)
-        s.backward[u] = DRAW(9), s.bytes[u] = 1000 * DRAW(20);
+    for (int u = 0; u < UNITS; u++) {
+        s.backward[u] = DRAW(9);
+        s.bytes[u] = 1000 * DRAW(20);
+    }
     s.slots = DRAW(4);
     s.every = DRAW(3);
     s.latency = DRAW(4) - 1;
@@ -154,7 +162,8 @@ TEST(a_member_is_free_unless_it_is_kept_or_an_iteration_has_it)
             assert_int_equal(r.kept, before.kept);
             if (!taken)
                 continue;
-            assert_true(taken != before.kept && !before.iteration[taken]);
+            assert_true(taken != before.kept);
+            assert_true(!before.iteration[taken]);
             for (int counts = 0; counts < 2; counts++) {
                 struct ring after = r;
                 return_member(&after, 7, counts);
@@ -362,8 +371,11 @@ TEST(no_lane_is_busier_than_the_period)
     json_t *simulation = json_object_get(p, "simulation"), *share;
     const char *lane;
     assert_true(json_is_false(json_object_get(simulation, "settled")));
-    json_object_foreach(json_object_get(simulation, "busy"), lane, share) if (json_number_value(share) > 1 + 1e-9)
-        test_failed("%s is busy %.9g of the period\n", lane, json_number_value(share));
+    json_object_foreach(json_object_get(simulation, "busy"), lane, share)
+    {
+        if (json_number_value(share) > 1 + 1e-9)
+            test_failed("%s is busy %.9g of the period\n", lane, json_number_value(share));
+    }
 }
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
@@ -423,7 +435,8 @@ TEST(many_micro_batches_whose_gradients_are_swapped)
     alarm(60); /* else it would go on for ever */
     double swapped = stored_bytes("--snapshot x --batch 40 --micro-batch 1 --swap layer --swap-what gradients");
     alarm(0);
-    assert_true(plain > 0 && swapped == plain);
+    assert_true(plain > 0);
+    assert_true(swapped == plain);
 }
 
 TEST(refused)

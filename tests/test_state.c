@@ -17,7 +17,7 @@ static int n_pairs(void)
 
 /* ---- pieces ----------------------------------------------------------------------------------------------------- */
 
-/* Of a tensor's elements each is in one piece, and each piece's are where the plan to the whole says. */
+/* Each element of a tensor is in one piece, and each piece's are where the plan to the whole says. */
 TEST(pieces_cover_each_tensor_once)
 {
     for (uint32_t i = 0; i < 60; i++) {
@@ -29,14 +29,16 @@ TEST(pieces_cover_each_tensor_once)
             for (size_t k = 0; k < p->tensor[t].n; k++)
                 for (size_t e = 0; e < piece_elements(&p->tensor[t].piece[k]); e++, covered++) {
                     size_t at = element_of(&p->tensor[t], &p->tensor[t].piece[k], e, &run);
-                    assert_true(at < n && !taken[at]);
+                    assert_true(at < n);
+                    assert_true(!taken[at]);
                     taken[at] = true;
                 }
             assert_int_equal(covered, n);
             free(taken);
         }
         free_pieces(p);
-        free_mesh(&r.from), free_mesh(&r.to);
+        free_mesh(&r.from);
+        free_mesh(&r.to);
     }
 }
 
@@ -90,8 +92,10 @@ TEST(wrong_plans_are_refused)
                 sabotage(&p);
             free(p.copy);
         }
-        free_pieces(from), free_pieces(to);
-        free_mesh(&r.from), free_mesh(&r.to);
+        free_pieces(from);
+        free_pieces(to);
+        free_mesh(&r.from);
+        free_mesh(&r.to);
     }
 }
 
@@ -106,7 +110,8 @@ static void plan_with_a_replica(void *tensor)
 {
     struct kept_tensor t = *(struct kept_tensor *)tensor;
     struct piece pieces[] = {t.piece[0], t.piece[1], t.piece[0]};
-    t.piece = pieces, t.n = 3;
+    t.piece = pieces;
+    t.n = 3;
     plan_copies(&t, tensor, "a test");
 }
 
@@ -114,7 +119,8 @@ static void plan_to_a_replica(void *tensor)
 {
     struct kept_tensor t = *(struct kept_tensor *)tensor;
     struct piece pieces[] = {t.piece[0], t.piece[1], t.piece[0]};
-    t.piece = pieces, t.n = 3;
+    t.piece = pieces;
+    t.n = 3;
     plan_copies(tensor, &t, "a test");
 }
 
@@ -148,7 +154,8 @@ static void expect_same_file(const char *a, const char *b)
     char *x = read_whole(a, &n), *y = read_whole(b, &m);
     if (n != m || memcmp(x, y, n) != 0)
         test_failed("%s and %s differ\n", a, b);
-    free(x), free(y);
+    free(x);
+    free(y);
 }
 
 static int count_files(const char *folder)
@@ -183,56 +190,73 @@ static uint64_t reshard_to(const char *from, const char *to, const struct config
                              .options = json_incref(k->options),
                              .pieces = cut_state(c, m)};
     uint64_t moved = reshard(k, n);
-    free_checkpoint(k), free_checkpoint(n);
+    free_checkpoint(k);
+    free_checkpoint(n);
     return moved;
 }
 
 TEST(resharded_and_back_is_the_same)
 {
-    const char *k = temp_path("k"), *n = temp_path("n"), *again = temp_path("again");
+    const char *k = temp_path("k");
+    const char *n = temp_path("n");
+    const char *again = temp_path("again");
     for (uint32_t i = 0; i < (uint32_t)n_pairs(); i++) {
         struct random_case r = random_case(i);
         uint64_t bytes = 0;
-        clear_folder(k), clear_folder(n), clear_folder(again);
+        clear_folder(k);
+        clear_folder(n);
+        clear_folder(again);
         write_random_state(k, &r.config, &r.from, 7, 1, i);
         uint64_t there = reshard_to(k, n, &r.config, &r.to), back = reshard_to(n, again, &r.config, &r.from);
         struct checkpoint *c = open_checkpoint(n);
         expect_state(c, i);
         for (size_t t = 0; t < c->pieces->n; t++)
             bytes += 4 * tensor_elements(&c->pieces->tensor[t]);
-        assert_true(there == bytes && back == bytes);
+        assert_true(there == bytes);
+        assert_true(back == bytes);
         expect_same_folders(k, again);
         free_checkpoint(c);
-        free_mesh(&r.from), free_mesh(&r.to);
+        free_mesh(&r.from);
+        free_mesh(&r.to);
     }
 }
 
 static void expect_mesh(struct mesh m, const struct mesh *expected, int zero)
 {
-    assert_string_equal(format_mesh((char[64]){0}, &m), format_mesh((char[64]){0}, expected));
+    char found[64], wanted[64];
+    assert_string_equal(format_mesh(found, &m), format_mesh(wanted, expected));
     assert_int_equal(m.zero, zero);
 }
 
-/* Who names no mesh keeps the strategy, whatever becomes of the pieces; who names one changes both. */
+/* Without --mesh the strategy is kept, whatever becomes of the pieces; with one both change. */
 TEST(merged_pieces_keep_the_strategy)
 {
-    const char *k = temp_path("trained"), *merged = temp_path("merged"), *cut = temp_path("recut");
+    const char *k = temp_path("trained");
+    const char *merged = temp_path("merged");
+    const char *cut = temp_path("recut");
     for (uint32_t i = 0; i < (uint32_t)n_pairs(); i++) {
         struct random_case r = random_case(3000 + i);
-        clear_folder(k), clear_folder(merged), clear_folder(cut);
+        clear_folder(k);
+        clear_folder(merged);
+        clear_folder(cut);
         write_random_state(k, &r.config, &r.from, 7, 1, i);
         expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s'", k, merged);
-        expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh %s", merged, cut, format_mesh((char[64]){0}, &r.to));
+        char mesh[64];
+        expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh %s", merged, cut, format_mesh(mesh, &r.to));
         struct checkpoint *m = open_checkpoint(merged), *c = open_checkpoint(cut);
         expect_mesh(m->pieces->mesh, &one_rank, r.from.zero);
         expect_mesh(strategy_of(m), &r.from, r.from.zero);
         expect_mesh(c->pieces->mesh, &r.to, r.from.zero);
         expect_mesh(strategy_of(c), &r.to, r.from.zero);
-        expect_state(m, i), expect_state(c, i);
+        expect_state(m, i);
+        expect_state(c, i);
         json_t *said = yard_json("ckpt ls --json '%s'", merged);
-        assert_true(number_at(said, "mesh.dp") == 1 && number_at(said, "strategy.dp") == r.from.dp);
-        free_checkpoint(m), free_checkpoint(c);
-        free_mesh(&r.from), free_mesh(&r.to);
+        assert_true(number_at(said, "mesh.dp") == 1);
+        assert_true(number_at(said, "strategy.dp") == r.from.dp);
+        free_checkpoint(m);
+        free_checkpoint(c);
+        free_mesh(&r.from);
+        free_mesh(&r.to);
     }
 }
 
@@ -253,7 +277,9 @@ static char *small_state(const char *name)
 static void overwrite(const char *path, const char *text, size_t n)
 {
     FILE *f = fopen(path, "wb");
-    assert_true(f && fwrite(text, 1, n, f) == n && fclose(f) == 0);
+    assert_true(f);
+    assert_true(fwrite(text, 1, n, f) == n);
+    assert_true(fclose(f) == 0);
 }
 
 /* The manifest with the first `old` replaced, and a hash that fits. */
@@ -329,7 +355,8 @@ TEST(the_manifest_is_read_strictly)
     expect_refusal(open_it, folder, 1, "it must begin with a line {\"hash\":");
     overwrite(path, text, n);
     assert_int_equal(run_child(open_it, folder).code, 0);
-    free(text), free(folder);
+    free(text);
+    free(folder);
 }
 
 static void put_first(const struct checkpoint *c, float x)
@@ -340,7 +367,8 @@ static void put_first(const struct checkpoint *c, float x)
     memcpy(bytes + p->offset, &x, sizeof x);
     overwrite(file, bytes, size);
     p->hash = hash_bytes(bytes + p->offset, ELEMENT_BYTES * piece_elements(p), 0);
-    free(file), free(bytes);
+    free(file);
+    free(bytes);
 }
 
 /* Those of before runs had names. */
@@ -356,14 +384,29 @@ TEST(older_manifests_are_read)
         free(text);
     }
     struct checkpoint *c = open_checkpoint(folder);
-    assert_true(c->run == 0 && !*c->program);
+    assert_true(c->run == 0);
+    assert_true(!*c->program);
     expect_state(c, 5);
     expect_yard(EXIT_OK, "not known, session 1; written by an older yard", "ckpt ls '%s'", folder);
     expect_yard(EXIT_OK, "whether they are of one run is not known", "ckpt diff '%s' '%s'", folder, folder);
-    free_checkpoint(c), free(folder);
+    free_checkpoint(c);
+    free(folder);
 }
 
 /* Tensors of several windows, from rows and columns to shards; then a byte in the last window is another. */
+/* Tensor 3 of two states, which were written with the seeds 9 and 10: their distance, and the second one's norm. */
+static void expect_distances(const struct checkpoint *nine, const struct checkpoint *ten)
+{
+    struct difference d = compare_tensor(nine, ten, 3);
+    double distance = 0, norm = 0;
+    for (size_t i = 0; i < tensor_elements(&ten->pieces->tensor[3]); i++) {
+        distance += pow((double)state_value(9, 3, i) - (double)state_value(10, 3, i), 2);
+        norm += pow((double)state_value(10, 3, i), 2);
+    }
+    assert_true(fabs(d.distance / sqrt(distance) - 1) < 1e-9);
+    assert_true(fabs(d.norm / sqrt(norm) - 1) < 1e-9);
+}
+
 TEST(large_tensors_are_streamed)
 {
     struct config c = {.layers = 1, .heads = 4, .channels = 160, .seq_len = 8, .vocab = 5003, .tied = true};
@@ -377,19 +420,14 @@ TEST(large_tensors_are_streamed)
         assert_int_equal(compare_tensor(whole, cut, i).elements, 0);
     write_random_state(temp_path("b"), &c, &from, 1, 1, 10);
     struct checkpoint *b = open_checkpoint(temp_path("b"));
-    struct difference d = compare_tensor(cut, b, 3);
-    double distance = 0, norm = 0;
-    for (size_t i = 0; i < tensor_elements(&b->pieces->tensor[3]); i++) {
-        distance += pow((double)state_value(9, 3, i) - (double)state_value(10, 3, i), 2);
-        norm += pow((double)state_value(10, 3, i), 2);
-    }
-    assert_true(fabs(d.distance / sqrt(distance) - 1) < 1e-9 && fabs(d.norm / sqrt(norm) - 1) < 1e-9);
+    expect_distances(cut, b);
     free_checkpoint(b);
     put_first(whole, 0);
     for (int nan = 0; nan < 2; nan++) {
         put_first(cut, nan ? NAN : -0.0F);
-        d = compare_tensor(whole, cut, 0);
-        assert_true(d.elements == 1 && (nan ? isnan(d.most) : d.most == 0));
+        struct difference d = compare_tensor(whole, cut, 0);
+        assert_true(d.elements == 1);
+        assert_true(nan ? isnan(d.most) : d.most == 0);
     }
     const struct piece *p = &cut->pieces->tensor[0].piece[0];
     assert_true(4 * piece_elements(p) > 600000); /* more than two windows */
@@ -399,13 +437,18 @@ TEST(large_tensors_are_streamed)
     bytes[p->offset + 4 * piece_elements(p) - 1] ^= 1;
     overwrite(file, bytes, size);
     struct problem *found = verify_tensor(cut, 0);
-    assert_true(found && strstr(found->sentence, "is damaged: tensor wte.weight"));
-    free(found), free(bytes), free(file);
-    free_checkpoint(cut), free_checkpoint(whole);
-    free_mesh(&from), free_mesh(&to);
+    assert_true(found);
+    assert_true(strstr(found->sentence, "is damaged: tensor wte.weight"));
+    free(found);
+    free(bytes);
+    free(file);
+    free_checkpoint(cut);
+    free_checkpoint(whole);
+    free_mesh(&from);
+    free_mesh(&to);
 }
 
-/* A flipped bit is found wherever it is; or it is one of the spaces behind a header, which say nothing. */
+/* A flipped bit is found wherever it is; or it is one of the spaces after a header, which say nothing. */
 static void expect_flips_found(const char *folder, const char *file, size_t every)
 {
     char *path = lasting("%s/%s", folder, file);
@@ -415,7 +458,7 @@ static void expect_flips_found(const char *folder, const char *file, size_t ever
     if (strcmp(file, MANIFEST) != 0)
         memcpy(&header, bytes, 8);
     while (header && length < header && memchr(bytes + 8 + length, '}', header - length))
-        length++; /* behind the last brace */
+        length++; /* one byte after the last brace */
     for (size_t i = 0; i < n; i += i < 64 ? 1 : every) {
         bool space = header && i >= 8 + length && i < 8 + header;
         bytes[i] ^= (char)(1 << i % 8);
@@ -453,12 +496,14 @@ TEST(other_lengths_are_found)
         assert_non_null(p);
         free(p);
     }
-    overwrite(path, bytes, n + 1); /* read_whole() has a zero behind */
+    overwrite(path, bytes, n + 1); /* read_whole() puts a zero after the bytes */
     expect_refusal(open_it, folder, 1, "too long");
     unlink(path);
     struct problem *p = attempt(open_it, folder);
     assert_non_null(p);
-    free(p), free(bytes), free(folder);
+    free(p);
+    free(bytes);
+    free(folder);
 }
 
 /* ---- the newest, and those that go ------------------------------------------------------------------------------- */
@@ -483,7 +528,9 @@ TEST(the_newest_is_of_the_last_session)
     const char *folder = temp_path("newest");
     char *old = lasting("%s/step-9", folder), *damaged = lasting("%s/step-40/" MANIFEST, folder);
     make_folder(folder);
-    add_state(folder, 9, 1), add_state(folder, 20, 1), add_state(folder, 30, 1);
+    add_state(folder, 9, 1);
+    add_state(folder, 20, 1);
+    add_state(folder, 30, 1);
     expect_newest(folder, "step-30");
     add_state(folder, 25, 2); /* resumed from 20 */
     expect_newest(folder, "step-25");
@@ -521,7 +568,8 @@ TEST(links_are_not_followed)
     add_state(folder, 1, 2); /* in the link's place */
     assert_int_equal(count_files(elsewhere), files);
     assert_int_equal(count_files(folder), 2 + 2);
-    free(target), free(elsewhere);
+    free(target);
+    free(elsewhere);
 }
 
 /* ---- runs that go on -------------------------------------------------------------------------------------------- */
@@ -551,9 +599,10 @@ static struct trainer *start(const char *words)
 {
     struct settings *s = settings_of(words);
     struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
-    if (s->past)
-        load_checkpoint(t->model, s->source.checkpoint, true), expect_zeros_between(t->model);
-    else
+    if (s->past) {
+        load_checkpoint(t->model, s->source.checkpoint, true);
+        expect_zeros_between(t->model);
+    } else
         init_random(t->model, (uint64_t)s->seed);
     return t;
 }
@@ -620,7 +669,8 @@ TEST(a_resumed_run_is_the_unbroken_one)
         struct state resumed = end(t);
         assert_int_equal(whole.n, resumed.n);
         expect_same_bits(meshes[i], resumed.values, whole.values, whole.n);
-        free(whole.values), free(resumed.values);
+        free(whole.values);
+        free(resumed.values);
     }
 }
 
@@ -628,7 +678,9 @@ TEST(a_resumed_run_is_the_unbroken_one)
 TEST(the_saved_model_is_the_checkpoint_s)
 {
     need_own_products();
-    const char *folder = temp_path("saved"), *ours = temp_path("ours.safetensors"), *its = temp_path("its.safetensors");
+    const char *folder = temp_path("saved");
+    const char *ours = temp_path("ours.safetensors");
+    const char *its = temp_path("its.safetensors");
     for (size_t i = 0; i < COUNT(meshes); i++) {
         char words[512];
         snprintf(words, sizeof words, TRAIN "%s", meshes[i]);
@@ -709,7 +761,9 @@ TEST(the_strategy_is_rescaled)
     for (size_t i = 1; i < 2 * COUNT(cases); i++) { /* the first devices are those of the run, not of the pieces */
         const size_t k = i / 2;
         t = new_trainer(settings_of(resume_words(i % 2 ? merged : folder, cases[k].words)), LIST_TRAIN, true, true);
-        assert_true(t->mesh.dp == cases[k].dp && t->mesh.pp == cases[k].pp && t->mesh.tp == cases[k].tp);
+        assert_true(t->mesh.dp == cases[k].dp);
+        assert_true(t->mesh.pp == cases[k].pp);
+        assert_true(t->mesh.tp == cases[k].tp);
         assert_string_equal(text_at(recorded_options(t), "mesh"), cases[k].record);
         close_source(&((struct settings *)t->settings)->source);
         free_trainer(t);
@@ -747,7 +801,9 @@ static int count_lines(const char *path, const char *with)
 /* A run that is stopped and resumed leaves the files and the log of one that was not. */
 TEST(the_command_line_resumes)
 {
-    const char *whole = temp_path("cli-whole"), *broken = temp_path("cli-broken"), *log = temp_path("cli.jsonl");
+    const char *whole = temp_path("cli-whole");
+    const char *broken = temp_path("cli-broken");
+    const char *log = temp_path("cli.jsonl");
     const char *words = "train --model nano --layers 2 --steps 5 --val-batches 1 --sample-tokens 0";
     struct ran r = expect_yard(EXIT_OK, "", "%s --save '%s'", words, whole);
     r = expect_yard(EXIT_OK, "", "%s --save '%s' --stop-after 3 --save-every 1 --keep 2 --log '%s'", words, broken,
@@ -757,7 +813,9 @@ TEST(the_command_line_resumes)
     assert_non_null(strstr(r.err, expected));
     assert_int_equal(count_files(broken), 2 + 2 + 1); /* ., .., two checkpoints and the model */
     FILE *f = fopen(log, "a");                        /* as a run that was killed within a line leaves it */
-    assert_true(f && fputs("{\"step\":4,\"lo", f) >= 0 && fclose(f) == 0);
+    assert_true(f);
+    assert_true(fputs("{\"step\":4,\"lo", f) >= 0);
+    assert_true(fclose(f) == 0);
     r = expect_yard(EXIT_OK, "", "%s --val-batches 1 --sample-tokens 0", strstr(expected, "train"));
     char *a = lasting("%s/step-5", whole), *b = lasting("%s/step-5", broken);
     char *x = lasting("%s/rank-0.safetensors", a), *y = lasting("%s/rank-0.safetensors", b);
@@ -766,17 +824,22 @@ TEST(the_command_line_resumes)
     assert_int_equal(count_lines(log, "\"norm\""), 5);
     r = expect_yard(EXIT_OK, "", "ckpt diff '%s' '%s'", a, b);
     r = run_yard("%s", strstr(expected, "train"));
-    assert_true(r.code == 0 && strstr(r.err, "nothing is left to train") && !strstr(r.err, "warning"));
+    assert_true(r.code == 0);
+    assert_true(strstr(r.err, "nothing is left to train"));
+    assert_true(!strstr(r.err, "warning"));
     size_t n;
     char *manifest = lasting("%s/step-5/" MANIFEST, broken), *text = read_whole(manifest, &n);
     char *vector = strndup(strstr(text, "\"vector\":"), strcspn(strstr(text, "\"vector\":"), ","));
     char *step = lasting("%s/step-5", broken);
     change_manifest(step, text, vector, "\"vector\":3");
     r = run_yard("%s", strstr(expected, "train"));
-    assert_true(r.code == 0 && strstr(r.err, "was trained with vectors of 3 floats"));
-    free(text), free(vector);
+    assert_true(r.code == 0);
+    assert_true(strstr(r.err, "was trained with vectors of 3 floats"));
+    free(text);
+    free(vector);
     r = run_yard("train --resume '%s' --data LICENSE --val-batches 1 --sample-tokens 0", broken);
-    assert_true(r.code == 0 && strstr(r.err, "the data are not those that"));
+    assert_true(r.code == 0);
+    assert_true(strstr(r.err, "the data are not those that"));
     free(expected);
 }
 
@@ -789,6 +852,16 @@ static uint64_t run_of(const char *path)
     return run;
 }
 
+static void expect_other_models_refused(const char *words, const char *folder)
+{
+    static const char *const others[] = {"--seq-len 16", "--untied", "--heads 4", "--channels 64", "--tokens chars"};
+    for (size_t i = 0; i < COUNT(others); i++) {
+        struct ran r = run_yard("%s --save \"%s\" %s", words, folder, others[i]);
+        assert_true(r.code == 2);
+        assert_true(strstr(r.err, "is another model"));
+    }
+}
+
 /* A second run is refused while the first one has the folder; and the command that is printed is one for a shell. */
 TEST(a_folder_is_one_run_s)
 {
@@ -797,7 +870,8 @@ TEST(a_folder_is_one_run_s)
     make_folder(folder);
     int lock = lock_folder("a test", folder);
     struct ran r = run_yard("%s --save \"%s\"", words, folder);
-    assert_true(r.code == 2 && strstr(r.err, "another run is writing there"));
+    assert_true(r.code == 2);
+    assert_true(strstr(r.err, "another run is writing there"));
     assert_int_equal(count_files(folder), 2);
     close(lock);
     char *stray = lasting("%s/step-7.tmp-2147483647", folder);
@@ -805,7 +879,8 @@ TEST(a_folder_is_one_run_s)
     r = run_yard("%s --save \"%s\" --stop-after 1", words, folder);
     assert_int_not_equal(access(stray, F_OK), 0);
     const char *resumes = strstr(r.err, "train --resume '");
-    assert_true(r.code == 0 && resumes);
+    assert_true(r.code == 0);
+    assert_true(resumes);
     r = expect_yard(EXIT_OK, "", "%.*s --val-share 0 --sample-tokens 0", (int)strcspn(resumes, "\n"), resumes);
     expect_newest(folder, "step-2");
     char *first = lasting("%s/step-1", folder), *other = lasting("%s-other", folder);
@@ -813,21 +888,24 @@ TEST(a_folder_is_one_run_s)
     const char *snapshot = lasting("%s.snap", other);
     r = run_yard("train --resume \"%s\" --save \"%s\" --snapshot \"%s\" --steps 3 --val-share 0 --sample-tokens 0",
                  folder, other, snapshot);
-    assert_true(r.code == 0 && last_session(folder) == 2 && last_session(other) == 3);
+    assert_true(r.code == 0);
+    assert_true(last_session(folder) == 2);
+    assert_true(last_session(other) == 3);
     const uint64_t run = run_of(folder);
-    assert_true(run && run == run_of(first) && run == run_of(other) && run == run_of(snapshot));
+    assert_true(run);
+    assert_true(run == run_of(first));
+    assert_true(run == run_of(other));
+    assert_true(run == run_of(snapshot));
     r = expect_yard(EXIT_FAILED, "of one run, and the later is ", "ckpt diff \"%s\" \"%s\"", other, folder);
     expect_text(r.out, lasting("later is %s/step-3\n", other));
     expect_yard(EXIT_OK, "and of the same moment", "ckpt diff \"%s\" \"%s\"", other, snapshot);
     r = run_yard("%s --save \"%s\"", words, folder);
     assert_int_not_equal(access(first, F_OK), 0); /* another run begins */
-    assert_true(r.code == 0 && last_session(folder) == 3 && run_of(folder) != run);
+    assert_true(r.code == 0);
+    assert_true(last_session(folder) == 3);
+    assert_true(run_of(folder) != run);
     expect_yard(EXIT_FAILED, "they are of two runs", "ckpt diff \"%s\" \"%s\"", other, folder);
-    static const char *const others[] = {"--seq-len 16", "--untied", "--heads 4", "--channels 64", "--tokens chars"};
-    for (size_t i = 0; i < COUNT(others); i++) {
-        r = run_yard("%s --save \"%s\" %s", words, folder, others[i]);
-        assert_true(r.code == 2 && strstr(r.err, "is another model"));
-    }
+    expect_other_models_refused(words, folder);
 }
 
 /* ---- the commands ----------------------------------------------------------------------------------------------- */
@@ -841,7 +919,9 @@ static void expect_ckpt(const char *format, const char *a, const char *b, int co
 
 TEST(the_commands)
 {
-    char *a = small_state("commands"), *b = temp_path("other"), *bin = temp_path("m.bin");
+    char *a = small_state("commands");
+    char *b = temp_path("other");
+    char *bin = temp_path("m.bin");
     char *hf = temp_path("hf");
     expect_ckpt("ckpt ls '%s'%s", a, "", 0, "h.0.attn.c_attn.weight       value   [24, 8]        rows in 3");
     expect_ckpt("ckpt ls --json '%s'%s", a, "", 0, "\"sections\": 3");
@@ -862,10 +942,11 @@ TEST(the_commands)
     overwrite(file, bytes, n);
     expect_ckpt("ckpt verify '%s'%s", b, "", 1, "is damaged: tensor");
     expect_ckpt("ckpt verify --json '%s'%s", b, "", 1, "\"sound\": false");
-    free(bytes), free(a);
+    free(bytes);
+    free(a);
 }
 
-/* Of a folder all are verified; others go on from the newest that is complete, with a warning. */
+/* ckpt verify looks at all states of a folder; other commands take the newest that is complete, with a warning. */
 TEST(a_folder_is_verified_whole)
 {
     size_t n;
@@ -894,10 +975,13 @@ TEST(a_folder_is_verified_whole)
 /* What is there already is not replaced by something of another kind, and a checkpoint takes nothing more. */
 TEST(nothing_else_is_replaced)
 {
-    char *a = small_state("kept"), *file = lasting("%s-file", a), *bin = lasting("%s.bin", a);
+    char *a = small_state("kept");
+    char *file = lasting("%s-file", a);
+    char *bin = lasting("%s.bin", a);
     char *other = lasting("%s-other.bin", a), *within = lasting("%s/x", a);
     char *odd = lasting("%s-\377", a), *slash = lasting("%s-slash/", a);
-    overwrite(file, "precious", 8), overwrite(other, "precious", 8);
+    overwrite(file, "precious", 8);
+    overwrite(other, "precious", 8);
     expect_ckpt("ckpt reshard '%s' '%s'", a, file, 4, "a file of that name is in the way");
     expect_ckpt("ckpt export '%s' '%s'", a, file, 4, "a file of that name is in the way");
     expect_ckpt("ckpt export '%s' '%s'", a, other, 2, "is a file of another kind");
@@ -913,28 +997,46 @@ TEST(nothing_else_is_replaced)
     struct outcome o = run_child(open_it, a);
     size_t n;
     char *text = read_whole(file, &n);
-    assert_true(o.code == 0 && strcmp(text, "precious") == 0);
-    free(text), free(a);
+    assert_true(o.code == 0);
+    assert_true(strcmp(text, "precious") == 0);
+    free(text);
+    free(a);
 }
 
 /* llm.c's file and Hugging Face's have the same parameters, from whatever mesh. */
+static void expect_small_config(const char *path)
+{
+    json_t *json = json_load_file(path, 0, NULL);
+    assert_non_null(json);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_head")), 2);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_embd")), 8);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_layer")), 1);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_positions")), 4);
+    assert_true(json_is_true(json_object_get(json, "tie_word_embeddings")));
+    json_decref(json);
+}
+
 TEST(exports_agree)
 {
-    char *a = small_state("exported"), *bin = temp_path("agree.bin"), *hf = temp_path("agree");
+    char *a = small_state("exported");
+    char *bin = temp_path("agree.bin");
+    char *hf = temp_path("agree");
     struct checkpoint *c = open_checkpoint(a);
     clear_folder(hf);
     export_llmc(c, bin);
     struct tokenizer bytes = tokenizer_from_text("bytes", "");
     json_t *tokenizer = tokenizer_to_json(&bytes), *vocab = json_at(tokenizer, "model.vocab");
     assert_int_equal(json_object_size(vocab), 256);
-    export_huggingface(c, hf, tokenizer); /* and once more, below: nothing of the first one is kept beside it */
-    assert_true(number_at(vocab, "A") == 'A' && number_at(vocab, "\u0120") == ' ' && number_at(vocab, "\u00ff") == 255);
     export_huggingface(c, hf, tokenizer);
+    assert_true(number_at(vocab, "A") == 'A');
+    assert_true(number_at(vocab, "\u0120") == ' ');
+    assert_true(number_at(vocab, "\u00ff") == 255);
+    export_huggingface(c, hf, tokenizer); /* a second time: nothing of the first one is kept beside it */
     assert_int_not_equal(access(lasting("%s.kept-%ld", hf, (long)getpid()), F_OK), 0);
     char *file = lasting("%s/model.safetensors", hf);
     struct llmc_model *m = open_llmc_model(bin);
     struct safetensors *st = open_safetensors(file);
-    size_t n = 3 * 8 * 8; /* qkvw: behind 128 rows of wte, 4 of wpe, and ln_1 */
+    size_t n = 3 * 8 * 8; /* qkvw: after 128 rows of wte, 4 of wpe, and ln_1 */
     float *theirs = allocate(n, sizeof *theirs), *ours = allocate(n, sizeof *ours);
     read_at(m->file, theirs, n * sizeof *theirs, LLMC_HEADER_BYTES + 4 * 8 * (128 + 4 + 2));
     struct param qkv = {.shape = {3 * small.channels, small.channels}, .conv1d = true};
@@ -943,17 +1045,15 @@ TEST(exports_agree)
     expect_same_bits("qkvw", ours, theirs, n);
     for (size_t i = 0; i < n; i++) /* tensor 6 of the checkpoint */
         assert_true(theirs[i] == state_value(5, 6, i));
-    assert_true(read_config(file, 0).heads == 2 && read_config(bin, 0).vocab == 9);
-    char *about = lasting("%s/config.json", hf), *text = read_whole(about, &n);
-    json_t *json = json_loads(text, 0, NULL);
-    assert_int_equal(json_integer_value(json_object_get(json, "n_head")), 2);
-    assert_int_equal(json_integer_value(json_object_get(json, "n_embd")), 8);
-    assert_int_equal(json_integer_value(json_object_get(json, "n_layer")), 1);
-    assert_int_equal(json_integer_value(json_object_get(json, "n_positions")), 4);
-    assert_true(json_is_true(json_object_get(json, "tie_word_embeddings")));
-    json_decref(json), free(text);
-    close_llmc_model(m), close_safetensors(st), free_checkpoint(c);
-    free(theirs), free(ours), free(a);
+    assert_true(read_config(file, 0).heads == 2);
+    assert_true(read_config(bin, 0).vocab == 9);
+    expect_small_config(lasting("%s/config.json", hf));
+    close_llmc_model(m);
+    close_safetensors(st);
+    free_checkpoint(c);
+    free(theirs);
+    free(ours);
+    free(a);
 }
 
 static void export_it(void *checkpoint) { export_llmc(checkpoint, temp_path("untied.bin")); }
@@ -973,6 +1073,7 @@ TEST(a_head_of_its_own_is_exported)
     assert_non_null(strstr(text, "\"tie_word_embeddings\": false"));
     assert_false(read_config(file, 0).tied);
     expect_refusal(export_it, k, 2, "which llm.c's format has no place for");
-    free_checkpoint(k), free_mesh(&m);
+    free_checkpoint(k);
+    free_mesh(&m);
     free(text);
 }

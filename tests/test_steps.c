@@ -52,6 +52,22 @@ static void expect_period(const char *text, double period, int pattern)
 #define GPU "device gpu memory=1000\n"
 #define TWO "device a memory=1000\ndevice b memory=1000\n"
 
+static void expect_machine_as_written(const struct machine *m)
+{
+    const struct device *d = &m->device[0];
+    assert_string_equal(d->id, "server.0");
+    assert_true(d->budget == 2048);
+    assert_true(d->alignment == 512);
+    assert_true(m->host->budget == 1 << 30);
+    assert_true(m->host->alignment == 64);
+    assert_true(d->link[LINK_UP]->rate == 1e3);
+    assert_true(d->link[LINK_UP]->latency == 2e-3);
+    assert_true(!d->link[LINK_DOWN]);
+    assert_true(d->link[LINK_UP]->queues == 4);
+    assert_true(d->link[LINK_UP]->queue == 250);
+    assert_true(m->host->disk->rate == 5e8);
+}
+
 TEST(every_word_is_kept)
 {
     struct step *s = read_text_list("# a comment\n"
@@ -69,20 +85,27 @@ TEST(every_word_is_kept)
                                     "task f host.feed 0 role=feed\n"
                                     "copy b h[1:3] x[5:7] msg=7 role=broadcast\n");
     const struct machine *m = s->pool->machine;
-    const struct device *d = &m->device[0];
     const struct task *t = s->task[0], *c = s->task[1];
-    assert_string_equal(d->id, "server.0");
-    assert_true(d->budget == 2048 && d->alignment == 512 && m->host->budget == 1 << 30 && m->host->alignment == 64);
-    assert_true(d->link[LINK_UP]->rate == 1e3 && d->link[LINK_UP]->latency == 2e-3 && !d->link[LINK_DOWN]);
-    assert_true(d->link[LINK_UP]->queues == 4 && d->link[LINK_UP]->queue == 250 && m->host->disk->rate == 5e8);
-    assert_true(t->seconds == 1.5e-3 && t->host_seconds == 3e-3 && t->when.every == 4);
-    assert_true(t->layer == 2 && t->micro == 1 && t->role == ROLE_BACKWARD && t->n_access == 4);
-    assert_true(t->access[0].tensor->bytes == 16 && t->access[2].tensor->offset == 32);
+    expect_machine_as_written(m);
+    assert_true(t->seconds == 1.5e-3);
+    assert_true(t->host_seconds == 3e-3);
+    assert_true(t->when.every == 4);
+    assert_true(t->layer == 2);
+    assert_true(t->micro == 1);
+    assert_true(t->role == ROLE_BACKWARD);
+    assert_true(t->n_access == 4);
+    assert_true(t->access[0].tensor->bytes == 16);
+    assert_true(t->access[2].tensor->offset == 32);
     assert_true(t->access[0].tensor->storage == s->pool->tensors[0]);
-    assert_true(c->copy && c->lane == lane_of(d, LANE_DOWNLOAD, 2) && c->role == ROLE_SEND);
-    assert_true(c->access[0].tensor->offset == 1 && c->access[1].tensor->offset == 5);
-    assert_true(s->task[2]->lane == m->host->lane[LANE_FEED] && s->task[2]->role == ROLE_FEED);
-    assert_true(s->pool->tensors[1]->persistent && s->pool->tensors[2]->persistent);
+    assert_true(c->copy);
+    assert_true(c->lane == lane_of(&m->device[0], LANE_DOWNLOAD, 2));
+    assert_true(c->role == ROLE_SEND);
+    assert_true(c->access[0].tensor->offset == 1);
+    assert_true(c->access[1].tensor->offset == 5);
+    assert_true(s->task[2]->lane == m->host->lane[LANE_FEED]);
+    assert_true(s->task[2]->role == ROLE_FEED);
+    assert_true(s->pool->tensors[1]->persistent);
+    assert_true(s->pool->tensors[2]->persistent);
     assert_int_equal(c->message, 0);
     assert_int_equal(s->task[3]->message, 7);
     assert_int_equal(s->last_message, 7);
@@ -103,8 +126,7 @@ TEST(a_copy_by_hand)
     end_simulation(sim);
 }
 
-/* Between `start` and `end`, which keep the steps apart, copies run as the text says. */
-/* Such as a word that says whether it is needed. */
+/* It may also read a word that says whether the copy is needed. */
 TEST(a_copy_waits_for_all_it_reads)
 {
     struct simulation *sim = simulate_text(GPU "tensor x gpu 100 work keep\ntensor h host 100 work\n"
@@ -180,8 +202,8 @@ TEST(further_lanes)
     expect_copies(narrow, two, 2, (double[][2]){{0, 2}, {0, 2}});
 }
 
-/* Where memory has room for all tensors nobody waits for bytes; where it has not, or that is asked for, b's writer
- * waits for a's slow reader. */
+/* Where memory has room for all tensors no task waits for bytes: f and slow take 1 + 5, and g runs beside them.  Where
+ * it has not, or with `share`, g, which writes b, waits for `slow`, which reads a: 1 + 5 + 1. */
 TEST(bytes_are_shared_where_memory_is_scarce)
 {
     static const char tasks[] = "tensor a gpu 40 work\ntensor b gpu 40 work\ntask f gpu.compute 1 writes=a\n"
@@ -219,6 +241,14 @@ TEST(the_disk)
 
 /* ---- the period -------------------------------------------------------------------------------------------------- */
 
+static int least_common_multiple(int a, int b)
+{
+    int multiple = a;
+    while (multiple % b != 0)
+        multiple += a;
+    return multiple;
+}
+
 TEST(conditional_tasks)
 {
     const char *text = GPU "tensor x gpu 4 work keep\n"
@@ -228,15 +258,15 @@ TEST(conditional_tasks)
     for (int a = 1; a <= 4; a++)
         for (int b = 1; b <= 3; b++) {
             char *list = lasting(text, a, b);
-            int pattern = a == 2 && b == 2 ? 2 : a == 3 && b == 3 ? 3 : a == 4 && b == 2 ? 4 : a * b;
-            expect_period(list, 2 + 3.0 / a + 5.0 / b, pattern);
+            expect_period(list, 2 + 3.0 / a + 5.0 / b, least_common_multiple(a, b));
         }
     struct simulation *sim = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=2\n"); /* in 2, 4, ... */
-    assert_true(sim->moments[1].skipped && sim->moments[3].end - sim->moments[3].start == 1);
+    assert_true(sim->moments[1].skipped);
+    assert_true(sim->moments[3].end - sim->moments[3].start == 1);
     end_simulation(sim);
 }
 
-/* A write of every second step hides behind the next ones, as long as it ends before the next write. */
+/* A write in every second step costs no time, as long as it ends before the next write. */
 TEST(a_pattern_longer_than_a_step)
 {
     static const double write[] = {2, 4, 5}, period[] = {2, 2, 2.5};
@@ -251,7 +281,7 @@ TEST(a_pattern_longer_than_a_step)
 }
 
 /* Step 3 is step 2 five seconds later, and yet step 4 is not: it waits for the end of step 2, whose tail `late`,
- * `early`, `next`, `last` did not stand behind step 1.  Steps begin three at a time, 18 s apart.  (`idle` and `more`
+ * `early`, `next`, `last` did not come after step 1.  Steps begin three at a time, 18 s apart.  (`idle` and `more`
  * keep `make` and `last` from waiting for readers of what they write.) */
 TEST(one_step_alike_is_not_enough)
 {
@@ -270,14 +300,19 @@ TEST(one_step_alike_is_not_enough)
 TEST(steps_are_run_until_they_repeat)
 {
     struct simulation *sim = simulate_text("task a host.cpu 1\n");
-    assert_true(sim->steps <= MOST_RUNS + 1 && sim->first + sim->pattern == sim->steps);
+    assert_true(sim->steps <= MOST_RUNS + 1);
+    assert_true(sim->first + sim->pattern == sim->steps);
     end_simulation(sim);
     sim = simulate_text("task a host.cpu 1\ntask b host.cpu 2 every=7\ntask c host.cpu 4 every=11\n");
     expect_number("period", sim->period, 1 + 2.0 / 7 + 4.0 / 11);
-    assert_true(sim->pattern == 77 && sim->steps > 77 && sim->settled);
+    assert_true(sim->pattern == 77); /* 7 x 11 */
+    assert_true(sim->steps > 77);
+    assert_true(sim->settled);
     end_simulation(sim);
     sim = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=997\ntask c host.cpu 1 every=991\n");
-    assert_true(!sim->settled && sim->period >= 1 && sim->period < 1.01); /* 988,027 steps are not run */
+    assert_true(!sim->settled);
+    assert_true(sim->period >= 1);
+    assert_true(sim->period < 1.01); /* 988,027 steps are not run */
     end_simulation(sim);
 }
 
@@ -428,7 +463,7 @@ static void expect_order(const struct step *s, const char *names)
     free(found);
 }
 
-/* By hand: backwards 0-5, then both updates; the second hides behind the next step's first backward. */
+/* By hand: backwards 0-5, then both updates; the second runs beside the next step's first backward. */
 TEST(updates_wait_for_the_last_backward)
 {
     struct step *s = gated_list(TWO_LAYERS);
@@ -440,7 +475,7 @@ TEST(updates_wait_for_the_last_backward)
     s = gated_list(TWO_LAYERS "task norm host.disk 0.5 role=norm\ntask late host.cpu 1 role=update\n");
     sim = must_simulate(s, NULL);
     expect_order(s, "back back norm adam tell adam late");   /* the norm takes the backwards' place */
-    expect_number("first update", sim->moments[3].start, 2); /* of g; the norm reads nothing and starts at 0 */
+    expect_number("first update", sim->moments[3].start, 2); /* when g is there; the norm reads nothing, starts at 0 */
     end_simulation(sim);
 }
 
@@ -494,8 +529,6 @@ TEST(verify_sees_an_update_that_is_not_gated)
     free_list(s);
 }
 
-/* What a step leaves in a tensor that is not kept is gone in the next one, though the bytes may still be there. */
-#define EARLY "device gpu memory=1G\ntensor x gpu 8 work\ntask a gpu.compute 1 reads=x\ntask b gpu.compute 1 writes=x\n"
 /* The host takes a second for each of three short tasks. */
 TEST(the_host_issues_in_list_order)
 {
@@ -510,7 +543,7 @@ TEST(a_step_waits_for_all_compute_lanes)
 {
     struct simulation *sim = simulate_text("device gpu memory=1G\nlane gpu.compute1\n"
                                            "task fast gpu.compute 1\ntask slow gpu.compute1 10\n");
-    expect_number("third start", sim->moments[2 * 2].start, 10);
+    expect_number("third start", sim->moments[2 * 2].start, 10); /* when the slow lane has ended the first step */
     end_simulation(sim);
 }
 
@@ -629,10 +662,13 @@ TEST(verify_looks_at_memory)
     struct step *s = read_text_list("device gpu memory=1000 slab=8\ntensor p gpu 8 work keep\ntensor y gpu 8 work\n"
                                     "task f gpu.compute 1 writes=y\n");
     struct tensor *p = s->pool->tensors[0], *y = s->pool->tensors[1];
-    assert_true(p->slab == 0 && y->slab == 1 && p->address == y->address);
+    assert_true(p->slab == 0);
+    assert_true(y->slab == 1);
+    assert_true(p->address == y->address);
     s->pool->machine->device[0].budget = 15;
     expect_wrong("the list", verify(s, NULL), "device gpu holds 16 bytes, its budget is 15");
-    y->slab = 0, y->address = 7;
+    y->slab = 0;
+    y->address = 7;
     expect_wrong("the list", verify(s, NULL), "tensor y shares bytes with p, which is kept from step to step");
     y->address = 8;
     s->pool->machine->device[0].budget = 16;
@@ -660,7 +696,8 @@ TEST(verify_sees_a_task_that_reads_another_device)
         char *wrong = verify_devices(s);
         if (!wrong != !lists[i].wrong || (wrong && strcmp(wrong, lists[i].wrong) != 0))
             test_failed("%s: verify says %s\n", lists[i].tasks, wrong ? wrong : "nothing");
-        free(wrong), free(text);
+        free(wrong);
+        free(text);
         free_list(s);
     }
 }
@@ -701,8 +738,10 @@ static void expect_round_trip(const struct step *s, const struct simulation *sim
     char *twice = written(again, second->seconds);
     assert_string_equal(text, twice);
     gate_updates(again); /* a model's updates wait for its norm already: none is gated, or moves */
-    for (size_t i = 0; i < again->n; i++)
-        assert_true(again->task[i]->gate != GATE_HELD && strcmp(again->task[i]->name, s->task[i]->name) == 0);
+    for (size_t i = 0; i < again->n; i++) {
+        assert_true(again->task[i]->gate != GATE_HELD);
+        assert_true(strcmp(again->task[i]->name, s->task[i]->name) == 0);
+    }
     for (size_t i = 0; i < again->n; i++)
         assert_int_equal(again->task[i]->message, s->task[i]->role == ROLE_BROADCAST ? s->task[i]->message : 0);
     depend(again, true);
@@ -715,7 +754,8 @@ static void expect_round_trip(const struct step *s, const struct simulation *sim
                         sim->moments[i].start, sim->moments[i].end);
     assert_true(second->period == sim->period);
     end_simulation(second);
-    free(text), free(twice);
+    free(text);
+    free(twice);
 }
 
 TEST(a_models_list_and_back)
@@ -729,7 +769,7 @@ TEST(a_models_list_and_back)
     }
 }
 
-/* With gaps between tasks, a host that takes its time, and copies whose times were measured. */
+/* The profile has gaps between tasks, a host that takes its time, and copies whose times were measured. */
 TEST(a_profiles_list_and_back)
 {
     struct trainer *t = plan_tiny(write_hardware("paper.txt", &plausible_speeds), 2);
@@ -740,7 +780,8 @@ TEST(a_profiles_list_and_back)
     struct costs *c = read_costs(write_file("profile.txt", profile, strlen(profile)));
     struct simulation *sim = must_simulate(t->train, c);
     expect_round_trip(t->train, sim);
-    free_simulation(sim), free_costs(c);
+    free_simulation(sim);
+    free_costs(c);
     free_trainer(t);
 }
 
@@ -875,8 +916,10 @@ static char *random_chain(uint64_t seed, double link, double device, double cpu,
     char *text = lasting("device host memory=1G\ndisk 1e9 1e-3\n");
     for (int i = 0; i < 3; i++) {
         double draw[6];
-        for (size_t k = 0; k < COUNT(draw); k++)
-            draw[k] = 0.01 + random_uniform(seed, STREAM_TEST, 0, n++);
+        for (size_t k = 0; k < COUNT(draw); k++) {
+            draw[k] = 0.01 + random_uniform(seed, STREAM_TEST, 0, n);
+            n++;
+        }
         text = lasting("%sdevice d%d memory=%d\nlink d%d up %.17g 1e-3 queue=%.17g\nlink d%d down %.17g\n"
                        "tensor x%d d%d 4000 activations\ntensor h%d host 4000 work keep\n"
                        "tensor w%d d%d 4000 parameters\ntensor g%d d%d 4000 gradients\n"

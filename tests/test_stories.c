@@ -191,7 +191,7 @@ static double probability(struct trainer *t, const char *text, const char *word)
     return p;
 }
 
-/* Each word of a small grammar, behind words that tell the scene. */
+/* Each word of a small grammar, after words that tell the scene. */
 LONG_TEST(a_model_learns_the_probabilities)
 {
     static const struct {

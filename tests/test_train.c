@@ -28,13 +28,16 @@ static struct trainer *open_tiny(const char *more)
  */
 TEST(clblast_trains_alike)
 {
-    struct state own = train(settings_of(TINY "--gemm own"), 3), clblast = train(settings_of(TINY "--gemm clblast"), 3),
-                 serial = train(settings_of(TINY "--gemm clblast --serial"), 3);
+    struct state own = train(settings_of(TINY "--gemm own"), 3);
+    struct state clblast = train(settings_of(TINY "--gemm clblast"), 3);
+    struct state serial = train(settings_of(TINY "--gemm clblast --serial"), 3);
     double distance = relative_distance(clblast.values, own.values, own.n_parameters);
     if (!(distance > 0 && distance <= 1e-5))
         test_failed("parameters are %g apart\n", distance);
     expect_same_bits("serial", serial.values, clblast.values, clblast.n);
-    free(own.values), free(clblast.values), free(serial.values);
+    free(own.values);
+    free(clblast.values);
+    free(serial.values);
 }
 
 /* CLBlast's calls come here too. */
@@ -56,7 +59,7 @@ cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void
     return make(context, flags, bytes, host, code);
 }
 
-/* With its kernel for small products, and with that for large ones, which has work space. */
+/* It does so with its kernel for small products, and with that for large ones, which has work space. */
 TEST(clblast_compiles_and_allocates_before_the_first_step)
 {
     const char *name = "XGEMM_MIN_INDIRECT_SIZE";
@@ -66,7 +69,8 @@ TEST(clblast_compiles_and_allocates_before_the_first_step)
         struct trainer *t = open_training(settings_of(TINY "--gemm clblast"), LIST_TRAIN);
         const int built = programs_built, made = buffers_made;
         run_steps(t, 1, 2);
-        assert_true(built > 0 && made > 0);
+        assert_true(built > 0);
+        assert_true(made > 0);
         assert_int_equal(programs_built, built);
         assert_int_equal(buffers_made, made);
         size_t work = 0;
@@ -103,13 +107,15 @@ static void poke(struct trainer *t, const char *name, size_t at, float value)
 /* Two steps that change neither parameters nor Adam's state; what is known of the first. */
 static const struct result *end_bad_steps(struct trainer *t, uint32_t number, struct state *before)
 {
-    run_step(t, number), run_step(t, number + 1);
+    run_step(t, number);
+    run_step(t, number + 1);
     const struct result *r = step_result(t, number);
     drain(t->train);
     struct state after = read_state(t, 0);
     expect_same_bits("state after bad steps", after.values, before->values, before->n);
     expect_equal_replicas(t, "replica");
-    free(before->values), free(after.values);
+    free(before->values);
+    free(after.values);
     return r;
 }
 
@@ -121,7 +127,8 @@ TEST(a_bad_step_changes_nothing)
     poke(t, "h.1.mlp.c_fc.weight", 5, INFINITY);
     struct state before = read_state(t, 0);
     const struct result *r = end_bad_steps(t, 3, &before);
-    assert_true(r->halted && !isfinite(r->norm));
+    assert_true(r->halted);
+    assert_true(!isfinite(r->norm));
     free_trainer(t);
 }
 
@@ -138,7 +145,9 @@ TEST(a_bad_loss_changes_nothing)
         struct trainer *t = open_tiny(lasting("-d %s", devices[i]));
         struct state before = read_state(t, 0);
         const struct result *r = end_bad_steps(t, 1, &before);
-        assert_true(r->halted && isfinite(r->norm) && !isfinite(r->loss));
+        assert_true(r->halted);
+        assert_true(isfinite(r->norm));
+        assert_true(!isfinite(r->loss));
         free_trainer(t);
     }
     unsetenv("YARD_KERNELS");
@@ -150,7 +159,9 @@ static void poke_file(const char *path, const char *name, size_t at, size_t n, f
     struct safetensors *st = open_safetensors(path);
     const struct st_tensor *tensor = find_tensor(st, name);
     FILE *f = fopen(path, "r+b");
-    assert_true(f && tensor && at + n <= st_elements(tensor));
+    assert_true(f);
+    assert_true(tensor);
+    assert_true(at + n <= st_elements(tensor));
     assert_int_equal(fseek(f, (long)(tensor->offset + at * sizeof value), SEEK_SET), 0);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(fwrite(&value, sizeof value, 1, f), 1);
@@ -168,7 +179,9 @@ static void save_with(const char *path, const char *words, const char *name, siz
     save_checkpoint(t->model, folder, made);
     struct checkpoint *saved = open_checkpoint(made->path);
     export_safetensors(saved, path, false);
-    free_checkpoint(made), free_checkpoint(saved), free_trainer(t);
+    free_checkpoint(made);
+    free_checkpoint(saved);
+    free_trainer(t);
     poke_file(path, name, at, n, value);
 }
 
@@ -252,7 +265,8 @@ TEST(a_bad_model_is_not_saved)
 TEST(a_bad_validation_loss_fails)
 {
     char text[500], other[100];
-    memset(text, 'a', sizeof text), memset(other, 'z', sizeof other);
+    memset(text, 'a', sizeof text);
+    memset(other, 'z', sizeof other);
     const char *data = write_file("a.txt", text, sizeof text), *val = write_file("z.txt", other, sizeof other);
     char *words = lasting("--data '%s' --val-data '%s' --batch 2 --steps 3 --sample-tokens 0", data, val);
     static const float values[] = {3e38f, NAN};
@@ -302,9 +316,12 @@ TEST(log_lines)
         assert_int_equal(number_at(line, "step"), abs(order[i]));
         assert_true(number_at(line, order[i] > 0 ? "loss" : "val_loss") > 0);
         assert_int_equal(json_object_size(line), order[i] > 0 ? 6 : 2);
-        if (order[i] > 0)
-            assert_true(number_at(line, "norm") > 0 && number_at(line, "lr") > 0 && number_at(line, "ms") > 0 &&
-                        number_at(line, "tokens_per_s") > 0);
+        if (order[i] > 0) {
+            assert_true(number_at(line, "norm") > 0);
+            assert_true(number_at(line, "lr") > 0);
+            assert_true(number_at(line, "ms") > 0);
+            assert_true(number_at(line, "tokens_per_s") > 0);
+        }
     }
 }
 
@@ -321,7 +338,7 @@ static double *device_ends(const struct trace *t, uint32_t steps)
     return ends;
 }
 
-/* From where one step is computed to where the next is, not from when the host notices. */
+/* A step's time goes from its end on the device to the next one's, not from when the host notices. */
 TEST(steps_are_timed_on_the_device)
 {
     enum { STEPS = 20 };
@@ -366,7 +383,9 @@ TEST(precedence_of_options)
 /* --stop-after saves and stops, and the learning rate is that of the longer run. */
 TEST(stop_after)
 {
-    const char *a = temp_path("stopped.jsonl"), *b = temp_path("whole.jsonl"), *folder = temp_path("stopped");
+    const char *a = temp_path("stopped.jsonl");
+    const char *b = temp_path("whole.jsonl");
+    const char *folder = temp_path("stopped");
     expect_yard(EXIT_OK, "", "train --model tiny --steps 8 --stop-after 3 --save '%s' --sample-tokens 0 --log '%s'",
                 folder, a);
     expect_yard(EXIT_OK, "", "train --model tiny --steps 8 --sample-tokens 0 --log '%s'", b);
@@ -374,7 +393,8 @@ TEST(stop_after)
     assert_int_equal(json_array_size(stopped), 1 + 3 + 1);
     for (size_t i = 1; i <= 3; i++) {
         const json_t *x = json_array_get(stopped, i), *y = json_array_get(whole, i);
-        assert_true(number_at(x, "lr") == number_at(y, "lr") && number_at(x, "loss") == number_at(y, "loss"));
+        assert_true(number_at(x, "lr") == number_at(y, "lr"));
+        assert_true(number_at(x, "loss") == number_at(y, "loss"));
     }
     char *model = lasting("%s/model.safetensors", folder);
     assert_int_equal(access(model, R_OK), 0);
@@ -396,7 +416,9 @@ TEST(save_then_init_and_sample)
         assert_true(number_at(last_line(a), "val_loss") == number_at(last_line(b), "val_loss"));
         struct ran x = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 5", folder);
         struct ran y = run_yard("sample --from '%s/model.safetensors' --prompt 'int main' --count 20 --seed 5", folder);
-        assert_true(x.code == 0 && y.code == 0 && strncmp(x.out, "int main", 8) == 0);
+        assert_true(x.code == 0);
+        assert_true(y.code == 0);
+        assert_true(strncmp(x.out, "int main", 8) == 0);
         assert_string_equal(x.out, y.out);
         y = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 6", folder);
         assert_string_not_equal(x.out, y.out);
@@ -462,14 +484,16 @@ static int interrupt_training(const char *log, const char *folder, const char *e
 
 TEST(interrupt_saves)
 {
-    const char *log = temp_path("interrupted.jsonl"), *folder = temp_path("interrupted"), *err = temp_path("err");
+    const char *log = temp_path("interrupted.jsonl");
+    const char *folder = temp_path("interrupted");
+    const char *err = temp_path("err");
     int code = interrupt_training(log, folder, err);
     if (code != 130)
         test_failed("exit code %d instead of 130:\n%s\n", code, read_text(err));
     json_t *lines = read_log(log);
     char *path = lasting("%s/model.safetensors", folder);
     struct safetensors *st = open_safetensors(path);
-    const json_t *last = json_array_get(lines, json_array_size(lines) - 1); /* the evaluation behind the last step */
+    const json_t *last = json_array_get(lines, json_array_size(lines) - 1); /* the evaluation after the last step */
     assert_int_equal(number_at(last, "step"), atoi(find_metadata(st, "yard.step")));
     assert_true(number_at(last, "val_loss") > 0);
     close_safetensors(st);
@@ -483,7 +507,9 @@ static double loss_by_hand(struct trainer *t, const float *b)
 {
     int channels = t->config.channels, vocab = t->config.vocab;
     float *wte = allocate((size_t)(vocab * channels), sizeof *wte);
-    double *logit = allocate((size_t)vocab, sizeof *logit), sum = 0, loss = 0;
+    double *logit = allocate((size_t)vocab, sizeof *logit);
+    double sum = 0;
+    double loss = 0;
     read_param(t->model, 0, KEPT_VALUE, wte);
     for (int v = 0; v < vocab; v++) {
         for (int c = 0; c < channels; c++)
@@ -492,7 +518,8 @@ static double loss_by_hand(struct trainer *t, const float *b)
     }
     for (size_t i = 1; i < t->data->val.n; i++)
         loss += log(sum) - logit[t->data->val.tokens[i]];
-    free(wte), free(logit);
+    free(wte);
+    free(logit);
     return loss / (double)(t->data->val.n - 1);
 }
 
@@ -530,7 +557,8 @@ static void check_evaluation(const char *devices, int batch, int bytes)
     double ours = evaluate(t, 0, NULL, NULL), expected = loss_by_hand(t, b);
     if (!(fabs(ours - expected) <= 1e-6 * expected))
         test_failed("-d %s, %d bytes: validation loss %.9g, by hand %.9g\n", devices, bytes, ours, expected);
-    assert_true(evaluate(t, 0, NULL, NULL) == ours && t->evaluated % 2 == 0); /* its iterations go on from there */
+    assert_true(evaluate(t, 0, NULL, NULL) == ours);
+    assert_true(t->evaluated % 2 == 0); /* its iterations go on from there */
     free_trainer(t);
 }
 
@@ -557,7 +585,8 @@ TEST(evaluation_changes_nothing)
     }
     struct state evaluated = read_whole_state(t);
     expect_same_bits("with evaluations", evaluated.values, plain.values, plain.n);
-    free(plain.values), free(evaluated.values);
+    free(plain.values);
+    free(evaluated.values);
     free_trainer(t);
 }
 
@@ -578,8 +607,8 @@ static char *trained_bytes(const char *words, unsigned width, size_t *n)
     return read_whole(path, n);
 }
 
-/* Of each width the device can do: what --vector gives is what a device of that width gives (YARD_VEC stands for one;
- * of width 1 it would be a GPU's shape), and no two widths give the same. */
+/* For each width that the device has: --vector gives the bits that a device of that width gives, and no two widths give
+ * the same.  YARD_VEC makes a device of a width; with width 1 it would have a GPU's shape. */
 TEST(bits_follow_the_vector_width)
 {
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
@@ -596,10 +625,11 @@ TEST(bits_follow_the_vector_width)
         set_number("YARD_VEC", 0);
         assert_int_equal(n, size);
         assert_memory_equal(asked, native, n);
-        size_t floats = n - 4 * 34688; /* what is behind the header */
+        size_t floats = n - 4 * 34688; /* what comes after the header */
         if (before && memcmp(asked + floats, before, n - floats) == 0)
             test_failed("width %u gives the bits of the width before it\n", widths[i]);
-        free(before), free(native);
+        free(before);
+        free(native);
         before = memcpy(allocate(n - floats, 1), asked + floats, n - floats);
         free(asked);
     }
@@ -630,7 +660,7 @@ TEST(plan_as_data)
     double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); /* the same from run to run */
     assert_true(number_at(json_array_get(memory, 2), "budget") == bytes);
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
-    if (m->device[0].is_cpu) /* of two shares */
+    if (m->device[0].is_cpu) /* each of its two shares has half of the memory */
         assert_true(fabs(number_at(json_array_get(memory, 0), "budget") / (0.75 * bytes / 2) - 1) < 1e-6);
     close_machine(m);
     expect_yard(EXIT_OK, "every conflict is ordered", "plan --model tiny --verify");
@@ -639,8 +669,9 @@ TEST(plan_as_data)
 /* The last task of the sample list brings one token's logits to the host: 4 bytes per word of the vocabulary. */
 static void expect_vocabulary(const char *options, int vocab)
 {
-    json_t *plan = yard_json("plan --layers 1 --hardware data/hardware/server.txt --json %s", options),
-           *tasks = json_at(plan, "lists.1.tasks"), *last = json_array_get(tasks, json_array_size(tasks) - 1);
+    json_t *plan = yard_json("plan --layers 1 --hardware data/hardware/server.txt --json %s", options);
+    json_t *tasks = json_at(plan, "lists.1.tasks");
+    json_t *last = json_array_get(tasks, json_array_size(tasks) - 1);
     assert_string_equal(text_at(last, "accesses.0.tensor"), "logits.host");
     assert_int_equal(number_at(last, "accesses.0.bytes"), 4 * vocab);
 }
@@ -657,8 +688,10 @@ TEST(devices_as_data)
 {
     const json_t *device = json_at(yard_json("devices --json"), "platforms.0.devices.0");
     assert_string_equal(text_at(device, "id"), "0:0");
-    assert_true(number_at(device, "vector_width") >= 1 && number_at(device, "kernel_vector") >= 1);
-    assert_true(number_at(device, "memory") >= number_at(device, "max_allocation") && number_at(device, "units") >= 1);
+    assert_true(number_at(device, "vector_width") >= 1);
+    assert_true(number_at(device, "kernel_vector") >= 1);
+    assert_true(number_at(device, "memory") >= number_at(device, "max_allocation"));
+    assert_true(number_at(device, "units") >= 1);
     bool exact = json_is_true(json_object_get(device, "correctly_rounded_divide_sqrt"));
     struct ran r = expect_yard(EXIT_OK, "-d 0:0", "devices");
     expect_text(r.out,
@@ -670,14 +703,17 @@ TEST(predicted_memory_is_what_is_allocated)
 {
     struct settings *s = settings_of(lasting(TINY "-d %s", two_devices()));
     struct trainer *planned = new_trainer(s, LIST_TRAIN, true, true), *real = new_trainer(s, LIST_TRAIN, true, false);
-    size_t predicted = 0, given = 0, n = real->pool->n;
+    size_t predicted = 0;
+    size_t given = 0;
+    size_t n = real->pool->n;
     assert_int_equal(planned->machine->allocated, 0);
     assert_int_equal(planned->pool->n, n);
     for (int d = 0; d <= planned->machine->n_devices; d++) {
         size_t end[64] = {0};
         for (size_t i = 0; i < n; i++) {
             const struct tensor *x = planned->pool->tensors[i], *y = real->pool->tensors[i];
-            assert_true(x->slab == y->slab && x->address == y->address);
+            assert_true(x->slab == y->slab);
+            assert_true(x->address == y->address);
             if (x->storage == x && x->slab >= 0 && x->device->index == d)
                 end[x->slab] = MAX(end[x->slab], round_up(x->address + x->bytes, x->device->alignment) + GUARD_BYTES);
         }
@@ -689,7 +725,8 @@ TEST(predicted_memory_is_what_is_allocated)
     }
     assert_int_equal(predicted, given);
     assert_int_equal(given, real->machine->allocated);
-    free_trainer(planned), free_trainer(real);
+    free_trainer(planned);
+    free_trainer(real);
 }
 
 /* The context that copies memory of the host has pinned it; of a move between two contexts the one that sends. */

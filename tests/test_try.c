@@ -12,7 +12,9 @@
 
 static size_t draw(uint64_t seed, uint64_t *count, size_t below)
 {
-    return (size_t)(random_uniform(seed, STREAM_TEST, 0, (*count)++) * (double)below);
+    double u = random_uniform(seed, STREAM_TEST, 0, *count);
+    (*count)++;
+    return (size_t)(u * (double)below);
 }
 
 enum { TENSORS = 60, TASKS = 200 };
@@ -108,7 +110,9 @@ static size_t place_plainly(struct tensor **list, size_t n, int (*order)(const v
 static bool expect_plain_addresses(const struct pool *p, struct device *d)
 {
     struct tensor **list = allocate(p->n, sizeof *list);
-    size_t n = 0, *by_size = allocate(p->n, sizeof *by_size), *by_life = allocate(p->n, sizeof *by_life);
+    size_t n = 0;
+    size_t *by_size = allocate(p->n, sizeof *by_size);
+    size_t *by_life = allocate(p->n, sizeof *by_life);
     for (size_t i = 0; i < p->n; i++)
         if (p->tensors[i]->device == d && (p->tensors[i]->persistent || p->tensors[i]->step))
             list[n++] = p->tensors[i];
@@ -120,7 +124,9 @@ static bool expect_plain_addresses(const struct pool *p, struct device *d)
             test_failed("tensor %d of %zu bytes lies at %zu, expected %zu\n", list[i]->id, list[i]->bytes, found,
                         expected);
     }
-    free(list), free(by_size), free(by_life);
+    free(list);
+    free(by_size);
+    free(by_life);
     return second;
 }
 
@@ -151,7 +157,7 @@ static void skip_some(struct step *s)
         s->task[i]->when.every = s->task[i]->access[s->task[i]->n_access - 1].tensor->persistent ? 2 : 1;
 }
 
-/* before[b * 2n + a]: node b of two iterations starts behind the end of node a, and of no other where that is skipped.
+/* before[b * 2n + a]: node b of two iterations starts after the end of node a, and of no other where that is skipped.
  */
 static bool *all_paths(const struct step *s)
 {
@@ -214,7 +220,10 @@ static void expect_same_verdict(const struct step *s, size_t *wrong_lists)
 /* Without one of its waits each, a list is wrong; with a task on another lane it may be. */
 TEST(verdicts_are_those_of_all_pairs)
 {
-    size_t dropped = 0, wrong = 0, moved = 0, wrong_moves = 0;
+    size_t dropped = 0;
+    size_t wrong = 0;
+    size_t moved = 0;
+    size_t wrong_moves = 0;
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct paper p = new_paper(1, &slow_speeds);
         struct step *s = random_step(&p, seed, "first");
@@ -289,7 +298,8 @@ TEST(a_list_of_30000_tasks)
     depend(s, true);
     expect_sound("the list", s, values);
     struct simulation *sim = must_simulate(s, p.costs);
-    assert_true(s->n >= 30000 && sim->settled);
+    assert_true(s->n >= 30000);
+    assert_true(sim->settled);
     struct forecast f = try_step(s, p.costs);
     assert_true(f.period == sim->period);
     size_t most = peak_megabytes() - before;
@@ -372,8 +382,9 @@ static struct four new_four(void)
     struct four f = {.paper = new_paper(1, &slow_speeds)};
     struct paper *p = &f.paper;
     struct lane *compute = p->device->lane[LANE_COMPUTE];
-    struct tensor *a = new_bytes(p, p->device, "a", 512, false), *b = new_bytes(p, p->device, "b", 512, false),
-                  *c = new_bytes(p, p->device, "c", 1024, false);
+    struct tensor *a = new_bytes(p, p->device, "a", 512, false);
+    struct tensor *b = new_bytes(p, p->device, "b", 512, false);
+    struct tensor *c = new_bytes(p, p->device, "c", 1024, false);
     f.early = add_paper(p, compute, "early", a, NULL, NULL);
     f.b = add_paper(p, compute, "b", b, NULL, NULL);
     f.c = add_paper(p, compute, "c", c, b, NULL);
@@ -416,7 +427,8 @@ TEST(what_does_not_fit_is_told)
     struct four f = new_four();
     f.paper.device->budget = 11000; /* 4096 of which guard the slab */
     struct forecast all = try_step(f.paper.step, f.paper.costs);
-    assert_true(all.excess > 0 && (double)all.need[0] == 11000 + all.excess);
+    assert_true(all.excess > 0);
+    assert_true((double)all.need[0] == 11000 + all.excess);
     assert_int_equal(all.high[0], 8192);
     free_forecast(&all);
     struct edit *e = open_edit(f.paper.step);

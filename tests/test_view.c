@@ -41,7 +41,7 @@ static struct view *view_of(const char *trace, const char *other, int width, int
     return open_view(tracks, n, width, height, scale);
 }
 
-/* Of a step file, whose tasks can be moved. */
+/* A view of a step file, whose tasks can be moved. */
 static struct view *view_of_list(const char *list, int width, int height, int scale)
 {
     struct track *k = open_track(list, open_board(list, 1));
@@ -54,7 +54,10 @@ static void end_view(struct view *v)
         close_track(v->track[i]);
     v->region.kind = NO_REGION;
     select_again(v);
-    free(v->path), free(v->row), free(v->gesture.spot), free(v);
+    free(v->path);
+    free(v->row);
+    free(v->gesture.spot);
+    free(v);
 }
 
 /* ---- pictures --------------------------------------------------------------------------------------------------- */
@@ -123,7 +126,10 @@ TEST(keys_do_what_the_help_says)
     assert_int_equal(v->anchor, 1);
     run_script(v, "pagedown");
     assert_int_equal(v->anchor, 2);
-    assert_true(v->from < 0 && v->from > -1e6 && v->to > 14.5e6 && v->to < 15.5e6);
+    assert_true(v->from < 0);
+    assert_true(v->from > -1e6);
+    assert_true(v->to > 14.5e6);
+    assert_true(v->to < 15.5e6);
     run_script(v, "pagedown pagedown pagedown");
     assert_int_equal(v->anchor, 5);
     run_script(v, "pageup n");
@@ -143,7 +149,8 @@ TEST(keys_do_what_the_help_says)
     run_script(v, "escape k c /upd");
     assert_false(is_picked(&v->selected));
     assert_int_equal(v->colour, BY_LAYER);
-    assert_true(v->critical && v->n_path > 0);
+    assert_true(v->critical);
+    assert_true(v->n_path > 0);
     assert_string_equal(v->search, "upd");
     double length = v->to - v->from;
     run_script(v, "escape +");
@@ -184,7 +191,8 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     press_button(v, true);
     move_mouse(v, x + 50, y);
     release_button(v);
-    assert_true(v->region.kind == STRETCH && v->region.at[0] != v->region.at[1]);
+    assert_true(v->region.kind == STRETCH);
+    assert_true(v->region.at[0] != v->region.at[1]);
     struct box b = places_of(v).overview;
     move_mouse(v, b.x + b.w - 5, b.y + 5);
     press_button(v, false);
@@ -205,7 +213,8 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
     expect_text(said, "waited 12.00 ms for send L1 on stage1 download1 (pipeline)");
     move_mouse(v, (int)x_of(v, 14e6), row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane)->y + 5);
     struct pick behind = pick_behind(v);
-    assert_true(!is_picked(&v->hover) && behind.record == v->selected.record);
+    assert_true(!is_picked(&v->hover));
+    assert_true(behind.record == v->selected.record);
     move_mouse(v, (int)x_of(v, 14e6), 5); /* above the rows */
     behind = pick_behind(v);
     assert_false(is_picked(&behind));
@@ -229,7 +238,11 @@ TEST(a_stretch_counts_what_lies_in_it)
         snprintf(script, sizeof script, "measure:%d,%d,%d,%d", x[0], ruler.y + 3, x[1], ruler.y + 3);
         run_script(v, script);
         assert_int_equal(v->region.kind, x[0] != x[1] ? STRETCH : NO_REGION);
-        double from = axis_at(v, MIN(x[0], x[1])), to = axis_at(v, MAX(x[0], x[1])), busy = 0, ms = 0, bytes = 0;
+        double from = axis_at(v, MIN(x[0], x[1]));
+        double to = axis_at(v, MAX(x[0], x[1]));
+        double busy = 0;
+        double ms = 0;
+        double bytes = 0;
         json_t *rows = v->panel.table ? table_json(v->panel.table) : json_array(), *row;
         size_t i;
         json_array_foreach(rows, i, row)
@@ -241,7 +254,8 @@ TEST(a_stretch_counts_what_lies_in_it)
         }
         for (uint32_t lane = 0; lane < k->trace->header.n_lanes && x[0] != x[1]; lane++)
             busy += 2 * (double)busy_between(&k->trace->bars[lane], clock_of(k, from), clock_of(k, to)) / 1e6;
-        assert_true(fabs(ms - busy) < 1e-4 && fabs(bytes - v->panel.bytes) < 100);
+        assert_true(fabs(ms - busy) < 1e-4);
+        assert_true(fabs(bytes - v->panel.bytes) < 100);
         json_decref(rows);
     }
     run_script(v, "escape");
@@ -269,11 +283,14 @@ TEST(a_place_of_memory_lists_its_tensors)
         snprintf(script, sizeof script, "click:%d,%d", x, row->y + row->height / 2);
         run_script(v, script);
         const struct amount *held = amount_at(&t->held[device], clock_of(v->track[0], axis_at(v, x)));
-        assert_true(v->region.kind == PLACE && v->region.device == device && !is_picked(&v->selected));
+        assert_true(v->region.kind == PLACE);
+        assert_true(v->region.device == device);
+        assert_true(!is_picked(&v->selected));
         assert_true(v->panel.bytes == (double)sum_amount(held));
     }
     run_script(v, "click:600,156"); /* a task instead */
-    assert_true(v->region.kind == NO_REGION && is_picked(&v->selected));
+    assert_true(v->region.kind == NO_REGION);
+    assert_true(is_picked(&v->selected));
     end_view(v);
     free(trace);
 }
@@ -285,9 +302,12 @@ TEST(devices_fold)
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     size_t rows = v->n_rows;
     run_script(v, "click:20,135");
-    assert_true(v->n_rows == rows - 1 && v->row[1].height < GLYPH_HEIGHT && v->row[3].kind == ROW_DEVICE);
+    assert_true(v->n_rows == rows - 1);
+    assert_true(v->row[1].height < GLYPH_HEIGHT);
+    assert_true(v->row[3].kind == ROW_DEVICE);
     run_script(v, "click:600,135");
-    assert_true(v->n_rows == rows && v->row[1].height > GLYPH_HEIGHT);
+    assert_true(v->n_rows == rows);
+    assert_true(v->row[1].height > GLYPH_HEIGHT);
     run_script(v, "x");
     assert_int_equal(v->n_rows, rows - 4);
     run_script(v, "n x");
@@ -308,7 +328,8 @@ TEST(two_traces_always_fit)
         a = trace_of_list(lasting("data/steps/%s.txt", lists[r.word[1] % 5]));
         struct view *v = view_of(a, b, 800 + (int)(r.word[2] % 1000), 400 + (int)(r.word[3] % 800), 1 + (int)n % 2);
         run_script(v, n % 3 ? "0" : "x");
-        assert_true(v->rows_height <= places_of(v).rows.h && v->row[v->n_rows - 1].track == 1);
+        assert_true(v->rows_height <= places_of(v).rows.h);
+        assert_true(v->row[v->n_rows - 1].track == 1);
         end_view(v);
         free(a);
     }
@@ -321,14 +342,16 @@ TEST(lanes_are_named_by_what_they_do)
     struct trace *t = trace_open(trace);
     lane_purpose *purpose = trace_purposes(t);
     for (uint32_t i = 0; i < t->header.n_lanes; i++) {
-        const char *name = t->lanes[i].name, *expected = strcmp(name, "stage1 download") == 0    ? "stage1 send"
-                                                         : strcmp(name, "stage1 download1") == 0 ? "stage1 send 2"
-                                                                                                 : NULL;
-        if (expected || strstr(name, "compute"))
-            assert_string_equal(purpose[i], expected ? expected : name);
+        const char *name = t->lanes[i].name;
+        if (strcmp(name, "stage1 download") == 0)
+            assert_string_equal(purpose[i], "stage1 send");
+        else if (strcmp(name, "stage1 download1") == 0)
+            assert_string_equal(purpose[i], "stage1 send 2");
+        else if (strstr(name, "compute"))
+            assert_string_equal(purpose[i], name);
     }
     free(purpose);
-    uint32_t first = 0; /* of its copies is for something else now */
+    uint32_t first = 0; /* the first of its copies, which is made to be for something else */
     while (strcmp(t->lanes[t->tasks[first].lane].name, "stage1 download") != 0)
         first++;
     t->tasks[first].role = ROLE_BROADCAST;
@@ -354,7 +377,8 @@ TEST(micro_batches_have_colours_of_their_own)
             assert_int_not_equal(colour_number(v, i), colour_number(v, k));
     assert_int_equal(v->n_micros, 60);
     end_view(v);
-    free(trace), free(text);
+    free(trace);
+    free(text);
 }
 
 /* The steps of both traces start at 0, whatever their clocks and lengths. */
@@ -426,9 +450,10 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     drag_bar(v, "b download", 0, "b download", 2, 10, false);
     assert_true(period_of(v) == 8); /* is shown while it is dragged, */
     press_key(v, "escape");
-    assert_true(period_of(v) == 9); /* and gone when it is not dropped */
+    assert_true(period_of(v) == 9); /* it is gone when the task is not dropped */
     drag_bar(v, "b download", 0, "b download", 2, 10, true);
-    assert_true(period_of(v) == 8 && count_moves(v->track[0]->board) == 1);
+    assert_true(period_of(v) == 8);
+    assert_true(count_moves(v->track[0]->board) == 1);
     assert_string_equal(selected_name(v), "send"); /* it is the task that was dragged, where it is now */
     assert_int_equal(v->selected.copy.task, 15);
     drag_bar(v, "c download", 2, "c download", 0, -10, true);
@@ -447,7 +472,8 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     assert_int_equal(v->gesture.blocker.copy.task, 0);
     drag_bar(v, "a compute", 1, "b compute", 0, 0, true);
     assert_non_null(strstr(v->message, "and not on b compute"));
-    assert_true(period_of(v) == 6 && count_moves(v->track[0]->board) == 2);
+    assert_true(period_of(v) == 6);
+    assert_true(count_moves(v->track[0]->board) == 2);
     uint32_t send = 15,
              lane = v->track[0]->trace->tasks[send].lane; /* it goes to an idle lane, at its place in the list */
     int y;
@@ -461,7 +487,8 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     run_script(v, "u u u u s");
     char *after = read_text(moved);
     assert_string_equal(before, after);
-    free(before), free(after);
+    free(before);
+    free(after);
     end_view(v);
 }
 
@@ -476,10 +503,13 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
     assert_false(poll_view(v));
     free(trace_of_list("data/steps/chain.txt")); /* the same path */
     assert_true(poll_view(v));
-    assert_false(v->track[0]->folded[0]); /* of another machine */
-    assert_true(v->n_rows < rows && !is_picked(&v->selected) && v->region.kind == NO_REGION);
+    assert_false(v->track[0]->folded[0]); /* the folded device was another machine's */
+    assert_true(v->n_rows < rows);
+    assert_true(!is_picked(&v->selected));
+    assert_true(v->region.kind == NO_REGION);
     struct view *fresh = view_of(trace, NULL, 1280, 720, 1);
-    assert_true(v->n_layers == fresh->n_layers && v->n_micros == fresh->n_micros);
+    assert_true(v->n_layers == fresh->n_layers);
+    assert_true(v->n_micros == fresh->n_micros);
     assert_memory_equal(v->has_role, fresh->has_role, sizeof v->has_role);
     end_view(fresh);
     struct canvas *c = new_canvas(v->width, v->height);
@@ -546,7 +576,9 @@ static void expect_whole(const struct track *k)
         for (size_t i = 0; i < b->n; busy += b->bar[i].end - b->bar[i].start, i++) {
             const struct trace_record *r = &t->records[b->bar[i].record];
             assert_int_equal(t->tasks[r->task].lane, lane);
-            assert_true(b->bar[i].start == r->start && b->bar[i].end == r->end && b->bar[i].busy == busy);
+            assert_true(b->bar[i].start == r->start);
+            assert_true(b->bar[i].end == r->end);
+            assert_true(b->bar[i].busy == busy);
             assert_true(i == 0 || b->bar[i - 1].start <= r->start);
             assert_int_equal(trace_find_from(t, r->task, r->step, 0), b->bar[i].record);
             assert_int_equal(trace_find_before(t, r->task, r->step, SIZE_MAX), b->bar[i].record);
@@ -620,9 +652,11 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
     struct view *v = view_of(path, NULL, 1280, 720, 1);
     struct canvas *c = new_canvas(1280, 720);
     uint64_t number[STEPS * TASKS], start[STEPS * TASKS], clock = now_ns();
-    size_t begun = 0, ended = 0, late = 0; /* records before these have begun, have ended but for the late lane, all */
+    size_t begun = 0;
+    size_t ended = 0;
+    size_t late = 0; /* records before these have begun, have ended but for the late lane, all */
     press_key(v, "l");
-    draw_view(v, c); /* of nothing */
+    draw_view(v, c); /* the trace has no record yet */
     for (size_t round = 0; ended < STEPS * TASKS; round++) {
         size_t more = random_words(7, STREAM_TEST, 0, round).word[0] % 23;
         for (; more > 0 && begun < STEPS * TASKS; more--, begun++) {
@@ -671,7 +705,7 @@ static struct view *follow_view(const char *path)
     return v;
 }
 
-/* Steps of 12 to 20 us behind a slow first one: the scale is found once, and then only time moves. */
+/* Steps of 12 to 20 us after a slow first one: the scale is found once, and then only time moves. */
 TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
 {
     const char *path = temp_path("even.trace");
@@ -688,14 +722,16 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
         uint64_t under = clock_of(v->track[0], edge);
         poll_view(v);
         if (still) {
-            assert_true(v->from == from && clock_of(v->track[0], axis_at(v, 600)) == under);
+            assert_true(v->from == from);
+            assert_true(clock_of(v->track[0], axis_at(v, 600)) == under);
         } else {
             assert_true(step < 5 || fabs(v->to - v->from - length) < 1e-3);
             assert_int_equal(v->anchor, step);
             double end = axis_of(v->track[0], v->track[0]->now);
             assert_true(end > v->from && end < v->to);
         }
-        length = v->to - v->from, from = v->from;
+        length = v->to - v->from;
+        from = v->from;
     }
     assert_true(length > 2 * 12e3 && length < 5 * 20e3); /* about three steps */
     trace_close(w);
@@ -710,26 +746,32 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
     /* Far less than the machine has been running: its clock begins at 0. */
     const uint64_t second = UINT64_C(1000000000), zero = now_ns() - 100 * second;
     struct trace_writer *w = begin_trace(path);
-    uint64_t clock = write_step(w, 1, zero, 1000), held = 0, ran = TASKS * 1000;
+    uint64_t clock = write_step(w, 1, zero, 1000);
+    uint64_t held = 0;
+    uint64_t ran = TASKS * 1000;
     struct view *v = follow_view(path);
     const struct track *k = v->track[0];
     v->steps = true;
     for (uint32_t i = 0; i < 3 * TASKS; i++) {
         trace_alive(w, 1 + i % TASKS);
-        clock += second + 10, held += second;
+        clock += second + 10;
+        held += second;
         uint64_t number = trace_begin(w, 2 + i / TASKS, i % TASKS, clock - 10);
         if (i % 3 == 0)
             poll_view(v); /* it is seen while it runs too */
         trace_end(w, number, clock, clock + 1000, 0);
-        clock += 1000, ran += 1010;
+        clock += 1000;
+        ran += 1010;
         poll_view(v);
         assert_int_equal(k->trace->n_holds, i + 1);
         assert_int_equal(trace_hold_before(k->trace, clock), held);
         assert_true(fabs(axis_of(k, clock) - axis_of(k, zero) - (double)ran) < 1);
-        assert_int_equal(v->selected.copy.start, clock - 1000); /* the task that has just run, ... */
+        assert_int_equal(v->selected.copy.start, clock - 1000); /* the task that has just run */
         double from = x_of(v, axis_of(k, v->selected.copy.start)), to = x_of(v, axis_of(k, v->selected.copy.end));
         struct box rows = places_of(v).rows;
-        assert_true(from > rows.x + rows.w / 2 && to < rows.x + rows.w && to - from > 10); /* ... and large enough */
+        assert_true(from > rows.x + rows.w / 2);
+        assert_true(to < rows.x + rows.w);
+        assert_true(to - from > 10); /* its bar is large enough to be seen */
     }
     for (size_t i = 0; i + 1 < k->steps->n; i++)
         assert_true(step_ns(k, &k->steps->step[i]) < TASKS * 1010 + 1);
@@ -748,8 +790,10 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
     const char *path = temp_path("ahead.trace");
     struct trace_writer *w = begin_trace(path);
     uint64_t clock = write_step(w, 1, now_ns() - 1000000, 1000), begin = clock;
-    for (uint32_t i = 0; i < TASKS; i += LANES) /* on the compute lane */
-        trace_end(w, trace_begin(w, 2, i, clock), clock, clock + 2000, 0), clock += 2000;
+    for (uint32_t i = 0; i < TASKS; i += LANES) { /* on the compute lane */
+        trace_end(w, trace_begin(w, 2, i, clock), clock, clock + 2000, 0);
+        clock += 2000;
+    }
     trace_end(w, trace_begin(w, 3, 1, begin), begin + 500, begin + 600, 0); /* on the lane for uploads */
     struct view *v = follow_view(path);
     const struct track *k = v->track[0];
@@ -770,7 +814,9 @@ TEST(busy_time_is_that_of_the_bars)
     for (uint32_t n = 0; n < 2000; n++) {
         struct random4 r = random_words(3, STREAM_TEST, 0, n);
         const struct bars *b = &k->trace->bars[r.word[0] % k->trace->header.n_lanes];
-        uint64_t from = r.word[1] % (k->last + 1000), to = from + r.word[2] % 9000000, busy = 0;
+        uint64_t from = r.word[1] % (k->last + 1000);
+        uint64_t to = from + r.word[2] % 9000000;
+        uint64_t busy = 0;
         for (size_t i = 0; i < b->n; i++)
             if (b->bar[i].end > from && b->bar[i].start < to)
                 busy += MIN(b->bar[i].end, to) - MAX(b->bar[i].start, from);
@@ -828,15 +874,17 @@ TEST(a_pace_leaves_the_rows_as_they_are)
         run_script(v, "measure:300,110,900,110");
         json_t *shares = table_json(v->panel.table), *row;
         size_t n;
-        json_array_foreach(shares, n, row) share[i] += json_number_value(json_object_get(row, "share"));
+        json_array_foreach(shares, n, row) { share[i] += json_number_value(json_object_get(row, "share")); }
         json_decref(shares);
         run_script(v, "escape");
     }
-    assert_true(share[0] > 0 && fabs(share[0] - share[1]) < 1e-6);
+    assert_true(share[0] > 0);
+    assert_true(fabs(share[0] - share[1]) < 1e-6);
     struct box rows = places_of(v).rows;
     size_t from = (size_t)(rows.y * v->width), bytes = (size_t)(rows.h * v->width) * sizeof *c[0]->pixels;
     assert_memory_equal(c[0]->pixels + from, c[1]->pixels + from, bytes);
-    free_canvas(c[0]), free_canvas(c[1]);
+    free_canvas(c[0]);
+    free_canvas(c[1]);
     end_view(v);
     free(trace);
 }
@@ -876,11 +924,14 @@ TEST(what_is_queued_waits_behind_the_bar_before)
     draw_view(v, c);
     const struct row *row = row_of_lane(v, 0, 0);
     const uint32_t *line = c->pixels + (row->y + row->height / 2) * c->width, *edge = line - row->height / 4 * c->width;
-    int first = (int)x_of(v, axis_of(k, 1500)), last = (int)x_of(v, axis_of(k, 4900)),
-        behind = (int)x_of(v, axis_of(k, 6000));
+    int first = (int)x_of(v, axis_of(k, 1500));
+    int last = (int)x_of(v, axis_of(k, 4900));
+    int behind = (int)x_of(v, axis_of(k, 6000));
     for (int x = last - 20; x < last; x++) /* beside its name */
         assert_int_equal(line[x], line[first]);
-    assert_true(line[behind] != PAPER && line[behind] != line[first] && edge[behind] == PAPER);
+    assert_true(line[behind] != PAPER);
+    assert_true(line[behind] != line[first]);
+    assert_true(edge[behind] == PAPER);
     free_canvas(c);
     end_view(v);
 }
@@ -896,9 +947,10 @@ static void do_anything(struct view *v, struct random4 r)
         move_mouse(v, (int)(r.word[1] % 2200) - 100, (int)(r.word[2] % 800) - 20);
     else if (r.word[0] % 3 == 1 && r.word[1] % 2)
         press_button(v, r.word[2] % 2);
-    else if (r.word[0] % 3 == 1)
-        release_button(v), turn_wheel(v, (double)(r.word[2] % 41) - 20, r.word[2] % 2);
-    else if (strcmp(key, "q") != 0)
+    else if (r.word[0] % 3 == 1) {
+        release_button(v);
+        turn_wheel(v, (double)(r.word[2] % 41) - 20, r.word[2] % 2);
+    } else if (strcmp(key, "q") != 0)
         press_key(v, key);
 }
 
@@ -958,13 +1010,18 @@ TEST(the_window_hands_keys_and_mouse_on)
     assert_int_equal(SDL_Init(SDL_INIT_VIDEO), 0);
     SDL_Event down = {.type = SDL_KEYDOWN}, motion = {.type = SDL_MOUSEMOTION}, wheel = {.type = SDL_MOUSEWHEEL};
     down.key.keysym.sym = SDLK_PAGEDOWN;
-    motion.motion.x = 640, motion.motion.y = 160, motion.motion.xrel = 1;
+    motion.motion.x = 640;
+    motion.motion.y = 160;
+    motion.motion.xrel = 1;
     wheel.wheel.y = 2;
     SDL_PushEvent(&down);
     push_text("k");
     SDL_PushEvent(&motion);
     SDL_PushEvent(&wheel);
-    push_text("/"), push_text("f"), push_text(" "), push_text("q");
+    push_text("/");
+    push_text("f");
+    push_text(" ");
+    push_text("q");
     down.key.keysym.sym = SDLK_RETURN;
     SDL_PushEvent(&down);
     push_text("q");
@@ -989,7 +1046,9 @@ TEST(a_task_is_dragged_in_the_window)
     run_script(v, "pagedown -");
     int y, x = bar_at(v, "b download", 0, &y), to = bar_at(v, "b download", 2, &y) + 10;
     SDL_Event motion = {.type = SDL_MOUSEMOTION}, button = {.type = SDL_MOUSEBUTTONDOWN};
-    motion.motion.x = x, motion.motion.y = y, motion.motion.xrel = 1;
+    motion.motion.x = x;
+    motion.motion.y = y;
+    motion.motion.xrel = 1;
     button.button.button = SDL_BUTTON_LEFT;
     SDL_PushEvent(&motion);
     SDL_PushEvent(&button);
