@@ -23,7 +23,7 @@ enum {
 };
 
 struct trace_follow {
-    const char *path; /* the caller's; valid while the file is opened */
+    const char *path; /* the caller's, which outlives this */
     struct reader *file;
     struct trace *trace;
     uint64_t *number; /* for each unfinished record its place in the run */
@@ -43,9 +43,8 @@ static bool parse_process(const char *text, uint64_t *born, char *state)
     const char *fields = strrchr(text, ')');
     if (!fields)
         return false;
-    return sscanf(fields + 1,
-                  " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64, state,
-                  born) == 2;
+    return sscanf(fields + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
+                  state, born) == 2;
 }
 
 bool process_state(int pid, uint64_t *born, char *state)
@@ -135,9 +134,6 @@ static size_t take_some(struct trace_follow *f, size_t i, size_t n)
 
 /* Takes the records that had not ended, and those from `next` on.  It does so in pieces: a made-up count in a file with
  * holes must not ask for more memory than the records that there are. */
-
-/* Those that had not ended, and those from `next` on.  In pieces: a made-up count in a file of holes does not ask for
- * more memory than the records there are. */
 static void take_records(struct trace_follow *f, uint64_t next)
 {
     struct trace *t = f->trace;

@@ -10,13 +10,13 @@
 #include "trace.h"
 
 #define OPEN UINT64_MAX /* the end of a life that goes on */
-struct tensor_life {     /* in a step */
+struct tensor_life {    /* the time in which a tensor is held in a step */
     uint64_t start, end;
     uint32_t ended; /* how many of its tasks have ended; 0: there is no life in this step */
 };
-struct held_change { /* on a device, in the bytes of a class */
+struct held_change { /* more or fewer bytes of a class are held on a device */
     uint64_t clock;
-    uint64_t bytes; /* to be added; fewer bytes wrap, and the sum is right */
+    uint64_t bytes; /* bytes that are added; fewer bytes wrap, and the sum is right */
     uint32_t device, class;
 };
 struct held_changes {

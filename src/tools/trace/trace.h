@@ -284,7 +284,7 @@ struct trace_steps {
     const struct trace_step *steps; /* those of the trace */
     size_t n;
     size_t first, counted; /* the steps that count are steps[first .. first + counted) */
-    uint64_t start, end; /* the window they fill, which begins when the step before is done, or at the first start */
+    uint64_t start, end;   /* the window they fill, which begins when the step before is done, or at the first start */
 };
 struct trace_steps trace_steps_of(const struct trace *t, uint32_t list);
 bool trace_counts(const struct trace *t, const struct trace_steps *s, size_t record); /* is its step a counted one? */

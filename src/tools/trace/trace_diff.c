@@ -104,7 +104,8 @@ ORDER(largest_difference, struct timed, BY(off_by(b), off_by(a), COMPARE(a->task
 /* Finds the tasks that both have.  In a they come to the front, the largest difference first; returns how many. */
 static size_t match(struct compared_trace *a, struct compared_trace *b)
 {
-    size_t i = 0, k = 0, n = 0;
+    size_t i = 0, k = 0; /* the next of a and of b */
+    size_t n = 0;
     while (i < a->n && k < b->n) { /* both are sorted: walk them together */
         int order = compare_tasks(&a->timed[i], &b->timed[k]);
         if (order < 0) {

@@ -135,12 +135,12 @@ static void put_slice(struct chrome *c, size_t i)
         waited = (double)r->start - (double)r->queued;
     if (gap.blocker != NO_RECORD)
         blocker = t->tasks[t->records[gap.blocker].task].name;
-    json_t *arguments = json_pack(
-        "{s:I, s:o, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "step", (json_int_t)r->step,
-        "idle_us", gap_json(&gap), "last_producer", blocker, "layer", from_0(task->layer), "micro", from_0(task->micro),
-        "flops", above_0(task->flops), "bytes", above_0((double)task->bytes), "GFLOP/s", above_0(flop_rate),
-        "GB/s", above_0(byte_rate), "queued_us", above_0(waited / 1e3), "predicted_us",
-        above_0(task->predicted_ns / 1e3), "approximate", r->flags & TRACE_APPROXIMATE ? json_true() : NULL);
+    json_t *arguments =
+        json_pack("{s:I, s:o, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "step", (json_int_t)r->step,
+                  "idle_us", gap_json(&gap), "last_producer", blocker, "layer", from_0(task->layer), "micro",
+                  from_0(task->micro), "flops", above_0(task->flops), "bytes", above_0((double)task->bytes), "GFLOP/s",
+                  above_0(flop_rate), "GB/s", above_0(byte_rate), "queued_us", above_0(waited / 1e3), "predicted_us",
+                  above_0(task->predicted_ns / 1e3), "approximate", r->flags & TRACE_APPROXIMATE ? json_true() : NULL);
     put_event(c, "X", task->name, task->lane,
               json_pack("{s:s, s:f, s:f, s:o}", "cat", "task", "ts", microseconds(c, r->start), "dur", ns / 1e3, "args",
                         arguments));
@@ -197,10 +197,6 @@ static void put_arrow(struct chrome *c, size_t producer, size_t consumer, bool r
 /* Writes arrows to the consumer from all that record `at` waited for.  A slice without length can hold no end of an
  * arrow, so a copy that takes no time is replaced by the producers of its data.  Producers that have been looked at for
  * this consumer are marked in drawn_for. */
-
-/* Arrows to the consumer from all that record `at` waited for.  A slice without length can hold no end of an arrow: so
- * a copy that takes no time is passed through, to what had made its data.  Those that have been looked at for this
- * consumer are marked in drawn_for. */
 static void put_arrows(struct chrome *c, size_t at, size_t consumer)
 {
     const struct trace *t = c->trace;
@@ -286,7 +282,8 @@ static void write_chrome(struct chrome *c)
 int trace_export(char **files)
 {
     const char *path = files[0], *chrome = trace_options.chrome;
-    int64_t first = 1, last = UINT32_MAX, has_first = 0, has_last = 0;
+    int64_t first = 1, last = UINT32_MAX;
+    int64_t has_first = 0, has_last = 0;
     if (!chrome)
         fail(EXIT_USAGE, "yard trace export needs --chrome OUT.json.gz, the file to write");
     parse_steps(trace_options.steps, &first, &last);

@@ -103,8 +103,7 @@ static void print_steps(const struct trace *t, const struct trace_steps *s, doub
     const struct trace_step *first = &s->steps[s->first];
     const struct trace_step *last = first + s->counted - 1;
     printf("steps    %" PRIu32 " to %" PRIu32 ", measured %" PRIu32 " to %" PRIu32 "%s\n", s->steps[0].step,
-           s->steps[s->n - 1].step, first->step, last->step,
-           s->n == 1 ? " (the only one, warm-up included)" : "");
+           s->steps[s->n - 1].step, first->step, last->step, s->n == 1 ? " (the only one, warm-up included)" : "");
     printf("step     period %.3f ms: from one step's end to the next, the mean (median %.3f ms)\n", period_ns / 1e6,
            trace_period_ns(s) / 1e6);
     printf("         length %.3f ms: from its first task to its last%s\n", trace_length_ns(s) / 1e6,
@@ -189,11 +188,11 @@ int trace_summary(char **files)
             show_tables(t, &s, period_ns, NULL);
         return EXIT_OK;
     }
-    json_t *object = json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "model", t->header.model, "kind",
-                               trace_kind_name(t), "list", t->header.list[s.list], "lists", lists_json(t), "records",
-                               (json_int_t)t->n_records, "unfinished", (json_int_t)t->n_unfinished, "lost",
-                               (json_int_t)MIN(t->n_lost, INT64_MAX), "approximate", (json_int_t)n_approximate,
-                               "stepped_back", (json_int_t)n_back);
+    json_t *object =
+        json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "model", t->header.model, "kind", trace_kind_name(t),
+                  "list", t->header.list[s.list], "lists", lists_json(t), "records", (json_int_t)t->n_records,
+                  "unfinished", (json_int_t)t->n_unfinished, "lost", (json_int_t)MIN(t->n_lost, INT64_MAX),
+                  "approximate", (json_int_t)n_approximate, "stepped_back", (json_int_t)n_back);
     if (s.counted)
         show_tables(t, &s, period_ns, object);
     print_json(object);
