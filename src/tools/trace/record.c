@@ -18,16 +18,15 @@ static struct recording {
     bool trains;                          /* true: yard train records it */
     const struct step *list[TRACE_LISTS]; /* the lists in the trace, in the order of its table of tasks */
     size_t n;
-    bool held;             /* true: a viewer has asked for a pause */
-    uint64_t tasks, steps; /* how many of those that the viewer has asked for since then were granted */
-    /* the list and the iteration that may run to its end in a pause; NULL: none */
-    const struct step *step;
-    uint32_t number;
+    bool held;               /* true: a viewer has asked for a pause */
+    uint64_t tasks, steps;   /* the viewer's counts, as far as they have been granted */
+    const struct step *step; /* the list of an iteration that may run to its end in a pause; NULL: none may */
+    uint32_t number;         /* that iteration */
 } recording;
 
 static uint32_t index_in_trace(const struct recording *r, const struct step *s, size_t i)
 {
-    size_t before = 0; /* tasks of other lists */
+    size_t before = 0; /* the tasks of the lists before s */
     size_t k = 0;
     while (k < r->n && r->list[k] != s) {
         before += r->list[k]->n;
@@ -217,7 +216,7 @@ static void tell_when_removed(void)
     free(path);
 }
 
-/* What it has measured stands beside what was predicted. */
+/* After a training it prints how updates on the CPU ran beside the devices' work. */
 static void end_trace(struct trainer *t)
 {
     (void)t;

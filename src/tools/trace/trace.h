@@ -175,9 +175,9 @@ struct trace_step {
     uint32_t step;
     bool computes;       /* true: it has work on a compute lane */
     uint64_t start, end; /* its first start, its last end */
-    uint64_t work;       /* the start of its first work on a compute lane, if any: batches are fetched long before */
-    uint64_t done;       /* its last end, except on disks and of snapshots, for which later steps do not wait; or 0 */
-    uint64_t computed;   /* its last end on a compute lane, or 0 */
+    uint64_t work;     /* the start of its first task on a compute lane (batches are fetched long before), else start */
+    uint64_t done;     /* its last end, except on disks and of snapshots, for which later steps do not wait; or 0 */
+    uint64_t computed; /* its last end on a compute lane, or 0 */
 };
 struct trace_step_list { /* ascending */
     struct trace_step *step;
