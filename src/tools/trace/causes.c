@@ -77,7 +77,7 @@ struct trace_gap trace_gap_of_bar(const struct trace *t, const struct bars *b, s
 }
 
 /* Adds the parts of a gap, as far as they lie in the window of s, to the causes of a lane. */
-static void add_gap(const struct trace_gap *gap, const struct trace_steps *s, uint64_t causes[CAUSES])
+static void count_gap(const struct trace_gap *gap, const struct trace_steps *s, uint64_t causes[CAUSES])
 {
     for (int k = 0; k < GAP_PARTS; k++) {
         uint64_t from = MAX(gap->at[k], s->start);
@@ -98,7 +98,7 @@ static void find_lane_causes(const struct trace *t, const struct trace_steps *s,
             continue;
         if (bar->start > MAX(free_from, s->start) && free_from < s->end) {
             struct trace_gap gap = gap_before(t, bar->record, free_from);
-            add_gap(&gap, s, causes);
+            count_gap(&gap, s, causes);
         }
         free_from = MAX(free_from, bar->end);
     }

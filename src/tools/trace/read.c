@@ -62,7 +62,7 @@ static void check_part(const struct reader *file, size_t part, uint64_t at, uint
     expect(n <= (file->size - at) / size, file->path, "part", part);
 }
 
-static void read_header(struct reader *file, struct trace_header *h)
+static void read_trace_header(struct reader *file, struct trace_header *h)
 {
     const char *path = file->path;
     read_at(file, h, MIN(file->size, sizeof *h), 0);
@@ -131,7 +131,7 @@ static void check_tables(const char *path, const struct trace *t)
 void trace_read_tables(struct reader *file, struct trace *t)
 {
     struct trace_header *h = &t->header;
-    read_header(file, h);
+    read_trace_header(file, h);
     for (const struct trace_part *p = trace_parts; p < trace_parts + TRACE_PARTS; p++) {
         size_t n = *PART_OF(uint32_t, h, p->n);
         void *table = allocate(n, p->size);

@@ -136,12 +136,12 @@ char *trace_path(void)
     return o->shown ? private_trace() : NULL;
 }
 
-static bool is_wanted(const struct settings *s) { return !s->trial && (record_options.file || record_options.shown); }
+static bool is_recorded(const struct settings *s) { return !s->trial && (record_options.file || record_options.shown); }
 
 /* Called before there is a log. */
 static void expect_trace(struct trainer *t)
 {
-    if (is_wanted(t->settings) && record_options.file && t->settings->log)
+    if (is_recorded(t->settings) && record_options.file && t->settings->log)
         expect_replaceable("--trace", record_options.file, KIND_TRACE, "trace of yard's");
 }
 
@@ -189,7 +189,7 @@ static void begin_recording(struct trainer *t, const char *path)
 
 static void start_trace(struct trainer *t)
 {
-    if (!is_wanted(t->settings))
+    if (!is_recorded(t->settings))
         return;
     char *path = trace_path();
     if (record_options.shown)

@@ -73,7 +73,7 @@ uint32_t trace_list(const struct trace *t, const char *path, const char *name)
 static uint64_t done_of(const struct trace_step *s) { return s->done ? s->done : s->end; }
 
 /* Is the step one later than the one before it in the table? */
-static bool follows(const struct trace_steps *s, size_t i)
+static bool follows_directly(const struct trace_steps *s, size_t i)
 {
     return i > 0 && s->steps[i].step == s->steps[i - 1].step + 1;
 }
@@ -90,7 +90,7 @@ struct trace_steps trace_steps_of(const struct trace *t, uint32_t list)
         return s;
     for (size_t i = s.first; i < whole; i++)
         s.end = MAX(s.end, done_of(&s.steps[i]));
-    s.start = follows(&s, s.first) ? done_of(&s.steps[0]) : s.steps[s.first].start;
+    s.start = follows_directly(&s, s.first) ? done_of(&s.steps[0]) : s.steps[s.first].start;
     s.start = MIN(s.start, s.end);
     return s;
 }
@@ -105,7 +105,7 @@ bool trace_counts(const struct trace *t, const struct trace_steps *s, size_t rec
     return r->step >= first->step && r->step <= last->step;
 }
 
-static double length_of(const struct trace_steps *s, size_t i)
+static double length_of_step(const struct trace_steps *s, size_t i)
 {
     const struct trace_step *step = &s->steps[i];
     return (double)(step->end - step->start);
@@ -113,10 +113,10 @@ static double length_of(const struct trace_steps *s, size_t i)
 
 /* From where one step is done to where the next one is: what is written to the disk meanwhile, in the background, may
  * end long after the next step.  Clocks of devices may disagree, so the distance can be negative. */
-static double period_of(const struct trace_steps *s, size_t i)
+static double period_of_step(const struct trace_steps *s, size_t i)
 {
-    if (!follows(s, i))
-        return length_of(s, i);
+    if (!follows_directly(s, i))
+        return length_of_step(s, i);
     uint64_t from = done_of(&s->steps[i - 1]);
     uint64_t end = done_of(&s->steps[i]);
     return end >= from ? (double)(end - from) : -(double)(from - end);
@@ -132,8 +132,8 @@ static double median_of_steps(const struct trace_steps *s, double (*of)(const st
     return middle;
 }
 
-double trace_period_ns(const struct trace_steps *s) { return median_of_steps(s, period_of); }
-double trace_length_ns(const struct trace_steps *s) { return median_of_steps(s, length_of); }
+double trace_period_ns(const struct trace_steps *s) { return median_of_steps(s, period_of_step); }
+double trace_length_ns(const struct trace_steps *s) { return median_of_steps(s, length_of_step); }
 
 size_t trace_median_step(const struct trace_steps *s)
 {
@@ -141,7 +141,7 @@ size_t trace_median_step(const struct trace_steps *s)
     size_t nearest = s->first;
     double distance = INFINITY;
     for (size_t i = s->first; i < s->first + s->counted; i++) {
-        double off = fabs(period_of(s, i) - middle);
+        double off = fabs(period_of_step(s, i) - middle);
         if (off < distance) {
             distance = off;
             nearest = i;
@@ -276,7 +276,7 @@ struct trace_path trace_critical_path(const struct trace *t, const struct trace_
 {
     const struct trace_step *here = &s->steps[step];
     struct trace_path path = {.step = here->step, .start = here->start, .end = done_of(here)};
-    if (follows(s, step) && done_of(here - 1) < path.end)
+    if (follows_directly(s, step) && done_of(here - 1) < path.end)
         path.start = done_of(here - 1);
     int64_t i = find_last_record(t, s->list, here, path.end);
     uint64_t to = path.end;

@@ -88,7 +88,7 @@ static struct trace_header make_header(const struct trace_header *given, uint64_
 /* Gives the file its name.  It replaces `old`, which had the name and is locked.  Where there was none, a link shows
  * whether another run was faster; the rename then does nothing, and the temporary name is removed.  A link that leads
  * nowhere is replaced. */
-static void take_name(struct writer *file, const char *name, int old)
+static void take_trace_name(struct writer *file, const char *name, int old)
 {
     struct stat status;
     char *temporary = copy_string(file->temporary);
@@ -154,7 +154,7 @@ struct trace_writer *trace_create(const char *name, const struct trace *given, u
     w->ring = PART_OF(struct trace_record, w->header, h.records_at);
     copy_tables(w, &h, given);
     *w->header = h;
-    take_name(file, name, old);
+    take_trace_name(file, name, old);
     return w;
 }
 

@@ -123,7 +123,7 @@ static void begin_search(struct view *v)
     SAY(v, "search: _");
 }
 
-static void forget(struct view *v)
+static void forget_selection(struct view *v)
 {
     v->search[0] = '\0';
     v->selected.record = NO_RECORD;
@@ -135,7 +135,7 @@ static void forget(struct view *v)
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
 
 /* Asks for what `what` says: PAUSE, ONE_TASK or ONE_STEP.  The latter two pause a trainer that runs. */
-static void ask(struct view *v, enum act what)
+static void ask_trainer(struct view *v, enum act what)
 {
     struct trace_follow *f = v->track[0]->follow;
     struct trace_control wanted = *trace_asks(f);
@@ -211,7 +211,7 @@ static void act(struct view *v, enum act what)
         begin_search(v);
         break;
     case FORGET:
-        forget(v);
+        forget_selection(v);
         break;
     case UNDO:
         undo_last_move(v);
@@ -222,7 +222,7 @@ static void act(struct view *v, enum act what)
     case PAUSE:
     case ONE_TASK:
     case ONE_STEP:
-        ask(v, what);
+        ask_trainer(v, what);
         break;
     case TOGGLE_CRITICAL:
         v->critical = !v->critical;

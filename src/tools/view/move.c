@@ -139,7 +139,7 @@ void draw_blocker(const struct view *v)
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
 
 /* Is the file at `path` one of those that are shown, whatever its name there is? */
-static bool is_shown(const struct view *v, const char *path)
+static bool is_shown_file(const struct view *v, const char *path)
 {
     bool shown = false;
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -155,7 +155,7 @@ static void save_track(struct view *v, const struct track *k)
     const int length = (int)strlen(k->path) - (int)strlen(".txt");
     char *path = v->save_as ? copy_string(v->save_as) : format_string("%.*s.moved.txt", length, k->path);
     struct problem *wrong;
-    if (is_shown(v, path))
+    if (is_shown_file(v, path))
         wrong = new_problem(EXIT_USAGE, "%s is shown here: -o FILE takes another name", path);
     else
         wrong = save_board(k->board, path);

@@ -73,7 +73,7 @@ void pick_neighbour(const struct view *v, struct pick *p, int by)
 
 /* ---- edges ----------------------------------------------------------------------------------------------------- */
 
-static void add_link(struct links *l, int64_t from, int64_t to)
+static void add_drawn_link(struct links *l, int64_t from, int64_t to)
 {
     if (from != NO_RECORD && to != NO_RECORD)
         *APPEND(l->link, l->n, l->cap) = (struct link_drawn){(size_t)from, (size_t)to};
@@ -91,9 +91,9 @@ struct links links_of_pick(const struct view *v, const struct pick *p)
             const struct trace_edge *edge = &t->edges[e];
             const uint32_t apart = edge->previous_step != 0;
             if (i == r->task)
-                add_link(&l, trace_find_before(t, edge->from, r->step - apart, here), p->record);
+                add_drawn_link(&l, trace_find_before(t, edge->from, r->step - apart, here), p->record);
             if (edge->from == r->task)
-                add_link(&l, p->record, trace_find_from(t, i, r->step + apart, here));
+                add_drawn_link(&l, p->record, trace_find_from(t, i, r->step + apart, here));
         }
     }
     return l;

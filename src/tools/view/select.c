@@ -47,7 +47,7 @@ static double share_of_peak(const struct stretch_work *work, const struct trace_
 }
 
 /* Adds a lane's rows for the stretch of the axis from `left` to `right`. */
-static void add_lane(struct view *v, int track, uint32_t lane, double left, double right)
+static void add_lane_rows(struct view *v, int track, uint32_t lane, double left, double right)
 {
     const struct track *k = v->track[track];
     const struct trace *t = k->trace;
@@ -84,7 +84,7 @@ static void describe_stretch(struct view *v)
     v->panel.table = new_table(columns, COUNT(columns));
     for (int i = 0; i < v->n_tracks; i++)
         for (uint32_t lane = 0; lane < v->track[i]->trace->header.n_lanes; lane++)
-            add_lane(v, i, lane, from, to);
+            add_lane_rows(v, i, lane, from, to);
     append_text(&v->panel.title, "%s from %.3f ms on: links move %s", format_ns(text, to - from), from / 1e6,
                 format_bytes(bytes, v->panel.bytes));
 }
@@ -106,7 +106,7 @@ static char *name_use(char out[56], const struct trace *t, const struct trace_te
     return out;
 }
 
-static void describe_place(struct view *v)
+static void describe_memory(struct view *v)
 {
     static const struct column columns[] = {
         {"tensor", "tensor", CELL_TEXT, 28, 0},   {"MiB", NULL, CELL_FIXED, 9, 3},
@@ -140,7 +140,7 @@ void select_again(struct view *v)
     free(v->panel.title);
     v->panel = (struct panel){0};
     if (v->region.kind == PLACE)
-        describe_place(v);
+        describe_memory(v);
     if (v->region.kind == STRETCH)
         describe_stretch(v);
 }
