@@ -58,9 +58,9 @@ static void show_selected(struct view *v, double times)
 {
     if (!is_picked(&v->selected))
         return;
-    const struct track *k = v->track[v->selected.track];
-    double from = axis_of(k, v->selected.copy.start);
-    double to = axis_of(k, v->selected.copy.end);
+    const struct track *track = v->track[v->selected.track];
+    double from = axis_of(track, v->selected.copy.start);
+    double to = axis_of(track, v->selected.copy.end);
     double length = times > 0 ? times * (to - from) : v->to - v->from;
     if (times > 0 || from < v->from || to > v->to)
         look_at(v, (from + to - length) / 2, (from + to + length) / 2);
@@ -73,11 +73,11 @@ static struct pick first_in_sight(const struct view *v)
     double from = v->from < 0 && v->to > 0 ? 0 : v->from;
     for (size_t i = 0; i < v->n_rows; i++) {
         const struct view_row *row = &v->row[i];
-        const struct track *k = v->track[row->track];
+        const struct track *track = v->track[row->track];
         if (row->kind != ROW_LANE)
             continue;
-        const struct bars *b = &k->trace->bars[row->index];
-        size_t bar = first_bar_from(b, clock_of(k, from));
+        const struct bars *b = &track->trace->bars[row->index];
+        size_t bar = first_bar_from(b, clock_of(track, from));
         if (bar < b->n)
             return pick_of(v, row->track, (int64_t)b->bar[bar].record);
     }

@@ -165,8 +165,8 @@ static void draw_running(const struct brush *b, uint32_t lane)
     struct trace_running now;
     if (!trace_running(b->track->trace, lane, &now))
         return;
-    const int u = b->v->scale;
-    const int least = b->track->stands ? 120 * u : 0;
+    const int dot = b->v->scale;
+    const int least = b->track->stands ? 120 * dot : 0;
     uint64_t since = now.since;
     if (b->bars->n > 0)
         since = MAX(since, b->bars->bar[b->bars->n - 1].end);
@@ -176,9 +176,9 @@ static void draw_running(const struct brush *b, uint32_t lane)
     if (now.waits)
         colour = blend(colour, PAPER, 0.8);
     fill(b->v, from, b->y, to - from, b->height, colour);
-    for (int x = from + 2 * u; x + 4 * u <= to && !now.waits; x += 8 * u) {
-        fill(b->v, x, b->y + u, 4 * u, 3 * u, PAPER);
-        fill(b->v, x, b->y + b->height - 4 * u, 4 * u, 3 * u, PAPER);
+    for (int x = from + 2 * dot; x + 4 * dot <= to && !now.waits; x += 8 * dot) {
+        fill(b->v, x, b->y + dot, 4 * dot, 3 * dot, PAPER);
+        fill(b->v, x, b->y + b->height - 4 * dot, 4 * dot, 3 * dot, PAPER);
     }
     draw_bar_label(b, &b->track->trace->tasks[now.record->task], from, to - from, colour);
 }
@@ -209,12 +209,12 @@ static void draw_bars(const struct brush *b)
 void draw_lane(const struct view *v, const struct view_row *row)
 {
     const struct box rows = places_of(v).rows;
-    const struct track *k = v->track[row->track];
+    const struct track *track = v->track[row->track];
     const int air = row->height > 4 * AIR * v->scale ? AIR * v->scale : 0;
-    const double seen = SEEN_WIDTH * v->scale * (v->to - v->from) / rows.w / k->trace->header.pace_scale;
+    const double seen = SEEN_WIDTH * v->scale * (v->to - v->from) / rows.w / track->trace->header.pace_scale;
     struct brush b = {.v = v,
-                      .track = k,
-                      .bars = &k->trace->bars[row->index],
+                      .track = track,
+                      .bars = &track->trace->bars[row->index],
                       .index = row->track,
                       .left = rows.x,
                       .right = rows.x + rows.w,

@@ -81,11 +81,11 @@ uint32_t colour_number(const struct view *v, int64_t i)
     return blend(kinds[i % N_DISTINCT].colour, towards[round], round ? 0.45 : 0);
 }
 
-uint32_t task_colour(const struct view *v, const struct track *k, uint32_t task)
+uint32_t task_colour(const struct view *v, const struct track *track, uint32_t task)
 {
-    const struct trace_task *t = &k->trace->tasks[task];
+    const struct trace_task *t = &track->trace->tasks[task];
     if (v->colour == BY_KIND)
-        return k->kind_colour[t->role];
+        return track->kind_colour[t->role];
     return colour_number(v, v->colour == BY_LAYER ? t->layer : t->micro);
 }
 

@@ -38,8 +38,8 @@ static json_t *selected_json(const struct view *v)
 {
     if (!is_picked(&v->selected))
         return json_null();
-    const struct track *k = v->track[v->selected.track];
-    const struct trace *t = k->trace;
+    const struct track *track = v->track[v->selected.track];
+    const struct trace *t = track->trace;
     const struct trace_record *r = &v->selected.copy;
     const struct trace_task *task = &t->tasks[r->task];
     struct links links = links_of_pick(v, &v->selected);
@@ -52,13 +52,13 @@ static json_t *selected_json(const struct view *v)
     }
     return json_pack("{s:s, s:i, s:i, s:s, s:I, s:f, s:f, s:o, s:o}", "task", task->name, "layer", task->layer, "micro",
                      task->micro, "lane", t->lanes[task->lane].name, "step", (json_int_t)r->step, "start_ms",
-                     axis_of(k, r->start) / 1e6, "ms", (double)(r->end - r->start) * t->header.pace_scale / 1e6,
+                     axis_of(track, r->start) / 1e6, "ms", (double)(r->end - r->start) * t->header.pace_scale / 1e6,
                      "needs", needs, "needed_by", needed_by);
 }
 
-static json_t *track_json(const struct track *k)
+static json_t *track_json(const struct track *track)
 {
-    const struct trace *t = k->trace;
+    const struct trace *t = track->trace;
     json_t *lanes = json_array(); /* the tasks that run, or have been queued and wait */
     struct trace_running now;
     for (uint32_t i = 0; i < t->header.n_lanes; i++)
@@ -67,8 +67,9 @@ static json_t *track_json(const struct track *k)
                                                    t->tasks[now.record->task].name, "step",
                                                    (json_int_t)now.record->step, "waits", now.waits));
     return json_pack("{s:s, s:s, s:I, s:I, s:o, s:o*}", "kind", trace_kind_name(t), "state",
-                     life_name[trace_follow_life(k->follow)], "records", (json_int_t)t->n_records, "steps",
-                     (json_int_t)k->steps->n, "running", lanes, "list", k->board ? board_json(k->board) : NULL);
+                     life_name[trace_follow_life(track->follow)], "records", (json_int_t)t->n_records, "steps",
+                     (json_int_t)track->steps->n, "running", lanes, "list",
+                     track->board ? board_json(track->board) : NULL);
 }
 
 /* The stretch that is measured, or the place on a memory row; the other of the two is null. */

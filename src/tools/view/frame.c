@@ -8,10 +8,10 @@
 /* A chip is a word on a ground of its own colour; `right`: where it ends.  Returns where the chip before it may end. */
 static int draw_chip(const struct view *v, int right, int y, const char *text, uint32_t colour)
 {
-    int u = v->scale, left = right - width_of(v, text) - 16 * u;
-    fill(v, left, y, right - left, 20 * u, colour);
-    put_text(v, left + 8 * u, y + 2 * u, right, readable_on(colour), "%s", text);
-    return left - 6 * u;
+    int dot = v->scale, left = right - width_of(v, text) - 16 * dot;
+    fill(v, left, y, right - left, 20 * dot, colour);
+    put_text(v, left + 8 * dot, y + 2 * dot, right, readable_on(colour), "%s", text);
+    return left - 6 * dot;
 }
 
 enum { GOOD = 0xff009e73, SLOW = 0xffe69f00, BAD = 0xffd55e00, CALM = 0xff8b95a3, PLAIN = 0xff0072b2 };
@@ -19,15 +19,15 @@ const char *const life_name[] = {"ended", "live", "paused", "stopped", "trainer 
 static const uint32_t life_colour[] = {CALM, GOOD, SLOW, BAD, BAD};
 
 /* Draws chips from the right: what the trainer does, the kind of trace.  Returns the right end of what is left free. */
-static int draw_state(const struct view *v, int track, int right, int y)
+static int draw_state(const struct view *v, int track_index, int right, int y)
 {
-    const struct track *k = v->track[track];
-    const struct trace_header *h = &k->trace->header;
-    const enum trace_life life = trace_follow_life(k->follow);
+    const struct track *track = v->track[track_index];
+    const struct trace_header *h = &track->trace->header;
+    const enum trace_life life = trace_follow_life(track->follow);
     const double pace = h->pace_scale;
-    const char *name = name_of_track(v, track), *kind = trace_kind_name(k->trace);
+    const char *name = name_of_track(v, track_index), *kind = trace_kind_name(track->trace);
     char text[48];
-    if (k->broken)
+    if (track->broken)
         right = draw_chip(v, right, y, "file damaged", BAD);
     else if (h->kind != TRACE_SIMULATED)
         right = draw_chip(v, right, y, life_name[life], life_colour[life]);
@@ -42,40 +42,40 @@ static int draw_state(const struct view *v, int track, int right, int y)
 
 static void draw_device_label(const struct view *v, const struct view_row *row)
 {
-    const struct track *k = v->track[row->track];
-    const struct trace_device *d = &k->trace->devices[row->index];
-    const int u = v->scale, right = v->width - 10 * u;
-    const int y = row->y + row->height / 2 - 8 * u;
-    const char sign = k->folded[row->index] ? '+' : '-';
-    const char *track = name_of_track(v, row->track);
+    const struct track *track = v->track[row->track];
+    const struct trace_device *d = &track->trace->devices[row->index];
+    const int dot = v->scale, right = v->width - 10 * dot;
+    const int y = row->y + row->height / 2 - 8 * dot;
+    const char sign = track->folded[row->index] ? '+' : '-';
+    const char *name = name_of_track(v, row->track);
     if (strcmp(d->id, d->name) == 0)
-        put_text(v, 6 * u, y, right, INK, "%c %s%s", sign, track, d->id);
+        put_text(v, 6 * dot, y, right, INK, "%c %s%s", sign, name, d->id);
     else
-        put_text(v, 6 * u, y, right, INK, "%c %s%s   %s", sign, track, d->id, d->name);
+        put_text(v, 6 * dot, y, right, INK, "%c %s%s   %s", sign, name, d->id, d->name);
 }
 
 static void draw_memory_label(const struct view *v, const struct view_row *row)
 {
-    const struct track *k = v->track[row->track];
-    const int u = v->scale, middle = row->y + row->height / 2;
-    const bool two_lines = row->height >= 2 * GLYPH_HEIGHT * u;
+    const struct track *track = v->track[row->track];
+    const int dot = v->scale, middle = row->y + row->height / 2;
+    const bool two_lines = row->height >= 2 * GLYPH_HEIGHT * dot;
     char bytes[32];
-    format_bytes(bytes, k->peak[row->index]);
+    format_bytes(bytes, track->peak[row->index]);
     if (two_lines)
-        put_text(v, 22 * u, middle - 17 * u, v->width, INK, "memory");
-    put_text(v, 22 * u, middle + (two_lines ? u : -8 * u), v->width, SOFT, "peak %s", bytes);
+        put_text(v, 22 * dot, middle - 17 * dot, v->width, INK, "memory");
+    put_text(v, 22 * dot, middle + (two_lines ? dot : -8 * dot), v->width, SOFT, "peak %s", bytes);
 }
 
 /* The lane's name, and how much of the time in sight it is busy. */
 static void draw_lane_label(const struct view *v, const struct view_row *row)
 {
-    const struct track *k = v->track[row->track];
-    const struct trace *t = k->trace;
-    const int u = v->scale, right = places_of(v).rows.x - 8 * u;
-    const int top = row->y + (row->height - GLYPH_HEIGHT * u) / 2;
-    const uint64_t from = clock_of(k, v->from), to = MIN(clock_of(k, v->to), k->now);
-    const double ns = (axis_of(k, to) - axis_of(k, from)) / t->header.pace_scale;
-    const char *name = k->purpose[row->index];
+    const struct track *track = v->track[row->track];
+    const struct trace *t = track->trace;
+    const int dot = v->scale, right = places_of(v).rows.x - 8 * dot;
+    const int top = row->y + (row->height - GLYPH_HEIGHT * dot) / 2;
+    const uint64_t from = clock_of(track, v->from), to = MIN(clock_of(track, v->to), track->now);
+    const double ns = (axis_of(track, to) - axis_of(track, from)) / t->header.pace_scale;
+    const char *name = track->purpose[row->index];
     const char *group = t->devices[t->lanes[row->index].device_index].id;
     const size_t n = strlen(group);
     if (ns > 0) {
@@ -84,7 +84,7 @@ static void draw_lane_label(const struct view *v, const struct view_row *row)
     }
     if (strncmp(name, group, n) == 0 && name[n] == ' ') /* "0:0 swap out" in the group of "0:0" is "swap out" */
         name += n + 1;
-    put_text(v, 22 * u, top, right - width_of(v, "100%") - 6 * u, INK, "%s", name);
+    put_text(v, 22 * dot, top, right - width_of(v, "100%") - 6 * dot, INK, "%s", name);
 }
 
 static void draw_row_label(const struct view *v, const struct view_row *row)
@@ -166,14 +166,14 @@ static char *find_details(const struct view *v)
 static void draw_details(const struct view *v)
 {
     struct box b = places_of(v).details;
-    const int u = v->scale;
-    const int x = 10 * u, y = b.y + 6 * u;
+    const int dot = v->scale;
+    const int x = 10 * dot, y = b.y + 6 * dot;
     char *text = find_details(v);
     fill(v, b.x, b.y, b.w, b.h, PANEL);
-    put_lines(v, x, y, v->width - x, 20 * u, INK, SOFT, text);
+    put_lines(v, x, y, v->width - x, 20 * dot, INK, SOFT, text);
     if (v->message[0]) { /* it takes the place of the third line */
-        fill(v, b.x, y + 40 * u, b.w, 20 * u, PANEL);
-        put_text(v, x, y + 40 * u, v->width - x, SOFT, "%s", v->message);
+        fill(v, b.x, y + 40 * dot, b.w, 20 * dot, PANEL);
+        put_text(v, x, y + 40 * dot, v->width - x, SOFT, "%s", v->message);
     }
     free(text);
 }
@@ -196,20 +196,20 @@ static void draw_help(const struct view *v)
 static void draw_header(const struct view *v)
 {
     struct box b = places_of(v).header;
-    const int u = v->scale;
-    int right = b.w - 8 * u;
+    const int dot = v->scale;
+    int right = b.w - 8 * dot;
     fill(v, b.x, b.y, b.w, b.h, PANEL);
     for (int i = v->n_tracks - 1; i >= 0; i--)
-        right = draw_state(v, i, right, 4 * u);
+        right = draw_state(v, i, right, 4 * dot);
     if (v->follow && is_frozen(v))
-        right = draw_chip(v, right, 4 * u, "still under the mouse", CALM);
+        right = draw_chip(v, right, 4 * dot, "still under the mouse", CALM);
     else if (v->follow)
-        right = draw_chip(v, right, 4 * u, "following", GOOD);
-    right -= 10 * u;
+        right = draw_chip(v, right, 4 * dot, "following", GOOD);
+    right -= 10 * dot;
     if (v->n_tracks > 1)
-        put_text(v, 10 * u, 6 * u, right, INK, "A %s   B %s", v->track[0]->path, v->track[1]->path);
+        put_text(v, 10 * dot, 6 * dot, right, INK, "A %s   B %s", v->track[0]->path, v->track[1]->path);
     else
-        put_text(v, 10 * u, 6 * u, right, INK, "%s", v->track[0]->trace->header.model);
+        put_text(v, 10 * dot, 6 * dot, right, INK, "%s", v->track[0]->trace->header.model);
 }
 
 void draw_view(struct view *v, struct canvas *c)

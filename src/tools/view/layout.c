@@ -13,16 +13,16 @@ enum { DEVICE_ROW = 20, MEMORY_ROW = 44, LANE_ROW = 22, THIN_ROW = 4, TALLEST = 
 
 struct places places_of(const struct view *v)
 {
-    const int u = v->scale;
-    const int top = (HEADER + OVERVIEW + RULER) * u, left = GUTTER * u;
-    const int wide = v->width - left - 12 * u;
-    const int legend = LEGEND * u, bottom = v->height - legend - DETAILS * u;
-    return (struct places){.header = {0, 0, v->width, HEADER * u},
-                           .overview = {left, (HEADER + 4) * u, wide, (OVERVIEW - 8) * u},
-                           .ruler = {left, (HEADER + OVERVIEW) * u, wide, RULER * u},
-                           .rows = {left, top, wide, MAX(bottom - top, u)},
+    const int dot = v->scale;
+    const int top = (HEADER + OVERVIEW + RULER) * dot, left = GUTTER * dot;
+    const int wide = v->width - left - 12 * dot;
+    const int legend = LEGEND * dot, bottom = v->height - legend - DETAILS * dot;
+    return (struct places){.header = {0, 0, v->width, HEADER * dot},
+                           .overview = {left, (HEADER + 4) * dot, wide, (OVERVIEW - 8) * dot},
+                           .ruler = {left, (HEADER + OVERVIEW) * dot, wide, RULER * dot},
+                           .rows = {left, top, wide, MAX(bottom - top, dot)},
                            .legend = {0, bottom, v->width, legend},
-                           .details = {0, bottom + legend, v->width, DETAILS * u}};
+                           .details = {0, bottom + legend, v->width, DETAILS * dot}};
 }
 
 double x_of(const struct view *v, double axis)
@@ -47,28 +47,28 @@ static void add_view_row(struct view *v, enum row_kind kind, int track, uint32_t
 
 /* Adds the rows of a device, if any of its lanes has a task.  A lane without tasks is left out too, unless a task can
  * be moved there.  If the device is folded, its lanes are thin, and its memory is left out. */
-static void add_device(struct view *v, int track, uint32_t device)
+static void add_device(struct view *v, int track_index, uint32_t device)
 {
-    const struct track *k = v->track[track];
-    const struct trace *t = k->trace;
+    const struct track *track = v->track[track_index];
+    const struct trace *t = track->trace;
     const size_t before = v->n_rows;
-    const bool folded = k->folded[device];
-    const bool little = k->peak[device] < fmax(0.01 * k->highest_peak, 1);
+    const bool folded = track->folded[device];
+    const bool little = track->peak[device] < fmax(0.01 * track->highest_peak, 1);
     bool runs = false;
-    add_view_row(v, ROW_DEVICE, track, device, DEVICE_ROW);
+    add_view_row(v, ROW_DEVICE, track_index, device, DEVICE_ROW);
     for (uint32_t i = 0; i < t->header.n_lanes; i++) {
         struct trace_running now;
         if (t->lanes[i].device_index != device)
             continue;
         bool lane_runs = t->bars[i].n > 0 || trace_running(t, i, &now);
         runs |= lane_runs;
-        if (lane_runs || (k->board && t->lanes[i].kind < LANE_CPU))
-            add_view_row(v, ROW_LANE, track, i, folded ? THIN_ROW : LANE_ROW);
+        if (lane_runs || (track->board && t->lanes[i].kind < LANE_CPU))
+            add_view_row(v, ROW_LANE, track_index, i, folded ? THIN_ROW : LANE_ROW);
     }
     if (!runs)
         v->n_rows = before;
     else if (!v->hide_memory && !folded && !little)
-        add_view_row(v, ROW_MEMORY, track, device, MEMORY_ROW);
+        add_view_row(v, ROW_MEMORY, track_index, device, MEMORY_ROW);
 }
 
 /* Makes the rows fit into `high` pixels.  Rows with content share the height that is left, until they are TALLEST times
@@ -179,17 +179,17 @@ void look_at_all(struct view *v)
     double from = 0, to = 0;
     set_anchor(v, v->track[0]->steps->n ? v->track[0]->steps->step[0].step : 0);
     for (int i = 0; i < v->n_tracks; i++) {
-        const struct track *k = v->track[i];
-        if (k->trace->n_records) {
-            from = fmin(from, axis_of(k, k->trace->records[0].start));
-            to = fmax(to, axis_of(k, k->last));
+        const struct track *track = v->track[i];
+        if (track->trace->n_records) {
+            from = fmin(from, axis_of(track, track->trace->records[0].start));
+            to = fmax(to, axis_of(track, track->last));
         }
     }
     look_at(v, from - 0.015 * (to - from), to + 0.015 * (to - from));
 }
 
 /* How long a time is to be in sight when the run is followed: three of the latest steps. */
-static double wanted_length(const struct track *k, const struct trace_step *newest)
+static double wanted_length(const struct track *track, const struct trace_step *newest)
 {
     enum { LATEST = 9 };
     const double second = 1e9;
@@ -197,9 +197,9 @@ static double wanted_length(const struct track *k, const struct trace_step *newe
     size_t n = 0;
     if (!newest)
         return second;
-    for (const struct trace_step *s = newest; s > k->steps->step && n < LATEST; s--)
-        ns[n++] = step_ns(k, s - 1);
-    return n > 0 ? 3 * median(ns, n) : 3 * step_ns(k, newest);
+    for (const struct trace_step *s = newest; s > track->steps->step && n < LATEST; s--)
+        ns[n++] = step_ns(track, s - 1);
+    return n > 0 ? 3 * median(ns, n) : 3 * step_ns(track, newest);
 }
 
 /* Shows what happens now at the right, with the newest step as the anchor, and about three steps, until the user zooms.
@@ -207,13 +207,13 @@ static double wanted_length(const struct track *k, const struct trace_step *newe
 void look_at_end(struct view *v)
 {
     enum { SLACK = 3 };
-    const struct track *k = v->track[0];
-    const struct trace_step *newest = newest_step(k);
-    const double wanted = wanted_length(k, newest);
+    const struct track *track = v->track[0];
+    const struct trace_step *newest = newest_step(track);
+    const double wanted = wanted_length(track, newest);
     double length = v->to - v->from;
     set_anchor(v, newest ? newest->step : 0);
     if (!v->zoomed && (length > SLACK * wanted || length < wanted / SLACK))
         length = wanted;
-    double end = axis_of(k, k->now);
+    double end = axis_of(track, track->now);
     look_at(v, end - 0.87 * length, end + 0.13 * length);
 }

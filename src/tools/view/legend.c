@@ -5,18 +5,18 @@ enum { MOST_NAMES = 24 };
 
 static int draw_title(const struct view *v, int y, const char *text)
 {
-    int u = v->scale, x = 10 * u;
-    put_text(v, x, y + 5 * u, v->width, SOFT, "%s", text);
-    return x + width_of(v, "micro-batch") + 14 * u;
+    int dot = v->scale, x = 10 * dot;
+    put_text(v, x, y + 5 * dot, v->width, SOFT, "%s", text);
+    return x + width_of(v, "micro-batch") + 14 * dot;
 }
 
 /* Draws an item at x; returns where the next one goes.  What does not fit is left out. */
 static int draw_item(const struct view *v, int x, int y, const char *text, uint32_t colour)
 {
-    int u = v->scale, next = x + width_of(v, text) + 27 * u;
+    int dot = v->scale, next = x + width_of(v, text) + 27 * dot;
     if (next <= v->width) {
-        fill(v, x, y + 7 * u, 12 * u, 12 * u, colour);
-        put_text(v, x + 17 * u, y + 5 * u, next, INK, "%s", text);
+        fill(v, x, y + 7 * dot, 12 * dot, 12 * dot, colour);
+        put_text(v, x + 17 * dot, y + 5 * dot, next, INK, "%s", text);
     }
     return next;
 }

@@ -4,9 +4,9 @@
 #include <math.h>
 
 /* The pixel of a time; times far outside of the largest window all have the same one. */
-static int mark_x(const struct view *v, const struct track *k, uint64_t clock)
+static int mark_x(const struct view *v, const struct track *track, uint64_t clock)
 {
-    return (int)fmin(fmax(x_of(v, axis_of(k, clock)), -4e4), 4e4);
+    return (int)fmin(fmax(x_of(v, axis_of(track, clock)), -4e4), 4e4);
 }
 
 static const struct view_row *row_of_record(const struct view *v, int track, size_t record)
@@ -17,45 +17,45 @@ static const struct view_row *row_of_record(const struct view *v, int track, siz
 
 void draw_outline(const struct view *v, const struct pick *p, uint32_t colour)
 {
-    const struct track *k = v->track[p->track];
+    const struct track *track = v->track[p->track];
     const struct view_row *row = row_of_record(v, p->track, (size_t)p->record);
-    const int u = v->scale;
+    const int dot = v->scale;
     if (!row)
         return;
-    int from = mark_x(v, k, p->copy.start) - 2 * u;
-    int to = mark_x(v, k, p->copy.end) + 2 * u;
-    int wide = MAX(to - from, 5 * u);
+    int from = mark_x(v, track, p->copy.start) - 2 * dot;
+    int to = mark_x(v, track, p->copy.end) + 2 * dot;
+    int wide = MAX(to - from, 5 * dot);
     int y = row->y, high = row->height;
-    fill(v, from, y, wide, 2 * u, colour);
-    fill(v, from, y + high - 2 * u, wide, 2 * u, colour);
-    fill(v, from, y, 2 * u, high, colour);
-    fill(v, from + wide - 2 * u, y, 2 * u, high, colour);
+    fill(v, from, y, wide, 2 * dot, colour);
+    fill(v, from, y + high - 2 * dot, wide, 2 * dot, colour);
+    fill(v, from, y, 2 * dot, high, colour);
+    fill(v, from + wide - 2 * dot, y, 2 * dot, high, colour);
 }
 
 /* ---- edges ----------------------------------------------------------------------------------------------------- */
 
 /* An edge goes from the producer's end to the consumer's start.  Within a lane it runs along the row's lower edge,
  * where it hides no name. */
-static void draw_link(const struct view *v, int track, const struct link_drawn *l, uint32_t colour)
+static void draw_link(const struct view *v, int track_index, const struct link_drawn *l, uint32_t colour)
 {
-    const struct track *k = v->track[track];
-    const struct trace_record *records = k->trace->records;
-    const struct view_row *from = row_of_record(v, track, l->from), *to = row_of_record(v, track, l->to);
-    const int u = v->scale;
+    const struct track *track = v->track[track_index];
+    const struct trace_record *records = track->trace->records;
+    const struct view_row *from = row_of_record(v, track_index, l->from), *to = row_of_record(v, track_index, l->to);
+    const int dot = v->scale;
     if (!from || !to)
         return;
-    int x0 = mark_x(v, k, records[l->from].end), y0 = from->y + from->height / 2;
-    int x1 = mark_x(v, k, records[l->to].start), y1 = to->y + to->height / 2;
+    int x0 = mark_x(v, track, records[l->from].end), y0 = from->y + from->height / 2;
+    int x1 = mark_x(v, track, records[l->to].start), y1 = to->y + to->height / 2;
     if (from == to) {
-        y0 = from->y + from->height - 2 * u;
-        y1 = y0 + u;
-        fill(v, MIN(x0, x1), y0, abs(x1 - x0), 2 * u, colour);
-        fill(v, x0 - u, y0 - 4 * u, 2 * u, 6 * u, colour);
+        y0 = from->y + from->height - 2 * dot;
+        y1 = y0 + dot;
+        fill(v, MIN(x0, x1), y0, abs(x1 - x0), 2 * dot, colour);
+        fill(v, x0 - dot, y0 - 4 * dot, 2 * dot, 6 * dot, colour);
     } else {
-        for (int i = 0; i < 2 * u; i++)
+        for (int i = 0; i < 2 * dot; i++)
             draw_line(v->canvas, x0, y0 + i, x1, y1 + i, colour);
     }
-    for (int i = 0; i <= 6 * u; i++) /* the head of the arrow */
+    for (int i = 0; i <= 6 * dot; i++) /* the head of the arrow */
         fill(v, x1 - i, y1 - i / 2, 1, i + 1, colour);
 }
 

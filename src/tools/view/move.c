@@ -16,27 +16,27 @@ static struct pick pick_task(const struct view *v, int track, uint32_t task, uin
     return pick_of(v, track, trace_find_from(v->track[track]->trace, task, step, 0));
 }
 
-static struct bar_spot spot_of(const struct track *k, uint32_t task, uint32_t step)
+static struct bar_spot spot_of(const struct track *track, uint32_t task, uint32_t step)
 {
-    const struct trace *t = k->trace;
+    const struct trace *t = track->trace;
     struct bar_spot spot = {t->tasks[task].lane, NAN};
     int64_t at = trace_find_from(t, task, step, 0);
     if (at != NO_RECORD)
-        spot.middle = (axis_of(k, t->records[at].start) + axis_of(k, t->records[at].end)) / 2;
+        spot.middle = (axis_of(track, t->records[at].start) + axis_of(track, t->records[at].end)) / 2;
     return spot;
 }
 
 void take_up(struct view *v, const struct pick *p)
 {
-    const struct track *k = v->track[p->track];
-    const uint32_t n_tasks = k->trace->header.n_tasks;
+    const struct track *track = v->track[p->track];
+    const uint32_t n_tasks = track->trace->header.n_tasks;
     struct gesture *g = &v->gesture;
     free(g->spot);
     *g = (struct gesture){
         .track = p->track, .step = p->copy.step, .task = p->copy.task, .blocker = {.record = NO_RECORD}};
     g->spot = allocate(n_tasks, sizeof *g->spot);
     for (uint32_t i = 0; i < n_tasks; i++)
-        g->spot[i] = spot_of(k, i, g->step);
+        g->spot[i] = spot_of(track, i, g->step);
     g->grip = axis_at(v, v->mouse_x) - g->spot[g->task].middle;
     v->selected = *p;
 }
@@ -58,14 +58,14 @@ static struct move place_under_mouse(const struct view *v)
 }
 
 /* Shows what the board has now, and selects a task. */
-static void show_board(struct view *v, int track, uint32_t task, uint32_t step)
+static void show_board(struct view *v, int track_index, uint32_t task, uint32_t step)
 {
-    struct track *k = v->track[track];
-    renew_track(k);
-    const struct trace_step *s = find_step(k, v->anchor);
+    struct track *track = v->track[track_index];
+    renew_track(track);
+    const struct trace_step *s = find_step(track, v->anchor);
     if (s)
-        k->zero = s->work;
-    v->selected = pick_task(v, track, task, step);
+        track->zero = s->work;
+    v->selected = pick_task(v, track_index, task, step);
     refresh(v);
 }
 
@@ -120,20 +120,20 @@ void call_off(struct view *v)
 void draw_blocker(const struct view *v)
 {
     const struct gesture *g = &v->gesture;
-    const struct track *k = v->track[g->track];
+    const struct track *track = v->track[g->track];
     const struct pick *in_way = &g->blocker;
     const struct box rows = places_of(v).rows;
-    const int u = v->scale;
+    const int dot = v->scale;
     if (!is_picked(in_way) || !v->message[0])
         return;
-    const struct view_row *row = row_of_lane(v, g->track, k->trace->tasks[in_way->copy.task].lane);
+    const struct view_row *row = row_of_lane(v, g->track, track->trace->tasks[in_way->copy.task].lane);
     if (!row)
         return;
-    int wide = width_of(v, v->message) + 12 * u, y = row->y + row->height;
-    int x = MAX(MIN((int)x_of(v, axis_of(k, in_way->copy.start)), rows.x + rows.w - wide), rows.x);
+    int wide = width_of(v, v->message) + 12 * dot, y = row->y + row->height;
+    int x = MAX(MIN((int)x_of(v, axis_of(track, in_way->copy.start)), rows.x + rows.w - wide), rows.x);
     draw_outline(v, in_way, ACCENT);
-    fill(v, x, y, wide, 20 * u, ACCENT);
-    put_text(v, x + 6 * u, y + 2 * u, v->width, PAPER, "%s", v->message);
+    fill(v, x, y, wide, 20 * dot, ACCENT);
+    put_text(v, x + 6 * dot, y + 2 * dot, v->width, PAPER, "%s", v->message);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
@@ -150,15 +150,15 @@ static bool is_shown_file(const struct view *v, const char *path)
 }
 
 /* It never writes over a file that was read: --output is claimed. */
-static void save_track(struct view *v, const struct track *k)
+static void save_track(struct view *v, const struct track *track)
 {
-    const int length = (int)strlen(k->path) - (int)strlen(".txt");
-    char *path = v->save_as ? copy_string(v->save_as) : format_string("%.*s.moved.txt", length, k->path);
+    const int length = (int)strlen(track->path) - (int)strlen(".txt");
+    char *path = v->save_as ? copy_string(v->save_as) : format_string("%.*s.moved.txt", length, track->path);
     struct problem *wrong;
     if (is_shown_file(v, path))
         wrong = new_problem(EXIT_USAGE, "%s is shown here: -o FILE takes another name", path);
     else
-        wrong = save_board(k->board, path);
+        wrong = save_board(track->board, path);
     if (wrong) {
         v->exit_code = wrong->code;
         SAY(v, "%s", wrong->sentence);

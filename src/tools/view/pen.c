@@ -40,17 +40,17 @@ void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t
 void put_panel(const struct view *v, bool right, const char *text)
 {
     struct box rows = places_of(v).rows;
-    const int u = v->scale, high = 18 * u;
+    const int dot = v->scale, high = 18 * dot;
     int widest = 0, n = 0;
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
         widest = MAX(widest, (int)strcspn(line, "\n"));
         n++;
     }
-    int width = (widest * GLYPH_WIDTH + 20) * u;
-    int x = rows.x + 6 * u, y = rows.y + 6 * u;
+    int width = (widest * GLYPH_WIDTH + 20) * dot;
+    int x = rows.x + 6 * dot, y = rows.y + 6 * dot;
     if (right)
-        x = MAX(rows.x + rows.w - width - 6 * u, 0);
-    fill(v, x - u, y - u, width + 2 * u, n * high + 2 * u, BORDER);
+        x = MAX(rows.x + rows.w - width - 6 * dot, 0);
+    fill(v, x - dot, y - dot, width + 2 * dot, n * high + 2 * dot, BORDER);
     fill(v, x, y, width, n * high, PANEL);
-    put_lines(v, x + 10 * u, y + u, x + width, high, ACCENT, INK, text);
+    put_lines(v, x + 10 * dot, y + dot, x + width, high, ACCENT, INK, text);
 }

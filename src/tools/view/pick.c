@@ -35,11 +35,11 @@ struct pick pick_at(const struct view *v, int x, int y)
     const struct view_row *row = row_at(v, x, y);
     if (!row || row->kind != ROW_LANE)
         return nothing_picked(v);
-    const struct track *k = v->track[row->track];
-    const struct bars *b = &k->trace->bars[row->index];
+    const struct track *track = v->track[row->track];
+    const struct bars *b = &track->trace->bars[row->index];
     for (int near = 0; near <= 3; near++) {
-        uint64_t from = clock_of(k, axis_at(v, x - near));
-        uint64_t to = clock_of(k, axis_at(v, x + near + 1));
+        uint64_t from = clock_of(track, axis_at(v, x - near));
+        uint64_t to = clock_of(track, axis_at(v, x + near + 1));
         size_t i = first_bar_in(b, from), end = first_bar_from(b, to);
         if (i < end)
             return pick_of(v, row->track, (int64_t)b->bar[find_longest(b, i, end)].record);
@@ -52,9 +52,9 @@ struct pick pick_after_gap(const struct view *v)
     const struct view_row *row = row_at(v, v->mouse_x, v->mouse_y);
     if (!row || row->kind != ROW_LANE)
         return nothing_picked(v);
-    const struct track *k = v->track[row->track];
-    const struct bars *b = &k->trace->bars[row->index];
-    size_t i = first_bar_from(b, clock_of(k, axis_at(v, v->mouse_x)));
+    const struct track *track = v->track[row->track];
+    const struct bars *b = &track->trace->bars[row->index];
+    size_t i = first_bar_from(b, clock_of(track, axis_at(v, v->mouse_x)));
     if (i == b->n)
         return nothing_picked(v);
     return pick_of(v, row->track, (int64_t)b->bar[i].record);
@@ -105,13 +105,13 @@ static int by_record(const void *a, const void *b) { return COMPARE(*(const size
 
 void find_critical_path(struct view *v)
 {
-    const struct track *k = v->track[0];
-    const struct trace_step *step = find_step(k, v->anchor);
-    struct trace_steps steps = trace_steps_of(k->trace, k->list);
+    const struct track *track = v->track[0];
+    const struct trace_step *step = find_step(track, v->anchor);
+    struct trace_steps steps = trace_steps_of(track->trace, track->list);
     v->n_path = 0;
     if (!step)
         return;
-    struct trace_path path = trace_critical_path(k->trace, &steps, (size_t)(step - k->steps->step));
+    struct trace_path path = trace_critical_path(track->trace, &steps, (size_t)(step - track->steps->step));
     for (size_t i = 0; i < path.n; i++)
         *APPEND(v->path, v->n_path, v->cap_path) = path.hops[i].record;
     free(path.hops);

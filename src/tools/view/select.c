@@ -47,23 +47,23 @@ static double share_of_peak(const struct stretch_work *work, const struct trace_
 }
 
 /* Adds a lane's rows for the stretch of the axis from `left` to `right`. */
-static void add_lane_rows(struct view *v, int track, uint32_t lane, double left, double right)
+static void add_lane_rows(struct view *v, int track_index, uint32_t lane, double left, double right)
 {
-    const struct track *k = v->track[track];
-    const struct trace *t = k->trace;
+    const struct track *track = v->track[track_index];
+    const struct trace *t = track->trace;
     const struct trace_lane *l = &t->lanes[lane];
     const bool is_link = l->kind == LANE_UPLOAD || l->kind == LANE_DOWNLOAD;
     struct stretch_work by_role[TRACE_ROLES] = {{0}};
     char name[64];
-    snprintf(name, sizeof name, "%s%s", name_of_track(v, track), k->purpose[lane]);
-    find_work(t, lane, clock_of(k, left), clock_of(k, right), by_role);
+    snprintf(name, sizeof name, "%s%s", name_of_track(v, track_index), track->purpose[lane]);
+    find_work(t, lane, clock_of(track, left), clock_of(track, right), by_role);
     for (size_t i = 0; i < TRACE_ROLES; i++) {
         const struct stretch_work *work = &by_role[i];
         if (work->tasks == 0)
             continue;
         if (is_link)
             v->panel.bytes += work->bytes;
-        ROW(v->panel.table, text_cell(track ? "B" : "A"), text_cell(name), text_cell(l->name),
+        ROW(v->panel.table, text_cell(track_index ? "B" : "A"), text_cell(name), text_cell(l->name),
             text_cell(t->header.role[i]), number_cell(work->tasks), number_cell(work->ns / 1e6),
             number_cell(work->ns / (right - left)), number_cell(work->bytes / (1 << 20)), number_cell(work->bytes),
             number_cell(share_of_peak(work, l)));
@@ -113,10 +113,10 @@ static void describe_memory(struct view *v)
         {NULL, "bytes", CELL_COUNT, 0, 0},        {"class", "class", CELL_TEXT, 11, 0},
         {"made by", "made_by", CELL_TEXT, 18, 0}, {"last used by", "last_used_by", CELL_TEXT, 18, 0}};
     const struct region *place = &v->region;
-    const struct track *k = v->track[place->track];
-    const struct trace *t = k->trace;
+    const struct track *track = v->track[place->track];
+    const struct trace *t = track->trace;
     const struct trace_tensor **alive;
-    size_t n = trace_alive_at(t, place->device, clock_of(k, place->at[0]), &alive);
+    size_t n = trace_alive_at(t, place->device, clock_of(track, place->at[0]), &alive);
     char text[32], first[56], last[56];
     v->panel.table = new_table(columns, COUNT(columns));
     for (size_t i = 0; i < n; i++) {

@@ -18,26 +18,26 @@ uint32_t step_at_overview(const struct view *v, int x)
 }
 
 /* The median of the steps' lengths, or when there are many of a sample of them. */
-static double median_step_ns(const struct track *k)
+static double median_step_ns(const struct track *track)
 {
     double ns[1000];
-    const size_t n = k->steps->n;
+    const size_t n = track->steps->n;
     const size_t sample = MIN(n, COUNT(ns));
     for (size_t i = 0; i < sample; i++)
-        ns[i] = step_ns(k, &k->steps->step[i * n / sample]);
+        ns[i] = step_ns(track, &track->steps->step[i * n / sample]);
     return median(ns, sample);
 }
 
 /* Draws the bar of step i; `top`: the length of a step at the upper edge, in nanoseconds. */
 static void draw_step(const struct view *v, size_t i, double top)
 {
-    const struct track *k = v->track[0];
-    const struct trace_step *s = &k->steps->step[i];
+    const struct track *track = v->track[0];
+    const struct trace_step *s = &track->steps->step[i];
     const struct box b = places_of(v).overview;
-    const size_t n = k->steps->n, pixels = (size_t)b.w;
+    const size_t n = track->steps->n, pixels = (size_t)b.w;
     int left = b.x + (int)(i * pixels / n);
     int width = b.x + (int)((i + 1) * pixels / n) - left;
-    int high = (int)(fmin(step_ns(k, s) / top, 1) * b.h);
+    int high = (int)(fmin(step_ns(track, s) / top, 1) * b.h);
     if (width > 3) /* a gap before the next one */
         width--;
     width = MAX(width, 1);
@@ -47,19 +47,19 @@ static void draw_step(const struct view *v, size_t i, double top)
 
 static void draw_overview(const struct view *v)
 {
-    const struct track *k = v->track[0];
+    const struct track *track = v->track[0];
     const struct box b = places_of(v).overview;
-    const size_t n = k->steps->n;
+    const size_t n = track->steps->n;
     const size_t stride = MAX(n / (size_t)MAX(2 * b.w, 1), 1);
-    const double middle = median_step_ns(k);
+    const double middle = median_step_ns(track);
     const double top = 2 * middle; /* a first step that compiles kernels would flatten all others */
-    const int u = v->scale;
+    const int dot = v->scale;
     char text[32];
     for (size_t i = 0; i < n && top > 0; i += stride)
         draw_step(v, i, top);
-    fill(v, b.x, b.y + b.h, b.w, u, BORDER);
-    put_text(v, 10 * u, b.y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
-    put_text(v, 10 * u, b.y + 18 * u, b.x, SOFT, "median %s", format_ns(text, middle));
+    fill(v, b.x, b.y + b.h, b.w, dot, BORDER);
+    put_text(v, 10 * dot, b.y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
+    put_text(v, 10 * dot, b.y + 18 * dot, b.x, SOFT, "median %s", format_ns(text, middle));
 }
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */
@@ -67,8 +67,8 @@ static void draw_overview(const struct view *v)
 static void draw_ticks(const struct view *v)
 {
     const struct box ruler = places_of(v).ruler;
-    const int u = v->scale, bottom = ruler.y + ruler.h;
-    const double tick = tick_length((v->to - v->from) * 110 * u / ruler.w);
+    const int dot = v->scale, bottom = ruler.y + ruler.h;
+    const double tick = tick_length((v->to - v->from) * 110 * dot / ruler.w);
     const int decimals = (int)fmax(ceil(6 - log10(tick) - 0.01), 0); /* enough to tell ticks apart */
     const double first = ceil(v->from / tick);
     const double n = floor(v->to / tick) - first;
@@ -77,52 +77,52 @@ static void draw_ticks(const struct view *v)
         const int x = (int)x_of(v, at);
         char text[32];
         snprintf(text, sizeof text, "%.*f ms", decimals, at == 0 ? 0 : at / 1e6); /* no -0 */
-        fill(v, x, bottom - 6 * u, u, 6 * u, BORDER);
-        if (x + width_of(v, text) + 5 * u < ruler.x + ruler.w)
-            put_text(v, x + 5 * u, bottom - 17 * u, v->width, SOFT, "%s", text);
+        fill(v, x, bottom - 6 * dot, dot, 6 * dot, BORDER);
+        if (x + width_of(v, text) + 5 * dot < ruler.x + ruler.w)
+            put_text(v, x + 5 * dot, bottom - 17 * dot, v->width, SOFT, "%s", text);
     }
-    fill(v, ruler.x, bottom - u, ruler.w, u, BORDER);
+    fill(v, ruler.x, bottom - dot, ruler.w, dot, BORDER);
 }
 
 /* Steps [*from, *to) begin in sight. */
-static void find_steps_in_sight(const struct view *v, const struct track *k, size_t *from, size_t *to)
+static void find_steps_in_sight(const struct view *v, const struct track *track, size_t *from, size_t *to)
 {
-    const struct trace_step_list *steps = k->steps;
-    const uint64_t clock = clock_of(k, v->from);
+    const struct trace_step_list *steps = track->steps;
+    const uint64_t clock = clock_of(track, v->from);
     size_t i;
     FIND_FIRST(i, steps->n, steps->step[i].work < clock);
     *from = i;
-    while (i < steps->n && axis_of(k, steps->step[i].work) < v->to)
+    while (i < steps->n && axis_of(track, steps->step[i].work) < v->to)
         i++;
     *to = i;
 }
 
 /* Nothing is drawn where the lines would be too close to each other. */
-void draw_borders(const struct view *v, const struct track *k, int y, int height)
+void draw_borders(const struct view *v, const struct track *track, int y, int height)
 {
     size_t from, to;
-    find_steps_in_sight(v, k, &from, &to);
+    find_steps_in_sight(v, track, &from, &to);
     if ((double)(to - from) > places_of(v).rows.w / (12.0 * v->scale))
         return;
     for (; from < to; from++)
-        fill(v, (int)x_of(v, axis_of(k, k->steps->step[from].work)), y, v->scale, height, BORDER);
+        fill(v, (int)x_of(v, axis_of(track, track->steps->step[from].work)), y, v->scale, height, BORDER);
 }
 
 /* Writes the numbers of the first trace's steps, from the right, as many as there is room for; at the left edge that of
  * the step that goes on. */
 static void draw_step_numbers(const struct view *v)
 {
-    const struct track *k = v->track[0];
+    const struct track *track = v->track[0];
     const struct box b = places_of(v).ruler;
     int free_to = b.x + b.w;
     size_t first, end;
-    find_steps_in_sight(v, k, &first, &end);
+    find_steps_in_sight(v, track, &first, &end);
     if (first > 0)
         first--;
     for (size_t i = end; i-- > first;) {
         char text[32];
-        const struct trace_step *s = &k->steps->step[i];
-        int x = (int)fmax(x_of(v, axis_of(k, s->work)), b.x);
+        const struct trace_step *s = &track->steps->step[i];
+        int x = (int)fmax(x_of(v, axis_of(track, s->work)), b.x);
         snprintf(text, sizeof text, "step %" PRIu32, s->step);
         if (x + width_of(v, text) > free_to)
             continue;

@@ -55,12 +55,12 @@ void refresh(struct view *v)
     v->hover = pick_at(v, v->mouse_x, v->mouse_y);
 }
 
-/* Has another trace taken the path of track k?  Then that is shown. */
-static bool replace_track(struct view *v, struct track *k)
+/* Has another trace taken the path of this one?  Then that is shown. */
+static bool replace_track(struct view *v, struct track *track)
 {
-    if (k->board || !trace_follow_replaced(k->follow))
+    if (track->board || !trace_follow_replaced(track->follow))
         return false;
-    renew_track(k); /* another run, or the list that gdb's `yard step-list` goes through */
+    renew_track(track); /* another run, or the list that gdb's `yard step-list` goes through */
     v->selected.record = NO_RECORD;
     v->region.kind = NO_REGION;
     count_colours(v);

@@ -52,18 +52,18 @@ struct track {
 };
 /* Opens a trace, or with a board the list at `path`; ends the program if anything is wrong with it. */
 struct track *open_track(const char *path, struct board *board);
-void renew_track(struct track *k); /* reads another trace that has the path, or that the board shows */
-void close_track(struct track *k);
-bool is_living(const struct track *k); /* may there be something new? */
-bool poll_track(struct track *k);      /* takes what is new; returns whether anything has changed */
+void renew_track(struct track *track); /* reads another trace that has the path, or that the board shows */
+void close_track(struct track *track);
+bool is_living(const struct track *track); /* may there be something new? */
+bool poll_track(struct track *track);      /* takes what is new; returns whether anything has changed */
 
 /* The last step up to that one, else the first; NULL: there is none. */
-const struct trace_step *find_step(const struct track *k, uint32_t step);
+const struct trace_step *find_step(const struct track *track, uint32_t step);
 /* The last step that computes (batches are fetched ahead, for steps that have not begun); NULL: there is none. */
-const struct trace_step *newest_step(const struct track *k);
-double step_ns(const struct track *k, const struct trace_step *s); /* from where its work begins to the next's */
-double axis_of(const struct track *k, uint64_t clock);             /* nanoseconds on the axis */
-uint64_t clock_of(const struct track *k, double axis);             /* the inverse, clamped */
+const struct trace_step *newest_step(const struct track *track);
+double step_ns(const struct track *track, const struct trace_step *s); /* from where its work begins to the next's */
+double axis_of(const struct track *track, uint64_t clock);             /* nanoseconds on the axis */
+uint64_t clock_of(const struct track *track, double axis);             /* the inverse, clamped */
 
 /* ---- the view -------------------------------------------------------------------------------------------------- */
 
@@ -220,7 +220,7 @@ void put_panel(const struct view *v, bool right, const char *text);
 void draw_legend(const struct view *v, struct box b);
 void draw_strip(const struct view *v); /* overview and ruler */
 /* Draws a line where each step begins, through the rows [y, y + height). */
-void draw_borders(const struct view *v, const struct track *k, int y, int height);
+void draw_borders(const struct view *v, const struct track *track, int y, int height);
 uint32_t step_at_overview(const struct view *v, int x);
 void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
 void draw_links(const struct view *v); /* edges from the selected task to those that it needed and that needed it */
@@ -290,7 +290,7 @@ static inline uint32_t mix_colours(uint32_t a, uint32_t b, uint32_t part)
 }
 uint32_t readable_on(uint32_t colour); /* black or white */
 uint32_t kind_colour(const char *role);
-uint32_t task_colour(const struct view *v, const struct track *k, uint32_t task);
+uint32_t task_colour(const struct view *v, const struct track *track, uint32_t task);
 uint32_t class_colour(size_t class); /* a class of memory's */
 uint32_t cause_colour(enum cause cause);
 void count_colours(struct view *v); /* counts layers, micro-batches and roles, when a trace is new */
