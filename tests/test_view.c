@@ -168,7 +168,7 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     run_script(v, "pagedown");
-    const struct row *compute = row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane);
+    const struct view_row *compute = row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane);
     int x = (int)x_of(v, 5e6), y = compute->y + compute->height / 2;
     move_mouse(v, x, y);
     assert_true(is_picked(&v->hover));
@@ -212,11 +212,11 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
     char *said = describe_record(v->track[0]->trace, (size_t)v->selected.record);
     expect_text(said, "waited 12.00 ms for send L1 on stage1 download1 (pipeline)");
     move_mouse(v, (int)x_of(v, 14e6), row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane)->y + 5);
-    struct pick behind = pick_behind(v);
+    struct pick behind = pick_after_gap(v);
     assert_true(!is_picked(&v->hover));
     assert_true(behind.record == v->selected.record);
     move_mouse(v, (int)x_of(v, 14e6), 5); /* above the rows */
-    behind = pick_behind(v);
+    behind = pick_after_gap(v);
     assert_false(is_picked(&behind));
     end_view(v);
     free(said);
@@ -275,7 +275,7 @@ TEST(a_place_of_memory_lists_its_tensors)
         struct random4 r = random_words(19, STREAM_TEST, 0, n);
         struct box rows = places_of(v).rows;
         uint32_t device = r.word[0] % 4;
-        const struct row *row = v->row;
+        const struct view_row *row = v->row;
         while (row->kind != ROW_MEMORY || row->index != device)
             row++;
         char script[64];
@@ -417,7 +417,7 @@ static int bar_at(const struct view *v, const char *lane, size_t nth, int *y)
     uint32_t i = 0;
     while (strcmp(t->lanes[i].name, lane) != 0)
         i++;
-    const struct row *row = row_of_lane(v, 0, i);
+    const struct view_row *row = row_of_lane(v, 0, i);
     const struct bar *bar = t->bars[i].bar;
     while (t->records[bar->record].step != v->anchor)
         bar++;
@@ -678,7 +678,7 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
         if (is_picked(&v->selected))
             assert_memory_equal(&v->track[0]->trace->records[v->selected.record], &v->selected.copy,
                                 sizeof v->selected.copy);
-        v->selected = pick_of(v, 0, (int64_t)v->track[0]->trace->n_records - 1); /* NOTHING when there is none */
+        v->selected = pick_of(v, 0, (int64_t)v->track[0]->trace->n_records - 1); /* NO_RECORD when there is none */
     }
     trace_close(w);
     poll_view(v);
@@ -716,7 +716,7 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
     for (uint32_t step = 2; step < 40; step++) {
         clock = write_step(w, step, clock, 1000 + random_words(4, STREAM_TEST, 0, step).word[0] % 700);
         bool still = step % 8 >= 6;
-        move_mouse(v, still ? 600 : NOTHING, still ? 200 : NOTHING);
+        move_mouse(v, still ? 600 : OFF_WINDOW, still ? 200 : OFF_WINDOW);
         assert_true(is_frozen(v) == still);
         double edge = axis_at(v, 600);
         uint64_t under = clock_of(v->track[0], edge);
@@ -901,7 +901,7 @@ TEST(bars_without_length_share_their_place)
     struct canvas *c = new_canvas(v->width, v->height);
     draw_view(v, c);
     struct box rows = places_of(v).rows;
-    const struct row *row = row_of_lane(v, 0, 0);
+    const struct view_row *row = row_of_lane(v, 0, 0);
     int drawn = 0;
     for (int x = rows.x; x < rows.x + rows.w; x++)
         drawn += c->pixels[(row->y + row->height / 2) * c->width + x] != PAPER;
@@ -922,7 +922,7 @@ TEST(what_is_queued_waits_behind_the_bar_before)
     struct canvas *c = new_canvas(v->width, v->height);
     const struct track *k = v->track[0];
     draw_view(v, c);
-    const struct row *row = row_of_lane(v, 0, 0);
+    const struct view_row *row = row_of_lane(v, 0, 0);
     const uint32_t *line = c->pixels + (row->y + row->height / 2) * c->width, *edge = line - row->height / 4 * c->width;
     int first = (int)x_of(v, axis_of(k, 1500));
     int last = (int)x_of(v, axis_of(k, 4900));

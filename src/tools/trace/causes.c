@@ -1,21 +1,22 @@
 /* causes.c - why a lane stood idle.
  *
- * A gap lies before a record, from where its lane became free.  It is cut into four parts, one behind the other; any of
- * them may be empty:
+ * A gap lies before a record, and begins where its lane became free.  It is cut into four parts, one after the other;
+ * any of them may be empty:
  *
- *     nothing to do   until the compute lanes were done with the step two before: sooner the host opens no step
+ *     nothing to do   until the compute lanes were done with the step two before: the host opens no step sooner
  *     the blocker     until the last of the task's producers had ended.  The one that ended last is blamed for all of
- *                     this part, whatever it waited for itself; of several, the first edge.  Its kind is the cause:
- *                       bytes      by a reuse edge: it held memory that the task writes
+ *                     this part, whatever it waited for itself; among several such, the one of the first edge.  Its
+ *                     kind is the cause:
+ *                       bytes      the edge is a reuse edge: it held memory that the task writes
  *                       norm       its role is norm: clipping
  *                       batch      its role is feed
  *                       pipeline   its role is send, or it and the task compute on two devices
- *                       link       another copy, on an upload or download lane
- *                       compute, cpu, disk   what its lane does
+ *                       link       it is another copy, on an upload or download lane
+ *                       compute, cpu, disk   it did what these lanes do
  *     host            until the host had queued the task
- *     launch          until it started: by then it was queued and nothing held it
+ *     launch          until the task started: it was queued and nothing held it
  *
- * Behind a lane's last record there is nothing to do.  A producer that skipped a step is its run before that.
+ * After a lane's last record there is nothing to do.  A producer that skipped a step stands for its run before that.
  */
 #include "tools/command/table.h"
 #include "trace.h"
@@ -41,22 +42,29 @@ static enum cause cause_of(const struct trace *t, const struct trace_task *task,
     return by_lane[its->kind];
 }
 
-/* Of a lane that is free `from` there on. */
+/* The gap before a record on a lane that is free from `from` on. */
 static struct trace_gap gap_before(const struct trace *t, size_t record, uint64_t from)
 {
     const struct trace_record *r = &t->records[record];
     const struct trace_task *task = &t->tasks[r->task];
     const struct trace_step_list *steps = &t->steps[task->list];
     const struct trace_edge *edge;
-    int64_t last = trace_last_producer(t, r->task, r->step, record, &edge);
-    size_t opener; /* behind the step two before: the host opens this one when its compute lanes are done */
-    FIND_FIRST(opener, steps->n, steps->step[opener].step + (uint64_t)2 <= r->step);
-    uint64_t opened = opener ? steps->step[opener - 1].computed : 0;
-    uint64_t ready = last == NO_RECORD ? 0 : t->records[last].end;
-    struct trace_gap gap = {
-        .blocker = last,
-        .cause = {CAUSE_NOTHING, last == NO_RECORD ? CAUSE_NOTHING : cause_of(t, task, edge), CAUSE_HOST, CAUSE_LAUNCH},
-        .at = {MIN(from, r->start), opened, ready, r->queued, r->start}};
+    struct trace_gap gap = {.blocker = trace_last_producer(t, r->task, r->step, record, &edge)};
+    size_t n_before; /* steps up to the one two before this; when compute lanes are done with it, the host opens this */
+    FIND_FIRST(n_before, steps->n, steps->step[n_before].step + (uint64_t)2 <= r->step);
+    gap.cause[0] = CAUSE_NOTHING;
+    gap.cause[1] = CAUSE_NOTHING;
+    gap.cause[2] = CAUSE_HOST;
+    gap.cause[3] = CAUSE_LAUNCH;
+    gap.at[0] = MIN(from, r->start);
+    if (n_before > 0)
+        gap.at[1] = steps->step[n_before - 1].computed;
+    if (gap.blocker != NO_RECORD) {
+        gap.cause[1] = cause_of(t, task, edge);
+        gap.at[2] = t->records[gap.blocker].end;
+    }
+    gap.at[3] = r->queued;
+    gap.at[4] = r->start;
     for (int i = 1; i < GAP_PARTS; i++)
         gap.at[i] = MIN(MAX(gap.at[i], gap.at[i - 1]), r->start);
     return gap;
@@ -64,56 +72,98 @@ static struct trace_gap gap_before(const struct trace *t, size_t record, uint64_
 
 struct trace_gap trace_gap_of_bar(const struct trace *t, const struct bars *b, size_t i)
 {
-    return gap_before(t, b->bar[i].record, i ? b->bar[i - 1].end : t->records[0].start);
+    uint64_t from = i > 0 ? b->bar[i - 1].end : t->records[0].start;
+    return gap_before(t, b->bar[i].record, from);
 }
 
-/* Records come by their starts: the lane is free when all up to there have ended. */
-void trace_causes(const struct trace *t, const struct trace_steps *s, uint64_t (*causes)[CAUSES])
+/* Adds the parts of a gap, as far as they lie in the window of s, to the causes of a lane. */
+static void count_gap(const struct trace_gap *gap, const struct trace_steps *s, uint64_t causes[CAUSES])
 {
-    memset(causes, 0, t->header.n_lanes * sizeof *causes);
-    for (size_t lane = 0; lane < t->header.n_lanes; lane++) {
-        uint64_t free_from = 0;
-        for (struct bar *bar = t->bars[lane].bar; bar < t->bars[lane].bar + t->bars[lane].n; bar++) {
-            if (t->tasks[bar->task].list != s->list)
-                continue;
-            if (bar->start > MAX(free_from, s->start) && free_from < s->end) {
-                struct trace_gap gap = gap_before(t, bar->record, free_from);
-                for (int k = 0; k < GAP_PARTS; k++) {
-                    uint64_t from = MAX(gap.at[k], s->start), to = MIN(gap.at[k + 1], s->end);
-                    causes[lane][gap.cause[k]] += to > from ? to - from : 0;
-                }
-            }
-            free_from = MAX(free_from, bar->end);
-        }
-        if (free_from < s->end)
-            causes[lane][CAUSE_NOTHING] += s->end - MAX(free_from, s->start);
+    for (int k = 0; k < GAP_PARTS; k++) {
+        uint64_t from = MAX(gap->at[k], s->start);
+        uint64_t to = MIN(gap->at[k + 1], s->end);
+        if (to > from)
+            causes[gap->cause[k]] += to - from;
     }
 }
 
+/* Records are in the order of their starts: a lane is free when all those before have ended. */
+static void find_lane_causes(const struct trace *t, const struct trace_steps *s, const struct bars *b,
+                             uint64_t causes[CAUSES])
+{
+    uint64_t free_from = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct bar *bar = &b->bar[i];
+        if (t->tasks[bar->task].list != s->list)
+            continue;
+        if (bar->start > MAX(free_from, s->start) && free_from < s->end) {
+            struct trace_gap gap = gap_before(t, bar->record, free_from);
+            count_gap(&gap, s, causes);
+        }
+        free_from = MAX(free_from, bar->end);
+    }
+    if (free_from < s->end)
+        causes[CAUSE_NOTHING] += s->end - MAX(free_from, s->start);
+}
+
+void trace_causes(const struct trace *t, const struct trace_steps *s, uint64_t (*causes)[CAUSES])
+{
+    memset(causes, 0, t->header.n_lanes * sizeof *causes);
+    for (size_t lane = 0; lane < t->header.n_lanes; lane++)
+        find_lane_causes(t, s, &t->bars[lane], causes[lane]);
+}
+
 /* ---- shown ------------------------------------------------------------------------------------------------------- */
+
+/* One lane of trace_lanes_json(), with its causes. */
+static json_t *lane_json(const struct trace *t, const struct trace_steps *s, const struct trace_lane *lane,
+                         const uint64_t causes[CAUSES])
+{
+    const double ms = 1e-6 / (double)s->counted;
+    const double window = (double)(s->end - s->start);
+    json_t *by_cause = json_object();
+    uint64_t idle = 0;
+    for (int c = 0; c < CAUSES; c++) {
+        idle += causes[c];
+        json_object_set_new(by_cause, cause_name[c], json_real((double)causes[c] * ms));
+    }
+    double busy = (double)(s->end - s->start - idle);
+    json_t *json = json_object();
+    json_object_set_new(json, "name", json_string(lane->name));
+    json_object_set_new(json, "device", json_string(t->devices[lane->device_index].name));
+    json_object_set_new(json, "busy_ms", json_real(busy * ms));
+    json_object_set_new(json, "idle_ms", json_real((double)idle * ms));
+    json_object_set_new(json, "busy", json_real(window > 0 ? busy / window : 0));
+    json_object_set_new(json, "causes", by_cause);
+    return json;
+}
 
 json_t *trace_lanes_json(const struct trace *t, const struct trace_steps *s)
 {
     json_t *lanes = json_array();
     uint64_t(*causes)[CAUSES] = allocate(t->header.n_lanes, sizeof *causes);
-    double ms = 1e-6 / (double)s->counted, window = (double)(s->end - s->start);
     trace_causes(t, s, causes);
-    for (size_t i = 0; i < t->header.n_lanes; i++) {
-        const struct trace_lane *l = &t->lanes[i];
-        json_t *all = json_object();
-        uint64_t idle = 0;
-        for (int c = 0; c < CAUSES; c++) {
-            idle += causes[i][c];
-            json_object_set_new(all, cause_name[c], json_real((double)causes[i][c] * ms));
-        }
-        double busy = (double)(s->end - s->start - idle);
-        json_array_append_new(lanes,
-                              json_pack("{s:s, s:s, s:f, s:f, s:f, s:o}", "name", l->name, "device",
-                                        t->devices[l->device_index].name, "busy_ms", busy * ms, "idle_ms",
-                                        (double)idle * ms, "busy", window > 0 ? busy / window : 0, "causes", all));
-    }
+    for (size_t i = 0; i < t->header.n_lanes; i++)
+        json_array_append_new(lanes, lane_json(t, s, &t->lanes[i], causes[i]));
     free(causes);
     return lanes;
+}
+
+/* "link 12%, host 3%": the causes in a lane's JSON that take at least half a percent of its `total` ms; NULL: none
+ * does.  The caller frees it. */
+static char *describe_causes(const json_t *lane, double total)
+{
+    json_t *causes = json_object_get(lane, "causes"), *ms;
+    const char *cause;
+    char *text = NULL;
+    json_object_foreach(causes, cause, ms)
+    {
+        double idle = json_real_value(ms);
+        if (idle < 0.005 * total)
+            continue;
+        append_text(&text, "%s%s %.0f%%", text ? ", " : "", cause, 100 * idle / total);
+    }
+    return text;
 }
 
 void print_lane_use(FILE *out, const char *heading, const json_t *lanes)
@@ -123,23 +173,19 @@ void print_lane_use(FILE *out, const char *heading, const json_t *lanes)
                                       {"busy", NULL, CELL_SHARE, 6, 0},
                                       {"idle for", NULL, CELL_TEXT, 99, 0}};
     struct table *table = new_table(columns, COUNT(columns));
+    json_t *lane;
     size_t i;
-    json_t *lane, *ms;
     columns[0].heading = heading;
     json_array_foreach(lanes, i, lane)
     {
-        const char *name, *cause;
-        char *text = NULL;
+        const char *name;
         double busy, idle;
         json_unpack(lane, "{s:s, s:F, s:F}", "name", &name, "busy_ms", &busy, "idle_ms", &idle);
-        json_object_foreach(json_object_get(lane, "causes"), cause,
-                            ms) if (json_real_value(ms) >= 0.005 * (busy + idle))
-            append_text(&text, "%s%s %.0f%%", text ? ", " : "", cause, 100 * json_real_value(ms) / (busy + idle));
-        if (busy > 0) {
-            columns[0].width = MAX(columns[0].width, (int)strlen(name));
-            ROW(table, text_cell(name), number_cell(busy), number_cell(busy / (busy + idle)),
-                text_cell(text ? text : "-"));
-        }
+        if (busy <= 0)
+            continue;
+        char *text = describe_causes(lane, busy + idle);
+        columns[0].width = MAX(columns[0].width, (int)strlen(name));
+        ROW(table, text_cell(name), number_cell(busy), number_cell(busy / (busy + idle)), text_cell(text ? text : "-"));
         free(text);
     }
     print_table(out, table);

@@ -6,8 +6,9 @@
 
 extern struct trace_options {
     bool json;
-    const char *list; /* NULL: the first that has run */
-    const char *chrome, *steps;
+    const char *list;   /* the task list; NULL: the first that has run */
+    const char *chrome; /* the file that export writes */
+    const char *steps;  /* "2:4": the steps that export writes; NULL: all */
 } trace_options;
 int trace_summary(char **files);
 int trace_export(char **files);

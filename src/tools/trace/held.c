@@ -1,108 +1,158 @@
 /* held.c - what tensors hold on each device over time, by the clock.
  *
  * A tensor has a life in each step: from the start of the first of its tasks to the end of the last one.  Lives give
- * events, more bytes or fewer, and events in order give amounts.  In a step that is not whole yet, a life goes on while
- * tasks of its tensor are still to come.
+ * changes, by which more bytes are held or fewer, and changes in order of time give amounts.  In a step that is not
+ * whole yet, a life goes on while tasks of its tensor are still to come.
  *
- * When records come, lives of their steps change.  No event before these steps does, so amounts up to there stay, and
- * those behind are made again, from all steps that go on there.
+ * New records change the lives in their steps.  No change before these steps is new, so amounts up to there stay.  The
+ * amounts after that are made again, from all steps that go on there.
  */
 #include "trace.h"
 
-#define OPEN UINT64_MAX
-struct life {            /* of a tensor in a step; ended: of how many of its tasks */
-    uint64_t start, end; /* OPEN: it goes on */
-    uint32_t ended;      /* 0: there is none */
+#define OPEN UINT64_MAX /* the end of a life that goes on */
+struct tensor_life {    /* the time in which a tensor is held in a step */
+    uint64_t start, end;
+    uint32_t ended; /* how many of its tasks have ended; 0: there is no life in this step */
 };
-struct event {
-    uint64_t clock, bytes; /* fewer bytes wrap, and the sum is right */
+struct held_change { /* more or fewer bytes of a class are held on a device */
+    uint64_t clock;
+    uint64_t bytes; /* bytes that are added; fewer bytes wrap, and the sum is right */
     uint32_t device, class;
 };
-/* At one clock the order does not matter: they make one amount. */
-ORDER(by_clock, struct event, COMPARE(a->clock, b->clock))
+struct held_changes {
+    struct held_change *change;
+    size_t n, cap;
+};
+/* At one clock the order does not matter: the changes make one amount. */
+ORDER(by_clock, struct held_change, COMPARE(a->clock, b->clock))
 
-/* [n] lives in these steps of the tensor's list. */
+/* Fills lives[0 .. n), those of a tensor in these steps of its list. */
 static void find_lives(const struct trace *t, const struct trace_tensor *x, const struct trace_step *steps, size_t n,
-                       struct life *lives)
+                       struct tensor_life *lives)
 {
     memset(lives, 0, n * sizeof *lives);
     for (size_t u = x->first_use; u < (size_t)x->first_use + x->n_uses; u++) {
         const struct runs *runs = &t->runs[t->uses[u]];
         size_t i, k = 0, before = n;
         FIND_FIRST(i, runs->n, t->records[runs->record[i]].step < steps->step);
-        for (; i < runs->n; i++) { /* both ascend */
+        for (; i < runs->n; i++) { /* the steps of runs ascend, as `steps` do */
             const struct trace_record *r = &t->records[runs->record[i]];
             while (k < n && steps[k].step < r->step)
                 k++;
             if (k == n || steps[k].step != r->step)
                 continue;
-            struct life *l = &lives[k];
-            *l = (struct life){l->ended ? MIN(l->start, r->start) : r->start, MAX(l->end, r->end),
-                               l->ended + (k != before)};
+            struct tensor_life *l = &lives[k];
+            l->start = l->ended ? MIN(l->start, r->start) : r->start;
+            l->end = MAX(l->end, r->end);
+            if (k != before)
+                l->ended++;
             before = k;
         }
     }
     for (size_t k = n; k > 0 && steps[k - 1].step > t->whole_step; k--)
-        lives[k - 1].end = lives[k - 1].ended < x->n_uses ? OPEN : lives[k - 1].end;
+        if (lives[k - 1].ended < x->n_uses)
+            lives[k - 1].end = OPEN;
 }
 
-/* The first clock at which something happens in a step that goes on at `from`, or was not whole before. */
+/* The first clock at which something happens in a step that goes on at `from`, or that was not whole before. */
 static uint64_t first_change(const struct trace *t, uint64_t from)
 {
     uint64_t clock = from;
     for (size_t list = 0; list < TRACE_LISTS; list++)
         for (size_t k = 0; k < t->steps[list].n; k++) {
             const struct trace_step *s = &t->steps[list].step[k];
-            clock = s->end >= from || s->step > t->held_step ? MIN(clock, s->start) : clock;
+            if (s->end >= from || s->step > t->held_step)
+                clock = MIN(clock, s->start);
         }
     return clock;
 }
 
-void trace_hold(struct trace *t, size_t first)
+/* The clock from which amounts are made again, when records from `first` on are new. */
+static uint64_t find_start(const struct trace *t, size_t first)
+{
+    if (first == 0)
+        return 0;
+    return first_change(t, first < t->n_records ? t->records[first].start : UINT64_MAX);
+}
+
+/* Removes the amounts from `from` on.  At 0 each device gets a first one: what is kept across all steps. */
+static void forget_amounts(struct trace *t, uint64_t from)
 {
     const struct trace_header *h = &t->header;
-    uint64_t from = first ? first_change(t, first < t->n_records ? t->records[first].start : UINT64_MAX) : 0;
-    struct event *events = NULL;
-    struct life *lives = NULL;
-    size_t n = 0, cap = 0, cap_lives = 0;
     for (struct held *d = t->held; d < t->held + h->n_devices; d++) {
         while (d->n && d->amount[d->n - 1].clock >= from)
             d->n--;
         if (from == 0)
             (void)APPEND(d->amount, d->n, d->cap);
     }
-    for (const struct trace_tensor *x = t->tensors; x < t->tensors + h->n_tensors; x++) {
+    if (from > 0)
+        return;
+    for (const struct trace_tensor *x = t->tensors; x < t->tensors + h->n_tensors; x++)
+        if (x->n_uses == 0)
+            t->held[x->device].amount->bytes[x->class] += x->bytes;
+}
+
+/* Adds the changes from `from` on that come from n lives of a tensor.  All its lives have the same bytes: one ends when
+ * the next begins, so they are walked from the last. */
+static void add_changes(struct held_changes *all, const struct trace_tensor *x, const struct tensor_life *lives,
+                        size_t n, uint64_t from)
+{
+    uint64_t next = OPEN;
+    for (size_t i = n; i-- > 0;) {
+        const struct tensor_life *l = &lives[i];
+        uint64_t end = MAX(l->start, MIN(l->end, next));
+        struct held_change change = {.clock = l->start, .bytes = x->bytes, .device = x->device, .class = x->class};
+        if (l->ended == 0)
+            continue;
+        if (l->start >= from)
+            *APPEND(all->change, all->n, all->cap) = change;
+        if (end != OPEN && end >= from) {
+            change.clock = end;
+            change.bytes = -x->bytes;
+            *APPEND(all->change, all->n, all->cap) = change;
+        }
+        next = l->start;
+    }
+}
+
+static struct held_changes find_changes(const struct trace *t, uint64_t from)
+{
+    struct held_changes all = {NULL, 0, 0};
+    struct tensor_life *lives = NULL;
+    size_t cap = 0;
+    for (const struct trace_tensor *x = t->tensors; x < t->tensors + t->header.n_tensors; x++) {
         const struct trace_step_list *steps = &t->steps[x->list];
-        size_t k = 0;
+        size_t k = 0; /* the first step that goes on at `from`, or was not whole before */
         while (k < steps->n && steps->step[k].end < from && steps->step[k].step <= t->held_step)
             k++;
-        if (!x->n_uses && from == 0)
-            t->held[x->device].amount->bytes[x->class] += x->bytes;
-        if (!x->n_uses || k == steps->n)
+        size_t n = steps->n - k;
+        if (x->n_uses == 0 || n == 0)
             continue;
-        lives = grow(lives, &cap_lives, steps->n - k, sizeof *lives);
-        find_lives(t, x, &steps->step[k], steps->n - k, lives);
-        uint64_t next = OPEN; /* its bytes are the same ones: a life ends when the next begins */
-        for (const struct life *l = lives + steps->n - k; l-- > lives;) {
-            uint64_t end = MAX(l->start, MIN(l->end, next));
-            if (l->ended && l->start >= from)
-                *APPEND(events, n, cap) = (struct event){l->start, x->bytes, x->device, x->class};
-            if (l->ended && end != OPEN && end >= from)
-                *APPEND(events, n, cap) = (struct event){end, -x->bytes, x->device, x->class};
-            next = l->ended ? l->start : next;
-        }
+        lives = grow(lives, &cap, n, sizeof *lives);
+        find_lives(t, x, &steps->step[k], n, lives);
+        add_changes(&all, x, lives, n, from);
     }
-    SORT(events, n, by_clock);
-    for (const struct event *e = events; e < events + n; e++) {
-        struct held *d = &t->held[e->device];
+    free(lives);
+    SORT(all.change, all.n, by_clock);
+    return all;
+}
+
+void trace_hold(struct trace *t, size_t first)
+{
+    uint64_t from = find_start(t, first);
+    forget_amounts(t, from);
+    struct held_changes all = find_changes(t, from);
+    for (size_t i = 0; i < all.n; i++) {
+        const struct held_change *change = &all.change[i];
+        struct held *d = &t->held[change->device];
         struct amount last = d->amount[d->n - 1];
-        if (last.clock < e->clock)
+        if (last.clock < change->clock)
             *APPEND(d->amount, d->n, d->cap) = last;
-        d->amount[d->n - 1].clock = e->clock;
-        d->amount[d->n - 1].bytes[e->class] += e->bytes;
+        d->amount[d->n - 1].clock = change->clock;
+        d->amount[d->n - 1].bytes[change->class] += change->bytes;
     }
     t->held_step = t->whole_step;
-    free(events), free(lives);
+    free(all.change);
 }
 
 /* ---- questions -------------------------------------------------------------------------------------------------- */
@@ -138,7 +188,7 @@ static bool is_alive(const struct trace *t, const struct trace_tensor *x, uint64
     bool alive = !x->n_uses;
     for (size_t k = 0; k < steps->n && !alive; k++) {
         const struct trace_step *s = &steps->step[k];
-        struct life l;
+        struct tensor_life l;
         if (s->start > clock || (s->end <= clock && s->step <= t->whole_step))
             continue;
         find_lives(t, x, s, 1, &l);

@@ -1,9 +1,9 @@
 /* index.c - what follows from a trace's records: the bars of each lane, the runs of each task, the steps of each list,
  * and the holds.
  *
- * All three grow as the trace does: what is known of records before `first` stays, and what is behind is taken again.
- * A lane's bars carry how long the lane was busy before them, so that a stretch of any number of bars is measured by
- * two of them.
+ * All of them grow as the trace does: entries for records before `first` stay, and the later ones are made again.  A
+ * lane's bars say how long the lane was busy before them, so that a stretch of any number of bars is measured by two of
+ * them.
  */
 #include "trace.h"
 
@@ -41,14 +41,18 @@ uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t 
     if (to <= from || first->start >= to)
         return 0;
     uint64_t busy = last->busy - first->busy + (last->end - last->start);
-    uint64_t before = first->start < from ? from - first->start : 0, behind = last->end > to ? last->end - to : 0;
-    return MIN(busy - MIN(busy, before + behind), to - from);
+    uint64_t outside = 0; /* the parts of the two bars before `from` and after `to` */
+    if (first->start < from)
+        outside += from - first->start;
+    if (last->end > to)
+        outside += last->end - to;
+    return MIN(busy - MIN(busy, outside), to - from);
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-/* How many of the task's runs come before record `at` of the step.  A task's steps ascend, as they do in any trace of
- * ours; in another one, records may not be found. */
+/* How many of the task's runs come before record `at` of the step.  A task's steps ascend, as they do in any trace that
+ * yard writes; in another one, records may not be found. */
 static size_t count_runs(const struct trace *t, uint32_t task, uint32_t step, size_t at)
 {
     const struct runs *x = &t->runs[task];
@@ -58,12 +62,14 @@ static size_t count_runs(const struct trace *t, uint32_t task, uint32_t step, si
     return i;
 }
 
-/* The last one before `at` of that step, or if the task skipped it, of the last one before it. */
+/* The task's last record before `at` in that step or, if the task skipped it, in an earlier one. */
 static int64_t find_latest(const struct trace *t, uint32_t task, uint32_t step, size_t at)
 {
     const struct runs *x = &t->runs[task];
-    size_t i = count_runs(t, task, step, at);
-    return i && x->record[i - 1] < at ? (int64_t)x->record[i - 1] : NO_RECORD;
+    size_t n = count_runs(t, task, step, at);
+    if (n == 0 || x->record[n - 1] >= at)
+        return NO_RECORD;
+    return (int64_t)x->record[n - 1];
 }
 
 int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at)
@@ -76,26 +82,32 @@ int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, siz
 {
     const struct runs *x = &t->runs[task];
     size_t i = count_runs(t, task, step, at);
-    bool found = i < x->n && t->records[x->record[i]].step == step && x->record[i] >= at;
-    return found ? (int64_t)x->record[i] : NO_RECORD;
+    if (i == x->n || t->records[x->record[i]].step != step || x->record[i] < at)
+        return NO_RECORD;
+    return (int64_t)x->record[i];
 }
 
 int64_t trace_last_producer(const struct trace *t, uint32_t task, uint32_t step, size_t at,
                             const struct trace_edge **edge)
 {
-    const struct trace_edge *e = &t->edges[t->tasks[task].first_edge], *end = e + t->tasks[task].n_edges;
+    const uint32_t first = t->tasks[task].first_edge;
     int64_t last = NO_RECORD;
-    for (; e < end; e++) {
-        int64_t p = find_latest(t, e->from, step - (e->previous_step != 0), at);
-        if (p != NO_RECORD && (last == NO_RECORD || t->records[p].end > t->records[last].end))
-            last = p, *edge = e;
+    for (uint32_t i = first; i < first + t->tasks[task].n_edges; i++) {
+        const struct trace_edge *e = &t->edges[i];
+        int64_t producer = find_latest(t, e->from, step - (e->previous_step != 0), at);
+        if (producer == NO_RECORD)
+            continue;
+        if (last == NO_RECORD || t->records[producer].end > t->records[last].end) {
+            last = producer;
+            *edge = e;
+        }
     }
     return last;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
-/* Mostly of the last one, or of one behind it. */
+/* Adds a record to its step, which is mostly the last one of its list, or one after that. */
 static void take_step(struct trace *t, const struct trace_record *r)
 {
     const struct trace_task *task = &t->tasks[r->task];
@@ -112,10 +124,13 @@ static void take_step(struct trace *t, const struct trace_record *r)
     struct trace_step *s = &l->step[i];
     s->start = MIN(s->start, r->start);
     s->end = MAX(s->end, r->end);
-    if (computes >= s->computes)
-        s->work = computes > s->computes ? r->start : MIN(s->work, r->start);
+    if (computes && !s->computes)
+        s->work = r->start;
+    else if (computes == s->computes)
+        s->work = MIN(s->work, r->start);
     s->computes |= computes;
-    s->computed = MAX(s->computed, computes ? r->end : 0);
+    if (computes)
+        s->computed = MAX(s->computed, r->end);
     if (kind != LANE_DISK && !has_role(t, task, "snapshot"))
         s->done = MAX(s->done, r->end);
 }
@@ -126,47 +141,74 @@ uint64_t trace_hold_before(const struct trace *t, uint64_t clock)
 {
     size_t i;
     FIND_FIRST(i, t->n_holds, t->holds[i].from < clock);
-    const struct hold *h = i ? &t->holds[i - 1] : NULL;
-    return h ? h->before + MIN(clock, h->to) - h->from : 0;
+    if (i == 0)
+        return 0;
+    const struct hold *h = &t->holds[i - 1];
+    return h->before + MIN(clock, h->to) - h->from;
 }
 
-/* From the last end before a record that was held was queued. */
+/* Adds the hold before a record that was held: from the last end to when it was queued. */
 static void take_hold(struct trace *t, const struct trace_record *r, size_t record)
 {
-    const struct hold *last = t->n_holds ? &t->holds[t->n_holds - 1] : NULL;
-    uint64_t from = 0;
+    struct hold hold = {.from = 0, .to = r->queued, .before = 0, .record = record};
     for (size_t i = 0; i < t->header.n_lanes; i++) {
-        size_t n = first_bar_from(&t->bars[i], r->queued);
-        from = n ? MAX(from, t->bars[i].bar[n - 1].end) : from;
+        const struct bars *b = &t->bars[i];
+        size_t n = first_bar_from(b, r->queued);
+        if (n > 0)
+            hold.from = MAX(hold.from, b->bar[n - 1].end);
     }
-    if (from == 0 || from >= r->queued || (last && from < last->to))
+    if (hold.from == 0 || hold.from >= r->queued)
         return;
-    uint64_t before = last ? last->before + (last->to - last->from) : 0;
-    *APPEND(t->holds, t->n_holds, t->cap_holds) = (struct hold){from, r->queued, before, record};
+    if (t->n_holds > 0) {
+        const struct hold *last = &t->holds[t->n_holds - 1];
+        if (hold.from < last->to)
+            return;
+        hold.before = last->before + (last->to - last->from);
+    }
+    *APPEND(t->holds, t->n_holds, t->cap_holds) = hold;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------------- */
 
-void trace_index(struct trace *t, size_t first)
+/* Removes what came from records from `first` on.  Steps stay, unless all records are new: they only ever grow. */
+static void forget_records(struct trace *t, size_t first)
 {
     while (t->n_holds && t->holds[t->n_holds - 1].record >= first)
         t->n_holds--;
-    for (size_t i = 0; i < t->header.n_lanes && first < t->n_records; i++)
-        while (t->bars[i].n && t->bars[i].bar[t->bars[i].n - 1].record >= first)
-            t->bars[i].n--;
-    for (size_t i = 0; i < t->header.n_tasks && first < t->n_records; i++)
-        while (t->runs[i].n && t->runs[i].record[t->runs[i].n - 1] >= first)
-            t->runs[i].n--;
-    for (size_t i = 0; i < TRACE_LISTS && first == 0; i++)
-        t->steps[i].n = 0;
+    if (first == 0)
+        for (size_t i = 0; i < TRACE_LISTS; i++)
+            t->steps[i].n = 0;
+    if (first >= t->n_records)
+        return;
+    for (size_t i = 0; i < t->header.n_lanes; i++) {
+        struct bars *b = &t->bars[i];
+        while (b->n && b->bar[b->n - 1].record >= first)
+            b->n--;
+    }
+    for (size_t i = 0; i < t->header.n_tasks; i++) {
+        struct runs *x = &t->runs[i];
+        while (x->n && x->record[x->n - 1] >= first)
+            x->n--;
+    }
+}
 
+static void take_bar(struct bars *b, const struct trace_record *r, size_t record)
+{
+    struct bar *bar = APPEND(b->bar, b->n, b->cap);
+    *bar = (struct bar){.start = r->start, .end = r->end, .record = (uint32_t)record, .task = r->task};
+    if (b->n > 1) {
+        const struct bar *before = bar - 1;
+        bar->busy = before->busy + (before->end - before->start);
+    }
+}
+
+void trace_index(struct trace *t, size_t first)
+{
+    forget_records(t, first);
     for (size_t i = first; i < t->n_records; i++) {
         const struct trace_record *r = &t->records[i];
         struct runs *x = &t->runs[r->task];
-        struct bars *b = &t->bars[t->tasks[r->task].lane];
-        struct bar *bar = APPEND(b->bar, b->n, b->cap), *before = b->n > 1 ? bar - 1 : NULL;
-        uint64_t busy = before ? before->busy + (before->end - before->start) : 0;
-        *bar = (struct bar){r->start, r->end, busy, (uint32_t)i, r->task};
+        take_bar(&t->bars[t->tasks[r->task].lane], r, i);
         *APPEND(x->record, x->n, x->cap) = i;
         take_step(t, r);
         if (r->flags & TRACE_HELD)

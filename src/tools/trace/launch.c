@@ -18,8 +18,8 @@ char *private_trace(void)
     return format_string("%s/yard-%ld.trace", places[i], (long)getpid());
 }
 
-/* The open file is handed on, as descriptor 3: its name may go at once.  A session of its own, so that a Ctrl-C meant
- * for the training leaves the window. */
+/* The viewer gets the open file as descriptor 3, so the file's name may be removed at once.  It runs in a session of
+ * its own, so that a Ctrl-C meant for the training does not close the window. */
 static int spawn_viewer(int fd)
 {
     enum { TRACE_FD = 3 };
@@ -30,7 +30,7 @@ static int spawn_viewer(int fd)
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0); /* not `| tee`'s */
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0); /* keep no pipe open */
     posix_spawn_file_actions_adddup2(&actions, fd, TRACE_FD);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
     int error = posix_spawnp(&pid, binary ? binary : "yard", &actions, &attributes, arguments, environ);
@@ -40,22 +40,40 @@ static int spawn_viewer(int fd)
     return error;
 }
 
-void show_trace(const char *path, bool remove)
+/* The reason why there can be no window, or NULL. */
+static const char *why_no_window(void)
 {
-    const char *why = NULL;
 #ifndef HAVE_SDL2
-    why = "this yard was built without SDL2, the library of windows: install it and run `make` again";
+    return "this yard was built without SDL2, the library of windows: install it and run `make` again";
 #elif !defined __APPLE__
     if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("SDL_VIDEODRIVER"))
-        why = "there is no display: DISPLAY and WAYLAND_DISPLAY are not set; --trace FILE keeps the trace, and `yard "
-              "view FILE --png OUT` draws it";
+        return "there is no display: DISPLAY and WAYLAND_DISPLAY are not set; --trace FILE keeps the trace, and `yard "
+               "view FILE --png OUT` draws it";
 #endif
-    int fd = why ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    int error = why ? 0 : fd < 0 ? errno : spawn_viewer(fd);
-    if (why || error)
-        warn("--view shows nothing: %s%s", why ? why : "the viewer does not start: ", why ? "" : strerror(error));
-    if (fd >= 0)
-        close(fd);
+    return NULL;
+}
+
+/* Returns 0, or an errno. */
+static int open_and_spawn(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return errno;
+    int error = spawn_viewer(fd);
+    close(fd);
+    return error;
+}
+
+void show_trace(const char *path, bool remove)
+{
+    const char *why = why_no_window();
+    if (why) {
+        warn("--view shows nothing: %s", why);
+    } else {
+        int error = open_and_spawn(path);
+        if (error)
+            warn("--view shows nothing: the viewer does not start: %s", strerror(error));
+    }
     if (remove)
         unlink(path);
 }

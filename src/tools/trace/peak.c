@@ -1,4 +1,5 @@
-/* peak.c - the limits of a device, measured: what everything else is a share of.  The kernels are in cl/bench.cl. */
+/* peak.c - the limits of a device, measured: everything else is shown as a share of them.  The kernels are in
+ * cl/bench.cl. */
 #include "peak.h"
 #include "trainer/model/model.h"
 
@@ -25,13 +26,16 @@ struct probe {
 struct probe *open_probe(struct device *d)
 {
     const bool alone = d->work_group == 1;
-    const size_t group = d->work_group, items = alone ? d->units * 8 : d->units * 16 * group;
+    const size_t group = d->work_group;
+    const size_t items = alone ? d->units * 8 : d->units * 16 * group;
     cl_int rounds = alone ? 400000 / (cl_int)MAX(d->vector / 4, 1u) : 4000;
     cl_float x = 0.999f, y = 0.001f;
     struct probe *p = allocate(1, sizeof *p);
-    *p = (struct probe){d,     make_kernel(d, "bench.cl", "fma_peak"),
-                        NULL,  group,
-                        items, 2.0 * FMA_CHAINS * d->vector * rounds * (double)items};
+    *p = (struct probe){.device = d,
+                        .kernel = make_kernel(d, "bench.cl", "fma_peak"),
+                        .group = group,
+                        .items = items,
+                        .work = 2.0 * FMA_CHAINS * d->vector * rounds * (double)items};
     CL_MAKE(p->out = clCreateBuffer(d->context->cl, CL_MEM_WRITE_ONLY, items * sizeof(float), NULL, &err));
     CL(clSetKernelArg(p->kernel, 0, sizeof p->out, &p->out));
     CL(clSetKernelArg(p->kernel, 1, sizeof rounds, &rounds));
@@ -45,7 +49,8 @@ double work_seconds(const struct device *d)
 {
     struct timespec t;
     clock_gettime(d->is_cpu ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC_RAW, &t);
-    return ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec) / (d->is_cpu ? d->units : 1);
+    double seconds = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return d->is_cpu ? seconds / d->units : seconds;
 }
 
 double run_probe(struct probe *p, double seconds)
@@ -66,7 +71,7 @@ void close_probe(struct probe *p)
     free(p);
 }
 
-/* The best of several runs: neighbours can only slow one down. */
+/* It takes the best of several runs: other programs can only slow one down. */
 double measure_copy(struct device *d, double seconds)
 {
     cl_int n = 16 << 20; /* 64 MiB each way: more than the caches hold */
@@ -78,10 +83,13 @@ double measure_copy(struct device *d, double seconds)
     }
     CL(clSetKernelArg(k, 2, sizeof n, &n));
     size_t group = d->work_group, items = ceil_div((size_t)n, BLOCK) * group;
-    double least = INFINITY;
+    double least = INFINITY, spent = 0;
     run_kernel(d, k, items, group); /* compiles */
-    for (double spent = 0, took; spent < seconds; spent += took)
-        least = fmin(least, took = run_kernel(d, k, items, group));
+    while (spent < seconds) {
+        double took = run_kernel(d, k, items, group);
+        least = fmin(least, took);
+        spent += took;
+    }
     for (int i = 0; i < 2; i++)
         CL(clReleaseMemObject(buffer[i]));
     CL(clReleaseKernel(k));

@@ -1,17 +1,19 @@
-/* peak.h - what a device reaches at most: the yardstick of what it did. */
+/* peak.h - what a device reaches at most, as a measure for what it did. */
 #ifndef PEAK_H
 #define PEAK_H
 
 #include "trainer/device/device.h"
 
-/* How long the device has worked: a CPU's cores for this process, divided by their number, so that neither what other
- * programs take counts nor what cores wait; else the clock. */
+/* How long the device has worked, in seconds from any start.  A CPU: the time that this process has used its cores,
+ * divided by their number, so that neither what other programs take counts nor the time in which cores wait.  Any other
+ * device: the clock. */
 double work_seconds(const struct device *d);
-/* Mean FLOP/s of independent FMAs over so many of them (one run of some milliseconds at least), to be taken right
- * beside what it is compared with. */
+/* run_probe(): the mean FLOP/s of independent fused multiply-adds over so many seconds (at least one run, which takes
+ * some milliseconds).  Run it right beside the work that it is compared with. */
 struct probe *open_probe(struct device *d);
 double run_probe(struct probe *p, double seconds);
 void close_probe(struct probe *p);
-double measure_copy(struct device *d, double seconds); /* bytes/s, read + written, of the fastest of some copies */
+/* Bytes per second, read and written, of the fastest of the copies made in so many seconds. */
+double measure_copy(struct device *d, double seconds);
 
 #endif

@@ -1,8 +1,8 @@
-/* read.c - a trace's header and tables, checked; and a whole trace at once.
+/* read.c - a trace's header and tables, checked; and freeing a trace.
  *
- * The file is somebody else's: it may be cut short, made up, or written to at this moment.  It is read, never mapped
- * (a mapped file that shrinks kills its reader), each part is checked before anything is derived from it, and what is
- * handed on is a copy.
+ * Another process owns the file: it may be cut short, made up, or written to at this moment.  It is read, never mapped
+ * (a mapped file that shrinks kills its reader), each part is checked before anything is derived from it, and callers
+ * get a copy.
  */
 #include "follow.h"
 
@@ -21,14 +21,14 @@ const struct trace_part trace_parts[TRACE_PARTS] = {PART(devices), PART(lanes), 
 
 /* ---- checks ---------------------------------------------------------------------------------------------------- */
 
-/* An entry of a table, "lane 3", or a number of the header, "kind 7". */
+/* `what` is an entry of a table, "lane 3", or a number of the header, "kind 7". */
 static void expect(bool good, const char *path, const char *what, size_t i)
 {
     if (!good)
         fail(EXIT_FAILED, DAMAGED "its %s %zu is impossible; record it again", path, what, i);
 }
 
-/* End the text within its field and keep it from talking to the terminal or breaking JSON. */
+/* Ends the text within its field, and keeps it from controlling the terminal or breaking JSON. */
 static void clean_text(const char *path, const char *what, size_t i, char *text, size_t size)
 {
     expect(memchr(text, '\0', size), path, what, i);
@@ -39,10 +39,10 @@ static void clean_text(const char *path, const char *what, size_t i, char *text,
 
 static bool is_amount(double x) { return isfinite(x) && x >= 0; }
 
-static void read_header(struct reader *file, struct trace_header *h)
+/* Is it a trace, and of this version? */
+static void expect_trace_header(const struct reader *file, const struct trace_header *h)
 {
     const char *path = file->path;
-    read_at(file, h, MIN(file->size, sizeof *h), 0);
     if (memcmp(h->magic, TRACE_MAGIC, sizeof h->magic) != 0)
         fail(EXIT_FAILED,
              "%s is not a trace: it does not start with \"%s\"; yard train --trace FILE writes one, and step files "
@@ -53,6 +53,20 @@ static void read_header(struct reader *file, struct trace_header *h)
              h->version, TRACE_VERSION);
     if (file->size < sizeof *h)
         fail(EXIT_FAILED, DAMAGED "it has %" PRIu64 " bytes, its header alone takes %zu", path, file->size, sizeof *h);
+}
+
+/* Do n entries of `size` bytes lie within the file?  No sum or product here can wrap. */
+static void check_part(const struct reader *file, size_t part, uint64_t at, uint64_t n, size_t size)
+{
+    expect(at % 64 == 0 && at >= sizeof(struct trace_header) && at <= file->size, file->path, "part", part);
+    expect(n <= (file->size - at) / size, file->path, "part", part);
+}
+
+static void read_trace_header(struct reader *file, struct trace_header *h)
+{
+    const char *path = file->path;
+    read_at(file, h, MIN(file->size, sizeof *h), 0);
+    expect_trace_header(file, h);
     expect(h->kind <= TRACE_SIMULATED, path, "kind", h->kind);
     expect(h->n_lists <= TRACE_LISTS, path, "number of task lists", h->n_lists);
     expect(h->n_roles <= TRACE_ROLES, path, "number of roles", h->n_roles);
@@ -61,13 +75,11 @@ static void read_header(struct reader *file, struct trace_header *h)
     expect(h->n_devices <= TRACE_MAX_LANES, path, "number of devices", h->n_devices);
     expect(h->capacity > 0 && h->capacity <= UINT32_MAX, path, "number of records", h->capacity);
     expect(h->pace_scale >= 1e-9 && h->pace_scale <= 1e9, path, "pace", 0);
-    for (size_t i = 0; i <= TRACE_PARTS; i++) { /* the last: the records; no sum or product here can wrap */
-        const struct trace_part *p = i < TRACE_PARTS ? &trace_parts[i] : NULL;
-        uint64_t at = p ? *PART_OF(uint64_t, h, p->at) : h->records_at;
-        uint64_t n = p ? *PART_OF(uint32_t, h, p->n) : MIN(h->head, h->capacity);
-        expect(at % 64 == 0 && at >= sizeof *h && at <= file->size, path, "part", i);
-        expect(n <= (file->size - at) / (p ? p->size : sizeof(struct trace_record)), path, "part", i);
+    for (size_t i = 0; i < TRACE_PARTS; i++) {
+        const struct trace_part *p = &trace_parts[i];
+        check_part(file, i, *PART_OF(uint64_t, h, p->at), *PART_OF(uint32_t, h, p->n), p->size);
     }
+    check_part(file, TRACE_PARTS, h->records_at, MIN(h->head, h->capacity), sizeof(struct trace_record));
     clean_text(path, "model", 0, h->model, sizeof h->model);
     for (size_t i = 0; i < h->n_lists; i++)
         clean_text(path, "task list", i, h->list[i], sizeof h->list[i]);
@@ -77,7 +89,7 @@ static void read_header(struct reader *file, struct trace_header *h)
         clean_text(path, "class of memory", i, h->memory[i], sizeof h->memory[i]);
 }
 
-/* Every index of the tables passes here. */
+/* Checks every index in the tables. */
 static void check_tables(const char *path, const struct trace *t)
 {
     const struct trace_header *h = &t->header;
@@ -96,13 +108,13 @@ static void check_tables(const char *path, const struct trace *t)
         clean_text(path, "task", i, k->name, sizeof k->name);
         clean_text(path, "task", i, k->shape, sizeof k->shape);
         expect(k->lane < h->n_lanes && k->list < h->n_lists, path, "task", i);
-        expect(k->role < MAX(h->n_roles, 1), path, "task", i); /* a file may do without roles */
+        expect(k->role < MAX(h->n_roles, 1), path, "task", i); /* a file may be without roles */
         expect((uint64_t)k->first_edge + k->n_edges <= h->n_edges, path, "task", i);
         expect(is_amount(k->flops) && is_amount(k->predicted_ns), path, "task", i);
     }
     for (size_t i = 0; i < h->n_edges; i++)
         expect(t->edges[i].from < h->n_tasks, path, "edge", i);
-    uint32_t uses = 0; /* each is of one tensor */
+    uint32_t uses = 0; /* those of the tensors before: no use belongs to two */
     for (size_t i = 0; i < h->n_tensors; i++) {
         struct trace_tensor *x = &t->tensors[i];
         clean_text(path, "tensor", i, x->name, sizeof x->name);
@@ -119,10 +131,11 @@ static void check_tables(const char *path, const struct trace *t)
 void trace_read_tables(struct reader *file, struct trace *t)
 {
     struct trace_header *h = &t->header;
-    read_header(file, h);
+    read_trace_header(file, h);
     for (const struct trace_part *p = trace_parts; p < trace_parts + TRACE_PARTS; p++) {
         size_t n = *PART_OF(uint32_t, h, p->n);
-        void *table = *PART_OF(void *, t, p->table) = allocate(n, p->size);
+        void *table = allocate(n, p->size);
+        *PART_OF(void *, t, p->table) = table;
         read_at(file, table, n * p->size, *PART_OF(uint64_t, h, p->at));
     }
     t->bars = allocate(h->n_lanes, sizeof *t->bars);
@@ -145,6 +158,11 @@ void trace_free(struct trace *t)
         free(t->steps[i].step);
     for (size_t i = 0; i < TRACE_PARTS; i++)
         free(*PART_OF(void *, t, trace_parts[i].table));
-    free(t->bars), free(t->runs), free(t->held), free(t->records), free(t->unfinished), free(t->holds);
+    free(t->bars);
+    free(t->runs);
+    free(t->held);
+    free(t->records);
+    free(t->unfinished);
+    free(t->holds);
     free(t);
 }

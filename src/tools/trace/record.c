@@ -1,5 +1,5 @@
 /* record.c - a run as a trace: an observer of the run (run/observe.c) that begins a record when a task is issued and
- * ends it with the task, and that stands still between two tasks as long as a viewer asks for it.
+ * ends it when the task ends, and that holds the run between two tasks as long as a viewer asks for it.
  */
 #include "record.h"
 #include "command.h"
@@ -12,22 +12,21 @@
 #include <unistd.h>
 
 static struct recording {
-    struct trace_writer *writer; /* NULL: there is none */
+    struct trace_writer *writer; /* NULL: no trace is written */
     struct observer observer;
-    struct trace_follow *follow;          /* reads what is written */
-    bool trains;                          /* it is of yard train */
-    const struct step *list[TRACE_LISTS]; /* that it has, in the order of its table of tasks */
+    struct trace_follow *follow;          /* a reader of the same trace */
+    bool trains;                          /* true: yard train records it */
+    const struct step *list[TRACE_LISTS]; /* the lists in the trace, in the order of its table of tasks */
     size_t n;
-    /* a viewer's pause */
-    bool held;
-    uint64_t tasks, steps;   /* what has been granted of what was asked for */
-    const struct step *step; /* NULL, or of this list ... */
-    uint32_t number;         /* ... this iteration may run to its end */
+    bool held;               /* true: a viewer has asked for a pause */
+    uint64_t tasks, steps;   /* the viewer's counts, as far as they have been granted */
+    const struct step *step; /* the list of an iteration that may run to its end in a pause; NULL: none may */
+    uint32_t number;         /* that iteration */
 } recording;
 
 static uint32_t index_in_trace(const struct recording *r, const struct step *s, size_t i)
 {
-    size_t before = 0; /* tasks of other lists */
+    size_t before = 0; /* the tasks of the lists before s */
     size_t k = 0;
     while (k < r->n && r->list[k] != s) {
         before += r->list[k]->n;
@@ -53,22 +52,53 @@ static void end_record(void *context, const struct step *s, const struct task *t
         [TIMES_STEPPED_BACK] = TRACE_APPROXIMATE | TRACE_STEPPED_BACK,
     };
     struct recording *r = context;
-    (void)s, (void)t;
+    (void)s;
+    (void)t;
     trace_end(r->writer, flight->mark, flight->start, flight->end, flags[flight->told]);
 }
 
 /* ---- a viewer's pause -------------------------------------------------------------------------------------------- */
 
-/* Until the lease ends, which the viewer renews as long as it lives: none that is killed can keep the trainer. */
+/* A request holds until its lease ends, which the viewer renews as long as it lives: a viewer that was killed cannot
+ * keep the trainer. */
 static bool is_pause_asked(const struct trace_control *c)
 {
-    uint64_t until = __atomic_load_n(&c->until, __ATOMIC_RELAXED), now = until ? now_ns() : 0;
-    return until > now && until - now <= TRACE_LONGEST_LEASE_MS * UINT64_C(1000000) &&
-           __atomic_load_n(&c->pause, __ATOMIC_RELAXED);
+    uint64_t until = __atomic_load_n(&c->until, __ATOMIC_RELAXED);
+    if (until == 0)
+        return false;
+    uint64_t now = now_ns();
+    if (until <= now || until - now > TRACE_LONGEST_LEASE_MS * UINT64_C(1000000))
+        return false;
+    return __atomic_load_n(&c->pause, __ATOMIC_RELAXED) != 0;
 }
 
-/* Waits while a viewer asks for it, until it lets task i of iteration `number` be issued or is gone; all that was
- * issued has ended by then. */
+static uint64_t tasks_asked(const struct trace_control *c) { return __atomic_load_n(&c->tasks, __ATOMIC_RELAXED); }
+static uint64_t steps_asked(const struct trace_control *c) { return __atomic_load_n(&c->steps, __ATOMIC_RELAXED); }
+
+/* Waits until the viewer grants the rest of the step, or one task, or asks for no pause any more. */
+static void wait_for_grant(struct recording *r, const struct trace_control *c, const struct step *s, uint32_t number,
+                           size_t i)
+{
+    const struct timespec moment = {.tv_nsec = 2000000};
+    while (is_pause_asked(c) && !interrupted()) {
+        const uint64_t tasks = tasks_asked(c);
+        if (steps_asked(c) > r->steps) {
+            r->steps++;
+            r->step = s;
+            r->number = number;
+            return;
+        }
+        if (tasks > r->tasks) {
+            r->tasks++;
+            return;
+        }
+        trace_alive(r->writer, 1 + (uint64_t)index_in_trace(r, s, i));
+        nanosleep(&moment, NULL);
+    }
+}
+
+/* Waits while a viewer asks for it, until the viewer lets task i of iteration `number` be issued or is gone.  All tasks
+ * that were issued have ended by then. */
 static void obey_viewer(void *context, struct step *s, uint32_t number, size_t i)
 {
     struct recording *r = context;
@@ -77,33 +107,17 @@ static void obey_viewer(void *context, struct step *s, uint32_t number, size_t i
         r->held = false;
         return;
     }
-    uint64_t tasks = __atomic_load_n(&c->tasks, __ATOMIC_RELAXED);
-    uint64_t steps = __atomic_load_n(&c->steps, __ATOMIC_RELAXED);
     if (!r->held) { /* what was asked before the pause does not count */
         r->held = true;
-        r->tasks = tasks;
-        r->steps = steps;
+        r->tasks = tasks_asked(c);
+        r->steps = steps_asked(c);
         r->step = NULL;
     }
     if (r->step == s && r->number == number)
         return;
-    wait_all(s); /* it stands between two tasks */
+    wait_all(s);
     uint64_t from = now_ns();
-    for (; is_pause_asked(c) && !interrupted(); nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL)) {
-        tasks = __atomic_load_n(&c->tasks, __ATOMIC_RELAXED);
-        steps = __atomic_load_n(&c->steps, __ATOMIC_RELAXED);
-        if (steps > r->steps) {
-            r->steps++;
-            r->step = s;
-            r->number = number;
-            break;
-        }
-        if (tasks > r->tasks) {
-            r->tasks++;
-            break;
-        }
-        trace_alive(r->writer, 1 + (uint64_t)index_in_trace(r, s, i));
-    }
+    wait_for_grant(r, c, s, number, i);
     execution.held_ns += now_ns() - from;
     trace_alive(r->writer, 0);
 }
@@ -115,19 +129,19 @@ struct record_options record_options;
 char *trace_path(void)
 {
     const struct record_options *o = &record_options;
-    if (o->file && this_life->restarts) /* those before it stay */
+    if (o->file && this_life->restarts) /* the traces before the restart stay */
         return format_string("%s.%d", o->file, this_life->restarts);
     if (o->file)
         return copy_string(o->file);
     return o->shown ? private_trace() : NULL;
 }
 
-static bool is_wanted(const struct settings *s) { return !s->trial && (record_options.file || record_options.shown); }
+static bool is_recorded(const struct settings *s) { return !s->trial && (record_options.file || record_options.shown); }
 
-/* Before there is a log. */
+/* Called before there is a log. */
 static void expect_trace(struct trainer *t)
 {
-    if (is_wanted(t->settings) && record_options.file && t->settings->log)
+    if (is_recorded(t->settings) && record_options.file && t->settings->log)
         expect_replaceable("--trace", record_options.file, KIND_TRACE, "trace of yard's");
 }
 
@@ -137,7 +151,7 @@ static double predicted_ns(void *trainer, const struct task *t)
     return isnan(seconds) ? 0 : 1e9 * seconds;
 }
 
-/* What each reaches at most, for a viewer. */
+/* Measures what each device reaches at most, for a viewer. */
 static void measure_peaks(const struct machine *m)
 {
     for (struct device *d = m->device; d < m->host; d++) {
@@ -147,21 +161,21 @@ static void measure_peaks(const struct machine *m)
     }
 }
 
-static void start_trace(struct trainer *t)
+static void begin_recording(struct trainer *t, const char *path)
 {
     struct step *all[] = {t->train, t->eval, t->sample}, *lists[COUNT(all)];
     size_t n = 0;
-    if (!is_wanted(t->settings))
-        return;
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
             lists[n++] = all[i];
-    char *title = describe_shape(t), *path = trace_path();
     const struct wrapper *w = lists[0]->running->wrapper;
     const bool paced = w && w->scale > 0;
-    struct trace_about about = {title, paced ? TRACE_PACED : TRACE_REAL, paced ? 1 / w->scale : 1, predicted_ns, t};
-    if (record_options.shown)
-        measure_peaks(t->machine);
+    char *title = describe_shape(t);
+    struct trace_about about = {.model = title,
+                                .kind = paced ? TRACE_PACED : TRACE_REAL,
+                                .pace_scale = paced ? 1 / w->scale : 1,
+                                .predicted = predicted_ns,
+                                .context = t};
     struct trace *tables = trace_tables(t->machine, lists, n, &about);
     recording = (struct recording){.writer = trace_create(path, tables, TRACE_RING),
                                    .observer = {obey_viewer, begin_record, end_record, &recording, NULL}};
@@ -170,10 +184,21 @@ static void start_trace(struct trainer *t)
     recording.n = n;
     add_observer(&recording.observer);
     trace_free(tables);
-    must(trace_follow_open(path, &recording.follow)); /* while it has a name */
+    free(title);
+}
+
+static void start_trace(struct trainer *t)
+{
+    if (!is_recorded(t->settings))
+        return;
+    char *path = trace_path();
+    if (record_options.shown)
+        measure_peaks(t->machine);
+    begin_recording(t, path);
+    must(trace_follow_open(path, &recording.follow)); /* as long as the file has a name */
     if (record_options.shown)
         show_trace(path, !record_options.file);
-    free(title), free(path);
+    free(path);
 }
 
 static void begin_training(struct trainer *t)
@@ -182,7 +207,7 @@ static void begin_training(struct trainer *t)
     recording.trains = true;
 }
 
-/* What was written to a file without a name is gone. */
+/* A file that has lost its name is gone when it is closed. */
 static void tell_when_removed(void)
 {
     char *path = record_options.file ? trace_path() : NULL;
@@ -191,7 +216,7 @@ static void tell_when_removed(void)
     free(path);
 }
 
-/* What it has measured stands beside what was predicted. */
+/* After a training it prints how updates on the CPU ran beside the devices' work. */
 static void end_trace(struct trainer *t)
 {
     (void)t;

@@ -1,16 +1,16 @@
-/* record.h - a run as a trace: what looks on and writes down, and holds the run where a viewer asks for it. */
+/* record.h - a run as a trace: an observer that records it, and holds it when a viewer asks for that. */
 #ifndef RECORD_H
 #define RECORD_H
 
 #include "trainer/train/hooks.h"
 
 struct record_options {
-    const char *file; /* NULL: none is kept */
-    bool shown;       /* in a window, as it is written */
+    const char *file; /* the file that is kept; NULL: none is */
+    bool shown;       /* true: it is shown in a window while it is written */
 };
 extern struct record_options record_options;
-/* Where a trace goes: --trace, behind a restart with its number; or with --view alone a private place; NULL: there is
- * none.  The caller frees it. */
+/* The path of the trace: that of --trace, after a restart with its number; or with --view alone a private place; NULL:
+ * no trace is written.  The caller frees it. */
 char *trace_path(void);
 
 #endif

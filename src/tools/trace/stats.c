@@ -9,9 +9,17 @@
 
 static uint64_t modelled(const struct trace *t, uint64_t clock)
 {
-    uint64_t run = clock - trace_hold_before(t, clock), start = t->header.start_ns;
+    uint64_t start = t->header.start_ns;
+    uint64_t run = clock - trace_hold_before(t, clock);
     double since = run > start ? (double)(run - start) : 0;
     return start + (uint64_t)fmin(since * t->header.pace_scale, 0x1p62);
+}
+
+static void model_record(const struct trace *t, struct trace_record *r)
+{
+    r->queued = modelled(t, r->queued);
+    r->start = r->end ? modelled(t, r->start) : 0;
+    r->end = r->end ? modelled(t, r->end) : 0;
 }
 
 struct trace *trace_open_modelled(const char *path)
@@ -19,12 +27,10 @@ struct trace *trace_open_modelled(const char *path)
     struct trace *t = trace_open(path);
     if (t->header.pace_scale == 1 && !t->n_holds)
         return t;
-    for (size_t i = 0; i < t->n_records + t->n_unfinished; i++) {
-        struct trace_record *r = i < t->n_records ? &t->records[i] : &t->unfinished[i - t->n_records];
-        r->queued = modelled(t, r->queued);
-        r->start = r->end ? modelled(t, r->start) : 0;
-        r->end = r->end ? modelled(t, r->end) : 0;
-    }
+    for (size_t i = 0; i < t->n_records; i++)
+        model_record(t, &t->records[i]);
+    for (size_t i = 0; i < t->n_unfinished; i++)
+        model_record(t, &t->unfinished[i]);
     t->header.pace_scale = 1;
     trace_index(t, 0);
     trace_hold(t, 0);
@@ -38,12 +44,23 @@ const char *trace_kind_name(const struct trace *t)
     return names[t->header.kind];
 }
 
+/* Is it the list that trace_list() looks for? */
+static bool is_list(const struct trace *t, uint32_t list, const char *name)
+{
+    if (name)
+        return strcmp(t->header.list[list], name) == 0;
+    return t->steps[list].n > 0;
+}
+
 uint32_t trace_list(const struct trace *t, const char *path, const char *name)
 {
+    const uint32_t n = t->header.n_lists;
     char *known = NULL;
-    uint32_t list = 0, n = t->header.n_lists;
-    for (; list < n && (name ? strcmp(t->header.list[list], name) != 0 : t->steps[list].n == 0); list++)
+    uint32_t list = 0;
+    while (list < n && !is_list(t, list, name)) {
         append_text(&known, "%s%s", known ? ", " : "", t->header.list[list]);
+        list++;
+    }
     if (list == n && name)
         fail(EXIT_USAGE, "the trace %s has no task list \"%s\"; --list takes one of: %s", path, name,
              known ? known : "none");
@@ -56,7 +73,7 @@ uint32_t trace_list(const struct trace *t, const char *path, const char *name)
 static uint64_t done_of(const struct trace_step *s) { return s->done ? s->done : s->end; }
 
 /* Is the step one later than the one before it in the table? */
-static bool follows(const struct trace_steps *s, size_t i)
+static bool follows_directly(const struct trace_steps *s, size_t i)
 {
     return i > 0 && s->steps[i].step == s->steps[i - 1].step + 1;
 }
@@ -73,7 +90,7 @@ struct trace_steps trace_steps_of(const struct trace *t, uint32_t list)
         return s;
     for (size_t i = s.first; i < whole; i++)
         s.end = MAX(s.end, done_of(&s.steps[i]));
-    s.start = follows(&s, s.first) ? done_of(&s.steps[0]) : s.steps[s.first].start;
+    s.start = follows_directly(&s, s.first) ? done_of(&s.steps[0]) : s.steps[s.first].start;
     s.start = MIN(s.start, s.end);
     return s;
 }
@@ -81,19 +98,27 @@ struct trace_steps trace_steps_of(const struct trace *t, uint32_t list)
 bool trace_counts(const struct trace *t, const struct trace_steps *s, size_t record)
 {
     const struct trace_record *r = &t->records[record];
-    return s->counted && t->tasks[r->task].list == s->list && r->step >= s->steps[s->first].step &&
-           r->step <= s->steps[s->first + s->counted - 1].step;
+    if (s->counted == 0 || t->tasks[r->task].list != s->list)
+        return false;
+    const struct trace_step *first = &s->steps[s->first];
+    const struct trace_step *last = first + s->counted - 1;
+    return r->step >= first->step && r->step <= last->step;
 }
 
-static double length_of(const struct trace_steps *s, size_t i) { return (double)(s->steps[i].end - s->steps[i].start); }
-
-/* From where one step is done to where the next one is: what is written to the disk meanwhile, in the background,
- * may end long after the step behind it.  The distance has a sign all the same. */
-static double period_of(const struct trace_steps *s, size_t i)
+static double length_of_step(const struct trace_steps *s, size_t i)
 {
-    uint64_t end = done_of(&s->steps[i]), from = i ? done_of(&s->steps[i - 1]) : 0;
-    if (!follows(s, i))
-        return length_of(s, i);
+    const struct trace_step *step = &s->steps[i];
+    return (double)(step->end - step->start);
+}
+
+/* From where one step is done to where the next one is: what is written to the disk meanwhile, in the background, may
+ * end long after the next step.  Clocks of devices may disagree, so the distance can be negative. */
+static double period_of_step(const struct trace_steps *s, size_t i)
+{
+    if (!follows_directly(s, i))
+        return length_of_step(s, i);
+    uint64_t from = done_of(&s->steps[i - 1]);
+    uint64_t end = done_of(&s->steps[i]);
     return end >= from ? (double)(end - from) : -(double)(from - end);
 }
 
@@ -107,16 +132,21 @@ static double median_of_steps(const struct trace_steps *s, double (*of)(const st
     return middle;
 }
 
-double trace_period_ns(const struct trace_steps *s) { return median_of_steps(s, period_of); }
-double trace_length_ns(const struct trace_steps *s) { return median_of_steps(s, length_of); }
+double trace_period_ns(const struct trace_steps *s) { return median_of_steps(s, period_of_step); }
+double trace_length_ns(const struct trace_steps *s) { return median_of_steps(s, length_of_step); }
 
 size_t trace_median_step(const struct trace_steps *s)
 {
     double middle = trace_period_ns(s);
     size_t nearest = s->first;
-    for (size_t i = s->first; i < s->first + s->counted; i++)
-        if (fabs(period_of(s, i) - middle) < fabs(period_of(s, nearest) - middle))
+    double distance = INFINITY;
+    for (size_t i = s->first; i < s->first + s->counted; i++) {
+        double off = fabs(period_of_step(s, i) - middle);
+        if (off < distance) {
+            distance = off;
             nearest = i;
+        }
+    }
     return nearest;
 }
 
@@ -124,27 +154,45 @@ size_t trace_median_step(const struct trace_steps *s)
 
 enum { LAYER, TASKS, BESIDE, NONE_LEFT, NEXT_STEP, MS, HIDDEN, COLUMNS };
 
-/* What a compute lane does while record r runs, and whether it has anything left to do in r's step. */
-static void look_beside(const struct trace *t, const struct trace_record *r, const struct bars *b, double one[COLUMNS])
+/* Looks at the work of a compute lane while record r, an update on the CPU, runs and after it, and fills the columns of
+ * r's row: BESIDE, NEXT_STEP, NONE_LEFT, HIDDEN (in nanoseconds). */
+static void look_beside(const struct trace *t, const struct trace_record *r, const struct bars *b, double row[COLUMNS])
 {
-    const struct trace_task *mine = &t->tasks[r->task];
+    const struct trace_task *update = &t->tasks[r->task];
     double ns = 0;
     for (size_t i = first_bar_in(b, r->start); i < b->n; i++) {
-        const struct trace_record *w = &t->records[b->bar[i].record];
-        const struct trace_task *k = &t->tasks[w->task];
-        bool backward = has_role(t, k, "backward") || has_role(t, k, "update");
-        bool later = backward && w->step == r->step && k->layer != mine->layer;
-        bool next = (backward || has_role(t, k, "forward")) && w->step > r->step;
-        if (k->list != mine->list || w->end == w->start || !(later || next))
+        const struct trace_record *other = &t->records[b->bar[i].record];
+        const struct trace_task *task = &t->tasks[other->task];
+        bool backward = has_role(t, task, "backward") || has_role(t, task, "update");
+        bool later = backward && other->step == r->step && task->layer != update->layer;
+        bool next = (backward || has_role(t, task, "forward")) && other->step > r->step;
+        if (task->list != update->list || other->end == other->start || !(later || next))
             continue;
         if (later)
-            one[NONE_LEFT] = 0;
-        if (w->start >= r->end)
+            row[NONE_LEFT] = 0;
+        if (other->start >= r->end)
             break;
-        one[later ? BESIDE : NEXT_STEP] = 1;
-        ns += (double)(MIN(w->end, r->end) - MAX(w->start, r->start));
+        row[later ? BESIDE : NEXT_STEP] = 1;
+        ns += (double)(MIN(other->end, r->end) - MAX(other->start, r->start));
     }
-    one[HIDDEN] = fmax(one[HIDDEN], ns);
+    row[HIDDEN] = fmax(row[HIDDEN], ns);
+}
+
+static bool is_cpu_update(const struct trace *t, const struct trace_record *r)
+{
+    const struct trace_task *task = &t->tasks[r->task];
+    return t->lanes[task->lane].kind == LANE_CPU && has_role(t, task, "update") && r->end > r->start;
+}
+
+/* The cells of the layer's row, which is added where it is missing. */
+static struct cell *row_of_layer(struct table *table, int32_t layer)
+{
+    size_t row = 0;
+    while (row < table->n && table->cells[row * COLUMNS].number != layer)
+        row++;
+    if (row == table->n)
+        add_row(table, (struct cell[COLUMNS]){number_cell(layer)});
+    return &table->cells[row * COLUMNS];
 }
 
 struct table *trace_beside(const struct trace *t, const struct trace_steps *s)
@@ -160,21 +208,18 @@ struct table *trace_beside(const struct trace *t, const struct trace_steps *s)
     const double ms = 1e-6 * t->header.pace_scale / (double)s->counted;
     for (size_t i = 0; i < t->n_records; i++) {
         const struct trace_record *r = &t->records[i];
-        const struct trace_task *k = &t->tasks[r->task];
-        if (t->lanes[k->lane].kind != LANE_CPU || !has_role(t, k, "update") || r->end == r->start ||
-            !trace_counts(t, s, i))
+        const int32_t layer = t->tasks[r->task].layer;
+        if (!is_cpu_update(t, r) || !trace_counts(t, s, i))
             continue;
-        double one[COLUMNS] = {k->layer, [TASKS] = 1, [NONE_LEFT] = 1, [MS] = (double)(r->end - r->start)};
+        double one[COLUMNS] = {layer, [TASKS] = 1, [NONE_LEFT] = 1, [MS] = (double)(r->end - r->start)};
         for (uint32_t lane = 0; lane < t->header.n_lanes; lane++)
             if (t->lanes[lane].kind == LANE_COMPUTE)
                 look_beside(t, r, &t->bars[lane], one);
-        size_t row = 0;
-        while (row < table->n && table->cells[row * COLUMNS].number != k->layer)
-            row++;
-        if (row == table->n)
-            add_row(table, (struct cell[COLUMNS]){number_cell(k->layer)});
+        one[MS] *= ms;
+        one[HIDDEN] *= ms;
+        struct cell *sum = row_of_layer(table, layer);
         for (size_t c = TASKS; c < COLUMNS; c++)
-            table->cells[row * COLUMNS + c].number += one[c] * (c < MS ? 1 : ms);
+            sum[c].number += one[c];
     }
     return table;
 }
@@ -190,37 +235,58 @@ void print_beside(const struct table *beside)
 
 /* ---- critical path --------------------------------------------------------------------------------------------- */
 
+/* The one of two records that ended later; either may be NO_RECORD. */
 static int64_t later_end(const struct trace *t, int64_t a, int64_t b)
 {
-    if (a == NO_RECORD || b == NO_RECORD)
-        return a == NO_RECORD ? b : a;
+    if (a == NO_RECORD)
+        return b;
+    if (b == NO_RECORD)
+        return a;
     return t->records[b].end > t->records[a].end ? b : a;
+}
+
+/* The record with which a step is done: the last that ends in it, by `end`. */
+static int64_t find_last_record(const struct trace *t, uint32_t list, const struct trace_step *step, uint64_t end)
+{
+    int64_t last = NO_RECORD;
+    size_t i;
+    FIND_FIRST(i, t->n_records, t->records[i].start < step->start);
+    for (; i < t->n_records && t->records[i].start <= step->end; i++) {
+        const struct trace_record *r = &t->records[i];
+        if (r->step == step->step && r->end <= end && t->tasks[r->task].list == list)
+            last = later_end(t, last, (int64_t)i);
+    }
+    return last;
+}
+
+/* The predecessor of a record, by lane or by edge, that ended last.  It comes before `i` in the order of starts, so
+ * that walking back comes to an end whatever the file says. */
+static int64_t find_predecessor(const struct trace *t, int64_t i)
+{
+    const struct trace_record *r = &t->records[i];
+    const struct bars *lane = &t->bars[t->tasks[r->task].lane];
+    const struct trace_edge *edge;
+    size_t bar = bar_of(t, (size_t)i);
+    int64_t by_lane = bar > 0 ? (int64_t)lane->bar[bar - 1].record : NO_RECORD;
+    int64_t by_edge = trace_last_producer(t, r->task, r->step, (size_t)i, &edge);
+    return later_end(t, by_lane, by_edge);
 }
 
 struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, size_t step)
 {
     const struct trace_step *here = &s->steps[step];
     struct trace_path path = {.step = here->step, .start = here->start, .end = done_of(here)};
-    if (follows(s, step) && done_of(here - 1) < path.end)
+    if (follows_directly(s, step) && done_of(here - 1) < path.end)
         path.start = done_of(here - 1);
+    int64_t i = find_last_record(t, s->list, here, path.end);
     uint64_t to = path.end;
-    int64_t i = NO_RECORD; /* the record with which the step is done */
-    size_t first;
-    FIND_FIRST(first, t->n_records, t->records[first].start < here->start);
-    for (const struct trace_record *r = &t->records[first]; r < t->records + t->n_records && r->start <= here->end; r++)
-        if (r->step == here->step && r->end <= path.end && t->tasks[r->task].list == s->list)
-            i = later_end(t, i, r - t->records);
     while (i != NO_RECORD && to > path.start) {
-        /* The predecessor that ended last, by lane or by edge.  It comes before `i` in the order of starts, so that
-         * walking back comes to an end whatever the file says. */
-        const struct trace_record *r = &t->records[i];
-        const struct trace_edge *edge;
-        size_t bar = bar_of(t, (size_t)i);
-        int64_t before = later_end(t, bar ? (int64_t)t->bars[t->tasks[r->task].lane].bar[bar - 1].record : NO_RECORD,
-                                   trace_last_producer(t, r->task, r->step, (size_t)i, &edge));
-        uint64_t ready = before == NO_RECORD ? path.start : MAX(t->records[before].end, path.start);
+        int64_t before = find_predecessor(t, i);
+        uint64_t ready = path.start;
+        if (before != NO_RECORD)
+            ready = MAX(t->records[before].end, path.start);
         ready = MIN(ready, to); /* clocks of two devices may disagree a little: no time counts twice */
-        uint64_t from = MIN(MAX(r->start, ready), to);
+        uint64_t from = MIN(MAX(t->records[i].start, ready), to);
         *APPEND(path.hops, path.n, path.cap) = (struct trace_hop){(size_t)i, ready, from, to};
         to = ready;
         i = before;
@@ -230,22 +296,28 @@ struct trace_path trace_critical_path(const struct trace *t, const struct trace_
 
 enum { NAME, LANE, HOPS, PATH_MS, SHARE, PATH_COLUMNS };
 
+/* The cells of the row with this name and lane, which is added where it is missing. */
+static struct cell *row_of_part(struct table *table, const char *name, const char *lane)
+{
+    for (size_t row = 0; row < table->n; row++) {
+        struct cell *c = &table->cells[row * PATH_COLUMNS];
+        if (strcmp(c[NAME].text, name) == 0 && strcmp(c[LANE].text, lane) == 0)
+            return c;
+    }
+    add_row(table, (struct cell[PATH_COLUMNS]){text_cell(name), text_cell(lane)});
+    return &table->cells[(table->n - 1) * PATH_COLUMNS];
+}
+
 static void add_part(struct table *table, const char *name, const char *lane, uint64_t from, uint64_t to)
 {
-    struct cell *c = table->cells;
     if (to <= from)
         return;
-    while (c < table->cells + table->n * PATH_COLUMNS && (strcmp(c[NAME].text, name) || strcmp(c[LANE].text, lane)))
-        c += PATH_COLUMNS;
-    if (c == table->cells + table->n * PATH_COLUMNS) {
-        add_row(table, (struct cell[PATH_COLUMNS]){text_cell(name), text_cell(lane)});
-        c = &table->cells[(table->n - 1) * PATH_COLUMNS];
-    }
+    struct cell *c = row_of_part(table, name, lane);
     c[HOPS].number++;
     c[PATH_MS].number += (double)(to - from) / 1e6;
 }
 
-/* What a hop waited for: the host, which had not queued it, or the device. */
+/* A hop waits for the host, as long as the host has not queued its task, and then for the device. */
 struct table *trace_path_table(const struct trace *t, const struct trace_path *path, const char *heading)
 {
     static struct column columns[PATH_COLUMNS] = {{NULL, "task", CELL_TEXT, 24, 0},
@@ -255,16 +327,19 @@ struct table *trace_path_table(const struct trace *t, const struct trace_path *p
                                                   {"share", "share", CELL_SHARE, 6, 0}};
     struct table *table = new_table(columns, PATH_COLUMNS);
     columns[NAME].heading = heading;
-    for (const struct trace_hop *hop = path->hops; hop < path->hops + path->n; hop++) {
+    for (size_t i = 0; i < path->n; i++) {
+        const struct trace_hop *hop = &path->hops[i];
         const struct trace_record *r = &t->records[hop->record];
         const struct trace_task *task = &t->tasks[r->task];
-        uint64_t at = MIN(MAX(r->queued, hop->wait), hop->from);
+        uint64_t queued = MIN(MAX(r->queued, hop->wait), hop->from);
         add_part(table, task->name, t->lanes[task->lane].name, hop->from, hop->to);
-        add_part(table, "(not yet queued)", "", hop->wait, at);
-        add_part(table, "(queued, not started)", "", at, hop->from);
+        add_part(table, "(not yet queued)", "", hop->wait, queued);
+        add_part(table, "(queued, not started)", "", queued, hop->from);
     }
-    for (struct cell *c = table->cells; c < table->cells + table->n * PATH_COLUMNS; c += PATH_COLUMNS)
+    for (size_t row = 0; row < table->n; row++) {
+        struct cell *c = &table->cells[row * PATH_COLUMNS];
         c[SHARE].number = c[PATH_MS].number * 1e6 / (double)(path->end - path->start);
+    }
     sort_table(table, PATH_MS);
     return table;
 }

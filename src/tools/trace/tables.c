@@ -2,23 +2,40 @@
 #include "tables.h"
 #include "techniques/pass/uses.h"
 
-/* "512x1024 <- 512x256, 1024x256": what is written, then what is read, by name in a step file; cut. */
-static void fill_shape(char *text, size_t size, const struct task *t)
+/* "512x1024", or in a step file the name. */
+static void append_shape(char **text, const struct tensor *x)
 {
-    size_t used = 0;
+    if (x->device->by_hand) {
+        append_text(text, "%s", x->name);
+        return;
+    }
+    for (int i = 0; i < x->rank; i++)
+        append_text(text, "%s%lld", i ? "x" : "", (long long)x->shape[i]);
+}
+
+/* "512x1024 <- 512x256, 1024x256": the tensors that the task writes, then those that it reads; it may be cut. */
+static void fill_shape(char *out, size_t size, const struct task *t)
+{
+    char *text = NULL;
     bool arrow = false;
-    for (int reading = 0; reading < 2; reading++)
-        for (int i = 0; i < t->n_access && used < size; i++) {
-            const struct tensor *x = t->access[i].tensor;
-            if (reading != (t->access[i].mode == ACCESS_READ))
-                continue;
-            const bool named = x->device->by_hand;
-            const char *before = reading && !arrow ? used ? " <- " : "<- " : used ? ", " : "";
-            arrow |= reading;
-            used += (size_t)snprintf(text + used, size - used, "%s%s", before, named ? x->name : "");
-            for (int k = 0; k < x->rank && used < size && !named; k++)
-                used += (size_t)snprintf(text + used, size - used, "%s%lld", k ? "x" : "", (long long)x->shape[k]);
-        }
+    for (int i = 0; i < t->n_access; i++) {
+        if (t->access[i].mode == ACCESS_READ)
+            continue;
+        append_text(&text, "%s", text ? ", " : "");
+        append_shape(&text, t->access[i].tensor);
+    }
+    for (int i = 0; i < t->n_access; i++) {
+        if (t->access[i].mode != ACCESS_READ)
+            continue;
+        if (arrow)
+            append_text(&text, ", ");
+        else
+            append_text(&text, "%s", text ? " <- " : "<- ");
+        arrow = true;
+        append_shape(&text, t->access[i].tensor);
+    }
+    snprintf(out, size, "%s", text ? text : "");
+    free(text);
 }
 
 static void fill_lane(struct trace_lane *to, const struct lane *l)
@@ -34,7 +51,7 @@ static void fill_lane(struct trace_lane *to, const struct lane *l)
     snprintf(to->name, sizeof to->name, "%s", l->name);
 }
 
-/* The tasks and edges of list k, behind those there are. */
+/* Adds the tasks and edges of list k to those of the lists before. */
 static void fill_list(struct trace *tables, const struct step *s, uint32_t k, const struct trace_about *about)
 {
     struct trace_header *h = &tables->header;
@@ -54,17 +71,38 @@ static void fill_list(struct trace *tables, const struct step *s, uint32_t k, co
                                   .role = (uint32_t)t->role};
         snprintf(to->name, sizeof to->name, "%s", t->name);
         fill_shape(to->shape, sizeof to->shape, t);
-        for (size_t e = 0; e < t->n_edges; e++)
-            tables->edges[h->n_edges++] =
-                (struct trace_edge){first + t->edges[e].from, t->edges[e].previous, t->edges[e].kind == EDGE_REUSE};
+        for (size_t e = 0; e < t->n_edges; e++) {
+            const struct edge *edge = &t->edges[e];
+            tables->edges[h->n_edges++] = (struct trace_edge){
+                .from = first + edge->from, .previous_step = edge->previous, .reuse = edge->kind == EDGE_REUSE};
+        }
     }
 }
 
-/* The pool's, each once: views are parts of others.  What persists is kept, so it has no uses; what is of no list here
- * is left out.  first: by list, the index of its task 0. */
-static void fill_tensors(struct trace *tables, struct step *const *steps, size_t n, const uint32_t *first)
+/* Adds a tensor with its uses in the list at `list`; first_task: the index of that list's task 0.  A tensor that
+ * persists is kept, so it gets no uses. */
+static void fill_tensor(struct trace *tables, const struct tensor *x, uint32_t list, const struct uses *uses,
+                        uint32_t first_task)
 {
     struct trace_header *h = &tables->header;
+    struct trace_tensor *to = &tables->tensors[h->n_tensors++];
+    size_t n_uses = 0;
+    const struct use *use = x->persistent ? NULL : uses_of(uses, x, &n_uses);
+    *to = (struct trace_tensor){.device = (uint32_t)x->device->index,
+                                .class = x->class,
+                                .list = x->persistent ? 0 : list,
+                                .bytes = x->bytes,
+                                .first_use = h->n_uses,
+                                .n_uses = (uint32_t)n_uses};
+    snprintf(to->name, sizeof to->name, "%s", x->name);
+    for (size_t i = 0; i < n_uses; i++)
+        tables->uses[h->n_uses++] = first_task + (uint32_t)use[i].at;
+}
+
+/* Adds the tensors of the pool.  Views are parts of others, so they are left out, and so are tensors that belong to
+ * none of these lists.  first: by list, the index of its task 0. */
+static void fill_tensors(struct trace *tables, struct step *const *steps, size_t n, const uint32_t *first)
+{
     const struct pool *p = steps[0]->pool;
     struct uses **uses = allocate(n, sizeof *uses); /* by list */
     size_t most = 0;
@@ -76,23 +114,15 @@ static void fill_tensors(struct trace *tables, struct step *const *steps, size_t
     tables->uses = allocate(most, sizeof *tables->uses);
     for (size_t i = 0; i < p->n; i++) {
         const struct tensor *x = p->tensors[i];
+        if (x->storage != x)
+            continue;
         uint32_t list = 0;
         while (list < n && steps[list] != x->step)
             list++;
-        if (x->storage != x || (!x->persistent && list == n))
-            continue;
-        size_t n_uses = 0;
-        const struct use *use = x->persistent ? NULL : uses_of(uses[list], x, &n_uses);
-        struct trace_tensor *to = &tables->tensors[h->n_tensors++];
-        *to = (struct trace_tensor){.device = (uint32_t)x->device->index,
-                                    .class = x->class,
-                                    .list = x->persistent ? 0 : list,
-                                    .bytes = x->bytes,
-                                    .first_use = h->n_uses,
-                                    .n_uses = (uint32_t)n_uses};
-        snprintf(to->name, sizeof to->name, "%s", x->name);
-        for (size_t k = 0; k < n_uses; k++)
-            tables->uses[h->n_uses++] = first[list] + (uint32_t)use[k].at;
+        if (list < n)
+            fill_tensor(tables, x, list, uses[list], first[list]);
+        else if (x->persistent)
+            fill_tensor(tables, x, 0, NULL, 0);
     }
     for (size_t k = 0; k < n; k++)
         free_uses(uses[k]);
@@ -100,6 +130,39 @@ static void fill_tensors(struct trace *tables, struct step *const *steps, size_t
 }
 
 _Static_assert((int)ROLES <= (int)TRACE_ROLES && (int)MEM_CLASSES <= (int)TRACE_CLASSES, "names in a trace's header");
+
+/* The tables for so many tasks and edges, empty, and what the header says of their numbers. */
+static struct trace *allocate_tables(const struct machine *m, size_t n_lists, size_t n_tasks, size_t n_edges,
+                                     const struct trace_about *about)
+{
+    const size_t n_devices = (size_t)m->n_devices + 1; /* with the host */
+    const size_t n_lanes = (size_t)m->n_lanes;
+    struct trace *t = allocate(1, sizeof *t);
+    *t = (struct trace){.header = {.kind = about->kind,
+                                   .pace_scale = about->pace_scale,
+                                   .n_devices = (uint32_t)n_devices,
+                                   .n_lanes = (uint32_t)n_lanes,
+                                   .n_lists = (uint32_t)n_lists,
+                                   .n_roles = ROLES,
+                                   .n_classes = MEM_CLASSES},
+                        .devices = allocate(n_devices, sizeof *t->devices),
+                        .lanes = allocate(n_lanes, sizeof *t->lanes),
+                        .tasks = allocate(n_tasks, sizeof *t->tasks),
+                        .edges = allocate(n_edges, sizeof *t->edges),
+                        .held = allocate(n_devices, sizeof *t->held),
+                        .bars = allocate(n_lanes, sizeof *t->bars),
+                        .runs = allocate(n_tasks, sizeof *t->runs)};
+    return t;
+}
+
+static void fill_names(struct trace_header *h, const struct trace_about *about)
+{
+    snprintf(h->model, sizeof h->model, "%s", about->model);
+    for (size_t i = 0; i < ROLES; i++)
+        snprintf(h->role[i], sizeof h->role[i], "%s", role_name[i]);
+    for (size_t i = 0; i < MEM_CLASSES; i++)
+        snprintf(h->memory[i], sizeof h->memory[i], "%s", memory_class_name[i]);
+}
 
 struct trace *trace_tables(const struct machine *m, struct step **steps, size_t n, const struct trace_about *about)
 {
@@ -111,36 +174,18 @@ struct trace *trace_tables(const struct machine *m, struct step **steps, size_t 
         n_tasks += steps[k]->n;
         n_edges += steps[k]->n_edges;
     }
-    struct trace *t = allocate(1, sizeof *t);
-    *t = (struct trace){.header = {.kind = about->kind,
-                                   .pace_scale = about->pace_scale,
-                                   .n_devices = (uint32_t)m->n_devices + 1,
-                                   .n_lanes = (uint32_t)m->n_lanes,
-                                   .n_lists = (uint32_t)n,
-                                   .n_roles = ROLES,
-                                   .n_classes = MEM_CLASSES},
-                        .devices = allocate((size_t)m->n_devices + 1, sizeof *t->devices),
-                        .lanes = allocate((size_t)m->n_lanes, sizeof *t->lanes),
-                        .tasks = allocate(n_tasks, sizeof *t->tasks),
-                        .edges = allocate(n_edges, sizeof *t->edges),
-                        .held = allocate((size_t)m->n_devices + 1, sizeof *t->held),
-                        .bars = allocate((size_t)m->n_lanes, sizeof *t->bars),
-                        .runs = allocate(n_tasks, sizeof *t->runs)};
-    struct trace_header *h = &t->header;
-    snprintf(h->model, sizeof h->model, "%s", about->model);
-    for (size_t i = 0; i < ROLES; i++)
-        snprintf(h->role[i], sizeof h->role[i], "%s", role_name[i]);
-    for (size_t i = 0; i < MEM_CLASSES; i++)
-        snprintf(h->memory[i], sizeof h->memory[i], "%s", memory_class_name[i]);
+    struct trace *t = allocate_tables(m, n, n_tasks, n_edges, about);
+    fill_names(&t->header, about);
     for (int i = 0; i <= m->n_devices; i++) {
-        t->devices[i].budget = m->device[i].budget;
-        snprintf(t->devices[i].id, sizeof t->devices[i].id, "%s", m->device[i].id);
-        snprintf(t->devices[i].name, sizeof t->devices[i].name, "%.79s", m->device[i].name);
+        struct trace_device *to = &t->devices[i];
+        to->budget = m->device[i].budget;
+        snprintf(to->id, sizeof to->id, "%s", m->device[i].id);
+        snprintf(to->name, sizeof to->name, "%.79s", m->device[i].name);
     }
     for (int i = 0; i < m->n_lanes; i++)
         fill_lane(&t->lanes[i], m->lane[i]);
     for (size_t k = 0; k < n; k++) {
-        snprintf(h->list[k], sizeof h->list[k], "%s", steps[k]->name);
+        snprintf(t->header.list[k], sizeof t->header.list[k], "%s", steps[k]->name);
         fill_list(t, steps[k], (uint32_t)k, about);
     }
     fill_tensors(t, steps, n, first);

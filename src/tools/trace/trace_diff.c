@@ -17,10 +17,10 @@ enum { WORST = 10 };
 struct timed {
     const struct trace *trace;
     const struct trace_task *task;
-    double ns, other; /* other: in the other trace */
+    double ns, other; /* other: its time in the other trace */
 };
-/* One side of the comparison. */
-struct side {
+/* A or B. */
+struct compared_trace {
     struct trace *trace;
     struct timed *timed; /* by name, layer, micro-batch, lane, list; then position in the list */
     size_t n;
@@ -28,22 +28,31 @@ struct side {
     json_t *alone; /* tasks without a counterpart, as texts */
 };
 
-/* 0: the same task in two traces. */
+/* Returns 0 for the same task in two traces. */
 static int compare_tasks(const struct timed *a, const struct timed *b)
 {
     const struct trace_task *x = a->task, *y = b->task;
-    int name = strcmp(x->name, y->name), lane = strcmp(a->trace->lanes[x->lane].name, b->trace->lanes[y->lane].name);
-    int list = strcmp(a->trace->header.list[x->list], b->trace->header.list[y->list]);
-    return BY(name, 0, BY(x->layer, y->layer, BY(x->micro, y->micro, BY(lane, 0, list))));
+    int by_name = strcmp(x->name, y->name);
+    if (by_name != 0)
+        return by_name;
+    if (x->layer != y->layer)
+        return COMPARE(x->layer, y->layer);
+    if (x->micro != y->micro)
+        return COMPARE(x->micro, y->micro);
+    int by_lane = strcmp(a->trace->lanes[x->lane].name, b->trace->lanes[y->lane].name);
+    if (by_lane != 0)
+        return by_lane;
+    return strcmp(a->trace->header.list[x->list], b->trace->header.list[y->list]);
 }
 
-/* Within a trace, tasks that nothing else tells apart are told apart by their order: the first matches the first. */
+/* When nothing else tells tasks of a trace apart, their order does: the first matches the first. */
 ORDER(by_identity, struct timed, BY(compare_tasks(a, b), 0, COMPARE(a->task, b->task)))
 
-/* Of a task's runs, the median of those after the first step, or of its only step. */
+/* The median time of a task's runs after the first step, or in its only step. */
 static double median_after_first(const struct trace *t, const struct runs *runs)
 {
-    uint32_t first = t->records[runs->record[0]].step, last = t->records[runs->record[runs->n - 1]].step;
+    const uint32_t first = t->records[runs->record[0]].step;
+    const uint32_t last = t->records[runs->record[runs->n - 1]].step;
     double *ns = allocate(runs->n, sizeof *ns);
     size_t n = 0;
     for (size_t i = 0; i < runs->n; i++) {
@@ -56,20 +65,24 @@ static double median_after_first(const struct trace *t, const struct runs *runs)
     return middle;
 }
 
-static struct side read_side(const char *path)
+static struct compared_trace read_compared(const char *path)
 {
     const char *list = trace_options.list;
-    struct side side = {.trace = trace_open_modelled(path), .alone = json_array()};
-    const struct trace *t = side.trace;
+    struct compared_trace compared = {.trace = trace_open_modelled(path), .alone = json_array()};
+    const struct trace *t = compared.trace;
     uint32_t chosen = trace_list(t, path, list);
     struct trace_steps steps = trace_steps_of(t, chosen);
-    side.timed = allocate(t->header.n_tasks, sizeof *side.timed);
-    side.makespan_ns = trace_period_ns(&steps);
-    for (size_t i = 0; i < t->header.n_tasks; i++)
-        if (t->runs[i].n && (!list || t->tasks[i].list == chosen))
-            side.timed[side.n++] = (struct timed){t, &t->tasks[i], median_after_first(t, &t->runs[i]), 0};
-    SORT(side.timed, side.n, by_identity);
-    return side;
+    compared.timed = allocate(t->header.n_tasks, sizeof *compared.timed);
+    compared.makespan_ns = trace_period_ns(&steps);
+    for (size_t i = 0; i < t->header.n_tasks; i++) {
+        const struct trace_task *task = &t->tasks[i];
+        if (t->runs[i].n == 0 || (list && task->list != chosen))
+            continue;
+        double ns = median_after_first(t, &t->runs[i]);
+        compared.timed[compared.n++] = (struct timed){.trace = t, .task = task, .ns = ns};
+    }
+    SORT(compared.timed, compared.n, by_identity);
+    return compared;
 }
 
 /* "mlp.fc, layer 3, micro-batch 0 on 0:0 compute (train)" */
@@ -88,21 +101,31 @@ static double off_by(const struct timed *x) { return fabs(x->other - x->ns); }
 
 ORDER(largest_difference, struct timed, BY(off_by(b), off_by(a), COMPARE(a->task, b->task)))
 
-/* Both sides are sorted: walk them together.  In a, those with a counterpart come to the front; returns how many. */
-static size_t match(struct side *a, struct side *b)
+/* Finds the tasks that both have.  In a they come to the front, the largest difference first; returns how many. */
+static size_t match(struct compared_trace *a, struct compared_trace *b)
 {
-    size_t i = 0, k = 0, n = 0;
-    while (i < a->n || k < b->n) {
-        int order = i == a->n ? 1 : k == b->n ? -1 : compare_tasks(&a->timed[i], &b->timed[k]);
-        if (order < 0)
-            json_array_append_new(a->alone, task_text(&a->timed[i++]));
-        else if (order > 0)
-            json_array_append_new(b->alone, task_text(&b->timed[k++]));
-        else {
-            a->timed[i].other = b->timed[k++].ns;
-            a->timed[n++] = a->timed[i++];
+    size_t i = 0, k = 0; /* the next of a and of b */
+    size_t n = 0;
+    while (i < a->n && k < b->n) { /* both are sorted: walk them together */
+        int order = compare_tasks(&a->timed[i], &b->timed[k]);
+        if (order < 0) {
+            json_array_append_new(a->alone, task_text(&a->timed[i]));
+            i++;
+        } else if (order > 0) {
+            json_array_append_new(b->alone, task_text(&b->timed[k]));
+            k++;
+        } else {
+            a->timed[n] = a->timed[i];
+            a->timed[n].other = b->timed[k].ns;
+            n++;
+            i++;
+            k++;
         }
     }
+    for (; i < a->n; i++)
+        json_array_append_new(a->alone, task_text(&a->timed[i]));
+    for (; k < b->n; k++)
+        json_array_append_new(b->alone, task_text(&b->timed[k]));
     SORT(a->timed, n, largest_difference);
     return n;
 }
@@ -116,7 +139,8 @@ static const char *percent(char out[32], double x)
     return out;
 }
 
-int trace_diff(char **files)
+/* A table of the largest differences among n tasks that both have. */
+static struct table *worst_table(const struct timed *matched, size_t n)
 {
     static const struct column columns[] = {{"largest differences", "task", CELL_TEXT, 64, 0},
                                             {"A us", NULL, CELL_FIXED, 10, 2},
@@ -124,20 +148,36 @@ int trace_diff(char **files)
                                             {NULL, "a_ns", CELL_FIXED, 0, 0},
                                             {NULL, "b_ns", CELL_FIXED, 0, 0},
                                             {"B/A - 1", "error", CELL_CHANGE, 8, 0}};
-    struct side a = read_side(files[0]), b = read_side(files[1]);
-    struct table *worst = new_table(columns, COUNT(columns));
-    size_t n = match(&a, &b);
-    double total = 0, off = 0, makespan_error = relative(b.makespan_ns, a.makespan_ns);
-    for (size_t i = 0; i < n; i++) {
-        const struct timed *x = &a.timed[i];
-        total += x->ns;
-        off += off_by(x);
-        if (i < WORST)
-            ROW(worst, text_cell(json_string_value(task_text(x))), number_cell(x->ns / 1e3),
-                number_cell(x->other / 1e3), number_cell(x->ns), number_cell(x->other),
-                number_cell(relative(x->other, x->ns)));
+    struct table *table = new_table(columns, COUNT(columns));
+    for (size_t i = 0; i < MIN(n, WORST); i++) {
+        const struct timed *x = &matched[i];
+        ROW(table, text_cell(json_string_value(task_text(x))), number_cell(x->ns / 1e3), number_cell(x->other / 1e3),
+            number_cell(x->ns), number_cell(x->other), number_cell(relative(x->other, x->ns)));
     }
-    double mape = total > 0 ? off / total : n > 0 && off == 0 ? 0 : NAN;
+    return table;
+}
+
+/* The mean error of n tasks that both have, weighted by duration. */
+static double weighted_error(const struct timed *matched, size_t n)
+{
+    double total = 0, off = 0;
+    for (size_t i = 0; i < n; i++) {
+        total += matched[i].ns;
+        off += off_by(&matched[i]);
+    }
+    if (total > 0)
+        return off / total;
+    return n > 0 && off == 0 ? 0 : NAN;
+}
+
+int trace_diff(char **files)
+{
+    struct compared_trace a = read_compared(files[0]), b = read_compared(files[1]);
+    size_t n = match(&a, &b);
+    struct table *worst = worst_table(a.timed, n);
+    const double mape = weighted_error(a.timed, n);
+    const double makespan_error = relative(b.makespan_ns, a.makespan_ns);
+    const size_t n_a = json_array_size(a.alone), n_b = json_array_size(b.alone);
     if (trace_options.json) {
         print_json(json_pack("{s:o, s:o, s:f, s:f, s:I, s:o, s:o, s:o}", "task_mape", number_json(mape),
                              "makespan_error", number_json(makespan_error), "makespan_a_ns", a.makespan_ns,
@@ -150,10 +190,10 @@ int trace_diff(char **files)
         percent(mean, mape);
         printf("step     %s (B/A - 1)\n", percent(step, makespan_error));
         printf("tasks    %zu matched, mean error weighted by duration %s; %zu only in A, %zu only in B\n", n,
-               mean + (*mean == '+'), json_array_size(a.alone), json_array_size(b.alone));
+               mean + (*mean == '+'), n_a, n_b);
         if (n)
             print_table(stdout, worst);
-        if (json_array_size(a.alone) + json_array_size(b.alone))
+        if (n_a + n_b > 0)
             printf("\n--json names the tasks of one trace only\n");
     }
     if (!n)

@@ -11,6 +11,29 @@ static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
 ORDER_POINTERS(by_name, struct trace_task, strcmp(a->name, b->name))
 
+/* What the runs of all tasks of one name add up to, in the counted steps. */
+struct task_sums {
+    double ns, flops, bytes;
+};
+
+/* Adds the runs of a task; each one's time is stored in ns[n ..].  Returns the new n. */
+static size_t add_runs(const struct trace *t, const struct trace_steps *s, const struct trace_task *task,
+                       struct task_sums *sums, double *ns, size_t n)
+{
+    const struct runs *runs = &t->runs[task - t->tasks];
+    for (size_t i = 0; i < runs->n; i++) {
+        const struct trace_record *r = &t->records[runs->record[i]];
+        if (!trace_counts(t, s, runs->record[i]))
+            continue;
+        ns[n] = (double)(r->end - r->start);
+        sums->ns += ns[n];
+        sums->flops += task->flops;
+        sums->bytes += (double)task->bytes;
+        n++;
+    }
+    return n;
+}
+
 /* A row for all tasks of one name. */
 static struct table *task_table(const struct trace *t, const struct trace_steps *s)
 {
@@ -22,60 +45,84 @@ static struct table *task_table(const struct trace *t, const struct trace_steps 
                                                    {"share", "share", CELL_SHARE, 6, 0},
                                                    {"GFLOP/s", "gflops", CELL_RATE, 8, 2},
                                                    {"GB/s", "gbytes_per_s", CELL_RATE, 8, 2}};
+    const size_t n_tasks = t->header.n_tasks;
+    const double steps = (double)s->counted;
     struct table *table = new_table(columns, COLUMNS);
-    size_t n_tasks = t->header.n_tasks;
     const struct trace_task **tasks = allocate(n_tasks, sizeof *tasks);
-    double *ns = allocate(t->n_records, sizeof *ns), busy = 0, steps = (double)s->counted;
+    double *ns = allocate(t->n_records, sizeof *ns);
+    double busy = 0;
     for (size_t i = 0; i < n_tasks; i++)
         tasks[i] = &t->tasks[i];
     SORT(tasks, n_tasks, by_name);
-    for (size_t i = 0, first = 0; i < n_tasks; first = i) {
-        double total = 0, flops = 0, bytes = 0;
+    size_t i = 0;
+    while (i < n_tasks) {
+        const char *name = tasks[i]->name;
+        struct task_sums sums = {0, 0, 0};
         size_t n = 0;
-        for (; i < n_tasks && strcmp(tasks[i]->name, tasks[first]->name) == 0; i++) {
-            const struct runs *runs = &t->runs[tasks[i] - t->tasks];
-            for (size_t k = 0; k < runs->n; k++) {
-                const struct trace_record *r = &t->records[runs->record[k]];
-                if (!trace_counts(t, s, runs->record[k]))
-                    continue;
-                total += ns[n++] = (double)(r->end - r->start);
-                flops += tasks[i]->flops;
-                bytes += (double)tasks[i]->bytes;
-            }
-        }
-        busy += total;
-        if (n)
-            ROW(table, text_cell(tasks[first]->name), number_cell((double)n / steps), number_cell(median(ns, n) / 1e3),
-                number_cell(total / steps / 1e6), number_cell(total), number_cell(ratio(flops, total)),
-                number_cell(ratio(bytes, total)));
+        for (; i < n_tasks && strcmp(tasks[i]->name, name) == 0; i++)
+            n = add_runs(t, s, tasks[i], &sums, ns, n);
+        busy += sums.ns;
+        if (n > 0)
+            ROW(table, text_cell(name), number_cell((double)n / steps), number_cell(median(ns, n) / 1e3),
+                number_cell(sums.ns / steps / 1e6), number_cell(sums.ns), number_cell(ratio(sums.flops, sums.ns)),
+                number_cell(ratio(sums.bytes, sums.ns)));
     }
-    for (size_t i = 0; i < table->n; i++)
-        table->cells[i * COLUMNS + SHARE].number = ratio(table->cells[i * COLUMNS + SHARE].number, busy);
+    for (size_t row = 0; row < table->n; row++) {
+        struct cell *share = &table->cells[row * COLUMNS + SHARE];
+        share->number = ratio(share->number, busy);
+    }
     sort_table(table, SHARE);
-    free(tasks), free(ns);
+    free(tasks);
+    free(ns);
     return table;
 }
 
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 
-/* Of the records, those with this flag. */
+/* How many records have this flag. */
 static size_t count_flag(const struct trace *t, uint32_t flag)
 {
     size_t n = 0;
     for (size_t i = 0; i < t->n_records; i++)
-        n += (t->records[i].flags & flag) != 0;
+        if (t->records[i].flags & flag)
+            n++;
     return n;
+}
+
+/* Has the list a task that fetches batches? */
+static bool has_feed(const struct trace *t, uint32_t list)
+{
+    for (uint32_t i = 0; i < t->header.n_tasks; i++)
+        if (t->tasks[i].list == list && has_role(t, &t->tasks[i], "feed"))
+            return true;
+    return false;
+}
+
+static void print_steps(const struct trace *t, const struct trace_steps *s, double period_ns)
+{
+    const struct trace_step *first = &s->steps[s->first];
+    const struct trace_step *last = first + s->counted - 1;
+    printf("steps    %" PRIu32 " to %" PRIu32 ", measured %" PRIu32 " to %" PRIu32 "%s\n", s->steps[0].step,
+           s->steps[s->n - 1].step, first->step, last->step, s->n == 1 ? " (the only one, warm-up included)" : "");
+    printf("step     period %.3f ms: from one step's end to the next, the mean (median %.3f ms)\n", period_ns / 1e6,
+           trace_period_ns(s) / 1e6);
+    printf("         length %.3f ms: from its first task to its last%s\n", trace_length_ns(s) / 1e6,
+           has_feed(t, s->list) ? "; the next batch is prepared a step early" : "");
 }
 
 static void print_head(const struct trace *t, const struct trace_steps *s, double period_ns, size_t n_approximate,
                        size_t n_back)
 {
+    const char *joint = "; --list shows ";
     printf("model    %s\n", t->header.model);
     printf("trace    %s%s, list %s", trace_kind_name(t), t->header.kind == TRACE_PACED ? " (modelled time)" : "",
            t->header.list[s->list]);
-    for (uint32_t i = 0, n = 0; i < t->header.n_lists; i++)
-        if (i != s->list)
-            printf("%s%s", n++ ? ", " : "; --list shows ", t->header.list[i]);
+    for (uint32_t i = 0; i < t->header.n_lists; i++) {
+        if (i == s->list)
+            continue;
+        printf("%s%s", joint, t->header.list[i]);
+        joint = ", ";
+    }
     printf("\nrecords  %zu ended, %zu unfinished, %" PRIu64 " lost%s, %zu with approximate times\n", t->n_records,
            t->n_unfinished, t->n_lost, t->n_lost ? " (the ring was full)" : "", n_approximate);
     if (n_back)
@@ -87,61 +134,67 @@ static void print_head(const struct trace *t, const struct trace_steps *s, doubl
         printf("\nNo task of this list has ended yet.\n");
         return;
     }
-    bool feeds = false;
-    for (uint32_t i = 0; i < t->header.n_tasks; i++)
-        feeds |= t->tasks[i].list == s->list && strcmp(t->header.role[t->tasks[i].role], "feed") == 0;
-    printf("steps    %" PRIu32 " to %" PRIu32 ", measured %" PRIu32 " to %" PRIu32 "%s\n", s->steps[0].step,
-           s->steps[s->n - 1].step, s->steps[s->first].step, s->steps[s->first + s->counted - 1].step,
-           s->n == 1 ? " (the only one, warm-up included)" : "");
-    printf("step     period %.3f ms: from one step's end to the next, the mean (median %.3f ms)\n", period_ns / 1e6,
-           trace_period_ns(s) / 1e6);
-    printf("         length %.3f ms: from its first task to its last%s\n", trace_length_ns(s) / 1e6,
-           feeds ? "; the next batch is prepared a step early" : "");
+    print_steps(t, s, period_ns);
     if (10 * (n_approximate - n_back) > t->n_records)
         printf(
             "\nThe driver tells few times: an approximate one runs from when a task was queued to when it was seen to\n"
             "have ended.  Tasks are shorter and lanes less busy than shown.\n");
 }
 
-int trace_summary(char **files)
+static json_t *lists_json(const struct trace *t)
 {
-    const bool json = trace_options.json;
-    const struct trace *t = trace_open_modelled(files[0]);
-    struct trace_steps s = trace_steps_of(t, trace_list(t, files[0], trace_options.list));
-    double period_ns = ratio((double)(s.end - s.start), (double)s.counted);
-    const size_t n_approximate = count_flag(t, TRACE_APPROXIMATE), n_back = count_flag(t, TRACE_STEPPED_BACK);
     json_t *lists = json_array();
     for (uint32_t i = 0; i < t->header.n_lists; i++)
         json_array_append_new(lists, json_string(t->header.list[i]));
+    return lists;
+}
+
+/* Prints the tables, or with `object` adds them to that. */
+static void show_tables(const struct trace *t, const struct trace_steps *s, double period_ns, json_t *object)
+{
+    struct trace_path critical = trace_critical_path(t, s, trace_median_step(s));
+    struct table *tasks = task_table(t, s);
+    struct table *parts = trace_path_table(t, &critical, "critical path");
+    struct table *beside = trace_beside(t, s);
+    json_t *lanes = trace_lanes_json(t, s);
+    if (!object) { /* the longest of the tasks and of the path's parts are enough */
+        print_lane_use(stdout, "lane", lanes);
+        print_top(stdout, tasks);
+        printf("\ncritical path of step %" PRIu32 ", whose period is the median", critical.step);
+        print_top(stdout, parts);
+        print_beside(beside);
+        return;
+    }
+    json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
+                                  (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
+    json_t *measured =
+        json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "first_step", (json_int_t)s->steps[s->first].step,
+                  "steps", (json_int_t)s->counted, "step_ms", trace_length_ns(s) / 1e6, "period_ms", period_ns / 1e6,
+                  "median_period_ms", trace_period_ns(s) / 1e6, "lanes", lanes, "tasks", table_json(tasks),
+                  "critical_path", path_json, "cpu_updates", table_json(beside));
+    json_object_update_new(object, measured);
+}
+
+int trace_summary(char **files)
+{
+    const struct trace *t = trace_open_modelled(files[0]);
+    struct trace_steps s = trace_steps_of(t, trace_list(t, files[0], trace_options.list));
+    const double period_ns = ratio((double)(s.end - s.start), (double)s.counted);
+    const size_t n_approximate = count_flag(t, TRACE_APPROXIMATE);
+    const size_t n_back = count_flag(t, TRACE_STEPPED_BACK);
+    if (!trace_options.json) {
+        print_head(t, &s, period_ns, n_approximate, n_back);
+        if (s.counted)
+            show_tables(t, &s, period_ns, NULL);
+        return EXIT_OK;
+    }
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "model", t->header.model, "kind", trace_kind_name(t),
-                  "list", t->header.list[s.list], "lists", lists, "records", (json_int_t)t->n_records, "unfinished",
-                  (json_int_t)t->n_unfinished, "lost", (json_int_t)MIN(t->n_lost, INT64_MAX), "approximate",
-                  (json_int_t)n_approximate, "stepped_back", (json_int_t)n_back);
-    if (!json)
-        print_head(t, &s, period_ns, n_approximate, n_back);
-    if (s.counted) {
-        struct trace_path critical = trace_critical_path(t, &s, trace_median_step(&s));
-        struct table *tasks = task_table(t, &s), *parts = trace_path_table(t, &critical, "critical path"),
-                     *beside = trace_beside(t, &s);
-        json_t *lanes = trace_lanes_json(t, &s);
-        if (!json) { /* of tasks and the path all but the longest are left out */
-            print_lane_use(stdout, "lane", lanes);
-            print_top(stdout, tasks);
-            printf("\ncritical path of step %" PRIu32 ", whose period is the median", critical.step);
-            print_top(stdout, parts);
-            print_beside(beside);
-        }
-        json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
-                                      (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
-        json_t *measured =
-            json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "first_step", (json_int_t)s.steps[s.first].step,
-                      "steps", (json_int_t)s.counted, "step_ms", trace_length_ns(&s) / 1e6, "period_ms",
-                      period_ns / 1e6, "median_period_ms", trace_period_ns(&s) / 1e6, "lanes", lanes, "tasks",
-                      table_json(tasks), "critical_path", path_json, "cpu_updates", table_json(beside));
-        json_object_update_new(object, measured);
-    }
-    if (json)
-        print_json(object);
+                  "list", t->header.list[s.list], "lists", lists_json(t), "records", (json_int_t)t->n_records,
+                  "unfinished", (json_int_t)t->n_unfinished, "lost", (json_int_t)MIN(t->n_lost, INT64_MAX),
+                  "approximate", (json_int_t)n_approximate, "stepped_back", (json_int_t)n_back);
+    if (s.counted)
+        show_tables(t, &s, period_ns, object);
+    print_json(object);
     return EXIT_OK;
 }

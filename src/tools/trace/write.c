@@ -1,11 +1,12 @@
 /* write.c - the writer's half of trace.h: a shared mapping, and a few stores per record.
  *
- * Nothing is synchronised with a reader but the order of the stores (see the layout in trace.h).  The pages belong to
- * the file, not to the process: what was stored is there for readers however the process ends.
+ * Only the order of the stores protects a reader (see the layout in trace.h).  The pages belong to the file, not to the
+ * process: what was stored is there for readers however the process ends.
  *
- * Whoever cuts the file takes the pages away, and the next store would end the training with SIGBUS.  No check before a
- * store is early enough, and writing by system calls takes a microsecond or two for each, a third of a small task.  So
- * the signal puts memory of the process in place of the lost pages: the store is done there, and the trace is lost.
+ * When another program cuts the file, its pages are gone, and the next store would end the training with SIGBUS.  No
+ * check before a store is early enough, and writing by system calls takes a microsecond or two each, a third of a small
+ * task.  So the signal puts memory of the process in place of the lost pages: the store is done there, and the trace is
+ * lost.
  */
 #include "follow.h"
 #include "trainer/file/file.h"
@@ -27,28 +28,29 @@ _Static_assert(sizeof(struct trace_device) == 120 && sizeof(struct trace_lane) =
 
 struct trace_writer {
     int fd;
-    size_t size;                 /* of the mapping */
+    size_t size;                 /* the mapping's */
     struct trace_header *header; /* the mapping */
     struct trace_record *ring;
-    uint64_t capacity, n_tasks; /* copies: the mapping is writable from outside */
-    uint64_t head;              /* of the issuing thread */
-    bool held;                  /* since the last record was begun */
-    bool lost;                  /* the file was cut, and that was said */
+    uint64_t capacity, n_tasks; /* copies of the header's: other programs can write to the mapping */
+    uint64_t head;              /* the issuing thread's copy of header->head */
+    bool held;                  /* true: a viewer has held the trainer since the last record was begun */
+    bool lost;                  /* true: the file was cut, and a warning has said so */
 };
 
 /* ---- a file that is cut ---------------------------------------------------------------------------------------- */
 
-static char *_Atomic mapped; /* by the writer that was opened last */
+static char *_Atomic mapped; /* the mapping of the writer that was opened last */
 static _Atomic size_t mapped_size;
 static atomic_bool cut;
 
-/* Any other access that the system refuses ends the program, as ever. */
+/* Any other access that the system refuses ends the program, as usual. */
 static void replace_lost_pages(int number, siginfo_t *info, void *unused)
 {
     (void)unused;
+    const int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     char *map = mapped, *at = info->si_addr;
     bool ours = map && at >= map && at < map + mapped_size;
-    if (ours && mmap(map, mapped_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == map)
+    if (ours && mmap(map, mapped_size, access, flags, -1, 0) == map)
         cut = true;
     else
         signal(number, SIG_DFL);
@@ -70,7 +72,8 @@ static struct trace_header make_header(const struct trace_header *given, uint64_
     uint64_t end = sizeof h;
     memcpy(h.magic, TRACE_MAGIC, sizeof h.magic);
     h.version = TRACE_VERSION;
-    for (const struct trace_part *p = trace_parts; p < trace_parts + TRACE_PARTS; p++) {
+    for (size_t i = 0; i < TRACE_PARTS; i++) {
+        const struct trace_part *p = &trace_parts[i];
         *PART_OF(uint64_t, &h, p->at) = end;
         end = round_up(end + *PART_OF(uint32_t, &h, p->n) * p->size, 64);
     }
@@ -82,10 +85,10 @@ static struct trace_header make_header(const struct trace_header *given, uint64_
     return h;
 }
 
-/* The file gets its name, and replaces `old`, which had it and is locked.  Where there was none, a link says whether
- * another run was faster; the rename then does nothing, and the temporary goes.  A link that leads nowhere is replaced.
- */
-static void take_name(struct writer *file, const char *name, int old)
+/* Gives the file its name.  It replaces `old`, which had the name and is locked.  Where there was none, a link shows
+ * whether another run was faster; the rename then does nothing, and the temporary name is removed.  A link that leads
+ * nowhere is replaced. */
+static void take_trace_name(struct writer *file, const char *name, int old)
 {
     struct stat status;
     char *temporary = copy_string(file->temporary);
@@ -99,17 +102,46 @@ static void take_name(struct writer *file, const char *name, int old)
     free(temporary);
 }
 
-/* Filled under another name and renamed, so that whoever waits for the file finds it with its tables, and a viewer
- * that still shows the last run's file keeps that one.  It is locked before it has the name, and so is the file that
- * has it until then: a second run is refused at any moment.  The blocks are reserved now: a disk that fills up later
- * would end the run with SIGBUS at a store. */
-struct trace_writer *trace_create(const char *name, const struct trace *tables, uint64_t capacity)
+/* Reserves the file's bytes and maps them.  A disk that fills up later would end the run with SIGBUS at a store. */
+static void map_file(struct trace_writer *w, const char *name)
 {
     char text[32];
+    int error = reserve_bytes(w->fd, w->size);
+    if (error == 0) {
+        w->header = mmap(NULL, w->size, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
+        if (w->header == MAP_FAILED)
+            error = errno;
+    }
+    if (error)
+        fail(EXIT_IO, "cannot make the trace %s with %s for its records: %s; take another place or fewer records", name,
+             format_bytes(text, (double)w->size), strerror(error));
+    mapped = (char *)w->header;
+    mapped_size = w->size;
+    cut = false;
+    const struct sigaction action = {.sa_sigaction = replace_lost_pages, .sa_flags = SA_SIGINFO};
+    sigaction(SIGBUS, &action, NULL);
+}
+
+static void copy_tables(struct trace_writer *w, const struct trace_header *h, const struct trace *given)
+{
+    for (size_t i = 0; i < TRACE_PARTS; i++) {
+        const struct trace_part *p = &trace_parts[i];
+        const uint32_t n = *PART_OF(uint32_t, h, p->n);
+        const uint64_t at = *PART_OF(uint64_t, h, p->at);
+        if (n > 0)
+            memcpy((char *)w->header + at, *PART_OF(void *, given, p->table), n * p->size);
+    }
+}
+
+/* The file is filled under another name and renamed: a program that waits for it finds it with its tables, and a viewer
+ * that still shows the last run's file keeps that one.  It is locked before it has the name, and so is the file that
+ * has the name until then: a second run is refused at any moment. */
+struct trace_writer *trace_create(const char *name, const struct trace *given, uint64_t capacity)
+{
     int old = open_locked("--trace", name, O_RDONLY);
     expect_own_kind("--trace", name, KIND_TRACE, "trace of yard's");
     struct writer *file = open_writer(name);
-    struct trace_header h = make_header(&tables->header, MAX(capacity, 1));
+    struct trace_header h = make_header(&given->header, MAX(capacity, 1));
     struct trace_writer *w = allocate(1, sizeof *w);
     w->size = h.records_at + h.capacity * sizeof *w->ring;
     w->capacity = h.capacity;
@@ -118,22 +150,11 @@ struct trace_writer *trace_create(const char *name, const struct trace *tables, 
     if (w->fd < 0 || fchmod(w->fd, 0600) != 0)
         fail(EXIT_IO, "cannot write the trace %s: %s", name, strerror(errno));
     lock_file("--trace", name, w->fd);
-    int error = reserve_bytes(w->fd, w->size);
-    w->header = error ? MAP_FAILED : mmap(NULL, w->size, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
-    if (w->header == MAP_FAILED)
-        fail(EXIT_IO, "cannot make the trace %s with %s for its records: %s; take another place or fewer records", name,
-             format_bytes(text, (double)w->size), strerror(error ? error : errno));
+    map_file(w, name);
     w->ring = PART_OF(struct trace_record, w->header, h.records_at);
-    mapped = (char *)w->header;
-    mapped_size = w->size;
-    cut = false;
-    sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = replace_lost_pages, .sa_flags = SA_SIGINFO}, NULL);
-    for (const struct trace_part *p = trace_parts; p < trace_parts + TRACE_PARTS; p++)
-        if (*PART_OF(uint32_t, &h, p->n))
-            memcpy((char *)w->header + *PART_OF(uint64_t, &h, p->at), *PART_OF(void *, tables, p->table),
-                   *PART_OF(uint32_t, &h, p->n) * p->size);
+    copy_tables(w, &h, given);
     *w->header = h;
-    take_name(file, name, old);
+    take_trace_name(file, name, old);
     return w;
 }
 
@@ -162,7 +183,9 @@ void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t
     struct trace_record *r = &w->ring[number % w->capacity];
     end = MAX(end, 1);
     r->start = MIN(start, end);
-    r->flags = flags | (r->flags & TRACE_HELD) | (start > end ? (uint32_t)TRACE_APPROXIMATE : 0);
+    r->flags = flags | (r->flags & TRACE_HELD);
+    if (start > end)
+        r->flags |= TRACE_APPROXIMATE;
     __atomic_store_n(&r->end, end, __ATOMIC_RELEASE);
     __atomic_store_n(&w->header->alive_ns, end, __ATOMIC_RELAXED);
 }

@@ -13,7 +13,7 @@ static void pan(struct view *v, double share)
     look_at(v, v->from + by, v->to + by);
 }
 
-/* What is at the mouse stays there; without one, the middle. */
+/* The time at the mouse stays where it is; when the mouse is not there, that in the middle. */
 static void zoom(struct view *v, double factor)
 {
     struct box rows = places_of(v).rows;
@@ -34,94 +34,108 @@ static void go_to_step(struct view *v, uint32_t step)
     look_at_step(v, step);
 }
 
+/* by: -1, 0 or 1 steps. */
 static void go_by(struct view *v, double by)
 {
     const struct trace_step_list *steps = v->track[0]->steps;
     const struct trace_step *s = find_step(v->track[0], v->anchor);
-    if (s)
-        s += by < 0 ? -(s > steps->step) : by > 0 ? s + 1 < steps->step + steps->n : 0;
-    go_to_step(v, s ? s->step : v->anchor);
+    if (!s) {
+        go_to_step(v, v->anchor);
+        return;
+    }
+    if (by < 0 && s > steps->step)
+        s--;
+    if (by > 0 && s + 1 < steps->step + steps->n)
+        s++;
+    go_to_step(v, s->step);
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-/* With so many times its own length in sight; 0: with the window's length, which stays where it is if it can. */
+/* Shows the selected task with `times` its own length in sight.  0: the length in sight stays, and the picture too if
+ * the task is in it. */
 static void show_selected(struct view *v, double times)
 {
     if (!is_picked(&v->selected))
         return;
-    const struct track *k = v->track[v->selected.track];
-    double from = axis_of(k, v->selected.copy.start), to = axis_of(k, v->selected.copy.end);
+    const struct track *track = v->track[v->selected.track];
+    double from = axis_of(track, v->selected.copy.start);
+    double to = axis_of(track, v->selected.copy.end);
     double length = times > 0 ? times * (to - from) : v->to - v->from;
     if (times > 0 || from < v->from || to > v->to)
         look_at(v, (from + to - length) / 2, (from + to + length) / 2);
     v->follow = false;
 }
 
-/* Along the lane; from nothing to the first task of the step, or in sight, on the topmost lane that has one. */
-static void select_neighbour(struct view *v, double by)
+/* The first task of the anchor step, or if that is out of sight the first in sight, on the topmost lane with one. */
+static struct pick first_in_sight(const struct view *v)
 {
     double from = v->from < 0 && v->to > 0 ? 0 : v->from;
+    for (size_t i = 0; i < v->n_rows; i++) {
+        const struct view_row *row = &v->row[i];
+        const struct track *track = v->track[row->track];
+        if (row->kind != ROW_LANE)
+            continue;
+        const struct bars *b = &track->trace->bars[row->index];
+        size_t bar = first_bar_from(b, clock_of(track, from));
+        if (bar < b->n)
+            return pick_of(v, row->track, (int64_t)b->bar[bar].record);
+    }
+    return pick_of(v, 0, NO_RECORD);
+}
+
+/* Goes along the lane of the selected task; by: -1 or 1. */
+static void select_neighbour(struct view *v, double by)
+{
     if (is_picked(&v->selected))
         pick_neighbour(v, &v->selected, (int)by);
-    for (const struct row *row = v->row; row < v->row + v->n_rows && !is_picked(&v->selected); row++) {
-        const struct track *k = v->track[row->track];
-        const struct bars *b = &k->trace->bars[row->index];
-        size_t bar = row->kind == ROW_LANE ? first_bar_from(b, clock_of(k, from)) : 0;
-        if (row->kind == ROW_LANE && bar < b->n)
-            v->selected = pick_of(v, row->track, (int64_t)b->bar[bar].record);
-    }
+    else
+        v->selected = first_in_sight(v);
     show_selected(v, 0);
 }
 
 /* ---- looks ----------------------------------------------------------------------------------------------------- */
 
-static void toggle(struct view *v, double offset)
-{
-    bool *flag = (bool *)((char *)v + (size_t)offset);
-    *flag = !*flag;
-}
-
-/* All devices, or none when all are. */
+/* Folds all devices, or if all are folded unfolds them. */
 static void fold_all(struct view *v)
 {
     bool all = true;
-    for (const struct row *r = v->row; r < v->row + v->n_rows; r++)
-        all &= r->kind != ROW_DEVICE || v->track[r->track]->folded[r->index];
+    for (size_t i = 0; i < v->n_rows; i++) {
+        const struct view_row *row = &v->row[i];
+        if (row->kind == ROW_DEVICE && !v->track[row->track]->folded[row->index])
+            all = false;
+    }
     for (int i = 0; i < v->n_tracks; i++)
         memset(v->track[i]->folded, !all, v->track[i]->trace->header.n_devices);
 }
 
-enum act { FIT_ALL, FOLLOW, COLOUR, FOLD, SEARCH, FORGET };
-static void act(struct view *v, double what)
+static void toggle_follow(struct view *v)
 {
-    if (what == FIT_ALL) {
-        v->follow = false;
-        look_at_all(v);
-    } else if (what == FOLLOW) {
-        v->follow = !v->follow;
-        if (v->follow)
-            look_at_end(v);
-    } else if (what == COLOUR) {
-        v->colour = (v->colour + 1) % COLOUR_WAYS;
-    } else if (what == FOLD) {
-        fold_all(v);
-    } else if (what == SEARCH) {
-        v->search[0] = '\0';
-        v->typing = true;
-        SAY(v, "search: _");
-    } else {
-        v->search[0] = '\0';
-        v->selected.record = NOTHING;
-        v->region.kind = NO_REGION;
-        v->critical = v->help = false;
-    }
+    v->follow = !v->follow;
+    if (v->follow)
+        look_at_end(v);
+}
+
+static void begin_search(struct view *v)
+{
+    v->search[0] = '\0';
+    v->typing = true;
+    SAY(v, "search: _");
+}
+
+static void forget_selection(struct view *v)
+{
+    v->search[0] = '\0';
+    v->selected.record = NO_RECORD;
+    v->region.kind = NO_REGION;
+    v->critical = false;
+    v->help = false;
 }
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
 
-enum wish { PAUSE, ONE_TASK, ONE_STEP };
-static void ask(struct view *v, double wish)
+/* Asks for what `what` says: PAUSE, ONE_TASK or ONE_STEP.  The latter two pause a trainer that runs. */
+static void ask_trainer(struct view *v, enum act what)
 {
     struct trace_follow *f = v->track[0]->follow;
     struct trace_control wanted = *trace_asks(f);
@@ -129,64 +143,130 @@ static void ask(struct view *v, double wish)
         SAY(v, "There is no trainer to ask: this trace has ended.");
         return;
     }
-    wanted.tasks += wish == ONE_TASK && wanted.pause;
-    wanted.steps += wish == ONE_STEP && wanted.pause;
-    v->steps = wish != PAUSE;
-    v->follow |= v->steps;
-    wanted.pause = wish == PAUSE ? !wanted.pause : wanted.pause || wish == ONE_TASK || wish == ONE_STEP;
+    v->steps = what != PAUSE;
+    if (what == PAUSE) {
+        wanted.pause = !wanted.pause;
+    } else {
+        v->follow = true;
+        if (wanted.pause && what == ONE_TASK)
+            wanted.tasks++;
+        if (wanted.pause && what == ONE_STEP)
+            wanted.steps++;
+        wanted.pause = true;
+    }
     trace_ask(f, wanted);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
-#define TOGGLE(flag) toggle, offsetof(struct view, flag)
 const struct action actions[] = {
-    {"left a", "move left", pan, -0.2},
-    {"right d", "move right", pan, 0.2},
-    {"+ =", "zoom in at the mouse (wheel)", zoom, 1 / 1.5},
-    {"-", "zoom out (wheel)", zoom, 1.5},
-    {"up", "rows up (shift+wheel)", scroll_rows, -60},
-    {"down", "rows down", scroll_rows, 60},
-    {"f", "fit the step", go_by, 0},
-    {"0 home", "fit the whole trace", act, FIT_ALL},
-    {"pagedown", "next step", go_by, 1},
-    {"pageup", "previous step", go_by, -1},
-    {"n", "next task on the lane", select_neighbour, 1},
-    {"p", "previous task on the lane", select_neighbour, -1},
-    {"z enter", "zoom to the selected task", show_selected, 3},
-    {"c", "critical path of the step", TOGGLE(critical)},
-    {"u", "undo a move of a task", change_list, UNDO},
-    {"s", "save the list as it is now", change_list, SAVE},
-    {"/", "search, dims the rest", act, SEARCH},
-    {"escape", "forget selection, search, ruler", act, FORGET},
-    {"k", "colour by kind, layer, ...", act, COLOUR},
-    {"w", "what idle lanes wait for", TOGGLE(show_causes)},
-    {"m", "hide or show memory", TOGGLE(hide_memory)},
-    {"x", "fold devices (click on one)", act, FOLD},
-    {"l", "follow what runs", act, FOLLOW},
-    {"space", "pause the training, go on", ask, PAUSE},
-    {".", "let it run one task", ask, ONE_TASK},
-    {">", "let it run one step", ask, ONE_STEP},
-    {"h ?", "this help", TOGGLE(help)},
-    {"q", "quit", TOGGLE(quit)},
+    {"left a", "move left", .run = pan, .by = -0.2},
+    {"right d", "move right", .run = pan, .by = 0.2},
+    {"+ =", "zoom in at the mouse (wheel)", .run = zoom, .by = 1 / 1.5},
+    {"-", "zoom out (wheel)", .run = zoom, .by = 1.5},
+    {"up", "rows up (shift+wheel)", .run = scroll_rows, .by = -60},
+    {"down", "rows down", .run = scroll_rows, .by = 60},
+    {"f", "fit the step", .run = go_by, .by = 0},
+    {"0 home", "fit the whole trace", .act = FIT_ALL},
+    {"pagedown", "next step", .run = go_by, .by = 1},
+    {"pageup", "previous step", .run = go_by, .by = -1},
+    {"n", "next task on the lane", .run = select_neighbour, .by = 1},
+    {"p", "previous task on the lane", .run = select_neighbour, .by = -1},
+    {"z enter", "zoom to the selected task", .run = show_selected, .by = 3},
+    {"c", "critical path of the step", .act = TOGGLE_CRITICAL},
+    {"u", "undo a move of a task", .act = UNDO},
+    {"s", "save the list as it is now", .act = SAVE},
+    {"/", "search, dims the rest", .act = SEARCH},
+    {"escape", "forget selection, search, ruler", .act = FORGET},
+    {"k", "colour by kind, layer, ...", .act = NEXT_COLOUR},
+    {"w", "what idle lanes wait for", .act = TOGGLE_CAUSES},
+    {"m", "hide or show memory", .act = TOGGLE_MEMORY},
+    {"x", "fold devices (click on one)", .act = FOLD_ALL},
+    {"l", "follow what runs", .act = FOLLOW},
+    {"space", "pause the training, go on", .act = PAUSE},
+    {".", "let it run one task", .act = ONE_TASK},
+    {">", "let it run one step", .act = ONE_STEP},
+    {"h ?", "this help", .act = TOGGLE_HELP},
+    {"q", "quit", .act = QUIT},
 };
 const size_t n_actions = COUNT(actions);
 
+static void act(struct view *v, enum act what)
+{
+    switch (what) {
+    case FIT_ALL:
+        v->follow = false;
+        look_at_all(v);
+        break;
+    case FOLLOW:
+        toggle_follow(v);
+        break;
+    case NEXT_COLOUR:
+        v->colour = (v->colour + 1) % COLOUR_WAYS;
+        break;
+    case FOLD_ALL:
+        fold_all(v);
+        break;
+    case SEARCH:
+        begin_search(v);
+        break;
+    case FORGET:
+        forget_selection(v);
+        break;
+    case UNDO:
+        undo_last_move(v);
+        break;
+    case SAVE:
+        save_list(v);
+        break;
+    case PAUSE:
+    case ONE_TASK:
+    case ONE_STEP:
+        ask_trainer(v, what);
+        break;
+    case TOGGLE_CRITICAL:
+        v->critical = !v->critical;
+        break;
+    case TOGGLE_CAUSES:
+        v->show_causes = !v->show_causes;
+        break;
+    case TOGGLE_MEMORY:
+        v->hide_memory = !v->hide_memory;
+        break;
+    case TOGGLE_HELP:
+        v->help = !v->help;
+        break;
+    case QUIT:
+        v->quit = !v->quit;
+        break;
+    }
+}
+
 static const struct action *find_action(const char *key)
 {
-    for (size_t i = 0; i < n_actions; i++)
-        for (const char *word = actions[i].keys; *word; word += strcspn(word, " "), word += *word == ' ')
-            if (strcspn(word, " ") == strlen(key) && strncmp(word, key, strlen(key)) == 0)
+    const size_t length = strlen(key);
+    for (size_t i = 0; i < n_actions; i++) {
+        const char *word = actions[i].keys;
+        while (*word) {
+            size_t n = strcspn(word, " ");
+            if (n == length && strncmp(word, key, n) == 0)
                 return &actions[i];
+            word += n;
+            if (*word == ' ')
+                word++;
+        }
+    }
     return NULL;
 }
 
 static bool search_finds(const struct view *v)
 {
-    for (int i = 0; i < v->n_tracks; i++)
-        for (uint32_t k = 0; k < v->track[i]->trace->header.n_tasks; k++)
-            if (strcasestr(v->track[i]->trace->tasks[k].name, v->search))
+    for (int i = 0; i < v->n_tracks; i++) {
+        const struct trace *t = v->track[i]->trace;
+        for (uint32_t k = 0; k < t->header.n_tasks; k++)
+            if (strcasestr(t->tasks[k].name, v->search))
                 return true;
+    }
     return false;
 }
 
@@ -203,8 +283,9 @@ static void type_key(struct view *v, const char *key)
         key = " ";
     if (strlen(key) == 1 && n + 1 < sizeof v->search)
         snprintf(v->search + n, sizeof v->search - n, "%s", key);
-    SAY(v, "search: %s%s%s", v->search, v->typing ? "_" : "   (Escape ends it)",
-        search_finds(v) ? "" : "   no task has that in its name");
+    const char *end = v->typing ? "_" : "   (Escape ends it)";
+    const char *missing = search_finds(v) ? "" : "   no task has that in its name";
+    SAY(v, "search: %s%s%s", v->search, end, missing);
 }
 
 void press_key(struct view *v, const char *key)
@@ -219,8 +300,10 @@ void press_key(struct view *v, const char *key)
         type_key(v, key);
     else if (v->help && strcmp(key, "q") != 0)
         v->help = false;
-    else
+    else if (a->run)
         a->run(v, a->by);
+    else
+        act(v, a->act);
     refresh(v);
 }
 
@@ -250,14 +333,23 @@ void move_mouse(struct view *v, int x, int y)
     v->hover = pick_at(v, x, y);
 }
 
+/* What the button does at this place, unless it moves a task. */
+static enum drag drag_at(const struct places *p, int x, int y, bool measure)
+{
+    if (is_inside(&p->overview, x, y))
+        return DRAG_OVERVIEW;
+    if (measure || is_inside(&p->ruler, x, y))
+        return DRAG_RULER;
+    return DRAG_ROWS;
+}
+
 void press_button(struct view *v, bool measure)
 {
-    struct box strip = places_of(v).overview, ruler = places_of(v).ruler;
+    struct places places = places_of(v);
     v->message[0] = '\0';
     v->moved = false;
-    v->gesture.blocker.record = NOTHING;
-    measure |= is_inside(&ruler, v->mouse_x, v->mouse_y);
-    v->drag = is_inside(&strip, v->mouse_x, v->mouse_y) ? DRAG_OVERVIEW : measure ? DRAG_RULER : DRAG_ROWS;
+    v->gesture.blocker.record = NO_RECORD;
+    v->drag = drag_at(&places, v->mouse_x, v->mouse_y, measure);
     if (v->drag == DRAG_RULER)
         v->region = (struct region){.kind = STRETCH, .at = {axis_at(v, v->mouse_x)}};
     struct pick p = pick_at(v, v->mouse_x, v->mouse_y);
@@ -270,19 +362,21 @@ void press_button(struct view *v, bool measure)
 
 static void click(struct view *v, int x, int y)
 {
-    const struct row *row = row_at(v, x, y);
+    const struct view_row *row = row_at(v, x, y);
     if (row && row->kind == ROW_DEVICE) {
         v->track[row->track]->folded[row->index] ^= true;
         return;
     }
-    if (row && row->kind == ROW_MEMORY)
-        v->region = (struct region){PLACE, {axis_at(v, x), axis_at(v, x)}, row->track, row->index};
-    else if (v->region.kind == PLACE)
+    if (row && row->kind == ROW_MEMORY) {
+        const double at = axis_at(v, x);
+        v->region = (struct region){.kind = PLACE, .at = {at, at}, .track = row->track, .device = row->index};
+    } else if (v->region.kind == PLACE) {
         v->region.kind = NO_REGION;
+    }
     v->selected = pick_at(v, x, y);
 }
 
-/* Without a movement in between it was a click. */
+/* If the mouse has not moved since the button went down, it was a click. */
 void release_button(struct view *v)
 {
     enum drag drag = v->drag;
@@ -307,23 +401,34 @@ void turn_wheel(struct view *v, double notches, bool scroll)
 
 /* ---- scripts --------------------------------------------------------------------------------------------------- */
 
-/* "click:600,300" and the like; false: it is none of them, or its numbers are not. */
-static bool run_mouse(struct view *v, const char *word)
+/* The numbers of "click:600,300" and the like: how many there are, or 0 when the word is none of these or its numbers
+ * are wrong. */
+static int parse_mouse(const char *word, double at[4])
 {
     static const struct {
         const char *word;
-        int numbers;
+        int n;
     } known[] = {{"click:", 2}, {"move:", 2}, {"drag:", 4}, {"hold:", 4}, {"measure:", 4}, {"wheel:", 1}};
-    double at[4] = {0};
-    char tail;
     const char *numbers = strchr(word, ':');
-    int n = numbers ? sscanf(numbers, ":%lf,%lf,%lf,%lf%c", &at[0], &at[1], &at[2], &at[3], &tail) : 0;
-    bool is_known = false;
-    for (size_t i = 0; i < COUNT(known); i++)
-        is_known |= n == known[i].numbers && strncmp(word, known[i].word, strlen(known[i].word)) == 0;
+    char tail;
+    if (!numbers)
+        return 0;
+    int n = sscanf(numbers, ":%lf,%lf,%lf,%lf%c", &at[0], &at[1], &at[2], &at[3], &tail);
     for (int i = 0; i < n && i < 4; i++)
-        is_known &= fabs(at[i]) <= 1e6;
-    if (!is_known)
+        if (!(fabs(at[i]) <= 1e6))
+            return 0;
+    for (size_t i = 0; i < COUNT(known); i++)
+        if (n == known[i].n && strncmp(word, known[i].word, strlen(known[i].word)) == 0)
+            return n;
+    return 0;
+}
+
+/* Does what "click:600,300" and the like say; false: the word is none of them, or its numbers are wrong. */
+static bool run_mouse(struct view *v, const char *word)
+{
+    double at[4] = {0};
+    int n = parse_mouse(word, at);
+    if (n == 0)
         return false;
     if (n == 1) {
         turn_wheel(v, at[0], false);
@@ -335,20 +440,23 @@ static bool run_mouse(struct view *v, const char *word)
     press_button(v, word[0] == 'm');
     if (n == 4)
         move_mouse(v, (int)at[2], (int)at[3]);
-    if (word[0] != 'h') /* else the button stays down */
+    if (word[0] != 'h') /* "hold" leaves the button down */
         release_button(v);
     return true;
 }
 
 void run_script(struct view *v, const char *script)
 {
-    char *words = copy_string(script), *rest = words, *word;
+    char *words = copy_string(script);
+    char *rest = words, *word;
     lay_out(v);
     while ((word = strtok_r(rest, " \t\r\n", &rest))) {
         if (word[0] == '/' && word[1]) {
             press_key(v, "/");
-            for (const char *letter = word + 1; *letter; letter++)
-                press_key(v, (char[]){*letter, '\0'});
+            for (const char *letter = word + 1; *letter; letter++) {
+                const char key[] = {*letter, '\0'};
+                press_key(v, key);
+            }
             press_key(v, "enter");
         } else if (find_action(word))
             press_key(v, word);

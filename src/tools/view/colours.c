@@ -1,25 +1,29 @@
 /* colours.c - the palette, and what a bar's colour means.
  *
- * Kinds and micro-batches take Okabe and Ito's colours, which people of every kind of colour vision tell
- * apart; layers go along viridis, from dark to light, for the same reason.
+ * Kinds and micro-batches take Okabe and Ito's colours, which people of every kind of colour vision tell apart.  Layers
+ * go along viridis, from dark to light, for the same reason.
  */
 #include "view.h"
 
 #include <math.h>
 
-uint32_t blend(uint32_t a, uint32_t b, double share) { return mix(a, b, (uint32_t)(256 * fmin(fmax(share, 0), 1))); }
+uint32_t blend(uint32_t a, uint32_t b, double share)
+{
+    return mix_colours(a, b, (uint32_t)(256 * fmin(fmax(share, 0), 1)));
+}
 
 uint32_t readable_on(uint32_t colour)
 {
-    uint32_t red = colour >> 16 & 255, green = colour >> 8 & 255, blue = colour & 255;
+    const uint32_t red = colour >> 16 & 255;
+    const uint32_t green = colour >> 8 & 255;
+    const uint32_t blue = colour & 255;
     return 299 * red + 587 * green + 114 * blue > 140 * 1000 ? 0xff14181f : 0xffffffff;
 }
 
 /* ---- what colours mean ----------------------------------------------------------------------------------------- */
 
-static const uint32_t no_colour = 0xff8b95a3; /* of tasks without a kind, a layer, a micro-batch */
-/* Of kinds; micro-batches take the first of them. */
-enum { N_DISTINCT = 7 };
+static const uint32_t no_colour = 0xff8b95a3; /* the colour of tasks without a kind, a layer, a micro-batch */
+enum { N_DISTINCT = 7 };                      /* the first of `kinds`, whose colours micro-batches take too */
 static const struct {
     const char *role;
     uint32_t colour;
@@ -46,15 +50,17 @@ static uint32_t along_viridis(double share)
 void count_colours(struct view *v)
 {
     enum { MOST = 1000000 }; /* layers that are told apart */
-    v->n_layers = v->n_micros = 0;
+    v->n_layers = 0;
+    v->n_micros = 0;
     memset(v->has_role, 0, sizeof v->has_role);
     for (int k = 0; k < v->n_tracks; k++) {
         const struct trace *t = v->track[k]->trace, *first = v->track[0]->trace;
         for (size_t i = 0; i < t->header.n_tasks; i++) {
-            v->n_layers = MAX(v->n_layers, MIN(t->tasks[i].layer, MOST) + 1); /* they count from 0 */
-            v->n_micros = MAX(v->n_micros, MIN(t->tasks[i].micro, MOST) + 1);
-            uint32_t role = t->tasks[i].role; /* the names are the first trace's */
-            v->has_role[role] |= strcmp(t->header.role[role], first->header.role[role]) == 0;
+            const struct trace_task *task = &t->tasks[i];
+            v->n_layers = MAX(v->n_layers, MIN(task->layer, MOST) + 1); /* they count from 0 */
+            v->n_micros = MAX(v->n_micros, MIN(task->micro, MOST) + 1);
+            if (strcmp(t->header.role[task->role], first->header.role[task->role]) == 0) /* the names are the first's */
+                v->has_role[task->role] = true;
         }
     }
 }
@@ -69,17 +75,17 @@ uint32_t colour_number(const struct view *v, int64_t i)
         return no_colour;
     if (v->colour == BY_LAYER)
         return along_viridis((double)i / MAX(v->n_layers - 1, 1));
-    /* behind the seventh they come again, lighter, then darker */
+    /* after the seventh they come again, lighter, then darker */
     static const uint32_t towards[] = {0xffffffff, 0xffffffff, 0xff000000};
     size_t round = (size_t)(i / N_DISTINCT) % COUNT(towards);
     return blend(kinds[i % N_DISTINCT].colour, towards[round], round ? 0.45 : 0);
 }
 
-uint32_t task_colour(const struct view *v, const struct track *k, uint32_t task)
+uint32_t task_colour(const struct view *v, const struct track *track, uint32_t task)
 {
-    const struct trace_task *t = &k->trace->tasks[task];
+    const struct trace_task *t = &track->trace->tasks[task];
     if (v->colour == BY_KIND)
-        return k->kind_colour[t->role];
+        return track->kind_colour[t->role];
     return colour_number(v, v->colour == BY_LAYER ? t->layer : t->micro);
 }
 
@@ -87,12 +93,14 @@ uint32_t task_colour(const struct view *v, const struct track *k, uint32_t task)
 bool colour_name(const struct view *v, size_t i, char out[64])
 {
     const struct trace_header *h = &v->track[0]->trace->header;
-    size_t n = (size_t)(v->colour == BY_LAYER ? v->n_layers : v->n_micros);
-    if (v->colour == BY_KIND && i < h->n_roles)
+    if (v->colour == BY_KIND) {
+        if (i >= h->n_roles)
+            return false;
         snprintf(out, 64, "%s", v->has_role[i] ? h->role[i] : "");
-    else
-        snprintf(out, 64, "%zu", i);
-    return i < (v->colour == BY_KIND ? h->n_roles : n);
+        return true;
+    }
+    snprintf(out, 64, "%zu", i);
+    return i < (size_t)(v->colour == BY_LAYER ? v->n_layers : v->n_micros);
 }
 
 uint32_t cause_colour(enum cause cause)
@@ -102,7 +110,7 @@ uint32_t cause_colour(enum cause cause)
     return cause == CAUSE_NOTHING ? RULE : blend(colours[cause], PAPER, 0.35);
 }
 
-/* Of memory: another family than that of bars, neighbours apart in lightness. */
+/* Classes of memory take another family of colours than bars; neighbours differ in lightness. */
 uint32_t class_colour(size_t class)
 {
     static const uint32_t colours[] = {0xff47699c, 0xfff2dc7e, 0xff7dbfa3, 0xffc6b3e6, 0xffb9c0ca, 0xffe3a58a};

@@ -38,27 +38,28 @@ static json_t *selected_json(const struct view *v)
 {
     if (!is_picked(&v->selected))
         return json_null();
-    const struct track *k = v->track[v->selected.track];
-    const struct trace *t = k->trace;
+    const struct track *track = v->track[v->selected.track];
+    const struct trace *t = track->trace;
     const struct trace_record *r = &v->selected.copy;
     const struct trace_task *task = &t->tasks[r->task];
     struct links links = links_of_pick(v, &v->selected);
     json_t *needs = json_array(), *needed_by = json_array();
-    for (const struct link_drawn *l = links.link; l < links.link + links.n; l++) {
-        bool before = l->to == (size_t)v->selected.record;
-        json_array_append_new(before ? needs : needed_by,
-                              json_string(t->tasks[t->records[before ? l->from : l->to].task].name));
+    for (size_t i = 0; i < links.n; i++) {
+        const struct link_drawn *l = &links.link[i];
+        const bool before = l->to == (size_t)v->selected.record;
+        const struct trace_record *other = &t->records[before ? l->from : l->to];
+        json_array_append_new(before ? needs : needed_by, json_string(t->tasks[other->task].name));
     }
     return json_pack("{s:s, s:i, s:i, s:s, s:I, s:f, s:f, s:o, s:o}", "task", task->name, "layer", task->layer, "micro",
                      task->micro, "lane", t->lanes[task->lane].name, "step", (json_int_t)r->step, "start_ms",
-                     axis_of(k, r->start) / 1e6, "ms", (double)(r->end - r->start) * t->header.pace_scale / 1e6,
+                     axis_of(track, r->start) / 1e6, "ms", (double)(r->end - r->start) * t->header.pace_scale / 1e6,
                      "needs", needs, "needed_by", needed_by);
 }
 
-static json_t *track_json(const struct track *k)
+static json_t *track_json(const struct track *track)
 {
-    const struct trace *t = k->trace;
-    json_t *lanes = json_array(); /* what runs, or has been queued and waits */
+    const struct trace *t = track->trace;
+    json_t *lanes = json_array(); /* the tasks that run, or have been queued and wait */
     struct trace_running now;
     for (uint32_t i = 0; i < t->header.n_lanes; i++)
         if (trace_running(t, i, &now))
@@ -66,22 +67,24 @@ static json_t *track_json(const struct track *k)
                                                    t->tasks[now.record->task].name, "step",
                                                    (json_int_t)now.record->step, "waits", now.waits));
     return json_pack("{s:s, s:s, s:I, s:I, s:o, s:o*}", "kind", trace_kind_name(t), "state",
-                     life_name[trace_follow_life(k->follow)], "records", (json_int_t)t->n_records, "steps",
-                     (json_int_t)k->steps->n, "running", lanes, "list", k->board ? board_json(k->board) : NULL);
+                     life_name[trace_follow_life(track->follow)], "records", (json_int_t)t->n_records, "steps",
+                     (json_int_t)track->steps->n, "running", lanes, "list",
+                     track->board ? board_json(track->board) : NULL);
 }
 
-/* The stretch that is measured, or the place on a memory row; whichever the other is, is null. */
+/* The stretch that is measured, or the place on a memory row; the other of the two is null. */
 static json_t *panel_json(const struct view *v)
 {
     const struct panel *p = &v->panel;
     const struct region *r = &v->region;
-    double from = fmin(r->at[0], r->at[1]), to = fmax(r->at[0], r->at[1]);
     if (r->kind == NO_REGION)
         return json_pack("{s:n, s:n}", "range", "memory");
     if (r->kind == PLACE)
         return json_pack("{s:n, s:{s:s, s:f, s:I, s:o}}", "range", "memory", "device",
                          v->track[r->track]->trace->devices[r->device].id, "at_ms", r->at[0] / 1e6, "bytes",
                          (json_int_t)p->bytes, "tensors", table_json(p->table));
+    double from = fmin(r->at[0], r->at[1]);
+    double to = fmax(r->at[0], r->at[1]);
     return json_pack("{s:{s:f, s:f, s:I, s:o}, s:n}", "range", "from_ms", from / 1e6, "to_ms", to / 1e6, "moved_bytes",
                      (json_int_t)p->bytes, "work", table_json(p->table), "memory");
 }
@@ -102,19 +105,68 @@ static json_t *seen_json(const struct view *v)
 static void expect_step(const struct view *v, uint32_t step)
 {
     const struct trace_step_list *l = v->track[0]->steps;
-    bool found = false;
+    uint32_t first = 0, last = 0;
     for (int i = 0; i < v->n_tracks; i++) {
         const struct trace_step *s = find_step(v->track[i], step);
-        found |= s && s->step == step;
+        if (s && s->step == step)
+            return;
     }
-    if (!found)
-        fail(EXIT_USAGE, "the trace %s holds the steps %" PRIu32 " to %" PRIu32 ", but --step asks for %" PRIu32,
-             v->track[0]->path, l->n ? l->step[0].step : 0, l->n ? l->step[l->n - 1].step : 0, step);
+    if (l->n > 0) {
+        first = l->step[0].step;
+        last = l->step[l->n - 1].step;
+    }
+    fail(EXIT_USAGE, "the trace %s holds the steps %" PRIu32 " to %" PRIu32 ", but --step asks for %" PRIu32,
+         v->track[0]->path, first, last, step);
+}
+
+/* What --help says after the options. */
+static void print_keys(void)
+{
+    printf("\nKeys\n");
+    for (size_t i = 0; i < n_actions; i++)
+        printf("  %-10s %s\n", actions[i].keys, actions[i].help);
+    printf("\nMouse: move for details, click selects and shows edges, or what memory holds there, drag moves (of a\n"
+           "step file: its tasks), wheel zooms, drag on the ruler or shift+drag selects a stretch, click on a\n"
+           "device folds it, click on the strip of steps to go there.\n");
+}
+
+static void parse_size(int *width, int *height)
+{
+    char tail;
+    bool good = sscanf(given.size, "%dx%d%c", width, height, &tail) == 2;
+    if (!good || *width < LEAST_WIDTH || *height < LEAST_HEIGHT || *width > 16384 || *height > 16384)
+        fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to 16384x16384, not \"%s\"", LEAST_WIDTH,
+             LEAST_HEIGHT, given.size);
+}
+
+/* The view goes to the step that was asked for.  Without one, the trace of a run that goes on is followed, and
+ * another one is shown whole. */
+static void show_first(struct view *v)
+{
+    if (given.step) {
+        expect_step(v, (uint32_t)given.step);
+        look_at_step(v, (uint32_t)given.step);
+    } else if (is_followed(v) && !given.script) {
+        press_key(v, "l");
+    }
+    if (given.script)
+        run_script(v, given.script);
+}
+
+static void write_or_show(struct view *v)
+{
+    if (given.png)
+        write_view(v, given.png);
+    if (given.png && !given.json)
+        print_line(stdout, "wrote %s: without --png a window shows it", given.png);
+    if (given.json)
+        print_json(seen_json(v));
+    if (!given.png && !given.json && !v->quit)
+        show_window(v);
 }
 
 static int run_view(int argc, char **argv)
 {
-    char tail;
     int n, width, height;
     struct track *tracks[MAX_TRACKS];
     char **files = take_arguments(
@@ -125,41 +177,22 @@ static int run_view(int argc, char **argv)
         "dragged elsewhere.\n",
         MAX_TRACKS, argc, argv, &n);
     if (!files) {
-        printf("\nKeys\n");
-        for (size_t i = 0; i < n_actions; i++)
-            printf("  %-10s %s\n", actions[i].keys, actions[i].help);
-        printf(
-            "\nMouse: move for details, click selects and shows edges, or what memory holds there, drag moves (of a\n"
-            "step file: its tasks), wheel zooms, drag on the ruler or shift+drag selects a stretch, click on a\n"
-            "device folds it, click on the strip of steps to go there.\n");
+        print_keys();
         return EXIT_OK;
     }
     if (n < 1 || n > MAX_TRACKS)
         fail(EXIT_USAGE, "yard view takes one trace or two, but %d were given; 'yard view --help' says more", n);
-    if (sscanf(given.size, "%dx%d%c", &width, &height, &tail) != 2 || width < LEAST_WIDTH || height < LEAST_HEIGHT ||
-        width > 16384 || height > 16384)
-        fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to 16384x16384, not \"%s\"", LEAST_WIDTH,
-             LEAST_HEIGHT, given.size);
-    for (int i = 0; i < n; i++)
-        tracks[i] = open_track(files[i], ends_with(files[i], ".txt") ? open_board(files[i], given.clip) : NULL);
+    parse_size(&width, &height);
+    for (int i = 0; i < n; i++) {
+        struct board *board = NULL;
+        if (ends_with(files[i], ".txt"))
+            board = open_board(files[i], given.clip);
+        tracks[i] = open_track(files[i], board);
+    }
     struct view *v = open_view(tracks, n, width, height, 1);
     v->save_as = given.output;
-
-    /* A trace of a run that goes on is followed; else the step is seen that was asked for, or all. */
-    if (given.step)
-        expect_step(v, (uint32_t)given.step), look_at_step(v, (uint32_t)given.step);
-    else if (is_followed(v) && !given.script)
-        press_key(v, "l");
-    if (given.script)
-        run_script(v, given.script);
-    if (given.png)
-        write_view(v, given.png);
-    if (given.png && !given.json)
-        print_line(stdout, "wrote %s: without --png a window shows it", given.png);
-    if (given.json)
-        print_json(seen_json(v));
-    if (!given.png && !given.json && !v->quit)
-        show_window(v);
+    show_first(v);
+    write_or_show(v);
     for (int i = 0; i < n; i++)
         close_track(tracks[i]); /* a pause that it asked for ends */
     if (v->exit_code)

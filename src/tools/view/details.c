@@ -1,8 +1,16 @@
-/* details.c - what is said about a task, a lane's row, the step. */
+/* details.c - the text about a task, or about the step. */
 #include "view.h"
 
 #include <inttypes.h>
 #include <math.h>
+
+/* How many decimals a number is shown with: `most` below 10, one less from there on, two less from 100 on. */
+static int decimals_of(double size, int most)
+{
+    if (size >= 99.95)
+        return most - 2;
+    return size >= 9.995 ? most - 1 : most;
+}
 
 char *format_ns(char out[32], double ns)
 {
@@ -10,8 +18,10 @@ char *format_ns(char out[32], double ns)
     size_t i = 0;
     for (; i + 1 < COUNT(units) && fabs(ns) >= 999.95; i++)
         ns /= 1000;
-    double size = fabs(ns);
-    snprintf(out, 32, "%.*f %s", i == 0 || size >= 999.5 ? 0 : size >= 99.95 ? 1 : size >= 9.995 ? 2 : 3, ns, units[i]);
+    int decimals = 0;
+    if (i > 0 && fabs(ns) < 999.5)
+        decimals = decimals_of(fabs(ns), 3);
+    snprintf(out, 32, "%.*f %s", decimals, ns, units[i]);
     return out;
 }
 
@@ -22,40 +32,61 @@ static char *format_amount(char out[32], double x, const char *unit)
     size_t i = 0;
     for (; i + 1 < COUNT(prefixes) && x >= 999.5; i++)
         x /= 1000;
-    snprintf(out, 32, "%.*f %s%s", x >= 99.95 ? 0 : x >= 9.995 ? 1 : 2, x, prefixes[i], unit);
+    snprintf(out, 32, "%.*f %s%s", decimals_of(x, 2), x, prefixes[i], unit);
     return out;
 }
 
-/* "2.42 GFLOP: 85.5 GFLOP/s (7 % of peak)   " */
-static void put_work(char **l, const char *amount, double rate, const char *unit, double peak)
+/* Appends "2.42 GFLOP: 85.5 GFLOP/s (7 % of peak)   ". */
+static void put_work(char **text, const char *amount, double rate, const char *unit, double peak)
 {
-    char text[32];
-    append_text(l, rate > 0 ? "%s: %s" : "%s", amount, format_amount(text, rate, unit));
-    append_text(l, peak > 0 ? " (%.0f %% of peak)   " : "   ", 100 * rate / peak);
+    char per_second[32];
+    append_text(text, "%s", amount);
+    if (rate > 0)
+        append_text(text, ": %s", format_amount(per_second, rate, unit));
+    if (peak > 0)
+        append_text(text, " (%.0f %% of peak)", 100 * rate / peak);
+    append_text(text, "   ");
 }
 
 /* ---- a task ---------------------------------------------------------------------------------------------------- */
 
-/* "waited 1.20 ms for dw L3 on 0:0 compute (link); launch took 3.00 us" */
-static void put_gap(char **l, const struct trace *t, const struct trace_gap *gap)
+/* Appends "waited 1.20 ms for dw L3 on 0:0 compute (link); launch took 3.00 us". */
+static void put_gap(char **text, const struct trace *t, const struct trace_gap *gap)
 {
-    static const char *const words[CAUSES] = {[CAUSE_NOTHING] = "nothing to do for %s",
-                                              [CAUSE_HOST] = "waited %s for the host",
-                                              [CAUSE_LAUNCH] = "launch took %s"};
     for (int i = 0; i < GAP_PARTS; i++) {
+        const enum cause cause = gap->cause[i];
+        const uint64_t from = gap->at[i], to = gap->at[i + 1];
         char time[32];
-        enum cause cause = gap->cause[i];
-        if (gap->at[i] == gap->at[i + 1])
+        if (from == to)
             continue;
-        append_text(l, gap->at[i] > gap->at[0] ? "; " : "   ");
-        append_text(l, words[cause] ? words[cause] : "waited %s for ",
-                    format_ns(time, (double)(gap->at[i + 1] - gap->at[i]) * t->header.pace_scale));
-        const struct trace_task *task = words[cause] ? NULL : &t->tasks[t->records[gap->blocker].task];
-        if (task)
-            append_text(l, task->layer < 0 ? "%s" : "%s L%d", task->name, task->layer);
-        if (task)
-            append_text(l, " on %s (%s)", t->lanes[task->lane].name, cause_name[cause]);
+        format_ns(time, (double)(to - from) * t->header.pace_scale);
+        append_text(text, from > gap->at[0] ? "; " : "   ");
+        if (cause == CAUSE_NOTHING) {
+            append_text(text, "nothing to do for %s", time);
+        } else if (cause == CAUSE_HOST) {
+            append_text(text, "waited %s for the host", time);
+        } else if (cause == CAUSE_LAUNCH) {
+            append_text(text, "launch took %s", time);
+        } else {
+            const struct trace_task *blocker = &t->tasks[t->records[gap->blocker].task];
+            append_text(text, "waited %s for %s", time, blocker->name);
+            if (blocker->layer >= 0)
+                append_text(text, " L%d", blocker->layer);
+            append_text(text, " on %s (%s)", t->lanes[blocker->lane].name, cause_name[cause]);
+        }
     }
+}
+
+/* The first line: "mlp.fc   layer 3   forward   on 0:0 compute   step 2" */
+static void put_identity(char **text, const struct trace *t, const struct trace_record *r)
+{
+    const struct trace_task *task = &t->tasks[r->task];
+    append_text(text, "%s", task->name);
+    if (task->layer >= 0)
+        append_text(text, "   layer %d", task->layer);
+    if (task->micro >= 0)
+        append_text(text, "   micro-batch %d", task->micro);
+    append_text(text, "   %s   on %s   step %" PRIu32, t->header.role[task->role], t->lanes[task->lane].name, r->step);
 }
 
 char *describe_record(const struct trace *t, size_t record)
@@ -63,35 +94,37 @@ char *describe_record(const struct trace *t, size_t record)
     const struct trace_record *r = &t->records[record];
     const struct trace_task *task = &t->tasks[r->task];
     const struct trace_lane *lane = &t->lanes[task->lane];
-    double scale = t->header.pace_scale, ns = (double)(r->end - r->start) * scale, per_s = ns > 0 ? 1e9 / ns : 0;
-    double predicted = t->header.kind == TRACE_SIMULATED ? 0 : task->predicted_ns;
-    char text[32], *all = copy_string(task->name), **l = &all;
-    if (task->layer >= 0)
-        append_text(l, "   layer %d", task->layer);
-    if (task->micro >= 0)
-        append_text(l, "   micro-batch %d", task->micro);
-    append_text(l, "   %s   on %s   step %" PRIu32, t->header.role[task->role], lane->name, r->step);
+    const double scale = t->header.pace_scale;
+    const double ns = (double)(r->end - r->start) * scale;
+    const double per_s = ns > 0 ? 1e9 / ns : 0;
+    const double predicted = t->header.kind == TRACE_SIMULATED ? 0 : task->predicted_ns;
+    char part[32], *text = NULL;
+    put_identity(&text, t, r);
 
-    append_text(l, "\n%s", format_ns(text, ns));
+    append_text(&text, "\n%s", format_ns(part, ns));
     if (predicted > 0)
-        append_text(l, "   predicted %s (measured %+.1f %%)", format_ns(text, predicted), 100 * (ns / predicted - 1));
+        append_text(&text, "   predicted %s (measured %+.1f %%)", format_ns(part, predicted),
+                    100 * (ns / predicted - 1));
     if (r->start > r->queued)
-        append_text(l, "   queued %s before", format_ns(text, (double)(r->start - r->queued) * scale));
+        append_text(&text, "   queued %s before", format_ns(part, (double)(r->start - r->queued) * scale));
     struct trace_gap gap = trace_gap_of_bar(t, &t->bars[task->lane], bar_of(t, record));
-    put_gap(l, t, &gap);
-    append_text(l, "%s", r->flags & TRACE_APPROXIMATE ? "   times approximate" : "");
+    put_gap(&text, t, &gap);
+    if (r->flags & TRACE_APPROXIMATE)
+        append_text(&text, "   times approximate");
 
-    append_text(l, task->shape[0] ? "\n%s   " : "\n", task->shape);
+    append_text(&text, "\n");
+    if (task->shape[0])
+        append_text(&text, "%s   ", task->shape);
     if (task->flops > 0)
-        put_work(l, format_amount(text, task->flops, "FLOP"), task->flops * per_s, "FLOP/s", lane->flops_per_s);
+        put_work(&text, format_amount(part, task->flops, "FLOP"), task->flops * per_s, "FLOP/s", lane->flops_per_s);
     if (task->bytes > 0)
-        put_work(l, format_bytes(text, (double)task->bytes), (double)task->bytes * per_s, "B/s", lane->bytes_per_s);
-    return all;
+        put_work(&text, format_bytes(part, (double)task->bytes), (double)task->bytes * per_s, "B/s", lane->bytes_per_s);
+    return text;
 }
 
 /* ---- the step -------------------------------------------------------------------------------------------------- */
 
-/* With nothing under the mouse and nothing selected: the anchor step, and where to go from here. */
+/* With nothing under the mouse and nothing selected: the anchor step, and what the user can do next. */
 char *describe_step(const struct view *v)
 {
     char text[32], *all = NULL;

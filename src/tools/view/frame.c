@@ -5,109 +5,177 @@
 
 /* ---- the state line -------------------------------------------------------------------------------------------- */
 
+/* A chip is a word on a ground of its own colour; `right`: where it ends.  Returns where the chip before it may end. */
 static int draw_chip(const struct view *v, int right, int y, const char *text, uint32_t colour)
 {
-    int u = v->scale, left = right - width_of(v, text) - 16 * u;
-    fill(v, left, y, right - left, 20 * u, colour);
-    put_text(v, left + 8 * u, y + 2 * u, right, readable_on(colour), "%s", text);
-    return left - 6 * u;
+    int dot = v->scale, left = right - width_of(v, text) - 16 * dot;
+    fill(v, left, y, right - left, 20 * dot, colour);
+    put_text(v, left + 8 * dot, y + 2 * dot, right, readable_on(colour), "%s", text);
+    return left - 6 * dot;
 }
 
 enum { GOOD = 0xff009e73, SLOW = 0xffe69f00, BAD = 0xffd55e00, CALM = 0xff8b95a3, PLAIN = 0xff0072b2 };
 const char *const life_name[] = {"ended", "live", "paused", "stopped", "trainer gone"};
 static const uint32_t life_colour[] = {CALM, GOOD, SLOW, BAD, BAD};
 
-/* Chips from the right: what the trainer does, the kind of trace.  Returns what is left of the line. */
-static int draw_state(const struct view *v, int track, int right, int y)
+/* Draws chips from the right: what the trainer does, the kind of trace.  Returns the right end of what is left free. */
+static int draw_state(const struct view *v, int track_index, int right, int y)
 {
-    const struct track *k = v->track[track];
+    const struct track *track = v->track[track_index];
+    const struct trace_header *h = &track->trace->header;
+    const enum trace_life life = trace_follow_life(track->follow);
+    const double pace = h->pace_scale;
+    const char *name = name_of_track(v, track_index), *kind = trace_kind_name(track->trace);
     char text[48];
-    enum trace_life life = trace_follow_life(k->follow);
-    double pace = k->trace->header.pace_scale;
-    bool paced = k->trace->header.kind == TRACE_PACED && pace != 1;
-    if (k->broken)
+    if (track->broken)
         right = draw_chip(v, right, y, "file damaged", BAD);
-    else if (k->trace->header.kind != TRACE_SIMULATED)
+    else if (h->kind != TRACE_SIMULATED)
         right = draw_chip(v, right, y, life_name[life], life_colour[life]);
-    snprintf(text, sizeof text, paced ? "%s%s, %.4gx %s" : "%s%s", name_of_track(v, track), trace_kind_name(k->trace),
-             fmax(pace, 1 / pace), pace < 1 ? "slower" : "faster");
+    if (h->kind == TRACE_PACED && pace != 1)
+        snprintf(text, sizeof text, "%s%s, %.4gx %s", name, kind, fmax(pace, 1 / pace), pace < 1 ? "slower" : "faster");
+    else
+        snprintf(text, sizeof text, "%s%s", name, kind);
     return draw_chip(v, right, y, text, PLAIN);
 }
 
 /* ---- labels of rows -------------------------------------------------------------------------------------------- */
 
-static void draw_label(const struct view *v, const struct row *row)
+static void draw_device_label(const struct view *v, const struct view_row *row)
 {
-    const struct track *k = v->track[row->track];
-    int u = v->scale, y = row->y, middle = y + row->height / 2;
-    if (row->height < 3 * GLYPH_HEIGHT * u / 4) /* two traces: keys x and m make room */
+    const struct track *track = v->track[row->track];
+    const struct trace_device *d = &track->trace->devices[row->index];
+    const int dot = v->scale, right = v->width - 10 * dot;
+    const int y = row->y + row->height / 2 - 8 * dot;
+    const char sign = track->folded[row->index] ? '+' : '-';
+    const char *name = name_of_track(v, row->track);
+    if (strcmp(d->id, d->name) == 0)
+        put_text(v, 6 * dot, y, right, INK, "%c %s%s", sign, name, d->id);
+    else
+        put_text(v, 6 * dot, y, right, INK, "%c %s%s   %s", sign, name, d->id, d->name);
+}
+
+static void draw_memory_label(const struct view *v, const struct view_row *row)
+{
+    const struct track *track = v->track[row->track];
+    const int dot = v->scale, middle = row->y + row->height / 2;
+    const bool two_lines = row->height >= 2 * GLYPH_HEIGHT * dot;
+    char bytes[32];
+    format_bytes(bytes, track->peak[row->index]);
+    if (two_lines)
+        put_text(v, 22 * dot, middle - 17 * dot, v->width, INK, "memory");
+    put_text(v, 22 * dot, middle + (two_lines ? dot : -8 * dot), v->width, SOFT, "peak %s", bytes);
+}
+
+/* The lane's name, and how much of the time in sight it is busy. */
+static void draw_lane_label(const struct view *v, const struct view_row *row)
+{
+    const struct track *track = v->track[row->track];
+    const struct trace *t = track->trace;
+    const int dot = v->scale, right = places_of(v).rows.x - 8 * dot;
+    const int top = row->y + (row->height - GLYPH_HEIGHT * dot) / 2;
+    const uint64_t from = clock_of(track, v->from), to = MIN(clock_of(track, v->to), track->now);
+    const double ns = (axis_of(track, to) - axis_of(track, from)) / t->header.pace_scale;
+    const char *name = track->purpose[row->index];
+    const char *group = t->devices[t->lanes[row->index].device_index].id;
+    const size_t n = strlen(group);
+    if (ns > 0) {
+        const double busy = (double)busy_between(&t->bars[row->index], from, to);
+        put_text(v, AT_RIGHT, top, right, SOFT, "%.0f%%", 100 * busy / ns);
+    }
+    if (strncmp(name, group, n) == 0 && name[n] == ' ') /* "0:0 swap out" in the group of "0:0" is "swap out" */
+        name += n + 1;
+    put_text(v, 22 * dot, top, right - width_of(v, "100%") - 6 * dot, INK, "%s", name);
+}
+
+static void draw_row_label(const struct view *v, const struct view_row *row)
+{
+    if (row->height < 3 * GLYPH_HEIGHT * v->scale / 4) /* two traces: keys x and m make room */
         return;
-    if (row->kind == ROW_DEVICE) {
-        const struct trace_device *d = &k->trace->devices[row->index];
-        bool folded = k->folded[row->index];
-        put_text(v, 6 * u, middle - 8 * u, v->width - 10 * u, INK, strcmp(d->id, d->name) ? "%c %s%s   %s" : "%c %s%s",
-                 folded ? '+' : '-', name_of_track(v, row->track), d->id, d->name);
-    } else if (row->kind == ROW_MEMORY) {
-        char bytes[32];
-        bool room = row->height >= 2 * GLYPH_HEIGHT * u;
-        if (room)
-            put_text(v, 22 * u, middle - 17 * u, v->width, INK, "memory");
-        put_text(v, 22 * u, middle + (room ? 1 : -8) * u, v->width, SOFT, "peak %s",
-                 format_bytes(bytes, k->peak[row->index]));
-    } else { /* "0:0 swap out" in the group of "0:0" is "swap out" */
-        int top = y + (row->height - GLYPH_HEIGHT * u) / 2, right = places_of(v).rows.x - 8 * u;
-        uint64_t from = clock_of(k, v->from), to = MIN(clock_of(k, v->to), k->now);
-        const char *name = k->purpose[row->index],
-                   *group = k->trace->devices[k->trace->lanes[row->index].device_index].id;
-        size_t n = strlen(group);
-        double ns = (axis_of(k, to) - axis_of(k, from)) / k->trace->header.pace_scale;
-        if (ns > 0)
-            put_text(v, AT_RIGHT, top, right, SOFT, "%.0f%%",
-                     100 * (double)busy_between(&k->trace->bars[row->index], from, to) / ns);
-        put_text(v, 22 * u, top, right - width_of(v, "100%") - 6 * u, INK, "%s",
-                 strncmp(name, group, n) == 0 && name[n] == ' ' ? name + n + 1 : name);
+    if (row->kind == ROW_DEVICE)
+        draw_device_label(v, row);
+    else if (row->kind == ROW_MEMORY)
+        draw_memory_label(v, row);
+    else
+        draw_lane_label(v, row);
+}
+
+static bool is_row_in_sight(const struct view *v, const struct view_row *r)
+{
+    const struct box rows = places_of(v).rows;
+    return r->y + r->height > rows.y && r->y < rows.y + rows.h;
+}
+
+static uint32_t paper_of(const struct view_row *r)
+{
+    if (has_content(r))
+        return PAPER;
+    return r->track == 0 ? PANEL : RULE;
+}
+
+/* What the rows hold; it may reach too far to the left or right. */
+static void draw_contents(const struct view *v)
+{
+    for (size_t i = 0; i < v->n_rows; i++) {
+        const struct view_row *r = &v->row[i];
+        if (!is_row_in_sight(v, r))
+            continue;
+        if (has_content(r))
+            draw_borders(v, v->track[r->track], r->y, r->height);
+        if (r->kind == ROW_LANE)
+            draw_lane(v, r);
+        else if (r->kind == ROW_MEMORY)
+            draw_memory(v, r);
+        else
+            fill(v, 0, r->y, v->width, r->height, paper_of(r));
     }
 }
 
-/* What rows hold, or with `labels` what is beside it, over what was drawn too far to the left or right. */
-static void draw_rows(const struct view *v, bool labels)
+/* What is beside the rows, over what reaches too far. */
+static void draw_margins(const struct view *v)
 {
-    struct box b = places_of(v).rows;
-    for (const struct row *r = v->row; r < v->row + v->n_rows; r++) {
-        uint32_t paper = has_content(r) ? PAPER : r->track ? RULE : PANEL;
-        if (r->y + r->height <= b.y || r->y >= b.y + b.h)
+    const struct box b = places_of(v).rows;
+    for (size_t i = 0; i < v->n_rows; i++) {
+        const struct view_row *r = &v->row[i];
+        if (!is_row_in_sight(v, r))
             continue;
-        if (labels) {
-            fill(v, 0, r->y, b.x, r->height, paper);
-            fill(v, b.x + b.w, r->y, v->width, r->height, paper);
-            draw_label(v, r);
-        } else if (has_content(r)) {
-            draw_borders(v, v->track[r->track], r->y, r->height);
-            (r->kind == ROW_LANE ? draw_lane : draw_memory)(v, r);
-        } else
-            fill(v, 0, r->y, v->width, r->height, paper);
+        fill(v, 0, r->y, b.x, r->height, paper_of(r));
+        fill(v, b.x + b.w, r->y, v->width, r->height, paper_of(r));
+        draw_row_label(v, r);
     }
 }
 
 /* ---- details, help --------------------------------------------------------------------------------------------- */
 
+/* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step.
+ * The caller frees it. */
+static char *find_details(const struct view *v)
+{
+    const struct pick after_gap = pick_after_gap(v);
+    const struct pick *p = is_picked(&v->hover) ? &v->hover : &v->selected;
+    if (!is_picked(&v->hover) && is_picked(&after_gap) && v->drag != DRAG_TASK) {
+        char *task = describe_record(v->track[after_gap.track]->trace, (size_t)after_gap.record);
+        char *text = format_string("idle, then   %s", task);
+        free(task);
+        return text;
+    }
+    if (is_picked(p))
+        return describe_record(v->track[p->track]->trace, (size_t)p->record);
+    return describe_step(v);
+}
+
 static void draw_details(const struct view *v)
 {
     struct box b = places_of(v).details;
-    const struct pick *p = is_picked(&v->hover) ? &v->hover : &v->selected;
-    const struct pick behind = pick_behind(v);
-    bool gap = !is_picked(&v->hover) && is_picked(&behind) && v->drag != DRAG_TASK;
-    p = gap ? &behind : p;
-    char *said = is_picked(p) ? describe_record(v->track[p->track]->trace, (size_t)p->record) : describe_step(v);
-    char *text = format_string(gap ? "idle, then   %s" : "%s", said);
-    int u = v->scale, x = 10 * u, y = b.y + 6 * u;
+    const int dot = v->scale;
+    const int x = 10 * dot, y = b.y + 6 * dot;
+    char *text = find_details(v);
     fill(v, b.x, b.y, b.w, b.h, PANEL);
-    put_lines(v, x, y, v->width - x, 20 * u, INK, SOFT, text);
-    if (v->message[0]) { /* in the place of the third line */
-        fill(v, b.x, y + 40 * u, b.w, 20 * u, PANEL);
-        put_text(v, x, y + 40 * u, v->width - x, SOFT, "%s", v->message);
+    put_lines(v, x, y, v->width - x, 20 * dot, INK, SOFT, text);
+    if (v->message[0]) { /* it takes the place of the third line */
+        fill(v, b.x, y + 40 * dot, b.w, 20 * dot, PANEL);
+        put_text(v, x, y + 40 * dot, v->width - x, SOFT, "%s", v->message);
     }
-    free(said), free(text);
+    free(text);
 }
 
 static void draw_help(const struct view *v)
@@ -124,13 +192,33 @@ static void draw_help(const struct view *v)
     free(text);
 }
 
+/* The line at the top: what is shown, and its state. */
+static void draw_header(const struct view *v)
+{
+    struct box b = places_of(v).header;
+    const int dot = v->scale;
+    int right = b.w - 8 * dot;
+    fill(v, b.x, b.y, b.w, b.h, PANEL);
+    for (int i = v->n_tracks - 1; i >= 0; i--)
+        right = draw_state(v, i, right, 4 * dot);
+    if (v->follow && is_frozen(v))
+        right = draw_chip(v, right, 4 * dot, "still under the mouse", CALM);
+    else if (v->follow)
+        right = draw_chip(v, right, 4 * dot, "following", GOOD);
+    right -= 10 * dot;
+    if (v->n_tracks > 1)
+        put_text(v, 10 * dot, 6 * dot, right, INK, "A %s   B %s", v->track[0]->path, v->track[1]->path);
+    else
+        put_text(v, 10 * dot, 6 * dot, right, INK, "%s", v->track[0]->trace->header.model);
+}
+
 void draw_view(struct view *v, struct canvas *c)
 {
     v->canvas = c;
     carry_task(v);
     lay_out(v);
     fill_rect(c, 0, 0, v->width, v->height, PAPER);
-    draw_rows(v, false);
+    draw_contents(v);
     if (is_picked(&v->selected)) {
         draw_links(v);
         draw_outline(v, &v->selected, INK);
@@ -138,21 +226,12 @@ void draw_view(struct view *v, struct canvas *c)
     if (is_picked(&v->hover))
         draw_outline(v, &v->hover, ACCENT);
     draw_blocker(v);
-    draw_rows(v, true);
+    draw_margins(v);
     if (v->region.kind != NO_REGION)
         draw_region(v);
     draw_panel(v);
     draw_strip(v);
-    struct box b = places_of(v).header;
-    int right = b.w - 8 * v->scale, y = 4 * v->scale;
-    fill(v, b.x, b.y, b.w, b.h, PANEL);
-    for (int i = v->n_tracks - 1; i >= 0; i--)
-        right = draw_state(v, i, right, y);
-    if (v->follow)
-        right =
-            draw_chip(v, right, y, is_frozen(v) ? "still under the mouse" : "following", is_frozen(v) ? CALM : GOOD);
-    put_text(v, 10 * v->scale, 6 * v->scale, right - 10 * v->scale, INK, v->n_tracks > 1 ? "A %s   B %s" : "%s",
-             v->n_tracks > 1 ? v->track[0]->path : v->track[0]->trace->header.model, v->track[v->n_tracks - 1]->path);
+    draw_header(v);
     draw_legend(v, places_of(v).legend);
     draw_details(v);
     if (v->help)

@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-static void draw_column(const struct view *v, const struct trace *t, const struct amount *held, const struct box *b,
+/* The bytes of each class, one above the other; `top`: the bytes at the upper edge of b. */
+static void draw_amount(const struct view *v, const struct trace *t, const struct amount *held, const struct box *b,
                         int x, int width, double top)
 {
     double sum = 0;
@@ -16,51 +17,74 @@ static void draw_column(const struct view *v, const struct trace *t, const struc
     }
 }
 
-/* Powers of two, so far apart that each has room for its number. */
+/* Draws lines at powers of two, so far apart that each has room for its number. */
 static void draw_axis(const struct view *v, const struct box *b, double top)
 {
-    int u = v->scale;
+    int dot = v->scale;
     char bytes[32];
-    double tick = exp2(ceil(log2(top * 24 * u / b->h)));
+    double tick = exp2(ceil(log2(top * 24 * dot / b->h)));
     for (double at = tick; at < top; at += tick) {
         int y = b->y + b->h - (int)(at / top * b->h);
         format_bytes(bytes, at);
-        shade(v, b->x, y, b->w, u, INK, 0.25);
-        shade(v, b->x, y + u, width_of(v, bytes) + 4 * u, GLYPH_HEIGHT * u, PAPER, 0.75);
-        put_text(v, b->x + 2 * u, y, b->x + b->w, INK, "%s", bytes);
+        shade(v, b->x, y, b->w, dot, INK, 0.25);
+        shade(v, b->x, y + dot, width_of(v, bytes) + 4 * dot, GLYPH_HEIGHT * dot, PAPER, 0.75);
+        put_text(v, b->x + 2 * dot, y, b->x + b->w, INK, "%s", bytes);
     }
 }
 
-void draw_memory(const struct view *v, const struct row *row)
+/* The bytes at the upper edge: the same in all rows of a trace.  Budgets far above what is held are left out, since
+ * they would make the areas flat. */
+static double upper_edge(const struct track *track)
 {
-    const struct track *k = v->track[row->track];
-    const struct trace *t = k->trace;
-    struct box rows = places_of(v).rows;
-    struct box b = {rows.x, row->y + 4 * v->scale, rows.w, row->height - 8 * v->scale};
-    double top = k->highest_peak, budget = (double)t->devices[row->index].budget;
-    /* The upper edge is alike in all rows of a trace.  Budgets far above what is held would make the areas flat. */
-    for (const struct trace_device *d = t->devices; d < t->devices + t->header.n_devices; d++)
-        top = (double)d->budget < 2 * k->highest_peak ? fmax(top, (double)d->budget) : top;
-    top *= 1.1;
-    const struct held *all = &t->held[row->index];
-    size_t next = (size_t)(amount_at(all, clock_of(k, v->from)) - all->amount); /* the first behind the column */
-    for (int x = rows.x, width = 1; x < rows.x + rows.w;) {
-        size_t before = next;
-        uint64_t clock = clock_of(k, axis_at(v, x + width));
-        if (clock > k->now)
+    const struct trace *t = track->trace;
+    double top = track->highest_peak;
+    for (size_t i = 0; i < t->header.n_devices; i++) {
+        const double budget = (double)t->devices[i].budget;
+        if (budget < 2 * track->highest_peak)
+            top = fmax(top, budget);
+    }
+    return 1.1 * top;
+}
+
+static void draw_areas(const struct view *v, const struct track *track, const struct held *all, const struct box *b,
+                       double top)
+{
+    size_t next = (size_t)(amount_at(all, clock_of(track, v->from)) - all->amount); /* the first after the column */
+    int x = b->x, width = 1;
+    while (x < b->x + b->w) {
+        const size_t before = next;
+        const uint64_t clock = clock_of(track, axis_at(v, x + width));
+        if (clock > track->now)
             break;
         FIND_NEXT(next, all->n, all->amount[next].clock <= clock);
-        draw_column(v, t, &all->amount[next - 1], &b, x, width, top);
+        draw_amount(v, track->trace, &all->amount[next - 1], b, x, width, top);
         x += width;
         width = column_width(v, (next - before) / (size_t)width);
     }
+}
+
+/* A broken line, and its words. */
+static void draw_budget(const struct view *v, const struct box *b, double budget, double top)
+{
+    const int dot = v->scale;
+    const int y = b->y + b->h - (int)(budget / top * b->h);
+    char text[32];
+    for (int x = b->x; x < b->x + b->w; x += 8 * dot)
+        fill(v, x, y, 5 * dot, dot, ACCENT);
+    put_text(v, AT_RIGHT, y + dot, b->x + b->w, ACCENT, "budget %s", format_bytes(text, budget));
+}
+
+void draw_memory(const struct view *v, const struct view_row *row)
+{
+    const struct track *track = v->track[row->track];
+    const struct trace *t = track->trace;
+    const struct box rows = places_of(v).rows;
+    const struct box b = {rows.x, row->y + 4 * v->scale, rows.w, row->height - 8 * v->scale};
+    const double top = upper_edge(track);
+    const double budget = (double)t->devices[row->index].budget;
+    draw_areas(v, track, &t->held[row->index], &b, top);
     draw_axis(v, &b, top);
     fill(v, b.x, b.y + b.h, b.w, v->scale, RULE);
-    if (budget > 0 && budget <= top) {
-        char text[32];
-        int u = v->scale, y = b.y + b.h - (int)(budget / top * b.h);
-        for (int x = b.x; x < b.x + b.w; x += 8 * u)
-            fill(v, x, y, 5 * u, u, ACCENT);
-        put_text(v, AT_RIGHT, y + u, b.x + b.w, ACCENT, "budget %s", format_bytes(text, budget));
-    }
+    if (budget > 0 && budget <= top)
+        draw_budget(v, &b, budget, top);
 }

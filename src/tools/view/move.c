@@ -1,8 +1,8 @@
 /* move.c - a task of a step file is dragged elsewhere (see board/board.h).
  *
- * Where it goes follows from the picture in which it was taken up and from where the mouse is now, not from the way:
- * behind the last task of the lane, in the same step, whose middle is left of the dragged bar's.  The list is simulated
- * once per frame at most, and only where the place is another one than before.
+ * Its new place follows from the picture in which it was taken up and from where the mouse is now, not from the mouse's
+ * way: after the last task of the lane, in the same step, whose middle is left of the dragged bar's.  The list is
+ * simulated at most once per frame, and only where the place is another one than before.
  */
 #include "view.h"
 
@@ -10,36 +10,46 @@
 #include <math.h>
 #include <unistd.h>
 
+/* The record of a task in a step. */
 static struct pick pick_task(const struct view *v, int track, uint32_t task, uint32_t step)
 {
     return pick_of(v, track, trace_find_from(v->track[track]->trace, task, step, 0));
 }
 
+static struct bar_spot spot_of(const struct track *track, uint32_t task, uint32_t step)
+{
+    const struct trace *t = track->trace;
+    struct bar_spot spot = {t->tasks[task].lane, NAN};
+    int64_t at = trace_find_from(t, task, step, 0);
+    if (at != NO_RECORD)
+        spot.middle = (axis_of(track, t->records[at].start) + axis_of(track, t->records[at].end)) / 2;
+    return spot;
+}
+
 void take_up(struct view *v, const struct pick *p)
 {
-    const struct track *k = v->track[p->track];
-    const struct trace *t = k->trace;
+    const struct track *track = v->track[p->track];
+    const uint32_t n_tasks = track->trace->header.n_tasks;
     struct gesture *g = &v->gesture;
     free(g->spot);
-    *g = (struct gesture){p->track, p->copy.step, p->copy.task, .blocker = {.record = NOTHING}};
-    g->spot = allocate(t->header.n_tasks, sizeof *g->spot);
-    for (uint32_t i = 0; i < t->header.n_tasks; i++) {
-        int64_t at = trace_find_from(t, i, g->step, 0);
-        const struct trace_record *r = at == NO_RECORD ? NULL : &t->records[at];
-        g->spot[i] = (struct spot){t->tasks[i].lane, r ? (axis_of(k, r->start) + axis_of(k, r->end)) / 2 : NAN};
-    }
+    *g = (struct gesture){
+        .track = p->track, .step = p->copy.step, .task = p->copy.task, .blocker = {.record = NO_RECORD}};
+    g->spot = allocate(n_tasks, sizeof *g->spot);
+    for (uint32_t i = 0; i < n_tasks; i++)
+        g->spot[i] = spot_of(track, i, g->step);
     g->grip = axis_at(v, v->mouse_x) - g->spot[g->task].middle;
     v->selected = *p;
 }
 
-/* Above or below the rows of lanes it stays on its own. */
+/* Above or below the rows of lanes the task stays on its own lane. */
 static struct move place_under_mouse(const struct view *v)
 {
     const struct gesture *g = &v->gesture;
-    struct box rows = places_of(v).rows;
-    const struct row *row = row_at(v, MAX(MIN(v->mouse_x, rows.x + rows.w - 1), rows.x), v->mouse_y);
+    const struct box rows = places_of(v).rows;
+    const int x = MAX(MIN(v->mouse_x, rows.x + rows.w - 1), rows.x);
+    const struct view_row *row = row_at(v, x, v->mouse_y);
     bool lane = row && row->kind == ROW_LANE && row->track == g->track;
-    struct move m = {g->task, lane ? row->index : g->spot[g->task].lane, FIRST};
+    struct move m = {.task = g->task, .lane = lane ? row->index : g->spot[g->task].lane, .behind = FIRST};
     double middle = axis_at(v, v->mouse_x) - g->grip;
     for (uint32_t i = 0; i < v->track[g->track]->trace->header.n_tasks; i++)
         if (i != g->task && g->spot[i].lane == m.lane && g->spot[i].middle < middle)
@@ -47,14 +57,15 @@ static struct move place_under_mouse(const struct view *v)
     return m;
 }
 
-/* What the board shows by now; the task at that place is selected. */
-static void show_board(struct view *v, int track, uint32_t task, uint32_t step)
+/* Shows what the board has now, and selects a task. */
+static void show_board(struct view *v, int track_index, uint32_t task, uint32_t step)
 {
-    struct track *k = v->track[track];
-    renew_track(k);
-    const struct trace_step *s = find_step(k, v->anchor);
-    k->zero = s ? s->work : k->zero;
-    v->selected = pick_task(v, track, task, step);
+    struct track *track = v->track[track_index];
+    renew_track(track);
+    const struct trace_step *s = find_step(track, v->anchor);
+    if (s)
+        track->zero = s->work;
+    v->selected = pick_task(v, track_index, task, step);
     refresh(v);
 }
 
@@ -72,7 +83,10 @@ void carry_task(struct view *v)
     g->tries = true;
     g->refused = wrong;
     show_board(v, g->track, wrong ? g->task : (uint32_t)at, g->step);
-    g->blocker = wrong ? pick_task(v, g->track, (uint32_t)at, g->step) : pick_of(v, g->track, NOTHING);
+    if (wrong)
+        g->blocker = pick_task(v, g->track, (uint32_t)at, g->step);
+    else
+        g->blocker.record = NO_RECORD;
     SAY(v, "%s", wrong ? wrong : "");
     free(wrong);
 }
@@ -81,7 +95,7 @@ void put_down(struct view *v)
 {
     struct gesture *g = &v->gesture;
     carry_task(v);
-    uint32_t at = v->selected.copy.task; /* where it is now */
+    uint32_t at = v->selected.copy.task; /* the index that it has now */
     if (g->refused || (at == g->task && g->tried.lane == g->spot[g->task].lane)) {
         call_off(v);
         return;
@@ -100,58 +114,90 @@ void call_off(struct view *v)
     show_board(v, v->gesture.track, v->gesture.task, v->gesture.step);
 }
 
-/* ---- what is drawn ---------------------------------------------------------------------------------------------- */
+/* ---- drawing ---------------------------------------------------------------------------------------------------- */
 
-/* What is in the way of the dragged task, and why. */
+/* Marks the task that is in the way of the dragged one, and says why. */
 void draw_blocker(const struct view *v)
 {
     const struct gesture *g = &v->gesture;
-    const struct track *k = v->track[g->track];
+    const struct track *track = v->track[g->track];
     const struct pick *in_way = &g->blocker;
     const struct box rows = places_of(v).rows;
-    int u = v->scale;
-    const struct row *row =
-        is_picked(in_way) ? row_of_lane(v, g->track, k->trace->tasks[in_way->copy.task].lane) : NULL;
-    if (!row || !v->message[0])
+    const int dot = v->scale;
+    if (!is_picked(in_way) || !v->message[0])
         return;
-    int wide = width_of(v, v->message) + 12 * u, y = row->y + row->height;
-    int x = MAX(MIN((int)x_of(v, axis_of(k, in_way->copy.start)), rows.x + rows.w - wide), rows.x);
+    const struct view_row *row = row_of_lane(v, g->track, track->trace->tasks[in_way->copy.task].lane);
+    if (!row)
+        return;
+    int wide = width_of(v, v->message) + 12 * dot, y = row->y + row->height;
+    int x = MAX(MIN((int)x_of(v, axis_of(track, in_way->copy.start)), rows.x + rows.w - wide), rows.x);
     draw_outline(v, in_way, ACCENT);
-    fill(v, x, y, wide, 20 * u, ACCENT);
-    put_text(v, x + 6 * u, y + 2 * u, v->width, PAPER, "%s", v->message);
+    fill(v, x, y, wide, 20 * dot, ACCENT);
+    put_text(v, x + 6 * dot, y + 2 * dot, v->width, PAPER, "%s", v->message);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
 
-/* Never over a file that was read: --output is claimed. */
-static void save(struct view *v, const struct track *k)
+/* Is the file at `path` one of those that are shown, whatever its name there is? */
+static bool is_shown_file(const struct view *v, const char *path)
 {
-    int length = (int)strlen(k->path) - (int)strlen(".txt");
-    char *path = v->save_as ? copy_string(v->save_as) : format_string("%.*s.moved.txt", length, k->path);
-    bool shown = false; /* whatever name leads there */
-    int old = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    bool shown = false;
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     for (int i = 0; i < v->n_tracks; i++)
-        shown |= leads_to(v->track[i]->path, old);
-    close(old);
-    struct problem *wrong = shown ? new_problem(EXIT_USAGE, "%s is shown here: -o FILE takes another name", path)
-                                  : save_board(k->board, path);
-    v->exit_code = wrong ? wrong->code : EXIT_OK;
-    SAY(v, wrong ? "%s" : "wrote %s: yard plan --list takes it", wrong ? wrong->sentence : path);
-    free(wrong), free(path);
+        shown |= leads_to(v->track[i]->path, file);
+    close(file);
+    return shown;
 }
 
-void change_list(struct view *v, double what)
+/* It never writes over a file that was read: --output is claimed. */
+static void save_track(struct view *v, const struct track *track)
 {
-    const struct track *k = v->track[0]->board ? v->track[0] : v->track[v->n_tracks - 1];
-    if (!k->board)
-        SAY(v, "This is a trace.  The tasks of a step file can be moved, and saved: yard view FILE.txt");
-    else if (what == SAVE)
-        save(v, k);
-    else if (!undo_move(k->board))
-        SAY(v, "nothing has been moved");
-    else {
-        show_board(v, k != v->track[0], 0, v->anchor);
-        v->selected.record = NOTHING;
-        SAY(v, "undone: %zu moved", count_moves(k->board));
+    const int length = (int)strlen(track->path) - (int)strlen(".txt");
+    char *path = v->save_as ? copy_string(v->save_as) : format_string("%.*s.moved.txt", length, track->path);
+    struct problem *wrong;
+    if (is_shown_file(v, path))
+        wrong = new_problem(EXIT_USAGE, "%s is shown here: -o FILE takes another name", path);
+    else
+        wrong = save_board(track->board, path);
+    if (wrong) {
+        v->exit_code = wrong->code;
+        SAY(v, "%s", wrong->sentence);
+    } else {
+        v->exit_code = EXIT_OK;
+        SAY(v, "wrote %s: yard plan --list takes it", path);
     }
+    free(wrong);
+    free(path);
+}
+
+/* The index of the track with a board; -1, and a message: there is none. */
+static int find_board(struct view *v)
+{
+    for (int i = 0; i < v->n_tracks; i++)
+        if (v->track[i]->board)
+            return i;
+    SAY(v, "This is a trace.  The tasks of a step file can be moved, and saved: yard view FILE.txt");
+    return NO_RECORD;
+}
+
+void save_list(struct view *v)
+{
+    int track = find_board(v);
+    if (track >= 0)
+        save_track(v, v->track[track]);
+}
+
+void undo_last_move(struct view *v)
+{
+    int track = find_board(v);
+    if (track < 0)
+        return;
+    struct board *b = v->track[track]->board;
+    if (!undo_move(b)) {
+        SAY(v, "nothing has been moved");
+        return;
+    }
+    show_board(v, track, 0, v->anchor);
+    v->selected.record = NO_RECORD;
+    SAY(v, "undone: %zu moved", count_moves(b));
 }

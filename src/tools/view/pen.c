@@ -1,4 +1,4 @@
-/* pen.c - the hand that draws: on the view's canvas, with letters of its size. */
+/* pen.c - boxes and letters on the view's canvas, in the view's scale. */
 #include "view.h"
 
 #include <stdarg.h>
@@ -10,7 +10,8 @@ void put_text(const struct view *v, int x, int y, int right, uint32_t colour, co
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    x = x < 0 ? right - width_of(v, text) : x;
+    if (x < 0)
+        x = right - width_of(v, text);
     draw_text_within(v->canvas, x, y, v->scale, text, colour, right);
 }
 
@@ -21,7 +22,7 @@ void shade(const struct view *v, int x, int y, int width, int height, uint32_t c
     for (int row = MAX(y, 0); row < MIN(y + height, c->height); row++)
         for (int i = MAX(x, 0); i < MIN(x + width, c->width); i++) {
             uint32_t *pixel = &c->pixels[row * c->width + i];
-            *pixel = mix(*pixel, colour, part);
+            *pixel = mix_colours(*pixel, colour, part);
         }
 }
 
@@ -30,19 +31,26 @@ void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t
     for (const char *line = text; *line; y += high) {
         int n = (int)strcspn(line, "\n");
         put_text(v, x, y, right, line == text ? first : rest, "%.*s", n, line);
-        line += line[n] ? n + 1 : n;
+        line += n;
+        if (*line)
+            line++;
     }
 }
 
 void put_panel(const struct view *v, bool right, const char *text)
 {
     struct box rows = places_of(v).rows;
-    int u = v->scale, high = 18 * u, wide = 0, n = 0;
-    for (const char *line = text; *line; line += strcspn(line, "\n") + 1, n++)
-        wide = MAX(wide, (int)strcspn(line, "\n"));
-    int w = (wide * GLYPH_WIDTH + 20) * u, y = rows.y + 6 * u;
-    int x = right ? MAX(rows.x + rows.w - w - 6 * u, 0) : rows.x + 6 * u;
-    fill(v, x - u, y - u, w + 2 * u, n * high + 2 * u, BORDER);
-    fill(v, x, y, w, n * high, PANEL);
-    put_lines(v, x + 10 * u, y + u, x + w, high, ACCENT, INK, text);
+    const int dot = v->scale, high = 18 * dot;
+    int widest = 0, n = 0;
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        widest = MAX(widest, (int)strcspn(line, "\n"));
+        n++;
+    }
+    int width = (widest * GLYPH_WIDTH + 20) * dot;
+    int x = rows.x + 6 * dot, y = rows.y + 6 * dot;
+    if (right)
+        x = MAX(rows.x + rows.w - width - 6 * dot, 0);
+    fill(v, x - dot, y - dot, width + 2 * dot, n * high + 2 * dot, BORDER);
+    fill(v, x, y, width, n * high, PANEL);
+    put_lines(v, x + 10 * dot, y + dot, x + width, high, ACCENT, INK, text);
 }

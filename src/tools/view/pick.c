@@ -1,4 +1,4 @@
-/* pick.c - what is under the mouse, what is selected, its edges, the critical path, and what of all that is lit. */
+/* pick.c - what is under the mouse, what is selected, its edges, the critical path, and which bars are lit. */
 #include "view.h"
 
 #include <strings.h>
@@ -7,41 +7,57 @@
 
 struct pick pick_of(const struct view *v, int track, int64_t record)
 {
-    struct pick p = {track, record, {0}};
-    if (record != NOTHING)
+    struct pick p = {.track = track, .record = record};
+    if (record != NO_RECORD)
         p.copy = v->track[track]->trace->records[record];
     return p;
 }
 
-bool is_picked(const struct pick *p) { return p->record != NOTHING; }
+bool is_picked(const struct pick *p) { return p->record != NO_RECORD; }
 
-/* The bar at (x, y); of several in one column the longest; up to three pixels beside a narrow one count too. */
-struct pick pick_at(const struct view *v, int x, int y)
+static struct pick nothing_picked(const struct view *v) { return pick_of(v, 0, NO_RECORD); }
+
+/* The index of the longest of bars [i, end), or of the first thousand of them. */
+static size_t find_longest(const struct bars *b, size_t i, size_t end)
 {
-    const struct row *row = row_at(v, x, y);
-    if (!row || row->kind != ROW_LANE)
-        return pick_of(v, 0, NOTHING);
-    const struct track *k = v->track[row->track];
-    const struct bars *b = &k->trace->bars[row->index];
-    for (int near = 0; near <= 3; near++) {
-        uint64_t from = clock_of(k, axis_at(v, x - near)), to = clock_of(k, axis_at(v, x + near + 1));
-        size_t i = first_bar_in(b, from), longest = i, end = first_bar_from(b, to);
-        for (size_t n = 0; i < end && n < 1000; i++, n++)
-            if (b->bar[i].end - b->bar[i].start > b->bar[longest].end - b->bar[longest].start)
-                longest = i;
-        if (longest < end)
-            return pick_of(v, row->track, (int64_t)b->bar[longest].record);
-    }
-    return pick_of(v, 0, NOTHING);
+    size_t longest = i;
+    end = MIN(end, i + 1000);
+    for (; i < end; i++)
+        if (b->bar[i].end - b->bar[i].start > b->bar[longest].end - b->bar[longest].start)
+            longest = i;
+    return longest;
 }
 
-struct pick pick_behind(const struct view *v)
+/* The bar at (x, y).  When there are several in one column it is the longest; a narrow one counts up to three pixels
+ * beside it. */
+struct pick pick_at(const struct view *v, int x, int y)
 {
-    const struct row *row = row_at(v, v->mouse_x, v->mouse_y);
-    const struct track *k = row ? v->track[row->track] : NULL;
-    const struct bars *b = row && row->kind == ROW_LANE ? &k->trace->bars[row->index] : NULL;
-    size_t i = b ? first_bar_from(b, clock_of(k, axis_at(v, v->mouse_x))) : 0;
-    return b && i < b->n ? pick_of(v, row->track, (int64_t)b->bar[i].record) : pick_of(v, 0, NOTHING);
+    const struct view_row *row = row_at(v, x, y);
+    if (!row || row->kind != ROW_LANE)
+        return nothing_picked(v);
+    const struct track *track = v->track[row->track];
+    const struct bars *b = &track->trace->bars[row->index];
+    for (int near = 0; near <= 3; near++) {
+        uint64_t from = clock_of(track, axis_at(v, x - near));
+        uint64_t to = clock_of(track, axis_at(v, x + near + 1));
+        size_t i = first_bar_in(b, from), end = first_bar_from(b, to);
+        if (i < end)
+            return pick_of(v, row->track, (int64_t)b->bar[find_longest(b, i, end)].record);
+    }
+    return nothing_picked(v);
+}
+
+struct pick pick_after_gap(const struct view *v)
+{
+    const struct view_row *row = row_at(v, v->mouse_x, v->mouse_y);
+    if (!row || row->kind != ROW_LANE)
+        return nothing_picked(v);
+    const struct track *track = v->track[row->track];
+    const struct bars *b = &track->trace->bars[row->index];
+    size_t i = first_bar_from(b, clock_of(track, axis_at(v, v->mouse_x)));
+    if (i == b->n)
+        return nothing_picked(v);
+    return pick_of(v, row->track, (int64_t)b->bar[i].record);
 }
 
 void pick_neighbour(const struct view *v, struct pick *p, int by)
@@ -49,15 +65,17 @@ void pick_neighbour(const struct view *v, struct pick *p, int by)
     const struct trace *t = v->track[p->track]->trace;
     const struct bars *b = &t->bars[t->tasks[p->copy.task].lane];
     size_t i = bar_of(t, (size_t)p->record);
-    if (by < 0 ? i > 0 : i + 1 < b->n)
-        *p = pick_of(v, p->track, (int64_t)b->bar[by < 0 ? i - 1 : i + 1].record);
+    if (by < 0 && i > 0)
+        *p = pick_of(v, p->track, (int64_t)b->bar[i - 1].record);
+    if (by >= 0 && i + 1 < b->n)
+        *p = pick_of(v, p->track, (int64_t)b->bar[i + 1].record);
 }
 
 /* ---- edges ----------------------------------------------------------------------------------------------------- */
 
-static void add_link(struct links *l, int64_t from, int64_t to)
+static void add_drawn_link(struct links *l, int64_t from, int64_t to)
 {
-    if (from != NOTHING && to != NOTHING)
+    if (from != NO_RECORD && to != NO_RECORD)
         *APPEND(l->link, l->n, l->cap) = (struct link_drawn){(size_t)from, (size_t)to};
 }
 
@@ -66,16 +84,18 @@ struct links links_of_pick(const struct view *v, const struct pick *p)
     struct links l = {0};
     const struct trace *t = v->track[p->track]->trace;
     const struct trace_record *r = &p->copy;
-    size_t here = (size_t)p->record;
-    for (uint32_t i = 0; i < t->header.n_tasks; i++)
-        for (uint32_t e = t->tasks[i].first_edge; e < t->tasks[i].first_edge + t->tasks[i].n_edges; e++) {
+    const size_t here = (size_t)p->record;
+    for (uint32_t i = 0; i < t->header.n_tasks; i++) {
+        const struct trace_task *task = &t->tasks[i];
+        for (uint32_t e = task->first_edge; e < task->first_edge + task->n_edges; e++) {
             const struct trace_edge *edge = &t->edges[e];
-            uint32_t apart = edge->previous_step != 0;
+            const uint32_t apart = edge->previous_step != 0;
             if (i == r->task)
-                add_link(&l, trace_find_before(t, edge->from, r->step - apart, here), p->record);
+                add_drawn_link(&l, trace_find_before(t, edge->from, r->step - apart, here), p->record);
             if (edge->from == r->task)
-                add_link(&l, p->record, trace_find_from(t, i, r->step + apart, here));
+                add_drawn_link(&l, p->record, trace_find_from(t, i, r->step + apart, here));
         }
+    }
     return l;
 }
 
@@ -85,13 +105,13 @@ static int by_record(const void *a, const void *b) { return COMPARE(*(const size
 
 void find_critical_path(struct view *v)
 {
-    const struct track *k = v->track[0];
-    const struct trace_step *step = find_step(k, v->anchor);
-    struct trace_steps steps = trace_steps_of(k->trace, k->list);
+    const struct track *track = v->track[0];
+    const struct trace_step *step = find_step(track, v->anchor);
+    struct trace_steps steps = trace_steps_of(track->trace, track->list);
     v->n_path = 0;
     if (!step)
         return;
-    struct trace_path path = trace_critical_path(k->trace, &steps, (size_t)(step - k->steps->step));
+    struct trace_path path = trace_critical_path(track->trace, &steps, (size_t)(step - track->steps->step));
     for (size_t i = 0; i < path.n; i++)
         *APPEND(v->path, v->n_path, v->cap_path) = path.hops[i].record;
     free(path.hops);
@@ -105,6 +125,7 @@ bool is_lit(const struct view *v, int track, size_t record)
     const struct trace *t = v->track[track]->trace;
     if (v->search[0] && !strcasestr(t->tasks[t->records[record].task].name, v->search))
         return false;
-    return !v->critical || track != 0 ||
-           (v->n_path && bsearch(&record, v->path, v->n_path, sizeof *v->path, by_record));
+    if (!v->critical || track != 0)
+        return true;
+    return v->n_path > 0 && bsearch(&record, v->path, v->n_path, sizeof *v->path, by_record);
 }

@@ -1,5 +1,5 @@
-/* select.c - what is said of a stretch of time, and of a place on a memory row: a table, shown in a panel over the rows
- * and as JSON.
+/* select.c - the text about a stretch of time, or about a place on a memory row: a table, shown in a panel over the
+ * rows and as JSON.
  *
  * The table is made when the selection changes, not when the view is drawn: a stretch may hold a million records.
  */
@@ -11,39 +11,62 @@
 
 /* ---- a stretch ------------------------------------------------------------------------------------------------- */
 
-struct share { /* of the tasks of a kind on a lane, that part which lies in the stretch */
+struct stretch_work { /* the tasks of one role on a lane, as far as they lie in the stretch */
     double tasks, ns, flops, bytes;
 };
 
-static void add_lane(struct view *v, int track, uint32_t lane, double left, double right)
+/* Adds up the work of a lane between two clocks, by role. */
+static void find_work(const struct trace *t, uint32_t lane, uint64_t from, uint64_t to,
+                      struct stretch_work by_role[TRACE_ROLES])
 {
-    const struct track *k = v->track[track];
-    const struct trace *t = k->trace;
-    const struct trace_lane *l = &t->lanes[lane];
     const struct bars *b = &t->bars[lane];
-    struct share of[TRACE_ROLES] = {{0}};
-    char name[64];
-    snprintf(name, sizeof name, "%s%s", name_of_track(v, track), k->purpose[lane]);
-    uint64_t from = clock_of(k, left), to = clock_of(k, right);
     for (size_t i = first_bar_in(b, from); i < b->n && b->bar[i].start < to; i++) {
         const struct bar *bar = &b->bar[i];
         const struct trace_task *task = &t->tasks[bar->task];
+        struct stretch_work *work = &by_role[task->role];
         double ns = (double)(MIN(bar->end, to) - MAX(bar->start, from));
-        double part = bar->end > bar->start ? ns / (double)(bar->end - bar->start) : 1;
-        struct share *s = &of[task->role];
-        *s = (struct share){s->tasks + 1, s->ns + ns * t->header.pace_scale, s->flops + part * task->flops,
-                            s->bytes + part * (double)task->bytes};
+        double part = 1;
+        if (bar->end > bar->start)
+            part = ns / (double)(bar->end - bar->start);
+        work->tasks += 1;
+        work->ns += ns * t->header.pace_scale;
+        work->flops += part * task->flops;
+        work->bytes += part * (double)task->bytes;
     }
+}
+
+/* How much of what its lane reaches at most the work did; NAN: not known. */
+static double share_of_peak(const struct stretch_work *work, const struct trace_lane *lane)
+{
+    const bool computes = work->flops > 0;
+    const double peak = computes ? lane->flops_per_s : lane->bytes_per_s;
+    const double seconds = fmax(work->ns, 1) / 1e9;
+    if (peak <= 0 || work->ns <= 0)
+        return NAN;
+    return (computes ? work->flops : work->bytes) / seconds / peak;
+}
+
+/* Adds a lane's rows for the stretch of the axis from `left` to `right`. */
+static void add_lane_rows(struct view *v, int track_index, uint32_t lane, double left, double right)
+{
+    const struct track *track = v->track[track_index];
+    const struct trace *t = track->trace;
+    const struct trace_lane *l = &t->lanes[lane];
+    const bool is_link = l->kind == LANE_UPLOAD || l->kind == LANE_DOWNLOAD;
+    struct stretch_work by_role[TRACE_ROLES] = {{0}};
+    char name[64];
+    snprintf(name, sizeof name, "%s%s", name_of_track(v, track_index), track->purpose[lane]);
+    find_work(t, lane, clock_of(track, left), clock_of(track, right), by_role);
     for (size_t i = 0; i < TRACE_ROLES; i++) {
-        const struct share *s = &of[i];
-        double least = fmax(s->ns, 1) / 1e9, peak = s->flops > 0 ? l->flops_per_s : l->bytes_per_s;
-        double share = (s->flops > 0 ? s->flops : s->bytes) / least / peak;
-        v->panel.bytes += l->kind == LANE_UPLOAD || l->kind == LANE_DOWNLOAD ? s->bytes : 0;
-        if (s->tasks > 0)
-            ROW(v->panel.table, text_cell(track ? "B" : "A"), text_cell(name), text_cell(l->name),
-                text_cell(t->header.role[i]), number_cell(s->tasks), number_cell(s->ns / 1e6),
-                number_cell(s->ns / (right - left)), number_cell(s->bytes / (1 << 20)), number_cell(s->bytes),
-                number_cell(peak > 0 && s->ns > 0 ? share : NAN));
+        const struct stretch_work *work = &by_role[i];
+        if (work->tasks == 0)
+            continue;
+        if (is_link)
+            v->panel.bytes += work->bytes;
+        ROW(v->panel.table, text_cell(track_index ? "B" : "A"), text_cell(name), text_cell(l->name),
+            text_cell(t->header.role[i]), number_cell(work->tasks), number_cell(work->ns / 1e6),
+            number_cell(work->ns / (right - left)), number_cell(work->bytes / (1 << 20)), number_cell(work->bytes),
+            number_cell(share_of_peak(work, l)));
     }
 }
 
@@ -55,37 +78,45 @@ static void describe_stretch(struct view *v)
         {"tasks", "tasks", CELL_COUNT, 7, 0},   {"ms", "ms", CELL_FIXED, 10, 3},
         {"of time", "share", CELL_SHARE, 7, 0}, {"MiB", NULL, CELL_RATE, 9, 1},
         {NULL, "bytes", CELL_COUNT, 0, 0},      {"of peak", "share_of_peak", CELL_SHARE, 7, 0}};
-    double from = fmin(v->region.at[0], v->region.at[1]), to = fmax(v->region.at[0], v->region.at[1]);
+    const double from = fmin(v->region.at[0], v->region.at[1]);
+    const double to = fmax(v->region.at[0], v->region.at[1]);
     char text[32], bytes[32];
     v->panel.table = new_table(columns, COUNT(columns));
     for (int i = 0; i < v->n_tracks; i++)
         for (uint32_t lane = 0; lane < v->track[i]->trace->header.n_lanes; lane++)
-            add_lane(v, i, lane, from, to);
+            add_lane_rows(v, i, lane, from, to);
     append_text(&v->panel.title, "%s from %.3f ms on: links move %s", format_ns(text, to - from), from / 1e6,
                 format_bytes(bytes, v->panel.bytes));
 }
 
 /* ---- a place on a memory row ----------------------------------------------------------------------------------- */
 
-/* "forward L2", or "kept" */
+/* "forward L2": the task of one of the tensor's uses; or "kept" */
 static char *name_use(char out[56], const struct trace *t, const struct trace_tensor *x, uint32_t use)
 {
-    const struct trace_task *task = x->n_uses ? &t->tasks[t->uses[x->first_use + use]] : NULL;
-    snprintf(out, 56, task && task->layer >= 0 ? "%s L%d" : "%s", task ? task->name : "kept", task ? task->layer : 0);
+    if (x->n_uses == 0) {
+        snprintf(out, 56, "kept");
+        return out;
+    }
+    const struct trace_task *task = &t->tasks[t->uses[x->first_use + use]];
+    if (task->layer >= 0)
+        snprintf(out, 56, "%s L%d", task->name, task->layer);
+    else
+        snprintf(out, 56, "%s", task->name);
     return out;
 }
 
-static void describe_place(struct view *v)
+static void describe_memory(struct view *v)
 {
     static const struct column columns[] = {
         {"tensor", "tensor", CELL_TEXT, 28, 0},   {"MiB", NULL, CELL_FIXED, 9, 3},
         {NULL, "bytes", CELL_COUNT, 0, 0},        {"class", "class", CELL_TEXT, 11, 0},
         {"made by", "made_by", CELL_TEXT, 18, 0}, {"last used by", "last_used_by", CELL_TEXT, 18, 0}};
     const struct region *place = &v->region;
-    const struct track *k = v->track[place->track];
-    const struct trace *t = k->trace;
+    const struct track *track = v->track[place->track];
+    const struct trace *t = track->trace;
     const struct trace_tensor **alive;
-    size_t n = trace_alive_at(t, place->device, clock_of(k, place->at[0]), &alive);
+    size_t n = trace_alive_at(t, place->device, clock_of(track, place->at[0]), &alive);
     char text[32], first[56], last[56];
     v->panel.table = new_table(columns, COUNT(columns));
     for (size_t i = 0; i < n; i++) {
@@ -109,18 +140,20 @@ void select_again(struct view *v)
     free(v->panel.title);
     v->panel = (struct panel){0};
     if (v->region.kind == PLACE)
-        describe_place(v);
+        describe_memory(v);
     if (v->region.kind == STRETCH)
         describe_stretch(v);
 }
 
-/* On the half of the rows where what it is about is not. */
+/* Draws the panel over that half of the rows in which the selection is not. */
 void draw_panel(const struct view *v)
 {
-    struct box rows = places_of(v).rows;
+    const struct box rows = places_of(v).rows;
     const struct table *t = v->panel.table;
-    size_t size, most = (size_t)MAX(rows.h / (18 * v->scale) - 4, 1);
+    const size_t most = (size_t)MAX(rows.h / (18 * v->scale) - 4, 1);
+    const double middle = (v->region.at[0] + v->region.at[1]) / 2;
     char *text = NULL;
+    size_t size;
     if (!t)
         return;
     FILE *out = open_memstream(&text, &size);
@@ -131,6 +164,6 @@ void draw_panel(const struct view *v)
     if (t->n > most)
         fprintf(out, "%zu more: --json shows them\n", t->n - most);
     fclose(out);
-    put_panel(v, x_of(v, (v->region.at[0] + v->region.at[1]) / 2) < rows.x + rows.w / 2, text);
+    put_panel(v, x_of(v, middle) < rows.x + rows.w / 2, text);
     free(text);
 }

@@ -9,88 +9,120 @@
 
 uint32_t step_at_overview(const struct view *v, int x)
 {
-    const struct track *k = v->track[0];
-    struct box b = places_of(v).overview;
-    double index = fmin(fmax((double)(x - b.x) / b.w, 0), 1) * (double)k->steps->n;
-    return k->steps->n ? k->steps->step[MIN((size_t)index, k->steps->n - 1)].step : 0;
+    const struct trace_step_list *steps = v->track[0]->steps;
+    const struct box b = places_of(v).overview;
+    if (steps->n == 0)
+        return 0;
+    double index = fmin(fmax((double)(x - b.x) / b.w, 0), 1) * (double)steps->n;
+    return steps->step[MIN((size_t)index, steps->n - 1)].step;
+}
+
+/* The median of the steps' lengths, or when there are many of a sample of them. */
+static double median_step_ns(const struct track *track)
+{
+    double ns[1000];
+    const size_t n = track->steps->n;
+    const size_t sample = MIN(n, COUNT(ns));
+    for (size_t i = 0; i < sample; i++)
+        ns[i] = step_ns(track, &track->steps->step[i * n / sample]);
+    return median(ns, sample);
+}
+
+/* Draws the bar of step i; `top`: the length of a step at the upper edge, in nanoseconds. */
+static void draw_step(const struct view *v, size_t i, double top)
+{
+    const struct track *track = v->track[0];
+    const struct trace_step *s = &track->steps->step[i];
+    const struct box b = places_of(v).overview;
+    const size_t n = track->steps->n, pixels = (size_t)b.w;
+    int left = b.x + (int)(i * pixels / n);
+    int width = b.x + (int)((i + 1) * pixels / n) - left;
+    int high = (int)(fmin(step_ns(track, s) / top, 1) * b.h);
+    if (width > 3) /* a gap before the next one */
+        width--;
+    width = MAX(width, 1);
+    high = MAX(high, v->scale);
+    fill(v, left, b.y + b.h - high, width, high, s->step == v->anchor ? ACCENT : BORDER);
 }
 
 static void draw_overview(const struct view *v)
 {
-    const struct track *k = v->track[0];
-    struct box b = places_of(v).overview;
-    double ns[1000];
-    size_t n = k->steps->n, stride = MAX(n / (size_t)MAX(2 * b.w, 1), 1), sample = MIN(n, COUNT(ns));
+    const struct track *track = v->track[0];
+    const struct box b = places_of(v).overview;
+    const size_t n = track->steps->n;
+    const size_t stride = MAX(n / (size_t)MAX(2 * b.w, 1), 1);
+    const double middle = median_step_ns(track);
+    const double top = 2 * middle; /* a first step that compiles kernels would flatten all others */
+    const int dot = v->scale;
     char text[32];
-    int u = v->scale;
-    for (size_t i = 0; i < sample; i++)
-        ns[i] = step_ns(k, &k->steps->step[i * n / sample]);
-    double top = 2 * median(ns, sample); /* a first step that compiles kernels would flatten all others */
-    for (size_t i = 0; i < n && top > 0; i += stride) {
-        const struct trace_step *s = &k->steps->step[i];
-        int left = b.x + (int)(i * (size_t)b.w / n), right = b.x + (int)((i + 1) * (size_t)b.w / n),
-            gap = right - left > 3;
-        int high = MAX((int)(fmin(step_ns(k, s) / top, 1) * b.h), u);
-        fill(v, left, b.y + b.h - high, MAX(right - left - gap, 1), high, s->step == v->anchor ? ACCENT : BORDER);
-    }
-    fill(v, b.x, b.y + b.h, b.w, u, BORDER);
-    put_text(v, 10 * u, b.y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
-    put_text(v, 10 * u, b.y + 18 * u, b.x, SOFT, "median %s", format_ns(text, top / 2));
+    for (size_t i = 0; i < n && top > 0; i += stride)
+        draw_step(v, i, top);
+    fill(v, b.x, b.y + b.h, b.w, dot, BORDER);
+    put_text(v, 10 * dot, b.y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
+    put_text(v, 10 * dot, b.y + 18 * dot, b.x, SOFT, "median %s", format_ns(text, middle));
 }
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */
 
 static void draw_ticks(const struct view *v)
 {
-    struct places p = places_of(v);
-    int u = v->scale;
-    double tick = tick_length((v->to - v->from) * 110 * u / p.ruler.w);
-    int decimals = (int)fmax(ceil(6 - log10(tick) - 0.01), 0); /* as tell ticks apart */
-    double first = ceil(v->from / tick), n = floor(v->to / tick) - first;
+    const struct box ruler = places_of(v).ruler;
+    const int dot = v->scale, bottom = ruler.y + ruler.h;
+    const double tick = tick_length((v->to - v->from) * 110 * dot / ruler.w);
+    const int decimals = (int)fmax(ceil(6 - log10(tick) - 0.01), 0); /* enough to tell ticks apart */
+    const double first = ceil(v->from / tick);
+    const double n = floor(v->to / tick) - first;
     for (double i = 0; i <= n; i++) {
+        const double at = (first + i) * tick;
+        const int x = (int)x_of(v, at);
         char text[32];
-        double at = (first + i) * tick;
-        int x = (int)x_of(v, at);
         snprintf(text, sizeof text, "%.*f ms", decimals, at == 0 ? 0 : at / 1e6); /* no -0 */
-        fill(v, x, p.ruler.y + p.ruler.h - 6 * u, u, 6 * u, BORDER);
-        if (x + width_of(v, text) + 5 * u < p.ruler.x + p.ruler.w)
-            put_text(v, x + 5 * u, p.ruler.y + p.ruler.h - 17 * u, v->width, SOFT, "%s", text);
+        fill(v, x, bottom - 6 * dot, dot, 6 * dot, BORDER);
+        if (x + width_of(v, text) + 5 * dot < ruler.x + ruler.w)
+            put_text(v, x + 5 * dot, bottom - 17 * dot, v->width, SOFT, "%s", text);
     }
-    fill(v, p.ruler.x, p.ruler.y + p.ruler.h - u, p.ruler.w, u, BORDER);
+    fill(v, ruler.x, bottom - dot, ruler.w, dot, BORDER);
 }
 
-/* Those that begin there are [*from, *to). */
-static void find_steps_in_sight(const struct view *v, const struct track *k, size_t *from, size_t *to)
+/* Steps [*from, *to) begin in sight. */
+static void find_steps_in_sight(const struct view *v, const struct track *track, size_t *from, size_t *to)
 {
-    uint64_t clock = clock_of(k, v->from);
-    FIND_FIRST(*from, k->steps->n, k->steps->step[*from].work < clock);
-    for (*to = *from; *to < k->steps->n && axis_of(k, k->steps->step[*to].work) < v->to;)
-        ++*to;
+    const struct trace_step_list *steps = track->steps;
+    const uint64_t clock = clock_of(track, v->from);
+    size_t i;
+    FIND_FIRST(i, steps->n, steps->step[i].work < clock);
+    *from = i;
+    while (i < steps->n && axis_of(track, steps->step[i].work) < v->to)
+        i++;
+    *to = i;
 }
 
-/* A line where each step starts, through rows [y, y + height); none where they would stand too close. */
-void draw_borders(const struct view *v, const struct track *k, int y, int height)
+/* Nothing is drawn where the lines would be too close to each other. */
+void draw_borders(const struct view *v, const struct track *track, int y, int height)
 {
     size_t from, to;
-    find_steps_in_sight(v, k, &from, &to);
+    find_steps_in_sight(v, track, &from, &to);
     if ((double)(to - from) > places_of(v).rows.w / (12.0 * v->scale))
         return;
     for (; from < to; from++)
-        fill(v, (int)x_of(v, axis_of(k, k->steps->step[from].work)), y, v->scale, height, BORDER);
+        fill(v, (int)x_of(v, axis_of(track, track->steps->step[from].work)), y, v->scale, height, BORDER);
 }
 
-/* Of the first trace's steps, as many as there is room for, from the right; at the left edge the one that goes on. */
+/* Writes the numbers of the first trace's steps, from the right, as many as there is room for; at the left edge that of
+ * the step that goes on. */
 static void draw_step_numbers(const struct view *v)
 {
-    const struct track *k = v->track[0];
-    struct box b = places_of(v).ruler;
+    const struct track *track = v->track[0];
+    const struct box b = places_of(v).ruler;
     int free_to = b.x + b.w;
-    size_t first, i;
-    find_steps_in_sight(v, k, &first, &i);
-    while (i-- > 0 && i + 1 >= first) {
+    size_t first, end;
+    find_steps_in_sight(v, track, &first, &end);
+    if (first > 0)
+        first--;
+    for (size_t i = end; i-- > first;) {
         char text[32];
-        const struct trace_step *s = &k->steps->step[i];
-        int x = (int)fmax(x_of(v, axis_of(k, s->work)), b.x);
+        const struct trace_step *s = &track->steps->step[i];
+        int x = (int)fmax(x_of(v, axis_of(track, s->work)), b.x);
         snprintf(text, sizeof text, "step %" PRIu32, s->step);
         if (x + width_of(v, text) > free_to)
             continue;

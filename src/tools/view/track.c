@@ -1,131 +1,171 @@
-/* track.c - a trace made drawable: where its axis starts, where now is. */
+/* track.c - a trace made drawable: its axis, and where now is on it. */
 #include "view.h"
 
 #include <math.h>
 
 /* ---- the axis -------------------------------------------------------------------------------------------------- */
 
-const struct trace_step *find_step(const struct track *k, uint32_t step)
+const struct trace_step *find_step(const struct track *track, uint32_t step)
 {
-    size_t i;
-    FIND_FIRST(i, k->steps->n, k->steps->step[i].step <= step);
-    return k->steps->n == 0 ? NULL : &k->steps->step[i ? i - 1 : 0];
+    const struct trace_step_list *steps = track->steps;
+    size_t n; /* steps up to that one */
+    FIND_FIRST(n, steps->n, steps->step[n].step <= step);
+    if (steps->n == 0)
+        return NULL;
+    return n > 0 ? &steps->step[n - 1] : &steps->step[0];
 }
 
-double step_ns(const struct track *k, const struct trace_step *s)
+/* Where step s ends if no later step ends it: its last end, or now while tasks of it are unfinished. */
+static uint64_t end_of_last(const struct track *track, const struct trace_step *s)
+{
+    const struct trace *t = track->trace;
+    uint64_t end = MAX(s->end, s->work);
+    for (size_t i = 0; i < t->n_unfinished; i++) {
+        const struct trace_record *r = &t->unfinished[i];
+        if (r->step == s->step && t->tasks[r->task].list == track->list)
+            end = MAX(end, track->now);
+    }
+    return end;
+}
+
+double step_ns(const struct track *track, const struct trace_step *s)
 {
     const struct trace_step *next = s + 1;
-    const struct trace *t = k->trace;
-    bool last = next == k->steps->step + k->steps->n || next->step != s->step + 1 || next->work < s->work ||
-                next->computes < s->computes; /* what comes next is fetched ahead */
-    uint64_t end = last ? MAX(s->end, s->work) : next->work;
-    for (size_t i = 0; i < t->n_unfinished && last; i++)
-        if (t->unfinished[i].step == s->step && t->tasks[t->unfinished[i].task].list == k->list)
-            end = MAX(end, k->now);
-    return axis_of(k, end) - axis_of(k, s->work);
+    bool last = next == track->steps->step + track->steps->n || next->step != s->step + 1 || next->work < s->work ||
+                next->computes < s->computes; /* then it only fetches ahead */
+    uint64_t end = last ? end_of_last(track, s) : next->work;
+    return axis_of(track, end) - axis_of(track, s->work);
 }
 
-const struct trace_step *newest_step(const struct track *k)
+const struct trace_step *newest_step(const struct track *track)
 {
-    size_t n = k->steps->n;
-    while (n > 1 && !k->steps->step[n - 1].computes)
+    size_t n = track->steps->n;
+    while (n > 1 && !track->steps->step[n - 1].computes)
         n--;
-    return n ? &k->steps->step[n - 1] : NULL;
+    return n > 0 ? &track->steps->step[n - 1] : NULL;
 }
 
-static uint64_t run_until(const struct track *k, uint64_t clock) { return clock - trace_hold_before(k->trace, clock); }
-
-double axis_of(const struct track *k, uint64_t clock)
+/* A clock less the time in which a viewer held the trainer up to there. */
+static uint64_t run_until(const struct track *track, uint64_t clock)
 {
-    uint64_t at = run_until(k, clock), zero = run_until(k, k->zero);
+    return clock - trace_hold_before(track->trace, clock);
+}
+
+double axis_of(const struct track *track, uint64_t clock)
+{
+    uint64_t at = run_until(track, clock), zero = run_until(track, track->zero);
     double ns = at >= zero ? (double)(at - zero) : -(double)(zero - at);
-    return ns * k->trace->header.pace_scale;
+    return ns * track->trace->header.pace_scale;
 }
 
-uint64_t clock_of(const struct track *k, double axis)
+uint64_t clock_of(const struct track *track, double axis)
 {
-    const struct trace *t = k->trace;
-    double ns = axis / t->header.pace_scale;
-    uint64_t zero = run_until(k, k->zero),
-             at = zero - (uint64_t)fmin(fmax(-ns, 0), (double)zero) + (uint64_t)fmin(fmax(ns, 0), 0x1p62);
-    size_t i;
-    FIND_FIRST(i, t->n_holds, t->holds[i].from - t->holds[i].before < at);
-    return i ? at + t->holds[i - 1].before + (t->holds[i - 1].to - t->holds[i - 1].from) : at;
+    const struct trace *t = track->trace;
+    const double ns = axis / t->header.pace_scale;
+    const uint64_t zero = run_until(track, track->zero);
+    const uint64_t before = (uint64_t)fmin(fmax(-ns, 0), (double)zero);
+    const uint64_t after = (uint64_t)fmin(fmax(ns, 0), 0x1p62);
+    const uint64_t at = zero - before + after;
+    size_t n; /* the holds before it */
+    FIND_FIRST(n, t->n_holds, t->holds[n].from - t->holds[n].before < at);
+    if (n == 0)
+        return at;
+    const struct hold *last = &t->holds[n - 1];
+    return at + last->before + (last->to - last->from);
 }
 
 /* ---- following ------------------------------------------------------------------------------------------------- */
 
-/* While the trainer runs, the clock; when it stands, its last sign of life. */
-static void set_now(struct track *k)
+/* The clock while the trainer runs, its last sign of life when it is stopped, else 0. */
+static uint64_t present(const struct track *track)
 {
-    enum trace_life life = trace_follow_life(k->follow);
-    const struct trace_header *h = &k->trace->header;
-    k->list = trace_list(k->trace, k->path, NULL);
-    k->steps = &k->trace->steps[k->list];
-    k->last = 0;
-    for (uint32_t i = 0; i < h->n_devices; i++) {
-        k->peak[i] = (double)trace_peak(&k->trace->held[i]);
-        k->highest_peak = fmax(k->highest_peak, k->peak[i]);
-    }
-    for (size_t i = 0; i < h->n_lanes; i++)
-        if (k->trace->bars[i].n)
-            k->last = MAX(k->last, k->trace->bars[i].bar[k->trace->bars[i].n - 1].end);
-    k->stands = life == LIFE_PAUSED || life == LIFE_STOPPED || life == LIFE_GONE;
-    k->now = MAX(k->last, life == LIFE_RUNS ? now_ns() : life == LIFE_STOPPED ? MIN(h->alive_ns, now_ns()) : 0);
+    const enum trace_life life = trace_follow_life(track->follow);
+    if (life == LIFE_RUNS)
+        return now_ns();
+    if (life == LIFE_STOPPED)
+        return MIN(track->trace->header.alive_ns, now_ns());
+    return 0;
 }
 
-void renew_track(struct track *k)
+/* Updates what follows from the trace. */
+static void update_track(struct track *track)
 {
-    const char *path = k->board ? board_trace(k->board) : k->path;
-    uint32_t had = k->trace ? k->trace->header.n_devices : 0;
-    if (k->follow)
-        trace_follow_close(k->follow);
-    must(trace_follow_open(path, &k->follow));
-    if (k->board)
+    const enum trace_life life = trace_follow_life(track->follow);
+    const struct trace_header *h = &track->trace->header;
+    track->list = trace_list(track->trace, track->path, NULL);
+    track->steps = &track->trace->steps[track->list];
+    for (uint32_t i = 0; i < h->n_devices; i++) {
+        track->peak[i] = (double)trace_peak(&track->trace->held[i]);
+        track->highest_peak = fmax(track->highest_peak, track->peak[i]);
+    }
+    track->last = 0;
+    for (size_t i = 0; i < h->n_lanes; i++) {
+        const struct bars *b = &track->trace->bars[i];
+        if (b->n > 0)
+            track->last = MAX(track->last, b->bar[b->n - 1].end);
+    }
+    track->stands = life == LIFE_PAUSED || life == LIFE_STOPPED || life == LIFE_GONE;
+    track->now = MAX(track->last, present(track));
+}
+
+void renew_track(struct track *track)
+{
+    const char *path = track->board ? board_trace(track->board) : track->path;
+    const uint32_t had = track->trace ? track->trace->header.n_devices : 0;
+    if (track->follow)
+        trace_follow_close(track->follow);
+    must(trace_follow_open(path, &track->follow));
+    if (track->board)
         remove(path);
-    const struct trace *t = k->trace = trace_follow_trace(k->follow);
-    free(k->peak), free(k->purpose);
-    k->highest_peak = 0;
-    k->peak = allocate(t->header.n_devices, sizeof *k->peak);
-    k->purpose = trace_purposes(t);
+    const struct trace *t = trace_follow_trace(track->follow);
+    track->trace = t;
+    free(track->peak);
+    free(track->purpose);
+    track->highest_peak = 0;
+    track->peak = allocate(t->header.n_devices, sizeof *track->peak);
+    track->purpose = trace_purposes(t);
     for (size_t i = 0; i < t->header.n_roles; i++)
-        k->kind_colour[i] = kind_colour(t->header.role[i]);
-    if (t->header.n_devices != had) /* another machine */
-        free(k->folded), k->folded = allocate(t->header.n_devices, sizeof *k->folded);
-    set_now(k);
-    k->zero = k->steps->n ? k->steps->step[0].work : t->header.start_ns;
+        track->kind_colour[i] = kind_colour(t->header.role[i]);
+    if (t->header.n_devices != had) { /* another machine */
+        free(track->folded);
+        track->folded = allocate(t->header.n_devices, sizeof *track->folded);
+    }
+    update_track(track);
+    track->zero = track->steps->n > 0 ? track->steps->step[0].work : t->header.start_ns;
 }
 
 struct track *open_track(const char *path, struct board *board)
 {
-    struct track *k = allocate(1, sizeof *k);
-    k->path = path;
-    k->board = board;
-    renew_track(k);
-    return k;
+    struct track *track = allocate(1, sizeof *track);
+    track->path = path;
+    track->board = board;
+    renew_track(track);
+    return track;
 }
 
-void close_track(struct track *k)
+void close_track(struct track *track)
 {
-    trace_follow_close(k->follow);
-    free(k->broken);
-    free(k->peak), free(k->purpose), free(k->folded);
-    free(k);
+    trace_follow_close(track->follow);
+    free(track->broken);
+    free(track->peak);
+    free(track->purpose);
+    free(track->folded);
+    free(track);
 }
 
-bool is_living(const struct track *k)
+bool is_living(const struct track *track)
 {
-    enum trace_life life = trace_follow_life(k->follow);
-    return !k->broken && life != LIFE_CLOSED && life != LIFE_GONE;
+    enum trace_life life = trace_follow_life(track->follow);
+    return !track->broken && life != LIFE_CLOSED && life != LIFE_GONE;
 }
 
-bool poll_track(struct track *k)
+bool poll_track(struct track *track)
 {
     bool changed = false;
-    if (!is_living(k))
+    if (!is_living(track))
         return false;
-    k->broken = trace_follow_poll(k->follow, &changed);
+    track->broken = trace_follow_poll(track->follow, &changed);
     if (changed)
-        set_now(k);
-    return changed || k->broken;
+        update_track(track);
+    return changed || track->broken;
 }

@@ -1,12 +1,15 @@
-/* view.c - a view from its beginning to its end. */
+/* view.c - opens a view, and keeps it up with its traces. */
 #include "view.h"
 
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale)
 {
     struct view *v = allocate(1, sizeof *v);
     *v = (struct view){.n_tracks = n, .width = width, .height = height, .scale = scale};
-    v->hover.record = v->selected.record = v->gesture.blocker.record = NOTHING;
-    v->mouse_x = v->mouse_y = NOTHING;
+    v->hover.record = NO_RECORD;
+    v->selected.record = NO_RECORD;
+    v->gesture.blocker.record = NO_RECORD;
+    v->mouse_x = OFF_WINDOW;
+    v->mouse_y = OFF_WINDOW;
     for (int i = 0; i < n; i++)
         v->track[i] = tracks[i];
     count_colours(v);
@@ -29,15 +32,17 @@ bool is_frozen(const struct view *v)
     return v->follow && !v->steps && is_inside(&rows, v->mouse_x, v->mouse_y);
 }
 
-/* The task that was asked for, or the last run of the one that is selected. */
-static void follow(struct view *v)
+/* Selects the task that was asked for, or the last run of the one that is selected, and shows what happens now. */
+static void follow_run(struct view *v)
 {
-    const struct trace *t = v->track[v->selected.track]->trace;
-    const struct runs *runs = is_picked(&v->selected) ? &t->runs[v->selected.copy.task] : NULL;
-    if (v->steps)
+    const struct pick *p = &v->selected;
+    if (v->steps) {
         v->selected = pick_of(v, 0, (int64_t)v->track[0]->trace->n_records - 1);
-    else if (runs && runs->n)
-        v->selected = pick_of(v, v->selected.track, (int64_t)runs->record[runs->n - 1]);
+    } else if (is_picked(p)) {
+        const struct runs *runs = &v->track[p->track]->trace->runs[p->copy.task];
+        if (runs->n > 0)
+            v->selected = pick_of(v, p->track, (int64_t)runs->record[runs->n - 1]);
+    }
     look_at_end(v);
 }
 
@@ -50,27 +55,34 @@ void refresh(struct view *v)
     v->hover = pick_at(v, v->mouse_x, v->mouse_y);
 }
 
+/* Has another trace taken the path of this one?  Then that is shown. */
+static bool replace_track(struct view *v, struct track *track)
+{
+    if (track->board || !trace_follow_replaced(track->follow))
+        return false;
+    renew_track(track); /* another run, or the list that gdb's `yard step-list` goes through */
+    v->selected.record = NO_RECORD;
+    v->region.kind = NO_REGION;
+    count_colours(v);
+    return true;
+}
+
 bool poll_view(struct view *v)
 {
     bool changed = false;
     for (int i = 0; i < v->n_tracks; i++) {
-        struct track *k = v->track[i];
-        changed |= poll_track(k);
-        if (k->board || !trace_follow_replaced(k->follow))
-            continue;
-        renew_track(k); /* another run; or the list that gdb's `yard step-list` goes through */
-        v->selected.record = NOTHING;
-        v->region.kind = NO_REGION;
-        count_colours(v);
-        changed = true;
+        changed |= poll_track(v->track[i]);
+        changed |= replace_track(v, v->track[i]);
     }
     if (!changed)
         return false;
-    struct pick *p = &v->selected; /* the trace has grown */
-    if (is_picked(p))
-        *p = pick_of(v, p->track, trace_find_before(v->track[p->track]->trace, p->copy.task, p->copy.step, SIZE_MAX));
+    struct pick *p = &v->selected;
+    if (is_picked(p)) { /* the record may have another index now */
+        const struct trace *t = v->track[p->track]->trace;
+        *p = pick_of(v, p->track, trace_find_before(t, p->copy.task, p->copy.step, SIZE_MAX));
+    }
     if (v->follow && !is_frozen(v))
-        follow(v);
+        follow_run(v);
     refresh(v);
     return true;
 }

@@ -2,25 +2,25 @@
  *
  *     track      a trace made drawable, which may grow
  *     view       opens, follows and closes one or two of them
- *     layout     which row is where; the way between times and pixels
+ *     layout     where each row is; times to pixels and back
  *     bars       the rows of lanes: pixels are drawn, not records, so a million records cost what a thousand do
  *     memory     bytes per device and class over time
  *     strip      above the rows: a bar per step, the ruler
  *     marks      over the rows: edges, outlines, a measured stretch
- *     frame      around them: state, names of rows, legend, details, help
+ *     frame      around the rows: state, names of rows, legend, details, help
  *     pick       what is under the mouse, what is selected, its edges, the critical path
  *     move       a task of a step file that is dragged elsewhere
- *     details    what is said about a task
- *     select     what is said about a stretch of time, and about a place on a memory row
+ *     details    the text about a task
+ *     select     the text about a stretch of time, and about a place on a memory row
  *     pen        boxes and letters
  *     colours    the palette, and what a bar's colour means
  *     actions    the table of keys, and the mouse: all that changes a view
- *     window     the only file that knows SDL
+ *     window     the only file that uses SDL
  *
- * A view is drawn from scratch, from the traces and `struct view` alone: the same view gives the same pixels anywhere.
- * The axis counts nanoseconds of modelled time from the start of one step, the *anchor*; a paced trace is shown at the
- * speed it models, and the time in which a viewer held the trainer is left out.  Two traces on one axis share the
- * anchor, so their steps start together.
+ * A view is drawn anew each time, from the traces and `struct view` alone: the same view gives the same pixels on any
+ * machine.  The axis counts nanoseconds of modelled time from the start of one step, the *anchor*; a paced trace is
+ * shown at the speed that it models, and the time in which a viewer held the trainer is left out.  Two traces on one
+ * axis share the anchor, so their steps start together.
  */
 #ifndef VIEW_H
 #define VIEW_H
@@ -35,130 +35,136 @@
 struct track {
     const char *path;
     struct trace_follow *follow;
-    const struct trace *trace;           /* the follower's */
-    uint32_t list;                       /* its first task list that has run, ... */
-    const struct trace_step_list *steps; /* ... and the steps of that */
+    const struct trace *trace;           /* the follower's trace */
+    uint32_t list;                       /* the index of the trace's first task list that has run */
+    const struct trace_step_list *steps; /* the steps of that list */
     uint64_t zero;                       /* the clock at 0 of the axis */
     uint64_t last;                       /* the clock at the last end */
-    uint64_t now;                        /* the clock of now, or where the trainer stands */
-    bool stands;                         /* it is paused, stopped or gone in the midst of its work */
-    double *peak, highest_peak;          /* [devices] bytes that tensors hold at most; of all devices */
-    lane_purpose *purpose;               /* [lanes] what each is for */
-    uint32_t kind_colour[TRACE_ROLES];   /* of the roles of its tasks */
-    bool *folded;                        /* [devices] its lanes are thin */
-    struct problem *broken;              /* the file went bad while it was followed */
-    struct board *board;                 /* of a step file: its tasks can be moved; else NULL */
+    uint64_t now;                        /* the present clock, or that at which the trainer stands */
+    bool stands;                         /* true: the trainer is paused, stopped or gone in the midst of its work */
+    double *peak;                        /* [devices] the most bytes that tensors hold at a time */
+    double highest_peak;                 /* the largest of all devices' peaks */
+    lane_purpose *purpose;               /* [lanes] what the lane is for */
+    uint32_t kind_colour[TRACE_ROLES];   /* the colour of each role of its tasks */
+    bool *folded;                        /* [devices] true: the device's lanes are drawn thin */
+    struct problem *broken;              /* what became wrong with the file while it was followed, or NULL */
+    struct board *board;                 /* the step file's board, on which tasks can be moved; a trace's: NULL */
 };
-/* What is wrong with it ends the program.  The path of a trace; or, of a board, that of its list. */
+/* Opens a trace, or with a board the list at `path`; ends the program if anything is wrong with it. */
 struct track *open_track(const char *path, struct board *board);
-void renew_track(struct track *k); /* what the board shows is another trace by now */
-void close_track(struct track *k);
-bool is_living(const struct track *k); /* may there be something new? */
-bool poll_track(struct track *k);      /* takes what is new; has anything changed? */
+void renew_track(struct track *track); /* reads another trace that has the path, or that the board shows */
+void close_track(struct track *track);
+bool is_living(const struct track *track); /* may there be something new? */
+bool poll_track(struct track *track);      /* takes what is new; returns whether anything has changed */
 
-const struct trace_step *find_step(const struct track *k,
-                                   uint32_t step); /* the last one up to it, else the first; NULL */
-/* The last that computes: batches are fetched ahead, for steps that have not begun; NULL. */
-const struct trace_step *newest_step(const struct track *k);
-double step_ns(const struct track *k, const struct trace_step *s); /* from where its work begins to the next's */
-double axis_of(const struct track *k, uint64_t clock);             /* ns on the axis */
-uint64_t clock_of(const struct track *k, double axis);             /* the inverse, clamped */
+/* The last step up to that one, else the first; NULL: there is none. */
+const struct trace_step *find_step(const struct track *track, uint32_t step);
+/* The last step that computes (batches are fetched ahead, for steps that have not begun); NULL: there is none. */
+const struct trace_step *newest_step(const struct track *track);
+double step_ns(const struct track *track, const struct trace_step *s); /* from where its work begins to the next's */
+double axis_of(const struct track *track, uint64_t clock);             /* nanoseconds on the axis */
+uint64_t clock_of(const struct track *track, double axis);             /* the inverse, clamped */
 
 /* ---- the view -------------------------------------------------------------------------------------------------- */
 
-enum { MAX_TRACKS = 2, NOTHING = -1, LEAST_WIDTH = 800, LEAST_HEIGHT = 400 };
+/* OFF_WINDOW: the mouse's place when it is not on the window. */
+enum { MAX_TRACKS = 2, OFF_WINDOW = -1, LEAST_WIDTH = 800, LEAST_HEIGHT = 400 };
 enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, COLOUR_WAYS };
 
 enum drag { DRAG_NOTHING, DRAG_ROWS, DRAG_OVERVIEW, DRAG_RULER, DRAG_TASK };
 struct pick { /* a record of a track */
     int track;
-    int64_t record;           /* NOTHING */
-    struct trace_record copy; /* of it, to find it again when the trace has grown */
+    int64_t record;           /* the index in the trace, or NO_RECORD */
+    struct trace_record copy; /* a copy of it, with which it is found again when the trace has grown */
 };
 enum region_kind { NO_REGION, STRETCH, PLACE };
-struct region { /* of which the panel tells: a stretch of time, or a place on a memory row */
+struct region { /* the selected stretch of time, or the selected place on a memory row: the panel shows it */
     enum region_kind kind;
-    double at[2]; /* of the axis: the ends in either order; of a place twice the same */
-    int track;    /* of a place */
+    double at[2]; /* a stretch's ends on the axis, in either order; a place has the same value twice */
+    int track;    /* the place's */
     uint32_t device;
 };
-struct panel {           /* what is said of the selected stretch or place */
-    struct table *table; /* NULL: nothing */
+struct panel {           /* the text about the selected stretch or place */
+    struct table *table; /* NULL: nothing is selected */
     char *title;
-    double bytes; /* that links move; that are held */
+    double bytes; /* a stretch: bytes that links move; a place: bytes that are held */
 };
 enum row_kind { ROW_DEVICE, ROW_LANE, ROW_MEMORY };
-struct row {
+struct view_row {
     enum row_kind kind;
     int track;
-    uint32_t index; /* of the lane, or the device */
+    uint32_t index; /* the lane, or the device */
     int y, height;
 };
-struct spot { /* of a task in a step: its lane, and where the middle of its bar is, on the axis */
+struct bar_spot { /* where a task's bar is in a step */
     uint32_t lane;
-    double middle; /* NAN: it does not run in the step */
+    double middle; /* on the axis; NAN: the task does not run in the step */
 };
 struct gesture { /* a task of a board is dragged */
     int track;
     uint32_t step, task;
-    double grip;         /* from the middle of its bar to the mouse that took it up, on the axis */
-    struct spot *spot;   /* [tasks] when it was taken up */
-    bool tries, refused; /* has a move been tried, and was it refused? */
+    double grip;           /* on the axis, from the middle of the task's bar to where the mouse took it up */
+    struct bar_spot *spot; /* [tasks] where the bars were when it was taken up */
+    bool tries;            /* true: a move has been tried */
+    bool refused;          /* true: the last move that was tried was refused */
     struct move tried;
     struct pick blocker; /* the task that is in the way */
 };
-static inline bool has_content(const struct row *r) { return r->kind == ROW_LANE || r->kind == ROW_MEMORY; }
+static inline bool has_content(const struct view_row *r) { return r->kind == ROW_LANE || r->kind == ROW_MEMORY; }
 struct view {
-    struct canvas *canvas; /* while it is drawn */
+    struct canvas *canvas; /* NULL unless the view is being drawn */
     struct track *track[MAX_TRACKS];
     int n_tracks;
-    int n_layers, n_micros; /* of the first trace */
+    int n_layers, n_micros; /* the numbers of layers and micro-batches in the traces */
     bool has_role[TRACE_ROLES];
 
     int width, height; /* pixels */
     int scale;         /* pixels per dot of the font */
-    double from, to;   /* of the axis */
+    double from, to;   /* the part of the axis that is in sight */
     uint32_t anchor;   /* the step that starts at 0 */
-    int scroll;        /* pixels that the rows are moved up */
+    int scroll;        /* how many pixels the rows are moved up */
     enum colour_by colour;
     bool help, hide_memory;
-    bool show_causes; /* gaps have the colours of what they waited for */
-    bool follow;      /* what runs now stays in sight */
-    bool zoomed;      /* how long a time is in sight was chosen */
-    bool steps;       /* the trainer was asked for a task or a step, which is to be seen */
+    bool show_causes; /* true: gaps have the colours of what they waited for */
+    bool follow;      /* true: what runs now stays in sight */
+    bool zoomed;      /* true: the user has chosen how long a time is in sight */
+    bool steps;       /* true: the trainer was asked for a task or a step, which is to be shown */
 
     struct pick hover, selected;
-    bool critical; /* only the critical path of the anchor step is lit: */
-    size_t *path;  /* its records in the first trace, ascending */
+    bool critical; /* true: only the critical path of the anchor step is lit */
+    size_t *path;  /* the records of that path in the first trace, ascending */
     size_t n_path, cap_path;
     char search[32]; /* only tasks with this in their names are lit; "": all */
-    bool typing;     /* keys go into `search` */
+    bool typing;     /* true: keys are added to `search` */
     struct region region;
     struct panel panel;
-    int mouse_x, mouse_y;
-    enum drag drag; /* what the held button moves */
-    bool moved;     /* since it went down */
+    int mouse_x, mouse_y; /* pixels, or OFF_WINDOW */
+    enum drag drag;       /* what the held button moves */
+    bool moved;           /* true: the mouse has moved since the button went down */
     struct gesture gesture;
-    const char *save_as;      /* where a list that was changed goes; NULL: beside its file */
-    enum exit_code exit_code; /* of the last time that it was saved */
+    const char *save_as;      /* the file for a list that was changed; NULL: one beside the list's file */
+    enum exit_code exit_code; /* the result of the last time that it was saved */
 
-    struct row *row; /* top to bottom */
+    struct view_row *row; /* top to bottom */
     size_t n_rows, cap_rows;
-    int rows_height;   /* of all, also those out of sight */
-    char message[160]; /* until the next key */
+    int rows_height;   /* the height of all rows, also of those out of sight */
+    char message[160]; /* shown until the next key */
     bool quit;
 };
-static inline const char *name_of_track(const struct view *v, int track) /* before other words */
+/* "A " or "B ", to stand before other words; "" with one trace. */
+static inline const char *name_of_track(const struct view *v, int track)
 {
-    return v->n_tracks == 1 ? "" : track ? "B " : "A ";
+    if (v->n_tracks == 1)
+        return "";
+    return track == 0 ? "A " : "B ";
 }
 #define SAY(v, ...) (void)snprintf((v)->message, sizeof(v)->message, __VA_ARGS__)
-/* The tracks stay the caller's. */
+/* The caller keeps the tracks, and closes them. */
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale);
 bool is_followed(const struct view *v); /* may there be something new? */
-bool poll_view(struct view *v);         /* takes what is new in its traces; is there anything to redraw? */
-void refresh(struct view *v);           /* what depends on the selection, the traces and where the mouse is */
-/* What is followed stands still under the mouse, unless it was asked for. */
+bool poll_view(struct view *v);         /* takes what is new in its traces; returns whether to draw it again */
+void refresh(struct view *v);           /* updates what follows from the selection, the traces and the mouse */
+/* Does the picture stand still, although it follows the run, because the mouse is on the rows? */
 bool is_frozen(const struct view *v);
 
 /* ---- layout.c -------------------------------------------------------------------------------------------------- */
@@ -177,20 +183,20 @@ struct places places_of(const struct view *v);
 void lay_out(struct view *v); /* fills v->row */
 double x_of(const struct view *v, double axis);
 double axis_at(const struct view *v, double x);
-const struct row *row_at(const struct view *v, int x, int y); /* NULL outside of the rows */
-const struct row *row_of_lane(const struct view *v, int track, uint32_t lane);
+const struct view_row *row_at(const struct view *v, int x, int y); /* NULL outside of the rows */
+const struct view_row *row_of_lane(const struct view *v, int track, uint32_t lane);
 void look_at(struct view *v, double from, double to);
-void look_at_step(struct view *v, uint32_t step); /* it becomes the anchor */
+void look_at_step(struct view *v, uint32_t step); /* makes it the anchor */
 void look_at_all(struct view *v);
 void look_at_end(struct view *v);
 
 /* ---- bars.c, memory.c ------------------------------------------------------------------------------------------- */
 
-/* Pixels of a column, when the one before it held `n` bars or amounts per pixel.  Where these are many, what a single
- * pixel shows is chance, and half as many columns cost half the time. */
+/* The width in pixels of a column, when the one before it held `n` bars or amounts per pixel.  Where these are many,
+ * what a single pixel shows is chance, and half as many columns cost half the time. */
 static inline int column_width(const struct view *v, size_t n) { return n < 16 ? 1 : 2 * v->scale; }
-void draw_lane(const struct view *v, const struct row *row);
-void draw_memory(const struct view *v, const struct row *row);
+void draw_lane(const struct view *v, const struct view_row *row);
+void draw_memory(const struct view *v, const struct view_row *row);
 
 /* ---- pen.c, legend.c, strip.c, marks.c, frame.c -------------------------------------------------------------- */
 
@@ -198,28 +204,30 @@ static inline void fill(const struct view *v, int x, int y, int width, int heigh
 {
     fill_rect(v->canvas, x, y, width, height, colour);
 }
-void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share); /* a veil */
+/* Covers a box with a veil: `share` says how much of its colour is the veil's. */
+void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share);
 static inline int width_of(const struct view *v, const char *text) { return text_width(v->scale, text); }
-/* printf at (x, y), or up to `right`; what would go beyond `right` ends in "..". */
+/* printf at (x, y), or with x AT_RIGHT (or any below 0) up to `right`.  What would go beyond `right` ends in "..". */
 enum { AT_RIGHT = -1 };
 void put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
     PRINTF_LIKE(6, 7);
-/* Lines, `high` pixels each; the colours of the first one and of the others. */
+/* Draws a text's lines, `high` pixels each, with a colour for the first one and one for the rest. */
 void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t first, uint32_t rest,
                const char *text);
-/* Whole lines, in a box over the left or right half of the rows. */
+/* Draws whole lines in a box over the left or right half of the rows. */
 void put_panel(const struct view *v, bool right, const char *text);
 
 void draw_legend(const struct view *v, struct box b);
-void draw_strip(const struct view *v);                                             /* overview and ruler */
-void draw_borders(const struct view *v, const struct track *k, int y, int height); /* of steps, through rows */
+void draw_strip(const struct view *v); /* overview and ruler */
+/* Draws a line where each step begins, through the rows [y, y + height). */
+void draw_borders(const struct view *v, const struct track *track, int y, int height);
 uint32_t step_at_overview(const struct view *v, int x);
 void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
-void draw_links(const struct view *v); /* of the selected task: to what it needed and to what needed it */
+void draw_links(const struct view *v); /* edges from the selected task to those that it needed and that needed it */
 void draw_region(const struct view *v);
-extern const char *const life_name[];              /* of enum trace_life: "live", "paused", "stopped", ... */
-void draw_view(struct view *v, struct canvas *c);  /* the whole picture; lays out first */
-void write_view(struct view *v, const char *path); /* as a PNG */
+extern const char *const life_name[];              /* by enum trace_life: "live", "paused", "stopped", ... */
+void draw_view(struct view *v, struct canvas *c);  /* lays out, and draws the whole picture */
+void write_view(struct view *v, const char *path); /* writes a PNG */
 
 /* ---- pick.c ---------------------------------------------------------------------------------------------------- */
 
@@ -233,7 +241,7 @@ struct links {
 struct pick pick_of(const struct view *v, int track, int64_t record);
 bool is_picked(const struct pick *p);
 struct pick pick_at(const struct view *v, int x, int y);
-struct pick pick_behind(const struct view *v);                          /* of the gap under the mouse */
+struct pick pick_after_gap(const struct view *v);                       /* the bar after the gap under the mouse */
 void pick_neighbour(const struct view *v, struct pick *p, int by);      /* +1 or -1 along its lane */
 struct links links_of_pick(const struct view *v, const struct pick *p); /* the caller frees .link */
 void find_critical_path(struct view *v);
@@ -242,23 +250,23 @@ bool is_lit(const struct view *v, int track, size_t record);
 /* ---- move.c: on a track with a board ---------------------------------------------------------------------------- */
 
 void take_up(struct view *v, const struct pick *p);
-void carry_task(struct view *v); /* to where the mouse is: the list is simulated anew where that is another place */
+void carry_task(struct view *v); /* moves the task to the mouse; the list is simulated again if the place has changed */
 void draw_blocker(const struct view *v);
 void put_down(struct view *v);
-void call_off(struct view *v);                 /* the task is back where it was */
-void change_list(struct view *v, double what); /* undoes the last move, or saves the list */
-enum { UNDO, SAVE };
+void call_off(struct view *v); /* puts the task back where it was */
+void undo_last_move(struct view *v);
+void save_list(struct view *v);
 
 /* ---- details.c ------------------------------------------------------------------------------------------------- */
 
 char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4.52 s" */
-/* Three lines at most; the caller frees them. */
+/* At most three lines; the caller frees them. */
 char *describe_record(const struct trace *t, size_t record);
 char *describe_step(const struct view *v);
 
 /* ---- select.c --------------------------------------------------------------------------------------------------- */
 
-void select_again(struct view *v); /* the selection or the trace has changed: v->panel follows */
+void select_again(struct view *v); /* updates v->panel after the selection or the trace has changed */
 void draw_panel(const struct view *v);
 
 /* ---- colours.c ------------------------------------------------------------------------------------------------- */
@@ -272,8 +280,9 @@ enum {
     BORDER = 0xff9aa5b4,
     ACCENT = 0xffc2185b
 };
-uint32_t blend(uint32_t a, uint32_t b, double share);             /* a where share is 0, b where it is 1 */
-static inline uint32_t mix(uint32_t a, uint32_t b, uint32_t part) /* the same, in parts of 256 */
+uint32_t blend(uint32_t a, uint32_t b, double share); /* a where share is 0, b where it is 1 */
+/* The same with the share in parts of 256. */
+static inline uint32_t mix_colours(uint32_t a, uint32_t b, uint32_t part)
 {
     uint32_t odd = ((a & 0xff00ff) * (256 - part) + (b & 0xff00ff) * part) >> 8 & 0xff00ff;
     uint32_t even = ((a & 0x00ff00) * (256 - part) + (b & 0x00ff00) * part) >> 8 & 0x00ff00;
@@ -281,38 +290,57 @@ static inline uint32_t mix(uint32_t a, uint32_t b, uint32_t part) /* the same, i
 }
 uint32_t readable_on(uint32_t colour); /* black or white */
 uint32_t kind_colour(const char *role);
-uint32_t task_colour(const struct view *v, const struct track *k, uint32_t task);
-uint32_t class_colour(size_t class); /* of memory */
+uint32_t task_colour(const struct view *v, const struct track *track, uint32_t task);
+uint32_t class_colour(size_t class); /* a class of memory's */
 uint32_t cause_colour(enum cause cause);
-void count_colours(struct view *v); /* of its traces, when one is opened */
-/* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour; false: there is none.
- */
+void count_colours(struct view *v); /* counts layers, micro-batches and roles, when a trace is new */
+/* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour.  colour_name()
+ * returns false when there is no number i. */
 extern const char *const colour_way_name[COLOUR_WAYS];
 bool colour_name(const struct view *v, size_t i, char out[64]);
 uint32_t colour_number(const struct view *v, int64_t i);
 
 /* ---- actions.c ------------------------------------------------------------------------------------------------- */
 
+enum act {
+    FIT_ALL,
+    FOLLOW,
+    NEXT_COLOUR,
+    FOLD_ALL,
+    SEARCH,
+    FORGET,
+    UNDO,
+    SAVE,
+    PAUSE,
+    ONE_TASK,
+    ONE_STEP,
+    TOGGLE_CRITICAL,
+    TOGGLE_CAUSES,
+    TOGGLE_MEMORY,
+    TOGGLE_HELP,
+    QUIT
+};
 struct action {
     const char *keys; /* names, with a space between: "f", "left a" */
     const char *help;
-    void (*run)(struct view *v, double by);
+    void (*run)(struct view *v, double by); /* moves something by an amount; NULL: `act` says what is done */
     double by;
+    enum act act;
 };
 extern const struct action actions[];
 extern const size_t n_actions;
-/* A key by its name: a character, or "left", "enter", ...; while a search is typed, characters go there. */
+/* Presses a key by its name: a character, or "left", "enter", ...; while a search is typed, characters go there. */
 void press_key(struct view *v, const char *key);
 void move_mouse(struct view *v, int x, int y);
-void press_button(struct view *v, bool measure); /* where the mouse is; `measure`: with the shift key */
+void press_button(struct view *v, bool measure); /* at the mouse's place; `measure`: with the shift key */
 void release_button(struct view *v);
 void turn_wheel(struct view *v, double notches, bool scroll); /* zooms at the mouse, or moves the rows */
-/* Keys and mouse from a text: "f k /mlp enter click:600,300". */
+/* Presses keys and moves the mouse as a text says: "f k /mlp enter click:600,300". */
 void run_script(struct view *v, const char *script);
 
 /* ---- window.c -------------------------------------------------------------------------------------------------- */
 
-/* Shows the view until it is quit, with letters as they suit the screen. */
+/* Shows the view until it is quit, with letters of a size that suits the screen. */
 void show_window(struct view *v);
 
 #endif
