@@ -113,8 +113,8 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size);
 /* qsort() for an array that may be NULL when n is 0.  `order` returns -1, 0 or 1, as COMPARE does. */
 #define SORT(items, n, order) ((n) ? qsort((items), (n), sizeof *(items), (order)) : (void)0)
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-/* Binary search: `i` becomes the first of 0 .. n - 1 for which the condition `before`, which names `i`, is false; n when
- * it is true for all. */
+/* Binary search: `i` becomes the first of 0 .. n - 1 for which the condition `before`, which names `i`, is false; n
+ * when it is true for all. */
 #define FIND_FIRST(i, n, before) FIND_BETWEEN(i, 0, n, before)
 /* The same, from the value of `i` on, by growing steps.  Elements near `i` are in the caches; a binary search among all
  * of a long array would miss them at each step. */
@@ -325,7 +325,7 @@ void set_option(struct option_table *table, const struct option *o, const char *
 /* Half a sentence about a word of other programs: what it is called here, or why it does not exist here; `dashes` is
  * written before names of options.  NULL: no folder knows the word.  The caller frees it. */
 char *known_elsewhere(const struct option_table *table, unsigned command, const char *word, const char *dashes);
-bool has_word(const char *words, const char *word); /* is it one of the words, which spaces divide?  words may be NULL */
+bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */
 /* The index of `word` in the list; -1: it is not there. */
 int choice_number(const char *const *words, const char *word);
 bool option_given(const struct option_table *table, const char *name);

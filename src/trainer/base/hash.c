@@ -21,16 +21,16 @@ static uint64_t load64(const unsigned char *p)
 
 static uint64_t mix(uint64_t lane, uint64_t input) { return rotate(lane + input * P2, 31) * P1; }
 
-/* The blocks of 32 bytes at *p, each lane taking 8 of them; *p becomes the end of the last one. */
-static uint64_t hash_blocks(const unsigned char **p, size_t blocks, uint64_t seed)
+/* The hash of whole blocks of 32 bytes: each lane takes 8 bytes of every block. */
+static uint64_t hash_blocks(const unsigned char *p, size_t blocks, uint64_t seed)
 {
     uint64_t lane[4] = {seed + P1 + P2, seed + P2, seed, seed - P1};
     for (size_t block = 0; block < blocks; block++) {
-        lane[0] = mix(lane[0], load64(*p));
-        lane[1] = mix(lane[1], load64(*p + 8));
-        lane[2] = mix(lane[2], load64(*p + 16));
-        lane[3] = mix(lane[3], load64(*p + 24));
-        *p += 32;
+        lane[0] = mix(lane[0], load64(p));
+        lane[1] = mix(lane[1], load64(p + 8));
+        lane[2] = mix(lane[2], load64(p + 16));
+        lane[3] = mix(lane[3], load64(p + 24));
+        p += 32;
     }
     uint64_t hash = rotate(lane[0], 1) + rotate(lane[1], 7) + rotate(lane[2], 12) + rotate(lane[3], 18);
     for (int i = 0; i < 4; i++)
@@ -41,9 +41,14 @@ static uint64_t hash_blocks(const unsigned char **p, size_t blocks, uint64_t see
 uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed)
 {
     const unsigned char *p = bytes;
-    uint64_t hash = n >= 32 ? hash_blocks(&p, n / 32, seed) : seed + P5;
+    size_t left = n; /* bytes that are still to be hashed */
+    uint64_t hash = seed + P5;
+    if (n >= 32) {
+        hash = hash_blocks(p, n / 32, seed);
+        left = n % 32;
+        p += n - left;
+    }
     hash += n;
-    size_t left = n % 32; /* bytes */
     for (; left >= 8; left -= 8) {
         hash = rotate(hash ^ mix(0, load64(p)), 27) * P1 + P4;
         p += 8;
