@@ -23,8 +23,8 @@ static const char *name_of_type(mode_t mode)
     return "device or socket";
 }
 
-/* Only a regular file is opened: to open a pipe can mean to wait for its writer, to open a tape winds it back.  The path
- * may become a pipe after it was looked at, so O_NONBLOCK makes sure that open() does not wait. */
+/* Only a regular file is opened: to open a pipe can mean to wait for its writer, to open a tape winds it back.  A path
+ * may become a pipe just after stat(), so O_NONBLOCK makes sure that open() does not wait. */
 struct reader *open_reader(const char *path)
 {
     struct stat status;
