@@ -255,19 +255,19 @@ size_t left_by_groups(const char *groups, const char *root);
 
 /* ---- memory.c -------------------------------------------------------------------------------------------------- */
 
-/* The bytes that tensors may take of d's memory if no option says otherwise.  A GPU's driver needs some of the GPU's own
- * memory, for contexts, code and the display, and OpenCL does not say how much is free: a sixteenth is left to it, and
- * as much again, but at most 256 MiB.  If the device uses the host's memory, it may take all of d->memory, which
- * describe_memory() has chosen with care. */
+/* The bytes that tensors may take of d's memory if no option says otherwise.  A GPU's driver needs some of the GPU's
+ * own memory, for contexts, code and the display, and OpenCL does not say how much is free: a sixteenth is left to it,
+ * and as much again, but at most 256 MiB.  If the device uses the host's memory, it is all of d->memory:
+ * describe_memory() has left some to others. */
 size_t default_budget(const struct device *d);
 /* Writes "10.9 GiB (of 12.0 GiB; the rest is left to the driver)" into out; returns out. */
 const char *format_budget(char out[128], const struct device *d);
 size_t guard_bytes(const struct device *d); /* the size of the guard behind each of d's slabs */
 /* The usable bytes of the biggest slab that the device allows. */
 size_t slab_limit(const struct device *d);
-/* Add a slab of `bytes` to the device's arena, with zeros in it and its guard written.  A slab of the host is pinned for
- * copies to the devices of copier's context (NULL: of the first device's).  Returns NULL, or the problem when there is
- * no room. */
+/* Add a slab of `bytes` to the device's arena, with zeros in it and its guard written.  A slab of the host is pinned
+ * for copies to the devices of copier's context (NULL: of the first device's).  Returns NULL, or the problem when there
+ * is no room. */
 struct problem *add_slab(struct machine *m, struct device *d, const struct device *copier, size_t bytes);
 /* Write `bytes` to a buffer of d, from byte `begin` on, and wait until they are there. */
 void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *from, size_t bytes);
@@ -279,8 +279,8 @@ void free_slabs(struct machine *m, struct device *d);
 
 /* ---- clock.c --------------------------------------------------------------------------------------------------- */
 
-/* Measure the clock_offset of all devices whose queues carry times, by timing tiny writes, and set clock_valid.  Nothing
- * may be in flight.  Called again now and then, since clocks drift apart by some 20 us a second. */
+/* Measure the clock_offset of all devices whose queues carry times, by timing tiny writes, and set clock_valid.
+ * Nothing may be in flight.  Called again now and then, since clocks drift apart by some 20 us a second. */
 void calibrate_clocks(struct machine *m);
 /* Set *start and *end to an event's times on the host's clock.  The host queued the command at the time `queued` and
  * saw it complete at `seen`.  *told: on the device's clock, the latest end of the commands before it on its queue (0:
