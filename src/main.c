@@ -22,7 +22,7 @@ static void print_help(FILE *out)
 
 /* Output that could not be written is an error too: the disk of `> file` may be full.  An interrupted run is excepted,
  * since the terminal that it wrote to may have been closed. */
-static int finish(int code)
+static int finish_output(int code)
 {
     if (code != EXIT_INTERRUPTED)
         flush_output();
@@ -44,18 +44,18 @@ int main(int argc, char **argv)
     }
     if (argc < 2) {
         print_help(stderr);
-        return finish(EXIT_USAGE);
+        return finish_output(EXIT_USAGE);
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         print_help(stdout);
-        return finish(EXIT_OK);
+        return finish_output(EXIT_OK);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("yard " YARD_VERSION "\n");
-        return finish(EXIT_OK);
+        return finish_output(EXIT_OK);
     }
     const struct subcommand *command = find_command(argv[1]);
     if (!command)
         refuse_command(argv[1]);
-    return finish(command->run(argc - 2, argv + 2));
+    return finish_output(command->run(argc - 2, argv + 2));
 }

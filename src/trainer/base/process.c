@@ -83,7 +83,7 @@ static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
     _Exit(EXIT_INTERRUPTED);
 }
 
-static void take(int number)
+static void take_signal(int number)
 {
     struct sigaction action = {.sa_sigaction = handle_interrupt, .sa_flags = SA_RESTART | SA_SIGINFO};
     sigaction(number, &action, NULL);
@@ -95,7 +95,7 @@ static bool take_unless_ignored(int number)
     struct sigaction old;
     if (sigaction(number, NULL, &old) != 0 || old.sa_handler == SIG_IGN)
         return false;
-    take(number);
+    take_signal(number);
     return true;
 }
 
@@ -109,7 +109,7 @@ void take_signals_back(void)
 {
     for (size_t i = 0; i < COUNT(swallowed); i++)
         if (swallowed[i].ours)
-            take(swallowed[i].number);
+            take_signal(swallowed[i].number);
 }
 
 void defer_interrupts(void)
@@ -121,7 +121,7 @@ void defer_interrupts(void)
 void prepare_process(void)
 {
     static const int others[] = {SIGTERM, SIGHUP, SIGUSR2};
-    take(SIGINT);
+    take_signal(SIGINT);
     for (size_t i = 0; i < COUNT(others); i++)
         take_unless_ignored(others[i]);
     for (size_t i = 0; i < COUNT(swallowed); i++)

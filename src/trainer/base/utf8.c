@@ -50,7 +50,7 @@ size_t valid_utf8(const char *text, size_t n)
 /* Can these n bytes be the beginning of a valid character?  They can if the least or the greatest continuation bytes
  * complete one: whether a character is a longer form than needed, a surrogate or beyond U+10FFFF depends on whether its
  * first continuation bytes are low or high. */
-static bool may_go_on(const char *begun, size_t n)
+static bool may_be_continued(const char *begun, size_t n)
 {
     char low[UTF8_BYTES], high[UTF8_BYTES];
     uint32_t c;
@@ -85,7 +85,7 @@ static void show_byte(struct text_stream *s, FILE *out, char byte)
         s->n = 0;
         return;
     }
-    if (may_go_on(s->begun, s->n))
+    if (may_be_continued(s->begun, s->n))
         return;
     bool was_begun = s->n > 1;
     show_replacement(out);

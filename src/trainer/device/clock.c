@@ -14,7 +14,7 @@
 
 enum { TRIES = 12, SLACK_NS = 1000000 };
 
-static bool profiled(cl_event event, cl_profiling_info what, cl_ulong *ns)
+static bool read_event_time(cl_event event, cl_profiling_info what, cl_ulong *ns)
 {
     return clGetEventProfilingInfo(event, what, sizeof *ns, ns, NULL) == CL_SUCCESS && *ns != 0;
 }
@@ -33,12 +33,13 @@ static void calibrate_clock(struct device *d)
         CL(clEnqueueWriteBuffer(d->lane[LANE_UPLOAD]->queue, byte, CL_FALSE, 0, 1, "", 0, NULL, &event));
         CL(clWaitForEvents(1, &event));
         uint64_t host = now_ns();
-        d->clock_valid = profiled(event, CL_PROFILING_COMMAND_END, &end);
+        d->clock_valid = read_event_time(event, CL_PROFILING_COMMAND_END, &end);
         best = MIN(best, (int64_t)(host - end));
         CL(clReleaseEvent(event));
     }
-    bool same_clock = best >= 0 && best < SLACK_NS; /* the difference is only the wake-up time */
-    d->clock_offset = same_clock ? 0 : best;
+    d->clock_offset = best;
+    if (best >= 0 && best < SLACK_NS) /* it is the same clock: the difference is only the wake-up time */
+        d->clock_offset = 0;
     CL(clReleaseMemObject(byte));
 }
 
@@ -57,8 +58,8 @@ enum told_times event_times(const struct device *d, cl_event event, uint64_t que
     const uint64_t offset = (uint64_t)d->clock_offset;
     *start = queued;
     *end = seen;
-    if (!d->clock_valid || !profiled(event, CL_PROFILING_COMMAND_START, &began) ||
-        !profiled(event, CL_PROFILING_COMMAND_END, &ended))
+    if (!d->clock_valid || !read_event_time(event, CL_PROFILING_COMMAND_START, &began) ||
+        !read_event_time(event, CL_PROFILING_COMMAND_END, &ended))
         return TIMES_MISSING;
     if (began > ended || began + offset + SLACK_NS < queued || ended + offset > seen + SLACK_NS)
         return TIMES_MISSING;

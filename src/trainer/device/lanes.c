@@ -49,9 +49,14 @@ struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, 
 
 void choose_tile(struct device *d)
 {
-    d->tile_rows = d->vector == 1 ? 4 : 6; /* gemm.cl says why */
-    bool widest_or_scalar = d->vector == 16 || d->vector == 1;
-    d->tile_vectors = widest_or_scalar ? 4 : 2;
+    d->tile_rows = 6; /* gemm.cl says why */
+    d->tile_vectors = 2;
+    if (d->vector == 16)
+        d->tile_vectors = 4;
+    if (d->vector == 1) {
+        d->tile_rows = 4;
+        d->tile_vectors = 4;
+    }
 }
 
 struct device *name_device(struct machine *m, int i, const char *id, size_t memory)
@@ -72,10 +77,12 @@ struct device *name_device(struct machine *m, int i, const char *id, size_t memo
     choose_tile(d);
     snprintf(d->id, sizeof d->id, "%s", id);
     snprintf(d->name, sizeof d->name, "%s", id);
-    if (!host)
+    enum lane_kind first = LANE_CPU, last = LANE_FEED;
+    if (!host) {
         d->context = &m->context[0];
-    const enum lane_kind first = host ? LANE_CPU : LANE_COMPUTE;
-    const enum lane_kind last = host ? LANE_FEED : LANE_DOWNLOAD;
+        first = LANE_COMPUTE;
+        last = LANE_DOWNLOAD;
+    }
     for (enum lane_kind kind = first; kind <= last; kind++)
         add_lane(m, d, kind, 0);
     return d;

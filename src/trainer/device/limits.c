@@ -28,7 +28,9 @@ static size_t number_in(const char *folder, const char *name, size_t otherwise)
         return otherwise;
     bool found = fscanf(f, "%llu", &value) == 1;
     fclose(f);
-    return found && value < SIZE_MAX ? (size_t)value : otherwise;
+    if (!found || value >= SIZE_MAX)
+        return otherwise;
+    return (size_t)value;
 }
 
 /* Bytes of files that the system caches in memory for a group.  The group's usage includes them, but the system gives

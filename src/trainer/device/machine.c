@@ -49,8 +49,12 @@ static bool read_selection(const char **text, struct selection *s)
     snprintf(part, sizeof part, "%.*s", length, *text);
     *text += length;
     int found = sscanf(part, "%4u:%4u%n%c%4u%n", &s->platform, &s->device, &end, &kind, &count, &end);
-    s->pieces = kind == '/' ? count : 0;
-    s->shares = kind == 'x' ? count : 0;
+    s->pieces = 0;
+    s->shares = 0;
+    if (kind == '/')
+        s->pieces = count;
+    if (kind == 'x')
+        s->shares = count;
     bool known_characters = strspn(part, "0123456789:/x") == strlen(part); /* sscanf would skip spaces */
     bool complete = found == 2 || (found == 4 && s->pieces + s->shares > 0);
     return part[end] == '\0' && known_characters && complete;
@@ -116,7 +120,9 @@ static unsigned kernel_work_group(const struct device *d)
 static size_t host_memory(bool *limited)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    size_t all = pages > 0 ? (size_t)pages * (size_t)page : SIZE_MAX / 4;
+    size_t all = SIZE_MAX / 4;
+    if (pages > 0)
+        all = (size_t)pages * (size_t)page;
     size_t left = memory_left_by_limits();
     *limited = left < all;
     if (left == 0)
@@ -135,8 +141,9 @@ static void describe_memory(struct device *d)
              "device %s wants parts of buffers aligned to %zu bytes, and ours are to %d: choose another", d->name,
              align, DEVICE_ALIGNMENT);
     d->uses_ram = d->is_cpu || device_number(d->cl, CL_DEVICE_HOST_UNIFIED_MEMORY);
-    /* A driver may say that an integrated GPU has all of the host's memory. */
-    size_t most = d->uses_ram ? host_memory(&d->limited) / 4 * 3 : SIZE_MAX;
+    size_t most = SIZE_MAX;
+    if (d->uses_ram) /* a driver may say that an integrated GPU has all of the host's memory */
+        most = host_memory(&d->limited) / 4 * 3;
     if (d->is_cpu) /* what drivers say of a CPU's memory changes from run to run */
         d->memory = most;
     else

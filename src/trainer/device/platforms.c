@@ -67,7 +67,9 @@ cl_uint get_devices(cl_platform_id platform, cl_device_id out[MAX_PER_PLATFORM])
 {
     cl_uint n = 0;
     cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_PER_PLATFORM, out, &n);
-    return code == CL_SUCCESS ? MIN(n, (cl_uint)MAX_PER_PLATFORM) : 0;
+    if (code != CL_SUCCESS)
+        return 0;
+    return MIN(n, (cl_uint)MAX_PER_PLATFORM);
 }
 
 uint64_t device_number(cl_device_id id, cl_device_info what)
@@ -162,7 +164,9 @@ cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
     if (cache && !cache[0])
         unsetenv("POCL_CACHE_DIR"); /* PoCL aborts on an empty one */
     cl_int code = clGetPlatformIDs(MAX_PLATFORMS, out, &n);
-    return code == CL_SUCCESS ? MIN(n, (cl_uint)MAX_PLATFORMS) : 0;
+    if (code != CL_SUCCESS)
+        return 0;
+    return MIN(n, (cl_uint)MAX_PLATFORMS);
 }
 
 _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code)

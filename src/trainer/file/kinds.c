@@ -82,7 +82,7 @@ const struct formats *find_formats(void)
     return NULL;
 }
 
-static const struct file_kind *find_kind(const struct glimpse *g)
+static const struct file_kind *kind_of_glimpse(const struct glimpse *g)
 {
     for (size_t i = 0; i < COUNT(signatures); i++) {
         const struct file_kind *kind = &signatures[i].kind;
@@ -101,7 +101,7 @@ const struct file_kind *kind_of_bytes(const char *bytes, size_t n)
     struct glimpse g = {.bytes = bytes, .n = MIN(n, (size_t)LOOKED_AT), .size = n};
     const size_t last = MIN(n, (size_t)GLIMPSE_LAST);
     memcpy(g.last + GLIMPSE_LAST - last, bytes + n - last, last);
-    return find_kind(&g);
+    return kind_of_glimpse(&g);
 }
 
 const struct file_kind *kind_of_file(const char *path)
@@ -113,7 +113,7 @@ const struct file_kind *kind_of_file(const char *path)
     const size_t last = (size_t)MIN(r->size, (uint64_t)GLIMPSE_LAST);
     read_at(r, g.last + GLIMPSE_LAST - last, last, r->size - last);
     close_reader(r);
-    return find_kind(&g);
+    return kind_of_glimpse(&g);
 }
 
 bool is_foreign(const struct file_kind *kind) { return kind && *kind->way; }

@@ -69,7 +69,7 @@ const char *llmc_kind(const char *path)
 }
 
 /* Read the header; its first two words must be `magic` and `version`. */
-static void read_header(struct reader *r, int32_t header[HEADER_WORDS], int32_t magic, int32_t version)
+static void read_llmc_header(struct reader *r, int32_t header[HEADER_WORDS], int32_t magic, int32_t version)
 {
     if (r->size < LLMC_HEADER_BYTES)
         fail(EXIT_FAILED, "%s is damaged: it has %llu bytes, but %s begins with a header of %d bytes", r->path,
@@ -97,7 +97,7 @@ struct llmc_model *open_llmc_model(const char *path)
                   [5] = {"heads", 1 << 16},       [6] = {"channels", 1 << 16}, [7] = {"padded_vocab", 1 << 24}};
     int32_t header[HEADER_WORDS];
     struct reader *r = open_reader(path);
-    read_header(r, header, LLMC_MODEL_MAGIC, 3);
+    read_llmc_header(r, header, LLMC_MODEL_MAGIC, 3);
     struct llmc_model *m = allocate(1, sizeof *m);
     *m = (struct llmc_model){.file = r,
                              .max_seq_len = header[2],
@@ -145,7 +145,7 @@ uint16_t *read_token_shard(const char *path, size_t *n)
 {
     int32_t header[HEADER_WORDS];
     struct reader *r = open_reader(path);
-    read_header(r, header, LLMC_TOKENS_MAGIC, 1);
+    read_llmc_header(r, header, LLMC_TOKENS_MAGIC, 1);
     if (header[2] < 0 || r->size != LLMC_HEADER_BYTES + 2 * (uint64_t)header[2])
         fail(EXIT_FAILED,
              "%s is damaged: its header promises %d tokens of 2 bytes behind %d bytes, but it has %llu bytes", path,

@@ -39,8 +39,8 @@ char *format_shape(char out[128], int rank, const int64_t *shape)
 /* ---- reading: the header --------------------------------------------------------------------------------------- */
 
 /* All errors about a file's content begin in the same way and name the file. */
-#define REFUSE(path, ...) refuse(path, format_string(__VA_ARGS__))
-static _Noreturn void refuse(const char *path, const char *reason)
+#define REFUSE(path, ...) refuse_safetensors(path, format_string(__VA_ARGS__))
+static _Noreturn void refuse_safetensors(const char *path, const char *reason)
 {
     fail(EXIT_FAILED, "%s is not a valid safetensors file: %s; get a fresh copy or write it anew", path, reason);
 }
