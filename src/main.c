@@ -1,4 +1,4 @@
-/* main.c - from the first word to its subcommand, and the exit code.
+/* main.c - finds the command that the first word names, runs it, and returns its exit code.
  *
  * To step through a training run:  gdb --args ./yard train --model tiny --serial --steps 3
  */
@@ -20,9 +20,9 @@ static void print_help(FILE *out)
             "            3 no OpenCL device, 4 files cannot be read or written, 130 interrupted\n");
 }
 
-/* Output that could not be written is an error too: a full disk behind `> file`.  An interrupted run may have lost the
- * terminal that it wrote to. */
-static int finish(int code)
+/* Output that could not be written is an error too: the disk of `> file` may be full.  An interrupted run is excepted,
+ * since the terminal that it wrote to may have been closed. */
+static int finish_output(int code)
 {
     if (code != EXIT_INTERRUPTED)
         flush_output();
@@ -30,7 +30,7 @@ static int finish(int code)
     return code;
 }
 
-#ifdef __ELF__ /* gdb loads it: tutorials/gdb/yard.py */
+#ifdef __ELF__ /* tells gdb to load build/yard-gdb.py, which is made from tutorials/gdb/yard.py */
 __asm__(
     ".pushsection \".debug_gdb_scripts\", \"MS\", %progbits, 1\n.byte 1\n.asciz \"build/yard-gdb.py\"\n.popsection");
 #endif
@@ -42,14 +42,20 @@ int main(int argc, char **argv)
         memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv);
         argv[argc - 1] = "--help";
     }
-    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-        print_help(argc < 2 ? stderr : stdout);
-        return finish(argc < 2 ? EXIT_USAGE : EXIT_OK);
+    if (argc < 2) {
+        print_help(stderr);
+        return finish_output(EXIT_USAGE);
     }
-    if (strcmp(argv[1], "--version") == 0)
-        return printf("yard " YARD_VERSION "\n"), finish(EXIT_OK);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        print_help(stdout);
+        return finish_output(EXIT_OK);
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("yard " YARD_VERSION "\n");
+        return finish_output(EXIT_OK);
+    }
     const struct subcommand *command = find_command(argv[1]);
     if (!command)
         refuse_command(argv[1]);
-    return finish(command->run(argc - 2, argv + 2));
+    return finish_output(command->run(argc - 2, argv + 2));
 }

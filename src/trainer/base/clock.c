@@ -1,4 +1,4 @@
-/* clock.c - the one clock of every record. */
+/* clock.c - the clock that all times in traces and reports come from. */
 #define _DARWIN_C_SOURCE /* CLOCK_MONOTONIC_RAW is not in POSIX */
 #include "base.h"
 

@@ -8,12 +8,13 @@
 static pthread_mutex_t cleanups_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cleanup *cleanups; /* guarded by cleanups_lock; the last registered comes first */
 
-struct attempt { /* under way on this thread */
-    jmp_buf back;
-    struct problem *problem;
-    struct attempt *outer;
+/* A call of attempt() that is under way. */
+struct attempt {
+    jmp_buf back;            /* where fail() jumps to */
+    struct problem *problem; /* the problem that fail() was called with; NULL: none yet */
+    struct attempt *outer;   /* the attempt() around this one, or NULL */
 };
-static _Thread_local struct attempt *attempting;
+static _Thread_local struct attempt *attempting; /* the innermost one on this thread, or NULL */
 
 void on_fail(struct cleanup *c)
 {
@@ -35,26 +36,35 @@ void cancel_on_fail(struct cleanup *c)
     pthread_mutex_unlock(&cleanups_lock);
 }
 
-/* Of that attempt, NULL: of any.  Each is taken off the list first, so that none runs twice. */
-static void run_cleanups(const struct attempt *of)
+/* Take the first cleanup that was registered in that attempt off the list; attempt NULL: the first of all.  NULL: there
+ * is none. */
+static struct cleanup *take_cleanup(const struct attempt *attempt)
+{
+    pthread_mutex_lock(&cleanups_lock);
+    struct cleanup **link = &cleanups;
+    while (attempt && *link && (*link)->attempt != attempt)
+        link = &(*link)->next;
+    struct cleanup *taken = *link;
+    if (taken)
+        *link = taken->next;
+    pthread_mutex_unlock(&cleanups_lock);
+    return taken;
+}
+
+/* Each cleanup is taken off the list before it runs, so that none runs twice. */
+static void run_cleanups(const struct attempt *attempt)
 {
     for (;;) {
-        pthread_mutex_lock(&cleanups_lock);
-        struct cleanup **link = &cleanups;
-        while (of && *link && (*link)->attempt != of)
-            link = &(*link)->next;
-        struct cleanup *first = *link;
-        *link = first ? first->next : NULL;
-        pthread_mutex_unlock(&cleanups_lock);
-        if (!first)
+        struct cleanup *c = take_cleanup(attempt);
+        if (!c)
             return;
-        first->run(first->argument);
+        c->run(c->argument);
     }
 }
 
 /* ---- problems -------------------------------------------------------------------------------------------------- */
 
-/* Printable, whatever paths and files it quotes.  More lines than one appear only where the format itself has them. */
+/* The sentence may quote paths and files, so it is made printable.  It has several lines only if `format` has. */
 struct problem *new_problem(enum exit_code code, const char *format, ...)
 {
     va_list arguments;
@@ -77,8 +87,8 @@ void print_problem(FILE *out, const char *prefix, struct problem *p)
 {
     erase_line();
     if (out == stderr)
-        fflush(stdout);                          /* what came before appears before */
-    fprintf(out, "%s%s\n", prefix, p->sentence); /* in one piece, although several threads may be talking */
+        fflush(stdout);                          /* so that earlier output appears first */
+    fprintf(out, "%s%s\n", prefix, p->sentence); /* one call, since other threads may print at the same time */
     free(p);
 }
 
@@ -89,7 +99,8 @@ struct problem *attempt(void (*work)(void *), void *argument)
     if (setjmp(a.back) == 0)
         work(argument);
     pthread_mutex_lock(&cleanups_lock);
-    for (struct cleanup *c = cleanups; c; c = c->next) /* of one that has succeeded they belong to the one around it */
+    /* After a success the cleanups that `work` has left belong to the attempt around this one. */
+    for (struct cleanup *c = cleanups; c; c = c->next)
         if (c->attempt == &a)
             c->attempt = a.outer;
     pthread_mutex_unlock(&cleanups_lock);
@@ -100,7 +111,7 @@ struct problem *attempt(void (*work)(void *), void *argument)
 void clean_up_in_handler(void)
 {
     if (pthread_mutex_trylock(&cleanups_lock) != 0)
-        return; /* the list is being changed: what is left behind the next writer of that file removes */
+        return; /* another thread is changing the list; the next writer of a file removes its stray temporaries */
     for (const struct cleanup *c = cleanups; c; c = c->next)
         c->run(c->argument);
 }
@@ -115,7 +126,7 @@ _Noreturn void fail_with(struct problem *p)
         run_cleanups(attempting);
         longjmp(attempting->back, 1);
     }
-    if (failing) /* a cleanup failed in turn; the sentence is already out */
+    if (failing) /* a cleanup has failed in turn; the first sentence is already printed */
         _Exit((int)p->code);
     failing = true;
     pthread_mutex_lock(&one_failure);

@@ -4,8 +4,11 @@
  */
 #include "base.h"
 
-static const uint64_t P1 = 0x9E3779B185EBCA87u, P2 = 0xC2B2AE3D27D4EB4Fu, P3 = 0x165667B19E3779F9u,
-                      P4 = 0x85EBCA77C2B2AE63u, P5 = 0x27D4EB2F165667C5u;
+static const uint64_t P1 = 0x9E3779B185EBCA87u; /* five primes: the names are those of the specification */
+static const uint64_t P2 = 0xC2B2AE3D27D4EB4Fu;
+static const uint64_t P3 = 0x165667B19E3779F9u;
+static const uint64_t P4 = 0x85EBCA77C2B2AE63u;
+static const uint64_t P5 = 0x27D4EB2F165667C5u;
 
 static uint64_t rotate(uint64_t x, int bits) { return x << bits | x >> (64 - bits); }
 
@@ -18,33 +21,49 @@ static uint64_t load64(const unsigned char *p)
 
 static uint64_t mix(uint64_t lane, uint64_t input) { return rotate(lane + input * P2, 31) * P1; }
 
+/* The hash of whole blocks of 32 bytes: each lane takes 8 bytes of every block. */
+static uint64_t hash_blocks(const unsigned char *p, size_t blocks, uint64_t seed)
+{
+    uint64_t lane[4] = {seed + P1 + P2, seed + P2, seed, seed - P1};
+    for (size_t block = 0; block < blocks; block++) {
+        lane[0] = mix(lane[0], load64(p));
+        lane[1] = mix(lane[1], load64(p + 8));
+        lane[2] = mix(lane[2], load64(p + 16));
+        lane[3] = mix(lane[3], load64(p + 24));
+        p += 32;
+    }
+    uint64_t hash = rotate(lane[0], 1) + rotate(lane[1], 7) + rotate(lane[2], 12) + rotate(lane[3], 18);
+    for (int i = 0; i < 4; i++)
+        hash = (hash ^ mix(0, lane[i])) * P1 + P4;
+    return hash;
+}
+
 uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed)
 {
-    const unsigned char *p = bytes, *end = n ? p + n : p; /* of none `bytes` may be NULL */
-    uint64_t a = seed + P1 + P2, b = seed + P2, c = seed, d = seed - P1, hash = seed + P5;
-    for (; end - p >= 32; p += 32) {
-        a = mix(a, load64(p));
-        b = mix(b, load64(p + 8));
-        c = mix(c, load64(p + 16));
-        d = mix(d, load64(p + 24));
-    }
+    const unsigned char *p = bytes;
+    size_t left = n; /* bytes that are still to be hashed */
+    uint64_t hash = seed + P5;
     if (n >= 32) {
-        const uint64_t lane[] = {a, b, c, d};
-        hash = rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18);
-        for (int i = 0; i < 4; i++)
-            hash = (hash ^ mix(0, lane[i])) * P1 + P4;
+        hash = hash_blocks(p, n / 32, seed);
+        left = n % 32;
+        p += n - left;
     }
     hash += n;
-    for (; end - p >= 8; p += 8) /* the fewer than 32 bytes that are left */
+    for (; left >= 8; left -= 8) {
         hash = rotate(hash ^ mix(0, load64(p)), 27) * P1 + P4;
-    if (end - p >= 4) {
+        p += 8;
+    }
+    if (left >= 4) {
         uint32_t word;
         memcpy(&word, p, 4);
         hash = rotate(hash ^ word * P1, 23) * P2 + P3;
         p += 4;
+        left -= 4;
     }
-    for (; p < end; p++)
+    for (; left > 0; left--) {
         hash = rotate(hash ^ *p * P5, 11) * P1;
+        p++;
+    }
     hash = (hash ^ hash >> 33) * P2; /* spread every input bit over all output bits */
     hash = (hash ^ hash >> 29) * P3;
     return hash ^ hash >> 32;

@@ -7,10 +7,13 @@ json_t *number_json(double x) { return isfinite(x) ? json_real(x) : json_null();
 
 json_t *text_json(const char *text)
 {
-    char *printable = text ? copy_string(text) : NULL;
-    json_t *value = text ? json_string(text) : json_null();
-    if (!value)
-        value = json_string(make_printable(printable, true));
+    if (!text)
+        return json_null();
+    json_t *value = json_string(text);
+    if (value)
+        return value;
+    char *printable = copy_string(text);
+    value = json_string(make_printable(printable, true));
     free(printable);
     return value;
 }

@@ -6,8 +6,9 @@
 
 #include <jansson.h>
 
-json_t *number_json(double x); /* null: it is not finite */
-/* A string, or null for NULL.  JSON is UTF-8, a path need not be: what is none becomes '?'. */
+json_t *number_json(double x); /* JSON's null when x is not finite */
+/* A JSON string; JSON's null when `text` is NULL.  A path need not be UTF-8, as JSON must: then the other bytes, and
+ * control characters, become '?'. */
 json_t *text_json(const char *text);
 
 #endif

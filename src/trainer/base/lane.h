@@ -6,10 +6,10 @@ enum lane_kind {
     LANE_COMPUTE,
     LANE_UPLOAD,   /* host to device */
     LANE_DOWNLOAD, /* device to host, and to other devices */
-    LANE_CPU,      /* of the host: its share of the step's work */
-    LANE_DISK,     /* files */
-    LANE_REPORT,   /* takes results out, at the end of a step: nothing else may stand behind it */
-    LANE_FEED,     /* prepares batches, ahead of the step: it may stand behind nothing else */
+    LANE_CPU,      /* the host's own part of the step's work */
+    LANE_DISK,     /* the host reads and writes files */
+    LANE_REPORT,   /* the host takes results out at the end of a step; no other task may have to wait for this */
+    LANE_FEED,     /* the host prepares batches ahead of the step; this may not have to wait for other tasks */
     LANE_KINDS
 };
 

@@ -40,7 +40,7 @@ char *format_string(const char *format, ...)
     int n = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
     CHECK(n >= 0, "bad format \"%s\"", format);
-    char *text = allocate((size_t)n + 1, 1); /* not by vasprintf(): leak checkers do not see who called that */
+    char *text = allocate((size_t)n + 1, 1); /* not vasprintf(): leak checkers do not report where that is called */
     va_start(arguments, format);
     vsnprintf(text, (size_t)n + 1, format, arguments);
     va_end(arguments);
@@ -51,7 +51,8 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size)
 {
     if (wanted <= *cap)
         return items;
-    const size_t least = MAX(*cap * 2, 8), larger = MAX(wanted, least);
+    const size_t doubled = MAX(*cap * 2, 8);
+    const size_t larger = MAX(wanted, doubled);
     items = reallocate(items, larger, size);
     memset((char *)items + *cap * size, 0, (larger - *cap) * size);
     *cap = larger;

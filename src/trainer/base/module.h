@@ -14,22 +14,22 @@
 #include <stdio.h>
 
 struct subcommand {
-    int place; /* among the others in `yard --help`: ascending */
+    int place; /* the command's place in `yard --help`: commands are listed by ascending places */
     const char *name, *help;
-    int (*run)(int argc, char **argv); /* is given what follows the name, and returns the exit code */
-    const char *elsewhere;             /* what other programs call it: words between spaces, " fit run "; NULL */
+    int (*run)(int argc, char **argv); /* gets the words after the command's name; returns the exit code */
+    const char *elsewhere;             /* other programs' names for it, between spaces: " fit run "; or NULL */
 };
-/* Which options a command takes: a row of the table has the classes that it is of, a command's page those that it
- * takes, and single options beside them. */
+/* Which commands take an option.  struct option's `commands` has the classes that the option belongs to; a command's
+ * page (struct page) has the classes that the command takes, and names single options beside them. */
 enum option_class {
-    OF_TRAIN = 2,  /* yard train */
-    OF_SAMPLE = 4, /* yard sample */
-    OF_LIST = 8,   /* all commands that build the list for training */
-    OF_PLAN = 16,  /* that build it to be looked at */
-    OF_RUN = 32,   /* that run something on devices */
-    OF_THIS = 64   /* single ones of the command at hand */
+    OF_TRAIN = 2,  /* options of yard train */
+    OF_SAMPLE = 4, /* options of yard sample */
+    OF_LIST = 8,   /* options of all commands that build the list for training */
+    OF_PLAN = 16,  /* options of commands that build this list to look at it */
+    OF_RUN = 32,   /* options of commands that run something on devices */
+    OF_THIS = 64   /* single options that the page of the present command names */
 };
-/* Groups of options in the help, in this order; those of others come behind them. */
+/* Groups of options in the help, in this order; any other groups come after them. */
 #define GROUP_MODEL "Model"
 #define GROUP_DATA "Data"
 #define GROUP_TRAINING "Training"
@@ -39,67 +39,69 @@ enum option_class {
 #define GROUP_PREDICTING "Predicting"
 #define GROUP_SAMPLING "Sampling"
 
-/* Words of other programs, in small letters with dashes between, separated by blanks.  A word may stand for several of
- * our options: the first that the command takes is meant. */
+/* Other programs' names for one of our options.  A word may stand for several of our options: then the first of them
+ * that the command takes is meant. */
 struct foreign_words {
-    const char *option, *words; /* ours; NULL: there is none */
-    const char *why;            /* half a sentence; NULL: nothing needs to be said */
+    const char *option; /* our option; NULL: we have none for this */
+    const char *words;  /* the other names, in small letters with dashes, between spaces */
+    const char *why;    /* half a sentence to add; NULL: nothing needs to be said */
 };
-/* What knows such words: as known_elsewhere() tells it, and as a part of the help. */
+/* The two functions of a folder that knows such words: one for known_elsewhere(), one that prints them in the help. */
 struct option_table;
 struct other_words {
     char *(*known)(const struct option_table *table, unsigned command, const char *typed, const char *dashes);
     void (*print)(FILE *out, const struct option_table *table, unsigned command);
 };
-/* Of two options.  why: they exclude each other, and one is to be left out.  NULL: the first says more about the other
- * one; where that is off it has no effect, which is said. */
+/* A rule for two options. */
 struct law {
-    const char *option, *other, *why;
+    const char *option, *other;
+    const char *why; /* why the two exclude each other, so that one must be left out.  NULL: they do not, but `option`
+                      * only details `other`, and a warning says that it has no effect where `other` is off */
 };
 
 struct settings;
 /* A field that is NULL, 0 or false says that the folder does not have this. */
 struct module {
-    const char *name;  /* the folder's */
-    const char *needs; /* folders of techniques and tools that it is not built without, between spaces */
-    int place;         /* among the others, where they are asked one after another, and in the help: ascending */
+    const char *name;  /* the folder's name */
+    const char *needs; /* folders of techniques and tools that it cannot be built without, between spaces */
+    int place;         /* its place in the table below, in which folders are asked and listed in the help: ascending */
 
     /* commands and options */
     const struct subcommand *commands;
     size_t n_commands;
     const struct option *options; /* base.h: name, letter, type, where its value goes, ... */
     size_t n_options;
-    const char *unrecorded; /* of its options: what a run that goes on does not take over; between spaces */
-    const struct foreign_words *foreign; /* what options are called in other programs */
+    const char *unrecorded; /* names of its options that a resumed run does not take over, between spaces */
+    const struct foreign_words *foreign; /* other programs' names for options */
     size_t n_foreign;
-    const struct other_words *other_words; /* what looks for all these; one folder at most */
-    const struct law *laws;                /* between its options and any */
+    const struct other_words *other_words; /* functions that search all folders' `foreign`; one folder at most */
+    const struct law *laws;                /* rules between its own options and any others */
     size_t n_laws;
-    /* When all options are known: ends the program where they make no sense together. */
+    /* Called when all options are known; ends the program when they make no sense together. */
     void (*check)(struct settings *s);
 
-    /* what the trainer asks it for */
-    const struct hooks *hooks;     /* at moments of a training: train/hooks.h */
-    const struct archive *archive; /* it keeps runs, and lets them go on: train/hooks.h; one folder at most */
-    const struct text_maker *text; /* what --data can name: train/data.h */
-    const struct formats *formats; /* it names files of other programs: file/file.h; one folder at most */
-    bool gathers;                  /* parameters that lie in shards: without such a folder there is no --zero 3 */
-    const char *makes_room;        /* options for where memory is too small: "--swap auto" */
+    /* for the trainer */
+    const struct hooks *hooks;     /* functions to call at moments of a training: train/hooks.h */
+    const struct archive *archive; /* functions that keep runs and resume them: train/hooks.h; one folder at most */
+    const struct text_maker *text; /* a source that --data can name: train/data.h */
+    const struct formats *formats; /* functions that know files of other programs: file/file.h; one folder at most */
+    bool gathers;                  /* does it gather sharded parameters?  Without such a folder there is no --zero 3 */
+    const char *makes_room;        /* options to suggest where memory is too small: "--swap auto" */
 
-    /* what other folders ask it for */
-    const struct pass *pass;             /* it rewrites lists: techniques/pass/pass.h */
-    const struct forecaster *forecaster; /* it tells what passes come to: the same; one folder at most */
+    /* for other folders */
+    const struct pass *pass;             /* a function that rewrites lists: techniques/pass/pass.h */
+    const struct forecaster *forecaster; /* functions that predict a list's time: the same file; one folder at most */
     const struct store *store;           /* another form of a checkpoint: techniques/reshard/state.h */
     const struct other_plan *plan;       /* another way to show a plan: tools/lists/plan.h */
 };
 
-/* Those that are built, by their places; make writes the table. */
+/* The folders that are built, by ascending places; make writes the table. */
 extern const struct module *const modules[];
 extern const size_t n_modules;
 extern const char left_out[]; /* folders that this yard was built without, between spaces: " plot view"; "": none */
 
-/* Is a word of the user's, "swap-what" or "stories:FILE", of a folder that was left out?  So an option is called as its
- * folder, or begins with that and a dash.  (options.c) */
+/* Does a word that the user typed, "swap-what" or "stories:FILE", belong to a folder that was left out?  The name of an
+ * option is therefore its folder's, or begins with that and a dash.  (options.c) */
 bool is_left_out(const char *typed);
 
 #endif

@@ -1,8 +1,8 @@
-# modules.awk - the folders that register themselves (module.h), but for those in `without` and what needs them.
+# modules.awk - the folders that register themselves (module.h), except those in `without` and those that need them.
 #
 #     awk -v without='plot view' -v as=table   -f modules.awk FILE.c...      build/modules.c
 #     awk -v without='plot view' -v as=folders -f modules.awk FILE.c...      what is left out, "src/tools/plot"
-#     awk -v without='plot view' -v as=note    -f modules.awk FILE.c...      what went along, in words; nothing: none did
+#     awk -v without='plot view' -v as=note    -f modules.awk FILE.c...      which others are left out too, if any, and why
 #
 # The word "all" leaves out all folders but the trainer's.  FILEs are those that have a line
 # `const struct module module_NAME = {`.  An unknown name ends it with exit code 2.
@@ -48,7 +48,7 @@ END {
         }
         out[word[i]] = ""
     }
-    do { # whoever needs one of them goes along
+    do { # a folder that needs one of them is left out too
         more = 0
         for (i = 1; i <= n; i++) {
             parts = split(needs[order[i]], part, " ")

@@ -26,7 +26,9 @@ bool option_given(const struct option_table *table, const char *name)
 bool has_word(const char *words, const char *word)
 {
     size_t n = strlen(word);
-    for (const char *at = words ? strstr(words, word) : NULL; n && at; at = strstr(at + 1, word))
+    if (!words || n == 0)
+        return false;
+    for (const char *at = strstr(words, word); at; at = strstr(at + 1, word))
         if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
             return true;
     return false;
@@ -34,7 +36,9 @@ bool has_word(const char *words, const char *word)
 
 char *known_elsewhere(const struct option_table *table, unsigned command, const char *typed, const char *dashes)
 {
-    return table->others ? table->others->known(table, command, typed, dashes) : NULL;
+    if (!table->others)
+        return NULL;
+    return table->others->known(table, command, typed, dashes);
 }
 
 bool is_left_out(const char *typed)
@@ -45,8 +49,25 @@ bool is_left_out(const char *typed)
     return yes;
 }
 
-/* "did you mean --batch?": the option of this command whose name is nearest to what was typed; or what is said where
- * none is near. */
+/* The command's option whose name is nearest to what was typed; NULL: none is near. */
+static const struct option *nearest_option(const struct option_table *table, unsigned command, const char *typed)
+{
+    const struct option *nearest = NULL;
+    int least = 1 + (int)strlen(typed) / 3; /* a guess that needs more typing errors than this would only confuse */
+    for (const struct option *o = table->options; o < table->options + table->n; o++) {
+        if (!(o->commands & command))
+            continue;
+        int distance = edit_distance(typed, o->name);
+        if (distance < least || (distance == least && !nearest)) {
+            least = distance;
+            nearest = o;
+        }
+    }
+    return nearest;
+}
+
+/* What to say about an unknown option, such as "did you mean --batch?"; `otherwise` when nothing better is known.  The
+ * caller frees it. */
 static char *suggestion(const struct option_table *table, unsigned command, const char *typed, const char *dashes,
                         const char *otherwise)
 {
@@ -55,16 +76,10 @@ static char *suggestion(const struct option_table *table, unsigned command, cons
     char *known = known_elsewhere(table, command, typed, dashes);
     if (known)
         return known;
-    const char *nearest = NULL;
-    int least = 1 + (int)strlen(typed) / 3; /* more typing errors than that and the guess would only confuse */
-    for (const struct option *o = table->options; o < table->options + table->n; o++) {
-        int distance = edit_distance(typed, o->name);
-        if ((o->commands & command) && (distance < least || (distance == least && !nearest))) {
-            least = distance;
-            nearest = o->name;
-        }
-    }
-    return nearest ? format_string("did you mean %s%s?", dashes, nearest) : copy_string(otherwise);
+    const struct option *nearest = nearest_option(table, command, typed);
+    if (nearest)
+        return format_string("did you mean %s%s?", dashes, nearest->name);
+    return copy_string(otherwise);
 }
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
@@ -81,7 +96,7 @@ const char *const *choice_words(const struct option *o) { return o->argument; }
 
 bool is_output(const struct option *o) { return o->type == OPT_OUTPUT || o->type == OPT_KEPT; }
 
-/* "a|b|c" of a choice, else the value's name.  The caller frees it. */
+/* "a|b|c" for an OPT_CHOICE, else the value's name.  The caller frees it. */
 static char *argument_name(const struct option *o)
 {
     if (o->type != OPT_CHOICE)
@@ -92,15 +107,18 @@ static char *argument_name(const struct option *o)
     return text;
 }
 
-/* Floats below the smallest are 0 on some devices, and all below 1e-45 are: then an eps divides by 0, and a clip is
- * none. */
+/* May the option have this value?  A float must not be tiny: below FLT_MIN some devices compute with 0 instead, below
+ * 1e-45 all do, and then --eps would divide by 0 and --clip would do nothing. */
 static bool takes(const struct option *o, double value)
 {
-    bool any = o->low == 0 && o->high == 0, tiny = value != 0 && fabs(value) < (double)FLT_MIN;
-    return (any || (value >= o->low && value <= o->high)) && !(o->type == OPT_FLOAT && tiny);
+    bool tiny = value != 0 && fabs(value) < (double)FLT_MIN;
+    if (o->type == OPT_FLOAT && tiny)
+        return false;
+    bool any = o->low == 0 && o->high == 0;
+    return any || (value >= o->low && value <= o->high);
 }
 
-/* What the option takes, as the middle of a sentence.  The caller frees it. */
+/* The middle of a sentence that says which values the option takes.  The caller frees it. */
 static char *expectation(const struct option *o)
 {
     static const char *const kinds[] = {
@@ -109,16 +127,18 @@ static char *expectation(const struct option *o)
         [OPT_FLOAT] = "a number",      [OPT_BYTES] = "a number of bytes with an optional K, M or G, such as 512M",
         [OPT_INPUT] = "a path",        [OPT_INPUTS] = "a path",
         [OPT_OUTPUT] = "a path",       [OPT_KEPT] = "a path"};
-    const char *not_tiny = o->type == OPT_FLOAT && o->low <= 0 ? " (as a 32-bit float: 0, or at least 1.2e-38)" : "";
-    if (o->type == OPT_CHOICE || o->type == OPT_TEXT)
-        return format_string(o->type == OPT_CHOICE ? "one of %s" : "%s", argument_name(o));
+    if (o->type == OPT_TEXT)
+        return argument_name(o);
+    if (o->type == OPT_CHOICE)
+        return format_string("one of %s", argument_name(o));
     if (o->low == 0 && o->high == 0)
         return copy_string(kinds[o->type]);
+    const char *not_tiny = o->type == OPT_FLOAT && o->low <= 0 ? " (as a 32-bit float: 0, or at least 1.2e-38)" : "";
     return format_string("%s from %.10g to %.10g%s", kinds[o->type], o->low, o->high, not_tiny);
 }
 
-/* Parse into the variable; false when the text is not such a value or out of range.  Texts are kept as pointers: they
- * must outlive the table. */
+/* Parse the text into the option's variable; false when it is no such value or out of range.  Of a text the pointer is
+ * kept, so the text must outlive the table. */
 static bool store_value(const struct option *o, const char *text)
 {
     int64_t whole = 0;
@@ -153,7 +173,6 @@ static bool store_value(const struct option *o, const char *text)
     }
 }
 
-/* `where` names the option as the user wrote it: "--batch", or "run.conf, line 3: batch". */
 void set_option(struct option_table *table, const struct option *o, const char *where, const char *text)
 {
     if (!store_value(o, text))
@@ -161,7 +180,7 @@ void set_option(struct option_table *table, const struct option *o, const char *
     table->given[o - table->options] = true;
 }
 
-/* What an option is that nobody gives, and that begins with nothing. */
+/* The value of an option that was not given and has no initial value. */
 static void clear_value(const struct option *o)
 {
     switch (o->type) {
@@ -199,6 +218,9 @@ void reset_options(struct option_table *table)
 
 char *option_text(const struct option *o)
 {
+    char number[32];
+    const char *text;
+    int choice;
     switch (o->type) {
     case OPT_FLAG:
         return copy_string(*(const bool *)o->value ? "true" : "false");
@@ -207,14 +229,16 @@ char *option_text(const struct option *o)
     case OPT_LONG:
         return format_string("%lld", (long long)*(const int64_t *)o->value);
     case OPT_CHOICE:
-        return copy_string(*(const int *)o->value < 0 ? "" : choice_words(o)[*(const int *)o->value]);
+        choice = *(const int *)o->value;
+        return copy_string(choice < 0 ? "" : choice_words(o)[choice]);
     case OPT_DOUBLE:
     case OPT_FLOAT:
-        return copy_string(format_exactly((char[32]){0}, *(const double *)o->value));
+        return copy_string(format_exactly(number, *(const double *)o->value));
     case OPT_BYTES:
         return format_string("%zu", *(const size_t *)o->value);
     default:
-        return copy_string(*(char *const *)o->value ? *(char *const *)o->value : "");
+        text = *(char *const *)o->value;
+        return copy_string(text ? text : "");
     }
 }
 
@@ -228,55 +252,88 @@ bool wants_help(int argc, char **argv)
     return false;
 }
 
+/* The option that "--batch" or "-d" names, which `where` is; NULL: there is none. */
+static const struct option *find_typed(const struct option_table *table, const char *where)
+{
+    const bool is_long = where[1] == '-';
+    if (is_long)
+        return find_option(table, where + 2);
+    if (!where[1] || where[2])
+        return NULL; /* not a single letter */
+    for (size_t i = 0; i < table->n; i++)
+        if (table->options[i].letter == where[1])
+            return &table->options[i];
+    return NULL;
+}
+
+/* End the program unless there is such an option, o, and the command takes it.  word: as typed, "--batch=8"; where: the
+ * same without the value. */
+static void expect_taken(const struct option_table *table, unsigned command, const char *command_name,
+                         const struct option *o, const char *word, const char *where)
+{
+    const char *name = where + (where[1] == '-' ? 2 : 1);
+    if (!o) {
+        char *otherwise = format_string("'yard %s --help' lists all options", command_name);
+        fail(EXIT_USAGE, "unknown option %s; %s", word, suggestion(table, command, name, "--", otherwise));
+    }
+    if (o->commands & command)
+        return;
+    char *known = known_elsewhere(table, command, name, "--");
+    if (known)
+        fail(EXIT_USAGE, "unknown option %s; %s", word, known);
+    fail(EXIT_USAGE, "--%s is an option of another command, not of 'yard %s'; 'yard %s --help' lists its options",
+         o->name, command_name, command_name);
+}
+
+/* The value of the option o that argv[*i] names: after its '=', or in the next word, to which *i then moves. */
+static const char *typed_value(const struct option *o, const char *where, int argc, char **argv, int *i)
+{
+    const char *equals = strchr(argv[*i], '=');
+    if (o->type == OPT_FLAG) {
+        if (equals)
+            fail(EXIT_USAGE, "%s is a switch and takes no value, but \"%s\" was given", where, equals + 1);
+        return "true";
+    }
+    if (equals)
+        return equals + 1;
+    if (*i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0) {
+        (*i)++;
+        return argv[*i];
+    }
+    fail(EXIT_USAGE, "%s needs a value: %s (a value that starts with -- is written --%s=VALUE)", where, expectation(o),
+         o->name);
+}
+
 void parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
                    char ***words, int *n_words)
 {
     *words = allocate((size_t)argc + 1, sizeof **words); /* ends with NULL, as argv does */
     *n_words = 0;
-    bool only_words = false; /* after a lone "--" */
+    bool only_words = false; /* true after a lone "--" */
     bool *seen = allocate(table->n, sizeof *seen);
     for (int i = 0; i < argc; i++) {
-        const char *word = argv[i], *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL;
-        const bool is_long = word[0] == '-' && word[1] == '-';
+        char *word = argv[i];
         if (only_words || word[0] != '-' || word[1] == '\0') {
-            (*words)[(*n_words)++] = argv[i];
+            (*words)[*n_words] = word;
+            (*n_words)++;
             continue;
         }
         if (strcmp(word, "--") == 0) {
             only_words = true;
             continue;
         }
-        char *where = format_string("%.*s", (int)strcspn(word, "="), word), *name = where + (is_long ? 2 : 1);
-        const struct option *o = is_long ? find_option(table, name) : NULL; /* "--batch", "--batch=8" or "-d" */
-        for (size_t k = 0; k < table->n && !is_long && name[0] && !name[1]; k++)
-            if (table->options[k].letter == name[0])
-                o = &table->options[k];
-        if (!o)
-            fail(EXIT_USAGE, "unknown option %s; %s", word,
-                 suggestion(table, command, name, "--",
-                            format_string("'yard %s --help' lists all options", command_name)));
-        char *known = o->commands & command ? NULL : known_elsewhere(table, command, name, "--");
-        if (known)
-            fail(EXIT_USAGE, "unknown option %s; %s", word, known);
-        if (!(o->commands & command))
-            fail(EXIT_USAGE,
-                 "--%s is an option of another command, not of 'yard %s'; 'yard %s --help' lists its options", o->name,
-                 command_name, command_name);
-        if (o->type == OPT_FLAG && value)
-            fail(EXIT_USAGE, "%s is a switch and takes no value, but \"%s\" was given", where, value);
-        if (o->type != OPT_FLAG && !value && i + 1 < argc && strncmp(argv[i + 1], "--", 2) != 0)
-            value = argv[++i];
-        if (o->type != OPT_FLAG && !value)
-            fail(EXIT_USAGE, "%s needs a value: %s (a value that starts with -- is written --%s=VALUE)", where,
-                 expectation(o), o->name);
+        char *where = format_string("%.*s", (int)strcspn(word, "="), word);
+        const struct option *o = find_typed(table, where);
+        expect_taken(table, command, command_name, o, word, where);
+        const char *value = typed_value(o, where, argc, argv, &i);
         bool *twice = &seen[o - table->options];
-        if (*twice && o->type == OPT_INPUTS) /* of others the last one counts */
+        if (*twice && o->type == OPT_INPUTS) /* any other option may be repeated, and its last value counts */
             fail(EXIT_USAGE,
                  "%s is given twice, and takes one path: leave one out; for several files give their folder, or a "
                  "quoted pattern",
                  where);
         *twice = true;
-        set_option(table, o, where, value ? value : "true");
+        set_option(table, o, where, value);
         free(where);
     }
     free(seen);
@@ -284,24 +341,37 @@ void parse_options(struct option_table *table, unsigned command, const char *com
 
 /* ---- config file ----------------------------------------------------------------------------------------------- */
 
+/* Is text[i] the first character, or does it follow white space? */
+static bool begins_word(const char *text, size_t i) { return i == 0 || isspace((unsigned char)text[i - 1]); }
+
+static void cut_comment(char *line)
+{
+    for (size_t i = 0; line[i]; i++)
+        if (line[i] == '#' && begins_word(line, i)) {
+            line[i] = '\0';
+            return;
+        }
+}
+
+/* The '=' between name and value; NULL: there is none.  The text does not begin with white space. */
+static char *find_equals(char *text)
+{
+    char *first = strchr(text, '=');
+    for (char *equals = first; equals; equals = strchr(equals + 1, '='))
+        if (equals > text && isspace((unsigned char)equals[-1]))
+            return equals;
+    return first;
+}
+
 bool next_setting(struct settings_text *t)
 {
     for (char *line; (line = strsep(&t->rest, "\n"));) {
         t->number++;
-        for (char *c = line; *c; c++)
-            if (*c == '#' && (c == line || isspace((unsigned char)c[-1]))) {
-                *c = '\0';
-                break;
-            }
+        cut_comment(line);
         t->name = trim(line);
         if (!*t->name)
             continue;
-        char *equals = strchr(t->name, '=');
-        for (char *c = equals; c; c = strchr(c + 1, '='))
-            if (c > t->name && isspace((unsigned char)c[-1])) {
-                equals = c;
-                break;
-            }
+        char *equals = find_equals(t->name);
         if (!equals)
             fail(EXIT_USAGE, "%s, line %d: expected 'name = value', found \"%.60s\"", t->path, t->number, t->name);
         *equals = '\0';
@@ -321,7 +391,7 @@ void parse_config(struct option_table *table, unsigned command, const char *path
         if (!o)
             fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; %s", path, lines.number, name,
                  suggestion(table, command, name, "", "the names are those of the command line, without dashes"));
-        if (!(o->commands & command)) /* one file may serve train, plan and sample */
+        if (!(o->commands & command)) /* an option of another command: one file may serve train, plan and sample */
             continue;
         char *where = format_string("%s, line %d: %s", path, lines.number, name);
         set_option(table, o, where, lines.value);
@@ -333,13 +403,16 @@ void parse_config(struct option_table *table, unsigned command, const char *path
 
 void print_wrapped(FILE *out, const char *text, int at)
 {
-    for (const char *word = text; *word;) {
+    const char *word = text;
+    while (*word) {
         int n = (int)strcspn(word, " ");
         if (at > HELP_COLUMN && at + 1 + n > HELP_WIDTH) {
             fputc('\n', out);
             at = 0;
         }
-        int spaces = at < HELP_COLUMN ? HELP_COLUMN - at : at > HELP_COLUMN;
+        int spaces = 1;
+        if (at <= HELP_COLUMN)
+            spaces = HELP_COLUMN - at;
         at += fprintf(out, "%*s%.*s", spaces, "", n, word);
         word += n;
         word += strspn(word, " ");
@@ -347,25 +420,40 @@ void print_wrapped(FILE *out, const char *text, int at)
     fputc('\n', out);
 }
 
+/* The option's default, as the help shows it; "": the help shows none.  The caller frees it. */
+static char *default_text(const struct option *o)
+{
+    bool stands_for_none = o->type == OPT_INT && *(const int *)o->value < o->low;
+    bool told = strstr(o->help, "(default"); /* the help text itself says it */
+    if (o->type == OPT_FLAG || stands_for_none || told)
+        return copy_string("");
+    return option_text(o);
+}
+
 static void print_option(FILE *out, const struct option *o)
 {
-    char *argument = argument_name(o);
-    int at = o->letter ? fprintf(out, "  -%c, --%s", o->letter, o->name) : fprintf(out, "  --%s", o->name);
-    if (o->type != OPT_FLAG)
+    int at = 0; /* the column */
+    if (o->letter)
+        at = fprintf(out, "  -%c, --%s", o->letter, o->name);
+    else
+        at = fprintf(out, "  --%s", o->name);
+    if (o->type != OPT_FLAG) {
+        char *argument = argument_name(o);
         at += fprintf(out, " %s", argument);
+        free(argument);
+    }
     if (at + 2 > HELP_COLUMN) {
         fputc('\n', out);
         at = 0;
     }
-    bool outside = o->type == OPT_INT && *(const int *)o->value < o->low;
-    char *value = o->type == OPT_FLAG || outside ? copy_string("") : option_text(o); /* outside: it stands for none */
-    bool told = strstr(o->help, "(default") || !*value || *value == '\n';
-    char *help = told ? copy_string(o->help) : format_string("%s [%s]", o->help, value);
+    char *value = default_text(o);
+    bool shown = *value && *value != '\n';
+    char *help = shown ? format_string("%s [%s]", o->help, value) : copy_string(o->help);
     print_wrapped(out, help, at);
-    free(argument), free(help), free(value);
+    free(help);
+    free(value);
 }
 
-/* Options of a group stand together. */
 void print_options(FILE *out, const struct option_table *table, unsigned command)
 {
     const char *group = "";

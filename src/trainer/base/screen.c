@@ -1,7 +1,7 @@
 /* screen.c - what a terminal can do: a line that is written over.
  *
- * There is one such line at most.  The cursor stands at its beginning, so that what a Ctrl-C echoes lies within it, and
- * whoever has something else to say erases it first: every message does, also that of a signal's handler.
+ * There is one such line at most.  The cursor stands at its beginning, so that the "^C" of a Ctrl-C is drawn over it.
+ * Every message erases the line first, also a message of a signal's handler.
  */
 #include "base.h"
 
@@ -19,25 +19,39 @@ bool is_screen(int fd)
 int screen_width(int fd)
 {
     struct winsize window;
-    return ioctl(fd, TIOCGWINSZ, &window) == 0 && window.ws_col > 0 ? window.ws_col : 80;
+    if (ioctl(fd, TIOCGWINSZ, &window) != 0 || window.ws_col == 0)
+        return 80;
+    return window.ws_col;
 }
 
 /* ---- a line that is written over ------------------------------------------------------------------------------- */
 
-static atomic_int drawn_on; /* the descriptor that has one; 0: there is none */
-static uint64_t drawn_ns;
+static atomic_int drawn_on; /* the descriptor of the terminal that shows a line; 0: there is none */
+static uint64_t drawn_ns;   /* when it was drawn */
 
 bool may_redraw(void) { return now_ns() - drawn_ns >= 100000000; }
 
-void write_over(int fd, const char *text, bool stays)
+/* Bytes of the text's characters that fit into so many columns. */
+static size_t bytes_that_fit(const char *text, int columns)
 {
     size_t n = 0;
-    int room = screen_width(fd) - 1; /* in the last column some terminals wrap */
-    while (text[n] && ((text[n] & 0xc0) == 0x80 || room-- > 0))
-        n++;
+    for (int room = columns; text[n]; n++) {
+        bool continues = (text[n] & 0xc0) == 0x80; /* it belongs to the character before it */
+        if (continues)
+            continue;
+        if (room == 0)
+            break;
+        room--;
+    }
+    return n;
+}
+
+void write_over(int fd, const char *text, bool stays)
+{
+    size_t n = bytes_that_fit(text, screen_width(fd) - 1); /* some terminals wrap after their last column */
     fflush(stdout);
     drawn_ns = now_ns();
-    drawn_on = fd; /* before it is drawn and behind, for a signal's message may come between */
+    drawn_on = fd; /* set before the line is drawn, and again afterwards: a signal's message may come between */
     dprintf(fd, "\r%.*s\033[K%c", (int)n, text, stays ? '\n' : '\r');
     drawn_on = stays ? 0 : fd;
 }
@@ -45,8 +59,10 @@ void write_over(int fd, const char *text, bool stays)
 void erase_line(void)
 {
     int fd = atomic_exchange(&drawn_on, 0);
-    drawn_ns = fd ? 0 : drawn_ns; /* what it had hidden may be drawn at once */
-    if (fd && write(fd, "\r\033[K", 4) < 0)
+    if (!fd)
+        return;
+    drawn_ns = 0; /* the line may be drawn again at once */
+    if (write(fd, "\r\033[K", 4) < 0)
         return; /* the terminal is gone */
 }
 
@@ -55,10 +71,13 @@ void erase_line(void)
 void show_busy(const char *what, uint64_t begun, double share)
 {
     double seconds = 1e-9 * (double)(now_ns() - begun);
+    const double done = fmin(share, 1);
     char text[96];
     if (seconds < 1 || !may_redraw() || !is_screen(STDERR_FILENO))
         return;
-    snprintf(text, sizeof text, share > 0 ? "%s: %.0f %%, %.0f s left" : "%s", what, 100 * fmin(share, 1),
-             seconds * (1 / fmin(share, 1) - 1));
+    if (done > 0)
+        snprintf(text, sizeof text, "%s: %.0f %%, %.0f s left", what, 100 * done, seconds * (1 / done - 1));
+    else
+        snprintf(text, sizeof text, "%s", what);
     write_over(STDERR_FILENO, text, false);
 }

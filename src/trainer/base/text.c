@@ -15,8 +15,12 @@ void append_string(char **text, char *more)
 
 char *format_number(char out[32], double x, int places)
 {
-    bool plain = fabs(x) < 1e6;
-    snprintf(out, 32, isnan(x) ? "nan" : plain ? "%.*f" : "%.*g", plain ? places : 4, x);
+    if (isnan(x))
+        snprintf(out, 32, "nan");
+    else if (fabs(x) < 1e6)
+        snprintf(out, 32, "%.*f", places, x);
+    else
+        snprintf(out, 32, "%.4g", x);
     return out;
 }
 
@@ -33,17 +37,23 @@ char *format_exactly(char out[32], double x)
 char *format_bytes(char out[32], double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    size_t u = 0;
-    for (; bytes >= 1023.5 && u + 1 < COUNT(units); u++)
+    size_t unit = 0;
+    while (bytes >= 1023.5 && unit + 1 < COUNT(units)) {
         bytes /= 1024;
-    int places = u == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2; /* three digits: "1.50", "12.3", "768" */
-    snprintf(out, 32, "%.*f %s", places, bytes, units[u]);
+        unit++;
+    }
+    int places = 0; /* three digits: "1.50", "12.3", "768" */
+    if (unit > 0 && bytes < 9.995)
+        places = 2;
+    else if (unit > 0 && bytes < 99.95)
+        places = 1;
+    snprintf(out, 32, "%.*f %s", places, bytes, units[unit]);
     return out;
 }
 
 char *format_seconds(char out[32], double seconds)
 {
-    bool known = seconds >= 0 && seconds < 1e12; /* not an estimate before the first step, say */
+    bool known = seconds >= 0 && seconds < 1e12; /* false before the first step, for example */
     long long s = known ? llround(seconds) : 0;
     if (!known)
         snprintf(out, 32, "?");
@@ -66,8 +76,8 @@ char *join_texts(char out[64], const char *a, const char *b)
 
 bool ends_with(const char *text, const char *end)
 {
-    size_t n = strlen(text), of_end = strlen(end);
-    return n >= of_end && strcmp(text + n - of_end, end) == 0;
+    size_t n = strlen(text), end_n = strlen(end);
+    return n >= end_n && strcmp(text + n - end_n, end) == 0;
 }
 
 bool parse_int(const char *text, int64_t *value)
@@ -98,12 +108,21 @@ bool parse_double(const char *text, double *value)
 bool parse_bytes(const char *text, size_t *bytes)
 {
     static const char suffixes[] = "KMG";
+    if (!isdigit((unsigned char)text[0])) /* strtoull would skip spaces and take a sign */
+        return false;
     char *end;
     errno = 0;
     unsigned long long n = strtoull(text, &end, 10);
-    const char *suffix = *end ? strchr(suffixes, toupper((unsigned char)*end)) : NULL;
-    int shift = suffix ? 10 * (int)(suffix - suffixes + 1) : 0;
-    if (!isdigit((unsigned char)text[0]) || errno || (*end && (!suffix || end[1])) || n > (SIZE_MAX >> shift))
+    if (errno)
+        return false;
+    int shift = 0;
+    if (*end) {
+        const char *suffix = strchr(suffixes, toupper((unsigned char)*end));
+        if (!suffix || end[1])
+            return false;
+        shift = 10 * (int)(suffix - suffixes + 1);
+    }
+    if (n > (SIZE_MAX >> shift))
         return false;
     *bytes = (size_t)n << shift;
     return true;
@@ -118,7 +137,8 @@ int edit_distance(const char *a, const char *b)
     for (size_t j = 0; j <= n; j++)
         cost[j] = (int)j;
     for (; *a; a++) {
-        int diagonal = cost[0]++;
+        int diagonal = cost[0];
+        cost[0]++;
         for (size_t j = 1; j <= n; j++) {
             int substitute = diagonal + (*a != b[j - 1]);
             diagonal = cost[j];
@@ -135,7 +155,8 @@ char *trim(char *text)
     while (isspace((unsigned char)*text))
         text++;
     size_t n = strlen(text);
-    while (n && isspace((unsigned char)text[n - 1]))
-        text[--n] = '\0';
+    while (n > 0 && isspace((unsigned char)text[n - 1]))
+        n--;
+    text[n] = '\0';
     return text;
 }

@@ -1,11 +1,25 @@
 /* utf8.c - characters out of bytes, and texts that a terminal can be shown. */
 #include "base.h"
 
+/* How long the character is that begins with this byte; 0: none begins with it. */
+static size_t utf8_length(unsigned char first)
+{
+    if (first < 0x80) /* 0xxxxxxx */
+        return 1;
+    if (first >> 5 == 6) /* 110xxxxx */
+        return 2;
+    if (first >> 4 == 14) /* 1110xxxx */
+        return 3;
+    if (first >> 3 == 30) /* 11110xxx */
+        return 4;
+    return 0;
+}
+
 size_t utf8_decode(const char *text, size_t left, uint32_t *character)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by length */
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* [n]: the first character that needs n bytes */
     const unsigned char *p = (const unsigned char *)text;
-    size_t length = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0;
+    size_t length = utf8_length(p[0]);
     if (length == 0 || length > left)
         return 0;
     uint32_t c = length == 1 ? p[0] : p[0] & (0x7Fu >> length);
@@ -33,9 +47,10 @@ size_t valid_utf8(const char *text, size_t n)
     return n;
 }
 
-/* Has a character begun whose other bytes are still to come?  It has if the least or the greatest of those would end
- * it: they are what longer forms than needed, surrogates, and what lies beyond U+10FFFF differ in. */
-static bool may_go_on(const char *begun, size_t n)
+/* Can these n bytes be the beginning of a valid character?  They can if the least or the greatest continuation bytes
+ * complete one: whether a character is a longer form than needed, a surrogate or beyond U+10FFFF depends on whether its
+ * first continuation bytes are low or high. */
+static bool may_be_continued(const char *begun, size_t n)
 {
     char low[UTF8_BYTES], high[UTF8_BYTES];
     uint32_t c;
@@ -46,11 +61,12 @@ static bool may_go_on(const char *begun, size_t n)
     return utf8_decode(low, sizeof low, &c) > n || utf8_decode(high, sizeof high, &c) > n;
 }
 
-/* Of control characters, also of those behind ASCII's (U+0080 to U+009F), a terminal obeys some. */
+/* A terminal obeys some control characters, also some of the second group, U+0080 to U+009F. */
+static bool is_control(uint32_t c) { return c < 0x20 || (c >= 0x7F && c <= 0x9F); }
+
 static void show_character(FILE *out, const char *bytes, size_t n, uint32_t c)
 {
-    bool control = c < 0x20 ? c != '\n' && c != '\t' : c >= 0x7F && c <= 0x9F;
-    if (control)
+    if (is_control(c) && c != '\n' && c != '\t')
         fputc('.', out);
     else
         fwrite(bytes, 1, n, out);
@@ -69,12 +85,12 @@ static void show_byte(struct text_stream *s, FILE *out, char byte)
         s->n = 0;
         return;
     }
-    if (may_go_on(s->begun, s->n))
+    if (may_be_continued(s->begun, s->n))
         return;
     bool was_begun = s->n > 1;
     show_replacement(out);
     s->n = 0;
-    if (was_begun) /* the byte is no part of that character, but may begin one */
+    if (was_begun) /* the byte does not continue that character, but it may begin another one */
         show_byte(s, out, byte);
 }
 
@@ -94,10 +110,12 @@ void end_stream(struct text_stream *s, FILE *out)
 char *make_printable(char *text, bool lines)
 {
     size_t left = strlen(text);
-    for (char *at = text; left;) {
+    char *at = text;
+    while (left > 0) {
         uint32_t c = 0;
         size_t n = utf8_decode(at, left, &c);
-        bool kept = n && (c >= 0x20 ? c < 0x7F || c > 0x9F : c == '\t' || (lines && c == '\n'));
+        bool allowed = !is_control(c) || c == '\t' || (c == '\n' && lines);
+        bool kept = n > 0 && allowed;
         n = MAX(n, 1);
         if (!kept)
             memset(at, '?', n);

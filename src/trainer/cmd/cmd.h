@@ -6,11 +6,11 @@
 
 #include <stdio.h>
 
-/* ---- commands.c: those that folders bring along ------------------------------------------------------------------ */
+/* ---- commands.c: the commands of all folders --------------------------------------------------------------------- */
 
 const struct subcommand *find_command(const char *name); /* NULL: there is none */
 void print_commands(FILE *out);
-_Noreturn void refuse_command(const char *word); /* an unknown one, with what was meant */
+_Noreturn void refuse_command(const char *word); /* says that there is no such command, and which may be meant */
 
 /* ---- train.c, sample.c -------------------------------------------------------------------------------- */
 

@@ -1,8 +1,9 @@
-/* commands.c - the subcommands, which folders bring along (see module.h). */
+/* commands.c - finds and lists the subcommands, which folders register (see module.h). */
 #include "cmd.h"
 #include "trainer/train/train.h"
 
-struct commands { /* all of them, in the order of `yard --help` */
+/* All commands, in the order of `yard --help`. */
+struct commands {
     const struct subcommand **command;
     size_t n, cap;
 };
@@ -37,11 +38,12 @@ void print_commands(FILE *out)
     free(all.command);
 }
 
-/* ---- unknown ones ------------------------------------------------------------------------------------------------ */
+/* ---- unknown commands -------------------------------------------------------------------------------------------- */
 
-/* What is no command of its own here. */
+/* Uses of other programs that have no command of their own here. */
 static const struct {
-    const char *words, *way;
+    const char *words; /* other programs' names for the command, between spaces */
+    const char *way;   /* how to do it here */
 } uses[] = {
     {" eval evaluate test validate perplexity ",
      "to evaluate a saved model, train it for one step that changes nothing: yard train " EVALUATES},
@@ -67,10 +69,17 @@ _Noreturn void refuse_command(const char *word)
          *left_out ? "; this yard was built without" : "", left_out);
 }
 
-/* ---- the trainer's own ------------------------------------------------------------------------------------------- */
+/* ---- the trainer's own commands ---------------------------------------------------------------------------------- */
 
 static const struct subcommand own[] = {
-    {20, "train", "train a GPT", run_train, " finetune fine-tune fit pretrain learn run start resume continue "},
-    {30, "sample", "let a saved model write", run_sample,
-     " generate inference infer predict complete chat prompt write text "}};
+    {.place = 20,
+     .name = "train",
+     .help = "train a GPT",
+     .run = run_train,
+     .elsewhere = " finetune fine-tune fit pretrain learn run start resume continue "},
+    {.place = 30,
+     .name = "sample",
+     .help = "let a saved model write",
+     .run = run_sample,
+     .elsewhere = " generate inference infer predict complete chat prompt write text "}};
 const struct module module_cmd = {.name = "cmd", .commands = own, .n_commands = COUNT(own)};

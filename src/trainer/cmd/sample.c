@@ -1,9 +1,11 @@
-/* sample.c - yard sample */
+/* sample.c - yard sample: a saved model writes some text. */
 #include "cmd.h"
 #include "trainer/train/train.h"
 
-static const struct page page = {
-    "sample", "--from DIR|FILE [options]", "Lets a saved model write.", OF_SAMPLE | OF_RUN, NULL, NULL, false};
+static const struct page page = {.name = "sample",
+                                 .takes = "--from DIR|FILE [options]",
+                                 .text = "Lets a saved model write.",
+                                 .classes = OF_SAMPLE | OF_RUN};
 
 int run_sample(int argc, char **argv)
 {

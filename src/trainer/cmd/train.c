@@ -1,17 +1,21 @@
-/* train.c - yard train: settings become a trainer, the trainer gets its weights, and the loop runs it.  All else is
- * train/'s.
+/* train.c - yard train: makes a trainer from the settings, fills its model with weights, and runs the training loop.
+ * The folder train/ does all of this.
  */
 #include "cmd.h"
 #include "trainer/train/hooks.h"
 
-/* What was left open is settled now, for the log's record. */
+/* Settings that the user left open get the values that the trainer has chosen, so that the log records these. */
 static void settle_settings(struct settings *s, const struct trainer *t)
 {
+    char mesh[64];
     s->micro_batch = t->micro_batch;
     s->vector = (int)vector_width(t->machine);
-    s->devices = s->devices ? s->devices : t->machine->device[0].id;
-    if (!s->mesh)
-        s->mesh = s->past ? copy_string(format_mesh((char[64]){0}, &t->mesh)) : format_string("dp=%d", t->mesh.dp);
+    if (!s->devices)
+        s->devices = t->machine->device[0].id;
+    if (!s->mesh && s->past)
+        s->mesh = copy_string(format_mesh(mesh, &t->mesh));
+    else if (!s->mesh)
+        s->mesh = format_string("dp=%d", t->mesh.dp);
 }
 
 static void fill_model(const struct settings *s, struct model *m)
@@ -31,8 +35,11 @@ int run_train(int argc, char **argv)
     struct settings *s = parse_settings(&train_page, argc, argv);
     if (!ask_before(s, argc, argv, &code))
         return code;
-    s->time_tasks = true; /* for the ends of steps */
-    struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | (s->sample_tokens ? LIST_SAMPLE : 0), true, false);
+    s->time_tasks = true; /* a step's time is known from the end of its last task */
+    unsigned lists = LIST_TRAIN | LIST_EVAL;
+    if (s->sample_tokens)
+        lists |= LIST_SAMPLE;
+    struct trainer *t = new_trainer(s, lists, true, false);
     settle_settings(s, t);
     fill_model(s, t->model);
     code = train_loop(t);

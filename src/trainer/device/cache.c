@@ -1,10 +1,12 @@
 /* cache.c - compiled programs, kept in the folder $YARD_CACHE for the next run.
  *
- * For drivers that keep nothing themselves: Intel's takes 15 s at each start.  PoCL and GPUs' drivers have caches of
- * their own, and PoCL compiles every kernel a second time to hand out a binary, so without YARD_CACHE nothing is kept.
- * An entry is a checksum and the binary as the driver gave it; its name is the key, a hash of all that decides about
- * the code.  The checksum begins with the key. Drivers crash on damaged binaries: one whose checksum disagrees is
- * compiled again and replaced.
+ * This is for drivers that keep no compiled programs themselves: with Intel's each start takes 15 s.  Without
+ * YARD_CACHE nothing is kept, since PoCL and GPUs' drivers have caches of their own, and PoCL compiles every kernel a
+ * second time when it is asked for a binary.
+ *
+ * The file's name is the key: a hash of everything on which the code depends.  The file has a checksum (8 bytes), then
+ * the binary as the driver gave it.  The checksum is a hash of the binary, seeded with the key.  Drivers crash on
+ * damaged binaries, so when the checksum is wrong, the program is compiled again and the file replaced.
  */
 #include "device.h"
 
@@ -12,30 +14,38 @@
 
 #include <unistd.h>
 
+/* A hash of the compiler's settings in the environment, whose order does not matter. */
+static uint64_t hash_settings(void)
+{
+    extern char **environ;
+    uint64_t sum = 0;
+    for (char **variable = environ; *variable; variable++)
+        if (strncmp(*variable, "POCL_", 5) == 0 || strncmp(*variable, "CL_CONFIG_", 10) == 0)
+            sum += hash_bytes(*variable, strlen(*variable), 1);
+    return sum;
+}
+
 char *cache_entry(const struct device *d, const char *options, const char *source)
 {
     static const cl_device_info of_device[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
-    extern char **environ;
     const char *folder = getenv("YARD_CACHE");
     if (!folder || !*folder)
         return NULL;
-    char text[256], *all = format_string("%s\n%s", options, source);
-    uint64_t settings = 0;
-    for (char **v = environ; *v; v++) /* compiler settings, in any order */
-        if (strncmp(*v, "POCL_", 5) == 0 || strncmp(*v, "CL_CONFIG_", 10) == 0)
-            settings += hash_bytes(*v, strlen(*v), 1);
+    char *all = format_string("%s\n%s", options, source);
     for (size_t i = 0; i < COUNT(of_device); i++) {
+        char text[256];
         device_text(d->cl, of_device[i], text, sizeof text);
         append_text(&all, "\n%s", text);
     }
-    unsigned long long key = hash_bytes(all, strlen(all), settings);
+    unsigned long long key = hash_bytes(all, strlen(all), hash_settings());
     free(all);
     return format_string("%s/%016llx.program", folder, key);
 }
 
-/* The hash in an entry's name. */
+/* The key in an entry's name. */
 static uint64_t key_of(const char *entry) { return strtoull(strrchr(entry, '/') + 1, NULL, 16); }
 
+/* How many devices d's context has; `ids` becomes a list of them. */
 static cl_uint context_devices(const struct device *d, cl_device_id ids[MAX_DEVICES])
 {
     size_t bytes;
@@ -43,32 +53,47 @@ static cl_uint context_devices(const struct device *d, cl_device_id ids[MAX_DEVI
     return (cl_uint)(bytes / sizeof *ids);
 }
 
-cl_program load_program(const struct device *d, const char *entry, const char *options)
+/* A program of this binary for all devices of d's context; NULL: the driver refuses it. */
+static cl_program program_of_binary(const struct device *d, const char *binary, size_t size)
 {
     cl_device_id ids[MAX_DEVICES];
-    size_t bytes, sizes[MAX_DEVICES];
+    size_t sizes[MAX_DEVICES];
     const unsigned char *binaries[MAX_DEVICES];
+    cl_int code;
+    cl_uint n = context_devices(d, ids);
+    for (cl_uint i = 0; i < n; i++) {
+        sizes[i] = size;
+        binaries[i] = (const unsigned char *)binary;
+    }
+    cl_program program = clCreateProgramWithBinary(d->context->cl, n, ids, sizes, binaries, NULL, &code);
+    return code == CL_SUCCESS ? program : NULL;
+}
+
+cl_program load_program(const struct device *d, const char *entry, const char *options)
+{
+    size_t bytes;
     uint64_t checksum = 0;
-    cl_int code = CL_INVALID_BINARY;
     cl_program program = NULL;
     if (!entry || access(entry, F_OK) != 0)
         return NULL;
-    cl_uint n = context_devices(d, ids);
-    char *file = read_whole(entry, &bytes), *binary = file + sizeof checksum;
-    for (cl_uint i = 0; i < n; i++)
-        sizes[i] = bytes - sizeof checksum, binaries[i] = (unsigned char *)binary;
-    memcpy(&checksum, file, MIN(bytes, sizeof checksum));
-    if (bytes > sizeof checksum && hash_bytes(binary, *sizes, key_of(entry)) == checksum)
-        program = clCreateProgramWithBinary(d->context->cl, n, ids, sizes, binaries, NULL, &code);
+    char *file = read_whole(entry, &bytes);
+    if (bytes > sizeof checksum) {
+        const char *binary = file + sizeof checksum;
+        size_t size = bytes - sizeof checksum;
+        memcpy(&checksum, file, sizeof checksum);
+        if (hash_bytes(binary, size, key_of(entry)) == checksum)
+            program = program_of_binary(d, binary, size);
+    }
     free(file);
-    if (code == CL_SUCCESS && clBuildProgram(program, 0, NULL, options, NULL, NULL) == CL_SUCCESS)
+    if (!program)
+        return NULL;
+    if (clBuildProgram(program, 0, NULL, options, NULL, NULL) == CL_SUCCESS)
         return program;
-    if (code == CL_SUCCESS)
-        CL(clReleaseProgram(program));
+    CL(clReleaseProgram(program));
     return NULL;
 }
 
-/* What the driver made for the context's first device, whose kind the others share. */
+/* Keeps the binary for the context's first device, since all of its devices are of one kind. */
 void keep_program(const struct device *d, const char *entry, cl_program program)
 {
     cl_device_id ids[MAX_DEVICES];
@@ -77,12 +102,14 @@ void keep_program(const struct device *d, const char *entry, cl_program program)
         return;
     cl_uint n = context_devices(d, ids);
     CL(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL));
-    unsigned char *binaries[MAX_DEVICES] = {allocate(*sizes + 1, 1)}; /* NULL: not wanted */
+    const size_t size = sizes[0];
+    unsigned char *binary = allocate(size + 1, 1);
+    unsigned char *binaries[MAX_DEVICES] = {binary}; /* the others are NULL: OpenCL leaves them out */
     CL(clGetProgramInfo(program, CL_PROGRAM_BINARIES, n * sizeof *binaries, binaries, NULL));
-    uint64_t checksum = hash_bytes(*binaries, *sizes, key_of(entry));
+    uint64_t checksum = hash_bytes(binary, size, key_of(entry));
     struct writer *w = open_writer(entry);
     write_bytes(w, &checksum, sizeof checksum);
-    write_bytes(w, *binaries, *sizes);
+    write_bytes(w, binary, size);
     publish(w);
-    free(*binaries);
+    free(binary);
 }

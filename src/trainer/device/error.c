@@ -2,7 +2,7 @@
 #include "device.h"
 
 /* clang-format off */
-static const char *const names[] = { /* of code -n */
+static const char *const names[] = { /* [n]: the name of code -n */
     [1] = "CL_DEVICE_NOT_FOUND", "CL_DEVICE_NOT_AVAILABLE", "CL_COMPILER_NOT_AVAILABLE",
     "CL_MEM_OBJECT_ALLOCATION_FAILURE", "CL_OUT_OF_RESOURCES", "CL_OUT_OF_HOST_MEMORY",
     "CL_PROFILING_INFO_NOT_AVAILABLE", "CL_MEM_COPY_OVERLAP", "CL_IMAGE_FORMAT_MISMATCH",

@@ -1,4 +1,4 @@
-/* kernels.c - .cl files become kernels.
+/* kernels.c - makes kernels from .cl files.
  *
  * A .cl file is read at run time, so that a student edits it and runs again without make; the copy embedded in the
  * binary serves when no folder is found.  cl/shared.h and cl/common.cl are put before each file.  `#line` directives
@@ -13,23 +13,37 @@
 
 /* ---- finding the source ---------------------------------------------------------------------------------------- */
 
-/* The text of cl/<file> and, in *path, where it came from (the caller frees both): of a folder that was asked for, or
- * else of ./cl, or of that beside the binary, for a build tree that is run from elsewhere. */
+/* The path of a file in the folder cl beside the binary, for a build tree that is run from elsewhere; NULL: it is not
+ * there.  The caller frees it. */
+static char *path_beside_binary(const char *file)
+{
+    char *binary = own_binary(), *path = NULL;
+    char *slash = binary ? strrchr(binary, '/') : NULL;
+    if (slash)
+        path = format_string("%.*s/cl/%s", (int)(slash - binary), binary, file);
+    free(binary);
+    if (path && access(path, F_OK) != 0) {
+        free(path);
+        return NULL;
+    }
+    return path;
+}
+
+/* The text of cl/<file>; *path becomes the path that it came from.  The file is taken from the folder YARD_KERNELS if
+ * that is set, else from ./cl, else from the folder cl beside the binary, else from the binary itself.  The caller
+ * frees both. */
 static char *kernel_source(const char *file, char **path)
 {
     const char *folder = getenv("YARD_KERNELS");
     const struct embedded_file *embedded = embedded_kernels;
-    char *binary = own_binary(), *slash = binary ? strrchr(binary, '/') : NULL;
     *path = format_string("%s/%s", folder ? folder : "cl", file);
-    if (!folder && access(*path, F_OK) != 0 && slash) {
-        char *beside = format_string("%.*s/cl/%s", (int)(slash - binary), binary, file);
-        if (access(beside, F_OK) == 0) {
+    if (!folder && access(*path, F_OK) != 0) {
+        char *beside = path_beside_binary(file);
+        if (beside) {
             free(*path);
             *path = beside;
-        } else
-            free(beside);
+        }
     }
-    free(binary);
     if (access(*path, F_OK) == 0) {
         claim_input("the kernel compiler", *path);
         return read_text(*path);
@@ -45,9 +59,31 @@ static char *kernel_source(const char *file, char **path)
 
 /* ---- building -------------------------------------------------------------------------------------------------- */
 
+/* End the program with the compiler's log. */
+static _Noreturn void fail_to_compile(const struct device *d, cl_program program, const char *path, cl_int code)
+{
+    size_t bytes = 0;
+    check_kernel_cache(platform_of(d), EXIT_IO);
+    clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
+    char *log = allocate(bytes + 1, 1);
+    clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
+    fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, d->id, cl_error_name(code), log);
+}
+
+/* path: the .cl file, for errors. */
+static cl_program compile(const struct device *d, const char *text, const char *options, const char *path)
+{
+    cl_program program;
+    CL_MAKE(program = clCreateProgramWithSource(d->context->cl, 1, &text, NULL, &err));
+    cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
+    if (code != CL_SUCCESS)
+        fail_to_compile(d, program, path, code);
+    return program;
+}
+
 static cl_program build_program(struct device *d, const char *file)
 {
-    const char *const parts[] = {"shared.h", "common.cl", file}; /* each under its own name */
+    const char *const parts[] = {"shared.h", "common.cl", file};
     char options[512], *path = NULL, *text = NULL;
     for (size_t i = 0; i < COUNT(parts); i++) {
         free(path);
@@ -56,27 +92,20 @@ static cl_program build_program(struct device *d, const char *file)
         free(part);
     }
     const char *extra = getenv("YARD_BUILD_OPTIONS");
-    /* No warnings (-w): PoCL prints how many there are and not which, and newer compilers warn of each loop that they
-     * unroll later than asked. */
+    /* -w: no warnings.  PoCL prints only how many there are, and newer compilers warn of each loop that they unroll
+     * later than asked. */
     snprintf(options, sizeof options, "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u -D ON_CPU=%d%s %s",
              d->vector, d->work_group, d->tile_rows, d->tile_vectors, d->is_cpu,
              d->correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? extra : "");
     char *entry = cache_entry(d, options, text);
     cl_program program = load_program(d, entry, options);
     if (!program) {
-        CL_MAKE(program = clCreateProgramWithSource(d->context->cl, 1, (const char *[]){text}, NULL, &err));
-        cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
-        if (code != CL_SUCCESS) {
-            check_kernel_cache(platform_of(d), EXIT_IO);
-            size_t bytes = 0;
-            clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
-            char *log = allocate(bytes + 1, 1);
-            clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
-            fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, d->id, cl_error_name(code), log);
-        }
+        program = compile(d, text, options, path);
         keep_program(d, entry, program);
     }
-    free(path), free(text), free(entry);
+    free(path);
+    free(text);
+    free(entry);
     return program;
 }
 

@@ -1,6 +1,5 @@
-/* lanes.c - a machine as devices, lanes and links, whether OpenCL devices stand behind them (machine.c) or only a
- * description of hardware, for plans: then a device has as many lanes of a kind as one likes, and links with speeds of
- * their own.
+/* lanes.c - a machine as devices, lanes and links.  The devices are OpenCL devices (machine.c), or only described, for
+ * plans: a described device may have any number of lanes of a kind, and links with speeds of their own.
  */
 #include "device.h"
 
@@ -32,20 +31,32 @@ int count_lanes(const struct device *d, enum lane_kind kind)
 
 struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth)
 {
-    size_t n = (size_t)m->n_lanes++;
-    struct lane *lane = *APPEND(m->lane, n, m->cap_lanes) = allocate(1, sizeof *lane), **end = &d->lane[kind];
+    size_t n = (size_t)m->n_lanes;
+    struct lane *lane = allocate(1, sizeof *lane);
+    *lane = (struct lane){.index = m->n_lanes, .kind = kind, .nth = nth, .device = d};
+    if (nth == 0)
+        snprintf(lane->name, sizeof lane->name, "%s %s", d->id, lane_kind_name[kind]);
+    else
+        snprintf(lane->name, sizeof lane->name, "%s %s%d", d->id, lane_kind_name[kind], nth);
+    *APPEND(m->lane, n, m->cap_lanes) = lane;
+    m->n_lanes = (int)n;
+    struct lane **end = &d->lane[kind];
     while (*end)
         end = &(*end)->more;
     *end = lane;
-    *lane = (struct lane){.index = (int)n - 1, .kind = kind, .nth = nth, .device = d};
-    snprintf(lane->name, sizeof lane->name, nth ? "%s %s%d" : "%s %s", d->id, lane_kind_name[kind], nth);
     return lane;
 }
 
 void choose_tile(struct device *d)
 {
-    d->tile_rows = d->vector == 1 ? 4 : 6; /* gemm.cl says why */
-    d->tile_vectors = d->vector == 16 || d->vector == 1 ? 4 : 2;
+    d->tile_rows = 6; /* gemm.cl says why */
+    d->tile_vectors = 2;
+    if (d->vector == 16)
+        d->tile_vectors = 4;
+    if (d->vector == 1) {
+        d->tile_rows = 4;
+        d->tile_vectors = 4;
+    }
 }
 
 struct device *name_device(struct machine *m, int i, const char *id, size_t memory)
@@ -66,9 +77,13 @@ struct device *name_device(struct machine *m, int i, const char *id, size_t memo
     choose_tile(d);
     snprintf(d->id, sizeof d->id, "%s", id);
     snprintf(d->name, sizeof d->name, "%s", id);
-    if (!host)
+    enum lane_kind first = LANE_CPU, last = LANE_FEED;
+    if (!host) {
         d->context = &m->context[0];
-    for (enum lane_kind kind = host ? LANE_CPU : LANE_COMPUTE; kind <= (host ? LANE_FEED : LANE_DOWNLOAD); kind++)
+        first = LANE_COMPUTE;
+        last = LANE_DOWNLOAD;
+    }
+    for (enum lane_kind kind = first; kind <= last; kind++)
         add_lane(m, d, kind, 0);
     return d;
 }
@@ -77,8 +92,9 @@ struct device *name_device(struct machine *m, int i, const char *id, size_t memo
 
 struct link *add_link(struct machine *m, double rate, double latency)
 {
-    struct link *link = *APPEND(m->link, m->n_links, m->cap_links) = allocate(1, sizeof *link);
-    *link = (struct link){.index = (int)m->n_links - 1, .rate = rate, .latency = latency};
+    struct link *link = allocate(1, sizeof *link);
+    *link = (struct link){.index = (int)m->n_links, .rate = rate, .latency = latency};
+    *APPEND(m->link, m->n_links, m->cap_links) = link;
     return link;
 }
 
@@ -86,8 +102,10 @@ void drop_links(struct machine *m)
 {
     for (size_t i = 0; i < m->n_links; i++)
         free(m->link[i]);
-    for (int d = 0; d <= m->n_devices; d++)
-        m->device[d].link[LINK_UP] = m->device[d].link[LINK_DOWN] = NULL;
+    for (int i = 0; i <= m->n_devices; i++) {
+        m->device[i].link[LINK_UP] = NULL;
+        m->device[i].link[LINK_DOWN] = NULL;
+    }
     m->host->disk = NULL;
     m->n_links = 0;
 }

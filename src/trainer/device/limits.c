@@ -1,8 +1,8 @@
 /* limits.c - how much of the host's memory this process may take.
  *
- * A container, or a scheduler's job, may have less than the machine: a *control group* has a limit, and who goes beyond
- * it is killed without a word.  There are two kinds of files, both below /sys/fs/cgroup.  A group is limited by those
- * around it too, so all up to the root are read:
+ * A container, or a scheduler's job, may have less than the machine: it is a *control group* with a limit, and the
+ * system kills a process that goes beyond it, without a message.  There are two versions of the files that say the
+ * limit, both below /sys/fs/cgroup.  A group is limited by the groups around it too, so all up to the root are read:
  *
  *     version 2    /proc/self/cgroup has "0::/job/step"            job/step/memory.max, memory.current
  *     version 1    ... "4:memory:/job/step"    memory/job/step/memory.limit_in_bytes, memory.usage_in_bytes
@@ -14,10 +14,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* What a driver takes after it has been loaded: PoCL's compiler needs about 90 MiB. */
+/* Bytes that a driver takes after it has been loaded: PoCL's compiler needs about 90 MiB. */
 enum { FOR_DRIVER = 96 << 20 };
 
-/* The number in a file of that folder; `otherwise` where there is none: no such file, or "max". */
+/* The number in a file of that folder; `otherwise` when there is no such file or it says "max". */
 static size_t number_in(const char *folder, const char *name, size_t otherwise)
 {
     char *path = format_string("%s/%s", folder, name);
@@ -28,10 +28,13 @@ static size_t number_in(const char *folder, const char *name, size_t otherwise)
         return otherwise;
     bool found = fscanf(f, "%llu", &value) == 1;
     fclose(f);
-    return found && value < SIZE_MAX ? (size_t)value : otherwise;
+    if (!found || value >= SIZE_MAX)
+        return otherwise;
+    return (size_t)value;
 }
 
-/* Bytes of files that the system keeps for a group and gives up where memory is short: they count as used. */
+/* Bytes of files that the system caches in memory for a group.  The group's usage includes them, but the system gives
+ * them up when memory is short. */
 static size_t file_bytes(const char *folder)
 {
     char *path = format_string("%s/memory.stat", folder), name[64];
@@ -39,22 +42,24 @@ static size_t file_bytes(const char *folder)
     size_t sum = 0;
     FILE *f = fopen(path, "re");
     free(path);
-    while (f && fscanf(f, "%63s %llu", name, &value) == 2) {
+    if (!f)
+        return 0;
+    while (fscanf(f, "%63s %llu", name, &value) == 2) {
         if (strcmp(name, "inactive_file") == 0 || strcmp(name, "active_file") == 0)
             sum += (size_t)value;
     }
-    if (f)
-        fclose(f);
+    fclose(f);
     return sum;
 }
 
-/* What is left in a group and in those around it. */
+/* Bytes that a group and those around it leave; SIZE_MAX: none of them has a limit.  `group` is cut up. */
 static size_t left_in(const char *root, char *group, const char *limit_name, const char *usage_name)
 {
     size_t least = SIZE_MAX;
     for (;;) {
         char *folder = format_string("%s%s", root, group);
-        size_t limit = number_in(folder, limit_name, SIZE_MAX), used = number_in(folder, usage_name, 0);
+        size_t limit = number_in(folder, limit_name, SIZE_MAX);
+        size_t used = number_in(folder, usage_name, 0);
         size_t files = file_bytes(folder);
         used -= MIN(used, files);
         if (limit < SIZE_MAX)
@@ -67,32 +72,44 @@ static size_t left_in(const char *root, char *group, const char *limit_name, con
     }
 }
 
+/* Bytes that the group leaves which a line "4:memory:/job/step" names.  `line` is cut up. */
+static size_t left_by_line(char *line, const char *root)
+{
+    line[strcspn(line, "\n")] = '\0';
+    char *kinds = strchr(line, ':');
+    char *group = kinds ? strchr(kinds + 1, ':') : NULL;
+    if (!group)
+        return SIZE_MAX;
+    *kinds = '\0';
+    kinds++;
+    *group = '\0';
+    group++;
+    if (strcmp(line, "0") == 0 && *kinds == '\0') /* version 2 */
+        return left_in(root, group, "memory.max", "memory.current");
+    if (!strstr(kinds, "memory"))
+        return SIZE_MAX;
+    char *memory_root = format_string("%s/memory", root);
+    size_t left = left_in(memory_root, group, "memory.limit_in_bytes", "memory.usage_in_bytes");
+    free(memory_root);
+    return left;
+}
+
 size_t left_by_groups(const char *groups, const char *root)
 {
-    char line[4096], *memory_root = format_string("%s/memory", root);
+    char line[4096];
     size_t least = SIZE_MAX;
     FILE *f = fopen(groups, "re");
-    while (f && fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = '\0';
-        char *kinds = strchr(line, ':'), *group = kinds ? strchr(kinds + 1, ':') : NULL;
-        if (!group)
-            continue;
-        *kinds++ = '\0';
-        *group++ = '\0';
-        size_t left = SIZE_MAX;
-        if (strcmp(line, "0") == 0 && *kinds == '\0')
-            left = left_in(root, group, "memory.max", "memory.current");
-        else if (strstr(kinds, "memory"))
-            left = left_in(memory_root, group, "memory.limit_in_bytes", "memory.usage_in_bytes");
+    if (!f)
+        return SIZE_MAX;
+    while (fgets(line, sizeof line, f)) {
+        size_t left = left_by_line(line, root);
         least = MIN(least, left);
     }
-    if (f)
-        fclose(f);
-    free(memory_root);
+    fclose(f);
     return least;
 }
 
-/* Of the address space, less what is mapped already. */
+/* Bytes of the address space, less those that are mapped already; SIZE_MAX: there is no limit. */
 static size_t left_of_addresses(void)
 {
     struct rlimit limit;
@@ -105,7 +122,10 @@ static size_t left_of_addresses(void)
 
 size_t memory_left_by_limits(void)
 {
-    size_t in_groups = left_by_groups("/proc/self/cgroup", "/sys/fs/cgroup"), addresses = left_of_addresses();
+    size_t in_groups = left_by_groups("/proc/self/cgroup", "/sys/fs/cgroup");
+    size_t addresses = left_of_addresses();
     size_t left = MIN(in_groups, addresses);
-    return left < NO_LIMIT ? left - MIN(left, (size_t)FOR_DRIVER) : NO_LIMIT;
+    if (left >= NO_LIMIT)
+        return NO_LIMIT;
+    return left - MIN(left, (size_t)FOR_DRIVER);
 }

@@ -14,7 +14,8 @@ enum { HOST_ALIGNMENT = 4096 };
 
 /* ---- which devices --------------------------------------------------------------------------------------------- */
 
-struct selection { /* one comma-separated part of -d */
+/* One comma-separated part of -d; pieces and shares are 0 when the part does not ask for them. */
+struct selection {
     unsigned platform, device, pieces, shares;
 };
 
@@ -39,6 +40,7 @@ static const char *default_device(char text[32])
     return text;
 }
 
+/* Read the part at *text, which moves to the part's end.  false: it is none. */
 static bool read_selection(const char **text, struct selection *s)
 {
     char part[32], kind = '/';
@@ -46,11 +48,16 @@ static bool read_selection(const char **text, struct selection *s)
     int end = 0, length = (int)strcspn(*text, ",");
     snprintf(part, sizeof part, "%.*s", length, *text);
     *text += length;
-    int n = sscanf(part, "%4u:%4u%n%c%4u%n", &s->platform, &s->device, &end, &kind, &count, &end);
-    s->pieces = kind == '/' ? count : 0;
-    s->shares = kind == 'x' ? count : 0;
-    return part[end] == '\0' && strspn(part, "0123456789:/x") == strlen(part) &&
-           (n == 2 || (n == 4 && s->pieces + s->shares > 0));
+    int found = sscanf(part, "%4u:%4u%n%c%4u%n", &s->platform, &s->device, &end, &kind, &count, &end);
+    s->pieces = 0;
+    s->shares = 0;
+    if (kind == '/')
+        s->pieces = count;
+    if (kind == 'x')
+        s->shares = count;
+    bool known_characters = strspn(part, "0123456789:/x") == strlen(part); /* sscanf would skip spaces */
+    bool complete = found == 2 || (found == 4 && s->pieces + s->shares > 0);
+    return part[end] == '\0' && known_characters && complete;
 }
 
 static cl_device_id find_device(const struct selection *s)
@@ -83,27 +90,39 @@ unsigned own_vector_width(cl_device_id id)
     const char *forced = getenv("YARD_VEC");
     if (forced)
         native = (uint64_t)atoi(forced);
-    return native >= 16 ? 16 : native >= 8 ? 8 : native >= 4 ? 4 : 1;
+    if (native >= 16)
+        return 16;
+    if (native >= 8)
+        return 8;
+    if (native >= 4)
+        return 4;
+    return 1;
 }
 
+/* The largest power of two that is wanted, fits into local memory and is allowed by the device. */
 static unsigned kernel_work_group(const struct device *d)
 {
     const char *forced = getenv("YARD_WG");
-    unsigned most = 256 / d->vector, power = 1; /* common.cl: for what a work-group keeps in local memory */
+    const unsigned fits = 256 / d->vector; /* common.cl: what a work-group keeps in local memory */
     int64_t wanted = d->one_item ? 1 : GPU_WORK_GROUP;
-    if (forced && (!parse_int(forced, &wanted) || wanted < 1 || wanted > most))
+    if (forced && (!parse_int(forced, &wanted) || wanted < 1 || wanted > fits))
         fail(EXIT_USAGE, "YARD_WG=%s: with vectors of %u the kernels know work-groups of 1 to %u work-items", forced,
-             d->vector, most);
-    while (power * 2 <= MIN((size_t)wanted, MIN(most, d->most_items)))
+             d->vector, fits);
+    const size_t allowed = MIN(fits, d->most_items);
+    const size_t most = MIN((size_t)wanted, allowed);
+    unsigned power = 1;
+    while (power * 2 <= most)
         power *= 2;
     return power;
 }
 
-/* What this process may take of it.  *limited: that is less than there is. */
+/* Bytes of the host's memory that this process may take.  *limited: are they fewer than the host has? */
 static size_t host_memory(bool *limited)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    size_t all = pages > 0 ? (size_t)pages * (size_t)page : SIZE_MAX / 4;
+    size_t all = SIZE_MAX / 4;
+    if (pages > 0)
+        all = (size_t)pages * (size_t)page;
     size_t left = memory_left_by_limits();
     *limited = left < all;
     if (left == 0)
@@ -113,26 +132,33 @@ static size_t host_memory(bool *limited)
     return MIN(all, left);
 }
 
-static void describe_device(struct device *d, unsigned vector)
+static void describe_memory(struct device *d)
 {
-    size_t align = device_number(d->cl, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8; /* given in bits */
-    device_text(d->cl, CL_DEVICE_NAME, d->name, sizeof d->name);
-    d->is_cpu = device_number(d->cl, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
-    d->uses_ram = d->is_cpu || device_number(d->cl, CL_DEVICE_HOST_UNIFIED_MEMORY);
-    d->units = (unsigned)device_number(d->cl, CL_DEVICE_MAX_COMPUTE_UNITS);
+    size_t align = device_number(d->cl, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8; /* OpenCL gives it in bits */
     d->alignment = DEVICE_ALIGNMENT;
     if (align > DEVICE_ALIGNMENT)
         fail(EXIT_NO_DEVICE,
              "device %s wants parts of buffers aligned to %zu bytes, and ours are to %d: choose another", d->name,
              align, DEVICE_ALIGNMENT);
-    /* Drivers' own guesses for CPUs change from run to run.  Integrated GPUs may be given all of the host's. */
-    size_t most = d->uses_ram ? host_memory(&d->limited) / 4 * 3 : SIZE_MAX;
-    d->memory = d->is_cpu ? most : MIN(most, device_number(d->cl, CL_DEVICE_GLOBAL_MEM_SIZE));
+    d->uses_ram = d->is_cpu || device_number(d->cl, CL_DEVICE_HOST_UNIFIED_MEMORY);
+    size_t most = SIZE_MAX;
+    if (d->uses_ram) /* a driver may say that an integrated GPU has all of the host's memory */
+        most = host_memory(&d->limited) / 4 * 3;
+    if (d->is_cpu) /* what drivers say of a CPU's memory changes from run to run */
+        d->memory = most;
+    else
+        d->memory = MIN(most, device_number(d->cl, CL_DEVICE_GLOBAL_MEM_SIZE));
     d->max_allocation = device_number(d->cl, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     d->local_memory = device_number(d->cl, CL_DEVICE_LOCAL_MEM_SIZE);
-    d->correct_divide = device_number(d->cl, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
+}
+
+/* The shapes of vectors, work-groups and tiles with which kernels are compiled.  vector: the width that --vector asks
+ * for; 0: the device's own. */
+static void choose_shapes(struct device *d, unsigned vector)
+{
     unsigned own = own_vector_width(d->cl);
-    if (vector > own || (vector & (vector - 1)) || vector == 2)
+    bool power_of_two = (vector & (vector - 1)) == 0;
+    if (vector > own || !power_of_two || vector == 2)
         fail(EXIT_USAGE,
              "--vector %u: the kernels know vectors of 1, 4, 8 and 16 floats, and %s computes with vectors of %u "
              "floats; take that or fewer",
@@ -142,9 +168,19 @@ static void describe_device(struct device *d, unsigned vector)
     d->forced_shape = getenv("YARD_VEC") || getenv("YARD_WG");
     d->most_items = device_number(d->cl, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     d->work_group = kernel_work_group(d);
+    choose_tile(d);
+}
+
+static void describe_device(struct device *d, unsigned vector)
+{
+    device_text(d->cl, CL_DEVICE_NAME, d->name, sizeof d->name);
+    d->is_cpu = device_number(d->cl, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
+    d->units = (unsigned)device_number(d->cl, CL_DEVICE_MAX_COMPUTE_UNITS);
+    d->correct_divide = device_number(d->cl, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
     d->runs_late = is_pocl(platform_of(d)) && strncmp(d->name, "basic-", 6) == 0;
     d->short_loops = strncmp(d->name, "llvmpipe", 8) == 0;
-    choose_tile(d);
+    describe_memory(d);
+    choose_shapes(d, vector);
 }
 
 static struct device *new_device(struct machine *m, cl_device_id id, cl_device_id root)
@@ -152,7 +188,8 @@ static struct device *new_device(struct machine *m, cl_device_id id, cl_device_i
     if (m->n_devices == MAX_DEVICES)
         fail(EXIT_USAGE, "-d names more than %d devices; yard plan --hardware FILE takes more", MAX_DEVICES);
     struct device *d = &m->device[m->n_devices];
-    d->index = m->n_devices++;
+    d->index = m->n_devices;
+    m->n_devices++;
     d->cl = id;
     d->root = root;
     describe_device(d, m->options.vector);
@@ -161,9 +198,10 @@ static struct device *new_device(struct machine *m, cl_device_id id, cl_device_i
 
 static void add_pieces(struct machine *m, const struct selection *s, cl_device_id root)
 {
-    cl_uint most = (cl_uint)device_number(root, CL_DEVICE_PARTITION_MAX_SUB_DEVICES), n = 0;
+    cl_uint most = (cl_uint)device_number(root, CL_DEVICE_PARTITION_MAX_SUB_DEVICES);
     cl_uint units = (cl_uint)device_number(root, CL_DEVICE_MAX_COMPUTE_UNITS);
     cl_device_id pieces[64];
+    cl_uint n = 0;
     if (most < 2 || s->pieces > units || s->pieces > COUNT(pieces))
         fail(EXIT_USAGE,
              "-d %u:%u/%u: this device has %u compute units and can be cut into at most %u; use %u:%ux%u for "
@@ -179,11 +217,23 @@ static void add_pieces(struct machine *m, const struct selection *s, cl_device_i
         }
         struct device *d = new_device(m, pieces[i], root);
         snprintf(d->id, sizeof d->id, "%u:%u/%u.%u", s->platform, s->device, s->pieces, i);
-        d->memory /= s->pieces; /* they share one memory */
+        d->memory /= s->pieces; /* the pieces share one memory */
     }
 }
 
-/* The device itself, or its shares, or the pieces into which it is cut. */
+/* Shares of the device; one share is the device itself. */
+static void add_shares(struct machine *m, const struct selection *s, cl_device_id root)
+{
+    unsigned shares = MAX(s->shares, 1);
+    for (unsigned i = 0; i < shares; i++) {
+        struct device *d = new_device(m, root, root);
+        d->is_logical = s->shares > 0;
+        d->memory /= shares;
+        snprintf(d->id, sizeof d->id, d->is_logical ? "%u:%ux%u.%u" : "%u:%u", s->platform, s->device, shares, i);
+    }
+}
+
+/* Add the device itself, or its shares, or the pieces into which it is cut. */
 static void add_selection(struct machine *m, const struct selection *s)
 {
     cl_device_id root = find_device(s);
@@ -194,32 +244,36 @@ static void add_selection(struct machine *m, const struct selection *s)
                  s->platform, s->device);
     if (s->pieces)
         add_pieces(m, s, root);
-    for (unsigned i = 0; i < s->shares || (i == 0 && !s->pieces); i++) {
-        struct device *d = new_device(m, root, root);
-        d->is_logical = s->shares > 0;
-        d->memory /= MAX(s->shares, 1);
-        snprintf(d->id, sizeof d->id, d->is_logical ? "%u:%ux%u.%u" : "%u:%u", s->platform, s->device, s->shares, i);
-    }
+    else
+        add_shares(m, s, root);
 }
 
 /* ---- contexts and lanes ---------------------------------------------------------------------------------------- */
 
-/* For the device and those behind it that can share buffers with it, so that copies are direct. */
+/* Can two devices share buffers, so that copies between them are direct?  They are then given one context. */
+static bool can_share(const struct device *a, const struct device *b)
+{
+    if (platform_of(a) != platform_of(b))
+        return false;
+    return a->root == b->root || (a->is_cpu && b->is_cpu);
+}
+
+/* Make a context for the device and for those after it that can share buffers with it. */
 static void make_context(struct machine *m, struct device *first)
 {
     cl_device_id ids[MAX_DEVICES];
     cl_uint n = 0;
-    bool alone =
-        m->options.separate || getenv("YARD_SEPARATE_CONTEXTS"); /* lets the staged path be tested on one machine */
+    bool alone = m->options.separate || getenv("YARD_SEPARATE_CONTEXTS"); /* for tests: copies go through the host */
     struct context *c = &m->context[m->n_contexts];
-    c->index = m->n_contexts++;
+    c->index = m->n_contexts;
+    m->n_contexts++;
     for (int i = first->index; i < m->n_devices; i++) {
         struct device *d = &m->device[i];
-        bool alike = platform_of(d) == platform_of(first) && (d->root == first->root || (d->is_cpu && first->is_cpu));
-        if (d->context || (d != first && (alone || !alike)))
+        bool joins = d == first || (!alone && can_share(d, first));
+        if (d->context || !joins)
             continue;
         d->context = c;
-        if (n == 0 || ids[n - 1] != d->cl) /* the shares of a device stand together */
+        if (n == 0 || ids[n - 1] != d->cl) /* the shares of one device are neighbours */
             ids[n++] = d->cl;
     }
     CL_MAKE(c->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
@@ -237,20 +291,81 @@ struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind,
     return lane;
 }
 
+/* The lane for that purpose, or else one that is for nothing yet; NULL: there is neither. */
+static struct lane *find_lane(const struct device *d, enum lane_kind kind, int purpose)
+{
+    struct lane *found = NULL;
+    for (struct lane *lane = d->lane[kind]; lane; lane = lane->more) {
+        if (lane->purpose == purpose)
+            found = lane;
+        else if (!found && lane->purpose == FOR_NOTHING)
+            found = lane;
+    }
+    return found;
+}
+
+/* The link that a lane's copies use; NULL: none, or it takes no time. */
+static const struct link *link_of(const struct device *d, enum lane_kind kind)
+{
+    if (kind == LANE_COMPUTE)
+        return NULL;
+    return kind == LANE_UPLOAD ? d->link[LINK_UP] : d->link[LINK_DOWN];
+}
+
 struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, int purpose)
 {
-    const struct link *link = kind == LANE_COMPUTE ? NULL : d->link[kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
-    struct lane *lane = NULL, *last = NULL;
-    int next = 0;
-    for (struct lane *l = d->lane[kind]; l; l = l->more) {
-        lane = l->purpose == purpose || (!lane && l->purpose == FOR_NOTHING) ? l : lane;
-        last = l, next = MAX(next, l->nth + 1);
+    struct lane *lane = find_lane(d, kind, purpose);
+    if (!lane) {
+        const struct link *link = link_of(d, kind);
+        struct lane *last = NULL;
+        int next = 0; /* a number that no lane has */
+        for (struct lane *other = d->lane[kind]; other; other = other->more) {
+            last = other;
+            next = MAX(next, other->nth + 1);
+        }
+        if (link && link->queues && count_lanes(d, kind) >= link->queues)
+            return last;
+        lane = open_lane(m, d, kind, next);
     }
-    if (!lane && link && link->queues && count_lanes(d, kind) >= link->queues)
-        return last;
-    lane = lane ? lane : open_lane(m, d, kind, next);
     lane->purpose = purpose;
     return lane;
+}
+
+/* Add the devices that -d names; NULL: the default device. */
+static void add_devices(struct machine *m, const char *names)
+{
+    char text[32];
+    const char *at = names ? names : default_device(text);
+    for (;;) {
+        struct selection s;
+        if (!read_selection(&at, &s))
+            fail(EXIT_USAGE,
+                 "-d %s: expected P:D, P:D/n or P:DxN with n and N from 1 up, comma-separated, as in -d 0:0/2; run "
+                 "`yard devices`",
+                 names);
+        add_selection(m, &s);
+        if (!*at)
+            return;
+        at++; /* the comma */
+    }
+}
+
+/* The host comes after the OpenCL devices. */
+static void add_host(struct machine *m)
+{
+    bool limited;
+    size_t memory = host_memory(&limited);
+    struct device *host = name_device(m, m->n_devices, "host", memory);
+    host->limited = limited;
+    host->uses_ram = true;
+    host->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    host->alignment = HOST_ALIGNMENT;
+    /* A device that is no CPU must be able to map each of the host's slabs. */
+    for (const struct device *d = m->device; d < host; d++)
+        if (!d->is_cpu)
+            host->max_allocation = MIN(host->max_allocation, d->max_allocation - HOST_ALIGNMENT);
+    host->budget = m->options.host_memory ? m->options.host_memory : host->memory;
+    m->host = host;
 }
 
 struct machine *open_machine(const struct machine_options *options)
@@ -258,15 +373,7 @@ struct machine *open_machine(const struct machine_options *options)
     struct machine *m = new_machine(MAX_DEVICES);
     m->n_devices = 0;
     m->options = *options;
-    const char *at = options->devices ? options->devices : default_device((char[32]){0});
-    for (struct selection s; at; at = *at ? at + 1 : NULL) {
-        if (!read_selection(&at, &s))
-            fail(EXIT_USAGE,
-                 "-d %s: expected P:D, P:D/n or P:DxN with n and N from 1 up, comma-separated, as in -d 0:0/2; run "
-                 "`yard devices`",
-                 options->devices);
-        add_selection(m, &s);
-    }
+    add_devices(m, options->devices);
     for (int i = 0; i < m->n_devices; i++) {
         struct device *d = &m->device[i];
         if (!d->context)
@@ -275,17 +382,7 @@ struct machine *open_machine(const struct machine_options *options)
         for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
             open_lane(m, d, kind, 0);
     }
-    bool limited;
-    size_t of_host = host_memory(&limited);
-    struct device *h = m->host = name_device(m, m->n_devices, "host", of_host);
-    h->limited = limited;
-    h->uses_ram = true;
-    h->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-    h->alignment = HOST_ALIGNMENT;
-    for (const struct device *d = m->device; d < h; d++) /* so that each slab is memory that the device can map */
-        if (!d->is_cpu)
-            h->max_allocation = MIN(h->max_allocation, d->max_allocation - HOST_ALIGNMENT);
-    h->budget = options->host_memory ? options->host_memory : h->memory;
+    add_host(m);
     calibrate_clocks(m);
     return m;
 }
@@ -296,12 +393,12 @@ static void free_machine(struct machine *m)
         if (m->lane[i]->queue)
             CL(clReleaseCommandQueue(m->lane[i]->queue));
     for (struct context *c = m->context; c < m->context + m->n_contexts; c++) {
-        for (size_t k = 0; k < c->n_programs; k++) {
-            CL(clReleaseProgram(c->programs[k].cl));
-            free(c->programs[k].file);
+        for (size_t i = 0; i < c->n_programs; i++) {
+            CL(clReleaseProgram(c->programs[i].cl));
+            free(c->programs[i].file);
         }
         free(c->programs);
-        if (c->cl) /* none on a machine on paper */
+        if (c->cl) /* a machine that is only described has none */
             CL(clReleaseContext(c->cl));
     }
     for (int i = 0; i < m->n_devices; i++)
@@ -310,12 +407,15 @@ static void free_machine(struct machine *m)
     drop_links(m);
     for (int i = 0; i < m->n_lanes; i++)
         free(m->lane[i]);
-    free(m->link), free(m->device), free(m->lane), free(m->context);
+    free(m->link);
+    free(m->device);
+    free(m->lane);
+    free(m->context);
     free(m);
 }
 
-/* PoCL's threads look at an event's queue and device for a moment after they have told that it ended.  So all but the
- * memory of a closed machine is released when the next one is closed. */
+/* PoCL's threads still read an event's queue and device for a moment after they have reported that it has ended.  So
+ * only the slabs are freed now; everything else is released when the next machine is closed. */
 void close_machine(struct machine *m)
 {
     static struct machine *closed;
@@ -331,7 +431,7 @@ static unsigned count_cores(const struct machine *m)
 {
     unsigned cores = 0;
     for (const struct device *d = m->device; d < m->host; d++)
-        if (d->is_cpu && (d == m->device || d->cl != d[-1].cl)) /* the shares of a device stand together */
+        if (d->is_cpu && (d == m->device || d->cl != d[-1].cl)) /* the shares of one device are neighbours */
             cores += d->units;
     return cores;
 }
@@ -349,16 +449,20 @@ unsigned vector_width(const struct machine *m)
 char *describe_machine(const struct machine *m)
 {
     const struct device *d = &m->device[0], *last = &m->device[m->n_devices - 1];
-    const char *plural = d->units == 1 ? "" : "s", *shared = d->is_logical ? ", shared: they only look parallel" : "";
+    const char *plural = d->units == 1 ? "" : "s";
+    const char *shared = d->is_logical ? ", shared: they only look parallel" : "";
     unsigned used = count_cores(m), width = vector_width(m);
-    char *text = m->n_devices == 1 ? format_string("%s (%s, %u unit%s", d->name, d->id, d->units, plural)
-                                   : format_string("%d devices, %s to %s: %s (%u unit%s each%s", m->n_devices, d->id,
-                                                   last->id, d->name, d->units, plural, shared);
+    char *text = NULL;
+    if (m->n_devices == 1)
+        append_text(&text, "%s (%s, %u unit%s", d->name, d->id, d->units, plural);
+    else
+        append_text(&text, "%d devices, %s to %s: %s (%u unit%s each%s", m->n_devices, d->id, last->id, d->name,
+                    d->units, plural, shared);
     if (used)
         append_text(&text, "; %u of the host's %u cores compute", used, m->host->units);
     if (width)
         append_text(&text, "; vectors of %u float%s)", width, width == 1 ? "" : "s");
-    else /* where bits are compared they must be alike */
+    else /* the user is told, since the same bits need the same width */
         append_text(&text, "; vectors of unlike widths)");
     return text;
 }

@@ -1,7 +1,7 @@
-/* platforms.c - the drivers that OpenCL's loader finds, and why one may offer nothing.
+/* platforms.c - the drivers that OpenCL's loader finds, and the reasons why a driver may offer no device.
  *
  * PoCL, the driver that runs OpenCL on CPUs, keeps compiled kernels in a folder.  It offers no device when it cannot
- * make this folder, compiles nothing when it cannot write there, and says neither.
+ * make this folder, and compiles nothing when it cannot write there; in neither case does it say why.
  */
 #include "device.h"
 
@@ -13,22 +13,26 @@
 
 static void explain_full_cache(void);
 
-/* Open files that a driver and its compiler need, roughly; and of all of a user's processes and threads. */
-enum { LEAST_FILES = 64, LEAST_PROCESSES = 64, LEAST_FILE_BYTES = 4 << 20 /* of a kernel */ };
+/* Roughly what a driver and its compiler need: open files, processes and threads of the user, and bytes of one file,
+ * which may be a compiled kernel. */
+enum { LEAST_FILES = 64, LEAST_PROCESSES = 64, LEAST_FILE_BYTES = 4 << 20 };
 
-/* What limits this process so that a driver may not work, in words; NULL: nothing does.  The caller frees it. */
+/* Both of these describe a limit of this process with which a driver may fail; NULL: there is none.  The caller frees
+ * the text. */
 static char *limit_of_addresses(void)
 {
     struct rlimit space;
+    char size[32];
     if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY)
         return NULL;
     return format_string("an address space of %s: raise that limit (ulimit -v unlimited)",
-                         format_bytes((char[32]){0}, (double)space.rlim_cur));
+                         format_bytes(size, (double)space.rlim_cur));
 }
 
 static char *other_limit(void)
 {
     struct rlimit files, processes, bytes;
+    char size[32];
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < LEAST_FILES)
         return format_string("%llu open files at most: raise that limit (ulimit -n 1024)",
                              (unsigned long long)files.rlim_cur);
@@ -37,12 +41,12 @@ static char *other_limit(void)
                              (unsigned long long)processes.rlim_cur);
     if (getrlimit(RLIMIT_FSIZE, &bytes) == 0 && bytes.rlim_cur < LEAST_FILE_BYTES)
         return format_string("files of %s at most: raise that limit (ulimit -f unlimited)",
-                             format_bytes((char[32]){0}, (double)bytes.rlim_cur));
+                             format_bytes(size, (double)bytes.rlim_cur));
     return NULL;
 }
 
-/* Before a driver begins: without files for its compiler or a thread PoCL calls abort(), and names neither.  What fits
- * into an address space is known later, and then said. */
+/* Called before a driver is loaded: when PoCL cannot open a file for its compiler or start a thread, it calls abort()
+ * without saying why.  Whether the address space is too small is known only later, so it is not warned of here. */
 static void warn_of_limits(void)
 {
     char *addresses = limit_of_addresses(), *limit = other_limit();
@@ -63,7 +67,9 @@ cl_uint get_devices(cl_platform_id platform, cl_device_id out[MAX_PER_PLATFORM])
 {
     cl_uint n = 0;
     cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_PER_PLATFORM, out, &n);
-    return code == CL_SUCCESS ? MIN(n, (cl_uint)MAX_PER_PLATFORM) : 0;
+    if (code != CL_SUCCESS)
+        return 0;
+    return MIN(n, (cl_uint)MAX_PER_PLATFORM);
 }
 
 uint64_t device_number(cl_device_id id, cl_device_info what)
@@ -93,7 +99,7 @@ bool is_pocl(cl_platform_id platform)
     return strcmp(name, "Portable Computing Language") == 0;
 }
 
-/* Where PoCL keeps compiled kernels; the caller frees it. */
+/* The folder in which PoCL keeps compiled kernels; the caller frees it. */
 static char *kernel_cache(void)
 {
     const char *set = getenv("POCL_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -106,14 +112,15 @@ static char *kernel_cache(void)
     return copy_string("/tmp/pocl/kcache/");
 }
 
-/* Where PoCL's compiler cannot write a kernel, it calls exit(), with a message of its own.  So that is explained at
- * exit. */
+/* Runs at exit.  PoCL's compiler calls exit(), with a message of its own, when it cannot write a kernel. */
 static void explain_full_cache(void)
 {
     enum { LEAST = 1 << 20 }; /* bytes that a kernel may take */
+    if (main_has_returned)
+        return;
     struct statvfs disk;
     char *folder = kernel_cache();
-    if (!main_has_returned && statvfs(folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < LEAST) {
+    if (statvfs(folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < LEAST) {
         fprintf(
             stderr,
             "yard: the OpenCL driver PoCL ended the program: the disk under %s, where it keeps compiled kernels, is "
@@ -124,16 +131,18 @@ static void explain_full_cache(void)
     free(folder);
 }
 
-/* Makes the folder, as PoCL does, and sees whether files can be made in it. */
+/* Makes the folder, as PoCL does, and checks whether files can be made in it. */
 void check_kernel_cache(cl_platform_id platform, enum exit_code code)
 {
+    if (!is_pocl(platform))
+        return;
     char *folder = kernel_cache();
-    for (char *slash = folder; is_pocl(platform) && (slash = strchr(slash + 1, '/'));) {
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         mkdir(folder, 0700);
         *slash = slash[1] ? '/' : '\0';
     }
-    if (is_pocl(platform) && access(folder, W_OK | X_OK) != 0)
+    if (access(folder, W_OK | X_OK) != 0)
         fail(code,
              "the OpenCL driver PoCL cannot keep compiled kernels in %s (of POCL_CACHE_DIR, XDG_CACHE_HOME or HOME): "
              "%s; "
@@ -144,24 +153,28 @@ void check_kernel_cache(cl_platform_id platform, enum exit_code code)
 
 cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
 {
-    static bool explains;
+    static bool was_called;
     cl_uint n = 0;
     const char *cache = getenv("POCL_CACHE_DIR");
-    if (!explains) {
+    if (!was_called) {
         atexit(explain_full_cache);
         warn_of_limits();
     }
-    explains = true;
+    was_called = true;
     if (cache && !cache[0])
         unsetenv("POCL_CACHE_DIR"); /* PoCL aborts on an empty one */
     cl_int code = clGetPlatformIDs(MAX_PLATFORMS, out, &n);
-    return code == CL_SUCCESS ? MIN(n, (cl_uint)MAX_PLATFORMS) : 0;
+    if (code != CL_SUCCESS)
+        return 0;
+    return MIN(n, (cl_uint)MAX_PLATFORMS);
 }
 
 _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code)
 {
     const char *vendors = getenv("OCL_ICD_VENDORS"), *pocl = getenv("POCL_DEVICES");
-    char *addresses = limit_of_addresses(), *limit = addresses ? addresses : other_limit();
+    char *limit = limit_of_addresses();
+    if (!limit)
+        limit = other_limit();
     if (n == 0 && limit)
         fail(EXIT_NO_DEVICE, "no OpenCL driver could be loaded with %s", limit);
     free(limit);

@@ -1,5 +1,5 @@
-/* bytes.c - plain files, read by position.  pread, not mmap: a file cut short while we read it is an error message
- * here, and a SIGBUS there. */
+/* bytes.c - plain files, read by position.  With pread() a file that is cut short while we read it causes an error
+ * message; with mmap() it would cause a SIGBUS. */
 #include "file.h"
 
 #include <errno.h>
@@ -8,21 +8,28 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* All formats here are little endian, and so are all machines with OpenCL; a swap would be code that nobody runs. */
+/* All formats here are little endian, and so are all machines with OpenCL: code that swaps bytes would never run. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file formats assume a little endian machine");
 
 static void close_descriptor(void *reader) { close(((struct reader *)reader)->fd); }
 
-/* What is no regular file is not opened at all: that alone can wait for a writer or wind a tape back.  O_NONBLOCK:
- * should one come between, nothing waits. */
+/* What lies at a path that is no regular file, in words. */
+static const char *name_of_type(mode_t mode)
+{
+    if (S_ISDIR(mode))
+        return "folder";
+    if (S_ISFIFO(mode))
+        return "pipe, which cannot be read twice";
+    return "device or socket";
+}
+
+/* Only a regular file is opened: to open a pipe can mean to wait for its writer, to open a tape winds it back.  A path
+ * may become a pipe just after stat(), so O_NONBLOCK makes sure that open() does not wait. */
 struct reader *open_reader(const char *path)
 {
     struct stat status;
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-        fail(EXIT_IO, "%s is a %s; expected a regular file", path,
-             S_ISDIR(status.st_mode)    ? "folder"
-             : S_ISFIFO(status.st_mode) ? "pipe, which cannot be read twice"
-                                        : "device or socket");
+        fail(EXIT_IO, "%s is a %s; expected a regular file", path, name_of_type(status.st_mode));
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) != 0)
         fail(EXIT_IO, "cannot open %s: %s; check the path and its permissions", path, strerror(errno));
@@ -38,7 +45,8 @@ void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset)
     if (offset > r->size || bytes > r->size - offset) /* subtract: a sum could wrap around */
         fail(EXIT_FAILED, "%s is damaged: it ends at byte %llu, but %zu bytes are wanted from byte %llu on", r->path,
              (unsigned long long)r->size, bytes, (unsigned long long)offset);
-    for (char *p = into; bytes;) {
+    char *p = into;
+    while (bytes > 0) {
         ssize_t n = pread(r->fd, p, bytes, (off_t)offset);
         if (n < 0 && errno == EINTR)
             continue;
@@ -86,38 +94,53 @@ size_t byte_order_mark(const char *text, size_t n)
 
 /* ---- gzip ------------------------------------------------------------------------------------------------------- */
 
-/* A file may have several members, one behind the other; zeros that fill up a block of a tape may follow. */
+struct unpacking {
+    const char *path;
+    const char *packed; /* the file's n_packed bytes */
+    size_t n_packed;
+    size_t at; /* bytes of `packed` that have been read */
+    char *text;
+    size_t used, room; /* bytes of `text` that are filled, and that are allocated */
+};
+
+/* Unpack some more of the member into u->text; returns zlib's code. */
+static int unpack_some(struct unpacking *u, z_stream *z)
+{
+    enum { AT_ONCE = 1 << 20, LARGE = 256 << 20, MOST_PACKED = 100 };
+    const size_t offered = MIN(u->n_packed - u->at, (size_t)AT_ONCE);
+    u->text = grow(u->text, &u->room, u->used + AT_ONCE + 1, 1);
+    z->next_in = (Bytef *)(u->packed + u->at);
+    z->avail_in = (uInt)offered;
+    z->next_out = (Bytef *)(u->text + u->used);
+    z->avail_out = AT_ONCE;
+    int code = inflate(z, Z_NO_FLUSH);
+    u->at += offered - z->avail_in;
+    u->used += AT_ONCE - z->avail_out;
+    if (u->used > LARGE && u->used / MOST_PACKED > u->at)
+        fail(EXIT_FAILED,
+             "%s unpacks to more than %d times its size, as texts do not; if it is one all the same, unpack it "
+             "with gunzip",
+             u->path, MOST_PACKED);
+    return code;
+}
+
+/* A file has one member or several, one after another; zeros that fill up a block of a tape may follow them. */
 char *unpack_gzip(const char *path, const char *packed, size_t *n)
 {
-    enum { AT_ONCE = 1 << 20, GZIP_ONLY = 16 + MAX_WBITS, LARGE = 256 << 20, MOST_PACKED = 100 };
-    char *text = NULL;
-    size_t used = 0, room = 0, at = 0;
-    while (at < *n && packed[at]) {
+    enum { GZIP_ONLY = 16 + MAX_WBITS };
+    struct unpacking u = {.path = path, .packed = packed, .n_packed = *n};
+    while (u.at < u.n_packed && packed[u.at]) {
         z_stream z = {0};
         int code = inflateInit2(&z, GZIP_ONLY);
-        while (code == Z_OK) {
-            const size_t left = *n - at;
-            text = grow(text, &room, used + AT_ONCE + 1, 1);
-            z.next_in = (Bytef *)(packed + at);
-            z.avail_in = (uInt)MIN(left, (size_t)AT_ONCE);
-            z.next_out = (Bytef *)(text + used);
-            z.avail_out = AT_ONCE;
-            code = inflate(&z, Z_NO_FLUSH);
-            at += MIN(left, (size_t)AT_ONCE) - z.avail_in;
-            used += AT_ONCE - z.avail_out;
-            if (used > LARGE && used / MOST_PACKED > at)
-                fail(EXIT_FAILED,
-                     "%s unpacks to more than %d times its size, as texts do not; if it is one all the same, unpack it "
-                     "with gunzip",
-                     path, MOST_PACKED);
-        }
+        while (code == Z_OK)
+            code = unpack_some(&u, &z);
         inflateEnd(&z);
         if (code != Z_STREAM_END)
             fail(EXIT_FAILED, "%s is damaged: gzip's data break off or are wrong at byte %zu of %zu; fetch it again",
-                 path, at, *n);
+                 path, u.at, u.n_packed);
     }
-    text = grow(text, &room, used + 1, 1);
-    text[used] = '\0';
-    *n = used;
-    return text;
+    u.text = grow(u.text, &u.room, u.used + 1, 1);
+    u.text[u.used] = '\0';
+    *n = u.used;
+    return u.text;
 }

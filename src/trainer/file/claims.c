@@ -1,8 +1,8 @@
-/* claims.c - the register of the files that a command reads and writes, so that it destroys none of its own; and no
- * file of another kind.
+/* claims.c - the register of the files that a command reads and writes.  It prevents that an output destroys another
+ * file of the same command, or a file of another kind.
  *
- * A file is known by its device and inode, so that links lead to the same one.  One that does not exist yet is known by
- * its folder without links, and its name.
+ * A file is identified by its device and inode, so that several links to it count as one file.  A file that does not
+ * exist yet is identified by its folder's path without links, and its name.
  */
 #include "file.h"
 
@@ -13,78 +13,113 @@
 #include <zlib.h>
 
 static struct claim {
-    char *who, *path, *plain; /* plain: its folder without links, and its name */
-    struct stat status;       /* st_mode 0: there is no such file */
+    char *claimant; /* what reads or writes the file: "--log" */
+    char *path;
+    char *plain;        /* the path of its folder without links, and its name */
+    struct stat status; /* st_mode 0: there is no such file */
     bool written;
-    const char *may_replace; /* the reader whose file this output may be, NULL: nobody's */
+    const char *may_replace; /* the claimant of an input that this output may replace; NULL: it may replace none */
 } * claims;
 static size_t n_claims, cap_claims;
 
-/* Many may write to a terminal or /dev/null. */
+/* Two outputs may be the same terminal or /dev/null: only regular files and folders are compared. */
 static bool same_file(const struct claim *a, const struct claim *b)
 {
     const struct stat *s = &a->status, *t = &b->status;
-    if (s->st_mode && t->st_mode)
-        return s->st_dev == t->st_dev && s->st_ino == t->st_ino && (S_ISREG(s->st_mode) || S_ISDIR(s->st_mode));
-    return strcmp(a->plain, b->plain) == 0;
+    if (!s->st_mode || !t->st_mode)
+        return strcmp(a->plain, b->plain) == 0;
+    bool counts = S_ISREG(s->st_mode) || S_ISDIR(s->st_mode);
+    return counts && s->st_dev == t->st_dev && s->st_ino == t->st_ino;
 }
 
-static void add_claim(const char *who, const char *path, bool written, const char *may_replace)
+/* dirname() and basename() may write to the path that they are given, so each gets a copy. */
+static char *plain_path(const char *path)
+{
+    char folder[PATH_MAX];
+    char *for_folder = copy_string(path);
+    char *for_name = copy_string(path);
+    char *plain = NULL;
+    if (realpath(dirname(for_folder), folder))
+        plain = format_string("%s/%s", folder, basename(for_name));
+    else /* the folder does not exist yet */
+        plain = copy_string(path);
+    free(for_folder);
+    free(for_name);
+    return plain;
+}
+
+/* End the program when `writer` writes the file of `other` without permission. */
+static void expect_no_overwriting(const struct claim *writer, const struct claim *other)
+{
+    if (!writer->written || !same_file(writer, other))
+        return;
+    if (!other->written && writer->may_replace && strcmp(writer->may_replace, other->claimant) == 0)
+        return;
+    fail(EXIT_USAGE, "%s %s would overwrite what %s %s: choose another path", writer->claimant, writer->path,
+         other->claimant, other->written ? "writes" : "reads");
+}
+
+static void add_claim(const char *claimant, const char *path, bool written, const char *may_replace)
 {
     if (!*path)
-        fail(EXIT_USAGE, "%s takes a path, not \"\"", who);
-    struct claim c = {copy_string(who), copy_string(path), NULL, {0}, written, may_replace};
-    char folder[PATH_MAX], *copies[] = {copy_string(path), copy_string(path)};
-    c.plain = realpath(dirname(copies[0]), folder) ? format_string("%s/%s", folder, basename(copies[1]))
-                                                   : copy_string(path); /* the folder is still to be made */
-    free(copies[0]), free(copies[1]);
+        fail(EXIT_USAGE, "%s takes a path, not \"\"", claimant);
+    struct claim c = {.claimant = copy_string(claimant),
+                      .path = copy_string(path),
+                      .plain = plain_path(path),
+                      .written = written,
+                      .may_replace = may_replace};
     if (stat(path, &c.status) != 0)
         c.status.st_mode = 0;
     for (size_t i = 0; i < n_claims; i++) {
-        const struct claim *writer = written ? &c : &claims[i], *other = written ? &claims[i] : &c;
-        bool allowed = !other->written && writer->may_replace && strcmp(writer->may_replace, other->who) == 0;
-        if (writer->written && same_file(&c, &claims[i]) && !allowed)
-            fail(EXIT_USAGE, "%s %s would overwrite what %s %s: choose another path", writer->who, writer->path,
-                 other->who, other->written ? "writes" : "reads");
+        if (written)
+            expect_no_overwriting(&c, &claims[i]);
+        else
+            expect_no_overwriting(&claims[i], &c);
     }
     *APPEND(claims, n_claims, cap_claims) = c;
 }
 
 void begin_claims(void)
 {
-    for (size_t i = 0; i < n_claims; i++)
-        free(claims[i].who), free(claims[i].path), free(claims[i].plain);
+    for (size_t i = 0; i < n_claims; i++) {
+        free(claims[i].claimant);
+        free(claims[i].path);
+        free(claims[i].plain);
+    }
     n_claims = 0;
 }
 
-void claim_input(const char *who, const char *path) { add_claim(who, path, false, NULL); }
+void claim_input(const char *claimant, const char *path) { add_claim(claimant, path, false, NULL); }
 
-void claim_output(const char *who, const char *path, const char *may_replace)
+void claim_output(const char *claimant, const char *path, const char *may_replace)
 {
-    add_claim(who, path, true, may_replace);
+    add_claim(claimant, path, true, may_replace);
 }
 
 /* ---- what an output may replace ---------------------------------------------------------------------------------- */
 
-/* Of what gzip has packed: its first bytes say it. */
+/* The kind of the file that was packed with gzip, by its first bytes; NULL: they say nothing. */
 static const struct file_kind *kind_of_packed(const char *path)
 {
     char bytes[4096];
     gzFile file = gzopen(path, "rb");
-    int n = file ? gzread(file, bytes, sizeof bytes) : 0;
-    if (file)
-        gzclose(file);
-    return n > 0 ? kind_of_bytes(bytes, (size_t)n) : NULL;
+    if (!file)
+        return NULL;
+    int n = gzread(file, bytes, sizeof bytes);
+    gzclose(file);
+    if (n <= 0)
+        return NULL;
+    return kind_of_bytes(bytes, (size_t)n);
 }
 
 static bool is_of_kind(const struct file_kind *found, const char *path, enum known_kind kind)
 {
-    if (found && found->kind == KIND_GZIP && kind == KIND_CHROME) /* which may be packed */
+    if (found && found->kind == KIND_GZIP && kind == KIND_CHROME) /* a trace for browsers may be packed */
         found = kind_of_packed(path);
     return found && found->kind == kind;
 }
 
-void expect_own_kind(const char *who, const char *path, enum known_kind kind, const char *name)
+void expect_own_kind(const char *claimant, const char *path, enum known_kind kind, const char *name)
 {
     struct stat status;
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0)
@@ -92,12 +127,12 @@ void expect_own_kind(const char *who, const char *path, enum known_kind kind, co
     const struct file_kind *found = kind_of_file(path);
     if (is_of_kind(found, path, kind))
         return;
-    fail(EXIT_USAGE, "%s %s would write over a file that is %s%s: choose another name, or remove it first", who, path,
-         found ? found->name : "no ", found ? "" : name);
+    fail(EXIT_USAGE, "%s %s would write over a file that is %s%s: choose another name, or remove it first", claimant,
+         path, found ? found->name : "no ", found ? "" : name);
 }
 
-void expect_replaceable(const char *who, const char *path, enum known_kind kind, const char *name)
+void expect_replaceable(const char *claimant, const char *path, enum known_kind kind, const char *name)
 {
-    expect_unlocked(who, path);
-    expect_own_kind(who, path, kind, name);
+    expect_unlocked(claimant, path);
+    expect_own_kind(claimant, path, kind, name);
 }

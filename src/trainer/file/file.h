@@ -23,19 +23,20 @@ struct reader {
 struct reader *open_reader(const char *path);
 void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset); /* all of it, or fail() */
 void close_reader(struct reader *r);
-bool leads_to(const char *path, int fd); /* is it the path of the file that is open? */
-/* A whole text file; *size without the added terminating 0.  The caller frees it. */
+bool leads_to(const char *path, int fd); /* is fd the file that the path names now? */
+/* The bytes of a whole file, and a 0 after them that *size does not count.  The caller frees them. */
 char *read_whole(const char *path, size_t *size);
-/* Bytes of UTF-8's byte order mark at the beginning of a text: 3, or 0 without one. */
+/* The length of UTF-8's byte order mark at the beginning of a text: 3, or 0 when there is none. */
 size_t byte_order_mark(const char *text, size_t n);
-/* What a gzip file in memory holds, all its members; *n becomes its bytes.  The caller frees it. */
+/* Unpack a gzip file, whose bytes are in memory, with all its members.  *n: the bytes of `packed`, and afterwards those
+ * of the result, which ends with an added 0.  The caller frees it. */
 char *unpack_gzip(const char *path, const char *packed, size_t *n);
 
 /* ---- kinds.c: what a file says it is ---------------------------------------------------------------------------- */
 
 enum known_kind {
     KIND_OTHER,
-    KIND_SHORT_MARK, /* of two bytes, with which token numbers may begin too */
+    KIND_SHORT_MARK, /* a kind known by two bytes only: token numbers may begin with these too */
     KIND_GZIP,
     KIND_SAFETENSORS,
     KIND_PNG,
@@ -50,51 +51,52 @@ struct file_kind {
     const char *name; /* "a zip archive" */
     const char *way;  /* what to do with it instead of reading it as text or tokens; "": it is a text */
 };
-/* By the first and last bytes; NULL: they say nothing. */
+/* The kind that a file's first and last bytes say; NULL: they say nothing. */
 const struct file_kind *kind_of_file(const char *path);
 const struct file_kind *kind_of_bytes(const char *bytes, size_t n);
-bool is_foreign(const struct file_kind *kind); /* of a format that is neither text nor token numbers */
-/* What is looked at of a file: its first bytes, and its last ones. */
+bool is_foreign(const struct file_kind *kind); /* is it a format that is neither text nor token numbers? */
+/* The part of a file by which its kind is known: its first bytes, and its last ones. */
 enum { GLIMPSE_LAST = 8 };
 struct glimpse {
-    const char *bytes; /* the first n */
+    const char *bytes; /* the file's first n bytes */
     size_t n;
-    uint64_t size;
-    char last[GLIMPSE_LAST]; /* bytes of the file, at the end of this array */
+    uint64_t size;           /* bytes of the whole file */
+    char last[GLIMPSE_LAST]; /* the file's last bytes; those of a shorter file stand at the end of this array */
 };
 bool glimpse_has(const struct glimpse *g, size_t at, const char *text, size_t n);
 uint32_t glimpse_word(const struct glimpse *g, size_t at);
-/* The folder that knows files of other programs; there is one at most (struct module). */
+/* Functions of the folder that knows files of other programs; there is one at most (struct module). */
 struct formats {
-    const struct file_kind *(*kind)(const struct glimpse *g); /* NULL: it is none that is known */
-    /* End the program where that is no model that is read here, but is known. */
+    const struct file_kind *(*kind)(const struct glimpse *g); /* NULL: the file is of no kind that is known */
+    /* End the program when the path is a model of another program that yard cannot read but knows; else return. */
     void (*refuse_model)(const char *path);
     void (*refuse_folder)(const char *path);
 };
 const struct formats *find_formats(void); /* NULL: there is none */
-/* A small text that a person writes, whole: one with a zero byte, above 16 MiB or of another format is refused, and a
- * byte order mark is no part of it.  The caller frees it. */
+/* The whole of a small text that a person writes, without its byte order mark.  Ends the program when it has a zero
+ * byte, more than 16 MiB or another format.  The caller frees it. */
 char *read_text(const char *path);
 
 /* ---- claims.c: what the command reads and writes --------------------------------------------------------------- */
 
-/* Enter the file `path` under the name of who reads or writes it, "--log".  Ends the program (EXIT_USAGE) when the path
- * is empty, or when an output is a file that was entered before.  To be called before the first output is opened.
- * `may_replace`: an output may be the file that this reader entered, as it is read whole before it is replaced whole;
- * NULL: nobody's. */
-void begin_claims(void); /* nothing is claimed: a command begins */
-void claim_input(const char *who, const char *path);
-void claim_output(const char *who, const char *path, const char *may_replace);
-/* What an output may take the path from: a file of its own kind that nobody is writing, an empty one, and what is no
- * regular file.  Else the program ends; `name` is how the sentence calls the kind, "log of yard's". */
-void expect_own_kind(const char *who, const char *path, enum known_kind kind, const char *name);
-void expect_replaceable(const char *who, const char *path, enum known_kind kind, const char *name); /* and unlocked */
+/* Enter the file `path` under its claimant, the name of what reads or writes it: "--log".  Ends the program
+ * (EXIT_USAGE) when the path is empty, or when an output is a file that was entered before.  Every file is claimed
+ * before the first output is opened.  `may_replace`: the claimant of an input that this output may replace, since the
+ * input is read whole before it is replaced whole; NULL: it may replace none. */
+void begin_claims(void); /* forget all claims: a command begins */
+void claim_input(const char *claimant, const char *path);
+void claim_output(const char *claimant, const char *path, const char *may_replace);
+/* End the program unless an output may take this path: nothing is there, or a file of the output's own kind, an empty
+ * file, or what is no regular file.  `name` is the kind's name in the sentence, "log of yard's". */
+void expect_own_kind(const char *claimant, const char *path, enum known_kind kind, const char *name);
+/* The same; and no other process may be writing there. */
+void expect_replaceable(const char *claimant, const char *path, enum known_kind kind, const char *name);
 
 /* ---- publish.c: write beside, sync, rename --------------------------------------------------------------------- */
 
 /* Atomic publish: write `<path>.tmp-<pid>`, fsync it, rename it over `path`, fsync the folder.  A crash or fail() at
- * any moment leaves the old file or the new one, never a part.  fail() and signals remove the temporary; what SIGKILL
- * or a power cut leaves, the next open_writer() for that path removes. */
+ * any moment leaves the old file or the new one, never a part.  fail() and signals remove the temporary; after SIGKILL
+ * or a power cut it stays, and the next open_writer() for that path removes it. */
 struct writer {
     const char *path, *temporary;
     int fd;
@@ -103,28 +105,30 @@ struct writer {
 };
 struct writer *open_writer(const char *path);
 void write_bytes(struct writer *w, const void *bytes, size_t n);
-int reserve_bytes(int fd, uint64_t bytes);             /* of the disk, where the system can; an errno */
-void publish(struct writer *w);                        /* sync + rename + sync folder; frees w */
-void publish_text(const char *path, const char *text); /* all of these */
-void sync_folder_of(const char *path);                 /* so that the file has its name for sure */
+int reserve_bytes(int fd, uint64_t bytes); /* allocates the file's bytes on the disk; returns 0 or an errno */
+void publish(struct writer *w);            /* sync + rename + sync folder; frees w */
+void publish_text(const char *path, const char *text); /* open_writer() + write_bytes() + publish() */
+void sync_folder_of(const char *path);                 /* afterwards the file keeps its name even in a power cut */
 void abandon(struct writer *w);                        /* remove the temporary; frees w */
 bool is_folder(const char *path);
-bool exists(const char *path); /* also a link that leads nowhere: opening it says so */
+bool exists(const char *path); /* true also for a link that leads nowhere: opening it says so */
 /* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);
-/* Locks: a second process that wants the same fails, naming who wants it.  They hold until the descriptor and its
- * copies are closed, or the process ends; some file systems (NFS) have none. */
-int lock_folder(const char *who, const char *path); /* 0: it is not locked */
-void lock_file(const char *who, const char *path, int fd);
-/* The regular file that has this name, open()ed with `flags` and locked.  -1: there is a device or a pipe, to which
- * many may write; or nothing, without O_CREAT. */
-int open_locked(const char *who, const char *path, int flags);
-void expect_unlocked(const char *who, const char *path); /* a file or folder, now: nothing is held */
+/* Locks: a second process that wants the same one fails, naming its claimant ("--log").  A lock holds until the
+ * descriptor and its copies are closed, or the process ends; some file systems (NFS) have no locks. */
+int lock_folder(const char *claimant, const char *path); /* returns the descriptor to close; 0: it is not locked */
+void lock_file(const char *claimant, const char *path, int fd);
+/* open() the regular file at this path with `flags`, and lock it.  -1: the path is a device or a pipe, to which several
+ * processes may write; or nothing is there, and flags lack O_CREAT. */
+int open_locked(const char *claimant, const char *path, int flags);
+/* End the program when another process holds a lock of the file or folder now. */
+void expect_unlocked(const char *claimant, const char *path);
 #define TEMPORARY ".tmp-"
-/* Is `name` one of ours, `<begin>.tmp-<pid>`, or with more between, of a process that is no more?  A number that
- * another process has by now counts as alive, and so does one that we may not signal. */
+/* Is `name` a temporary of a yard process that has ended: `<begin>.tmp-<pid>`, or, if `more`, with other text before
+ * ".tmp-"?  If another process has that number now, or one that we may not signal, the answer is no. */
 bool is_stray(const char *name, const char *begin, bool more);
-/* The file that is to be replaced: a link to one, such as /dev/stdout, stays.  The caller frees it. */
+/* The path of the file itself, if `path` is a link to it, so that not the link, such as /dev/stdout, is replaced.  The
+ * caller frees it. */
 char *behind_links(const char *path);
 
 /* ---- safetensors.c: a strict reader and a writer --------------------------------------------------------------- */
@@ -143,7 +147,7 @@ struct st_tensor {
 struct safetensors {
     struct reader *file;
     size_t n;
-    struct st_tensor *tensors; /* in order of offset */
+    struct st_tensor *tensors; /* sorted by offset */
     json_t *metadata;          /* an object of texts; NULL: there is none */
 };
 struct safetensors *open_safetensors(const char *path);
@@ -155,15 +159,15 @@ size_t st_elements(const struct st_tensor *t);                                  
  * another.  `into` holds the product of the shape. */
 void read_floats(const struct safetensors *st, const struct st_tensor *t, float *into);
 void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t *into);
-/* "[2, 16, 67]" into out, returned. */
+/* Writes "[2, 16, 67]" into out; returns out. */
 char *format_shape(char out[128], int rank, const int64_t *shape);
 
-/* Writing: declare every tensor, then write their bytes in the declared order (begin_ writes the header). */
+/* Writing: declare every tensor, call st_begin(), which writes the header, then write the bytes in the same order. */
 struct st_writer;
 struct st_writer *new_st_writer(const char *path);
 void st_metadata(struct st_writer *w, const char *key, const char *value);
 void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int rank, const int64_t *shape);
-uint64_t st_begin(struct st_writer *w); /* the byte of the file where the data begin */
+uint64_t st_begin(struct st_writer *w); /* returns the byte of the file where the data begin */
 void st_write(struct st_writer *w, const void *bytes, size_t n);
 void st_publish(struct st_writer *w); /* fails a CHECK when the bytes written are not the bytes declared */
 
@@ -179,12 +183,12 @@ struct llmc_model *open_llmc_model(const char *path);
 void close_llmc_model(struct llmc_model *m);
 /* Does the file start with this magic number (little endian int32)?  false for files shorter than 4 bytes. */
 bool has_magic(const char *path, int32_t magic);
-/* What llm.c's magic number says, "an llm.c tokenizer"; NULL: there is none that is known. */
+/* The name of the kind that the file's magic number means, "an llm.c tokenizer"; NULL: it is none of llm.c's. */
 const char *llmc_kind(const char *path);
 const char *llmc_kind_of_bytes(const char *bytes, size_t n);
-/* Tokens of an llm.c shard (magic, version 1) or of a headerless uint16 file; *n of them.  The caller frees them.
- * Headerless tokens of 4 or 8 bytes are known by their zeros, those of Megatron by the index beside; they are refused,
- * and so is text. */
+/* The *n tokens of an llm.c shard (magic, version 1), or of a headerless file of uint16.  The caller frees them.  A
+ * headerless file of another width is refused: it is known by its many zeros, or, if it is Megatron's, by the index
+ * beside it.  So is a text. */
 uint16_t *read_token_shard(const char *path, size_t *n);
 uint16_t *read_headerless_tokens(const char *path, size_t *n);
 

@@ -1,8 +1,9 @@
-/* kinds.c - what a file says of itself: formats are known by their first bytes, some by their last ones too.
+/* kinds.c - the kind of a file: formats are known by their first bytes, some by their last ones too.
  *
- * Whoever reads text or token numbers asks here first, so that an archive or a picture is not trained on as if it were
- * text.  Whoever writes asks too: a file of another kind is not what the user meant to have replaced.  Here are those
- * that the trainer reads or writes; a folder knows those of other programs (struct formats).
+ * Functions that read text or token numbers ask for the kind first, so that an archive or a picture is not trained on
+ * as if it were text.  Functions that write ask too: if the file that would be replaced is of another kind, the path is
+ * probably a mistake.  This file knows the kinds that the trainer reads or writes; those of other programs are known by
+ * another folder (struct formats).
  */
 #include "file.h"
 #include "trainer/base/module.h"
@@ -24,11 +25,18 @@ uint32_t glimpse_word(const struct glimpse *g, size_t at)
     return word;
 }
 
-/* The fields behind: flags of which three bits are never set, how it was packed, and on which system. */
+/* After the signature come flags, of which three bits are never set, a time, how the file was packed, and on which
+ * system. */
 static bool is_gzip_header(const struct glimpse *g)
 {
+    if (g->n < 10)
+        return false;
     const unsigned char *byte = (const unsigned char *)g->bytes;
-    return g->n >= 10 && byte[3] < 0x20 && memchr("\0\2\4", byte[8], 3) && (byte[9] <= 13 || byte[9] == 255);
+    const unsigned char flags = byte[3], packing = byte[8];
+    const unsigned char system = byte[9];
+    bool known_packing = packing == 0 || packing == 2 || packing == 4;
+    bool known_system = system <= 13 || system == 255;
+    return flags < 0x20 && known_packing && known_system;
 }
 
 #define SIGNATURE(text) (text), sizeof(text) - 1
@@ -50,7 +58,7 @@ static const struct {
     {SIGNATURE("\xfe\xff"), {KIND_SHORT_MARK, "text in UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"}},
 };
 
-/* A length of the header, which is an object of JSON. */
+/* A safetensors file begins with the length of its header, 8 bytes, and the header, an object of JSON. */
 static const struct file_kind *find_safetensors(const struct glimpse *g)
 {
     static const struct file_kind kind = {KIND_SAFETENSORS, "a safetensors file",
@@ -59,7 +67,9 @@ static const struct file_kind *find_safetensors(const struct glimpse *g)
     if (!glimpse_has(g, 8, "{\"", 2) && !glimpse_has(g, 8, "{}", 2))
         return NULL;
     memcpy(&length, g->bytes, sizeof length);
-    return length >= 2 && length <= g->size - 8 ? &kind : NULL;
+    if (length < 2 || length > g->size - 8)
+        return NULL;
+    return &kind;
 }
 
 /* ---- finding it ------------------------------------------------------------------------------------------------- */
@@ -72,12 +82,13 @@ const struct formats *find_formats(void)
     return NULL;
 }
 
-static const struct file_kind *find_kind(const struct glimpse *g)
+static const struct file_kind *kind_of_glimpse(const struct glimpse *g)
 {
     for (size_t i = 0; i < COUNT(signatures); i++) {
-        const bool is_it = glimpse_has(g, 0, signatures[i].text, signatures[i].n);
-        if (is_it && (signatures[i].kind.kind != KIND_GZIP || is_gzip_header(g)))
-            return &signatures[i].kind;
+        const struct file_kind *kind = &signatures[i].kind;
+        bool has_it = glimpse_has(g, 0, signatures[i].text, signatures[i].n);
+        if (has_it && (kind->kind != KIND_GZIP || is_gzip_header(g)))
+            return kind;
     }
     const struct file_kind *weights = find_safetensors(g);
     if (weights || !find_formats())
@@ -90,7 +101,7 @@ const struct file_kind *kind_of_bytes(const char *bytes, size_t n)
     struct glimpse g = {.bytes = bytes, .n = MIN(n, (size_t)LOOKED_AT), .size = n};
     const size_t last = MIN(n, (size_t)GLIMPSE_LAST);
     memcpy(g.last + GLIMPSE_LAST - last, bytes + n - last, last);
-    return find_kind(&g);
+    return kind_of_glimpse(&g);
 }
 
 const struct file_kind *kind_of_file(const char *path)
@@ -102,7 +113,7 @@ const struct file_kind *kind_of_file(const char *path)
     const size_t last = (size_t)MIN(r->size, (uint64_t)GLIMPSE_LAST);
     read_at(r, g.last + GLIMPSE_LAST - last, last, r->size - last);
     close_reader(r);
-    return find_kind(&g);
+    return kind_of_glimpse(&g);
 }
 
 bool is_foreign(const struct file_kind *kind) { return kind && *kind->way; }
@@ -112,18 +123,20 @@ bool is_foreign(const struct file_kind *kind) { return kind && *kind->way; }
 char *read_text(const char *path)
 {
     struct stat status;
+    char size[32];
     size_t n;
     if (stat(path, &status) == 0 && status.st_size > MAX_TEXT)
         fail(EXIT_USAGE, "%s has %s; expected a text of at most 16 MiB", path,
-             format_bytes((char[32]){0}, (double)status.st_size));
+             format_bytes(size, (double)status.st_size));
     char *text = read_whole(path, &n);
-    int line = 1;
     const struct file_kind *kind = kind_of_bytes(text, n);
     if (is_foreign(kind))
         fail(EXIT_USAGE, "%s is %s; expected a plain text file", path, kind->name);
+    int line = 1;
     for (size_t i = 0; i < n; i++) {
-        line += text[i] == '\n';
-        if (!text[i])
+        if (text[i] == '\n')
+            line++;
+        if (text[i] == '\0')
             fail(EXIT_USAGE, "%s, line %d holds a zero byte; expected a text file", path, line);
     }
     const size_t mark = byte_order_mark(text, n);

@@ -14,7 +14,7 @@
 
 enum { HEADER_WORDS = LLMC_HEADER_BYTES / 4 };
 
-/* 0 of a file that is too short for it. */
+/* The first int32; 0 when the file is shorter than that. */
 static int32_t first_word(struct reader *r)
 {
     int32_t first = 0;
@@ -31,8 +31,8 @@ bool has_magic(const char *path, int32_t magic)
     return yes;
 }
 
-/* What a magic number stands for, to tell the user which file was given instead.  All are days on which somebody at
- * llm.c made a format. */
+/* The kind of file that a magic number means, so that an error can say what was given instead; NULL: it is none of
+ * llm.c's.  Each number is the day on which llm.c's authors made the format. */
 static const char *magic_name(int32_t magic)
 {
     static const struct {
@@ -69,7 +69,7 @@ const char *llmc_kind(const char *path)
 }
 
 /* Read the header; its first two words must be `magic` and `version`. */
-static void read_header(struct reader *r, int32_t header[HEADER_WORDS], int32_t magic, int32_t version)
+static void read_llmc_header(struct reader *r, int32_t header[HEADER_WORDS], int32_t magic, int32_t version)
 {
     if (r->size < LLMC_HEADER_BYTES)
         fail(EXIT_FAILED, "%s is damaged: it has %llu bytes, but %s begins with a header of %d bytes", r->path,
@@ -89,7 +89,7 @@ static void read_header(struct reader *r, int32_t header[HEADER_WORDS], int32_t 
 
 struct llmc_model *open_llmc_model(const char *path)
 {
-    /* By header word.  The limits are far above any GPT-2 and keep every product below within 64 bits. */
+    /* [i]: header word i.  The limits are far above any GPT-2, and small enough that no product below overflows. */
     static const struct {
         const char *name;
         int32_t limit;
@@ -97,9 +97,15 @@ struct llmc_model *open_llmc_model(const char *path)
                   [5] = {"heads", 1 << 16},       [6] = {"channels", 1 << 16}, [7] = {"padded_vocab", 1 << 24}};
     int32_t header[HEADER_WORDS];
     struct reader *r = open_reader(path);
-    read_header(r, header, LLMC_MODEL_MAGIC, 3);
+    read_llmc_header(r, header, LLMC_MODEL_MAGIC, 3);
     struct llmc_model *m = allocate(1, sizeof *m);
-    *m = (struct llmc_model){r, header[2], header[3], header[4], header[5], header[6], header[7]};
+    *m = (struct llmc_model){.file = r,
+                             .max_seq_len = header[2],
+                             .vocab = header[3],
+                             .layers = header[4],
+                             .heads = header[5],
+                             .channels = header[6],
+                             .padded_vocab = header[7]};
     for (size_t i = 2; i < COUNT(fields); i++)
         if (header[i] < 1 || header[i] > fields[i].limit)
             fail(EXIT_FAILED, "%s is damaged: header word %zu (%s) is %d, expected 1 to %d", path, i, fields[i].name,
@@ -139,7 +145,7 @@ uint16_t *read_token_shard(const char *path, size_t *n)
 {
     int32_t header[HEADER_WORDS];
     struct reader *r = open_reader(path);
-    read_header(r, header, LLMC_TOKENS_MAGIC, 1);
+    read_llmc_header(r, header, LLMC_TOKENS_MAGIC, 1);
     if (header[2] < 0 || r->size != LLMC_HEADER_BYTES + 2 * (uint64_t)header[2])
         fail(EXIT_FAILED,
              "%s is damaged: its header promises %d tokens of 2 bytes behind %d bytes, but it has %llu bytes", path,
@@ -150,51 +156,67 @@ uint16_t *read_token_shard(const char *path, size_t *n)
 
 /* ---- tokens without a header ------------------------------------------------------------------------------------ */
 
-/* A day as a number, a small version and a header that is mostly zeros: one of llm.c's formats that came later. */
+static bool is_day(int32_t number)
+{
+    const int32_t year = number / 10000, month = number / 100 % 100;
+    const int32_t day = number % 100;
+    return year >= 2023 && year < 2050 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
+}
+
+/* Refuse a file that begins with a day, a small version and a header that is mostly zeros: it has one of llm.c's
+ * formats that came later. */
 static void refuse_unknown_magic(struct reader *r)
 {
     int32_t header[HEADER_WORDS];
     if (r->size < LLMC_HEADER_BYTES)
         return;
     read_at(r, header, LLMC_HEADER_BYTES, 0);
-    const int32_t year = header[0] / 10000, month = header[0] / 100 % 100, day = header[0] % 100;
-    bool zeros = year >= 2023 && year < 2050 && month >= 1 && month <= 12 && day >= 1 && day <= 31 && header[1] >= 0 &&
-                 header[1] < 100;
+    if (!is_day(header[0]) || header[1] < 0 || header[1] >= 100)
+        return;
     for (size_t i = 32; i < HEADER_WORDS; i++)
-        zeros &= header[i] == 0;
-    if (zeros)
-        fail(EXIT_FAILED,
-             "%s begins as llm.c's files do, with the magic number %d, which this yard does not know; expected %d, or "
-             "token numbers of 16 bits without a header",
-             r->path, header[0], LLMC_TOKENS_MAGIC);
+        if (header[i] != 0)
+            return;
+    fail(EXIT_FAILED,
+         "%s begins as llm.c's files do, with the magic number %d, which this yard does not know; expected %d, or "
+         "token numbers of 16 bits without a header",
+         r->path, header[0], LLMC_TOKENS_MAGIC);
 }
 
-/* Megatron's data: the tokens are in NAME.bin, and how wide they are stands in NAME.idx. */
-static void check_index(const char *path)
+/* Megatron keeps the tokens in NAME.bin, and says in NAME.idx how wide they are. */
+static void expect_16_bits(const char *path, const char *index)
 {
     enum { TYPE_AT = 17, UINT16 = 8 };
-    static const char magic[] = "MMIDIDX\0"; /* and the 0 that C adds */
-    char *index = format_string("%.*s.idx", (int)(strlen(path) - strlen(".bin")), path), begin[TYPE_AT + 1];
-    if (ends_with(path, ".bin") && access(index, R_OK) == 0) {
-        struct reader *r = open_reader(index);
-        if (r->size >= sizeof begin) {
-            read_at(r, begin, sizeof begin, 0);
-            if (memcmp(begin, magic, sizeof magic) == 0 && begin[TYPE_AT] != UINT16)
-                fail(EXIT_FAILED,
-                     "%s has tokens that are not of 16 bits, as %s says (type %d); write them as uint16 numbers", path,
-                     index, begin[TYPE_AT]);
-        }
-        close_reader(r);
+    static const char magic[] = "MMIDIDX\0"; /* 9 bytes: the 0 that C adds belongs to it */
+    char begin[TYPE_AT + 1];
+    struct reader *r = open_reader(index);
+    if (r->size >= sizeof begin) {
+        read_at(r, begin, sizeof begin, 0);
+        if (memcmp(begin, magic, sizeof magic) == 0 && begin[TYPE_AT] != UINT16)
+            fail(EXIT_FAILED,
+                 "%s has tokens that are not of 16 bits, as %s says (type %d); write them as uint16 numbers", path,
+                 index, begin[TYPE_AT]);
     }
+    close_reader(r);
+}
+
+static void check_index(const char *path)
+{
+    if (!ends_with(path, ".bin"))
+        return;
+    char *index = format_string("%.*s.idx", (int)(strlen(path) - strlen(".bin")), path);
+    if (access(index, R_OK) == 0)
+        expect_16_bits(path, index);
     free(index);
 }
 
-/* Pairs of 16-bit numbers, taken for halves of wider ones. */
+/* Counts of pairs of 16-bit numbers that are taken for the halves of wider numbers. */
 struct halves {
     size_t pairs;
-    size_t zero, small;        /* high halves that are 0, or what one has of a vocabulary above 65536 or of -1 */
-    size_t nonzero, not_small; /* the low ones */
-    bool eight;                /* every second low half is 0 too */
+    size_t zero;      /* high halves that are 0 */
+    size_t small;     /* high halves of a token that a vocabulary above 65536 may have, or of -1 */
+    size_t nonzero;   /* low halves that are not 0 */
+    size_t not_small; /* low halves that are 16 or more */
+    bool eight;       /* are the numbers of 8 bytes?  Then every second low half is 0 too */
 };
 
 static struct halves count_halves(const uint16_t *tokens, size_t n, bool big_endian)
@@ -219,12 +241,14 @@ static struct halves count_halves(const uint16_t *tokens, size_t n, bool big_end
     return h;
 }
 
-/* Numbers of 4 or 8 bytes, read as numbers of 2, have a 0 in every other place, or nearly so where some are above 65535
- * or -1.  No text of token numbers has that. */
+/* Refuse numbers of 4 or 8 bytes.  Read as numbers of 2, every other one is 0, or nearly every other one when some of
+ * the wide numbers are above 65535 or -1.  Real token numbers of 2 bytes are never like that. */
 static void refuse_wide(const char *path, const uint16_t *tokens, size_t n)
 {
-    enum { LEAST = 64 }; /* fewer might be so by chance */
-    for (int big_endian = 0; big_endian < 2 && n >= LEAST; big_endian++) {
+    enum { LEAST = 64 }; /* fewer numbers might be like that by chance */
+    if (n < LEAST)
+        return;
+    for (int big_endian = 0; big_endian < 2; big_endian++) {
         const struct halves h = count_halves(tokens, n, big_endian);
         bool all_zero = h.zero == h.pairs && h.nonzero;
         bool mostly = h.small == h.pairs && 2 * h.zero > h.pairs && 4 * h.not_small > h.pairs;
@@ -236,18 +260,22 @@ static void refuse_wide(const char *path, const uint16_t *tokens, size_t n)
     }
 }
 
-/* All of the beginning is characters in UTF-8: no token numbers are that by chance. */
+static bool is_text_character(uint32_t c) { return c >= ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f'; }
+
+/* Is the beginning of the file UTF-8 throughout?  Token numbers are never that by chance. */
 static bool looks_like_text(const char *bytes, size_t size)
 {
     enum { LEAST = 64, MOST = 4096 };
     const size_t n = MIN(size, (size_t)MOST);
-    for (size_t at = 0, length; at < n; at += length) {
+    size_t at = 0;
+    while (at < n) {
         uint32_t c = 0;
-        length = utf8_decode(bytes + at, n - at, &c);
+        size_t length = utf8_decode(bytes + at, n - at, &c);
         if (length == 0 && n < size && n - at < 4)
-            break; /* the last one is cut off */
-        if (length == 0 || (c < ' ' && !strchr("\t\n\r\f", (int)c)) || c == 0)
+            break; /* the last character is cut off */
+        if (length == 0 || !is_text_character(c))
             return false;
+        at += length;
     }
     return n >= LEAST;
 }
@@ -266,9 +294,11 @@ uint16_t *read_headerless_tokens(const char *path, size_t *n)
              (unsigned long long)r->size);
     *n = (size_t)(r->size / 2);
     uint16_t *tokens = read_tokens(r, 0, *n);
-    if (looks_like_text((const char *)tokens, 2 * *n))
+    if (looks_like_text((const char *)tokens, 2 * *n)) {
+        size_t stem = strlen(path) - (ends_with(path, ".bin") ? strlen(".bin") : 0); /* characters before ".bin" */
         fail(EXIT_USAGE, "%s is text, but a .bin file holds token numbers; give it another name, such as %.*s.txt",
-             path, (int)(strlen(path) - (ends_with(path, ".bin") ? strlen(".bin") : 0)), path);
+             path, (int)stem, path);
+    }
     refuse_wide(path, tokens, *n);
     return tokens;
 }

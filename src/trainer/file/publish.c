@@ -38,20 +38,26 @@ char *behind_links(const char *path)
 bool is_stray(const char *name, const char *begin, bool more)
 {
     size_t n = strlen(begin);
-    int64_t pid;
-    const char *mark = strncmp(name, begin, n) == 0 ? strstr(name + n, TEMPORARY) : NULL;
+    if (strncmp(name, begin, n) != 0)
+        return false;
+    const char *mark = strstr(name + n, TEMPORARY);
     if (!mark || (mark != name + n && !more))
         return false;
     const char *number = mark + strlen(TEMPORARY);
     bool digits = number[strspn(number, "0123456789")] == '\0';
-    return digits && parse_int(number, &pid) && pid > 0 && pid <= INT32_MAX && kill((pid_t)pid, 0) != 0 &&
-           errno == ESRCH;
+    int64_t pid;
+    if (!digits || !parse_int(number, &pid) || pid <= 0 || pid > INT32_MAX)
+        return false;
+    return kill((pid_t)pid, 0) != 0 && errno == ESRCH; /* no process has this number */
 }
 
 static void remove_strays(const char *parent, const char *begin)
 {
     DIR *entries = opendir(parent);
-    for (const struct dirent *e; entries && (e = readdir(entries));) {
+    if (!entries)
+        return;
+    const struct dirent *e;
+    while ((e = readdir(entries))) {
         struct stat status;
         if (!is_stray(e->d_name, begin, false))
             continue;
@@ -60,11 +66,10 @@ static void remove_strays(const char *parent, const char *begin)
             unlink(path);
         free(path);
     }
-    if (entries)
-        closedir(entries);
+    closedir(entries);
 }
 
-/* fail() calls this with the writer whose temporary must go. */
+/* fail() calls this with the writer whose temporary must be removed. */
 static void remove_temporary(void *writer)
 {
     struct writer *w = writer;
@@ -80,7 +85,8 @@ static _Noreturn void write_failed(const struct writer *w, const char *what)
 static void free_writer(struct writer *w)
 {
     cancel_on_fail(&w->cleanup);
-    free((char *)w->path), free((char *)w->temporary);
+    free((char *)w->path);
+    free((char *)w->temporary);
     free(w);
 }
 
@@ -98,7 +104,7 @@ struct writer *open_writer(const char *path)
     remove_strays(dirname(copy), slash ? slash + 1 : w->path);
     free(copy);
     w->cleanup = (struct cleanup){.run = remove_temporary, .argument = w};
-    on_fail(&w->cleanup); /* before there is a temporary: a signal may come at any moment */
+    on_fail(&w->cleanup); /* called before the temporary exists, since a signal may come at any moment */
     w->fd = open(w->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (w->fd < 0)
         fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", w->temporary,
@@ -108,7 +114,8 @@ struct writer *open_writer(const char *path)
 
 void write_bytes(struct writer *w, const void *bytes, size_t n)
 {
-    for (const char *p = bytes; n;) {
+    const char *p = bytes;
+    while (n > 0) {
         ssize_t written = write(w->fd, p, MIN(n, AT_ONCE));
         if (written < 0 && errno == EINTR)
             continue;
@@ -122,14 +129,14 @@ void write_bytes(struct writer *w, const void *bytes, size_t n)
 
 int reserve_bytes(int fd, uint64_t bytes)
 {
-#ifdef __APPLE__ /* has no posix_fallocate */
+#ifdef __APPLE__ /* macOS has no posix_fallocate() */
     return ftruncate(fd, (off_t)bytes) == 0 ? 0 : errno;
 #else
     return posix_fallocate(fd, 0, (off_t)bytes);
 #endif
 }
 
-/* To the disk itself; on macOS fsync stops at the drive's cache. */
+/* Write the file's data to the disk itself; on macOS fsync() leaves them in the drive's cache. */
 static int sync_file(int fd)
 {
 #ifdef F_FULLFSYNC
@@ -143,7 +150,7 @@ void sync_folder_of(const char *path)
 {
     char *copy = copy_string(path), *folder = dirname(copy);
     int fd = open(folder, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || (sync_file(fd) != 0 && errno != EINVAL)) /* EINVAL: a file system without folder sync */
+    if (fd < 0 || (sync_file(fd) != 0 && errno != EINVAL)) /* EINVAL: this file system cannot sync folders */
         fail(EXIT_IO, "%s is written, but its folder %s cannot be synced: %s; it may not survive a power cut", path,
              folder, strerror(errno));
     close(fd);
@@ -186,74 +193,91 @@ bool exists(const char *path)
     return lstat(path, &status) == 0;
 }
 
+/* Make one folder, whose parent is there. */
+static void make_one_folder(const char *path)
+{
+    if (mkdir(path, 0777) == 0)
+        return;
+    int reason = errno;
+    if (is_folder(path))
+        return;
+    bool in_the_way = reason == EEXIST || reason == ENOTDIR;
+    fail(EXIT_IO, "cannot make the folder %s: %s", path,
+         in_the_way ? "a file of that name is in the way" : strerror(reason));
+}
+
 void make_folder(const char *path)
 {
+    size_t n = strlen(path);
     char *part = copy_string(path);
-    for (size_t n = 1, all = strlen(path); n <= all; n++) {
-        if (path[n] != '/' && path[n] != '\0')
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != '\0')
             continue;
-        part[n] = '\0';
-        int reason = mkdir(part, 0777) == 0 ? 0 : errno;
-        if (reason && !is_folder(part))
-            fail(EXIT_IO, "cannot make the folder %s: %s", part,
-                 reason == EEXIST || reason == ENOTDIR ? "a file of that name is in the way" : strerror(reason));
-        part[n] = path[n];
+        part[i] = '\0';
+        make_one_folder(part);
+        part[i] = path[i];
     }
     free(part);
 }
 
 /* ---- locks ------------------------------------------------------------------------------------------------------ */
 
-/* false: the file system has no such locks (some NFS). */
-static bool take_lock(int fd, int how, const char *who, const char *path)
+/* Returns false when the file system has no such locks (some NFS). */
+static bool take_lock(int fd, int how, const char *claimant, const char *path)
 {
-    bool taken = flock(fd, how | LOCK_NB) == 0;
-    if (!taken && errno == EWOULDBLOCK)
-        fail(EXIT_USAGE, "%s %s: another run is writing there; wait for its end or choose another name", who, path);
-    return taken;
+    if (flock(fd, how | LOCK_NB) == 0)
+        return true;
+    if (errno == EWOULDBLOCK)
+        fail(EXIT_USAGE, "%s %s: another run is writing there; wait for its end or choose another name", claimant,
+             path);
+    return false;
 }
 
-int lock_folder(const char *who, const char *path)
+int lock_folder(const char *claimant, const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    if (take_lock(fd, LOCK_EX, who, path))
+    if (take_lock(fd, LOCK_EX, claimant, path))
         return fd;
     close(fd);
     return 0;
 }
 
-/* A shared lock, for a moment: several that only ask do not meet. */
-void expect_unlocked(const char *who, const char *path)
+/* Takes a shared lock for a moment: processes that only ask do not find each other's locks. */
+void expect_unlocked(const char *claimant, const char *path)
 {
     struct stat status;
-    if (stat(path, &status) != 0 || !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))
+    if (stat(path, &status) != 0)
         return;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (S_ISDIR(status.st_mode) ? O_DIRECTORY : 0));
+    bool folder = S_ISDIR(status.st_mode);
+    if (!folder && !S_ISREG(status.st_mode))
+        return;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (folder ? O_DIRECTORY : 0));
     if (fd < 0)
         return;
-    take_lock(fd, LOCK_SH, who, path);
+    take_lock(fd, LOCK_SH, claimant, path);
     close(fd);
 }
 
-void lock_file(const char *who, const char *path, int fd) { take_lock(fd, LOCK_EX, who, path); }
+void lock_file(const char *claimant, const char *path, int fd) { take_lock(fd, LOCK_EX, claimant, path); }
 
-int open_locked(const char *who, const char *path, int flags)
+int open_locked(const char *claimant, const char *path, int flags)
 {
-    struct stat status;
-    int fd = -1;
-    do { /* whoever had the lock may have given the name to another file */
-        if (fd >= 0)
-            close(fd);
+    for (;;) {
+        struct stat status;
         bool there = stat(path, &status) == 0;
-        if (there ? !S_ISREG(status.st_mode) : !(flags & O_CREAT))
+        if (there && !S_ISREG(status.st_mode))
             return -1;
-        fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+        if (!there && !(flags & O_CREAT))
+            return -1;
+        int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
         if (fd < 0)
-            fail(EXIT_IO, "cannot write %s %s: %s; does its folder exist, and may you write there?", who, path,
+            fail(EXIT_IO, "cannot write %s %s: %s; does its folder exist, and may you write there?", claimant, path,
                  strerror(errno));
-        lock_file(who, path, fd);
-    } while (!leads_to(path, fd));
-    return fd;
+        lock_file(claimant, path, fd);
+        if (leads_to(path, fd))
+            return fd;
+        close(fd); /* the process that held the lock has given the name to another file: open that one */
+    }
 }

@@ -3,11 +3,12 @@
  *     uint64 N | N bytes of JSON | data                              little endian
  *     {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
  *
- * Offsets count from the end of the JSON, half-open.  The tensors tile the data: no hole, no overlap, nothing behind.
+ * Offsets count from the end of the JSON; the second one is the first byte after the tensor.  The tensors tile the
+ * data: no hole, no overlap, nothing after the last one.
  *
  * The reader refuses more than the reference does, because a checkpoint that can be read in two ways is one that can be
- * read wrongly: duplicate names (the reference lets the last win), unknown fields, leading or trailing junk, products
- * that overflow behind a zero.
+ * read wrongly: duplicate names (the reference lets the last win), unknown fields, leading or trailing junk, and shapes
+ * whose product overflows although one dimension is 0.
  */
 #include "file.h"
 
@@ -37,15 +38,15 @@ char *format_shape(char out[128], int rank, const int64_t *shape)
 
 /* ---- reading: the header --------------------------------------------------------------------------------------- */
 
-/* Every refusal of a file starts alike and names the file. */
-#define REFUSE(path, ...) refuse(path, format_string(__VA_ARGS__))
-static _Noreturn void refuse(const char *path, const char *reason)
+/* All errors about a file's content begin in the same way and name the file. */
+#define REFUSE(path, ...) refuse_safetensors(path, format_string(__VA_ARGS__))
+static _Noreturn void refuse_safetensors(const char *path, const char *reason)
 {
     fail(EXIT_FAILED, "%s is not a valid safetensors file: %s; get a fresh copy or write it anew", path, reason);
 }
 
-/* Names come from the file: print at most 80 bytes of one.  The result is never freed: it is wanted only where the
- * program ends. */
+/* Names come from the file, so an error shows at most 80 bytes of one.  The result is never freed, since the program
+ * ends with the error. */
 static const char *shown(const char *name) { return format_string("%.80s%s", name, strlen(name) > 80 ? "..." : ""); }
 
 static uint64_t whole_number(const char *path, const char *name, const char *field, const json_t *value)
@@ -55,7 +56,7 @@ static uint64_t whole_number(const char *path, const char *name, const char *fie
     return (uint64_t)json_integer_value(value);
 }
 
-/* Bytes that the shape asks for.  A dimension of zero must not hide that the others overflow. */
+/* The bytes that a tensor of this shape takes.  The product without the zeros must not overflow either. */
 static uint64_t shape_bytes(const char *path, const struct st_tensor *t, unsigned bits)
 {
     uint64_t nonzero = bits;
@@ -73,11 +74,42 @@ static uint64_t shape_bytes(const char *path, const struct st_tensor *t, unsigne
     return empty ? 0 : nonzero / 8;
 }
 
-static void read_tensor(const char *path, const char *name, json_t *entry, struct st_tensor *t)
+static void read_shape(const char *path, struct st_tensor *t, const json_t *shape)
+{
+    t->rank = (int)MIN(json_array_size(shape), MAX_RANK);
+    if (!json_is_array(shape) || json_array_size(shape) > MAX_RANK)
+        REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(t->name), MAX_RANK);
+    for (int i = 0; i < t->rank; i++)
+        t->shape[i] = (int64_t)whole_number(path, t->name, "shape", json_array_get(shape, (size_t)i));
+}
+
+/* bits: the size of one element.  t->offset counts from the start of the data at first; check_tiling() makes it count
+ * from the start of the file. */
+static void read_offsets(const char *path, struct st_tensor *t, const json_t *offsets, unsigned bits)
+{
+    if (!json_is_array(offsets) || json_array_size(offsets) != 2)
+        REFUSE(path, "data_offsets of tensor \"%s\" must be a list of two numbers", shown(t->name));
+    t->offset = whole_number(path, t->name, "data_offsets", json_array_get(offsets, 0));
+    uint64_t end = whole_number(path, t->name, "data_offsets", json_array_get(offsets, 1));
+    if (t->offset > end)
+        REFUSE(path, "tensor \"%s\" ends at byte %llu of the data, before it begins at %llu", shown(t->name),
+               (unsigned long long)end, (unsigned long long)t->offset);
+    t->bytes = end - t->offset;
+    uint64_t expected = shape_bytes(path, t, bits);
+    if (t->bytes == expected)
+        return;
+    char text[128];
+    REFUSE(path, "tensor \"%s\", %s %s, needs %llu bytes, but its data_offsets give it %llu", shown(t->name),
+           t->dtype_name, format_shape(text, t->rank, t->shape), (unsigned long long)expected,
+           (unsigned long long)t->bytes);
+}
+
+/* The tensor that an entry of the header describes. */
+static struct st_tensor read_tensor(const char *path, const char *name, json_t *entry)
 {
     const char *type;
     json_t *shape, *offsets;
-    size_t k = 0;
+    size_t row = 0; /* in dtypes */
     if (!*name)
         REFUSE(path, "a tensor has an empty name");
     if (strlen(name) > MAX_NAME)
@@ -86,37 +118,22 @@ static void read_tensor(const char *path, const char *name, json_t *entry, struc
                        &offsets) != 0)
         REFUSE(path, "the entry of tensor \"%s\" must have exactly the fields dtype, a text, shape and data_offsets",
                shown(name));
-    while (k < COUNT(dtypes) && strcmp(type, dtypes[k].name) != 0)
-        k++;
-    if (k == COUNT(dtypes))
+    while (row < COUNT(dtypes) && strcmp(type, dtypes[row].name) != 0)
+        row++;
+    if (row == COUNT(dtypes))
         REFUSE(path, "tensor \"%s\" has dtype \"%s\"; expected one such as F32 or I32, in capitals", shown(name),
                shown(type));
-    *t = (struct st_tensor){.name = copy_string(name), .dtype = dtypes[k].dtype, .dtype_name = dtypes[k].name};
-    t->rank = (int)MIN(json_array_size(shape), MAX_RANK);
-    if (!json_is_array(shape) || json_array_size(shape) > MAX_RANK)
-        REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(name), MAX_RANK);
-    for (int i = 0; i < t->rank; i++)
-        t->shape[i] = (int64_t)whole_number(path, name, "shape", json_array_get(shape, (size_t)i));
-    if (!json_is_array(offsets) || json_array_size(offsets) != 2)
-        REFUSE(path, "data_offsets of tensor \"%s\" must be a list of two numbers", shown(name));
-    t->offset =
-        whole_number(path, name, "data_offsets", json_array_get(offsets, 0)); /* check_tiling() adds the data's */
-    uint64_t end = whole_number(path, name, "data_offsets", json_array_get(offsets, 1));
-    if (t->offset > end)
-        REFUSE(path, "tensor \"%s\" ends at byte %llu of the data, before it begins at %llu", shown(name),
-               (unsigned long long)end, (unsigned long long)t->offset);
-    t->bytes = end - t->offset;
-    uint64_t expected = shape_bytes(path, t, dtypes[k].bits);
-    if (t->bytes != expected)
-        REFUSE(path, "tensor \"%s\", %s %s, needs %llu bytes, but its data_offsets give it %llu", shown(name),
-               t->dtype_name, format_shape((char[128]){0}, t->rank, t->shape), (unsigned long long)expected,
-               (unsigned long long)t->bytes);
+    struct st_tensor t = {.name = copy_string(name), .dtype = dtypes[row].dtype, .dtype_name = dtypes[row].name};
+    read_shape(path, &t, shape);
+    read_offsets(path, &t, offsets, dtypes[row].bits);
+    return t;
 }
 
-/* Empty ones first: they end where the next begins. */
+/* Where several tensors begin at the same byte, the empty ones come first. */
 ORDER(by_offset, struct st_tensor, BY(a->offset, b->offset, COMPARE(a->bytes, b->bytes)))
 
-/* Sorted by offset, the tensors must cover the data exactly once. */
+/* The tensors, which are sorted by offset, must cover the data exactly once.  data: the byte of the file where the data
+ * begin. */
 static void check_tiling(struct safetensors *st, uint64_t data)
 {
     uint64_t at = 0; /* end of the tensors so far, from the start of the data */
@@ -126,7 +143,7 @@ static void check_tiling(struct safetensors *st, uint64_t data)
             REFUSE(st->file->path, "tensor \"%s\" begins at byte %llu of the data, but the one before ends at %llu: %s",
                    shown(t->name), (unsigned long long)t->offset, (unsigned long long)at,
                    t->offset > at ? "a hole" : "they overlap");
-        at += t->bytes; /* cannot wrap: both are below 2^63 */
+        at += t->bytes; /* this cannot overflow: both are below 2^63 */
         t->offset += data;
     }
     if (at != st->file->size - data)
@@ -135,43 +152,66 @@ static void check_tiling(struct safetensors *st, uint64_t data)
                at > st->file->size - data ? "cut short" : "too long");
 }
 
-struct safetensors *open_safetensors(const char *path)
+/* Read and parse the header; *data becomes the byte of the file where the data begin. */
+static json_t *read_json_header(struct reader *file, uint64_t *data)
 {
-    struct safetensors *st = allocate(1, sizeof *st);
-    struct reader *file = st->file = open_reader(path);
     uint64_t length;
     if (file->size < 8)
-        REFUSE(path, "it has %llu bytes, expected at least 8", (unsigned long long)file->size);
+        REFUSE(file->path, "it has %llu bytes, expected at least 8", (unsigned long long)file->size);
     read_at(file, &length, 8, 0);
     if (length > MAX_HEADER || length > file->size - 8)
-        REFUSE(path, "its first 8 bytes announce a header of %llu bytes, expected at most %d, but only %llu follow",
+        REFUSE(file->path,
+               "its first 8 bytes announce a header of %llu bytes, expected at most %d, but only %llu follow",
                (unsigned long long)length, MAX_HEADER, (unsigned long long)(file->size - 8));
     char *text = allocate((size_t)length + 1, 1);
     read_at(file, text, (size_t)length, 8);
     if (text[0] != '{')
-        REFUSE(path, "its JSON header must start with '{' at byte 8");
-    json_error_t error; /* jansson refuses what is no JSON, invalid UTF-8, and names that occur twice, unescaped */
-    json_t *header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error), *entry, *value;
-    const char *name, *key;
+        REFUSE(file->path, "its JSON header must start with '{' at byte 8");
+    json_error_t error;
+    /* jansson refuses text that is not JSON, invalid UTF-8, and names that, without their escapes, occur twice. */
+    json_t *header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error);
     if (!header)
-        REFUSE(path, "its JSON header is wrong near byte %d: %s", error.position + 8, shown(error.text));
+        REFUSE(file->path, "its JSON header is wrong near byte %d: %s", error.position + 8, shown(error.text));
+    free(text);
+    *data = 8 + length;
+    return header;
+}
+
+static void check_metadata(const char *path, json_t *metadata)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(metadata))
+        REFUSE(path, "__metadata__ must be an object of strings");
+    json_object_foreach(metadata, key, value)
+    {
+        if (!json_is_string(value))
+            REFUSE(path, "__metadata__ must hold strings only, but \"%s\" is none", shown(key));
+    }
+}
+
+struct safetensors *open_safetensors(const char *path)
+{
+    struct safetensors *st = allocate(1, sizeof *st);
+    uint64_t data;
+    const char *name;
+    json_t *entry;
+    st->file = open_reader(path);
+    json_t *header = read_json_header(st->file, &data);
     st->tensors = allocate(json_object_size(header), sizeof *st->tensors);
     json_object_foreach(header, name, entry)
     {
-        if (strcmp(name, "__metadata__") != 0) {
-            read_tensor(path, name, entry, &st->tensors[st->n++]);
-            continue;
+        if (strcmp(name, "__metadata__") == 0) {
+            check_metadata(path, entry);
+            st->metadata = json_incref(entry);
+        } else {
+            st->tensors[st->n] = read_tensor(path, name, entry);
+            st->n++;
         }
-        if (!json_is_object(entry))
-            REFUSE(path, "__metadata__ must be an object of strings");
-        json_object_foreach(entry, key, value) if (!json_is_string(value))
-            REFUSE(path, "__metadata__ must hold strings only, but \"%s\" is none", shown(key));
-        st->metadata = json_incref(entry);
     }
     SORT(st->tensors, st->n, by_offset);
-    check_tiling(st, 8 + length);
+    check_tiling(st, data);
     json_decref(header);
-    free(text);
     return st;
 }
 
@@ -179,7 +219,8 @@ void close_safetensors(struct safetensors *st)
 {
     for (size_t i = 0; i < st->n; i++)
         free(st->tensors[i].name);
-    json_decref(st->metadata), free(st->tensors);
+    json_decref(st->metadata);
+    free(st->tensors);
     close_reader(st->file);
     free(st);
 }
@@ -209,11 +250,18 @@ static float float_of_bits(uint32_t bits)
 /* IEEE half: 1 sign, 5 exponent (bias 15) and 10 fraction bits. */
 static float float_of_half(uint16_t half)
 {
-    uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31, fraction = half & 1023;
-    if (exponent == 0) /* zero and subnormals: fraction * 2^-24 */
-        return sign ? -(float)fraction * 0x1p-24f : (float)fraction * 0x1p-24f;
-    return float_of_bits(sign | (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13);
+    uint32_t sign = (uint32_t)(half >> 15) << 31;
+    uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
+    if (exponent == 0) { /* zero and subnormals: fraction * 2^-24 */
+        float size = (float)fraction * 0x1p-24f;
+        return sign ? -size : size;
+    }
+    uint32_t wide_exponent = exponent == 31 ? 255 : exponent + 112; /* 31 and 255: infinities and NaN */
+    return float_of_bits(sign | wide_exponent << 23 | fraction << 13);
 }
+
+/* bfloat16 is the upper half of a float. */
+static float float_of_bfloat(uint16_t upper) { return float_of_bits((uint32_t)upper << 16); }
 
 size_t st_elements(const struct st_tensor *t)
 {
@@ -232,15 +280,26 @@ static void need_dtype(const struct safetensors *st, const struct st_tensor *t, 
 
 void read_floats(const struct safetensors *st, const struct st_tensor *t, float *into)
 {
-    const bool direct = t->dtype == DTYPE_F32;
+    const bool direct = t->dtype == DTYPE_F32; /* the file's bytes are the floats */
     bool fits = direct || t->dtype == DTYPE_F16 || t->dtype == DTYPE_BF16 || t->dtype == DTYPE_F64;
     need_dtype(st, t, fits, "floating point: F32, F16, BF16 or F64");
-    void *raw = direct ? NULL : allocate((size_t)t->bytes, 1); /* aligned for any of them */
-    read_at(st->file, direct ? into : raw, (size_t)t->bytes, t->offset);
-    for (uint64_t i = 0, n = st_elements(t); raw && i < n; i++)
-        into[i] = t->dtype == DTYPE_F64   ? (float)((double *)raw)[i]
-                  : t->dtype == DTYPE_F16 ? float_of_half(((uint16_t *)raw)[i])
-                                          : float_of_bits((uint32_t)((uint16_t *)raw)[i] << 16); /* bfloat16 */
+    if (direct) {
+        read_at(st->file, into, (size_t)t->bytes, t->offset);
+        return;
+    }
+    void *raw = allocate((size_t)t->bytes, 1); /* aligned for all types */
+    const double *doubles = raw;
+    const uint16_t *halves = raw;
+    const size_t n = st_elements(t);
+    read_at(st->file, raw, (size_t)t->bytes, t->offset);
+    for (size_t i = 0; i < n; i++) {
+        if (t->dtype == DTYPE_F64)
+            into[i] = (float)doubles[i];
+        else if (t->dtype == DTYPE_F16)
+            into[i] = float_of_half(halves[i]);
+        else
+            into[i] = float_of_bfloat(halves[i]);
+    }
     free(raw);
 }
 
@@ -254,7 +313,7 @@ void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t 
 
 struct st_writer {
     struct writer *file;
-    json_t *header, *metadata;  /* the latter is in the former */
+    json_t *header, *metadata;  /* metadata: a part of header, which owns it */
     uint64_t declared, written; /* bytes of data */
 };
 
@@ -262,7 +321,7 @@ struct st_writer *new_st_writer(const char *path)
 {
     struct st_writer *w = allocate(1, sizeof *w);
     w->file = open_writer(path);
-    w->metadata = json_object(); /* first, where a reader of the raw file looks */
+    w->metadata = json_object(); /* the first entry, so that people who look at the raw file see it */
     w->header = json_pack("{s:o}", "__metadata__", w->metadata);
     return w;
 }
@@ -277,23 +336,23 @@ void st_metadata(struct st_writer *w, const char *key, const char *value)
 void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int rank, const int64_t *shape)
 {
     CHECK(!json_object_get(w->header, name), "tensor \"%s\" is declared twice", name);
-    size_t k = 0;
-    while (dtypes[k].dtype != dtype)
-        k++;
+    size_t row = 0; /* in dtypes */
+    while (dtypes[row].dtype != dtype)
+        row++;
     CHECK(dtype < DTYPE_OTHER, "dtype %d cannot be written", (int)dtype);
-    uint64_t bytes = dtypes[k].bits / 8;
+    uint64_t bytes = dtypes[row].bits / 8;
     json_t *dims = json_array();
     for (int i = 0; i < rank; i++) {
         bytes *= (uint64_t)shape[i];
         json_array_append_new(dims, json_integer(shape[i]));
     }
-    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtypes[k].name, "shape", dims, "data_offsets",
+    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtypes[row].name, "shape", dims, "data_offsets",
                               (json_int_t)w->declared, (json_int_t)(w->declared + bytes));
     CHECK(entry && json_object_set_new(w->header, name, entry) == 0, "tensor name \"%s\" is not valid UTF-8", name);
     w->declared += bytes;
 }
 
-/* Spaces behind the JSON make the data begin at a page, so that it can be mapped or read directly. */
+/* Spaces after the JSON make the data begin at a page, so that they can be mapped or read directly. */
 uint64_t st_begin(struct st_writer *w)
 {
     if (!json_object_size(w->metadata))
@@ -303,7 +362,8 @@ uint64_t st_begin(struct st_writer *w)
     char *padded = format_string("%-*s", (int)length, text);
     write_bytes(w->file, &length, 8);
     write_bytes(w->file, padded, length);
-    free(text), free(padded);
+    free(text);
+    free(padded);
     return 8 + length;
 }
 
