@@ -40,8 +40,8 @@ struct hooks {
     /* A machine to use in place of this host's devices; NULL: none.  plan_only: nothing is to run. */
     struct machine *(*machine)(struct trainer *t, bool plan_only);
     void (*opened)(struct trainer *t);
-    /* The list is neither placed nor ordered yet.  The hook is called for t->train, then t->eval, then t->sample, as far
-     * as these are wanted. */
+    /* The list is neither placed nor ordered yet.  The hook is called for t->train, then t->eval, then t->sample, as
+     * far as these are wanted. */
     void (*built)(struct trainer *t, struct step *list);
     void (*ready)(struct trainer *t); /* not called for a plan, which runs nothing */
     void (*begins)(struct trainer *t);
@@ -102,7 +102,8 @@ struct archive {
     const struct past *(*past)(void);
     /* The mesh of the run that goes on, on so many devices, where --mesh does not say. */
     struct mesh (*mesh)(const struct settings *s, int devices);
-    /* Is `path` a run, or a folder of runs?  Then *source becomes its model, for a training or a sample to begin with. */
+    /* Is `path` a run, or a folder of runs?  Then *source becomes its model, with which a training or a sample can
+     * begin. */
     bool (*open)(const char *path, struct source *source);
     void (*close)(struct source *source);
     /* Reads the parameters; moments: Adam's state too. */

@@ -41,8 +41,8 @@ static struct tape *tape_at(const struct work *w, int stage, int micro, int k, i
 /* The group of sequences (--grad-groups) to which a micro-batch belongs. */
 static int group_of(const struct trainer *t, int micro) { return micro * t->settings->grad_groups / t->micros; }
 
-/* Rank k's forward was built at positions begin[k] to begin[k + 1] of the list.  Now all ranks' come side by side, layer
- * by layer: what all ranks need for a layer can be sent when the first of them comes to it. */
+/* Rank k's forward was built at positions begin[k] to begin[k + 1] of the list.  Now all ranks' forwards come side by
+ * side, layer by layer: what all ranks need for a layer can be sent when the first of them comes to it. */
 static void put_abreast(struct step *s, const size_t *begin, int ranks)
 {
     const size_t first = begin[0], end = begin[ranks];

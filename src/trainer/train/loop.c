@@ -4,8 +4,8 @@
  * waits for the host.  Before anything reads the model (an evaluation, a save, the end) everything in flight is
  * awaited.
  *
- * An interrupt lets the step in flight end, then saves the model, then evaluates it.  A second interrupt ends the run at
- * once; the model is there if it was saved by then.
+ * An interrupt lets the step in flight end, then saves the model, then evaluates it.  A second interrupt ends the run
+ * at once; the model is there if it was saved by then.
  */
 #include "hooks.h"
 
@@ -108,7 +108,8 @@ static void between_steps(struct training *training, uint32_t step, bool last)
     }
 }
 
-/* May the next result be shown?  It may when it has been reported; or its place is needed again, and it is waited for. */
+/* Is the next result to be shown now?  It is when it has been reported; or when its place is needed again: then it is
+ * waited for. */
 static bool shows_next(const struct training *training, uint32_t step)
 {
     uint32_t next = training->shown + 1;
