@@ -33,8 +33,8 @@ struct progress {
 
 /* ---- the log --------------------------------------------------------------------------------------------------- */
 
-/* Opens and locks the log before anything of this run is in it: another run's log would be lost.  A log that is the same
- * file as stdout or stderr is left to open_device(). */
+/* Opens and locks the log before anything of this run is in it: another run's log would be lost.  A log that is the
+ * same file as stdout or stderr is left to open_device(). */
 void open_log(struct trainer *t)
 {
     const char *path = t->settings->log;
@@ -120,8 +120,8 @@ static void log_run(struct trainer *t)
     write_log(t, line);
 }
 
-/* A new run's log is emptied only now.  A resumed run adds to what is there, from a new line on: the log of a killed run
- * may end within a line. */
+/* A new run's log is emptied only now.  A resumed run adds to what is there, from a new line on: the log of a killed
+ * run may end within a line. */
 static void begin_log(struct progress *p)
 {
     struct trainer *t = p->trainer;

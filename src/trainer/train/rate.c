@@ -29,7 +29,7 @@ void check_rate(const struct rate *r)
 }
 
 /* 0 up to step `first`, 1 at step `last`. */
-static double progress(int64_t first, int64_t last, int64_t step)
+static double part_done(int64_t first, int64_t last, int64_t step)
 {
     if (step <= first || last <= first)
         return 0;
@@ -46,13 +46,13 @@ double learning_rate(const struct rate *r, int64_t step)
     case RATE_CONSTANT:
         return r->lr;
     case RATE_COSINE:
-        height = (1 + cos(pi * progress(first, r->steps, step))) / 2;
+        height = (1 + cos(pi * part_done(first, r->steps, step))) / 2;
         break;
     case RATE_LINEAR:
-        height = 1 - progress(first, r->steps, step);
+        height = 1 - part_done(first, r->steps, step);
         break;
     case RATE_WSD:
-        height = 1 - sqrt(progress(MAX(r->steps - r->steps / 5, first), r->steps, step));
+        height = 1 - sqrt(part_done(MAX(r->steps - r->steps / 5, first), r->steps, step));
         break;
     }
     return r->lr_min + (r->lr - r->lr_min) * height;
