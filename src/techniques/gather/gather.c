@@ -38,13 +38,13 @@ struct pointers { /* an array that grows */
 };
 struct survey { /* what the pass finds in the list */
     struct step *step;
-    size_t n_tensors;        /* of the pool, before the pass adds its own; arrays "by tensor" have so many entries */
+    size_t n_tensors; /* as many as the pool has before the pass adds its own: the length of arrays "by tensor" */
     struct pointers *shards; /* by first replica: the shards that keep parts of it */
     struct pointers *wholes; /* by first replica: the tensors with the same values, or a part of them, to be gathered */
     struct pointers *windows; /* by tensor of `wholes`: its windows in list order */
     struct pointers *device;  /* by device: its windows in list order */
     struct pointers all;      /* all windows in list order */
-    struct pointers dropped;  /* copies from replica to replica, which nobody needs any more */
+    struct pointers dropped;  /* copies from replica to replica, which are needed no more */
     size_t gathered;          /* how many windows have been gathered */
     bool sliced;              /* another pass is to send what is gathered, over several queues */
 };
@@ -131,7 +131,7 @@ static void note_task(struct survey *v, struct task *t)
     }
 }
 
-static struct survey look_at(struct step *s)
+static struct survey survey_list(struct step *s)
 {
     const struct pool *p = s->pool;
     struct survey v = {.step = s, .n_tensors = p->n};
@@ -256,7 +256,7 @@ static void gather_peers(struct survey *v, struct edit *e, struct read_window *w
 /* ---- updates ---------------------------------------------------------------------------------------------------- */
 
 /* The bytes of x, as the shard on x's device keeps them. */
-static struct tensor *shard_for(const struct survey *v, const struct tensor *x)
+static struct tensor *part_of_shard(const struct survey *v, const struct tensor *x)
 {
     const struct pointers *shards = shards_of(v, x->storage);
     size_t begin = x->storage->replica_begin + x->offset;
@@ -282,7 +282,7 @@ static void update_shards(struct survey *v, struct edit *e)
         for (int k = 0; k < t->n_access; k++) {
             struct tensor *x = t->access[k].tensor;
             if (is_whole(v, x->storage))
-                repoint(e, t, x, shard_for(v, x));
+                repoint(e, t, x, part_of_shard(v, x));
         }
     }
 }
@@ -326,7 +326,7 @@ static void drop_copies(struct survey *v, struct edit *e, size_t n)
 
 /* ---- the pass --------------------------------------------------------------------------------------------------- */
 
-static char *describe(const struct survey *v)
+static char *describe_gather(const struct survey *v)
 {
     const struct pool *p = v->step->pool;
     const int n_devices = p->machine->n_devices;
@@ -364,8 +364,8 @@ static void let_wholes_go(struct survey *v, struct edit *e)
 static bool run_gather(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
     (void)c;
-    struct survey v = look_at(s);
-    v.sliced = somebody_sends(w);
+    struct survey v = survey_list(s);
+    v.sliced = is_sender_wanted(w);
     struct edit *e = open_edit(s);
     size_t n = s->n;
     update_shards(&v, e);
@@ -379,7 +379,7 @@ static bool run_gather(struct step *s, const struct costs *c, const struct run_f
     let_wholes_go(&v, e);
     if (v.gathered) {
         commit(e);
-        r->reason = describe(&v);
+        r->reason = describe_gather(&v);
     } else {
         undo(e);
         r->reason = copy_string("no parameters lie in shards");

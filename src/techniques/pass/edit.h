@@ -63,8 +63,8 @@ void set_alone(struct edit *e, struct tensor *x);
 struct tensor *mirror(struct edit *e, struct tensor *x, struct device *d);
 /* t touches `new`, which has the same size, where it touched `old` or a view of it. */
 void repoint(struct edit *e, struct task *t, const struct tensor *old, struct tensor *new);
-/* Of the tasks that touch x in `uses`, those from position `from` on touch `new` where they touch `old`, which earlier
- * calls may have put in x's place. */
+/* The tasks that touch x in `uses`, from position `from` on, touch `new` where they touch `old`.  `old` is x, or what
+ * an earlier call has put in its place. */
 void switch_readers(struct edit *e, const struct uses *uses, const struct tensor *x, int from, const struct tensor *old,
                     struct tensor *new);
 

@@ -55,7 +55,7 @@ static bool reserves(const struct pass *p, const struct run_facts *w)
 
 static bool changes(const struct pass *p, const struct run_facts *w) { return p->may_change && p->may_change(w); }
 
-bool somebody_sends(const struct run_facts *w) { return find_wanted(sends, w) != NULL; }
+bool is_sender_wanted(const struct run_facts *w) { return find_wanted(sends, w) != NULL; }
 bool plan_may_change(const struct run_facts *w) { return find_wanted(changes, w) != NULL; }
 
 char *pass_names(void)

@@ -8,10 +8,10 @@
  *     swap        data leaves for the host and comes back in time
  *     snapshot    each unit is stored as soon as it is updated
  *
- * A pass edits the list (pass/edit.h) before addresses are given.  It asks tasks for their role, layer and
- * micro-batch, never for their names; who uses a tensor, and when, it asks find_uses() (pass/uses.h); and what it
- * would gain, try_step() (predict/predict.h).  Bytes come and go by carry() and switch_readers().  Where there is
- * something to choose, it gives choose() (search/plan.h) its decisions, some starts and its rewrite.
+ * A pass edits the list (pass/edit.h) before addresses are given.  It asks tasks for their role, layer and micro-batch,
+ * never for their names.  find_uses() (pass/uses.h) tells it which tasks use a tensor, and when; try_step()
+ * (predict/predict.h) what it would gain.  Bytes come and go by carry() and switch_readers().  Where there is something
+ * to choose, it gives choose() (search/plan.h) its decisions, some starts and its rewrite.
  *
  * To add one (tutorials/15-write-a-pass.md does it), make a folder with one file, NAME/NAME.c:
  *
@@ -50,8 +50,8 @@ struct run_facts {      /* what passes know of the training whose list they rewr
     uint64_t seed;      /* the training's: random numbers of a pass follow from it */
     bool clipped;       /* updates wait for the norm, and so for the last backward */
     bool paced;         /* the step runs as predicted */
-    bool draw;          /* what is decided in the step is drawn at random, to show that no bit depends on it */
-    uint64_t draw_seed; /* by this seed */
+    bool draw;          /* decisions within the step are drawn at random, to show that no bit depends on them */
+    uint64_t draw_seed; /* the seed of these */
     bool gather;        /* parameters lie in shards, and are gathered a layer before their use */
     bool trial;         /* the training is a few steps to measure with: nothing is stored, and no time is known */
 };
@@ -101,9 +101,9 @@ struct pass {
 
     pass_run *remake; /* chooses in recompute's place what is made again; NULL: this pass does not do that */
 };
-const struct pass *const *all_passes(size_t *n); /* in the order of application */
-const struct pass *find_pass(const char *name);  /* NULL: there is none */
-bool somebody_sends(const struct run_facts *w);  /* is a pass wanted that sends_copies? */
+const struct pass *const *all_passes(size_t *n);  /* in the order of application */
+const struct pass *find_pass(const char *name);   /* NULL: there is none */
+bool is_sender_wanted(const struct run_facts *w); /* is a pass wanted that sends_copies? */
 /* Is a pass wanted that has this?  The first one, or NULL. */
 typedef bool pass_trait(const struct pass *p, const struct run_facts *w);
 const struct pass *find_wanted(pass_trait *has, const struct run_facts *w);

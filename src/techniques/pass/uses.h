@@ -22,7 +22,7 @@ struct use {
 struct uses {
     struct task **task; /* by position */
     size_t n;           /* tasks */
-    size_t n_tensors;   /* of the pool when the index was made */
+    size_t n_tensors;   /* how many the pool had when the index was made */
     size_t *first;      /* by tensor: its uses are use[first] ... */
     size_t *count;      /* ... use[first + count - 1] */
     struct use *use;    /* all uses, those of a tensor side by side */

@@ -150,7 +150,7 @@ static void travel(struct search *s)
     size_t most_idle = 12000 + 20 * q->n;
     unsigned char *now = copy_bytes(s->best, q->n);
     unsigned char *next = allocate(q->n, 1);
-    double excess = s->record.excess; /* of `now` */
+    double excess = s->record.excess; /* that `now` has */
     for (size_t idle = 0; idle < most_idle && goes_on(s); idle++) {
         struct score record = s->record;
         double share = 0.3 * pow((double)idle / (double)most_idle, 3);

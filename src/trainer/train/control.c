@@ -61,7 +61,7 @@ struct tensor *add_losses(struct trainer *t)
     struct device *norms = t->model->replica[t->model->norm_rank].device;
     struct tensor *losses =
         new_tensor(t->pool, norms, MEM_WORK, "loss.totals", FLOAT32, SHAPE((int64_t)t->mesh.dp * UNIT_ALIGN));
-    losses->persistent = true; /* what lies between the sums stays 0 */
+    losses->persistent = true; /* the gaps between the sums stay 0 */
     t->rank_total = allocate((size_t)t->mesh.dp, sizeof *t->rank_total);
     for (int k = 0; k < t->mesh.dp; k++) {
         struct device *d = t->model->replica[loss_rank(t, k)].device;

@@ -16,8 +16,8 @@ enum data_kind { FILE_TEXT, FILE_SHARD, FILE_HEADERLESS };
 static const char *const kind_name[] = {
     [FILE_TEXT] = "text", [FILE_SHARD] = "an llm.c token shard", [FILE_HEADERLESS] = "headerless 16-bit tokens"};
 
-struct files {         /* what --data or --val-data names, all of one kind */
-    const char *given; /* what the user wrote, for messages */
+struct files {         /* the files of --data or --val-data, all of one kind */
+    const char *given; /* the user's words, for messages */
     enum data_kind kind;
     char **paths; /* sorted; NULL stands for a text that is no file: the program's own sources, or a made one */
     size_t n, cap;
@@ -26,8 +26,8 @@ struct files {         /* what --data or --val-data names, all of one kind */
 };
 
 enum {
-    MADE_BYTES = 2 << 20, /* of a made text */
-    VAL_PARTS = 64,       /* into so many parts the data are cut at most for validation */
+    MADE_BYTES = 2 << 20, /* how long a made text is */
+    VAL_PARTS = 64,       /* parts at most into which the data are cut for validation */
     VAL_PART = 1000,      /* tokens of a part at least, so that rounding does not matter */
 };
 
@@ -373,8 +373,8 @@ static void expect_tokens(const struct files *f, const char *use, size_t n, cons
              use, option, needed);
 }
 
-/* What its maker says of a text.  It counts bytes, so every token must be one byte: characters of several bytes would
- * make fewer tokens. */
+/* Asks the maker of a text for its rate and floor.  It counts bytes, so every token must be one byte: characters of
+ * several bytes would make fewer tokens. */
 static void measure_made_text(struct dataset *d, const struct files *f, const struct data_options *o)
 {
     d->rate = d->floor = NAN;
@@ -529,7 +529,7 @@ void dataset_window(const struct dataset *d, enum data_order order, uint64_t see
     }
     uint64_t counter = (uint64_t)step * (uint64_t)batch + (uint64_t)sample;
     uint64_t choices = n - length;
-    uint64_t windows = MAX(choices / length, 1); /* of an epoch */
+    uint64_t windows = MAX(choices / length, 1); /* in an epoch */
     uint32_t epoch = (uint32_t)(counter / windows);
     uint64_t start = (uint64_t)(random_uniform(seed, STREAM_DATA, epoch, UINT64_MAX) * (double)choices);
     uint64_t nth = shuffled(counter % windows, windows, seed, epoch);

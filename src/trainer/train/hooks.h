@@ -18,7 +18,7 @@
  *     keeps      the end of the run is told, and how it could go on
  *                    leaves      the trainer is about to go
  *
- * What a folder knows of a trainer lies behind one pointer, own_of().
+ * What a folder knows of a trainer hangs on one pointer, own_of().
  */
 #ifndef HOOKS_H
 #define HOOKS_H

@@ -47,7 +47,7 @@ static void put_abreast(struct step *s, const size_t *begin, int ranks)
 {
     const size_t first = begin[0], end = begin[ranks];
     struct task **built = copy_bytes(s->task + first, (end - first) * sizeof *built);
-    size_t *next = copy_bytes(begin, (size_t)ranks * sizeof *next); /* of each rank, what is to be placed next */
+    size_t *next = copy_bytes(begin, (size_t)ranks * sizeof *next); /* by rank: the first task not placed yet */
     size_t at = first;
     while (at < end)
         for (int k = 0; k < ranks; k++) {

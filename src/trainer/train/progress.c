@@ -18,11 +18,11 @@ struct progress {
     struct trainer *trainer;
     int log;           /* the file; -1: none, or none any more */
     bool log_lost;     /* the log could not be written to its end */
-    uint32_t steps;    /* of the training */
+    uint32_t steps;    /* how many the training has */
     uint32_t last;     /* the last step of this run, which may stop earlier */
     int width;         /* how many digits `steps` has */
     bool screen;       /* stdout is a terminal */
-    double flops;      /* of a step */
+    double flops;      /* operations of a step */
     uint64_t last_ns;  /* the end of the step before */
     uint64_t held_ns;  /* how much of execution.held_ns has been left out of steps' times */
     double average_ms; /* how long recent steps took, without the time in which they were held; for the time left */

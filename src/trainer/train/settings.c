@@ -160,7 +160,7 @@ static void gather_options(void)
         add_group(first[i]);
     for (size_t i = 0; i < n_modules; i++)
         for (size_t k = 0; k < modules[i]->n_options; k++)
-            if (!find_option(&table, modules[i]->options[k].name)) /* of a group that only its folder has */
+            if (!find_option(&table, modules[i]->options[k].name)) /* its group is the folder's own */
                 add_group(modules[i]->options[k].group);
     for (size_t i = 0; i < n_modules; i++)
         if (modules[i]->other_words)
