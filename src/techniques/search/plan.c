@@ -26,7 +26,7 @@ bool is_better(const struct score *a, const struct score *b)
     return is_less(a->copied, b->copied);
 }
 
-static double copied_bytes(const struct forecast *f)
+static double sum_copies(const struct forecast *f)
 {
     double bytes = 0;
     for (size_t i = 0; i < f->n; i++)
@@ -43,7 +43,7 @@ static struct score try_choice(const struct question *q, const unsigned char *ch
     q->apply(q->pass, e, choice);
     struct forecast f = try_list(q->step, q->costs, most, NULL, NULL);
     bool simulated = f.excess <= most;
-    struct score score = {.excess = f.excess, .period = f.period, .copied = copied_bytes(&f)};
+    struct score score = {.excess = f.excess, .period = f.period, .copied = sum_copies(&f)};
     if (f.why_not)
         score.excess = INFINITY;
     if (isnan(f.period))

@@ -32,7 +32,7 @@ static void write_model(const struct trainer *t, uint32_t step)
 }
 
 /* Nothing may be in flight.  Where a folder keeps runs, the file for other programs is written only at the end. */
-static void save(struct training *training, uint32_t step, bool last)
+static void save_run(struct training *training, uint32_t step, bool last)
 {
     const struct archive *archive = find_archive();
     if (!training->trainer->settings->save || training->bad)
@@ -99,7 +99,7 @@ static void between_steps(struct training *training, uint32_t step, bool last)
     calibrate_clocks(t->machine);
     training->bad = find_bad_parameter(t->model);
     if (saves) /* before the evaluation, during which a second interrupt may come */
-        save(training, step, last);
+        save_run(training, step, last);
     if (evaluates)
         sound = evaluate_model(training, step);
     if (training->bad || !sound) {

@@ -179,7 +179,7 @@ static void print_memory(const struct trainer *t)
     printf("allocated %s\n", format_bytes(bytes, (double)t->machine->allocated));
 }
 
-static void print_summary(const struct progress *p)
+static void print_training(const struct progress *p)
 {
     struct trainer *t = p->trainer;
     const int n = t->machine->n_devices;
@@ -214,7 +214,7 @@ struct progress *begin_progress(struct trainer *t)
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
     t->progress = p;
     begin_log(p);
-    print_summary(p);
+    print_training(p);
     p->last_ns = p->begun_ns = now_ns();
     return p;
 }
@@ -261,7 +261,7 @@ static void count_step(struct progress *p, double ran)
 }
 
 /* A terminal shows steps as often as it may be redrawn; a file the first one, and one in each tenth of the run. */
-static bool is_shown(const struct progress *p, uint32_t number, bool first)
+static bool shows_step(const struct progress *p, uint32_t number, bool first)
 {
     const uint64_t tenth = 10 * (uint64_t)number / p->steps;
     const uint64_t tenth_before = 10 * (uint64_t)(number - 1) / p->steps;
@@ -292,7 +292,7 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
     p->last_ns = r->ended_ns;
     p->held_ns += (uint64_t)(1e6 * held_here);
     count_step(p, ms - held_here);
-    if (is_shown(p, number, first))
+    if (shows_step(p, number, first))
         print_step(p, number, r, ms);
     this_life->step = number;
     log_step(p, number, r, ms);
