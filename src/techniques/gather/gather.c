@@ -16,73 +16,122 @@
  *
  * The rewrite.  A window gets a tensor of its own, which copies from the ranks' shards fill, and its tasks are
  * re-pointed to it.  The tensor that used to persist is let go.  Updates write the shard in its place, and nothing is
- * sent behind them.
+ * sent after them.
  *
  * Source: P_os+g+p of "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020).
  */
 #include "techniques/pass/pass.h"
 #include "trainer/mesh/mesh.h"
 
-enum { AHEAD = 1 }; /* windows are gathered so many before their own */
+enum { AHEAD = 1 }; /* a window is gathered when the window that is so many before it begins */
 
-struct window {
-    struct tensor *whole; /* what its tasks used to read; with the device */
-    struct tensor *gathered;
-    size_t position; /* among its device's windows */
-    struct task **reader;
+struct read_window {         /* tasks of one device that stand together and read the same parameters */
+    struct tensor *whole;    /* the tensor that they read as the list is built; it lies on their device */
+    struct tensor *gathered; /* the tensor that they read instead; NULL: not made yet */
+    size_t position;         /* among its device's windows */
+    struct task **reader;    /* the tasks */
     size_t n, cap;
 };
-struct row { /* of things that grow */
+struct pointers { /* an array that grows */
     void **item;
     size_t n, cap;
 };
-struct survey {
+struct survey { /* what the pass finds in the list */
     struct step *step;
-    size_t n_tensors;    /* as it was */
-    struct row *shards;  /* by tensor: those that keep parts of it */
-    struct row *wholes;  /* by tensor: those that start with all or a part of what it does, and are to be gathered */
-    struct row *windows; /* by such a tensor */
-    struct row *device;  /* by device: its windows in list order */
-    struct row all;      /* windows in list order */
-    struct row dropped;  /* copies from replica to replica */
-    size_t gathered;
-    bool sliced; /* another pass is to send what is gathered, over several queues */
+    size_t n_tensors; /* as many as the pool has before the pass adds its own: the length of arrays "by tensor" */
+    struct pointers *shards; /* by first replica: the shards that keep parts of it */
+    struct pointers *wholes; /* by first replica: the tensors with the same values, or a part of them, to be gathered */
+    struct pointers *windows; /* by tensor of `wholes`: its windows in list order */
+    struct pointers *device;  /* by device: its windows in list order */
+    struct pointers all;      /* all windows in list order */
+    struct pointers dropped;  /* copies from replica to replica, which are needed no more */
+    size_t gathered;          /* how many windows have been gathered */
+    bool sliced;              /* another pass is to send what is gathered, over several queues */
 };
 
 static bool wants_gather(const struct run_facts *w) { return w->gather; }
 
-static void add_item(struct row *r, void *item) { *APPEND(r->item, r->n, r->cap) = item; }
+static void add_item(struct pointers *p, void *item) { *APPEND(p->item, p->n, p->cap) = item; }
 
+static struct pointers *shards_of(const struct survey *v, const struct tensor *whole)
+{
+    return &v->shards[whole->replica_of->id];
+}
+
+static struct pointers *wholes_like(const struct survey *v, const struct tensor *whole)
+{
+    return &v->wholes[whole->replica_of->id];
+}
+
+/* Is it a tensor of all parameters of a layer, of which shards keep the values? */
 static bool is_whole(const struct survey *v, const struct tensor *storage)
 {
-    return !storage->shard && !storage->mirrors && storage->class == MEM_PARAMETERS &&
-           v->shards[storage->replica_of->id].n > 0;
+    if (storage->shard || storage->mirrors || storage->class != MEM_PARAMETERS)
+        return false;
+    return shards_of(v, storage)->n > 0;
 }
 
 /* ---- the list as it is ------------------------------------------------------------------------------------------ */
 
-/* The task goes on with its device's window, or begins the next. */
+static struct read_window *begin_window(struct survey *v, struct tensor *whole)
+{
+    struct pointers *mine = &v->device[whole->device->index];
+    struct read_window *w = allocate(1, sizeof *w);
+    w->whole = whole;
+    w->position = mine->n;
+    add_item(mine, w);
+    add_item(&v->windows[whole->id], w);
+    add_item(&v->all, w);
+    return w;
+}
+
+/* The task is one more of its device's last window, or begins the next one. */
 static void note_reader(struct survey *v, struct task *t, struct tensor *whole)
 {
-    struct row *mine = &v->device[whole->device->index];
-    struct window *w = mine->n ? mine->item[mine->n - 1] : NULL;
-    if (!w || w->whole != whole) {
-        w = allocate(1, sizeof *w);
-        *w = (struct window){.whole = whole, .position = mine->n};
-        add_item(mine, w), add_item(&v->windows[whole->id], w), add_item(&v->all, w);
-    }
+    const struct pointers *mine = &v->device[whole->device->index];
+    struct read_window *w = mine->n ? mine->item[mine->n - 1] : NULL;
+    if (!w || w->whole != whole)
+        w = begin_window(v, whole);
     if (w->n == 0 || w->reader[w->n - 1] != t)
         *APPEND(w->reader, w->n, w->cap) = t;
 }
 
-/* Or a copy that takes the parameters to the host for an update there, or brings them back. */
+/* Does t write parameters for the next step?  So does a copy that takes them to the host for an update there, or that
+ * brings them back. */
 static bool updates(const struct task *t)
 {
-    return t->role == ROLE_UPDATE ||
-           (t->copy && (t->access[0].tensor->storage->mirrors || t->access[1].tensor->storage->mirrors));
+    if (t->role == ROLE_UPDATE)
+        return true;
+    return t->copy && (t->access[0].tensor->storage->mirrors || t->access[1].tensor->storage->mirrors);
 }
 
-static struct survey look_at(struct step *s)
+static void note_tensors(struct survey *v)
+{
+    const struct pool *p = v->step->pool;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->tensors[i]->shard)
+            add_item(shards_of(v, p->tensors[i]), p->tensors[i]);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->tensors[i]->storage == p->tensors[i] && is_whole(v, p->tensors[i]))
+            add_item(wholes_like(v, p->tensors[i]), p->tensors[i]);
+}
+
+static void note_task(struct survey *v, struct task *t)
+{
+    if (updates(t))
+        return;
+    for (int k = 0; k < t->n_access; k++) {
+        struct tensor *storage = t->access[k].tensor->storage;
+        if (!is_whole(v, storage))
+            continue;
+        if (!t->copy)
+            note_reader(v, t, storage);
+        else if (k == 0)
+            add_item(&v->dropped, t);
+    }
+}
+
+static struct survey survey_list(struct step *s)
 {
     const struct pool *p = s->pool;
     struct survey v = {.step = s, .n_tensors = p->n};
@@ -90,98 +139,112 @@ static struct survey look_at(struct step *s)
     v.wholes = allocate(p->n, sizeof *v.wholes);
     v.windows = allocate(p->n, sizeof *v.windows);
     v.device = allocate((size_t)p->machine->n_devices + 1, sizeof *v.device);
-    for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->shard)
-            add_item(&v.shards[p->tensors[i]->replica_of->id], p->tensors[i]);
-    for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->storage == p->tensors[i] && is_whole(&v, p->tensors[i]))
-            add_item(&v.wholes[p->tensors[i]->replica_of->id], p->tensors[i]);
+    note_tensors(&v);
     for (size_t i = 0; i < s->n; i++)
-        for (int k = 0; k < s->task[i]->n_access && !updates(s->task[i]); k++) {
-            struct tensor *storage = s->task[i]->access[k].tensor->storage;
-            if (is_whole(&v, storage) && !s->task[i]->copy)
-                note_reader(&v, s->task[i], storage);
-            else if (is_whole(&v, storage) && k == 0)
-                add_item(&v.dropped, s->task[i]);
-        }
+        note_task(&v, s->task[i]);
     return v;
 }
 
 static void free_survey(struct survey *v, int n_devices)
 {
-    for (size_t i = 0; i < v->all.n; i++)
-        free(((struct window *)v->all.item[i])->reader), free(v->all.item[i]);
-    for (size_t i = 0; i < v->n_tensors; i++)
-        free(v->shards[i].item), free(v->wholes[i].item), free(v->windows[i].item);
+    for (size_t i = 0; i < v->all.n; i++) {
+        struct read_window *w = v->all.item[i];
+        free(w->reader);
+        free(w);
+    }
+    for (size_t i = 0; i < v->n_tensors; i++) {
+        free(v->shards[i].item);
+        free(v->wholes[i].item);
+        free(v->windows[i].item);
+    }
     for (int d = 0; d <= n_devices; d++)
         free(v->device[d].item);
-    free(v->shards), free(v->wholes), free(v->windows), free(v->device), free(v->all.item), free(v->dropped.item);
+    free(v->shards);
+    free(v->wholes);
+    free(v->windows);
+    free(v->device);
+    free(v->all.item);
+    free(v->dropped.item);
 }
 
 /* ---- gathering -------------------------------------------------------------------------------------------------- */
 
-/* The same window of all replicas: of those that have as many. */
-static size_t find_peers(const struct survey *v, const struct window *w, struct window **peer)
+/* The nth windows of all replicas, where w is the nth of its tensor's; a replica that has fewer gives none. */
+static size_t find_peers(const struct survey *v, const struct read_window *w, struct read_window **peer)
 {
-    const struct row *mine = &v->windows[w->whole->id], *replicas = &v->wholes[w->whole->replica_of->id];
-    size_t nth = 0, n = 0;
+    const struct tensor *whole = w->whole;
+    const struct pointers *mine = &v->windows[whole->id];
+    const struct pointers *replicas = wholes_like(v, whole);
+    size_t nth = 0;
     while (mine->item[nth] != w)
         nth++;
+    size_t n = 0;
     for (size_t i = 0; i < replicas->n; i++) {
         const struct tensor *x = replicas->item[i];
-        if (x->replica_begin == w->whole->replica_begin && x->bytes == w->whole->bytes && nth < v->windows[x->id].n)
+        bool is_same = x->replica_begin == whole->replica_begin && x->bytes == whole->bytes;
+        if (is_same && nth < v->windows[x->id].n)
             peer[n++] = v->windows[x->id].item[nth];
     }
     return n;
 }
 
-/* Where in the list the peers' copies go: in front of the first window that they are to be gathered under. */
-static struct task *place_of(const struct survey *v, struct window *const *peer, size_t n)
+/* The task before which the peers' copies go: the first one of all windows under which they are to be gathered. */
+static struct task *place_of(const struct survey *v, struct read_window *const *peer, size_t n)
 {
     struct task *first = NULL;
     for (size_t i = 0; i < n; i++) {
-        const struct row *windows = &v->device[peer[i]->whole->device->index];
-        const struct window *at = windows->item[peer[i]->position - MIN(AHEAD, peer[i]->position)];
-        if (!first || at->reader[0]->index < first->index)
-            first = at->reader[0];
+        const struct pointers *windows = &v->device[peer[i]->whole->device->index];
+        size_t position = peer[i]->position;
+        const struct read_window *earlier = windows->item[position - MIN(AHEAD, position)];
+        if (!first || earlier->reader[0]->index < first->index)
+            first = earlier->reader[0];
     }
     return first;
 }
 
-/* What the kth shard keeps of them, to all peers, from the one behind its owner on. */
-static void share_shard(struct survey *v, struct window *const *peer, size_t n, size_t k)
+/* Sends the bytes that the kth shard has of the peers' tensor to all peers; the first to get them is the one that
+ * follows the shard's owner. */
+static void share_shard(struct survey *v, struct read_window *const *peer, size_t n, size_t k)
 {
     struct pool *p = v->step->pool;
     const struct tensor *whole = peer[0]->whole;
-    struct tensor *shard = v->shards[whole->replica_of->id].item[k], **to = allocate(n, sizeof(struct tensor *));
-    size_t begin = MAX(shard->replica_begin, whole->replica_begin), own = 0;
+    struct tensor *shard = shards_of(v, whole)->item[k];
+    size_t begin = MAX(shard->replica_begin, whole->replica_begin);
     size_t end = MIN(shard->replica_begin + shard->bytes, whole->replica_begin + whole->bytes);
+    if (begin >= end)
+        return;
+    size_t own = 0;
     while (own < n - 1 && peer[own]->whole->device != shard->device)
         own++;
-    for (size_t i = 0; i < n && begin < end; i++)
-        to[i] = new_range(p, peer[(own + 1 + i) % n]->gathered, "gathered.part", begin - whole->replica_begin,
-                          end - whole->replica_begin);
-    if (begin < end)
-        add_broadcast(v->step, "gather", to, (int)n,
-                      new_range(p, shard, shard->name, begin - shard->replica_begin, end - shard->replica_begin),
-                      FOR_GATHER);
+    struct tensor **to = allocate(n, sizeof(struct tensor *));
+    for (size_t i = 0; i < n; i++) {
+        struct tensor *gathered = peer[(own + 1 + i) % n]->gathered;
+        to[i] = new_range(p, gathered, "gathered.part", begin - whole->replica_begin, end - whole->replica_begin);
+    }
+    struct tensor *from = new_range(p, shard, shard->name, begin - shard->replica_begin, end - shard->replica_begin);
+    add_broadcast(v->step, "gather", to, (int)n, from, FOR_GATHER);
     free(to);
 }
 
-static void gather_window(struct survey *v, struct edit *e, struct window *w)
+static void make_gathered(struct pool *p, struct read_window *w)
 {
-    struct window **peer = allocate(v->wholes[w->whole->replica_of->id].n, sizeof(struct window *));
+    const struct tensor *x = w->whole;
+    struct tensor *gathered = new_tensor(p, x->device, MEM_PARAMETERS, "gathered", x->element, x->rank, x->shape);
+    snprintf(gathered->name, sizeof gathered->name, "%.38s.gathered", x->name);
+    w->gathered = as_buffer(gathered);
+}
+
+/* Gathers the parameters of w and of its peers, and lets their tasks read them there. */
+static void gather_peers(struct survey *v, struct edit *e, struct read_window *w)
+{
+    struct read_window **peer = allocate(wholes_like(v, w->whole)->n, sizeof(struct read_window *));
     size_t n = find_peers(v, w, peer);
     const struct task *user = w->reader[0];
     insert_before(e, place_of(v, peer, n));
     v->step->tags = (struct tags){user->layer, user->micro, v->sliced ? ROLE_BROADCAST : ROLE_SEND};
-    for (size_t i = 0; i < n; i++) {
-        const struct tensor *x = peer[i]->whole;
-        peer[i]->gathered =
-            as_buffer(new_tensor(v->step->pool, x->device, MEM_PARAMETERS, "gathered", x->element, x->rank, x->shape));
-        snprintf(peer[i]->gathered->name, sizeof x->name, "%.38s.gathered", x->name);
-    }
-    for (size_t k = 0; k < v->shards[w->whole->replica_of->id].n; k++)
+    for (size_t i = 0; i < n; i++)
+        make_gathered(v->step->pool, peer[i]);
+    for (size_t k = 0; k < shards_of(v, w->whole)->n; k++)
         share_shard(v, peer, n, k);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < peer[i]->n; k++)
@@ -192,15 +255,17 @@ static void gather_window(struct survey *v, struct edit *e, struct window *w)
 
 /* ---- updates ---------------------------------------------------------------------------------------------------- */
 
-/* Of the shard on that device which keeps these bytes. */
-static struct tensor *shard_for(const struct survey *v, const struct tensor *x)
+/* The bytes of x, as the shard on x's device keeps them. */
+static struct tensor *part_of_shard(const struct survey *v, const struct tensor *x)
 {
-    const struct row *shards = &v->shards[x->storage->replica_of->id];
+    const struct pointers *shards = shards_of(v, x->storage);
     size_t begin = x->storage->replica_begin + x->offset;
     for (size_t i = 0; i < shards->n; i++) {
         struct tensor *s = shards->item[i];
-        if (s->device == x->device && s->replica_begin <= begin && begin + x->bytes <= s->replica_begin + s->bytes)
-            return new_range(v->step->pool, s, x->name, begin - s->replica_begin, begin - s->replica_begin + x->bytes);
+        bool has_it = s->replica_begin <= begin && begin + x->bytes <= s->replica_begin + s->bytes;
+        size_t at = begin - s->replica_begin;
+        if (s->device == x->device && has_it)
+            return new_range(v->step->pool, s, x->name, at, at + x->bytes);
     }
     CHECK(false, "no shard on %s keeps %s", x->device->id, x->name);
     return NULL;
@@ -210,75 +275,111 @@ static void update_shards(struct survey *v, struct edit *e)
 {
     const struct step *s = v->step;
     size_t n = s->n;
-    for (size_t i = 0; i < n; i++)
-        for (int k = 0; k < s->task[i]->n_access && updates(s->task[i]); k++) {
-            struct tensor *x = s->task[i]->access[k].tensor;
+    for (size_t i = 0; i < n; i++) {
+        struct task *t = s->task[i];
+        if (!updates(t))
+            continue;
+        for (int k = 0; k < t->n_access; k++) {
+            struct tensor *x = t->access[k].tensor;
             if (is_whole(v, x->storage))
-                repoint(e, s->task[i], x, shard_for(v, x));
+                repoint(e, t, x, part_of_shard(v, x));
         }
+    }
 }
 
-/* With the downloads that only they read. */
+/* How many tasks read each tensor, into readers[by tensor]. */
+static void count_readers(const struct survey *v, size_t n, int *readers)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct task *t = v->step->task[i];
+        for (int k = 0; k < t->n_access; k++) {
+            size_t id = (size_t)t->access[k].tensor->storage->id;
+            if (id < v->n_tensors && (t->access[k].mode & ACCESS_READ))
+                readers[id]++;
+        }
+    }
+}
+
+/* Drops the copies from replica to replica, and the downloads that only they read.  n: tasks of the list as it was. */
 static void drop_copies(struct survey *v, struct edit *e, size_t n)
 {
-    const struct step *s = v->step;
-    int *readers = allocate(v->n_tensors, sizeof *readers), *lost = allocate(v->n_tensors, sizeof *lost);
-    for (size_t i = 0; i < n; i++)
-        for (int k = 0; k < s->task[i]->n_access; k++)
-            if ((size_t)s->task[i]->access[k].tensor->storage->id < v->n_tensors)
-                readers[s->task[i]->access[k].tensor->storage->id] += (s->task[i]->access[k].mode & ACCESS_READ) != 0;
-    for (size_t i = 0; i < v->dropped.n; i++)
-        lost[((struct task *)v->dropped.item[i])->access[1].tensor->storage->id]++;
+    int *readers = allocate(v->n_tensors, sizeof *readers);
+    int *lost = allocate(v->n_tensors, sizeof *lost); /* readers that are dropped */
+    count_readers(v, n, readers);
+    for (size_t i = 0; i < v->dropped.n; i++) {
+        const struct task *t = v->dropped.item[i];
+        lost[t->access[1].tensor->storage->id]++;
+    }
     for (size_t i = 0; i < n; i++) {
-        const struct tensor *to = s->task[i]->copy ? s->task[i]->access[0].tensor->storage : NULL;
-        if (to && (size_t)to->id < v->n_tensors && lost[to->id] && lost[to->id] == readers[to->id])
-            drop(e, s->task[i]);
+        struct task *t = v->step->task[i];
+        if (!t->copy)
+            continue;
+        size_t id = (size_t)t->access[0].tensor->storage->id;
+        if (id < v->n_tensors && lost[id] && lost[id] == readers[id])
+            drop(e, t);
     }
     for (size_t i = 0; i < v->dropped.n; i++)
         drop(e, v->dropped.item[i]);
-    free(readers), free(lost);
+    free(readers);
+    free(lost);
 }
 
 /* ---- the pass --------------------------------------------------------------------------------------------------- */
 
-static char *describe(const struct survey *v)
+static char *describe_gather(const struct survey *v)
 {
     const struct pool *p = v->step->pool;
-    size_t bytes = 0, *kept = allocate((size_t)p->machine->n_devices + 1, sizeof *kept);
+    const int n_devices = p->machine->n_devices;
+    size_t *kept = allocate((size_t)n_devices + 1, sizeof *kept); /* bytes of shards, by device */
     for (size_t i = 0; i < p->n; i++)
-        kept[p->tensors[i]->device->index] += p->tensors[i]->shard ? p->tensors[i]->bytes : 0;
-    for (int d = 0; d < p->machine->n_devices; d++)
-        bytes = MAX(bytes, kept[d]);
+        if (p->tensors[i]->shard)
+            kept[p->tensors[i]->device->index] += p->tensors[i]->bytes;
+    size_t most = 0;
+    for (int d = 0; d < n_devices; d++)
+        most = MAX(most, kept[d]);
     free(kept);
+    char bytes[32];
     return format_string("parameters are kept in shards of at most %s per device; %zu times a device gathers those of "
                          "a layer, %d ahead",
-                         format_bytes((char[32]){0}, (double)bytes), v->gathered, AHEAD);
+                         format_bytes(bytes, (double)most), v->gathered, AHEAD);
+}
+
+/* Says of each gathered tensor which one has the same parameters when they are gathered next. */
+static void link_windows(struct survey *v)
+{
+    for (size_t id = 0; id < v->n_tensors; id++) {
+        struct read_window **window = (struct read_window **)v->windows[id].item;
+        for (size_t i = 1; i < v->windows[id].n; i++)
+            window[i - 1]->gathered->later = window[i]->gathered;
+    }
+}
+
+static void let_wholes_go(struct survey *v, struct edit *e)
+{
+    for (size_t id = 0; id < v->n_tensors; id++)
+        for (size_t i = 0; i < v->wholes[id].n; i++)
+            let_go(e, v->wholes[id].item[i]);
 }
 
 static bool run_gather(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
     (void)c;
-    struct survey v = look_at(s);
-    v.sliced = somebody_sends(w);
+    struct survey v = survey_list(s);
+    v.sliced = is_sender_wanted(w);
     struct edit *e = open_edit(s);
     size_t n = s->n;
     update_shards(&v, e);
     drop_copies(&v, e, n);
     for (size_t i = 0; i < v.all.n; i++) {
-        struct window *window = v.all.item[i];
+        struct read_window *window = v.all.item[i];
         if (!window->gathered)
-            gather_window(&v, e, window);
+            gather_peers(&v, e, window);
     }
-    for (size_t id = 0; id < v.n_tensors; id++) {
-        struct window **of = (struct window **)v.windows[id].item;
-        for (size_t i = 1; i < v.windows[id].n; i++)
-            of[i - 1]->gathered->later = of[i]->gathered;
-        for (size_t i = 0; i < v.wholes[id].n; i++)
-            let_go(e, v.wholes[id].item[i]);
-    }
+    link_windows(&v);
+    let_wholes_go(&v, e);
     if (v.gathered) {
         commit(e);
-        r->reason = describe(&v);
+        r->reason = describe_gather(&v);
     } else {
         undo(e);
         r->reason = copy_string("no parameters lie in shards");
@@ -287,10 +388,18 @@ static bool run_gather(struct step *s, const struct costs *c, const struct run_f
     return v.gathered > 0;
 }
 
-static const struct pass pass = {.place = 20,
-                                 .name = "gather",
-                                 .wanted = wants_gather,
-                                 .run = run_gather,
-                                 .turned_on = {"--zero 3"},
-                                 .every_list = true};
-const struct module module_gather = {.name = "gather", .needs = "pass", .place = 26, .pass = &pass, .gathers = true};
+static const struct pass pass = {
+    .place = 20,
+    .name = "gather",
+    .wanted = wants_gather,
+    .run = run_gather,
+    .turned_on = {"--zero 3"},
+    .every_list = true,
+};
+const struct module module_gather = {
+    .name = "gather",
+    .needs = "pass",
+    .place = 26,
+    .pass = &pass,
+    .gathers = true,
+};

@@ -9,13 +9,15 @@ extern const struct module module_pass;
 
 struct run_facts facts_of(const struct settings *s)
 {
-    return (struct run_facts){.seed = (uint64_t)s->seed,
-                              .clipped = s->clip > 0,
-                              .paced = s->paced,
-                              .draw = s->draw_seed >= 0 && !s->trial,
-                              .draw_seed = (uint64_t)s->draw_seed,
-                              .gather = s->zero == 3,
-                              .trial = s->trial};
+    return (struct run_facts){
+        .seed = (uint64_t)s->seed,
+        .clipped = s->clip > 0,
+        .paced = s->paced,
+        .draw = s->draw_seed >= 0 && !s->trial,
+        .draw_seed = (uint64_t)s->draw_seed,
+        .gather = s->zero == 3,
+        .trial = s->trial,
+    };
 }
 
 void run_all_passes(void) { after = NULL; }
@@ -48,13 +50,13 @@ static void rewrite(struct trainer *t, struct step *list)
     }
 }
 
-static void print_summary(struct trainer *t)
+static void print_all_reports(struct trainer *t)
 {
     struct pass_reports r = reports_of(t);
     print_reports(stdout, r.report, r.n);
 }
 
-static void forget(struct trainer *t)
+static void free_all_reports(struct trainer *t)
 {
     struct pass_reports *r = *own_of(t, &module_pass);
     if (r)
@@ -70,7 +72,14 @@ static void check(struct settings *s)
 }
 
 static const struct option options[] = {
-    {"after", 0, OPT_TEXT, &after, NULL, "PASS", 0, 0, GROUP_LOOKING, OF_PLAN, "the list as it is after that pass"}};
-static const struct hooks hooks = {.built = rewrite, .summary = print_summary, .leaves = forget};
+    {"after", 0, OPT_TEXT, &after, NULL, "PASS", 0, 0, GROUP_LOOKING, OF_PLAN, "the list as it is after that pass"},
+};
+static const struct hooks hooks = {.built = rewrite, .summary = print_all_reports, .leaves = free_all_reports};
 const struct module module_pass = {
-    .name = "pass", .place = 60, .options = options, .n_options = COUNT(options), .check = check, .hooks = &hooks};
+    .name = "pass",
+    .place = 60,
+    .options = options,
+    .n_options = COUNT(options),
+    .check = check,
+    .hooks = &hooks,
+};

@@ -10,21 +10,23 @@
 
 struct change {
     void *where;
-    unsigned char old[sizeof(struct state_range)]; /* nothing larger is changed */
+    unsigned char old[sizeof(struct state_range)]; /* the first n bytes count; nothing larger is changed */
     size_t n;
 };
 struct edit {
     struct step *step;
-    struct task head;          /* its `next` is the first task, its `prev` the last one */
-    size_t n_tasks, n_tensors; /* when it was opened */
+    struct task head; /* its `next` is the first task, its `prev` the last one */
+    /* as they were when it was opened: */
+    size_t n_tasks, n_tensors;
     uint64_t last_origin;
     int last_message;
     struct tags tags;
+    /* since then: */
     struct change *journal;
     size_t n_changes, cap_changes;
     struct task **dropped;
     size_t n_dropped, cap_dropped;
-    struct obstacle obstacle; /* of the last move */
+    struct obstacle obstacle; /* what the last move met */
 };
 
 /* ---- opening and closing --------------------------------------------------------------------------------------- */
@@ -51,7 +53,8 @@ static void close_edit(struct edit *e)
 {
     e->step->head = e->step->cursor = NULL;
     e->step->tags = e->tags;
-    free(e->journal), free(e->dropped);
+    free(e->journal);
+    free(e->dropped);
     free(e);
 }
 
@@ -83,6 +86,7 @@ void undo(struct edit *e)
     close_edit(e);
 }
 
+/* Notes n bytes before they change. */
 static void remember(struct edit *e, void *where, size_t n)
 {
     struct change *c = APPEND(e->journal, e->n_changes, e->cap_changes);
@@ -91,14 +95,18 @@ static void remember(struct edit *e, void *where, size_t n)
     c->n = n;
     memcpy(c->old, where, n);
 }
-#define CHANGE(e, place, value) (remember((e), &(place), sizeof(place)), (place) = (value))
+#define CHANGE(e, place, value)                                                                                        \
+    do {                                                                                                               \
+        remember((e), &(place), sizeof(place));                                                                        \
+        (place) = (value);                                                                                             \
+    } while (0)
 
 /* ---- order ----------------------------------------------------------------------------------------------------- */
 
 void insert_behind(struct edit *e, struct task *t)
 {
     e->step->cursor = t;
-    e->step->tags = (struct tags){t->layer, t->micro, t->role};
+    e->step->tags = (struct tags){.layer = t->layer, .micro = t->micro, .role = t->role};
 }
 
 void insert_before(struct edit *e, struct task *t)
@@ -107,7 +115,7 @@ void insert_before(struct edit *e, struct task *t)
     e->step->cursor = t->prev;
 }
 
-/* New tasks come where they came before. */
+/* Takes t out of the ring; the place where new tasks come stays the same. */
 static void take_out(struct edit *e, struct task *t)
 {
     if (e->step->cursor == t)
@@ -116,19 +124,38 @@ static void take_out(struct edit *e, struct task *t)
     t->next->prev = t->prev;
 }
 
+/* The first tensor of t's for whose bytes t and `other` must keep their order; NULL: there is none. */
+static const struct tensor *find_shared(const struct task *t, const struct task *other)
+{
+    for (int i = 0; i < t->n_access; i++) {
+        const struct access *a = &t->access[i];
+        enum access_mode forbidden = a->mode & ACCESS_WRITE ? ACCESS_BOTH : ACCESS_WRITE;
+        if (touches_bytes(other, a->tensor, forbidden))
+            return a->tensor;
+    }
+    return NULL;
+}
+
+/* May t change places with its neighbour?  later: with the one after it.  Else the edit's obstacle says why not. */
+static bool may_pass(struct edit *e, const struct task *t, const struct task *neighbour, bool later)
+{
+    bool ends = neighbour == &e->head;
+    const struct task *first = later ? t : neighbour;
+    const struct task *second = later ? neighbour : t;
+    e->obstacle = (struct obstacle){.first = first, .second = second, .on_way = ends ? NULL : neighbour};
+    if (ends || (first->gate == GATE_HOLDS && second->gate == GATE_HELD))
+        return false;
+    e->obstacle.over = find_shared(t, neighbour);
+    return !e->obstacle.over;
+}
+
 static bool move(struct edit *e, struct task *t, struct task *where, bool later)
 {
-    for (const struct task *on_way = t; on_way != where;) {
+    const struct task *on_way = t;
+    while (on_way != where) {
         on_way = later ? on_way->next : on_way->prev;
-        const struct task *first = later ? t : on_way, *second = later ? on_way : t;
-        e->obstacle = (struct obstacle){first, second, NULL, on_way == &e->head ? NULL : on_way};
-        if (on_way == &e->head || (first->gate == GATE_HOLDS && second->gate == GATE_HELD))
+        if (!may_pass(e, t, on_way, later))
             return false;
-        for (int i = 0; i < t->n_access; i++) {
-            e->obstacle.over = t->access[i].tensor;
-            if (touches_bytes(on_way, e->obstacle.over, t->access[i].mode & ACCESS_WRITE ? ACCESS_BOTH : ACCESS_WRITE))
-                return false;
-        }
     }
     if (t != where) {
         take_out(e, t);
@@ -230,31 +257,42 @@ struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, 
     mine->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
     mine->n_args = t->n_args;
     mine->seconds = t->host_seconds;
-    mine->flops = t->flops, mine->bytes = t->bytes;
+    mine->flops = t->flops;
+    mine->bytes = t->bytes;
     mine->when = t->when;
     stand_in(e, mine, t);
     insert_behind(e, mine);
     return mine;
 }
 
-/* Bytes [begin, end) of all that it works on by element. */
+/* The kernel's counts of elements: those that are left from element `first` on, but at most n. */
+static void narrow_args(struct task *t, size_t first, size_t n)
+{
+    for (int i = 0; i < t->n_args; i++) {
+        struct arg *arg = &t->args[i];
+        int64_t left = (int64_t)arg->i - (int64_t)first;
+        if (arg->kind == ARG_ELEMENTS)
+            arg->i = (int32_t)MIN(MAX(left, 0), (int64_t)n);
+    }
+}
+
+/* The task works on bytes [begin, end) of its tensors alone. */
 static void narrow(struct task *t, struct pool *p, size_t begin, size_t end)
 {
-    size_t whole = t->access[0].tensor->bytes, n = (end - begin) / ELEMENT_BYTES;
+    size_t whole = t->access[0].tensor->bytes;
+    size_t first = begin / ELEMENT_BYTES;
+    size_t n = (end - begin) / ELEMENT_BYTES;
+    const int64_t shape[] = {(int64_t)n};
     for (int i = 0; i < t->n_access; i++) {
         struct tensor *x = t->access[i].tensor;
         if (x->bytes == whole)
-            t->access[i].tensor = new_view(p, x, x->name, begin / ELEMENT_BYTES, 1, (int64_t[]){(int64_t)n});
+            t->access[i].tensor = new_view(p, x, x->name, first, 1, shape);
     }
-    for (int i = 0; i < t->n_args; i++)
-        if (t->args[i].kind == ARG_ELEMENTS) {
-            int64_t left = (int64_t)t->args[i].i - (int64_t)(begin / ELEMENT_BYTES);
-            t->args[i].i = (int32_t)MIN(MAX(left, 0), (int64_t)n);
-        }
+    narrow_args(t, first, n);
     if (t->file)
         t->grid.global[0] = ceil_div(n, BLOCK) * t->grid.local[0];
     t->first += begin;
-    t->state.begin += begin / ELEMENT_BYTES;
+    t->state.begin += first;
     t->state.end = t->state.begin + n;
     t->flops *= (double)(end - begin) / (double)whole;
     t->bytes = (size_t)((double)t->bytes * (double)(end - begin) / (double)whole);
@@ -266,13 +304,16 @@ size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece)
           t->elementwise ? "" : "not ");
     struct step *s = e->step;
     struct task *cursor = s->cursor;
-    size_t bytes = t->access[0].tensor->bytes, align = MAX(t->lane->device->alignment, (size_t)ELEMENT_BYTES);
+    size_t bytes = t->access[0].tensor->bytes;
+    size_t align = MAX(t->lane->device->alignment, (size_t)ELEMENT_BYTES);
     size_t units = ceil_div(bytes, align);
     n = MIN(n, units);
     s->cursor = t;
     for (size_t i = 0; i < n; i++) {
+        size_t begin = i * units / n * align;
+        size_t end = (i + 1) * units / n * align;
         piece[i] = add_again(s, t);
-        narrow(piece[i], s->pool, i * units / n * align, MIN((i + 1) * units / n * align, bytes));
+        narrow(piece[i], s->pool, begin, MIN(end, bytes));
     }
     s->cursor = cursor == t ? piece[n - 1] : cursor;
     drop(e, t);
@@ -283,8 +324,8 @@ void need_choice(struct task *t, struct tensor *word, int bits, bool expected)
 {
     size_t bytes = t->bytes;
     add_access(t, word, ACCESS_READ);
-    t->bytes = bytes;
+    t->bytes = bytes; /* the word is no work */
     t->condition.needs = bits;
     if (!expected)
-        t->seconds = 0; /* that is what it takes */
+        t->seconds = 0; /* a task that does nothing takes no time */
 }

@@ -5,32 +5,45 @@
  */
 #include "pass.h"
 
-struct fetched { /* state of the host, as a device has it for now */
-    struct tensor *there;
-    const struct task *user; /* the last one */
+struct fetched {             /* a tensor of the host, as a device has it for now */
+    struct tensor *there;    /* NULL: no device has it yet */
+    const struct task *user; /* the last task that read it there */
 };
+
+/* Does t find there what was fetched for the last user? */
+static bool still_there(const struct fetched *f, const struct task *t)
+{
+    if (!f->there || f->there->device != t->lane->device)
+        return false;
+    return same_block(f->user, t) || t->index - f->user->index == 1;
+}
+
+static void fetch(struct edit *e, struct step *s, struct task *t, struct tensor *x, struct fetched *f)
+{
+    if (!still_there(f, t)) {
+        f->there = tensor_like(s->pool, t->lane->device, x);
+        insert_before(e, t);
+        s->tags.role = ROLE_SWAP;
+        carry(s, "swap.in", f->there, x, FOR_SWAP);
+    }
+    f->user = t;
+    repoint(e, t, x, f->there);
+}
 
 void fetch_state(struct step *s)
 {
-    size_t n = s->n, n_tensors = s->pool->n;
-    struct fetched *fetched = allocate(n_tensors, sizeof *fetched);
+    size_t n = s->n;
+    size_t n_tensors = s->pool->n;
+    struct fetched *fetched = allocate(n_tensors, sizeof *fetched); /* by tensor */
     struct edit *e = open_edit(s);
     for (size_t i = 0; i < n; i++) {
         struct task *t = s->task[i];
-        struct device *d = t->lane->device;
-        for (int k = 0; k < t->n_access && !t->copy && !d->is_host; k++) {
+        if (t->copy || t->lane->device->is_host)
+            continue;
+        for (int k = 0; k < t->n_access; k++) {
             struct tensor *x = t->access[k].tensor->storage;
-            if ((size_t)x->id >= n_tensors || !x->device->is_host)
-                continue;
-            struct fetched *f = &fetched[x->id];
-            if (!f->there || f->there->device != d || !(same_block(f->user, t) || t->index - f->user->index == 1)) {
-                f->there = tensor_like(s->pool, d, x);
-                insert_before(e, t);
-                s->tags.role = ROLE_SWAP;
-                carry(s, "swap.in", f->there, x, FOR_SWAP);
-            }
-            f->user = t;
-            repoint(e, t, x, f->there);
+            if ((size_t)x->id < n_tensors && x->device->is_host)
+                fetch(e, s, t, x, &fetched[x->id]);
         }
     }
     commit(e);

@@ -3,10 +3,15 @@
 
 struct task **tasks_in_order(const struct step *s, size_t *n)
 {
-    struct task **task = s->head ? allocate(s->n, sizeof *task) : copy_bytes(s->task, s->n * sizeof(struct task *));
-    *n = s->head ? 0 : s->n;
-    for (struct task *t = s->head ? s->head->next : NULL; t && t != s->head; t = t->next)
-        task[(*n)++] = t;
+    *n = s->n;
+    if (!s->head)
+        return copy_bytes(s->task, s->n * sizeof(struct task *));
+    struct task **task = allocate(s->n, sizeof *task);
+    *n = 0; /* dropped tasks are in s->task still, but not in the ring */
+    for (struct task *t = s->head->next; t != s->head; t = t->next) {
+        task[*n] = t;
+        (*n)++;
+    }
     return task;
 }
 
@@ -15,7 +20,9 @@ struct task *add_again(struct step *s, const struct task *t)
     struct task *again = append_task(s);
     struct task links = *again;
     *again = *t;
-    again->index = links.index, again->prev = links.prev, again->next = links.next;
+    again->index = links.index;
+    again->prev = links.prev;
+    again->next = links.next;
     again->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
     again->access = copy_bytes(t->access, (size_t)t->n_access * sizeof *t->access);
     if (t->description)
@@ -36,14 +43,16 @@ bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mod
 struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
                                 size_t bytes)
 {
-    struct tensor *t = new_tensor(p, d, class, name, FLOAT32, 1, &(int64_t){(int64_t)ceil_div(bytes, ELEMENT_BYTES)});
+    const int64_t elements[] = {(int64_t)ceil_div(bytes, ELEMENT_BYTES)};
+    struct tensor *t = new_tensor(p, d, class, name, FLOAT32, 1, elements);
     t->bytes = bytes;
     return t;
 }
 
 struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t end)
 {
-    return add_view(p, of, name, begin, end - begin, 1, &(int64_t){(int64_t)ceil_div(end - begin, ELEMENT_BYTES)});
+    const int64_t elements[] = {(int64_t)ceil_div(end - begin, ELEMENT_BYTES)};
+    return add_view(p, of, name, begin, end - begin, 1, elements);
 }
 
 struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like)

@@ -55,7 +55,7 @@ static bool reserves(const struct pass *p, const struct run_facts *w)
 
 static bool changes(const struct pass *p, const struct run_facts *w) { return p->may_change && p->may_change(w); }
 
-bool somebody_sends(const struct run_facts *w) { return find_wanted(sends, w) != NULL; }
+bool is_sender_wanted(const struct run_facts *w) { return find_wanted(sends, w) != NULL; }
 bool plan_may_change(const struct run_facts *w) { return find_wanted(changes, w) != NULL; }
 
 char *pass_names(void)
@@ -87,7 +87,9 @@ void report_ms(struct pass_report *r, const char *key, const char *what, double 
 void free_reports(struct pass_report *reports, size_t n)
 {
     for (struct pass_report *r = reports; r < reports + n; r++) {
-        free(r->reason), free(r->numbers), free(r->gain);
+        free(r->reason);
+        free(r->numbers);
+        free(r->gain);
         json_decref(r->fields);
         if (r->after)
             find_forecaster()->free(r->after);
@@ -122,7 +124,8 @@ json_t *reports_json(const struct pass_report *reports, size_t n)
 
 size_t reserve_room(struct step *s, const struct run_facts *w)
 {
-    size_t first = s->pool->n, n;
+    size_t first = s->pool->n;
+    size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
         if (all[i]->wanted(w) && all[i]->reserve)
@@ -133,7 +136,7 @@ size_t reserve_room(struct step *s, const struct run_facts *w)
 void end_room(struct step *s, size_t first, size_t end)
 {
     for (size_t i = first; i < end; i++)
-        s->pool->tensors[i]->persistent = false; /* nobody touches it, and so it has no bytes any more */
+        s->pool->tensors[i]->persistent = false; /* no task touches it, and so it has no bytes any more */
 }
 
 /* ---- running them ------------------------------------------------------------------------------------------------ */
@@ -146,24 +149,24 @@ const struct forecaster *find_forecaster(void)
     return NULL;
 }
 
-struct driver { /* of the passes over one list */
+struct driver { /* runs the passes over one list */
     struct step *step;
     const struct costs *costs;
     const struct run_facts *facts;
-    const struct forecaster *forecaster; /* NULL: nobody knows what a pass comes to */
+    const struct forecaster *forecaster; /* NULL: no folder predicts */
     struct outlook *before;              /* the list as the next pass finds it; NULL: not looked at yet */
-    size_t first, end;                   /* the tensors that keep room for what later passes add */
-    bool kept;                           /* there are such */
+    bool kept;                           /* there are tensors that keep room for what later passes add */
+    size_t first, end;                   /* those tensors, as a range of the pool */
 };
 
-static void forget(struct driver *d)
+static void forget_before(struct driver *d)
 {
     if (d->before)
         d->forecaster->forget(d->before);
     d->before = NULL;
 }
 
-/* For passes that reserve nothing themselves the bytes of those that do are kept. */
+/* From here on tensors keep room for what later passes add; or, where that is not wanted, none does. */
 static void keep_room(struct driver *d, bool wanted)
 {
     if (d->kept == wanted)
@@ -172,15 +175,19 @@ static void keep_room(struct driver *d, bool wanted)
     d->first = wanted ? reserve_room(d->step, d->facts) : d->step->pool->n;
     d->end = d->step->pool->n;
     d->kept = wanted;
-    forget(d);
+    forget_before(d);
 }
 
-/* A pass that reserves for each of its choices finds the list without; it is looked at with the bytes to come. */
+/* The outlook counts the bytes to come.  A pass that reserves room itself, for each of its choices, finds the list
+ * without these bytes, and so they are there only for the look. */
 static void look_before(struct driver *d, const struct pass *p)
 {
     if (!d->forecaster || d->before)
         return;
-    size_t first = p->own_room ? reserve_room(d->step, d->facts) : d->step->pool->n, end = d->step->pool->n;
+    size_t first = d->step->pool->n;
+    if (p->own_room)
+        reserve_room(d->step, d->facts);
+    size_t end = d->step->pool->n;
     d->before = d->forecaster->look(d->step, d->costs);
     end_room(d->step, first, end);
 }
@@ -196,7 +203,7 @@ static void run_pass(struct driver *d, const struct pass *p, struct pass_report 
         return;
     struct outlook *now = d->forecaster->look(d->step, d->costs);
     r->gain = d->forecaster->compare(d->step->pool->machine, d->before, now);
-    forget(d);
+    forget_before(d);
     d->before = now;
 }
 
@@ -213,8 +220,10 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
         const struct pass *p = all[i];
         if (grows && !p->own_room)
             keep_room(&d, !p->reserve);
-        if (p->wanted(w))
-            run_pass(&d, p, &reports[(*n)++]);
+        if (p->wanted(w)) {
+            run_pass(&d, p, &reports[*n]);
+            (*n)++;
+        }
         if (after && strcmp(p->name, after) == 0) {
             if (!p->wanted(w))
                 warn("--after %s: this pass is not wanted here, nor are those behind it shown", after);
@@ -222,9 +231,9 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
         }
     }
     end_room(s, d.first, d.end);
-    if (w->gather && !after && d.before) /* overlap left it to the passes behind */
+    if (w->gather && !after && d.before) /* with gather, overlap leaves this question to the passes after it */
         d.forecaster->must_fit(s->pool->machine, d.before, "--zero 3", !plan_may_change(w));
-    forget(&d);
+    forget_before(&d);
     return reports;
 }
 

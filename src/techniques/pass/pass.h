@@ -8,10 +8,10 @@
  *     swap        data leaves for the host and comes back in time
  *     snapshot    each unit is stored as soon as it is updated
  *
- * A pass edits the list (pass/edit.h) before addresses are given.  It asks tasks for their role, layer and
- * micro-batch, never for their names; who uses a tensor, and when, it asks find_uses() (pass/uses.h); and what it
- * would gain, try_step() (predict/predict.h).  Bytes come and go by carry() and switch_readers().  Where there is
- * something to choose, it gives choose() (search/plan.h) its decisions, some starts and its rewrite.
+ * A pass edits the list (pass/edit.h) before addresses are given.  It asks tasks for their role, layer and micro-batch,
+ * never for their names.  find_uses() (pass/uses.h) tells it which tasks use a tensor, and when; try_step()
+ * (predict/predict.h) what it would gain.  Bytes come and go by carry() and switch_readers().  Where there is something
+ * to choose, it gives choose() (search/plan.h) its decisions, some starts and its rewrite.
  *
  * To add one (tutorials/15-write-a-pass.md does it), make a folder with one file, NAME/NAME.c:
  *
@@ -46,14 +46,14 @@ struct costs;    /* tools/predict/predict.h */
 struct forecast; /* the same */
 struct trainer;  /* trainer/train/train.h */
 
-struct run_facts { /* of the training whose list is rewritten */
-    uint64_t seed; /* what is drawn follows from it */
-    bool clipped;  /* updates wait for the norm, and so for the last backward */
-    bool paced;    /* the step runs as predicted */
-    bool draw;     /* what is decided in the step is drawn by this seed, to show that no bit depends on it */
-    uint64_t draw_seed;
-    bool gather; /* parameters lie in shards, and are gathered a layer before their use */
-    bool trial;  /* of a few steps to measure with: nothing is stored, and no time is known */
+struct run_facts {      /* what passes know of the training whose list they rewrite */
+    uint64_t seed;      /* the training's: random numbers of a pass follow from it */
+    bool clipped;       /* updates wait for the norm, and so for the last backward */
+    bool paced;         /* the step runs as predicted */
+    bool draw;          /* decisions within the step are drawn at random, to show that no bit depends on them */
+    uint64_t draw_seed; /* the seed of these */
+    bool gather;        /* parameters lie in shards, and are gathered a layer before their use */
+    bool trial;         /* the training is a few steps to measure with: nothing is stored, and no time is known */
 };
 struct run_facts facts_of(const struct settings *s);
 
@@ -61,102 +61,108 @@ struct pass_report {
     const struct pass *pass;
     bool declined;
     char *reason;           /* a sentence on what was done, or why not; set by the pass, freed with the report */
-    json_t *fields;         /* what else `plan --json` shows of it; NULL: nothing */
-    char *numbers, *gain;   /* for people: what report_ms() was told; what the pass comes to.  NULL: nothing */
-    struct forecast *after; /* of the list as the pass leaves it, where it has tried that; NULL */
+    json_t *fields;         /* what else `plan --json` shows of the pass; NULL: nothing */
+    char *numbers;          /* the times that report_ms() was told, as text; NULL: none */
+    char *gain;             /* a sentence on what the pass changes in bytes and time; NULL: not known */
+    struct forecast *after; /* the forecast of the list as the pass leaves it; NULL: the pass has not tried it */
 };
 typedef bool pass_wanted(const struct run_facts *w);
-/* true: the list is changed; false: declined, and the list is as it was.  Sets r's reason and fields.  Costs are NULL
- * where no hardware is described or measured; the tasks of a step file have their own. */
+/* true: the list is changed; false: declined, and the list is as it was.  Sets r's reason and fields.  c is NULL where
+ * no hardware is described or measured; the tasks of a step file have their own times. */
 typedef bool pass_run(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r);
 struct pass {
-    int place;        /* in the order of application: ascending */
+    int place;        /* passes run in ascending order of their places */
     const char *name; /* --after NAME */
     pass_wanted *wanted;
     pass_run *run;
-    const char *turned_on[3]; /* by these options, each on its own: for the tests of all combinations */
-    bool every_list;          /* the lists of evaluation and sampling are rewritten too */
-    /* Adds tensors that persist and that nobody touches, as large as what the pass will add to the list as it is now.
-     * So passes before it, which look for what fits, see their bytes.  NULL: it adds nothing that persists. */
+    const char *turned_on[3]; /* options, each of which turns it on: for the tests of all combinations */
+    bool every_list;          /* it rewrites the lists of evaluation and sampling too */
+    /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
+     * So earlier passes, which look for what fits, see their bytes.  NULL: the pass adds nothing that persists. */
     void (*reserve)(struct step *s, const struct run_facts *w);
     bool own_room; /* it calls reserve_room() itself, for each of its choices */
-    /* It chooses by the budgets, before it is known what later passes keep in the host: with larger ones it may choose
-     * otherwise.  NULL: never. */
+    /* Might it choose otherwise with larger budgets?  So it is with a pass that chooses by the budgets, before it is
+     * known what later passes keep on the host.  NULL: never. */
     bool (*may_change)(const struct run_facts *w);
-    /* Does it choose by how long tasks take?  Where nobody says, a trial measures that, in which the pass does without:
-     * and needs times only if it had something to do, or moves updates then for lack of room (plans_at_once). */
+    /* Does it choose by how long tasks take?  Where no times are given, a trial of a few steps measures them.  In the
+     * trial itself the pass runs without times. */
     bool (*wants_times)(const struct run_facts *w);
+    /* It needs times whatever it did in the trial, where it moves updates only for lack of room.  false: it needs them
+     * only if it makes room, and had to make some in the trial. */
     bool plans_at_once;
     bool sends_copies; /* it sends parameters that others copy, over queues of its own */
-    /* What passes before it ask, that look ahead.  It makes room: behind it the list may fit in less than it needs now.
-     * What it makes again, as remake() takes it; NULL: nothing that could be told before.  And of what is asked of it:
-     * does it move parameters and the optimizer's state; is what it keeps in the host known only when it has run? */
-    bool makes_room;
+
+    /* What earlier passes ask, which look ahead: */
+    bool makes_room; /* after it the list may fit in less than it needs now */
+    /* What it will make again, as the `from` of remake(); NULL: this cannot be told before. */
     int *(*remakes)(const struct uses *u, const struct pool *pool);
-    bool (*moves_state)(void), (*fills_host)(void);
-    pass_run *remake; /* it chooses what recompute makes again */
+    bool (*moves_state)(void); /* does it move parameters and the optimizer's state?  NULL: no */
+    bool (*fills_host)(void);  /* is what it keeps on the host known only after it has run?  NULL: no */
+
+    pass_run *remake; /* chooses in recompute's place what is made again; NULL: this pass does not do that */
 };
-const struct pass *const *all_passes(size_t *n); /* in the order of application */
-const struct pass *find_pass(const char *name);  /* NULL: there is none */
-bool somebody_sends(const struct run_facts *w);  /* is such a pass wanted? */
+const struct pass *const *all_passes(size_t *n);  /* in the order of application */
+const struct pass *find_pass(const char *name);   /* NULL: there is none */
+bool is_sender_wanted(const struct run_facts *w); /* is a pass wanted that sends_copies? */
 /* Is a pass wanted that has this?  The first one, or NULL. */
 typedef bool pass_trait(const struct pass *p, const struct run_facts *w);
 const struct pass *find_wanted(pass_trait *has, const struct run_facts *w);
-bool plan_may_change(const struct run_facts *w); /* may a pass, with larger ones, choose otherwise? */
+bool plan_may_change(const struct run_facts *w); /* might a wanted pass choose otherwise with larger budgets? */
 char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
 
 /* ---- what they come to ------------------------------------------------------------------------------------------- */
 
-/* The folder that predicts, of which there is one at most: it looks at the list before and behind each pass. */
+/* The folder that predicts, of which there is one at most: it looks at the list before and after each pass. */
 struct forecaster {
     const struct costs *(*costs)(const struct trainer *t);          /* NULL: none are known */
     struct outlook *(*look)(struct step *s, const struct costs *c); /* bytes and time of the list as it is */
     void (*forget)(struct outlook *o);
     char *(*compare)(const struct machine *m, const struct outlook *had, const struct outlook *has); /* a sentence */
-    /* Ends the program where the list does not fit; the option is "--zero 3".  sure: with larger budgets the passes
-     * make the same list. */
+    /* Ends the program where the list does not fit.  option: the one to blame, "--zero 3".  sure: with larger budgets
+     * the passes make the same list. */
     void (*must_fit)(struct machine *m, const struct outlook *o, const char *option, bool sure);
     void (*free)(struct forecast *f);
 };
 const struct forecaster *find_forecaster(void); /* NULL: there is none */
 
-/* Runs all passes that are wished for, up to the one named `after` (NULL: all).  *n reports, for free_reports(). */
+/* Runs all passes that are wanted, up to the one named `after` (NULL: all).  Returns *n reports, for free_reports(). */
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct run_facts *w, const char *after,
                                size_t *n);
-/* Those that are for every list, on another list than the training's. */
+/* Runs the passes that have every_list on a list that is not the training's. */
 void run_on_other_list(struct step *s, const struct costs *c, const struct run_facts *w);
 void free_reports(struct pass_report *reports, size_t n);
-/* What they did to the list for training. */
 struct pass_reports {
     struct pass_report *report;
     size_t n;
 };
-struct pass_reports reports_of(const struct trainer *t);
-void run_all_passes(void); /* from here on, whatever --after says */
+struct pass_reports reports_of(const struct trainer *t); /* on the list for training */
+void run_all_passes(void);                               /* from here on all passes run, whatever --after says */
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
 json_t *milliseconds(double seconds);                              /* null where they are not known */
-/* For a pass: one of its times, as the field `key` of its JSON, and behind the word `what` for people; each may be
- * NULL. INFINITY: what it is the time of does not fit; NAN: nobody knows. */
+/* A pass tells one of its times: `key` names it in JSON, `what` for people; each may be NULL, to be left out there.
+ * INFINITY: what it is the time of does not fit; NAN: the time is not known. */
 void report_ms(struct pass_report *r, const char *key, const char *what, double seconds);
 
 /* ---- remake.c: tensors that are made again ----------------------------------------------------------------------- */
 
-bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
-/* Need x not be there all the time?  Of these classes, a bit per enum memory_class. */
+bool same_block(const struct task *a, const struct task *b); /* have they the same layer, micro-batch and role? */
+/* May x be away while no task uses it?  Only a tensor of these classes may (a bit per enum memory_class). */
 bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes);
-/* Everything that wrote x, before task `reader`, can be repeated there with the same result. */
+/* Can everything that writes x be repeated right before task `reader` with the same result? */
 bool may_remake(const struct uses *u, const struct tensor *x, int reader);
-/* From task from[x->id] on (NOWHERE: never) what touches x takes one that is made again: right before that task, or
- * before all of its layer's backward.  By tensor what it has become, or NULL; the caller frees the array. */
+/* Tasks that touch x take a new tensor in its place, from task from[x->id] on (NOWHERE: none does).  It is made right
+ * before that task or, by_layer, before all of the layer's backward.  Returns the new tensors by tensor, NULL where
+ * there is none; the caller frees the array. */
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
 
-/* What passes will add, for those that look for what fits.  Returns the pool's size before; where the edit that is open
- * is undone the tensors are gone.  Else end_room() takes their bytes away from those from `first` up to `end`. */
+/* Adds tensors as large as what the wanted passes will add, so that a pass that looks for what fits sees their bytes.
+ * Returns the pool's size before.  When the open edit is undone, the tensors are gone.  Else end_room() takes the bytes
+ * of tensors `first` to `end` - 1 of the pool away. */
 size_t reserve_room(struct step *s, const struct run_facts *w);
 void end_room(struct step *s, size_t first, size_t end);
-/* A list beside the one that passes rewrite, and built before: what they have moved to the host is fetched for each
- * use. It only reads it. */
+/* s is a list beside that for training.  Its tasks read state that passes have moved to the host for the training list:
+ * it is fetched before each use.  Nothing goes back, since s only reads it. */
 void fetch_state(struct step *s);
 
 #endif

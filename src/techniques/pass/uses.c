@@ -1,32 +1,54 @@
-/* uses.c - who touches a tensor, and when (see uses.h): all uses in one array, those of a tensor side by side. */
+/* uses.c - which tasks touch a tensor, and when (see uses.h). */
 #include "edit.h"
+
+static size_t storage_id(const struct access *a) { return (size_t)a->tensor->storage->id; }
+
+/* Lays out the array of uses: each tensor gets room for as many as there are accesses of it. */
+static void make_places(struct uses *u)
+{
+    u->first = allocate(u->n_tensors + 1, sizeof *u->first);
+    u->count = allocate(u->n_tensors + 1, sizeof *u->count);
+    for (size_t i = 0; i < u->n; i++)
+        for (int k = 0; k < u->task[i]->n_access; k++)
+            u->first[storage_id(&u->task[i]->access[k]) + 1]++;
+    for (size_t id = 0; id < u->n_tensors; id++)
+        u->first[id + 1] += u->first[id];
+    u->use = allocate(u->first[u->n_tensors] + 1, sizeof *u->use);
+}
+
+/* Adds a use; of accesses of one task to the same tensor all but the first add only their mode. */
+static void note_use(struct uses *u, size_t position, const struct access *a)
+{
+    size_t id = storage_id(a);
+    struct use *use = &u->use[u->first[id]];
+    size_t n = u->count[id];
+    if (n > 0 && use[n - 1].at == (int)position) {
+        use[n - 1].mode |= a->mode;
+    } else {
+        use[n] = (struct use){.at = (int)position, .mode = a->mode};
+        u->count[id] = n + 1;
+    }
+}
 
 struct uses *find_uses(struct task *const *task, size_t n, const struct pool *p)
 {
     struct uses *u = allocate(1, sizeof *u);
-    *u = (struct uses){.task = copy_bytes(task, n * sizeof(struct task *)), .n = n, .n_tensors = p->n};
-    u->first = allocate(p->n + 1, sizeof *u->first);
-    u->count = allocate(p->n + 1, sizeof *u->count);
-    for (size_t i = 0; i < n; i++) /* room for each access */
-        for (int k = 0; k < task[i]->n_access; k++)
-            u->first[task[i]->access[k].tensor->storage->id + 1]++;
-    for (size_t id = 0; id < p->n; id++)
-        u->first[id + 1] += u->first[id];
-    u->use = allocate(u->first[p->n] + 1, sizeof *u->use);
+    u->task = copy_bytes(task, n * sizeof *u->task);
+    u->n = n;
+    u->n_tensors = p->n;
+    make_places(u);
     for (size_t i = 0; i < n; i++)
-        for (int k = 0; k < task[i]->n_access; k++) {
-            size_t id = (size_t)task[i]->access[k].tensor->storage->id;
-            struct use *of = &u->use[u->first[id]];
-            if (!u->count[id] || of[u->count[id] - 1].at != (int)i)
-                of[u->count[id]++] = (struct use){.at = (int)i};
-            of[u->count[id] - 1].mode |= task[i]->access[k].mode;
-        }
+        for (int k = 0; k < task[i]->n_access; k++)
+            note_use(u, i, &task[i]->access[k]);
     return u;
 }
 
 void free_uses(struct uses *u)
 {
-    free(u->task), free(u->first), free(u->count), free(u->use);
+    free(u->task);
+    free(u->first);
+    free(u->count);
+    free(u->use);
     free(u);
 }
 
@@ -41,47 +63,66 @@ bool is_written_between(const struct uses *u, const struct tensor *x, int from, 
 {
     size_t n;
     const struct use *use = uses_of(u, x, &n);
-    bool written = false;
     for (size_t i = 0; i < n; i++)
-        written |= use[i].at > from && use[i].at < to && (use[i].mode & ACCESS_WRITE);
-    return written;
+        if (use[i].at > from && use[i].at < to && (use[i].mode & ACCESS_WRITE))
+            return true;
+    return false;
 }
 
 int last_write_before(const struct uses *u, const struct tensor *x, int at)
 {
     size_t n;
     const struct use *use = uses_of(u, x, &n);
-    while (n > 0 && (use[n - 1].at >= at || !touches_bytes(u->task[use[n - 1].at], x, ACCESS_WRITE)))
-        n--;
-    return n > 0 ? use[n - 1].at : NOWHERE;
+    for (size_t i = n; i > 0; i--) {
+        int position = use[i - 1].at;
+        if (position < at && touches_bytes(u->task[position], x, ACCESS_WRITE))
+            return position;
+    }
+    return NOWHERE;
+}
+
+/* Bytes of x's storage that the task at that position writes, and that no task before it has written. */
+static size_t first_written(const struct uses *u, const struct tensor *x, int position)
+{
+    const struct task *t = u->task[position];
+    size_t bytes = 0;
+    for (int k = 0; k < t->n_access; k++) {
+        const struct tensor *y = t->access[k].tensor;
+        if (y->storage != x->storage || !(t->access[k].mode & ACCESS_WRITE))
+            continue;
+        if (last_write_before(u, y, position) == NOWHERE)
+            bytes += y->bytes;
+    }
+    return bytes;
 }
 
 bool is_whole_before(const struct uses *u, const struct tensor *x, int at)
 {
-    size_t n, bytes = 0;
+    size_t n;
     const struct use *use = uses_of(u, x, &n);
+    size_t bytes = 0;
     for (size_t i = 0; i < n && use[i].at < at; i++)
-        for (int k = 0; k < u->task[use[i].at]->n_access; k++) {
-            const struct access *a = &u->task[use[i].at]->access[k];
-            bool first = a->tensor->storage == x->storage && last_write_before(u, a->tensor, use[i].at) == NOWHERE;
-            bytes += first && (a->mode & ACCESS_WRITE) ? a->tensor->bytes : 0;
-        }
+        bytes += first_written(u, x, use[i].at);
     return bytes >= x->storage->bytes;
 }
 
 int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct device *d)
 {
-    int64_t *held = allocate(u->n + 1, sizeof *held);
+    int64_t *held = allocate(u->n + 1, sizeof *held); /* first by how much it changes at each position */
     for (size_t i = 0; i < p->n; i++) {
         const struct tensor *x = p->tensors[i];
+        if (x->storage != x || x->device != d)
+            continue;
         size_t n;
         const struct use *use = uses_of(u, x, &n);
-        bool always = x->persistent || (x->exclusive == EXCLUSIVE_ALWAYS && n > 0);
-        if (x->storage != x || x->device != d || (!always && n == 0))
-            continue;
         int64_t bytes = (int64_t)round_up(x->bytes, MAX(d->alignment, 1u));
-        held[always ? 0 : use[0].at] += bytes;
-        held[always ? (int)u->n : use[n - 1].at + 1] -= bytes;
+        if (x->persistent || (x->exclusive == EXCLUSIVE_ALWAYS && n > 0)) {
+            held[0] += bytes;
+            held[u->n] -= bytes;
+        } else if (n > 0) {
+            held[use[0].at] += bytes;
+            held[use[n - 1].at + 1] -= bytes;
+        }
     }
     for (size_t i = 1; i <= u->n; i++)
         held[i] += held[i - 1];

@@ -1,4 +1,4 @@
-/* uses.h - who touches a tensor, and when: the one index that passes and planners ask.
+/* uses.h - which tasks touch a tensor, and when: the one index that passes and planners ask.
  *
  *     position      0      1      2      3      4
  *     task        embed   fwd    fwd    bwd    bwd
@@ -14,30 +14,32 @@
 
 #include "trainer/step/step.h"
 
-enum { NOWHERE = -1 };
+enum { NOWHERE = -1 }; /* no position */
 struct use {
     int at;                /* position of the task; each task once, in list order */
-    enum access_mode mode; /* of all that it touches of the tensor */
+    enum access_mode mode; /* what the task does to any part of the tensor: it reads, writes, or both */
 };
 struct uses {
-    struct task **task; /* as they were */
-    size_t n, n_tensors;
-    size_t *first, *count; /* by tensor: its uses are use[first] and so many behind it */
-    struct use *use;
+    struct task **task; /* by position */
+    size_t n;           /* tasks */
+    size_t n_tensors;   /* how many the pool had when the index was made */
+    size_t *first;      /* by tensor: its uses are use[first] ... */
+    size_t *count;      /* ... use[first + count - 1] */
+    struct use *use;    /* all uses, those of a tensor side by side */
 };
 struct uses *find_uses(struct task *const *task, size_t n, const struct pool *p);
 void free_uses(struct uses *u);
 
-/* Of x's storage; *n: how many. */
+/* The *n uses of x's storage; NULL: there are none. */
 const struct use *uses_of(const struct uses *u, const struct tensor *x, size_t *n);
 /* Is some of x's storage written by a task at from < position < to? */
 bool is_written_between(const struct uses *u, const struct tensor *x, int from, int to);
-/* Are all of its bytes written by tasks at positions before `at`?  Else nobody may copy it. */
+/* Are all bytes of x's storage written by tasks at positions before `at`?  Else no task may copy it. */
 bool is_whole_before(const struct uses *u, const struct tensor *x, int at);
-/* The last task before `at` that writes bytes of x itself; NOWHERE. */
+/* The position of the last task before `at` that writes bytes of x itself; NOWHERE: none does. */
 int last_write_before(const struct uses *u, const struct tensor *x, int at);
-/* [n + 1] bytes that the device holds at each position: of a tensor from its first use to its last, of one that
- * persists always.  The caller frees it. */
+/* The bytes that the device holds at each position, an array of n + 1.  A tensor is held from its first use to its
+ * last, one that persists always.  The caller frees the array. */
 int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct device *d);
 
 #endif

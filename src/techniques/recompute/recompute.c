@@ -14,7 +14,7 @@
  *     full         of each layer only its input is kept.  The forward is computed almost twice, for a third more work;
  *                  what nothing reads again, as the layer's last product, is not repeated
  *     selective    only what is large and cheap is dropped: the (T, T) matrices of attention and GELU's output
- *     auto         what must be, in a budget: the folder chooses that searches for it (struct pass, remake)
+ *     auto         what must be, in a budget: another folder's pass chooses it (`remake` of struct pass)
  *
  * The rewrite is remake() (pass/remake.c).
  *
@@ -26,18 +26,21 @@
 
 struct recompute_options recompute_options;
 
-/* The first reader in a layer's backward, if its forward has made x for that alone; NOWHERE: it has not. */
+/* The first reader in the layer's backward, where x is used by that layer alone, by its forward and then by its
+ * backward; else NOWHERE. */
 static int kept_for(const struct uses *u, const struct tensor *x)
 {
     size_t n;
     const struct use *use = uses_of(u, x, &n);
     int reader = NOWHERE;
     for (size_t i = 0; i < n; i++) {
-        const struct task *t = u->task[use[i].at], *maker = u->task[use[0].at];
+        const struct task *t = u->task[use[i].at];
+        const struct task *maker = u->task[use[0].at];
+        if (t->layer < 0 || t->layer != maker->layer || t->micro != maker->micro)
+            return NOWHERE;
         if (reader == NOWHERE && t->role == ROLE_BACKWARD)
             reader = use[i].at;
-        enum role role = reader == NOWHERE ? ROLE_FORWARD : ROLE_BACKWARD;
-        if (t->role != role || t->layer < 0 || t->layer != maker->layer || t->micro != maker->micro)
+        if (t->role != (reader == NOWHERE ? ROLE_FORWARD : ROLE_BACKWARD))
             return NOWHERE;
     }
     return reader;
@@ -45,42 +48,58 @@ static int kept_for(const struct uses *u, const struct tensor *x)
 
 /* ---- the rules --------------------------------------------------------------------------------------------------- */
 
-/* Of all that the rule makes again: remake()'s `from`.  What is chosen for a budget is foreseen as full. */
+/* Is x made again by the rule, whatever its uses are?  `auto` may make all again that `full` does. */
+static bool is_meant(const struct tensor *x) { return recompute_options.how != RECOMPUTE_SELECTIVE || x->cheap; }
+
+/* All that the rule makes again, as the `from` of remake(). */
 static int *remade_by_rule(const struct uses *u, const struct pool *pool)
 {
-    const bool full = recompute_options.how != RECOMPUTE_SELECTIVE;
     int *from = allocate(u->n_tensors, sizeof *from);
     for (size_t i = 0; i < u->n_tensors; i++) {
         const struct tensor *x = pool->tensors[i];
-        int reader = may_leave(u, x, 1u << MEM_ACTIVATIONS) && (full || x->cheap) ? kept_for(u, x) : NOWHERE;
-        from[i] = reader != NOWHERE && may_remake(u, x, reader) ? reader : NOWHERE;
+        from[i] = NOWHERE;
+        if (!is_meant(x) || !may_leave(u, x, 1u << MEM_ACTIVATIONS))
+            continue;
+        int reader = kept_for(u, x);
+        if (reader != NOWHERE && may_remake(u, x, reader))
+            from[i] = reader;
     }
     return from;
 }
 
+/* repeated: how many tasks; bytes: of the activations that are not kept. */
+static char *describe_remade(size_t repeated, double bytes)
+{
+    const char *how = recompute_options.how == RECOMPUTE_SELECTIVE ? "selective" : "full";
+    char size[32];
+    if (repeated == 0)
+        return copy_string("the list keeps no activation of a layer that could be made again");
+    return format_string("%s: %zu tasks repeated; %s of activations not kept", how, repeated,
+                         format_bytes(size, bytes));
+}
+
 static bool recompute_by_rule(struct step *s, struct pass_report *r)
 {
-    const bool full = recompute_options.how != RECOMPUTE_SELECTIVE;
     struct pool *pool = s->pool;
     struct uses *u = find_uses(s->task, s->n, pool);
     size_t n = s->n;
     int *from = remade_by_rule(u, pool);
     double bytes = 0;
     for (size_t i = 0; i < u->n_tensors; i++)
-        bytes += from[i] != NOWHERE ? (double)pool->tensors[i]->bytes : 0;
+        if (from[i] != NOWHERE)
+            bytes += (double)pool->tensors[i]->bytes;
     struct edit *e = open_edit(s);
     free(remake(e, pool, u, from, true));
     commit(e);
-    r->reason = s->n > n ? format_string("%s: %zu tasks repeated; %s of activations not kept",
-                                         full ? "full" : "selective", s->n - n, format_bytes((char[32]){0}, bytes))
-                         : copy_string("the list keeps no activation of a layer that could be made again");
-    free_uses(u), free(from);
+    r->reason = describe_remade(s->n - n, bytes);
+    free_uses(u);
+    free(from);
     return s->n > n;
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* The pass that chooses what is made again, wanted or not; NULL: its folder was left out. */
+/* The pass that chooses what is made again, whether it is wanted or not; NULL: its folder was left out. */
 static const struct pass *chooser(void)
 {
     size_t n;
@@ -118,14 +137,16 @@ static void check(struct settings *s)
              left_out);
 }
 
-static const struct pass pass = {.place = 30,
-                                 .name = "recompute",
-                                 .wanted = wants_recompute,
-                                 .run = run_recompute,
-                                 .turned_on = {"--recompute selective", "--recompute full"},
-                                 .makes_room = true,
-                                 .wants_times = wants_times,
-                                 .remakes = remade_by_rule};
+static const struct pass pass = {
+    .place = 30,
+    .name = "recompute",
+    .wanted = wants_recompute,
+    .run = run_recompute,
+    .turned_on = {"--recompute selective", "--recompute full"},
+    .makes_room = true,
+    .wants_times = wants_times,
+    .remakes = remade_by_rule,
+};
 static const struct option options[] = {
     {"recompute", 0, OPT_CHOICE, &recompute_options.how, "off",
      WORDS([RECOMPUTE_OFF] = "off", [RECOMPUTE_FULL] = "full", [RECOMPUTE_SELECTIVE] = "selective",
@@ -140,13 +161,15 @@ static const struct foreign_words foreign[] = {
      "activations-checkpoint-method",
      NULL},
 };
-const struct module module_recompute = {.name = "recompute",
-                                        .needs = "pass",
-                                        .place = 22,
-                                        .pass = &pass,
-                                        .options = options,
-                                        .n_options = COUNT(options),
-                                        .makes_room = "--recompute full",
-                                        .foreign = foreign,
-                                        .n_foreign = COUNT(foreign),
-                                        .check = check};
+const struct module module_recompute = {
+    .name = "recompute",
+    .needs = "pass",
+    .place = 22,
+    .pass = &pass,
+    .options = options,
+    .n_options = COUNT(options),
+    .makes_room = "--recompute full",
+    .foreign = foreign,
+    .n_foreign = COUNT(foreign),
+    .check = check,
+};

@@ -1,4 +1,4 @@
-/* plan.c - the one search behind all techniques that choose (see plan.h). */
+/* plan.c - the one search that all techniques use which choose (see plan.h). */
 #include "plan.h"
 #include "trainer/base/module.h"
 
@@ -6,11 +6,11 @@
 
 struct search {
     const struct question *q;
-    double work; /* tasks simulated so far */
-    uint64_t draws;
-    uint64_t begun;
+    double work;    /* how many tasks have been simulated so far */
+    uint64_t draws; /* how many random numbers have been drawn */
+    uint64_t begun; /* now_ns() then */
     unsigned char *best;
-    struct score record; /* of it */
+    struct score record; /* the best choice's */
 };
 
 /* ---- scores ------------------------------------------------------------------------------------------------------ */
@@ -26,17 +26,28 @@ bool is_better(const struct score *a, const struct score *b)
     return is_less(a->copied, b->copied);
 }
 
+static double sum_copies(const struct forecast *f)
+{
+    double bytes = 0;
+    for (size_t i = 0; i < f->n; i++)
+        if (f->task[i]->copy)
+            bytes += (double)f->task[i]->access[0].tensor->bytes;
+    return bytes;
+}
+
+/* most: the choice is only placed, and not simulated, if it needs more bytes than that beyond the budgets.  *work grows
+ * by the number of tasks that were simulated; a list that is only placed counts a fifth. */
 static struct score try_choice(const struct question *q, const unsigned char *choice, double most, double *work)
 {
     struct edit *e = open_edit(q->step);
-    struct score score = {.copied = 0};
     q->apply(q->pass, e, choice);
     struct forecast f = try_list(q->step, q->costs, most, NULL, NULL);
-    for (size_t i = 0; i < f.n; i++)
-        score.copied += f.task[i]->copy ? (double)f.task[i]->access[0].tensor->bytes : 0;
     bool simulated = f.excess <= most;
-    score.excess = f.why_not ? INFINITY : f.excess;
-    score.period = !isnan(f.period) ? f.period : simulated ? 0 : INFINITY;
+    struct score score = {.excess = f.excess, .period = f.period, .copied = sum_copies(&f)};
+    if (f.why_not)
+        score.excess = INFINITY;
+    if (isnan(f.period))
+        score.period = simulated ? 0 : INFINITY;
     *work += (double)f.n / (simulated ? 1 : 5);
     free_forecast(&f);
     undo(e);
@@ -45,40 +56,56 @@ static struct score try_choice(const struct question *q, const unsigned char *ch
 
 struct score score_choice(const struct question *q, const unsigned char *choice)
 {
-    return try_choice(q, choice, INFINITY, &(double){0});
+    double work = 0;
+    return try_choice(q, choice, INFINITY, &work);
 }
 
 /* ---- other choices ----------------------------------------------------------------------------------------------- */
 
-static size_t draw(struct search *s, size_t n)
+/* A random number from 0 to n - 1. */
+static size_t draw_below(struct search *s, size_t n)
 {
-    return (size_t)((double)n * random_uniform(0, STREAM_PLAN, 0, s->draws++));
+    double u = random_uniform(0, STREAM_PLAN, 0, s->draws);
+    s->draws++;
+    return (size_t)((double)n * u);
 }
 
-/* Of one decision, or of all of its group that have that option. */
-static void give_option(const struct question *q, unsigned char *choice, size_t i, unsigned char option, bool by_group)
+/* Decision i gets the option, and all others of its group that have such an option. */
+static void give_group(const struct question *q, unsigned char *choice, size_t i, unsigned char option)
 {
+    const int group = q->decision[i].group;
     choice[i] = option;
-    for (size_t k = 0; k < q->n && by_group && q->decision[i].group != NO_GROUP; k++)
-        if (q->decision[k].group == q->decision[i].group && option < q->decision[k].options)
+    if (group == NO_GROUP)
+        return;
+    for (size_t k = 0; k < q->n; k++)
+        if (q->decision[k].group == group && option < q->decision[k].options)
             choice[k] = option;
 }
 
-/* Gives one decision another option, or all of its group that have it; or two decisions exchange theirs. */
+/* Two times in eight two decisions exchange their options, if they may have them.  Else one decision gets another
+ * option; one time in eight its group gets it too. */
 static void change(struct search *s, unsigned char *choice)
 {
     const struct decision *decision = s->q->decision;
-    size_t i = draw(s, s->q->n), other = draw(s, s->q->n), kind = draw(s, 8);
+    size_t i = draw_below(s, s->q->n);
+    size_t other = draw_below(s, s->q->n);
+    size_t kind = draw_below(s, 8);
     unsigned char mine = choice[i];
-    if (kind < 2 && choice[other] < decision[i].options && mine < decision[other].options)
-        choice[i] = choice[other], choice[other] = mine;
+    if (kind < 2 && choice[other] < decision[i].options && mine < decision[other].options) {
+        choice[i] = choice[other];
+        choice[other] = mine;
+        return;
+    }
+    unsigned char option = (unsigned char)draw_below(s, decision[i].options);
+    if (kind == 2)
+        give_group(s->q, choice, i, option);
     else
-        give_option(s->q, choice, i, (unsigned char)draw(s, decision[i].options), kind == 2);
+        choice[i] = option;
 }
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
-/* What comes of it, which may be a record. */
+/* Tries a choice, and keeps it if it is the best so far. */
 static struct score consider(struct search *s, const unsigned char *choice, double most_excess)
 {
     struct score score = try_choice(s->q, choice, most_excess, &s->work);
@@ -95,19 +122,23 @@ static bool is_perfect(const struct search *s)
     return s->record.excess == 0 && s->q->floor > 0 && !is_less(s->q->floor, s->record.period);
 }
 
-/* Begins with every option of every group in turn, once. */
+static bool goes_on(const struct search *s) { return s->work < s->q->work && !is_perfect(s); }
+
+/* Gives each group of the best choice each of its options, once. */
 static void try_groups(struct search *s)
 {
     const struct question *q = s->q;
     unsigned char *next = allocate(q->n, 1);
-    for (size_t i = 0; i < q->n; i++)
-        for (unsigned char option = 0; option < q->decision[i].options; option++) {
-            bool first = q->decision[i].group == NO_GROUP || q->decision[i].group == (int)i;
+    for (size_t i = 0; i < q->n; i++) {
+        const struct decision *d = &q->decision[i];
+        bool speaks_for_group = d->group == NO_GROUP || d->group == (int)i;
+        for (unsigned char option = 0; speaks_for_group && option < d->options; option++) {
             memcpy(next, s->best, q->n);
-            give_option(q, next, i, option, true);
-            if (first && memcmp(next, s->best, q->n) != 0 && s->work < q->work && !is_perfect(s))
+            give_group(q, next, i, option);
+            if (memcmp(next, s->best, q->n) != 0 && goes_on(s))
                 consider(s, next, s->record.excess);
         }
+    }
     free(next);
 }
 
@@ -117,9 +148,10 @@ static void travel(struct search *s)
 {
     const struct question *q = s->q;
     size_t most_idle = 12000 + 20 * q->n;
-    unsigned char *now = copy_bytes(s->best, q->n), *next = allocate(q->n, 1);
-    double excess = s->record.excess;
-    for (size_t idle = 0; idle < most_idle && s->work < q->work && !is_perfect(s); idle++) {
+    unsigned char *now = copy_bytes(s->best, q->n);
+    unsigned char *next = allocate(q->n, 1);
+    double excess = s->record.excess; /* that `now` has */
+    for (size_t idle = 0; idle < most_idle && goes_on(s); idle++) {
         struct score record = s->record;
         double share = 0.3 * pow((double)idle / (double)most_idle, 3);
         memcpy(next, now, q->n);
@@ -129,25 +161,36 @@ static void travel(struct search *s)
         struct score score = consider(s, next, excess);
         if (is_better(&s->record, &record))
             idle = 0;
-        if (score.excess < excess || (score.excess == excess && score.period <= s->record.period * (1 + share))) {
+        bool is_near = score.excess == excess && score.period <= s->record.period * (1 + share);
+        if (score.excess < excess || is_near) {
             memcpy(now, next, q->n);
             excess = score.excess;
         }
     }
-    free(now), free(next);
+    free(now);
+    free(next);
+}
+
+/* Is start i the same as one before it? */
+static bool is_repeated(const struct question *q, const unsigned char *start, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (memcmp(start + k * q->n, start + i * q->n, q->n) == 0)
+            return true;
+    return false;
 }
 
 struct score choose(const struct question *q, const unsigned char *start, size_t n_starts, unsigned char *best)
 {
-    struct search s = {.q = q, .begun = now_ns(), .best = best, .record = {INFINITY, INFINITY, INFINITY}};
-    for (size_t i = 0, k; i < n_starts && !is_perfect(&s); i++) {
-        for (k = 0; memcmp(start + k * q->n, start + i * q->n, q->n) != 0;)
-            k++;
-        if (k == i) /* the first one like it */
+    const struct score worst = {.excess = INFINITY, .period = INFINITY, .copied = INFINITY};
+    struct search s = {.q = q, .begun = now_ns(), .best = best, .record = worst};
+    for (size_t i = 0; i < n_starts && !is_perfect(&s); i++)
+        if (!is_repeated(q, start, i))
             consider(&s, start + i * q->n, s.record.excess);
+    if (q->n > 0 && q->work > 0) {
+        try_groups(&s);
+        travel(&s);
     }
-    if (q->n > 0 && q->work > 0)
-        try_groups(&s), travel(&s);
     erase_line();
     return s.record;
 }

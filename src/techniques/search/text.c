@@ -15,39 +15,69 @@ void write_choice(const char *path, const struct choice_text *t, const unsigned 
     free(text);
 }
 
-/* All words of a line but the last are a decision's name. */
+/* All words of a line but the last, which are a decision's name; NULL: there is only one word.  The caller frees it. */
+static char *name_in(const struct line *l)
+{
+    char *name = NULL;
+    for (size_t k = 0; k + 1 < l->n; k++)
+        append_text(&name, "%s%s", k ? " " : "", l->word[k]);
+    return name;
+}
+
+/* The decision of that name; t->n: there is none. */
+static size_t find_decision(const struct choice_text *t, const char *name)
+{
+    size_t i = 0;
+    while (i < t->n && (!name || strcmp(t->name[i], name) != 0))
+        i++;
+    return i;
+}
+
+/* The option of that word; t->n_words: there is none. */
+static size_t find_word(const struct choice_text *t, const char *word)
+{
+    size_t option = 0;
+    while (option < t->n_words && strcmp(t->word[option], word) != 0)
+        option++;
+    return option;
+}
+
+/* A line that has words. */
+static void read_line(const struct line *l, const struct choice_text *t, unsigned char *choice, bool *read)
+{
+    const char *word = l->word[l->n - 1];
+    char *name = name_in(l);
+    size_t i = find_decision(t, name);
+    size_t option = find_word(t, word);
+    if (i == t->n)
+        fail_word(l, l->word[0], "a line such as `%s %s`", t->name[0], t->word[0]);
+    if (read[i])
+        fail_word(l, name, "each of them once");
+    if (option == t->n_words)
+        fail_word(l, word, "%s", t->expected);
+    choice[i] = (unsigned char)option;
+    read[i] = true;
+    free(name);
+}
+
 bool read_choice(const char *path, const struct choice_text *t, unsigned char *choice)
 {
     if (access(path, F_OK) != 0)
         return false;
-    char *text = read_text(path), *rest = text;
-    bool *read = allocate(t->n + 1, sizeof *read);
+    char *text = read_text(path), *rest = text, *line;
+    bool *read = allocate(t->n + 1, sizeof *read); /* by decision */
     struct line l = {.path = path};
-    for (char *line; (line = strsep(&rest, "\n"));) {
-        char *name = NULL;
-        size_t i = 0, option = 0;
+    while ((line = strsep(&rest, "\n"))) {
         l.number++;
         split_line(&l, line);
-        for (size_t k = 0; k + 1 < l.n; k++)
-            append_text(&name, "%s%s", k ? " " : "", l.word[k]);
-        while (i < t->n && (!name || strcmp(t->name[i], name) != 0))
-            i++;
-        while (l.n && option < t->n_words && strcmp(t->word[option], l.word[l.n - 1]) != 0)
-            option++;
-        if (l.n && i == t->n)
-            fail_word(&l, l.word[0], "a line such as `%s %s`", t->name[0], t->word[0]);
-        if (l.n && read[i])
-            fail_word(&l, name, "each of them once");
-        if (option == t->n_words)
-            fail_word(&l, l.word[l.n - 1], "%s", t->expected);
-        if (l.n)
-            choice[i] = (unsigned char)option, read[i] = true;
-        free(name);
+        if (l.n > 0)
+            read_line(&l, t, choice, read);
     }
     for (size_t i = 0; i < t->n; i++)
         if (!read[i])
             fail(EXIT_USAGE, "%s: a line `%s %s` is missing, or one with another of %s", path, t->name[i], t->word[0],
                  t->expected);
-    free(text), free(read);
+    free(text);
+    free(read);
     return true;
 }

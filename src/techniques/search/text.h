@@ -10,11 +10,11 @@
 #include <stddef.h>
 
 struct choice_text {
-    const char *head;        /* a line for people */
-    const char *const *word; /* by option */
+    const char *head;        /* the first line, for people */
+    const char *const *word; /* what each option is called */
     size_t n_words;
     const char *expected; /* the words, for people: "D or C" */
-    const char **name;    /* by decision */
+    const char **name;    /* what each decision is called */
     size_t n;             /* decisions, at least 1 */
 };
 void write_choice(const char *path, const struct choice_text *text, const unsigned char *choice);

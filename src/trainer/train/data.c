@@ -16,16 +16,20 @@ enum data_kind { FILE_TEXT, FILE_SHARD, FILE_HEADERLESS };
 static const char *const kind_name[] = {
     [FILE_TEXT] = "text", [FILE_SHARD] = "an llm.c token shard", [FILE_HEADERLESS] = "headerless 16-bit tokens"};
 
-struct files {         /* of one kind */
-    const char *given; /* what the user wrote, for messages */
+struct files {         /* the files of --data or --val-data, all of one kind */
+    const char *given; /* the user's words, for messages */
     enum data_kind kind;
-    char **paths; /* sorted; one that is NULL is the program's own sources, or made */
+    char **paths; /* sorted; NULL stands for a text that is no file: the program's own sources, or a made one */
     size_t n, cap;
-    const struct text_maker *maker; /* NULL: it is read */
-    void *made;                     /* by it */
+    const struct text_maker *maker; /* it makes the text; NULL: the text is read */
+    void *made;                     /* what its open() returned */
 };
 
-enum { MADE_BYTES = 2 << 20, VAL_PARTS = 64, VAL_PART = 1000 /* at least, so that rounding is nothing */ };
+enum {
+    MADE_BYTES = 2 << 20, /* how long a made text is */
+    VAL_PARTS = 64,       /* parts at most into which the data are cut for validation */
+    VAL_PART = 1000,      /* tokens of a part at least, so that rounding does not matter */
+};
 
 /* ---- which files ----------------------------------------------------------------------------------------------- */
 
@@ -36,8 +40,8 @@ static enum data_kind kind_of(const char *path)
     return ends_with(path, ".bin") ? FILE_HEADERLESS : FILE_TEXT;
 }
 
-/* What says that it is something else than text or tokens.  A text that is packed with gzip is read where it is named
- * itself: in a folder it may lie beside the text. */
+/* Refuses a file that says of itself that it is something else than text or tokens.  A text that is packed with gzip is
+ * read only if it is named itself: in a folder it may lie beside the same text unpacked. */
 static void refuse_foreign(const char *path, enum data_kind kind, bool named)
 {
     const struct file_kind *found = kind_of_file(path);
@@ -77,7 +81,7 @@ static bool is_nanogpt(const char *given)
     return is_folder(given) && holds_file(given, "train.bin") && holds_file(given, "val.bin");
 }
 
-/* Who writes a pattern such as '*.bin' gets all of them, also what nanoGPT keeps for validation. */
+/* A pattern such as '*.bin' takes all of them, also what nanoGPT keeps for validation. */
 static void warn_of_validation(const struct files *f)
 {
     const char *train = NULL, *val = NULL;
@@ -92,13 +96,16 @@ static void warn_of_validation(const struct files *f)
              val);
 }
 
-/* The maker of --data NAME or NAME:FILE; NULL: it is a path. */
+/* The maker of --data NAME or NAME:FILE; NULL: `given` is a path. */
 static const struct text_maker *find_maker(const char *given)
 {
     for (size_t i = 0; i < n_modules; i++) {
         const struct text_maker *maker = modules[i]->text;
-        size_t length = maker ? strlen(maker->name) : 0;
-        if (maker && strncmp(given, maker->name, length) == 0 && (!given[length] || given[length] == ':'))
+        if (!maker)
+            continue;
+        size_t length = strlen(maker->name);
+        bool begins = strncmp(given, maker->name, length) == 0;
+        if (begins && (given[length] == '\0' || given[length] == ':'))
             return maker;
     }
     return NULL;
@@ -122,56 +129,87 @@ const char *file_of_data(const char *given)
     return colon ? colon + 1 : NULL;
 }
 
-/* A file of that very name wins over a pattern, so that "a[1].txt" can be read; of a folder the visible files, but not
- * those of folders inside it. */
-static struct files find_files(const char *given)
+static void add_path(struct files *f, const char *path) { *APPEND(f->paths, f->n, f->cap) = copy_string(path); }
+
+/* Adds the files that match the pattern.  Returns how many folders do, which are not read. */
+static size_t match_files(struct files *f, const char *pattern)
 {
-    struct files f = {.given = given};
-    f.maker = find_maker(given);
-    if (f.maker)
-        f.made = f.maker->open(file_of_data(given));
-    if (f.maker || strcmp(given, "self") == 0) {
-        *APPEND(f.paths, f.n, f.cap) = NULL;
-        return f;
-    }
     glob_t found = {0};
-    char *pattern = is_folder(given) ? format_string("%s/*", given) : copy_string(given);
-    bool is_file = !is_folder(given) && access(given, F_OK) == 0;
-    if (is_file)
-        *APPEND(f.paths, f.n, f.cap) = copy_string(given);
-    else
-        glob(pattern, 0, NULL, &found);
     size_t folders = 0;
-    for (size_t i = 0; i < found.gl_pathc; i++)
+    glob(pattern, 0, NULL, &found);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
         if (is_folder(found.gl_pathv[i]))
             folders++;
         else
-            *APPEND(f.paths, f.n, f.cap) = copy_string(found.gl_pathv[i]);
-    if (is_folder(given) && f.n > 0 && folders > 0)
+            add_path(f, found.gl_pathv[i]);
+    }
+    globfree(&found);
+    return folders;
+}
+
+/* named: the user has named the one file itself. */
+static void check_files(struct files *f, bool named)
+{
+    f->kind = kind_of(f->paths[0]);
+    for (size_t i = 0; i < f->n; i++) {
+        enum data_kind kind = kind_of(f->paths[i]);
+        claim_input("--data", f->paths[i]);
+        refuse_foreign(f->paths[i], kind, named);
+        if (kind != f->kind)
+            fail(EXIT_USAGE,
+                 "%s mixes kinds of data: %s is %s, %s is %s; name the files of one kind, such as '%s/*.bin'", f->given,
+                 f->paths[0], kind_name[f->kind], f->paths[i], kind_name[kind], f->given);
+    }
+}
+
+/* A file of that very name wins over a pattern, so that "a[1].txt" can be read.  A folder stands for the visible files
+ * in it, but not for those of folders inside it. */
+static void find_paths(struct files *f)
+{
+    const char *given = f->given;
+    const bool folder = is_folder(given);
+    const bool is_file = !folder && access(given, F_OK) == 0;
+    char *pattern = folder ? format_string("%s/*", given) : copy_string(given);
+    size_t folders = 0;
+    if (is_file)
+        add_path(f, given);
+    else
+        folders = match_files(f, pattern);
+    if (folder && f->n > 0 && folders > 0)
         warn("%s has %zu folder%s, whose files are not read; the quoted pattern '%s/*/*' takes them", given, folders,
              folders == 1 ? "" : "s", given);
-    if (f.n == 0 && is_left_out(given))
+    if (f->n == 0 && is_left_out(given))
         fail(EXIT_USAGE, "--data %s: this yard was built without%s", given, left_out);
-    if (f.n == 0)
+    if (f->n == 0)
         fail(EXIT_IO,
              "no file matches %s; expected a file, a folder with files or a pattern such as 'data/*.txt'; of "
              "a folder the files are read, but not those of folders inside it",
              pattern);
-    f.kind = kind_of(f.paths[0]);
-    for (size_t i = 0; i < f.n; i++) {
-        enum data_kind kind = kind_of(f.paths[i]);
-        claim_input("--data", f.paths[i]);
-        refuse_foreign(f.paths[i], kind, is_file);
-        if (kind != f.kind)
-            fail(EXIT_USAGE,
-                 "%s mixes kinds of data: %s is %s, %s is %s; name the files of one kind, such as '%s/*.bin'", given,
-                 f.paths[0], kind_name[f.kind], f.paths[i], kind_name[kind], given);
-    }
-    if (!is_file && !is_folder(given))
-        warn_of_validation(&f);
-    globfree(&found);
+    check_files(f, is_file);
+    if (!is_file && !folder)
+        warn_of_validation(f);
     free(pattern);
+}
+
+static struct files find_files(const char *given)
+{
+    struct files f = {.given = given, .maker = find_maker(given)};
+    if (f.maker)
+        f.made = f.maker->open(file_of_data(given));
+    if (f.maker || strcmp(given, "self") == 0)
+        *APPEND(f.paths, f.n, f.cap) = NULL;
+    else
+        find_paths(&f);
     return f;
+}
+
+static void free_files(struct files *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        free(f->paths[i]);
+    free(f->paths);
+    if (f->maker)
+        f->maker->close(f->made);
 }
 
 /* ---- from files to tokens -------------------------------------------------------------------------------------- */
@@ -187,7 +225,7 @@ static void append_tokens(struct split *split, uint16_t *tokens, size_t n)
     free(tokens);
 }
 
-/* Byte by byte anything can be trained on.  At its end a text may be cut off within a character. */
+/* Anything can be trained on byte by byte, so this only warns.  At its end a text may be cut off within a character. */
 static void warn_of_encoding(const struct text *text, bool as_bytes)
 {
     if (memchr(text->bytes, '\0', text->n)) {
@@ -203,28 +241,58 @@ static void warn_of_encoding(const struct text *text, bool as_bytes)
              text->name, valid);
 }
 
-/* A file without what is no part of its text: gzip's packing, a byte order mark. */
-static void read_one_text(struct text *text, bool as_bytes)
+static void unpack_text(struct text *text)
+{
+    char *packed = text->bytes;
+    text->bytes = unpack_gzip(text->name, packed, &text->n);
+    free(packed);
+    const struct file_kind *kind = kind_of_bytes(text->bytes, text->n);
+    if (kind && kind->kind == KIND_GZIP)
+        fail(EXIT_USAGE, "%s is packed with gzip twice: unpack it with gunzip first", text->name);
+    if (is_foreign(kind))
+        fail(EXIT_USAGE, "%s is %s, packed with gzip, not a text to train on: unpack it with gunzip, then %s",
+             text->name, kind->name, kind->way);
+    if (ends_with(text->name, ".bin.gz") || llmc_kind_of_bytes(text->bytes, text->n))
+        fail(EXIT_USAGE, "%s is packed with gzip and holds tokens: unpack it with gunzip first", text->name);
+}
+
+/* Reads a file, and takes off what is no part of its text: gzip's packing, a byte order mark. */
+static void read_text_file(struct text *text, bool as_bytes)
 {
     text->bytes = read_whole(text->name, &text->n);
     const struct file_kind *kind = kind_of_bytes(text->bytes, text->n);
-    if (kind && kind->kind == KIND_GZIP) {
-        char *packed = text->bytes;
-        text->bytes = unpack_gzip(text->name, packed, &text->n);
-        free(packed);
-        kind = kind_of_bytes(text->bytes, text->n);
-        if (kind && kind->kind == KIND_GZIP)
-            fail(EXIT_USAGE, "%s is packed with gzip twice: unpack it with gunzip first", text->name);
-        if (is_foreign(kind))
-            fail(EXIT_USAGE, "%s is %s, packed with gzip, not a text to train on: unpack it with gunzip, then %s",
-                 text->name, kind->name, kind->way);
-        if (ends_with(text->name, ".bin.gz") || llmc_kind_of_bytes(text->bytes, text->n))
-            fail(EXIT_USAGE, "%s is packed with gzip and holds tokens: unpack it with gunzip first", text->name);
-    }
+    if (kind && kind->kind == KIND_GZIP)
+        unpack_text(text);
     const size_t mark = byte_order_mark(text->bytes, text->n);
     text->n -= mark;
     memmove(text->bytes, text->bytes + mark, text->n + 1);
     warn_of_encoding(text, as_bytes);
+}
+
+/* The text of a file, a made one, or the program's own sources. */
+static struct text open_text(const struct files *f, const char *path, bool as_bytes)
+{
+    struct text text = {.name = path ? path : f->given};
+    if (path) {
+        read_text_file(&text, as_bytes);
+    } else if (f->maker) {
+        text.bytes = f->maker->make(f->made, MADE_BYTES);
+        text.n = MADE_BYTES;
+    } else {
+        text.bytes = copy_bytes(embedded_text, embedded_text_size);
+        text.n = embedded_text_size;
+    }
+    return text;
+}
+
+static void encode_texts(struct split *split, const struct tokenizer *tokenizer, struct text *texts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t n_tokens;
+        uint16_t *tokens = encode_text(tokenizer, &texts[i], &n_tokens);
+        append_tokens(split, tokens, n_tokens);
+        free(texts[i].bytes);
+    }
 }
 
 /* The characters of --val-data belong to the vocabulary too: it must be possible to score them. */
@@ -233,41 +301,48 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
 {
     const size_t n = train->n + val->n;
     struct text *texts = allocate(n, sizeof *texts);
-    const bool as_bytes = (o->tokenizer.n ? o->tokenizer.kind : o->tokens) == TOKENS_BYTES;
-    if (o->tokenizer.n && o->tokenizer.kind == TOKENS_IDS)
+    const bool known = o->tokenizer.n > 0;
+    const enum token_kind kind = known ? o->tokenizer.kind : o->tokens;
+    if (kind == TOKENS_IDS)
         fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give it .bin files of its tokenizer",
              train->given);
-    for (size_t i = 0; i < n; i++) {
-        const struct files *f = i < train->n ? train : val;
-        const char *path = f->paths[i < train->n ? i : i - train->n];
-        texts[i] = (struct text){path ? path : f->given, NULL, f->maker ? MADE_BYTES : embedded_text_size};
-        if (path)
-            read_one_text(&texts[i], as_bytes);
-        else if (f->maker)
-            texts[i].bytes = f->maker->make(f->made, MADE_BYTES);
-        else
-            texts[i].bytes = copy_bytes(embedded_text, embedded_text_size);
-    }
-    d->tokenizer = o->tokenizer.n              ? o->tokenizer
-                   : o->tokens == TOKENS_CHARS ? char_tokenizer(texts, n)
-                                               : (struct tokenizer){TOKENS_BYTES, 256, NULL};
-    for (size_t i = 0; i < n; i++) {
-        size_t n_tokens;
-        uint16_t *tokens = encode_text(&d->tokenizer, &texts[i], &n_tokens);
-        append_tokens(i < train->n ? &d->train : &d->val, tokens, n_tokens);
-        free(texts[i].bytes);
-    }
+    for (size_t i = 0; i < train->n; i++)
+        texts[i] = open_text(train, train->paths[i], kind == TOKENS_BYTES);
+    for (size_t i = 0; i < val->n; i++)
+        texts[train->n + i] = open_text(val, val->paths[i], kind == TOKENS_BYTES);
+    if (known)
+        d->tokenizer = o->tokenizer;
+    else if (kind == TOKENS_CHARS)
+        d->tokenizer = char_tokenizer(texts, n);
+    else
+        d->tokenizer = (struct tokenizer){.kind = TOKENS_BYTES, .n = 256};
+    encode_texts(&d->train, &d->tokenizer, texts, train->n);
+    encode_texts(&d->val, &d->tokenizer, texts + train->n, val->n);
     free(texts);
 }
 
 static void load_ids(struct split *split, const struct files *f)
 {
     for (size_t i = 0; i < f->n; i++) {
+        const char *path = f->paths[i];
         size_t n;
-        uint16_t *tokens =
-            f->kind == FILE_SHARD ? read_token_shard(f->paths[i], &n) : read_headerless_tokens(f->paths[i], &n);
+        uint16_t *tokens = f->kind == FILE_SHARD ? read_token_shard(path, &n) : read_headerless_tokens(path, &n);
         append_tokens(split, tokens, n);
     }
+}
+
+static void load_tokens(struct dataset *d, const struct data_options *o, const struct files *train,
+                        const struct files *val)
+{
+    const bool known = o->tokenizer.n > 0;
+    if (known && o->tokenizer.kind == TOKENS_CHARS)
+        fail(EXIT_USAGE, "the model was trained on characters, but %s holds token numbers; give it text", train->given);
+    load_ids(&d->train, train);
+    load_ids(&d->val, val);
+    if (known)
+        d->tokenizer = o->tokenizer;
+    else
+        d->tokenizer = (struct tokenizer){.kind = TOKENS_IDS, .n = MAX(d->train.used, d->val.used)};
 }
 
 /* ---- splits ---------------------------------------------------------------------------------------------------- */
@@ -281,8 +356,9 @@ static void cut_validation(struct dataset *d, double share, size_t parts)
     d->train.n = 0;
     d->val.tokens = allocate(n, sizeof *tokens);
     for (size_t p = 0; p < parts; p++) {
-        const size_t begin = n * p / parts, size = n * (p + 1) / parts - begin,
-                     kept = (size_t)((double)size * (1 - share));
+        const size_t begin = n * p / parts;
+        const size_t size = n * (p + 1) / parts - begin;
+        const size_t kept = (size_t)((double)size * (1 - share));
         memcpy(d->val.tokens + d->val.n, tokens + begin + kept, (size - kept) * sizeof *tokens);
         memmove(tokens + d->train.n, tokens + begin, kept * sizeof *tokens);
         d->train.n += kept;
@@ -297,8 +373,8 @@ static void expect_tokens(const struct files *f, const char *use, size_t n, cons
              use, option, needed);
 }
 
-/* What its maker says of a text, in which a token must be a byte.  A character of several bytes would make
- * it shorter. */
+/* Asks the maker of a text for its rate and floor.  It counts bytes, so every token must be one byte: characters of
+ * several bytes would make fewer tokens. */
 static void measure_made_text(struct dataset *d, const struct files *f, const struct data_options *o)
 {
     d->rate = d->floor = NAN;
@@ -318,68 +394,84 @@ static void measure_made_text(struct dataset *d, const struct files *f, const st
 static struct data_options name_files(struct dataset *d, const struct data_options *o)
 {
     struct data_options named = *o;
+    const char *val_folder = o->val_data && is_nanogpt(o->val_data) ? o->val_data : NULL;
     if (o->path && is_nanogpt(o->path)) {
-        named.path = d->own_path[0] = file_of(o->path, "train.bin");
+        d->own_path[0] = file_of(o->path, "train.bin");
+        named.path = d->own_path[0];
         if (!o->val_data)
-            named.val_data = d->own_path[1] = file_of(o->path, "val.bin");
-        note("data: %s is laid out as nanoGPT's: %s to train, %s to validate; its other files are not read", o->path,
-             named.path, named.val_data);
+            val_folder = o->path;
     }
-    if (o->val_data && is_nanogpt(o->val_data))
-        named.val_data = d->own_path[1] = file_of(o->val_data, "val.bin");
+    if (val_folder) {
+        d->own_path[1] = file_of(val_folder, "val.bin");
+        named.val_data = d->own_path[1];
+    }
+    if (d->own_path[0])
+        note("data: %s is laid out as nanoGPT's: %s to train, %s to validate; its other files are not read", o->path,
+             named.path, o->val_data ? o->val_data : named.val_data);
     return named;
 }
 
-/* llm.c's shards come as separate train and val files, and its loader reads all of a file in order: so does
- * ORDER_FILE. */
+/* Are the last tokens of the training data for validation?  llm.c's shards come as separate train and val files, and
+ * its loader reads all of a file in order: so does ORDER_FILE. */
+static bool shares_validation(const struct data_options *o, const struct files *train)
+{
+    return !o->val_data && !(train->kind == FILE_SHARD && o->order == ORDER_FILE);
+}
+
+static size_t count_parts(const struct files *train, size_t n_tokens)
+{
+    bool several = train->n > 1 || strcmp(train->given, "self") == 0;
+    return several ? MIN(VAL_PARTS, 1 + n_tokens / VAL_PART) : 1;
+}
+
+static void expect_enough(const struct dataset *d, const struct data_options *o, const struct files *train,
+                          const struct files *val)
+{
+    const size_t window = (size_t)o->seq_len + 1;
+    const size_t batch = (size_t)o->batch * (size_t)o->seq_len + 1;
+    expect_tokens(train, "training", d->train.n, "a window of --seq-len", window);
+    if (o->order == ORDER_FILE)
+        expect_tokens(train, "training", d->train.n, "--order file, by --batch and --seq-len,", batch);
+    if (o->val_data)
+        expect_tokens(val, "validation", d->val.n, "a window of --seq-len", window);
+    else if (d->val.n)
+        expect_tokens(train, "validation", d->val.n, "a window of --seq-len", window);
+}
+
 struct dataset *open_dataset(const struct data_options *given)
 {
     struct dataset *d = allocate(1, sizeof *d);
-    const struct data_options named = name_files(d, given), *o = &named;
-    struct files train = find_files(o->path ? o->path : default_data()), val = {0}, *both[] = {&train, &val};
-    if (o->val_data)
-        val = find_files(o->val_data);
-    if (o->val_data && (val.kind == FILE_TEXT) != (train.kind == FILE_TEXT))
+    const struct data_options o = name_files(d, given);
+    struct files train = find_files(o.path ? o.path : default_data());
+    struct files val = {0};
+    if (o.val_data)
+        val = find_files(o.val_data);
+    if (o.val_data && (val.kind == FILE_TEXT) != (train.kind == FILE_TEXT))
         fail(EXIT_USAGE, "--val-data %s is %s, but the training data %s is %s; both must be text or both tokens",
              val.given, kind_name[val.kind], train.given, kind_name[train.kind]);
     if (train.kind == FILE_TEXT)
-        load_texts(d, o, &train, &val);
-    else if (o->tokenizer.n && o->tokenizer.kind == TOKENS_CHARS)
-        fail(EXIT_USAGE, "the model was trained on characters, but %s holds token numbers; give it text", train.given);
+        load_texts(d, &o, &train, &val);
     else
-        load_ids(&d->train, &train), load_ids(&d->val, &val);
+        load_tokens(d, &o, &train, &val);
     const int used = MAX(d->train.used, d->val.used);
-    if (train.kind != FILE_TEXT)
-        d->tokenizer = o->tokenizer.n ? o->tokenizer : (struct tokenizer){TOKENS_IDS, used, NULL};
-    if (o->vocab && used > o->vocab)
+    if (o.vocab && used > o.vocab)
         fail(EXIT_USAGE, "%s has token %d, but the model's vocabulary is %d; use data of its tokenizer", train.given,
-             used - 1, o->vocab);
-    d->vocab = o->vocab ? o->vocab : d->tokenizer.n;
-    if (!o->val_data && !(train.kind == FILE_SHARD && o->order == ORDER_FILE))
-        cut_validation(d, o->val_share,
-                       train.n > 1 || strcmp(train.given, "self") == 0 ? MIN(VAL_PARTS, 1 + d->train.n / VAL_PART) : 1);
-    measure_made_text(d, &train, o);
-    const size_t window = (size_t)o->seq_len + 1;
-    expect_tokens(&train, "training", d->train.n, "a window of --seq-len", window);
-    if (o->order == ORDER_FILE)
-        expect_tokens(&train, "training", d->train.n, "--order file, by --batch and --seq-len,",
-                      (size_t)o->batch * (size_t)o->seq_len + 1);
-    if (o->val_data || d->val.n)
-        expect_tokens(o->val_data ? &val : &train, "validation", d->val.n, "a window of --seq-len", window);
-    for (size_t k = 0; k < COUNT(both); k++) {
-        for (size_t i = 0; i < both[k]->n; i++)
-            free(both[k]->paths[i]);
-        free(both[k]->paths);
-        if (both[k]->maker)
-            both[k]->maker->close(both[k]->made);
-    }
+             used - 1, o.vocab);
+    d->vocab = o.vocab ? o.vocab : d->tokenizer.n;
+    if (shares_validation(&o, &train))
+        cut_validation(d, o.val_share, count_parts(&train, d->train.n));
+    measure_made_text(d, &train, &o);
+    expect_enough(d, &o, &train, &val);
+    free_files(&train);
+    free_files(&val);
     return d;
 }
 
 void close_dataset(struct dataset *d)
 {
     free_tokenizer(&d->tokenizer);
-    free(d->train.tokens), free(d->val.tokens);
+    free(d->train.tokens);
+    free(d->val.tokens);
     free(d->own_path[0]);
     free(d->own_path[1]);
     free(d);
@@ -397,8 +489,9 @@ static void copy_window(const struct split *split, size_t offset, int seq_len, i
     }
 }
 
-/* The place of card i after shuffling n of them: a Feistel network permutes the numbers of an even count of bits, and
- * is applied again until the result is below n.  Nothing is stored, so any step can be asked for directly. */
+/* The place of number i after shuffling the numbers below n.  A Feistel network permutes the numbers of an even count
+ * of bits, and is applied again until the result is below n.  Nothing is stored, so any step can be asked for
+ * directly. */
 static uint64_t shuffled(uint64_t i, uint64_t n, uint64_t seed, uint32_t epoch)
 {
     unsigned half = 1;
@@ -428,12 +521,15 @@ void dataset_window(const struct dataset *d, enum data_order order, uint64_t see
     CHECK(step >= 0 && sample >= 0 && sample < batch, "step %lld, sample %d of %d", (long long)step, sample, batch);
     const uint64_t length = (uint64_t)seq_len, n = d->train.n;
     if (order == ORDER_FILE) {
-        uint64_t stride = (uint64_t)batch * length, batches = (n - 1) / stride; /* before the start comes again */
-        copy_window(&d->train, (uint64_t)step % batches * stride + (uint64_t)sample * length, seq_len, tokens, targets);
+        uint64_t stride = (uint64_t)batch * length;
+        uint64_t batches = (n - 1) / stride; /* before the start comes again */
+        uint64_t offset = (uint64_t)step % batches * stride + (uint64_t)sample * length;
+        copy_window(&d->train, offset, seq_len, tokens, targets);
         return;
     }
     uint64_t counter = (uint64_t)step * (uint64_t)batch + (uint64_t)sample;
-    uint64_t choices = n - length, windows = MAX(choices / length, 1);
+    uint64_t choices = n - length;
+    uint64_t windows = MAX(choices / length, 1); /* in an epoch */
     uint32_t epoch = (uint32_t)(counter / windows);
     uint64_t start = (uint64_t)(random_uniform(seed, STREAM_DATA, epoch, UINT64_MAX) * (double)choices);
     uint64_t nth = shuffled(counter % windows, windows, seed, epoch);
@@ -467,8 +563,11 @@ void sort_positions(const int32_t *tokens, int n, int vocab, int32_t *order, int
         start[tokens[i] + 1]++;
     for (int v = 0; v < vocab; v++)
         start[v + 1] += start[v];
-    for (int i = 0; i < n; i++)
-        order[start[tokens[i]]++] = i;
+    for (int i = 0; i < n; i++) {
+        int32_t *next = &start[tokens[i]];
+        order[*next] = i;
+        (*next)++;
+    }
     memmove(start + 1, start, (size_t)vocab * sizeof *start);
     start[0] = 0;
 }

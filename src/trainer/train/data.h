@@ -12,19 +12,19 @@
 
 /* ---- data.c: texts that are made, not read ----------------------------------------------------------------------- */
 
-/* What a folder that makes texts is asked (struct module, base/module.h).  Their best possible loss is known. */
+/* A folder that makes texts whose best possible loss is known (struct module, base/module.h). */
 struct text_maker {
-    const char *name;                            /* --data NAME: its own text; --data NAME:FILE: by that file */
-    void *(*open)(const char *file);             /* file NULL: its own.  fail() where the file is wrong */
+    const char *name; /* --data NAME: its own text; --data NAME:FILE: the text that this file describes */
+    void *(*open)(const char *file);             /* file NULL: its own text.  Ends the program if the file is wrong */
     char *(*make)(const void *opened, size_t n); /* n bytes, the same ones every time; the caller frees them */
-    double (*rate)(const void *opened);          /* nats per byte */
+    double (*rate)(const void *opened);          /* the text's information, in nats per byte */
     /* Mean loss, in nats per byte, of the best model on windows of `seq_len` bytes side by side in (n) bytes of the
-     * text: it is told the first byte and predicts those behind it, as validation does. */
+     * text: it is told the first byte and predicts those after it, as validation does. */
     double (*floor)(const void *opened, const uint16_t *bytes, size_t n, int seq_len);
     void (*close)(void *opened);
 };
-const char *default_data(void); /* what is trained on without --data */
-/* The file that is to be there for --data `given`, as a path or pattern; NULL: it needs none. */
+const char *default_data(void); /* the data to train on without --data */
+/* The file that --data `given` reads, as a path or pattern; NULL: it reads none. */
 const char *file_of_data(const char *given);
 
 /* ---- tokens.c: text to token numbers and back ------------------------------------------------------------------ */
@@ -52,16 +52,16 @@ void free_tokenizer(struct tokenizer *t);
 /* Tokens of a text, *n of them; the caller frees them.  A character that is no token is refused by name and byte.
  * TOKENS_IDS takes numbers separated by spaces. */
 uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t *n);
-/* The bytes that `token` stands for, into out; how many is returned.  TOKENS_IDS gives "17 ". */
+/* Writes the bytes that `token` stands for to out, and returns how many.  TOKENS_IDS gives "17 ". */
 enum { DECODED_BYTES = 16 };
 size_t decode_token(const struct tokenizer *t, int32_t token, char out[DECODED_BYTES]);
 /* One line of ASCII for a checkpoint's metadata: "bytes", "ids 50257", "chars a 20 21 2c ..." (hexadecimal).  The
- * caller frees it.  NULL, of random tokens: "bytes".  Reading refuses anything else, naming `path`. */
+ * caller frees it.  t NULL (tokens are random): "bytes".  Reading refuses anything else, naming `path`. */
 char *tokenizer_to_text(const struct tokenizer *t);
 struct tokenizer tokenizer_from_text(const char *text, const char *path);
-/* As Hugging Face's tokenizer.json; NULL: TOKENS_IDS has none. */
+/* The tokenizer as Hugging Face's tokenizer.json; NULL: TOKENS_IDS has none. */
 json_t *tokenizer_to_json(const struct tokenizer *t);
-/* Back again, as other programs write it anew; without tokens: it is another tokenizer. */
+/* Reads it back, also as other programs write it anew.  A tokenizer without tokens: it is none of ours. */
 struct tokenizer tokenizer_from_json(const json_t *json);
 
 /* ---- data.c: data sets and windows ----------------------------------------------------------------------------- */
@@ -71,24 +71,25 @@ struct data_options {
     const char *path;       /* "self", a made text, a file, folder or glob; NULL: default_data() */
     const char *val_data;   /* likewise; NULL: val_share of the data */
     double val_share;       /* 0 to 1; 0: no validation */
-    enum token_kind tokens; /* of text: bytes or characters */
+    enum token_kind tokens; /* what a token of text is: a byte or a character */
     enum data_order order;
-    int batch, seq_len;         /* to refuse data that is too short for them */
-    struct tokenizer tokenizer; /* of the model that is loaded, taken over; without tokens: made from the data */
-    int vocab;                  /* of the model that is loaded; 0: from the data */
+    int batch, seq_len;         /* data that are too short for them are refused */
+    struct tokenizer tokenizer; /* the loaded model's, which is taken over; without tokens: it is made from the data */
+    int vocab;                  /* the loaded model's; 0: it follows from the data */
 };
 struct split {
     uint16_t *tokens; /* (n) */
     size_t n;
-    int used;      /* every token is below */
-    uint64_t hash; /* of the tokens, once somebody asked (reshard); else 0 */
+    int used;      /* every token is below it */
+    uint64_t hash; /* a hash of the tokens, once reshard has asked for it; 0: not yet */
 };
 struct dataset {
     struct tokenizer tokenizer;
-    int vocab;               /* every token is below; that of the model if there is one, else tokenizer.n */
+    int vocab;               /* every token is below it; that of the model if there is one, else tokenizer.n */
     struct split train, val; /* val.n is 0 without validation */
-    char *own_path[2];       /* of the files of nanoGPT's folder; NULL: there is none */
-    double rate, floor;      /* of a made text, in nats per token; NAN: not known.  The floor is that of `val`. */
+    char *own_path[2]; /* the two files of nanoGPT's folder, to train and to validate; NULL: not read from there */
+    double rate;       /* a made text's information, in nats per token; NAN: not known */
+    double floor;      /* the lowest possible loss on `val`, in nats per token; NAN: not known */
 };
 struct dataset *open_dataset(const struct data_options *o);
 void close_dataset(struct dataset *d);
@@ -106,9 +107,9 @@ void dataset_window(const struct dataset *d, enum data_order order, uint64_t see
  * stick out; it is moved back so that it ends with the split, and only its last `count` positions, those that no window
  * before had, count.  They see more context than a shorter window would give them, never less. */
 size_t validation_windows(const struct dataset *d, int seq_len);
-/* Window i, as dataset_window; returns count: the loss is that of the last `count` positions (seq_len of them in every
- * window but the last). */
-int validation_count(const struct dataset *d, size_t i, int seq_len); /* the same without the window */
+/* Positions of window i that count, the last ones of the window: seq_len in every window but the last. */
+int validation_count(const struct dataset *d, size_t i, int seq_len);
+/* Fills in window i, as dataset_window does; returns its validation_count(). */
 int validation_window(const struct dataset *d, size_t i, int seq_len, int32_t *tokens, int32_t *targets);
 
 /* Positions by token, for the gradient of the embedding: order[start[v]] ... order[start[v+1]-1] are the positions of
@@ -131,7 +132,7 @@ struct rate {
     double lr, lr_min;
     int steps, warmup;
 };
-void fill_rate(struct rate *r); /* lr_min and warmup where they are -1: a tenth of lr, a twentieth of the steps */
+void fill_rate(struct rate *r); /* where lr_min is -1: a tenth of lr; where warmup is -1: a twentieth of the steps */
 void check_rate(const struct rate *r); /* refuses impossible combinations */
 double learning_rate(const struct rate *r, int64_t step);
 

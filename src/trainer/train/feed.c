@@ -5,31 +5,33 @@
 static struct batch new_batch(struct trainer *t, struct device *d, int n)
 {
     const int starts = t->config.vocab + 1;
-    const size_t section = round_up((size_t)n, UNIT_ALIGN),
-                 elements = 3 * section + round_up((size_t)starts, UNIT_ALIGN);
+    const size_t section = round_up((size_t)n, UNIT_ALIGN);
+    const size_t elements = 3 * section + round_up((size_t)starts, UNIT_ALIGN);
     struct tensor *all = new_tensor(t->pool, d, MEM_WORK, "batch", INT32, SHAPE((int64_t)elements));
     /* On the host it persists, so it shares its bytes with no other tensor.  If it did, the next batch could not be
      * prepared before the tasks that touch the other tensor have ended. */
     all->persistent = d->is_host;
-    return (struct batch){.all = all,
-                          .tokens = new_view(t->pool, all, "batch.tokens", 0, SHAPE(n)),
-                          .targets = new_view(t->pool, all, "batch.targets", section, SHAPE(n)),
-                          .order = new_view(t->pool, all, "batch.order", 2 * section, SHAPE(n)),
-                          .start = new_view(t->pool, all, "batch.start", 3 * section, SHAPE(starts))};
+    return (struct batch){
+        .all = all,
+        .tokens = new_view(t->pool, all, "batch.tokens", 0, SHAPE(n)),
+        .targets = new_view(t->pool, all, "batch.targets", section, SHAPE(n)),
+        .order = new_view(t->pool, all, "batch.order", 2 * section, SHAPE(n)),
+        .start = new_view(t->pool, all, "batch.start", 3 * section, SHAPE(starts)),
+    };
 }
 
-/* All zeros: sections are padded.  Returns where its tokens are. */
+/* Fills the batch with zeros, since its sections are padded.  Returns where its tokens are. */
 static int32_t *clear_batch(const struct batch *b) { return memset(tensor_memory(b->all), 0, b->all->bytes); }
 
 struct tensor *for_upload(struct trainer *t, struct task *made, const struct device *before, const struct device *d)
 {
-    struct tensor *last = made->access[made->n_access - 1].tensor, *other = last;
-    if (before->context->index != d->context->index) {
-        other = tensor_like(t->pool, last->device, last);
-        other->persistent = true;
-        add_access(made, other, ACCESS_WRITE);
-    }
-    return other;
+    struct tensor *last = made->access[made->n_access - 1].tensor;
+    if (before->context->index == d->context->index)
+        return last;
+    struct tensor *further = tensor_like(t->pool, last->device, last);
+    further->persistent = true;
+    add_access(made, further, ACCESS_WRITE);
+    return further;
 }
 
 void fill_others(const struct task *made)
@@ -47,30 +49,44 @@ static void sort_batch(const struct feed *f, const struct task *task)
     fill_others(task);
 }
 
-/* The windows of step `number` (from 1).  Without data: tokens by the counter, so that a benchmark is the same
- * everywhere. */
+/* Tokens drawn by the counter, so that a benchmark is the same everywhere. */
+static void random_window(const struct trainer *t, uint32_t number, int sample, int32_t *tokens, int32_t *targets)
+{
+    const uint32_t vocab = (uint32_t)t->config.vocab;
+    uint64_t first = (uint64_t)sample * (uint64_t)(t->seq + 1);
+    for (int at = 0; at < t->seq; at++) {
+        uint64_t draw = first + (uint64_t)at;
+        tokens[at] = (int32_t)(random_words(1, STREAM_DATA, number, draw).word[0] % vocab);
+        targets[at] = (int32_t)(random_words(1, STREAM_DATA, number, draw + 1).word[0] % vocab);
+    }
+}
+
+/* Window `sample` of step `number`: that of the caller, of the data, or a random one. */
+static void fill_window(const struct trainer *t, uint32_t number, int sample, int32_t *tokens, int32_t *targets)
+{
+    const struct settings *s = t->settings;
+    const size_t bytes = (size_t)t->seq * sizeof *tokens;
+    if (t->fixed_tokens) {
+        memcpy(tokens, t->fixed_tokens + sample * t->seq, bytes);
+        memcpy(targets, t->fixed_targets + sample * t->seq, bytes);
+    } else if (t->data) {
+        int64_t step = number - 1 + t->ahead;
+        dataset_window(t->data, s->data.order, (uint64_t)s->seed, step, sample, t->batch, t->seq, tokens, targets);
+    } else {
+        random_window(t, number, sample, tokens, targets);
+    }
+}
+
+/* The windows of step `number` (from 1). */
 void prepare_batch(void *context, const struct task *task, uint32_t number)
 {
     const struct feed *f = context;
     const struct trainer *t = f->trainer;
-    const struct settings *s = t->settings;
-    int32_t *tokens = clear_batch(&f->host), *targets = tensor_memory(f->host.targets);
-    for (int i = 0; i < t->micro_batch; i++, tokens += t->seq, targets += t->seq) {
-        int sample = (f->rank * t->micros + f->micro) * t->micro_batch + i;
-        for (int at = 0; at < t->seq && t->fixed_tokens; at++) {
-            tokens[at] = t->fixed_tokens[sample * t->seq + at];
-            targets[at] = t->fixed_targets[sample * t->seq + at];
-        }
-        for (int at = 0; at < t->seq && !t->fixed_tokens && !t->data; at++) {
-            uint64_t draw = (uint64_t)sample * (uint64_t)(t->seq + 1) + (uint64_t)at;
-            const uint32_t vocab = (uint32_t)t->config.vocab;
-            tokens[at] = (int32_t)(random_words(1, STREAM_DATA, number, draw).word[0] % vocab);
-            targets[at] = (int32_t)(random_words(1, STREAM_DATA, number, draw + 1).word[0] % vocab);
-        }
-        if (t->data)
-            dataset_window(t->data, s->data.order, (uint64_t)s->seed, number - 1 + t->ahead, sample, t->batch, t->seq,
-                           tokens, targets);
-    }
+    int32_t *tokens = clear_batch(&f->host);
+    int32_t *targets = tensor_memory(f->host.targets);
+    int first = (f->rank * t->micros + f->micro) * t->micro_batch;
+    for (int i = 0; i < t->micro_batch; i++)
+        fill_window(t, number, first + i, tokens + i * t->seq, targets + i * t->seq);
     sort_batch(f, task);
 }
 
@@ -84,10 +100,14 @@ void prepare_evaluation(void *context, const struct task *task, uint32_t number)
 {
     struct feed *f = context;
     struct trainer *t = f->trainer;
-    int32_t *tokens = clear_batch(&f->host), *targets = tensor_memory(f->host.targets);
-    size_t first = first_window(t, f->rank, number), n = validation_windows(t->data, t->seq);
-    for (int i = 0; i < t->micro_batch && first + (size_t)i < n; i++)
-        validation_window(t->data, first + (size_t)i, t->seq, tokens + i * t->seq, targets + i * t->seq);
+    int32_t *tokens = clear_batch(&f->host);
+    int32_t *targets = tensor_memory(f->host.targets);
+    size_t window = first_window(t, f->rank, number);
+    size_t n_windows = validation_windows(t->data, t->seq);
+    for (int i = 0; i < t->micro_batch && window < n_windows; i++) {
+        validation_window(t->data, window, t->seq, tokens + i * t->seq, targets + i * t->seq);
+        window++;
+    }
     sort_batch(f, task);
 }
 
@@ -95,25 +115,39 @@ void prepare_sample(void *context, const struct task *task, uint32_t number)
 {
     (void)number;
     struct feed *f = context;
-    memcpy(clear_batch(&f->host), f->trainer->sample_tokens, (size_t)f->n * sizeof(int32_t));
-    *(int32_t *)tensor_memory(f->host.targets) = f->trainer->sample_position;
+    int32_t *tokens = clear_batch(&f->host);
+    int32_t *targets = tensor_memory(f->host.targets);
+    memcpy(tokens, f->trainer->sample_tokens, (size_t)f->n * sizeof *tokens);
+    targets[0] = f->trainer->sample_position; /* the row of logits that is wanted */
     fill_others(task);
+}
+
+/* Makes rank r's batch and its upload.  before: the device of the upload before it.  Returns the rank's device. */
+static const struct device *upload_batch(struct trainer *t, struct step *s, const struct feed *f, struct task *prepare,
+                                         struct batch *batch, int r, const struct device *before)
+{
+    struct device *d = t->model->replica[r].device;
+    *batch = new_batch(t, d, f->n);
+    struct tensor *from = for_upload(t, prepare, before, d);
+    add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", batch->all, from);
+    return d;
 }
 
 void add_batch(struct trainer *t, struct step *s, struct feed *f, int rank, int micro, host_function *prepare, int n)
 {
-    const int tp = t->mesh.tp, first = rank_at(&t->mesh, rank, 0),
-              last = rank_at(&t->mesh, rank, n_stages(&t->mesh) - 1);
-    *f = (struct feed){.trainer = t, .rank = rank, .micro = micro, .n = n, .host = new_batch(t, t->machine->host, n)};
-    s->tags = (struct tags){-1, micro, ROLE_FEED};
+    const int tp = t->mesh.tp;
+    const int first = rank_at(&t->mesh, rank, 0);
+    const int last = rank_at(&t->mesh, rank, n_stages(&t->mesh) - 1);
+    *f = (struct feed){.trainer = t, .rank = rank, .micro = micro, .n = n};
+    f->host = new_batch(t, t->machine->host, n);
+    s->tags = (struct tags){.layer = -1, .micro = micro, .role = ROLE_FEED};
     struct task *task = add_host(s, t->machine->host->lane[LANE_FEED], "batch.prepare", prepare, f);
     add_access(task, f->host.all, ACCESS_WRITE);
-    f->first = allocate((size_t)(2 * tp), sizeof *f->first);
+    f->first = allocate((size_t)(2 * tp), sizeof *f->first); /* those of the last stage stand after them */
     f->last = last == first ? f->first : f->first + tp;
-    for (int k = 0; k < (last == first ? tp : 2 * tp); k++) {
-        struct device *d = t->model->replica[k < tp ? first + k : last + k - tp].device;
-        f->first[k] = new_batch(t, d, n);
-        struct tensor *from = for_upload(t, task, f->first[MAX(k - 1, 0)].all->device, d);
-        add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", f->first[k].all, from);
-    }
+    const struct device *before = t->model->replica[first].device;
+    for (int k = 0; k < tp; k++)
+        before = upload_batch(t, s, f, task, &f->first[k], first + k, before);
+    for (int k = 0; k < tp && last != first; k++)
+        before = upload_batch(t, s, f, task, &f->last[k], last + k, before);
 }

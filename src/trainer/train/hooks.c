@@ -1,4 +1,4 @@
-/* hooks.c - asking folders: at each moment; who keeps runs; what a folder knows of a trainer. */
+/* hooks.c - asking folders: at each moment; which of them keeps runs; what a folder knows of a trainer. */
 #include "hooks.h"
 
 #include <math.h>
@@ -105,7 +105,7 @@ void ask_leaves(struct trainer *t)
             hooks_of(i)->leaves(t);
 }
 
-/* ---- what only some folder knows --------------------------------------------------------------------------------- */
+/* ---- what only one folder knows ---------------------------------------------------------------------------------- */
 
 const struct archive *find_archive(void)
 {

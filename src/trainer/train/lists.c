@@ -13,48 +13,73 @@
  * All that a step needs follows from its number, so only the model is kept between steps.  The list is cyclic, and
  * steps overlap: while the device computes one batch, the host prepares the next one and uploads it.  Therefore the
  * tasks of batches have a host lane of their own, and an upload lane that no move between devices uses.  The control
- * block stands behind all batches.  Its upload waits until the update of the step before has read the old block: in
- * front of them it would hold them up.
+ * block comes after all batches.  Its upload waits until the update of the step before has read the old block: if it
+ * came before the batches, it would hold them up.
  */
 #include "train.h"
 
 /* ---- the lists ------------------------------------------------------------------------------------------------- */
 
-/* What is kept from a forward to its backward, of each data-parallel rank k and rank. */
-struct work {
+struct work { /* building the train list */
     struct trainer *t;
     struct build *b;
-    struct tape *tapes; /* [((micro * stages + stage) * dp + k) * tp + tp_rank] */
+    /* What each forward keeps for its backward, by micro-batch, stage, data-parallel rank k and tensor-parallel rank:
+     * [((micro * stages + stage) * dp + k) * tp + tp_rank]. */
+    struct tape *tapes;
 };
 
+/* NULL: there is no stage before the first one. */
 static struct tape *tape_at(const struct work *w, int stage, int micro, int k, int tp_rank)
 {
     const struct mesh *m = &w->t->mesh;
-    return stage < 0 ? NULL : &w->tapes[((micro * n_stages(m) + stage) * m->dp + k) * m->tp + tp_rank];
+    if (stage < 0)
+        return NULL;
+    int i = (micro * n_stages(m) + stage) * m->dp + k;
+    return &w->tapes[i * m->tp + tp_rank];
 }
 
-/* Which group of sequences, one after another, a micro-batch is of. */
+/* The group of sequences (--grad-groups) to which a micro-batch belongs. */
 static int group_of(const struct trainer *t, int micro) { return micro * t->settings->grad_groups / t->micros; }
 
-/* The ranks' forwards, rank k's from position begin[k] to begin[k + 1] of the list, become one, layer by layer: what
- * all ranks need for a layer can be sent when the first of them comes to it. */
+/* Rank k's forward was built at positions begin[k] to begin[k + 1] of the list.  Now all ranks' forwards come side by
+ * side, layer by layer: what all ranks need for a layer can be sent when the first of them comes to it. */
 static void put_abreast(struct step *s, const size_t *begin, int ranks)
 {
-    size_t at = begin[0], end = begin[ranks];
-    struct task **built = copy_bytes(s->task + at, (end - at) * sizeof *built);
-    size_t *next = copy_bytes(begin, (size_t)ranks * sizeof *next);
+    const size_t first = begin[0], end = begin[ranks];
+    struct task **built = copy_bytes(s->task + first, (end - first) * sizeof *built);
+    size_t *next = copy_bytes(begin, (size_t)ranks * sizeof *next); /* by rank: the first task not placed yet */
+    size_t at = first;
     while (at < end)
         for (int k = 0; k < ranks; k++) {
-            int layer = next[k] < begin[k + 1] ? built[next[k] - begin[0]]->layer : 0;
-            for (; next[k] < begin[k + 1] && built[next[k] - begin[0]]->layer == layer; next[k]++, at++) {
-                s->task[at] = built[next[k] - begin[0]];
-                s->task[at]->index = at;
+            if (next[k] == begin[k + 1])
+                continue;
+            int layer = built[next[k] - first]->layer;
+            while (next[k] < begin[k + 1] && built[next[k] - first]->layer == layer) {
+                struct task *t = built[next[k] - first];
+                t->index = at;
+                s->task[at] = t;
+                at++;
+                next[k]++;
             }
         }
-    free(built), free(next);
+    free(built);
+    free(next);
 }
 
-/* Of all data-parallel ranks.  All tensor-parallel ranks have the losses; the first of them sums them up. */
+/* Logits and losses of data-parallel rank k.  All tensor-parallel ranks have the losses; the first of them sums them
+ * up. */
+static void add_head(struct work *w, struct tensor *out, int micro, int k, int tp_rank)
+{
+    struct trainer *t = w->t;
+    const struct feed *f = &t->feeds[micro * t->mesh.dp + k];
+    struct tensor *logits = gpt_head(w->b, out);
+    if (k == 0 && micro == 0 && tp_rank == 0)
+        t->keep_logits = logits;
+    struct tensor *total = tp_rank == 0 ? t->rank_total[k] : NULL;
+    cross_entropy(w->b, logits, &f->last[tp_rank], total, tokens_per_step(t));
+}
+
+/* The forward of one stage and micro-batch on all data-parallel ranks. */
 static void add_forwards(struct work *w, int stage, int micro)
 {
     struct trainer *t = w->t;
@@ -67,14 +92,10 @@ static void add_forwards(struct work *w, int stage, int micro)
             add_batch(t, t->train, f, k, micro, prepare_batch, t->micro_batch * t->seq);
         for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b)) {
             struct tape *tape = tape_at(w, stage, micro, k, j);
-            forward_stage(w->b, tape, tape_at(w, stage - 1, micro, k, j), k, stage, micro, group_of(t, micro),
-                          &f->first[j]);
-            if (stage < n_stages(&t->mesh) - 1)
-                continue;
-            struct tensor *logits = gpt_head(w->b, tape->out);
-            if (k == 0 && micro == 0 && j == 0)
-                t->keep_logits = logits;
-            cross_entropy(w->b, logits, &f->last[j], j ? NULL : t->rank_total[k], tokens_per_step(t));
+            const struct tape *before = tape_at(w, stage - 1, micro, k, j);
+            forward_stage(w->b, tape, before, k, stage, micro, group_of(t, micro), &f->first[j]);
+            if (stage == n_stages(&t->mesh) - 1)
+                add_head(w, tape->out, micro, k, j);
         }
     }
     begin[dp] = t->train->n;
@@ -82,53 +103,87 @@ static void add_forwards(struct work *w, int stage, int micro)
     free(begin);
 }
 
-/* Gradients are sent behind a unit's last backward, and summed one unit later in the list, by then all have arrived; at
- * once where there are no others. */
+/* The backward of a unit on all ranks. */
+static void add_unit_backward(struct work *w, const struct turn *turn, int unit)
+{
+    for (int k = 0; k < w->t->mesh.dp; k++)
+        for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b)) {
+            on_tape(w->b, tape_at(w, turn->stage, turn->micro, k, j), ROLE_BACKWARD);
+            backward(w->b, unit, turn->computation);
+        }
+}
+
+/* Gradients of the stage's inputs go to the stage before. */
+static void send_gradients(struct work *w, int stage, int micro)
+{
+    const struct mesh *m = &w->t->mesh;
+    for (int i = 0; i < m->dp * m->tp; i++)
+        send_gradient(w->b, tape_at(w, stage, micro, 0, i), tape_at(w, stage - 1, micro, 0, i));
+}
+
+static void free_tapes(struct work *w, int stage, int micro)
+{
+    const struct mesh *m = &w->t->mesh;
+    for (int i = 0; i < m->dp * m->tp; i++)
+        free(tape_at(w, stage, micro, 0, i)->ops);
+}
+
+/* A unit's gradients are sent after its last backward.  They are summed one unit later in the list, when all have
+ * arrived; or at once, where no other rank has any. */
 static void add_backwards(struct work *w, const struct turn *turn)
 {
     const struct trainer *t = w->t;
-    const struct mesh *m = &t->mesh;
-    const int stage = turn->stage, micro = turn->micro, group = group_of(t, micro);
+    const int stage = turn->stage, micro = turn->micro;
     const int first = first_unit(t->model, stage), end = first_unit(t->model, stage + 1);
-    const bool weights = turn->computation != INPUT_GRADIENT, last = micro == t->micros - 1, alone = m->dp == 1;
+    const int group = group_of(t, micro);
+    const bool alone = t->mesh.dp == 1;
+    const bool weights = turn->computation != INPUT_GRADIENT;
+    const bool ends_step = weights && micro == t->micros - 1;
+    const bool ends_group = ends_step || (weights && group_of(t, micro + 1) != group);
     for (int u = end - 1; u >= first; u--) {
-        for (int k = 0; k < m->dp; k++)
-            for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b)) {
-                on_tape(w->b, tape_at(w, stage, micro, k, j), ROLE_BACKWARD);
-                backward(w->b, u, turn->computation);
-            }
-        if (weights && (last || group_of(t, micro + 1) != group))
+        add_unit_backward(w, turn, u);
+        if (ends_group)
             end_group(w->b, u, group > 0);
-        if (weights && last)
-            send_unit(w->b, u);
-        if (weights && last && (alone || u < end - 1))
-            reduce_unit(w->b, alone ? u : u + 1);
+        if (!ends_step)
+            continue;
+        send_unit(w->b, u);
+        if (alone)
+            reduce_unit(w->b, u);
+        else if (u < end - 1)
+            reduce_unit(w->b, u + 1);
     }
-    for (int i = 0; i < m->dp * m->tp && stage > 0 && turn->computation != WEIGHT_GRADIENT; i++)
-        send_gradient(w->b, tape_at(w, stage, micro, 0, i), tape_at(w, stage - 1, micro, 0, i));
-    if (weights && last && !alone)
+    if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
+        send_gradients(w, stage, micro);
+    if (ends_step && !alone)
         reduce_unit(w->b, first);
-    for (int i = 0; i < m->dp * m->tp && weights; i++)
-        free(tape_at(w, stage, micro, 0, i)->ops);
+    if (weights)
+        free_tapes(w, stage, micro);
+}
+
+/* Is it the forward with which the step's losses are complete? */
+static bool is_last_forward(const struct trainer *t, const struct turn *turn)
+{
+    return turn->computation == FORWARD && turn->stage == n_stages(&t->mesh) - 1 && turn->micro == t->micros - 1;
 }
 
 void build_train(struct trainer *t)
 {
-    size_t n, each = (size_t)(t->micros * t->mesh.dp);
+    const bool clips = t->settings->clip > 0;
+    size_t n;
     struct turn *order = merge_orders(t->settings->pipeline, &t->mesh, t->micros, &n);
     t->train = new_step(t->pool, "train");
     struct build b = new_build(t->train, t->model, t->settings->kernels, t->micro_batch, t->seq);
     b.backward_wanted = true;
-    struct work w = {t, &b, allocate(each * (size_t)(n_stages(&t->mesh) * t->mesh.tp), sizeof *w.tapes)};
-    t->model->norm_rank = t->settings->clip == 0 ? loss_rank(t, 0) : 0; /* where it is waited for */
+    size_t n_tapes = (size_t)(t->micros * t->mesh.dp) * (size_t)(n_stages(&t->mesh) * t->mesh.tp);
+    struct work w = {.t = t, .b = &b, .tapes = allocate(n_tapes, sizeof *w.tapes)};
+    t->model->norm_rank = clips ? 0 : loss_rank(t, 0); /* without clipping only the losses are waited for */
     struct tensor *losses = add_losses(t);
     for (size_t i = 0; i < n; i++) {
         if (order[i].computation == FORWARD)
             add_forwards(&w, order[i].stage, order[i].micro);
         else
             add_backwards(&w, &order[i]);
-        bool last = order[i].stage == n_stages(&t->mesh) - 1 && order[i].micro == t->micros - 1;
-        if (last && order[i].computation == FORWARD && t->settings->clip == 0) {
+        if (is_last_forward(t, &order[i]) && !clips) {
             add_control(t);
             release_updates(&b, losses, t->rank_total);
         }
@@ -138,11 +193,12 @@ void build_train(struct trainer *t)
     add_update(&b, losses, t->rank_total);
     add_report(t);
     end_build(&b);
-    free(w.tapes), free(order);
+    free(w.tapes);
+    free(order);
 }
 
-/* All stages' forward on data-parallel rank k, without a backward; up to the last LayerNorm.  tape[tp] gets what comes
- * out. */
+/* All stages' forward on data-parallel rank k, without a backward; up to the last LayerNorm.  tape[j] gets what comes
+ * out on tensor-parallel rank j. */
 static void add_stages(struct build *b, const struct feed *f, int k, struct tape *tape)
 {
     for (int stage = 0; stage < n_stages(&f->trainer->mesh); stage++)
@@ -152,12 +208,13 @@ static void add_stages(struct build *b, const struct feed *f, int k, struct tape
         }
 }
 
-/* Each data-parallel rank's losses of one iteration come to the host. */
+/* One iteration takes a micro-batch on each data-parallel rank; the losses come to the host. */
 void build_eval(struct trainer *t)
 {
     t->eval = new_step(t->pool, "eval");
     struct build b = new_build(t->eval, t->model, t->settings->kernels, t->micro_batch, t->seq);
-    const int dp = t->mesh.dp, n = t->micro_batch * t->seq;
+    const int dp = t->mesh.dp;
+    const int n = t->micro_batch * t->seq;
     struct tensor **host = allocate((size_t)dp, sizeof *host);
     struct tape *tape = allocate((size_t)(dp * t->mesh.tp), sizeof *tape);
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
@@ -182,11 +239,13 @@ void build_eval(struct trainer *t)
     for (int k = 0; k < dp; k++)
         add_access(task, host[k], ACCESS_READ);
     end_build(&b);
-    free(host), free(tape), free(begin);
+    free(host);
+    free(tape);
+    free(begin);
 }
 
-/* One sequence.  The last token's hidden row alone goes through the head, and each rank's logits to their place on the
- * host. */
+/* A sample is one sequence.  Only the last token's hidden row goes through the head, and each rank's logits go to their
+ * place on the host. */
 void build_sample(struct trainer *t)
 {
     t->sample = new_step(t->pool, "sample");
@@ -202,15 +261,16 @@ void build_sample(struct trainer *t)
     for (int j = first_tp_rank(&b); j >= 0; j = next_tp_rank(&b)) {
         on_tape(&b, &tape[j], ROLE_FORWARD);
         struct tensor *row = activation(&b, "last", SHAPE(1, channels));
-        set_traffic(LAUNCH(&b, "last", "elementwise.cl", "pick_row", groups(&b, 1), OUT(row), IN(tape[j].out),
-                           IN(f->last[j].targets), INT(channels)),
-                    2.0 * channels);
+        struct task *pick = LAUNCH(&b, "last", "elementwise.cl", "pick_row", groups(&b, 1), OUT(row), IN(tape[j].out),
+                                   IN(f->last[j].targets), INT(channels));
+        set_traffic(pick, 2.0 * channels);
         struct tensor *logits = gpt_head(&b, row);
-        size_t first = (size_t)b.replica->other[HEAD].first, words = (size_t)words_of(&b);
+        size_t first = (size_t)b.replica->other[HEAD].first;
+        size_t words = (size_t)words_of(&b);
         struct tensor *host = new_slice(t->pool, t->sample_logits, b.tp_rank, (struct shard){first, first + words});
+        struct tensor *view = new_view(t->pool, logits, "logits", 0, SHAPE((int64_t)words));
         t->sample->tags = (struct tags){-1, -1, ROLE_REPORT};
-        add_copy(t->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", host,
-                 new_view(t->pool, logits, "logits", 0, SHAPE((int64_t)words)));
+        add_copy(t->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", host, view);
     }
     end_build(&b);
     free(tape);

@@ -4,8 +4,8 @@
  * waits for the host.  Before anything reads the model (an evaluation, a save, the end) everything in flight is
  * awaited.
  *
- * Who interrupts gets the step in flight, then the model saved, then its validation loss; who interrupts again ends the
- * run at once, and has the model if it was saved by then.
+ * An interrupt lets the step in flight end, then saves the model, then evaluates it.  A second interrupt ends the run
+ * at once; the model is there if it was saved by then.
  */
 #include "hooks.h"
 
@@ -14,22 +14,25 @@
 struct training {
     struct trainer *trainer;
     struct progress *progress;
-    uint32_t shown;                      /* results up to this step have been shown */
-    uint32_t saved, exported, evaluated; /* the last steps of which the model was */
-    const char *bad;                     /* a parameter that is not finite: such a model is not saved */
+    uint32_t shown;     /* results up to this step have been shown */
+    uint32_t saved;     /* the last step after which the model was saved */
+    uint32_t exported;  /* ... written for other programs */
+    uint32_t evaluated; /* ... evaluated */
+    const char *bad;    /* a parameter that is not finite: such a model is not saved; NULL: none */
 };
 
-/* For other programs. */
+/* Writes the file for other programs. */
 static void write_model(const struct trainer *t, uint32_t step)
 {
-    char *path = saved_model(t->settings), *tokenizer = tokenizer_to_text(t->data ? &t->data->tokenizer : NULL);
+    char *path = saved_model(t->settings);
+    char *tokenizer = tokenizer_to_text(t->data ? &t->data->tokenizer : NULL);
     save_model(t->model, path, step, tokenizer);
     free(path);
     free(tokenizer);
 }
 
-/* By then nothing is in flight.  Where runs are kept, the model for other programs is written at the end alone. */
-static void save(struct training *training, uint32_t step, bool last)
+/* Nothing may be in flight.  Where a folder keeps runs, the file for other programs is written only at the end. */
+static void save_run(struct training *training, uint32_t step, bool last)
 {
     const struct archive *archive = find_archive();
     if (!training->trainer->settings->save || training->bad)
@@ -43,11 +46,12 @@ static void save(struct training *training, uint32_t step, bool last)
     training->saved = step;
 }
 
-/* Show all results up to `step`, waiting for those that have not ended. */
+/* Shows all results up to `step`, waiting for those that have not been reported. */
 static void settle(struct training *training, uint32_t step)
 {
     while (training->shown < step) {
-        const struct result *r = step_result(training->trainer, ++training->shown);
+        training->shown++;
+        const struct result *r = step_result(training->trainer, training->shown);
         show_step(training->progress, training->shown, r);
         if (r->halted || !isfinite(r->loss)) {
             ask_ends(training->trainer);
@@ -56,7 +60,7 @@ static void settle(struct training *training, uint32_t step)
     }
 }
 
-/* Who interrupts an evaluation need not wait for its end.  (One that follows an interrupt is made whole.) */
+/* An interrupt cuts an evaluation short.  (An evaluation that follows an interrupt is made whole.) */
 static bool evaluation_goes_on(void *context)
 {
     const bool *was_interrupted = context;
@@ -65,36 +69,53 @@ static bool evaluation_goes_on(void *context)
 
 static bool due(int every, uint32_t step) { return every > 0 && step % (uint32_t)every == 0; }
 
+/* false: the validation loss is not finite. */
+static bool evaluate_model(struct training *training, uint32_t step)
+{
+    struct trainer *t = training->trainer;
+    bool before = interrupted();
+    double loss = evaluate(t, t->settings->val_batches, evaluation_goes_on, &before);
+    training->evaluated = step;
+    if (!before && interrupted()) {
+        note("the evaluation after step %u was interrupted, and has no loss", step);
+        return true;
+    }
+    show_evaluation(training->progress, step, loss);
+    return isfinite(loss);
+}
+
 /* What happens between two steps, with nothing in flight. */
 static void between_steps(struct training *training, uint32_t step, bool last)
 {
     struct trainer *t = training->trainer;
     const struct settings *s = t->settings;
-    bool evaluation = t->eval && training->evaluated != step && (last || due(s->val_every, step));
-    bool saving = s->save && (last || due(s->save_every, step));
-    double loss = 0;
-    if (!evaluation && !saving && !last)
+    bool evaluates = t->eval && training->evaluated != step && (last || due(s->val_every, step));
+    bool saves = s->save && (last || due(s->save_every, step));
+    bool sound = true;
+    if (!evaluates && !saves && !last)
         return;
     settle(training, step);
     drain_but_disk(t->train);
     calibrate_clocks(t->machine);
     training->bad = find_bad_parameter(t->model);
-    if (saving) /* first: who interrupts may do it twice */
-        save(training, step, last);
-    if (evaluation) {
-        bool before = interrupted();
-        loss = evaluate(t, s->val_batches, evaluation_goes_on, &before);
-        training->evaluated = step;
-        if (!before && interrupted()) {
-            note("the evaluation after step %u was interrupted, and has no loss", step);
-            loss = 0;
-        } else
-            show_evaluation(training->progress, step, loss);
-    }
-    if (training->bad || !isfinite(loss)) {
+    if (saves) /* before the evaluation, during which a second interrupt may come */
+        save_run(training, step, last);
+    if (evaluates)
+        sound = evaluate_model(training, step);
+    if (training->bad || !sound) {
         ask_ends(t);
         explain_bad_model(step, training->bad);
     }
+}
+
+/* Is the next result to be shown now?  It is when it has been reported; or when its place is needed again: then it is
+ * waited for. */
+static bool shows_next(const struct training *training, uint32_t step)
+{
+    uint32_t next = training->shown + 1;
+    if (next > step)
+        return false;
+    return training->shown + RESULTS <= step || step_reported(training->trainer, next);
 }
 
 static void train(struct training *training, uint32_t last)
@@ -106,22 +127,23 @@ static void train(struct training *training, uint32_t last)
     for (uint32_t step = training->shown + 1; step <= last; step++) {
         run_step(t, step);
         take_signals_back();
-        /* What has been reported is shown, and waited for only where a result's place is needed again. */
-        while (training->shown < step && (training->shown + RESULTS <= step || step_reported(t, training->shown + 1)))
+        while (shows_next(training, step))
             settle(training, training->shown + 1);
         ask_stepped(t);
         if (interrupted())
             last = step;
         between_steps(training, step, step == last);
-        if (interrupted() && step < last)
-            between_steps(training, last = step, true);
+        if (interrupted() && step < last) {
+            last = step;
+            between_steps(training, step, true);
+        }
     }
     settle(training, last);
     drain(t->train);
     ask_ends(t);
 }
 
-/* Tokens of the data's first character, from which a sample goes on: of bytes it may have several. */
+/* How many tokens the data's first character has, from which a sample goes on: of bytes it may have several. */
 static size_t first_character(const struct dataset *d)
 {
     char bytes[UTF8_BYTES];
@@ -146,14 +168,23 @@ static void check_guards(struct machine *m)
 void append_path(char **command, const char *option, const char *path)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:+=@%-";
-    bool quoted = path[strspn(path, plain)] != '\0';
-    append_text(command, " %s %s", option, quoted ? "'" : path);
-    for (; quoted && *path; path++)
-        append_text(command, "%s", *path == '\'' ? "'\\''" : (char[]){*path, '\0'});
-    append_text(command, "%s", quoted ? "'" : "");
+    bool is_plain = path[strspn(path, plain)] == '\0';
+    append_text(command, " %s ", option);
+    if (is_plain) {
+        append_text(command, "%s", path);
+        return;
+    }
+    append_text(command, "'");
+    for (; *path; path++) {
+        if (*path == '\'')
+            append_text(command, "'\\''"); /* ends the quotes, adds a quote, begins them again */
+        else
+            append_text(command, "%c", *path);
+    }
+    append_text(command, "'");
 }
 
-/* What the run has kept, and the command with which it goes on.  `step` was the last one. */
+/* Says what the run has kept, and with which command it goes on.  step: the last one. */
 static void tell_end(struct trainer *t, uint32_t step)
 {
     const struct settings *s = t->settings;
@@ -171,7 +202,9 @@ static void tell_end(struct trainer *t, uint32_t step)
     } else if (s->past && !s->save && !s->kept) {
         note("nothing of this is saved: --save %s goes on saving there", s->past->given);
     }
-    free(kept.what), free(kept.command), free(kept.more);
+    free(kept.what);
+    free(kept.command);
+    free(kept.more);
 }
 
 static void print_sample(struct trainer *t)

@@ -16,23 +16,25 @@
 
 struct progress {
     struct trainer *trainer;
-    int log;              /* -1: none, or none any more */
-    bool log_lost;        /* it could not be written to its end */
-    uint32_t steps, last; /* of the training; where this run ends */
-    int width;            /* digits of steps */
-    bool screen;          /* stdout is one */
-    double flops;         /* per step */
-    uint64_t last_ns;     /* end of the step before */
-    uint64_t held_ns;     /* of execution.held_ns what has been left out */
-    double average_ms;    /* of recent steps without what they were held, for the time left */
-    double total_ms;      /* the same of all steps but the first, which compiles the kernels */
-    uint32_t counted;
-    uint64_t begun_ns; /* the run */
+    int log;           /* the file; -1: none, or none any more */
+    bool log_lost;     /* the log could not be written to its end */
+    uint32_t steps;    /* how many the training has */
+    uint32_t last;     /* the last step of this run, which may stop earlier */
+    int width;         /* how many digits `steps` has */
+    bool screen;       /* stdout is a terminal */
+    double flops;      /* operations of a step */
+    uint64_t last_ns;  /* the end of the step before */
+    uint64_t held_ns;  /* how much of execution.held_ns has been left out of steps' times */
+    double average_ms; /* how long recent steps took, without the time in which they were held; for the time left */
+    double total_ms;   /* how long all steps took together, counted alike, but the first, which compiles the kernels */
+    uint32_t counted;  /* steps that have been shown */
+    uint64_t begun_ns; /* when the run began */
 };
 
 /* ---- the log --------------------------------------------------------------------------------------------------- */
 
-/* Locked before anything is in it that another run would lose.  What stdout leads to is left to open_device(). */
+/* Opens and locks the log before anything of this run is in it: another run's log would be lost.  A log that is the
+ * same file as stdout or stderr is left to open_device(). */
 void open_log(struct trainer *t)
 {
     const char *path = t->settings->log;
@@ -43,7 +45,7 @@ void open_log(struct trainer *t)
         expect_own_kind("--log", path, KIND_LOG, "log of yard's");
 }
 
-/* Many may write there; what is the same as stdout has one place in the file with it. */
+/* Opens a log that others may write too.  If stdout is the same file, both share one position in it. */
 static int open_device(const char *path)
 {
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
@@ -52,7 +54,7 @@ static int open_device(const char *path)
     return open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
 }
 
-/* The run goes on without it. */
+/* The run goes on without a log. */
 static void lose_log(struct progress *p, const char *why)
 {
     warn("cannot write the log %s: %s; training goes on without it, and ends with exit code %d",
@@ -62,7 +64,21 @@ static void lose_log(struct progress *p, const char *why)
     p->log_lost = true;
 }
 
-/* All of a line in one go, behind whatever is in the file by then (O_APPEND).  A line that does not fit goes again. */
+/* Returns how many bytes were written; if they are fewer than n, errno says why. */
+static size_t write_all(int fd, const char *bytes, size_t n)
+{
+    size_t done = 0;
+    while (done < n) {
+        ssize_t written = write(fd, bytes + done, n - done);
+        if (written >= 0)
+            done += (size_t)written;
+        else if (errno != EINTR)
+            break;
+    }
+    return done;
+}
+
+/* Adds a line at the end that the file has by then (O_APPEND).  If the line does not fit, its part is taken away. */
 static void append_line(struct progress *p, const char *line, size_t n)
 {
     struct stat before;
@@ -71,20 +87,14 @@ static void append_line(struct progress *p, const char *line, size_t n)
         lose_log(p, "it was removed while it was written");
         return;
     }
-    for (size_t done = 0; done < n;) {
-        ssize_t written = write(p->log, line + done, n - done);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0) {
-            char *why = format_string("%s; is the disk full?", strerror(errno));
-            if (regular && done && ftruncate(p->log, before.st_size) != 0)
-                append_text(&why, " Its last line is cut");
-            lose_log(p, why);
-            free(why);
-            return;
-        }
-        done += (size_t)written;
-    }
+    size_t done = write_all(p->log, line, n);
+    if (done == n)
+        return;
+    char *why = format_string("%s; is the disk full?", strerror(errno));
+    if (regular && done && ftruncate(p->log, before.st_size) != 0)
+        append_text(&why, " Its last line is cut");
+    lose_log(p, why);
+    free(why);
 }
 
 void write_log(struct trainer *t, json_t *line)
@@ -99,15 +109,25 @@ void write_log(struct trainer *t, json_t *line)
     json_decref(line);
 }
 
-/* A new run's log is emptied only now.  A resumed run's goes on behind what is there, from a new line on: that of a
- * killed run may end within one. */
+/* The log's first line: the options, and what is known of the data. */
+static void log_run(struct trainer *t)
+{
+    json_t *line = json_pack("{s:o}", "run", options_json(false));
+    if (t->data && !isnan(t->data->rate)) {
+        json_object_set_new(line, "rate", number_json(t->data->rate));
+        json_object_set_new(line, "floor", number_json(t->data->floor));
+    }
+    write_log(t, line);
+}
+
+/* A new run's log is emptied only now.  A resumed run adds to what is there, from a new line on: the log of a killed
+ * run may end within a line. */
 static void begin_log(struct progress *p)
 {
     struct trainer *t = p->trainer;
     const struct settings *s = t->settings;
-    const bool goes_on = s->past || this_life->restarts, known = t->data && !isnan(t->data->rate);
+    const bool goes_on = s->past || this_life->restarts;
     struct stat status;
-    char last;
     p->log = t->log;
     if (s->log && p->log < 0)
         p->log = open_device(s->log);
@@ -116,42 +136,66 @@ static void begin_log(struct progress *p)
     if (t->log >= 0 && !goes_on && ftruncate(t->log, 0) != 0)
         fail(EXIT_IO, "cannot empty the log %s: %s", s->log, strerror(errno));
     if (t->log >= 0 && goes_on && status.st_size > 0) {
+        char last;
         if (pread(t->log, &last, 1, status.st_size - 1) == 1 && last != '\n')
             append_line(p, "\n", 1);
         return;
     }
-    write_log(p->trainer, json_pack("{s:o, s:o*, s:o*}", "run", options_json(false), "rate",
-                                    known ? number_json(t->data->rate) : NULL, "floor",
-                                    known ? number_json(t->data->floor) : NULL));
+    log_run(t);
 }
 
 /* ---- before the first step ------------------------------------------------------------------------------------- */
 
-static void print_summary(const struct progress *p)
+static void print_data(const struct trainer *t)
 {
     static const char *const kinds[] = {[TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "characters", [TOKENS_IDS] = "ids"};
+    const struct dataset *d = t->data;
+    const char *path = t->settings->data.path;
+    if (!d)
+        return;
+    print_line(stdout, "data        %s: %zu tokens (%s) to train, %zu to validate", path ? path : default_data(),
+               d->train.n, kinds[d->tokenizer.kind], d->val.n);
+    if (isnan(d->rate))
+        return;
+    char floor[32] = "it is higher";
+    if (!isnan(d->floor))
+        format_number(floor, d->floor, 4);
+    printf("floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s\n", d->rate, t->seq,
+           floor);
+}
+
+/* Memory by class is shown of a single device; of several there is a table. */
+static void print_memory(const struct trainer *t)
+{
+    char bytes[32];
+    printf("memory      ");
+    if (t->machine->n_devices == 1) {
+        for (int c = 0; c < MEM_CLASSES; c++) {
+            format_bytes(bytes, (double)t->train->peak[0][c]);
+            printf("%s%s %s", c > 0 ? ", " : "", memory_class_name[c], bytes);
+        }
+        printf("\n            together at most %s; ", format_bytes(bytes, (double)t->train->high[0]));
+    }
+    printf("allocated %s\n", format_bytes(bytes, (double)t->machine->allocated));
+}
+
+static void print_training(const struct progress *p)
+{
     struct trainer *t = p->trainer;
     const int n = t->machine->n_devices;
-    char *devices = describe_machine(t->machine), text[160];
+    char *devices = describe_machine(t->machine);
+    char sizes[160];
     printf("devices     %s\n", devices);
-    printf("model       %s: %zu parameters\n", describe_sizes(text, &t->config), count_parameters(t->model->params));
-    if (t->data)
-        print_line(stdout, "data        %s: %zu tokens (%s) to train, %zu to validate",
-                   t->settings->data.path ? t->settings->data.path : default_data(), t->data->train.n,
-                   kinds[t->data->tokenizer.kind], t->data->val.n);
-    if (t->data && !isnan(t->data->rate))
-        printf("floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s\n", t->data->rate,
-               t->seq, isnan(t->data->floor) ? "it is higher" : format_number(text, t->data->floor, 4));
-    printf("memory      ");
-    for (int c = 0; c < MEM_CLASSES && n == 1; c++)
-        printf("%s%s %s", c ? ", " : "", memory_class_name[c], format_bytes(text, (double)t->train->peak[0][c]));
-    if (n == 1) /* of several there is a table */
-        printf("\n            together at most %s; ", format_bytes(text, (double)t->train->high[0]));
-    printf("allocated %s\n", format_bytes(text, (double)t->machine->allocated));
-    printf("step        %d sequence%s of %d tokens: %.0f tokens in %d micro-batch%s on %s%d device%s, %zu tasks, %.3g "
-           "GFLOP\n",
-           t->batch, t->batch == 1 ? "" : "s", t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es",
-           n == 1 ? "" : "each of ", n, n == 1 ? "" : "s", t->train->n, p->flops / 1e9);
+    printf("model       %s: %zu parameters\n", describe_sizes(sizes, &t->config), count_parameters(t->model->params));
+    print_data(t);
+    print_memory(t);
+    printf("step        %d sequence%s of %d tokens: ", t->batch, t->batch == 1 ? "" : "s", t->seq);
+    printf("%.0f tokens in %d micro-batch%s ", tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es");
+    if (n == 1)
+        printf("on 1 device, ");
+    else
+        printf("on each of %d devices, ", n);
+    printf("%zu tasks, %.3g GFLOP\n", t->train->n, p->flops / 1e9);
     ask_summary(t);
     printf("\n");
     fflush(stdout);
@@ -170,15 +214,15 @@ struct progress *begin_progress(struct trainer *t)
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
     t->progress = p;
     begin_log(p);
-    print_summary(p);
+    print_training(p);
     p->last_ns = p->begun_ns = now_ns();
     return p;
 }
 
 /* ---- a step ---------------------------------------------------------------------------------------------------- */
 
-/* Both forms of a step's line; the terminal's leaves out what only the log need have. */
-static void print_shown(struct progress *p, uint32_t number, const struct result *r, double ms)
+/* Prints a step's line.  On a terminal it leaves out what only the log need have. */
+static void print_step(struct progress *p, uint32_t number, const struct result *r, double ms)
 {
     const struct wrapper *wrapper = p->trainer->train->running->wrapper;
     char loss[32], norm[32], time[32], left[32];
@@ -193,40 +237,77 @@ static void print_shown(struct progress *p, uint32_t number, const struct result
         append_text(&line, "  %s", wrapper->word);
     if (p->counted > 1 && number < p->steps)
         append_text(&line, "  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
-    if (p->screen)
+    if (p->screen) {
         write_over(STDOUT_FILENO, line, number == p->last);
-    else
-        printf("%s\n", line), fflush(stdout);
+    } else {
+        printf("%s\n", line);
+        fflush(stdout);
+    }
     free(line);
+}
+
+/* One more step, which took `ran` ms without the time in which it was held.  The first one compiles the kernels, and
+ * counts neither in the total nor in the average.  One that is far longer than the others was stopped, and counts as
+ * two. */
+static void count_step(struct progress *p, double ran)
+{
+    if (p->counted > 0)
+        p->total_ms += ran;
+    p->counted++;
+    if (p->counted <= 2)
+        p->average_ms = ran;
+    else
+        p->average_ms = 0.9 * p->average_ms + 0.1 * fmin(ran, 2 * p->average_ms);
+}
+
+/* A terminal shows steps as often as it may be redrawn; a file the first one, and one in each tenth of the run. */
+static bool shows_step(const struct progress *p, uint32_t number, bool first)
+{
+    const uint64_t tenth = 10 * (uint64_t)number / p->steps;
+    const uint64_t tenth_before = 10 * (uint64_t)(number - 1) / p->steps;
+    if (number == p->last)
+        return true;
+    if (p->screen)
+        return may_redraw();
+    return first || tenth != tenth_before;
+}
+
+static void log_step(struct progress *p, uint32_t number, const struct result *r, double ms)
+{
+    json_t *line = json_pack("{s:i}", "step", (int)number);
+    json_object_set_new(line, "loss", number_json(r->loss));
+    json_object_set_new(line, "norm", number_json(r->norm));
+    json_object_set_new(line, "lr", number_json(r->lr));
+    json_object_set_new(line, "ms", number_json(ms));
+    json_object_set_new(line, "tokens_per_s", number_json(tokens_per_step(p->trainer) / ms * 1e3));
+    write_log(p->trainer, line);
 }
 
 void show_step(struct progress *p, uint32_t number, const struct result *r)
 {
-    const double ms = (double)(int64_t)(r->ended_ns - p->last_ns) * 1e-6, tokens = tokens_per_step(p->trainer);
-    const double held = fmax(fmin(1e-6 * (double)(execution.held_ns - p->held_ns), ms), 0), ran = ms - held;
-    const uint64_t tenth = 10 * (uint64_t)number / p->steps;
-    const bool first = p->counted == 0, last = number == p->last;
+    const double ms = (double)(int64_t)(r->ended_ns - p->last_ns) * 1e-6;
+    const double held = 1e-6 * (double)(execution.held_ns - p->held_ns);
+    const double held_here = fmax(fmin(held, ms), 0); /* the rest was held in later steps */
+    const bool first = p->counted == 0;
     p->last_ns = r->ended_ns;
-    p->held_ns += (uint64_t)(1e6 * held);
-    p->total_ms += p->counted++ ? ran : 0;
-    /* The first step compiles the kernels.  What is far longer than the others was stopped, and counts as two. */
-    p->average_ms = p->counted <= 2 ? ran : 0.9 * p->average_ms + 0.1 * fmin(ran, 2 * p->average_ms);
-    if (last || (p->screen ? may_redraw() : first || tenth != 10 * (uint64_t)(number - 1) / p->steps))
-        print_shown(p, number, r, ms);
+    p->held_ns += (uint64_t)(1e6 * held_here);
+    count_step(p, ms - held_here);
+    if (shows_step(p, number, first))
+        print_step(p, number, r, ms);
     this_life->step = number;
-    write_log(p->trainer, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_json(r->loss),
-                                    "norm", number_json(r->norm), "lr", number_json(r->lr), "ms", number_json(ms),
-                                    "tokens_per_s", number_json(tokens / ms * 1e3)));
+    log_step(p, number, r, ms);
 }
 
-/* What can be learnt lies between the loss of one who knows nothing, ln V, and the floor. */
+/* What can be learnt lies between ln V, the loss of a model that knows nothing, and the floor. */
 void show_evaluation(struct progress *p, uint32_t number, double loss)
 {
     const struct dataset *d = p->trainer->data;
+    const double most = log(d->vocab);
+    char text[32];
     erase_line();
-    printf("step %*u/%u  validation loss %s", p->width, number, p->steps, format_number((char[32]){0}, loss, 4));
-    if (d->floor < log(d->vocab)) /* not if it is not a number, or with a vocabulary of one */
-        printf("  floor %.4f  %.1f %% learnt", d->floor, 100 * (log(d->vocab) - loss) / (log(d->vocab) - d->floor));
+    printf("step %*u/%u  validation loss %s", p->width, number, p->steps, format_number(text, loss, 4));
+    if (d->floor < most) /* not if the floor is not a number, or with a vocabulary of one */
+        printf("  floor %.4f  %.1f %% learnt", d->floor, 100 * (most - loss) / (most - d->floor));
     printf("\n");
     fflush(stdout);
     write_log(p->trainer, json_pack("{s:i, s:o}", "step", (int)number, "val_loss", number_json(loss)));
@@ -236,7 +317,7 @@ void show_evaluation(struct progress *p, uint32_t number, double loss)
 
 uint64_t run_began(const struct trainer *t) { return t->progress->begun_ns; }
 
-/* ---- behind the last step -------------------------------------------------------------------------------------- */
+/* ---- after the last step --------------------------------------------------------------------------------------- */
 
 enum exit_code end_progress(struct progress *p)
 {
@@ -244,7 +325,7 @@ enum exit_code end_progress(struct progress *p)
     if (p->total_ms >= 1e4 && !execution.serial && !p->trainer->train->running->wrapper && !interrupted())
         printf("\nrate        %u steps behind the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n", p->counted - 1,
                ms, tokens_per_step(p->trainer) / ms * 1e3, p->flops / ms * 1e-6);
-    if (p->log >= 0 && close(p->log) != 0) { /* where writing is put off (NFS) */
+    if (p->log >= 0 && close(p->log) != 0) { /* a file system may put off writing until then (NFS) */
         p->log = -1;
         lose_log(p, strerror(errno));
     }

@@ -28,16 +28,32 @@ void check_rate(const struct rate *r)
              r->lr_min, r->lr);
 }
 
+/* 0 up to step `first`, 1 at step `last`. */
+static double part_done(int64_t first, int64_t last, int64_t step)
+{
+    if (step <= first || last <= first)
+        return 0;
+    return (double)(step - first) / (double)(last - first);
+}
+
 double learning_rate(const struct rate *r, int64_t step)
 {
-    const int64_t first = r->warmup + 1, stable = MAX(r->steps - r->steps / 5, first);
+    const int64_t first = r->warmup + 1; /* at the full rate */
     if (step < first)
         return r->lr * (double)step / (double)first;
-    double p = r->steps > first ? (double)(step - first) / (double)(r->steps - first) : 0;
-    double q = step > stable ? (double)(step - stable) / (double)(r->steps - stable) : 0;
-    double height[] = {
-        [RATE_CONSTANT] = 1, [RATE_COSINE] = (1 + cos(pi * p)) / 2, [RATE_LINEAR] = 1 - p, [RATE_WSD] = 1 - sqrt(q)};
-    if (r->schedule == RATE_CONSTANT)
+    double height = 0; /* 1: lr, 0: lr_min */
+    switch (r->schedule) {
+    case RATE_CONSTANT:
         return r->lr;
-    return r->lr_min + (r->lr - r->lr_min) * height[r->schedule];
+    case RATE_COSINE:
+        height = (1 + cos(pi * part_done(first, r->steps, step))) / 2;
+        break;
+    case RATE_LINEAR:
+        height = 1 - part_done(first, r->steps, step);
+        break;
+    case RATE_WSD:
+        height = 1 - sqrt(part_done(MAX(r->steps - r->steps / 5, first), r->steps, step));
+        break;
+    }
+    return r->lr_min + (r->lr - r->lr_min) * height;
 }

@@ -8,28 +8,59 @@
 
 ORDER(bigger_first, float, COMPARE(*b, *a))
 
-/* Softmax over the --top-k largest logits at --temperature; at temperature 0 the largest. */
-static int32_t choose(const float *logits, int vocab, const struct settings *s, uint64_t draw)
+static int largest(const float *logits, int vocab)
 {
-    int best = 0, chosen = 0;
+    int best = 0;
     for (int i = 1; i < vocab; i++)
         if (logits[i] > logits[best])
             best = i;
+    return best;
+}
+
+/* The smallest of the k largest logits. */
+static float kth_largest(const float *logits, int vocab, int k)
+{
+    float *sorted = copy_bytes(logits, (size_t)vocab * sizeof *sorted);
+    SORT(sorted, (size_t)vocab, bigger_first);
+    float kth = sorted[k - 1];
+    free(sorted);
+    return kth;
+}
+
+/* The token at which the sum of the weights up to it exceeds `at`. */
+static int token_at(const double *weight, int vocab, double at)
+{
+    int chosen = 0;
+    while (chosen < vocab - 1) {
+        at -= weight[chosen];
+        if (at < 0)
+            break;
+        chosen++;
+    }
+    while (weight[chosen] == 0 && chosen > 0) /* rounding may lead to the very end */
+        chosen--;
+    return chosen;
+}
+
+/* Draws from the softmax over the --top-k largest logits at --temperature; at temperature 0 takes the largest. */
+static int32_t choose_token(const float *logits, int vocab, const struct settings *s, uint64_t draw)
+{
+    const int best = largest(logits, vocab);
     if (s->temperature <= 0)
         return best;
-    float *sorted = copy_bytes(logits, (size_t)vocab * sizeof *sorted), least = -INFINITY;
-    SORT(sorted, (size_t)vocab, bigger_first);
+    float least = -INFINITY;
     if (s->top_k > 0 && s->top_k < vocab)
-        least = sorted[s->top_k - 1];
-    double sum = 0, *weight = allocate((size_t)vocab, sizeof *weight);
-    for (int i = 0; i < vocab; i++)
-        sum += weight[i] = logits[i] >= least ? exp((logits[i] - logits[best]) / s->temperature) : 0;
+        least = kth_largest(logits, vocab, s->top_k);
+    double *weight = allocate((size_t)vocab, sizeof *weight);
+    double sum = 0;
+    for (int i = 0; i < vocab; i++) {
+        if (logits[i] >= least)
+            weight[i] = exp((logits[i] - logits[best]) / s->temperature);
+        sum += weight[i];
+    }
     double at = random_uniform((uint64_t)s->seed, STREAM_SAMPLE, 0, draw) * sum;
-    while (chosen < vocab - 1 && (at -= weight[chosen]) >= 0)
-        chosen++;
-    while (weight[chosen] == 0 && chosen > 0) /* rounding at the very end */
-        chosen--;
-    free(weight), free(sorted);
+    int chosen = token_at(weight, vocab, at);
+    free(weight);
     return chosen;
 }
 
@@ -42,6 +73,26 @@ static void print_token(struct text_stream *shown, const struct tokenizer *token
     fflush(stdout);
 }
 
+/* Runs the sample list, as its iteration `number`, for the token after n of them.  Their last `seq` go into the window.
+ * What stands after them there is never seen, since attention is causal. */
+static const float *find_logits(struct trainer *t, const int32_t *tokens, size_t n, uint32_t number)
+{
+    const float *logits = tensor_memory(t->sample_logits);
+    size_t used = MIN(n, (size_t)t->seq);
+    memset(t->sample_tokens, 0, (size_t)t->seq * sizeof *t->sample_tokens);
+    memcpy(t->sample_tokens, tokens + n - used, used * sizeof *tokens);
+    t->sample_position = (int)used - 1;
+    execute(t->sample, number);
+    drain(t->sample);
+    for (int v = 0; v < t->config.vocab; v++)
+        if (!isfinite(logits[v]))
+            fail(EXIT_FAILED,
+                 "behind token %zu of the text the model's logits are not finite: its parameters are too large, "
+                 "as those of a run that diverged",
+                 n);
+    return logits;
+}
+
 void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count)
 {
     const struct tokenizer *tokenizer = &t->data->tokenizer;
@@ -51,23 +102,11 @@ void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count
         tokens[i] = given[i];
         print_token(&shown, tokenizer, tokens[i]);
     }
-    for (int i = 0; i < count && !interrupted(); i++, n++) {
-        /* The last seq tokens go into the window; what is behind the text is never seen, attention being causal. */
-        const float *logits = tensor_memory(t->sample_logits);
-        size_t used = MIN(n, (size_t)t->seq);
-        memset(t->sample_tokens, 0, (size_t)t->seq * sizeof *t->sample_tokens);
-        memcpy(t->sample_tokens, tokens + n - used, used * sizeof *tokens);
-        t->sample_position = (int)used - 1;
-        execute(t->sample, (uint32_t)i + 1);
-        drain(t->sample);
-        for (int v = 0; v < t->config.vocab; v++)
-            if (!isfinite(logits[v]))
-                fail(EXIT_FAILED,
-                     "behind token %zu of the text the model's logits are not finite: its parameters are too large, "
-                     "as those of a run that diverged",
-                     n);
-        tokens[n] = choose(logits, MIN(t->config.vocab, tokenizer->n), t->settings, (uint64_t)i);
+    for (int i = 0; i < count && !interrupted(); i++) {
+        const float *logits = find_logits(t, tokens, n, (uint32_t)i + 1);
+        tokens[n] = choose_token(logits, MIN(t->config.vocab, tokenizer->n), t->settings, (uint64_t)i);
         print_token(&shown, tokenizer, tokens[n]);
+        n++;
     }
     end_stream(&shown, stdout);
     putchar('\n');

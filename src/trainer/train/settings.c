@@ -2,7 +2,7 @@
  *
  *     options of the run that this one goes on from  <  --config  <  command line        later ones win
  *
- * Sizes that are still open are those of that run, or of --init; else --model's.
+ * Sizes that none of them gives are those of that run, or of --init; else those of --model.
  */
 #include "hooks.h"
 #include "trainer/base/json.h"
@@ -10,7 +10,8 @@
 #include <float.h>
 
 static struct settings s; /* the table points into it; one command runs in a process */
-struct one_life *this_life = &(struct one_life){0};
+static struct one_life own_life;
+struct one_life *this_life = &own_life;
 
 #define BELOW_1 (1 - FLT_EPSILON / 2) /* the largest float below 1 */
 static const struct option own_options[] = {
@@ -157,16 +158,16 @@ static void gather_options(void)
               modules[i]->name);
     for (size_t i = 0; i < COUNT(first); i++)
         add_group(first[i]);
-    for (size_t i = 0; i < n_modules; i++) /* groups of a folder's own */
+    for (size_t i = 0; i < n_modules; i++)
         for (size_t k = 0; k < modules[i]->n_options; k++)
-            if (!find_option(&table, modules[i]->options[k].name))
+            if (!find_option(&table, modules[i]->options[k].name)) /* its group is the folder's own */
                 add_group(modules[i]->options[k].group);
     for (size_t i = 0; i < n_modules; i++)
         if (modules[i]->other_words)
             table.others = modules[i]->other_words;
 }
 
-/* Single options of a page count as of the command at hand. */
+/* The options that the page names one by one belong to the command at hand too. */
 static void mark_options(const struct page *page)
 {
     for (size_t i = 0; i < table.n; i++) {
@@ -178,34 +179,43 @@ static void mark_options(const struct page *page)
 
 /* ---- what makes no sense, or not together ----------------------------------------------------------------------- */
 
-#define REFUSE_IF(condition, ...) ((condition) ? fail(EXIT_USAGE, __VA_ARGS__) : (void)0)
+static const struct law laws[] = {
+    {"vocab", "data", "the data bring their own vocabulary"},
+    {"vocab", "init", "a model brings its own sizes"},
+    {"save-every", "save", NULL},
+};
 
-static const struct law laws[] = {{"vocab", "data", "the data bring their own vocabulary"},
-                                  {"vocab", "init", "a model brings its own sizes"},
-                                  {"save-every", "save", NULL}};
+static bool is_off(const struct option *o)
+{
+    char *text = option_text(o);
+    bool off = !*text;
+    if (!is_output(o)) /* a file may be called "off" */
+        off |= strcmp(text, "off") == 0 || strcmp(text, "0") == 0;
+    free(text);
+    return off;
+}
 
-/* Of two options that this yard has. */
+/* Warns of, or refuses, what a law says of two options, if this yard has both. */
 static void keep_law(const struct law *law)
 {
     const struct option *other = find_option(&table, law->other);
     if (!other || !find_option(&table, law->option))
         return;
-    char *text = option_text(other);
-    bool off = !*text || (!is_output(other) && (strcmp(text, "off") == 0 || strcmp(text, "0") == 0));
-    bool given = was_given(law->option);
-    if (given && !law->why && off && !s.sweeps)
+    if (!was_given(law->option))
+        return;
+    if (law->why && was_given(law->other))
+        fail(EXIT_USAGE, "--%s and --%s: %s; leave one out", law->option, law->other, law->why);
+    if (!law->why && is_off(other) && !s.sweeps)
         warn("--%s has no effect without --%s", law->option, law->other);
-    REFUSE_IF(given && law->why && was_given(law->other), "--%s and --%s: %s; leave one out", law->option, law->other,
-              law->why);
-    free(text);
 }
 
-static bool somebody_gathers(void)
+/* Is there a folder that gathers parameters? */
+static bool can_gather(void)
 {
-    bool yes = false;
     for (size_t i = 0; i < n_modules; i++)
-        yes |= modules[i]->gathers;
-    return yes;
+        if (modules[i]->gathers)
+            return true;
+    return false;
 }
 
 static void check_together(void)
@@ -222,11 +232,14 @@ static void check_together(void)
         warn("--lr-min has no effect with --schedule constant");
     if (was_given("val-share") && was_given("val-data"))
         warn("--val-share has no effect with --val-data");
-    REFUSE_IF(s.zero == 3 && !somebody_gathers(),
-              "--zero 3 keeps parameters in shards, and nothing here gathers them: this yard was built without%s",
-              left_out);
-    REFUSE_IF(s.stop_after && !s.save, "--stop-after saves and stops: add --save DIR");
-    REFUSE_IF(s.stop_after > s.steps, "--stop-after %d is behind the last step, %d", s.stop_after, s.steps);
+    if (s.zero == 3 && !can_gather())
+        fail(EXIT_USAGE,
+             "--zero 3 keeps parameters in shards, and nothing here gathers them: this yard was built without%s",
+             left_out);
+    if (s.stop_after && !s.save)
+        fail(EXIT_USAGE, "--stop-after saves and stops: add --save DIR");
+    if (s.stop_after > s.steps)
+        fail(EXIT_USAGE, "--stop-after %d is behind the last step, %d", s.stop_after, s.steps);
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
@@ -234,9 +247,14 @@ static void check_together(void)
 enum { SIZES = 6 };
 static int *const size[SIZES] = {&s.layers, &s.heads, &s.channels, &s.seq_len, &s.batch, &s.vocab};
 static const int presets[][SIZES] = {
-    {2, 2, 32, 32, 4, 256}, {4, 4, 128, 64, 12, 256}, {6, 6, 384, 256, 8, 256}, {12, 12, 768, 1024, 4, 50257}};
+    /* as many as `size` has, in its order; the rows are in the order of --model's words */
+    {2, 2, 32, 32, 4, 256},
+    {4, 4, 128, 64, 12, 256},
+    {6, 6, 384, 256, 8, 256},
+    {12, 12, 768, 1024, 4, 50257},
+};
 
-/* --model fills in what nobody else gave. */
+/* --model fills in the sizes that are still open (0). */
 static void apply_preset(void)
 {
     for (int i = 0; i < SIZES; i++)
@@ -244,7 +262,7 @@ static void apply_preset(void)
             *size[i] = presets[s.preset][i];
 }
 
-/* --resume and --init bring their own sizes: who gives them must give the same.  Only sequences may be shorter. */
+/* --resume and --init bring their own sizes: options may only repeat them.  Only sequences may be shorter. */
 static void adopt_sizes(void)
 {
     static const char *const name[] = {"layers", "heads", "channels"};
@@ -256,41 +274,46 @@ static void adopt_sizes(void)
             given = *size[i];
         else if (s.past && was_given("model"))
             given = presets[s.preset][i];
-        REFUSE_IF(given != theirs[i], "%s has %d %s, not %d: leave --model and --%s out", s.source.path, theirs[i],
-                  name[i], given, name[i]);
+        if (given != theirs[i])
+            fail(EXIT_USAGE, "%s has %d %s, not %d: leave --model and --%s out", s.source.path, theirs[i], name[i],
+                 given, name[i]);
         *size[i] = theirs[i];
     }
-    REFUSE_IF(s.untied && c.tied, "%s has a tied head: leave --untied out", s.source.path);
-    REFUSE_IF(s.seq_len > c.seq_len, "--seq-len %d is longer than the %d positions of %s", s.seq_len, c.seq_len,
-              s.source.path);
+    if (s.untied && c.tied)
+        fail(EXIT_USAGE, "%s has a tied head: leave --untied out", s.source.path);
+    if (s.seq_len > c.seq_len)
+        fail(EXIT_USAGE, "--seq-len %d is longer than the %d positions of %s", s.seq_len, c.seq_len, s.source.path);
     s.untied = !c.tied;
-    s.seq_len = s.seq_len ? s.seq_len : c.seq_len;
+    if (!s.seq_len)
+        s.seq_len = c.seq_len;
 }
 
 /* ---- recorded options ------------------------------------------------------------------------------------------- */
 
-const struct page train_page = {"train",
-                                "[options]",
-                                "Trains a GPT; without options a small one on stories, a built-in text.",
-                                OF_TRAIN | OF_LIST | OF_RUN,
-                                NULL,
-                                NULL,
-                                false};
+const struct page train_page = {
+    .name = "train",
+    .takes = "[options]",
+    .text = "Trains a GPT; without options a small one on stories, a built-in text.",
+    .classes = OF_TRAIN | OF_LIST | OF_RUN,
+};
 
 static bool is_unrecorded(const char *option)
 {
-    bool yes = has_word("stop-after mesh", option);
+    if (has_word("stop-after mesh", option))
+        return true;
     for (size_t i = 0; i < n_modules; i++)
-        yes |= has_word(modules[i]->unrecorded, option);
-    return yes;
+        if (has_word(modules[i]->unrecorded, option))
+            return true;
+    return false;
 }
 
-/* Does the training follow from it, beside the sizes and the mesh? */
+/* Does the training follow from this option?  The model's sizes and the mesh are recorded elsewhere. */
 static bool is_recorded(const struct option *o)
 {
     static const char *const groups[] = {GROUP_DATA, GROUP_TRAINING, GROUP_DEVICES, GROUP_TECHNIQUES, NULL};
-    return (o->commands & train_page.classes) && !is_unrecorded(o->name) &&
-           (choice_number(groups, o->group) >= 0 || strcmp(o->name, "seq-len") == 0);
+    if (!(o->commands & train_page.classes) || is_unrecorded(o->name))
+        return false;
+    return choice_number(groups, o->group) >= 0 || strcmp(o->name, "seq-len") == 0;
 }
 
 json_t *options_json(bool recorded)
@@ -299,15 +322,18 @@ json_t *options_json(bool recorded)
     for (size_t i = 0; i < table.n; i++) {
         const struct option *o = &options[i];
         char *text = option_text(o);
-        bool number = o->type < OPT_TEXT && !recorded, wanted = recorded ? is_recorded(o) && *text : true;
-        if (wanted && (o->commands & train_page.classes))
-            json_object_set_new(all, o->name, number ? json_loads(text, JSON_DECODE_ANY, NULL) : text_json(text));
+        bool is_number = o->type < OPT_TEXT && !recorded;
+        bool is_wanted = o->commands & train_page.classes;
+        if (recorded)
+            is_wanted = is_recorded(o) && *text;
+        if (is_wanted)
+            json_object_set_new(all, o->name, is_number ? json_loads(text, JSON_DECODE_ANY, NULL) : text_json(text));
         free(text);
     }
     return all;
 }
 
-/* Those of the run that this one goes on from.  They do not count as given. */
+/* Takes over the options of the run that this one goes on from.  They do not count as given. */
 static void apply_recorded(const struct past *past)
 {
     const char *name;
@@ -332,24 +358,29 @@ static void apply_recorded(const struct past *past)
 
 static unsigned classes_of(const struct page *page) { return page->classes | OF_THIS; }
 
-/* Before any file is opened for writing.  What lies in folders is added where they are listed. */
-static void claim_files(const struct page *page)
+static void claim_file(const struct option *o)
 {
     const struct archive *archive = find_archive();
-    for (size_t i = 0; i < table.n; i++) {
-        const struct option *o = &options[i];
-        const char *path = o->type >= OPT_INPUT ? *(const char **)o->value : NULL;
-        const char *who = JOINED("--", o->name);
-        if (!path || !(o->commands & classes_of(page)))
-            continue;
-        if (!is_output(o)) {
-            claim_input(who, path);
-            continue;
-        }
-        if (archive)
-            archive->refuse(who, path);
-        claim_output(who, path, archive && o->type == OPT_KEPT ? archive->option : NULL);
+    const char *path = *(const char **)o->value;
+    const char *name = JOINED("--", o->name);
+    if (!path)
+        return;
+    if (!is_output(o)) {
+        claim_input(name, path);
+        return;
     }
+    if (archive)
+        archive->refuse(name, path);
+    claim_output(name, path, archive && o->type == OPT_KEPT ? archive->option : NULL);
+}
+
+/* Claims the files that options name, before any is opened for writing.  Files in folders are claimed where the folders
+ * are listed. */
+static void claim_files(const struct page *page)
+{
+    for (size_t i = 0; i < table.n; i++)
+        if (options[i].type >= OPT_INPUT && (options[i].commands & classes_of(page)))
+            claim_file(&options[i]);
     if (s.save)
         claim_output("--save", saved_model(&s), NULL);
 }
@@ -376,7 +407,7 @@ static void print_page(const struct page *page)
     flush_output();
 }
 
-/* A word that is no option, where the command takes none. */
+/* Refuses a word that is no option, where the command takes none. */
 static _Noreturn void refuse_word(const struct page *page, const char *word)
 {
     const bool samples = page->classes & OF_SAMPLE;
@@ -396,18 +427,31 @@ static void apply_config(const struct page *page, const char *config)
 {
     static char *text; /* options point into it */
     claim_input("--config", config);
-    REFUSE_IF(is_json(config),
-              "%s is a JSON text, not lines `option = value`: the config.json of a model is read by --init FOLDER",
-              config);
+    if (is_json(config))
+        fail(EXIT_USAGE,
+             "%s is a JSON text, not lines `option = value`: the config.json of a model is read by --init FOLDER",
+             config);
     text = read_text(config);
     parse_config(&table, classes_of(page), config, text);
     const struct archive *archive = find_archive();
-    REFUSE_IF(was_given("config") || (archive && was_given(archive->option + 2)),
-              "%s: --config%s%s belong%s on the command line, not into a config file", config, archive ? " and " : "",
-              archive ? archive->option : "", archive ? "" : "s");
+    if (archive && (was_given("config") || was_given(archive->option + strlen("--"))))
+        fail(EXIT_USAGE, "%s: --config and %s belong on the command line, not into a config file", config,
+             archive->option);
+    if (was_given("config"))
+        fail(EXIT_USAGE, "%s: --config belongs on the command line, not into a config file", config);
 }
 
-/* Parsed twice: the command line says which run and which file say more, and overrules both. */
+/* Opens the model of --init. */
+static void open_init(void)
+{
+    s.source = open_source(s.init, s.heads);
+    if (strcmp(s.source.path, s.init) != 0) /* a folder's model */
+        claim_input("--init", s.source.path);
+    if (!s.source.checkpoint)
+        claim_weights("--init", s.source.path);
+}
+
+/* The command line is parsed twice.  First it says which run and which config file say more; then it overrules both. */
 struct settings *parse_settings(const struct page *page, int argc, char **argv)
 {
     char **words;
@@ -435,17 +479,13 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
     check_together();
     if (past)
         s.init = NULL;
-    if (s.init) {
-        s.source = open_source(s.init, s.heads);
-        if (strcmp(s.source.path, s.init) != 0) /* a folder's model */
-            claim_input("--init", s.source.path);
-        if (!s.source.checkpoint)
-            claim_weights("--init", s.source.path);
-    }
+    if (s.init)
+        open_init();
     if (s.source.path)
         adopt_sizes();
     apply_preset();
-    s.preset = s.source.path ? -1 : s.preset;
+    if (s.source.path)
+        s.preset = -1;
     return &s;
 }
 
@@ -468,7 +508,8 @@ int given_heads(void) { return was_given("heads") ? s.heads : 0; }
 void expect_heads(const struct config *c, const char *path)
 {
     int given = given_heads();
-    REFUSE_IF(given && given != c->heads, "%s has %d heads, not %d: leave --heads out", path, c->heads, given);
+    if (given && given != c->heads)
+        fail(EXIT_USAGE, "%s has %d heads, not %d: leave --heads out", path, c->heads, given);
 }
 
 const char *word_of(const char *option, int number) { return choice_words(find_option(&table, option))[number]; }

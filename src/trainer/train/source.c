@@ -48,7 +48,7 @@ void check_saved(const struct settings *s, const struct config *ours)
     if (find_archive())
         find_archive()->compare(s->save, ours);
     char *model = saved_model(s);
-    if (access(model, F_OK) == 0) { /* else there is none, or it is damaged */
+    if (access(model, F_OK) == 0) {
         const struct config old = read_config(model, ours->heads);
         if (!same_sizes(&old, ours))
             refuse_other_sizes(model, &old);
@@ -58,6 +58,7 @@ void check_saved(const struct settings *s, const struct config *ours)
 
 _Noreturn void refuse_other_sizes(const char *path, const struct config *its)
 {
+    char sizes[160];
     fail(EXIT_USAGE, "%s is another model (%s): --save to another folder, or remove it first", path,
-         describe_sizes((char[160]){0}, its));
+         describe_sizes(sizes, its));
 }

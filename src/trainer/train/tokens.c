@@ -7,14 +7,24 @@ enum { MAX_TOKENS = 65536 }; /* tokens are kept as uint16_t */
 
 static size_t utf8_encode(uint32_t c, char out[4])
 {
-    size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (size_t i = length - 1; i > 0; i--, c >>= 6)
-        out[i] = (char)(0x80 | (c & 0x3F));
-    out[0] = (char)(length > 1 ? (0xF00u >> length & 0xFF) | c : c); /* 110....., 1110.... or 11110... */
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    size_t length = 2;
+    if (c >= 0x800)
+        length++;
+    if (c >= 0x10000)
+        length++;
+    for (size_t i = length - 1; i > 0; i--) {
+        out[i] = (char)(0x80 | (c & 0x3F)); /* 10...... has the next lowest six bits */
+        c >>= 6;
+    }
+    out[0] = (char)((0xF00u >> length & 0xFF) | c); /* 110....., 1110.... or 11110... */
     return length;
 }
 
-/* The character at byte *at of the text; moves *at behind it. */
+/* The character at byte *at of the text; *at moves on to the next one. */
 static uint32_t next_character(const struct text *text, size_t *at)
 {
     uint32_t c = 0;
@@ -41,7 +51,7 @@ struct tokenizer char_tokenizer(const struct text *texts, size_t n_texts)
     if (n > MAX_TOKENS)
         fail(EXIT_USAGE, "the text has %d different characters, at most %d can be tokens; use --tokens bytes", n,
              MAX_TOKENS);
-    struct tokenizer t = {TOKENS_CHARS, 0, allocate((size_t)n, sizeof *t.characters)};
+    struct tokenizer t = {.kind = TOKENS_CHARS, .characters = allocate((size_t)n, sizeof *t.characters)};
     for (uint32_t c = 0; c < CODE_POINTS; c++)
         if (seen[c])
             t.characters[t.n++] = c;
@@ -56,6 +66,13 @@ void free_tokenizer(struct tokenizer *t)
 }
 
 /* ---- encoding -------------------------------------------------------------------------------------------------- */
+
+static size_t encode_bytes(const struct text *text, uint16_t *tokens)
+{
+    for (size_t i = 0; i < text->n; i++)
+        tokens[i] = (unsigned char)text->bytes[i];
+    return text->n;
+}
 
 static size_t encode_characters(const struct tokenizer *t, const struct text *text, uint16_t *tokens)
 {
@@ -100,11 +117,17 @@ static size_t encode_numbers(const struct tokenizer *t, const struct text *text,
 uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t *n)
 {
     uint16_t *tokens = allocate(text->n, sizeof *tokens); /* a token takes a byte at least */
-    *n = text->n;
-    if (t->kind != TOKENS_BYTES)
-        *n = t->kind == TOKENS_CHARS ? encode_characters(t, text, tokens) : encode_numbers(t, text, tokens);
-    for (size_t i = 0; i < *n && t->kind == TOKENS_BYTES; i++)
-        tokens[i] = (unsigned char)text->bytes[i];
+    switch (t->kind) {
+    case TOKENS_BYTES:
+        *n = encode_bytes(text, tokens);
+        break;
+    case TOKENS_CHARS:
+        *n = encode_characters(t, text, tokens);
+        break;
+    case TOKENS_IDS:
+        *n = encode_numbers(t, text, tokens);
+        break;
+    }
     return tokens;
 }
 
@@ -137,14 +160,18 @@ char *tokenizer_to_text(const struct tokenizer *t)
     return text;
 }
 
-/* Hexadecimal code points, ascending; of none is returned where something else is there. */
+/* Hexadecimal code points, ascending, each after a space.  A tokenizer without tokens: the text has something else. */
 static struct tokenizer read_characters(const char *text)
 {
-    struct tokenizer t = {TOKENS_CHARS, 0, allocate(strlen(text), sizeof *t.characters)};
-    for (const char *at = text; *at;) {
+    struct tokenizer t = {.kind = TOKENS_CHARS, .characters = allocate(strlen(text), sizeof *t.characters)};
+    const char *at = text;
+    while (*at) {
+        if (at[0] != ' ' || at[1] == ' ')
+            return (struct tokenizer){0};
         char *end;
-        unsigned long c = *at == ' ' && at[1] != ' ' ? strtoul(at + 1, &end, 16) : CODE_POINTS;
-        if (c >= CODE_POINTS || end == at + 1 || (t.n && c <= t.characters[t.n - 1]) || t.n == MAX_TOKENS)
+        unsigned long c = strtoul(at + 1, &end, 16);
+        bool ascends = t.n == 0 || c > t.characters[t.n - 1];
+        if (end == at + 1 || c >= CODE_POINTS || !ascends || t.n == MAX_TOKENS)
             return (struct tokenizer){0};
         t.characters[t.n++] = (uint32_t)c;
         at = end;
@@ -157,9 +184,9 @@ struct tokenizer tokenizer_from_text(const char *text, const char *path)
     int64_t n;
     struct tokenizer t = {0};
     if (strcmp(text, "bytes") == 0)
-        t = (struct tokenizer){TOKENS_BYTES, 256, NULL};
+        t = (struct tokenizer){.kind = TOKENS_BYTES, .n = 256};
     else if (strncmp(text, "ids ", 4) == 0 && parse_int(text + 4, &n) && n >= 1 && n <= INT32_MAX)
-        t = (struct tokenizer){TOKENS_IDS, (int)n, NULL};
+        t = (struct tokenizer){.kind = TOKENS_IDS, .n = (int)n};
     else if (strncmp(text, "chars ", 6) == 0)
         t = read_characters(text + strlen("chars"));
     if (t.n == 0)
@@ -172,36 +199,64 @@ struct tokenizer tokenizer_from_text(const char *text, const char *path)
 
 /* ---- as Hugging Face's tokenizer.json --------------------------------------------------------------------------- */
 
-/* Byte pair encoding that merges nothing, so that tokens are single characters.  Bytes are written as GPT-2 does it:
- * those that Latin-1 shows as themselves, the others as the characters from 256 on ("ByteLevel" knows which). */
-json_t *tokenizer_to_json(const struct tokenizer *t)
+/* Bytes are written as GPT-2 does it: those that Latin-1 shows as themselves, the others, in ascending order, as the
+ * characters from 256 on ("ByteLevel" knows which). */
+static void fill_byte_characters(uint32_t character[256])
 {
-    char token[5];
     uint32_t other = 256;
-    const bool chars = t->kind == TOKENS_CHARS;
-    if (t->kind == TOKENS_IDS)
-        return NULL;
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        bool is_shown = (byte > ' ' && byte < 127) || (byte > 160 && byte != 173);
+        if (is_shown) {
+            character[byte] = byte;
+        } else {
+            character[byte] = other;
+            other++;
+        }
+    }
+}
+
+/* {"a": 0, ...}: character i of n is token i. */
+static json_t *vocabulary_json(const uint32_t *character, int n)
+{
     json_t *vocab = json_object();
-    for (int i = 0; i < t->n; i++) {
-        bool shown = (i > ' ' && i < 127) || (i > 160 && i != 173);
-        size_t n = utf8_encode(chars ? t->characters[i] : shown ? (uint32_t)i : other++, token);
-        token[n] = '\0';
+    for (int i = 0; i < n; i++) {
+        char token[5];
+        size_t length = utf8_encode(character[i], token);
+        token[length] = '\0';
         json_object_set_new(vocab, token, json_integer(i));
     }
-    json_t *level = chars ? json_null()
-                          : json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false,
-                                      "trim_offsets", true, "use_regex", false);
-    json_t *decoder = chars ? json_pack("{s:s}", "type", "Fuse") : json_incref(level);
+    return vocab;
+}
+
+/* Byte pair encoding that merges nothing, so that tokens are single characters. */
+json_t *tokenizer_to_json(const struct tokenizer *t)
+{
+    json_t *vocab, *level, *decoder;
+    if (t->kind == TOKENS_IDS)
+        return NULL;
+    if (t->kind == TOKENS_CHARS) {
+        vocab = vocabulary_json(t->characters, t->n);
+        level = json_null();
+        decoder = json_pack("{s:s}", "type", "Fuse");
+    } else {
+        uint32_t character[256];
+        fill_byte_characters(character);
+        vocab = vocabulary_json(character, t->n);
+        level = json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "trim_offsets", true,
+                          "use_regex", false);
+        decoder = json_incref(level);
+    }
     return json_pack("{s:s, s:n, s:n, s:[], s:n, s:o, s:n, s:o, s:{s:s, s:b, s:o, s:[]}}", "version", "1.0",
                      "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", level, "post_processor",
                      "decoder", decoder, "model", "type", "BPE", "byte_fallback", false, "vocab", vocab, "merges");
 }
 
-/* Of tokens that are single characters, numbered from 0 as their code points ascend; without tokens: of others. */
+/* A tokenizer whose tokens are single characters, numbered from 0 as their code points ascend; one without tokens: the
+ * vocabulary has others. */
 static struct tokenizer characters_from_json(const json_t *vocab)
 {
-    struct tokenizer t = {TOKENS_CHARS, 0, allocate(json_object_size(vocab) + 1, sizeof *t.characters)};
-    size_t n = json_object_size(vocab);
+    const size_t n = json_object_size(vocab);
+    struct tokenizer t = {.kind = TOKENS_CHARS, .characters = allocate(n + 1, sizeof *t.characters)};
     bool ours = true;
     const char *token;
     json_t *number;
@@ -209,10 +264,11 @@ static struct tokenizer characters_from_json(const json_t *vocab)
     {
         uint32_t c = 0;
         size_t length = strlen(token);
-        bool single = length > 0 && utf8_decode(token, length, &c) == length;
-        json_int_t at = json_is_integer(number) ? json_integer_value(number) : -1;
-        if (single && at >= 0 && (size_t)at < n && !t.characters[at]) /* NUL cannot be a key */
-            t.characters[at] = c;
+        bool is_single = length > 0 && utf8_decode(token, length, &c) == length;
+        json_int_t i = json_is_integer(number) ? json_integer_value(number) : -1;
+        bool is_free = i >= 0 && (size_t)i < n && !t.characters[i]; /* 0 is free: NUL cannot be a key */
+        if (is_single && is_free)
+            t.characters[i] = c;
         else
             ours = false;
     }
@@ -228,18 +284,21 @@ static struct tokenizer characters_from_json(const json_t *vocab)
 
 struct tokenizer tokenizer_from_json(const json_t *json)
 {
-    const struct tokenizer bytes = {TOKENS_BYTES, 256, NULL};
-    const json_t *model = json_object_get(json, "model"), *vocab = json_object_get(model, "vocab");
-    const json_t *merges = json_object_get(model, "merges"), *added = json_object_get(json, "added_tokens");
+    const struct tokenizer bytes = {.kind = TOKENS_BYTES, .n = 256};
+    const json_t *model = json_object_get(json, "model");
+    const json_t *vocab = json_object_get(model, "vocab");
+    const json_t *merges = json_object_get(model, "merges");
+    const json_t *added = json_object_get(json, "added_tokens");
     const json_t *level = json_object_get(json_object_get(json, "pre_tokenizer"), "type");
     const size_t n = json_object_size(vocab);
     if (n == 0 || n > MAX_TOKENS || json_array_size(merges) > 0 || json_array_size(added) > 0)
         return (struct tokenizer){0};
     if (!level)
         return characters_from_json(vocab);
+    if (!json_is_string(level) || strcmp(json_string_value(level), "ByteLevel") != 0)
+        return (struct tokenizer){0};
     json_t *ours = tokenizer_to_json(&bytes);
-    bool same = strcmp(json_string_value(level) ? json_string_value(level) : "", "ByteLevel") == 0 &&
-                json_equal(json_object_get(json_object_get(ours, "model"), "vocab"), vocab);
+    bool same = json_equal(json_object_get(json_object_get(ours, "model"), "vocab"), vocab);
     json_decref(ours);
     return same ? bytes : (struct tokenizer){0};
 }

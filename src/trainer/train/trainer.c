@@ -9,8 +9,10 @@ char *describe_shape(const struct trainer *t)
 {
     struct config c = t->config;
     c.seq_len = t->seq;
-    return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes((char[160]){0}, &c), t->batch,
-                         t->micros, t->micro_batch, t->machine->n_devices, t->machine->n_devices == 1 ? "" : "s");
+    const int n = t->machine->n_devices;
+    char sizes[160];
+    return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes(sizes, &c), t->batch, t->micros,
+                         t->micro_batch, n, n == 1 ? "" : "s");
 }
 
 const char *engine_name(const struct trainer *t)
@@ -22,7 +24,7 @@ double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->s
 
 /* ---- mesh and sizes -------------------------------------------------------------------------------------------- */
 
-/* Of this command, not recorded by the run that it goes on from, whose mesh may have been another. */
+/* Does this command ask for the option?  Else the run that it goes on from did, whose mesh may have been another. */
 static bool is_asked(const struct settings *s, const char *option) { return !s->past || was_given(option); }
 
 struct mesh wanted_mesh(const struct settings *s, int devices)
@@ -33,44 +35,49 @@ struct mesh wanted_mesh(const struct settings *s, int devices)
     else
         must(parse_mesh(s->mesh, devices, &m));
     m.zero = s->zero;
-    if (m.pp > 1)
-        m.chunks = pipeline_orders[s->pipeline].chunks, m.folded = pipeline_orders[s->pipeline].folded;
+    if (m.pp > 1) {
+        m.chunks = pipeline_orders[s->pipeline].chunks;
+        m.folded = pipeline_orders[s->pipeline].folded;
+    }
     return m;
+}
+
+/* Cuts the layers into stages, as --stages says. */
+static void set_stages(struct trainer *t)
+{
+    const struct settings *s = t->settings;
+    struct mesh *m = &t->mesh;
+    bool asks_stages = s->stages && is_asked(s, "stages");
+    bool asks_pipeline = pipeline_orders[s->pipeline].chunks > 1 && is_asked(s, "pipeline");
+    if (m->pp == 1 && (asks_stages || asks_pipeline))
+        fail(EXIT_USAGE, "--%s: there is one stage; --mesh pp=N makes N of them", s->stages ? "stages" : "pipeline");
+    struct problem *p = cut_layers(m, t->config.layers, s->stages);
+    if (p && s->stages && !asks_stages) { /* the stages are recorded, of another mesh */
+        free(p);
+        free_mesh(m);
+        p = cut_layers(m, t->config.layers, NULL);
+    }
+    must(p);
 }
 
 static void set_mesh(struct trainer *t)
 {
     const struct settings *s = t->settings;
     int devices = t->machine->n_devices;
-    struct mesh *m = &t->mesh;
-    *m = wanted_mesh(s, devices);
-    int n = n_ranks(m);
+    t->mesh = wanted_mesh(s, devices);
+    int n = n_ranks(&t->mesh);
     if (n != devices) /* a mesh was given */
         fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d: name %d there, or use one as %d, such as -d 0:0x%d",
              s->mesh, n, devices, n, n, n);
-    if (m->pp == 1 &&
-        ((s->stages && is_asked(s, "stages")) || (pipeline_orders[s->pipeline].chunks > 1 && is_asked(s, "pipeline"))))
-        fail(EXIT_USAGE, "--%s: there is one stage; --mesh pp=N makes N of them", s->stages ? "stages" : "pipeline");
-    struct problem *p = cut_layers(m, t->config.layers, s->stages);
-    if (p && s->stages && !is_asked(s, "stages")) { /* recorded, of another mesh */
-        free(p), free_mesh(m);
-        p = cut_layers(m, t->config.layers, NULL);
-    }
-    must(p);
-    must(check_tp_ranks(&t->config, m));
+    set_stages(t);
+    must(check_tp_ranks(&t->config, &t->mesh));
 }
 
 static int nearest_multiple(int n, int unit) { return MAX((n + unit / 2) / unit, 1) * unit; }
 
-/* A list that only samples has one sequence, whatever the devices are.  Micro-batches come in rounds of an interleaved
- * pipeline, and in groups of the gradient. */
-static void set_batch(struct trainer *t, bool samples_only)
+static void check_groups(const struct trainer *t)
 {
-    const struct settings *s = t->settings;
-    const int dp = t->mesh.dp, groups = s->grad_groups, round = t->mesh.chunks > 1 && !t->mesh.folded ? t->mesh.pp : 1;
-    t->batch = samples_only ? dp : s->batch;
-    t->seq = s->seq_len;
-    const int micro = t->micro_batch = s->micro_batch ? s->micro_batch : MAX(t->batch / dp, 1);
+    const int dp = t->mesh.dp, groups = t->settings->grad_groups;
     if (groups > 1 && dp > 1)
         fail(EXIT_USAGE, "--grad-groups %d stands for dp=%d on one device: with dp=%d add --grad-groups 1", groups,
              groups, dp);
@@ -78,36 +85,84 @@ static void set_batch(struct trainer *t, bool samples_only)
     if (groups > 2 && t->mesh.pp > 1 && t->config.tied)
         fail(EXIT_USAGE, "--grad-groups %d with pp=%d: from three groups on a tied head wants pp=1, or use --untied",
              groups, t->mesh.pp);
-    const int near = nearest_multiple(t->batch, dp * micro);
-    if (t->batch % (dp * micro))
-        fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: %s %d", t->batch, dp, micro,
-             near > 1e6 ? "use a smaller --micro-batch, such as" : "the nearest that works is", near > 1e6 ? 1 : near);
-    t->micros = t->batch / (dp * micro);
-    const int least = 2 * t->mesh.pp, enough = nearest_multiple(t->batch, dp * least);
-    if (t->mesh.folded && t->micros < least)
+}
+
+static void check_batch(const struct trainer *t)
+{
+    const int dp = t->mesh.dp;
+    const int near = nearest_multiple(t->batch, dp * t->micro_batch);
+    if (t->batch % (dp * t->micro_batch) == 0)
+        return;
+    if (near > 1e6)
+        fail(EXIT_USAGE,
+             "--batch %d is not a multiple of dp=%d x --micro-batch %d: use a smaller --micro-batch, such as 1",
+             t->batch, dp, t->micro_batch);
+    fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: the nearest that works is %d", t->batch,
+         dp, t->micro_batch, near);
+}
+
+/* Micro-batches come in rounds of an interleaved pipeline, and in groups of the gradient. */
+static void check_micros(const struct trainer *t)
+{
+    const struct settings *s = t->settings;
+    const struct mesh *m = &t->mesh;
+    const int least = 2 * m->pp;
+    const int enough = nearest_multiple(t->batch, m->dp * least);
+    if (m->folded && t->micros < least)
         fail(EXIT_USAGE,
              "--pipeline %s with pp=%d wants at least %d micro-batches, not %d: try --batch %d --micro-batch %d",
-             pipeline_name[s->pipeline], t->mesh.pp, least, t->micros, enough, enough / (dp * least));
-    int together = round;
-    while (together % groups)
+             pipeline_name[s->pipeline], m->pp, least, t->micros, enough, enough / (m->dp * least));
+    const int round = m->chunks > 1 && !m->folded ? m->pp : 1;
+    int together = round; /* the least common multiple of a round and the number of groups */
+    while (together % s->grad_groups)
         together += round;
-    const int whole = nearest_multiple(t->batch, dp * together);
+    const int whole = nearest_multiple(t->batch, m->dp * together);
     if (t->micros % together)
         fail(EXIT_USAGE, "%s wants a multiple of %d micro-batches, not %d: try --batch %d --micro-batch %d",
-             groups > 1 ? "--grad-groups" : "--pipeline interleaved", together, t->micros, whole,
-             whole / (dp * together));
-    if ((double)t->micros * dp * t->config.layers > 1e5)
+             s->grad_groups > 1 ? "--grad-groups" : "--pipeline interleaved", together, t->micros, whole,
+             whole / (m->dp * together));
+}
+
+static void check_size(const struct trainer *t)
+{
+    const struct config *c = &t->config;
+    const double tokens = (double)t->micro_batch * t->seq;
+    if ((double)t->micros * t->mesh.dp * c->layers > 1e5)
         fail(EXIT_USAGE, "--batch %d is a list of millions of tasks: use a larger --micro-batch than %d", t->batch,
-             micro);
-    if ((double)micro * t->seq * MAX(4 * t->config.channels, t->config.vocab) > 2e9 ||
-        (double)micro * t->config.heads * t->seq * t->seq > 2e9)
+             t->micro_batch);
+    if (tokens * MAX(4 * c->channels, c->vocab) > 2e9 || tokens * c->heads * t->seq > 2e9)
         fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2^31 elements: use a %s",
-             micro, t->seq, micro > 1 ? "smaller --micro-batch" : "shorter --seq-len");
+             t->micro_batch, t->seq, t->micro_batch > 1 ? "smaller --micro-batch" : "shorter --seq-len");
+}
+
+/* A list that only samples has one sequence, whatever the devices are. */
+static void set_batch(struct trainer *t, bool samples_only)
+{
+    const struct settings *s = t->settings;
+    t->batch = samples_only ? t->mesh.dp : s->batch;
+    t->seq = s->seq_len;
+    t->micro_batch = s->micro_batch ? s->micro_batch : MAX(t->batch / t->mesh.dp, 1);
+    check_groups(t);
+    check_batch(t);
+    t->micros = t->batch / (t->mesh.dp * t->micro_batch);
+    check_micros(t);
+    check_size(t);
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-/* Of the model that a run begins with; without tokens: it says nothing of one. */
+/* Programs that write a model anew leave our metadata out; but its tokenizer.json may be there. */
+static struct tokenizer tokenizer_beside(const char *model)
+{
+    char *path = file_beside(model, "tokenizer.json");
+    json_t *json = json_load_file(path, 0, NULL);
+    struct tokenizer t = tokenizer_from_json(json);
+    json_decref(json);
+    free(path);
+    return t;
+}
+
+/* The tokenizer of the model that a run begins with.  One without tokens: the model says nothing of it. */
 static struct tokenizer source_tokenizer(const struct source *s)
 {
     struct tokenizer t = {0};
@@ -119,14 +174,7 @@ static struct tokenizer source_tokenizer(const struct source *s)
     if (text)
         t = tokenizer_from_text(text, s->path);
     free(text);
-    if (!t.n) { /* written anew by others, who leave our metadata out */
-        char *path = file_beside(s->path, "tokenizer.json");
-        json_t *json = json_load_file(path, 0, NULL);
-        t = tokenizer_from_json(json);
-        json_decref(json);
-        free(path);
-    }
-    return t;
+    return t.n ? t : tokenizer_beside(s->path);
 }
 
 static void warn_of_bytes(const char *model)
@@ -149,20 +197,18 @@ struct dataset *open_vocabulary(const struct source *model, int vocab)
     return d;
 }
 
-/* A run that goes on reads the data that it was begun with, where it was begun: a path from another folder leads
- * nowhere. */
+/* A run that goes on reads the data that it was begun with.  Their paths hold in the folder where it was begun. */
 static void expect_recorded_data(const struct settings *s, const char *option, const char *path)
 {
     const char *file = path ? file_of_data(path) : NULL;
     if (!s->past || !file || was_given(option))
         return;
     glob_t found = {0};
-    if (access(file, F_OK) != 0 && glob(file, 0, NULL, &found) != 0) {
+    if (access(file, F_OK) != 0 && glob(file, 0, NULL, &found) != 0)
         fail(EXIT_IO,
              "%s was trained with --%s %s, and no such file is here: give --%s PATH, or run it in the folder "
              "where it was begun",
              s->past->path, option, path, option);
-    }
     globfree(&found);
 }
 
@@ -193,12 +239,14 @@ static struct dataset *open_data(const struct settings *s, int vocab)
 
 struct machine *machine_of(const struct settings *s, bool separate)
 {
-    struct machine_options o = {.devices = s->devices,
-                                .device_memory = s->device_memory,
-                                .host_memory = s->host_memory,
-                                .profiling = s->time_tasks,
-                                .separate = separate,
-                                .vector = (unsigned)s->vector};
+    struct machine_options o = {
+        .devices = s->devices,
+        .device_memory = s->device_memory,
+        .host_memory = s->host_memory,
+        .profiling = s->time_tasks,
+        .separate = separate,
+        .vector = (unsigned)s->vector,
+    };
     struct machine *m = open_machine(&o);
     if (s->one_device && m->n_devices > 1)
         fail(EXIT_USAGE, "%s runs on one device: give a single one to -d", s->one_device);
@@ -209,10 +257,17 @@ struct config config_of(const struct settings *s)
 {
     if (s->source.path)
         return s->source.config;
-    return (struct config){s->layers, s->heads, s->channels, s->seq_len, s->vocab, !s->untied};
+    return (struct config){
+        .layers = s->layers,
+        .heads = s->heads,
+        .channels = s->channels,
+        .seq_len = s->seq_len,
+        .vocab = s->vocab,
+        .tied = !s->untied,
+    };
 }
 
-/* The lists that are wanted, into all[]; returns how many. */
+/* Builds the lists that are wanted, writes them to all[], and returns how many there are. */
 static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3])
 {
     size_t n = 0;
@@ -235,7 +290,8 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
     return n;
 }
 
-/* The folder of --save is there, ours alone, and can be written: better to learn now than after the training. */
+/* Sees to it that the folder of --save is there, ours alone, and can be written: better to learn now than after the
+ * training. */
 static void open_folder_of_save(struct trainer *t)
 {
     const char *folder = t->settings->save;
@@ -244,23 +300,51 @@ static void open_folder_of_save(struct trainer *t)
     abandon(open_writer(file));
     free(file);
     t->lock = lock_folder("--save", folder);
-    if (find_archive())
-        find_archive()->refuse("--save", folder); /* it may have become one of its own in between */
+    if (find_archive()) /* asked again: meanwhile another process may have written a run there */
+        find_archive()->refuse("--save", folder);
 }
 
 /* ---- a trainer -------------------------------------------------------------------------------------------------- */
 
 struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only)
 {
+    const bool has_model = s->source.path;
     struct config c = config_of(s);
-    struct dataset *data = data_wanted ? open_data(s, s->source.path ? c.vocab : 0) : NULL;
-    if (data && !s->source.path)
+    struct dataset *data = NULL;
+    if (data_wanted)
+        data = open_data(s, has_model ? c.vocab : 0);
+    if (data && !has_model)
         c.vocab = data->vocab;
     check_config(&c);
     check_saved(s, &c);
     if (data && data->val.n == 0)
         lists &= ~(unsigned)LIST_EVAL;
     return new_trainer_for(s, &c, data, lists, plan_only);
+}
+
+static void set_rate(struct trainer *t)
+{
+    const struct settings *s = t->settings;
+    t->rate = (struct rate){
+        .schedule = s->schedule,
+        .lr = s->lr,
+        .lr_min = s->lr_min,
+        .steps = s->steps,
+        .warmup = s->warmup,
+    };
+    fill_rate(&t->rate);
+    check_rate(&t->rate);
+    if (s->past) /* whole batches: no sequence is trained on twice */
+        t->ahead = (int64_t)ceil_div((size_t)s->past->samples, (size_t)s->batch) - s->past->step;
+}
+
+static void make_model(struct trainer *t, bool trains)
+{
+    const struct gradients gradients = {
+        .dropped = t->mesh.zero >= 2 && t->micros == 1,
+        .grouped = trains && t->settings->grad_groups > 1,
+    };
+    t->model = new_model(t->pool, &t->config, &t->mesh, trains, gradients);
 }
 
 /* machine -> mesh -> sizes -> model -> lists -> addresses */
@@ -279,18 +363,11 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     set_mesh(t);
     set_batch(t, lists == LIST_SAMPLE);
     t->feeds = allocate((size_t)((t->micros + 1) * t->mesh.dp) + 1, sizeof *t->feeds);
-    if (trains) {
-        t->rate = (struct rate){s->schedule, s->lr, s->lr_min, s->steps, s->warmup};
-        fill_rate(&t->rate);
-        check_rate(&t->rate);
-        if (s->past) /* whole batches: none is trained on twice */
-            t->ahead = (int64_t)ceil_div((size_t)s->past->samples, (size_t)s->batch) - s->past->step;
-    }
+    if (trains)
+        set_rate(t);
     ask_opened(t);
     t->pool = new_pool(t->machine);
-    t->model = new_model(
-        t->pool, c, &t->mesh, trains,
-        (struct gradients){.dropped = t->mesh.zero >= 2 && t->micros == 1, .grouped = s->grad_groups > 1 && trains});
+    make_model(t, trains);
     size_t n = build_lists(t, lists, all);
     if (plan_only) {
         must(place(t->pool, all, n, true));
@@ -332,7 +409,10 @@ void free_trainer(struct trainer *t)
         close_dataset(t->data);
     for (int i = 0; i <= (t->micros + 1) * t->mesh.dp; i++)
         free(t->feeds[i].first);
-    free(t->feeds), free(t->rank_total), free(t->sample_tokens), free(t->own);
+    free(t->feeds);
+    free(t->rank_total);
+    free(t->sample_tokens);
+    free(t->own);
     free(t);
 }
 
@@ -356,7 +436,8 @@ bool step_reported(struct trainer *t, uint32_t number)
 
 double evaluate(struct trainer *t, int64_t batches, bool (*goes_on)(void *), void *context)
 {
-    size_t windows = validation_windows(t->data, t->seq), per_round = (size_t)(t->mesh.dp * t->micro_batch);
+    size_t windows = validation_windows(t->data, t->seq);
+    size_t per_round = (size_t)(t->mesh.dp * t->micro_batch);
     size_t rounds = ceil_div(windows, per_round);
     if (batches > 0)
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)t->batch, per_round));
@@ -367,7 +448,8 @@ double evaluate(struct trainer *t, int64_t batches, bool (*goes_on)(void *), voi
         show_busy("validating", begun, (double)(i - 1) / (double)rounds);
         execute(t->eval, t->evaluated + (uint32_t)i);
         cut = goes_on && !goes_on(context);
-        rounds = cut ? i : rounds;
+        if (cut)
+            rounds = i;
     }
     drain(t->eval);
     erase_line();
