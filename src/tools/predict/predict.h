@@ -114,7 +114,7 @@ void describe_speeds(struct machine *m, const struct costs *c);
 
 /* ---- simulate.c ------------------------------------------------------------------------------------------------ */
 
-struct moment { /* one task in one simulated step */
+struct moment {        /* one task in one simulated step */
     double start, end; /* seconds on the virtual clock */
     bool skipped;      /* the task does not run in this step */
     int32_t unmet;     /* while the step is simulated: how many tasks it waits for that have not ended */
@@ -149,7 +149,7 @@ void show_list(const struct step *s, const struct costs *c, char *path);
 
 /* ---- try.c ----------------------------------------------------------------------------------------------------- */
 
-struct span { /* when a task runs in the steady step */
+struct span {          /* when a task runs in the steady step */
     double start, end; /* seconds from that step's start, which is the end of the step before it */
 };
 /* What would come of a list, placed, ordered and simulated by itself. */
