@@ -34,7 +34,7 @@ void restore_limits(struct machine *m, const struct device *had, int n)
     }
 }
 
-/* What does not fit: the first device that needs more than its budget, and the task there. */
+/* Says what does not fit: the first device that needs more than its budget, and the task there. */
 static char *describe_shortage(const struct device *had, const struct forecast *f, const char *option)
 {
     char where[64], budget[128];

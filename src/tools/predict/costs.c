@@ -60,7 +60,7 @@ static bool read_task(struct costs *c, const char *name, char *value)
     struct task_cost t = {.layer = -1};
     char lane[16];
     double number[3];
-    int end = 0; /* of what has been read of the name */
+    int end = 0; /* how much of the name has been read */
     int n = sscanf(name, "task %39s %15s%n layer=%9d%n", t.name, lane, &end, &t.layer, &end);
     if (n < 2 || name[end] || (n == 3 && t.layer < 0))
         return false;
@@ -202,7 +202,7 @@ static enum lane_kind speed_of(const struct task *t)
     return t->lane->kind;
 }
 
-/* What --what-if multiplies the task's speed by. */
+/* The factor that --what-if gives for the speed of the task. */
 static double scale_of(const struct costs *c, const struct task *t)
 {
     enum lane_kind kind = speed_of(t);

@@ -43,7 +43,7 @@ static void forget(struct outlook *l)
     free(l);
 }
 
-/* What the pass comes to: memory of the device that was fullest before it, and the step's time. */
+/* Says what the pass comes to: memory of the device that was fullest before it, and the step's time. */
 static char *compare(const struct machine *m, const struct outlook *had, const struct outlook *has)
 {
     char now[32], was[32], *text = NULL;

@@ -98,7 +98,7 @@ void links_of(const struct task *t, const struct link *link[2]);
 /* Bytes per second of a copy on such links, when `load[link->index]` copies are on each; load NULL: alone. */
 double link_rate(const struct link *const link[2], const int *load);
 double link_latency(const struct link *const link[2]);
-double given_seconds(const struct task *t); /* of a step file's task */
+double given_seconds(const struct task *t); /* a step file gives them */
 /* The same as task_seconds(); 0 where no file says it: for work in a list without costs and times. */
 double seconds_alone(const struct costs *c, const struct task *t);
 /* The same for a copy that is in no list: that many bytes on that lane, by a task of that name. */
@@ -152,7 +152,7 @@ void show_list(const struct step *s, const struct costs *c, char *path);
 struct span {          /* when a task runs in the steady step */
     double start, end; /* seconds from that step's start, which is the end of the step before it */
 };
-/* What would come of a list, placed, ordered and simulated by itself. */
+/* The answer to what would come of a list, placed, ordered and simulated by itself. */
 struct forecast {
     struct problem *why_not; /* NULL: it can be placed, and simulated */
     double excess;           /* bytes that it needs beyond the devices' budgets, summed; 0: it fits */
@@ -207,8 +207,8 @@ struct predict_options {
     const char *output;
 };
 extern struct predict_options predict_options;
-struct costs *costs_of(const struct trainer *t); /* of --profile, --hardware, --pace, or a trial's; NULL: none */
-/* What a few steps on random tokens or the trainer's data take; they change the trainer's weights.  The caller frees
+struct costs *costs_of(const struct trainer *t); /* from --profile, --hardware, --pace or a trial; NULL: none */
+/* Measures a few steps on random tokens or the trainer's data; they change the trainer's weights.  The caller frees
  * the costs. */
 struct costs *measure_costs(struct trainer *t);
 /* Where a plan is to be made of times that no file gives: those of a trainer without a plan, and with swaps that only

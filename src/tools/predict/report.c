@@ -85,7 +85,7 @@ size_t *simulated_peaks(const struct simulation *sim)
     return peak;
 }
 
-/* What lanes do in the steady pattern, as for any trace.  Where it has repeated, it is looked at a pattern before the
+/* Tells what lanes do in the steady pattern, as of any trace.  A pattern that has repeated is looked at once before the
  * end: there what comes after it is known too. */
 static json_t *lanes_json(const struct simulation *sim, const struct trace *t)
 {
@@ -129,7 +129,7 @@ static void print_period(FILE *out, const struct simulation *sim, const struct c
         print_line(out, "mean of the steady pattern, which is %d steps long", sim->pattern);
 }
 
-/* What the device holds at most: in list order, or by the clock, where lanes run ahead of the list's order. */
+/* Prints what the device holds at most: in list order, or by the clock, where lanes run ahead of the list's order. */
 static void print_peak(FILE *out, const struct device *d, size_t high_in_list, size_t high_by_clock)
 {
     char in_list[32], by_clock[32], budget[32] = "none";

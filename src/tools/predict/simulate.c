@@ -463,7 +463,7 @@ static bool may_open(const struct simulator *clock)
     return clock->opened < 2 || clock->iteration[clock->opened - 2].computing == 0;
 }
 
-/* What the last end brings about: iterations are over, others are opened, and lanes go on. */
+/* Does what the last end brings about: iterations are over, others are opened, and lanes go on. */
 static void move_on(struct simulator *clock)
 {
     int before = clock->opened;

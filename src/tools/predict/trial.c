@@ -209,7 +209,7 @@ struct costs *measure_costs(struct trainer *t)
     return c;
 }
 
-/* What updates take on a device, where the trial had none there.  They are measured with a small model, all of which is
+/* Times updates on a device, where the trial had none there.  They are measured with a small model, all of which is
  * on the device, since costs are scaled by bytes.  The rest of what is measured stays as it is. */
 static void time_device_updates(const struct settings *trial, int n_devices, struct costs *costs)
 {
