@@ -28,19 +28,19 @@ struct bench {
     struct probe *probe;
     double peak; /* FLOP/s of FMAs in the best moment of this run */
     struct {
-        double flops;   /* of the projections that were timed */
+        double flops;   /* FLOPs of the projections that were timed */
         double at_peak; /* the same, each divided by its share of the peak */
     } weighted[3];      /* by engine */
 };
 
 struct timing {     /* medians over the stretches */
-    double seconds; /* of one run */
-    double share;   /* of the peak; NAN: the probe was disturbed */
+    double seconds; /* the time of one run */
+    double share;   /* the share of the peak; NAN: the probe was disturbed */
 };
 
 typedef void run_once(void *what, uint32_t number);
 
-/* Runs until as many seconds have passed, at least once, and returns how often.  *number: of the last run. */
+/* Runs until that many seconds have passed, at least once, and returns how often.  *number: the last run's number. */
 static uint64_t run_stretch(struct bench *b, run_once *run, void *what, uint32_t *number, double least_seconds)
 {
     const struct device *d = &b->machine->device[0];
@@ -367,7 +367,7 @@ static int run_bench(int argc, char **argv)
     struct bench b = {.settings = s, .text = s->json ? stderr : stdout, .config = config_of(s)};
     b.gemms = new_table(gemm_columns, COUNT(gemm_columns));
     b.machine = machine_of(s, false);
-    /* What training would refuse is refused now, and not after the products. */
+    /* A model that training would refuse is refused now, and not after the products. */
     free_trainer(new_trainer(s, LIST_TRAIN, s->data.path != NULL, true));
     b.probe = open_probe(&b.machine->device[0]);
     bench_all(&b);

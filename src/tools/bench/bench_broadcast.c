@@ -21,7 +21,7 @@
 enum { STEPS = 6, WARM_UP = 2 };
 struct seen {           /* what one iteration's broadcasts and compute lanes did */
     double first, last; /* seconds: the first start and the last end of a broadcast's copy */
-    double bytes;       /* that these copies moved */
+    double bytes;       /* bytes that these copies moved */
     double computing;   /* seconds of compute lanes, all together */
 };
 

@@ -79,7 +79,7 @@ static void compare(const struct checked *p, struct tensor *x, struct tensor *g,
 {
     const size_t n = count_elements(x);
     float *made = allocate(n, sizeof *made);
-    double largest = 0; /* of all differences */
+    double largest = 0; /* the largest of all differences */
     double apart = -1;  /* how far the worst element is apart; a NaN stays */
     struct {
         size_t element;

@@ -128,7 +128,7 @@ void draw_text_within(struct canvas *c, int x, int y, int scale, const char *tex
 {
     int length = (int)strlen(text);
     int room = (right - x) / (GLYPH_WIDTH * scale); /* letters that fit */
-    int whole = length <= room ? length : room - 2; /* of the text; dots follow */
+    int whole = length <= room ? length : room - 2; /* letters of the text that are drawn; dots follow */
     for (int i = 0; i < MIN(length, room); i++)
         draw_letter(c, x + i * GLYPH_WIDTH * scale, y, scale, i < whole ? text[i] : '.', colour);
 }

@@ -102,8 +102,8 @@ static void read_run(struct plot *p, size_t run, const char *path)
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
-enum { WIDTH = 1280, HEIGHT = 720 }; /* of the picture, in pixels */
-enum { ROWS = 20 };                  /* lines of the terminal that curves are drawn on */
+enum { WIDTH = 1280, HEIGHT = 720 }; /* pixels of the picture */
+enum { ROWS = 20 };                  /* lines of the terminal on which curves are drawn */
 static const char *png;
 static const struct option options[] = {
     {"png", 0, OPT_OUTPUT, &png, NULL, "OUT", 0, 0, "Output", 1, "write a picture, of 1280 x 720 pixels, instead"},

@@ -63,7 +63,7 @@ char *raise_budgets(struct machine *m, const struct device *had, const struct fo
     return shortage;
 }
 
-/* Whose budget it is, as the user sets it. */
+/* The owner of the budget, as the user names it. */
 static const char *owner_of(const struct device *d)
 {
     if (d->by_hand)

@@ -6,7 +6,7 @@
  *     try        what would come of a list as it is now: a planner's question                          try.c
  *     gain       what a pass comes to; budgets.c: which ones a list needs                              gain.c
  *     trial      a few steps, to measure where nobody says how long tasks take                         trial.c
- *     training   what a training has of all that: its costs, its machine on paper                      training.c
+ *     training   what a training uses of all that: its costs, its machine on paper                     training.c
  *
  * Every number that is shown says what it is: simulated, paced or real.
  */
@@ -203,7 +203,7 @@ _Noreturn void refuse_budgets(const struct machine *m, const struct device *had,
 struct predict_options {
     bool simulate;
     const char *profile, *hardware, *what_if;
-    const char *pace; /* set by the folder that paces: its file; NULL */
+    const char *pace; /* the file of the folder that paces, which sets it; NULL: nothing paces */
     const char *output;
 };
 extern struct predict_options predict_options;
@@ -211,10 +211,10 @@ struct costs *costs_of(const struct trainer *t); /* from --profile, --hardware, 
 /* Measures a few steps on random tokens or the trainer's data; they change the trainer's weights.  The caller frees
  * the costs. */
 struct costs *measure_costs(struct trainer *t);
-/* Where a plan is to be made of times that no file gives: those of a trainer without a plan, and with swaps that only
- * fit.  Later trainers of this process have them. */
+/* Where a plan is to be made of times that no file gives, it measures them with a trainer that has no plan, and whose
+ * swaps only fit.  Later trainers of this process have these times. */
 void run_trial_for(struct settings *s);
-void keep_trial(struct costs *c);
+void keep_trial(struct costs *c);          /* gives them to later trainers */
 extern const struct forecaster forecaster; /* techniques/pass/pass.h */
 extern const struct module module_predict;
 int run_profile(int argc, char **argv); /* yard profile */
