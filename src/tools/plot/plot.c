@@ -12,14 +12,14 @@
 
 enum { TRAIN, VAL, FLOOR, KINDS };
 
-struct reading { /* a log that is read */
+struct log_reading { /* a log that is read */
     struct series series[KINDS];
     size_t line;       /* the number of the line, from 1 */
     double floor;      /* which the log's first line tells; 0: it does not */
     size_t not_finite; /* losses that are no finite numbers */
 };
 
-static json_t *parse_line(const struct reading *r, const char *line, size_t n)
+static json_t *parse_line(const struct log_reading *r, const char *line, size_t n)
 {
     const char *path = r->series->path;
     json_error_t error;
@@ -42,7 +42,7 @@ static void add_point(struct series *s, double step, double loss)
 }
 
 /* Adds the loss to a series, if there is one. */
-static void take_loss(struct reading *r, struct series *s, double step, const json_t *loss)
+static void take_loss(struct log_reading *r, struct series *s, double step, const json_t *loss)
 {
     if (!loss)
         return;
@@ -53,7 +53,7 @@ static void take_loss(struct reading *r, struct series *s, double step, const js
 }
 
 /* The losses of a line go to the series of their kind; the floor stands at each step. */
-static void take_line(struct reading *r, const char *line, size_t n)
+static void take_line(struct log_reading *r, const char *line, size_t n)
 {
     json_t *o = parse_line(r, line, n);
     const json_t *floor = json_object_get(o, "floor");
@@ -70,7 +70,7 @@ static void take_line(struct reading *r, const char *line, size_t n)
 }
 
 /* Reads line by line; a last one without its end is still being written, and is left out. */
-static void read_lines(struct reading *r, const char *path)
+static void read_lines(struct log_reading *r, const char *path)
 {
     size_t size;
     char *text = read_whole(path, &size);
@@ -86,9 +86,9 @@ static void read_lines(struct reading *r, const char *path)
 
 static void read_run(struct plot *p, size_t run, const char *path)
 {
-    struct reading r = {.series = {[TRAIN] = {.path = path, .kind = "train", .run = run},
-                                   [VAL] = {.path = path, .kind = "val", .run = run, .val = true},
-                                   [FLOOR] = {.path = path, .kind = "floor", .run = run}}};
+    struct log_reading r = {.series = {[TRAIN] = {.path = path, .kind = "train", .run = run},
+                                       [VAL] = {.path = path, .kind = "val", .run = run, .val = true},
+                                       [FLOOR] = {.path = path, .kind = "floor", .run = run}}};
     read_lines(&r, path);
     if (r.series[TRAIN].n + r.series[VAL].n == 0)
         fail(EXIT_FAILED, "%s holds no losses%s; yard plot reads what yard train --log FILE writes", path,
