@@ -26,61 +26,83 @@ struct bench {
     struct config config;
     struct table *gemms;
     struct probe *probe;
-    double peak;           /* FLOP/s of FMAs: the best moment of this run */
-    double weighted[3][2]; /* per engine, over the projections: FLOPs, and FLOPs divided by the share of the peak */
+    double peak; /* FLOP/s of FMAs in the best moment of this run */
+    struct {
+        double flops;   /* FLOPs of the projections that were timed */
+        double at_peak; /* the same, each divided by its share of the peak */
+    } weighted[3];      /* by engine */
 };
 
-struct timing { /* medians */
-    double seconds, share;
+struct timing {     /* medians over the stretches */
+    double seconds; /* the time of one run */
+    double share;   /* the share of the peak; NAN: the probe was disturbed */
 };
 
 typedef void run_once(void *what, uint32_t number);
 
-/* n stretches behind a warm-up, which compiles kernels: each is one run, or as many as take as long as the probe. */
+/* Runs until that many seconds have passed, at least once, and returns how often.  *number: the last run's number. */
+static uint64_t run_stretch(struct bench *b, run_once *run, void *what, uint32_t *number, double least_seconds)
+{
+    const struct device *d = &b->machine->device[0];
+    double from = work_seconds(d);
+    uint64_t runs = 0;
+    do {
+        *number += 1;
+        run(what, *number);
+        runs++;
+    } while (work_seconds(d) - from < least_seconds);
+    return runs;
+}
+
+/* Times n stretches after a warm-up, which compiles kernels.  fill: a stretch is as many runs as take as long as the
+ * probe; else it is one run. */
 static struct timing time_runs(struct bench *b, run_once *run, void *what, uint32_t n, bool fill, double flops)
 {
-    enum { LONGEST = 1 }; /* of the probe, in seconds */
+    enum { LONGEST = 1 }; /* seconds of the probe */
     const struct device *d = &b->machine->device[0];
-    double *seconds = allocate(n, sizeof *seconds), *share = allocate(n, sizeof *share), last = 0;
+    double *seconds = allocate(n, sizeof *seconds);
+    double *share = allocate(n, sizeof *share);
+    double last = 0;                                                    /* how long the last stretch worked */
     int alike = d->is_cpu || d->is_logical ? 1 : b->machine->n_devices; /* the probe runs on one device */
-    uint32_t number = 0;
-    while (number < WARM_UP)
-        run(what, ++number);
+    uint32_t number = WARM_UP;
+    for (uint32_t i = 1; i <= WARM_UP; i++)
+        run(what, i);
     for (uint32_t i = 0; i < n; i++) {
-        double begin = work_seconds(d), peak = run_probe(b->probe, fmin(last, LONGEST));
-        double from = work_seconds(d), probed = from - begin;
-        uint64_t start = now_ns(), runs = 0;
-        do
-            run(what, ++number), runs++;
-        while (fill && work_seconds(d) - from < probed);
+        double begin = work_seconds(d);
+        double peak = run_probe(b->probe, fmin(last, LONGEST));
+        double from = work_seconds(d);
+        uint64_t start = now_ns();
+        uint64_t runs = run_stretch(b, run, what, &number, fill ? from - begin : 0);
         seconds[i] = 1e-9 * (double)(now_ns() - start) / (double)runs;
         last = work_seconds(d) - from;
         share[i] = flops * (double)runs / last / alike / peak;
         b->peak = fmax(b->peak, peak);
     }
     struct timing t = {median(seconds, n), median(share, n)};
-    t.share = t.share <= 1 ? t.share : NAN;
-    free(seconds), free(share);
+    if (!(t.share <= 1))
+        t.share = NAN;
+    free(seconds);
+    free(share);
     return t;
 }
 
 /* ---- matrix products ------------------------------------------------------------------------------------------- */
 
-/* The products of one forward and backward, with how often a layer (or the model) runs each. */
+/* A product of one forward and backward. */
 struct shape {
     const char *name;
     enum gemm_form form;
     int m, n, k, batch;
     enum gemm_causal causal;
-    int count;
+    int count; /* how often a step runs it */
 };
 
-static size_t list_shapes(const struct bench *b, struct shape *out)
+/* Lists the products of linear layers, each in the form of the forward, of the input's gradient and of the weight's. */
+static size_t list_linear_shapes(const struct bench *b, struct shape *out)
 {
-    const struct config *c = &b->config;
-    int n = (int)(b->settings->batch * b->settings->seq_len), C = c->channels, L = c->layers;
-    const int V = (int)padded_words(c->vocab);
-    int t = (int)b->settings->seq_len, hs = C / c->heads, z = (int)b->settings->batch * c->heads;
+    const int C = b->config.channels, L = b->config.layers;
+    const int V = (int)padded_words(b->config.vocab);
+    const int n = (int)(b->settings->batch * b->settings->seq_len);
     const struct {
         const char *name;
         int out, in, count;
@@ -89,33 +111,83 @@ static size_t list_shapes(const struct bench *b, struct shape *out)
                   {"mlp.fc", 4 * C, C, L},
                   {"mlp.proj", C, 4 * C, L},
                   {"head", V, C, 1}};
-    size_t k = 0;
+    size_t n_shapes = 0;
     for (enum gemm_form form = GEMM_NT; form <= GEMM_TN; form++)
         for (size_t i = 0; i < COUNT(linear); i++) {
             const int to = linear[i].out, from = linear[i].in;
-            const int size[][3] = {[GEMM_NT] = {n, to, from}, [GEMM_NN] = {n, from, to}, [GEMM_TN] = {to, from, n}};
-            const int *s = size[form];
-            out[k++] = (struct shape){linear[i].name, form, s[0], s[1], s[2], 1, CAUSAL_NONE, linear[i].count};
+            const int sizes[][3] = {[GEMM_NT] = {n, to, from}, [GEMM_NN] = {n, from, to}, [GEMM_TN] = {to, from, n}};
+            const int *size = sizes[form];
+            out[n_shapes++] = (struct shape){.name = linear[i].name,
+                                             .form = form,
+                                             .m = size[0],
+                                             .n = size[1],
+                                             .k = size[2],
+                                             .batch = 1,
+                                             .causal = CAUSAL_NONE,
+                                             .count = linear[i].count};
         }
-    out[k++] = (struct shape){"attn.scores, datt", GEMM_NT, t, t, hs, z, CAUSAL_OUT, 2 * L};
-    out[k++] = (struct shape){"attn.mix, dq", GEMM_NN, t, hs, t, z, CAUSAL_A, 2 * L};
-    out[k++] = (struct shape){"attn.dv, dk", GEMM_TN, t, hs, t, z, CAUSAL_A_TRANSPOSED, 2 * L};
-    return k;
+    return n_shapes;
 }
 
-/* The operands lie as in training: heads side by side in rows of C for what is (T, hs). */
-static struct gemm describe_gemm(const struct bench *b, const struct shape *s, struct tensor *const of[3])
+/* Lists the products of attention: squares are (T, T), heads (T, head_size), for each head of each sequence. */
+static size_t list_attention_shapes(const struct bench *b, struct shape *out)
 {
-    bool ta = s->form == GEMM_TN, tb = s->form == GEMM_NT, alone = s->batch == 1, out = s->causal == CAUSAL_OUT;
-    int heads = s->batch > 1 ? b->config.heads : 1, C = b->config.channels, t = s->m;
-    struct gemm g = {s->form, s->m, s->n, s->k, s->batch / heads, heads, .causal = s->causal};
-    struct operand square = {NULL, 0, t, (size_t)heads * (size_t)t * (size_t)t, (size_t)t * (size_t)t};
-    struct operand head = {NULL, 0, C, (size_t)t * (size_t)C, (size_t)(C / heads)};
-    g.a = alone ? matrix(of[0], ta ? s->m : s->k) : out ? head : square;
-    g.b = alone ? matrix(of[1], tb ? s->k : s->n) : head;
-    g.c = alone ? matrix(of[2], s->n) : out ? square : head;
-    g.a.tensor = of[0], g.b.tensor = of[1], g.c.tensor = of[2];
+    const int T = (int)b->settings->seq_len;
+    const int head_size = b->config.channels / b->config.heads;
+    const int n_heads = (int)b->settings->batch * b->config.heads;
+    const int count = 2 * b->config.layers;
+    const struct shape shapes[] = {
+        {"attn.scores, datt", GEMM_NT, T, T, head_size, n_heads, CAUSAL_OUT, count},
+        {"attn.mix, dq", GEMM_NN, T, head_size, T, n_heads, CAUSAL_A, count},
+        {"attn.dv, dk", GEMM_TN, T, head_size, T, n_heads, CAUSAL_A_TRANSPOSED, count},
+    };
+    memcpy(out, shapes, sizeof shapes);
+    return COUNT(shapes);
+}
+
+/* The operands of a linear layer's product are whole tensors. */
+static void take_matrices(struct gemm *g, struct tensor *const operand[3])
+{
+    g->a = matrix(operand[0], g->form == GEMM_TN ? g->m : g->k);
+    g->b = matrix(operand[1], g->form == GEMM_NT ? g->k : g->n);
+    g->c = matrix(operand[2], g->n);
+}
+
+/* The operands of attention lie as in training: heads, which are (T, head_size), side by side in rows of C. */
+static void take_heads(struct gemm *g, struct tensor *const operand[3], int C)
+{
+    const int T = g->m;
+    const size_t area = (size_t)T * (size_t)T;
+    const struct operand square = {.ld = T, .outer = (size_t)g->heads * area, .inner = area};
+    const struct operand head = {.ld = C, .outer = (size_t)T * (size_t)C, .inner = (size_t)(C / g->heads)};
+    const bool makes_square = g->causal == CAUSAL_OUT;
+    g->a = makes_square ? head : square;
+    g->b = head;
+    g->c = makes_square ? square : head;
+    g->a.tensor = operand[0];
+    g->b.tensor = operand[1];
+    g->c.tensor = operand[2];
+}
+
+static struct gemm describe_gemm(const struct bench *b, const struct shape *s, struct tensor *const operand[3])
+{
+    struct gemm g = {.form = s->form, .m = s->m, .n = s->n, .k = s->k, .causal = s->causal};
+    g.heads = s->batch > 1 ? b->config.heads : 1;
+    g.batch = s->batch / g.heads;
+    if (s->batch == 1)
+        take_matrices(&g, operand);
+    else
+        take_heads(&g, operand, b->config.channels);
     return g;
+}
+
+/* Elements of the largest operand. */
+static size_t most_elements(const struct shape *s)
+{
+    size_t m = (size_t)s->m, n = (size_t)s->n;
+    size_t k = (size_t)s->k;
+    size_t most = MAX(m * k, n * k);
+    return (size_t)s->batch * MAX(most, m * n);
 }
 
 static double flops_of(const struct shape *s) { return 2.0 * s->m * s->n * s->k * s->batch; }
@@ -135,14 +207,12 @@ static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm
     struct model *model = new_model(pool, &tiny, &one_rank, false, (struct gradients){0});
     struct step *list = new_step(pool, "gemm");
     struct build build = new_build(list, model, (struct kernels){.gemm = engine}, 1, 1);
-    size_t most = (size_t)s->batch *
-                  MAX(MAX((size_t)s->m * (size_t)s->k, (size_t)s->n * (size_t)s->k), (size_t)s->m * (size_t)s->n);
-    struct tensor *of[3];
+    struct tensor *operand[3];
     for (int i = 0; i < 3; i++) {
-        of[i] = new_tensor(pool, d, MEM_WORK, "operand", FLOAT32, SHAPE((int64_t)most));
-        of[i]->persistent = true;
+        operand[i] = new_tensor(pool, d, MEM_WORK, "operand", FLOAT32, SHAPE((int64_t)most_elements(s)));
+        operand[i]->persistent = true;
     }
-    struct gemm g = describe_gemm(b, s, of);
+    struct gemm g = describe_gemm(b, s, operand);
     gemm(&build, s->name, &g);
     must(finish_steps(pool, &list, 1));
     struct timing timing = time_runs(b, run_list, list, REPEATS, true, flops_of(s));
@@ -164,34 +234,51 @@ static const struct column gemm_columns[] = {{"engine", "engine", CELL_TEXT, 7, 
                                              {"GFLOP/s", "gflops", CELL_FIXED, 8, 1},
                                              {"of peak", "share_of_peak", CELL_SHARE, 7, 0}};
 
+static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
+{
+    struct timing t = time_gemm(b, s, engine);
+    if (s->batch == 1 && !isnan(t.share)) {
+        b->weighted[engine].flops += s->count * flops_of(s);
+        b->weighted[engine].at_peak += s->count * flops_of(s) / t.share;
+    }
+    ROW(b->gemms, text_cell(word_of("gemm", (int)engine)), text_cell(s->name), text_cell(gemm_form_name[s->form]),
+        number_cell(s->m), number_cell(s->n), number_cell(s->k), number_cell(s->batch),
+        number_cell(flops_of(s) / t.seconds / 1e9), number_cell(t.share));
+    print_rows(b->text, b->gemms, b->gemms->n - 1, b->gemms->n);
+    fflush(b->text);
+}
+
 static void bench_gemms(struct bench *b)
 {
     struct shape shapes[32];
-    size_t n = list_shapes(b, shapes);
-    enum gemm_engine only = has_own_products(&b->machine->device[0]) ? b->settings->kernels.gemm : GEMM_CLBLAST;
+    size_t n = list_linear_shapes(b, shapes);
+    n += list_attention_shapes(b, shapes + n);
+    enum gemm_engine only = GEMM_CLBLAST;
+    if (has_own_products(&b->machine->device[0]))
+        only = b->settings->kernels.gemm;
     print_heading(b->text, b->gemms);
-    for (size_t i = 0; i < 2 * n; i++) {
-        enum gemm_engine engine = i % 2 ? GEMM_CLBLAST : GEMM_OWN;
-        const struct shape *s = &shapes[i / 2];
-        if (only != engine && only != GEMM_AUTO)
-            continue;
-        struct timing t = time_gemm(b, s, engine);
-        if (s->batch == 1 && !isnan(t.share)) {
-            b->weighted[engine][0] += s->count * flops_of(s);
-            b->weighted[engine][1] += s->count * flops_of(s) / t.share;
-        }
-        ROW(b->gemms, text_cell(word_of("gemm", (int)engine)), text_cell(s->name), text_cell(gemm_form_name[s->form]),
-            number_cell(s->m), number_cell(s->n), number_cell(s->k), number_cell(s->batch),
-            number_cell(flops_of(s) / t.seconds / 1e9), number_cell(t.share));
-        print_rows(b->text, b->gemms, b->gemms->n - 1, b->gemms->n);
-        fflush(b->text);
+    for (size_t i = 0; i < n; i++) {
+        if (only == GEMM_OWN || only == GEMM_AUTO)
+            bench_gemm(b, &shapes[i], GEMM_OWN);
+        if (only == GEMM_CLBLAST || only == GEMM_AUTO)
+            bench_gemm(b, &shapes[i], GEMM_CLBLAST);
     }
+}
+
+/* Over all projections, by their FLOPs; NAN: none was timed. */
+static double weighted_share(const struct bench *b, enum gemm_engine engine)
+{
+    if (b->weighted[engine].at_peak <= 0)
+        return NAN;
+    return b->weighted[engine].flops / b->weighted[engine].at_peak;
 }
 
 static const char *of_peak(char out[80], double share)
 {
-    snprintf(out, 80, isnan(share) ? "no share of peak (not timed, or the probe was disturbed)" : "%.1f %% of peak",
-             100 * share);
+    if (isnan(share))
+        snprintf(out, 80, "no share of peak (not timed, or the probe was disturbed)");
+    else
+        snprintf(out, 80, "%.1f %% of peak", 100 * share);
     return out;
 }
 
@@ -212,9 +299,9 @@ static json_t *bench_training(struct bench *b)
     uint32_t n = was_given("steps") ? (uint32_t)b->settings->steps : TRAIN_STEPS;
     double tokens = tokens_per_step(t), flops = flops_per_token(t->model->params, t->seq) * tokens;
     struct timing step = time_runs(b, run_training, t, n, false, flops);
+    char share[80];
     fprintf(b->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
-            1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9,
-            of_peak((char[80]){0}, step.share));
+            1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9, of_peak(share, step.share));
     const struct pass_reports passes = reports_of(t);
     print_reports(b->text, passes.report, passes.n);
     json_t *train = json_pack("{s:s, s:f, s:f, s:o, s:o}", "model", word_of("model", b->settings->preset),
@@ -226,8 +313,8 @@ static json_t *bench_training(struct bench *b)
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
-static bool measures; /* the command is yard bench */
-static bool sweeps;   /* --broadcast */
+static bool measures; /* true: the command is yard bench */
+static bool sweeps;   /* true: with --broadcast */
 
 static void check(struct settings *s)
 {
@@ -237,14 +324,39 @@ static void check(struct settings *s)
              predict_options.hardware);
 }
 
-static const struct page page = {"bench",
-                                 "[options]",
-                                 "Measures the device: the peak of fused multiply-adds (FMA), copies, matrix products, "
-                                 "training.",
-                                 OF_LIST | OF_RUN,
-                                 " vocab steps serial json hardware broadcast ",
-                                 NULL,
-                                 false};
+static const struct page page = {
+    .name = "bench",
+    .takes = "[options]",
+    .text = "Measures the device: the peak of fused multiply-adds (FMA), copies, matrix products, training.",
+    .classes = OF_LIST | OF_RUN,
+    .also = " vocab steps serial json hardware broadcast "};
+
+static void bench_all(struct bench *b)
+{
+    const struct settings *s = b->settings;
+    struct device *d = &b->machine->device[0];
+    char own_text[80], clblast_text[80];
+    b->peak = run_probe(b->probe, 0.3);
+    double copy = measure_copy(d, 0.3);
+    fprintf(b->text,
+            "device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of "
+            "one step of model %s\n",
+            d->name, d->id, d->units, b->peak / 1e9, copy / 1e9, word_of("model", s->preset));
+    bench_gemms(b);
+    double own = weighted_share(b, GEMM_OWN);
+    double clblast = weighted_share(b, GEMM_CLBLAST);
+    fprintf(b->text, "projections, weighted by FLOPs: own %s, CLBlast %s\n", of_peak(own_text, own),
+            of_peak(clblast_text, clblast));
+    json_t *train = bench_training(b);
+    fprintf(b->text,
+            "\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing%s\n",
+            b->peak / 1e9,
+            d->is_cpu ? ",\nby CPU time: neither what other programs take counts, nor cores that wait" : "");
+    if (s->json)
+        print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:o}", "device", d->name, "fma_peak_gflops", b->peak / 1e9,
+                             "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b->gemms), "own_share_of_peak",
+                             number_json(own), "clblast_share_of_peak", number_json(clblast), "train", train));
+}
 
 static int run_bench(int argc, char **argv)
 {
@@ -255,38 +367,20 @@ static int run_bench(int argc, char **argv)
     struct bench b = {.settings = s, .text = s->json ? stderr : stdout, .config = config_of(s)};
     b.gemms = new_table(gemm_columns, COUNT(gemm_columns));
     b.machine = machine_of(s, false);
-    /* What training would refuse is refused now, and not behind the products. */
+    /* A model that training would refuse is refused now, and not after the products. */
     free_trainer(new_trainer(s, LIST_TRAIN, s->data.path != NULL, true));
-
-    struct device *d = &b.machine->device[0];
-    b.probe = open_probe(d);
-    b.peak = run_probe(b.probe, 0.3);
-    double copy = measure_copy(d, 0.3);
-    fprintf(b.text,
-            "device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of "
-            "one step of model %s\n",
-            d->name, d->id, d->units, b.peak / 1e9, copy / 1e9, word_of("model", s->preset));
-    bench_gemms(&b);
-    const double *w = b.weighted[GEMM_OWN], *lib = b.weighted[GEMM_CLBLAST];
-    double own = w[1] > 0 ? w[0] / w[1] : NAN, clblast = lib[1] > 0 ? lib[0] / lib[1] : NAN;
-    fprintf(b.text, "projections, weighted by FLOPs: own %s, CLBlast %s\n", of_peak((char[80]){0}, own),
-            of_peak((char[80]){0}, clblast));
-    json_t *train = bench_training(&b);
-    fprintf(b.text,
-            "\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing%s\n",
-            b.peak / 1e9,
-            d->is_cpu ? ",\nby CPU time: neither what other programs take counts, nor cores that wait" : "");
-    if (s->json)
-        print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:o}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
-                             "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b.gemms), "own_share_of_peak",
-                             number_json(own), "clblast_share_of_peak", number_json(clblast), "train", train));
+    b.probe = open_probe(&b.machine->device[0]);
+    bench_all(&b);
     close_probe(b.probe);
     close_machine(b.machine);
     return EXIT_OK;
 }
 
-static const struct subcommand command = {100, "bench", "measure the device, its matrix products and training",
-                                          run_bench, " benchmark speed "};
+static const struct subcommand command = {.place = 100,
+                                          .name = "bench",
+                                          .help = "measure the device, its matrix products and training",
+                                          .run = run_bench,
+                                          .elsewhere = " benchmark speed "};
 static const struct option options[] = {
     {"broadcast", 0, OPT_FLAG, &sweeps, NULL, NULL, 0, 0, GROUP_PREDICTING, 0,
      "instead, train with one broadcast queue and with several, and slices of several sizes"},

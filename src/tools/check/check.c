@@ -2,7 +2,7 @@
  *
  * A reference file is a safetensors file with a model (GPT-2 names), tokens and targets I32 [B,T], and any of: logits,
  * loss, grad.NAME; trajectory [n], the losses before each of n AdamW steps on that batch, and after.NAME, the
- * parameters behind them.  Errors are relative: ||ours - reference|| / ||reference||, both norms over the whole tensor.
+ * parameters after them.  Errors are relative: ||ours - reference|| / ||reference||, both norms over the whole tensor.
  */
 #include "check.h"
 #include "techniques/reshard/state.h"
@@ -26,15 +26,18 @@ static void compare(struct checker *c, const char *name, const float *ours, size
     const struct st_tensor *t = find_tensor(c->file, name);
     if (!t)
         return;
+    char shape[128];
     if (st_elements(t) != n)
         fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %zu elements", c->file->file->path, name,
-             format_shape((char[128]){0}, t->rank, t->shape), n);
+             format_shape(shape, t->rank, t->shape), n);
     float *reference = allocate(n, sizeof *reference);
     read_floats(c->file, t, reference);
     const struct difference d = compare_floats(ours, reference, n);
     free(reference);
 
-    double error = d.norm > 0 ? d.distance / d.norm : d.distance;
+    double error = d.distance;
+    if (d.norm > 0)
+        error /= d.norm;
     if (!c->trainer->settings->json)
         printf("%-36s %9.2e\n", name, fabs(error)); /* (a NaN may carry a sign) */
     json_object_set_new(c->errors, name, number_json(error));
@@ -44,7 +47,7 @@ static void compare(struct checker *c, const char *name, const float *ours, size
     }
 }
 
-/* All parameters, or all gradients, under the file's prefix. */
+/* Compares all parameters, or all gradients, under the file's prefix. */
 static void compare_params(struct checker *c, const char *prefix, enum kept role)
 {
     struct model *m = c->trainer->model;
@@ -58,22 +61,31 @@ static void compare_params(struct checker *c, const char *prefix, enum kept role
     }
 }
 
+static void compare_logits(struct checker *c)
+{
+    const struct trainer *t = c->trainer;
+    const size_t rows = (size_t)rows_of(t->keep_logits);
+    const size_t width = (size_t)columns_of(t->keep_logits);
+    const size_t words = (size_t)t->config.vocab;
+    float *logits = allocate(rows * width, sizeof *logits);
+    read_tensor(t->keep_logits, logits);
+    for (size_t row = 1; row < rows; row++) /* without the padding */
+        memmove(logits + row * words, logits + row * width, words * sizeof *logits);
+    compare(c, "logits", logits, rows * words);
+    free(logits);
+}
+
 /* The first step gives logits, loss and gradients; all of them the trajectory and the parameters after it. */
 static void run_steps(struct checker *c, size_t n)
 {
     struct trainer *t = c->trainer;
-    const size_t rows = (size_t)rows_of(t->keep_logits), words = (size_t)t->config.vocab,
-                 width = (size_t)columns_of(t->keep_logits);
-    float *losses = allocate(n, sizeof *losses), *logits = allocate(rows * width, sizeof *logits);
+    float *losses = allocate(n, sizeof *losses);
     for (size_t i = 0; i < n; i++) {
         run_step(t, (uint32_t)i + 1);
         losses[i] = (float)step_result(t, (uint32_t)i + 1)->loss;
         if (i > 0)
             continue;
-        read_tensor(t->keep_logits, logits);
-        for (size_t row = 1; row < rows; row++) /* without the padding */
-            memmove(logits + row * words, logits + row * width, words * sizeof *logits);
-        compare(c, "logits", logits, rows * words);
+        compare_logits(c);
         compare(c, "loss", losses, 1);
         compare_params(c, "grad.", KEPT_GRADIENT);
     }
@@ -81,7 +93,7 @@ static void run_steps(struct checker *c, size_t n)
     compare(c, "trajectory", losses, n);
     if (find_tensor(c->file, "trajectory"))
         compare_params(c, "after.", KEPT_VALUE);
-    free(losses), free(logits);
+    free(losses);
 }
 
 /* ---- the file's batch ------------------------------------------------------------------------------------------ */
@@ -102,6 +114,33 @@ static int32_t *read_ids(const struct safetensors *file, const char *name, int v
     return ids;
 }
 
+/* Sets the training's sizes to those of the file's tokens. */
+static void take_shape(struct settings *s, const struct safetensors *file, const char *path, int positions)
+{
+    const struct st_tensor *tokens = find_tensor(file, "tokens");
+    const struct st_tensor *targets = find_tensor(file, "targets");
+    char text[128];
+    int64_t rows = tokens->shape[0], length = tokens->shape[1];
+    if (rows != targets->shape[0] || length != targets->shape[1])
+        fail(EXIT_FAILED, "%s: tokens and targets have different shapes", path);
+    if (rows < 1 || rows > 1000000 || length < 1 || length > positions)
+        fail(EXIT_FAILED, "%s: tokens have shape %s, expected 1 to 1000000 rows of 1 to %d, the model's positions",
+             path, format_shape(text, 2, tokens->shape), positions);
+    s->batch = (int)rows;
+    s->seq_len = (int)length;
+}
+
+static size_t count_steps(const struct safetensors *file, const char *path)
+{
+    const struct st_tensor *trajectory = find_tensor(file, "trajectory");
+    size_t steps = trajectory ? st_elements(trajectory) : 1;
+    if (steps < 1 || steps > 1000000)
+        fail(EXIT_FAILED, "%s: a trajectory of %zu losses, expected 1 to 1000000", path, steps);
+    return steps;
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------------- */
+
 struct check_options check_options;
 
 /* The reference's optimizer. */
@@ -112,53 +151,52 @@ static void take_defaults(struct settings *s)
 }
 
 static const struct page page = {
-    "check",
-    "FILE|--gradients [options]",
-    "Computes what FILE (see tutorials/reference-files.md) holds as another program computed it, and prints the "
-    "relative\nerror of every tensor. Exit code 1 when one is above --tolerance.",
-    OF_RUN,
-    " heads lr beta1 beta2 eps weight-decay serial audit json tolerance gradients ",
-    take_defaults,
-    true};
+    .name = "check",
+    .takes = "FILE|--gradients [options]",
+    .text = "Computes what FILE (see tutorials/reference-files.md) holds as another program computed it, and prints "
+            "the relative\nerror of every tensor. Exit code 1 when one is above --tolerance.",
+    .classes = OF_RUN,
+    .also = " heads lr beta1 beta2 eps weight-decay serial audit json tolerance gradients ",
+    .defaults = take_defaults,
+    .takes_word = true};
+
+/* Trains on the file's batch, and compares. */
+static void compare_file(struct checker *c, struct settings *s, const char *path)
+{
+    struct config config = read_config(path, given_heads());
+    expect_heads(&config, path);
+    c->file = open_safetensors(path);
+    int32_t *tokens = read_ids(c->file, "tokens", config.vocab);
+    int32_t *targets = read_ids(c->file, "targets", config.vocab);
+    take_shape(s, c->file, path, config.seq_len);
+    size_t steps = count_steps(c->file, path);
+    s->schedule = RATE_CONSTANT; /* plain AdamW steps: the reference has no schedule and no clipping */
+    s->steps = (int)steps;
+    s->warmup = 0;
+    s->clip = 0;
+    c->trainer = new_trainer_for(s, &config, NULL, LIST_TRAIN | KEEP_LOGITS, false);
+    c->trainer->fixed_tokens = tokens;
+    c->trainer->fixed_targets = targets;
+    init_from_file(c->trainer->model, path);
+    refuse_bad_parameters(c->trainer->model, path);
+    run_steps(c, steps);
+    free_trainer(c->trainer);
+}
 
 static int run_check(int argc, char **argv)
 {
     struct settings *s = parse_settings(&page, argc, argv);
     const char *path = s->word;
-    if (s->n_words != !check_options.gradients)
+    int n_files = check_options.gradients ? 0 : 1;
+    if (s->n_words != n_files)
         fail(EXIT_USAGE, "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors; or "
                          "--gradients and no file");
     s->one_device = "yard check";
     if (check_options.gradients)
         return check_gradients(s);
     claim_input("yard check", path);
-    struct config config = read_config(path, given_heads());
-    expect_heads(&config, path);
-    struct checker c = {.file = open_safetensors(path), .errors = json_object()};
-    int32_t *tokens = read_ids(c.file, "tokens", config.vocab), *targets = read_ids(c.file, "targets", config.vocab);
-    const struct st_tensor *shape = find_tensor(c.file, "tokens"), *other = find_tensor(c.file, "targets");
-    if (shape->shape[0] != other->shape[0] || shape->shape[1] != other->shape[1])
-        fail(EXIT_FAILED, "%s: tokens and targets have different shapes", path);
-    if (shape->shape[0] < 1 || shape->shape[0] > 1000000 || shape->shape[1] < 1 || shape->shape[1] > config.seq_len)
-        fail(EXIT_FAILED, "%s: tokens have shape %s, expected 1 to 1000000 rows of 1 to %d, the model's positions",
-             path, format_shape((char[128]){0}, 2, shape->shape), config.seq_len);
-    s->batch = (int)shape->shape[0];
-    s->seq_len = (int)shape->shape[1];
-    const struct st_tensor *trajectory = find_tensor(c.file, "trajectory");
-    size_t steps = trajectory ? st_elements(trajectory) : 1;
-    if (steps < 1 || steps > 1000000)
-        fail(EXIT_FAILED, "%s: a trajectory of %zu losses, expected 1 to 1000000", path, steps);
-    s->schedule = RATE_CONSTANT; /* plain AdamW steps: the reference has no schedule and no clipping */
-    s->steps = (int)steps;
-    s->warmup = 0;
-    s->clip = 0;
-    c.trainer = new_trainer_for(s, &config, NULL, LIST_TRAIN | KEEP_LOGITS, false);
-    c.trainer->fixed_tokens = tokens;
-    c.trainer->fixed_targets = targets;
-    init_from_file(c.trainer->model, path);
-    refuse_bad_parameters(c.trainer->model, path);
-    run_steps(&c, steps);
-    free_trainer(c.trainer);
+    struct checker c = {.errors = json_object()};
+    compare_file(&c, s, path);
 
     size_t n = json_object_size(c.errors);
     bool passed = c.worst <= check_options.tolerance;
@@ -175,9 +213,12 @@ static int run_check(int argc, char **argv)
     return passed ? EXIT_OK : EXIT_FAILED;
 }
 
-static const struct subcommand command = {40, "check", "compare with reference numbers made by another program",
-                                          run_check, " verify "};
-/* Does it make sense beside --gradients? */
+static const struct subcommand command = {.place = 40,
+                                          .name = "check",
+                                          .help = "compare with reference numbers made by another program",
+                                          .run = run_check,
+                                          .elsewhere = " verify "};
+/* Does the option make sense beside --gradients? */
 static bool fits_gradients(const struct option *o)
 {
     static const char *const unfit[] = {"serial", "view", "heads", NULL};
@@ -186,8 +227,10 @@ static bool fits_gradients(const struct option *o)
 
 static void check(struct settings *s)
 {
-    const char *unfit = check_options.gradients ? first_given(fits_gradients) : NULL;
     (void)s;
+    if (!check_options.gradients)
+        return;
+    const char *unfit = first_given(fits_gradients);
     if (unfit)
         fail(EXIT_USAGE,
              "--gradients takes a model of its own, updates nothing, and runs each task alone: leave --%s out", unfit);

@@ -5,10 +5,10 @@
 #include "trainer/train/train.h"
 
 struct check_options {
-    double tolerance;
+    double tolerance; /* the largest relative error that passes */
     bool gradients;
 };
 extern struct check_options check_options;
-int check_gradients(const struct settings *s); /* check --gradients: gradients.c */
+int check_gradients(const struct settings *s); /* runs yard check --gradients; returns the exit code */
 
 #endif

@@ -30,8 +30,8 @@ static const struct column columns[] = {
 struct checked { /* an operation of the list, as it is checked */
     struct step *list;
     const struct op *op;
-    size_t begin;            /* of its forward tasks */
-    const struct tensor *dy; /* NULL: its backward reads none, it is the loss */
+    size_t begin;            /* position of its first forward task */
+    const struct tensor *dy; /* the gradient of its output; NULL: its backward reads none, it is the loss */
 };
 
 /* Normal deviates, moved to odd multiples of 1/8.  So short sums of products are exact, and the corner that ReLU has at
@@ -47,7 +47,7 @@ static void run_tasks(struct step *s, size_t begin, size_t end)
         run_alone(s, 1, i, &(struct task_flight){0});
 }
 
-/* L, with that value for element i of x.  In place of dy a loss has op->scale, for each element. */
+/* Computes L, with that value for element i of x.  In place of dy a loss has op->scale, for each element. */
 static double loss_with(const struct checked *p, struct tensor *x, size_t i, float value)
 {
     size_t n = count_elements(p->op->out);
@@ -62,30 +62,48 @@ static double loss_with(const struct checked *p, struct tensor *x, size_t i, flo
     return sum;
 }
 
-/* A row of the table: the element of x where backward's gradient g (NULL: none) is farthest from the differences.  The
- * error is relative to the largest element.  About ELEMENTS of x are tried, drawn at random. */
-static void compare(const struct checked *p, struct tensor *x, struct tensor *g, struct table *table)
+/* The derivative of L by element i of x, from four values of L; x gets its value back. */
+static double difference_at(const struct checked *p, struct tensor *x, size_t i)
 {
     const float h = 1 / 16.0f;
-    float *made = allocate(count_elements(x), sizeof *made);
-    double largest = 0, apart = -1, shown[2] = {0};
-    size_t at = 0;
+    float value = value_of(x, i);
+    double far = loss_with(p, x, i, value + 2 * h) - loss_with(p, x, i, value - 2 * h);
+    double near = loss_with(p, x, i, value + h) - loss_with(p, x, i, value - h);
+    write_bytes_of(x, i * ELEMENT_BYTES, ELEMENT_BYTES, &value);
+    return (8 * near - far) / (12 * h);
+}
+
+/* Adds a row to the table: the element of x where backward's gradient g (NULL: none) is farthest from the differences.
+ * The error is relative to the largest element.  About ELEMENTS of x are tried, drawn at random. */
+static void compare(const struct checked *p, struct tensor *x, struct tensor *g, struct table *table)
+{
+    const size_t n = count_elements(x);
+    float *made = allocate(n, sizeof *made);
+    double largest = 0; /* the largest of all differences */
+    double apart = -1;  /* how far the worst element is apart; a NaN stays */
+    struct {
+        size_t element;
+        double ours, expected;
+    } worst = {.element = 0};
     if (g)
         read_tensor(g, made);
-    for (size_t i = 0, n = count_elements(x); i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (random_words(2, STREAM_TEST, (uint32_t)x->id, i).word[0] % n >= ELEMENTS)
             continue;
-        float value = value_of(x, i);
-        double far = loss_with(p, x, i, value + 2 * h) - loss_with(p, x, i, value - 2 * h);
-        double near = loss_with(p, x, i, value + h) - loss_with(p, x, i, value - h);
-        double ours = made[i] / 2, expected = (8 * near - far) / (12 * h);
-        write_bytes_of(x, i * ELEMENT_BYTES, ELEMENT_BYTES, &value);
+        double ours = made[i] / 2;
+        double expected = difference_at(p, x, i);
         largest = fmax(largest, fabs(expected));
-        if (!isnan(apart) && !(fabs(ours - expected) <= apart))
-            apart = fabs(ours - expected), at = i, shown[0] = ours, shown[1] = expected;
+        if (isnan(apart) || fabs(ours - expected) <= apart)
+            continue;
+        apart = fabs(ours - expected);
+        worst.element = i;
+        worst.ours = ours;
+        worst.expected = expected;
     }
-    ROW(table, text_cell(p->op->name), text_cell(x->name), number_cell(apart / (largest > 0 ? largest : 1)),
-        number_cell((double)at), number_cell(shown[0]), number_cell(shown[1]));
+    if (largest > 0)
+        apart /= largest;
+    ROW(table, text_cell(p->op->name), text_cell(x->name), number_cell(apart), number_cell((double)worst.element),
+        number_cell(worst.ours), number_cell(worst.expected));
     free(made);
 }
 
@@ -93,14 +111,44 @@ static void compare(const struct checked *p, struct tensor *x, struct tensor *g,
 static int modes(const struct step *s, size_t begin, size_t end, const struct tensor *t)
 {
     int mode = ACCESS_NONE;
-    for (size_t i = begin; i < end; i++)
-        for (const struct access *a = s->task[i]->access; a < s->task[i]->access + s->task[i]->n_access; a++)
-            mode |= a->tensor == t ? (int)a->mode : ACCESS_NONE;
+    for (size_t i = begin; i < end; i++) {
+        const struct task *task = s->task[i];
+        for (const struct access *a = task->access; a < task->access + task->n_access; a++)
+            if (a->tensor == t)
+                mode |= (int)a->mode;
+    }
     return mode;
 }
 
-/* The tape's nth operation, in a list and a pool of its own, where no tensors share bytes; returns how many there are.
- */
+/* Adds the backward of the operation twice, from dy on. */
+static void add_backward(struct build *b, const struct op *op, struct tensor *dy)
+{
+    set_gradient(b, op->out, dy);
+    for (int i = 0; i < 2; i++) {
+        if (op->weights)
+            op->weights(b, op);
+        if (op->inputs)
+            op->inputs(b, op);
+    }
+}
+
+static void write_values(const struct pool *pool)
+{
+    for (size_t i = 0; i < pool->n; i++) {
+        struct tensor *x = pool->tensors[i];
+        if (x->element != FLOAT32)
+            continue;
+        size_t n = count_elements(x);
+        float *values = allocate(n, sizeof *values);
+        for (size_t k = 0; k < n; k++)
+            values[k] = value_of(x, k);
+        write_tensor(x, values);
+        free(values);
+    }
+}
+
+/* Checks the tape's nth operation, in a list and a pool of its own, where no tensors share bytes.  Returns how many
+ * operations there are. */
 static size_t check_operation(struct trainer *t, size_t nth, struct table *table)
 {
     struct pool *pool = t->pool = new_pool(t->machine);
@@ -116,40 +164,44 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     cross_entropy(&b, gpt_head(&b, tape.out), feed.first, NULL, SEQUENCES * TOKENS);
     const struct op *op = &tape.ops[nth];
     struct tensor *dy = like(&b, op, ".dy", op->out);
-    struct checked p = {list, op, nth ? op[-1].end : batch_end, NULL};
+    struct checked p = {.list = list, .op = op, .begin = nth ? op[-1].end : batch_end};
     size_t forward_end = list->n;
-    set_gradient(&b, op->out, dy);
-    for (int i = 0; i < 2; i++) {
-        if (op->weights)
-            op->weights(&b, op);
-        if (op->inputs)
-            op->inputs(&b, op);
-    }
+    add_backward(&b, op, dy);
     p.dy = modes(list, forward_end, list->n, dy) ? dy : NULL;
     for (const struct weight *w = m->replica->by_param; w < m->replica->by_param + m->params->n; w++)
         set_gradient(&b, w->value, w->grad);
     for (size_t i = 0; i < pool->n; i++)
         pool->tensors[i]->persistent = true;
     must(finish_steps(pool, &list, 1));
-    for (size_t i = 0; i < pool->n; i++) {
-        struct tensor *x = pool->tensors[i];
-        if (x->element != FLOAT32)
-            continue;
-        float *values = allocate(count_elements(x), sizeof *values);
-        for (size_t k = 0; k < count_elements(x); k++)
-            values[k] = value_of(x, k);
-        write_tensor(x, values);
-        free(values);
-    }
+    write_values(pool);
     run_tasks(list, 0, batch_end);
     run_tasks(list, p.begin, op->end);
     run_tasks(list, forward_end, list->n);
-    for (size_t i = 0; i < pool->n; i++)
-        if (pool->tensors[i]->element == FLOAT32 && modes(list, p.begin, op->end, pool->tensors[i]) == ACCESS_READ)
-            compare(&p, pool->tensors[i], gradient(&b, pool->tensors[i]), table);
+    for (size_t i = 0; i < pool->n; i++) {
+        struct tensor *x = pool->tensors[i];
+        if (x->element == FLOAT32 && modes(list, p.begin, op->end, x) == ACCESS_READ)
+            compare(&p, x, gradient(&b, x), table);
+    }
     size_t n = tape.n;
-    end_build(&b), free(tape.ops), free(feed.first), free_step(list), free_model(m), free_pool(pool);
+    end_build(&b);
+    free(tape.ops);
+    free(feed.first);
+    free_step(list);
+    free_model(m);
+    free_pool(pool);
     return n;
+}
+
+/* The first row whose error is not at most `tolerance`; NULL: there is none. */
+static const struct cell *find_wrong(const struct table *table, double tolerance)
+{
+    enum { ERROR = 2 /* its column */ };
+    for (size_t i = 0; i < table->n; i++) {
+        const struct cell *row = &table->cells[i * COUNT(columns)];
+        if (!(row[ERROR].number <= tolerance)) /* nor is a NaN */
+            return row;
+    }
+    return NULL;
 }
 
 int check_gradients(const struct settings *s)
@@ -157,13 +209,14 @@ int check_gradients(const struct settings *s)
     const double tolerance = was_given("tolerance") ? check_options.tolerance : 1e-4;
     struct trainer t = {.settings = s, .machine = machine_of(s, false), .config = small, .mesh = one_rank};
     struct table *table = new_table(columns, COUNT(columns));
-    const struct cell *wrong = NULL, *row;
     FILE *text = s->json ? stderr : stdout;
-    t.micro_batch = SEQUENCES, t.micros = 1, t.seq = TOKENS;
-    for (size_t i = 0, n = 1; i < n; i++)
-        n = check_operation(&t, i, table);
-    for (row = table->cells; row < table->cells + table->n * COUNT(columns) && !wrong; row += COUNT(columns))
-        wrong = row[2].number <= tolerance ? NULL : row;
+    t.micro_batch = SEQUENCES;
+    t.micros = 1;
+    t.seq = TOKENS;
+    size_t n = check_operation(&t, 0, table);
+    for (size_t i = 1; i < n; i++)
+        check_operation(&t, i, table);
+    const struct cell *wrong = find_wrong(table, tolerance);
     print_table(text, table);
     if (wrong)
         fprintf(text, "FAILED: %s is the first operation with an error above %.1e, in the gradient of %s\n",
@@ -174,6 +227,7 @@ int check_gradients(const struct settings *s)
         print_json(json_pack("{s:f, s:b, s:s?, s:o}", "tolerance", tolerance, "passed", !wrong, "wrong",
                              wrong ? wrong->text : NULL, "gradients", table_json(table)));
     const int code = wrong ? EXIT_FAILED : EXIT_OK;
-    free_table(table), close_machine(t.machine);
+    free_table(table);
+    close_machine(t.machine);
     return code;
 }

@@ -15,8 +15,10 @@ double median(double *values, size_t n)
 
 char *format_ratio(char out[32], double ratio, int decimals)
 {
-    if (ratio < 2)
-        snprintf(out, 32, "%c %.*f %%", ratio < 1 ? '-' : '+', decimals, 100 * fabs(ratio - 1));
+    if (ratio < 1)
+        snprintf(out, 32, "- %.*f %%", decimals, 100 * fabs(ratio - 1));
+    else if (ratio < 2)
+        snprintf(out, 32, "+ %.*f %%", decimals, 100 * fabs(ratio - 1));
     else
         snprintf(out, 32, "%.1f times", ratio);
     return out;

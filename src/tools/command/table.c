@@ -23,21 +23,27 @@ void free_table(struct table *t)
 void add_row(struct table *t, const struct cell *cells)
 {
     t->cells = grow(t->cells, &t->cap, (t->n + 1) * t->n_columns, sizeof *t->cells);
-    for (size_t i = 0; i < t->n_columns; i++)
-        t->cells[t->n * t->n_columns + i] =
-            (struct cell){cells[i].text ? copy_string(cells[i].text) : NULL, cells[i].number};
+    struct cell *row = &t->cells[t->n * t->n_columns];
+    for (size_t i = 0; i < t->n_columns; i++) {
+        row[i] = cells[i];
+        if (cells[i].text)
+            row[i].text = copy_string(cells[i].text);
+    }
     t->n++;
 }
 
 void sort_table(struct table *t, size_t column)
 {
-    const size_t n = t->n_columns, size = n * sizeof *t->cells;
+    const size_t n = t->n_columns;
+    const size_t size = n * sizeof *t->cells;
     struct cell *row = allocate(n, sizeof *row);
-    for (size_t i = 1; i < t->n; i++) {
+    for (size_t i = 1; i < t->n; i++) { /* by insertion: rows before i are sorted */
         size_t at = i;
         memcpy(row, &t->cells[i * n], size);
-        for (; at > 0 && t->cells[(at - 1) * n + column].number < row[column].number; at--)
+        while (at > 0 && t->cells[(at - 1) * n + column].number < row[column].number) {
             memcpy(&t->cells[at * n], &t->cells[(at - 1) * n], size);
+            at--;
+        }
         memcpy(&t->cells[at * n], row, size);
     }
     free(row);
@@ -45,25 +51,36 @@ void sort_table(struct table *t, size_t column)
 
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 
+static bool is_shown(const struct column *c, double x)
+{
+    if (c->kind == CELL_RATE && x == 0)
+        return false;
+    if (c->kind == CELL_COUNT && x < 0)
+        return false;
+    return isfinite(x);
+}
+
 static const char *format_cell(char out[64], const struct column *c, const struct cell *cell)
 {
     double x = cell->number;
     if (c->kind == CELL_TEXT)
         return cell->text;
-    if (!isfinite(x) || (c->kind == CELL_RATE && x == 0) || (c->kind == CELL_COUNT && x < 0))
+    if (!is_shown(c, x))
         return "-";
     if (c->kind == CELL_COUNT)
         snprintf(out, 64, "%.0f", x);
     else if (c->kind == CELL_SHORT)
         snprintf(out, 64, "%.4g", x);
-    else if (c->kind == CELL_SHARE || c->kind == CELL_CHANGE)
-        snprintf(out, 64, c->kind == CELL_SHARE ? "%.1f%%" : "%+.2f%%", 100 * x);
+    else if (c->kind == CELL_SHARE)
+        snprintf(out, 64, "%.1f%%", 100 * x);
+    else if (c->kind == CELL_CHANGE)
+        snprintf(out, 64, "%+.2f%%", 100 * x);
     else
         format_number(out, x, c->decimals);
     return out;
 }
 
-/* Columns stand two blanks apart; no blanks behind the last. */
+/* Columns stand two blanks apart; no blanks follow the last. */
 static void print_cell(FILE *out, const struct table *t, size_t i, const char *text)
 {
     const struct column *c = &t->columns[i];
@@ -72,7 +89,8 @@ static void print_cell(FILE *out, const struct table *t, size_t i, const char *t
         fprintf(out, "%-*.*s", last ? 0 : c->width, c->width, text);
     else
         fprintf(out, "%*s", c->width, text);
-    fprintf(out, last ? "" : "  ");
+    if (!last)
+        fprintf(out, "  ");
 }
 
 bool shows_colour(void) { return is_screen(STDOUT_FILENO) && !getenv("NO_COLOR"); }
@@ -90,9 +108,12 @@ void print_heading(FILE *out, const struct table *t)
 void print_rows(FILE *out, const struct table *t, size_t first, size_t end)
 {
     for (size_t row = first; row < MIN(end, t->n); row++) {
-        for (size_t i = 0; i < t->n_columns; i++)
+        const struct cell *cells = &t->cells[row * t->n_columns];
+        for (size_t i = 0; i < t->n_columns; i++) {
+            char text[64];
             if (t->columns[i].heading)
-                print_cell(out, t, i, format_cell((char[64]){0}, &t->columns[i], &t->cells[row * t->n_columns + i]));
+                print_cell(out, t, i, format_cell(text, &t->columns[i], &cells[i]));
+        }
         fputc('\n', out);
     }
 }
@@ -117,6 +138,15 @@ void print_top(FILE *out, const struct table *t)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
+static json_t *cell_json(const struct column *c, const struct cell *cell)
+{
+    if (c->kind == CELL_TEXT)
+        return cell->text ? json_string(cell->text) : json_null();
+    if (c->kind == CELL_COUNT && isfinite(cell->number))
+        return json_integer((json_int_t)cell->number);
+    return number_json(cell->number);
+}
+
 json_t *table_json(const struct table *t)
 {
     json_t *rows = json_array();
@@ -124,14 +154,8 @@ json_t *table_json(const struct table *t)
         json_t *row = json_object();
         for (size_t k = 0; k < t->n_columns; k++) {
             const struct column *c = &t->columns[k];
-            const struct cell *x = &t->cells[i * t->n_columns + k];
-            json_t *value = c->kind == CELL_TEXT ? x->text ? json_string(x->text) : json_null()
-                            : c->kind == CELL_COUNT && isfinite(x->number) ? json_integer((json_int_t)x->number)
-                                                                           : number_json(x->number);
             if (c->key)
-                json_object_set_new(row, c->key, value);
-            else
-                json_decref(value);
+                json_object_set_new(row, c->key, cell_json(c, &t->cells[i * t->n_columns + k]));
         }
         json_array_append_new(rows, row);
     }

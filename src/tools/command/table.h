@@ -22,14 +22,14 @@ enum cell_kind {
     CELL_CHANGE /* the same with a sign: "+3.40%" */
 };
 struct column {
-    const char *heading; /* of the text; NULL: the column is in the JSON only; the last has one */
-    const char *key;     /* of the JSON; NULL: in the text only */
+    const char *heading; /* what stands above the column in the text; NULL: it is in the JSON only; the last has one */
+    const char *key;     /* its name in the JSON; NULL: it is in the text only */
     enum cell_kind kind;
     int width, decimals;
 };
 struct cell {
-    const char *text;
-    double number;
+    const char *text; /* for a column of texts; NULL: there is none */
+    double number;    /* for any other column */
 };
 struct table {
     const struct column *columns; /* the caller's */
@@ -49,12 +49,12 @@ bool shows_colour(void);                         /* is stdout a terminal that ha
 /* The heading (bold on a terminal, unless NO_COLOR is set) and rows [first, end). */
 void print_heading(FILE *out, const struct table *t);
 void print_rows(FILE *out, const struct table *t, size_t first, size_t end);
-/* The heading and the first rows; of the others how many, and the sum of the fourth column, which is milliseconds. */
+/* The heading and the first rows; then how many others there are, and the sum of their fourth column, milliseconds. */
 void print_top(FILE *out, const struct table *t);
 void print_table(FILE *out, const struct table *t); /* with all its rows */
 /* An array of objects; a number that is not finite is null. */
 json_t *table_json(const struct table *t);
-/* The object on stdout with a new line behind it; it is released. */
+/* Prints the object on stdout, and a new line after it; the object is released. */
 void print_json(json_t *object);
 
 #endif

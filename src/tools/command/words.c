@@ -22,22 +22,36 @@ char **take_arguments(struct option_table *table, unsigned bit, const char *name
     return paths;
 }
 
+static void print_overview(const struct words *w)
+{
+    printf("%s\n", w->about);
+    for (const struct word *word = w->word; word < w->word + w->n; word++)
+        printf("  %-8s %-8s  %s\n", word->name, word->takes, word->what);
+    printf("\n'yard %s WORD --help' says more.\n", w->command);
+}
+
+static const struct word *find_word(const struct words *w, const char *name)
+{
+    for (const struct word *word = w->word; word < w->word + w->n; word++)
+        if (strcmp(name, word->name) == 0)
+            return word;
+    fail(EXIT_USAGE, "yard %s has no word \"%s\"; it takes %s", w->command, name, w->list);
+}
+
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+}
+
 int run_words(const struct words *w, int argc, char **argv)
 {
-    const struct word *word = w->word;
     if (argc == 0)
         fail(EXIT_USAGE, "yard %s needs a word: %s; 'yard %s --help' says more", w->command, w->list, w->command);
-    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0 || strcmp(argv[0], "help") == 0) {
-        printf("%s\n", w->about);
-        for (; word < w->word + w->n; word++)
-            printf("  %-8s %-8s  %s\n", word->name, word->takes, word->what);
-        printf("\n'yard %s WORD --help' says more.\n", w->command);
+    if (asks_for_help(argv[0])) {
+        print_overview(w);
         return EXIT_OK;
     }
-    while (word < w->word + w->n && strcmp(argv[0], word->name) != 0)
-        word++;
-    if (word == w->word + w->n)
-        fail(EXIT_USAGE, "yard %s has no word \"%s\"; it takes %s", w->command, argv[0], w->list);
+    const struct word *word = find_word(w, argv[0]);
     int n;
     char *name = format_string("%s %s", w->command, word->name);
     char *help = format_string("%s [options]\n\n%s: %s.\n\n%s", word->takes, word->name, word->what, word->help);

@@ -5,21 +5,26 @@
 #include "trainer/base/module.h"
 
 struct option_table;
-/* Sets the options and returns the paths among the arguments, *n of them, the first so many of which are read; they and
- * the options' outputs are claimed.  NULL: help was asked for, and printed, from "FILE [options]..." on. */
+/* Sets the options and returns the paths among the arguments, *n of them.  The first `inputs` of these are read: they
+ * and the options' outputs are claimed.  NULL: help was asked for, and printed: "usage: yard NAME ", then `help`, which
+ * begins with "FILE [options]...". */
 char **take_arguments(struct option_table *table, unsigned bit, const char *name, const char *help, int inputs,
                       int argc, char **argv, int *n);
 
 struct word {
-    const char *name, *takes, *what; /* "diff"; "A B"; a line of the overview */
-    int n;                           /* so many paths */
-    unsigned bit;                    /* of its options' `commands` */
-    int (*run)(char **paths);        /* returns the exit code */
+    const char *name;         /* "diff" */
+    const char *takes;        /* "A B" */
+    const char *what;         /* its line of the overview */
+    int n;                    /* how many paths it takes */
+    unsigned bit;             /* its bit in its options' `commands` */
+    int (*run)(char **paths); /* returns the exit code */
     const char *help;
 };
 struct words {
-    const char *command, *about, *list; /* "trace"; the overview's text; "summary, export or diff" */
-    int inputs;                         /* the first so many of the paths are read */
+    const char *command; /* "trace" */
+    const char *about;   /* the overview's text */
+    const char *list;    /* "summary, export or diff" */
+    int inputs;          /* how many of the paths are read, from the first on */
     const struct word *word;
     size_t n;
     struct option_table *table;

@@ -18,94 +18,122 @@ static const struct {
     {"timer_resolution_ns", CL_DEVICE_PROFILING_TIMER_RESOLUTION, false},
 };
 
+static const char *type_name(cl_device_id id)
+{
+    uint64_t type = device_number(id, CL_DEVICE_TYPE);
+    if (type & CL_DEVICE_TYPE_GPU)
+        return "GPU";
+    return type & CL_DEVICE_TYPE_CPU ? "CPU" : "accelerator";
+}
+
 static json_t *device_json(cl_device_id id, unsigned platform, unsigned device)
 {
     char text[128], spec[32];
     snprintf(spec, sizeof spec, "%u:%u", platform, device);
-    uint64_t fp = device_number(id, CL_DEVICE_SINGLE_FP_CONFIG), type = device_number(id, CL_DEVICE_TYPE);
-    const char *type_name = type & CL_DEVICE_TYPE_GPU ? "GPU" : type & CL_DEVICE_TYPE_CPU ? "CPU" : "accelerator";
-    /* Does the driver time commands believably?  Asked of a real command, because some drivers answer zeros. */
+    uint64_t fp = device_number(id, CL_DEVICE_SINGLE_FP_CONFIG);
+    /* Does the driver time commands believably?  A real command is asked, because some drivers answer zeros. */
     struct machine *m = open_machine(&(struct machine_options){.devices = spec, .profiling = true});
-    json_t *d = json_pack("{s:s, s:s, s:I, s:i, s:I, s:b, s:b, s:b}", "id", spec, "type", type_name, "budget",
+    json_t *d = json_pack("{s:s, s:s, s:I, s:i, s:I, s:b, s:b, s:b}", "id", spec, "type", type_name(id), "budget",
                           (json_int_t)m->device[0].budget, "kernel_vector", (int)own_vector_width(id), "alignment",
                           (json_int_t)device_number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8,
                           "correctly_rounded_divide_sqrt", (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0, "fma",
                           (fp & CL_FP_FMA) != 0, "timer_valid", m->device[0].clock_valid);
     close_machine(m);
     for (size_t i = 0; i < COUNT(properties); i++) {
-        if (properties[i].is_text)
+        json_t *value;
+        if (properties[i].is_text) {
             device_text(id, properties[i].what, text, sizeof text);
-        json_object_set_new(d, properties[i].name,
-                            properties[i].is_text ? json_string(text)
-                                                  : json_integer((json_int_t)device_number(id, properties[i].what)));
+            value = json_string(text);
+        } else
+            value = json_integer((json_int_t)device_number(id, properties[i].what));
+        json_object_set_new(d, properties[i].name, value);
     }
     return d;
 }
 
 static long long field(const json_t *d, const char *name) { return json_integer_value(json_object_get(d, name)); }
 static const char *words(const json_t *d, const char *name) { return json_string_value(json_object_get(d, name)); }
+static bool holds(const json_t *d, const char *name) { return json_is_true(json_object_get(d, name)); }
 
 static void print_device(const json_t *d)
 {
     char memory[32], budget[32], most[32];
+    const char *whose = strcmp(words(d, "type"), "CPU") == 0 ? " of the host's" : "";
+    format_bytes(memory, (double)field(d, "memory"));
+    format_bytes(budget, (double)field(d, "budget"));
+    format_bytes(most, (double)field(d, "max_allocation"));
     printf("  -d %-6s %s\n", words(d, "id"), words(d, "name"));
     printf("      %s, %s, driver %s\n", words(d, "type"), words(d, "version"), words(d, "driver"));
     printf(
         "      memory %s by its driver, budget %s%s (--device-mem), one allocation at most %s, base address alignment "
         "%lld bytes\n",
-        format_bytes(memory, (double)field(d, "memory")), format_bytes(budget, (double)field(d, "budget")),
-        strcmp(words(d, "type"), "CPU") == 0 ? " of the host's" : "",
-        format_bytes(most, (double)field(d, "max_allocation")), field(d, "alignment"));
+        memory, budget, whose, most, field(d, "alignment"));
     printf("      %lld compute units, native vectors of %lld floats; kernels use %lld (--vector: fewer)\n      ",
            field(d, "units"), field(d, "vector_width"), field(d, "kernel_vector"));
     if (field(d, "sub_devices") > 1)
         printf("can be cut: -d %s/2 up to /%lld\n", words(d, "id"), field(d, "sub_devices"));
     else
         printf("cannot be cut; -d %sx2 makes logical devices\n", words(d, "id"));
-    printf("      divide and square root are %s\n", json_is_true(json_object_get(d, "correctly_rounded_divide_sqrt"))
-                                                        ? "correctly rounded: AdamW gives the bits of the host's"
-                                                        : "NOT correctly rounded: AdamW's bits differ from the host's");
+    if (holds(d, "correctly_rounded_divide_sqrt"))
+        printf("      divide and square root are correctly rounded: AdamW gives the bits of the host's\n");
+    else
+        printf("      divide and square root are NOT correctly rounded: AdamW's bits differ from the host's\n");
     printf("      times of commands: %s, resolution %lld ns\n",
-           json_is_true(json_object_get(d, "timer_valid")) ? "valid" : "NOT VALID, traces use host times",
-           field(d, "timer_resolution_ns"));
+           holds(d, "timer_valid") ? "valid" : "NOT VALID, traces use host times", field(d, "timer_resolution_ns"));
+}
+
+static json_t *platform_json(cl_platform_id id, unsigned platform)
+{
+    char name[128] = "", version[256] = "";
+    cl_device_id ids[MAX_PER_PLATFORM];
+    clGetPlatformInfo(id, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
+    clGetPlatformInfo(id, CL_PLATFORM_VERSION, sizeof version - 1, version, NULL);
+    json_t *devices = json_array();
+    cl_uint n = get_devices(id, ids);
+    for (unsigned i = 0; i < n; i++)
+        json_array_append_new(devices, device_json(ids[i], platform, i));
+    return json_pack("{s:i, s:s, s:s, s:o}", "platform", (int)platform, "name", make_printable(name, false), "version",
+                     make_printable(version, false), "devices", devices);
+}
+
+static void print_platform(const json_t *platform, const json_t *devices)
+{
+    size_t i;
+    json_t *device;
+    printf("platform %lld: %s (%s)\n", field(platform, "platform"), words(platform, "name"),
+           words(platform, "version"));
+    json_array_foreach(devices, i, device) print_device(device);
 }
 
 static void list_devices(bool json)
 {
     cl_platform_id platforms[MAX_PLATFORMS];
-    cl_device_id ids[MAX_PER_PLATFORM];
-    cl_uint n = get_platforms(platforms), devices = 0;
-    json_t *list = json_array(), *all = json_pack("{s:o}", "platforms", list), *device;
-    size_t k;
+    cl_uint n = get_platforms(platforms);
+    size_t n_devices = 0;
+    json_t *list = json_array();
+    json_t *all = json_pack("{s:o}", "platforms", list);
     for (unsigned p = 0; p < n; p++) {
-        char name[128] = "", version[256] = "";
-        clGetPlatformInfo(platforms[p], CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
-        clGetPlatformInfo(platforms[p], CL_PLATFORM_VERSION, sizeof version - 1, version, NULL);
-        json_t *here = json_array();
-        cl_uint n_here = get_devices(platforms[p], ids);
-        for (unsigned i = 0; i < n_here; i++)
-            json_array_append_new(here, device_json(ids[i], p, i));
-        devices += n_here;
-        json_array_append_new(list,
-                              json_pack("{s:i, s:s, s:s, s:o}", "platform", (int)p, "name", make_printable(name, false),
-                                        "version", make_printable(version, false), "devices", here));
-        if (json)
-            continue;
-        printf("platform %u: %s (%s)\n", p, name, version);
-        json_array_foreach(here, k, device) print_device(device);
+        json_t *platform = platform_json(platforms[p], p);
+        const json_t *devices = json_object_get(platform, "devices");
+        json_array_append_new(list, platform);
+        n_devices += json_array_size(devices);
+        if (!json)
+            print_platform(platform, devices);
     }
     if (json) {
         json_dumpf(all, stdout, JSON_COMPACT);
         putchar('\n');
     }
     json_decref(all);
-    if (devices == 0)
+    if (n_devices == 0)
         fail_without_device(platforms, n, EXIT_NO_DEVICE);
 }
 
-static const struct page page = {
-    "devices", "[--json]", "Shows the OpenCL platforms and devices, numbered as -d takes them.", OF_THIS, " json ",
-    NULL,      false};
+static const struct page page = {.name = "devices",
+                                 .takes = "[--json]",
+                                 .text = "Shows the OpenCL platforms and devices, numbered as -d takes them.",
+                                 .classes = OF_THIS,
+                                 .also = " json "};
 
 static int run_devices(int argc, char **argv)
 {
@@ -113,6 +141,9 @@ static int run_devices(int argc, char **argv)
     return EXIT_OK;
 }
 
-static const struct subcommand command = {10, "devices", "show the OpenCL devices", run_devices,
-                                          " info device clinfo gpus "};
+static const struct subcommand command = {.place = 10,
+                                          .name = "devices",
+                                          .help = "show the OpenCL devices",
+                                          .run = run_devices,
+                                          .elsewhere = " info device clinfo gpus "};
 const struct module module_devices = {.name = "devices", .commands = &command, .n_commands = 1};

@@ -1,6 +1,6 @@
 /* elsewhere.c - what options are called in other programs: in PyTorch's examples, nanoGPT, llm.c, Hugging Face's
- * trainer, Megatron.  Who types one of these words, or writes it into a config file, is told ours, or why there is
- * none.  Folders bring along the words for their own options (struct module).
+ * trainer, Megatron.  A user who types one of these words, or writes it into a config file, is told ours, or why there
+ * is none.  Folders bring along the words for their own options (struct module).
  */
 #include "elsewhere.h"
 #include "trainer/train/train.h"

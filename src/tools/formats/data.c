@@ -7,9 +7,9 @@
 
 /* Text and token numbers may begin with the same few bytes. */
 
-static bool is_one_of(unsigned char byte, const char *allowed, size_t n) { return memchr(allowed, byte, n) != NULL; }
+static bool is_one_of(char byte, const char *allowed, size_t n) { return memchr(allowed, (unsigned char)byte, n); }
 
-/* The address of the first directory, which is even and in the file. */
+/* The signature is followed by the address of the first directory, which is even and in the file. */
 static bool is_tiff_header(const struct glimpse *g)
 {
     uint32_t at = glimpse_word(g, 4);
@@ -20,14 +20,16 @@ static bool is_tiff_header(const struct glimpse *g)
 
 static bool is_bzip2(const struct glimpse *g)
 {
-    static const char block[] = "\x31\x41\x59\x26\x53\x59", end[] = "\x17\x72\x45\x38\x50\x90";
+    static const char block[] = "\x31\x41\x59\x26\x53\x59";
+    static const char end[] = "\x17\x72\x45\x38\x50\x90";
     return glimpse_has(g, 4, block, sizeof block - 1) || glimpse_has(g, 4, end, sizeof end - 1);
 }
 
-/* A marker that may come first. */
+/* The signature is followed by a marker that may come first. */
 static bool is_jpeg(const struct glimpse *g)
 {
-    return g->n > 3 && is_one_of((unsigned char)g->bytes[3], "\xdb\xc0\xc4\xfe\xe0\xe1\xe2\xe8\xed\xee", 10);
+    static const char markers[] = "\xdb\xc0\xc4\xfe\xe0\xe1\xe2\xe8\xed\xee";
+    return g->n > 3 && is_one_of(g->bytes[3], markers, sizeof markers - 1);
 }
 
 static bool is_parquet(const struct glimpse *g) { return memcmp(g->last + GLIMPSE_LAST - 4, "PAR1", 4) == 0; }
@@ -38,23 +40,24 @@ static bool is_orc(const struct glimpse *g)
     return memcmp(g->last + GLIMPSE_LAST - 4, "ORC", 3) == 0 && (unsigned char)g->last[GLIMPSE_LAST - 1] >= 16;
 }
 
-static bool is_gguf(const struct glimpse *g) { return glimpse_word(g, 4) < 1000; } /* its version */
-static bool is_ggml(const struct glimpse *g)
-{
-    return glimpse_word(g, 4) < 1 << 24;
-} /* that, or the vocabulary's size */
+/* The signature is followed by a version. */
+static bool is_gguf(const struct glimpse *g) { return glimpse_word(g, 4) < 1000; }
 
-/* Its version. */
+/* The signature is followed by a version or by the vocabulary's size. */
+static bool is_ggml(const struct glimpse *g) { return glimpse_word(g, 4) < 1 << 24; }
+
+/* The signature is followed by a version. */
 static bool is_mp3(const struct glimpse *g)
 {
-    return g->n > 4 && is_one_of((unsigned char)g->bytes[3], "\2\3\4", 3) && g->bytes[4] == 0;
+    return g->n > 4 && is_one_of(g->bytes[3], "\2\3\4", 3) && g->bytes[4] == 0;
 }
 
-/* The length of a message, which begins with an offset. */
+/* The signature is followed by the length of a message, which begins with an offset. */
 static bool is_arrow_stream(const struct glimpse *g)
 {
-    return glimpse_word(g, 4) % 8 == 0 && glimpse_word(g, 4) > 0 && glimpse_word(g, 4) < g->size &&
-           glimpse_word(g, 8) < 256;
+    uint32_t length = glimpse_word(g, 4);
+    uint32_t offset = glimpse_word(g, 8);
+    return length % 8 == 0 && length > 0 && length < g->size && offset < 256;
 }
 
 static bool is_riff(const struct glimpse *g) { return glimpse_has(g, 0, "RIFF", 4) && glimpse_word(g, 4) <= g->size; }
@@ -144,7 +147,7 @@ static bool contains(const struct glimpse *g, const char *text)
     return false;
 }
 
-/* What lies in it tells which of the many formats it is that are zip archives. */
+/* Many formats are zip archives: what lies in the archive tells which one it is. */
 static const struct file_kind *find_zip(const struct glimpse *g)
 {
     static const struct file_kind torch = {KIND_OTHER, "a file of PyTorch's", is_model},
@@ -163,7 +166,7 @@ static const struct file_kind *find_zip(const struct glimpse *g)
     return &zip;
 }
 
-/* A header's bytes sum to what it says of them, in octal; the field itself counts as spaces. */
+/* The bytes of a header sum to the number in one of its fields, in octal; the field itself counts as spaces. */
 static const struct file_kind *find_tar(const struct glimpse *g)
 {
     static const struct file_kind kind = {KIND_OTHER, "a tar archive", unpack};
@@ -171,9 +174,11 @@ static const struct file_kind *find_tar(const struct glimpse *g)
     if (g->n < HEADER || !g->bytes[0])
         return NULL;
     unsigned long sum = 0;
-    for (size_t i = 0; i < HEADER; i++) {
-        bool in_field = i >= FIELD && i < FIELD + FIELD_BYTES;
-        sum += in_field ? ' ' : (unsigned char)g->bytes[i];
+    for (size_t i = 0; i < HEADER; i++)
+        sum += (unsigned char)g->bytes[i];
+    for (size_t i = FIELD; i < FIELD + FIELD_BYTES; i++) {
+        sum -= (unsigned char)g->bytes[i];
+        sum += ' ';
     }
     char field[FIELD_BYTES + 1] = "";
     memcpy(field, g->bytes + FIELD, FIELD_BYTES);
@@ -193,7 +198,7 @@ static bool goes_on_as_pickle(const struct glimpse *g)
 }
 
 /* Protocols 2 to 5 begin with their number, and all end with a stop.  What an older torch.save() wrote begins with a
- * number of its own, and goes on behind the first stop. */
+ * number of its own, and goes on after the first stop. */
 static const struct file_kind *find_pickle(const struct glimpse *g)
 {
     static const struct file_kind kind = {KIND_OTHER, "a pickle of Python's",
@@ -205,30 +210,49 @@ static const struct file_kind *find_pickle(const struct glimpse *g)
         return NULL;
     if (glimpse_has(g, 2, torch, sizeof torch - 1))
         return &model;
-    return g->last[GLIMPSE_LAST - 1] == '.' && goes_on_as_pickle(g) ? &kind : NULL;
+    if (g->last[GLIMPSE_LAST - 1] != '.' || !goes_on_as_pickle(g))
+        return NULL;
+    return &kind;
+}
+
+static bool is_bitmap(const struct glimpse *g)
+{
+    return glimpse_has(g, 0, "BM", 2) && glimpse_word(g, 2) == g->size && glimpse_word(g, 6) == 0;
+}
+
+/* The first bytes say where the header is. */
+static bool is_windows_program(const struct glimpse *g)
+{
+    uint32_t header = glimpse_word(g, 0x3c);
+    return glimpse_has(g, 0, "MZ", 2) && header < g->n && glimpse_has(g, header, "PE\0", 4);
 }
 
 static const struct file_kind *find_windows(const struct glimpse *g)
 {
     static const struct file_kind bitmap = {KIND_OTHER, "a BMP picture", no_text},
                                   program = {KIND_OTHER, "a program of Windows", no_text};
-    uint32_t header = glimpse_word(g, 0x3c);
-    if (glimpse_has(g, 0, "BM", 2) && glimpse_word(g, 2) == g->size && glimpse_word(g, 6) == 0)
+    if (is_bitmap(g))
         return &bitmap;
-    if (glimpse_has(g, 0, "MZ", 2) && header < g->n && glimpse_has(g, header, "PE\0", 4))
-        return &program;
+    return is_windows_program(g) ? &program : NULL;
+}
+
+static const struct file_kind *find_signature(const struct glimpse *g)
+{
+    for (size_t i = 0; i < COUNT(signatures); i++) {
+        if (!glimpse_has(g, signatures[i].at, signatures[i].text, signatures[i].n))
+            continue;
+        if (!signatures[i].shows_more || signatures[i].shows_more(g))
+            return &signatures[i].kind;
+    }
     return NULL;
 }
 
 const struct file_kind *kind_of_others(const struct glimpse *g)
 {
-    const struct file_kind *(*const others[])(const struct glimpse *) = {find_zip, find_pickle, find_tar, find_windows};
-    for (size_t i = 0; i < COUNT(signatures); i++)
-        if (glimpse_has(g, signatures[i].at, signatures[i].text, signatures[i].n) &&
-            (!signatures[i].shows_more || signatures[i].shows_more(g)))
-            return &signatures[i].kind;
-    for (size_t i = 0; i < COUNT(others); i++) {
-        const struct file_kind *kind = others[i](g);
+    typedef const struct file_kind *find_kind(const struct glimpse *g);
+    static find_kind *const finders[] = {find_signature, find_zip, find_pickle, find_tar, find_windows};
+    for (size_t i = 0; i < COUNT(finders); i++) {
+        const struct file_kind *kind = finders[i](g);
         if (kind)
             return kind;
     }

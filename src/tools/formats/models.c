@@ -1,8 +1,8 @@
 /* models.c - models in a form that is not read here: a file is named for what it is, with the way on.
  *
- * What it is its first bytes say.  A safetensors file begins with the length of its header, and those eight bytes may
- * be the beginning of anything else, so what fits them comes first.  Forms without such bytes are known by their names,
- * which their programs give them.
+ * The first bytes of a file say what it is.  A safetensors file begins with the length of its header, and those eight
+ * bytes may be the beginning of anything else, so what fits them comes first.  Forms without such bytes are known by
+ * their names, which their programs give them.
  */
 #include "formats.h"
 #include "trainer/base/module.h"
@@ -15,7 +15,8 @@
 enum { FIRST_BYTES = 512, PICKLE_BYTES = 1 << 16 };
 
 struct form {
-    const char *what, *way; /* what NULL: it is none that is known here */
+    const char *what; /* NULL: the form is not known here */
+    const char *way;  /* how to go on */
 };
 
 static const char save_anew[] =
@@ -83,23 +84,29 @@ static bool holds(const char *bytes, size_t n, const char *word)
     return memmem(bytes, n, word, strlen(word)) != NULL;
 }
 
-/* What lies in a pickle, or in the one that an archive of PyTorch begins with, is told by the names in it. */
-static struct form pickle_form(const char *path)
+static bool is_named_as_state(const char *path)
 {
     static const char *const parts[] = {"optimizer", "scheduler", "rng_state", "training_args", "scaler"};
-    size_t n;
-    char *head = read_first_bytes(path, PICKLE_BYTES, &n);
-    bool optimizer = (holds(head, n, "param_groups") || holds(head, n, "exp_avg")) && !holds(head, n, "wte.weight");
     for (size_t i = 0; i < COUNT(parts); i++)
         if (strncmp(name_of(path), parts[i], strlen(parts[i])) == 0)
-            optimizer = true;
+            return true;
+    return false;
+}
+
+/* The names in a pickle, or in the one that an archive of PyTorch begins with, tell what lies in it. */
+static struct form pickle_form(const char *path)
+{
+    size_t n;
+    char *head = read_first_bytes(path, PICKLE_BYTES, &n);
+    bool has_state = holds(head, n, "param_groups") || holds(head, n, "exp_avg");
+    bool has_model = holds(head, n, "wte.weight");
     free(head);
-    if (optimizer)
+    if (is_named_as_state(path) || (has_state && !has_model))
         return (struct form){of_training, "give the model, model.safetensors"};
     return (struct form){"a model of PyTorch in pickle form", save_anew};
 }
 
-/* A zip archive, by the name of its first file. */
+/* The name of its first file tells what a zip archive is. */
 static struct form archive_form(const char *path, const char *head, size_t n)
 {
     static const char *const of_pytorch[] = {".pt", ".pth", ".bin", ".ckpt"};
@@ -121,29 +128,62 @@ static struct form json_form(const char *path)
     return (struct form){"a JSON text", "give the folder, or the model beside it"};
 }
 
-static struct form form_of(const char *path)
+static bool is_zip(const char *head, size_t n) { return n >= 4 && memcmp(head, "PK\3\4", 4) == 0; }
+
+static bool is_pickle(const char *head, size_t n)
 {
-    struct form form = {0};
-    size_t n;
-    char *head = read_first_bytes(path, FIRST_BYTES, &n);
-    bool zip = n >= 4 && memcmp(head, "PK\3\4", 4) == 0;
-    bool pickle = n >= 2 && (unsigned char)head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
-    for (size_t i = 0; i < COUNT(begins); i++)
-        if (n >= begins[i].at + begins[i].n && memcmp(head + begins[i].at, begins[i].bytes, begins[i].n) == 0)
+    return n >= 2 && (unsigned char)head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
+}
+
+/* A character may be cut at the end of the bytes. */
+static bool is_text(const char *head, size_t n)
+{
+    return n > 0 && valid_utf8(head, n) + UTF8_BYTES > n && !memchr(head, '\0', n);
+}
+
+static struct form form_of_bytes(const char *head, size_t n)
+{
+    struct form form = {.what = NULL};
+    for (size_t i = 0; i < COUNT(begins); i++) {
+        size_t end = begins[i].at + begins[i].n;
+        if (n >= end && memcmp(head + begins[i].at, begins[i].bytes, begins[i].n) == 0)
             form = begins[i].form;
-    if (zip)
-        form = archive_form(path, head, n);
-    if (pickle)
-        form = pickle_form(path);
-    for (size_t i = 0; i < COUNT(named) && !form.what; i++)
+    }
+    return form;
+}
+
+static struct form form_of_name(const char *path)
+{
+    for (size_t i = 0; i < COUNT(named); i++)
         if (strstr(name_of(path), named[i].part))
-            form = named[i].form;
+            return named[i].form;
+    return (struct form){.what = NULL};
+}
+
+/* The file begins with these bytes. */
+static struct form find_form(const char *path, const char *head, size_t n)
+{
+    if (fits_safetensors(head, n))
+        return (struct form){.what = NULL};
+    if (is_pickle(head, n))
+        return pickle_form(path);
+    if (is_zip(head, n))
+        return archive_form(path, head, n);
+    struct form form = form_of_bytes(head, n);
+    if (!form.what)
+        form = form_of_name(path);
     if (!form.what && begins_json(head))
         form = json_form(path);
-    if (!form.what && n && valid_utf8(head, n) + UTF8_BYTES > n && !memchr(head, '\0', n))
+    if (!form.what && is_text(head, n))
         form = (struct form){"a text", "a text to train on is given to --data"};
-    if (fits_safetensors(head, n))
-        form = (struct form){0};
+    return form;
+}
+
+static struct form form_of(const char *path)
+{
+    size_t n;
+    char *head = read_first_bytes(path, FIRST_BYTES, &n);
+    struct form form = find_form(path, head, n);
     free(head);
     return form;
 }
@@ -157,7 +197,7 @@ static void refuse_model(const char *path)
 
 /* ---- folders ---------------------------------------------------------------------------------------------------- */
 
-/* It holds no model, but lies beside one. */
+/* Such a file holds no model, but lies beside one. */
 static bool is_aside(const struct form *form) { return form->what == of_training || form->way == other_file; }
 
 static _Noreturn void refuse_other_name(const char *folder, const char *name)
@@ -168,37 +208,60 @@ static _Noreturn void refuse_other_name(const char *folder, const char *name)
     fail(EXIT_USAGE, "%s has no %s: give the file itself, such as %s/%s", folder, MODEL_FILE, folder, name);
 }
 
-static void refuse_folder(const char *folder)
+static bool is_readable_file(const char *path)
 {
-    struct form found = {0};
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, R_OK) == 0;
+}
+
+struct found_file { /* the file of a folder that tells most about it */
+    char *name;
+    struct form form; /* what NULL: there is none */
+};
+
+/* Takes the file `name` instead of the one that was found, if it tells more. */
+static void look_at_file(struct found_file *found, const char *folder, const char *name)
+{
+    char *path = format_string("%s/%s", folder, name);
+    if (is_readable_file(path)) {
+        if (ends_with(path, ".safetensors") || has_magic(path, LLMC_MODEL_MAGIC))
+            refuse_other_name(folder, name);
+        struct form form = is_json(path) ? (struct form){.what = NULL} : form_of(path);
+        bool tells_more = !found->form.what || (is_aside(&found->form) && !is_aside(&form));
+        if (form.what && tells_more) {
+            free(found->name);
+            found->name = copy_string(name);
+            found->form = form;
+        }
+    }
+    free(path);
+}
+
+static struct found_file look_into(const char *folder)
+{
+    struct found_file found = {.name = NULL};
     struct dirent **entry;
-    char *name = NULL; /* of what was found */
     int n = scandir(folder, &entry, NULL, alphasort);
     for (int i = 0; i < n; i++) {
-        char *path = format_string("%s/%s", folder, entry[i]->d_name);
-        struct stat status;
-        bool readable = stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, R_OK) == 0;
-        if (readable && (ends_with(path, ".safetensors") || has_magic(path, LLMC_MODEL_MAGIC)))
-            refuse_other_name(folder, entry[i]->d_name);
-        struct form form = readable && !is_json(path) ? form_of(path) : (struct form){0};
-        if (form.what && (!found.what || (is_aside(&found) && !is_aside(&form)))) {
-            free(name);
-            name = copy_string(entry[i]->d_name);
-            found = form;
-        }
-        free(path);
+        look_at_file(&found, folder, entry[i]->d_name);
         free(entry[i]);
     }
     if (n >= 0)
         free(entry);
+    return found;
+}
+
+static void refuse_folder(const char *folder)
+{
+    struct found_file found = look_into(folder);
     char *config = format_string("%s/config.json", folder);
-    if (!found.what && exists(config))
+    if (!found.form.what && exists(config))
         fail(EXIT_USAGE, "%s has a config.json, but no %s, the model that it describes: fetch that too", folder,
              MODEL_FILE);
     free(config);
-    if (found.what)
-        fail(EXIT_USAGE, "%s has no %s, and its %s is %s, not a model that is read here: %s", folder, MODEL_FILE, name,
-             found.what, found.way);
+    if (found.form.what)
+        fail(EXIT_USAGE, "%s has no %s, and its %s is %s, not a model that is read here: %s", folder, MODEL_FILE,
+             found.name, found.form.what, found.form.way);
 }
 
 static const struct formats formats = {kind_of_others, refuse_model, refuse_folder};

@@ -7,7 +7,9 @@
 struct canvas *new_canvas(int width, int height)
 {
     struct canvas *c = allocate(1, sizeof *c);
-    *c = (struct canvas){width, height, allocate((size_t)width * (size_t)height, sizeof *c->pixels)};
+    c->width = width;
+    c->height = height;
+    c->pixels = allocate((size_t)width * (size_t)height, sizeof *c->pixels);
     return c;
 }
 
@@ -26,7 +28,8 @@ void copy_down(struct canvas *c, int x, int y, int width, int height)
 
 void fill_rect(struct canvas *c, int x, int y, int width, int height, uint32_t colour)
 {
-    int64_t right = MIN((int64_t)x + width, c->width), bottom = MIN((int64_t)y + height, c->height);
+    int64_t right = MIN((int64_t)x + width, c->width);
+    int64_t bottom = MIN((int64_t)y + height, c->height);
     x = MAX(x, 0);
     y = MAX(y, 0);
     if (x >= right || y >= bottom)
@@ -39,9 +42,12 @@ void fill_rect(struct canvas *c, int x, int y, int width, int height, uint32_t c
 /* A pixel per column, or per row where it is steep. */
 void draw_line(struct canvas *c, int x0, int y0, int x1, int y1, uint32_t colour)
 {
-    int dx = x1 - x0, dy = y1 - y0, n = MAX(MAX(abs(dx), abs(dy)), 1);
+    int dx = x1 - x0, dy = y1 - y0;
+    int n = MAX(abs(dx), abs(dy));
+    n = MAX(n, 1); /* a point is a line too */
     for (int i = 0; i <= n; i++) {
-        long x = lround(x0 + (double)dx * i / n), y = lround(y0 + (double)dy * i / n);
+        long x = lround(x0 + (double)dx * i / n);
+        long y = lround(y0 + (double)dy * i / n);
         if (x >= 0 && x < c->width && y >= 0 && y < c->height)
             c->pixels[y * c->width + x] = colour;
     }
@@ -49,8 +55,15 @@ void draw_line(struct canvas *c, int x0, int y0, int x1, int y1, uint32_t colour
 
 double tick_length(double least)
 {
-    double power = pow(10, floor(log10(least))), times = least / power;
-    return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
+    double power = pow(10, floor(log10(least)));
+    double times = least / power;
+    if (times <= 1)
+        return power;
+    if (times <= 2)
+        return power * 2;
+    if (times <= 5)
+        return power * 5;
+    return power * 10;
 }
 
 const struct module module_picture = {.name = "picture"};

@@ -13,18 +13,18 @@ struct canvas {
 struct canvas *new_canvas(int width, int height); /* zeroed; both at least 1 */
 void free_canvas(struct canvas *c);
 void fill_rect(struct canvas *c, int x, int y, int width, int height, uint32_t colour);
-/* The first line of a box into its other ones.  The box may only go beyond the lower edge. */
+/* Copies the first line of a box into its other ones.  The box may only go beyond the lower edge. */
 void copy_down(struct canvas *c, int x, int y, int width, int height);
-/* Both ends belong to it; all of it is walked along, so they lie within some ten thousand pixels. */
+/* Both ends belong to the line.  All of it is walked along, so the ends lie within some ten thousand pixels. */
 void draw_line(struct canvas *c, int x0, int y0, int x1, int y1, uint32_t colour);
 
-double tick_length(double least); /* of an axis: 1, 2 or 5 times a power of ten, at least that */
+double tick_length(double least); /* from tick to tick of an axis: 1, 2 or 5 times a power of ten, at least `least` */
 
 /* ---- font.c: printable ASCII, others as '?' -------------------------------------------------------------------- */
 
 enum { GLYPH_WIDTH = 8, GLYPH_HEIGHT = 16 }; /* times scale; a baseline is 12 rows below the top */
 void draw_text(struct canvas *c, int x, int y, int scale, const char *text, uint32_t colour);
-/* Up to `right`: text that would be wider ends in "..". */
+/* The same, up to `right`: text that would be wider ends in "..". */
 void draw_text_within(struct canvas *c, int x, int y, int scale, const char *text, uint32_t colour, int right);
 int text_width(int scale, const char *text);
 

@@ -92,17 +92,27 @@ static const char *const letters[] = {
 };
 /* clang-format on */
 
+/* One row of a letter; its top left corner is at (x, y). */
+static void draw_row(struct canvas *c, int x, int y, int scale, const char *bits, uint32_t colour)
+{
+    for (int from = 0; from < GLYPH_WIDTH;) {
+        int to = from + 1;
+        while (to < GLYPH_WIDTH && bits[to] == bits[from])
+            to++;
+        if (bits[from] == '#')
+            fill_rect(c, x + from * scale, y, (to - from) * scale, scale, colour);
+        from = to;
+    }
+}
+
 static void draw_letter(struct canvas *c, int x, int y, int scale, char letter, uint32_t colour)
 {
-    int i = (letter < ' ' || letter > '~' ? '?' : letter) - ' ';
+    if (letter < ' ' || letter > '~')
+        letter = '?';
+    int i = letter - ' ';
     for (int row = 0; row < ROWS; row++) {
         const char *bits = letters[i / ACROSS * ROWS + row] + i % ACROSS * GLYPH_WIDTH;
-        for (int from = 0, to; from < GLYPH_WIDTH; from = to) {
-            for (to = from + 1; to < GLYPH_WIDTH && bits[to] == bits[from];)
-                to++;
-            if (bits[from] == '#')
-                fill_rect(c, x + from * scale, y + (ABOVE + row) * scale, (to - from) * scale, scale, colour);
-        }
+        draw_row(c, x, y + (ABOVE + row) * scale, scale, bits, colour);
     }
 }
 
@@ -110,14 +120,15 @@ int text_width(int scale, const char *text) { return (int)strlen(text) * GLYPH_W
 
 void draw_text(struct canvas *c, int x, int y, int scale, const char *text, uint32_t colour)
 {
-    for (; *text; text++, x += GLYPH_WIDTH * scale)
-        draw_letter(c, x, y, scale, *text, colour);
+    for (int i = 0; text[i]; i++)
+        draw_letter(c, x + i * GLYPH_WIDTH * scale, y, scale, text[i], colour);
 }
 
 void draw_text_within(struct canvas *c, int x, int y, int scale, const char *text, uint32_t colour, int right)
 {
-    int room = (right - x) / (GLYPH_WIDTH * scale), length = (int)strlen(text);
-    int whole = length <= room ? length : room - 2;
+    int length = (int)strlen(text);
+    int room = (right - x) / (GLYPH_WIDTH * scale); /* letters that fit */
+    int whole = length <= room ? length : room - 2; /* letters of the text that are drawn; dots follow */
     for (int i = 0; i < MIN(length, room); i++)
         draw_letter(c, x + i * GLYPH_WIDTH * scale, y, scale, i < whole ? text[i] : '.', colour);
 }

@@ -23,17 +23,28 @@ static void write_chunk(struct writer *w, const char *type, const void *content,
     write_bytes(w, sum, 4);
 }
 
+/* The pixels as bytes, as PNG has them: in front of each row the number of its filter, 0 for none. */
+static unsigned char *make_rows(const uint32_t *pixels, size_t width, size_t height)
+{
+    unsigned char *rows = allocate(height, 3 * width + 1);
+    unsigned char *to = rows;
+    for (size_t y = 0; y < height; y++) {
+        *to++ = 0;
+        for (size_t x = 0; x < width; x++) {
+            uint32_t pixel = pixels[y * width + x];
+            *to++ = (unsigned char)(pixel >> 16);
+            *to++ = (unsigned char)(pixel >> 8);
+            *to++ = (unsigned char)pixel;
+        }
+    }
+    return rows;
+}
+
 void write_png(const char *path, const uint32_t *pixels, int width, int height)
 {
     unsigned char head[13] = {[8] = 8, [9] = 2}; /* width, height, bits, red-green-blue */
     size_t n = (size_t)height * (3 * (size_t)width + 1);
-    unsigned char *rows = allocate(n, 1), *to = rows;
-    for (int y = 0; y < height; y++) {
-        *to++ = 0; /* the row's filter: none */
-        for (int x = 0; x < width; x++)
-            for (int shift = 16; shift >= 0; shift -= 8)
-                *to++ = (unsigned char)(pixels[(size_t)y * (size_t)width + (size_t)x] >> shift);
-    }
+    unsigned char *rows = make_rows(pixels, (size_t)width, (size_t)height);
     uLongf size = compressBound(n);
     unsigned char *small = allocate(size, 1);
     CHECK(compress(small, &size, rows, n) == Z_OK, "%zu bytes", n);
@@ -46,5 +57,6 @@ void write_png(const char *path, const uint32_t *pixels, int width, int height)
     write_chunk(w, "IDAT", small, size);
     write_chunk(w, "IEND", "", 0); /* NULL would reset the checksum */
     publish(w);
-    free(rows), free(small);
+    free(rows);
+    free(small);
 }

@@ -12,63 +12,98 @@
 
 enum { TRAIN, VAL, FLOOR, KINDS };
 
-/* Losses of a line go to the series of their kind; the floor, which the log's first line tells, stands at each step.
- * Returns how many are no finite numbers. */
-static size_t take_line(struct series *series, size_t number, const char *line, size_t n, double *floor)
+struct log_reading { /* a log that is read */
+    struct series series[KINDS];
+    size_t line;       /* the number of the line, from 1 */
+    double floor;      /* which the log's first line tells; 0: it does not */
+    size_t not_finite; /* losses that are no finite numbers */
+};
+
+static json_t *parse_line(const struct log_reading *r, const char *line, size_t n)
 {
-    static const char *const keys[] = {[TRAIN] = "loss", [VAL] = "val_loss"};
-    size_t not_finite = 0;
+    const char *path = r->series->path;
     json_error_t error;
     json_t *o = json_loadb(line, n, 0, &error);
+    if (!o)
+        fail(EXIT_FAILED, "%s, line %zu is no JSON object: %s; yard plot reads what yard train --log FILE writes", path,
+             r->line, error.text);
     if (!json_is_object(o))
-        fail(EXIT_FAILED, "%s, line %zu is no JSON object%s%s; yard plot reads what yard train --log FILE writes",
-             series->path, number, o ? "" : ": ", o ? "" : error.text);
+        fail(EXIT_FAILED, "%s, line %zu is no JSON object; yard plot reads what yard train --log FILE writes", path,
+             r->line);
     const json_t *step = json_object_get(o, "step");
     if (step && (!json_is_number(step) || !(fabs(json_number_value(step)) <= 1e12)))
-        fail(EXIT_FAILED, "%s, line %zu: \"step\" is no number of a step", series->path, number);
-    if (json_is_number(json_object_get(o, "floor")))
-        *floor = json_number_value(json_object_get(o, "floor"));
-    if (step && *floor > 0)
-        *APPEND(series[FLOOR].point, series[FLOOR].n, series[FLOOR].cap) =
-            (struct point){json_number_value(step), *floor};
-    for (size_t i = 0; step && i < COUNT(keys); i++) {
-        const json_t *loss = json_object_get(o, keys[i]);
-        double value = json_is_number(loss) ? json_number_value(loss) : NAN; /* null: not a number */
-        if (loss && fabs(value) < 1e300)
-            *APPEND(series[i].point, series[i].n, series[i].cap) = (struct point){json_number_value(step), value};
-        else
-            not_finite += loss != NULL;
-    }
-    json_decref(o);
-    return not_finite;
+        fail(EXIT_FAILED, "%s, line %zu: \"step\" is no number of a step", path, r->line);
+    return o;
 }
 
-/* Line by line; a last one without its end is being written. */
+static void add_point(struct series *s, double step, double loss)
+{
+    *APPEND(s->point, s->n, s->cap) = (struct point){step, loss};
+}
+
+/* Adds the loss to a series, if there is one. */
+static void take_loss(struct log_reading *r, struct series *s, double step, const json_t *loss)
+{
+    if (!loss)
+        return;
+    if (json_is_number(loss) && fabs(json_number_value(loss)) < 1e300)
+        add_point(s, step, json_number_value(loss));
+    else
+        r->not_finite++; /* null stands for what is not a number */
+}
+
+/* The losses of a line go to the series of their kind; the floor stands at each step. */
+static void take_line(struct log_reading *r, const char *line, size_t n)
+{
+    json_t *o = parse_line(r, line, n);
+    const json_t *floor = json_object_get(o, "floor");
+    if (json_is_number(floor))
+        r->floor = json_number_value(floor);
+    if (json_object_get(o, "step")) {
+        double step = json_number_value(json_object_get(o, "step"));
+        if (r->floor > 0)
+            add_point(&r->series[FLOOR], step, r->floor);
+        take_loss(r, &r->series[TRAIN], step, json_object_get(o, "loss"));
+        take_loss(r, &r->series[VAL], step, json_object_get(o, "val_loss"));
+    }
+    json_decref(o);
+}
+
+/* Reads line by line; a last one without its end is still being written, and is left out. */
+static void read_lines(struct log_reading *r, const char *path)
+{
+    size_t size;
+    char *text = read_whole(path, &size);
+    char *line = text, *end;
+    while ((end = memchr(line, '\n', size - (size_t)(line - text)))) {
+        r->line++;
+        if (end > line)
+            take_line(r, line, (size_t)(end - line));
+        line = end + 1;
+    }
+    free(text);
+}
+
 static void read_run(struct plot *p, size_t run, const char *path)
 {
-    struct series series[KINDS] = {[TRAIN] = {.path = path, .kind = "train", .run = run},
-                                   [VAL] = {.path = path, .kind = "val", .run = run, .val = true},
-                                   [FLOOR] = {.path = path, .kind = "floor", .run = run}};
-    double floor = 0;
-    size_t size, number = 0, not_finite = 0;
-    char *text = read_whole(path, &size), *line = text;
-    for (char *end; (end = memchr(line, '\n', size - (size_t)(line - text))); line = end + 1)
-        if (++number && end > line)
-            not_finite += take_line(series, number, line, (size_t)(end - line), &floor);
-    free(text);
-    if (series[TRAIN].n + series[VAL].n == 0)
+    struct log_reading r = {.series = {[TRAIN] = {.path = path, .kind = "train", .run = run},
+                                       [VAL] = {.path = path, .kind = "val", .run = run, .val = true},
+                                       [FLOOR] = {.path = path, .kind = "floor", .run = run}}};
+    read_lines(&r, path);
+    if (r.series[TRAIN].n + r.series[VAL].n == 0)
         fail(EXIT_FAILED, "%s holds no losses%s; yard plot reads what yard train --log FILE writes", path,
-             not_finite ? " that are finite numbers" : "");
-    if (not_finite)
-        note("%s: left out, because they are not finite: %zu losses", path, not_finite);
-    for (size_t i = 0; i < COUNT(series); i++)
-        if (series[i].n)
-            *APPEND(p->series, p->n, p->cap) = series[i];
+             r.not_finite ? " that are finite numbers" : "");
+    if (r.not_finite)
+        note("%s: left out, because they are not finite: %zu losses", path, r.not_finite);
+    for (int i = 0; i < KINDS; i++)
+        if (r.series[i].n > 0)
+            *APPEND(p->series, p->n, p->cap) = r.series[i];
 }
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
-enum { WIDTH = 1280, HEIGHT = 720, ROWS = 20 }; /* of the picture in pixels; of what is printed */
+enum { WIDTH = 1280, HEIGHT = 720 }; /* pixels of the picture */
+enum { ROWS = 20 };                  /* lines of the terminal on which curves are drawn */
 static const char *png;
 static const struct option options[] = {
     {"png", 0, OPT_OUTPUT, &png, NULL, "OUT", 0, 0, "Output", 1, "write a picture, of 1280 x 720 pixels, instead"},
@@ -98,6 +133,9 @@ static int run_plot(int argc, char **argv)
     return EXIT_OK;
 }
 
-static const struct subcommand command = {90, "plot", "draw the losses that --log recorded", run_plot,
-                                          " curve loss graph "};
+static const struct subcommand command = {.place = 90,
+                                          .name = "plot",
+                                          .help = "draw the losses that --log recorded",
+                                          .run = run_plot,
+                                          .elsewhere = " curve loss graph "};
 const struct module module_plot = {.name = "plot", .needs = "command picture", .commands = &command, .n_commands = 1};

@@ -6,22 +6,24 @@
 
 #include <stdio.h>
 
-struct series {              /* the losses of one kind in one file */
-    const char *path, *kind; /* "train", "val", "floor" */
-    size_t run;              /* which file */
-    bool val;
-    struct point {
-        double step, loss;
-    } * point; /* finite, in order of the file */
+struct point {
+    double step, loss; /* finite */
+};
+struct series { /* the losses of one kind in one file */
+    const char *path;
+    const char *kind;    /* "train", "val" or "floor" */
+    size_t run;          /* the number of the file, from 0 */
+    bool val;            /* true: its kind is "val" */
+    struct point *point; /* in order of the file */
     size_t n, cap;
 };
 struct plot {
     struct series *series; /* those with losses */
     size_t n, cap;
 };
-/* On the terminal, in columns and rows of characters: each series has a letter. */
+/* Draws on the terminal, in columns and rows of characters: each series has a letter. */
 void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour);
-/* As pixels; the caller frees the canvas. */
+/* Draws the same as pixels; the caller frees the canvas. */
 struct canvas *draw_picture(const struct plot *p, int width, int height);
 
 #endif

@@ -7,54 +7,57 @@
 
 #include <math.h>
 
-struct range {
+struct axis {
     double low, high;
-    double tick, first; /* ticks are multiples of it, from the first on, */
-    int n;              /* so many */
+    double tick;  /* from tick to tick; ticks are its multiples */
+    double first; /* the first tick */
+    int n;        /* how many ticks there are */
 };
 struct frame { /* where the curves lie in the canvas, and what they show */
     int x, y, width, height;
-    struct range step, loss;
+    struct axis step, loss;
 };
 
-static void widen(struct range *r, double value)
+static void widen(struct axis *axis, double value)
 {
-    r->low = fmin(r->low, value);
-    r->high = fmax(r->high, value);
+    axis->low = fmin(axis->low, value);
+    axis->high = fmax(axis->high, value);
 }
 
-/* With about so many ticks. */
-static void settle(struct range *r, int ticks)
+/* Gives the axis its ticks, about as many as asked for. */
+static void place_ticks(struct axis *axis, int ticks)
 {
-    if (r->high - r->low < 1e-9 * fmax(fabs(r->high), 1)) { /* one value: it lies in the middle */
-        double half = fmax(fabs(r->high) / 10, 0.5);
-        r->low -= half, r->high += half;
+    if (axis->high - axis->low < 1e-9 * fmax(fabs(axis->high), 1)) { /* one value: it lies in the middle */
+        double half = fmax(fabs(axis->high) / 10, 0.5);
+        axis->low -= half;
+        axis->high += half;
     }
-    r->tick = tick_length((r->high - r->low) / MAX(ticks, 1));
-    r->first = ceil(r->low / r->tick - 1e-9) * r->tick;
-    r->n = 1 + (int)floor((r->high - r->first) / r->tick + 1e-9);
+    axis->tick = tick_length((axis->high - axis->low) / MAX(ticks, 1));
+    axis->first = ceil(axis->low / axis->tick - 1e-9) * axis->tick;
+    axis->n = 1 + (int)floor((axis->high - axis->first) / axis->tick + 1e-9);
 }
 
 static void find_ranges(struct frame *f, const struct plot *p, int step_ticks, int loss_ticks)
 {
-    f->step = f->loss = (struct range){.low = INFINITY, .high = -INFINITY};
-    for (size_t i = 0; i < p->n; i++)
-        for (size_t k = 0; k < p->series[i].n; k++) {
-            widen(&f->step, p->series[i].point[k].step);
-            widen(&f->loss, p->series[i].point[k].loss);
+    f->step = f->loss = (struct axis){.low = INFINITY, .high = -INFINITY};
+    for (const struct series *s = p->series; s < p->series + p->n; s++)
+        for (size_t k = 0; k < s->n; k++) {
+            widen(&f->step, s->point[k].step);
+            widen(&f->loss, s->point[k].loss);
         }
-    settle(&f->step, step_ticks);
-    settle(&f->loss, loss_ticks);
+    place_ticks(&f->step, step_ticks);
+    place_ticks(&f->loss, loss_ticks);
 }
 
-static double tick_at(const struct range *r, int i, char text[32])
+/* The value of tick i, also as text. */
+static double tick_at(const struct axis *axis, int i, char text[32])
 {
-    double value = r->first + i * r->tick;
-    snprintf(text, 32, "%.5g", fabs(value) < 1e-9 * r->tick ? 0 : value);
+    double value = axis->first + i * axis->tick;
+    snprintf(text, 32, "%.5g", fabs(value) < 1e-9 * axis->tick ? 0 : value);
     return value;
 }
 
-static double share(const struct range *r, double value) { return (value - r->low) / (r->high - r->low); }
+static double share(const struct axis *axis, double value) { return (value - axis->low) / (axis->high - axis->low); }
 
 static int x_of(const struct frame *f, double step)
 {
@@ -69,21 +72,25 @@ static int y_of(const struct frame *f, double loss)
 static void draw_curve(struct canvas *c, const struct frame *f, const struct series *s, uint32_t colour, int thick)
 {
     for (size_t i = 0; i < s->n; i++) {
-        size_t from = i ? i - 1 : 0; /* a single point is a line too */
-        for (int t = 0; t < thick; t++)
-            draw_line(c, x_of(f, s->point[from].step), y_of(f, s->point[from].loss) + t - thick / 2,
-                      x_of(f, s->point[i].step), y_of(f, s->point[i].loss) + t - thick / 2, colour);
+        const struct point *to = &s->point[i];
+        const struct point *from = i > 0 ? to - 1 : to; /* a single point is a line too */
+        int x0 = x_of(f, from->step), y0 = y_of(f, from->loss);
+        int x1 = x_of(f, to->step), y1 = y_of(f, to->loss);
+        for (int down = -(thick / 2); down < thick - thick / 2; down++)
+            draw_line(c, x0, y0 + down, x1, y1 + down, colour);
     }
 }
 
-/* Last and lowest value. */
+/* Tells the last and the lowest value. */
 static void describe(char *text, size_t size, const struct series *s)
 {
-    size_t best = 0;
-    for (size_t i = 0; i < s->n; i++)
-        best = s->point[i].loss < s->point[best].loss ? i : best;
-    snprintf(text, size, "%s %s: last %.4f, lowest %.4f at step %.0f", s->path, s->kind, s->point[s->n - 1].loss,
-             s->point[best].loss, s->point[best].step);
+    const struct point *last = &s->point[s->n - 1];
+    const struct point *best = s->point;
+    for (const struct point *point = s->point; point <= last; point++)
+        if (point->loss < best->loss)
+            best = point;
+    snprintf(text, size, "%s %s: last %.4f, lowest %.4f at step %.0f", s->path, s->kind, last->loss, best->loss,
+             best->step);
     make_printable(text, false);
 }
 
@@ -94,11 +101,13 @@ enum { LABEL = 9 }; /* columns left of the curves */
 static void print_mark(FILE *out, const struct plot *p, size_t series, bool colour)
 {
     static const char marks[] = "*o+x#@%&=~";
-    static const int hues[] = {4, 1, 2, 5, 6, 3}; /* of terminals */
+    static const int hues[] = {4, 1, 2, 5, 6, 3}; /* as terminals number them */
     const struct series *s = &p->series[series];
+    char mark = marks[series % (sizeof marks - 1)];
     if (colour)
-        fprintf(out, "\033[%s%dm", s->val ? "1;9" : "3", hues[s->run % COUNT(hues)]);
-    fprintf(out, "%c%s", marks[series % (sizeof marks - 1)], colour ? "\033[0m" : "");
+        fprintf(out, "\033[%s%dm%c\033[0m", s->val ? "1;9" : "3", hues[s->run % COUNT(hues)], mark);
+    else
+        fputc(mark, out);
 }
 
 static void print_step_axis(FILE *out, const struct frame *f)
@@ -109,7 +118,8 @@ static void print_step_axis(FILE *out, const struct frame *f)
     for (size_t i = 0; i < columns; i++)
         fputc('-', out);
     for (int i = 0; i < f->step.n; i++) {
-        size_t at = (size_t)x_of(f, tick_at(&f->step, i, text)), n = strlen(text);
+        double tick = tick_at(&f->step, i, text);
+        size_t at = (size_t)x_of(f, tick), n = strlen(text);
         at = MIN(at, columns - MIN(n, columns));
         if (used && at < used + 2)
             continue;
@@ -121,24 +131,35 @@ static void print_step_axis(FILE *out, const struct frame *f)
     free(line);
 }
 
+/* The loss of the row's tick, as text; "": it has none. */
+static void label_row(const struct frame *f, int row, char text[32])
+{
+    for (int i = 0; i < f->loss.n; i++) {
+        double tick = tick_at(&f->loss, i, text);
+        if (y_of(f, tick) == row)
+            return;
+    }
+    text[0] = '\0';
+}
+
 void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour)
 {
-    char text[512];
+    char text[512], label[32];
     struct frame f = {.width = MAX(columns - LABEL - 2, 10), .height = rows};
     struct canvas *c = new_canvas(f.width, f.height);
     find_ranges(&f, p, f.width / 12, rows / 3);
     for (size_t i = 0; i < p->n; i++)
         draw_curve(c, &f, &p->series[i], (uint32_t)i + 1, 1);
     for (int row = 0; row < rows; row++) {
-        int i = 0; /* the tick of this row */
-        while (i < f.loss.n && y_of(&f, tick_at(&f.loss, i, text)) != row)
-            i++;
-        fprintf(out, "%*s |", LABEL - 1, i < f.loss.n ? text : "");
-        for (const uint32_t *pixel = &c->pixels[row * f.width]; pixel < &c->pixels[(row + 1) * f.width]; pixel++)
-            if (*pixel)
-                print_mark(out, p, *pixel - 1, colour);
+        label_row(&f, row, label);
+        fprintf(out, "%*s |", LABEL - 1, label);
+        for (int x = 0; x < f.width; x++) {
+            uint32_t pixel = c->pixels[row * f.width + x];
+            if (pixel)
+                print_mark(out, p, pixel - 1, colour);
             else
                 fputc(' ', out);
+        }
         fputc('\n', out);
     }
     print_step_axis(out, &f);
@@ -186,21 +207,25 @@ static void draw_axes(struct canvas *c, const struct frame *f)
 
 struct canvas *draw_picture(const struct plot *p, int width, int height)
 {
+    enum { LEFT = 80, TOP = 36, RIGHT = 24 };
     char text[512];
     struct canvas *c = new_canvas(width, height);
-    int left = 80, top = 36, below = 32 + 20 * MIN((int)p->n, height / 40); /* more have no room */
-    struct frame f = {.x = left, .y = top, .width = width - left - 24, .height = height - top - below};
+    int below = 32 + 20 * MIN((int)p->n, height / 40); /* more lines have no room */
+    struct frame f = {.x = LEFT, .y = TOP, .width = width - LEFT - RIGHT, .height = height - TOP - below};
     find_ranges(&f, p, f.width / 100, f.height / 48);
     fill_rect(c, 0, 0, width, height, PAPER);
     draw_axes(c, &f);
-    for (int val = 0; val < 2; val++) /* in front of the others */
-        for (size_t i = 0; i < p->n; i++)
-            if (p->series[i].val == val)
-                draw_curve(c, &f, &p->series[i], colour_of(&p->series[i]), val ? 3 : 1);
+    for (const struct series *s = p->series; s < p->series + p->n; s++)
+        if (!s->val)
+            draw_curve(c, &f, s, colour_of(s), 1);
+    for (const struct series *s = p->series; s < p->series + p->n; s++)
+        if (s->val) /* in front of the others */
+            draw_curve(c, &f, s, colour_of(s), 3);
     for (size_t i = 0; i < p->n; i++) {
+        const struct series *s = &p->series[i];
         int y = f.y + f.height + 24 + 20 * (int)i;
-        describe(text, sizeof text, &p->series[i]);
-        fill_rect(c, f.x, y + 7, 24, p->series[i].val ? 4 : 2, colour_of(&p->series[i]));
+        describe(text, sizeof text, s);
+        fill_rect(c, f.x, y + 7, 24, s->val ? 4 : 2, colour_of(s));
         draw_text_within(c, f.x + 32, y, 1, text, INK, f.x + f.width - 48);
     }
     return c;

@@ -5,11 +5,13 @@ void set_budgets(struct machine *m, size_t each, size_t host)
 {
     for (struct device *d = m->device; d <= m->host; d++) {
         size_t bytes = d->is_host ? host : each;
-        if (d->by_hand && bytes) {
-            d->max_allocation = d->max_allocation == d->budget ? bytes : d->max_allocation;
+        if (bytes == 0)
+            continue;
+        if (d->by_hand && d->max_allocation == d->budget)
+            d->max_allocation = bytes;
+        if (d->by_hand)
             d->memory = bytes;
-        }
-        d->budget = bytes ? bytes : d->budget;
+        d->budget = bytes;
     }
 }
 
@@ -32,50 +34,68 @@ void restore_limits(struct machine *m, const struct device *had, int n)
     }
 }
 
-/* --device-mem is one number for all devices. */
-char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option)
+/* Says what does not fit: the first device that needs more than its budget, and the task there. */
+static char *describe_shortage(const struct device *had, const struct forecast *f, const char *option)
 {
+    char where[64], budget[128];
     const struct device *d = had;
-    size_t most = 0;
     while (!d->is_host && f->need[d->index] <= d->budget)
         d++;
     const struct task *t = f->task[f->at[d->index]];
-    char *shortage = format_string("%s: device %s: task %s%s does not fit in the budget of %s", option, d->id, t->name,
-                                   layer_and_micro((char[64]){0}, t), format_budget((char[128]){0}, d));
+    return format_string("%s: device %s: task %s%s does not fit in the budget of %s", option, d->id, t->name,
+                         layer_and_micro(where, t), format_budget(budget, d));
+}
+
+/* --device-mem is one number for all devices. */
+char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option)
+{
+    char *shortage = describe_shortage(had, f, option);
+    size_t most = 0;
     for (int i = 0; i < m->n_devices; i++)
         most = MAX(most, f->need[i]);
-    for (struct device *x = m->device; x <= m->host; x++) {
-        size_t budget = MAX(x->budget, x->by_hand || x->is_host ? f->need[x->index] : most);
-        x->max_allocation = x->by_hand && x->max_allocation == x->budget ? budget : x->max_allocation;
-        x->budget = budget;
+    for (struct device *d = m->device; d <= m->host; d++) {
+        bool has_own = d->by_hand || d->is_host;
+        size_t budget = MAX(d->budget, has_own ? f->need[d->index] : most);
+        if (d->by_hand && d->max_allocation == d->budget)
+            d->max_allocation = budget;
+        d->budget = budget;
     }
     return shortage;
 }
 
+/* The owner of the budget, as the user names it. */
+static const char *owner_of(const struct device *d)
+{
+    if (d->by_hand)
+        return d->id;
+    return d->is_host ? "the host (--host-mem)" : "each device";
+}
+
 _Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage, bool sure)
 {
-    char *work = NULL;
-    const struct device *first = NULL; /* that needs more */
+    char *work = NULL, text[32];
+    const struct device *first = NULL; /* the first device that needs more */
     for (const struct device *d = m->device; d <= m->host; d++) {
         if (d->budget == had[d->index].budget || (first && !d->by_hand && !d->is_host))
             continue;
-        first = first ? first : d;
-        append_text(&work, "%s%zu bytes (%s) for %s", d == first ? "" : ", ", d->budget,
-                    format_bytes((char[32]){0}, (double)d->budget),
-                    d->by_hand   ? d->id
-                    : d->is_host ? "the host (--host-mem)"
-                                 : "each device");
+        append_text(&work, "%s%zu bytes (%s) for %s", first ? ", " : "", d->budget,
+                    format_bytes(text, (double)d->budget), owner_of(d));
+        if (!first)
+            first = d;
     }
-    fail(EXIT_USAGE, "%s; %s %s: use a larger %s%s, or %s", shortage, work,
-         sure ? "work" : "are needed, or more where --overlap then chooses anew", first->by_hand ? "memory= or " : "",
-         first->is_host ? "--host-mem" : "--device-mem",
-         first->by_hand ? "smaller tensors" : "--recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len");
+    const char *how = sure ? "work" : "are needed, or more where --overlap then chooses anew";
+    const char *option = first->is_host ? "--host-mem" : "--device-mem";
+    if (first->by_hand)
+        fail(EXIT_USAGE, "%s; %s %s: use a larger memory= or %s, or smaller tensors", shortage, work, how, option);
+    fail(EXIT_USAGE,
+         "%s; %s %s: use a larger %s, or --recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len",
+         shortage, work, how, option);
 }
 
 _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, bool sure)
 {
     struct device *had = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *had);
-    if (f->why_not) /* whatever the budget */
+    if (f->why_not) /* it has no place, whatever the budget */
         must(f->why_not);
     refuse_budgets(m, had, raise_budgets(m, had, f, option), sure);
 }

@@ -8,34 +8,45 @@
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* n numbers from 0 up, and no more words.  The text is cut up. */
+/* Reads n numbers, each from 0 to 1e30.  false: the text has others, or more, or fewer.  It is cut up. */
 static bool read_numbers(char *text, int n, double *number)
 {
-    char *save = NULL;
-    for (char *word = strtok_r(text, " \t", &save); word; word = strtok_r(NULL, " \t", &save), number++)
-        if (n-- == 0 || !parse_double(word, number) || !(*number >= 0 && *number <= 1e30))
+    char *rest = NULL;
+    int found = 0;
+    for (char *word = strtok_r(text, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+        if (found == n || !parse_double(word, &number[found]))
             return false;
-    return n == 0;
+        if (!(number[found] >= 0 && number[found] <= 1e30))
+            return false;
+        found++;
+    }
+    return found == n;
 }
 
-/* link LANE, gap LANE and memory CLASS, with as many numbers as each has. */
+/* Reads link LANE, gap LANE or memory CLASS, with as many numbers as each has. */
 static bool read_kind(struct costs *c, const char *name, char *value)
 {
     const struct {
         const char *name;
         const char *const *kinds;
-        int numbers;
-        double *to, least, most; /* of the first number */
+        int n;              /* numbers on the line */
+        double *to;         /* where those of the first kind go; those of the others follow */
+        double least, most; /* the range of the line's first number */
     } lines[] = {{"link", lane_kind_name, 2, &c->link[0].bytes_per_s, 1, 1e30},
                  {"gap", lane_kind_name, 1, c->gap, 0, 1e3},
                  {"memory", memory_class_name, 1, c->peak_memory, 0, 1e30}};
     char word[2][32];
     double number[2];
-    for (size_t i = 0; i < COUNT(lines) && sscanf(name, "%31s %31s", word[0], word[1]) == 2; i++) {
+    if (sscanf(name, "%31s %31s", word[0], word[1]) != 2)
+        return false;
+    for (size_t i = 0; i < COUNT(lines); i++) {
         if (strcmp(lines[i].name, word[0]) != 0)
             continue;
-        int n = lines[i].numbers, kind = choice_number(lines[i].kinds, word[1]);
-        if (kind < 0 || !read_numbers(value, n, number) || number[0] < lines[i].least || number[0] > lines[i].most)
+        int n = lines[i].n;
+        int kind = choice_number(lines[i].kinds, word[1]);
+        if (kind < 0 || !read_numbers(value, n, number))
+            return false;
+        if (number[0] < lines[i].least || number[0] > lines[i].most)
             return false;
         memcpy(lines[i].to + kind * n, number, (size_t)n * sizeof *number);
         return true;
@@ -43,25 +54,73 @@ static bool read_kind(struct costs *c, const char *name, char *value)
     return false;
 }
 
-/* task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES; nothing else may stand behind LANE. */
+/* Reads task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES. */
 static bool read_task(struct costs *c, const char *name, char *value)
 {
     struct task_cost t = {.layer = -1};
     char lane[16];
     double number[3];
-    int end = 0, n = sscanf(name, "task %39s %15s%n layer=%9d%n", t.name, lane, &end, &t.layer, &end);
-    int kind = n >= 2 ? choice_number(lane_kind_name, lane) : -1;
-    if (kind < 0 || name[end] || (n == 3 && t.layer < 0) || !read_numbers(value, 3, number) || number[0] <= 0)
+    int end = 0; /* how much of the name has been read */
+    int n = sscanf(name, "task %39s %15s%n layer=%9d%n", t.name, lane, &end, &t.layer, &end);
+    if (n < 2 || name[end] || (n == 3 && t.layer < 0))
+        return false;
+    int kind = choice_number(lane_kind_name, lane);
+    if (kind < 0 || !read_numbers(value, 3, number) || number[0] <= 0)
         return false;
     t.lane = (enum lane_kind)kind;
-    t.ns = number[0], t.flops = number[1], t.bytes = number[2];
+    t.ns = number[0];
+    t.flops = number[1];
+    t.bytes = number[2];
     *APPEND(c->tasks, c->n_tasks, c->cap_tasks) = t;
     return true;
 }
 
+/* Reads a line that is none of the options. */
+static void read_line(struct costs *c, const struct settings_text *line, char *value)
+{
+    if (read_kind(c, line->name, value) || read_task(c, line->name, value))
+        return;
+    fail(EXIT_USAGE,
+         "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; "
+         "tutorials/reference-predicting.md and data/hardware show the format",
+         line->path, line->number, line->name, line->value);
+}
+
+static void read_lines(struct costs *c, struct option_table *table)
+{
+    char *text = read_text(c->path);
+    struct settings_text line = {.path = c->path, .rest = text};
+    while (next_setting(&line)) {
+        const struct option *o = find_option(table, line.name);
+        char *value = make_printable(copy_string(line.value), false);
+        char *where = format_string("%s, line %d: %s", c->path, line.number, line.name);
+        if (o && *value)
+            set_option(table, o, where, value);
+        else
+            read_line(c, &line, value);
+        if (!o || o->type != OPT_TEXT) /* texts point into it */
+            free(value);
+        free(where);
+    }
+    free(text);
+}
+
+enum { PROFILE = 1, HARDWARE = 2 }; /* the kinds of files, as bits of an option's `commands` */
+
+static void expect_all(const struct costs *c, const struct option_table *table)
+{
+    unsigned needed = c->measured ? PROFILE : HARDWARE;
+    for (size_t i = 0; i < table->n; i++)
+        if ((table->options[i].commands & needed) && !table->given[i])
+            fail(EXIT_USAGE, "%s: `%s` is missing", c->path, table->options[i].name);
+    for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
+        if (c->link[k].bytes_per_s <= 0)
+            fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing", c->path, lane_kind_name[k]);
+}
+
 struct costs *read_costs(const char *path)
 {
-    enum { PROFILE = 1, HARDWARE = 2, MOST = 1000000 /* devices, units ... */ };
+    enum { MOST = 1000000 /* devices, units ... */ };
     struct costs *c = allocate(1, sizeof *c);
     *c = (struct costs){.path = copy_string(path), .link_share = 1, .scale_link = 1, .scale_device = 1, .scale_cpu = 1};
     const struct option options[] = {
@@ -87,43 +146,28 @@ struct costs *read_costs(const char *path)
         {"host_memory", .type = OPT_BYTES, .value = &c->host_memory, .low = 1, .high = NO_LIMIT, .commands = HARDWARE},
     };
     struct option_table table = {.options = options, .n = COUNT(options)};
-    char *text = read_text(path);
-    struct settings_text lines = {.path = path, .rest = text};
-    while (next_setting(&lines)) {
-        const struct option *o = find_option(&table, lines.name);
-        char *value = make_printable(copy_string(lines.value), false);
-        char *where = format_string("%s, line %d: %s", path, lines.number, lines.name);
-        if (o && *value)
-            set_option(&table, o, where, value);
-        else if (o || !(read_kind(c, lines.name, value) || read_task(c, lines.name, value)))
-            fail(EXIT_USAGE,
-                 "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; "
-                 "tutorials/reference-predicting.md and data/hardware show the format",
-                 path, lines.number, lines.name, lines.value);
-        if (!o || o->type != OPT_TEXT) /* texts point into it */
-            free(value);
-        free(where);
-    }
-    free(text);
+    read_lines(c, &table);
     c->measured = c->name == NULL;
-    for (size_t i = 0; i < COUNT(options); i++)
-        if ((options[i].commands & (c->measured ? PROFILE : HARDWARE)) && !table.given[i])
-            fail(EXIT_USAGE, "%s: `%s` is missing", c->path, options[i].name);
-    for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
-        if (c->link[k].bytes_per_s <= 0)
-            fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing", c->path, lane_kind_name[k]);
+    expect_all(c, &table);
     return c;
 }
 
 void free_costs(struct costs *c)
 {
-    free(c->path), free(c->device), free(c->driver), free(c->engine), free(c->shape), free(c->name), free(c->tasks);
+    free(c->path);
+    free(c->device);
+    free(c->driver);
+    free(c->engine);
+    free(c->shape);
+    free(c->name);
+    free(c->tasks);
     free(c);
 }
 
 void check_fingerprint(const struct costs *c, const struct device *d, const char *engine)
 {
-    char driver[128] = "", was[2][32], is[2][32];
+    char driver[128] = "";
+    char units[32], units_now[32], vector[32], vector_now[32];
     if (!c->measured)
         return;
     if (d->cl)
@@ -135,8 +179,8 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
     } fields[] = {{"device", c->device, d->name},
                   {"driver", c->driver, driver},
                   {"engine", c->engine, engine},
-                  {"units", format_exactly(was[0], (double)c->units), format_exactly(is[0], d->units)},
-                  {"vector", format_exactly(was[1], (double)c->vector), format_exactly(is[1], d->vector)}};
+                  {"units", format_exactly(units, (double)c->units), format_exactly(units_now, d->units)},
+                  {"vector", format_exactly(vector, (double)c->vector), format_exactly(vector_now, d->vector)}};
     for (size_t i = 0; i < COUNT(fields); i++) {
         char *now = copy_string(fields[i].now);
         if (strcmp(fields[i].profile, trim(now)) != 0) /* some drivers pad their names with blanks */
@@ -158,24 +202,28 @@ static enum lane_kind speed_of(const struct task *t)
     return t->lane->kind;
 }
 
-/* What --what-if makes of its speed. */
+/* The factor that --what-if gives for the speed of the task. */
 static double scale_of(const struct costs *c, const struct task *t)
 {
     enum lane_kind kind = speed_of(t);
     if (kind == LANE_UPLOAD || kind == LANE_DOWNLOAD)
         return c->scale_link;
-    return kind == LANE_DISK ? 1 : t->lane->device->is_host ? c->scale_cpu : c->scale_device;
+    if (kind == LANE_DISK)
+        return 1;
+    return t->lane->device->is_host ? c->scale_cpu : c->scale_device;
 }
 
-/* The nearest kind of the profile: of the same name and lane, of its own layer before those of no layer, and of these
- * the nearest in size. */
+/* The profile's line that is nearest to the task: it has the same name and lane; lines of the task's own layer come
+ * before those of no layer; and of these the nearest in size. */
 static const struct task_cost *find_kind(const struct costs *c, const struct task *t)
 {
     const struct task_cost *best = NULL;
     double best_distance = INFINITY;
     for (size_t i = 0; i < c->n_tasks; i++) {
         const struct task_cost *k = &c->tasks[i];
-        if (k->lane != t->lane->kind || strcmp(k->name, t->name) != 0 || (k->layer >= 0 && k->layer != t->layer))
+        if (k->lane != t->lane->kind || strcmp(k->name, t->name) != 0)
+            continue;
+        if (k->layer >= 0 && k->layer != t->layer)
             continue;
         double distance = fabs(log((k->bytes + 1) / ((double)t->bytes + 1)));
         if (!best || k->layer > best->layer || (k->layer == best->layer && distance < best_distance)) {
@@ -186,27 +234,39 @@ static const struct task_cost *find_kind(const struct costs *c, const struct tas
     return best;
 }
 
-/* A task that the profile has not seen runs at the average speed of its lane. */
-static double profiled(const struct costs *c, const struct task *t, enum cost_source *source)
+/* Seconds of a task that the profile has not seen, at the average speed of its lane. */
+static double seconds_on_lane(const struct costs *c, const struct task *t)
 {
-    const struct task_cost *k = find_kind(c, t);
-    double scale = scale_of(c, t), ns = 0, bytes = 0;
-    bool same = k && k->flops == t->flops && k->bytes == (double)t->bytes;
-    *source = same ? COST_MEASURED : COST_SCALED;
-    if (k)
-        return 1e-9 * k->ns *
-               (t->flops > 0 && k->flops > 0 ? t->flops / k->flops : ((double)t->bytes + 1) / (k->bytes + 1)) / scale;
+    double ns = 0, bytes = 0;
     for (size_t i = 0; i < c->n_tasks; i++)
         if (c->tasks[i].lane == t->lane->kind) {
             ns += c->tasks[i].ns;
             bytes += c->tasks[i].bytes;
         }
-    return (bytes > 0 ? 1e-9 * ns * (double)t->bytes / bytes : 1e-6) / scale;
+    if (bytes > 0)
+        return 1e-9 * ns * (double)t->bytes / bytes;
+    return 1e-6;
+}
+
+static double profiled(const struct costs *c, const struct task *t, enum cost_source *source)
+{
+    const struct task_cost *k = find_kind(c, t);
+    double scale = scale_of(c, t);
+    *source = COST_SCALED;
+    if (!k)
+        return seconds_on_lane(c, t) / scale;
+    if (k->flops == t->flops && k->bytes == (double)t->bytes)
+        *source = COST_MEASURED;
+    double larger = ((double)t->bytes + 1) / (k->bytes + 1);
+    if (t->flops > 0 && k->flops > 0)
+        larger = t->flops / k->flops;
+    return 1e-9 * k->ns * larger / scale;
 }
 
 void links_of(const struct task *t, const struct link *link[2])
 {
-    link[0] = link[1] = NULL;
+    link[0] = NULL;
+    link[1] = NULL;
     if (t->lane->kind == LANE_DISK && (t->copy || t->seconds < 0))
         link[0] = t->lane->device->disk;
     else if (t->copy && t->access[0].tensor->device != t->access[1].tensor->device) {
@@ -233,7 +293,11 @@ double link_rate(const struct link *const link[2], const int *load)
 
 double link_latency(const struct link *const link[2])
 {
-    return (link[0] ? link[0]->latency : 0) + (link[1] ? link[1]->latency : 0);
+    double seconds = 0;
+    for (int i = 0; i < 2; i++)
+        if (link[i])
+            seconds += link[i]->latency;
+    return seconds;
 }
 
 double given_seconds(const struct task *t)
@@ -245,24 +309,36 @@ double given_seconds(const struct task *t)
     return link_latency(link) + (double)t->access[0].tensor->bytes / link_rate(link, NULL);
 }
 
-double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source)
+/* Seconds by the roofline: what takes longer, computing or reading and writing. */
+static double modelled(const struct costs *c, const struct task *t)
 {
-    *source = !c ? COST_GIVEN : c->measured ? COST_MEASURED : COST_MODELLED;
-    if (!c || t->seconds >= 0)
-        return given_seconds(t);
     double scale = scale_of(c, t);
-    const struct lane_speed *speed = &c->link[speed_of(t)]; /* of copies always, of what the host does where given */
-    if (speed->bytes_per_s > 0 && !(c->measured && find_kind(c, t)))
-        return speed->latency +
-               (double)(t->copy ? t->access[0].tensor->bytes : t->bytes) / (speed->bytes_per_s * scale);
-    if (c->measured)
-        return profiled(c, t, source);
     if (t->lane->device->is_host)
         return c->host_launch / scale + (double)t->bytes / (c->host_bandwidth * scale);
-    double seconds = fmax(t->flops / (c->flops * c->efficiency * scale), (double)t->bytes / (c->bandwidth * scale));
-    if (c->units && t->file && t->flops == 0) /* (products choose their grid, and `efficiency` tells what they reach) */
-        seconds /= fmin((double)(t->grid.global[0] / t->grid.local[0]) / (double)c->units, 1);
+    double computing = t->flops / (c->flops * c->efficiency * scale);
+    double moving = (double)t->bytes / (c->bandwidth * scale);
+    double seconds = fmax(computing, moving);
+    if (c->units && t->file && t->flops == 0) { /* (products choose their grid: `efficiency` tells what they reach) */
+        double groups = (double)(t->grid.global[0] / t->grid.local[0]);
+        seconds /= fmin(groups / (double)c->units, 1);
+    }
     return c->launch + seconds;
+}
+
+double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source)
+{
+    *source = COST_GIVEN;
+    if (!c)
+        return given_seconds(t);
+    *source = c->measured ? COST_MEASURED : COST_MODELLED;
+    if (t->seconds >= 0)
+        return given_seconds(t);
+    const struct lane_speed *speed = &c->link[speed_of(t)]; /* copies always have one, what the host does may have */
+    if (speed->bytes_per_s > 0 && !(c->measured && find_kind(c, t))) {
+        size_t bytes = t->copy ? t->access[0].tensor->bytes : t->bytes;
+        return speed->latency + (double)bytes / (speed->bytes_per_s * scale_of(c, t));
+    }
+    return c->measured ? profiled(c, t, source) : modelled(c, t);
 }
 
 static bool has_time(const struct task *t, const struct costs *c) { return c || t->seconds >= 0 || t->copy; }
@@ -284,7 +360,8 @@ double seconds_alone(const struct costs *c, const struct task *t)
 double seconds_of_copy(const struct costs *c, const char *name, struct lane *lane, struct device *to,
                        struct device *from, size_t bytes)
 {
-    struct tensor there = {.device = to, .bytes = bytes}, here = {.device = from, .bytes = bytes};
+    struct tensor there = {.device = to, .bytes = bytes};
+    struct tensor here = {.device = from, .bytes = bytes};
     struct access access[] = {{&there, ACCESS_WRITE}, {&here, ACCESS_READ}};
     struct task copy = {.lane = lane, .layer = -1, .micro = -1, .copy = true, .access = access, .n_access = 2};
     snprintf(copy.name, sizeof copy.name, "%s", name);
@@ -293,35 +370,51 @@ double seconds_of_copy(const struct costs *c, const char *name, struct lane *lan
     return seconds_alone(c, &copy);
 }
 
-/* ---- what if, and writing -------------------------------------------------------------------------------------- */
+/* ---- what if --------------------------------------------------------------------------------------------------- */
 
-void apply_what_if(struct costs *c, struct machine *m, const char *text)
+static bool is_factor(double x) { return x >= 1e-6 && x <= 1e6; }
+
+/* Applies "link=2x", or the same without x.  false: it is no such word. */
+static bool scale_speed(struct costs *c, const char *word)
 {
     const struct {
         const char *name;
         double *scale;
     } speeds[] = {{"link", &c->scale_link}, {"cpu", &c->scale_cpu}, {"device", &c->scale_device}};
-    char *words = copy_string(text), *save = NULL;
-    for (char *word = strtok_r(words, " \t\r\n,", &save); word; word = strtok_r(NULL, " \t\r\n,", &save)) {
-        char name[8] = "";
-        double factor;
-        int end = 0;
-        size_t bytes;
-        bool known = strncmp(word, "mem=", 4) == 0 && parse_bytes(word + 4, &bytes) && bytes > 0;
-        if (known)
-            set_budgets(m, bytes, 0);
-        bool scales =
-            sscanf(word, "%7[a-z]=%lf%n", name, &factor, &end) == 2 && (!word[end] || strcmp(word + end, "x") == 0);
-        for (size_t i = 0; i < COUNT(speeds); i++)
-            if (scales && strcmp(name, speeds[i].name) == 0) {
-                *speeds[i].scale *= factor;
-                known = factor >= 1e-6 && factor <= 1e6 && *speeds[i].scale >= 1e-6 && *speeds[i].scale <= 1e6;
-            }
-        if (!known)
+    char name[8] = "";
+    double factor;
+    int end = 0;
+    if (sscanf(word, "%7[a-z]=%lf%n", name, &factor, &end) != 2)
+        return false;
+    if (word[end] && strcmp(word + end, "x") != 0)
+        return false;
+    for (size_t i = 0; i < COUNT(speeds); i++)
+        if (strcmp(name, speeds[i].name) == 0) {
+            *speeds[i].scale *= factor;
+            return is_factor(factor) && is_factor(*speeds[i].scale);
+        }
+    return false;
+}
+
+/* Applies "mem=8G".  false: it is no such word. */
+static bool change_budget(struct machine *m, const char *word)
+{
+    size_t bytes;
+    if (strncmp(word, "mem=", 4) != 0 || !parse_bytes(word + 4, &bytes) || bytes == 0)
+        return false;
+    set_budgets(m, bytes, 0);
+    return true;
+}
+
+void apply_what_if(struct costs *c, struct machine *m, const char *text)
+{
+    static const char blanks[] = " \t\r\n,";
+    char *words = copy_string(text), *rest = NULL;
+    for (char *word = strtok_r(words, blanks, &rest); word; word = strtok_r(NULL, blanks, &rest))
+        if (!change_budget(m, word) && !scale_speed(c, word))
             fail(EXIT_USAGE,
                  "--what-if: '%s': expected words such as link=2x cpu=0.5x device=1.5x mem=8G, factors of 1e-6 to 1e6",
                  word);
-    }
     free(words);
 }
 
@@ -332,13 +425,21 @@ void apply_what_if_to_list(struct step *s, const char *text)
     apply_what_if(&c, m, text);
     for (size_t i = 0; i < s->n; i++) {
         struct task *t = s->task[i];
-        t->seconds /= t->seconds > 0 ? scale_of(&c, t) : 1;
-        t->host_seconds /= t->host_seconds > 0 ? c.scale_cpu : 1;
+        if (t->seconds > 0)
+            t->seconds /= scale_of(&c, t);
+        if (t->host_seconds > 0)
+            t->host_seconds /= c.scale_cpu;
     }
-    for (size_t i = 0; i < m->n_links; i++)
-        if (m->link[i] != m->host->disk)
-            m->link[i]->rate *= c.scale_link, m->link[i]->queue *= c.scale_link;
+    for (size_t i = 0; i < m->n_links; i++) {
+        struct link *link = m->link[i];
+        if (link == m->host->disk)
+            continue;
+        link->rate *= c.scale_link;
+        link->queue *= c.scale_link;
+    }
 }
+
+/* ---- writing --------------------------------------------------------------------------------------------------- */
 
 void write_profile(const char *path, const struct costs *c, const char *shape)
 {

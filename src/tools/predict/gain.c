@@ -1,4 +1,4 @@
-/* gain.c - what a pass comes to: the list before and behind it, tried. */
+/* gain.c - what a pass comes to: the list is tried before and after it. */
 #include "predict.h"
 #include "techniques/pass/pass.h"
 
@@ -7,13 +7,16 @@
 static void append_change(char **text, const char *what, const char *now, const char *was)
 {
     append_text(text, "%s %s", what, now);
-    append_text(text, strcmp(now, was) == 0 ? " as before" : " instead of %s", was);
+    if (strcmp(now, was) == 0)
+        append_text(text, " as before");
+    else
+        append_text(text, " instead of %s", was);
 }
 
-/* A list as it is before or behind a pass: bytes and time of one and the same run, where it is simulated. */
+/* A list as it is before or after a pass: bytes and time of one and the same run, where it is simulated. */
 struct outlook {
     struct forecast f;
-    size_t *held; /* by device: the most bytes at a time */
+    size_t *held; /* by device: the most bytes that it holds at a time */
 };
 
 static void take_peaks(void *held, const struct simulation *sim) { *(size_t **)held = simulated_peaks(sim); }
@@ -40,14 +43,15 @@ static void forget(struct outlook *l)
     free(l);
 }
 
-/* What the pass comes to: memory of the device that was fullest before it, and the step's time. */
+/* Says what the pass comes to: memory of the device that was fullest before it, and the step's time. */
 static char *compare(const struct machine *m, const struct outlook *had, const struct outlook *has)
 {
     char now[32], was[32], *text = NULL;
     const struct forecast *before = &had->f, *after = &has->f;
     int fullest = 0;
     for (int d = 1; d <= m->n_devices; d++)
-        fullest = had->held[d] > had->held[fullest] ? d : fullest;
+        if (had->held[d] > had->held[fullest])
+            fullest = d;
     append_change(&text, JOINED(m->device[fullest].id, " holds at most"), format_bytes(now, (double)has->held[fullest]),
                   format_bytes(was, (double)had->held[fullest]));
     if (isnan(before->period) || isnan(after->period))

@@ -3,7 +3,19 @@
 
 enum { MOST_PAPER_DEVICES = 1024 };
 
-/* Devices that stand together share a link in each direction. */
+/* Gives device i a link in each direction, or that of the device before it, with which it shares one. */
+static void describe_links(struct machine *m, const struct costs *c, int i)
+{
+    static const enum lane_kind lane[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
+    for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
+        const struct lane_speed *speed = &c->link[lane[direction]];
+        if (i % c->link_share != 0)
+            m->device[i].link[direction] = m->device[i - 1].link[direction];
+        else
+            m->device[i].link[direction] = add_link(m, speed->bytes_per_s * c->scale_link, speed->latency);
+    }
+}
+
 void describe_speeds(struct machine *m, const struct costs *c)
 {
     const struct lane_speed *disk = &c->link[LANE_DISK];
@@ -11,17 +23,31 @@ void describe_speeds(struct machine *m, const struct costs *c)
     if (disk->bytes_per_s > 0)
         m->host->disk = add_link(m, disk->bytes_per_s, disk->latency);
     for (int i = 0; i < m->n_devices; i++) {
-        for (int direction = LINK_UP; direction < DIRECTIONS && !c->measured; direction++) { /* (else in its copies) */
-            const struct lane_speed *s = &c->link[direction == LINK_UP ? LANE_UPLOAD : LANE_DOWNLOAD];
-            m->device[i].link[direction] = i % c->link_share ? m->device[i - 1].link[direction]
-                                                             : add_link(m, s->bytes_per_s * c->scale_link, s->latency);
-        }
+        if (!c->measured) /* (a profile has measured the copies, with their links) */
+            describe_links(m, c, i);
         m->device[i].flops_per_s = c->flops * c->scale_device;
         m->device[i].bytes_per_s = c->bandwidth * c->scale_device;
     }
     m->issue = c->issue;
     for (int i = 0; i < m->n_lanes; i++)
         m->lane[i]->gap = c->gap[m->lane[i]->kind];
+}
+
+static void describe_device(struct machine *m, const struct costs *c, int i)
+{
+    char id[sizeof m->device->id];
+    snprintf(id, sizeof id, "%s.%d", c->name, i);
+    struct device *d = name_device(m, i, id, c->memory);
+    snprintf(d->name, sizeof d->name, "%s", c->name);
+    d->alignment = DEVICE_ALIGNMENT;
+    d->units = (unsigned)MAX(c->units, 1);
+    d->vector = (unsigned)MAX(c->vector, 1);
+    d->one_item = d->vector > 1;
+    d->work_group = d->one_item ? 1 : GPU_WORK_GROUP;
+    choose_tile(d);
+    if (d->one_item)
+        d->local_memory = 256 << 10; /* with PoCL it is a core's L2 cache */
+    d->context = &m->context[i];     /* each device has its own, so moves are staged through the host */
 }
 
 struct machine *virtual_machine(const struct costs *c, int n_devices)
@@ -33,21 +59,8 @@ struct machine *virtual_machine(const struct costs *c, int n_devices)
              "%s says devices = %lld, and a plan can use %d at most; --mesh asks for %d: use a smaller mesh", c->path,
              (long long)c->devices, MOST_PAPER_DEVICES, n_devices);
     struct machine *m = new_machine(n_devices);
-    for (int i = 0; i < n_devices; i++) {
-        char id[sizeof m->device->id];
-        snprintf(id, sizeof id, "%s.%d", c->name, i);
-        struct device *d = name_device(m, i, id, c->memory);
-        snprintf(d->name, sizeof d->name, "%s", c->name);
-        d->alignment = DEVICE_ALIGNMENT;
-        d->units = (unsigned)MAX(c->units, 1);
-        d->vector = (unsigned)MAX(c->vector, 1);
-        d->one_item = d->vector > 1;
-        d->work_group = d->one_item ? 1 : GPU_WORK_GROUP;
-        choose_tile(d);
-        if (d->one_item)
-            d->local_memory = 256 << 10; /* PoCL's is a core's L2 cache */
-        d->context = &m->context[i];     /* each its own: moves are staged through the host */
-    }
+    for (int i = 0; i < n_devices; i++)
+        describe_device(m, c, i);
     name_device(m, n_devices, "host", c->host_memory)->alignment = 4096;
     return m;
 }

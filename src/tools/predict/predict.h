@@ -6,7 +6,7 @@
  *     try        what would come of a list as it is now: a planner's question                          try.c
  *     gain       what a pass comes to; budgets.c: which ones a list needs                              gain.c
  *     trial      a few steps, to measure where nobody says how long tasks take                         trial.c
- *     training   what a training has of all that: its costs, its machine on paper                      training.c
+ *     training   what a training uses of all that: its costs, its machine on paper                     training.c
  *
  * Every number that is shown says what it is: simulated, paced or real.
  */
@@ -42,31 +42,44 @@ struct trainer; /* trainer/train/train.h */
  *     vector = N      floats per vector of a CPU, whose grids and products the list then has; else it is a GPU's list
  */
 enum cost_source { COST_MEASURED, COST_SCALED, COST_MODELLED, COST_GIVEN /* in a step file */, COST_SOURCES };
-struct task_cost { /* of a profile */
+struct task_cost { /* a line `task` of a profile */
     char name[40];
     enum lane_kind lane;
-    int layer; /* -1: of all that have no line of their own */
+    int layer; /* -1: the line is for all layers that have none of their own */
     double ns, flops, bytes;
 };
-struct lane_speed { /* of copies; and of what a kind of the host's lanes does, where it is given (else 0) */
+struct lane_speed { /* speed of copies, or of what one kind of the host's lanes does; 0: it is not given */
     double bytes_per_s, latency;
 };
 struct costs {
     char *path;
-    bool measured;                               /* a profile, not a description */
-    char *device, *driver, *engine, *shape;      /* fingerprint of a profile */
-    int64_t units, vector;                       /* 0: not said, by a description */
-    char *name;                                  /* of hardware */
-    int64_t devices, link_share;                 /* how many; devices that share a link to the host */
-    double flops, efficiency, bandwidth, launch; /* FLOP/s, share that products reach, bytes/s, s per task */
-    double host_bandwidth, host_launch;
-    size_t memory, host_memory;
-    struct lane_speed link[LANE_KINDS];
+    bool measured; /* true: a profile; false: a description of hardware */
+
+    /* a profile's fingerprint, and what it measured */
+    char *device, *driver, *engine, *shape;
     struct task_cost *tasks;
     size_t n_tasks, cap_tasks;
-    double gap[LANE_KINDS], issue; /* a description's `launch` holds them already */
     double peak_memory[MEM_CLASSES];
-    double scale_link, scale_device, scale_cpu; /* what-if: speeds times these */
+
+    /* a description's numbers */
+    char *name;
+    int64_t devices;       /* how many devices there are */
+    int64_t link_share;    /* how many of them share a link to the host */
+    double flops;          /* FLOP/s */
+    double efficiency;     /* the share of them that products reach */
+    double bandwidth;      /* bytes/s */
+    double launch;         /* seconds per task */
+    double host_bandwidth; /* the same two numbers for the host */
+    double host_launch;
+    size_t memory, host_memory; /* bytes */
+
+    /* what both have */
+    int64_t units, vector; /* 0: a description does not say */
+    struct lane_speed link[LANE_KINDS];
+    double gap[LANE_KINDS]; /* seconds from task to task; 0 in a description, whose `launch` holds them already */
+    double issue;           /* seconds of the host per task; 0 in a description that does not say */
+
+    double scale_link, scale_device, scale_cpu; /* what --what-if multiplies the speeds by */
 };
 struct costs *read_costs(const char *path);
 void free_costs(struct costs *c);
@@ -77,21 +90,21 @@ void apply_what_if_to_list(struct step *s, const char *text);
 /* A profile of another device, driver, engine, number of units or vector width is refused, naming the field and both
  * values; another shape is allowed: its tasks are scaled. */
 void check_fingerprint(const struct costs *c, const struct device *d, const char *engine);
-/* Seconds that the task takes alone; c NULL: those that a step file gives. */
+/* Seconds that the task takes alone; c NULL: those that a step file gives.  *source: where they come from. */
 double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source);
-/* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up.  On a disk lane, a
- * copy's or a task's whose time follows from its bytes: the disk's. */
+/* The links that a task occupies, NULL where there is none.  A copy between devices occupies the sender's link down and
+ * the receiver's link up.  On a disk lane a copy, or a task whose time follows from its bytes, occupies the disk's. */
 void links_of(const struct task *t, const struct link *link[2]);
 /* Bytes per second of a copy on such links, when `load[link->index]` copies are on each; load NULL: alone. */
 double link_rate(const struct link *const link[2], const int *load);
 double link_latency(const struct link *const link[2]);
-double given_seconds(const struct task *t); /* of a step file's task */
-/* The same; 0 where nobody knows it: of work in a list without costs and times. */
+double given_seconds(const struct task *t); /* a step file gives them */
+/* The same as task_seconds(); 0 where no file says it: for work in a list without costs and times. */
 double seconds_alone(const struct costs *c, const struct task *t);
-/* The same of a copy that is in no list: of so many bytes on such a lane, as a task of that name. */
+/* The same for a copy that is in no list: that many bytes on that lane, by a task of that name. */
 double seconds_of_copy(const struct costs *c, const char *name, struct lane *lane, struct device *to,
                        struct device *from, size_t bytes);
-bool has_times(const struct step *s, const struct costs *c); /* are they known, of all tasks? */
+bool has_times(const struct step *s, const struct costs *c); /* are the times of all tasks known? */
 /* Writes a profile; `shape` describes the configuration. */
 void write_profile(const char *path, const struct costs *c, const char *shape);
 /* A machine as the description says, without OpenCL: for plans only (paper.c). */
@@ -101,55 +114,55 @@ void describe_speeds(struct machine *m, const struct costs *c);
 
 /* ---- simulate.c ------------------------------------------------------------------------------------------------ */
 
-struct moment { /* one task in one simulated step: seconds */
-    double start, end;
-    bool skipped;  /* it does not run in this step */
-    int32_t unmet; /* while simulated: what it waits for and has not ended */
+struct moment {        /* one task in one simulated step */
+    double start, end; /* seconds on the virtual clock */
+    bool skipped;      /* the task does not run in this step */
+    int32_t unmet;     /* while the step is simulated: how many tasks it waits for that have not ended */
 };
 struct simulation {
     const struct step *step;
-    int steps;              /* that were run to their end: until their times repeat, see simulate.c */
+    int steps;              /* steps that were run to their end: until their times repeat, see simulate.c */
     int first, pattern;     /* the steady pattern: steps first .. first + pattern - 1, the last ones */
     bool settled;           /* false: the times never repeated, and the pattern is the later half of the steps */
-    struct moment *moments; /* [steps * n]; node i is task i % n of step i / n */
-    double *seconds;        /* [n] alone */
-    double *steady;         /* [n] mean over its runs in the pattern: on a shared link longer than alone */
-    size_t by_source[COST_SOURCES];
-    double period; /* mean over the pattern: from one step's end to the next one's */
-    double end;    /* of the last step; later ones have been begun ... */
-    int begun;     /* ... so many with the others: what has no end has not started */
-    double *busy;  /* by lane: seconds per step, over the time of the pattern */
+    struct moment *moments; /* [begun * n]; node i is task i % n of step i / n */
+    double *seconds;        /* [n]: the task's time alone */
+    double *steady;         /* [n]: its mean time over the pattern, longer than alone where links are shared */
+    size_t by_source[COST_SOURCES]; /* how many tasks have their times from there */
+    double period;                  /* from one step's end to the next one's: the mean over the pattern */
+    double end;                     /* when the last step ended */
+    int begun;                      /* all steps that were begun then; in later ones what has no end has not started */
+    double *busy;                   /* by lane: seconds per step, over the time of the pattern */
 };
 /* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  c NULL: a
  * step file, which has its times.  NULL, or the problem: its numbers make no sense. */
 struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **sim);
 struct simulation *must_simulate(const struct step *s, const struct costs *c); /* a problem ends the program */
 void free_simulation(struct simulation *sim);
-/* By device, the most bytes that its steps hold at a time, by the clock; the caller frees it. */
+/* By device, the most bytes that its tensors hold at a time, by the clock; the caller frees it. */
 size_t *simulated_peaks(const struct simulation *sim);
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c);
 json_t *simulation_json(const struct simulation *sim);
 /* The simulated steps as a trace, like a real one. */
 void write_simulation(const struct simulation *sim, const char *path, const char *model);
-/* The same of the list as it is now, while it is edited too: tutorials/gdb/yard.py calls it from the debugger. */
+/* The same for the list as it is now, while it is edited too: tutorials/gdb/yard.py calls it from the debugger. */
 void show_list(const struct step *s, const struct costs *c, char *path);
 
 /* ---- try.c ----------------------------------------------------------------------------------------------------- */
 
-struct span { /* of a task in the steady step: seconds from that step's start, where the one before has ended */
-    double start, end;
+struct span {          /* when a task runs in the steady step */
+    double start, end; /* seconds from that step's start, which is the end of the step before it */
 };
-/* What would come of a list, placed, ordered and simulated by itself. */
+/* The answer to what would come of a list, placed, ordered and simulated by itself. */
 struct forecast {
     struct problem *why_not; /* NULL: it can be placed, and simulated */
     double excess;           /* bytes that it needs beyond the devices' budgets, summed; 0: it fits */
-    double period;           /* seconds per step; NAN where it was not simulated, or nobody knows its tasks' times */
-    double alone;            /* of one step from its start to its last end: the period with a barrier between steps */
+    double period;           /* seconds per step; NAN where it was not simulated, or its tasks' times are not known */
+    double alone;            /* seconds of one step alone: the period with a barrier between steps */
     struct span *span;       /* by position; NULL where there is no period */
-    size_t n;                /* tasks */
+    size_t n;                /* how many tasks it has */
     size_t *need;            /* by device: bytes of its arena, as far as all fits: what a budget must be */
-    size_t *high;            /* by device: the most bytes held at a time, of a list that does not fit too ... */
-    size_t *at;              /* ... and the first position where they are */
+    size_t *high;            /* by device: the most bytes held at a time, in a list that does not fit too */
+    size_t *at;              /* by device: the first position where so many are held */
     struct task **task;      /* by position */
 };
 /* Tries the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves everything as it
@@ -169,17 +182,19 @@ void free_draft(struct step *draft);
 
 /* ---- budgets.c -------------------------------------------------------------------------------------------------- */
 
-/* Of each device and of the host, in bytes; 0 leaves what there is.  Of a step file that is all the memory there is. */
+/* Sets the budget of each device and of the host, in bytes; 0 leaves what there is.  In a step file's machine the
+ * budget is all the memory there is. */
 void set_budgets(struct machine *m, size_t each, size_t host);
-/* To try what does not fit: the first n devices, the host behind the others, get budgets that nothing exceeds.  Returns
- * them as they were, for restore_limits(); the caller frees that. */
+/* To try what does not fit: the first n devices, of which the host is the last one, get budgets that nothing exceeds.
+ * Returns them as they were, for restore_limits(); the caller frees that. */
 struct device *lift_limits(struct machine *m, int n);
 void restore_limits(struct machine *m, const struct device *had, int n);
 /* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it.  sure: with these
  * budgets the passes make the same list. */
 _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, bool sure);
-/* Its parts, for who looks for the budgets; `had` are the devices before.  They become as large as the forecast needs,
- * and what did not fit before is returned, which the caller frees; then the end. */
+/* The two halves of refuse_budget(), for a caller that looks for the budgets itself; `had` are the devices before.
+ * raise_budgets() makes the budgets as large as the forecast needs, and says what did not fit before, in a text that
+ * the caller frees.  refuse_budgets() ends the program with that. */
 char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option);
 _Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage, bool sure);
 
@@ -188,17 +203,18 @@ _Noreturn void refuse_budgets(const struct machine *m, const struct device *had,
 struct predict_options {
     bool simulate;
     const char *profile, *hardware, *what_if;
-    const char *pace; /* set by the folder that paces: its file; NULL */
+    const char *pace; /* the file of the folder that paces, which sets it; NULL: nothing paces */
     const char *output;
 };
 extern struct predict_options predict_options;
-struct costs *costs_of(const struct trainer *t); /* of --profile, --hardware, --pace, or a trial's; NULL: none */
-/* What a few steps on random tokens or the trainer's data take; it is changed by them.  The caller frees the costs. */
+struct costs *costs_of(const struct trainer *t); /* from --profile, --hardware, --pace or a trial; NULL: none */
+/* Measures a few steps on random tokens or the trainer's data; they change the trainer's weights.  The caller frees
+ * the costs. */
 struct costs *measure_costs(struct trainer *t);
-/* Where a plan is to be made of times that no file gives: those of a trainer without a plan, and with swaps that only
- * fit.  Later trainers of this process have them. */
+/* Where a plan is to be made of times that no file gives, it measures them with a trainer that has no plan, and whose
+ * swaps only fit.  Later trainers of this process have these times. */
 void run_trial_for(struct settings *s);
-void keep_trial(struct costs *c);
+void keep_trial(struct costs *c);          /* gives them to later trainers */
 extern const struct forecaster forecaster; /* techniques/pass/pass.h */
 extern const struct module module_predict;
 int run_profile(int argc, char **argv); /* yard profile */

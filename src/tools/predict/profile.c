@@ -3,13 +3,11 @@
 #include "trainer/train/train.h"
 
 static const struct page page = {
-    "profile",
-    "-o FILE [options]",
-    "Trains a few steps and writes the time of every kind of task, the speed of copies and the memory to FILE.",
-    OF_LIST | OF_RUN,
-    " vocab output ",
-    NULL,
-    false};
+    .name = "profile",
+    .takes = "-o FILE [options]",
+    .text = "Trains a few steps and writes the time of every kind of task, the speed of copies and the memory to FILE.",
+    .classes = OF_LIST | OF_RUN,
+    .also = " vocab output "};
 
 int run_profile(int argc, char **argv)
 {

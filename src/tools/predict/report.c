@@ -7,30 +7,41 @@
 
 /* ---- as a trace -------------------------------------------------------------------------------------------------- */
 
-static double simulated_ns(void *sim, const struct task *t)
+static double simulated_ns(void *context, const struct task *t)
 {
-    return 1e9 * ((struct simulation *)sim)->seconds[t->index];
+    const struct simulation *sim = context;
+    return 1e9 * sim->seconds[t->index];
 }
 
 static uint64_t clock_of(double seconds) { return 1 + (uint64_t)(1e9 * seconds); }
+
+/* The task has a start: it was run to its end, or was under way when the simulation ended. */
+static bool has_started(const struct simulation *sim, uint32_t iteration, const struct moment *m)
+{
+    if (m->skipped)
+        return false;
+    return m->end > 0 || iteration < (uint32_t)sim->steps;
+}
 
 /* Records in order of issue.  A task is queued when all that it waits for is there, the host too: what is left up to
  * its start is its lane's gap. */
 static struct trace *trace_of(const struct simulation *sim, int steps, const char *model)
 {
     struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
-    struct trace_about about = {model, TRACE_SIMULATED, 1, simulated_ns, (void *)sim};
+    struct trace_about about = {
+        .model = model, .kind = TRACE_SIMULATED, .pace_scale = 1, .predicted = simulated_ns, .context = (void *)sim};
     struct trace *t = trace_tables(s->pool->machine, &s, 1, &about);
-    const struct moment *m = sim->moments;
     t->records = allocate((size_t)steps * s->n, sizeof *t->records);
     for (uint32_t iteration = 0; iteration < (uint32_t)steps; iteration++)
-        for (uint32_t i = 0; i < s->n; i++, m++) {
-            if (!m->skipped && (m->end > 0 || iteration < (uint32_t)sim->steps))
-                t->records[t->n_records++] = (struct trace_record){.step = iteration + 1,
-                                                                   .task = i,
-                                                                   .queued = clock_of(m->start - s->task[i]->lane->gap),
-                                                                   .start = clock_of(m->start),
-                                                                   .end = clock_of(fmax(m->start, m->end))};
+        for (uint32_t i = 0; i < s->n; i++) {
+            const struct moment *m = &sim->moments[iteration * s->n + i];
+            if (!has_started(sim, iteration, m))
+                continue;
+            t->records[t->n_records++] = (struct trace_record){.step = iteration + 1,
+                                                               .task = i,
+                                                               .queued = clock_of(m->start - s->task[i]->lane->gap),
+                                                               .start = clock_of(m->start),
+                                                               .end = clock_of(fmax(m->start, m->end))};
         }
     return t;
 }
@@ -53,7 +64,7 @@ void show_list(const struct step *s, const struct costs *c, char *path)
     free_forecast(&f);
 }
 
-/* Indexed: what lanes do, and what tensors hold. */
+/* The trace with its indices: what lanes do, and what tensors hold. */
 static struct trace *indexed_trace(const struct simulation *sim)
 {
     struct trace *t = trace_of(sim, sim->begun, "");
@@ -74,11 +85,12 @@ size_t *simulated_peaks(const struct simulation *sim)
     return peak;
 }
 
-/* What lanes do in the steady pattern, as for any trace.  Where it has repeated, it is looked at a pattern before the
- * end: there what comes behind it is known too. */
+/* Tells what lanes do in the steady pattern, as of any trace.  A pattern that has repeated is looked at once before the
+ * end: there what comes after it is known too. */
 static json_t *lanes_json(const struct simulation *sim, const struct trace *t)
 {
-    double length = sim->pattern * sim->period, end = sim->end;
+    double length = sim->pattern * sim->period;
+    double end = sim->end;
     if (sim->settled && sim->first >= sim->pattern)
         end -= length;
     struct trace_steps window = {
@@ -86,7 +98,7 @@ static json_t *lanes_json(const struct simulation *sim, const struct trace *t)
     return trace_lanes_json(t, &window);
 }
 
-/* Of the step with the median period in the steady pattern. */
+/* The critical path of the step with the median period in the steady pattern. */
 static struct table *path_table(const struct simulation *sim, const struct trace *t)
 {
     struct trace_steps s = trace_steps_of(t, 0);
@@ -101,13 +113,8 @@ static struct table *path_table(const struct simulation *sim, const struct trace
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 
-void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c)
+static void print_period(FILE *out, const struct simulation *sim, const struct costs *c)
 {
-    const struct machine *m = sim->step->pool->machine;
-    struct trace *t = indexed_trace(sim);
-    json_t *lanes = lanes_json(sim, t);
-    struct table *path = path_table(sim, t);
-    char in_list[32], by_clock[32], budget[32];
     if (c)
         print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
                    1e3 * sim->period, c->measured ? "profile" : "hardware", c->path, sim->by_source[COST_MEASURED],
@@ -120,19 +127,41 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
                    sim->pattern);
     else if (sim->pattern > 1)
         print_line(out, "mean of the steady pattern, which is %d steps long", sim->pattern);
+}
+
+/* Prints what the device holds at most: in list order, or by the clock, where lanes run ahead of the list's order. */
+static void print_peak(FILE *out, const struct device *d, size_t high_in_list, size_t high_by_clock)
+{
+    char in_list[32], by_clock[32], budget[32] = "none";
+    format_bytes(in_list, (double)high_in_list);
+    format_bytes(by_clock, (double)high_by_clock);
+    if (d->budget < NO_LIMIT)
+        format_bytes(budget, (double)d->budget);
+    fprintf(out, "%-24s holds at most ", d->id);
+    if (strcmp(in_list, by_clock) == 0)
+        fprintf(out, "%s", in_list);
+    else if (high_by_clock > high_in_list)
+        fprintf(out, "%s, in list order %s", by_clock, in_list);
+    else
+        fprintf(out, "%s, by the clock %s", in_list, by_clock);
+    fprintf(out, ", budget %s\n", budget);
+}
+
+void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c)
+{
+    const struct machine *m = sim->step->pool->machine;
+    struct trace *t = indexed_trace(sim);
+    json_t *lanes = lanes_json(sim, t);
+    struct table *path = path_table(sim, t);
+    print_period(out, sim, c);
     print_lane_use(out, "lane, simulated", lanes);
-    for (int d = 0; d <= m->n_devices; d++) {
-        bool more = trace_peak(&t->held[d]) > sim->step->high[d]; /* than in list order */
-        format_bytes(in_list, (double)sim->step->high[d]);
-        format_bytes(by_clock, (double)trace_peak(&t->held[d]));
-        fprintf(out, "%s%-24s holds at most %s", d ? "" : "\n", m->device[d].id, more ? by_clock : in_list);
-        if (strcmp(in_list, by_clock) != 0)
-            fprintf(out, ", %s %s", more ? "in list order" : "by the clock", more ? in_list : by_clock);
-        fprintf(out, ", budget %s\n",
-                m->device[d].budget < NO_LIMIT ? format_bytes(budget, (double)m->device[d].budget) : "none");
-    }
+    fputc('\n', out);
+    for (int d = 0; d <= m->n_devices; d++)
+        print_peak(out, &m->device[d], sim->step->high[d], trace_peak(&t->held[d]));
     print_top(out, path);
-    free_table(path), json_decref(lanes), trace_free(t);
+    free_table(path);
+    json_decref(lanes);
+    trace_free(t);
 }
 
 /* ---- as data --------------------------------------------------------------------------------------------------- */
@@ -152,9 +181,10 @@ json_t *simulation_json(const struct simulation *sim)
     json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms",
                             1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy", busy, "held",
                             held, "lanes", lanes_json(sim, t), "critical_path", table_json(path), "tasks");
+    json_t *tasks = json_object_get(all, "tasks");
     for (int source = 0; source < COST_SOURCES; source++)
-        json_object_set_new(json_object_get(all, "tasks"), source_name[source],
-                            json_integer((json_int_t)sim->by_source[source]));
-    free_table(path), trace_free(t);
+        json_object_set_new(tasks, source_name[source], json_integer((json_int_t)sim->by_source[source]));
+    free_table(path);
+    trace_free(t);
     return all;
 }

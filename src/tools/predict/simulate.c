@@ -3,7 +3,7 @@
  * The rules are execute()'s own: a lane runs its tasks in list order; a task starts when the one before it on its lane
  * and all that it waits for have ended, and not before the host has issued it.  The host opens an iteration when the
  * compute lanes are done with the one two before it, and no task has MOST_RUNS runs in flight.  A task that skips an
- * iteration is not there: who waits for it waits for the last time that it ran.  A copy waits for the latency of its
+ * iteration is not there: what waits for it waits for the last time that it ran.  A copy waits for the latency of its
  * links and is then on them: each of the k copies on a link gets 1/k of its rate, at most what one queue reaches; a
  * copy on two links goes at the smaller share.
  *
@@ -15,237 +15,302 @@
  *
  * Nodes number the tasks of all iterations: task i of iteration s is node s * n + i.  At most one node per lane runs,
  * so the next event is the earliest one over the lanes: the winner of a tournament between them.
+ *
+ * Tasks that store a snapshot need a member of the rings (step/ring.c).  An iteration asks for one when its first
+ * update has ended.  If none is free, these tasks leave the iteration: they skip it.
  */
 #include "predict.h"
 
 #include <math.h>
 
-/* false: one that needs a choice which is not to be expected. */
+/* false: the task needs a choice which is not to be expected. */
 static bool is_expected(const struct task *t) { return !t->condition.needs || t->seconds != 0; }
 
 enum { NONE = -1 };
 enum { LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
 enum { STORED_STEPS = 1024, STORED_NODES = 1 << 21 }; /* with snapshots, whose pattern may be long, or there is none */
 
-struct turn {            /* what a lane does */
-    int first;           /* of its tasks; NONE: it has none */
-    int task, iteration; /* that comes next */
-    int node;            /* that runs, or NONE */
-    bool begun;          /* else it waits for the host, or the lane's gap */
-    bool on_links;       /* else it computes, or waits for the latency */
-    double latency;
-    double left; /* seconds of work left at `now`, at full speed */
-    double next; /* when it ends at the present speed, or its latency or its wait does */
-    double full; /* bytes per second alone */
+struct lane_state {
+    int first;           /* the first task of the lane; NONE: it has none */
+    int task, iteration; /* the task whose turn is next, and its iteration */
+    int node;            /* the node that runs; NONE: the lane is idle */
+    bool begun;          /* false: the node still waits for the host, or for the lane's gap */
+    bool on_links;       /* false: the node computes, or waits for the latency */
+    double latency;      /* seconds that the node's copy waits before it is on its links */
+    double left;         /* seconds of work that the node has left at `now`, at full speed */
+    double next;         /* when the node, its latency or its wait ends, at the present speed; INFINITY: idle */
+    double full;         /* bytes per second that the node's copy reaches alone */
     const struct link *link[2];
 };
-struct wait { /* for a task */
-    int consumer;
-    bool next_step; /* it is the consumer of the next iteration that waits */
-    int more;       /* the next wait for the same task, or NONE */
+struct wait {
+    int consumer;   /* the task that waits */
+    bool next_step; /* true: the consumer of the next iteration waits */
+    int more;       /* the next wait for the same task; NONE: this is the last one */
 };
-struct state { /* of a task */
-    int next_on_lane, waits;
-    int ended;          /* its last run that has ended, or NONE */
+struct task_state {
+    int next_on_lane;   /* the next task of its lane; NONE: this is the last one */
+    int waits;          /* the first wait for it; NONE: nothing waits for it */
+    int ended;          /* the last iteration in which it has ended; NONE: it never has */
     int in_flight;      /* runs that have been opened and have not ended */
     bool before_member; /* a task that needs a member of the rings follows from it within the iteration */
 };
 struct iteration {
-    int left, computing; /* tasks that have not ended; of them on compute lanes */
-    double end, issue_begin;
-    bool asked, stored; /* has it asked for a member of the rings; and has it got one? */
+    int left;      /* tasks that have not ended */
+    int computing; /* how many of these are on compute lanes */
+    double end;    /* when it and all iterations before it had ended */
+    double issue_begin;
+    bool asked;  /* it has asked for a member of the rings */
+    bool stored; /* it has got one */
 };
 struct simulator {
     struct simulation *sim;
-    int n, n_lanes, limit, repeat; /* iterations at most; so many until conditional tasks come round */
-    struct state *state;           /* by task */
-    struct wait *wait;
-    struct turn *turn;     /* by lane */
-    int *winner;           /* [2 n_lanes]: of 2 i and 2 i + 1 the lane with the earlier event; behind: the lanes */
-    struct turn **copying; /* lanes whose copies are on links */
-    int n_copying, *load;  /* by link: copies on it */
+    int n, n_lanes;              /* tasks and lanes */
+    int limit;                   /* the most iterations that are simulated */
+    int repeat;                  /* iterations until conditional tasks come round */
+    struct task_state *tasks;    /* by task */
+    struct wait *wait;           /* lists, by `waits` and `more` */
+    struct lane_state *lanes;    /* by lane */
+    int *winner;                 /* [2 n_lanes]: node i is the lane with the earlier event of nodes 2 i and 2 i + 1;
+                                   * the last n_lanes nodes are the lanes */
+    struct lane_state **copying; /* lanes whose copies are on links */
+    int n_copying;
+    int *load; /* by link: copies on it */
     struct iteration *iteration;
-    int opened, done;  /* iterations that the host has opened; of which all up to there have ended */
-    int full;          /* tasks with MOST_RUNS in flight */
-    double issue, now; /* issue: host seconds per task */
+    int opened;   /* iterations that the host has opened */
+    int done;     /* iterations that have ended, and all before them */
+    int full;     /* tasks with MOST_RUNS in flight */
+    double issue; /* host seconds per task */
+    double now;
     bool stop;
     size_t cap_moments;
     struct ring ring;
-    const struct task *ends; /* the task that returns a member; NULL: none needs one */
+    const struct task *ends; /* the task that returns a member; NULL: no task needs one */
 };
 
-static const struct task *task_of(const struct simulator *k, int node) { return k->sim->step->task[node % k->n]; }
+static const struct task *task_of(const struct simulator *clock, int node)
+{
+    return clock->sim->step->task[node % clock->n];
+}
 
-static bool skipped(const struct simulator *k, int node) { return k->sim->moments[node].skipped; }
+static struct lane_state *lane_of_node(const struct simulator *clock, int node)
+{
+    return &clock->lanes[task_of(clock, node)->lane->index];
+}
+
+static bool skipped(const struct simulator *clock, int node) { return clock->sim->moments[node].skipped; }
 
 /* ---- the lanes' events ----------------------------------------------------------------------------------------- */
 
-static void set_next(struct simulator *k, struct turn *l, double next)
+/* The lane with the earlier event; at the same time the one with the smaller number. */
+static int earlier_lane(const struct simulator *clock, int a, int b)
 {
-    l->next = next;
-    for (int i = (k->n_lanes + (int)(l - k->turn)) / 2; i > 0; i /= 2) {
-        int a = k->winner[2 * i], b = k->winner[2 * i + 1];
-        double x = k->turn[a].next, y = k->turn[b].next;
-        k->winner[i] = y < x || (y == x && b < a) ? b : a;
-    }
+    double next_a = clock->lanes[a].next;
+    double next_b = clock->lanes[b].next;
+    if (next_a == next_b)
+        return MIN(a, b);
+    return next_b < next_a ? b : a;
+}
+
+static void set_next(struct simulator *clock, struct lane_state *lane, double next)
+{
+    lane->next = next;
+    int leaf = clock->n_lanes + (int)(lane - clock->lanes);
+    for (int i = leaf / 2; i > 0; i /= 2)
+        clock->winner[i] = earlier_lane(clock, clock->winner[2 * i], clock->winner[2 * i + 1]);
 }
 
 /* The share of its full speed at which the lane's copy goes. */
-static double speed(const struct simulator *k, const struct turn *l) { return link_rate(l->link, k->load) / l->full; }
-
-static bool share_link(const struct turn *a, const struct turn *b)
+static double speed(const struct simulator *clock, const struct lane_state *lane)
 {
-    return (a->link[0] && (a->link[0] == b->link[0] || a->link[0] == b->link[1])) ||
-           (a->link[1] && (a->link[1] == b->link[0] || a->link[1] == b->link[1]));
+    return link_rate(lane->link, clock->load) / lane->full;
+}
+
+static bool share_link(const struct lane_state *a, const struct lane_state *b)
+{
+    for (int i = 0; i < 2; i++)
+        if (a->link[i] && (a->link[i] == b->link[0] || a->link[i] == b->link[1]))
+            return true;
+    return false;
+}
+
+static void drop_copy(struct simulator *clock, const struct lane_state *copy)
+{
+    int at = 0;
+    while (clock->copying[at] != copy)
+        at++;
+    clock->n_copying--;
+    clock->copying[at] = clock->copying[clock->n_copying];
 }
 
 /* The lane's copy joins or leaves its links, and what the others there have left takes another time. */
-static void change_load(struct simulator *k, struct turn *copy, bool joins)
+static void change_load(struct simulator *clock, struct lane_state *copy, bool joins)
 {
-    if (!joins) {
-        int at = 0;
-        while (k->copying[at] != copy)
-            at++;
-        k->copying[at] = k->copying[--k->n_copying];
+    if (!joins)
+        drop_copy(clock, copy);
+    for (int i = 0; i < clock->n_copying; i++) {
+        struct lane_state *other = clock->copying[i];
+        if (share_link(other, copy))
+            other->left = (other->next - clock->now) * speed(clock, other);
     }
-    for (int i = 0; i < k->n_copying; i++)
-        if (share_link(k->copying[i], copy))
-            k->copying[i]->left = (k->copying[i]->next - k->now) * speed(k, k->copying[i]);
     for (int i = 0; i < 2; i++)
         if (copy->link[i])
-            k->load[copy->link[i]->index] += joins ? 1 : -1;
-    for (int i = 0; i < k->n_copying; i++)
-        if (share_link(k->copying[i], copy))
-            set_next(k, k->copying[i], k->now + k->copying[i]->left / speed(k, k->copying[i]));
+            clock->load[copy->link[i]->index] += joins ? 1 : -1;
+    for (int i = 0; i < clock->n_copying; i++) {
+        struct lane_state *other = clock->copying[i];
+        if (share_link(other, copy))
+            set_next(clock, other, clock->now + other->left / speed(clock, other));
+    }
     if (joins)
-        k->copying[k->n_copying++] = copy;
+        clock->copying[clock->n_copying++] = copy;
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
-static void pass_turn(const struct simulator *k, struct turn *l)
+static void pass_turn(const struct simulator *clock, struct lane_state *lane)
 {
-    l->task = k->state[l->task].next_on_lane;
-    if (l->task == NONE) {
-        l->task = l->first;
-        l->iteration++;
+    lane->task = clock->tasks[lane->task].next_on_lane;
+    if (lane->task == NONE) {
+        lane->task = lane->first;
+        lane->iteration++;
     }
 }
 
-static void join_links(struct simulator *k, struct turn *l)
+static void join_links(struct simulator *clock, struct lane_state *lane)
 {
-    l->on_links = true;
-    change_load(k, l, true);
-    set_next(k, l, k->now + l->left / speed(k, l));
+    lane->on_links = true;
+    change_load(clock, lane, true);
+    set_next(clock, lane, clock->now + lane->left / speed(clock, lane));
 }
 
-/* Its first moment. */
-static void begin(struct simulator *k, struct turn *l)
+/* The lane's node begins to compute, or to wait for the latency of its links. */
+static void begin(struct simulator *clock, struct lane_state *lane)
 {
-    bool copies = isfinite(l->full);
-    l->begun = true;
-    set_next(k, l, k->now + (copies ? l->latency : l->left));
-    if (copies && l->next <= k->now)
-        join_links(k, l);
+    bool copies = isfinite(lane->full);
+    lane->begun = true;
+    set_next(clock, lane, clock->now + (copies ? lane->latency : lane->left));
+    if (copies && lane->next <= clock->now)
+        join_links(clock, lane);
 }
 
-static void ask_for_member(struct simulator *k, struct iteration *iteration);
+static void ask_for_member(struct simulator *clock, struct iteration *iteration);
 
 /* A copy of a snapshot has its turn, and its iteration has only to ask for a member.  The update before it has asked,
  * unless it skips this iteration: then the copy does, as in a run (run/late.c).  Else an update that comes after it on
  * its lane would wait for an answer that waits for this update. */
-static bool must_ask(const struct simulator *k, const struct task *t, int node)
+static bool must_ask(const struct simulator *clock, const struct task *t, int node)
 {
-    return t->condition.member && !t->condition.aside && is_expected(t) && !k->iteration[node / k->n].asked &&
-           k->sim->moments[node].unmet == 1;
+    if (!t->condition.member || t->condition.aside || !is_expected(t))
+        return false;
+    return !clock->iteration[node / clock->n].asked && clock->sim->moments[node].unmet == 1;
+}
+
+/* The lane runs the node from `from` on, which is now or later. */
+static void start(struct simulator *clock, struct lane_state *lane, int node, double from)
+{
+    double seconds = clock->sim->seconds[node % clock->n];
+    lane->node = node;
+    lane->on_links = false;
+    lane->begun = false;
+    lane->link[0] = NULL;
+    lane->link[1] = NULL;
+    if (seconds > 0)
+        links_of(task_of(clock, node), lane->link);
+    lane->full = link_rate(lane->link, NULL);
+    lane->latency = isfinite(lane->full) ? fmin(link_latency(lane->link), seconds) : 0;
+    lane->left = seconds - lane->latency;
+    clock->sim->moments[node] = (struct moment){.start = from};
+    if (from > clock->now)
+        set_next(clock, lane, from);
+    else
+        begin(clock, lane);
 }
 
 /* Start the lane's next task that is not skipped, of the iterations that are open, if all that it waits for has
  * ended. */
-static void try_start(struct simulator *k, int lane)
+static void try_start(struct simulator *clock, struct lane_state *lane)
 {
-    struct turn *l = &k->turn[lane];
-    if (l->node != NONE || l->first == NONE)
+    if (lane->node != NONE || lane->first == NONE)
         return;
-    while (l->iteration < k->opened && skipped(k, l->iteration * k->n + l->task))
-        pass_turn(k, l);
-    int i = l->task, node = l->iteration * k->n + i;
-    if (l->iteration == k->opened)
+    while (lane->iteration < clock->opened && skipped(clock, lane->iteration * clock->n + lane->task))
+        pass_turn(clock, lane);
+    if (lane->iteration == clock->opened)
         return;
-    if (must_ask(k, task_of(k, node), node)) {
-        ask_for_member(k, &k->iteration[l->iteration]);
-        try_start(k, lane); /* perhaps another one has the turn now */
+    int node = lane->iteration * clock->n + lane->task;
+    if (must_ask(clock, task_of(clock, node), node)) {
+        ask_for_member(clock, &clock->iteration[lane->iteration]);
+        try_start(clock, lane); /* perhaps another task has the turn now */
         return;
     }
-    if (k->sim->moments[node].unmet)
+    if (clock->sim->moments[node].unmet)
         return;
-    double seconds = k->sim->seconds[i], from = k->now + task_of(k, node)->lane->gap;
-    if (k->issue > 0) /* the host issues in list order */
-        from = fmax(from, k->iteration[l->iteration].issue_begin + (i + 1) * k->issue);
-    pass_turn(k, l);
-    l->node = node;
-    l->on_links = l->begun = false;
-    l->link[0] = l->link[1] = NULL;
-    if (seconds > 0)
-        links_of(task_of(k, node), l->link);
-    l->full = link_rate(l->link, NULL);
-    l->latency = isfinite(l->full) ? fmin(link_latency(l->link), seconds) : 0;
-    l->left = seconds - l->latency;
-    k->sim->moments[node] = (struct moment){.start = from};
-    if (from > k->now)
-        set_next(k, l, from);
-    else
-        begin(k, l);
+    double from = clock->now + task_of(clock, node)->lane->gap;
+    if (clock->issue > 0) /* the host issues in list order */
+        from = fmax(from, clock->iteration[lane->iteration].issue_begin + (lane->task + 1) * clock->issue);
+    pass_turn(clock, lane);
+    start(clock, lane, node, from);
 }
 
 /* ---- opening an iteration ---------------------------------------------------------------------------------------- */
 
 /* The last iteration up to this one in which task i runs, or NONE. */
-static int latest_run(const struct simulator *k, int i, int iteration)
+static int latest_run(const struct simulator *clock, int i, int iteration)
 {
-    while (iteration >= 0 && skipped(k, iteration * k->n + i))
+    while (iteration >= 0 && skipped(clock, iteration * clock->n + i))
         iteration--;
     return iteration;
 }
 
-/* What stands aside is outside of its lane until its iteration has asked, and no count of runs in flight knows of it.
- */
-static void count_run(struct simulator *k, int i, int change)
+/* A run of task i comes into flight (change 1) or ends (-1).  What stands aside is outside of its lane until its
+ * iteration has asked, and no count of runs in flight knows of it. */
+static void count_run(struct simulator *clock, int i, int change)
 {
-    struct state *state = &k->state[i];
-    bool was_full = state->in_flight == MOST_RUNS;
-    if (task_of(k, i)->condition.aside)
+    struct task_state *state = &clock->tasks[i];
+    if (task_of(clock, i)->condition.aside)
         return;
+    bool was_full = state->in_flight == MOST_RUNS;
     state->in_flight += change;
-    k->full += (state->in_flight == MOST_RUNS) - was_full;
+    bool is_full = state->in_flight == MOST_RUNS;
+    clock->full += is_full - was_full;
 }
 
-/* Does a task run in it after which it asks for a member?  Else it asks at once. */
-static bool open_iteration(struct simulator *k)
+/* How many ends a task of that iteration has to wait for. */
+static int count_unmet(const struct simulator *clock, const struct task *t, int iteration)
 {
-    int number = k->opened++;
+    int unmet = 0;
+    for (size_t e = 0; e < t->n_edges; e++) {
+        int from = (int)t->edges[e].from;
+        if (t->edges[e].wait && latest_run(clock, from, iteration - t->edges[e].previous) > clock->tasks[from].ended)
+            unmet++;
+    }
+    return unmet;
+}
+
+/* Returns whether a task runs in the iteration after which it asks for a member; if none does, it asks at once. */
+static bool open_iteration(struct simulator *clock)
+{
+    int number = clock->opened++;
     bool updates = false;
-    struct iteration *iteration = &k->iteration[number];
-    k->sim->moments = grow(k->sim->moments, &k->cap_moments, (size_t)k->opened * (size_t)k->n, sizeof *k->sim->moments);
+    struct simulation *sim = clock->sim;
+    struct iteration *iteration = &clock->iteration[number];
+    size_t n_moments = (size_t)clock->opened * (size_t)clock->n;
+    sim->moments = grow(sim->moments, &clock->cap_moments, n_moments, sizeof *sim->moments);
     if (number > 0)
-        iteration->issue_begin = fmax(k->now, k->iteration[number - 1].issue_begin + k->n * k->issue);
-    for (int i = 0; i < k->n; i++) {
-        const struct task *t = k->sim->step->task[i];
-        struct moment *m = &k->sim->moments[number * k->n + i];
-        *m = (struct moment){.skipped = !runs(t, (uint32_t)number + 1),
-                             .unmet = t->condition.member}; /* (until the iteration has asked) */
+        iteration->issue_begin = fmax(clock->now, clock->iteration[number - 1].issue_begin + clock->n * clock->issue);
+    for (int i = 0; i < clock->n; i++) {
+        const struct task *t = sim->step->task[i];
+        struct moment *m = &sim->moments[number * clock->n + i];
+        *m = (struct moment){.skipped = !runs(t, (uint32_t)number + 1)};
+        if (t->condition.member)
+            m->unmet = 1; /* until the iteration has asked */
         if (m->skipped)
             continue;
-        updates |= k->state[i].before_member && !t->condition.member;
-        for (size_t e = 0; e < t->n_edges; e++) {
-            int from = (int)t->edges[e].from, run = NONE;
-            if (t->edges[e].wait)
-                run = latest_run(k, from, number - t->edges[e].previous);
-            m->unmet += run > k->state[from].ended;
-        }
+        if (clock->tasks[i].before_member && !t->condition.member)
+            updates = true;
+        m->unmet += count_unmet(clock, t, number);
         iteration->left++;
-        iteration->computing += t->lane->kind == LANE_COMPUTE;
-        count_run(k, i, 1);
+        if (t->lane->kind == LANE_COMPUTE)
+            iteration->computing++;
+        count_run(clock, i, 1);
     }
     return updates;
 }
@@ -253,238 +318,356 @@ static bool open_iteration(struct simulator *k)
 /* ---- until the times repeat ------------------------------------------------------------------------------------ */
 
 /* Has iteration b the times of iteration a, moved by `shift`? */
-static bool repeats(const struct simulator *k, int a, int b, double shift, double tolerance)
+static bool repeats(const struct simulator *clock, int a, int b, double shift, double tolerance)
 {
-    const struct moment *x = &k->sim->moments[(size_t)a * (size_t)k->n],
-                        *y = &k->sim->moments[(size_t)b * (size_t)k->n];
-    for (int i = 0; i < k->n; i++) {
+    const struct moment *x = &clock->sim->moments[(size_t)a * (size_t)clock->n];
+    const struct moment *y = &clock->sim->moments[(size_t)b * (size_t)clock->n];
+    for (int i = 0; i < clock->n; i++) {
         if (x[i].skipped != y[i].skipped)
             return false;
-        if (!x[i].skipped &&
-            (fabs(y[i].start - x[i].start - shift) > tolerance || fabs(y[i].end - x[i].end - shift) > tolerance))
+        if (x[i].skipped)
+            continue;
+        if (fabs(y[i].start - x[i].start - shift) > tolerance || fabs(y[i].end - x[i].end - shift) > tolerance)
             return false;
     }
-    return k->issue == 0 || fabs(k->iteration[b].issue_begin - k->iteration[a].issue_begin - shift) <= tolerance;
+    if (clock->issue == 0)
+        return true;
+    return fabs(clock->iteration[b].issue_begin - clock->iteration[a].issue_begin - shift) <= tolerance;
 }
 
-/* With snapshots, which may be in flight for long, all of the pattern and one that got a member. */
-static bool repeats_for(const struct simulator *k, int last, int pattern, double shift, double tolerance)
+/* With snapshots, which may be in flight for long, all of the pattern must repeat, and one iteration of it have got a
+ * member. */
+static bool repeats_for(const struct simulator *clock, int last, int pattern, double shift, double tolerance)
 {
-    bool stored = !k->ends;
+    int compared = MAX(clock->ends ? pattern : clock->repeat, MOST_RUNS);
+    bool stored = clock->ends == NULL;
     for (int i = 0; i < pattern && !stored; i++)
-        stored = k->iteration[last - i].stored;
-    for (int i = 0; stored && i < MAX(k->ends ? pattern : k->repeat, MOST_RUNS); i++)
-        if (last - pattern - i < 0 || !repeats(k, last - pattern - i, last - i, shift, tolerance))
+        stored = clock->iteration[last - i].stored;
+    if (!stored || last - pattern - (compared - 1) < 0)
+        return false;
+    for (int i = 0; i < compared; i++)
+        if (!repeats(clock, last - pattern - i, last - i, shift, tolerance))
             return false;
-    return stored;
+    return true;
 }
 
 /* Without a pattern ends tell little: an iteration that is stored ends long after its neighbours.  Its tasks that run
  * in every iteration do so at an even pace. */
-static double mean_seconds(const struct simulator *k, int from, int to)
+static double mean_seconds(const struct simulator *clock, int from, int to)
 {
-    const struct moment *m = k->sim->moments;
-    for (int a = from * k->n, b = to * k->n; a < (from + 1) * k->n; a++, b++)
-        if (!m[a].skipped && !m[b].skipped && !task_of(k, a)->condition.member)
-            return (m[b].end - m[a].end) / (to - from);
-    return (k->iteration[to].end - k->iteration[from].end) / (to - from);
+    for (int i = 0; i < clock->n; i++) {
+        const struct moment *first = &clock->sim->moments[from * clock->n + i];
+        const struct moment *last = &clock->sim->moments[to * clock->n + i];
+        if (!first->skipped && !last->skipped && !task_of(clock, i)->condition.member)
+            return (last->end - first->end) / (to - from);
+    }
+    return (clock->iteration[to].end - clock->iteration[from].end) / (to - from);
 }
 
-static void look_for_pattern(struct simulator *k, int last)
+static void look_for_pattern(struct simulator *clock, int last)
 {
-    struct simulation *sim = k->sim;
-    double end = k->iteration[last].end;
-    for (int p = k->repeat; p < last && !sim->settled; p += k->repeat) {
-        double shift = end - k->iteration[last - p].end, rounded = 1e-14 * end; /* by adding up */
+    struct simulation *sim = clock->sim;
+    double end = clock->iteration[last].end;
+    double rounded = 1e-14 * end; /* by adding up */
+    for (int p = clock->repeat; p < last && !sim->settled; p += clock->repeat) {
+        double shift = end - clock->iteration[last - p].end;
         sim->pattern = p;
-        sim->settled = repeats_for(k, last, p, shift, 1e-9 * shift / p + rounded);
+        sim->settled = repeats_for(clock, last, p, shift, 1e-9 * shift / p + rounded);
     }
-    k->stop = sim->settled || last == k->limit - 1;
-    if (!sim->settled)
-        sim->pattern = MIN(MAX(k->limit / 2 / k->repeat, 1) * k->repeat, last);
+    clock->stop = sim->settled || last == clock->limit - 1;
     sim->steps = last + 1;
+    if (sim->settled) {
+        sim->period = (end - clock->iteration[last - sim->pattern].end) / sim->pattern;
+    } else {
+        sim->pattern = MIN(MAX(clock->limit / 2 / clock->repeat, 1) * clock->repeat, last);
+        sim->period = mean_seconds(clock, last - sim->pattern, last);
+    }
     sim->first = sim->steps - sim->pattern;
-    sim->period = sim->settled ? (end - k->iteration[last - sim->pattern].end) / sim->pattern
-                               : mean_seconds(k, last - sim->pattern, last);
 }
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
 
+/* One that the node waits for has ended. */
+static void end_wait(struct simulator *clock, int node)
+{
+    struct moment *m = &clock->sim->moments[node];
+    if (m->skipped)
+        return;
+    m->unmet--;
+    if (m->unmet == 0 || must_ask(clock, task_of(clock, node), node))
+        try_start(clock, lane_of_node(clock, node));
+}
+
 /* Task i of that iteration has ended, or left: so it has for all that wait for this run, in later iterations too as far
  * as it is skipped there. */
-static void release(struct simulator *k, int i, int iteration)
+static void release(struct simulator *clock, int i, int iteration)
 {
-    for (int w = k->state[i].waits; w != NONE; w = k->wait[w].more) {
-        int step = k->wait[w].next_step;
-        for (int c = iteration; c + step < k->opened && (c == iteration || skipped(k, c * k->n + i)); c++) {
-            int node = (c + step) * k->n + k->wait[w].consumer;
-            if (skipped(k, node))
-                continue;
-            int unmet = --k->sim->moments[node].unmet;
-            if (unmet == 0 || must_ask(k, task_of(k, node), node))
-                try_start(k, task_of(k, node)->lane->index);
+    for (int w = clock->tasks[i].waits; w != NONE; w = clock->wait[w].more) {
+        int step = clock->wait[w].next_step;
+        for (int c = iteration; c + step < clock->opened; c++) {
+            if (c > iteration && !skipped(clock, c * clock->n + i))
+                break;
+            end_wait(clock, (c + step) * clock->n + clock->wait[w].consumer);
         }
     }
 }
 
-/* Task i needs a member, and its iteration has none: it leaves the iteration. */
-static void leave(struct simulator *k, struct iteration *iteration, int i)
+/* Task i of the iteration has ended there, or skips it after all. */
+static void count_end(struct simulator *clock, struct iteration *iteration, int i)
 {
-    int number = (int)(iteration - k->iteration);
-    k->sim->moments[number * k->n + i].skipped = true;
-    count_run(k, i, -1);
+    count_run(clock, i, -1);
     iteration->left--;
-    iteration->computing -= task_of(k, i)->lane->kind == LANE_COMPUTE;
+    if (task_of(clock, i)->lane->kind == LANE_COMPUTE)
+        iteration->computing--;
+}
+
+/* All tasks that need a member leave the iteration, which has none. */
+static void leave(struct simulator *clock, struct iteration *iteration)
+{
+    int number = (int)(iteration - clock->iteration);
+    for (int i = 0; i < clock->n; i++) {
+        if (!task_of(clock, i)->condition.member)
+            continue;
+        clock->sim->moments[number * clock->n + i].skipped = true;
+        count_end(clock, iteration, i);
+    }
 }
 
 /* When its first unit has been updated, an iteration asks for a member of the rings.  Without one all tasks that need
  * one leave it. */
-static void ask_for_member(struct simulator *k, struct iteration *iteration)
+static void ask_for_member(struct simulator *clock, struct iteration *iteration)
 {
-    int number = (int)(iteration - k->iteration);
-    struct task *const *task = k->sim->step->task;
+    int number = (int)(iteration - clock->iteration);
     iteration->asked = true;
-    if (!runs(k->ends, (uint32_t)number + 1))
+    if (!runs(clock->ends, (uint32_t)number + 1))
         return;
-    iteration->stored = take_member(&k->ring, (uint32_t)number + 1) > 0;
-    for (int i = 0; i < k->n && !iteration->stored; i++)
-        if (task[i]->condition.member)
-            leave(k, iteration, i);
-    for (int i = 0; i < k->n; i++) { /* (all have left before one that waits for them can start) */
-        if (!task[i]->condition.member)
+    iteration->stored = take_member(&clock->ring, (uint32_t)number + 1) > 0;
+    if (!iteration->stored)
+        leave(clock, iteration); /* all, before one that waits for them can start */
+    for (int i = 0; i < clock->n; i++) {
+        if (!task_of(clock, i)->condition.member)
             continue;
         if (iteration->stored)
-            k->sim->moments[number * k->n + i].unmet--;
-        else if (latest_run(k, i, number - 1) <= k->state[i].ended) /* else its end releases them */
-            release(k, i, number);
-        try_start(k, task[i]->lane->index);
+            clock->sim->moments[number * clock->n + i].unmet--;
+        else if (latest_run(clock, i, number - 1) <= clock->tasks[i].ended) /* else its end releases them */
+            release(clock, i, number);
+        try_start(clock, lane_of_node(clock, i));
     }
 }
 
-/* What the last end brings about: iterations are over, others are opened, and lanes go on. */
-static void move_on(struct simulator *k)
+/* May the host open another iteration? */
+static bool may_open(const struct simulator *clock)
 {
-    int before = k->opened;
-    while (!k->stop) {
-        if (k->done < k->opened && k->iteration[k->done].left == 0) {
-            k->iteration[k->done].end = k->now;
-            if (k->done > 0)
-                look_for_pattern(k, k->done);
-            k->done++;
-        } else if (k->opened < k->limit && k->full == 0 &&
-                   (k->opened < 2 || k->iteration[k->opened - 2].computing == 0)) {
-            if (!open_iteration(k) && k->ends)
-                ask_for_member(k, &k->iteration[k->opened - 1]);
+    if (clock->opened == clock->limit || clock->full > 0)
+        return false;
+    return clock->opened < 2 || clock->iteration[clock->opened - 2].computing == 0;
+}
+
+/* Does what the last end brings about: iterations are over, others are opened, and lanes go on. */
+static void move_on(struct simulator *clock)
+{
+    int before = clock->opened;
+    while (!clock->stop) {
+        if (clock->done < clock->opened && clock->iteration[clock->done].left == 0) {
+            clock->iteration[clock->done].end = clock->now;
+            if (clock->done > 0)
+                look_for_pattern(clock, clock->done);
+            clock->done++;
+        } else if (may_open(clock)) {
+            bool updates = open_iteration(clock);
+            if (!updates && clock->ends)
+                ask_for_member(clock, &clock->iteration[clock->opened - 1]);
         } else
             break;
     }
-    for (int lane = 0; k->opened > before && lane < k->n_lanes; lane++)
-        try_start(k, lane);
+    for (int i = 0; clock->opened > before && i < clock->n_lanes; i++)
+        try_start(clock, &clock->lanes[i]);
 }
 
-static void finish(struct simulator *k, struct turn *l)
+static void finish(struct simulator *clock, struct lane_state *lane)
 {
-    int node = l->node, i = node % k->n;
-    struct iteration *iteration = &k->iteration[node / k->n];
-    const struct task *t = task_of(k, node);
-    k->sim->moments[node].end = k->now;
-    if (l->on_links)
-        change_load(k, l, false);
-    l->node = NONE;
-    set_next(k, l, INFINITY);
-    k->state[i].ended = node / k->n;
-    if (k->state[i].before_member && !iteration->asked && !t->condition.member)
-        ask_for_member(k, iteration);
+    int node = lane->node, i = node % clock->n;
+    int number = node / clock->n;
+    struct iteration *iteration = &clock->iteration[number];
+    const struct task *t = task_of(clock, node);
+    clock->sim->moments[node].end = clock->now;
+    if (lane->on_links)
+        change_load(clock, lane, false);
+    lane->node = NONE;
+    set_next(clock, lane, INFINITY);
+    clock->tasks[i].ended = number;
+    if (clock->tasks[i].before_member && !iteration->asked && !t->condition.member)
+        ask_for_member(clock, iteration);
     if (t->condition.ends)
-        return_member(&k->ring, (uint32_t)(node / k->n) + 1, true);
-    release(k, i, node / k->n);
-    count_run(k, i, -1);
-    iteration->left--;
-    iteration->computing -= t->lane->kind == LANE_COMPUTE;
-    move_on(k);
-    try_start(k, (int)(l - k->turn));
+        return_member(&clock->ring, (uint32_t)number + 1, true);
+    release(clock, i, number);
+    count_end(clock, iteration, i);
+    move_on(clock);
+    try_start(clock, lane);
 }
 
-/* Of those at the same time the disk's, which may return a member. */
-static struct turn *earliest(const struct simulator *k)
+/* The lane with the earliest event; of those at the same time the disk's, which may return a member. */
+static struct lane_state *earliest(const struct simulator *clock)
 {
-    struct turn *best = &k->turn[k->winner[1]];
-    struct turn *disk = &k->turn[k->sim->step->pool->machine->host->lane[LANE_DISK]->index];
-    return k->ends && disk->next <= best->next * (1 + 1e-12) ? disk : best;
+    const struct device *host = clock->sim->step->pool->machine->host;
+    struct lane_state *best = &clock->lanes[clock->winner[1]];
+    struct lane_state *disk = &clock->lanes[host->lane[LANE_DISK]->index];
+    if (clock->ends && disk->next <= best->next * (1 + 1e-12))
+        return disk;
+    return best;
 }
 
-static void run_clock(struct simulator *k)
+static void run_clock(struct simulator *clock)
 {
-    move_on(k);
-    for (struct turn *l = earliest(k); l->node != NONE && !k->stop; l = earliest(k)) {
-        k->now = fmax(k->now, l->next); /* (a disk that is a rounding late comes first) */
-        if (!l->begun)
-            begin(k, l);
-        else if (isfinite(l->full) && !l->on_links)
-            join_links(k, l);
+    move_on(clock);
+    for (struct lane_state *lane = earliest(clock); lane->node != NONE && !clock->stop; lane = earliest(clock)) {
+        clock->now = fmax(clock->now, lane->next); /* (a disk that is a rounding late comes first) */
+        if (!lane->begun)
+            begin(clock, lane);
+        else if (isfinite(lane->full) && !lane->on_links)
+            join_links(clock, lane);
         else
-            finish(k, l);
+            finish(clock, lane);
     }
-    CHECK(k->stop, "%d iterations ended: the list deadlocks", k->sim->steps);
+    CHECK(clock->stop, "%d iterations ended: the list deadlocks", clock->sim->steps);
 }
 
-/* ---- before and behind ------------------------------------------------------------------------------------------- */
+/* ---- before and after -------------------------------------------------------------------------------------------- */
 
-/* Lists of the tasks of each lane and of the waits for each task, both in list order. */
-static void index_list(struct simulator *k)
+static void clear_lanes(struct simulator *clock)
 {
-    const struct step *s = k->sim->step;
-    int n_waits = 0;
-    for (int lane = 0; lane < k->n_lanes; lane++) {
-        k->turn[lane] = (struct turn){.first = NONE, .node = NONE, .next = INFINITY};
-        k->winner[k->n_lanes + lane] = lane;
+    for (int i = 0; i < clock->n_lanes; i++) {
+        clock->lanes[i] = (struct lane_state){.first = NONE, .node = NONE, .next = INFINITY};
+        clock->winner[clock->n_lanes + i] = i;
     }
-    for (int i = k->n_lanes - 1; i > 0; i--)
-        k->winner[i] = k->winner[2 * i];
-    for (int i = 0; i < k->n; i++)
-        k->state[i].waits = k->state[i].ended = NONE;
-    for (int i = k->n - 1; i >= 0; i--) {
+    for (int i = clock->n_lanes - 1; i > 0; i--)
+        clock->winner[i] = clock->winner[2 * i];
+}
+
+/* Must the task that the edge comes from have run before task t, in the same iteration, asks for a member? */
+static bool leads_to_member(const struct step *s, const struct task *t, const struct edge *edge)
+{
+    return t->condition.member && is_expected(t) && !edge->previous && !chooses(s->task[edge->from]);
+}
+
+/* Makes lists of the tasks of each lane and of the waits for each task, both in list order. */
+static void index_list(struct simulator *clock)
+{
+    const struct step *s = clock->sim->step;
+    int n_waits = 0;
+    clear_lanes(clock);
+    for (int i = 0; i < clock->n; i++) {
+        clock->tasks[i].waits = NONE;
+        clock->tasks[i].ended = NONE;
+    }
+    for (int i = clock->n - 1; i >= 0; i--) {
         const struct task *t = s->task[i];
-        struct turn *l = &k->turn[t->lane->index];
-        k->state[i].next_on_lane = l->first;
-        l->first = l->task = i;
-        k->ends = t->condition.ends ? t : k->ends;
+        struct lane_state *lane = lane_of_node(clock, i);
+        clock->tasks[i].next_on_lane = lane->first;
+        lane->first = lane->task = i;
+        if (t->condition.ends)
+            clock->ends = t;
         for (size_t e = t->n_edges; e-- > 0;) {
             const struct edge *edge = &t->edges[e];
-            struct state *from = &k->state[edge->from];
-            from->before_member |=
-                t->condition.member && is_expected(t) && !edge->previous && !chooses(s->task[edge->from]);
+            struct task_state *from = &clock->tasks[edge->from];
+            if (leads_to_member(s, t, edge))
+                from->before_member = true;
             if (!edge->wait)
                 continue;
-            k->wait[n_waits] = (struct wait){i, edge->previous, from->waits};
+            clock->wait[n_waits] = (struct wait){.consumer = i, .next_step = edge->previous, .more = from->waits};
             from->waits = n_waits++;
         }
     }
 }
 
-/* Of the pattern: how long each task takes; and what lanes do within its periods, whichever iteration it is for. */
-static void sum_up(const struct simulator *k)
+/* The mean time of task i in the steady pattern; where it never runs there, its time alone. */
+static double mean_of_task(const struct simulator *clock, int i)
 {
-    struct simulation *sim = k->sim;
-    double from = k->now - sim->pattern * sim->period;
-    sim->end = k->now;
-    sim->begun = k->opened;
-    for (int i = 0; i < k->n; i++) {
-        int n = 0;
-        for (int iteration = sim->first; iteration < sim->steps; iteration++) {
-            const struct moment *m = &sim->moments[iteration * k->n + i];
-            sim->steady[i] += m->end - m->start;
-            n += !m->skipped;
-        }
-        sim->steady[i] = n ? sim->steady[i] / n : sim->seconds[i];
+    const struct simulation *sim = clock->sim;
+    double seconds = 0;
+    int n = 0;
+    for (int iteration = sim->first; iteration < sim->steps; iteration++) {
+        const struct moment *m = &sim->moments[iteration * clock->n + i];
+        seconds += m->end - m->start;
+        if (!m->skipped)
+            n++;
     }
-    for (int lane = 0; lane < k->n_lanes; lane++)
-        if (k->turn[lane].node != NONE) /* what is in flight counts up to now */
-            sim->moments[k->turn[lane].node].end = k->now;
-    for (int node = 0; node < k->opened * k->n; node++) {
-        const struct moment *m = &sim->moments[node]; /* (none: 0 to 0) */
-        sim->busy[task_of(k, node)->lane->index] += fmax(m->end - fmax(m->start, from), 0) / sim->pattern;
+    return n ? seconds / n : sim->seconds[i];
+}
+
+/* Sums up the pattern: how long each task takes, and what lanes do within its periods, whichever iteration it is for.
+ */
+static void sum_up(const struct simulator *clock)
+{
+    struct simulation *sim = clock->sim;
+    double from = clock->now - sim->pattern * sim->period;
+    sim->end = clock->now;
+    sim->begun = clock->opened;
+    for (int i = 0; i < clock->n; i++)
+        sim->steady[i] = mean_of_task(clock, i);
+    for (int i = 0; i < clock->n_lanes; i++)
+        if (clock->lanes[i].node != NONE) /* what is in flight counts up to now */
+            sim->moments[clock->lanes[i].node].end = clock->now;
+    for (int node = 0; node < clock->opened * clock->n; node++) {
+        const struct moment *m = &sim->moments[node]; /* one that has not run is from 0 to 0 */
+        double seconds = fmax(m->end - fmax(m->start, from), 0);
+        sim->busy[task_of(clock, node)->lane->index] += seconds / sim->pattern;
     }
+}
+
+/* Asks for the time of each task.  Returns a problem where they make no sense together. */
+static struct problem *take_times(struct simulation *sim, const struct costs *c)
+{
+    const struct step *s = sim->step;
+    double total = (double)s->n * s->pool->machine->issue;
+    for (size_t i = 0; i < s->n; i++) {
+        enum cost_source source;
+        sim->seconds[i] = task_seconds(c, s->task[i], &source);
+        sim->by_source[source]++;
+        total += s->task[i]->lane->gap + sim->seconds[i];
+    }
+    if (total >= 1e-9 && total <= 1e6) /* from a nanosecond to eleven days: times fit their clocks */
+        return NULL;
+    return new_problem(EXIT_USAGE,
+                       "%s%s the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a number in it wrong?",
+                       c ? c->path : "in the step file", c ? ", with --what-if, makes" : "", total);
+}
+
+static struct simulator new_simulator(struct simulation *sim)
+{
+    const struct step *s = sim->step;
+    const struct machine *m = s->pool->machine;
+    size_t n_lanes = (size_t)m->n_lanes;
+    struct simulator clock = {.sim = sim,
+                              .n = (int)s->n,
+                              .n_lanes = m->n_lanes,
+                              .issue = m->issue,
+                              .ring.n = s->pool->ring.n,
+                              .repeat = (int)repeat_of(s, 2 * MOST_STEPS)};
+    clock.tasks = allocate(s->n, sizeof *clock.tasks);
+    clock.wait = allocate(s->n_edges, sizeof *clock.wait);
+    clock.lanes = allocate(n_lanes, sizeof *clock.lanes);
+    clock.winner = allocate(2 * n_lanes, sizeof *clock.winner);
+    clock.copying = allocate(n_lanes, sizeof *clock.copying);
+    clock.load = allocate(m->n_links, sizeof *clock.load);
+    index_list(&clock);
+    clock.limit = MIN(MAX(LEAST_STEPS, 4 * clock.repeat), MOST_STEPS);
+    clock.limit = MIN(clock.limit, MAX(8, MOST_NODES / clock.n));
+    if (clock.ends)
+        clock.limit = MAX(clock.limit, MIN(STORED_STEPS, STORED_NODES / clock.n));
+    clock.iteration = allocate((size_t)clock.limit, sizeof *clock.iteration);
+    return clock;
+}
+
+static void free_simulator(struct simulator *clock)
+{
+    free(clock->tasks);
+    free(clock->wait);
+    free(clock->lanes);
+    free(clock->winner);
+    free(clock->copying);
+    free(clock->load);
+    free(clock->iteration);
 }
 
 struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **out)
@@ -497,39 +680,15 @@ struct problem *simulate(const struct step *s, const struct costs *c, struct sim
     sim->busy = allocate((size_t)m->n_lanes, sizeof *sim->busy);
     if (c)
         describe_speeds(m, c);
-    double total = (double)s->n * m->issue;
-    for (size_t i = 0; i < s->n; i++) {
-        enum cost_source source;
-        sim->seconds[i] = task_seconds(c, s->task[i], &source);
-        sim->by_source[source]++;
-        total += s->task[i]->lane->gap + sim->seconds[i];
-    }
-    if (!(total >= 1e-9 && total <= 1e6)) { /* from a nanosecond to eleven days: times fit their clocks */
+    struct problem *problem = take_times(sim, c);
+    if (problem) {
         free_simulation(sim);
-        return new_problem(
-            EXIT_USAGE, "%s%s the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a number in it wrong?",
-            c ? c->path : "in the step file", c ? ", with --what-if, makes" : "", total);
+        return problem;
     }
-    struct simulator k = {.sim = sim,
-                          .n = (int)s->n,
-                          .n_lanes = m->n_lanes,
-                          .issue = m->issue,
-                          .ring.n = s->pool->ring.n,
-                          .repeat = (int)repeat_of(s, 2 * MOST_STEPS),
-                          .state = allocate(s->n, sizeof *k.state),
-                          .wait = allocate(s->n_edges, sizeof *k.wait),
-                          .turn = allocate((size_t)m->n_lanes, sizeof *k.turn),
-                          .winner = allocate(2 * (size_t)m->n_lanes, sizeof *k.winner),
-                          .copying = allocate((size_t)m->n_lanes, sizeof *k.copying),
-                          .load = allocate(m->n_links, sizeof *k.load)};
-    index_list(&k);
-    k.limit = MIN(MIN(MAX(LEAST_STEPS, 4 * k.repeat), MOST_STEPS), MAX(8, MOST_NODES / k.n));
-    if (k.ends)
-        k.limit = MAX(k.limit, MIN(STORED_STEPS, STORED_NODES / k.n));
-    k.iteration = allocate((size_t)k.limit, sizeof *k.iteration);
-    run_clock(&k);
-    sum_up(&k);
-    free(k.state), free(k.wait), free(k.turn), free(k.winner), free(k.copying), free(k.load), free(k.iteration);
+    struct simulator clock = new_simulator(sim);
+    run_clock(&clock);
+    sum_up(&clock);
+    free_simulator(&clock);
     *out = sim;
     return NULL;
 }
@@ -543,6 +702,9 @@ struct simulation *must_simulate(const struct step *s, const struct costs *c)
 
 void free_simulation(struct simulation *sim)
 {
-    free(sim->moments), free(sim->seconds), free(sim->steady), free(sim->busy);
+    free(sim->moments);
+    free(sim->seconds);
+    free(sim->steady);
+    free(sim->busy);
     free(sim);
 }

@@ -18,7 +18,7 @@ static const char *costs_file(void)
     return o->profile ? o->profile : o->hardware;
 }
 
-/* On paper where hardware is described, and devices of this host are not asked for. */
+/* A machine on paper, where hardware is described and devices of this host are not asked for; else NULL. */
 static struct machine *paper_machine(struct trainer *t, bool plan_only)
 {
     const struct settings *s = t->settings;
@@ -48,7 +48,9 @@ static void adapt(struct trainer *t)
 
 static bool measure(struct settings *s, int argc, char **argv, int *code)
 {
-    (void)argc, (void)argv, (void)code;
+    (void)argc;
+    (void)argv;
+    (void)code;
     run_trial_for(s);
     return true;
 }
@@ -94,8 +96,8 @@ static const struct option options[] = {
 static const struct law laws[] = {{"profile", "hardware", "both say how long tasks take"}};
 static const struct hooks hooks = {
     .before = measure, .machine = paper_machine, .opened = adapt, .foretold = foretell, .leaves = forget};
-static const struct subcommand command = {60, "profile", "measure how long tasks take, to predict with", run_profile,
-                                          NULL};
+static const struct subcommand command = {
+    .place = 60, .name = "profile", .help = "measure how long tasks take, to predict with", .run = run_profile};
 const struct module module_predict = {.name = "predict",
                                       .needs = "command pass trace",
                                       .place = 50,

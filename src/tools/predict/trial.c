@@ -7,56 +7,106 @@
 #include "tools/command/numbers.h"
 #include "trainer/train/train.h"
 
+#include <math.h>
 #include <unistd.h>
 
 enum { WARM_UP = 3, MEASURED = 9, ISSUED = 5, STEPS = WARM_UP + MEASURED + ISSUED };
 
-struct series { /* nanoseconds */
-    double *ns;
+struct samples {
+    double *ns; /* nanoseconds */
     size_t n, cap;
 };
-struct kind { /* tasks of one name, lane kind and size */
+struct task_kind { /* tasks of one name, lane kind and size */
     struct task_cost cost;
-    struct series took;
+    struct samples took;
 };
 struct collected {
-    struct kind *kinds;
+    struct task_kind *kinds;
     size_t n, cap;
-    uint64_t *lane_end; /* by lane */
-    struct series gaps[LANE_KINDS];
+    uint64_t *lane_end;              /* by lane: the end of its last task; 0: there was none */
+    struct samples gaps[LANE_KINDS]; /* how long lanes stood still between tasks */
 };
+
+static bool is_alike(const struct task_cost *a, const struct task_cost *b)
+{
+    if (a->lane != b->lane || strcmp(a->name, b->name) != 0)
+        return false;
+    return a->flops == b->flops && a->bytes == b->bytes;
+}
+
+static struct task_kind *kind_of_task(struct collected *c, const struct task *t)
+{
+    struct task_cost cost = {.lane = t->lane->kind, .layer = -1, .flops = t->flops, .bytes = (double)t->bytes};
+    snprintf(cost.name, sizeof cost.name, "%s", t->name);
+    for (size_t i = 0; i < c->n; i++)
+        if (is_alike(&c->kinds[i].cost, &cost))
+            return &c->kinds[i];
+    struct task_kind *kind = APPEND(c->kinds, c->n, c->cap);
+    kind->cost = cost;
+    return kind;
+}
+
+static bool waits_for_others(const struct task *t)
+{
+    for (size_t i = 0; i < t->n_edges; i++)
+        if (t->edges[i].wait)
+            return true;
+    return false;
+}
 
 /* How long the task took, and if it waited for nothing else how long its lane stood still before it.  The steps of the
  * warm-up, in which kernels are compiled and caches filled, do not count. */
 static void collect(void *context, const struct step *s, const struct task *t, const struct task_flight *flight)
 {
     struct collected *c = context;
-    const struct task_cost cost = {.lane = t->lane->kind, .layer = -1, .flops = t->flops, .bytes = (double)t->bytes};
-    struct series *gaps = &c->gaps[t->lane->kind];
-    struct kind *kind = c->kinds;
-    uint64_t *before = &c->lane_end[t->lane->index];
-    bool waits = false;
     (void)s;
     if (flight->number <= WARM_UP)
         return;
-    while (kind < c->kinds + c->n && (kind->cost.lane != cost.lane || kind->cost.flops != cost.flops ||
-                                      kind->cost.bytes != cost.bytes || strcmp(kind->cost.name, t->name) != 0))
-        kind++;
-    if (kind == c->kinds + c->n) {
-        kind = APPEND(c->kinds, c->n, c->cap);
-        kind->cost = cost;
-        snprintf(kind->cost.name, sizeof kind->cost.name, "%s", t->name);
-    }
-    *APPEND(kind->took.ns, kind->took.n, kind->took.cap) = (double)(flight->end - flight->start);
-    for (size_t i = 0; i < t->n_edges; i++)
-        waits |= t->edges[i].wait;
-    if (*before && !waits && flight->start >= *before)
-        *APPEND(gaps->ns, gaps->n, gaps->cap) = (double)(flight->start - *before);
-    *before = flight->end;
+    struct samples *took = &kind_of_task(c, t)->took;
+    *APPEND(took->ns, took->n, took->cap) = (double)(flight->end - flight->start);
+    struct samples *gaps = &c->gaps[t->lane->kind];
+    uint64_t before = c->lane_end[t->lane->index];
+    if (before && !waits_for_others(t) && flight->start >= before)
+        *APPEND(gaps->ns, gaps->n, gaps->cap) = (double)(flight->start - before);
+    c->lane_end[t->lane->index] = flight->end;
 }
 
-/* Medians of what steps on random weights take, and the host seconds to issue a task and, when all has ended, to
- * retire it. */
+/* Runs the step alone, and returns the host's seconds per task: to issue it and, when all have ended, to retire it. */
+static double time_issue(struct trainer *t, uint32_t number)
+{
+    uint64_t start = now_ns();
+    run_step(t, number);
+    uint64_t issuing = now_ns() - start;
+    wait_lanes(t->train);
+    uint64_t ended = now_ns();
+    drain(t->train);
+    uint64_t retiring = now_ns() - ended;
+    return 1e-9 * (double)(issuing + retiring) / (double)t->train->n;
+}
+
+/* Turns the samples into medians, and frees them. */
+static void take_medians(struct collected *c, struct costs *costs)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct task_kind *kind = &c->kinds[i];
+        kind->cost.ns = MAX(median(kind->took.ns, kind->took.n), 1);
+        *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = kind->cost;
+        free(kind->took.ns);
+    }
+    for (int k = LANE_COMPUTE; k < LANE_KINDS; k++) {
+        costs->gap[k] = 1e-9 * median(c->gaps[k].ns, c->gaps[k].n);
+        free(c->gaps[k].ns);
+    }
+    free(c->kinds);
+    free(c->lane_end);
+}
+
+static void show_progress(uint64_t begun, uint32_t number)
+{
+    show_busy("timing each task", begun, (number - 1.0) / STEPS);
+}
+
+/* Medians of what tasks take in steps on random weights, and of the host's seconds per task. */
 static void time_steps(struct trainer *t, struct costs *costs)
 {
     struct collected c = {.lane_end = allocate((size_t)t->machine->n_lanes, sizeof *c.lane_end)};
@@ -65,58 +115,72 @@ static void time_steps(struct trainer *t, struct costs *costs)
     double seconds[ISSUED];
     init_random(t->model, 1);
     add_observer(&collector);
-    for (uint32_t i = 1; i <= STEPS; i++) {
-        show_busy("timing each task", begun, (i - 1.0) / STEPS);
-        if (i == WARM_UP + MEASURED + 1) {
-            drain(t->train);
-            remove_observer(&collector);
-        }
-        uint64_t start = now_ns();
+    for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++) {
+        show_progress(begun, i);
         run_step(t, i);
-        uint64_t issued = now_ns();
-        if (i <= WARM_UP + MEASURED)
-            continue;
-        wait_lanes(t->train);
-        uint64_t ended = now_ns();
-        drain(t->train);
-        seconds[STEPS - i] = 1e-9 * (double)(issued - start + (now_ns() - ended)) / (double)t->train->n;
+    }
+    drain(t->train);
+    remove_observer(&collector);
+    for (uint32_t i = 0; i < ISSUED; i++) {
+        uint32_t number = WARM_UP + MEASURED + 1 + i;
+        show_progress(begun, number);
+        seconds[i] = time_issue(t, number);
     }
     erase_line();
     costs->issue = median(seconds, ISSUED);
-    for (size_t i = 0; i < c.n; i++) {
-        struct kind *k = &c.kinds[i];
-        k->cost.ns = MAX(median(k->took.ns, k->took.n), 1);
-        *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = k->cost;
-        free(k->took.ns);
-    }
-    for (int k = LANE_COMPUTE; k < LANE_KINDS; k++) {
-        costs->gap[k] = 1e-9 * median(c.gaps[k].ns, c.gaps[k].n);
-        free(c.gaps[k].ns);
-    }
-    free(c.kinds), free(c.lane_end);
+    take_medians(&c, costs);
+}
+
+static double time_copy(struct device *d, cl_mem buffer, void *host, size_t bytes, bool upload)
+{
+    uint64_t start = now_ns();
+    if (upload)
+        write_buffer(d, buffer, 0, host, bytes);
+    else
+        CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
+    return 1e-9 * (double)(now_ns() - start);
 }
 
 /* A small and a large copy, the best of some, give latency and bandwidth. */
 static struct lane_speed measure_link(struct device *d, bool upload)
 {
-    static const size_t bytes[] = {4096, 32 << 20};
-    double best[2] = {1e9, 1e9};
+    enum { SMALL = 4096, LARGE = 32 << 20, TRIES = 7 };
+    double small = 1e9, large = 1e9;
     cl_mem buffer;
-    void *host = allocate(bytes[1], 1);
-    CL_MAKE(buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, bytes[1], NULL, &err));
-    write_buffer(d, buffer, 0, host, bytes[1]); /* the pages are touched */
-    for (int i = 0; i < 14; i++) {
-        uint64_t start = now_ns();
-        if (upload)
-            write_buffer(d, buffer, 0, host, bytes[i % 2]);
-        else
-            CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, 0, bytes[i % 2], host, 0, NULL,
-                                   NULL));
-        best[i % 2] = MIN(best[i % 2], 1e-9 * (double)(now_ns() - start));
+    void *host = allocate(LARGE, 1);
+    CL_MAKE(buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, LARGE, NULL, &err));
+    write_buffer(d, buffer, 0, host, LARGE); /* the pages are touched */
+    for (int i = 0; i < TRIES; i++) {
+        small = fmin(small, time_copy(d, buffer, host, SMALL, upload));
+        large = fmin(large, time_copy(d, buffer, host, LARGE, upload));
     }
     CL(clReleaseMemObject(buffer));
     free(host);
-    return (struct lane_speed){(double)(bytes[1] - bytes[0]) / MAX(best[1] - best[0], 1e-9), best[0]};
+    return (struct lane_speed){.bytes_per_s = (LARGE - SMALL) / fmax(large - small, 1e-9), .latency = small};
+}
+
+/* Is an update of that size among the tasks from `first` on? */
+static bool has_update(const struct costs *c, size_t first, double bytes)
+{
+    for (size_t i = first; i < c->n_tasks; i++)
+        if (c->tasks[i].bytes == bytes)
+            return true;
+    return false;
+}
+
+/* Updates that can also run on the host are timed there too, one thread alone. */
+static void time_host_updates(const struct step *s, struct costs *c)
+{
+    size_t first = c->n_tasks;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        struct task_cost cost = {.lane = LANE_CPU, .layer = -1, .flops = t->flops, .bytes = (double)t->bytes};
+        if (t->host_run != adamw_on_host || has_update(c, first, cost.bytes))
+            continue;
+        snprintf(cost.name, sizeof cost.name, "%s", t->name);
+        cost.ns = 1e9 * measure_adamw(count_elements(t->access[0].tensor));
+        *APPEND(c->tasks, c->n_tasks, c->cap_tasks) = cost;
+    }
 }
 
 struct costs *measure_costs(struct trainer *t)
@@ -137,19 +201,7 @@ struct costs *measure_costs(struct trainer *t)
                         .scale_device = 1,
                         .scale_cpu = 1};
     time_steps(t, c);
-    /* Updates that can also run on the host are timed there too, one thread alone. */
-    for (size_t i = 0, n = c->n_tasks; i < t->train->n; i++) {
-        const struct task *task = t->train->task[i];
-        struct task_cost k = {.lane = LANE_CPU, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
-        bool known = task->host_run != adamw_on_host;
-        for (size_t e = n; e < c->n_tasks; e++)
-            known |= c->tasks[e].bytes == k.bytes;
-        if (known)
-            continue;
-        snprintf(k.name, sizeof k.name, "%s", task->name);
-        k.ns = 1e9 * measure_adamw(count_elements(task->access[0].tensor));
-        *APPEND(c->tasks, c->n_tasks, c->cap_tasks) = k;
-    }
+    time_host_updates(t->train, c);
     c->link[LANE_UPLOAD] = measure_link(d, true);
     c->link[LANE_DOWNLOAD] = measure_link(d, false);
     for (int i = 0; i < MEM_CLASSES; i++)
@@ -157,8 +209,8 @@ struct costs *measure_costs(struct trainer *t)
     return c;
 }
 
-/* What updates take on a device of which a trial had none: from a small model, all of which is there, since costs are
- * scaled by bytes.  The rest of what is measured stays as it is. */
+/* Times updates on a device, where the trial had none there.  They are measured with a small model, all of which is
+ * on the device, since costs are scaled by bytes.  The rest of what is measured stays as it is. */
 static void time_device_updates(const struct settings *trial, int n_devices, struct costs *costs)
 {
     struct settings small = *trial;
@@ -166,9 +218,14 @@ static void time_device_updates(const struct settings *trial, int n_devices, str
     small.plain = true;
     small.source = (struct source){0};
     small.past = NULL;
-    small.mesh = small.stages = NULL;
-    small.device_memory = small.host_memory = 0;
-    small.layers = small.heads = small.grad_groups = small.zero = 1;
+    small.mesh = NULL;
+    small.stages = NULL;
+    small.device_memory = 0;
+    small.host_memory = 0;
+    small.layers = 1;
+    small.heads = 1;
+    small.grad_groups = 1;
+    small.zero = 1;
     small.channels = 512;
     small.vocab = 2048;
     small.seq_len = 8;
@@ -184,27 +241,39 @@ static void time_device_updates(const struct settings *trial, int n_devices, str
 
 static bool asks_times(const struct pass *p, const struct run_facts *w) { return p->wants_times && p->wants_times(w); }
 
+/* Does a pass need times, after what it has done to the list without any?  One that only makes room needs none where
+ * it had nothing to do. */
+static bool needs_times(const struct pass_report *done, const struct run_facts *w)
+{
+    if (done->pass->plans_at_once)
+        return asks_times(done->pass, w);
+    return done->pass->makes_room && !done->declined;
+}
+
 /* Where a plan is to be made of times that no file gives, they are measured, by a trainer without a plan: all updates
- * are on the device where that has the room, else on the CPU, and swaps only fit.  Where those had nothing to do, no
- * times are needed. */
+ * are on the device where that has the room, else on the CPU, and swaps only fit. */
 void run_trial_for(struct settings *s)
 {
     struct run_facts w = facts_of(s);
     const struct predict_options *o = &predict_options;
-    bool measures = false, moved = false;
+    bool measures = false; /* some pass needs times */
+    bool moved = false;    /* updates have been moved to the CPU */
     if (o->profile || o->hardware || o->pace || !find_wanted(asks_times, &w))
         return;
     struct settings plain = *s;
     plain.trial = true;
-    plain.log = plain.save = NULL;
+    plain.log = NULL;
+    plain.save = NULL;
     plain.time_tasks = true;
     struct trainer *t = new_trainer(&plain, LIST_TRAIN, true, false);
     int n_devices = t->machine->n_devices;
     struct pass_reports done = reports_of(t);
     for (size_t i = 0; i < done.n; i++) {
-        const struct pass *p = done.report[i].pass;
-        measures |= p->plans_at_once ? asks_times(p, &w) : p->makes_room && !done.report[i].declined;
-        moved |= p->plans_at_once && !done.report[i].declined;
+        const struct pass_report *report = &done.report[i];
+        if (needs_times(report, &w))
+            measures = true;
+        if (report->pass->plans_at_once && !report->declined)
+            moved = true;
     }
     struct costs *c = measures ? measure_costs(t) : NULL;
     free_trainer(t);

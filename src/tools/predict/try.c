@@ -1,7 +1,8 @@
 /* try.c - what would come of a list: a planner's question, which costs milliseconds and changes nothing.
  *
- * A draft of the list is placed, ordered and simulated, whatever the budgets: it says by how much they are exceeded. It
- * has tasks of its own, but the list's tensors, so these get back what place() wrote into them.
+ * A draft of the list is placed, ordered and simulated, whatever the budgets: it says by how much they are exceeded.
+ * The draft has tasks of its own, but the list's tensors.  place() writes into these, so they are put back as they
+ * were.
  */
 #include "predict.h"
 #include "techniques/pass/edit.h"
@@ -11,23 +12,25 @@
 struct step *draft_of(const struct step *s, struct task ***original)
 {
     struct step *draft = new_step(s->pool, s->name);
-    *original = tasks_in_order(s, &draft->n);
+    struct task **tasks = tasks_in_order(s, &draft->n);
     struct task *block = allocate(draft->n, sizeof *block);
     draft->task = allocate(draft->n, sizeof *draft->task);
     for (size_t i = 0; i < draft->n; i++) {
-        block[i] = *(*original)[i];
+        block[i] = *tasks[i];
         block[i].index = i;
         block[i].edges = NULL;
         block[i].n_edges = 0;
         draft->task[i] = &block[i];
     }
     draft->last_origin = s->last_origin;
+    *original = tasks;
     return draft;
 }
 
 void free_draft(struct step *draft)
 {
-    free(draft->n ? draft->task[0] : NULL);
+    if (draft->n > 0)
+        free(draft->task[0]); /* the block of all */
     draft->n = 0;
     free_step(draft);
 }
@@ -41,27 +44,49 @@ static void note_memory(struct forecast *f, struct step *draft)
     f->need = allocate(n_devices, sizeof *f->need);
     for (size_t d = 0; d < n_devices; d++) {
         f->need[d] = m->device[d].placed;
-        f->excess += f->need[d] > m->device[d].budget ? (double)(f->need[d] - m->device[d].budget) : 0;
+        if (f->need[d] > m->device[d].budget)
+            f->excess += (double)(f->need[d] - m->device[d].budget);
     }
-    for (size_t i = draft->n_levels; i-- > 0;)
-        if (draft->level[i].bytes == f->high[draft->level[i].device])
-            f->at[draft->level[i].device] = (size_t)draft->level[i].position;
+    for (size_t i = draft->n_levels; i-- > 0;) {
+        const struct level *level = &draft->level[i];
+        if (level->bytes == f->high[level->device])
+            f->at[level->device] = (size_t)level->position;
+    }
+}
+
+/* The end of the last of these n tasks. */
+static double last_end(const struct moment *m, size_t n)
+{
+    double end = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!m[i].skipped)
+            end = fmax(end, m[i].end);
+    return end;
 }
 
 static void note_times(struct forecast *f, const struct simulation *sim)
 {
-    const struct moment *before = &sim->moments[(size_t)(sim->first - 1) * f->n], *m = before + f->n;
-    double from = 0;
-    for (size_t i = 0; i < f->n; i++)
-        from = before[i].skipped ? from : fmax(from, before[i].end);
+    const struct moment *steady = &sim->moments[(size_t)sim->first * f->n];
+    double from = last_end(steady - f->n, f->n); /* the end of the step before */
     f->period = sim->period;
-    f->alone = 0;
+    f->alone = last_end(sim->moments, f->n);
     f->span = allocate(f->n, sizeof *f->span);
-    for (size_t i = 0; i < f->n; i++) {
-        const struct moment *first = &sim->moments[i];
-        f->alone = fmax(f->alone, first->skipped ? 0 : first->end);
-        f->span[i] = (struct span){m[i].start - from, m[i].end - from};
-    }
+    for (size_t i = 0; i < f->n; i++)
+        f->span[i] = (struct span){steady[i].start - from, steady[i].end - from};
+}
+
+static struct tensor *copy_tensors(const struct pool *p)
+{
+    struct tensor *tensors = allocate(p->n, sizeof *tensors);
+    for (size_t i = 0; i < p->n; i++)
+        tensors[i] = *p->tensors[i];
+    return tensors;
+}
+
+static void restore_tensors(const struct pool *p, const struct tensor *tensors)
+{
+    for (size_t i = 0; i < p->n; i++)
+        *p->tensors[i] = tensors[i];
 }
 
 struct forecast try_list(const struct step *s, const struct costs *c, double most_excess, simulation_look *look,
@@ -70,12 +95,9 @@ struct forecast try_list(const struct step *s, const struct costs *c, double mos
     struct forecast f = {.period = NAN, .alone = NAN};
     struct simulation *sim = NULL;
     struct step *draft = draft_of(s, &f.task);
-    const struct pool *p = s->pool;
-    struct machine *m = p->machine;
+    struct machine *m = s->pool->machine;
     struct device *had = lift_limits(m, m->n_devices + 1);
-    struct tensor *tensors = allocate(p->n, sizeof *tensors);
-    for (size_t i = 0; i < p->n; i++)
-        tensors[i] = *p->tensors[i];
+    struct tensor *tensors = copy_tensors(s->pool);
     f.n = draft->n;
     f.why_not = place(s->pool, &draft, 1, true);
     restore_limits(m, had, m->n_devices + 1);
@@ -90,9 +112,9 @@ struct forecast try_list(const struct step *s, const struct costs *c, double mos
             look(context, sim);
         free_simulation(sim);
     }
-    for (size_t i = 0; i < p->n; i++)
-        *p->tensors[i] = tensors[i];
-    free(tensors), free(had);
+    restore_tensors(s->pool, tensors);
+    free(tensors);
+    free(had);
     free_draft(draft);
     return f;
 }
@@ -101,7 +123,12 @@ struct forecast try_step(const struct step *s, const struct costs *c) { return t
 
 void free_forecast(struct forecast *f)
 {
-    free(f->why_not), free(f->high), free(f->at), free(f->task), free(f->span), free(f->need);
+    free(f->why_not);
+    free(f->high);
+    free(f->at);
+    free(f->task);
+    free(f->span);
+    free(f->need);
 }
 
 struct forecast *keep_forecast(struct forecast f) { return copy_bytes(&f, sizeof f); }

@@ -21,7 +21,7 @@
  *
  * A choice is a weight, a phrase and the scene that follows.  {hero.he} is a cell of the row that the scene remembers;
  * if it remembers none, one is drawn, each equally likely; {hero} is the first column.  In a phrase _ is a blank and /
- * a line break.  It ends in a line break, or a blank is put behind it.
+ * a line break.  It ends in a line break, or a blank is put after it.
  *
  * A scene together with the rows that it remembers is a state of the chain.  States are made when they are reached.
  */
@@ -37,11 +37,12 @@ enum { TABLES = 16, NO_ROW = 255, MOST_PHRASES = 100000, LONGEST_LINE = 1000, ST
 
 struct source_line {
     int number;
-    const char **word; /* [n], and NULL behind them */
+    const char **word; /* [n], and NULL after them */
     size_t n;
 };
-struct block { /* a table: its head "hero name he", its rows; or a scene: "end hero", its choices */
-    struct source_line head, *items;
+struct block {                 /* a table or a scene */
+    struct source_line head;   /* "hero name he" or "end hero" */
+    struct source_line *items; /* the table's rows, or the scene's choices */
     size_t n, cap;
 };
 struct blocks {
@@ -51,19 +52,19 @@ struct blocks {
 struct phrase { /* what a state says, and where that leads */
     char *bytes;
     size_t n;
-    double share;
-    size_t next;
+    double share; /* how likely the state says it */
+    size_t next;  /* the state that follows */
 };
 struct state {
     const struct block *scene;
-    unsigned char row[TABLES];
-    size_t first, end; /* its phrases */
-    double visits;     /* in a story, on average */
+    unsigned char row[TABLES]; /* by table: the row that it remembers, or NO_ROW */
+    size_t first, end;         /* phrases [first, end) are its own */
+    double visits;             /* how often a story comes to it, on average */
 };
 struct stories {
     const char *path;
-    char *text; /* of the grammar, which `words` point into, and lines into these */
-    const char **words;
+    char *text;         /* the grammar's */
+    const char **words; /* they point into the text, and lines into them */
     struct blocks tables, scenes;
     struct phrase *phrases;
     struct state *states;
@@ -74,7 +75,7 @@ struct stories {
 
 #define refuse(s, line, format, ...) fail(EXIT_USAGE, "%s:%d: " format, (s)->path, (line).number, __VA_ARGS__)
 
-/* The block whose name, the first word of its head, that is; `blocks->n`: there is none. */
+/* The number of the block that has that name, the first word of its head; `blocks->n`: there is none. */
 static size_t find_block(const struct blocks *blocks, const char *name)
 {
     size_t i = 0;
@@ -91,54 +92,96 @@ static size_t need_table(const struct stories *s, struct source_line line, const
     return t;
 }
 
+/* Cuts the text of a line into words, up to a comment. */
+static void split_words(struct source_line *line, char *text)
+{
+    char *rest = NULL;
+    char *word = strtok_r(text, " \t\r", &rest);
+    while (word && *word != '#') {
+        line->word[line->n++] = word;
+        word = strtok_r(NULL, " \t\r", &rest);
+    }
+}
+
+static void check_length(const struct stories *s, struct source_line line)
+{
+    const char *last = line.word[line.n - 1];
+    if (last + strlen(last) - line.word[0] > LONGEST_LINE)
+        refuse(s, line, "a line can have %d bytes", LONGEST_LINE);
+}
+
+/* The new table or scene that the line begins. */
+static struct block *begin_block(struct stories *s, struct source_line line)
+{
+    struct blocks *blocks = NULL;
+    if (strcmp(line.word[0], "table") == 0)
+        blocks = &s->tables;
+    if (strcmp(line.word[0], "scene") == 0)
+        blocks = &s->scenes;
+    if (!blocks || line.n == 1)
+        refuse(s, line, "expected 'table NAME COLUMN...' or 'scene NAME TABLE...', not '%s'", line.word[0]);
+    struct block *block = APPEND(blocks->block, blocks->n, blocks->cap);
+    block->head = (struct source_line){.number = line.number, .word = line.word + 1, .n = line.n - 1};
+    return block;
+}
+
 static void read_lines(struct stories *s)
 {
     struct block *last = NULL;
     int number = 0;
-    const char **words = s->words = allocate(strlen(s->text) + 2, sizeof *words);
-    for (char *rest = s->text, *text; (text = strsep(&rest, "\n"));) {
-        struct source_line line = {++number, words, 0};
+    char *rest = s->text;
+    s->words = allocate(strlen(s->text) + 2, sizeof *s->words);
+    const char **free_words = s->words;
+    while (rest) {
+        char *text = strsep(&rest, "\n");
         const bool indented = *text == ' ' || *text == '\t';
-        for (char *word; (word = strtok_r(text, " \t\r", &text)) && *word != '#';)
-            words[line.n++] = word;
+        number++;
+        struct source_line line = {.number = number, .word = free_words};
+        split_words(&line, text);
         if (line.n == 0)
             continue;
-        const char *last_word = words[line.n - 1];
-        if (last_word + strlen(last_word) - words[0] > LONGEST_LINE)
-            refuse(s, line, "a line can have %d bytes", LONGEST_LINE);
-        words += line.n + 1;
-        const bool table = strcmp(line.word[0], "table") == 0;
-        if (indented && last)
+        check_length(s, line);
+        free_words += line.n + 1;
+        if (!indented)
+            last = begin_block(s, line);
+        else if (last)
             *APPEND(last->items, last->n, last->cap) = line;
-        else if (!indented && line.n > 1 && (table || strcmp(line.word[0], "scene") == 0)) {
-            struct blocks *to = table ? &s->tables : &s->scenes;
-            last = APPEND(to->block, to->n, to->cap);
-            last->head = (struct source_line){number, line.word + 1, line.n - 1};
-        } else
+        else
             refuse(s, line, "expected 'table NAME COLUMN...' or 'scene NAME TABLE...', not '%s'", line.word[0]);
     }
 }
 
-static void check_heads(const struct stories *s)
+static void check_head(const struct stories *s, const struct blocks *all, const struct block *b, const char *what)
 {
-    for (size_t k = 0; k < 2; k++) {
-        const struct blocks *all = k ? &s->scenes : &s->tables;
-        for (const struct block *b = all->block; b < all->block + all->n; b++) {
-            const char **word = b->head.word;
-            if (find_block(all, word[0]) < (size_t)(b - all->block))
-                refuse(s, b->head, "there is a %s of that name above", k ? "scene" : "table");
-            if (b->n == 0)
-                refuse(s, b->head, "there is nothing below '%s'", word[0]);
-            for (size_t i = 1; k && i < b->head.n; i++)
-                need_table(s, b->head, word[i]);
-            for (size_t i = 0; !k && i < b->n; i++)
-                if (b->items[i].n != b->head.n - 1)
-                    refuse(s, b->items[i], "expected a word for each column of '%s'; write _ for a blank in a word",
-                           word[0]);
-            if (b->n >= NO_ROW || all->n > (k ? MOST_PHRASES : TABLES))
-                refuse(s, b->head, "there can be %d tables, and %d lines below the head of a table or scene", TABLES,
-                       NO_ROW - 1);
-        }
+    const char *name = b->head.word[0];
+    if (find_block(all, name) < (size_t)(b - all->block))
+        refuse(s, b->head, "there is a %s of that name above", what);
+    if (b->n == 0)
+        refuse(s, b->head, "there is nothing below '%s'", name);
+}
+
+static void check_sizes(const struct stories *s, const struct blocks *all, const struct block *b, size_t most)
+{
+    if (b->n >= NO_ROW || all->n > most)
+        refuse(s, b->head, "there can be %d tables, and %d lines below the head of a table or scene", TABLES,
+               NO_ROW - 1);
+}
+
+static void check_blocks(const struct stories *s)
+{
+    for (const struct block *b = s->tables.block; b < s->tables.block + s->tables.n; b++) {
+        check_head(s, &s->tables, b, "table");
+        for (size_t i = 0; i < b->n; i++)
+            if (b->items[i].n != b->head.n - 1)
+                refuse(s, b->items[i], "expected a word for each column of '%s'; write _ for a blank in a word",
+                       b->head.word[0]);
+        check_sizes(s, &s->tables, b, TABLES);
+    }
+    for (const struct block *b = s->scenes.block; b < s->scenes.block + s->scenes.n; b++) {
+        check_head(s, &s->scenes, b, "scene");
+        for (size_t i = 1; i < b->head.n; i++)
+            need_table(s, b->head, b->head.word[i]);
+        check_sizes(s, &s->scenes, b, MOST_PHRASES);
     }
     if (s->scenes.n == 0 || s->scenes.block[0].head.n > 1)
         fail(EXIT_USAGE,
@@ -147,7 +190,7 @@ static void check_heads(const struct stories *s)
 
 /* ---- from scenes to states ------------------------------------------------------------------------------------- */
 
-/* The state of scene `name` with what it remembers of `row`, made when it is not there. */
+/* The number of the state of scene `name` with what it remembers of `row`; a new one, if there is none. */
 static size_t reach(struct stories *s, struct source_line from, const char *name, const unsigned char *row)
 {
     const size_t found = find_block(&s->scenes, name);
@@ -168,98 +211,157 @@ static size_t reach(struct stories *s, struct source_line from, const char *name
     return s->n_states - 1;
 }
 
-/* The phrases of a choice: one for each row of the tables that it draws.  `done` is what its text begins with, `rest`
- * what follows, with fields. */
-static void fill(struct stories *s, struct source_line from, const char *done, const char *rest, const char *next,
-                 unsigned char *row, double share)
+/* A choice whose phrases are being made. */
+struct choice {
+    struct source_line line;
+    const char *next;          /* the scene that follows */
+    unsigned char row[TABLES]; /* by table: the row that is remembered or drawn, or NO_ROW */
+};
+
+static void add_phrase(struct stories *s, const struct choice *choice, const char *text, double share)
 {
-    const char *open = strchr(rest, '{'), *close = open ? strchr(open, '}') : NULL;
-    if (!open) {
-        const size_t there = reach(s, from, next, row);
-        char *bytes = format_string("%s%s", done, rest);
-        append_text(&bytes, "%s", *bytes && bytes[strlen(bytes) - 1] == '/' ? "" : " ");
-        for (char *c = bytes; *c; c++)
-            *c = *c == '_' ? ' ' : *c == '/' ? '\n' : *c;
-        if (s->n_phrases == MOST_PHRASES)
-            refuse(s, from, "with this the grammar has over %d phrases: let its scenes remember less", MOST_PHRASES);
-        *APPEND(s->phrases, s->n_phrases, s->cap_phrases) = (struct phrase){bytes, strlen(bytes), share, there};
-        return;
+    const size_t next = reach(s, choice->line, choice->next, choice->row);
+    const bool breaks = ends_with(text, "/");
+    char *bytes = format_string(breaks ? "%s" : "%s ", text);
+    for (char *c = bytes; *c; c++) {
+        if (*c == '_')
+            *c = ' ';
+        else if (*c == '/')
+            *c = '\n';
     }
-    if (!close)
-        refuse(s, from, "'%s' has no }", open);
-    char *name = format_string("%.*s", (int)(close - open) - 1, open + 1), *dot = strchr(name, '.');
+    if (s->n_phrases == MOST_PHRASES)
+        refuse(s, choice->line, "with this the grammar has over %d phrases: let its scenes remember less",
+               MOST_PHRASES);
+    *APPEND(s->phrases, s->n_phrases, s->cap_phrases) =
+        (struct phrase){.bytes = bytes, .n = strlen(bytes), .share = share, .next = next};
+}
+
+/* Finds the table and the column of a field; `open` is its {, `close` its }. */
+static size_t find_field(const struct stories *s, struct source_line line, const char *open, const char *close,
+                         int *column)
+{
+    char *name = format_string("%.*s", (int)(close - open) - 1, open + 1);
+    char *dot = strchr(name, '.');
     if (dot)
         *dot = '\0';
-    const size_t t = need_table(s, from, name);
-    const struct block *table = &s->tables.block[t];
-    const int column = dot ? choice_number(table->head.word + 1, dot + 1) : 0;
-    if (column < 0)
-        refuse(s, from, "table '%s' has no column '%s'", name, dot + 1);
+    const size_t t = need_table(s, line, name);
+    *column = 0;
+    if (dot)
+        *column = choice_number(s->tables.block[t].head.word + 1, dot + 1);
+    if (*column < 0)
+        refuse(s, line, "table '%s' has no column '%s'", name, dot + 1);
     free(name);
-    const bool drawn = row[t] == NO_ROW;
-    for (size_t r = drawn ? 0 : row[t], end = drawn ? table->n : r + 1; r < end; r++) {
+    return t;
+}
+
+/* Adds the phrases of a choice: one for each row of the tables that it draws.  `done` is what its text begins with,
+ * `rest` what follows, with fields. */
+static void fill(struct stories *s, struct choice *choice, const char *done, const char *rest, double share)
+{
+    const char *open = strchr(rest, '{');
+    if (!open) {
+        char *text = format_string("%s%s", done, rest);
+        add_phrase(s, choice, text, share);
+        free(text);
+        return;
+    }
+    const char *close = strchr(open, '}');
+    if (!close)
+        refuse(s, choice->line, "'%s' has no }", open);
+    int column;
+    const size_t t = find_field(s, choice->line, open, close, &column);
+    const struct block *table = &s->tables.block[t];
+    const unsigned char known = choice->row[t];
+    for (size_t r = 0; r < table->n; r++) {
+        if (known != NO_ROW && r != known)
+            continue;
         char *more = format_string("%s%.*s%s", done, (int)(open - rest), rest, table->items[r].word[column]);
-        row[t] = (unsigned char)r;
-        fill(s, from, more, close + 1, next, row, drawn ? share / (double)table->n : share);
+        choice->row[t] = (unsigned char)r;
+        fill(s, choice, more, close + 1, known == NO_ROW ? share / (double)table->n : share);
         free(more);
     }
-    if (drawn)
-        row[t] = NO_ROW;
+    choice->row[t] = known;
 }
 
 ORDER(by_bytes, struct phrase, strcmp(a->bytes, b->bytes))
 
-/* The phrases of state i, in the order of their bytes. */
+/* Adds the phrases of a choice, a line of the state's scene.  Returns its weight. */
+static double add_choice(struct stories *s, size_t state, struct source_line line)
+{
+    struct choice choice = {.line = line, .next = line.word[line.n - 1]};
+    char *end, *text = NULL;
+    const double weight = strtod(line.word[0], &end);
+    if (line.n < 4 || *end || !(weight > 0 && weight < 1e6) || strcmp(line.word[line.n - 2], "->") != 0)
+        refuse(s, line, "expected 'WEIGHT PHRASE -> SCENE', not '%s ...'", line.word[0]);
+    for (size_t i = 1; i < line.n - 2; i++)
+        append_text(&text, i > 1 ? " %s" : "%s", line.word[i]);
+    memcpy(choice.row, s->states[state].row, TABLES);
+    fill(s, &choice, "", text, weight);
+    free(text);
+    return weight;
+}
+
+/* Phrases [first, end) of a scene are in the order of their bytes: none may begin the next one. */
+static void refuse_beginnings(const struct stories *s, const struct block *scene, size_t first, size_t end)
+{
+    for (size_t i = first + 1; i < end; i++) {
+        const struct phrase *p = &s->phrases[i - 1], *longer = &s->phrases[i];
+        if (strncmp(p->bytes, longer->bytes, p->n) == 0)
+            refuse(s, scene->head,
+                   "this scene can say \"%s\", and also \"%s\": where one phrase begins another, nobody can tell which "
+                   "it was",
+                   make_printable(p->bytes, false), make_printable(longer->bytes, false));
+    }
+}
+
+/* Makes the phrases of state i, in the order of their bytes. */
 static void expand(struct stories *s, size_t i)
 {
     const struct block *scene = s->states[i].scene;
     const size_t first = s->n_phrases;
-    double all = 0;
-    unsigned char row[TABLES];
-    memcpy(row, s->states[i].row, TABLES);
-    for (const struct source_line *l = scene->items; l < scene->items + scene->n; l++) {
-        char *end, *phrase = NULL;
-        const double weight = strtod(l->word[0], &end);
-        if (l->n < 4 || *end || !(weight > 0 && weight < 1e6) || strcmp(l->word[l->n - 2], "->") != 0)
-            refuse(s, *l, "expected 'WEIGHT PHRASE -> SCENE', not '%s ...'", l->word[0]);
-        for (size_t k = 1; k < l->n - 2; k++)
-            append_text(&phrase, k > 1 ? " %s" : "%s", l->word[k]);
-        fill(s, *l, "", phrase, l->word[l->n - 1], row, weight);
-        all += weight;
-        free(phrase);
-    }
+    double all = 0; /* weights */
+    for (size_t k = 0; k < scene->n; k++)
+        all += add_choice(s, i, scene->items[k]);
     s->states[i].first = first;
     s->states[i].end = s->n_phrases;
     for (size_t p = first; p < s->n_phrases; p++)
         s->phrases[p].share /= all;
     SORT(s->phrases + first, s->n_phrases - first, by_bytes);
-    for (struct phrase *p = s->phrases + first + 1; p < s->phrases + s->n_phrases; p++)
-        if (strncmp(p[-1].bytes, p->bytes, p[-1].n) == 0)
-            refuse(s, scene->head,
-                   "this scene can say \"%s\", and also \"%s\": where one phrase begins another, nobody can tell which "
-                   "it was",
-                   make_printable(p[-1].bytes, false), make_printable(p->bytes, false));
+    refuse_beginnings(s, scene, first, s->n_phrases);
 }
 
-/* How often a story comes to each state.  One story sets out from the first state; what comes back to it has ended. */
+/* Spreads how likely a story is at a state over the states that follow. */
+static void follow_phrases(const struct stories *s, const struct state *from, double likely, double *next)
+{
+    if (likely <= 0)
+        return;
+    for (size_t p = from->first; p < from->end; p++)
+        next[s->phrases[p].next] += likely * s->phrases[p].share;
+}
+
+/* Counts how often a story comes to each state.  It sets out from the first state; what comes back there has ended. */
 static void count_visits(struct stories *s)
 {
-    double *now = allocate(s->n_states, sizeof *now), *next = allocate(s->n_states, sizeof *next), left = 1;
+    const size_t n = s->n_states;
+    double *now = allocate(n, sizeof *now);
+    double *next = allocate(n, sizeof *next);
+    double left = 1; /* how likely the story has not ended */
     now[0] = 1;
     for (int round = 0; left > 1e-15 && round < 100000; round++) {
-        left = 0;
-        for (size_t i = 0; i < s->n_states; i++) {
+        for (size_t i = 0; i < n; i++) {
             s->states[i].visits += now[i];
-            for (size_t p = s->states[i].first; now[i] > 0 && p < s->states[i].end; p++)
-                next[s->phrases[p].next] += now[i] * s->phrases[p].share;
+            follow_phrases(s, &s->states[i], now[i], next);
         }
         next[0] = 0;
-        for (size_t i = 0; i < s->n_states; i++) {
-            left += now[i] = next[i];
+        left = 0;
+        for (size_t i = 0; i < n; i++) {
+            left += next[i];
+            now[i] = next[i];
             next[i] = 0;
         }
     }
-    free(now), free(next);
+    free(now);
+    free(next);
     if (left > 1e-15)
         fail(EXIT_USAGE,
              "%s: some stories never end, or are far too long: from every scene there must be a way back to the first",
@@ -274,7 +376,7 @@ struct stories *read_stories(const char *path, char *text)
     s->path = path;
     s->text = text;
     read_lines(s);
-    check_heads(s);
+    check_blocks(s);
     reach(s, s->scenes.block[0].head, s->scenes.block[0].head.word[0], row);
     for (size_t i = 0; i < s->n_states; i++)
         expand(s, i);
@@ -290,8 +392,12 @@ void free_stories(struct stories *s)
         free(s->scenes.block[i].items);
     for (size_t i = 0; i < s->tables.n; i++)
         free(s->tables.block[i].items);
-    free(s->scenes.block), free(s->tables.block), free(s->phrases), free(s->states);
-    free(s->text), free(s->words);
+    free(s->scenes.block);
+    free(s->tables.block);
+    free(s->phrases);
+    free(s->states);
+    free(s->text);
+    free(s->words);
     free(s);
 }
 
@@ -308,39 +414,56 @@ double stories_rate(const struct stories *s)
     return nats / bytes;
 }
 
+/* The phrase that a state says, drawn by a number of [0, 1). */
+static const struct phrase *draw_phrase(const struct stories *s, const struct state *state, double drawn)
+{
+    size_t p = state->first;
+    double left = drawn - s->phrases[p].share;
+    while (left >= 0 && p + 1 < state->end) {
+        p++;
+        left -= s->phrases[p].share;
+    }
+    return &s->phrases[p];
+}
+
 char *tell_stories(const struct stories *s, size_t n)
 {
     char *text = allocate(n, 1);
     size_t state = 0, told = 0;
     for (uint64_t i = 0; told < n; i++) {
-        double left = random_uniform(STORY_SEED, STREAM_STORY, 0, i);
-        size_t p = s->states[state].first;
-        while ((left -= s->phrases[p].share) >= 0 && p + 1 < s->states[state].end)
-            p++;
-        memcpy(text + told, s->phrases[p].bytes, MIN(s->phrases[p].n, n - told));
-        told += s->phrases[p].n;
-        state = s->phrases[p].next;
+        double drawn = random_uniform(STORY_SEED, STREAM_STORY, 0, i);
+        const struct phrase *phrase = draw_phrase(s, &s->states[state], drawn);
+        memcpy(text + told, phrase->bytes, MIN(phrase->n, n - told));
+        told += phrase->n;
+        state = phrase->next;
     }
     return text;
 }
 
 /* ---- the floor: the forward algorithm -------------------------------------------------------------------------- */
 
-/* Where a reader may be: this byte of a phrase comes next, with that probability. */
-struct spot {
+/* A place in the grammar where a reader may be: this byte of a phrase comes next, with that probability. */
+struct reader_place {
     size_t phrase, at;
     double weight;
 };
 struct belief {
-    struct spot *places;
+    struct reader_place *places;
     size_t n, cap;
-    double total; /* of the weights */
+    double total; /* sum of the weights */
 };
 
 static void add_place(struct belief *b, size_t phrase, size_t at, double weight)
 {
-    *APPEND(b->places, b->n, b->cap) = (struct spot){phrase, at, weight};
+    *APPEND(b->places, b->n, b->cap) = (struct reader_place){.phrase = phrase, .at = at, .weight = weight};
     b->total += weight;
+}
+
+/* A story is at the beginning of a state, that likely. */
+static void add_state(const struct stories *s, struct belief *b, const struct state *state, double likely)
+{
+    for (size_t p = state->first; p < state->end; p++)
+        add_place(b, p, 0, likely * s->phrases[p].share);
 }
 
 /* `to` becomes what is believed once `byte` was read: places where it is not the next are out.  Returns its probability
@@ -350,7 +473,7 @@ static double read_byte(const struct stories *s, const struct belief *from, unsi
 {
     to->n = 0;
     to->total = 0;
-    for (const struct spot *p = from->places; p < from->places + from->n; p++) {
+    for (const struct reader_place *p = from->places; p < from->places + from->n; p++) {
         const struct phrase *phrase = &s->phrases[p->phrase];
         if ((unsigned char)phrase->bytes[p->at] != byte)
             continue;
@@ -361,34 +484,58 @@ static double read_byte(const struct stories *s, const struct belief *from, unsi
     }
     for (size_t i = 0; i < s->n_states; i++)
         if (sum[i] > 0) {
-            for (size_t p = s->states[i].first; p < s->states[i].end; p++)
-                add_place(to, p, 0, sum[i] * s->phrases[p].share);
+            add_state(s, to, &s->states[i], sum[i]);
             sum[i] = 0;
         }
     return to->total;
 }
 
+/* A reader's belief before the first byte: it may be anywhere, as often as stories come there. */
+static struct belief believe_any(const struct stories *s)
+{
+    struct belief any = {.n = 0};
+    for (const struct state *state = s->states; state < s->states + s->n_states; state++)
+        for (size_t p = state->first; p < state->end; p++)
+            for (size_t at = 0; at < s->phrases[p].n; at++)
+                add_place(&any, p, at, state->visits * s->phrases[p].share);
+    return any;
+}
+
+/* Adds to *loss, in nats, the bytes of a window from its second one on; after the first one the reader believes
+ * `first`.  two: beliefs whose memory is used. */
+static void add_losses(const struct stories *s, const struct belief *first, const uint16_t *window, int seq_len,
+                       struct belief two[2], double *sum, double *loss)
+{
+    const struct belief *now = first;
+    for (int t = 1; t <= seq_len; t++) {
+        struct belief *next = &two[t % 2];
+        *loss -= log(read_byte(s, now, (unsigned char)window[t], next, sum));
+        now = next;
+    }
+}
+
 double stories_floor(const struct stories *s, const uint16_t *bytes, size_t n, int seq_len)
 {
-    struct belief any = {0}, *first = allocate(256, sizeof *first), two[2] = {0};
-    double *sum = allocate(s->n_states, sizeof *sum), loss = 0;
+    struct belief any = believe_any(s);
+    struct belief *first = allocate(256, sizeof *first); /* by the first byte: what is believed after it */
+    struct belief two[2] = {0};
+    double *sum = allocate(s->n_states, sizeof *sum);
+    double loss = 0;
     const size_t windows = n ? (n - 1) / (size_t)seq_len : 0;
-    for (size_t i = 0; i < s->n_states; i++)
-        for (size_t p = s->states[i].first; p < s->states[i].end; p++)
-            for (size_t at = 0; at < s->phrases[p].n; at++)
-                add_place(&any, p, at, s->states[i].visits * s->phrases[p].share);
     for (size_t w = 0; w < windows; w++) {
         const uint16_t *window = bytes + w * (size_t)seq_len;
-        struct belief *now = &first[window[0] & 255];
-        if (now->n == 0)
-            read_byte(s, &any, (unsigned char)window[0], now, sum);
-        for (int t = 1; t <= seq_len; t++, now = &two[t & 1])
-            loss -= log(read_byte(s, now, (unsigned char)window[t], &two[(t + 1) & 1], sum));
+        const unsigned char byte = (unsigned char)window[0];
+        if (first[byte].n == 0)
+            read_byte(s, &any, byte, &first[byte], sum);
+        add_losses(s, &first[byte], window, seq_len, two, sum, &loss);
     }
     for (int c = 0; c < 256; c++)
         free(first[c].places);
-    free(two[0].places), free(two[1].places), free(any.places);
-    free(first), free(sum);
+    free(two[0].places);
+    free(two[1].places);
+    free(any.places);
+    free(first);
+    free(sum);
     return loss / ((double)windows * seq_len);
 }
 
@@ -410,5 +557,10 @@ static double floor_of(const void *stories, const uint16_t *bytes, size_t n, int
 }
 static void close_stories(void *stories) { free_stories(stories); }
 
-static const struct text_maker maker = {"stories", open_stories, make_text, rate_of, floor_of, close_stories};
+static const struct text_maker maker = {.name = "stories",
+                                        .open = open_stories,
+                                        .make = make_text,
+                                        .rate = rate_of,
+                                        .floor = floor_of,
+                                        .close = close_stories};
 const struct module module_stories = {.name = "stories", .text = &maker};
