@@ -223,7 +223,7 @@ static void print_resumed(struct trainer *t)
     const struct checkpoint *c = t->settings->past ? t->settings->source.checkpoint : NULL;
     if (!c)
         return;
-    const struct room *took = c->room;
+    const struct read_buffer *took = c->room;
     const uint64_t all = now_ns() - this_life->begun, state = took->open + took->read + took->verify + took->upload;
     char *path = rank_file(c, 0), bytes[32];
     print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", c->step, c->path,
