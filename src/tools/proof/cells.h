@@ -10,13 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { NEVER = -1 };
+enum { NONE = -1 };
 struct cell {
     size_t begin, end;
-    int writer, reader; /* verify.c: the latest of each, in a list of touches; or NEVER */
-    uint64_t value;     /* values.c: its number, where in the strip it begins, and the iteration it was written in */
-    int64_t origin;
-    int iteration;
+    int writer, reader; /* verify.c: index of the latest touch of each kind, or NONE */
+    uint64_t value;     /* values.c: the number of the value of these bytes, */
+    int64_t origin;     /* the byte of the strip at which this value begins, */
+    int iteration;      /* and the iteration in which it was written, or NONE */
 };
 struct strip {
     struct cell *cell;

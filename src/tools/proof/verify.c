@@ -72,7 +72,7 @@ static char *describe_conflict(const struct step *s, int first, int second)
 static void need_order(struct proof *p, int touch, int node, const struct tensor *storage)
 {
     int n = (int)p->step->n;
-    for (; touch != NEVER; touch = p->touches[touch].before) {
+    for (; touch != NONE; touch = p->touches[touch].before) {
         const struct touch *x = &p->touches[touch];
         if (storage->ring && x->node / n != node / n)
             continue; /* of another iteration, and so of another member: see verify_rings() */
@@ -90,13 +90,13 @@ static void touch_cell(struct proof *p, int node, const struct access *a, bool w
     bool hides = writing && (p->number || !is_conditional(p->step->task[node % (int)p->step->n]));
     int *latest = writing ? &c->writer : &c->reader;
     if (!writing && p->number && !p->wrong)
-        p->wrong = check_cell(p->step, node, a, c->writer == NEVER ? NULL : &p->touches[c->writer]);
+        p->wrong = check_cell(p->step, node, a, c->writer == NONE ? NULL : &p->touches[c->writer]);
     need_order(p, c->writer, node, storage);
     if (writing)
         need_order(p, c->reader, node, storage);
-    *APPEND(p->touches, p->n_touches, p->cap_touches) = (struct touch){node, hides ? NEVER : *latest, storage};
+    *APPEND(p->touches, p->n_touches, p->cap_touches) = (struct touch){node, hides ? NONE : *latest, storage};
     *latest = (int)p->n_touches - 1;
-    c->reader = hides ? NEVER : c->reader;
+    c->reader = hides ? NONE : c->reader;
 }
 
 /* Two iterations, one behind the other; of each task first what it reads. */
@@ -327,10 +327,10 @@ static char *verify_storage(const struct step *s, struct strip *strip, const str
     if (s->running && (t->slab >= (int)t->device->n_slabs || t->address + t->bytes > t->device->slabs[t->slab].bytes))
         return format_string("tensor %s ends behind its slab on device %s", t->name, t->device->id);
     for (size_t i = 0; i < n; i++) {
-        if (c[i].writer != NEVER)
+        if (c[i].writer != NONE)
             return format_string("tensor %s shares bytes with %s, which is kept from step to step", t->name,
                                  s->pool->tensors[c[i].writer]->name);
-        c[i].writer = t->persistent ? t->id : NEVER;
+        c[i].writer = t->persistent ? t->id : NONE;
         c[i].reader = t->id;
     }
     return NULL;
@@ -352,7 +352,7 @@ static char *verify_memory(const struct step *s)
         const struct cell *c = strips[d].cell, *end = c + strips[d].n;
         size_t sum = 0;
         for (size_t reach = 0; c < end; c++) {
-            reach = c->reader == NEVER ? reach : c->end - c->begin / NO_LIMIT * NO_LIMIT;
+            reach = c->reader == NONE ? reach : c->end - c->begin / NO_LIMIT * NO_LIMIT;
             if (c + 1 == end || c[1].begin / NO_LIMIT > c->begin / NO_LIMIT)
                 sum += reach, reach = 0;
         }
