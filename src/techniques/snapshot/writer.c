@@ -111,7 +111,7 @@ static void hash_pieces(const struct snap *s, struct held_slot *held, const char
         }
 }
 
-/* By one of the three ways that the head names.  false: it has failed. */
+/* Writes by one of the three ways that the file's head comment names.  false: the file has failed. */
 static bool put_payload(struct snap *s, const void *bytes, size_t n, uint64_t at)
 {
     if (s->memory) {
