@@ -169,7 +169,7 @@ void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
  * "step", "session", "samples", "run", "files", and the pieces' "file" and "hash"; and "offset" counts from where a
  * state begins.  open() fills in what belongs to the state that it chose. */
 struct store {
-    const char *name;   /* of the form, as `yard ckpt ls --json` has it */
+    const char *name;   /* the form's name, as `yard ckpt ls --json` has it */
     const char *place;  /* what has room for a state, "a slot" */
     const char *advice; /* what to do when bytes do not have the hash of their piece */
     bool (*is_ours)(const char *path);

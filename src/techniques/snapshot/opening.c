@@ -268,13 +268,14 @@ struct checkpoint *open_snapshot(const char *path)
 {
     struct checkpoint *c = read_snapshot(path);
     const struct snapfile *s = snapfile_of(c);
+    if (!s->newest.slot && s->in.n_damage)
+        fail(EXIT_FAILED, "%s has no whole iteration: %s", path, s->in.damage[0]);
     if (!s->newest.slot)
-        fail(EXIT_FAILED, "%s %s%s", path, s->in.n_damage ? "has no whole iteration: " : NOTHING_COMMITTED,
-             s->in.n_damage ? s->in.damage[0] : "");
+        fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
     return c;
 }
 
-/* ---- to others a checkpoint in another form ---------------------------------------------------------------------- */
+/* ---- a snapshot file as a store (struct store) ------------------------------------------------------------------- */
 
 static json_t *snapshot_json(const struct checkpoint *c)
 {
@@ -286,8 +287,9 @@ static json_t *snapshot_json(const struct checkpoint *c)
 static void print_snapshot(const struct checkpoint *c)
 {
     const struct snapfile *s = snapfile_of(c);
+    char bytes[32];
     printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", s->newest.slot, s->slots, s->in.n,
-           format_bytes((char[32]){0}, (double)s->in.bytes), (unsigned long long)s->newest.seq);
+           format_bytes(bytes, (double)s->in.bytes), (unsigned long long)s->newest.seq);
 }
 
 const struct store snapshot_store = {.name = "snapshot",
@@ -442,10 +444,11 @@ static void open_file(void *opening)
     const struct snapfile *f = snapfile_of(s->file);
     const struct snapfile *old = o->old ? snapfile_of(o->old) : NULL;
     bool nothing_to_lose = empty || (old && !old->newest.slot);
+    char sizes[160];
     s->seq = old ? old->last_seq : 0; /* also for a new file: its commits are newer */
     if (old && old->newest.slot && !same_sizes(&o->old->pieces->config, o->plan->config))
         fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", s->file->path,
-             describe_sizes((char[160]){0}, &o->old->pieces->config));
+             describe_sizes(sizes, &o->old->pieces->config));
     if (old && has_same_layout(f, old))
         take_over(s, old);
     else

@@ -130,7 +130,8 @@ void snap_write(struct snap *s, uint32_t iteration, size_t payload, const void *
 {
     const int slot = member_of(s->ring, iteration);
     struct held_slot *held = &s->slot[slot];
-    uint64_t begin = now_ns(), first = s->payload_at[payload], end = s->payload_at[payload + 1];
+    const uint64_t first = s->payload_at[payload], end = s->payload_at[payload + 1]; /* in the slot */
+    uint64_t begun = now_ns();
     if (held->payloads != payload) /* an audit runs the task several times */
         return;
     held->payloads++;
@@ -141,7 +142,7 @@ void snap_write(struct snap *s, uint32_t iteration, size_t payload, const void *
     size_t n = (size_t)(end - first);
     if (put_payload(s, bytes, n, slot_at(snapfile_of(s->file), slot) + first))
         s->counts.bytes += n;
-    s->counts.ns += now_ns() - begin;
+    s->counts.ns += now_ns() - begun;
 }
 
 /* ---- a commit ---------------------------------------------------------------------------------------------------- */

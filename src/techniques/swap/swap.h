@@ -29,7 +29,7 @@ struct gap {
     int begin, end;
     int nth; /* how many tasks use x before the gap; swap_auto.c makes it 0 for all gaps of a state tensor */
 
-    /* the action taken */
+    /* the next fields say what a pass does about the gap */
     enum action action;
     int out, in;         /* where it is swapped: the device holds x through task `out`, and again from task `in` on */
     struct gap *earlier; /* the last gap before this one in which x is swapped; NULL: none */

@@ -228,7 +228,7 @@ static void place_outs(const struct room *r, const struct swaps *all)
     free(latest);
 }
 
-/* At first bytes are held for uses alone.  The slab's guard is not available. */
+/* At first bytes are held for uses alone.  Each slab ends with a guard, which no tensor may use. */
 static void place_copies(struct room *r, const struct pool *pool, const struct swaps *all)
 {
     const struct device *d = r->device;

@@ -110,7 +110,8 @@ static void bring_back(struct board *b)
 static char *say_obstacle(const struct obstacle *o)
 {
     char first[64], second[64];
-    const char *verb = "needs", *thing = "the norm of all gradients (--clip)", *why = "is part of";
+    const char *verb = "needs", *why = "is part of";
+    const char *thing = "the norm of all gradients (--clip)";
     if (o->over) {
         bool writes = touches_bytes(o->first, o->over, ACCESS_WRITE);
         bool reads = touches_bytes(o->second, o->over, ACCESS_READ);

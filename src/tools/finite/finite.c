@@ -83,7 +83,9 @@ static bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b
         if (!runs(t, number) || t->condition.member || !has_needed(t))
             continue;
         struct tensor *out = partly_written(t);
-        uint32_t *stale = out ? bits_of(out) : NULL;
+        uint32_t *stale = NULL;
+        if (out)
+            stale = bits_of(out);
         found = look_at(t, false, out, stale, b);
         if (!found) {
             struct task_flight flight = {.number = number};

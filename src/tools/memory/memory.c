@@ -26,7 +26,7 @@ static const double run_bytes[MEM_CLASSES] = {4, 4, 8, 4, 4, 4};
 static const double mixed_bytes[MEM_CLASSES] = {2, 2, 12, 2, 4, 2};
 
 struct strategy {
-    struct settings settings;     /* of this strategy, without limits of memory */
+    struct settings settings;     /* those of this strategy, without limits of memory */
     const struct settings *asked; /* as the user gave them; its budgets are 0 where the devices' memory is meant */
     const double *bytes;          /* by class: run_bytes or mixed_bytes */
     enum recompute recompute;
@@ -107,7 +107,8 @@ static void add_device(struct table *t, const struct strategy *s, int d)
 {
     const struct step *list = s->trainer->train;
     const struct device *device = &list->pool->machine->device[d];
-    const double mib = 1 << 20, together = most_together(s, d), budget = (double)budget_of(s, device);
+    const double mib = 1 << 20;
+    const double together = most_together(s, d), budget = (double)budget_of(s, device);
     double formula = 0, needed = together;
     char zero[8] = "-";
     struct cell peak[MEM_CLASSES];
@@ -125,7 +126,7 @@ static void add_device(struct table *t, const struct strategy *s, int d)
         number_cell(budget / mib), text_cell(needed <= budget ? "yes" : "no"));
 }
 
-/* Of several devices that hold the same, the table for people has only the first; JSON has all. */
+/* Where several devices hold the same, the table for people has only the first; JSON has all. */
 static void add_rows(struct table *t, const struct strategy *s)
 {
     const struct step *list = s->trainer->train;
@@ -159,7 +160,7 @@ static void try_strategy(struct table *t, struct strategy *s)
 
 static void print_memory_table(const struct table *t, bool is_mixed, const char *rule)
 {
-    const char *counts = "16, 8 + 8/N, 4 + 12/N, 16/N";
+    const char *counts = "16, 8 + 8/N, 4 + 12/N, 16/N"; /* bytes per parameter, with ZeRO 0 to 3 */
     if (is_mixed)
         counts = "16, 4 + 12/N, 2 + 14/N, 16/N";
     printf("MiB at the peak of each class, predicted; devices like one above are left out\nbudget: %s\n"
