@@ -56,9 +56,10 @@ static _Noreturn void refuse_cover(const struct side *s, size_t at)
 struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where)
 {
     struct copies plan = {.from = from, .to = to};
-    struct side sides[] = {{from, where, allocate(from->n, sizeof(size_t)), 0},
-                           {to, "where it goes to", allocate(to->n, sizeof(size_t)), 0}};
-    struct side *a = &sides[0], *b = &sides[1], *end = sides + 2;
+    struct side sides[] = {{.t = from, .where = where, .done = allocate(from->n, sizeof(size_t))},
+                           {.t = to, .where = "where it goes to", .done = allocate(to->n, sizeof(size_t))}};
+    struct side *a = &sides[0], *b = &sides[1];
+    struct side *end = sides + 2;
     for (size_t at = 0, n; at < tensor_elements(from); at += n) {
         n = SIZE_MAX;
         for (struct side *s = sides; s < end; s++) {
@@ -67,7 +68,10 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
                 refuse_cover(s, at);
             n = MIN(n, stretch);
         }
-        *APPEND(plan.copy, plan.n, plan.cap) = (struct copy){a->now, b->now, n, a->done[a->now], b->done[b->now]};
+        struct copy copy = {.from = a->now, .to = b->now, .n = n};
+        copy.from_at = a->done[a->now];
+        copy.to_at = b->done[b->now];
+        *APPEND(plan.copy, plan.n, plan.cap) = copy;
         a->done[a->now] += n;
         b->done[b->now] += n;
     }
