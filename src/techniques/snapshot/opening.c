@@ -198,8 +198,25 @@ static bool has_moved_on(struct reader *r, const struct snapfile before[2])
     return now[0].newest.seq != before[0].newest.seq || now[1].newest.seq != before[1].newest.seq;
 }
 
-/* live: a run may be writing.  *overtaken: something does not match, and meanwhile it has committed anew: it may have
- * written the slot that was read. */
+/* The checkpoint that the file's manifest describes, whose pieces lie in no slot yet.  It owns s. */
+static struct checkpoint *read_description(struct reader *r, const char *path, struct snapfile *s)
+{
+    size_t n = (size_t)s->manifest_bytes;
+    char *manifest = allocate(n + 1, 1);
+    read_at(r, manifest, n, MANIFEST_AT);
+    if (hash_bytes(manifest, n, 0) != s->manifest_hash)
+        fail(EXIT_FAILED, "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say", path,
+             MANIFEST_AT, MANIFEST_AT + n);
+    struct checkpoint *c = parse_manifest(path, manifest, n, &s->in);
+    size_t pieces = count_pieces(c->pieces);
+    if (pieces != s->in.n)
+        fail(EXIT_FAILED, "%s is damaged or not ours: it has %zu pieces, its pages say %zu", path, pieces, s->in.n);
+    free(manifest);
+    return c;
+}
+
+/* live: a run may be writing.  *overtaken: something does not match, and meanwhile the run has committed anew, so it
+ * may have written the slot that was read. */
 static struct checkpoint *read_once(const char *path, bool live, bool *overtaken)
 {
     const char *wrong[2];
@@ -215,17 +232,7 @@ static struct checkpoint *read_once(const char *path, bool live, bool *overtaken
     *s = found[wrong[0] != NULL];
     s->newest = (struct snap_commit){0};
     s->page = -1;
-    size_t n = (size_t)s->manifest_bytes;
-    char *manifest = allocate(n + 1, 1);
-    read_at(r, manifest, n, MANIFEST_AT);
-    if (hash_bytes(manifest, n, 0) != s->manifest_hash)
-        fail(EXIT_FAILED, "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say", path,
-             MANIFEST_AT, MANIFEST_AT + n);
-    struct checkpoint *c = parse_manifest(path, manifest, n, &s->in); /* its pieces lie in no slot yet */
-    size_t pieces = count_pieces(c->pieces);
-    if (pieces != s->in.n)
-        fail(EXIT_FAILED, "%s is damaged or not ours: it has %zu pieces, its pages say %zu", path, pieces, s->in.n);
-    free(manifest);
+    struct checkpoint *c = read_description(r, path, s);
     for (int k = 0; k < 2; k++)
         if (wrong[k])
             NOTE_DAMAGE(s, "%s: page %d is torn or damaged: %s", path, k, wrong[k]);
@@ -239,7 +246,9 @@ static struct checkpoint *read_once(const char *path, bool live, bool *overtaken
     close_reader(r);
     if (s->page < 0)
         s->newest = (struct snap_commit){0};
-    c->run = s->page < 0 || !*c->program ? 0 : found[s->page].run; /* an older yard had something else there */
+    c->run = 0;                      /* not known */
+    if (s->page >= 0 && *c->program) /* versions that did not write their name had other bytes in the run's place */
+        c->run = found[s->page].run;
     c->step = s->newest.step;
     c->samples = s->newest.samples;
     c->session = s->newest.session;

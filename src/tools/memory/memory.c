@@ -171,6 +171,21 @@ static void print_memory_table(const struct table *t, bool is_mixed, const char 
     print_table(stdout, t);
 }
 
+/* Warns of options that the table does not show, and sets them aside: mixed precision is counted here, not tried. */
+static void set_aside(bool is_mixed)
+{
+    if (was_given("after"))
+        warn("--memory shows what is held without --after: leave --memory out to see it");
+    else if (swap_options.how != SWAP_OFF)
+        warn("--memory shows what is held without --swap: leave --memory out to see it");
+    if (is_mixed && strcmp(predict_options.what_if, "mixed") != 0)
+        fail(EXIT_USAGE, "--memory --what-if %s: expected the word mixed; budgets: --device-mem",
+             predict_options.what_if);
+    predict_options.what_if = NULL;
+    run_all_passes();
+    swap_options.how = SWAP_OFF;
+}
+
 static int plan_memory(const struct settings *s)
 {
     static const struct column columns[] = {
@@ -184,16 +199,7 @@ static int plan_memory(const struct settings *s)
     static const enum recompute recompute[] = {RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
     struct table *t = new_table(columns, COUNT(columns));
     const bool is_mixed = predict_options.what_if != NULL;
-    if (was_given("after"))
-        warn("--memory shows what is held without --after: leave --memory out to see it");
-    else if (swap_options.how != SWAP_OFF)
-        warn("--memory shows what is held without --swap: leave --memory out to see it");
-    if (is_mixed && strcmp(predict_options.what_if, "mixed") != 0)
-        fail(EXIT_USAGE, "--memory --what-if %s: expected the word mixed; budgets: --device-mem",
-             predict_options.what_if);
-    predict_options.what_if = NULL; /* it is counted here, not tried */
-    run_all_passes();
-    swap_options.how = SWAP_OFF;
+    set_aside(is_mixed);
     struct strategy shape = without_limits(s, is_mixed);
     build(&shape);
     int first = s->zero, last = s->zero; /* levels of ZeRO */

@@ -8,7 +8,7 @@ static size_t cut_at(struct strip *s, size_t at)
 {
     size_t i;
     if (s->n == 0) {
-        struct cell whole = {.end = SIZE_MAX, .writer = NONE, .reader = NONE, .iteration = NONE};
+        struct byte_cell whole = {.end = SIZE_MAX, .writer = NONE, .reader = NONE, .iteration = NONE};
         *APPEND(s->cell, s->n, s->cap) = whole;
     }
     FIND_FIRST(i, s->n, s->cell[i].end <= at);
@@ -21,7 +21,7 @@ static size_t cut_at(struct strip *s, size_t at)
     return i + 1;
 }
 
-struct cell *cells_of(struct strip *s, size_t begin, size_t end, size_t *n)
+struct byte_cell *cells_of(struct strip *s, size_t begin, size_t end, size_t *n)
 {
     size_t first = cut_at(s, begin);
     *n = cut_at(s, end) - first;

@@ -42,15 +42,15 @@ static uint64_t initial_value(const struct tensor *t)
 }
 
 /* The cells of bytes [from, to) of the tensor.  Each storage has a strip of its own. */
-static struct cell *cells_between(struct strip *strips, const struct tensor *t, size_t from, size_t to, size_t *n)
+static struct byte_cell *cells_between(struct strip *strips, const struct tensor *t, size_t from, size_t to, size_t *n)
 {
     return cells_of(&strips[t->storage->id], t->offset + from, t->offset + to, n);
 }
 
 /* The same cells, for a read: those that have never been written get their initial value. */
-static struct cell *read_cells(struct strip *strips, const struct tensor *t, size_t from, size_t to, size_t *n)
+static struct byte_cell *read_cells(struct strip *strips, const struct tensor *t, size_t from, size_t to, size_t *n)
 {
-    struct cell *c = cells_between(strips, t, from, to, n);
+    struct byte_cell *c = cells_between(strips, t, from, to, n);
     for (size_t i = 0; i < *n; i++)
         if (c[i].iteration == NONE && !c[i].value) {
             c[i].value = initial_value(t);
@@ -63,7 +63,7 @@ static struct cell *read_cells(struct strip *strips, const struct tensor *t, siz
 static uint64_t read_value(struct strip *strips, const struct tensor *t)
 {
     size_t n;
-    struct cell *c = read_cells(strips, t, 0, t->bytes, &n);
+    struct byte_cell *c = read_cells(strips, t, 0, t->bytes, &n);
     uint64_t value = 0;
     for (size_t i = 0; i < n;) {
         size_t k = i + 1;
@@ -82,7 +82,7 @@ static void write_value(struct strip *strips, const struct tensor *t, size_t fro
                         int64_t origin, int iteration)
 {
     size_t n;
-    struct cell *c = cells_between(strips, t, from, to, &n);
+    struct byte_cell *c = cells_between(strips, t, from, to, &n);
     for (size_t i = 0; i < n; i++) {
         c[i].value = value;
         c[i].origin = origin;
@@ -95,7 +95,7 @@ static void copy_value(struct strip *strips, const struct tensor *to, const stru
 {
     size_t n;
     int64_t shift = (int64_t)to->offset - (int64_t)from->offset;
-    struct cell *c = read_cells(strips, from, 0, from->bytes, &n);
+    struct byte_cell *c = read_cells(strips, from, 0, from->bytes, &n);
     for (size_t i = 0; i < n; i++) {
         write_value(strips, to, c[i].begin - from->offset, c[i].end - from->offset, c[i].value, c[i].origin + shift,
                     iteration);
@@ -118,7 +118,7 @@ static uint64_t read_elements(struct strip *strips, const struct task *t, size_t
         size_t n;
         if (!(t->access[i].mode & ACCESS_READ) || !by_element(t, &t->access[i]))
             continue;
-        struct cell *c = read_cells(strips, x, at, *end, &n);
+        struct byte_cell *c = read_cells(strips, x, at, *end, &n);
         int64_t part = (int64_t)x->offset - c->origin - (int64_t)t->first;
         value = hash_pair(value, hash_pair(c->value, (uint64_t)part));
         *end = c->end - x->offset;
@@ -191,7 +191,7 @@ static void number_results(struct values *v, const struct step *s, struct strip 
         size_t n, first = t->replica_begin;
         if (t->storage != t || !t->persistent)
             continue;
-        struct cell *c = read_cells(strips, t, 0, t->bytes, &n);
+        struct byte_cell *c = read_cells(strips, t, 0, t->bytes, &n);
         if (t->shard && c->iteration == NONE) /* this list uses replicas instead of the shard */
             continue;
         struct numbered result = {.identity = hash_pair(initial_value(t), 1), .is_result = true};

@@ -100,7 +100,7 @@ static int add_touch(struct proof *p, int node, int before, const struct tensor 
     return (int)p->n_touches - 1;
 }
 
-static void read_cell(struct proof *p, int node, const struct access *a, struct cell *c)
+static void read_cell(struct proof *p, int node, const struct access *a, struct byte_cell *c)
 {
     const struct tensor *storage = a->tensor->storage;
     const struct cell_touch *writer = c->writer == NONE ? NULL : &p->touches[c->writer];
@@ -111,7 +111,7 @@ static void read_cell(struct proof *p, int node, const struct access *a, struct 
 }
 
 /* After a write later nodes need not look at earlier touches.  But a write that may be skipped does not hide them. */
-static void write_cell(struct proof *p, int node, const struct access *a, struct cell *c)
+static void write_cell(struct proof *p, int node, const struct access *a, struct byte_cell *c)
 {
     const struct tensor *storage = a->tensor->storage;
     bool hides = p->number || !is_conditional(p->step->task[node % (int)p->step->n]);
@@ -125,7 +125,7 @@ static void write_cell(struct proof *p, int node, const struct access *a, struct
 static void touch_cells(struct proof *p, int node, const struct access *a, bool writing)
 {
     size_t n, first = first_byte(a->tensor);
-    struct cell *c = cells_of(&p->strips[a->tensor->device->index], first, first + a->tensor->bytes, &n);
+    struct byte_cell *c = cells_of(&p->strips[a->tensor->device->index], first, first + a->tensor->bytes, &n);
     for (size_t k = 0; k < n; k++)
         if (writing)
             write_cell(p, node, a, &c[k]);
@@ -408,7 +408,7 @@ char *verify_devices(const struct step *s)
 static char *verify_storage(const struct step *s, struct strip *strip, const struct tensor *t)
 {
     size_t n;
-    struct cell *c = cells_of(strip, first_byte(t), first_byte(t) + t->bytes, &n);
+    struct byte_cell *c = cells_of(strip, first_byte(t), first_byte(t) + t->bytes, &n);
     if (s->running && (t->slab >= (int)t->device->n_slabs || t->address + t->bytes > t->device->slabs[t->slab].bytes))
         return format_string("tensor %s ends behind its slab on device %s", t->name, t->device->id);
     for (size_t i = 0; i < n; i++) {
@@ -437,7 +437,7 @@ static size_t sum_slabs(const struct strip *strip)
 {
     size_t sum = 0, reach = 0; /* reach: in the slab of cell i */
     for (size_t i = 0; i < strip->n; i++) {
-        const struct cell *c = &strip->cell[i];
+        const struct byte_cell *c = &strip->cell[i];
         size_t slab = c->begin / NO_LIMIT;
         if (c->reader != NONE)
             reach = c->end - slab * NO_LIMIT;
