@@ -187,7 +187,7 @@ static void find_ends(const struct step *s, int first_lane, struct ends *ends)
 {
     int n = (int)s->n, n_lanes = s->pool->machine->n_lanes;
     int *last = allocate((size_t)n_lanes, sizeof *last);       /* by lane: the latest node, */
-    int *certain = allocate((size_t)n_lanes, sizeof *certain); /* and the latest that cannot be skipped */
+    int *certain = allocate((size_t)n_lanes, sizeof *certain); /* the latest that cannot be skipped */
     memset(last, NONE, (size_t)n_lanes * sizeof *last);
     memset(certain, NONE, (size_t)n_lanes * sizeof *certain);
     memset(ends, NONE, 2 * s->n * sizeof *ends);
