@@ -73,7 +73,7 @@ static struct message *find_message(const struct broadcast *b, int number)
     return NULL;
 }
 
-/* The hop that brought what the copy sends on; SOURCE: it sends the message's source; NO_HOP: something else. */
+/* The hop that brought the bytes that the copy sends on; SOURCE: it sends the message's source; NO_HOP: other bytes. */
 static int find_parent(const struct message *p, const struct task *copy)
 {
     const struct tensor *from = copy->access[1].tensor;
@@ -83,8 +83,8 @@ static int find_parent(const struct message *p, const struct task *copy)
     return same_bytes(p->source, from) ? SOURCE : NO_HOP;
 }
 
-/* Makes the copy the neighbour of the message's last one; false: other tasks are in its way.  What does not persist,
- * such as what ZeRO-3 gathers, stays where it is: sooner, it would be held for longer. */
+/* Makes the copy the neighbour of the message's last one; false: other tasks are in its way.  A copy to a tensor that
+ * does not persist, such as one that ZeRO-3 gathers, stays where it is: sooner, its bytes would be held for longer. */
 static bool bring_beside(struct edit *e, const struct message *p, struct task *copy)
 {
     struct task *place = p->hops[p->n - 1].copy->next;
@@ -97,8 +97,12 @@ static bool bring_beside(struct edit *e, const struct message *p, struct task *c
  * bytes, as a step file may say, or run in other steps, or it cannot stand beside the others (bring_beside()). */
 static void add_hop(struct broadcast *b, struct edit *e, struct task *copy)
 {
-    struct message *p = copy->message ? find_message(b, copy->message) : NULL;
-    int parent = p ? find_parent(p, copy) : NO_HOP;
+    struct message *p = NULL;
+    int parent = NO_HOP;
+    if (copy->message)
+        p = find_message(b, copy->message);
+    if (p)
+        parent = find_parent(p, copy);
     bool joins = parent != NO_HOP && run_together(copy, p->hops[0].copy) && bring_beside(e, p, copy);
     if (!joins) {
         p = APPEND(b->messages, b->n_messages, b->cap_messages);
@@ -216,7 +220,7 @@ static void deal_at_random(const struct broadcast *b, struct layer_shard *s)
 {
     int senders = b->queues - first_sender();
     int *order = allocate((size_t)s->slices, sizeof *order);
-    for (int i = 0; i < s->slices; i++) { /* a shuffle: slice i goes to a place, and what is there to place i */
+    for (int i = 0; i < s->slices; i++) { /* a shuffle: slice i goes to a place, and the slice from there to place i */
         int place = draw(b, s, i, i + 1);
         order[i] = order[place];
         order[place] = i;
@@ -233,7 +237,8 @@ static void deal_at_random(const struct broadcast *b, struct layer_shard *s)
 struct slice slice_of(const struct broadcast *b, const struct message *p, int nth)
 {
     const struct layer_shard *s = &b->shards[p->shard];
-    size_t grains = ceil_div(s->bytes, b->align), n = (size_t)s->slices, k = (size_t)nth;
+    const size_t grains = ceil_div(s->bytes, b->align);
+    const size_t n = (size_t)s->slices, k = (size_t)nth;
     size_t begin = k * grains / n * b->align;
     size_t end = (k + 1) * grains / n * b->align;
     return (struct slice){.message = p,
@@ -251,16 +256,18 @@ static struct tensor *part_of_slice(const struct broadcast *b, struct tensor *of
     return new_range(b->step->pool, of, name, s->begin - s->message->begin, s->end - s->message->begin);
 }
 
-/* Queue j of the device on whose lane the copy is: the sender of a direct one, the receiver of what comes from the
- * host. */
+/* Queue j of the device on whose lane the copy is: that is the sender of a direct copy, and the receiver of a copy from
+ * the host. */
 static struct lane *queue_lane(const struct broadcast *b, const struct task *copy, int j)
 {
     struct device *d = copy->lane->device;
     enum lane_kind kind = copy->access[1].tensor->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
     if (j == 0)
         return d->lane[LANE_COMPUTE];
+    if (j == 1 && copy->lane->kind == kind)
+        return copy->lane;
     if (j == 1)
-        return copy->lane->kind == kind ? copy->lane : d->lane[kind];
+        return d->lane[kind];
     struct lane *lane = lane_for(b->step->pool->machine, d, kind, FOR_QUEUE + j);
     if (lane->purpose != FOR_QUEUE + j)
         fail(EXIT_USAGE, "--broadcast-queues %d: the link of device %s takes no more %s lanes: use %d", b->queues,
@@ -273,10 +280,11 @@ static struct lane *receiving_lane(const struct broadcast *b, struct device *d, 
 {
     if (j == 0)
         return d->lane[LANE_COMPUTE];
-    return lane_for(b->step->pool->machine, d, LANE_UPLOAD, j == 1 ? FOR_MOVES : FOR_QUEUE + j);
+    int purpose = j == 1 ? FOR_MOVES : FOR_QUEUE + j;
+    return lane_for(b->step->pool->machine, d, LANE_UPLOAD, purpose);
 }
 
-/* A marker right before the first reader of the slice: so what comes after it on the lane waits no longer than the
+/* Puts a marker right before the first reader of the slice, so that later tasks of the lane wait no longer than the
  * reader does.  Where the reader is a forward of the next step, the marker stands before that forward, which is earlier
  * in the list than the slice's copy.  The list is cyclic (depend.c), so the marker waits for the copy of the step
  * before. */
@@ -286,14 +294,14 @@ static void receive(const struct broadcast *b, struct edit *e, struct task *read
     struct tags tags = s->tags;
     struct task *cursor = s->cursor;
     insert_before(e, reader);
-    s->tags = tags; /* the broadcast's, in place of the reader's */
+    s->tags = tags; /* those of the broadcast; insert_before() has set the reader's */
     add_copy(s, receiving_lane(b, slice->device, queue), "receive", slice, slice);
     s->cursor = cursor;
 }
 
 static void send_on(const struct broadcast *b, struct edit *e, const struct slice *s, int parent, struct tensor *from);
 
-/* The slice's copy in place of the hop's, and then what sends on what it brings. */
+/* Adds the slice's copy in place of the hop's, and then the copies that send on what it brings. */
 static void send_hop(const struct broadcast *b, struct edit *e, const struct slice *s, int nth, struct tensor *from)
 {
     const struct hop *h = &s->message->hops[nth];
@@ -309,22 +317,27 @@ static void send_hop(const struct broadcast *b, struct edit *e, const struct sli
     send_on(b, e, s, nth, to);
 }
 
-/* Where a hop leads: to the host, 0, or around the ring of n devices to the next one after the owner, 1, and so on. */
+/* The place of the device that a hop leads to: 0 for the host, 1 for the next device after the owner on the ring of n
+ * devices, 2 for the one after that, and so on. */
 static int place_on_ring(const struct hop *h, int owner, int n)
 {
     const struct device *d = h->copy->access[0].tensor->device;
-    return d->is_host ? 0 : (d->index + n - owner) % n;
+    if (d->is_host)
+        return 0;
+    return (d->index + n - owner) % n;
 }
 
-/* What the parent has brought goes on: to the host, then around the ring.  Of four devices, device 0 sends slice 0 to
- * 1, 2, 3, slice 1 to 2, 3, 1, and slice 2 to 3, 1, 2. */
+/* The bytes that the parent has brought go on: to the host, then around the ring.  Among four devices, device 0 sends
+ * slice 0 to 1, 2, 3, slice 1 to 2, 3, 1, and slice 2 to 3, 1, 2. */
 static void send_on(const struct broadcast *b, struct edit *e, const struct slice *s, int parent, struct tensor *from)
 {
     const struct message *p = s->message;
     int n = b->step->pool->machine->n_devices;
     int owner = p->source->device->index % n; /* the first device, if the host sends */
     for (int turn = 0; turn < n; turn++) {
-        int place = turn == 0 ? 0 : 1 + (s->nth + turn - 1) % (n - 1);
+        int place = 0;
+        if (turn > 0)
+            place = 1 + (s->nth + turn - 1) % (n - 1);
         for (size_t h = 0; h < p->n; h++)
             if (p->hops[h].parent == parent && place_on_ring(&p->hops[h], owner, n) == place)
                 send_hop(b, e, s, (int)h, from);
@@ -338,7 +351,8 @@ static void send_message(const struct broadcast *b, struct edit *e, const struct
         struct slice s = slice_of(b, p, nth);
         if (s.begin >= s.end)
             continue;
-        s.number = ++b->step->last_message;
+        b->step->last_message++;
+        s.number = b->step->last_message;
         send_on(b, e, &s, SOURCE, part_of_slice(b, p->source, &s));
     }
     for (size_t h = 0; h < p->n; h++)

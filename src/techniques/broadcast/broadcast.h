@@ -21,40 +21,39 @@ extern struct broadcast_options broadcast_options;
 /* A copy of the list from one device to another. */
 struct hop {
     struct task *copy;
-    int parent; /* the hop of the message that brought what this one sends on; SOURCE: it sends the source */
-    struct task
-        *reader; /* the first task that reads what has arrived: after the message, else in the next step; or NULL */
+    int parent;          /* the hop of the message that brought what this one sends on; SOURCE: it sends the source */
+    struct task *reader; /* the first task that reads the bytes there, in this step or else in the next; or NULL */
 };
 enum { SOURCE = -1, NO_HOP = -2 };
 
 /* The same bytes on their way to one device or several. */
 struct message {
-    int number;            /* what its copies say (task->message); 0: there is one copy, which says nothing */
+    int number;            /* the number that its copies have as task->message; 0: it is a single copy without one */
     struct tensor *source; /* the bytes that are sent */
     struct hop *hops;      /* neighbours in the list, a parent before what it brought */
     size_t n, cap;
-    size_t shard;     /* which one the bytes are of */
-    size_t begin;     /* where they begin in that shard */
+    size_t shard;     /* index of the shard that has the bytes */
+    size_t begin;     /* their first byte in that shard */
     bool repeated;    /* another message has brought the same bytes, elsewhere or for another use */
     size_t at;        /* position in the list of its first copy */
-    size_t first_use; /* position of the first task in the list that reads what has arrived; SIZE_MAX: nobody does */
+    size_t first_use; /* position of the first task that reads the bytes where they arrive; SIZE_MAX: no task does */
 };
 
-/* What one device sends of one layer. */
+/* The bytes that one device sends of one layer. */
 struct layer_shard {
     struct device *owner;
-    int layer; /* -1: none */
+    int layer; /* -1: the bytes are of no layer */
     size_t bytes;
-    int slices; /* how many it is cut into */
-    int *queue; /* [slices] the one that sends it */
+    int slices; /* the number of slices that it is cut into */
+    int *queue; /* [slices] the queue that sends each slice */
 };
 
-/* A slice of a shard, as far as it is of one message. */
+/* The part of a message that lies in one slice of its shard. */
 struct slice {
     const struct message *message;
-    int nth;           /* which one of the shard's slices, from 0 */
-    int number;        /* its copies are a message of their own: this is its number */
-    int queue;         /* sends it, and receives it on the other devices */
+    int nth;           /* its index among the shard's slices, from 0 */
+    int number;        /* the message number of its copies */
+    int queue;         /* the queue that sends it, and those of this number receive it on the other devices */
     size_t begin, end; /* bytes of the shard; begin >= end: the message has none of the slice */
 };
 

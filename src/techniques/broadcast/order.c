@@ -22,8 +22,8 @@ static bool wants_broadcast(const struct run_facts *w)
 
 ORDER(by_first_use, struct message, BY(a->first_use, b->first_use, COMPARE(a->at, b->at)))
 
-/* Moves the message behind the one that is needed sooner: the last copy first, so that all keep their order.  Where a
- * task is in the way of a copy, the message stands where its first copy does. */
+/* Moves the message to after the one that is needed sooner: the last copy first, so that all keep their order.  Where a
+ * task is in the way of a copy, the message counts as being where its first copy is. */
 static void sink_message(struct edit *e, struct message *p, const struct message *sooner)
 {
     struct task *place = sooner->hops[sooner->n - 1].copy;
@@ -124,7 +124,7 @@ static bool is_staged(const struct step *s)
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-struct tally { /* what a queue sends of a layer */
+struct tally { /* the bytes that a queue sends of a layer */
     int slices;
     size_t bytes;
 };

@@ -153,7 +153,7 @@ struct offer { /* one update that both sides are offered */
     enum side expected;
 };
 
-/* As host_side(), but that the device keeps its state, and gradients wait until the choice can be made. */
+/* Like host_side(), except that the device keeps its state, and gradients wait until the choice can be made. */
 static struct tensor *other_side(struct mover *m, const struct task *update, const struct task *piece, int i)
 {
     struct tensor *x = piece->access[i].tensor;
@@ -169,7 +169,7 @@ static struct tensor *other_side(struct mover *m, const struct task *update, con
 /* All pieces of the update on the host, with their copies.  Returns the first piece. */
 static struct task *add_host_updates(struct mover *m, struct task *update)
 {
-    struct pieces pieces = cut_update(m, update);
+    struct update_pieces pieces = cut_update(m, update);
     struct tensor **on_host = allocate((size_t)update->n_access, sizeof(struct tensor *));
     struct task *first = NULL;
     for (size_t k = 0; k < pieces.n; k++) {
@@ -232,7 +232,7 @@ static void add_choice(const struct offer *o, struct task *maker)
     struct task *t = add_host(s, lane_for(m, m->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, o->chooser);
     t->description = sizeof *o->chooser; /* it is the task's own */
     add_access(t, o->word, ACCESS_BOTH);
-    for (int i = 0; i < o->update->n_access; i++) /* that it comes after, and does not look at */
+    for (int i = 0; i < o->update->n_access; i++) /* the choice comes after these, and does not look at them */
         if (o->update->access[i].tensor->class == MEM_GRADIENTS)
             add_access(t, o->update->access[i].tensor, ACCESS_READ);
     t->bytes = 0;
@@ -252,7 +252,7 @@ static struct task *keep_on_device(const struct offer *o)
     return mine;
 }
 
-/* What the host has a mirror of is fetched before both updates, and Adam's state is returned there. */
+/* Tensors that the host has a mirror of are fetched before both updates, and Adam's state is returned there. */
 static void move_state(const struct offer *o, struct task *device_update)
 {
     struct step *s = o->mover->step;
@@ -366,7 +366,7 @@ static void follow_rule(const struct planner *p, const struct forecast *f, size_
 {
     const double rounding = 1e-9; /* a tie, but for that, is one */
     const size_t n = p->buckets.n;
-    double *ends = allocate(n + 1, sizeof *ends); /* by bucket that the CPU gets */
+    double *ends = allocate(n + 1, sizeof *ends); /* by bucket, for those that the CPU gets */
     double cpu_ends = 0, ready = INFINITY;        /* ready: with clipping, the norm */
     for (size_t b = 0; b < n; b++)
         ready = fmin(ready, f->span[p->buckets.bucket[b].update].start);

@@ -265,11 +265,11 @@ struct tensor *host_side(struct mover *m, const struct task *update, const struc
 /* ---- moving an update -------------------------------------------------------------------------------------------- */
 
 /* As many pieces as there are cores, and none is larger than LARGEST. */
-struct pieces cut_update(struct mover *m, struct task *update)
+struct update_pieces cut_update(struct mover *m, struct task *update)
 {
     enum { LARGEST = 16 << 20, SMALLEST = 256 << 10 }; /* bytes */
     size_t bytes = update->access[0].tensor->bytes;
-    struct pieces p = {.n = 1};
+    struct update_pieces p = {.n = 1};
     if (update->elementwise && bytes > SMALLEST)
         p.n = MAX((size_t)m->cores, ceil_div(bytes, LARGEST));
     p.piece = allocate(p.n, sizeof *p.piece);
@@ -323,7 +323,7 @@ static void keep_order(struct mover *m, size_t at, const struct task *first, str
 void move_update(struct mover *m, size_t at)
 {
     struct task *update = m->step->task[at];
-    struct pieces pieces = cut_update(m, update);
+    struct update_pieces pieces = cut_update(m, update);
     struct tensor **on_host = allocate((size_t)update->n_access, sizeof(struct tensor *));
     for (size_t k = 0; k < pieces.n; k++) {
         struct task *piece = pieces.piece[k];

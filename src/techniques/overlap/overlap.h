@@ -47,9 +47,9 @@ struct mover { /* moves updates, in one edit */
     int cores;               /* the number of CPU cores that do updates */
     enum memory memory;
     struct tensor **counterpart; /* by tensor of the device, on the host: its mirror, or the copy that updates share */
-    int n_pieces;                /* so many have moved */
-    struct task *last; /* behind which the next update comes, if nothing is in the way: the end of the one that
-                        * has moved before, with its copies; NULL: none has */
+    int n_pieces;                /* the number of pieces that have moved */
+    struct task *last; /* the last task, copies included, of the update that was moved before; the next update comes
+                        * right after it, if nothing is in the way; NULL: no update was moved yet */
     size_t last_at;    /* the position, in the list before the edit, beside which `last` stands */
 };
 struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum memory memory);
@@ -59,13 +59,13 @@ void move_updates(struct mover *m, const struct update_buckets *b, const unsigne
 /* Moves the update at that position of the list. */
 void move_update(struct mover *m, size_t at);
 
-/* What move_update() does, step by step. */
-struct pieces {
+/* The steps of move_update(). */
+struct update_pieces {
     struct task **piece; /* the caller frees it */
     size_t n;
 };
 /* Cuts a large update.  A small one stays whole, as its only piece. */
-struct pieces cut_update(struct mover *m, struct task *update);
+struct update_pieces cut_update(struct mover *m, struct task *update);
 /* The tensor of the host that is to stand in for access i of `piece`, which is a piece of `update`. */
 struct tensor *host_side(struct mover *m, const struct task *update, const struct task *piece, int i);
 /* A new copy of x on the host.  It comes right after `maker` and the copies that stand there already. */

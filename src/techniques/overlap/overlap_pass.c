@@ -240,8 +240,9 @@ static void report(const struct planner *p, enum overlap how, struct pass_report
     report_ms(r, "period_ms", NULL, period_of(p, how));
     report_ms(r, "barrier_ms", NULL, r->after->alone + if_timed);
     report_ms(r, "serial_ms", NULL, p->serial + if_timed);
+    char ratio[32];
     if (isfinite(by_rule) && isfinite(best))
-        append_text(&r->numbers, "; local: %s", format_ratio((char[32]){0}, by_rule / best, 1));
+        append_text(&r->numbers, "; local: %s", format_ratio(ratio, by_rule / best, 1));
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* checkpoint.c - the folder that --save fills: which checkpoint is the newest, whether it is complete, which go.
+/* checkpoint.c - the folder that --save fills: which checkpoint is the newest, which are complete, which are removed.
  *
  *     DIR/step-20/  DIR/step-30/          complete, or damaged since
  *     DIR/step-30.new/                    complete; it waits for the place of the old step-30
@@ -37,38 +37,61 @@ void expect_outside(const char *who, const char *path)
     free(at);
 }
 
-/* The file's header agrees with the manifest: so neither is of another checkpoint. */
-static void check_rank(const struct checkpoint *c, int rank)
+static bool has_metadata(const struct safetensors *st, const char *key, const char *expected)
 {
-    char name[96], *path = rank_file(c, rank), *step = format_string("%u", c->step);
-    struct safetensors *st = open_safetensors(path);
-    const char *format = find_metadata(st, "format"), *its_step = find_metadata(st, "yard.step");
+    const char *text = find_metadata(st, key);
+    return text && strcmp(text, expected) == 0;
+}
+
+static bool is_same(const struct st_tensor *found, const struct kept_tensor *t, size_t k)
+{
+    const struct piece *p = &t->piece[k];
+    char name[96];
+    if (strcmp(found->name, piece_name(name, t, k)) != 0 || found->dtype != DTYPE_F32)
+        return false;
+    if (found->offset != p->offset || found->rank != (p->flat ? 1 : t->dims))
+        return false;
+    for (int axis = 0; axis < found->rank; axis++)
+        if (found->shape[axis] != p->end[axis] - p->begin[axis])
+            return false;
+    return true;
+}
+
+/* The tensors in the header of the rank's file are the rank's pieces, in the manifest's order. */
+static void check_tensors(const struct checkpoint *c, int rank, const char *path, const struct safetensors *st)
+{
     const struct st_tensor *found = st->tensors, *end = found + st->n;
-    if (st->file->size != c->bytes[rank])
-        fail(EXIT_FAILED, "%s has %llu bytes, the manifest says %llu", path, (unsigned long long)st->file->size,
-             (unsigned long long)c->bytes[rank]);
-    if (json_object_size(st->metadata) != 2 || !format || strcmp(format, "pt") != 0 || !its_step ||
-        strcmp(its_step, step) != 0)
-        fail(EXIT_FAILED, "%s: its metadata must be format \"pt\" and yard.step \"%s\", as the manifest's step", path,
-             step);
     for (const struct kept_tensor *t = c->pieces->tensor; t < c->pieces->tensor + c->pieces->n; t++)
         for (size_t k = 0; k < t->n; k++) {
             const struct piece *p = &t->piece[k];
+            char name[96];
             if (p->rank != rank)
                 continue;
-            bool same = found < end && strcmp(found->name, piece_name(name, t, k)) == 0 && found->dtype == DTYPE_F32 &&
-                        found->offset == p->offset && found->rank == (p->flat ? 1 : t->dims);
-            for (int axis = 0; same && axis < found->rank; axis++)
-                same = found->shape[axis] == p->end[axis] - p->begin[axis];
-            if (!same)
+            if (found == end || !is_same(found, t, k))
                 fail(EXIT_FAILED, "%s: the manifest has piece %s at byte %llu, %zu elements of F32; the file has not",
                      path, piece_name(name, t, k), (unsigned long long)p->offset, piece_elements(p));
             found++;
         }
     if (found != end)
         fail(EXIT_FAILED, "%s has tensor %s, the manifest has not", path, found->name);
+}
+
+/* The file agrees with the manifest in size and header, so both are of the same checkpoint. */
+static void check_rank(const struct checkpoint *c, int rank)
+{
+    char step[16], *path = rank_file(c, rank);
+    struct safetensors *st = open_safetensors(path);
+    snprintf(step, sizeof step, "%u", c->step);
+    if (st->file->size != c->bytes[rank])
+        fail(EXIT_FAILED, "%s has %llu bytes, the manifest says %llu", path, (unsigned long long)st->file->size,
+             (unsigned long long)c->bytes[rank]);
+    if (json_object_size(st->metadata) != 2 || !has_metadata(st, "format", "pt") ||
+        !has_metadata(st, "yard.step", step))
+        fail(EXIT_FAILED, "%s: its metadata must be format \"pt\" and yard.step \"%s\", as the manifest's step", path,
+             step);
+    check_tensors(c, rank, path, st);
     close_safetensors(st);
-    free(path), free(step);
+    free(path);
 }
 
 static struct checkpoint *read_checkpoint(const char *folder)
@@ -80,16 +103,16 @@ static struct checkpoint *read_checkpoint(const char *folder)
     return c;
 }
 
-/* ---- those of a folder ------------------------------------------------------------------------------------------ */
+/* ---- the checkpoints of a folder --------------------------------------------------------------------------------- */
 
 struct entry {
     char *path;
     int64_t session;
     uint32_t step;
-    struct problem *problem; /* why it is none */
+    struct problem *problem; /* why it is not a complete checkpoint; NULL: it is one */
 };
 struct entries {
-    struct entry *entry; /* the newest first, then those that are none */
+    struct entry *entry; /* sorted: the newest first, and at the end those with a problem, whose session is 0 */
     size_t n, cap;
 };
 
@@ -104,14 +127,15 @@ static void look_at(void *entry)
 
 ORDER(newest_first, struct entry, BY(b->session, a->session, COMPARE(b->step, a->step)))
 
-/* "step-" and digits; with ".new" it is one that takes another's place (publish_folder()). */
+/* Folders named "step-" and digits.  One with ".new" after that waits for its place (publish_folder()). */
 static struct entries list_checkpoints(const char *folder)
 {
     struct entries all = {0};
     DIR *d = opendir(folder);
     if (!d && errno != ENOENT && errno != ENOTDIR)
         fail(EXIT_IO, "cannot list the folder %s: %s", folder, strerror(errno));
-    for (const struct dirent *e; d && (e = readdir(d));) {
+    const struct dirent *e;
+    while (d && (e = readdir(d))) {
         const char *digits = strncmp(e->d_name, "step-", 5) == 0 ? e->d_name + 5 : "";
         const char *rest = digits + strspn(digits, "0123456789");
         if (rest == digits || (*rest && strcmp(rest, ".new") != 0))
@@ -129,19 +153,23 @@ static struct entries list_checkpoints(const char *folder)
 
 static void free_entries(struct entries *all)
 {
-    for (size_t i = 0; i < all->n; i++)
-        free(all->entry[i].path), free(all->entry[i].problem);
+    for (size_t i = 0; i < all->n; i++) {
+        free(all->entry[i].path);
+        free(all->entry[i].problem);
+    }
     free(all->entry);
 }
 
-/* *code: where there is none, what the first of those that were passed over deserves. */
+/* See find_checkpoint().  *code: the exit code for NULL, which is that of the first checkpoint that was passed over. */
 static char *find_newest(const char *path, enum exit_code *code)
 {
     char *found = NULL;
     if (is_checkpoint(path))
         return copy_string(path);
     struct entries all = list_checkpoints(path);
-    *code = all.n && all.entry[0].problem ? all.entry[0].problem->code : EXIT_IO;
+    *code = EXIT_IO;
+    if (all.n && all.entry[0].problem)
+        *code = all.entry[0].problem->code;
     for (size_t i = 0; i < all.n; i++)
         if (all.entry[i].problem)
             warn("%s is passed over: %s", all.entry[i].path, all.entry[i].problem->sentence);
@@ -151,12 +179,19 @@ static char *find_newest(const char *path, enum exit_code *code)
     return found;
 }
 
-char *find_checkpoint(const char *path) { return find_newest(path, &(enum exit_code){EXIT_IO}); }
+char *find_checkpoint(const char *path)
+{
+    enum exit_code unused;
+    return find_newest(path, &unused);
+}
 
 char **all_checkpoints(const char *path, size_t *n)
 {
-    struct entries all = is_checkpoint(path) ? (struct entries){0} : list_checkpoints(path);
-    char **paths = allocate(*n = MAX(all.n, 1), sizeof *paths);
+    struct entries all = {0};
+    if (!is_checkpoint(path))
+        all = list_checkpoints(path);
+    *n = MAX(all.n, 1);
+    char **paths = allocate(*n, sizeof *paths);
     for (size_t i = 0; i < *n; i++)
         paths[i] = copy_string(all.n ? all.entry[i].path : path);
     free_entries(&all);
@@ -173,29 +208,39 @@ const struct store *find_store(const char *path)
     return NULL;
 }
 
-struct checkpoint *open_checkpoint(const char *path)
+/* code: why the folder has no complete checkpoint. */
+static _Noreturn void refuse_path(const char *path, enum exit_code code)
 {
-    enum exit_code code = EXIT_IO;
-    const struct store *store = find_store(path);
-    struct checkpoint *c = store ? store->open(path) : NULL;
-    for (size_t i = 0; c && i < c->stored->n_damage; i++)
-        warn("%s", c->stored->damage[i]);
-    if (c)
-        return c;
-    char *folder = find_newest(path, &code);
-    if (!folder && access(path, F_OK) != 0)
+    if (access(path, F_OK) != 0)
         fail(EXIT_IO, "cannot open %s: %s", path, strerror(errno));
-    if (!folder && !is_folder(path))
+    if (!is_folder(path))
         fail(EXIT_IO,
              "%s is no folder; expected a checkpoint, the folder of several that --save wrote, or a file that "
              "--snapshot wrote%s",
              path, ends_with(path, ".safetensors") ? "; a training begins from a model with --init" : "");
+    fail(code,
+         "%s holds no complete checkpoint, which has a " MANIFEST "; expected a checkpoint or a folder of several%s",
+         path, model_in_folder(path) ? "; a training begins from its model with --init" : "");
+}
+
+static struct checkpoint *open_stored(const struct store *store, const char *path)
+{
+    struct checkpoint *c = store->open(path);
+    for (size_t i = 0; i < c->stored->n_damage; i++)
+        warn("%s", c->stored->damage[i]);
+    return c;
+}
+
+struct checkpoint *open_checkpoint(const char *path)
+{
+    enum exit_code code;
+    const struct store *store = find_store(path);
+    if (store)
+        return open_stored(store, path);
+    char *folder = find_newest(path, &code);
     if (!folder)
-        fail(code,
-             "%s holds no complete checkpoint, which has a " MANIFEST
-             "; expected a checkpoint or a folder of several%s",
-             path, model_in_folder(path) ? "; a training begins from its model with --init" : "");
-    c = read_checkpoint(folder);
+        refuse_path(path, code);
+    struct checkpoint *c = read_checkpoint(folder);
     free(folder);
     return c;
 }

@@ -30,85 +30,119 @@ static struct option_table table = {.options = options, .n = COUNT(options)};
 
 /* ---- ls -------------------------------------------------------------------------------------------------------- */
 
-static void list_tensor(struct table *out, const struct kept_tensor *t)
+/* "rows", "columns in 3": how tensor parallelism cuts it. */
+static void format_cut(char out[32], const struct kept_tensor *t)
 {
     static const char *const axes[] = {"-", "rows", "columns"};
+    const char *axis = axes[t->axis + 1];
+    if (t->dims == 1 && t->axis == 0)
+        axis = "elements";
+    if (t->sections > 1)
+        snprintf(out, 32, "%s in %d", axis, t->sections);
+    else
+        snprintf(out, 32, "%s", axis);
+}
+
+/* "0: 64-128", "0: [0:64]" or "0: [0:64, 0:32]": the rank, and what it has. */
+static void format_piece(char out[128], const struct kept_tensor *t, const struct piece *p)
+{
+    const long long begin[2] = {p->begin[0], p->begin[1]}, end[2] = {p->end[0], p->end[1]};
+    if (p->flat)
+        snprintf(out, 128, "%d: %lld-%lld", p->rank, begin[0], end[0]);
+    else if (t->dims == 1)
+        snprintf(out, 128, "%d: [%lld:%lld]", p->rank, begin[0], end[0]);
+    else
+        snprintf(out, 128, "%d: [%lld:%lld, %lld:%lld]", p->rank, begin[0], end[0], begin[1], end[1]);
+}
+
+static void list_tensor(struct table *out, const struct kept_tensor *t)
+{
+    const char *name = t->name, *role = kept_name[t->role];
     char shape[128], cut[32], text[128];
     format_shape(shape, t->dims, t->shape);
-    snprintf(cut, sizeof cut, t->sections > 1 ? "%s in %d" : "%s",
-             t->dims == 1 && t->axis == 0 ? "elements" : axes[t->axis + 1], t->sections);
+    format_cut(cut, t);
     for (size_t i = 0; i < t->n; i++) {
-        const struct piece *p = &t->piece[i];
-        snprintf(text, sizeof text,
-                 p->flat        ? "%d: %lld-%lld"
-                 : t->dims == 1 ? "%d: [%lld:%lld]"
-                                : "%d: [%lld:%lld, %lld:%lld]",
-                 p->rank, (long long)p->begin[0], (long long)p->end[0], (long long)p->begin[1], (long long)p->end[1]);
-        ROW(out, text_cell(i ? "" : t->name), text_cell(i ? "" : kept_name[t->role]), text_cell(i ? "" : shape),
-            text_cell(i ? "" : cut), text_cell(text));
+        format_piece(text, t, &t->piece[i]);
+        if (i == 0)
+            ROW(out, text_cell(name), text_cell(role), text_cell(shape), text_cell(cut), text_cell(text));
+        else
+            ROW(out, text_cell(""), text_cell(""), text_cell(""), text_cell(""), text_cell(text));
     }
 }
 
-/* NULL: it is not known. */
+/* The id of the checkpoint's run, written into `out`; NULL: it is not known. */
 static const char *run_of(char out[20], const struct checkpoint *c)
 {
     snprintf(out, 20, "%016llx", (unsigned long long)c->run);
     return c->run ? out : NULL;
 }
 
-static int run_ls(char **words)
+static void print_ls_json(const struct checkpoint *c)
+{
+    const struct store *store = c->stored ? c->stored->store : NULL;
+    const struct mesh strategy = strategy_of(c);
+    char run[20];
+    const char *form = store ? store->name : "";
+    json_t *stored = store ? store->to_json(c) : NULL; /* NULL: its field is left out */
+    print_json(json_pack("{s:o, s:i, s:s?, s:I, s:o, s:o*, s:o, s:o, s:o}", "checkpoint", text_json(c->path), "step",
+                         (int)c->step, "run", run_of(run, c), "session", (json_int_t)c->session, "program",
+                         *c->program ? text_json(c->program) : json_null(), form, stored, "mesh",
+                         mesh_json(&c->pieces->mesh), "strategy", mesh_json(&strategy), "tensors", tensors_json(c)));
+}
+
+static void print_ls(const struct checkpoint *c)
 {
     static const struct column columns[] = {{"tensor", NULL, CELL_TEXT, 27, 0},
                                             {"role", NULL, CELL_TEXT, 6, 0},
                                             {"shape", NULL, CELL_TEXT, 13, 0},
                                             {"cut by", NULL, CELL_TEXT, 13, 0},
                                             {"rank: what it has", NULL, CELL_TEXT, 30, 0}};
-    struct checkpoint *c = open_checkpoint(words[0]);
-    const struct store *store = c->stored ? c->stored->store : NULL;
-    const struct mesh *held = &c->pieces->mesh, strategy = strategy_of(c);
-    char run[20];
-    if (given.json) {
-        const char *form = store ? store->name : "";
-        json_t *stored = store ? store->to_json(c) : NULL; /* NULL: its field is left out */
-        print_json(json_pack("{s:o, s:i, s:s?, s:I, s:o, s:o*, s:o, s:o, s:o}", "checkpoint", text_json(c->path),
-                             "step", (int)c->step, "run", run_of(run, c), "session", (json_int_t)c->session, "program",
-                             *c->program ? text_json(c->program) : json_null(), form, stored, "mesh", mesh_json(held),
-                             "strategy", mesh_json(&strategy), "tensors", tensors_json(c)));
-        return EXIT_OK;
-    }
-    char bytes[32], sizes[160], mesh[64];
+    char run[20], bytes[32], sizes[160], mesh[64];
     struct table *out = new_table(columns, COUNT(columns));
     const struct pieces *p = c->pieces;
+    const struct mesh strategy = strategy_of(c);
     size_t elements = 0;
     for (size_t i = 0; i < p->n; i++) {
         elements += tensor_elements(&p->tensor[i]);
         list_tensor(out, &p->tensor[i]);
     }
     print_line(stdout, "checkpoint  %s: step %u, %lld sequences", c->path, c->step, (long long)c->samples);
-    if (store)
-        store->print(c);
+    if (c->stored)
+        c->stored->store->print(c);
     print_line(stdout, "run         %s, session %lld; written by %s%s", run_of(run, c) ? run : "not known",
                (long long)c->session, *c->program ? "yard " : "an older yard", c->program);
     printf("model       %s\n", describe_sizes(sizes, &p->config));
-    printf("mesh        %s, zero %d; %zu tensors, %s\n", format_mesh(mesh, held), held->zero, p->n,
+    printf("mesh        %s, zero %d; %zu tensors, %s\n", format_mesh(mesh, &p->mesh), p->mesh.zero, p->n,
            format_bytes(bytes, (double)(ELEMENT_BYTES * elements)));
     printf("strategy    %s, zero %d\n", format_mesh(mesh, &strategy), strategy.zero);
     print_table(stdout, out);
+}
+
+static int run_ls(char **words)
+{
+    struct checkpoint *c = open_checkpoint(words[0]);
+    if (given.json)
+        print_ls_json(c);
+    else
+        print_ls(c);
     return EXIT_OK;
 }
 
 /* ---- verify ---------------------------------------------------------------------------------------------------- */
 
-struct opening { /* of attempt() */
+struct opened { /* the argument of try_open(), for attempt() */
     const char *path;
     struct checkpoint *checkpoint;
 };
 
-static void try_open(void *opening)
+static void try_open(void *opened)
 {
-    struct opening *o = opening;
-    const struct store *store = find_store(o->path); /* damage is counted here, not warned of */
-    o->checkpoint = store ? store->open(o->path) : open_checkpoint(o->path);
+    struct opened *o = opened;
+    const struct store *store = find_store(o->path);
+    if (store)
+        o->checkpoint = store->open(o->path); /* open_checkpoint() would warn of damage, which is counted here */
+    else
+        o->checkpoint = open_checkpoint(o->path);
 }
 
 static void add_damage(json_t *damaged, const char *reason, const char *tensor, const char *role)
@@ -118,14 +152,31 @@ static void add_damage(json_t *damaged, const char *reason, const char *tensor, 
         print_line(stdout, "%s", reason);
 }
 
-/* One checkpoint, alone or of a folder: every tensor's pieces are read; what is wrong goes into `damaged`. */
-static uint64_t verify_one(const char *path, bool alone, json_t *damaged, int64_t *step)
+/* Reads every tensor's pieces; what is wrong goes into `damaged`.  Returns the bytes that are sound. */
+static uint64_t verify_tensors(const struct checkpoint *c, json_t *damaged)
 {
-    struct opening o = {.path = path};
-    size_t before = json_array_size(damaged);
-    struct problem *p = attempt(try_open, &o);
     uint64_t bytes = 0;
-    if (p && alone && p->code != EXIT_FAILED)
+    for (size_t i = 0; i < c->pieces->n; i++) {
+        const struct kept_tensor *t = &c->pieces->tensor[i];
+        struct problem *p = NULL;
+        if (!c->stored) /* opening another form has verified all of it */
+            p = verify_tensor(c, i);
+        if (p)
+            add_damage(damaged, p->sentence, t->name, kept_name[t->role]);
+        else
+            bytes += ELEMENT_BYTES * tensor_elements(t);
+    }
+    return bytes;
+}
+
+/* Verifies one checkpoint, the only one or one of a folder.  *step: becomes the highest step of those verified. */
+static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t *step)
+{
+    struct opened o = {.path = path};
+    size_t before = json_array_size(damaged);
+    char text[32];
+    struct problem *p = attempt(try_open, &o);
+    if (p && only && p->code != EXIT_FAILED)
         must(p);
     if (p) {
         add_damage(damaged, p->sentence, NULL, NULL);
@@ -134,16 +185,10 @@ static uint64_t verify_one(const char *path, bool alone, json_t *damaged, int64_
     const struct checkpoint *c = o.checkpoint;
     for (size_t i = 0; c->stored && i < c->stored->n_damage; i++)
         add_damage(damaged, c->stored->damage[i], NULL, NULL);
-    for (size_t i = 0; i < c->pieces->n; i++) {
-        const struct kept_tensor *t = &c->pieces->tensor[i];
-        if (!c->stored && (p = verify_tensor(c, i))) /* in another form all was verified when it was opened */
-            add_damage(damaged, p->sentence, t->name, kept_name[t->role]);
-        else
-            bytes += ELEMENT_BYTES * tensor_elements(t);
-    }
+    uint64_t bytes = verify_tensors(c, damaged);
     if (!given.json && json_array_size(damaged) == before)
         print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path, c->pieces->n,
-                   format_bytes((char[32]){0}, (double)bytes));
+                   format_bytes(text, (double)bytes));
     *step = MAX(*step, c->step);
     return bytes;
 }
@@ -169,6 +214,40 @@ static int run_verify(char **words)
 
 /* ---- diff ------------------------------------------------------------------------------------------------------ */
 
+/* Which of the two is the later one of the same run; NULL: neither is. */
+static const struct checkpoint *later_of(const struct checkpoint *a, const struct checkpoint *b)
+{
+    int order = BY(a->session, b->session, COMPARE(a->step, b->step));
+    if (!a->run || a->run != b->run || order == 0)
+        return NULL;
+    return order > 0 ? a : b;
+}
+
+static void print_diff_json(const struct checkpoint *a, const struct checkpoint *b, const struct table *differing)
+{
+    char run[2][20];
+    const struct checkpoint *later = later_of(a, b);
+    print_json(json_pack("{s:[i, i], s:[s?, s?], s:o, s:b, s:i, s:o}", "steps", (int)a->step, (int)b->step, "runs",
+                         run_of(run[0], a), run_of(run[1], b), "later", later ? text_json(later->path) : json_null(),
+                         "same", differing->n == 0, "tensors", (int)a->pieces->n, "different", table_json(differing)));
+}
+
+static void print_diff(const struct checkpoint *a, const struct checkpoint *b, const struct table *differing)
+{
+    const struct checkpoint *later = later_of(a, b);
+    print_line(stdout, "steps %u and %u: %zu of %zu tensors differ", a->step, b->step, differing->n, a->pieces->n);
+    if (!a->run || !b->run)
+        print_line(stdout, "whether they are of one run is not known");
+    else if (a->run != b->run)
+        print_line(stdout, "they are of two runs");
+    else if (later)
+        print_line(stdout, "they are of one run, and the later is %s", later->path);
+    else
+        print_line(stdout, "they are of one run, and of the same moment");
+    if (differing->n)
+        print_table(stdout, differing);
+}
+
 static int run_diff(char **words)
 {
     static const struct column columns[] = {{"tensor", "name", CELL_TEXT, 27, 0},
@@ -177,8 +256,6 @@ static int run_diff(char **words)
                                             {"largest", "max", CELL_SHORT, 12, 0},
                                             {"relative", "relative", CELL_SHORT, 12, 0}};
     struct checkpoint *a = open_checkpoint(words[0]), *b = open_checkpoint(words[1]);
-    const bool known = a->run && b->run, same = known && a->run == b->run;
-    const int order = same ? BY(a->session, b->session, COMPARE(a->step, b->step)) : 0;
     struct table *out = new_table(columns, COUNT(columns));
     if (!same_sizes(&a->pieces->config, &b->pieces->config))
         fail(EXIT_FAILED, "%s and %s are models of unlike sizes: `yard ckpt ls` shows them", a->path, b->path);
@@ -190,19 +267,9 @@ static int run_diff(char **words)
                 number_cell(d.most), number_cell(d.distance / d.norm));
     }
     if (given.json)
-        print_json(json_pack("{s:[i, i], s:[s?, s?], s:o, s:b, s:i, s:o}", "steps", (int)a->step, (int)b->step, "runs",
-                             run_of((char[20]){0}, a), run_of((char[20]){0}, b), "later",
-                             order ? text_json((order > 0 ? a : b)->path) : json_null(), "same", out->n == 0, "tensors",
-                             (int)a->pieces->n, "different", table_json(out)));
+        print_diff_json(a, b, out);
     else
-        print_line(stdout, "steps %u and %u: %zu of %zu tensors differ\n%s%s", a->step, b->step, out->n, a->pieces->n,
-                   !known  ? "whether they are of one run is not known"
-                   : !same ? "they are of two runs"
-                   : order ? "they are of one run, and the later is "
-                           : "they are of one run, and of the same moment",
-                   !order ? "" : (order > 0 ? a : b)->path);
-    if (!given.json && out->n)
-        print_table(stdout, out);
+        print_diff(a, b, out);
     if (out->n)
         fail(EXIT_FAILED, "%s and %s differ in %zu tensors", a->path, b->path, out->n);
     return EXIT_OK;
@@ -210,29 +277,49 @@ static int run_diff(char **words)
 
 /* ---- reshard --------------------------------------------------------------------------------------------------- */
 
-/* The same state to be written to `path`, cut as --mesh and --zero say and otherwise as the training was; recorded
- * stages are kept where they fit.  Who names a mesh names a strategy: merged pieces keep the old one. */
-static struct checkpoint *recut(const struct checkpoint *from, const char *path)
+/* The mesh that --mesh and --zero name; what they leave open is as it was in training.  Recorded stages are kept where
+ * they fit. */
+static struct mesh new_mesh(const struct checkpoint *from, int zero)
 {
-    struct mesh m, strategy = strategy_of(from);
+    struct mesh m;
     const struct config *config = &from->pieces->config;
     const char *stages = recorded_option(from, "stages");
     must(parse_mesh(given.mesh, 1, &m));
-    m.zero = option_given(&table, "zero") ? (int)given.zero : strategy.zero;
+    m.zero = option_given(&table, "zero") ? given.zero : zero;
     int order = choice_number(pipeline_name, recorded_option(from, "pipeline"));
-    if (m.pp > 1 && order >= 0 && pipeline_orders[order].chunks * m.pp <= config->layers)
-        m.chunks = pipeline_orders[order].chunks, m.folded = pipeline_orders[order].folded;
+    if (m.pp > 1 && order >= 0 && pipeline_orders[order].chunks * m.pp <= config->layers) {
+        m.chunks = pipeline_orders[order].chunks;
+        m.folded = pipeline_orders[order].folded;
+    }
     if (!*stages || cut_layers(&m, config->layers, stages))
         must(cut_layers(&m, config->layers, NULL));
     must(check_tp_ranks(config, &m));
+    return m;
+}
+
+/* The same state, to be written to `path` with other pieces.  With --mesh the new mesh is also the new strategy;
+ * without it the pieces are merged, and the strategy stays. */
+static struct checkpoint *recut(const struct checkpoint *from, const char *path)
+{
+    struct mesh strategy = strategy_of(from), m = new_mesh(from, strategy.zero);
     struct checkpoint *to = like_checkpoint(from, path);
-    to->pieces = cut_state(config, &m);
-    json_object_set_new(to->options, "mesh", json_string(format_mesh((char[64]){0}, given.mesh ? &m : &strategy)));
+    char text[64];
+    to->pieces = cut_state(&from->pieces->config, &m);
+    json_object_set_new(to->options, "mesh", json_string(format_mesh(text, given.mesh ? &m : &strategy)));
     json_object_set_new(to->options, "zero", json_sprintf("%d", m.zero));
     return to;
 }
 
-/* The copies of all tensors, each tensor's proved. */
+static void list_copy(struct table *out, const struct copies *p, const struct copy *c)
+{
+    size_t from_byte = bytes_before(p->from, c->from) + ELEMENT_BYTES * c->from_at;
+    size_t to_byte = bytes_before(p->to, c->to) + ELEMENT_BYTES * c->to_at;
+    ROW(out, text_cell(p->from->name), text_cell(kept_name[p->from->role]), number_cell(p->from->piece[c->from].rank),
+        number_cell((double)from_byte), number_cell(p->to->piece[c->to].rank), number_cell((double)to_byte),
+        number_cell((double)(ELEMENT_BYTES * c->n)));
+}
+
+/* Prints the copies of all tensors, after a proof of each tensor's plan. */
 static void show_plan(const struct checkpoint *from, const struct checkpoint *to)
 {
     static const struct column columns[] = {
@@ -244,14 +331,8 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
     for (size_t i = 0; i < from->pieces->n; i++) {
         struct copies p = plan_copies(&from->pieces->tensor[i], &to->pieces->tensor[i], from->path);
         must(prove_copies(&p));
-        for (const struct copy *c = p.copy; c < p.copy + p.n; c++) {
-            size_t from_byte = bytes_before(p.from, c->from) + ELEMENT_BYTES * c->from_at;
-            size_t to_byte = bytes_before(p.to, c->to) + ELEMENT_BYTES * c->to_at;
-            ROW(out, text_cell(p.from->name), text_cell(kept_name[p.from->role]),
-                number_cell(p.from->piece[c->from].rank), number_cell((double)from_byte),
-                number_cell(p.to->piece[c->to].rank), number_cell((double)to_byte),
-                number_cell((double)(ELEMENT_BYTES * c->n)));
-        }
+        for (size_t k = 0; k < p.n; k++)
+            list_copy(out, &p, &p.copy[k]);
         free(p.copy);
     }
     if (given.json) {
@@ -262,7 +343,7 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
     }
 }
 
-/* Neither a checkpoint nor the folder of a run that goes on takes it. */
+/* Fails when the path lies in a checkpoint, or in the folder of a run that still goes on. */
 static void expect_place(const char *who, const char *path)
 {
     char *copy = copy_string(path);
@@ -271,7 +352,7 @@ static void expect_place(const char *who, const char *path)
     expect_outside(who, path);
 }
 
-/* Nothing that is there is replaced: the name is free, or that of an empty folder, which no run is to fill. */
+/* Fails when something would be replaced: the name must be free, or that of an empty folder that no run is using. */
 static void expect_free(const char *who, const char *path)
 {
     int lock = lock_folder(who, path);
@@ -309,26 +390,36 @@ static int run_reshard(char **words)
 
 /* ---- export ---------------------------------------------------------------------------------------------------- */
 
+/* One file, which may replace another one of llm.c's, but no other kind of file. */
+static void export_file(const struct checkpoint *c, const char *path)
+{
+    struct stat status;
+    expect_place("yard ckpt export", path);
+    expect_unlocked("yard ckpt export", path);
+    if (stat(path, &status) == 0 && status.st_size && !has_magic(path, LLMC_MODEL_MAGIC))
+        fail(EXIT_USAGE, "%s is a file of another kind: choose another name", path);
+    export_llmc(c, path);
+}
+
+static void export_folder(const struct checkpoint *c, const char *path)
+{
+    struct tokenizer t = tokenizer_from_text(c->tokenizer, c->path);
+    json_t *tokenizer = tokenizer_to_json(&t);
+    expect_free("yard ckpt export", path);
+    export_huggingface(c, path, tokenizer);
+    if (!tokenizer)
+        note("it has no tokenizer: what the token numbers of this model stand for is not known here");
+}
+
 static int run_export(char **words)
 {
     bool llmc = ends_with(words[1], ".bin");
     struct checkpoint *c = open_checkpoint(words[0]);
     claim_output("yard ckpt export", words[1], NULL);
-    if (llmc) {
-        struct stat status; /* it may take the place of another one, of nothing else */
-        expect_place("yard ckpt export", words[1]);
-        expect_unlocked("yard ckpt export", words[1]);
-        if (stat(words[1], &status) == 0 && status.st_size && !has_magic(words[1], LLMC_MODEL_MAGIC))
-            fail(EXIT_USAGE, "%s is a file of another kind: choose another name", words[1]);
-        export_llmc(c, words[1]);
-    } else {
-        struct tokenizer t = tokenizer_from_text(c->tokenizer, c->path);
-        json_t *tokenizer = tokenizer_to_json(&t);
-        expect_free("yard ckpt export", words[1]);
-        export_huggingface(c, words[1], tokenizer);
-        if (!tokenizer)
-            note("it has no tokenizer: what the token numbers of this model stand for is not known here");
-    }
+    if (llmc)
+        export_file(c, words[1]);
+    else
+        export_folder(c, words[1]);
     if (given.json)
         print_json(json_pack("{s:o, s:s, s:i}", "file", text_json(words[1]), "format", llmc ? "llmc" : "hf", "step",
                              (int)c->step));
@@ -386,7 +477,8 @@ static const struct option of_training[] = {
     {"keep", 0, OPT_INT, &reshard_options.keep, NULL, "K", 0, 1e9, GROUP_LOOKING, OF_TRAIN,
      "keep the K newest checkpoints (0: all)"},
 };
-/* What a restart goes on from, whatever the words say. */
+
+/* A restart goes on from its own checkpoint, whatever --resume says. */
 static void check(struct settings *s)
 {
     (void)s;

@@ -9,7 +9,7 @@
 
 enum { LLMC_VERSION = 3, VOCAB_MULTIPLE = 128 /* as llm.c pads its own */ };
 
-/* A parameter's values, and behind them `padding` zeros; the caller frees them. */
+/* A parameter's values, followed by `padding` zeros; the caller frees them. */
 static float *read_value(const struct checkpoint *c, int param, size_t padding)
 {
     size_t i = 0;
@@ -43,22 +43,23 @@ void export_huggingface(const struct checkpoint *c, const char *path, const json
 {
     const struct config *m = &c->pieces->config;
     struct folder *folder = open_folder(path, 4);
+    export_safetensors(c, file_in(folder, MODEL_FILE), !m->tied);
     json_t *config = json_pack(
         "{s:[s], s:n, s:n, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b, s:s, s:f, s:f, s:f}", "architectures",
         "GPT2LMHeadModel", "bos_token_id", "eos_token_id", "model_type", "gpt2", "n_layer", m->layers, "n_head",
         m->heads, "n_embd", m->channels, "n_ctx", m->seq_len, "n_positions", m->seq_len, "vocab_size", m->vocab,
         "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, "tie_word_embeddings", m->tied, "torch_dtype",
         "float32", "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0);
-    json_t *about = json_pack("{s:s, s:i, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "model_max_length",
-                              m->seq_len, "clean_up_tokenization_spaces", false);
-    export_safetensors(c, file_in(folder, MODEL_FILE), !m->tied);
     write_json(folder, "config.json", config);
     if (tokenizer) {
+        json_t *about = json_pack("{s:s, s:i, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "model_max_length",
+                                  m->seq_len, "clean_up_tokenization_spaces", false);
         write_json(folder, "tokenizer.json", tokenizer);
         write_json(folder, "tokenizer_config.json", about);
+        json_decref(about);
     }
     publish_folder(folder);
-    json_decref(config), json_decref(about);
+    json_decref(config);
 }
 
 void export_llmc(const struct checkpoint *c, const char *path)

@@ -11,7 +11,7 @@
 #define BESIDE ".new"
 #define OLD ".old"
 
-/* In a signal handler too. */
+/* Runs in a signal handler too. */
 static void remove_folder_written(void *folder)
 {
     struct folder *f = folder;
@@ -20,35 +20,47 @@ static void remove_folder_written(void *folder)
     rmdir(f->temporary);
 }
 
-/* What somebody else has put into a folder that goes stays beside, as `<folder>.kept-<pid>`. */
+/* A folder is to be removed, and still has files that are not ours.  It stays, as `<folder>.kept-<pid>`. */
 static void keep_rest(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *end = strstr(name, OLD TEMPORARY);
-    end = end ? end : strstr(name, TEMPORARY);
-    char *folder = format_string("%.*s", (int)(end ? end - path : (ptrdiff_t)strlen(path)), path);
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    const char *end = strstr(name, OLD TEMPORARY); /* the name's end without what we have put there */
+    if (!end)
+        end = strstr(name, TEMPORARY);
+    if (!end)
+        end = name + strlen(name);
+    char *folder = format_string("%.*s", (int)(end - path), path);
     char *kept = format_string("%s.kept-%ld", folder, (long)getpid());
     if (rename(path, kept) == 0)
         warn("%s held more than yard had written there: the rest is in %s now", folder, kept);
-    free(folder), free(kept);
+    free(folder);
+    free(kept);
 }
 
-/* What we may have written into a folder, of a checkpoint or an export or a temporary of one, and the folder.  What a
- * link leads to is somebody else's: only the link goes. */
-static void remove_files(const char *path)
+static void remove_ours(DIR *entries, const char *name)
 {
     static const char *const ours[] = {"manifest.json",       "rank-[0-9]*.safetensors", "model.safetensors",
                                        "config.json",         "tokenizer.json",          "tokenizer_config.json",
                                        "*" TEMPORARY "[0-9]*"};
+    for (size_t i = 0; i < COUNT(ours); i++)
+        if (fnmatch(ours[i], name, 0) == 0)
+            unlinkat(dirfd(entries), name, 0);
+}
+
+/* Removes a folder - a checkpoint, an export or a temporary of one - and the files that yard writes into such a folder.
+ * The folder that a link leads to is somebody else's: only the link is removed. */
+static void remove_files(const char *path)
+{
     struct stat status;
     if (lstat(path, &status) == 0 && S_ISLNK(status.st_mode)) {
         unlink(path);
         return;
     }
     DIR *entries = opendir(path);
-    for (const struct dirent *e; entries && (e = readdir(entries));)
-        for (size_t i = 0; i < COUNT(ours); i++)
-            if (fnmatch(ours[i], e->d_name, 0) == 0)
-                unlinkat(dirfd(entries), e->d_name, 0);
+    const struct dirent *e;
+    while (entries && (e = readdir(entries)))
+        remove_ours(entries, e->d_name);
     if (entries)
         closedir(entries);
     if (rmdir(path) != 0 && (errno == ENOTEMPTY || errno == EEXIST))
@@ -58,7 +70,8 @@ static void remove_files(const char *path)
 void remove_stray_folders(const char *parent, const char *begin)
 {
     DIR *entries = opendir(parent);
-    for (const struct dirent *e; entries && (e = readdir(entries));) {
+    const struct dirent *e;
+    while (entries && (e = readdir(entries))) {
         if (!is_stray(e->d_name, begin, true))
             continue;
         char *path = format_string("%s/%s", parent, e->d_name);
@@ -88,7 +101,7 @@ struct folder *open_folder(const char *path, size_t most_files)
     f->temporary = format_string("%s" TEMPORARY "%ld", f->path, (long)getpid());
     f->cap = most_files;
     f->files = allocate(most_files, sizeof *f->files);
-    remove_files(f->temporary); /* of an attempt of ours that failed */
+    remove_files(f->temporary); /* an earlier attempt of this process may have failed and left it */
     f->cleanup = (struct cleanup){.run = remove_folder_written, .argument = f};
     on_fail(&f->cleanup);
     if (mkdir(f->temporary, 0777) != 0)
@@ -99,42 +112,63 @@ struct folder *open_folder(const char *path, size_t most_files)
 const char *file_in(struct folder *f, const char *name)
 {
     CHECK(f->n < f->cap, "%s: more than %zu files", f->path, f->cap);
-    f->files[f->n] = format_string("%s/%s", f->temporary, name);
-    return f->files[f->n++];
+    char *path = format_string("%s/%s", f->temporary, name);
+    f->files[f->n++] = path;
+    return path;
 }
 
-/* The folder that waits beside, for sure, takes the other's place. */
-static int take_place(const char *beside, const char *path)
+/* Something has this name, be it a link that leads nowhere. */
+static bool name_exists(const char *path)
+{
+    struct stat status;
+    return lstat(path, &status) == 0;
+}
+
+/* The whole folder `beside` takes the place of the folder `path`, after `beside` is on the disk for sure. */
+static bool take_place(const char *beside, const char *path)
 {
     sync_folder_of(beside);
     remove_folder(path);
-    return rename(beside, path);
+    return rename(beside, path) == 0;
+}
+
+/* The finished folder takes the place of an old one, which then has the temporary name or is removed. */
+static bool replace_folder(const struct folder *f, const char *beside)
+{
+#ifdef RENAME_EXCHANGE
+    if (renameat2(AT_FDCWD, f->temporary, AT_FDCWD, f->path, RENAME_EXCHANGE) == 0)
+        return true;
+#endif
+    /* The system cannot exchange them (NFS).  At each moment one of two names has a whole folder. */
+    return rename(f->temporary, beside) == 0 && take_place(beside, f->path);
+}
+
+static void free_folder(struct folder *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        free(f->files[i]);
+    free(f->files);
+    free(f->path);
+    free(f->temporary);
+    free(f);
 }
 
 void publish_folder(struct folder *f)
 {
-    struct stat status; /* of a link itself: one that leads nowhere is there */
     char *beside = format_string("%s" BESIDE, f->path);
     if (f->n)
         sync_folder_of(f->files[0]);
-    if (lstat(beside, &status) == 0) /* whole, left by a process that was killed: it takes its place first */
+    if (name_exists(beside)) /* it is whole; a process that was killed has left it: it takes its place first */
         take_place(beside, f->path);
-    bool there = lstat(f->path, &status) == 0, done = false;
-    expect_unlocked("cannot write the folder", f->path); /* somebody may have made it in between */
-#ifdef RENAME_EXCHANGE
-    done = there && renameat2(AT_FDCWD, f->temporary, AT_FDCWD, f->path, RENAME_EXCHANGE) == 0;
-#endif
-    if (!done && there) /* where the system cannot do that (NFS): at each moment one of two names has a whole folder */
-        done = rename(f->temporary, beside) == 0 && take_place(beside, f->path) == 0;
-    else if (!done)
-        done = rename(f->temporary, f->path) == 0;
+    bool replaces = name_exists(f->path);
+    expect_unlocked("cannot write the folder", f->path); /* a run may have made it in between */
+    bool done = replaces ? replace_folder(f, beside) : rename(f->temporary, f->path) == 0;
     if (!done)
         fail(EXIT_IO, "cannot rename the finished folder %s to %s: %s", f->temporary, f->path, strerror(errno));
     sync_folder_of(f->path);
-    if (there)
+    if (replaces)
         remove_files(f->temporary);
     cancel_on_fail(&f->cleanup);
-    for (size_t i = 0; i < f->n; i++)
-        free(f->files[i]);
-    free(beside), free(f->files), free(f->path), free(f->temporary), free(f);
+    free(beside);
+    free_folder(f);
 }

@@ -9,17 +9,17 @@
  * new one is whole as `<path>.new` before the old one goes. */
 struct folder {
     char *path, *temporary;
-    char **files; /* that were announced: a clean-up removes them */
+    char **files; /* the paths that file_in() gave out: a clean-up removes these files */
     size_t n, cap;
     struct cleanup cleanup;
 };
 struct folder *open_folder(const char *path, size_t most_files);
-const char *file_in(struct folder *f, const char *name); /* its path, to be written */
+const char *file_in(struct folder *f, const char *name); /* the path under which to write this file of the folder */
 void publish_folder(struct folder *f);                   /* frees f */
-/* It is gone at once, by a rename; then the files that we write are removed, one by one.  What else it holds stays, in
- * `<path>.kept-<pid>`, and that is said.  Of a link to one the link goes. */
+/* Renames the folder, so that it is gone at once; then removes the files in it that yard writes, one by one.  Other
+ * files stay, in `<path>.kept-<pid>`, and a warning says so.  A link to a folder is removed, what it leads to stays. */
 void remove_folder(const char *path);
-/* Remove the folders `<begin>*.tmp-<pid>` in `parent` of processes that are no more. */
+/* Removes the folders `<begin>*.tmp-<pid>` in `parent` of processes that are no more. */
 void remove_stray_folders(const char *parent, const char *begin);
 
 #endif

@@ -1,17 +1,17 @@
 /* pieces.c - which rank keeps which part of the state: follows from the mesh's own cut, and from nothing else.
  *
  * Tensor parallelism gives a rank a part of a parameter: rows of each section, or columns.  ZeRO cuts what a rank
- * keeps of a unit, one parameter behind another, into flat shards.  So a piece is one of these:
+ * keeps of a unit, one parameter after another, into flat shards.  So a piece is one of these:
  *
  *     box    all that a rank has of a section: whole rows, or a range of columns
  *     flat   a shard's range of a parameter that is not cut by columns: elements that follow one another in the tensor
  *     boxes  of a parameter that is cut by columns, a shard's range: a ragged row, whole rows, and a ragged row
  *
  *         . . a a . .        a: columns 2 and 3 are the rank's; its elements 1 to 5 are
- *         . . a a . .        the ragged row (0, 3), the rows 1 and 2, and nothing behind
+ *         . . a a . .        the ragged row (0, 3), the rows 1 and 2, and no second ragged row
  *         . . a a . .
  *
- * What several ranks hold alike is the first one's.
+ * Elements that several ranks hold alike belong to the piece of the first of these ranks.
  *
  * A caller that stores less than a shard at a time, as techniques/snapshot does, has pieces that end there too
  * (add_pieces()).
@@ -26,18 +26,23 @@ size_t tensor_elements(const struct kept_tensor *t) { return (size_t)(t->shape[0
 
 size_t piece_elements(const struct piece *p)
 {
-    size_t rows = (size_t)(p->end[0] - p->begin[0]);
-    return p->flat ? rows : rows * (size_t)(p->end[1] - p->begin[1]);
+    size_t n = (size_t)(p->end[0] - p->begin[0]); /* flat: elements; box: rows */
+    if (p->flat)
+        return n;
+    return n * (size_t)(p->end[1] - p->begin[1]);
 }
 
 size_t element_of(const struct kept_tensor *t, const struct piece *p, size_t i, size_t *stretch)
 {
-    size_t columns = (size_t)t->shape[1], width = p->flat ? columns : (size_t)(p->end[1] - p->begin[1]);
-    bool through = p->flat || width == columns; /* no row's end is one of a stretch */
-    *stretch = through ? piece_elements(p) - i : width - i % width;
+    *stretch = piece_elements(p) - i;
     if (p->flat)
         return (size_t)p->begin[0] + i;
-    return ((size_t)p->begin[0] + i / width) * columns + (size_t)p->begin[1] + i % width;
+    size_t columns = (size_t)t->shape[1];
+    size_t width = (size_t)(p->end[1] - p->begin[1]);
+    size_t row = (size_t)p->begin[0] + i / width;
+    if (width < columns) /* then a stretch ends with its row */
+        *stretch = width - i % width;
+    return row * columns + (size_t)p->begin[1] + i % width;
 }
 
 char *piece_name(char out[96], const struct kept_tensor *t, size_t i)
@@ -48,40 +53,86 @@ char *piece_name(char out[96], const struct kept_tensor *t, size_t i)
 
 /* ---- cutting ---------------------------------------------------------------------------------------------------- */
 
-/* The rank's part of the tensor comes in runs that lie whole in the tensor: by rows, what it has of a section; by
- * columns, of a row.  A whole section is a box, and less of one is flat.  By columns all is boxes: a ragged row, whole
- * rows together, a ragged row. */
+/* Which elements of the tensor the piece has: n of them, from element `first` of the tensor on. */
+static void set_range(struct piece *x, size_t first, size_t n)
+{
+    x->flat = true;
+    x->begin[0] = (int64_t)first;
+    x->end[0] = (int64_t)(first + n);
+}
+
+/* The same for a box: n elements in so many rows, the first of them at element `first` of a tensor with `columns`. */
+static void set_box(struct piece *x, size_t first, size_t n, size_t rows, size_t columns)
+{
+    x->begin[0] = (int64_t)(first / columns);
+    x->end[0] = x->begin[0] + (int64_t)rows;
+    x->begin[1] = (int64_t)(first % columns);
+    x->end[1] = x->begin[1] + (int64_t)(n / rows);
+}
+
+/* The part of the tensor that the rank has.  A parameter that is not cut, or cut into one, is a single run. */
+static struct part part_of_rank(const struct model *m, const struct kept_tensor *t, int rank)
+{
+    const struct cut *cut = &params_of(m, rank)->param[t->param].cut;
+    struct part part = part_of(cut, m->params->param[t->param].shape, tp_of(m->mesh, rank), m->mesh->tp);
+    if (part.begin == 0 && part.end == part.length)
+        part = (struct part){.runs = 1, .length = tensor_elements(t), .begin = 0, .end = tensor_elements(t)};
+    return part;
+}
+
+/* The rank's part of the tensor is runs of elements that are next to each other in the tensor: where rows are cut, a
+ * run is the rank's rows of a section; where columns are cut, its columns of a row.
+ *
+ *     rows      a whole run is a box, and less of one is flat
+ *     columns   all is boxes: less of a run is a ragged row, and whole runs in a row are one box together */
 void add_pieces(const struct model *m, struct kept_tensor *t, int rank, struct shard held)
 {
-    const struct param *all = &m->params->param[t->param], *p = &params_of(m, rank)->param[t->param];
-    struct part part = part_of(&p->cut, all->shape, tp_of(m->mesh, rank), m->mesh->tp);
+    const struct cut *cut = &m->params->param[t->param].cut;
+    const struct param *p = &params_of(m, rank)->param[t->param];
     if (p->cut.split == SPLIT_NONE && tp_of(m->mesh, rank) > 0)
         return;
-    if (part.begin == 0 && part.end == part.length) /* all of it */
-        part = (struct part){1, tensor_elements(t), 0, tensor_elements(t)};
-    bool by_columns = part.runs > 1 && all->cut.split == SPLIT_COLUMNS;
+    struct part part = part_of_rank(m, t, rank);
+    bool by_columns = part.runs > 1 && cut->split == SPLIT_COLUMNS;
+    CHECK(!by_columns || cut->sections == 1, "%s is cut by columns in %d sections", t->name, cut->sections);
     size_t width = part.end - part.begin, columns = (size_t)t->shape[1];
-    size_t end = held.end > p->offset ? MIN(held.end - p->offset, width * part.runs) : 0;
-    CHECK(!by_columns || all->cut.sections == 1, "%s is cut by columns in %d sections", t->name, all->cut.sections);
-    for (size_t e = MAX(held.begin, p->offset) - p->offset, n; e < end; e += n) {
-        size_t within = e % width, whole = within ? 0 : (end - e) / width; /* runs */
-        whole = by_columns ? whole : MIN(whole, 1);
-        n = whole ? whole * width : MIN(width - within, end - e);
-        size_t from = e / width * part.length + part.begin + within; /* in the tensor */
-        struct piece x = {.rank = rank, .at = p->offset + e - held.begin, .flat = !whole && !by_columns};
-        size_t rows = by_columns ? MAX(whole, 1) : n / columns; /* of a box */
-        x.begin[0] = (int64_t)(x.flat ? from : from / columns);
-        x.end[0] = x.begin[0] + (int64_t)(x.flat ? n : rows);
-        x.begin[1] = x.flat ? 0 : (int64_t)(from % columns);
-        x.end[1] = x.flat ? 0 : x.begin[1] + (int64_t)(n / rows);
+    size_t done = MAX(held.begin, p->offset) - p->offset; /* elements, counted in the rank's part of the parameter */
+    size_t end = 0;
+    if (held.end > p->offset)
+        end = MIN(held.end - p->offset, width * part.runs);
+    while (done < end) {
+        size_t within = done % width;
+        size_t whole = within ? 0 : (end - done) / width; /* runs that begin here and are held whole */
+        if (!by_columns)
+            whole = MIN(whole, 1);
+        size_t n = whole ? whole * width : MIN(width - within, end - done);
+        size_t first = done / width * part.length + part.begin + within; /* element of the tensor */
+        struct piece x = {.rank = rank, .at = p->offset + done - held.begin};
+        if (by_columns)
+            set_box(&x, first, n, MAX(whole, 1), columns);
+        else if (whole)
+            set_box(&x, first, n, n / columns, columns);
+        else
+            set_range(&x, first, n);
         size_t cap = t->n;
         *APPEND(t->piece, t->n, cap) = x;
+        done += n;
     }
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
-/* Of the mesh that is to cut them. */
+static struct kept_tensor describe_tensor(const struct param *p, int i, int unit, enum kept role)
+{
+    struct kept_tensor t = {.param = i, .unit = unit, .role = role, .dims = p->rank, .sections = p->cut.sections};
+    memcpy(t.name, p->name, sizeof t.name);
+    memcpy(t.shape, p->shape, sizeof t.shape);
+    t.axis = p->cut.split == SPLIT_COLUMNS;
+    if (p->cut.split == SPLIT_NONE)
+        t.axis = -1;
+    return t;
+}
+
+/* All tensors, without pieces, for the mesh that is to cut them. */
 static struct pieces *describe_all(const struct params *all, const struct mesh *m)
 {
     struct pieces *s = allocate(1, sizeof *s);
@@ -91,15 +142,8 @@ static struct pieces *describe_all(const struct params *all, const struct mesh *
     s->tensor = allocate((size_t)all->n * KEPT_ROLES, sizeof *s->tensor);
     for (int u = 0; u < all->n_units; u++)
         for (int role = 0; role < KEPT_ROLES; role++)
-            for (int i = all->unit[u].first; i < all->unit[u].first + all->unit[u].n; i++) {
-                const struct param *p = &all->param[i];
-                struct kept_tensor *t = &s->tensor[s->n++];
-                *t = (struct kept_tensor){
-                    .param = i, .unit = u, .role = (enum kept)role, .dims = p->rank, .sections = p->cut.sections};
-                memcpy(t->name, p->name, sizeof t->name);
-                memcpy(t->shape, p->shape, sizeof t->shape);
-                t->axis = p->cut.split == SPLIT_NONE ? -1 : p->cut.split == SPLIT_COLUMNS;
-            }
+            for (int i = all->unit[u].first; i < all->unit[u].first + all->unit[u].n; i++)
+                s->tensor[s->n++] = describe_tensor(&all->param[i], i, u, (enum kept)role);
     return s;
 }
 
@@ -115,12 +159,14 @@ struct pieces *cut_state(const struct config *c, const struct mesh *mesh)
 {
     struct model *m = outline_model(c, mesh);
     struct pieces *s = describe_all(m->params, m->mesh);
-    for (struct kept_tensor *t = s->tensor; t < s->tensor + s->n; t++)
-        for (int k = 0; k < (is_shared_out(mesh, t->role) ? mesh->dp : 1); k++)
+    for (struct kept_tensor *t = s->tensor; t < s->tensor + s->n; t++) {
+        int replicas = is_shared_out(mesh, t->role) ? mesh->dp : 1; /* whose parts differ */
+        for (int k = 0; k < replicas; k++)
             for (int j = 0; j < mesh->tp; j++) {
                 int rank = rank_at(mesh, k, stage_of(m, t->unit)) + j;
                 add_pieces(m, t, rank, held_by(m, t->unit, rank, t->role));
             }
+    }
     free_model(m);
     return s;
 }

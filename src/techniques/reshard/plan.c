@@ -17,8 +17,8 @@
 
 struct side {
     const struct kept_tensor *t;
-    const char *where; /* the pieces are, for messages: a path */
-    size_t *done;      /* of each piece, so many elements have been walked */
+    const char *where; /* a path, for messages: there the pieces are */
+    size_t *done;      /* by piece: so many of its elements have been walked */
     size_t now;        /* the piece of the last copy */
 };
 
@@ -56,9 +56,10 @@ static _Noreturn void refuse_cover(const struct side *s, size_t at)
 struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where)
 {
     struct copies plan = {.from = from, .to = to};
-    struct side sides[] = {{from, where, allocate(from->n, sizeof(size_t)), 0},
-                           {to, "where it goes to", allocate(to->n, sizeof(size_t)), 0}};
-    struct side *a = &sides[0], *b = &sides[1], *end = sides + 2;
+    struct side sides[] = {{.t = from, .where = where, .done = allocate(from->n, sizeof(size_t))},
+                           {.t = to, .where = "where it goes to", .done = allocate(to->n, sizeof(size_t))}};
+    struct side *a = &sides[0], *b = &sides[1];
+    struct side *end = sides + 2;
     for (size_t at = 0, n; at < tensor_elements(from); at += n) {
         n = SIZE_MAX;
         for (struct side *s = sides; s < end; s++) {
@@ -67,7 +68,10 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
                 refuse_cover(s, at);
             n = MIN(n, stretch);
         }
-        *APPEND(plan.copy, plan.n, plan.cap) = (struct copy){a->now, b->now, n, a->done[a->now], b->done[b->now]};
+        struct copy copy = {.from = a->now, .to = b->now, .n = n};
+        copy.from_at = a->done[a->now];
+        copy.to_at = b->done[b->now];
+        *APPEND(plan.copy, plan.n, plan.cap) = copy;
         a->done[a->now] += n;
         b->done[b->now] += n;
     }
@@ -84,7 +88,8 @@ size_t bytes_before(const struct kept_tensor *t, size_t piece)
 {
     size_t elements = 0;
     for (size_t i = 0; i < piece; i++)
-        elements += t->piece[i].rank == t->piece[piece].rank ? piece_elements(&t->piece[i]) : 0;
+        if (t->piece[i].rank == t->piece[piece].rank)
+            elements += piece_elements(&t->piece[i]);
     return ELEMENT_BYTES * elements;
 }
 
@@ -92,26 +97,32 @@ size_t bytes_before(const struct kept_tensor *t, size_t piece)
 
 ORDER(by_destination, struct copy, BY(a->to, b->to, COMPARE(a->to_at, b->to_at)))
 
-/* Does it lie in both pieces, and take each element to where the same one belongs? */
+static bool lies_within(const struct piece *p, size_t at, size_t n)
+{
+    size_t all = piece_elements(p);
+    return at <= all && n <= all - at;
+}
+
+/* Does the copy lie in both pieces, and take each element to where the same one belongs? */
 static bool is_sound(const struct copies *p, const struct copy *c)
 {
-    size_t stretch;
     if (c->n == 0 || c->from >= p->from->n || c->to >= p->to->n)
         return false;
     const struct piece *from = &p->from->piece[c->from], *to = &p->to->piece[c->to];
-    if (c->from_at > piece_elements(from) || c->n > piece_elements(from) - c->from_at ||
-        c->to_at > piece_elements(to) || c->n > piece_elements(to) - c->to_at)
+    if (!lies_within(from, c->from_at, c->n) || !lies_within(to, c->to_at, c->n))
         return false;
-    for (size_t i = 0; i < c->n; i += stretch) {
-        size_t theirs, ours, at = element_of(p->from, from, c->from_at + i, &theirs);
-        if (at != element_of(p->to, to, c->to_at + i, &ours))
+    for (size_t i = 0; i < c->n;) {
+        size_t from_stretch, to_stretch;
+        size_t read = element_of(p->from, from, c->from_at + i, &from_stretch);
+        size_t written = element_of(p->to, to, c->to_at + i, &to_stretch);
+        if (read != written)
             return false;
-        stretch = MIN(theirs, ours);
+        i += MIN(from_stretch, to_stretch);
     }
     return true;
 }
 
-static struct problem *wrong(const struct copies *p, size_t to, size_t at, const char *what)
+static struct problem *plan_problem(const struct copies *p, size_t to, size_t at, const char *what)
 {
     return new_problem(EXIT_FAILED, "the copy plan is wrong: %s element %zu of piece %zu of tensor %s, %s", what, at,
                        to, p->to->name, kept_name[p->to->role]);
@@ -120,21 +131,24 @@ static struct problem *wrong(const struct copies *p, size_t to, size_t at, const
 struct problem *prove_copies(const struct copies *p)
 {
     struct problem *found = NULL;
-    size_t *written = allocate(p->to->n, sizeof *written); /* of each piece: its first so many elements */
+    size_t *written = allocate(p->to->n, sizeof *written); /* by piece: so many elements of it, from its first on */
     struct copy *sorted = copy_bytes(p->copy, p->n * sizeof *sorted);
     SORT(sorted, p->n, by_destination);
     for (size_t i = 0; i < p->n && !found; i++) {
         const struct copy *c = &sorted[i];
         if (!is_sound(p, c))
-            found = wrong(p, c->to, c->to_at, "another element goes to");
-        else if (c->to_at != written[c->to])
-            found = wrong(p, c->to, c->to_at, c->to_at < written[c->to] ? "twice written is" : "nothing is before");
+            found = plan_problem(p, c->to, c->to_at, "another element goes to");
+        else if (c->to_at < written[c->to])
+            found = plan_problem(p, c->to, c->to_at, "twice written is");
+        else if (c->to_at > written[c->to])
+            found = plan_problem(p, c->to, c->to_at, "nothing is before");
         else
             written[c->to] += c->n;
     }
     for (size_t k = 0; k < p->to->n && !found; k++)
         if (written[k] != piece_elements(&p->to->piece[k]))
-            found = wrong(p, k, written[k], "nothing is written to");
-    free(sorted), free(written);
+            found = plan_problem(p, k, written[k], "nothing is written to");
+    free(sorted);
+    free(written);
     return found;
 }

@@ -1,8 +1,8 @@
 /* resume.c - a run as a checkpoint, and a checkpoint as a run: what is recorded, and how it goes on elsewhere.
  *
- * Options on the command line win over recorded ones.  Without --mesh the recorded strategy goes on: on as many devices
- * as it is, on another number with another dp, and on a single device plainly, but recorded again, so that it comes
- * back with the devices.
+ * Options on the command line win over recorded ones.  Without --mesh the recorded strategy goes on: unchanged on as
+ * many devices as before, and with another dp on another number of devices.  On a single device training goes on
+ * without a mesh; checkpoints still record the old strategy, so that it returns when there are more devices again.
  */
 #include "state.h"
 
@@ -51,7 +51,8 @@ static bool open_run(const char *path, struct source *s)
         struct checkpoint *c = open_checkpoint(newest ? newest : path);
         *s = (struct source){copy_string(path), c->pieces->config, c, c->tokenizer};
     }
-    free(newest), free(model);
+    free(newest);
+    free(model);
     return ours;
 }
 
@@ -64,20 +65,29 @@ static void load_run(struct model *m, const struct source *s, bool moments)
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
 
+/* The number of devices nearest to `devices` that is a multiple of `each` and shares the batch out evenly. */
+static int nearest_devices(int batch, int each, int devices)
+{
+    int nearest = 0;
+    for (int dp = 1; dp <= batch && dp * each <= MAX_RANKS; dp++)
+        if (batch % dp == 0 && (!nearest || abs(dp * each - devices) < abs(nearest - devices)))
+            nearest = dp * each;
+    return nearest;
+}
+
 static struct mesh resumed_mesh(const struct settings *s, int devices)
 {
     struct mesh m = strategy_of(s->source.checkpoint);
-    int each = m.pp * m.tp, near = 0; /* the nearest number of devices on which the batch can be shared out */
+    int each = m.pp * m.tp; /* devices of a replica */
     if (devices == 1 && each > 1)
         return (struct mesh){.dp = 1, .pp = 1, .tp = 1, .chunks = 1};
     if (devices != n_ranks(&m) && (devices % each || s->batch % (devices / each))) {
-        for (int dp = 1; dp <= s->batch && dp * each <= MAX_RANKS; dp++)
-            if (s->batch % dp == 0 && (!near || abs(dp * each - devices) < abs(near - devices)))
-                near = dp * each;
+        int nearest = nearest_devices(s->batch, each, devices);
+        char text[64];
         fail(EXIT_USAGE,
              "%s was trained with %s and --batch %d, which cannot go on with %d devices: the nearest "
              "that can is --mesh dp=%d,pp=%d,tp=%d with %d; or choose another --mesh",
-             s->past->given, format_mesh((char[64]){0}, &m), s->batch, devices, near / each, m.pp, m.tp, near);
+             s->past->given, format_mesh(text, &m), s->batch, devices, nearest / each, m.pp, m.tp, nearest);
     }
     m.dp = devices / each;
     return m;
@@ -87,21 +97,22 @@ static struct mesh resumed_mesh(const struct settings *s, int devices)
 
 const json_t *recorded_options(const struct trainer *t) { return of_run(t)->options; }
 
-/* Before the settings that were left open have become what came of them. */
+/* Called before defaults are filled in, so that only options that the user gave are recorded. */
 static void record_training(struct trainer *t, struct step *list)
 {
     const struct settings *s = t->settings;
     if (list != t->train || s->trial)
         return;
     struct of_run *r = allocate(1, sizeof *r);
-    bool plain = s->past && !s->mesh && n_ranks(&t->mesh) == 1;
-    struct mesh strategy = plain ? strategy_of(s->source.checkpoint) : t->mesh;
+    bool without_mesh = s->past && !s->mesh && n_ranks(&t->mesh) == 1; /* then the old strategy is recorded */
+    struct mesh strategy = without_mesh ? strategy_of(s->source.checkpoint) : t->mesh;
+    char text[64];
     r->options = options_json(true);
-    json_object_set_new(r->options, "mesh", json_string(format_mesh((char[64]){0}, &strategy)));
+    json_object_set_new(r->options, "mesh", json_string(format_mesh(text, &strategy)));
     *own_of(t, &module_reshard) = r;
 }
 
-/* By chance, from the system: no two are the same. */
+/* A random number from the system, so that no two runs have the same. */
 static uint64_t new_id(void)
 {
     uint64_t id;
@@ -110,7 +121,7 @@ static uint64_t new_id(void)
     return id;
 }
 
-/* When --save's folder is ours alone. */
+/* Called when --save's folder is locked for this run. */
 static void number_run(struct trainer *t)
 {
     const struct settings *s = t->settings;
@@ -118,8 +129,13 @@ static void number_run(struct trainer *t)
     struct of_run *r = of_run(t);
     if (!r)
         return;
-    r->run = from && from->run ? from->run : new_id();
-    r->session = 1 + MAX(s->save ? last_session(s->save) : 0, from ? from->session : 0);
+    r->run = from ? from->run : 0;
+    if (!r->run)
+        r->run = new_id();
+    int64_t last = s->save ? last_session(s->save) : 0;
+    if (from)
+        last = MAX(last, from->session);
+    r->session = last + 1;
 }
 
 static void forget(struct trainer *t)
@@ -130,16 +146,18 @@ static void forget(struct trainer *t)
     free(r);
 }
 
-/* XXH64 of the tokens, which are many: once in a run. */
+/* XXH64 of the training tokens; 0: there are none.  They are many, so the hash is computed once in a run. */
 static uint64_t hash_data(const struct trainer *t)
 {
-    struct split *train = t->data ? &t->data->train : NULL;
-    if (train && !train->hash)
+    if (!t->data)
+        return 0;
+    struct split *train = &t->data->train;
+    if (!train->hash)
         train->hash = hash_bytes(train->tokens, train->n * sizeof *train->tokens, 0);
-    return train ? train->hash : 0;
+    return train->hash;
 }
 
-/* What is not as it was: the run goes on, but not as if there had been no break. */
+/* Warns where the run goes on, but not as it would have gone on without a break. */
 static void compare_training(struct trainer *t)
 {
     const struct checkpoint *c = t->settings->past ? t->settings->source.checkpoint : NULL;
@@ -167,7 +185,7 @@ struct checkpoint *describe_training(const struct trainer *t, uint32_t step)
     return c;
 }
 
-/* ---- what is there already -------------------------------------------------------------------------------------- */
+/* ---- checkpoints that are in --save's folder already ------------------------------------------------------------- */
 
 static void compare_with_saved(const char *folder, const struct config *ours)
 {
@@ -183,11 +201,12 @@ static void compare_with_saved(const char *folder, const struct config *ours)
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */
 
-/* Behind the `first` of a run that begins, those of runs before it go, and with --keep the oldest. */
+/* The `first` checkpoint of a run that began from nothing replaces all checkpoints of earlier runs.  With --keep each
+ * new checkpoint replaces the oldest. */
 static void save_training(struct trainer *t, uint32_t step, bool first)
 {
     const struct settings *s = t->settings;
-    bool begins = first && !s->past; /* else it is one of the runs before that goes on */
+    bool begins = first && !s->past; /* a resumed run keeps the checkpoints that it was resumed from */
     struct checkpoint *c = describe_training(t, step);
     make_folder(s->save);
     save_checkpoint(t->model, s->save, c);
@@ -216,15 +235,16 @@ static double measure_disk(const char *path)
     return (double)MAX(n, 0) / seconds;
 }
 
-/* What the first step has waited for.  A checkpoint in another form is read twice: to see what is whole in it, and to
- * load that. */
+/* Prints what the first step has waited for.  A checkpoint in another form is read twice: to see what is whole in it,
+ * and to load that. */
 static void print_resumed(struct trainer *t)
 {
     const struct checkpoint *c = t->settings->past ? t->settings->source.checkpoint : NULL;
     if (!c)
         return;
-    const struct room *took = c->room;
-    const uint64_t all = now_ns() - this_life->begun, state = took->open + took->read + took->verify + took->upload;
+    const struct read_buffer *took = c->room;
+    const uint64_t all = now_ns() - this_life->begun;
+    const uint64_t state = took->open + took->read + took->verify + took->upload;
     char *path = rank_file(c, 0), bytes[32];
     print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", c->step, c->path,
                1e-9 * (double)all);

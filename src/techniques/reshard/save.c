@@ -11,7 +11,7 @@
 
 void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
 {
-    char *bytes = NULL; /* of a piece */
+    char *bytes = NULL; /* one piece's */
     size_t cap = 0;
     c->path = format_string("%s/step-%u", folder, c->step);
     c->pieces = cut_state(&m->params->config, m->mesh);
@@ -31,18 +31,20 @@ void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
 
-/* In one room for all of them: fresh pages cost more than hashing what goes into them. */
+/* One buffer serves all tensors: fresh pages cost more than hashing what goes into them. */
 void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments)
 {
-    float *room = NULL;
+    float *values = NULL;
     size_t cap = 0;
-    for (size_t i = 0; i < c->pieces->n; i++)
-        if (moments || c->pieces->tensor[i].role == KEPT_VALUE) {
-            room = grow(room, &cap, tensor_elements(&c->pieces->tensor[i]), sizeof *room);
-            read_kept(c, i, room);
-            uint64_t begun = now_ns();
-            write_param(m, c->pieces->tensor[i].param, c->pieces->tensor[i].role, room);
-            c->room->upload += now_ns() - begun;
-        }
-    free(room);
+    for (size_t i = 0; i < c->pieces->n; i++) {
+        const struct kept_tensor *t = &c->pieces->tensor[i];
+        if (!moments && t->role != KEPT_VALUE)
+            continue;
+        values = grow(values, &cap, tensor_elements(t), sizeof *values);
+        read_kept(c, i, values);
+        uint64_t begun = now_ns();
+        write_param(m, t->param, t->role, values);
+        c->room->upload += now_ns() - begun;
+    }
+    free(values);
 }

@@ -8,25 +8,26 @@
  *     transfer     bytes along a plan: loading, resharding, verifying, comparing                  transfer.c
  *     save         from devices to files and back                                              save.c
  *     resume       a training as a checkpoint, and how it goes on                              resume.c
- *     store        another form of a checkpoint, read by whoever brings it                        checkpoint.c
+ *     store        another form of a checkpoint, read by the folder that brings it                checkpoint.c
  *     export       the model alone, for other programs                                            export.c
  *
  * A *tensor* here is a parameter's values, or Adam's m or v of it: whole, (out, in), without padding.  A *piece* is the
  * part of it that lies on one rank: a box of rows and columns, or with ZeRO a range of its elements.  Both are written
- * row by row, so whoever walks a tensor from its first element to its last walks each of its pieces from start to end.
+ * row by row, so a walk through a tensor from its first element to its last walks each of its pieces from start to end.
  * All work on checkpoints is such walks, a tensor at a time.
  *
  *     DIR/step-30/manifest.json            step, options, and where every piece lies
- *     DIR/step-30/rank-0.safetensors       what rank 0 wrote: its pieces, one behind another; replicas are written once
+ *     DIR/step-30/rank-0.safetensors       what rank 0 wrote: its pieces in a row; replicas are written once
  *
  * Two meshes belong to a checkpoint.  The *mesh of the pieces* says how the files are cut: verify, diff, export, --init
- * and --from follow it alone, and so does whoever loads.  The *strategy* says how training goes on: --resume takes it
- * where --mesh does not say.  They are the same when a run has saved, but for one that went on plainly, on a single
- * device: its pieces are whole, and its strategy waits for more devices.  `ckpt reshard` merges the pieces in the same
- * sense; with --mesh it changes both.  `ckpt ls` shows both.
+ * and --from follow it alone, and so does all loading.  The *strategy* is the mesh under which training goes on:
+ * --resume takes it where --mesh does not say.  A run saves both as one mesh, with one exception: a run that was
+ * resumed on a single device trains without a mesh.  Its pieces are whole, but it records the strategy that it was
+ * resumed from, for the day when there are more devices again.  `ckpt reshard` without --mesh makes such checkpoints
+ * too: it merges the pieces and keeps the strategy; with --mesh it changes both.  `ckpt ls` shows both.
  *
- * The folder is published like a file: written under another name, synced, renamed, and its parent synced.  So one that
- * has its name is whole.
+ * The folder is published like a file: it is written under another name, synced, renamed, and its parent is synced.  So
+ * a folder that has its final name is whole.
  */
 #ifndef STATE_H
 #define STATE_H
@@ -39,10 +40,11 @@ extern const char *const kept_name[KEPT_ROLES]; /* "value", "m", "v" */
 
 struct piece {
     int rank;
-    bool flat;                /* elements [begin[0], end[0]) of the tensor; else of each axis [begin, end) */
-    int64_t begin[2], end[2]; /* of a vector the second axis is [0, 1) */
-    size_t at;                /* in memory: elements from the start of the rank's unit, or of its shard of it */
-    uint64_t offset, hash;    /* in its rank's file: bytes from the start; XXH64 of the bytes */
+    bool flat;                /* true: elements [begin[0], end[0]) of the tensor; false: a box, [begin, end) by axis */
+    int64_t begin[2], end[2]; /* a vector's second axis is [0, 1) */
+    size_t at;                /* place in memory: elements from the start of the rank's unit, or of its shard of it */
+    uint64_t offset;          /* place in the rank's file: bytes from its start */
+    uint64_t hash;            /* XXH64 of the piece's bytes */
 };
 struct kept_tensor {
     char name[48];
@@ -50,50 +52,55 @@ struct kept_tensor {
     enum kept role;
     int dims; /* 1 or 2 */
     int64_t shape[2];
-    int axis, sections; /* that tensor parallelism cuts it along, each section by itself; axis -1: never cut */
-    size_t n;
-    struct piece *piece; /* by rank, or as they come in another form; those of each in the tensor's order */
+    int axis;            /* tensor parallelism cuts the tensor along this axis; -1: it is never cut */
+    int sections;        /* parts of the axis, each of which is cut by itself */
+    size_t n;            /* pieces */
+    struct piece *piece; /* by rank, or in another form's own order; those of one rank in the tensor's order */
 };
 /* All tensors of a model on a mesh, by unit, role, and parameter; what each rank's file holds is in this order too. */
 struct pieces {
     struct config config;
-    struct mesh mesh; /* that cuts them; of its layers nothing is known */
+    struct mesh mesh; /* it cuts the tensors; its first_layer is NULL */
     size_t n;
     struct kept_tensor *tensor;
 };
-/* As the mesh, whose layers are cut, cuts them. */
+/* All tensors with the pieces that the mesh cuts them into.  The mesh's layers are cut (cut_layers()). */
 struct pieces *cut_state(const struct config *c, const struct mesh *m);
 /* The same tensors without any pieces. */
 struct pieces *uncut_state(const struct config *c);
-/* Adds to the pieces what of the tensor is among elements [held.begin, held.end) of what the rank has of its unit:
- * nothing, where all ranks of its tensor-parallel group have that alike, and it is not the first of them. */
+/* A rank has elements of the tensor's unit, one parameter after another.  Adds the pieces of the tensor that are among
+ * elements [held.begin, held.end) of these.  Where all ranks of a tensor-parallel group hold the same parameter, only
+ * the first of them gets pieces. */
 void add_pieces(const struct model *m, struct kept_tensor *t, int rank, struct shard held);
 size_t count_pieces(const struct pieces *p);
 void free_pieces(struct pieces *p);
 size_t tensor_elements(const struct kept_tensor *t);
 size_t piece_elements(const struct piece *p);
-/* The tensor's element that is the piece's element i, and how many behind it follow one another in both, itself too. */
+/* Which element of the tensor is element i of the piece?  *stretch: so many elements, from this one on, are next to
+ * each other both in the tensor and in the piece. */
 size_t element_of(const struct kept_tensor *t, const struct piece *p, size_t i, size_t *stretch);
 /* "value/h.0.ln_1.weight/0": piece i in its safetensors file. */
 char *piece_name(char out[96], const struct kept_tensor *t, size_t i);
 
 /* ---- plan.c ---------------------------------------------------------------------------------------------------- */
 
-struct copy { /* elements, counted from the start of each piece */
-    size_t from, to, n;
-    size_t from_at, to_at;
+struct copy {
+    size_t from, to, n;    /* n elements go from piece `from` to piece `to` (indices into the two tensors' pieces) */
+    size_t from_at, to_at; /* places: elements from the start of each piece */
 };
-struct copies { /* of one tensor: in its order, so pieces are read and written from start to end */
+/* The plan for one tensor.  The copies are in the tensor's order, so pieces are read and written from start to end. */
+struct copies {
     const struct kept_tensor *from, *to;
     struct copy *copy; /* the caller frees it */
     size_t n, cap;
 };
 /* Fails (EXIT_FAILED) when the pieces of either side do not cover each element once; `where` says where `from` is. */
 struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where);
-/* Proves it from the copies alone (plan_copies() has checked that the pieces have each element once): every element
- * of every destination piece is written exactly once, with the same element of the tensor.  NULL, or what is wrong. */
+/* Proves a plan from its copies alone (plan_copies() has checked that the pieces have each element once): every element
+ * of every destination piece is written exactly once, with the same element of the tensor.  Returns NULL when the plan
+ * is right, else what is wrong. */
 struct problem *prove_copies(const struct copies *p);
-/* Bytes of the pieces of the same rank in front of this one: where it begins in what the rank has of the tensor. */
+/* Where a piece begins in all that its rank has of the tensor: the bytes of the rank's pieces in front of it. */
 size_t bytes_before(const struct kept_tensor *t, size_t piece);
 
 /* ---- manifest.c, checkpoint.c ----------------------------------------------------------------------------------- */
@@ -101,89 +108,97 @@ size_t bytes_before(const struct kept_tensor *t, size_t piece);
 #define MANIFEST "manifest.json"
 enum { MAX_MANIFEST = 256 << 20, MAX_STEP = 1000000000 };
 struct checkpoint {
-    char *path;              /* its folder, or the file that has it */
-    struct in_store *stored; /* in another form; NULL: it is a folder */
-    uint32_t step;           /* that was the last one */
-    uint64_t run;     /* by chance: of the run that began from nothing, kept by those that resume it; 0: not known */
-    int64_t session;  /* runs are counted, those that resume too: the newest checkpoint is of the last session */
+    char *path;              /* its folder, or the file of another form */
+    struct in_store *stored; /* what another form adds; NULL: the checkpoint is a folder */
+    uint32_t step;           /* the last step that was trained */
+    uint64_t run;     /* random id of the run that began from nothing; runs that resume it keep it; 0: not known */
+    int64_t session;  /* number of the run among all that wrote into the folder, resumed ones too (see checkpoint.c) */
     char program[16]; /* the version of yard that wrote it; "": not known, or not written yet */
     int64_t samples;  /* sequences trained on: the data position */
     uint64_t data;    /* XXH64 of the tokens that it was trained on, 0: not known */
-    unsigned vector;  /* width of the devices' vectors, 0: unlike */
+    unsigned vector;  /* width of the devices' vectors, in floats; 0: the devices differ */
     char *tokenizer;
-    json_t *options; /* of the training, by name, as texts; for "mesh" and "zero" see strategy_of() */
+    json_t *options; /* the training's options, by name, as texts; for "mesh" and "zero" see strategy_of() */
     struct pieces *pieces;
-    uint64_t *bytes; /* of each rank's file; 0: it has none; NULL: all is in one file */
-    struct room {
+    uint64_t *bytes; /* size of each rank's file; 0: the rank has no file; array NULL: all is in one file */
+    /* Memory for the pieces of one tensor, used for each in turn: fresh memory costs more than hashing the bytes. */
+    struct read_buffer {
         char *bytes;
         size_t cap;
-        uint64_t open, read, verify, upload; /* ns that these have taken so far, */
-        uint64_t bytes_read;                 /* of so many bytes */
-    } * room; /* for one tensor at a time: fresh memory would cost more than hashing what comes there */
+        uint64_t open, read, verify, upload; /* ns that opening, reading, hashing and uploading have taken so far */
+        uint64_t bytes_read;                 /* so far */
+    } * room;
 };
-char *rank_file(const struct checkpoint *c, int rank); /* the path of what has its pieces; the caller frees it */
-char *manifest_text(const struct checkpoint *c);       /* the caller frees it */
-/* Strict: every rule that a manifest breaks is named, with its place.  Files are looked at by read_checkpoint(). */
+/* The path of the file with the rank's pieces; the caller frees it. */
+char *rank_file(const struct checkpoint *c, int rank);
+char *manifest_text(const struct checkpoint *c); /* the caller frees it */
+/* Strict: fails with the rule that the manifest breaks, and its place in the manifest.  The files beside the manifest
+ * are checked by read_checkpoint(). */
 struct checkpoint *read_manifest(const char *folder);
-/* The same of a text; with `s`, whose sizes are set, of a checkpoint in that form, which owns it. */
+/* The same for a text of n bytes.  `s`: NULL, or what the other form of this checkpoint adds, with its sizes set; the
+ * checkpoint owns it then. */
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *s);
 void free_checkpoint(struct checkpoint *c);
-struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path); /* all but its pieces and files */
+/* A copy of c for another path, without its pieces and files. */
+struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path);
 json_t *tensors_json(const struct checkpoint *c);
 json_t *mesh_json(const struct mesh *m);
-const char *recorded_option(const struct checkpoint *c, const char *name); /* "": there is none */
+const char *recorded_option(const struct checkpoint *c, const char *name); /* "": the option is not recorded */
 struct mesh strategy_of(const struct checkpoint *c);                       /* its layers are not cut */
 
-/* A folder with a manifest, or the newest complete one in a folder of such; NULL: there is none.  Others are passed
- * over with a warning.  The caller frees it. */
+/* The checkpoint that `path` names: a folder with a manifest, or, in a folder of such, the newest complete one.
+ * Incomplete ones are passed over with a warning.  NULL: there is none.  The caller frees the path. */
 char *find_checkpoint(const char *path);
-/* Of a folder of checkpoints all, the damaged ones too; else the path alone.  The caller frees each, and the array. */
+/* The paths of all checkpoints in a folder, damaged ones too; the path alone when it is itself a checkpoint.  The
+ * caller frees each, and the array. */
 char **all_checkpoints(const char *path, size_t *n);
-/* It, its manifest read and its files compared with that by size and header; or the one in another form, with a warning
- * for what is damaged beside it.  Fails when there is none. */
+/* Opens the checkpoint that `path` names.  A folder's manifest is read, and its files are compared with the manifest by
+ * size and header.  Another form warns of damage that it could pass over.  Fails when there is no checkpoint. */
 struct checkpoint *open_checkpoint(const char *path);
-const struct store *find_store(const char *path); /* whose form that file has; NULL: nobody's */
-int64_t last_session(const char *folder);         /* of the complete checkpoints in it; 0: there are none */
+const struct store *find_store(const char *path); /* the form that this file has; NULL: no other form */
+int64_t last_session(const char *folder);         /* highest of the complete checkpoints in it; 0: there are none */
 /* Fails when the path is a checkpoint, or lies in one: nothing else is written there. */
 void expect_outside(const char *who, const char *path);
 /* Removes checkpoints of sessions before `session`, then all but the `keep` newest (0: all are kept). */
 void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
 
-/* Another form of a checkpoint: one file, in which a run puts one state into the place of another.  A folder that has
- * such files registers how they are read (struct module).
+/* Another form of a checkpoint: one file, in which a run writes one state over another.  A folder of src that has such
+ * files registers how they are read (struct module).
  *
- * Its manifest lasts while states come and go.  So there it has neither "step", "session" and "samples", nor "run",
- * "files", and the pieces' "file" and "hash"; and "offset" counts from where a state begins.  Who opens it fills in
- * what belongs to one state. */
+ * The manifest in such a file is written once and describes every state.  So it lacks what changes from state to state:
+ * "step", "session", "samples", "run", "files", and the pieces' "file" and "hash"; and "offset" counts from where a
+ * state begins.  open() fills in what belongs to the state that it chose. */
 struct store {
-    const char *name;   /* of the form, as `yard ckpt ls --json` has it */
+    const char *name;   /* the form's name, as `yard ckpt ls --json` has it */
     const char *place;  /* what has room for a state, "a slot" */
-    const char *advice; /* where bytes have not the hash of their piece */
+    const char *advice; /* what to do when bytes do not have the hash of their piece */
     bool (*is_ours)(const char *path);
     /* The newest state that is whole, all of it read and its hashes compared.  Fails when there is none. */
     struct checkpoint *(*open)(const char *path);
-    json_t *(*to_json)(const struct checkpoint *c); /* for `yard ckpt ls`: what only it knows, */
-    void (*print)(const struct checkpoint *c);      /* and that as a line */
+    json_t *(*to_json)(const struct checkpoint *c); /* for `yard ckpt ls`: facts that only this form has */
+    void (*print)(const struct checkpoint *c);      /* the same facts as a line */
 };
-/* What such a checkpoint has beside: the first member of a struct of the store's own, allocated with that. */
+/* What another form adds to a checkpoint: the first member of a struct of the store's own, allocated with that. */
 struct in_store {
     const struct store *store;
     size_t n;       /* pieces of all tensors */
-    uint64_t bytes; /* room for a state */
+    uint64_t bytes; /* size of the place for one state */
     char **damage;  /* sentences: what is not as it was written */
     size_t n_damage, cap_damage;
 };
 
 /* ---- transfer.c ------------------------------------------------------------------------------------------------ */
 
-/* The tensor's elements, of pieces that cover each once and have their hashes; NULL: they are looked at only. */
+/* Reads a tensor's elements into `values` (NULL: the pieces are only checked).  Fails where the pieces do not cover
+ * each element once, or do not have their hashes. */
 void read_kept(const struct checkpoint *c, size_t tensor, float *values);
-struct problem *verify_tensor(const struct checkpoint *c, size_t tensor); /* the same as an answer; NULL: it is sound */
-/* Writes the same state in the pieces of another mesh, as a checkpoint of its own, a tensor at a time; the bytes of
- * tensors that were read and written.  to->pieces has the pieces without places and hashes, which are filled in. */
+/* Reads and checks like read_kept(), but returns the problem; NULL: the tensor is sound. */
+struct problem *verify_tensor(const struct checkpoint *c, size_t tensor);
+/* Writes the same state in the pieces of another mesh, as a checkpoint of its own, a tensor at a time.  to->pieces has
+ * the pieces without places and hashes, which are filled in.  Returns the bytes of all tensors. */
 uint64_t reshard(const struct checkpoint *from, struct checkpoint *to);
 struct difference {
-    size_t elements;       /* whose bits differ */
+    size_t elements;       /* number of elements with different bits */
     double most;           /* largest |a - b| */
     double distance, norm; /* ||a - b||, ||b|| */
 };
@@ -194,17 +209,20 @@ struct difference compare_tensor(const struct checkpoint *a, const struct checkp
  * path. */
 struct ranks_written {
     struct folder *folder;
-    struct st_writer **file; /* by rank, begun: to be given the bytes of its pieces in order; NULL: it has none */
+    struct st_writer **file; /* by rank, with the header written: it expects the bytes of the rank's pieces in order;
+                              * NULL: the rank has no pieces */
 };
 struct ranks_written open_ranks(struct checkpoint *to);
-/* With all bytes written and the hashes filled in: the files, then the manifest, then the folder. */
+/* Call it when all bytes are written and the hashes are filled in.  Publishes the files, then the manifest, then the
+ * folder. */
 void publish_ranks(struct ranks_written *w, const struct checkpoint *c);
 
 /* ---- save.c ---------------------------------------------------------------------------------------------------- */
 
-/* The model's state as DIR/step-N.  c: all but path, pieces and bytes, which are made; the caller frees it. */
+/* Writes the model's state as DIR/step-N.  The caller has set all of c except path, pieces and bytes, which are set
+ * here; the caller frees c. */
 void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c);
-/* Parameters, and Adam's state. */
+/* Loads the parameters; with `moments` Adam's state too. */
 void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments);
 
 /* ---- resume.c: a training as a checkpoint ------------------------------------------------------------------------ */
@@ -214,7 +232,7 @@ struct reshard_options {
     int keep;
 };
 extern struct reshard_options reshard_options;
-/* A checkpoint of the run as it is behind that step, but for its pieces. */
+/* A checkpoint of the run as it is after that step, without its pieces. */
 struct checkpoint *describe_training(const struct trainer *t, uint32_t step);
 const json_t *recorded_options(const struct trainer *t);
 extern const struct archive archive;
@@ -223,11 +241,12 @@ extern const struct module module_reshard;
 
 /* ---- export.c -------------------------------------------------------------------------------------------------- */
 
-/* All parameters as safetensors with Hugging Face's GPT-2 names.  prefixed: they begin with "transformer.", but the
- * head's: transformers 4 reads no head without that. */
+/* All parameters as safetensors with Hugging Face's GPT-2 names.  prefixed: all names except the head's begin with
+ * "transformer."; transformers 4 reads no head without that. */
 void export_safetensors(const struct checkpoint *c, const char *path, bool prefixed);
-/* Hugging Face's GPT-2, a folder; tokenizer: see tokenizer_to_json(), NULL: none.  Or one file of llm.c's. */
+/* A folder with the model in Hugging Face's GPT-2 form; tokenizer: see tokenizer_to_json(), NULL: none. */
 void export_huggingface(const struct checkpoint *c, const char *folder, const json_t *tokenizer);
+/* One file with the model in llm.c's form. */
 void export_llmc(const struct checkpoint *c, const char *path);
 
 #endif

@@ -13,12 +13,45 @@
 
 struct loaded {
     struct copies plan;
-    char *bytes;  /* of the pieces that it reads: the checkpoint's room, until its next tensor is loaded */
-    uint64_t *at; /* [pieces + 1] where each begins there, and the end */
+    char *bytes;  /* the pieces' bytes, in the checkpoint's buffer: valid until its next tensor is loaded */
+    uint64_t *at; /* [pieces + 1] where each piece begins in `bytes`, and the end */
 };
 
+static void free_loaded(struct loaded *l)
+{
+    free(l->plan.copy);
+    free(l->at);
+}
+
+/* Reads a piece's bytes from the file and compares their hash. */
+static void load_piece(const struct checkpoint *c, const struct kept_tensor *t, const struct piece *p,
+                       struct reader *file, char *into)
+{
+    size_t bytes = ELEMENT_BYTES * piece_elements(p);
+    uint64_t begun = now_ns();
+    read_at(file, into, bytes, p->offset);
+    uint64_t there = now_ns();
+    uint64_t hash = hash_bytes(into, bytes, 0);
+    c->room->read += there - begun;
+    c->room->verify += now_ns() - there;
+    c->room->bytes_read += bytes;
+    if (hash != p->hash)
+        fail(EXIT_FAILED, "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; %s",
+             file->path, t->name, kept_name[t->role], (unsigned long long)p->offset,
+             (unsigned long long)(p->offset + bytes), (unsigned long long)hash, (unsigned long long)p->hash,
+             c->stored ? c->stored->store->advice : "take another checkpoint");
+}
+
+static struct reader *open_file_of(const struct checkpoint *c, int rank)
+{
+    char *path = rank_file(c, rank);
+    struct reader *file = open_reader(path);
+    free(path);
+    return file;
+}
+
 /* All pieces of a tensor, and where they go.  The plan comes first: it refuses a manifest whose pieces overlap, so that
- * this buffer takes no more memory than the tensor has bytes (grow() may double that).  reshard() has a second one. */
+ * the buffer takes no more memory than the tensor has bytes (grow() may double that). */
 static struct loaded load_pieces(const struct checkpoint *c, size_t tensor, const struct kept_tensor *to)
 {
     const struct kept_tensor *t = &c->pieces->tensor[tensor];
@@ -27,29 +60,17 @@ static struct loaded load_pieces(const struct checkpoint *c, size_t tensor, cons
     must(prove_copies(&l.plan));
     for (size_t k = 0; k < t->n; k++)
         l.at[k + 1] = l.at[k] + ELEMENT_BYTES * piece_elements(&t->piece[k]);
-    c->room->bytes = l.bytes = grow(c->room->bytes, &c->room->cap, (size_t)l.at[t->n], 1);
+    c->room->bytes = grow(c->room->bytes, &c->room->cap, (size_t)l.at[t->n], 1);
+    l.bytes = c->room->bytes;
     for (size_t k = 0; k < t->n; k++) {
-        if (k == 0 || t->piece[k].rank != t->piece[k - 1].rank) {
-            char *path = rank_file(c, t->piece[k].rank);
-            if (file)
-                close_reader(file);
-            file = open_reader(path);
-            free(path);
-        }
         const struct piece *p = &t->piece[k];
-        size_t bytes = (size_t)(l.at[k + 1] - l.at[k]);
-        uint64_t begun = now_ns();
-        read_at(file, l.bytes + l.at[k], bytes, p->offset);
-        uint64_t there = now_ns(), hash = hash_bytes(l.bytes + l.at[k], bytes, 0);
-        c->room->read += there - begun;
-        c->room->verify += now_ns() - there;
-        c->room->bytes_read += bytes;
-        if (hash != p->hash)
-            fail(EXIT_FAILED,
-                 "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; %s",
-                 file->path, t->name, kept_name[t->role], (unsigned long long)p->offset,
-                 (unsigned long long)(p->offset + bytes), (unsigned long long)hash, (unsigned long long)p->hash,
-                 c->stored ? c->stored->store->advice : "take another checkpoint");
+        if (file && p->rank != t->piece[k - 1].rank) {
+            close_reader(file);
+            file = NULL;
+        }
+        if (!file)
+            file = open_file_of(c, p->rank);
+        load_piece(c, t, p, file, l.bytes + l.at[k]);
     }
     close_reader(file);
     return l;
@@ -70,10 +91,10 @@ void read_kept(const struct checkpoint *c, size_t tensor, float *values)
     struct loaded l = load_pieces(c, tensor, &whole);
     for (const struct copy *x = l.plan.copy; values && x < l.plan.copy + l.plan.n; x++)
         memcpy(values + x->to_at, copied_bytes(&l, x), ELEMENT_BYTES * x->n);
-    free(l.plan.copy), free(l.at);
+    free_loaded(&l);
 }
 
-struct verified { /* of attempt() */
+struct verified { /* the argument of verify(), for attempt() */
     const struct checkpoint *c;
     size_t tensor;
 };
@@ -86,29 +107,37 @@ static void verify(void *verified)
 
 struct problem *verify_tensor(const struct checkpoint *c, size_t tensor)
 {
-    return attempt(verify, &(struct verified){c, tensor});
+    struct verified v = {c, tensor};
+    return attempt(verify, &v);
+}
+
+/* Puts new piece k together from the old pieces. */
+static void fill_piece(const struct loaded *l, size_t k, char *into)
+{
+    for (const struct copy *x = l->plan.copy; x < l->plan.copy + l->plan.n; x++)
+        if (x->to == k)
+            memcpy(into + ELEMENT_BYTES * x->to_at, copied_bytes(l, x), ELEMENT_BYTES * x->n);
 }
 
 uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)
 {
     uint64_t moved = 0;
-    char *bytes = NULL; /* of the new pieces of a tensor, one behind another */
+    char *bytes = NULL; /* one new piece's */
     size_t cap = 0;
     struct ranks_written w = open_ranks(to);
-    for (size_t i = 0; i < to->pieces->n; i++) {
+    for (size_t i = 0; i < to->pieces->n; i++) { /* tensors and pieces in the order of open_ranks() */
         struct kept_tensor *t = &to->pieces->tensor[i];
         struct loaded l = load_pieces(from, i, t);
-        char *at = bytes = grow(bytes, &cap, (size_t)l.at[from->pieces->tensor[i].n], 1);
-        for (size_t k = 0, n; k < t->n; k++, at += n) { /* tensors and pieces in the order of open_ranks() */
-            n = ELEMENT_BYTES * piece_elements(&t->piece[k]);
-            for (const struct copy *x = l.plan.copy; x < l.plan.copy + l.plan.n; x++)
-                if (x->to == k)
-                    memcpy(at + ELEMENT_BYTES * x->to_at, copied_bytes(&l, x), ELEMENT_BYTES * x->n);
-            t->piece[k].hash = hash_bytes(at, n, 0);
-            st_write(w.file[t->piece[k].rank], at, n);
+        for (size_t k = 0; k < t->n; k++) {
+            struct piece *p = &t->piece[k];
+            size_t n = ELEMENT_BYTES * piece_elements(p);
+            bytes = grow(bytes, &cap, n, 1);
+            fill_piece(&l, k, bytes);
+            p->hash = hash_bytes(bytes, n, 0);
+            st_write(w.file[p->rank], bytes, n);
             moved += n;
         }
-        free(l.plan.copy), free(l.at);
+        free_loaded(&l);
     }
     publish_ranks(&w, to);
     free(bytes);
@@ -123,7 +152,8 @@ struct difference compare_floats(const float *a, const float *b, size_t n)
     for (size_t i = 0; i < n; i++) {
         double gap = fabs((double)a[i] - (double)b[i]);
         d.elements += memcmp(&a[i], &b[i], sizeof *a) != 0;
-        d.most = gap > d.most || isnan(gap) ? gap : d.most;
+        if (gap > d.most || isnan(gap))
+            d.most = gap;
         d.distance += gap * gap;
         d.norm += (double)b[i] * b[i];
     }
@@ -139,6 +169,7 @@ struct difference compare_tensor(const struct checkpoint *a, const struct checkp
     read_kept(a, tensor, x);
     read_kept(b, tensor, y);
     struct difference d = compare_floats(x, y, n);
-    free(x), free(y);
+    free(x);
+    free(y);
     return d;
 }

@@ -31,11 +31,11 @@
 
 #define NOTHING_COMMITTED "has no whole iteration: nothing was committed yet"
 
-struct opening { /* what attempt() is given */
+struct opening { /* the argument of open_file(), for attempt() */
     struct snap *s;
     const struct snap_plan *plan;
     bool made;              /* this run has made the file that has the name, empty, to lock it */
-    struct checkpoint *old; /* what is on the disk for sure; NULL: nothing that can be read */
+    struct checkpoint *old; /* the snapshot that is on the disk for sure; NULL: none that can be read */
 };
 
 /* ---- calls of the system ----------------------------------------------------------------------------------------- */
@@ -43,10 +43,10 @@ struct opening { /* what attempt() is given */
 #ifdef __linux__
 int flush_file(int fd) { return fdatasync(fd); } /* the file's length stays */
 
-/* Only a hint: what goes wrong flush_file() tells. */
+/* Only a hint: if something goes wrong, flush_file() tells. */
 void start_writing(int fd, uint64_t at, size_t n) { sync_file_range(fd, (off_t)at, (off_t)n, SYNC_FILE_RANGE_WRITE); }
 
-/* So that the next read is of the disk. */
+/* After this the next read is from the disk. */
 static void forget_cached(int fd) { posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
 
 /* The file itself, if it lies in persistent memory and libpmem is installed; else NULL. */
@@ -87,10 +87,25 @@ static int open_direct(int fd)
 }
 #else
 int flush_file(int fd) { return fcntl(fd, F_FULLFSYNC); }
-void start_writing(int fd, uint64_t at, size_t n) { (void)fd, (void)at, (void)n; }
+void start_writing(int fd, uint64_t at, size_t n)
+{
+    (void)fd;
+    (void)at;
+    (void)n;
+}
 static void forget_cached(int fd) { (void)fd; }
-static int open_direct(int fd) { return (void)fd, -1; }
-static char *map_memory(int fd, uint64_t n, persist_bytes **persist) { return (void)fd, (void)n, (void)persist, NULL; }
+static int open_direct(int fd)
+{
+    (void)fd;
+    return -1;
+}
+static char *map_memory(int fd, uint64_t n, persist_bytes **persist)
+{
+    (void)fd;
+    (void)n;
+    (void)persist;
+    return NULL;
+}
 #endif
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
@@ -125,7 +140,7 @@ static bool install_commit(struct reader *r, struct checkpoint *c, const struct 
     return s->in.n_damage == damage;
 }
 
-/* By a run, which has it locked. */
+/* Is a run writing the file?  Then it has it locked. */
 static bool is_written(struct reader *r)
 {
     if (flock(r->fd, LOCK_SH | LOCK_NB) != 0)
@@ -134,10 +149,12 @@ static bool is_written(struct reader *r)
     return false;
 }
 
-/* What is being written may be met half: in a moment it is whole.  What nobody writes stays as it is. */
+/* A page that a run is writing may be read half-written: it is read again, until it is whole.  Without a run a bad page
+ * stays bad. */
 static const char *read_page(struct reader *r, bool live, int k, struct snapfile *found)
 {
-    enum { TRIES = 200, WAIT_NS = 1000000 };
+    enum { TRIES = 200 };
+    const struct timespec wait = {.tv_nsec = 1000000};
     char page[SNAP_PAGE];
     const char *wrong;
     for (int tries = 0;; tries++) {
@@ -145,13 +162,14 @@ static const char *read_page(struct reader *r, bool live, int k, struct snapfile
         wrong = parse_page(found, page, r);
         if (!wrong || !live || tries == TRIES)
             return wrong;
-        live = is_written(r); /* else once more: a run may just have ended */
+        live = is_written(r); /* false: the page is read once more, since a run may just have ended */
         if (live)
-            nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
+            nanosleep(&wait, NULL);
     }
 }
 
-/* wrong[k]: why page k does not count; NULL: it does.  The one with the newer commit, if any counts. */
+/* Returns the page that has the newer commit, if any page counts.  wrong[k]: why page k does not count; NULL: it does.
+ */
 static int read_pages(struct reader *r, bool live, struct snapfile found[2], const char *wrong[2])
 {
     for (int k = 0; k < 2; k++)
@@ -168,7 +186,7 @@ struct snap_commit look_for_commit(const char *path)
     struct reader *r = open_reader(path);
     int newer = r->size < MANIFEST_AT ? 0 : read_pages(r, true, found, wrong);
     close_reader(r);
-    return found[newer].newest; /* of a page that does not count nothing was taken */
+    return found[newer].newest; /* all zeros where the page does not count */
 }
 
 /* Has a run committed something since then? */
@@ -180,8 +198,25 @@ static bool has_moved_on(struct reader *r, const struct snapfile before[2])
     return now[0].newest.seq != before[0].newest.seq || now[1].newest.seq != before[1].newest.seq;
 }
 
-/* live: a run may be writing.  *overtaken: something does not match, and meanwhile it has committed anew: it may have
- * written the slot that was read. */
+/* The checkpoint that the file's manifest describes, whose pieces lie in no slot yet.  It owns s. */
+static struct checkpoint *read_description(struct reader *r, const char *path, struct snapfile *s)
+{
+    size_t n = (size_t)s->manifest_bytes;
+    char *manifest = allocate(n + 1, 1);
+    read_at(r, manifest, n, MANIFEST_AT);
+    if (hash_bytes(manifest, n, 0) != s->manifest_hash)
+        fail(EXIT_FAILED, "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say", path,
+             MANIFEST_AT, MANIFEST_AT + n);
+    struct checkpoint *c = parse_manifest(path, manifest, n, &s->in);
+    size_t pieces = count_pieces(c->pieces);
+    if (pieces != s->in.n)
+        fail(EXIT_FAILED, "%s is damaged or not ours: it has %zu pieces, its pages say %zu", path, pieces, s->in.n);
+    free(manifest);
+    return c;
+}
+
+/* live: a run may be writing.  *overtaken: something does not match, and meanwhile the run has committed anew, so it
+ * may have written the slot that was read. */
 static struct checkpoint *read_once(const char *path, bool live, bool *overtaken)
 {
     const char *wrong[2];
@@ -197,17 +232,7 @@ static struct checkpoint *read_once(const char *path, bool live, bool *overtaken
     *s = found[wrong[0] != NULL];
     s->newest = (struct snap_commit){0};
     s->page = -1;
-    size_t n = (size_t)s->manifest_bytes;
-    char *manifest = allocate(n + 1, 1);
-    read_at(r, manifest, n, MANIFEST_AT);
-    if (hash_bytes(manifest, n, 0) != s->manifest_hash)
-        fail(EXIT_FAILED, "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say", path,
-             MANIFEST_AT, MANIFEST_AT + n);
-    struct checkpoint *c = parse_manifest(path, manifest, n, &s->in); /* its pieces lie in no slot yet */
-    size_t pieces = count_pieces(c->pieces);
-    if (pieces != s->in.n)
-        fail(EXIT_FAILED, "%s is damaged or not ours: it has %zu pieces, its pages say %zu", path, pieces, s->in.n);
-    free(manifest);
+    struct checkpoint *c = read_description(r, path, s);
     for (int k = 0; k < 2; k++)
         if (wrong[k])
             NOTE_DAMAGE(s, "%s: page %d is torn or damaged: %s", path, k, wrong[k]);
@@ -221,7 +246,9 @@ static struct checkpoint *read_once(const char *path, bool live, bool *overtaken
     close_reader(r);
     if (s->page < 0)
         s->newest = (struct snap_commit){0};
-    c->run = s->page < 0 || !*c->program ? 0 : found[s->page].run; /* an older yard had something else there */
+    c->run = 0;                      /* not known */
+    if (s->page >= 0 && *c->program) /* versions that did not write their name had other bytes in the run's place */
+        c->run = found[s->page].run;
     c->step = s->newest.step;
     c->samples = s->newest.samples;
     c->session = s->newest.session;
@@ -250,13 +277,14 @@ struct checkpoint *open_snapshot(const char *path)
 {
     struct checkpoint *c = read_snapshot(path);
     const struct snapfile *s = snapfile_of(c);
+    if (!s->newest.slot && s->in.n_damage)
+        fail(EXIT_FAILED, "%s has no whole iteration: %s", path, s->in.damage[0]);
     if (!s->newest.slot)
-        fail(EXIT_FAILED, "%s %s%s", path, s->in.n_damage ? "has no whole iteration: " : NOTHING_COMMITTED,
-             s->in.n_damage ? s->in.damage[0] : "");
+        fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
     return c;
 }
 
-/* ---- to others a checkpoint in another form ---------------------------------------------------------------------- */
+/* ---- a snapshot file as a store (struct store) ------------------------------------------------------------------- */
 
 static json_t *snapshot_json(const struct checkpoint *c)
 {
@@ -268,8 +296,9 @@ static json_t *snapshot_json(const struct checkpoint *c)
 static void print_snapshot(const struct checkpoint *c)
 {
     const struct snapfile *s = snapfile_of(c);
+    char bytes[32];
     printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", s->newest.slot, s->slots, s->in.n,
-           format_bytes((char[32]){0}, (double)s->in.bytes), (unsigned long long)s->newest.seq);
+           format_bytes(bytes, (double)s->in.bytes), (unsigned long long)s->newest.seq);
 }
 
 const struct store snapshot_store = {.name = "snapshot",
@@ -383,7 +412,7 @@ static void read_old(void *opening)
     o->old = read_own_snapshot(o->s->file->path);
 }
 
-/* What is on the disk for sure becomes o->old. */
+/* Reads the snapshot that is on the disk for sure into o->old. */
 static void recover(struct opening *o)
 {
     sync_folder_of(o->s->file->path);
@@ -424,15 +453,16 @@ static void open_file(void *opening)
     const struct snapfile *f = snapfile_of(s->file);
     const struct snapfile *old = o->old ? snapfile_of(o->old) : NULL;
     bool nothing_to_lose = empty || (old && !old->newest.slot);
+    char sizes[160];
     s->seq = old ? old->last_seq : 0; /* also for a new file: its commits are newer */
     if (old && old->newest.slot && !same_sizes(&o->old->pieces->config, o->plan->config))
         fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", s->file->path,
-             describe_sizes((char[160]){0}, &o->old->pieces->config));
+             describe_sizes(sizes, &o->old->pieces->config));
     if (old && has_same_layout(f, old))
         take_over(s, old);
     else
         make_file(s, manifest);
-    forget_cached(s->fd); /* what is written past the cache would have to look for it there */
+    forget_cached(s->fd); /* each write past the cache would have to look for its page in it */
     s->memory = map_memory(s->fd, slot_at(f, f->slots + 1), &s->persist);
     s->counts.in_memory = s->memory;
     s->direct = s->memory ? -1 : open_direct(s->fd);
@@ -451,7 +481,9 @@ struct problem *open_snap(const char *path, const struct checkpoint *c, const st
     struct opening o = {.s = s, .plan = plan};
     *plan->ring = (struct ring){.n = slots};
     *s = (struct snap){.file = like_checkpoint(c, path), .batch = plan->batch, .ring = plan->ring, .page = -1};
-    s->fd = s->direct = s->named = -1;
+    s->fd = -1;
+    s->direct = -1;
+    s->named = -1;
     pthread_mutex_init(&s->lock, NULL);
     struct problem *p = attempt(open_file, &o);
     if (p && o.made)
@@ -466,7 +498,7 @@ struct problem *open_snap(const char *path, const struct checkpoint *c, const st
 
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
-/* What takes the name from the file takes what is in it, from this run and from any that would resume. */
+/* A file without its name is lost: to this run, and to any run that would resume it. */
 bool tell_when_lost(struct snap *s)
 {
     if (leads_to(s->file->path, s->fd))

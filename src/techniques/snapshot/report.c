@@ -8,13 +8,14 @@
 
 /* ---- which iterations are stored, and when ----------------------------------------------------------------------- */
 
-struct outcome {        /* of an iteration; all in seconds */
+struct outcome {        /* an iteration's; all in seconds */
     double begin;       /* the start of its first copy; INFINITY: it is dropped */
-    double recoverable; /* the page is written with the last persist ... */
-    double durable;     /* ... and a commit's time is the flush */
+    double recoverable; /* the end of its last persist, when the page is written, too */
+    double durable;     /* the end of its commit, whose time is that of the flush */
 };
 
-/* Of iteration i, from 1.  The last sim->pattern iterations that were simulated go on for ever; see simulate.c. */
+/* The outcome of iteration i, from 1.  The last sim->pattern iterations that were simulated repeat for ever; see
+ * simulate.c. */
 static struct outcome outcome_at(const struct simulation *sim, int i)
 {
     struct outcome o = {.begin = INFINITY};
@@ -128,10 +129,10 @@ static void tell_times(void *telling, const struct simulation *sim)
 /* Bytes that are stored in each slot, and the ways by which they come there. */
 struct ways {
     size_t updates;
-    double bytes;     /* of an iteration */
-    double on_device; /* of the devices' buffers, for all slots */
-    double chosen;    /* on a device, and go straight to the host: --overlap local decides who updates them */
-    double on_host;   /* on the host when they are updated */
+    double bytes;     /* all that an iteration stores */
+    double on_device; /* size of the devices' buffers, for all slots */
+    double chosen; /* stored from a device straight to the host: --overlap local decides in the step who updates them */
+    double on_host; /* stored from the host, where they are updated */
 };
 
 static struct ways measure_ways(const struct step *s)
@@ -156,7 +157,7 @@ static struct ways measure_ways(const struct step *s)
     return w;
 }
 
-/* What --snapshot-in device came to. */
+/* Says which bytes go by way of the device under --snapshot-in device. */
 static void describe_place(const struct ways *w, char **text)
 {
     char bytes[32];

@@ -17,12 +17,12 @@
 
 struct snapshots {
     struct snap *file;
-    size_t *payload;      /* by position of a persist task: which one it stores */
+    size_t *payload;      /* by position of a persist task: the payload that it stores */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     uint32_t reported;           /* the last step that has been reported */
     uint32_t bad_step;           /* the first step that was not sound */
-    struct stored_step *commits; /* that have not been shown yet */
+    struct stored_step *commits; /* those that have not been shown yet */
     size_t n_commits, cap_commits;
     struct snap_counts counts; /* set when the file is closed */
     bool closed;
@@ -151,7 +151,7 @@ struct snap_counts close_snapshots(struct trainer *t)
 
 /* ---- what the user sees ------------------------------------------------------------------------------------------ */
 
-/* In the log; on the terminal nothing is said of each.  Moments count from the run's beginning. */
+/* Writes each commit to the log, and none to the terminal.  Times count from the run's beginning. */
 static void show_commits(struct trainer *t)
 {
     struct stored_step *commits;

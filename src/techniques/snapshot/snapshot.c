@@ -114,8 +114,8 @@ static void add_snapshot_by_device(struct step *s, struct tensor *to, struct ten
     add_snapshot(s, to, here)->condition.aside = true;
 }
 
-/* What `update` wrote goes into the buffers, tensor by tensor.  It is all that is stored, or, on the host, a piece of
- * `whole`, which begins as many bytes into each of its tensors. */
+/* Copies the tensors that `update` wrote into the buffers.  `update` writes all that is stored of `whole`, or, on the
+ * host, a piece of it, which begins as many bytes into each of its tensors. */
 static void copy_written(const struct storing *v, struct tensor *buffers, const struct task *whole,
                          const struct task *update, enum snapshot_in in)
 {
@@ -274,7 +274,7 @@ static bool run_snapshot(struct step *s, const struct costs *c, const struct run
     return any;
 }
 
-/* For passes that come before, and look for what fits: the bytes of all buffers. */
+/* Tells passes that run earlier, and look for what fits, how many bytes all buffers will take. */
 static void reserve_buffers(struct step *s, const struct run_facts *w)
 {
     (void)w;

@@ -24,14 +24,14 @@
 
 #include <pthread.h>
 
-enum { MOST_EVERY = 1000 }; /* of --snapshot-every */
+enum { MOST_EVERY = 1000 }; /* the largest --snapshot-every */
 enum snapshot_in { IN_HOST, IN_DEVICE };
 struct snapshot_options {
     const char *file;    /* NULL: nothing is stored */
     int every;           /* iterations from one that is stored to the next */
     int slots;           /* iterations for which there is room */
-    int iterations;      /* whose commits `yard plan` reports */
-    enum snapshot_in in; /* where the copy lies for which the next update waits */
+    int iterations;      /* `yard plan` reports the commits of so many */
+    enum snapshot_in in; /* where the first copy of an update's result goes; the next update waits for this copy */
 };
 extern struct snapshot_options snapshot_options;
 extern const struct hooks snapshot_hooks;
@@ -41,7 +41,7 @@ extern const struct module module_snapshot;
 
 /* Is the access a write of parameters or of the optimizer's state? */
 bool is_state(const struct access *a);
-/* Bytes of the payload of each of n tasks; 0: nothing of it is stored.  The caller frees the array. */
+/* Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
 size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *pool);
 /* Writes r's fields, and its sentence on the list as the pass has left it.  other: the period, in seconds, with copies
  * in the other place of enum snapshot_in; NAN where it is not known. */
@@ -51,51 +51,52 @@ void report_snapshot(struct step *s, const struct costs *c, const struct run_fac
 /* ---- file.c: the file -------------------------------------------------------------------------------------------- */
 
 enum { SNAP_PAGE = 4096, MANIFEST_AT = 2 * SNAP_PAGE };
-struct snap_plan { /* what a run stores of an iteration */
+struct snap_plan { /* says what a run stores of an iteration */
     const struct config *config;
     const struct mesh *mesh;
     struct ring *ring;         /* its member k has slot k */
     int64_t batch;             /* sequences of an iteration */
-    struct state_range *range; /* by payload */
+    struct state_range *range; /* by payload: the part of the state that it has */
     size_t n;
 };
 uint64_t payload_bytes(const struct state_range *r);
 /* The pieces that lie in these payloads, "offset" from the slot's start.  Fails where they are not the whole state. */
 struct pieces *cut_stored(const struct snap_plan *plan);
 
-struct snap_commit {     /* as it lies on the disk (struct disk_page) */
-    uint64_t seq;        /* commits are counted */
-    uint32_t step, slot; /* slots from 1; 0: there is no commit */
+struct snap_commit {     /* a commit page's contents (on the disk: struct disk_page) */
+    uint64_t seq;        /* its number among all commits of the file */
+    uint32_t step, slot; /* slots count from 1; 0: there is no commit */
     int64_t samples, session;
     uint64_t hash; /* XXH64 of the hashes of its pieces */
 };
 extern const struct store snapshot_store;
 struct snapfile {
-    struct in_store in; /* `bytes` are a slot's */
-    uint64_t run;       /* that writes it, or that made its newest commit */
+    struct in_store in; /* its `bytes` is the size of a slot */
+    uint64_t run;       /* id of the run that writes the file, or that made its newest commit */
     int slots;
     uint64_t manifest_bytes, manifest_hash;
-    uint64_t slots_at;         /* in the file, where the first slot begins */
+    uint64_t slots_at;         /* offset of the first slot in the file */
     struct snap_commit newest; /* the newest commit that can be recovered */
     int page;                  /* the page that has it, 0 or 1; -1: none */
     uint64_t last_seq;         /* the highest one on any page */
 };
-struct snapfile *snapfile_of(const struct checkpoint *c); /* of one that is opened from such a file, or written there */
-uint64_t slot_at(const struct snapfile *s, int slot);     /* in the file; n + 1: its end */
-uint64_t hashes_at(const struct snapfile *s, int slot);
+struct snapfile *snapfile_of(const struct checkpoint *c); /* c was opened from a snapshot file, or is written to one */
+uint64_t slot_at(const struct snapfile *s, int slot);     /* offset in the file; slots + 1: the file's end */
+uint64_t hashes_at(const struct snapfile *s, int slot);   /* offset of the hashes of the slot's pieces */
 void fill_page(const struct snapfile *s, const struct snap_commit *c, char page[SNAP_PAGE]);
-/* What is read back may be anything.  Fills in *s from the page; or what is wrong with it.  NULL: nothing is. */
+/* Fills in *s from a page, whose bytes may be anything.  Returns what is wrong with the page; NULL: it counts. */
 const char *parse_page(struct snapfile *s, const char page[SNAP_PAGE], const struct reader *r);
-bool is_snapshot(const char *path); /* a file with one of its pages, or one that a run was about to fill: empty */
+/* Does the file have one of the two pages, or is it empty, as a run leaves it that ends before it fills the file? */
+bool is_snapshot(const char *path);
 
 /* ---- opening.c: reading it --------------------------------------------------------------------------------------- */
 
 /* The commit of the newer page, which is all that is read; slot 0: there is none. */
 struct snap_commit look_for_commit(const char *path);
-/* Recovered; or, with newest.slot 0, without a whole commit, and then the pieces' hashes and places mean nothing. */
-struct checkpoint *read_snapshot(const char *path);     /* what a run is writing at this moment is read again */
-struct checkpoint *read_own_snapshot(const char *path); /* locked by the caller: nobody else writes */
-struct checkpoint *open_snapshot(const char *path);     /* fails when there is none */
+/* Recover a snapshot.  Where no commit is whole, newest.slot is 0, and the pieces' hashes and places mean nothing. */
+struct checkpoint *read_snapshot(const char *path);     /* a run may be writing: a page that changes is read again */
+struct checkpoint *read_own_snapshot(const char *path); /* the caller has locked the file: no other run writes */
+struct checkpoint *open_snapshot(const char *path);     /* fails when no commit is whole */
 
 /* ---- writer.c, opening.c: writing it ----------------------------------------------------------------------------- */
 
@@ -103,28 +104,28 @@ struct snap_counts {
     uint32_t stored;  /* commits */
     uint32_t dropped; /* iterations that found no slot free, or were given up */
     uint32_t newest;  /* the iteration of the last commit; 0: none */
-    uint64_t bytes;   /* of payloads that were written */
-    uint64_t ns;      /* that writing and flushing took */
+    uint64_t bytes;   /* size of all payloads that were written */
+    uint64_t ns;      /* time that writing and flushing took */
     bool in_memory;   /* the file lies in persistent memory, and is written through libpmem */
 };
 struct held_slot { /* a slot, for the last iteration that had it */
     uint32_t iteration;
     bool bad;         /* a value in it is not finite */
-    size_t payloads;  /* that have come, in their order */
-    uint64_t *hashes; /* of all pieces, as in the manifest */
+    size_t payloads;  /* the number that have been written: they come in their order */
+    uint64_t *hashes; /* by piece, in the manifest's order */
 };
 typedef void *persist_bytes(void *to, const void *from, size_t n);
 struct snap {                /* a file that is being written */
     struct checkpoint *file; /* its description; step and samples as the run began; its pieces are of no slot */
     int64_t batch;           /* sequences of an iteration */
     size_t n;                /* payloads */
-    uint64_t *payload_at;    /* [n + 1] in a slot: where each begins, and the end */
+    uint64_t *payload_at;    /* [n + 1] where each payload begins in a slot, and the end */
     int fd;
-    int direct;             /* the same file, past the page cache; -1: the file system does not have that */
-    char *memory;           /* the same file, in persistent memory; NULL: it lies elsewhere */
-    persist_bytes *persist; /* writes there */
-    struct writer *beside;  /* a new file that has not its name yet; NULL: it has */
-    int named;              /* locked: the file that has the name as long as a new one has not; -1: none */
+    int direct;             /* the same file, opened to write past the page cache; -1: the file system cannot */
+    char *memory;           /* the same file, mapped; NULL: it does not lie in persistent memory */
+    persist_bytes *persist; /* writes to `memory` */
+    struct writer *beside;  /* a new file that does not have its name yet; NULL: the file has its name */
+    int named;              /* the file that has the name until the new one takes it, locked; -1: none */
 
     pthread_mutex_t lock; /* guards what follows */
     struct ring *ring;    /* which iteration has which slot */
@@ -133,26 +134,27 @@ struct snap {                /* a file that is being written */
 
     /* used by the thread that writes; a slot also by the one that takes it */
     struct held_slot slot[MOST_MEMBERS + 1];
-    int page; /* that has the newest commit; -1: none */
-    uint64_t seq;
+    int page;     /* the page that has the newest commit; -1: none */
+    uint64_t seq; /* that commit's */
 };
-/* The file for this plan, with room for all slots: a full disk is met here.  c: as describe_training() makes it; its
- * step and samples are those at which the run begins.  A file whose layout and options are the same is taken over, and
- * its newest commit stays readable until a newer one is durable.  Beside any other snapshot a new file is made, which
- * takes its name when it has a durable commit.  The plan may go when this returns, but not its ring.
- * Problems: EXIT_IO for what the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
+/* Opens the file for this plan, with room for all slots, so that a full disk fails here.  c: as describe_training()
+ * makes it; its step and samples are those at which the run begins.  A file whose layout and options are the same is
+ * taken over, and its newest commit stays readable until a newer one is durable.  Beside any other snapshot a new file
+ * is made, which takes its name when it has a durable commit.  The plan may go when this returns, but not its ring.
+ * Problems: EXIT_IO where the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
 struct problem *open_snap(const char *path, const struct checkpoint *c, const struct snap_plan *plan,
                           struct snap **out);
-struct snap_counts close_snap(struct snap *s); /* what was begun and not committed is dropped */
+struct snap_counts close_snap(struct snap *s); /* drops iterations that were begun and not committed */
 
-/* From any thread: takes a slot for that iteration, from 1 on.  0: none is free, or the file has failed, and the
- * iteration is dropped. */
+/* Any thread may call it.  Takes a slot for that iteration; slots count from 1.  0: none is free, or the file has
+ * failed; then the iteration is dropped. */
 int snap_begin(struct snap *s, uint32_t iteration);
-/* From the disk's thread, in turn.  A payload of an iteration that has a slot: hashed, written, and on its way to the
- * disk.  Errors are remembered, and a value that is not finite: such an iteration is dropped. */
+/* Only the disk's thread calls it, for one payload after another of an iteration that has a slot.  Hashes and writes
+ * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
+ * snap_commit() drops the iteration. */
 void snap_write(struct snap *s, uint32_t iteration, size_t payload, const void *bytes);
-/* When all payloads are written and the step is sound: the commit's page, then a flush; else the iteration is dropped.
- * false: it was, or the file has failed, which a warning says once. */
+/* When all payloads are written and the step is sound: writes the commit's page, then flushes the file.  false: the
+ * iteration was dropped, or the file has failed, which a warning says once. */
 struct stored_step {
     uint32_t step;
     uint64_t recoverable, durable; /* now_ns(): from when on, after a kill, and after a power cut */
@@ -161,18 +163,18 @@ bool snap_commit(struct snap *s, uint32_t iteration, bool sound, struct stored_s
 
 /* opening.c for writer.c */
 int flush_file(int fd);                            /* fdatasync(): 0, or an error in errno */
-void start_writing(int fd, uint64_t at, size_t n); /* asks the disk to fetch what is in the page cache */
-void take_name(void *snap);                        /* the new file takes the name of the old one; see attempt() */
-bool tell_when_lost(struct snap *s); /* another program has taken the file's name from it: a warning, and true */
+void start_writing(int fd, uint64_t at, size_t n); /* asks the system to begin to write this part of the page cache */
+void take_name(void *snap);          /* the new file takes the name of the old one; for attempt(), snap: struct snap */
+bool tell_when_lost(struct snap *s); /* has another program taken the file's name from it?  Then warns. */
 
 /* ---- running.c: in a training ------------------------------------------------------------------------------------ */
 
 /* Opens the file of --snapshot and gives the train list's tasks their work.  Nothing is in flight. */
 void open_snapshots(struct trainer *t);
 struct snap_counts close_snapshots(struct trainer *t); /* after a drain */
-/* On the thread of the report; a bad step is not committed. */
+/* The report's thread calls it; a step that is not sound is not committed. */
 void note_reported(struct trainer *t, uint32_t number, bool sound);
-/* What has been committed since the last call; the caller frees it. */
+/* The commits since the last call; the caller frees them. */
 size_t take_commits(struct trainer *t, struct stored_step **commits);
 
 #endif

@@ -61,7 +61,7 @@ bool is_state(const struct access *a)
     return (a->mode & ACCESS_WRITE) && (a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER);
 }
 
-/* Of each tensor, as it lies in a payload: on the host's alignment. */
+/* The bytes of the state that the update writes, each tensor of it on the host's alignment, as in a payload. */
 static size_t state_bytes(const struct task *update, size_t alignment)
 {
     size_t bytes = 0;

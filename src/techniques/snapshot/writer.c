@@ -111,7 +111,7 @@ static void hash_pieces(const struct snap *s, struct held_slot *held, const char
         }
 }
 
-/* By one of the three ways that the head names.  false: it has failed. */
+/* Writes by one of the three ways that the file's head comment names.  false: the file has failed. */
 static bool put_payload(struct snap *s, const void *bytes, size_t n, uint64_t at)
 {
     if (s->memory) {
@@ -130,7 +130,8 @@ void snap_write(struct snap *s, uint32_t iteration, size_t payload, const void *
 {
     const int slot = member_of(s->ring, iteration);
     struct held_slot *held = &s->slot[slot];
-    uint64_t begin = now_ns(), first = s->payload_at[payload], end = s->payload_at[payload + 1];
+    const uint64_t first = s->payload_at[payload], end = s->payload_at[payload + 1]; /* in the slot */
+    uint64_t begun = now_ns();
     if (held->payloads != payload) /* an audit runs the task several times */
         return;
     held->payloads++;
@@ -141,7 +142,7 @@ void snap_write(struct snap *s, uint32_t iteration, size_t payload, const void *
     size_t n = (size_t)(end - first);
     if (put_payload(s, bytes, n, slot_at(snapfile_of(s->file), slot) + first))
         s->counts.bytes += n;
-    s->counts.ns += now_ns() - begin;
+    s->counts.ns += now_ns() - begun;
 }
 
 /* ---- a commit ---------------------------------------------------------------------------------------------------- */

@@ -106,7 +106,7 @@ struct phase {
     int first, last; /* positions of its tasks */
     bool backward;
 };
-struct phases { /* of a device, in list order; the caller frees `phase` */
+struct phases { /* a device's phases, in list order; the caller frees `phase` */
     struct phase *phase;
     int n;
 };
@@ -231,7 +231,7 @@ struct swaps line_up(const struct gaps *all, const struct uses *u)
     return line;
 }
 
-/* What the device holds when the gap begins. */
+/* The tensor that the device holds when the gap begins. */
 static struct tensor *held_before(const struct gap *g) { return g->earlier ? g->earlier->back : g->x; }
 
 /* Makes the tensors that x is while it is away and when it is back, and switches its users to the latter. */
@@ -253,15 +253,16 @@ static void make_tensors(struct edit *e, struct step *s, const struct uses *u, s
         set_home(e, x, host);
 }
 
-/* New tasks come right behind task `at` (NOWHERE: they begin the list), of the layer and micro-batch that made x. */
+/* New tasks come right after task `at` (NOWHERE: they begin the list), and have the layer and micro-batch that made x.
+ */
 static void insert_for(struct edit *e, struct step *s, const struct uses *u, int at, const struct gap *g)
 {
     insert_behind(e, at == NOWHERE ? s->head : u->task[at]);
     s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
 }
 
-/* From the last copy to the first: each comes right behind its task, before those that stand there already.  Where one
- * leaves and another one comes back, the one that leaves stands first, and so it is put in last. */
+/* Copies are put in from the last one to the first: each comes right after its task, before copies that stand there
+ * already.  Where one tensor leaves and another comes back, the one that leaves stands first, so it is put in last. */
 void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struct swaps *all)
 {
     for (size_t k = 0; k < all->n; k++)

@@ -35,13 +35,13 @@ enum { LEAST = 2 };     /* its option that holds the fewest bytes */
 static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
 
 struct swapper {
-    struct gaps gaps; /* in the list as it is */
+    struct gaps gaps; /* the gaps of the list as the pass finds it */
     const struct costs *costs;
-    bool may_swap; /* false: what cannot be made again is kept */
+    bool may_swap; /* false: a tensor that cannot be made again is kept */
     struct decision *decision;
     size_t n;                /* decisions */
-    size_t admitted;         /* so many of them; those after them keep */
-    size_t end[MEM_CLASSES]; /* by round: decisions of this one and those before; 0: it has none of its own */
+    size_t admitted;         /* the search decides so many of them; the decisions after these keep */
+    size_t end[MEM_CLASSES]; /* by round: decisions of this and earlier rounds; 0: it has none of its own */
 };
 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
@@ -136,18 +136,18 @@ static void close_swapper(struct swapper *w)
 
 /* ---- places of copies -------------------------------------------------------------------------------------------- */
 
-struct room { /* on a device, for what copies hold */
+struct room { /* on a device, for the bytes that copies hold */
     const struct device *device;
     const struct uses *uses;
-    const struct span *span; /* when each task runs, roughly: what is made again takes no time */
+    const struct span *span; /* when each task runs, roughly: repeated tasks take no time */
     const struct placement *placement;
-    int64_t *held; /* while each task runs, in bytes */
-    int64_t most;  /* that may be held */
+    int64_t *held; /* by task: bytes that are held while it runs */
+    int64_t most;  /* the upper bound of `held` */
 };
 
 static bool computes(const struct room *r, int i) { return r->uses->task[i]->lane == r->device->lane[LANE_COMPUTE]; }
 
-/* Of the gap's tasks and its end, the last one that the device begins to compute by that time; else the first one. */
+/* The last of the gap's tasks and its end that the device begins to compute by that time; else the first one. */
 static int last_by(const struct room *r, const struct gap *g, double time)
 {
     int i = g->end;
@@ -156,7 +156,7 @@ static int last_by(const struct room *r, const struct gap *g, double time)
     return i;
 }
 
-/* Of the gap's tasks, the last one that the device begins to compute before that time; else the gap's begin. */
+/* The last of the gap's tasks that the device begins to compute before that time; else the gap's begin. */
 static int last_before(const struct room *r, const struct gap *g, double time)
 {
     int last = g->begin;
@@ -177,8 +177,8 @@ static bool comes_back(const struct room *r, const struct gap *g)
     return g->device == r->device && g->end < (int)r->uses->n;
 }
 
-/* What comes back is held from when its copy must begin, for its reader and for the next copies of the lane.  The first
- * needed finds room first, and none comes back before those. */
+/* A tensor that comes back is held from the moment when its copy must begin, for its reader and for the next copies of
+ * the lane.  The tensor that is needed first finds room first, and none comes back before those needed sooner. */
 static void place_ins(const struct room *r, const struct swaps *all)
 {
     int *soonest = allocate(all->n + 1, sizeof *soonest), earliest = 0;
@@ -203,8 +203,8 @@ static void place_ins(const struct room *r, const struct swaps *all)
     free(soonest);
 }
 
-/* What leaves is held until its copy has ended, after the copies of what was made before it.  The last made finds room
- * first: what has waited longest leaves earlier. */
+/* A tensor that leaves is held until its copy has ended, which comes after the copies of tensors made before it.  The
+ * tensor that was made last finds room first: those that have waited longest leave earlier. */
 static void place_outs(const struct room *r, const struct swaps *all)
 {
     int *latest = allocate(all->n + 1, sizeof *latest);
@@ -228,7 +228,7 @@ static void place_outs(const struct room *r, const struct swaps *all)
     free(latest);
 }
 
-/* At first bytes are held for uses alone.  Each slab has a guard behind it. */
+/* At first bytes are held for uses alone.  Each slab ends with a guard, which no tensor may use. */
 static void place_copies(struct room *r, const struct pool *pool, const struct swaps *all)
 {
     const struct device *d = r->device;
@@ -256,8 +256,8 @@ static enum action action_of(const struct swapper *w, const struct gap *g, const
     return g->may_remake && choice[g->decision] == REMAKE ? REMAKE : SWAP;
 }
 
-/* By tensor: from this task on, by its position before, it is made again; NOWHERE: never.  Then it is kept in the gaps
- * after that, whatever was chosen for them: there it is the repeat's. */
+/* By tensor: the task from which on it is made again, by its position before; NOWHERE: it is not.  In the gaps after
+ * that the tensor is kept, whatever was chosen for them: there it is the output of the repeated task. */
 static int *choose_actions(struct swapper *w, const unsigned char *choice)
 {
     const struct gaps *all = &w->gaps;
@@ -287,12 +287,13 @@ static void find_ends(struct gap *g, const struct uses *u, const int *now)
     g->in = g->end;
 }
 
-/* Where gaps are in the list with what is made again; and when its tasks run, 0 where nobody knows. */
+/* Sets where the gaps are in the list with the repeated tasks.  Returns when the tasks run, 0 where that is not known.
+ */
 static struct span *follow_tasks(struct swapper *w, const struct uses *u)
 {
     struct gaps *all = &w->gaps;
     struct span *span = allocate(u->n + 1, sizeof *span);
-    int *now = allocate(all->uses->n + 1, sizeof *now); /* by position before */
+    int *now = allocate(all->uses->n + 1, sizeof *now); /* from the position before to the one in u */
     for (size_t i = u->n; i-- > 0;) {
         size_t was = u->task[i]->index;
         span[i].start = span[i + 1].start;
@@ -353,7 +354,7 @@ static void apply(void *swapper, struct edit *e, const unsigned char *choice)
 
 enum { STEPS = 24, STARTS = 1 + 2 * STEPS };
 
-/* As `best`, but of the first step / STEPS of the decisions those that keep do something else. */
+/* Like `best`, but among the first step / STEPS of the decisions, those that keep take the action instead. */
 static void start_with_share(unsigned char *start, const unsigned char *best, size_t n, size_t step,
                              unsigned char action)
 {
@@ -370,7 +371,8 @@ static void start_with_all(unsigned char *start, size_t n, unsigned char action)
     start[PLACEMENT] = LEAST;
 }
 
-/* What is best so far, more and more that leaves or is made again, and nothing kept. */
+/* The starts of the search: the best choice so far; the same with more and more tensors that leave or are made again;
+ * and choices that keep nothing. */
 static unsigned char *list_starts(const unsigned char *best, size_t n)
 {
     unsigned char *all = allocate(STARTS * n, 1), *start = all;
@@ -427,7 +429,7 @@ static struct score search(struct swapper *w, unsigned char *best, double floor)
 
 /* ---- where nothing fits ------------------------------------------------------------------------------------------ */
 
-/* What does not fit in budgets that are now raised for that choice. */
+/* Raises the budgets to what this choice needs.  Returns what did not fit before, as a sentence. */
 static char *raise_for(struct swapper *w, const unsigned char *choice, const struct device *had, const char *option)
 {
     struct step *s = w->gaps.step;

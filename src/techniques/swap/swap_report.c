@@ -1,4 +1,4 @@
-/* swap_report.c - what people and `plan --json` are told of gaps that are swapped or made again.
+/* swap_report.c - reports the gaps that are swapped or made again, to people and to `plan --json`.
  *
  * Times count from the steady step's first task, which may run while the step before still does.  Two kinds of tasks do
  * not count as the first one: those that prepare the step's batch, a step early, and those that skip this step.
@@ -7,9 +7,9 @@
 
 #include <math.h>
 
-struct times { /* of what is done about one gap, in seconds; NAN: nobody knows them, or there is no such task */
-    double out_start, out_end, in_start, in_end;
-    double needed; /* the first task that reads what came back starts */
+struct times { /* one gap's, in seconds; NAN: the time is not known, or there is no such task */
+    double out_start, out_end, in_start, in_end; /* the copies' */
+    double needed;                               /* start of the first task that reads the tensor that came back */
 };
 
 /* When the steady step's first task starts. */
@@ -22,8 +22,8 @@ static double first_start(const struct forecast *f)
     return first;
 }
 
-/* The first use of what came back is a copy.  Of what is made again it is a repeat, and the last of several repeats
- * makes the tensor whole. */
+/* The first use of a tensor that came back is the copy.  The first use of one that is made again is the repeated task;
+ * where there are several, the last makes the tensor whole. */
 static void find_return(struct times *t, const struct gap *g, const struct forecast *f, const struct uses *u)
 {
     size_t n;
@@ -89,6 +89,7 @@ static char *sum_up(const struct gaps *all)
 {
     size_t n_swapped = 0, n_remade = 0;
     double copied = 0;
+    char bytes[32];
     for (const struct gap *g = all->gap; g < all->gap + all->n; g++) {
         n_swapped += g->action == SWAP && g->back;
         n_remade += g->action == REMAKE && g->back;
@@ -97,8 +98,7 @@ static char *sum_up(const struct gaps *all)
         if (g->action == SWAP && g->back)
             copied += (double)g->x->bytes;
     }
-    return format_string("%zu swapped, %zu made again, %s copied", n_swapped, n_remade,
-                         format_bytes((char[32]){0}, copied));
+    return format_string("%zu swapped, %zu made again, %s copied", n_swapped, n_remade, format_bytes(bytes, copied));
 }
 
 void report_gaps(const struct gaps *all, const struct costs *c, const char *declines, struct pass_report *r)

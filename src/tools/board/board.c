@@ -1,8 +1,7 @@
 /* board.c - moves on a list, tried on a draft, each proved (see board.h).
  *
  * The list itself is never placed: try_list() places, orders and simulates a draft of it and shows that to look(),
- * which writes the trace and proves.  Before a move, where each task stands is noted, and brought back when it is
- * undone.
+ * which writes the trace and proves.  Before a move the place and lane of each task are noted; an undo restores them.
  */
 #include "board.h"
 #include "trainer/base/module.h"
@@ -20,23 +19,23 @@ struct stand {
     struct task *task;
     struct lane *lane;
 };
-struct outlook {
+struct figures {
     double period; /* seconds */
-    size_t peak;   /* bytes, of the device that holds most */
+    size_t peak;   /* bytes that the fullest device holds */
 };
 struct board {
     const char *path;
     char *trace;
     struct step *step;
-    struct values *values; /* of the list as written */
-    struct outlook written, now;
-    struct stand **before; /* each move: [tasks], in the list's order */
+    struct values *values;       /* those of the list as written */
+    struct figures written, now; /* the list as written, and as it is now */
+    struct stand **before;       /* by move: [tasks] where each stood before it, in the list's order */
     size_t n_moves, cap_moves;
     bool tries;  /* the last move is not kept yet */
-    char *wrong; /* what the proof says */
+    char *wrong; /* what the proof says; NULL: all is well */
 };
 
-/* ---- what comes of it ------------------------------------------------------------------------------------------- */
+/* ---- simulation and proof --------------------------------------------------------------------------------------- */
 
 size_t count_moves(const struct board *b) { return b->n_moves - b->tries; }
 
@@ -45,7 +44,7 @@ static void look(void *board, const struct simulation *sim)
     struct board *b = board;
     const struct step *s = sim->step;
     char before[32], now[32];
-    b->now = (struct outlook){sim->period, 0};
+    b->now = (struct figures){.period = sim->period};
     for (int d = 0; d <= s->pool->machine->n_devices; d++)
         b->now.peak = MAX(b->now.peak, s->high[d]);
     if (!b->values) { /* for the first time */
@@ -58,7 +57,8 @@ static void look(void *board, const struct simulation *sim)
                       format_bytes(now, (double)b->now.peak), b->n_moves);
     write_simulation(sim, b->trace, title);
     free(title);
-    if (!(b->wrong = verify_devices(s)))
+    b->wrong = verify_devices(s);
+    if (!b->wrong)
         b->wrong = verify(s, b->values);
 }
 
@@ -92,9 +92,11 @@ const char *board_trace(const struct board *b) { return b->trace; }
 
 /* ---- moves ------------------------------------------------------------------------------------------------------ */
 
+/* Restores places and lanes as they were before the last move. */
 static void bring_back(struct board *b)
 {
-    struct stand *at = b->before[--b->n_moves];
+    b->n_moves--;
+    struct stand *at = b->before[b->n_moves];
     for (size_t i = 0; i < b->step->n; i++) {
         b->step->task[i] = at[i].task;
         at[i].task->index = i;
@@ -104,48 +106,76 @@ static void bring_back(struct board *b)
     free(at);
 }
 
+/* "h.1.attn needs grad.3, which loss writes": why the order of two tasks must stay. */
 static char *say_obstacle(const struct obstacle *o)
 {
     char first[64], second[64];
-    bool writes = o->over && touches_bytes(o->first, o->over, ACCESS_WRITE);
-    bool needs = !o->over || (writes && touches_bytes(o->second, o->over, ACCESS_READ));
-    return format_string("%s%s %s %s, which %s%s %s", o->second->name, layer_and_micro(second, o->second),
-                         needs ? "needs" : "overwrites", o->over ? o->over->name : "the norm of all gradients (--clip)",
-                         o->first->name, layer_and_micro(first, o->first),
-                         writes    ? "writes"
-                         : o->over ? "reads before"
-                                   : "is part of");
+    const char *verb = "needs", *why = "is part of";
+    const char *thing = "the norm of all gradients (--clip)";
+    if (o->over) {
+        bool writes = touches_bytes(o->first, o->over, ACCESS_WRITE);
+        bool reads = touches_bytes(o->second, o->over, ACCESS_READ);
+        verb = writes && reads ? "needs" : "overwrites";
+        thing = o->over->name;
+        why = writes ? "writes" : "reads before";
+    }
+    return format_string("%s%s %s %s, which %s%s %s", o->second->name, layer_and_micro(second, o->second), verb, thing,
+                         o->first->name, layer_and_micro(first, o->first), why);
 }
 
-/* Sinking, it takes along what follows from it, unless that is on `lane`, to which it goes. */
-static bool go(struct edit *e, struct step *s, struct task *t, struct task *over, bool later, const struct lane *lane)
+/* Moves t to right after `over`, later in the list.  Tasks that follow from t go along, except those on `lane`, to
+ * which t goes. */
+static bool sink_along(struct edit *e, struct step *s, struct task *t, struct task *over, const struct lane *lane)
 {
-    while (!(later ? sink : hoist)(e, t, over)) {
+    while (!sink(e, t, over)) {
         const struct task *on_way = what_was_in_the_way(e)->on_way;
-        bool follows = later && on_way != over && on_way->lane != lane;
-        if (!follows || !go(e, s, s->task[on_way->index], over, later, lane))
+        if (on_way == over || on_way->lane == lane)
+            return false;
+        if (!sink_along(e, s, s->task[on_way->index], over, lane))
             return false;
     }
     return true;
 }
 
-/* Down to the task that it comes behind on the lane, or up to the one behind that; or nowhere, where it is between. */
+/* The task goes later, to right after task m->behind; or sooner, to right before the next task of the lane; or it stays
+ * where it is between the two already. */
 static char *move_task(struct step *s, const struct move *m, struct lane *lane, size_t *in_way)
 {
     struct task *t = s->task[m->task];
     size_t next = (size_t)(m->behind + 1);
     while (next < s->n && (s->task[next]->lane != lane || next == m->task))
         next++;
-    bool later = m->behind > (int64_t)m->task;
     struct edit *e = open_edit(s);
-    char *wrong = NULL;
-    if ((later || next < m->task) && !go(e, s, t, s->task[later ? (size_t)m->behind : next], later, lane)) {
-        wrong = say_obstacle(what_was_in_the_way(e));
-        *in_way = what_was_in_the_way(e)->on_way->index;
-        undo(e);
-    } else
+    bool done = true;
+    if (m->behind > (int64_t)m->task)
+        done = sink_along(e, s, t, s->task[m->behind], lane);
+    else if (next < m->task)
+        done = hoist(e, t, s->task[next]);
+    if (done) {
         commit(e);
+        return NULL;
+    }
+    char *wrong = say_obstacle(what_was_in_the_way(e));
+    *in_way = what_was_in_the_way(e)->on_way->index;
+    undo(e);
     return wrong;
+}
+
+/* Work stays on lanes of its kind; a copy of a device may take any of the device's lanes. */
+static bool fits(const struct task *t, const struct lane *lane)
+{
+    if (lane->device != t->lane->device)
+        return false;
+    return lane->kind == t->lane->kind || (t->copy && !lane->device->is_host);
+}
+
+static void note_stands(struct board *b)
+{
+    const struct step *s = b->step;
+    struct stand *at = allocate(s->n, sizeof *at);
+    for (size_t i = 0; i < s->n; i++)
+        at[i] = (struct stand){s->task[i], s->task[i]->lane};
+    *APPEND(b->before, b->n_moves, b->cap_moves) = at;
 }
 
 char *try_move(struct board *b, const struct move *m, size_t *place)
@@ -155,15 +185,13 @@ char *try_move(struct board *b, const struct move *m, size_t *place)
     struct task *t = b->step->task[m->task];
     struct lane *lane = b->step->pool->machine->lane[m->lane];
     *place = m->task;
-    struct stand *at = *APPEND(b->before, b->n_moves, b->cap_moves) = allocate(b->step->n, sizeof *at);
-    for (size_t i = 0; i < b->step->n; i++)
-        at[i] = (struct stand){b->step->task[i], b->step->task[i]->lane};
-    /* Work stays on lanes of its kind; what a device copies may take any of its lanes. */
-    bool fits = lane->device == t->lane->device && (lane->kind == t->lane->kind || (t->copy && !lane->device->is_host));
-    char *wrong = fits ? move_task(b->step, m, lane, place)
-                       : format_string("%s runs on the lane %s, and not on %s: it takes lanes of its "
-                                       "device%s",
-                                       t->name, t->lane->name, lane->name, t->copy ? "" : " and of its kind");
+    note_stands(b);
+    char *wrong = NULL;
+    if (fits(t, lane))
+        wrong = move_task(b->step, m, lane, place);
+    else
+        wrong = format_string("%s runs on the lane %s, and not on %s: it takes lanes of its device%s", t->name,
+                              t->lane->name, lane->name, t->copy ? "" : " and of its kind");
     b->tries = true;
     if (!wrong) {
         t->lane = lane;
@@ -186,9 +214,9 @@ bool undo_move(struct board *b)
     return true;
 }
 
-/* ---- what is left of it ----------------------------------------------------------------------------------------- */
+/* ---- saving ----------------------------------------------------------------------------------------------------- */
 
-struct saving { /* of attempt() */
+struct saving { /* the argument of save(), for attempt() */
     const char *path, *text;
 };
 
@@ -209,8 +237,10 @@ struct problem *save_board(const struct board *b, const char *path)
         seconds[i] = given_seconds(s->task[i]);
     write_list(out, s, seconds);
     fclose(out);
-    struct problem *wrong = attempt(save, &(struct saving){path, text});
-    free(seconds), free(text);
+    struct saving saving = {path, text};
+    struct problem *wrong = attempt(save, &saving);
+    free(seconds);
+    free(text);
     return wrong;
 }
 

@@ -1,9 +1,9 @@
-/* board.h - a step file as something to play with: its tasks are moved, and what comes of it is simulated.
+/* board.h - a step file as something to play with: its tasks are moved, and the changed list is simulated.
  *
- * A task goes elsewhere along its lane, or to another lane of its device.  What follows from it on other lanes is put
- * off with it where it goes later in the list; all others stay in their order.  A move is tried first: the list with it
- * is simulated, and verify() agrees that every task reads what it read in the list as written.  Then it is kept, or
- * left.  A place where the list would mean something else is refused by the verbs of edit.h.
+ * A task goes elsewhere along its lane, or to another lane of its device.  When it goes later in the list, the tasks of
+ * other lanes that follow from it go with it; all others stay in their order.  A move is tried first: the list with it
+ * is simulated, and verify() agrees that every task reads what it read in the list as written.  Then the move is kept,
+ * or taken back.  A place where the list would mean something else is refused by the verbs of edit.h.
  *
  * Tasks are named by their places in the list as it is without the move that is tried.
  */
@@ -15,11 +15,13 @@
 #include <jansson.h>
 
 struct board;
-/* Reads the step file as yard plan --list does; what is wrong with it ends the program, with which a board ends too. */
+/* Reads the step file as yard plan --list does; a mistake in it ends the program.  A board lasts until the program
+ * ends.
+ */
 struct board *open_board(const char *path, double clip);
 
-/* The simulation of the list as it is now, or is tried, as a trace: the caller removes the file when it has read it.
- * Task i of the trace is that at place i of the list. */
+/* The file with a trace of the simulated list, the move that is tried included: the caller removes the file when it has
+ * read it.  Task i of the trace is that at place i of the list. */
 const char *board_trace(const struct board *b);
 
 enum { FIRST = -1 };
@@ -27,14 +29,14 @@ struct move {
     size_t task, lane; /* lane: its index in the machine, and in the trace */
     int64_t behind;    /* the task of that lane which comes right before it there; FIRST: none */
 };
-/* Try the move, in place of one that was tried before.  NULL: it can be kept, and *place says where the task is now; or
- * why not, as a sentence that the caller frees, and *place the task that is in the way, else the task itself. */
+/* Tries the move, instead of one that was tried before.  NULL: the move can be kept, and *place says where the task is
+ * now.  Otherwise a sentence (the caller frees it), and *place is the task that is in the way, else the task itself. */
 char *try_move(struct board *b, const struct move *m, size_t *place);
 void keep_move(struct board *b);
-/* Takes back the one that is tried, or the last one that was kept; false: there is none. */
+/* Takes back the move that is tried, or the last one that was kept; false: there is none. */
 bool undo_move(struct board *b);
 
-size_t count_moves(const struct board *b); /* that were kept */
+size_t count_moves(const struct board *b); /* the number that were kept */
 struct problem *save_board(const struct board *b, const char *path);
 json_t *board_json(const struct board *b); /* period and peak, as written and now; how many moves */
 

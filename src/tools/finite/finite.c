@@ -23,25 +23,50 @@ static uint32_t *bits_of(struct tensor *t)
 
 static bool is_written(const struct access *a) { return (a->mode & ACCESS_WRITE) && a->tensor->element == FLOAT32; }
 
-/* Is what task t reads of parameters and optimizer state finite, or what it has written?  Of `out` only those elements
- * count that are not the same as in `stale`. */
+static bool reads_state(const struct access *a)
+{
+    return (a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER) && (a->mode & ACCESS_READ);
+}
+
+/* The first element that is not finite; n: there is none.  stale: elements that have the same bits there do not count;
+ * NULL: all count. */
+static size_t first_not_finite(struct tensor *t, const uint32_t *stale)
+{
+    const uint32_t exponent = 0x7F800000; /* all ones in infinities and NaNs, and only there */
+    size_t n = count_elements(t), i = 0;
+    uint32_t *words = bits_of(t);
+    while (i < n && ((words[i] & exponent) != exponent || (stale && words[i] == stale[i])))
+        i++;
+    free(words);
+    return i;
+}
+
+/* Looks for a value that is not finite: before task t runs, in the parameters and optimizer state that it reads; after
+ * that, in what it has written.  Elements of `out` that are the same as in `stale` do not count. */
 static bool look_at(const struct task *t, bool after, const struct tensor *out, const uint32_t *stale,
                     struct first_nan *b)
 {
     for (const struct access *a = t->access; a < t->access + t->n_access; a++) {
-        bool state = a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER;
-        if (!(after ? is_written(a) : state && (a->mode & ACCESS_READ)))
+        bool counts = after ? is_written(a) : reads_state(a);
+        if (!counts)
             continue;
-        size_t n = count_elements(a->tensor), i = 0;
-        uint32_t *words = bits_of(a->tensor), exponent = 0x7F800000;
-        while (i < n && ((words[i] & exponent) != exponent || (stale && a->tensor == out && words[i] == stale[i])))
-            i++;
-        free(words);
-        *b = (struct first_nan){t, a->tensor, i, !after};
-        if (i < n)
+        size_t i = first_not_finite(a->tensor, a->tensor == out ? stale : NULL);
+        *b = (struct first_nan){.task = t, .tensor = a->tensor, .element = i, .before = !after};
+        if (i < count_elements(a->tensor))
             return true;
     }
     return false;
+}
+
+/* The tensor that a task writes only a part of; NULL: it writes all of its tensors. */
+static struct tensor *partly_written(const struct task *t)
+{
+    if (!t->partial)
+        return NULL;
+    for (int k = 0; k < t->n_access; k++)
+        if (is_written(&t->access[k]))
+            return t->access[k].tensor;
+    return NULL;
 }
 
 /* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
@@ -55,15 +80,16 @@ static bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b
     bool found = false;
     for (size_t i = 0; i < s->n && !found; i++) {
         const struct task *t = s->task[i];
-        struct tensor *out = NULL;
         if (!runs(t, number) || t->condition.member || !has_needed(t))
             continue;
-        for (int k = 0; t->partial && k < t->n_access && !out; k++)
-            out = is_written(&t->access[k]) ? t->access[k].tensor : NULL;
-        uint32_t *stale = out ? bits_of(out) : NULL;
+        struct tensor *out = partly_written(t);
+        uint32_t *stale = NULL;
+        if (out)
+            stale = bits_of(out);
         found = look_at(t, false, out, stale, b);
         if (!found) {
-            run_alone(s, number, i, &(struct task_flight){.number = number});
+            struct task_flight flight = {.number = number};
+            run_alone(s, number, i, &flight);
             found = look_at(t, true, out, stale, b);
         }
         free(stale);
@@ -77,13 +103,16 @@ static bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b
 static void name_first(struct trainer *t, uint32_t number, const struct result *r)
 {
     struct first_nan b;
+    const float zeros[STATE_SIZE] = {0};
     bool changed = !r->halted || (t->settings->clip == 0 && isfinite(r->loss));
-    write_tensor(t->model->replica[t->model->norm_rank].state, (float[STATE_SIZE]){0});
+    write_tensor(t->model->replica[t->model->norm_rank].state, zeros);
     if (!find_not_finite(t->train, number, &b))
         fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite, but running it again both are; %s",
              number, not_finite_advice);
     this_life->not_finite = true;
-    char *layer = b.task->layer < 0 ? copy_string("") : format_string(", layer %d", b.task->layer);
+    char layer[32] = "";
+    if (b.task->layer >= 0)
+        snprintf(layer, sizeof layer, ", layer %d", b.task->layer);
     if (b.before)
         fail(EXIT_FAILED,
              "step %u%s, task %s: reads element %zu of tensor %s, which was not finite before the step%s; %s", number,

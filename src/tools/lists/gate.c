@@ -2,45 +2,63 @@
  *
  * Where the gradient's norm is a task that the updates read from, its tensors say all of this.  A list written by hand
  * has no such tensors: there the tasks of role norm, or, where there is none, those of role backward, *hold* the
- * updates.  The list's order must serve too: updates that are held, and what follows from them, come behind the last
- * task that holds them.
+ * updates.  The list's order must fit too: updates that are held, and the tasks that follow from them, come after the
+ * last task that holds them.
  *
- * An ordinary tensor that says it would cost a task of the list its place, or a device its bytes, and would make the
- * next step's norm wait for this step's updates, which share no bytes with it.  So tasks are marked, and depend() gives
- * those that are held an edge from each lane's last that holds.
+ * A tensor that the holding tasks write and the updates read would say the same, but it would take bytes of a device,
+ * and it would make the next step's norm wait for this step's updates, though they share no other bytes.  So tasks are
+ * marked instead: depend() gives each held task an edge from the last holding task of each lane.
  */
 #include "lists.h"
 
 /* Does the task follow, within the iteration, from one that is marked? */
 static bool follows(const struct task *t, const bool *marked)
 {
-    bool yes = false;
     for (size_t e = 0; e < t->n_edges; e++)
-        yes |= !t->edges[e].previous && marked[t->edges[e].from];
-    return yes;
+        if (!t->edges[e].previous && marked[t->edges[e].from])
+            return true;
+    return false;
 }
 
-void gate_updates(struct step *s)
+static enum role holding_role(const struct step *s)
 {
-    enum role role = ROLE_BACKWARD;
-    size_t end = 0, n = 0, n_behind = 0; /* end: behind the last task that holds */
-    bool *knows_norm = allocate(s->n, sizeof *knows_norm), *moves = allocate(s->n, sizeof *moves);
-    struct task **behind = allocate(s->n, sizeof *behind);
-    depend(s, false);
     for (size_t i = 0; i < s->n; i++)
-        role = s->task[i]->role == ROLE_NORM ? ROLE_NORM : role;
+        if (s->task[i]->role == ROLE_NORM)
+            return ROLE_NORM;
+    return ROLE_BACKWARD;
+}
+
+/* Marks the tasks that hold.  Returns the number of tasks up to the last of them, this one included; 0: none holds. */
+static size_t mark_holding(struct step *s, enum role role)
+{
+    size_t end = 0;
     for (size_t i = 0; i < s->n; i++)
         if (s->task[i]->role == role) {
             end = i + 1;
             s->task[i]->gate = GATE_HOLDS;
         }
-    for (size_t i = 0; i < s->n && end; i++) {
+    return end;
+}
+
+/* Marks the updates that are held: those that do not follow from a norm. */
+static void mark_held(struct step *s)
+{
+    bool *knows_norm = allocate(s->n, sizeof *knows_norm);
+    for (size_t i = 0; i < s->n; i++) {
         struct task *t = s->task[i];
         knows_norm[i] = t->role == ROLE_NORM || follows(t, knows_norm);
         if (t->role == ROLE_UPDATE && !knows_norm[i])
             t->gate = GATE_HELD;
     }
-    /* Those before it that are held, and what follows from them, move behind it, in their order. */
+    free(knows_norm);
+}
+
+/* Among the first `end` tasks, those that are held and those that follow from them move to the end, in their order. */
+static void move_held(struct step *s, size_t end, enum role role)
+{
+    size_t n = 0, n_moved = 0;
+    bool *moves = allocate(s->n, sizeof *moves);
+    struct task **moved = allocate(s->n, sizeof *moved);
     for (size_t i = 0; i < end; i++) {
         struct task *t = s->task[i];
         moves[i] = t->gate == GATE_HELD || follows(t, moves);
@@ -50,12 +68,24 @@ void gate_updates(struct step *s)
                  "the update another role, or --clip 0",
                  i, t->name, role_name[t->role]);
         if (moves[i])
-            behind[n_behind++] = t;
+            moved[n_moved++] = t;
         else
             s->task[n++] = t;
     }
-    memcpy(s->task + n, behind, n_behind * sizeof *behind);
+    memcpy(s->task + n, moved, n_moved * sizeof *moved);
     for (size_t i = 0; i < end; i++)
         s->task[i]->index = i;
-    free(knows_norm), free(moves), free(behind);
+    free(moves);
+    free(moved);
+}
+
+void gate_updates(struct step *s)
+{
+    enum role role = holding_role(s);
+    depend(s, false);
+    size_t end = mark_holding(s, role);
+    if (end == 0)
+        return;
+    mark_held(s);
+    move_held(s, end, role);
 }

@@ -25,8 +25,8 @@ json_t *plan_json(const struct pool *p, struct step *const *steps, size_t n);
 
 /* ---- gate.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
 
-/* Updates that do not follow from a norm are held, and come behind what holds them.  The list wants edges
- * then.  Ends the program (EXIT_USAGE) where the gradients follow from an update. */
+/* Updates that do not follow from a norm are held, and move to after the tasks that hold them.  Call depend() then: the
+ * edges are no longer those of the list.  Ends the program (EXIT_USAGE) where the gradients follow from an update. */
 void gate_updates(struct step *s);
 
 #endif

@@ -10,30 +10,35 @@
 
 struct plan_options plan_options;
 
-/* What is planned is a trainer: of a model, or with the one list of a step file and nothing else. */
+/* Both ways to plan make a trainer: one of a model, or one that has the list of a step file and nothing else. */
 
-/* all: its n lists, that for training first. */
-static int prove(const struct trainer *t, struct step *const *all, size_t n)
+/* all: the trainer's n lists, that for training first. */
+static int prove_lists(const struct trainer *t, struct step *const *all, size_t n)
 {
     char *wrong = NULL;
-    for (size_t i = 0; i < n && !wrong; i++)
-        if (!(wrong = verify_devices(all[i])))
+    for (size_t i = 0; i < n && !wrong; i++) {
+        wrong = verify_devices(all[i]);
+        if (!wrong)
             wrong = verify(all[i], values_of(t, all[i]));
-    fflush(stdout); /* one file may take both */
-    if (wrong)
+    }
+    fflush(stdout); /* stdout and stderr may be one file: keep their order */
+    if (wrong) {
         fprintf(stderr, "yard: verify: %s\n", wrong);
+        return EXIT_FAILED;
+    }
+    if (n == 1)
+        fprintf(stderr, "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered\n",
+                t->train->n);
     else
         fprintf(stderr,
-                n == 1
-                    ? "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered\n"
-                    : "verify: %zu tasks of the train list, and those of the others: every read sees the right value, "
-                      "every conflict is ordered,\n        provided that tasks touch what they declare (train "
-                      "--serial --audit checks that)\n",
+                "verify: %zu tasks of the train list, and those of the others: every read sees the right value, "
+                "every conflict is ordered,\n        provided that tasks touch what they declare (train "
+                "--serial --audit checks that)\n",
                 t->train->n);
-    return wrong ? EXIT_FAILED : EXIT_OK;
+    return EXIT_OK;
 }
 
-/* By lane; those without a task are left out. */
+/* The number of tasks of each lane; lanes without a task are left out. */
 static void print_task_counts(const struct step *list)
 {
     const struct machine *m = list->pool->machine;
@@ -47,47 +52,63 @@ static void print_task_counts(const struct step *list)
     }
 }
 
+static void print_plan_json(const struct trainer *t, struct step *const *all, size_t n, const struct simulation *sim)
+{
+    const struct pass_reports passes = reports_of(t);
+    json_t *plan = plan_json(t->pool, all, n);
+    json_object_set_new(plan, "passes", reports_json(passes.report, passes.n));
+    if (sim)
+        json_object_set_new(plan, "simulation", simulation_json(sim));
+    json_dumpf(plan, stdout, JSON_COMPACT);
+    putchar('\n');
+}
+
+static void print_plan(const struct trainer *t, struct step *const *all, size_t n, const struct simulation *sim)
+{
+    const struct pass_reports passes = reports_of(t);
+    print_reports(stdout, passes.report, passes.n);
+    if (plan_options.print || (!proof_options.verify && !sim)) {
+        print_task_counts(t->train);
+        print_memory(stdout, t->pool, all, n);
+    }
+    if (sim)
+        print_simulation(stdout, sim, costs_of(t));
+    if (plan_options.print) {
+        print_step(stdout, t->train);
+        print_map(stdout, t->pool, t->train);
+    }
+}
+
+static void trace_plan(const struct simulation *sim, const char *title)
+{
+    char *path = trace_path();
+    if (path)
+        write_simulation(sim, path, title);
+    if (record_options.shown)
+        show_trace(path, !record_options.file);
+}
+
 static int show_plan(const struct trainer *t, const char *title)
 {
-    const struct settings *s = t->settings;
-    const struct plan_options *o = &plan_options;
-    const bool verifies = proof_options.verify;
-    const struct pass_reports passes = reports_of(t);
-    struct step *const all[] = {t->train, t->sample, t->eval}; /* one arena: one list runs at a time */
-    const size_t n = t->eval ? 3 : t->sample ? 2 : 1;
-    bool simulate =
-        predict_options.simulate || o->print_list; /* a list is printed with how long each task takes alone */
-    struct simulation *sim = simulate ? must_simulate(t->train, costs_of(t)) : NULL;
-    if (o->print_list) {
-        write_list(stdout, t->train, sim->seconds);
-        return verifies ? prove(t, all, n) : EXIT_OK;
-    }
-    if (s->json) {
-        json_t *plan = plan_json(t->pool, all, n);
-        json_object_set_new(plan, "passes", reports_json(passes.report, passes.n));
-        if (sim)
-            json_object_set_new(plan, "simulation", simulation_json(sim));
-        json_dumpf(plan, stdout, JSON_COMPACT);
-        putchar('\n');
-    } else {
-        print_reports(stdout, passes.report, passes.n);
-        if (o->print || (!verifies && !sim)) {
-            print_task_counts(t->train);
-            print_memory(stdout, t->pool, all, n);
-        }
-        if (sim)
-            print_simulation(stdout, sim, costs_of(t));
-        if (o->print) {
-            print_step(stdout, t->train);
-            print_map(stdout, t->pool, t->train);
-        }
-    }
-    char *path = trace_path();
-    if (sim && path)
-        write_simulation(sim, path, title);
-    if (sim && record_options.shown)
-        show_trace(path, !record_options.file);
-    return verifies ? prove(t, all, n) : EXIT_OK;
+    struct step *all[3]; /* they share one arena: one list runs at a time */
+    size_t n = 0;
+    all[n++] = t->train;
+    if (t->sample)
+        all[n++] = t->sample;
+    if (t->eval)
+        all[n++] = t->eval;
+    struct simulation *sim = NULL;
+    if (predict_options.simulate || plan_options.print_list)
+        sim = must_simulate(t->train, costs_of(t));
+    if (plan_options.print_list)
+        write_list(stdout, t->train, sim->seconds); /* seconds: how long each task takes alone */
+    else if (t->settings->json)
+        print_plan_json(t, all, n, sim);
+    else
+        print_plan(t, all, n, sim);
+    if (sim && !plan_options.print_list)
+        trace_plan(sim, title);
+    return proof_options.verify ? prove_lists(t, all, n) : EXIT_OK;
 }
 
 static int plan_model(const struct settings *o)
@@ -125,7 +146,7 @@ static const struct page page = {
     NULL,
     false};
 
-/* Another way to show it, of another folder. */
+/* The way to show a plan that another folder brings, when the options ask for it; else NULL. */
 static const struct other_plan *other_plan(void)
 {
     for (size_t i = 0; i < n_modules; i++)
@@ -150,7 +171,7 @@ static int run_plan(int argc, char **argv)
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-/* May it stand beside --list?  A step file brings its machine, its times and its sizes. */
+/* May the option stand beside --list?  A step file brings its machine, its times and its sizes. */
 static bool fits_list(const struct option *o)
 {
     static const char *const beside[] = {"list",    "simulate",   "verify",   "print", "json", "trace",
@@ -174,7 +195,7 @@ static void check(struct settings *s)
         fail(EXIT_USAGE, "--what-if changes what is predicted: add --simulate");
 }
 
-/* Of several devices: what each holds. */
+/* A training on several devices prints what each holds. */
 static void print_summary(struct trainer *t)
 {
     if (t->machine->n_devices > 1)

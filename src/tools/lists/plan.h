@@ -10,7 +10,7 @@ struct plan_options {
 };
 extern struct plan_options plan_options;
 
-/* Of a folder (struct module): it shows the model's plan instead, where its options say so. */
+/* A folder may register another way to show the model's plan (struct module), for when its options ask for it. */
 struct other_plan {
     bool (*is_wanted)(void);
     int (*run)(const struct settings *s); /* the exit code */

@@ -3,10 +3,20 @@
 
 const char *budget_rule(const struct machine *m)
 {
-    return m->host->by_hand ? "memory= in the step file, or --device-mem and --host-mem"
-           : !m->device[0].cl
-               ? "--device-mem, --host-mem, else the memory that is described"
-               : "--device-mem, --host-mem, else all (CPUs: 3/4 of the host's, GPUs: 15/16 less 256 MiB)";
+    if (m->host->by_hand)
+        return "memory= in the step file, or --device-mem and --host-mem";
+    if (!m->device[0].cl)
+        return "--device-mem, --host-mem, else the memory that is described";
+    return "--device-mem, --host-mem, else all (CPUs: 3/4 of the host's, GPUs: 15/16 less 256 MiB)";
+}
+
+/* Does one of the first n accesses touch the tensor in this mode? */
+static bool touches_before(const struct task *t, int n, const struct tensor *x, enum access_mode mode)
+{
+    for (int k = 0; k < n; k++)
+        if (t->access[k].tensor == x && (t->access[k].mode & mode))
+            return true;
+    return false;
 }
 
 /* "mlp.ln, h.0.mlp.c_fc.weight": what the task touches in this mode; NAME@DEVICE where it lies elsewhere. */
@@ -15,22 +25,37 @@ static void print_accesses(FILE *out, const struct task *t, enum access_mode mod
     const char *comma = "";
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor;
-        bool shown = !(t->access[i].mode & mode), here = x->device == t->lane->device;
-        for (int k = 0; k < i; k++)
-            shown |= t->access[k].tensor == x && (t->access[k].mode & mode);
-        if (shown)
+        if (!(t->access[i].mode & mode) || touches_before(t, i, x, mode))
             continue;
-        fprintf(out, "%s%s%s%s", comma, x->name, here ? "" : "@", here ? "" : x->device->id);
+        fprintf(out, "%s%s", comma, x->name);
+        if (x->device != t->lane->device)
+            fprintf(out, "@%s", x->device->id);
         comma = ", ";
     }
-    fputs(*comma ? "" : "-", out);
+    if (!*comma)
+        fputs("-", out);
 }
 
-/* Edges that follow from others are left out. */
-static void print_task(FILE *out, size_t number, const struct task *t)
+/* "3, ~7' (2 implied)": edges that follow from others are only counted. */
+static void print_edges(FILE *out, const struct task *t)
 {
     const char *comma = "";
     size_t implied = 0;
+    for (size_t i = 0; i < t->n_edges; i++) {
+        const struct edge *e = &t->edges[i];
+        if (!e->wait) {
+            implied++;
+            continue;
+        }
+        fprintf(out, "%s%s%u%s", comma, e->kind == EDGE_REUSE ? "~" : "", e->from, e->previous ? "'" : "");
+        comma = ", ";
+    }
+    if (implied)
+        fprintf(out, "%s(%zu implied)", *comma ? " " : "", implied);
+}
+
+static void print_task(FILE *out, size_t number, const struct task *t)
+{
     char layer[16] = "-", micro[16] = "-";
     if (t->layer >= 0)
         snprintf(layer, sizeof layer, "%d", t->layer);
@@ -38,16 +63,7 @@ static void print_task(FILE *out, size_t number, const struct task *t)
         snprintf(micro, sizeof micro, "%d", t->micro);
     fprintf(out, "%5zu  %-22s %5s %5s  %-16s %10.2f %9.3f  ", number, t->name, layer, micro, t->lane->name,
             t->flops / 1e6, (double)t->bytes / (1 << 20));
-    for (size_t i = 0; i < t->n_edges; i++) {
-        const struct edge *e = &t->edges[i];
-        implied += !e->wait;
-        if (!e->wait)
-            continue;
-        fprintf(out, "%s%s%u%s", comma, e->kind == EDGE_REUSE ? "~" : "", e->from, e->previous ? "'" : "");
-        comma = ", ";
-    }
-    if (implied)
-        fprintf(out, "%s(%zu implied)", *comma ? " " : "", implied);
+    print_edges(out, t);
     fprintf(out, "\n%9s", "");
     print_accesses(out, t, ACCESS_READ);
     fprintf(out, " -> ");
@@ -68,11 +84,20 @@ void print_step(FILE *out, const struct step *s)
         print_task(out, i, s->task[i]);
 }
 
-/* By device, then what is kept, then by address, then by time. */
-ORDER_POINTERS(map_order, struct tensor,
-               BY(a->device->index, b->device->index,
-                  BY(b->persistent, a->persistent,
-                     BY(a->slab, b->slab, BY(a->address, b->address, COMPARE(a->first, b->first))))))
+/* By device, there first what is kept, then by address, then by time. */
+static int map_order(const void *first, const void *second)
+{
+    const struct tensor *a = *(const struct tensor *const *)first, *b = *(const struct tensor *const *)second;
+    if (a->device != b->device)
+        return COMPARE(a->device->index, b->device->index);
+    if (a->persistent != b->persistent)
+        return COMPARE(b->persistent, a->persistent);
+    if (a->slab != b->slab)
+        return COMPARE(a->slab, b->slab);
+    if (a->address != b->address)
+        return COMPARE(a->address, b->address);
+    return COMPARE(a->first, b->first);
+}
 
 void print_map(FILE *out, const struct pool *p, const struct step *s)
 {
@@ -109,63 +134,79 @@ void print_memory(FILE *out, const struct pool *p, struct step *const *steps, si
     for (int c = 0; c < MEM_CLASSES; c++)
         fprintf(out, " %*s", MAX(9, (int)strlen(memory_class_name[c])), memory_class_name[c]);
     fprintf(out, " %9s %9s\n", "together", "budget");
-    for (int d = 0; d <= p->machine->n_devices; d++)
+    for (int d = 0; d <= p->machine->n_devices; d++) {
+        const struct device *device = &p->machine->device[d];
+        char budget[32] = "none";
+        if (device->budget < NO_LIMIT)
+            snprintf(budget, sizeof budget, "%.1f", (double)device->budget / mib);
         for (size_t i = 0; i < n; i++) {
-            const struct device *device = &p->machine->device[d];
-            char budget[32] = "none";
             fprintf(out, "%-18s %-6s", device->id, steps[i]->name);
             for (int c = 0; c < MEM_CLASSES; c++)
                 fprintf(out, " %*.3f", MAX(9, (int)strlen(memory_class_name[c])), (double)steps[i]->peak[d][c] / mib);
-            if (device->budget < NO_LIMIT)
-                snprintf(budget, sizeof budget, "%.1f", (double)device->budget / mib);
             fprintf(out, " %9.3f %9s\n", (double)steps[i]->high[d] / mib, budget);
         }
+    }
 }
 
 /* ---- as data --------------------------------------------------------------------------------------------------- */
 
-static json_t *task_json(const struct task *t, size_t number)
+static json_t *edge_json(const struct edge *e)
+{
+    return json_pack("{s:i, s:b, s:s, s:b}", "from", (int)e->from, "previous_step", e->previous, "kind",
+                     e->kind == EDGE_REUSE ? "reuse" : "data", "wait", e->wait);
+}
+
+static json_t *access_json(const struct access *a)
 {
     static const char *const modes[] = {"none", "read", "write", "both"};
+    const struct tensor *x = a->tensor;
+    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "tensor", x->name, "mode", modes[a->mode], "device",
+                     x->device->id, "slab", x->storage->slab, "address", (json_int_t)(x->storage->address + x->offset),
+                     "bytes", (json_int_t)x->bytes);
+}
+
+static json_t *task_json(const struct task *t, size_t number)
+{
     json_t *edges = json_array(), *accesses = json_array();
-    for (size_t i = 0; i < t->n_edges; i++) {
-        const struct edge *e = &t->edges[i];
-        json_array_append_new(edges,
-                              json_pack("{s:i, s:b, s:s, s:b}", "from", (int)e->from, "previous_step", e->previous,
-                                        "kind", e->kind == EDGE_REUSE ? "reuse" : "data", "wait", e->wait));
-    }
-    for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor;
-        json_array_append_new(
-            accesses, json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "tensor", x->name, "mode", modes[t->access[i].mode],
-                                "device", x->device->id, "slab", x->storage->slab, "address",
-                                (json_int_t)(x->storage->address + x->offset), "bytes", (json_int_t)x->bytes));
-    }
+    for (size_t i = 0; i < t->n_edges; i++)
+        json_array_append_new(edges, edge_json(&t->edges[i]));
+    for (int i = 0; i < t->n_access; i++)
+        json_array_append_new(accesses, access_json(&t->access[i]));
     return json_pack("{s:i, s:s, s:i, s:i, s:s, s:f, s:I, s:o, s:o}", "index", (int)number, "task", t->name, "layer",
                      t->layer, "micro", t->micro, "lane", t->lane->name, "flops", t->flops, "bytes",
                      (json_int_t)t->bytes, "edges", edges, "accesses", accesses);
 }
 
+static json_t *list_json(const struct step *s)
+{
+    json_t *tasks = json_array();
+    for (size_t i = 0; i < s->n; i++)
+        json_array_append_new(tasks, task_json(s->task[i], i));
+    return json_pack("{s:s, s:o}", "list", s->name, "tasks", tasks);
+}
+
+/* The bytes that a list holds on device d at the peak, by class and together. */
+static json_t *peak_json(const struct step *s, int d)
+{
+    json_t *classes = json_object();
+    for (int c = 0; c < MEM_CLASSES; c++)
+        json_object_set_new(classes, memory_class_name[c], json_integer((json_int_t)s->peak[d][c]));
+    json_object_set_new(classes, "together", json_integer((json_int_t)s->high[d]));
+    return classes;
+}
+
 json_t *plan_json(const struct pool *p, struct step *const *steps, size_t n)
 {
     json_t *lists = json_array(), *memory = json_array();
-    for (size_t i = 0; i < n; i++) {
-        json_t *tasks = json_array();
-        for (size_t k = 0; k < steps[i]->n; k++)
-            json_array_append_new(tasks, task_json(steps[i]->task[k], k));
-        json_array_append_new(lists, json_pack("{s:s, s:o}", "list", steps[i]->name, "tasks", tasks));
-    }
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(lists, list_json(steps[i]));
     for (int d = 0; d <= p->machine->n_devices; d++) {
+        const struct device *device = &p->machine->device[d];
         json_t *peak = json_object();
-        for (size_t i = 0; i < n; i++) {
-            json_t *classes = json_object();
-            for (int c = 0; c < MEM_CLASSES; c++)
-                json_object_set_new(classes, memory_class_name[c], json_integer((json_int_t)steps[i]->peak[d][c]));
-            json_object_set_new(classes, "together", json_integer((json_int_t)steps[i]->high[d]));
-            json_object_set_new(peak, steps[i]->name, classes);
-        }
-        json_array_append_new(memory, json_pack("{s:s, s:I, s:o}", "device", p->machine->device[d].id, "budget",
-                                                (json_int_t)p->machine->device[d].budget, "peak", peak));
+        for (size_t i = 0; i < n; i++)
+            json_object_set_new(peak, steps[i]->name, peak_json(steps[i], d));
+        json_array_append_new(memory, json_pack("{s:s, s:I, s:o}", "device", device->id, "budget",
+                                                (json_int_t)device->budget, "peak", peak));
     }
     return json_pack("{s:o, s:o}", "lists", lists, "memory", memory);
 }

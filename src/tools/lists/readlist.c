@@ -1,7 +1,7 @@
 /* readlist.c - a step file: the machine, the tensors and the tasks of a list that a person wrote down.
  *
- * What is used must stand above: devices, lanes and tensors before what names them.  The lines are shown in `kinds`;
- * tutorials/reference-lists.md describes their words.  Whatever is wrong ends the program with file, line and word.
+ * Devices, lanes and tensors stand above the lines that name them.  The lines are shown in `kinds`;
+ * tutorials/reference-lists.md describes their words.  A mistake ends the program with file, line and word.
  */
 #include "lists.h"
 #include "techniques/pass/edit.h"
@@ -13,11 +13,12 @@ struct reading {
     struct machine *machine;
     struct pool *pool;
     struct step *step;
-    int n_devices, n_lanes;            /* named so far */
-    json_t *devices, *lanes, *tensors; /* name: index */
+    int n_devices, n_lanes;            /* the number named so far */
+    json_t *devices, *lanes, *tensors; /* from name to index */
 };
 
-/* The second word, a name of fewer than `size` characters; new in `names`, unless that is NULL. */
+/* The line's second word, a name of fewer than `size` characters.  It must be new in `names`, and is added with its
+ * index; NULL: the name need not be new. */
 static const char *read_name(struct reading *r, size_t size, json_t *names, size_t index)
 {
     const char *word = word_at(&r->line, 1);
@@ -30,7 +31,7 @@ static const char *read_name(struct reading *r, size_t size, json_t *names, size
     return word;
 }
 
-/* What `names` says of the first `length` characters of the word. */
+/* The index in `names` of the first `length` characters of the word. */
 static size_t find(const struct reading *r, const json_t *names, const char *word, size_t length, const char *expected)
 {
     char *name = format_string("%.*s", (int)length, word);
@@ -53,21 +54,30 @@ static void name_lanes(struct reading *r)
 
 static struct lane *read_lane(const struct reading *r, const char *word)
 {
-    return r->machine->lane[find(r, r->lanes, word, strlen(word), "a lane that is declared above, DEVICE.KIND[N]")];
+    size_t lane = find(r, r->lanes, word, strlen(word), "a lane that is declared above, DEVICE.KIND[N]");
+    return r->machine->lane[lane];
+}
+
+static struct device *read_device(const struct reading *r, const char *word, const char *expected)
+{
+    size_t device = find(r, r->devices, word, strlen(word), expected);
+    return &r->machine->device[device];
 }
 
 /* "NAME" or "NAME[begin:end]". */
 static struct tensor *read_operand(const struct reading *r, const char *word)
 {
-    const char *expected = "a tensor that is declared above";
-    struct tensor *t = r->pool->tensors[find(r, r->tensors, word, strcspn(word, "["), expected)];
+    size_t found = find(r, r->tensors, word, strcspn(word, "["), "a tensor that is declared above");
+    struct tensor *t = r->pool->tensors[found];
     if (!strchr(word, '['))
         return t;
     size_t begin, end;
-    char *range = copy_string(strchr(word, '[') + 1), *colon = strchr(range, ':'), *bracket = strchr(range, ']');
+    char *range = copy_string(strchr(word, '[') + 1);
+    char *colon = strchr(range, ':'), *bracket = strchr(range, ']');
     if (!colon || !bracket || bracket < colon || bracket[1])
         fail_word(&r->line, word, "NAME or NAME[begin:end]");
-    *colon = *bracket = '\0';
+    *colon = '\0';
+    *bracket = '\0';
     if (!parse_bytes(range, &begin) || !parse_bytes(colon + 1, &end) || begin >= end || end > t->bytes)
         fail_word(&r->line, word, "bytes begin:end of %s, which has %zu", t->name, t->bytes);
     free(range);
@@ -76,10 +86,10 @@ static struct tensor *read_operand(const struct reading *r, const char *word)
 
 static void read_operands(struct reading *r, struct task *t, const char *key, enum access_mode mode)
 {
-    char *list = word_option(&r->line, key);
-    if (list && !*list) /* of nothing */
+    char *word, *list = word_option(&r->line, key);
+    if (list && !*list) /* "reads=" with no name is allowed */
         list = NULL;
-    for (char *word; (word = next_name(&r->line, &list));)
+    while ((word = next_name(&r->line, &list)))
         add_access(t, read_operand(r, word), mode);
 }
 
@@ -88,22 +98,24 @@ static void read_operands(struct reading *r, struct task *t, const char *key, en
 static void device_line(struct reading *r)
 {
     struct device *d = r->machine->host;
-    if (strcmp(word_at(&r->line, 1), "host") == 0)
+    if (strcmp(word_at(&r->line, 1), "host") == 0) {
         read_options(&r->line, THE_HOST, r->machine);
-    else {
+    } else {
         const char *name = read_name(r, sizeof d->id, r->devices, (size_t)r->n_devices);
-        d = name_device(r->machine, r->n_devices++, name, 0);
+        d = name_device(r->machine, r->n_devices, name, 0);
+        r->n_devices++;
         name_lanes(r);
     }
     read_options(&r->line, A_DEVICE, d);
     if (!d->budget)
         fail_word(&r->line, r->line.word[1], "memory=BYTES behind it");
     d->memory = d->budget;
-    d->max_allocation = d->max_allocation ? d->max_allocation : d->budget;
+    if (!d->max_allocation)
+        d->max_allocation = d->budget;
     d->by_hand = true;
 }
 
-/* A link that says how many queues of a device may use it has not more of the device's lanes. */
+/* Where a link says how many queues of a device may use it, the device has no more lanes of the link's direction. */
 static void check_queues(const struct reading *r, const char *word, const struct device *d)
 {
     static const enum lane_kind kind[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
@@ -119,10 +131,13 @@ static void check_queues(const struct reading *r, const char *word, const struct
 static void lane_line(struct reading *r)
 {
     const char *word = word_at(&r->line, 1), *dot = strrchr(word, '.');
-    size_t letters = dot ? (size_t)(dot - word) + strcspn(dot, "0123456789") : 0;
-    struct lane *lane = r->machine->lane[find(r, r->lanes, word, letters,
-                                              "DEVICE.KIND[N], the device declared above, the kind compute, upload or "
-                                              "download, of host cpu, disk, feed or report")];
+    size_t letters = 0; /* length of DEVICE.KIND */
+    if (dot)
+        letters = (size_t)(dot - word) + strcspn(dot, "0123456789");
+    size_t found = find(r, r->lanes, word, letters,
+                        "DEVICE.KIND[N], the device declared above, the kind compute, upload or "
+                        "download, of host cpu, disk, feed or report");
+    struct lane *lane = r->machine->lane[found];
     if (word[letters]) {
         int nth = (int)read_counter(&r->line, word + letters, 1, 10000);
         if (lane_of(lane->device, lane->kind, nth))
@@ -144,16 +159,15 @@ static struct link *read_link(struct reading *r, size_t at)
 
 static void link_line(struct reading *r)
 {
-    char *devices = word_at(&r->line, 1);
+    char *name, *devices = word_at(&r->line, 1);
     const char *way = word_at(&r->line, 2);
     enum direction direction = strcmp(way, "up") == 0 ? LINK_UP : LINK_DOWN;
     if (direction == LINK_DOWN && strcmp(way, "down") != 0)
         fail_word(&r->line, way, "up or down");
     struct link *link = read_link(r, 3);
     read_options(&r->line, A_LINK, link);
-    for (char *name; (name = next_name(&r->line, &devices));) {
-        struct device *d =
-            &r->machine->device[find(r, r->devices, name, strlen(name), "a device that is declared above")];
+    while ((name = next_name(&r->line, &devices))) {
+        struct device *d = read_device(r, name, "a device that is declared above");
         if (d->is_host)
             fail_word(&r->line, name, "a device: a link joins it to the host");
         if (d->link[direction])
@@ -173,14 +187,13 @@ static void disk_line(struct reading *r)
 static void tensor_line(struct reading *r)
 {
     const char *name = read_name(r, sizeof((struct tensor *)0)->name, r->tensors, r->pool->n);
-    const char *on = word_at(&r->line, 2);
-    struct device *d =
-        &r->machine->device[find(r, r->devices, on, strlen(on), "a device that is declared above, or host")];
+    struct device *d = read_device(r, word_at(&r->line, 2), "a device that is declared above, or host");
     size_t bytes = (size_t)read_as(&r->line, BYTES, word_at(&r->line, 3));
     enum memory_class class = (enum memory_class)read_as(&r->line, CLASS, word_at(&r->line, 4));
     struct tensor *t = new_bytes_tensor(r->pool, d, class, name, bytes);
     read_options(&r->line, A_TENSOR, t);
-    t->persistent |= class == MEM_PARAMETERS || class == MEM_OPTIMIZER;
+    if (class == MEM_PARAMETERS || class == MEM_OPTIMIZER)
+        t->persistent = true;
 }
 
 static void read_task(struct reading *r, struct task *t)
@@ -201,7 +214,7 @@ static void task_line(struct reading *r)
     read_operands(r, t, "writes", ACCESS_WRITE);
 }
 
-/* `given` says it; else an upload is on the receiver's lane, and any other copy on the sender's. */
+/* The lane that `given` names; without it an upload is on the receiver's lane, and any other copy on the sender's. */
 static struct lane *lane_of_copy(const struct reading *r, const char *given, const struct tensor *to,
                                  const struct tensor *from)
 {
@@ -214,8 +227,9 @@ static struct lane *lane_of_copy(const struct reading *r, const char *given, con
 
 static void copy_line(struct reading *r)
 {
-    const char *name = read_name(r, sizeof((struct task *)0)->name, NULL, 0), *target = word_at(&r->line, 2),
-               *given = word_option(&r->line, "lane");
+    const char *name = read_name(r, sizeof((struct task *)0)->name, NULL, 0);
+    const char *target = word_at(&r->line, 2);
+    const char *given = word_option(&r->line, "lane");
     struct tensor *to = read_operand(r, target), *from = read_operand(r, word_at(&r->line, 3));
     if (to->bytes != from->bytes)
         fail_word(&r->line, target, "as many bytes on both sides: %s has %zu, %s %zu", to->name, to->bytes, from->name,
@@ -248,46 +262,62 @@ static const struct {
                 "[every=K [rest=R]] [reads=A[b:e],...]"},
 };
 
-/* They are counted first, since tensors and lanes point to them. */
+/* The number of devices in the text.  They are counted first, since they must not move once tensors and lanes point to
+ * them. */
 static int count_devices(const char *text)
 {
-    char *copy = copy_string(text), *rest = copy, kind[8], name[8];
+    char *copy = copy_string(text), *rest = copy, *line;
     int n = 0;
-    for (char *line; (line = strsep(&rest, "\n"));)
-        n += sscanf(line, " %7[^ \t\r#] %7[^ \t\r#]", kind, name) == 2 && strcmp(kind, "device") == 0 &&
-             strcmp(name, "host") != 0;
+    while ((line = strsep(&rest, "\n"))) {
+        char kind[8], name[8];
+        int words = sscanf(line, " %7[^ \t\r#] %7[^ \t\r#]", kind, name);
+        if (words == 2 && strcmp(kind, "device") == 0 && strcmp(name, "host") != 0)
+            n++;
+    }
     free(copy);
     return n;
 }
 
+/* Sets up a machine of n devices, a pool and a list, all of them empty. */
+static void begin_reading(struct reading *r, int n)
+{
+    r->machine = new_machine(n);
+    r->machine->n_contexts = 1;
+    name_device(r->machine, n, "host", NO_LIMIT)->by_hand = true;
+    r->devices = json_pack("{s:i}", "host", n);
+    r->lanes = json_object();
+    r->tensors = json_object();
+    name_lanes(r);
+    r->pool = new_pool(r->machine);
+    r->step = new_step(r->pool, "train");
+}
+
+/* Reads a line by the kind that its first word names. */
+static void read_line(struct reading *r)
+{
+    const char *word = r->line.word[0];
+    size_t kind = 0, length = strlen(word);
+    while (kind < COUNT(kinds) && (strncmp(kinds[kind].line, word, length) != 0 || kinds[kind].line[length] != ' '))
+        kind++;
+    if (kind == COUNT(kinds))
+        fail_word(&r->line, word, "device, lane, link, disk, tensor, task or copy");
+    r->line.takes = kinds[kind].line;
+    kinds[kind].read(r);
+    for (size_t i = 1; i < r->line.n; i++)
+        if (!r->line.used[i])
+            fail_word(&r->line, r->line.word[i], "%s", r->line.takes);
+}
+
 struct step *read_list(const char *path)
 {
-    char *text = read_text(path), *rest = text;
-    struct reading r = {.line = {.path = path}, .lanes = json_object(), .tensors = json_object()};
-    int n = count_devices(text);
-    r.machine = new_machine(n);
-    r.machine->n_contexts = 1;
-    name_device(r.machine, n, "host", NO_LIMIT)->by_hand = true;
-    r.devices = json_pack("{s:i}", "host", n);
-    name_lanes(&r);
-    r.pool = new_pool(r.machine);
-    r.step = new_step(r.pool, "train");
-    for (char *line; (line = strsep(&rest, "\n"));) {
+    char *text = read_text(path), *rest = text, *line;
+    struct reading r = {.line = {.path = path}};
+    begin_reading(&r, count_devices(text));
+    while ((line = strsep(&rest, "\n"))) {
         r.line.number++;
         split_line(&r.line, line);
-        if (r.line.n == 0)
-            continue;
-        const char *word = r.line.word[0];
-        size_t i = 0, length = strlen(word);
-        while (i < COUNT(kinds) && (strncmp(kinds[i].line, word, length) != 0 || kinds[i].line[length] != ' '))
-            i++;
-        if (i == COUNT(kinds))
-            fail_word(&r.line, word, "device, lane, link, disk, tensor, task or copy");
-        r.line.takes = kinds[i].line;
-        kinds[i].read(&r);
-        for (i = 1; i < r.line.n; i++)
-            if (!r.line.used[i])
-                fail_word(&r.line, r.line.word[i], "%s", r.line.takes);
+        if (r.line.n > 0)
+            read_line(&r);
     }
     if (r.step->n == 0)
         fail(EXIT_USAGE, "%s: there is no task in it", path);
@@ -295,7 +325,9 @@ struct step *read_list(const char *path)
         r.machine->lane[i]->purpose = FOR_NOTHING;
     for (size_t i = 0; i < r.step->n; i++)
         r.step->task[i]->lane->purpose = FOR_ALL;
-    json_decref(r.devices), json_decref(r.lanes), json_decref(r.tensors);
+    json_decref(r.devices);
+    json_decref(r.lanes);
+    json_decref(r.tensors);
     free(text);
     return r.step;
 }

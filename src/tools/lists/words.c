@@ -9,9 +9,9 @@ static const struct option_word {
     enum line_of kind;
     const char *key;
     enum value value;
-    size_t at;        /* where in a struct it is kept */
-    double absent;    /* what is there without the word */
-    double low, high; /* of a COUNTER */
+    size_t at;        /* offset of its member in the struct */
+    double absent;    /* the member's value where the line does not have the word */
+    double low, high; /* the range of a COUNTER */
 } options[] = {
     {A_DEVICE, "memory", BYTES, AT(device, budget), .absent = 0},
     {A_DEVICE, "align", BYTES, AT(device, alignment), .absent = 1},
@@ -60,7 +60,7 @@ char *word_at(struct line *l, size_t i)
     return l->word[i];
 }
 
-/* The one word that is `key` and then `end`: what stands behind that, or NULL. */
+/* Finds the one word that is `key` followed by the character `end`.  Returns what follows `end`; NULL: no such word. */
 static char *take_word(struct line *l, const char *key, char end)
 {
     char *value = NULL;
@@ -71,7 +71,9 @@ static char *take_word(struct line *l, const char *key, char end)
         if (value)
             fail_word(l, l->word[i], "each option once");
         l->used[i] = true;
-        value = l->word[i] + length + (end != '\0');
+        value = l->word[i] + length;
+        if (end != '\0')
+            value++;
     }
     return value;
 }
@@ -103,18 +105,16 @@ static bool parse_time(const char *text, double *seconds)
     return good;
 }
 
-/* One of names[first] .. names[end - 1]. */
+/* The index of the text among names[first] .. names[end - 1].  Else fails; `what` precedes the names in the message. */
 static int read_choice(const struct line *l, const char *text, const char *const *names, int first, int end,
                        const char *what)
 {
-    char *all = copy_string("");
-    for (int i = first; i < end; i++) {
-        if (strcmp(names[i], text) == 0) {
-            free(all);
+    for (int i = first; i < end; i++)
+        if (strcmp(names[i], text) == 0)
             return i;
-        }
-        append_text(&all, "%s%s", i == first ? "" : i + 1 < end ? ", " : " or ", names[i]);
-    }
+    char *all = copy_string(names[first]);
+    for (int i = first + 1; i < end; i++)
+        append_text(&all, "%s%s", i + 1 < end ? ", " : " or ", names[i]);
     fail_word(l, text, "%s%s", what, all);
 }
 
@@ -131,22 +131,52 @@ double read_as(const struct line *l, enum value value, const char *text)
     static const struct {
         double low, high;
         const char *expected;
-    } of[] = {[BYTES] = {1, NO_LIMIT, "a number of bytes from 1 to 2^50, such as 4096, 64K, 512M or 16G"},
-              [TIME] = {0, 1e6, "a time such as 0.5, 20ns, 3us, 1.5ms or 2s, from 0 to 1e6 s"},
-              [RATE] = {1e-6, 1e30, "a rate in bytes per second, such as 12e9, without a unit"}};
+    } rule[] = {[BYTES] = {1, NO_LIMIT, "a number of bytes from 1 to 2^50, such as 4096, 64K, 512M or 16G"},
+                [TIME] = {0, 1e6, "a time such as 0.5, 20ns, 3us, 1.5ms or 2s, from 0 to 1e6 s"},
+                [RATE] = {1e-6, 1e30, "a rate in bytes per second, such as 12e9, without a unit"}};
     double number = -1;
     size_t bytes = 0;
+    bool good;
     if (value == CLASS)
         return read_choice(l, text, memory_class_name, 0, MEM_BUFFERS, "");
     if (value == ROLE)
         return read_choice(l, text, role_name, ROLE_OTHER + 1, ROLES_BY_HAND, "a role: ");
-    bool good = value == TIME    ? parse_time(text, &number)
-                : value == BYTES ? parse_bytes(text, &bytes)
-                                 : parse_double(text, &number);
-    number = value == BYTES ? (double)bytes : number;
-    if (!good || !(number >= of[value].low && number <= of[value].high))
-        fail_word(l, text, "%s", of[value].expected);
+    if (value == TIME) {
+        good = parse_time(text, &number);
+    } else if (value == BYTES) {
+        good = parse_bytes(text, &bytes);
+        number = (double)bytes;
+    } else {
+        good = parse_double(text, &number);
+    }
+    if (!good || !(number >= rule[value].low && number <= rule[value].high))
+        fail_word(l, text, "%s", rule[value].expected);
     return number;
+}
+
+/* ---- options ---------------------------------------------------------------------------------------------------- */
+
+static double load_value(const void *at, enum value value)
+{
+    if (value == BYTES)
+        return (double)*(const size_t *)at;
+    if (value == TIME || value == RATE)
+        return *(const double *)at;
+    if (value == FLAG)
+        return *(const bool *)at;
+    return *(const int *)at;
+}
+
+static void store_value(void *at, enum value value, double number)
+{
+    if (value == BYTES)
+        *(size_t *)at = (size_t)number;
+    else if (value == TIME || value == RATE)
+        *(double *)at = number;
+    else if (value == FLAG)
+        *(bool *)at = number != 0;
+    else
+        *(int *)at = (int)number;
 }
 
 void read_options(struct line *l, enum line_of kind, void *to)
@@ -156,19 +186,13 @@ void read_options(struct line *l, enum line_of kind, void *to)
             continue;
         char *text = take_word(l, w->key, w->value == FLAG ? '\0' : '=');
         double number = w->absent;
-        if (text && w->value == COUNTER)
+        if (text && w->value == FLAG)
+            number = true;
+        else if (text && w->value == COUNTER)
             number = read_counter(l, text, w->low, w->high);
-        else if (text && w->value != FLAG)
+        else if (text)
             number = read_as(l, w->value, text);
-        void *at = (char *)to + w->at;
-        if (w->value == BYTES)
-            *(size_t *)at = (size_t)number;
-        else if (w->value == TIME || w->value == RATE)
-            *(double *)at = number;
-        else if (w->value == FLAG)
-            *(bool *)at = text != NULL;
-        else
-            *(int *)at = (int)number;
+        store_value((char *)to + w->at, w->value, number);
     }
 }
 
@@ -177,11 +201,8 @@ void write_options(FILE *out, enum line_of kind, const void *from)
     for (const struct option_word *w = options; w < options + COUNT(options); w++) {
         if (w->kind != kind)
             continue;
-        const void *at = (const char *)from + w->at;
-        double number = w->value == BYTES                      ? (double)*(const size_t *)at
-                        : w->value == TIME || w->value == RATE ? *(const double *)at
-                        : w->value == FLAG                     ? *(const bool *)at
-                                                               : *(const int *)at;
+        char text[32];
+        double number = load_value((const char *)from + w->at, w->value);
         if (number == w->absent)
             continue;
         fprintf(out, " %s", w->key);
@@ -190,6 +211,6 @@ void write_options(FILE *out, enum line_of kind, const void *from)
         else if (w->value == ROLE)
             fprintf(out, "=%s", role_name[(int)number]);
         else if (w->value != FLAG)
-            fprintf(out, "=%s", format_exactly((char[32]){0}, number));
+            fprintf(out, "=%s", format_exactly(text, number));
     }
 }

@@ -23,16 +23,17 @@ void split_line(struct line *l, char *text);
 /* (line, word, what is expected by printf rules) */
 #define fail_word(l, word, ...)                                                                                        \
     fail(EXIT_USAGE, "%s, line %d: '%.80s': expected %s", (l)->path, (l)->number, (word), format_string(__VA_ARGS__))
-char *word_at(struct line *l, size_t i);            /* one that has a place */
+char *word_at(struct line *l, size_t i);            /* the word that has place i */
 char *word_option(struct line *l, const char *key); /* the value of `key=value`, or NULL */
-char *next_name(const struct line *l, char **list); /* cuts it off a list with commas; NULL: there is none */
+char *next_name(const struct line *l, char **list); /* cuts the first name off a list with commas; NULL: none is left */
 
 enum value { BYTES, TIME, RATE, COUNTER, FLAG, CLASS, ROLE }; /* as size_t, double, double, int, bool, enums */
 enum line_of { A_DEVICE, THE_HOST, A_LANE, A_LINK, A_TENSOR, A_TASK, A_COPY, WORK };
 double read_counter(const struct line *l, const char *text, double low, double high);
 double read_as(const struct line *l, enum value value, const char *text);
-/* All options that lines of that kind have, into, or from, the struct in which they are kept: a machine's for the
- * host's line, a task's for the last three: what copies and other tasks both have, what only one of them has. */
+/* Reads into a struct, or writes from it, all options that lines of that kind have.  The struct is a device, lane, link
+ * or tensor; a machine for THE_HOST; a task for the last three: A_TASK has the options of all tasks, A_COPY those that
+ * only copies have, WORK those that only other tasks have. */
 void read_options(struct line *l, enum line_of kind, void *to);
 void write_options(FILE *out, enum line_of kind, const void *from);
 

@@ -1,4 +1,4 @@
-/* writelist.c - a list as a step file: what readlist.c reads, such that the same times are simulated from it.
+/* writelist.c - writes a list as a step file, from which readlist.c reads a list that is simulated to the same times.
  *
  * Numbers are written with as few digits as bring the same number back.
  */
@@ -9,7 +9,7 @@
 
 #include <ctype.h>
 
-/* What would end a name becomes '_'. */
+/* Characters that would end a name become '_'. */
 static char *clean(char name[64], const char *text)
 {
     snprintf(name, 64, "%s", text);
@@ -45,32 +45,44 @@ static void write_link(FILE *out, const struct machine *m, const struct link *l)
                 before = ",";
                 way = ways[direction];
             }
-    fprintf(out, way ? " %s" : "disk", way);
-    fprintf(out, " %s", format_exactly((char[32]){0}, l->rate));
+    char number[32];
+    if (way)
+        fprintf(out, " %s", way);
+    else
+        fprintf(out, "disk");
+    fprintf(out, " %s", format_exactly(number, l->rate));
     if (l->latency > 0)
-        fprintf(out, " %s", format_exactly((char[32]){0}, l->latency));
+        fprintf(out, " %s", format_exactly(number, l->latency));
     write_options(out, A_LINK, l);
+    fputc('\n', out);
+}
+
+static void write_device(FILE *out, const struct machine *m, const struct device *d)
+{
+    struct device line = *d;
+    line.max_allocation = 0; /* no slab= */
+    if (slab_limit(d) < d->budget - guard_bytes(d))
+        line.max_allocation = slab_limit(d);
+    if (!d->by_hand)
+        line.shares = true;
+    fprintf(out, "device %s", NAME(d->id));
+    write_options(out, A_DEVICE, &line);
+    if (d->is_host)
+        write_options(out, THE_HOST, m);
     fputc('\n', out);
 }
 
 static void write_machine(FILE *out, const struct machine *m)
 {
-    for (int i = 0; i <= m->n_devices; i++) {
-        const struct device *d = &m->device[i];
-        struct device line = *d;
-        line.max_allocation = slab_limit(d) < d->budget - guard_bytes(d) ? slab_limit(d) : 0;
-        line.shares |= !d->by_hand;
-        fprintf(out, "device %s", NAME(d->id));
-        write_options(out, A_DEVICE, &line);
-        if (d->is_host)
-            write_options(out, THE_HOST, m);
-        fputc('\n', out);
-    }
+    for (int i = 0; i <= m->n_devices; i++)
+        write_device(out, m, &m->device[i]);
     for (int d = 0; d <= m->n_devices; d++)
-        for (int kind = 0; kind < LANE_KINDS; kind++)
-            if (m->device[d].lane[kind] && m->device[d].lane[kind]->gap > 0)
-                write_lane_line(out, m->device[d].lane[kind]);
-    for (int i = 0; i < m->n_lanes; i++) /* in their order: what happens at one time is simulated in it */
+        for (int kind = 0; kind < LANE_KINDS; kind++) {
+            const struct lane *l = m->device[d].lane[kind];
+            if (l && l->gap > 0)
+                write_lane_line(out, l);
+        }
+    for (int i = 0; i < m->n_lanes; i++) /* in the machine's order, in which events of one time are simulated */
         if (m->lane[i]->nth)
             write_lane_line(out, m->lane[i]);
     for (size_t i = 0; i < m->n_links; i++)
@@ -79,7 +91,8 @@ static void write_machine(FILE *out, const struct machine *m)
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
 
-/* The tensor's name, or that with a number behind it where others have it already: the last one is kept in `taken`. */
+/* The tensor's name, or, where another tensor has it already, the name with a number: "grad~2".  `taken` keeps for each
+ * name the last number that was given with it. */
 static char *own_name(json_t *taken, const char *name)
 {
     const int most = sizeof((struct tensor *)0)->name - 1;
@@ -89,30 +102,44 @@ static char *own_name(json_t *taken, const char *name)
         char end[16];
         json_integer_set(last, json_integer_value(last) + 1);
         int length = snprintf(end, sizeof end, "~%d", (int)json_integer_value(last));
-        snprintf(clean(own, name) + MIN((int)strlen(name), most - length), sizeof end, "%s", end);
+        int kept = MIN((int)strlen(name), most - length); /* characters of the name */
+        clean(own, name);
+        snprintf(own + kept, sizeof end, "%s", end);
     }
     json_object_set_new_nocheck(taken, own, json_integer(1));
     return copy_string(own);
 }
 
-/* All that the list uses, and what is kept from step to step without being touched, in the pool's order, in which
- * place() gives addresses.  A file's parameters stay for good: others of that class are written as work. */
+/* In a step file parameters and optimizer state persist without a word.  So a tensor of these classes that does not
+ * persist is written as work, and one that does needs no `keep`. */
+static void write_tensor_line(FILE *out, const struct tensor *t, const char *name)
+{
+    struct tensor line = *t;
+    if (t->class == MEM_PARAMETERS || t->class == MEM_OPTIMIZER) {
+        line.persistent = false;
+        if (!t->persistent)
+            line.class = MEM_WORK;
+    }
+    if (t->exclusive) /* `keep` is the nearest word */
+        line.persistent = true;
+    fprintf(out, "tensor %s %s %zu %s", name, NAME(t->device->id), t->bytes, memory_class_name[line.class]);
+    write_options(out, A_TENSOR, &line);
+    fputc('\n', out);
+}
+
+/* Writes the tensors that the list uses, and those that are kept from step to step without being touched, in the pool's
+ * order, in which place() gives addresses.  Returns their names, by id. */
 static char **write_tensors(FILE *out, const struct step *s)
 {
     json_t *taken = json_object();
     char **names = allocate(s->pool->n, sizeof *names);
     struct uses *uses = find_uses(s->task, s->n, s->pool);
     for (size_t i = 0; i < s->pool->n; i++) {
-        struct tensor t = *s->pool->tensors[i];
-        if (t.storage->id != t.id || !(t.persistent || uses->count[i]))
+        const struct tensor *t = s->pool->tensors[i];
+        if (t->storage != t || !(t->persistent || uses->count[i]))
             continue;
-        names[i] = own_name(taken, t.name);
-        bool state = t.class == MEM_PARAMETERS || t.class == MEM_OPTIMIZER, always = state && t.persistent;
-        fprintf(out, "tensor %s %s %zu %s", names[i], NAME(t.device->id), t.bytes,
-                memory_class_name[state && !always ? MEM_WORK : t.class]);
-        t.persistent = (t.persistent && !always) || t.exclusive; /* the nearest word to exclusive */
-        write_options(out, A_TENSOR, &t);
-        fputc('\n', out);
+        names[i] = own_name(taken, t->name);
+        write_tensor_line(out, t, names[i]);
     }
     free_uses(uses);
     json_decref(taken);
@@ -128,7 +155,7 @@ static void write_operand(FILE *out, const char *before, char **names, const str
         fprintf(out, "[%zu:%zu]", x->offset, x->offset + x->bytes);
 }
 
-/* What the task touches in one of these modes, from access `first` on. */
+/* The tensors that the task touches in one of these modes, from access `first` on. */
 static void write_operands(FILE *out, const char *before, char **names, const struct task *t, int first,
                            enum access_mode mode)
 {
@@ -142,8 +169,10 @@ static void write_operands(FILE *out, const char *before, char **names, const st
 static void write_task(FILE *out, char **names, const struct task *t, double seconds)
 {
     struct task line = *t;
-    line.role = t->role < ROLES_BY_HAND ? t->role : ROLE_OTHER;
-    if (t->role != ROLE_BROADCAST) /* no pass asks for the messages of others */
+    char number[32];
+    if (t->role >= ROLES_BY_HAND)
+        line.role = ROLE_OTHER;
+    if (t->role != ROLE_BROADCAST) /* only of broadcasts a pass asks for the message */
         line.message = 0;
     line.seconds = -1;
     fprintf(out, "%s %s", t->copy ? "copy" : "task", NAME(t->name));
@@ -151,10 +180,11 @@ static void write_task(FILE *out, char **names, const struct task *t, double sec
         write_operand(out, " ", names, t->access[0].tensor);
         write_operand(out, " ", names, t->access[1].tensor);
         write_lane(out, " lane=", t->lane);
-        line.seconds = given_seconds(&line) == seconds ? -1 : seconds;
+        if (given_seconds(&line) != seconds)
+            line.seconds = seconds;
     } else {
         write_lane(out, " ", t->lane);
-        fprintf(out, " %s", format_exactly((char[32]){0}, seconds));
+        fprintf(out, " %s", format_exactly(number, seconds));
     }
     write_options(out, A_TASK, &line);
     write_options(out, t->copy ? A_COPY : WORK, &line);

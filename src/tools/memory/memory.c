@@ -2,7 +2,8 @@
  * kind of recomputation and, where there are several data-parallel ranks, each level of ZeRO, on the mesh as given.
  * Nothing is refused here: the last column says what fits.
  *
- * Beside it is what papers count for parameters, gradients and optimizer: with N data-parallel ranks and ZeRO 0 to 3
+ * The column "formula" is what papers count for parameters, gradients and optimizer: with N data-parallel ranks and
+ * ZeRO 0 to 3
  *
  *     in 32 bits    16    8 + 8/N     4 + 12/N    16/N    bytes per parameter: 4 + 4 + 8 (m, v)
  *     mixed         16    4 + 12/N    2 + 14/N    16/N    2 + 2 + 12 (m, v and parameters of 32 bits)
@@ -20,13 +21,14 @@
 
 #include <math.h>
 
-/* Per parameter of the model, of its activations and the like per element. */
-static const double run_bytes[MEM_CLASSES] = {4, 4, 8, 4, 4, 4}, mixed_bytes[MEM_CLASSES] = {2, 2, 12, 2, 4, 2};
+/* Bytes per element: parameters, gradients and optimizer per parameter of the model, then the other classes. */
+static const double run_bytes[MEM_CLASSES] = {4, 4, 8, 4, 4, 4};
+static const double mixed_bytes[MEM_CLASSES] = {2, 2, 12, 2, 4, 2};
 
 struct strategy {
-    struct settings settings;
-    const struct settings *asked; /* of the budgets 0 is what the devices have */
-    const double *bytes;          /* by class */
+    struct settings settings;     /* those of this strategy, without limits of memory */
+    const struct settings *asked; /* as the user gave them; its budgets are 0 where the devices' memory is meant */
+    const double *bytes;          /* by class: run_bytes or mixed_bytes */
     enum recompute recompute;
     struct trainer *trainer;
 };
@@ -38,7 +40,8 @@ static void build(void *strategy)
     s->trainer = new_trainer(&s->settings, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, s->settings.data.path != NULL, true);
 }
 
-/* Of what a rank has of the model, in bytes.  ZeRO shares the classes out one after another, the last one first. */
+/* The formula for a rank's part of the model, in bytes.  ZeRO shares the classes out one after another, the last one
+ * first. */
 static double formula_bytes(const struct strategy *s, int rank)
 {
     const struct mesh *mesh = &s->trainer->mesh;
@@ -47,57 +50,140 @@ static double formula_bytes(const struct strategy *s, int rank)
     for (int i = 0; i < p->n; i++)
         if (has_stage(mesh, rank, stage_of(s->trainer->model, p->param[i].unit)))
             elements += (double)param_elements(&p->param[i]);
-    for (int class = MEM_PARAMETERS; class <= MEM_OPTIMIZER; class ++)
-        bytes += elements * s->bytes[class] / (mesh->zero >= 3 - class ? mesh->dp : 1);
+    for (int class = MEM_PARAMETERS; class <= MEM_OPTIMIZER; class ++) {
+        bool shared_out = mesh->zero >= 3 - class;
+        bytes += elements * s->bytes[class] / (shared_out ? mesh->dp : 1);
+    }
     return bytes;
 }
 
-/* Of devices that hold the same, to a MiB, people see the first. */
+/* Bytes of a class, from those of the list, which is planned in 32 bits. */
+static double bytes_of(const struct strategy *s, int class, size_t planned)
+{
+    return (double)planned * s->bytes[class] / run_bytes[class];
+}
+
+/* Do two devices hold the same of each class, to a MiB? */
+static bool hold_the_same(const struct step *list, int a, int b)
+{
+    for (int class = 0; class < MEM_CLASSES; class ++)
+        if (list->peak[a][class] >> 20 != list->peak[b][class] >> 20)
+            return false;
+    return true;
+}
+
+/* Does a device before this one hold the same? */
+static bool was_listed(const struct step *list, int device)
+{
+    for (int d = 0; d < device; d++)
+        if (hold_the_same(list, d, device))
+            return true;
+    return false;
+}
+
+/* The most bytes that the device holds at a time. */
+static double most_together(const struct strategy *s, int device)
+{
+    const struct step *list = s->trainer->train;
+    double most = 0;
+    for (const struct level *l = list->level; l < list->level + list->n_levels; l++) {
+        double bytes = 0;
+        if (l->device != device)
+            continue;
+        for (int class = 0; class < MEM_CLASSES; class ++)
+            bytes += bytes_of(s, class, l->of_class[class]);
+        most = fmax(most, bytes);
+    }
+    return most;
+}
+
+static size_t budget_of(const struct strategy *s, const struct device *d)
+{
+    size_t asked = d->is_host ? s->asked->host_memory : s->asked->device_memory;
+    return asked ? asked : default_budget(d);
+}
+
+static void add_device(struct table *t, const struct strategy *s, int d)
+{
+    const struct step *list = s->trainer->train;
+    const struct device *device = &list->pool->machine->device[d];
+    const double mib = 1 << 20;
+    const double together = most_together(s, d), budget = (double)budget_of(s, device);
+    double formula = 0, needed = together;
+    char zero[8] = "-";
+    struct cell peak[MEM_CLASSES];
+    if (s->trainer->mesh.dp > 1)
+        snprintf(zero, sizeof zero, "%d", s->trainer->mesh.zero);
+    if (s->bytes == run_bytes)
+        needed = (double)device->placed;
+    if (!device->is_host)
+        formula = formula_bytes(s, d);
+    for (int class = 0; class < MEM_CLASSES; class ++)
+        peak[class] = number_cell(bytes_of(s, class, list->peak[d][class]) / mib);
+    ROW(t, text_cell(word_of("recompute", (int)s->recompute)), text_cell(zero), text_cell(device->id),
+        peak[MEM_PARAMETERS], peak[MEM_GRADIENTS], peak[MEM_OPTIMIZER], number_cell(formula / mib), peak[MEM_BUFFERS],
+        peak[MEM_ACTIVATIONS], peak[MEM_WORK], number_cell(together / mib), number_cell(needed),
+        number_cell(budget / mib), text_cell(needed <= budget ? "yes" : "no"));
+}
+
+/* Where several devices hold the same, the table for people has only the first; JSON has all. */
 static void add_rows(struct table *t, const struct strategy *s)
 {
     const struct step *list = s->trainer->train;
     const struct machine *m = list->pool->machine;
-    const double mib = 1 << 20;
-    char zero[8];
-    snprintf(zero, sizeof zero, "%d", s->trainer->mesh.zero);
-    for (int d = 0; d <= m->n_devices; d++) {
-        const struct device *device = &m->device[d];
-        size_t wanted = device->is_host ? s->asked->host_memory : s->asked->device_memory,
-               budget = wanted ? wanted : default_budget(device);
-        struct cell of[MEM_CLASSES];
-        double together = 0; /* the most at a time */
-        bool seen = false;
-        for (int k = 0; k < d && !device->is_host && !s->settings.json; k++) {
-            bool same = true;
-            for (int class = 0; class < MEM_CLASSES; class ++)
-                same &= list->peak[k][class] >> 20 == list->peak[d][class] >> 20;
-            seen |= same;
-        }
-        if (seen)
-            continue;
-        for (const struct level *l = list->level; l < list->level + list->n_levels; l++) {
-            double bytes = 0;
-            for (int class = 0; class < MEM_CLASSES && l->device == d; class ++)
-                bytes += (double)l->of_class[class] * s->bytes[class] / run_bytes[class];
-            together = fmax(together, bytes);
-        }
-        double needed = s->bytes == run_bytes ? (double)device->placed : together;
-        for (int class = 0; class < MEM_CLASSES; class ++)
-            of[class] = number_cell((double)list->peak[d][class] * s->bytes[class] / run_bytes[class] / mib);
-        ROW(t, text_cell(word_of("recompute", (int)s->recompute)), text_cell(s->trainer->mesh.dp > 1 ? zero : "-"),
-            text_cell(device->id), of[MEM_PARAMETERS], of[MEM_GRADIENTS], of[MEM_OPTIMIZER],
-            number_cell(device->is_host ? 0 : formula_bytes(s, d) / mib), of[MEM_BUFFERS], of[MEM_ACTIVATIONS],
-            of[MEM_WORK], number_cell(together / mib), number_cell(needed), number_cell((double)budget / mib),
-            text_cell(needed <= (double)budget ? "yes" : "no"));
-    }
+    for (int d = 0; d <= m->n_devices; d++)
+        if (s->settings.json || m->device[d].is_host || !was_listed(list, d))
+            add_device(t, s, d);
 }
 
-/* As asked for, but with all the memory that it takes. */
+/* The strategy that the settings ask for, but with as much memory as it takes. */
 static struct strategy without_limits(const struct settings *s, bool is_mixed)
 {
-    struct strategy all = {*s, s, is_mixed ? mixed_bytes : run_bytes, RECOMPUTE_OFF, NULL};
-    all.settings.device_memory = all.settings.host_memory = NO_LIMIT;
+    struct strategy all = {.settings = *s, .asked = s, .bytes = is_mixed ? mixed_bytes : run_bytes};
+    all.settings.device_memory = NO_LIMIT;
+    all.settings.host_memory = NO_LIMIT;
     return all;
+}
+
+/* A row for each device, or a note why this strategy is impossible. */
+static void try_strategy(struct table *t, struct strategy *s)
+{
+    struct problem *impossible = attempt(build, s);
+    if (impossible) {
+        note("recompute %s, ZeRO %d: %s", word_of("recompute", (int)s->recompute), s->settings.zero,
+             impossible->sentence);
+        return;
+    }
+    add_rows(t, s);
+    free_trainer(s->trainer);
+}
+
+static void print_memory_table(const struct table *t, bool is_mixed, const char *rule)
+{
+    const char *counts = "16, 8 + 8/N, 4 + 12/N, 16/N"; /* bytes per parameter, with ZeRO 0 to 3 */
+    if (is_mixed)
+        counts = "16, 4 + 12/N, 2 + 14/N, 16/N";
+    printf("MiB at the peak of each class, predicted; devices like one above are left out\nbudget: %s\n"
+           "formula: param., grad. and optim. by %s bytes per parameter, with ZeRO 0 to 3 over dp=N\n",
+           rule, counts);
+    if (is_mixed)
+        printf("mixed precision: counted, it cannot be run here\n");
+    print_table(stdout, t);
+}
+
+/* Warns of options that the table does not show, and sets them aside: mixed precision is counted here, not tried. */
+static void set_aside(bool is_mixed)
+{
+    if (was_given("after"))
+        warn("--memory shows what is held without --after: leave --memory out to see it");
+    else if (swap_options.how != SWAP_OFF)
+        warn("--memory shows what is held without --swap: leave --memory out to see it");
+    if (is_mixed && strcmp(predict_options.what_if, "mixed") != 0)
+        fail(EXIT_USAGE, "--memory --what-if %s: expected the word mixed; budgets: --device-mem",
+             predict_options.what_if);
+    predict_options.what_if = NULL;
+    run_all_passes();
+    swap_options.how = SWAP_OFF;
 }
 
 static int plan_memory(const struct settings *s)
@@ -113,40 +199,27 @@ static int plan_memory(const struct settings *s)
     static const enum recompute recompute[] = {RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
     struct table *t = new_table(columns, COUNT(columns));
     const bool is_mixed = predict_options.what_if != NULL;
-    if (was_given("after") || swap_options.how != SWAP_OFF)
-        warn("--memory shows what is held without --%s: leave --memory out to see it",
-             was_given("after") ? "after" : "swap");
-    if (is_mixed && strcmp(predict_options.what_if, "mixed") != 0)
-        fail(EXIT_USAGE, "--memory --what-if %s: expected the word mixed; budgets: --device-mem",
-             predict_options.what_if);
-    predict_options.what_if = NULL; /* it is counted here, not tried */
-    run_all_passes();
-    swap_options.how = SWAP_OFF;
+    set_aside(is_mixed);
     struct strategy shape = without_limits(s, is_mixed);
     build(&shape);
-    bool several = shape.trainer->mesh.dp > 1;
+    int first = s->zero, last = s->zero; /* levels of ZeRO */
+    if (shape.trainer->mesh.dp > 1) {
+        first = 0;
+        last = 3;
+    }
     const char *rule = budget_rule(shape.trainer->machine);
     free_trainer(shape.trainer);
     for (size_t i = 0; i < COUNT(recompute); i++)
-        for (int zero = several ? 0 : s->zero; zero <= (several ? 3 : s->zero); zero++) {
+        for (int zero = first; zero <= last; zero++) {
             struct strategy strategy = without_limits(s, is_mixed);
             strategy.recompute = recompute[i];
             strategy.settings.zero = zero;
-            struct problem *impossible = attempt(build, &strategy);
-            if (impossible)
-                note("recompute %s, ZeRO %d: %s", word_of("recompute", (int)recompute[i]), zero, impossible->sentence);
-            else
-                add_rows(t, &strategy), free_trainer(strategy.trainer);
+            try_strategy(t, &strategy);
         }
-    if (s->json) {
+    if (s->json)
         print_json(json_pack("{s:s, s:o}", "precision", is_mixed ? "mixed" : "float32", "strategies", table_json(t)));
-    } else {
-        printf("MiB at the peak of each class, predicted; devices like one above are left out\nbudget: %s\n"
-               "formula: param., grad. and optim. by %s bytes per parameter, with ZeRO 0 to 3 over dp=N\n%s",
-               rule, is_mixed ? "16, 4 + 12/N, 2 + 14/N, 16/N" : "16, 8 + 8/N, 4 + 12/N, 16/N",
-               is_mixed ? "mixed precision: counted, it cannot be run here\n" : "");
-        print_table(stdout, t);
-    }
+    else
+        print_memory_table(t, is_mixed, rule);
     return EXIT_OK;
 }
 

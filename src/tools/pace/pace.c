@@ -1,10 +1,10 @@
 /* pace.c - wrappers round a lane's issue: padding every task to its predicted end, or delaying it at random.
  *
- * A wrapped task is issued as ever, but what others wait for is not the end of its work: it is a user event that the
- * lane's thread completes later.  Pacing: at an absolute deadline, the latest end of its predecessors plus its own
- * duration.  Deadlines follow from deadlines, so late wake-ups do not add up; a task whose real work ends after its
- * deadline is an overrun, and its successors count from there.  Work, queues, events and data are all real, so a paced
- * run of a server's schedule on a laptop exercises the event graph as the server would.
+ * A wrapped task is issued as ever, but other tasks do not wait for the end of its work: they wait for a user event
+ * that the lane's thread completes later.  Pacing completes it at a deadline: the latest end of the task's predecessors
+ * plus its own duration.  Deadlines follow from deadlines, so late wake-ups do not add up; a task whose real work ends
+ * after its deadline is an overrun, and its successors count from there.  Work, queues, events and data are all real,
+ * so a paced run of a server's schedule on a laptop exercises the event graph as the server would.
  */
 #include "pace.h"
 #include "tools/command/numbers.h"
@@ -13,27 +13,29 @@
 #include <math.h>
 #include <time.h>
 
-/* The wrapper of a list that is paced or delayed is the beginning of it. */
+/* The wrapper of a list that is paced or delayed is the first member of a struct pace. */
 static struct pace *pace_of(const struct step *s) { return (struct pace *)s->running->wrapper; }
 
 static void sleep_until(uint64_t when)
 {
     for (uint64_t now = now_ns(); now < when; now = now_ns()) {
         uint64_t left = when - now;
-        nanosleep(&(struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)}, NULL);
+        struct timespec wait = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+        nanosleep(&wait, NULL);
     }
 }
 
-/* The latest padded end of task i; within an iteration that has a member of the rings, that of this iteration: what
- * stands aside may come when the task has run once more. */
+/* The latest padded end of task i; member > 0: the end in the iteration that has this member of the rings.  That one is
+ * kept apart, since a task that waits for it off the training path may come when task i has run once more. */
 static uint64_t *end_of(const struct pace *p, const struct step *s, size_t i, int member)
 {
     return &p->ended[(size_t)member * s->n + i];
 }
 
-/* The lane's thread calls one of these two when the task's work has ended, before anyone is told.  The padded start is
- * behind the task before it on the lane, behind what it waits for, and not before it was issued.  A producer has ended,
- * and it does not run again before all that waited for it, but for what stands aside: both touch the same bytes. */
+/* The lane's thread calls finish_padded() or finish_delayed() when the task's work has ended, before other tasks are
+ * told.  The padded start comes after the end of the task before it on the lane, after the ends of its producers, and
+ * not before it was issued.  When this runs, a producer has ended; it does not run again before all that waited for it,
+ * since both touch the same bytes (tasks off the training path apart, see end_of()). */
 static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
 {
     struct pace *p = pace_of(s);
@@ -47,11 +49,13 @@ static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
     }
     flight->start = start + (uint64_t)(1e9 * t->lane->gap * p->wrapper.scale);
     flight->end = flight->start + (uint64_t)(1e9 * p->seconds[i] * p->wrapper.scale);
-    uint64_t now = now_ns(), late = now > flight->end ? now - flight->end : 0;
     p->tasks++;
-    p->overruns += late > 0;
-    p->overrun_ns += late;
-    flight->end += late;
+    uint64_t now = now_ns();
+    if (now > flight->end) {
+        p->overruns++;
+        p->overrun_ns += now - flight->end;
+        flight->end = now;
+    }
     p->lane_end[t->lane->index] = flight->end;
     *end_of(p, s, i, 0) = flight->end;
     *end_of(p, s, i, member) = flight->end;
@@ -77,18 +81,30 @@ static struct pace *wrap(struct step *s, struct pace pace)
     return p;
 }
 
+/* Seconds that a real step takes, as fast as it goes: the second of two, since the first one is slow. */
+static double time_real_step(struct step *s)
+{
+    execute(s, 1);
+    drain(s);
+    uint64_t begun = now_ns();
+    execute(s, 2);
+    drain(s);
+    return 1e-9 * (double)(now_ns() - begun);
+}
+
+static double median_of(const double *seconds, size_t n)
+{
+    double *sorted = copy_bytes(seconds, n * sizeof *seconds);
+    double middle = median(sorted, n);
+    free(sorted);
+    return middle;
+}
+
 struct pace *start_pacing(struct step *s, const double *seconds, double period, double scale)
 {
     if (scale <= 0) {
-        uint64_t start = 0; /* of one real step, as fast as it goes: the second of two */
-        for (uint32_t i = 1; i <= 2; i++) {
-            start = now_ns();
-            execute(s, i);
-            drain(s);
-        }
-        double half_busy = 2e-9 * (double)(now_ns() - start) / period, *sorted;
-        scale = fmax(half_busy, 5e-3 / median(sorted = copy_bytes(seconds, s->n * sizeof *seconds), s->n));
-        free(sorted);
+        double half_busy = 2 * time_real_step(s) / period;
+        scale = fmax(half_busy, 5e-3 / median_of(seconds, s->n));
     }
     if (!(scale <= 1e9 && scale * period <= 1e6))
         fail(EXIT_USAGE, "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s",
@@ -112,7 +128,9 @@ void stop_pacing(struct step *s)
         note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all", p->overruns, p->tasks,
              1e-6 * (double)p->overrun_ns / p->wrapper.scale);
     s->running->wrapper = NULL;
-    free(p->seconds), free(p->ended), free(p->lane_end);
+    free(p->seconds);
+    free(p->ended);
+    free(p->lane_end);
     free(p);
 }
 
@@ -128,14 +146,15 @@ static void check(struct settings *s)
     predict_options.pace = pace_options.file;
 }
 
-/* Padded to the times that the list was simulated with. */
+/* Tasks are padded to the times that the list was simulated with. */
 static void pace_training(struct trainer *t)
 {
+    char text[32];
     struct simulation *sim = must_simulate(t->train, costs_of(t));
     /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
     struct pace *p = start_pacing(t->train, sim->steady, sim->period, pace_options.scale);
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
-         p->wrapper.scale, format_seconds((char[32]){0}, sim->period * p->wrapper.scale));
+         p->wrapper.scale, format_seconds(text, sim->period * p->wrapper.scale));
     free_simulation(sim);
 }
 

@@ -10,8 +10,8 @@
  * like a number: `halted != 0` holds for NaN and for 0.01, `clip > 0` for neither NaN nor 0.  Integers may be indices,
  * so undeclared ones are 0 and 1 in turn, and the other way round in the next run.
  *
- * Partial tasks leave words unwritten.  These keep the first filling, a NaN that no arithmetic makes.  Whoever declares
- * to read such a word finds each run's filling there too, and so must not depend on it.
+ * Partial tasks leave words unwritten.  These keep the first filling, a NaN that no arithmetic makes.  A task that
+ * declares to read such a word finds each run's filling there too, and so must not depend on it.
  */
 #include "proof.h"
 
@@ -19,11 +19,12 @@ enum { RUNS = 3 };
 static const uint32_t float_filling[RUNS] = {0xFFFFA55A, 0, 0x3C23D70A};
 static const char *const filling_name[RUNS] = {"NaN", "0", "0.01"};
 
-struct image { /* of one slab, on the host */
+/* One slab's words, four times, on the host.  The four arrays are one allocation, which begins with `kept`. */
+struct image {
     struct device *device;
     int slab;
     size_t words;
-    uint32_t *kept;         /* what the list has computed so far; the other three lie behind it */
+    uint32_t *kept;         /* what the list has computed so far */
     uint32_t *given;        /* what the task finds */
     uint32_t *first, *left; /* what the first run and this one leave */
 };
@@ -42,8 +43,10 @@ static uint32_t filling(int run, enum element element, size_t word)
 static void transfer(const struct image *m, uint32_t *words, bool to_slab)
 {
     const struct slab *slab = &m->device->slabs[m->slab];
-    if (!slab->buffer)
-        memcpy(to_slab ? slab->host : words, to_slab ? words : slab->host, slab->bytes);
+    if (!slab->buffer && to_slab)
+        memcpy(slab->host, words, slab->bytes);
+    else if (!slab->buffer)
+        memcpy(words, slab->host, slab->bytes);
     else if (to_slab)
         write_buffer(m->device, slab->buffer, 0, words, slab->bytes);
     else
@@ -61,8 +64,13 @@ struct audit *open_audit(struct step *s)
         for (size_t k = 0; k < d->n_slabs; k++) {
             struct image *m = APPEND(a->image, a->n, a->cap);
             size_t n = d->slabs[k].bytes / ELEMENT_BYTES;
-            uint32_t *words = allocate(4 * n, sizeof *words);
-            *m = (struct image){d, (int)k, n, words, words + n, words + 2 * n, words + 3 * n};
+            m->device = d;
+            m->slab = (int)k;
+            m->words = n;
+            m->kept = allocate(4 * n, sizeof *m->kept);
+            m->given = m->kept + n;
+            m->first = m->kept + 2 * n;
+            m->left = m->kept + 3 * n;
             transfer(m, m->kept, false);
         }
     return a;
@@ -79,47 +87,60 @@ void close_audit(struct audit *a)
 
 /* ---- a run ------------------------------------------------------------------------------------------------------ */
 
-struct range { /* words of an image */
+struct word_range { /* words of an image */
     size_t begin, end;
 };
 
-/* What access k of t covers of m in that iteration: nothing where it lies elsewhere. */
-static struct range covered(const struct image *m, const struct task *t, uint32_t number, int k)
+/* The words of m that access k of t covers in that iteration; none where the tensor lies elsewhere. */
+static struct word_range covered(const struct image *m, const struct task *t, uint32_t number, int k)
 {
     const struct tensor *x = tensor_at(t->access[k].tensor, number);
     size_t begin = (x->storage->address + x->offset) / ELEMENT_BYTES;
     if (x->device != m->device || x->storage->slab != m->slab)
-        return (struct range){0, 0};
-    return (struct range){begin, begin + count_elements(x)};
+        return (struct word_range){0, 0};
+    return (struct word_range){begin, begin + count_elements(x)};
 }
 
 static bool touches(const struct task *t, const struct device *d)
 {
-    bool yes = t->lane->device == d;
+    if (t->lane->device == d)
+        return true;
     for (int k = 0; k < t->n_access; k++)
-        yes |= t->access[k].tensor->device == d;
-    return yes;
+        if (t->access[k].tensor->device == d)
+            return true;
+    return false;
 }
 
+/* Access k finds this run's filling; or, with `kept`, what the list has computed, where it has computed something. */
+static void fill_access(const struct image *m, const struct task *t, uint32_t number, int k, int run, bool kept)
+{
+    struct word_range r = covered(m, t, number, k);
+    enum element element = t->access[k].tensor->element;
+    for (size_t w = r.begin; w < r.end; w++)
+        if (kept && m->kept[w] != float_filling[0])
+            m->given[w] = m->kept[w];
+        else
+            m->given[w] = filling(run, element, w);
+}
+
+/* What the task declares to read comes last, since accesses may overlap. */
 static void fill(const struct image *m, const struct task *t, uint32_t number, int run)
 {
     for (size_t w = 0; w < m->words; w++)
         m->given[w] = float_filling[run];
-    for (unsigned reads = 0; reads <= ACCESS_READ; reads++) /* last, since accesses may overlap */
-        for (int k = 0; k < t->n_access; k++) {
-            struct range r = covered(m, t, number, k);
-            for (size_t w = r.begin; (t->access[k].mode & ACCESS_READ) == reads && w < r.end; w++) {
-                bool written = m->kept[w] != float_filling[0];
-                m->given[w] = reads && written ? m->kept[w] : filling(run, t->access[k].tensor->element, w);
-            }
-        }
+    for (int k = 0; k < t->n_access; k++)
+        if (!(t->access[k].mode & ACCESS_READ))
+            fill_access(m, t, number, k, run, false);
+    for (int k = 0; k < t->n_access; k++)
+        if (t->access[k].mode & ACCESS_READ)
+            fill_access(m, t, number, k, run, true);
 }
 
 static void copy_written(const struct image *m, const struct task *t, uint32_t number, uint32_t *to,
                          const uint32_t *from)
 {
     for (int k = 0; k < t->n_access; k++) {
-        struct range r = covered(m, t, number, k);
+        struct word_range r = covered(m, t, number, k);
         if (t->access[k].mode & ACCESS_WRITE)
             memcpy(to + r.begin, from + r.begin, (r.end - r.begin) * sizeof *to);
     }
@@ -127,40 +148,62 @@ static void copy_written(const struct image *m, const struct task *t, uint32_t n
 
 /* ---- what it left ----------------------------------------------------------------------------------------------- */
 
+/* The name of the tensor that has this byte of the slab. */
+static const char *name_at(const struct step *s, const struct image *m, size_t at)
+{
+    const char *name = "no tensor";
+    for (size_t i = 0; i < s->pool->n; i++) {
+        const struct tensor *x = s->pool->tensors[i];
+        if (x->storage != x || x->device != m->device || x->slab != m->slab)
+            continue;
+        if (at >= x->address && at < x->address + x->bytes && (x->persistent || x->step == s))
+            name = x->name;
+    }
+    return name;
+}
+
 /* Is all as it was given, but for what the task declares to write? */
 static char *check_others(const struct step *s, const struct task *t, const struct image *m, uint32_t number,
                           const uint32_t *left)
 {
     const unsigned char *before = (const void *)m->given, *after = (const void *)left;
-    const char *name = "no tensor";
+    char position[64];
     size_t at = 0;
     copy_written(m, t, number, m->given, left);
     if (memcmp(before, after, m->words * sizeof *left) == 0)
         return NULL;
     while (before[at] == after[at])
         at++;
-    for (size_t i = 0; i < s->pool->n; i++) {
-        const struct tensor *x = s->pool->tensors[i];
-        if (x->storage == x && x->device == m->device && x->slab == m->slab && at >= x->address &&
-            at < x->address + x->bytes && (x->persistent || x->step == s))
-            name = x->name;
-    }
     return format_string("task %s%s wrote byte %zu of slab %d on %s (%s), which it does not declare to write", t->name,
-                         layer_and_micro((char[64]){0}, t), at, m->slab, m->device->id, name);
+                         layer_and_micro(position, t), at, m->slab, m->device->id, name_at(s, m, at));
 }
 
+/* Does access k, a write, leave the same as in the first run? */
 static char *check_written(const struct task *t, const struct image *m, uint32_t number, int k, int run)
 {
     const struct tensor *x = t->access[k].tensor;
-    struct range r = covered(m, t, number, k);
-    for (size_t w = r.begin; (t->access[k].mode & ACCESS_WRITE) && w < r.end; w++) {
+    struct word_range r = covered(m, t, number, k);
+    char position[64];
+    for (size_t w = r.begin; w < r.end; w++) {
         bool unwritten = m->first[w] == filling(0, x->element, w) && m->left[w] == filling(run, x->element, w);
         if (m->left[w] != m->first[w] && !(t->partial && unwritten))
             return format_string("task %s%s leaves another element %zu of tensor %s where it finds %s in place of NaN: "
                                  "it reads something that it does not declare, or does not write all of the tensor",
-                                 t->name, layer_and_micro((char[64]){0}, t), w - r.begin, x->name, filling_name[run]);
+                                 t->name, layer_and_micro(position, t), w - r.begin, x->name, filling_name[run]);
     }
     return NULL;
+}
+
+/* Fetches what the run has left of the slab, and checks it. */
+static char *check_left(const struct step *s, const struct task *t, const struct image *m, uint32_t number, int run)
+{
+    uint32_t *left = run == 0 ? m->first : m->left;
+    transfer(m, left, false);
+    char *wrong = check_others(s, t, m, number, left);
+    for (int k = 0; k < t->n_access && run > 0 && !wrong; k++)
+        if (t->access[k].mode & ACCESS_WRITE)
+            wrong = check_written(t, m, number, k, run);
+    return wrong;
 }
 
 /* ---- a task ----------------------------------------------------------------------------------------------------- */
@@ -178,15 +221,9 @@ char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight 
                 transfer(m, m->given, true);
             }
         run_alone(a->step, number, i, flight);
-        for (const struct image *m = a->image; m < end && !wrong; m++) {
-            uint32_t *left = run ? m->left : m->first;
-            if (!touches(t, m->device))
-                continue;
-            transfer(m, left, false);
-            wrong = check_others(a->step, t, m, number, left);
-            for (int k = 0; run && k < t->n_access && !wrong; k++)
-                wrong = check_written(t, m, number, k, run);
-        }
+        for (const struct image *m = a->image; m < end && !wrong; m++)
+            if (touches(t, m->device))
+                wrong = check_left(a->step, t, m, number, run);
     }
     for (const struct image *m = a->image; m < end; m++) {
         if (!wrong)

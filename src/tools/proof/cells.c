@@ -3,23 +3,25 @@
 
 #include "trainer/base/base.h"
 
-/* The cell that begins at byte `at`; what lay across becomes two. */
+/* The cell that begins at byte `at`; a cell that lies across this border becomes two. */
 static size_t cut_at(struct strip *s, size_t at)
 {
     size_t i;
-    if (s->n == 0)
-        *APPEND(s->cell, s->n, s->cap) =
-            (struct cell){0, SIZE_MAX, .writer = NEVER, .reader = NEVER, .iteration = NEVER};
+    if (s->n == 0) {
+        struct byte_cell whole = {.end = SIZE_MAX, .writer = NONE, .reader = NONE, .iteration = NONE};
+        *APPEND(s->cell, s->n, s->cap) = whole;
+    }
     FIND_FIRST(i, s->n, s->cell[i].end <= at);
     if (s->cell[i].begin == at)
         return i;
     (void)APPEND(s->cell, s->n, s->cap);
     memmove(&s->cell[i + 1], &s->cell[i], (s->n - 1 - i) * sizeof *s->cell);
-    s->cell[i].end = s->cell[i + 1].begin = at;
+    s->cell[i].end = at;
+    s->cell[i + 1].begin = at;
     return i + 1;
 }
 
-struct cell *cells_of(struct strip *s, size_t begin, size_t end, size_t *n)
+struct byte_cell *cells_of(struct strip *s, size_t begin, size_t end, size_t *n)
 {
     size_t first = cut_at(s, begin);
     *n = cut_at(s, end) - first;

@@ -10,20 +10,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { NEVER = -1 };
-struct cell {
+enum { NONE = -1 };
+struct byte_cell {
     size_t begin, end;
-    int writer, reader; /* verify.c: the latest of each, in a list of touches; or NEVER */
-    uint64_t value;     /* values.c: its number, where in the strip it begins, and the iteration it was written in */
-    int64_t origin;
-    int iteration;
+    int writer, reader; /* verify.c: index of the latest touch of each kind, or NONE */
+    uint64_t value;     /* values.c: the number of the value of these bytes, */
+    int64_t origin;     /* the byte of the strip at which this value begins, */
+    int iteration;      /* and the iteration in which it was written, or NONE */
 };
 struct strip {
-    struct cell *cell;
+    struct byte_cell *cell;
     size_t n, cap;
 };
 /* The cells of bytes [begin, end), *n of them: valid until the strip is cut again. */
-struct cell *cells_of(struct strip *s, size_t begin, size_t end, size_t *n);
+struct byte_cell *cells_of(struct strip *s, size_t begin, size_t end, size_t *n);
 void free_strips(struct strip *strips, size_t n);
 
 #endif

@@ -1,7 +1,7 @@
 /* proof.h - what can be known of a list without running it: the values that its tasks read, and that nothing races; and
  * by running it serially, whether its tasks do what they declare.
  *
- * Protocol: number_values() of the list as it was built; whatever rewrites, places and orders the list may follow; then
+ * Protocol: number_values() of the list as it was built; then passes, place() and depend() change the list; then
  * verify() of the finished list against those values, and verify_devices().
  */
 #ifndef PROOF_H
@@ -9,12 +9,12 @@
 
 #include "trainer/train/hooks.h"
 
-/* The values that flow through a list, numbered (values.c).  Taken of a list before passes, it is what verify() holds
- * the list behind them against. */
+/* The values that flow through a list, numbered (values.c).  They are taken before passes rewrite the list; verify()
+ * compares the rewritten list with them. */
 struct values;
 struct values *number_values(const struct step *s);
 void free_values(struct values *v);
-/* NULL when every task of s reads the values that it read in the list `expected` was taken of, else a sentence. */
+/* NULL when every task of s reads the same values as in the list that `expected` was taken from, else a sentence. */
 char *compare_values(const struct values *expected, const struct step *s);
 
 /* Checks the finished list on its own, taking what tasks declare for true: every read sees bytes last written through
@@ -23,29 +23,30 @@ char *compare_values(const struct values *expected, const struct step *s);
  * device's budget; and, unless `expected` is NULL, every task reads the same values as in that list.  Returns NULL when
  * all is well, else the first violation as a sentence (the caller frees it). */
 char *verify(const struct step *s, const struct values *expected);
-/* The same of where tasks run: each sees the memory of its lane's device alone.  Copies go between, and who chooses
- * comes behind what it reads and does not look at it. */
+/* Checks where tasks run: each touches only memory of its lane's device.  Copies are an exception, and so are tasks
+ * that choose: these declare what they must come after, and do not look at it.  NULL, or the first violation. */
 char *verify_devices(const struct step *s);
 
 /* ---- audit.c: checks what tasks declare, while nothing else runs ------------------------------------------------ */
 
 struct audit *open_audit(struct step *s); /* then audit tasks in list order, and close */
-/* Runs task i of iteration `number` over several fillings of all that it does not declare to read.  NULL: it left the
- * same in its declared writes each time, and all else alone.  Otherwise a sentence (the caller frees it), and memory
- * stays as before the task. */
+/* Runs task i of iteration `number` several times, with other fillings of all that it does not declare to read.  NULL:
+ * it left the same in its declared writes each time, and did not change anything else.  Otherwise a sentence (the
+ * caller frees it), and memory stays as before the task. */
 char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight *flight);
 void close_audit(struct audit *a);
 /* For execution.alone: audits every task of a serial run, and ends the program where one does what it does not declare.
  */
 extern const struct lone_runner audit_runner;
 
-/* ---- training.c: what a training has of all that ----------------------------------------------------------------- */
+/* ---- training.c: the proofs that a training asks for --------------------------------------------------------------
+ */
 
 struct proof_options {
     bool verify, audit;
 };
 extern struct proof_options proof_options;
-/* The values of a list of the trainer's as it was built, with --verify; else NULL. */
+/* The values of one of the trainer's lists as it was built; NULL: there is no --verify. */
 struct values *values_of(const struct trainer *t, const struct step *list);
 
 #endif

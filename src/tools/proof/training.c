@@ -1,48 +1,52 @@
-/* training.c - what a training has of proofs: the values of its lists as they were built, and the audit of a serial
- * run.
+/* training.c - the proofs that a training asks for: it keeps the values of its lists as they were built, and audits a
+ * serial run.
  */
 #include "proof.h"
 
 struct proof_options proof_options;
 extern const struct module module_proof;
 
-struct numbered { /* the values of a list */
+struct list_values { /* one of the trainer's lists, and its values */
     const struct step *list;
     struct values *values;
-    struct numbered *next;
+    struct list_values *next;
 };
 
 struct values *values_of(const struct trainer *t, const struct step *list)
 {
-    const struct numbered *n = *own_of(t, &module_proof);
-    while (n && n->list != list)
-        n = n->next;
-    return n ? n->values : NULL;
+    const struct list_values *known = *own_of(t, &module_proof);
+    while (known && known->list != list)
+        known = known->next;
+    return known ? known->values : NULL;
 }
 
-static void number(struct trainer *t, struct step *list)
+static void keep_values(struct trainer *t, struct step *list)
 {
-    struct numbered **all = (struct numbered **)own_of(t, &module_proof);
+    struct list_values **all = (struct list_values **)own_of(t, &module_proof);
     if (!proof_options.verify || t->settings->trial)
         return;
-    struct numbered *n = allocate(1, sizeof *n);
-    n->list = list;
-    n->values = number_values(list);
-    n->next = *all;
-    *all = n;
+    struct list_values *added = allocate(1, sizeof *added);
+    added->list = list;
+    added->values = number_values(list);
+    added->next = *all;
+    *all = added;
 }
 
 static void choose_runner(struct trainer *t)
 {
-    execution.alone = proof_options.audit && !t->settings->trial ? &audit_runner : NULL;
+    execution.alone = NULL;
+    if (proof_options.audit && !t->settings->trial)
+        execution.alone = &audit_runner;
 }
 
 static void forget(struct trainer *t)
 {
-    for (struct numbered *n = *own_of(t, &module_proof), *next; n; n = next) {
-        next = n->next;
-        free_values(n->values);
-        free(n);
+    struct list_values *first = *own_of(t, &module_proof);
+    while (first) {
+        struct list_values *next = first->next;
+        free_values(first->values);
+        free(first);
+        first = next;
     }
 }
 
@@ -60,6 +64,6 @@ static const struct option options[] = {
      "prove that every read sees the right value, that every conflict is ordered whatever the timing, and that memory "
      "is within the budgets, provided that tasks touch what they declare (train --serial --audit checks that)"},
 };
-static const struct hooks hooks = {.opened = choose_runner, .built = number, .leaves = forget};
+static const struct hooks hooks = {.opened = choose_runner, .built = keep_values, .leaves = forget};
 const struct module module_proof = {
     .name = "proof", .place = 10, .options = options, .n_options = COUNT(options), .check = check, .hooks = &hooks};

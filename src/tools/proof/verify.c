@@ -1,34 +1,39 @@
-/* verify.c - proves of a placed list, on its own, that it computes what its order on paper says, provided that tasks
- * touch what they declare (see audit.c).
+/* verify.c - proves of a placed list, on its own, that it computes what the order of its tasks says, provided that
+ * tasks touch what they declare (see audit.c).
  *
- * Values: in list order, every read finds bytes that were last written through the same tensor, in this iteration
- * unless the tensor persists.  (A lifetime cut short lets another tensor overwrite it: seen here.) Order: a read starts
- * behind the last write of its bytes, a write behind that and behind all reads since; from there, so are any two
- * accesses of which one writes.  "Behind" follows from lanes and waits, the way execute() waits and no more.  (A
- * dropped edge is seen here.) It knows nothing of depend() but where its edges are.
+ *     values   In list order, every read finds bytes that were last written through the same tensor, in this iteration
+ *              unless the tensor persists.  A lifetime that was cut short lets another tensor overwrite the bytes: it
+ * is found here. order    A read starts after the last write of its bytes has ended; a write starts after that write
+ * and all reads since have ended.  So any two accesses of which one writes are ordered.  Lanes and waits order tasks,
+ * in the way that execute() waits, and nothing else does.  An edge that was dropped is found here.
+ *
+ * Of depend() this file uses nothing but the edges that it has made.  A *node* is a task in one of two iterations:
+ * iteration * n + task.
  */
 #include "cells.h"
 #include "proof.h"
 
-struct pair { /* of nodes: the second must start behind the end of the first */
+struct pair { /* two nodes: the second must start after the end of the first */
     int first, second;
 };
-struct touch { /* of a cell; `before`: the one before it, so that cells which are cut share their past */
-    int node, before;
+struct cell_touch {
+    int node;
+    int before; /* index of the touch before this one, so that the parts of a cell which is cut share their past; NONE
+                 */
     const struct tensor *storage;
 };
 struct proof {
     const struct step *step;
-    uint32_t number;      /* only tasks that run in that iteration; 0: all */
-    struct strip *strips; /* by device: its slabs behind each other */
-    struct touch *touches;
+    uint32_t number;      /* the proof is of the tasks that run in that iteration; 0: of all tasks */
+    struct strip *strips; /* by device; a strip has the device's slabs one after another */
+    struct cell_touch *touches;
     size_t n_touches, cap_touches;
     struct pair *pairs;
     size_t n_pairs, cap_pairs;
     char *wrong;
 };
 
-/* In its device's strip: no slab is larger than that. */
+/* The tensor's first byte in its device's strip, in which slabs begin at multiples of NO_LIMIT: none is larger. */
 static size_t first_byte(const struct tensor *t)
 {
     return (size_t)t->storage->slab * NO_LIMIT + t->storage->address + t->offset;
@@ -36,14 +41,15 @@ static size_t first_byte(const struct tensor *t)
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
-static char *check_cell(const struct step *s, int node, const struct access *a, const struct touch *writer)
+/* writer: the last write of the cell that the node reads; NULL: there was none. */
+static char *check_cell(const struct step *s, int node, const struct access *a, const struct cell_touch *writer)
 {
     int n = (int)s->n;
     const struct tensor *storage = a->tensor->storage;
     const char *reader = s->task[node % n]->name;
     /* a choice holds for its own iteration, but for the task that makes the next one */
     bool kept = storage->persistent && (!a->tensor->choice || chooses(s->task[node % n]));
-    if (storage->ring && writer) /* another iteration's value is in another member; what nobody writes stays */
+    if (storage->ring && writer) /* another iteration wrote another member; only what is never written stays */
         kept = false;
     if (writer && writer->storage != storage)
         return format_string("task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
@@ -68,14 +74,15 @@ static char *describe_conflict(const struct step *s, int first, int second)
                          b->name, together ? "" : " of the next iteration");
 }
 
-/* Behind that touch and those before it.  A task may work in place, but not on the bytes of two tensors. */
+/* The node must come after this touch and those before it.  A task may work in place, but not on the bytes of two
+ * tensors. */
 static void need_order(struct proof *p, int touch, int node, const struct tensor *storage)
 {
     int n = (int)p->step->n;
-    for (; touch != NEVER; touch = p->touches[touch].before) {
-        const struct touch *x = &p->touches[touch];
+    for (; touch != NONE; touch = p->touches[touch].before) {
+        const struct cell_touch *x = &p->touches[touch];
         if (storage->ring && x->node / n != node / n)
-            continue; /* of another iteration, and so of another member: see verify_rings() */
+            continue; /* another iteration uses another member: see verify_rings() */
         if (x->node == node && x->storage != storage && !p->wrong)
             p->wrong = describe_conflict(p->step, node, node);
         if (x->node != node)
@@ -83,23 +90,50 @@ static void need_order(struct proof *p, int touch, int node, const struct tensor
     }
 }
 
-/* A write that may be skipped does not hide who wrote before. */
-static void touch_cell(struct proof *p, int node, const struct access *a, bool writing, struct cell *c)
+/* Returns the touch's index. */
+static int add_touch(struct proof *p, int node, int before, const struct tensor *storage)
 {
-    const struct tensor *storage = a->tensor->storage;
-    bool hides = writing && (p->number || !is_conditional(p->step->task[node % (int)p->step->n]));
-    int *latest = writing ? &c->writer : &c->reader;
-    if (!writing && p->number && !p->wrong)
-        p->wrong = check_cell(p->step, node, a, c->writer == NEVER ? NULL : &p->touches[c->writer]);
-    need_order(p, c->writer, node, storage);
-    if (writing)
-        need_order(p, c->reader, node, storage);
-    *APPEND(p->touches, p->n_touches, p->cap_touches) = (struct touch){node, hides ? NEVER : *latest, storage};
-    *latest = (int)p->n_touches - 1;
-    c->reader = hides ? NEVER : c->reader;
+    struct cell_touch *added = APPEND(p->touches, p->n_touches, p->cap_touches);
+    added->node = node;
+    added->before = before;
+    added->storage = storage;
+    return (int)p->n_touches - 1;
 }
 
-/* Two iterations, one behind the other; of each task first what it reads. */
+static void read_cell(struct proof *p, int node, const struct access *a, struct byte_cell *c)
+{
+    const struct tensor *storage = a->tensor->storage;
+    const struct cell_touch *writer = c->writer == NONE ? NULL : &p->touches[c->writer];
+    if (p->number && !p->wrong)
+        p->wrong = check_cell(p->step, node, a, writer);
+    need_order(p, c->writer, node, storage);
+    c->reader = add_touch(p, node, c->reader, storage);
+}
+
+/* After a write later nodes need not look at earlier touches.  But a write that may be skipped does not hide them. */
+static void write_cell(struct proof *p, int node, const struct access *a, struct byte_cell *c)
+{
+    const struct tensor *storage = a->tensor->storage;
+    bool hides = p->number || !is_conditional(p->step->task[node % (int)p->step->n]);
+    need_order(p, c->writer, node, storage);
+    need_order(p, c->reader, node, storage);
+    c->writer = add_touch(p, node, hides ? NONE : c->writer, storage);
+    if (hides)
+        c->reader = NONE;
+}
+
+static void touch_cells(struct proof *p, int node, const struct access *a, bool writing)
+{
+    size_t n, first = first_byte(a->tensor);
+    struct byte_cell *c = cells_of(&p->strips[a->tensor->device->index], first, first + a->tensor->bytes, &n);
+    for (size_t k = 0; k < n; k++)
+        if (writing)
+            write_cell(p, node, a, &c[k]);
+        else
+            read_cell(p, node, a, &c[k]);
+}
+
+/* Two iterations, one after the other.  A task reads before it writes. */
 static void walk_bytes(struct proof *p)
 {
     int n = (int)p->step->n;
@@ -107,34 +141,30 @@ static void walk_bytes(struct proof *p)
         const struct task *t = p->step->task[node % n];
         if (p->number && !runs(t, p->number))
             continue;
-        for (int writing = 0; writing < 2; writing++)
-            for (int i = 0; i < t->n_access; i++) {
-                const struct access *a = &t->access[i];
-                size_t n_cells = 0, first = first_byte(a->tensor);
-                struct cell *c = NULL;
-                if (a->mode & (writing ? ACCESS_WRITE : ACCESS_READ))
-                    c = cells_of(&p->strips[a->tensor->device->index], first, first + a->tensor->bytes, &n_cells);
-                for (size_t k = 0; k < n_cells; k++)
-                    touch_cell(p, node, a, writing, &c[k]);
-            }
+        for (int i = 0; i < t->n_access; i++)
+            if (t->access[i].mode & ACCESS_READ)
+                touch_cells(p, node, &t->access[i], false);
+        for (int i = 0; i < t->n_access; i++)
+            if (t->access[i].mode & ACCESS_WRITE)
+                touch_cells(p, node, &t->access[i], true);
     }
 }
 
 /* ---- order ----------------------------------------------------------------------------------------------------- */
 
 enum { LANES_AT_A_TIME = 32 };
-struct ends { /* for lanes first .. first + LANES_AT_A_TIME - 1: the latest node that has ended */
+struct ends { /* by lane, for LANES_AT_A_TIME lanes: the latest node that has ended, or NONE */
     int latest[LANES_AT_A_TIME];
 };
 
-/* A node starts behind what had ended when that one started ... */
+/* A node that waits for another one starts after all that had ended when the other one started ... */
 static void join(struct ends *mine, const struct ends *other)
 {
     for (int i = 0; i < LANES_AT_A_TIME; i++)
         mine->latest[i] = MAX(mine->latest[i], other->latest[i]);
 }
 
-/* ... and behind that one's end. */
+/* ... and after the other one's end. */
 static void note_end(const struct step *s, struct ends *mine, int node, int first_lane)
 {
     int lane = s->task[node % (int)s->n]->lane->index - first_lane;
@@ -142,24 +172,35 @@ static void note_end(const struct step *s, struct ends *mine, int node, int firs
         mine->latest[lane] = MAX(mine->latest[lane], node);
 }
 
-/* What has ended when each node starts: what had when those started that it waits for, and they themselves; but of
- * those that may be skipped only what stands before them on the node's own lane. */
+/* The node of the edge's source, for an edge of that node; negative: it is in the iteration before both. */
+static int source_of(const struct step *s, int node, const struct edge *e)
+{
+    int n = (int)s->n, iteration = node / n;
+    if (e->previous)
+        iteration--;
+    return iteration * n + (int)e->from;
+}
+
+/* What has ended when each node starts: the nodes that it waits for, and all that had ended when these started. Nothing
+ * follows from a wait for a node that may be skipped, except that nodes of one lane end in order. */
 static void find_ends(const struct step *s, int first_lane, struct ends *ends)
 {
     int n = (int)s->n, n_lanes = s->pool->machine->n_lanes;
-    int *last = allocate(2 * (size_t)n_lanes, sizeof *last), *certain = last + n_lanes;
-    memset(last, -1, 2 * (size_t)n_lanes * sizeof *last);
-    memset(ends, -1, 2 * s->n * sizeof *ends);
+    int *last = allocate((size_t)n_lanes, sizeof *last);       /* by lane: the latest node, */
+    int *certain = allocate((size_t)n_lanes, sizeof *certain); /* the latest that cannot be skipped */
+    memset(last, NONE, (size_t)n_lanes * sizeof *last);
+    memset(certain, NONE, (size_t)n_lanes * sizeof *certain);
+    memset(ends, NONE, 2 * s->n * sizeof *ends);
     for (int node = 0; node < 2 * n; node++) {
         const struct task *t = s->task[node % n];
         int lane = t->lane->index;
-        if (certain[lane] >= 0)
+        if (certain[lane] != NONE)
             join(&ends[node], &ends[certain[lane]]);
-        if (last[lane] >= 0)
+        if (last[lane] != NONE)
             note_end(s, &ends[node], last[lane], first_lane);
         for (size_t k = 0; k < t->n_edges; k++) {
             const struct edge *e = &t->edges[k];
-            int from = (int)e->from + (node < n ? 0 : n) - (e->previous ? n : 0);
+            int from = source_of(s, node, e);
             if (!e->wait || from < 0 || is_conditional(s->task[e->from]))
                 continue;
             join(&ends[node], &ends[from]);
@@ -170,15 +211,15 @@ static void find_ends(const struct step *s, int first_lane, struct ends *ends)
             certain[lane] = node;
     }
     free(last);
+    free(certain);
 }
 
-/* Does the second node wait for the first one itself? */
+/* Does the second node itself wait for the first one, which may be skipped? */
 static bool waits_for(const struct step *s, struct pair x)
 {
-    int n = (int)s->n;
-    const struct task *t = s->task[x.second % n];
+    const struct task *t = s->task[x.second % (int)s->n];
     for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++)
-        if (e->wait && (int)e->from == x.first % n && e->previous == (x.first / n != x.second / n))
+        if (e->wait && source_of(s, x.second, e) == x.first)
             return true;
     return false;
 }
@@ -191,55 +232,93 @@ static void verify_order(struct proof *p)
         find_ends(s, lane, ends);
         for (size_t i = 0; i < p->n_pairs && !p->wrong; i++) {
             struct pair x = p->pairs[i];
-            int of = s->task[x.first % (int)s->n]->lane->index - lane;
-            if (of >= 0 && of < LANES_AT_A_TIME && ends[x.second].latest[of] < x.first && !waits_for(s, x))
+            int k = s->task[x.first % (int)s->n]->lane->index - lane;
+            if (k < 0 || k >= LANES_AT_A_TIME)
+                continue;
+            if (ends[x.second].latest[k] < x.first && !waits_for(s, x))
                 p->wrong = describe_conflict(s, x.first, x.second);
         }
     }
     free(ends);
 }
 
-/* Of the tasks that run in that iteration. */
+/* Tasks that are held come after all tasks that hold them, whatever bytes they touch.  The second iteration shows it.
+ */
+static void need_gates(struct proof *p)
+{
+    const struct step *s = p->step;
+    int n = (int)s->n;
+    for (int i = 0; i < n; i++) {
+        if (s->task[i]->gate != GATE_HOLDS)
+            continue;
+        for (int k = 0; k < n; k++)
+            if (s->task[k]->gate == GATE_HELD)
+                *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){n + i, n + k};
+    }
+}
+
+/* Proves values and order for the tasks that run in that iteration; 0: the order alone, for all tasks. */
 static char *prove(const struct step *s, uint32_t number)
 {
     size_t n = (size_t)s->pool->machine->n_devices + 1;
     struct proof p = {.step = s, .number = number, .strips = allocate(n, sizeof *p.strips)};
-    for (size_t i = 0; i < s->n; i++) /* behind all that hold it, in the second iteration */
-        for (size_t k = 0; k < s->n && s->task[i]->gate == GATE_HOLDS; k++)
-            if (s->task[k]->gate == GATE_HELD)
-                *APPEND(p.pairs, p.n_pairs, p.cap_pairs) = (struct pair){(int)(s->n + i), (int)(s->n + k)};
+    need_gates(&p);
     walk_bytes(&p);
     if (!p.wrong)
         verify_order(&p);
     free_strips(p.strips, n);
-    free(p.touches), free(p.pairs);
+    free(p.touches);
+    free(p.pairs);
     return p.wrong;
 }
 
 enum { MOST_ITERATIONS = 10000 };
 
-/* The order among all tasks, whichever are skipped; and what runs in an iteration may only read what others wrote that
- * run in it: one iteration is looked at of each set of tasks that run together. */
+static bool has_conditional(const struct step *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (is_conditional(s->task[i]))
+            return true;
+    return false;
+}
+
+/* A number for the set of tasks that run in this iteration. */
+static uint64_t hash_running(const struct step *s, uint32_t number)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        const uint64_t pair[2] = {hash, i};
+        if (t->when.every > 1 && number % t->when.every == t->when.rest)
+            hash = hash_bytes(pair, sizeof pair, 0);
+    }
+    return hash;
+}
+
+static bool contains(const uint64_t *items, size_t n, uint64_t item)
+{
+    for (size_t i = 0; i < n; i++)
+        if (items[i] == item)
+            return true;
+    return false;
+}
+
+/* Proves the order among all tasks, whichever are skipped.  Then, since a task may only read what tasks of the same
+ * iteration wrote, proves one iteration for each set of tasks that run together. */
 static char *verify_accesses(const struct step *s)
 {
     uint32_t last = repeat_of(s, MOST_ITERATIONS);
-    uint64_t *seen = allocate(last, sizeof *seen);
-    size_t n = 0, i;
-    bool conditional = false;
-    for (i = 0; i < s->n; i++)
-        conditional |= is_conditional(s->task[i]);
-    char *wrong = conditional ? prove(s, 0) : NULL;
+    uint64_t *seen = allocate(last, sizeof *seen); /* the sets that were proved */
+    size_t n = 0;
+    char *wrong = NULL;
+    if (has_conditional(s))
+        wrong = prove(s, 0);
     for (uint32_t number = 1; number <= last && !wrong; number++) {
-        seen[n] = 0; /* a number for the set of tasks that run in this iteration */
-        for (i = 0; i < s->n; i++)
-            if (s->task[i]->when.every > 1 && number % s->task[i]->when.every == s->task[i]->when.rest)
-                seen[n] = hash_bytes(&(uint64_t[2]){seen[n], i}, 16, 0);
-        for (i = 0; seen[i] != seen[n]; i++)
-            ;
-        if (i == n) {
-            wrong = prove(s, number);
-            n++;
-        }
+        uint64_t set = hash_running(s, number);
+        if (contains(seen, n, set))
+            continue;
+        seen[n++] = set;
+        wrong = prove(s, number);
     }
     free(seen);
     return wrong;
@@ -247,7 +326,7 @@ static char *verify_accesses(const struct step *s)
 
 /* ---- rings ----------------------------------------------------------------------------------------------------- */
 
-/* What the task touches of a ring; NULL: nothing. */
+/* A tensor of a ring that the task touches; NULL: there is none. */
 static const struct tensor *ring_of(const struct task *t)
 {
     for (int i = 0; i < t->n_access; i++)
@@ -256,13 +335,14 @@ static const struct tensor *ring_of(const struct task *t)
     return NULL;
 }
 
-/* Which member tasks have certainly ended when the one has that returns the member: those that it waits for within the
- * iteration, those before it on its lane, and those that these wait for.  What leads there must be tasks that run
- * whenever the iteration has a member. */
+/* Which of the tasks that need a member have certainly ended when the task has ended that returns the member: those
+ * that it waits for within the iteration, those before it on its lane, and those that these wait for.  A chain of waits
+ * counts only through tasks that run whenever the iteration has a member. */
 static bool *find_returned(const struct step *s)
 {
     bool *ended = allocate(s->n, sizeof *ended);
-    bool *on_lane = allocate((size_t)s->pool->machine->n_lanes, sizeof *on_lane); /* what is earlier on it has */
+    bool *on_lane =
+        allocate((size_t)s->pool->machine->n_lanes, sizeof *on_lane); /* all earlier tasks of it have ended */
     for (size_t i = s->n; i-- > 0;) {
         const struct task *t = s->task[i];
         if (!t->condition.member)
@@ -279,8 +359,8 @@ static bool *find_returned(const struct step *s)
 }
 
 /* Iterations use different members of a ring at the same time, and the rule of ring.c gives no member to two.  So it is
- * enough that an iteration touches its member only while it has it: from when it asks, which every task does that needs
- * a member, until the task that returns the member has ended. */
+ * enough that an iteration touches a member only while it has it: from its first task that needs a member on, until the
+ * task that returns the member has ended. */
 static char *verify_rings(const struct step *s)
 {
     bool *returned = find_returned(s);
@@ -304,58 +384,82 @@ static char *verify_rings(const struct step *s)
 
 char *verify_devices(const struct step *s)
 {
-    for (size_t i = 0; i < s->n; i++)
-        for (int k = 0; k < s->task[i]->n_access && !s->task[i]->copy && !chooses(s->task[i]); k++) {
-            const struct tensor *x = s->task[i]->access[k].tensor;
-            const struct device *d = s->task[i]->lane->device;
-            bool moved = d->is_host && d->by_hand && s->task[i]->role == ROLE_UPDATE; /* of it, only some tensors do */
-            if (x->device != d && !moved)
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        const struct device *d = t->lane->device;
+        bool moved = d->is_host && d->by_hand && t->role == ROLE_UPDATE; /* a pass moved it, but not all its tensors */
+        if (t->copy || chooses(t) || moved)
+            continue;
+        for (int k = 0; k < t->n_access; k++) {
+            const struct tensor *x = t->access[k].tensor;
+            if (x->device != d)
                 return format_string("task %zu %s of device %s touches tensor %s of device %s: only a copy may", i,
-                                     s->task[i]->name, d->id, x->name, x->device->id);
+                                     t->name, d->id, x->name, x->device->id);
         }
+    }
     return NULL;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
-/* What is kept from step to step must be out of the way of all else, also where the list does not touch it, and every
- * tensor within its slab, once slabs have been made. */
+/* A tensor that is kept from step to step shares bytes with no other, even where the list does not touch it; and every
+ * tensor lies within its slab, once slabs have been made.  Here a cell's writer is the tensor that is kept there, and
+ * its reader any tensor that lies there. */
 static char *verify_storage(const struct step *s, struct strip *strip, const struct tensor *t)
 {
     size_t n;
-    struct cell *c = cells_of(strip, first_byte(t), first_byte(t) + t->bytes, &n);
+    struct byte_cell *c = cells_of(strip, first_byte(t), first_byte(t) + t->bytes, &n);
     if (s->running && (t->slab >= (int)t->device->n_slabs || t->address + t->bytes > t->device->slabs[t->slab].bytes))
         return format_string("tensor %s ends behind its slab on device %s", t->name, t->device->id);
     for (size_t i = 0; i < n; i++) {
-        if (c[i].writer != NEVER)
+        if (c[i].writer != NONE)
             return format_string("tensor %s shares bytes with %s, which is kept from step to step", t->name,
                                  s->pool->tensors[c[i].writer]->name);
-        c[i].writer = t->persistent ? t->id : NEVER;
+        c[i].writer = t->persistent ? t->id : NONE;
         c[i].reader = t->id;
     }
     return NULL;
 }
 
-static char *verify_memory(const struct step *s)
+static char *verify_tensors(const struct step *s, struct strip *strips, bool persistent)
 {
-    const struct pool *p = s->pool;
-    size_t n = (size_t)p->machine->n_devices + 1;
-    struct strip *strips = allocate(n, sizeof *strips);
     char *wrong = NULL;
-    for (size_t i = 0; i < 2 * p->n && !wrong; i++) { /* first all that is kept */
-        const struct tensor *t = p->tensors[i % p->n];
-        if (t->storage == t && t->slab >= 0 && t->persistent == (i < p->n))
+    for (size_t i = 0; i < s->pool->n && !wrong; i++) {
+        const struct tensor *t = s->pool->tensors[i];
+        if (t->storage == t && t->slab >= 0 && t->persistent == persistent)
             wrong = verify_storage(s, &strips[t->device->index], t);
     }
-    for (size_t d = 0; d < n && !wrong; d++) { /* the slabs within the budget, as far as tensors reach in them */
-        const struct device *device = &p->machine->device[d];
-        const struct cell *c = strips[d].cell, *end = c + strips[d].n;
-        size_t sum = 0;
-        for (size_t reach = 0; c < end; c++) {
-            reach = c->reader == NEVER ? reach : c->end - c->begin / NO_LIMIT * NO_LIMIT;
-            if (c + 1 == end || c[1].begin / NO_LIMIT > c->begin / NO_LIMIT)
-                sum += reach, reach = 0;
+    return wrong;
+}
+
+/* The bytes of a device's slabs, each as far as tensors reach in it. */
+static size_t sum_slabs(const struct strip *strip)
+{
+    size_t sum = 0, reach = 0; /* reach: in the slab of cell i */
+    for (size_t i = 0; i < strip->n; i++) {
+        const struct byte_cell *c = &strip->cell[i];
+        size_t slab = c->begin / NO_LIMIT;
+        if (c->reader != NONE)
+            reach = c->end - slab * NO_LIMIT;
+        if (i + 1 == strip->n || c[1].begin / NO_LIMIT > slab) {
+            sum += reach;
+            reach = 0;
         }
+    }
+    return sum;
+}
+
+static char *verify_memory(const struct step *s)
+{
+    const struct machine *m = s->pool->machine;
+    size_t n = (size_t)m->n_devices + 1;
+    struct strip *strips = allocate(n, sizeof *strips);
+    char *wrong = verify_tensors(s, strips, true);
+    if (!wrong)
+        wrong = verify_tensors(s, strips, false);
+    for (size_t d = 0; d < n && !wrong; d++) {
+        const struct device *device = &m->device[d];
+        size_t sum = sum_slabs(&strips[d]);
         if (sum > device->budget)
             wrong = format_string("device %s holds %zu bytes, its budget is %zu", device->id, sum, device->budget);
     }
@@ -365,10 +469,12 @@ static char *verify_memory(const struct step *s)
 
 char *verify(const struct step *s, const struct values *expected)
 {
-    char *wrong = verify_accesses(s); /* first: it names what is read */
+    char *wrong = verify_accesses(s); /* it comes first, since its message names the tensor that is read */
     if (!wrong)
         wrong = verify_rings(s);
     if (!wrong && expected)
         wrong = compare_values(expected, s);
-    return wrong ? wrong : verify_memory(s);
+    if (!wrong)
+        wrong = verify_memory(s);
+    return wrong;
 }

@@ -29,7 +29,7 @@ static bool restarts; /* --restart */
 struct lives {
     const char *file;
     uint64_t known;            /* the count of the commit that was there before; 0: none that the options go on from */
-    struct snap_commit newest; /* when the last child ended */
+    struct snap_commit newest; /* the newest commit when the last child ended */
     int fruitless;             /* restarts since a newer commit came */
     bool trained;              /* has a child come to a step? */
 };
@@ -73,7 +73,9 @@ static void prepare_restart(struct lives *l, int nth, int status)
 {
     uint64_t before = l->newest.seq;
     l->newest = look_for_commit(l->file);
-    l->fruitless = l->newest.seq == before ? l->fruitless + 1 : 0;
+    l->fruitless++;
+    if (l->newest.seq != before)
+        l->fruitless = 0;
     if (is_screen(STDOUT_FILENO))
         write_over(STDOUT_FILENO, "", false); /* over what the child had drawn */
     char *end = describe_end(status);
@@ -97,7 +99,8 @@ static bool train_in_children(struct settings *s, int argc, char **argv, int *co
     if (!restarts)
         return true;
     l.newest = look_for_commit(l.file);
-    l.known = s->past ? l.newest.seq : 0;
+    if (s->past)
+        l.known = l.newest.seq;
     this_life = mmap(NULL, sizeof *this_life, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (this_life == MAP_FAILED)
         fail(EXIT_FAILED, "cannot share memory with another process");

@@ -13,8 +13,9 @@
 #include <time.h>
 
 double watchdog_seconds;
-static pthread_mutex_t watching = PTHREAD_MUTEX_INITIALIZER; /* guards these; nobody holds it in a call of the driver */
-static struct step *watched;                                 /* changes under flights_lock too */
+/* Guards the two below; no thread holds it while it calls the driver. */
+static pthread_mutex_t watching = PTHREAD_MUTEX_INITIALIZER;
+static struct step *watched; /* changed only by a thread that also holds flights_lock */
 static double patience;
 static const struct timespec nap = {.tv_nsec = 200000000};
 
@@ -36,6 +37,19 @@ static const struct issued *find_open(const struct step *s, uint32_t task, uint3
     return NULL;
 }
 
+/* The producers that this run of a task still waits for. */
+static void print_waits(FILE *out, const struct step *s, const struct issued *r)
+{
+    const struct task *t = s->task[r->task];
+    for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
+        const struct task *from = s->task[e->from];
+        const struct issued *open = find_open(s, e->from, r->number - e->previous);
+        if (e->wait && open)
+            fprintf(out, "      waits for task %u %s of step %u on lane %s\n", e->from, from->name, open->number,
+                    from->lane->name);
+    }
+}
+
 void print_frontier(FILE *out, const struct step *s)
 {
     const struct running *running = s->running;
@@ -45,69 +59,99 @@ void print_frontier(FILE *out, const struct step *s)
             continue;
         const struct issued *r = queued_run(q, first_open(q));
         const struct task *t = s->task[r->task];
+        char position[64];
         fprintf(out, "  lane %s: task %u %s%s of step %u has not ended\n", t->lane->name, r->task, t->name,
-                layer_and_micro((char[64]){0}, t), r->number);
-        for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-            const struct issued *before = e->wait ? find_open(s, e->from, r->number - e->previous) : NULL;
-            if (before)
-                fprintf(out, "      waits for task %u %s of step %u on lane %s\n", e->from, s->task[e->from]->name,
-                        before->number, s->task[e->from]->lane->name);
-        }
+                layer_and_micro(position, t), r->number);
+        print_waits(out, s, r);
     }
+}
+
+static void find_ended(struct queue *q)
+{
+    q->ended = first_open(q);
+    while (q->ended < q->given && has_ended(queued_flight(watched, q, q->ended)))
+        q->ended++;
 }
 
 static void *asker_main(void *unused)
 {
-    for (;; nanosleep(&nap, NULL)) {
+    while (true) {
         pthread_mutex_lock(&flights_lock);
-        for (int i = 0; watched && i < watched->running->n_queues; i++) {
-            struct queue *q = &watched->running->queue[i];
-            for (q->ended = first_open(q); q->ended < q->given && has_ended(queued_flight(watched, q, q->ended));)
-                q->ended++;
-        }
+        for (int i = 0; watched && i < watched->running->n_queues; i++)
+            find_ended(&watched->running->queue[i]);
         pthread_mutex_unlock(&flights_lock);
+        nanosleep(&nap, NULL);
     }
     return unused;
+}
+
+struct watchdog {
+    uint64_t progress; /* runs of tasks that were given to queues, and ends that were seen, at the last look */
+    double quiet;      /* seconds without progress */
+    double spoke;      /* the value of `quiet` when the frontier was printed last */
+};
+
+/* Counts the seconds without progress while runs are open. */
+static void look(struct watchdog *w)
+{
+    uint64_t progress = 0, open = 0;
+    for (int i = 0; watched && i < watched->running->n_queues; i++) {
+        const struct queue *q = &watched->running->queue[i];
+        progress += q->given + first_open(q);
+        open += q->given - first_open(q);
+    }
+    if (open && progress == w->progress) {
+        w->quiet += 1e-9 * (double)nap.tv_nsec;
+    } else {
+        w->quiet = 0;
+        w->spoke = 0;
+    }
+    w->progress = progress;
+}
+
+static void speak(struct watchdog *w)
+{
+    if (pthread_mutex_trylock(&flights_lock) == 0) /* a thread that calls the driver holds it */
+        pthread_mutex_unlock(&flights_lock);
+    else
+        note("the driver has not come back from a call for %.0f s", w->quiet);
+    print_frontier(stderr, watched);
+    w->spoke = w->quiet;
 }
 
 static void *watchdog_main(void *unused)
 {
     enum { GIVE_UP = 5 /* times the patience */, GIVE_UP_STEP = 5 /* seconds after a signal */ };
-    uint64_t before = 0;
-    double quiet = 0, spoke = 0; /* seconds without an end; of them when it spoke */
-    for (;; nanosleep(&nap, NULL)) {
-        uint64_t now = 0, open = 0;
+    struct watchdog w = {0};
+    while (true) {
         pthread_mutex_lock(&watching);
-        for (int i = 0; watched && i < watched->running->n_queues; i++) {
-            const struct queue *q = &watched->running->queue[i];
-            now += q->given + first_open(q);
-            open += q->given - first_open(q);
-        }
-        quiet = open && now == before ? quiet + 1e-9 * (double)nap.tv_nsec : 0;
-        spoke = quiet > 0 ? spoke : 0;
-        before = now;
-        bool given_up = quiet >= GIVE_UP * patience, stopped = quiet >= GIVE_UP_STEP && interrupted();
-        if (quiet >= spoke + patience || stopped) {
-            if (pthread_mutex_trylock(&flights_lock) == 0) /* who calls the driver holds it */
-                pthread_mutex_unlock(&flights_lock);
-            else
-                note("the driver has not come back from a call for %.0f s", quiet);
-            print_frontier(stderr, watched);
-            spoke = quiet;
-        }
-        if (given_up || stopped)
-            fail(stopped ? EXIT_INTERRUPTED : EXIT_FAILED,
-                 "%sno task has ended for %.0f s: the run is given up; what was saved before is whole",
-                 stopped ? "interrupted, and " : "", quiet);
+        look(&w);
+        bool given_up = w.quiet >= GIVE_UP * patience;
+        bool stopped = w.quiet >= GIVE_UP_STEP && interrupted();
+        if (w.quiet >= w.spoke + patience || stopped)
+            speak(&w);
+        if (stopped)
+            fail(EXIT_INTERRUPTED,
+                 "interrupted, and no task has ended for %.0f s: the run is given up; what was saved before is whole",
+                 w.quiet);
+        if (given_up)
+            fail(EXIT_FAILED, "no task has ended for %.0f s: the run is given up; what was saved before is whole",
+                 w.quiet);
         pthread_mutex_unlock(&watching);
+        nanosleep(&nap, NULL);
     }
     return unused;
+}
+
+static bool start_thread(void *(*run)(void *unused))
+{
+    pthread_t thread;
+    return pthread_create(&thread, NULL, run, NULL) == 0 && pthread_detach(thread) == 0;
 }
 
 void watch(struct step *s)
 {
     static bool started;
-    pthread_t asker, watchdog;
     pthread_mutex_lock(&flights_lock);
     pthread_mutex_lock(&watching);
     watched = watchdog_seconds > 0 ? s : NULL;
@@ -115,16 +159,17 @@ void watch(struct step *s)
     pthread_mutex_unlock(&watching);
     pthread_mutex_unlock(&flights_lock);
     if (watched && !started)
-        started = pthread_create(&asker, NULL, asker_main, NULL) == 0 && pthread_detach(asker) == 0 &&
-                  pthread_create(&watchdog, NULL, watchdog_main, NULL) == 0 && pthread_detach(watchdog) == 0;
+        started = start_thread(asker_main) && start_thread(watchdog_main);
 }
 
 /* ---- a training -------------------------------------------------------------------------------------------------- */
 
-/* One task after another waits for its end itself. */
+/* A serial run needs no watchdog: it waits for the end of each task itself. */
 static bool start(struct settings *s, int argc, char **argv, int *code)
 {
-    (void)argc, (void)argv, (void)code;
+    (void)argc;
+    (void)argv;
+    (void)code;
     watchdog_seconds = s->serial ? 0 : 60;
     execution.watch = watch;
     return true;
