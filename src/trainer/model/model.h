@@ -67,6 +67,8 @@ int64_t padded_words(int64_t words);                  /* rows that a head of so 
 int layer_of_unit(const struct params *p, int unit);  /* -1: embedding or final */
 void free_params(struct params *p);
 size_t param_elements(const struct param *p);
+/* A parameter's shape in files with Hugging Face's names: Conv1D weights are transposed there. */
+void shape_in_file(const struct param *p, int64_t shape[2]);
 /* Turns a parameter's values into those that files with Hugging Face's names have (for_file), or back: Conv1D weights
  * are transposed, others stay.  Takes `values` over; the caller frees what is returned. */
 float *turn_conv1d(const struct param *p, float *values, bool for_file);
