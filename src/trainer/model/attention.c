@@ -21,8 +21,8 @@
 
 struct heads { /* the sizes of all heads, or of those that a rank of a tensor-parallel group has */
     int t, hs, batch, heads;
-    int channels; /* of these heads together */
-    float scale;  /* of the scores */
+    int channels; /* channels of these heads together */
+    float scale;  /* factor of the scores */
 };
 
 static struct heads heads_of(const struct build *b, const struct tensor *qkv)
@@ -107,7 +107,8 @@ static void add_dk(struct build *b, const struct heads *h, struct tensor *dqkv, 
 static void plain_backward(struct build *b, const struct op *op)
 {
     struct heads h = heads_of(b, op->in[0]);
-    struct tensor *qkv = op->in[0], *att = op->saved[0], *dout = gradient(b, op->out);
+    struct tensor *qkv = op->in[0], *att = op->saved[0];
+    struct tensor *dout = gradient(b, op->out);
     struct tensor *dqkv = like(b, op, ".dqkv", qkv);
     struct tensor *datt = like(b, op, ".datt", att); /* softmax_backward makes ds of it, in place */
     int rows = h.batch * h.heads * h.t;
@@ -198,8 +199,10 @@ static void set_work(struct task *t, const struct heads *h, int products, int ro
 static void flash_backward(struct build *b, const struct op *op)
 {
     struct heads h = heads_of(b, op->in[0]);
-    struct tensor *qkv = op->in[0], *lse = op->saved[0], *dout = gradient(b, op->out);
-    struct tensor *dqkv = like(b, op, ".dqkv", qkv), *delta = like(b, op, ".delta", lse);
+    struct tensor *qkv = op->in[0], *lse = op->saved[0];
+    struct tensor *dout = gradient(b, op->out);
+    struct tensor *dqkv = like(b, op, ".dqkv", qkv);
+    struct tensor *delta = like(b, op, ".delta", lse);
     struct tiles dq = choose_tiles(b->device, h.hs, 3, 2);
     struct tiles dkv = choose_tiles(b->device, h.hs, 4, 2);
     struct task *task = LAUNCH(b, "attn.flash.dq", "flash.cl", "flash_dq", flash_grid(b, &h, &dq), OUT(dqkv),

@@ -43,7 +43,8 @@ static double estimate_time(const struct device *d, const struct gemm *g, size_t
 
 static struct blocking choose_blocking(const struct device *d, const struct gemm *g)
 {
-    size_t m = (size_t)g->m, n = (size_t)g->n, k = (size_t)g->k;
+    size_t m = (size_t)g->m, n = (size_t)g->n;
+    size_t k = (size_t)g->k;
     size_t width = d->tile_vectors * d->vector;
     size_t least = MIN(4 * width, round_up(n, width));
     size_t room = MIN(MAX(d->local_memory / 2, ROOM), d->local_memory) / ELEMENT_BYTES;
@@ -83,7 +84,8 @@ static struct strides strides_of(const struct operand *x, bool transposed)
 
 static struct task *own_gemm(struct build *b, const char *name, const struct gemm *g)
 {
-    const struct operand *A = &g->a, *B = &g->b, *C = &g->c;
+    const struct operand *A = &g->a, *B = &g->b;
+    const struct operand *C = &g->c;
     struct blocking sizes = choose_blocking(b->device, g);
     struct strides in_a = strides_of(A, g->form == GEMM_TN);
     struct strides in_b = strides_of(B, g->form == GEMM_NT);
@@ -140,7 +142,7 @@ static struct call describe_by_columns(const struct gemm *g)
 }
 
 /* A call takes all heads of one sequence, or, where sequences are more than heads, one head of all sequences: then
- * fewer calls do, and what a call names heads are the sequences. */
+ * fewer calls do, and call.heads counts sequences. */
 static struct call describe_call(const struct gemm *g, CLBlastLayout layout)
 {
     struct call call = layout == CLBlastLayoutColMajor ? describe_by_columns(g) : describe_by_rows(g);
@@ -172,7 +174,8 @@ static size_t begin_of(const struct call *x, int operand, size_t z)
 static size_t guess_work(const struct call *x)
 {
     enum { TILE = 128, DEPTH = 32, LEAST = 704 };
-    const size_t m = round_up(x->m, TILE), n = round_up(x->n, TILE), k = round_up(x->k, DEPTH);
+    const size_t m = round_up(x->m, TILE), n = round_up(x->n, TILE);
+    const size_t k = round_up(x->k, DEPTH);
     const bool whole = m == x->m && n == x->n && k == x->k && x->batch * x->heads == 1;
     const bool columns = x->layout == CLBlastLayoutColMajor;
     if (x->m * x->n * x->k < (size_t)LEAST * LEAST * LEAST)
@@ -191,7 +194,9 @@ static size_t guess_work(const struct call *x)
  * CLBlast takes its kernel for small products. */
 static size_t work_space(const struct device *d, const struct call *x)
 {
-    const size_t lda = (size_t)x->of[ACCESS_A].ld, ldb = (size_t)x->of[ACCESS_B].ld, ldc = (size_t)x->of[ACCESS_C].ld;
+    const size_t lda = (size_t)x->of[ACCESS_A].ld;
+    const size_t ldb = (size_t)x->of[ACCESS_B].ld;
+    const size_t ldc = (size_t)x->of[ACCESS_C].ld;
     const size_t last = x->batch * x->heads - 1;
     size_t bytes = 0;
     cl_command_queue queue = d->lane[LANE_COMPUTE]->queue;
@@ -211,8 +216,10 @@ static size_t work_space(const struct device *d, const struct call *x)
 static CLBlastStatusCode call_clblast(const struct call *x, size_t z, const cl_mem *buffer, cl_command_queue queue,
                                       cl_event *done)
 {
-    const struct operand *A = &x->of[ACCESS_A], *B = &x->of[ACCESS_B], *C = &x->of[ACCESS_C];
-    const cl_mem a = buffer[ACCESS_A], b = buffer[ACCESS_B], c = buffer[ACCESS_C];
+    const struct operand *A = &x->of[ACCESS_A], *B = &x->of[ACCESS_B];
+    const struct operand *C = &x->of[ACCESS_C];
+    const cl_mem a = buffer[ACCESS_A], b = buffer[ACCESS_B];
+    const cl_mem c = buffer[ACCESS_C];
     const size_t a_begin = begin_of(x, ACCESS_A, z), lda = (size_t)A->ld;
     const size_t b_begin = begin_of(x, ACCESS_B, z), ldb = (size_t)B->ld;
     const size_t c_begin = begin_of(x, ACCESS_C, z), ldc = (size_t)C->ld;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static const char config_name[] = "config.json";
-enum { HEAD_CHANNELS = 64 /* of each head of every GPT-2 */ };
+enum { HEAD_CHANNELS = 64 }; /* every GPT-2 has so many in a head */
 
 /* ---- the tensors ------------------------------------------------------------------------------------------------ */
 

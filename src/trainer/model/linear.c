@@ -14,7 +14,8 @@
 static void linear_weights(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dy = gradient(b, op->out);
-    int n = rows_of(x), in = columns_of(x), out = columns_of(dy);
+    int n = rows_of(x);
+    int in = columns_of(x), out = columns_of(dy);
     struct gemm dw = {.form = GEMM_TN,
                       .m = out,
                       .n = in,
@@ -37,7 +38,8 @@ static void linear_inputs(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dy = gradient(b, op->out);
     struct tensor *dx = like(b, op, ".dx", x);
-    int n = rows_of(x), in = columns_of(x), out = columns_of(dy);
+    int n = rows_of(x);
+    int in = columns_of(x), out = columns_of(dy);
     const char *name = JOINED(op->name, ".dx");
     struct gemm product = {.form = GEMM_NN,
                            .m = n,
@@ -56,7 +58,8 @@ static void linear_inputs(struct build *b, const struct op *op)
 
 struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias)
 {
-    int n = rows_of(x), in = columns_of(x), out = (int)w.value->shape[0];
+    int n = rows_of(x);
+    int in = columns_of(x), out = (int)w.value->shape[0];
     bool biased = bias.value && (w.cut.split != SPLIT_COLUMNS || b->tp_rank == 0);
     struct tensor *y = activation(b, name, SHAPE(n, out));
     struct gemm product = {.form = GEMM_NT,

@@ -48,8 +48,8 @@ struct param {
  * them is 0 and stays so. */
 enum { UNIT_ALIGN = DEVICE_ALIGNMENT / ELEMENT_BYTES };
 struct unit {
-    size_t elements;  /* of all its parameters, padding included */
-    size_t n_decay;   /* of those with weight decay, which come first, padding included */
+    size_t elements;  /* elements of all its parameters, padding included */
+    size_t n_decay;   /* elements of the parameters with weight decay, which come first, padding included */
     size_t n_counted; /* how many of the first elements this rank adds to the norm; the first rank adds the others */
     int first, n;     /* its parameters in the table: param[first] and the n - 1 after it */
 };
@@ -214,8 +214,8 @@ struct bucket {           /* a unit's gradient, or a tensor-parallel rank's part
 struct build {
     struct step *step;
     struct model *model;
-    struct replica *replica; /* the rank whose tasks are being added ... */
-    struct device *device;   /* ... and its device */
+    struct replica *replica; /* the rank whose tasks are being added */
+    struct device *device;   /* the device of that rank */
     struct kernels kernels;
     int batch, seq; /* B, T of a micro-batch */
     bool backward_wanted;
@@ -323,7 +323,7 @@ struct tensor *attention(struct build *b, const char *name, struct tensor *qkv);
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step);
 
-/* ---- gemm.c: matrix products, two engines behind one function -------------------------------------------------- */
+/* ---- gemm.c: matrix products, two engines and one function -------------------------------------------------- */
 
 /* C(M,N) = start + op(A) op(B), row-major, batch*heads products. */
 enum gemm_form { GEMM_NT, GEMM_NN, GEMM_TN }; /* A(M,K) B(N,K) | A(M,K) B(K,N) | A(K,M) B(K,N) */

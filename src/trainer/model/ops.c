@@ -18,7 +18,7 @@ static void embed_weights(struct build *b, const struct op *op)
     int words = rows_of(dwte);
     bool more_wte = accumulates(b, dwte);
     bool more_wpe = accumulates(b, dwpe);
-    int rows = more_wte ? 2 * MIN(n, words) : words; /* of dwte: read and written, or only written */
+    int rows = more_wte ? 2 * MIN(n, words) : words; /* rows of dwte that are read and written, or only written */
     struct task *task = LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", groups(b, (size_t)words),
                                ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start), INT(r->other[WTE].first),
                                INT(c->channels), INT(more_wte));

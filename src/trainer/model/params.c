@@ -212,7 +212,7 @@ float *turn_conv1d(const struct param *p, float *values, bool for_file)
 {
     if (!p->conv1d)
         return values;
-    int64_t rows = for_file ? p->shape[0] : p->shape[1]; /* of `values` */
+    int64_t rows = for_file ? p->shape[0] : p->shape[1]; /* rows of `values` */
     int64_t columns = for_file ? p->shape[1] : p->shape[0];
     float *turned = allocate(param_elements(p), sizeof *turned);
     for (int64_t r = 0; r < rows; r++)

@@ -114,8 +114,8 @@ static void zero_bubble(struct turns *o, int k)
 static void zb_h1(struct turns *o) { zero_bubble(o, 1); }
 static void zb_h2(struct turns *o) { zero_bubble(o, 2); }
 
-/* Of the device's two stages, some want the gradients of their weights.  Takes those of the one whose input's gradient
- * came first. */
+/* Takes the gradients of the weights of one of the device's two stages: of all that are wanted, those whose input's
+ * gradient came first. */
 static void take_oldest_weights(struct turns *o)
 {
     int owed[2] = {o->done[o->p][WEIGHT_GRADIENT], o->done[2 * o->m->pp - 1 - o->p][WEIGHT_GRADIENT]};

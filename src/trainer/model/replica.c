@@ -137,7 +137,7 @@ static void make_weights(struct model *m, struct replica *r)
             w->grad = new_view(m->pool, gradients, JOINED("grad.", p->name), p->offset, p->rank, shape);
         w->cut = p->cut;
         w->first = p->first;
-        int nth = i - m->params->unit[p->unit].first; /* of the unit's parameters */
+        int nth = i - m->params->unit[p->unit].first; /* its number among the unit's parameters */
         if (p->layer < 0)
             r->other[(int)first_other(m->params, p->unit) + nth] = *w;
     }
