@@ -56,7 +56,7 @@ struct cut {
     int sections;  /* how many sections along that axis are each cut by themselves: 3 for q, k and v */
     int64_t grain; /* how many rows or columns stay together: those of a head */
 };
-/* A rank's part of a tensor, which is made up of `runs` runs of `length` elements: elements [begin, end) of each run. */
+/* A rank's part of a tensor that is made up of `runs` runs of `length` elements: elements [begin, end) of each run. */
 struct part {
     size_t runs, length, begin, end;
 };
