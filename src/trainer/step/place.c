@@ -135,7 +135,7 @@ struct arena {
     struct device *device;
     struct life *lives; /* one for each of its tensors */
     size_t n, cap;
-    size_t n_positions;            /* of all lists together */
+    size_t n_positions;            /* positions of all lists together */
     size_t before;                 /* bytes of the device's arenas before this one */
     int first_slab;                /* slabs of the device's arenas before this one */
     size_t high[SLABS_PER_DEVICE]; /* by slab: bytes in use from its start */
