@@ -4,7 +4,8 @@
  * to the host once, and go up from there to each receiver on an upload lane that batches do not use.  All these copies
  * are one *message*: each has its number.
  *
- * Sums are in rank order on every device, ((x0 + x1) + x2) ..., so that their bits do not depend on who computes them.
+ * Sums are in rank order on every device, ((x0 + x1) + x2) ..., so that their bits do not depend on which device
+ * computes them.
  */
 #include "mesh.h"
 
@@ -15,8 +16,9 @@ enum { ALIGNED = DEVICE_ALIGNMENT / ELEMENT_BYTES }; /* elements: where slices m
 void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from,
                    enum purpose purpose)
 {
-    struct tensor *staged = NULL;
-    s->message = ++s->last_message;
+    struct tensor *staged = NULL; /* the bytes on the host, if one of the copies goes through it */
+    s->last_message++;
+    s->message = s->last_message;
     for (int i = 0; i < n; i++) {
         bool direct = to[i]->device->context == from->device->context;
         if (!direct && !staged)
@@ -44,25 +46,39 @@ void add_share(struct step *s, const char *name, struct tensor *const *x, int n,
 struct tensor *new_slice(struct pool *p, struct tensor *of, int k, struct shard s)
 {
     char name[48];
+    int64_t elements = (int64_t)(s.end - s.begin);
     if (s.begin == 0 && s.end == count_elements(of))
         return of;
     snprintf(name, sizeof name, "%.36s/%d", of->name, k);
-    return new_view(p, of, name, s.begin, 1, &(int64_t){(int64_t)(s.end - s.begin)});
+    return new_view(p, of, name, s.begin, 1, &elements);
 }
 
 void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x)
 {
+    struct lane *lane = sum->device->lane[LANE_COMPUTE];
     size_t n = count_elements(sum), wg = sum->device->work_group;
     struct arg args[] = {INOUT(sum), IN(x), ELEMENTS(n)};
-    struct grid grid = {1, {ceil_div(n, BLOCK) * wg, 1, 1}, {wg, 1, 1}};
-    set_elementwise(add_kernel(s, sum->device->lane[LANE_COMPUTE], name, "elementwise.cl", "accumulate", grid, args,
-                               (int)COUNT(args)));
+    struct grid grid = {.dims = 1, .global = {ceil_div(n, BLOCK) * wg, 1, 1}, .local = {wg, 1, 1}};
+    struct task *t = add_kernel(s, lane, name, "elementwise.cl", "accumulate", grid, args, (int)COUNT(args));
+    set_elementwise(t);
 }
 
 /* ---- sums ------------------------------------------------------------------------------------------------------ */
 
-/* What device k is to sum is at [k * n + from].  All begin with another sender, so that none gets everything at once.
- */
+/* Moves a slice to the device that sums it, unless it is there already.  Returns the tensor there. */
+static struct tensor *move_slice(struct step *s, const char *name, struct tensor *slice, struct device *d)
+{
+    if (slice->device == d)
+        return slice;
+    struct tensor *received =
+        new_tensor(s->pool, d, slice->class, JOINED(name, ".received"), FLOAT32, slice->rank, slice->shape);
+    as_buffer(received);
+    add_move(s, JOINED(name, ".move"), received, slice, FOR_MOVES);
+    return received;
+}
+
+/* The slices that device k is to sum are at [k * n ...].  Each device begins with another sender, so that none sends
+ * everything at once. */
 struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain)
 {
     struct tensor **part = allocate((size_t)(n * n), sizeof *part);
@@ -72,19 +88,15 @@ struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor
             int from = (k + turn) % n;
             if (mine.begin == mine.end)
                 continue;
-            struct tensor *slice = new_slice(s->pool, x[from], k, mine), *here = slice;
-            if (slice->device != x[k]->device) {
-                here = as_buffer(new_tensor(s->pool, x[k]->device, slice->class, JOINED(name, ".received"), FLOAT32,
-                                            slice->rank, slice->shape));
-                add_move(s, JOINED(name, ".move"), here, slice, FOR_MOVES);
-            }
-            part[k * n + from] = here;
+            struct tensor *slice = new_slice(s->pool, x[from], k, mine);
+            part[k * n + from] = move_slice(s, name, slice, x[k]->device);
         }
     return part;
 }
 
-/* What the n devices have of a part, summed into what device k has of it, or else into what it has received: a + b and
- * b + a are the same bits. */
+/* The n slices of a part are added up in rank order.  The sum is collected in one of them: at first in slice 0; in
+ * place, from slice k on in that, which is device k's own; else, on device 0, from slice 1 on in that, which was
+ * received.  (a + b and b + a are the same bits.) */
 struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor *const *part, int n, bool in_place)
 {
     struct tensor **sums = allocate((size_t)n, sizeof *sums);
@@ -92,9 +104,13 @@ struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor 
         struct tensor *sum = part[k * n];
         for (int i = 1; sum && i < n; i++) {
             struct tensor *next = part[k * n + i];
-            bool into_next = in_place ? i == k : i == 1 && k == 0;
-            add_into(s, JOINED(name, ".add"), into_next ? next : sum, into_next ? sum : next);
-            sum = into_next ? next : sum;
+            bool is_collector = in_place ? i == k : i == 1 && k == 0;
+            if (is_collector) {
+                add_into(s, JOINED(name, ".add"), next, sum);
+                sum = next;
+            } else {
+                add_into(s, JOINED(name, ".add"), sum, next);
+            }
         }
         if (sum && !in_place)
             sum->is_buffer = false; /* nothing else holds the sum */
@@ -108,10 +124,11 @@ void add_all_gather(struct step *s, const char *name, struct tensor *const *x, i
     struct tensor **slice = allocate((size_t)n, sizeof *slice);
     for (int k = 0; k < n; k++) {
         struct shard part = flat_part(count_elements(x[k]), ALIGNED, k, n);
-        for (int i = 0; i < n && part.begin < part.end; i++)
+        if (part.begin == part.end)
+            continue;
+        for (int i = 0; i < n; i++)
             slice[i] = new_slice(s->pool, x[i], k, part);
-        if (part.begin < part.end)
-            add_share(s, JOINED(name, ".send"), slice, n, k);
+        add_share(s, JOINED(name, ".send"), slice, n, k);
     }
     free(slice);
 }

@@ -12,7 +12,10 @@ int n_stages(const struct mesh *m) { return m->pp * m->chunks; }
 int pp_of(const struct mesh *m, int stage)
 {
     int p = stage % m->pp;
-    return m->folded && stage / m->pp % 2 ? m->pp - 1 - p : p;
+    int chunk = stage / m->pp;
+    if (m->folded && chunk % 2 == 1)
+        return m->pp - 1 - p;
+    return p;
 }
 int rank_at(const struct mesh *m, int dp, int stage) { return (dp * m->pp + pp_of(m, stage)) * m->tp; }
 int dp_of(const struct mesh *m, int rank) { return rank / (m->pp * m->tp); }
@@ -22,26 +25,43 @@ void free_mesh(struct mesh *m) { free(m->first_layer); }
 
 /* ---- what the user writes -------------------------------------------------------------------------------------- */
 
+struct axis {
+    const char *name; /* "dp=" */
+    int *ranks;       /* where its number goes */
+    bool given;
+};
+
+/* Reads "dp=2" at the beginning of a text.  Returns what follows; NULL: the text begins with something else. */
+static const char *parse_axis(const char *text, struct axis axes[3])
+{
+    for (struct axis *a = axes; a < axes + 3; a++) {
+        if (strncmp(text, a->name, 3) != 0 || a->given)
+            continue;
+        char *end;
+        long n = strtol(text + 3, &end, 10);
+        if (n < 1 || n > MAX_RANKS)
+            return NULL;
+        a->given = true;
+        *a->ranks = (int)n;
+        return end;
+    }
+    return NULL;
+}
+
 struct problem *parse_mesh(const char *text, int ranks, struct mesh *m)
 {
-    static const char *const names[] = {"dp=", "pp=", "tp="};
-    int *axis[] = {&m->dp, &m->pp, &m->tp};
-    bool given[3] = {false};
+    struct axis axes[3] = {
+        {.name = "dp=", .ranks = &m->dp}, {.name = "pp=", .ranks = &m->pp}, {.name = "tp=", .ranks = &m->tp}};
     *m = (struct mesh){.dp = text ? 1 : ranks, .pp = 1, .tp = 1, .chunks = 1};
-    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        char *end = NULL;
-        long n = 0;
-        for (int i = 0; i < 3; i++)
-            if (strncmp(at, names[i], 3) == 0 && !given[i]) {
-                n = strtol(at + 3, &end, 10);
-                given[i] = true;
-                *axis[i] = (int)MIN(n, MAX_RANKS);
-            }
-        if (!end || n < 1 || n > MAX_RANKS || (*end && *end != ','))
+    const char *at = text;
+    while (at) {
+        at = parse_axis(at, axes);
+        if (!at || (*at && *at != ','))
             return new_problem(
                 EXIT_USAGE,
                 "--mesh %s: expected dp=A,pp=B,tp=C, each once, with numbers from 1 to %d; an omitted axis is 1", text,
                 MAX_RANKS);
+        at = *at == ',' ? at + 1 : NULL;
     }
     double devices = (double)m->dp * m->pp * m->tp;
     if (devices > MAX_RANKS)
@@ -59,6 +79,27 @@ char *format_mesh(char out[64], const struct mesh *m)
 /* Part k of n of `things` begins at thing kE/n, rounded down; part n: the end. */
 static size_t part_begin(size_t things, int k, int n) { return things * (size_t)k / (size_t)n; }
 
+/* The layers of each stage as the user wrote them: "3,5,4". */
+static struct problem *parse_stages(struct mesh *m, int layers, const char *stages)
+{
+    int n = n_stages(m);
+    const char *at = stages;
+    for (int s = 0; s < n; s++) {
+        char *end;
+        long own = strtol(at, &end, 10);
+        char after = s + 1 < n ? ',' : '\0';
+        if (end == at || own < 1 || own > layers || *end != after)
+            return new_problem(EXIT_USAGE, "--stages %s: expected %d numbers of layers, from 1 up, with commas between",
+                               stages, n);
+        m->first_layer[s + 1] = m->first_layer[s] + (int)own;
+        at = end + 1;
+    }
+    if (m->first_layer[n] != layers)
+        return new_problem(EXIT_USAGE, "--stages %s has %d layers in all, the model %d", stages, m->first_layer[n],
+                           layers);
+    return NULL;
+}
+
 struct problem *cut_layers(struct mesh *m, int layers, const char *stages)
 {
     int n = n_stages(m);
@@ -69,20 +110,9 @@ struct problem *cut_layers(struct mesh *m, int layers, const char *stages)
                            m->pp, m->chunks, m->chunks == 1 ? "" : "s", n, layers, MAX(layers / m->chunks, 1));
     for (int s = 0; s <= n; s++)
         m->first_layer[s] = (int)part_begin((size_t)layers, s, n);
-    const char *at = stages;
-    for (int s = 0; s < n && stages; s++) {
-        char *end;
-        long own = strtol(at, &end, 10);
-        if (end == at || own < 1 || own > layers || *end != (s + 1 < n ? ',' : '\0'))
-            return new_problem(EXIT_USAGE, "--stages %s: expected %d numbers of layers, from 1 up, with commas between",
-                               stages, n);
-        m->first_layer[s + 1] = m->first_layer[s] + (int)own;
-        at = end + 1;
-    }
-    if (m->first_layer[n] != layers)
-        return new_problem(EXIT_USAGE, "--stages %s has %d layers in all, the model %d", stages, m->first_layer[n],
-                           layers);
-    return NULL;
+    if (!stages)
+        return NULL;
+    return parse_stages(m, layers, stages);
 }
 
 /* ---- shards ---------------------------------------------------------------------------------------------------- */
@@ -100,11 +130,20 @@ struct shard shard_of(size_t elements, int k, int n) { return flat_part(elements
 
 struct part part_of(const struct cut *c, const int64_t shape[2], int k, int n)
 {
-    size_t rows = (size_t)shape[0], columns = (size_t)shape[1], sections = (size_t)c->sections;
-    bool by_columns = c->split == SPLIT_COLUMNS;
-    size_t runs = by_columns ? rows * sections : sections, length = rows * columns / runs;
-    size_t grain = (size_t)c->grain * (by_columns ? 1 : columns), grains = length / grain;
+    size_t rows = (size_t)shape[0], columns = (size_t)shape[1];
+    size_t elements = rows * columns;
     if (c->split == SPLIT_NONE)
-        return (struct part){1, rows * columns, 0, rows * columns};
-    return (struct part){runs, length, part_begin(grains, k, n) * grain, part_begin(grains, k + 1, n) * grain};
+        return (struct part){.runs = 1, .length = elements, .begin = 0, .end = elements};
+    size_t runs = (size_t)c->sections;
+    size_t grain = (size_t)c->grain; /* elements that stay together */
+    if (c->split == SPLIT_ROWS)
+        grain *= columns;
+    else
+        runs *= rows; /* each row has some elements of the part */
+    size_t length = elements / runs;
+    size_t grains = length / grain;
+    return (struct part){.runs = runs,
+                         .length = length,
+                         .begin = part_begin(grains, k, n) * grain,
+                         .end = part_begin(grains, k + 1, n) * grain};
 }

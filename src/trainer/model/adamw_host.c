@@ -38,15 +38,27 @@ static float *memory_at(const struct task *t, int access) { return tensor_memory
 
 void adamw_on_host(void *context, const struct task *task, uint32_t number)
 {
-    (void)context, (void)number;
-    float *p = memory_at(task, 0), *m = memory_at(task, 1), *v = memory_at(task, 2);
-    const float *g = memory_at(task, 3), *control = memory_at(task, 4), *state = memory_at(task, 5);
-    size_t n = (size_t)task->args[6].i, n_decay = (size_t)task->args[7].i;
+    (void)context;
+    (void)number;
+    float *p = memory_at(task, 0);
+    float *m = memory_at(task, 1);
+    float *v = memory_at(task, 2);
+    const float *g = memory_at(task, 3);
+    const float *control = memory_at(task, 4);
+    const float *state = memory_at(task, 5);
+    size_t n = (size_t)task->args[6].i;
+    size_t n_decay = (size_t)task->args[7].i;
     if (state[STATE_HALTED] != 0)
         return;
-    struct adamw a = {state[STATE_SCALE],     control[CONTROL_BETA1],           control[CONTROL_ONE_MINUS_BETA1],
-                      control[CONTROL_BETA2], control[CONTROL_ONE_MINUS_BETA2], control[CONTROL_DECAY],
-                      control[CONTROL_EPS],   control[CONTROL_STEP_SIZE],       control[CONTROL_INV_SQRT_CORRECTION2]};
+    struct adamw a = {.scale = state[STATE_SCALE],
+                      .beta1 = control[CONTROL_BETA1],
+                      .one_minus_beta1 = control[CONTROL_ONE_MINUS_BETA1],
+                      .beta2 = control[CONTROL_BETA2],
+                      .one_minus_beta2 = control[CONTROL_ONE_MINUS_BETA2],
+                      .decay = control[CONTROL_DECAY],
+                      .eps = control[CONTROL_EPS],
+                      .step_size = control[CONTROL_STEP_SIZE],
+                      .inv_sqrt_correction2 = control[CONTROL_INV_SQRT_CORRECTION2]};
     update(p, m, v, g, n_decay, &a);
     a.decay = 1;
     update(p + n_decay, m + n_decay, v + n_decay, g + n_decay, n - n_decay, &a);
@@ -58,9 +70,17 @@ double measure_adamw(size_t elements)
     size_t n = elements < LARGEST ? elements : LARGEST;
     float *all = allocate(4 * n, sizeof *all);
     double best = INFINITY;
-    struct adamw a = {1, 0.9f, 0.1f, 0.99f, 0.01f, 1, 1e-8f, 1e-3f, 1};
+    struct adamw a = {.scale = 1,
+                      .beta1 = 0.9f,
+                      .one_minus_beta1 = 0.1f,
+                      .beta2 = 0.99f,
+                      .one_minus_beta2 = 0.01f,
+                      .decay = 1,
+                      .eps = 1e-8f,
+                      .step_size = 1e-3f,
+                      .inv_sqrt_correction2 = 1};
     for (size_t i = 0; i < n; i++)
-        all[i] = all[3 * n + i] = 1; /* what is 0, or below the smallest normal number, may take another time */
+        all[i] = all[3 * n + i] = 1; /* numbers that are 0 or not normal may take another time */
     for (int k = 0; k < TIMES; k++) {
         uint64_t start = now_ns();
         update(all, all + n, all + 2 * n, all + 3 * n, n, &a);

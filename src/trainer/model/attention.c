@@ -10,71 +10,120 @@
  *
  * q, k and v are read in place from qkv (B, T, 3C), and dq, dk, dv are written in place into its gradient: an operand
  * is a base, a row length and two strides (sequence, head).  Softmax works in place too.  The (T, T) matrices are lower
- * triangles, and the products skip what is above the diagonal; so what a task touches of them counts half, but for what
- * the softmax kernels write.
+ * triangles, and the products skip what is above the diagonal.  So a product is counted to touch half of such a matrix;
+ * the softmax kernels read half of it and write it all.
  *
- * Flash: three kernels, which have a square of att at a time.  See cl/flash.cl.
+ * Flash: three kernels, each of which has only a square of att at a time.  See cl/flash.cl.
  */
 #include "model.h"
 
 #include <math.h>
 
-struct heads { /* sizes; channels are those of all these heads */
-    int t, hs, batch, heads, channels;
-    float scale; /* of the scores */
+struct heads { /* the sizes of all heads, or of those that a rank of a tensor-parallel group has */
+    int t, hs, batch, heads;
+    int channels; /* channels of these heads together */
+    float scale;  /* factor of the scores */
 };
 
-/* Of all heads, or of those that a rank of a tensor-parallel group has. */
 static struct heads heads_of(const struct build *b, const struct tensor *qkv)
 {
     const struct config *c = &b->model->params->config;
     int hs = c->channels / c->heads, channels = columns_of(qkv) / 3;
-    return (struct heads){b->seq, hs, b->batch, channels / hs, channels, (float)(1 / sqrt(hs))};
+    return (struct heads){.t = b->seq,
+                          .hs = hs,
+                          .batch = b->batch,
+                          .heads = channels / hs,
+                          .channels = channels,
+                          .scale = (float)(1 / sqrt(hs))};
 }
 
 /* q (0), k (1) or v (2) of a (B, T, 3C) tensor. */
 static struct operand part(const struct heads *h, struct tensor *qkv, int which)
 {
-    size_t c = (size_t)h->channels;
-    return (struct operand){qkv, (size_t)which * c, 3 * h->channels, (size_t)h->t * 3 * c, (size_t)h->hs};
+    size_t channels = (size_t)h->channels;
+    return (struct operand){.tensor = qkv,
+                            .base = (size_t)which * channels,
+                            .ld = 3 * h->channels,
+                            .outer = (size_t)h->t * 3 * channels,
+                            .inner = (size_t)h->hs};
 }
 
 /* One head's columns of a (B, T, C) tensor. */
 static struct operand head(const struct heads *h, struct tensor *x)
 {
-    return (struct operand){x, 0, h->channels, (size_t)h->t * (size_t)h->channels, (size_t)h->hs};
+    size_t channels = (size_t)h->channels;
+    return (struct operand){.tensor = x, .ld = h->channels, .outer = (size_t)h->t * channels, .inner = (size_t)h->hs};
 }
 
 /* A (B, H, T, T) tensor. */
 static struct operand square(const struct heads *h, struct tensor *att)
 {
     size_t tt = (size_t)h->t * (size_t)h->t;
-    return (struct operand){att, 0, h->t, (size_t)h->heads * tt, tt};
+    return (struct operand){.tensor = att, .ld = h->t, .outer = (size_t)h->heads * tt, .inner = tt};
+}
+
+/* A product for each sequence and head; operands are still to be set. */
+static struct gemm product(const struct heads *h, enum gemm_form form, int m, int n, int k)
+{
+    return (struct gemm){.form = form, .m = m, .n = n, .k = k, .batch = h->batch, .heads = h->heads};
 }
 
 /* ---- plain ----------------------------------------------------------------------------------------------------- */
 
+/* dqkv = [dq dk dv], each (T, hs): dv = att^T dout, dq = ds k, dk = ds^T q. */
+static void add_dv(struct build *b, const struct heads *h, struct tensor *dqkv, struct tensor *att, struct tensor *dout)
+{
+    struct gemm dv = product(h, GEMM_TN, h->t, h->hs, h->t);
+    dv.a = square(h, att);
+    dv.b = head(h, dout);
+    dv.c = part(h, dqkv, 2);
+    dv.causal = CAUSAL_A_TRANSPOSED;
+    dv.part = PART_FIRST;
+    gemm(b, "attn.dv", &dv);
+}
+
+static void add_dq(struct build *b, const struct heads *h, struct tensor *dqkv, struct tensor *ds, struct tensor *qkv)
+{
+    struct gemm dq = product(h, GEMM_NN, h->t, h->hs, h->t);
+    dq.a = square(h, ds);
+    dq.b = part(h, qkv, 1);
+    dq.c = part(h, dqkv, 0);
+    dq.causal = CAUSAL_A;
+    dq.part = PART_NEXT;
+    gemm(b, "attn.dq", &dq);
+}
+
+static void add_dk(struct build *b, const struct heads *h, struct tensor *dqkv, struct tensor *ds, struct tensor *qkv)
+{
+    struct gemm dk = product(h, GEMM_TN, h->t, h->hs, h->t);
+    dk.a = square(h, ds);
+    dk.b = part(h, qkv, 0);
+    dk.c = part(h, dqkv, 1);
+    dk.causal = CAUSAL_A_TRANSPOSED;
+    dk.part = PART_NEXT;
+    gemm(b, "attn.dk", &dk);
+}
+
 static void plain_backward(struct build *b, const struct op *op)
 {
     struct heads h = heads_of(b, op->in[0]);
-    struct tensor *qkv = op->in[0], *att = op->saved[0], *dout = gradient(b, op->out);
-    struct tensor *dqkv = like(b, op, ".dqkv", qkv), *datt = like(b, op, ".datt", att);
+    struct tensor *qkv = op->in[0], *att = op->saved[0];
+    struct tensor *dout = gradient(b, op->out);
+    struct tensor *dqkv = like(b, op, ".dqkv", qkv);
+    struct tensor *datt = like(b, op, ".datt", att); /* softmax_backward makes ds of it, in place */
     int rows = h.batch * h.heads * h.t;
-    gemm(b, "attn.datt",
-         &(struct gemm){GEMM_NT, h.t, h.t, h.hs, h.batch, h.heads, head(&h, dout), part(&h, qkv, 2), square(&h, datt),
-                        .causal = CAUSAL_OUT});
-    gemm(b, "attn.dv",
-         &(struct gemm){GEMM_TN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, att), head(&h, dout), part(&h, dqkv, 2),
-                        .causal = CAUSAL_A_TRANSPOSED, .part = PART_FIRST});
-    set_traffic(LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", groups(b, (size_t)rows), INOUT(datt),
-                       IN(datt), IN(att), INT(rows), INT(h.t), FLOAT(h.scale)),
-                2 * (double)rows * h.t);
-    gemm(b, "attn.dq",
-         &(struct gemm){GEMM_NN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, datt), part(&h, qkv, 1),
-                        part(&h, dqkv, 0), .causal = CAUSAL_A, .part = PART_NEXT});
-    gemm(b, "attn.dk",
-         &(struct gemm){GEMM_TN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, datt), part(&h, qkv, 0),
-                        part(&h, dqkv, 1), .causal = CAUSAL_A_TRANSPOSED, .part = PART_NEXT});
+    struct gemm datt_product = product(&h, GEMM_NT, h.t, h.t, h.hs);
+    datt_product.a = head(&h, dout);
+    datt_product.b = part(&h, qkv, 2);
+    datt_product.c = square(&h, datt);
+    datt_product.causal = CAUSAL_OUT;
+    gemm(b, "attn.datt", &datt_product);
+    add_dv(b, &h, dqkv, att, dout);
+    struct task *softmax = LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", groups(b, (size_t)rows),
+                                  INOUT(datt), IN(datt), IN(att), INT(rows), INT(h.t), FLOAT(h.scale));
+    set_traffic(softmax, 2 * (double)rows * h.t);
+    add_dq(b, &h, dqkv, datt, qkv);
+    add_dk(b, &h, dqkv, datt, qkv);
     give_gradient(b, op, qkv, dqkv);
 }
 
@@ -84,27 +133,35 @@ static void plain_forward(struct build *b, struct tensor *out, struct tensor *qk
     int rows = h.batch * h.heads * h.t;
     struct tensor *att = activation(b, "attn.att", SHAPE(h.batch, h.heads, h.t, h.t));
     att->cheap = true;
-    gemm(b, "attn.scores",
-         &(struct gemm){GEMM_NT, h.t, h.t, h.hs, h.batch, h.heads, part(&h, qkv, 0), part(&h, qkv, 1), square(&h, att),
-                        .causal = CAUSAL_OUT});
-    set_traffic(LAUNCH(b, "attn.softmax", "softmax.cl", "softmax_forward", groups(b, (size_t)rows), INOUT(att), IN(att),
-                       INT(rows), INT(h.t), FLOAT(h.scale)),
-                1.5 * (double)rows * h.t);
-    gemm(b, out->name,
-         &(struct gemm){GEMM_NN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, att), part(&h, qkv, 2), head(&h, out),
-                        .causal = CAUSAL_A});
+    struct gemm scores = product(&h, GEMM_NT, h.t, h.t, h.hs);
+    scores.a = part(&h, qkv, 0);
+    scores.b = part(&h, qkv, 1);
+    scores.c = square(&h, att);
+    scores.causal = CAUSAL_OUT;
+    gemm(b, "attn.scores", &scores);
+    struct task *softmax = LAUNCH(b, "attn.softmax", "softmax.cl", "softmax_forward", groups(b, (size_t)rows),
+                                  INOUT(att), IN(att), INT(rows), INT(h.t), FLOAT(h.scale));
+    set_traffic(softmax, 1.5 * (double)rows * h.t);
+    struct gemm mix = product(&h, GEMM_NN, h.t, h.hs, h.t);
+    mix.a = square(&h, att);
+    mix.b = part(&h, qkv, 2);
+    mix.c = head(&h, out);
+    mix.causal = CAUSAL_A;
+    gemm(b, out->name, &mix);
     record(b, out->name, NULL, plain_backward, out, qkv)->saved[0] = att;
 }
 
 /* ---- flash ----------------------------------------------------------------------------------------------------- */
 
-struct tiles { /* a work-group's: columns that it owns, and rows of what it streams past them */
-    int columns, rows;
+struct tiles {   /* how a work-group cuts the (T, T) square */
+    int columns; /* the columns that it owns */
+    int rows;    /* how many rows it reads at a time */
     size_t local_bytes;
 };
 
-/* The largest that local memory has room for, columns first: `kept` blocks of (hs, columns) floats and `streams` of
- * (rows, hs + 1) are there at a time, a square for each stream, and up to three rows of columns. */
+/* The largest tiles that local memory has room for; columns come first.  At a time it holds `kept` blocks of (hs,
+ * columns) floats and `streams` blocks of (rows, hs + 1), for each stream a square (rows, columns), and up to three
+ * rows of columns. */
 static struct tiles choose_tiles(const struct device *d, int hs, int kept, int streams)
 {
     enum { MOST = 64, LEAST_ROWS = 8 };
@@ -131,26 +188,31 @@ static struct grid flash_grid(const struct build *b, const struct heads *h, cons
     INT((h).t), INT((h).heads), INT((h).hs), FLOAT((h).scale), INT((tiles).columns), INT((tiles).rows),                \
         LOCAL((tiles).local_bytes)
 
-/* `products` of a triangle of (T, T) each, and `rows` of C floats read and written for each token. */
-static struct task *set_work(struct task *t, const struct heads *h, int products, int rows)
+/* The task computes so many products, of a triangle of (T, T) each, and for each token it reads and writes so many rows
+ * of C floats. */
+static void set_work(struct task *t, const struct heads *h, int products, int rows)
 {
     t->flops = (double)products * h->t * h->t * h->channels * h->batch;
     set_traffic(t, (double)rows * h->batch * h->t * h->channels);
-    return t;
 }
 
 static void flash_backward(struct build *b, const struct op *op)
 {
     struct heads h = heads_of(b, op->in[0]);
-    struct tensor *qkv = op->in[0], *lse = op->saved[0], *dout = gradient(b, op->out);
-    struct tensor *dqkv = like(b, op, ".dqkv", qkv), *delta = like(b, op, ".delta", lse);
-    struct tiles dq = choose_tiles(b->device, h.hs, 3, 2), dkv = choose_tiles(b->device, h.hs, 4, 2);
-    struct task *t = LAUNCH(b, "attn.flash.dq", "flash.cl", "flash_dq", flash_grid(b, &h, &dq), OUT(dqkv), OUT(delta),
-                            IN(dout), IN(op->out), IN(lse), IN(qkv), FLASH_SIZES(h, dq));
-    set_work(t, &h, 3, 6)->partial = true;
-    t = LAUNCH(b, "attn.flash.dkv", "flash.cl", "flash_dkv", flash_grid(b, &h, &dkv), INOUT(dqkv), IN(dout), IN(lse),
-               IN(delta), IN(qkv), FLASH_SIZES(h, dkv));
-    set_work(t, &h, 4, 6)->partial = true;
+    struct tensor *qkv = op->in[0], *lse = op->saved[0];
+    struct tensor *dout = gradient(b, op->out);
+    struct tensor *dqkv = like(b, op, ".dqkv", qkv);
+    struct tensor *delta = like(b, op, ".delta", lse);
+    struct tiles dq = choose_tiles(b->device, h.hs, 3, 2);
+    struct tiles dkv = choose_tiles(b->device, h.hs, 4, 2);
+    struct task *task = LAUNCH(b, "attn.flash.dq", "flash.cl", "flash_dq", flash_grid(b, &h, &dq), OUT(dqkv),
+                               OUT(delta), IN(dout), IN(op->out), IN(lse), IN(qkv), FLASH_SIZES(h, dq));
+    set_work(task, &h, 3, 6);
+    task->partial = true;
+    task = LAUNCH(b, "attn.flash.dkv", "flash.cl", "flash_dkv", flash_grid(b, &h, &dkv), INOUT(dqkv), IN(dout), IN(lse),
+                  IN(delta), IN(qkv), FLASH_SIZES(h, dkv));
+    set_work(task, &h, 4, 6);
+    task->partial = true;
     give_gradient(b, op, qkv, dqkv);
 }
 
@@ -159,9 +221,9 @@ static void flash_forward(struct build *b, struct tensor *out, struct tensor *qk
     struct heads h = heads_of(b, qkv);
     struct tiles tiles = choose_tiles(b->device, h.hs, 2, 1);
     struct tensor *lse = activation(b, "attn.lse", SHAPE(h.batch, h.heads, h.t));
-    set_work(LAUNCH(b, "attn.flash", "flash.cl", "flash_forward", flash_grid(b, &h, &tiles), OUT(out), OUT(lse),
-                    IN(qkv), FLASH_SIZES(h, tiles)),
-             &h, 2, 4);
+    struct task *task = LAUNCH(b, "attn.flash", "flash.cl", "flash_forward", flash_grid(b, &h, &tiles), OUT(out),
+                               OUT(lse), IN(qkv), FLASH_SIZES(h, tiles));
+    set_work(task, &h, 2, 4);
     record(b, out->name, NULL, flash_backward, out, qkv)->saved[0] = lse;
 }
 
@@ -170,6 +232,9 @@ static void flash_forward(struct build *b, struct tensor *out, struct tensor *qk
 struct tensor *attention(struct build *b, const char *name, struct tensor *qkv)
 {
     struct tensor *out = activation(b, name, SHAPE(rows_of(qkv), columns_of(qkv) / 3));
-    (b->kernels.attention == ATTENTION_FLASH ? flash_forward : plain_forward)(b, out, qkv);
+    if (b->kernels.attention == ATTENTION_FLASH)
+        flash_forward(b, out, qkv);
+    else
+        plain_forward(b, out, qkv);
     return out;
 }

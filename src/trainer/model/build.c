@@ -5,7 +5,7 @@
  */
 #include "model.h"
 
-enum { CLBLAST_ITEMS = 64 }; /* of its work-groups */
+enum { CLBLAST_ITEMS = 64 }; /* work-items of a work-group of CLBlast's */
 
 bool has_own_products(const struct device *d)
 {
@@ -15,11 +15,15 @@ bool has_own_products(const struct device *d)
 /* Our own products are for CPUs whose vectors a kernel can use. */
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
 {
-    enum gemm_engine engine = wanted != GEMM_AUTO ? wanted : d->one_item ? GEMM_OWN : GEMM_CLBLAST;
-    if (engine == GEMM_OWN && !has_own_products(d))
-        fail(EXIT_USAGE, "device %s, %s, %s: use --gemm clblast", d->id, d->name,
-             d->short_loops ? "ends a kernel's loops too soon for --gemm own"
-                            : "is a GPU, where --gemm own computes one work-item at a time");
+    enum gemm_engine engine = wanted;
+    if (engine == GEMM_AUTO)
+        engine = d->one_item ? GEMM_OWN : GEMM_CLBLAST;
+    if (engine == GEMM_OWN && !has_own_products(d)) {
+        const char *why = "is a GPU, where --gemm own computes one work-item at a time";
+        if (d->short_loops)
+            why = "ends a kernel's loops too soon for --gemm own";
+        fail(EXIT_USAGE, "device %s, %s, %s: use --gemm clblast", d->id, d->name, why);
+    }
     if (engine == GEMM_CLBLAST && d->most_items && d->most_items < CLBLAST_ITEMS)
         fail(EXIT_USAGE, "device %s, %s, takes work-groups of %zu work-items, and CLBlast's have %d: use --gemm own",
              d->id, d->name, d->most_items, CLBLAST_ITEMS);
@@ -57,7 +61,10 @@ void end_build(struct build *b)
 {
     for (int i = 0; i < b->model->params->n_units * b->model->mesh->tp; i++)
         free(b->bucket[i].sum);
-    free(b->grad), free(b->summed), free(b->bucket), free(b->met);
+    free(b->grad);
+    free(b->summed);
+    free(b->bucket);
+    free(b->met);
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
@@ -94,8 +101,12 @@ struct op *record(struct build *b, const char *name, gradient_rule *weights, gra
     int layer = b->step->tags.layer;
     if (!b->backward_wanted)
         return &unused;
-    bool first = t->n == 0 || t->ops[t->n - 1].unit == 0; /* before the layers, not behind them */
-    int unit = layer >= 0 ? layer + 1 : first ? 0 : b->model->params->n_units - 1;
+    bool before_layers = t->n == 0 || t->ops[t->n - 1].unit == 0;
+    int unit = b->model->params->n_units - 1;
+    if (layer >= 0)
+        unit = layer + 1;
+    else if (before_layers)
+        unit = 0;
     struct op *op = APPEND(t->ops, t->n, t->cap);
     *op = (struct op){.weights = weights, .inputs = inputs, .unit = unit, .out = out, .in = {in}, .end = b->step->n};
     snprintf(op->name, sizeof op->name, "%s", name);
@@ -126,7 +137,7 @@ void set_gradient(struct build *b, const struct tensor *t, struct tensor *g)
     b->grad[t->id] = g;
 }
 
-/* The step, or the group of sequences, adds to it from now on.  Had it before? */
+/* Notes that this step, or this group of sequences, adds to gradient t from now on.  Had it added to t before? */
 static bool begin_sum(struct build *b, const struct tensor *t)
 {
     int group = t->class == MEM_GRADIENTS ? b->tape->group + 1 : 1;
@@ -142,9 +153,13 @@ static bool begin_sum(struct build *b, const struct tensor *t)
 bool accumulates(struct build *b, const struct tensor *grad)
 {
     struct tensor *unit = grad->storage;
-    if (unit != grad && unit->class == MEM_GRADIENTS && !unit->persistent && !begin_sum(b, unit))
-        set_elementwise(LAUNCH(b, "grad.clear", "elementwise.cl", "fill", blocks(b, count_elements(unit)), OUT(unit),
-                               FLOAT(0), ELEMENTS(count_elements(unit))));
+    bool finds_other_values = unit != grad && unit->class == MEM_GRADIENTS && !unit->persistent;
+    if (finds_other_values && !begin_sum(b, unit)) {
+        size_t n = count_elements(unit);
+        struct task *clear =
+            LAUNCH(b, "grad.clear", "elementwise.cl", "fill", blocks(b, n), OUT(unit), FLOAT(0), ELEMENTS(n));
+        set_elementwise(clear);
+    }
     return begin_sum(b, grad);
 }
 
@@ -156,10 +171,12 @@ struct tensor *like(struct build *b, const struct op *op, const char *suffix, co
 void give_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g)
 {
     struct tensor *old = gradient(b, t), *sum = g;
+    size_t n = count_elements(t);
     if (old) {
         sum = like(b, op, ".sum", t);
-        set_elementwise(LAUNCH(b, JOINED(op->name, ".sum"), "elementwise.cl", "add", blocks(b, count_elements(t)),
-                               OUT(sum), IN(old), IN(g), ELEMENTS(count_elements(t))));
+        struct task *task = LAUNCH(b, JOINED(op->name, ".sum"), "elementwise.cl", "add", blocks(b, n), OUT(sum),
+                                   IN(old), IN(g), ELEMENTS(n));
+        set_elementwise(task);
     }
     set_gradient(b, t, sum);
 }

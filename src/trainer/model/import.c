@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static const char config_name[] = "config.json";
-enum { HEAD_CHANNELS = 64 /* of each head of every GPT-2 */ };
+enum { HEAD_CHANNELS = 64 }; /* every GPT-2 has so many in a head */
 
 /* ---- the tensors ------------------------------------------------------------------------------------------------ */
 
@@ -22,26 +22,31 @@ struct named {
     const char *bare; /* the tensor's name without prefixes */
     const struct st_tensor *tensor;
     const struct safetensors *file;
-    bool known; /* it is a parameter */
+    bool known; /* it is a parameter, or a head that may be left out */
 };
 struct weights {
-    const char *path; /* as it was given */
+    const char *path; /* as the user gave it */
     struct safetensors **file;
-    struct named *named; /* by bare name */
-    size_t n_files, cap_files, n, cap;
+    size_t n_files, cap_files;
+    struct named *named; /* all tensors of all files, in the order of bare names */
+    size_t n, cap;
 };
 
 ORDER(by_bare_name, struct named, strcmp(a->bare, b->bare))
 
-/* Of modules that have the model in them: torch.compile(), DataParallel, Lightning, GPT2LMHeadModel. */
+/* Wrappers put prefixes before names: torch.compile(), DataParallel, Lightning, GPT2LMHeadModel. */
 static const char *without_prefixes(const char *name)
 {
     static const char *const prefixes[] = {"_orig_mod.", "module.", "model.", "transformer."};
-    for (size_t i = 0; i < COUNT(prefixes);) {
+    size_t i = 0;
+    while (i < COUNT(prefixes)) {
         size_t n = strlen(prefixes[i]);
-        bool has = strncmp(name, prefixes[i], n) == 0;
-        name += has ? n : 0;
-        i = has ? 0 : i + 1;
+        if (strncmp(name, prefixes[i], n) == 0) {
+            name += n;
+            i = 0; /* what follows may begin with any of them */
+        } else {
+            i++;
+        }
     }
     return name;
 }
@@ -85,7 +90,7 @@ static json_t *read_json(const char *path)
     return json;
 }
 
-/* Of the shard that the index names for a tensor. */
+/* The path of the shard that the index names for a tensor; the caller frees it. */
 static char *shard_path(const char *index, const char *tensor, const json_t *value)
 {
     const char *name = json_string_value(value);
@@ -124,7 +129,7 @@ static void add_shards(struct weights *w, const char *index)
     json_decref(json);
 }
 
-/* Is it the index of shards?  Of another JSON text it is said what that is. */
+/* Is it the index of shards?  Another JSON text is refused, with a sentence that says what it is. */
 static bool is_index(const char *path)
 {
     if (!is_json(path))
@@ -163,7 +168,7 @@ static void close_weights(struct weights *w)
 
 /* ---- finding a tensor ------------------------------------------------------------------------------------------- */
 
-/* NULL: there is none. */
+/* The tensor of that bare name; NULL: there is none. */
 static struct named *find_named(struct weights *w, const char *bare)
 {
     size_t i;
@@ -178,7 +183,7 @@ static struct named *find_named(struct weights *w, const char *bare)
     return &w->named[i];
 }
 
-/* A file without a GPT-2 in it: what else it holds, as its names tell. */
+/* The file has no GPT-2: says what else it holds, as the names of its tensors tell. */
 static _Noreturn void refuse_other_tensors(struct weights *w, const char *missing)
 {
     for (size_t i = 0; i < w->n; i++) {
@@ -225,7 +230,21 @@ static struct named *need_embedding(struct weights *w)
     struct named *x = find_named(w, embedding_name);
     if (!x)
         x = find_named(w, head_name);
-    return x ? x : need_named(w, embedding_name);
+    if (!x)
+        x = need_named(w, embedding_name); /* fails */
+    return x;
+}
+
+static _Noreturn void refuse_shape(const struct weights *w, const struct param *p, const struct st_tensor *t,
+                                   const int64_t expected[2])
+{
+    char theirs[128], ours[128];
+    bool turned = p->conv1d && t->rank == 2 && t->shape[0] == expected[1] && t->shape[1] == expected[0];
+    const char *why = "";
+    if (turned)
+        why = ": it is stored (out, in), as nanoGPT has it; Hugging Face's GPT-2 has (in, out)";
+    fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %s%s", w->path, t->name,
+         format_shape(theirs, t->rank, t->shape), format_shape(ours, p->rank, expected), why);
 }
 
 /* The tensor of a parameter, in the shape that the table of parameters gives it; Conv1D weights are transposed. */
@@ -234,13 +253,11 @@ static struct named *expect_tensor(struct weights *w, const struct param *p)
     bool is_embedding = strcmp(p->name, embedding_name) == 0;
     struct named *x = is_embedding ? need_embedding(w) : need_named(w, p->name);
     const struct st_tensor *t = x->tensor;
-    const int64_t shape[] = {p->shape[p->conv1d], p->shape[!p->conv1d]};
+    int64_t shape[2];
+    shape_in_file(p, shape);
     bool fits = t->rank == p->rank && t->shape[0] == shape[0] && (p->rank == 1 || t->shape[1] == shape[1]);
-    bool turned = p->conv1d && t->rank == 2 && t->shape[0] == shape[1] && t->shape[1] == shape[0];
     if (!fits)
-        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %s%s", w->path, t->name,
-             format_shape((char[128]){0}, t->rank, t->shape), format_shape((char[128]){0}, p->rank, shape),
-             turned ? ": it is stored (out, in), as nanoGPT has it; Hugging Face's GPT-2 has (in, out)" : "");
+        refuse_shape(w, p, t, shape);
     x->known = true;
     return x;
 }
@@ -265,8 +282,8 @@ static int count_layers(const struct weights *w)
     return (int)layers;
 }
 
-/* What is of the model's layers, but no parameter, changes what it computes.  Masks are no parameters: transformers
- * once saved them, and they are those of every GPT-2. */
+/* A tensor of the model's layers that is no parameter changes what the model computes.  Masks do not: transformers once
+ * saved them, and they are the same in every GPT-2. */
 static void refuse_unknown_tensors(const struct weights *w)
 {
     static const char *const parts[] = {"h.", "wte.", "wpe.", "ln_f.", "lm_head."};
@@ -304,14 +321,14 @@ static struct statements read_statements(const struct weights *w)
     free(path);
     for (size_t i = 0; i < w->n_files; i++) {
         const char *text = find_metadata(w->file[i], "config");
-        json_t *fields = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-        if (text && !json_is_object(fields))
+        if (!text)
+            continue;
+        json_t *fields = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        if (!json_is_object(fields))
             fail(EXIT_FAILED,
                  "%s: its metadata \"config\" is no JSON object, or has a field twice; expected one such as "
                  "{\"n_head\": 12}",
                  w->path);
-        if (!text)
-            continue;
         const char *before = i ? find_metadata(w->file[0], "config") : NULL;
         if (before && strcmp(before, text) != 0)
             fail(EXIT_FAILED, "%s and %s have other metadata \"config\": the two are not of one model",
@@ -332,25 +349,27 @@ static void free_statements(struct statements *s)
     }
 }
 
-/* A field that is there, and not null. */
+/* The value of a field; NULL: the field is missing or null. */
 static const json_t *field_of(const struct statement *s, const char *name)
 {
     const json_t *value = json_object_get(s->fields, name);
     return json_is_null(value) ? NULL : value;
 }
 
-/* What a number is called in GPT-2's config.json, in other models', and long ago. */
-static const struct {
-    const char *names[3];
-} layers_said = {{"n_layer", "num_hidden_layers"}}, heads_said = {{"n_head", "num_attention_heads"}},
-  channels_said = {{"n_embd", "hidden_size"}}, vocab_said = {{"vocab_size"}},
-  positions_said = {{"n_positions", "max_position_embeddings"}}, positions_once_said = {{"n_ctx"}};
+/* The names of a number in GPT-2's config.json and in that of other models; n_ctx is an old name. */
+static const char *const layers_names[2] = {"n_layer", "num_hidden_layers"};
+static const char *const heads_names[2] = {"n_head", "num_attention_heads"};
+static const char *const channels_names[2] = {"n_embd", "hidden_size"};
+static const char *const vocab_names[2] = {"vocab_size", NULL};
+static const char *const positions_names[2] = {"n_positions", "max_position_embeddings"};
+static const char *const old_positions_names[2] = {"n_ctx", NULL};
 
-/* The number, which all of its names that are there must give alike; 0: it is not said.  *name: the first of them. */
-static int64_t number_said(const struct statement *s, const char *const names[3], const char **name)
+/* The number that the statement gives under one of these names; 0: it gives none.  Under both it must give the same.
+ * *name becomes the first name that is there. */
+static int64_t number_said(const struct statement *s, const char *const names[2], const char **name)
 {
     int64_t said = 0;
-    for (size_t i = 0; i < 3 && names[i]; i++) {
+    for (size_t i = 0; i < 2 && names[i]; i++) {
         const json_t *value = field_of(s, names[i]);
         if (!value)
             continue;
@@ -367,8 +386,8 @@ static int64_t number_said(const struct statement *s, const char *const names[3]
     return said;
 }
 
-/* Was it said at all? */
-static bool expect_number(const struct weights *w, const struct statement *s, const char *const names[3],
+/* If the statement gives the number, it must be the one that the shapes give.  Does it give the number? */
+static bool expect_number(const struct weights *w, const struct statement *s, const char *const names[2],
                           int64_t shaped)
 {
     const char *name;
@@ -379,8 +398,8 @@ static bool expect_number(const struct weights *w, const struct statement *s, co
     return said > 0;
 }
 
-/* Fields that change what is computed: the values that mean what is computed here, as a JSON array; null and no field
- * mean the first.  All of them are written for the tanh form of GELU. */
+/* Fields that change what a model computes, and a JSON array of the values that mean what is computed here; null and no
+ * field mean the first.  Four names mean the tanh form of GELU. */
 static const struct {
     const char *field, *allowed;
 } computed[] = {{"model_type", "[\"gpt2\"]"},
@@ -434,23 +453,23 @@ static void expect_sizes(const struct weights *w, const struct statement *s, con
     if (inner && !same_value(inner, four))
         refuse_other_value(s, "n_inner", inner, four);
     json_decref(four);
-    expect_number(w, s, layers_said.names, c->layers);
-    expect_number(w, s, channels_said.names, c->channels);
-    expect_number(w, s, vocab_said.names, c->vocab);
-    /* transformers once wrote n_ctx too, and left it as it was where n_positions was changed */
-    bool has_positions = expect_number(w, s, positions_said.names, c->seq_len);
+    expect_number(w, s, layers_names, c->layers);
+    expect_number(w, s, channels_names, c->channels);
+    expect_number(w, s, vocab_names, c->vocab);
+    /* transformers once wrote n_ctx too, and did not change it when n_positions was changed */
+    bool has_positions = expect_number(w, s, positions_names, c->seq_len);
     if (!has_positions)
-        expect_number(w, s, positions_once_said.names, c->seq_len);
+        expect_number(w, s, old_positions_names, c->seq_len);
 }
 
-/* Heads are in no tensor's shape.  heads: those of --heads; 0: it was not given. */
-static int heads_of(const struct weights *w, const struct statements *s, int channels, int heads)
+/* The number of heads that the statements give; 0: none does. */
+static int heads_said(const struct statements *s, int channels)
 {
     const char *where = NULL;
     int64_t said = 0;
     for (size_t i = 0; i < s->n; i++) {
         const char *name;
-        int64_t here = number_said(&s->all[i], heads_said.names, &name);
+        int64_t here = number_said(&s->all[i], heads_names, &name);
         if (here && said && here != said)
             fail(EXIT_FAILED, "%s says %lld heads, but %s says %lld: the two are not of one model", where,
                  (long long)said, s->all[i].where, (long long)here);
@@ -462,8 +481,15 @@ static int heads_of(const struct weights *w, const struct statements *s, int cha
             where = s->all[i].where;
         }
     }
+    return (int)said;
+}
+
+/* No tensor's shape says how many heads there are.  heads: the number that --heads gives; 0: it was not given. */
+static int count_heads(const struct weights *w, const struct statements *s, int channels, int heads)
+{
+    int said = heads_said(s, channels);
     if (said)
-        return (int)said;
+        return said;
     if (heads)
         return heads;
     if (channels < HEAD_CHANNELS || channels % HEAD_CHANNELS)
@@ -493,75 +519,89 @@ static bool same_values(const struct named *a, const struct named *b)
     return same;
 }
 
-/* Is the head the embedding?  A file with one matrix says so; of one with both, what is said, or whether they are
- * equal.
- */
+static const char tied_field[] = "tie_word_embeddings";
+
+/* The last statement that says whether the head is tied; NULL: none does. */
+static const struct statement *find_tied_field(const struct statements *s)
+{
+    const struct statement *found = NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        const json_t *value = field_of(&s->all[i], tied_field);
+        if (!value)
+            continue;
+        if (!json_is_boolean(value))
+            fail(EXIT_FAILED, "%s: %s must be true or false", s->all[i].where, tied_field);
+        if (found && json_is_true(value) != json_is_true(field_of(found, tied_field)))
+            fail(EXIT_FAILED, "%s and %s contradict each other in %s: the two are not of one model", found->where,
+                 s->all[i].where, tied_field);
+        found = &s->all[i];
+    }
+    return found;
+}
+
+/* Is the head the embedding?  A file with one matrix means that it is.  For a file with both matrices the statements
+ * decide, or, where they do not say, whether the two are equal. */
 static bool is_tied(struct weights *w, const struct statements *s)
 {
-    static const char field[] = "tie_word_embeddings";
-    const struct statement *by = NULL; /* who says it */
     struct named *embedding = find_named(w, embedding_name), *head = find_named(w, head_name);
-    bool both = embedding && head;
-    for (size_t i = 0; i < s->n; i++) {
-        const json_t *value = field_of(&s->all[i], field);
-        if (value && !json_is_boolean(value))
-            fail(EXIT_FAILED, "%s: %s must be true or false", s->all[i].where, field);
-        if (value && by && json_is_true(value) != json_is_true(field_of(by, field)))
-            fail(EXIT_FAILED, "%s and %s contradict each other in %s: the two are not of one model", by->where,
-                 s->all[i].where, field);
-        if (value)
-            by = &s->all[i];
-    }
-    bool said = by && json_is_true(field_of(by, field));
-    if (by && !said && !both)
-        fail(EXIT_FAILED, "%s says %s false, but %s has no tensor %s: its head is missing", by->where, field, w->path,
-             embedding ? head_name : embedding_name);
+    const bool both = embedding && head;
+    const struct statement *by = find_tied_field(s); /* the one that decides; NULL: none */
+    const bool said_false = by && !json_is_true(field_of(by, tied_field));
+    if (said_false && !both)
+        fail(EXIT_FAILED, "%s says %s false, but %s has no tensor %s: its head is missing", by->where, tied_field,
+             w->path, embedding ? head_name : embedding_name);
     if (!both)
         return true;
-    if (by && !said)
+    if (said_false)
         return false;
-    bool same = same_values(embedding, head);
+    const bool same = same_values(embedding, head);
     if (by && !same)
         warn("%s is left out: %s says %s true, so the head is %s, which has other values", head->tensor->name,
-             by->where, field, embedding->tensor->name);
-    bool tied = by || same;
+             by->where, tied_field, embedding->tensor->name);
+    const bool tied = by || same;
     if (!tied && s->n && ends_with(s->all[0].where, config_name))
-        warn("%s does not say %s, and %s and %s differ: both are taken, as if it said false", s->all[0].where, field,
-             embedding->tensor->name, head->tensor->name);
-    head->known = tied; /* and not missed */
+        warn("%s does not say %s, and %s and %s differ: both are taken, as if it said false", s->all[0].where,
+             tied_field, embedding->tensor->name, head->tensor->name);
+    if (tied)
+        head->known = true; /* so that it is not refused as a tensor without meaning */
     return tied;
 }
 
 /* ---- for others ------------------------------------------------------------------------------------------------- */
 
-/* Sizes from a file are not to be trusted before all of its tensors agree with them: building a model takes long. */
+static void expect_matrix(const char *path, const struct st_tensor *t)
+{
+    char shape[128];
+    if (t->rank != 2 || t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX)
+        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected two dimensions below 2^31", path, t->name,
+             format_shape(shape, t->rank, t->shape));
+}
+
+/* All tensors of the file are compared with the sizes before these are trusted: building a model takes long. */
 struct config read_weights_config(const char *path, int heads)
 {
     struct weights *w = open_weights(path);
     struct statements said = read_statements(w);
     for (size_t i = 0; i < said.n; i++)
         refuse_other_computation(&said.all[i]);
-    const struct named *embedding[2] = {need_embedding(w), need_named(w, "wpe.weight")};
-    for (int i = 0; i < 2; i++) {
-        const struct st_tensor *t = embedding[i]->tensor;
-        if (t->rank != 2 || t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX)
-            fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected two dimensions below 2^31", path, t->name,
-                 format_shape((char[128]){0}, t->rank, t->shape));
-    }
+    const struct st_tensor *words = need_embedding(w)->tensor;
+    const struct st_tensor *positions = need_named(w, "wpe.weight")->tensor;
+    expect_matrix(path, words);
+    expect_matrix(path, positions);
     struct config c = {.layers = count_layers(w),
-                       .channels = (int)embedding[0]->tensor->shape[1],
-                       .vocab = (int)embedding[0]->tensor->shape[0],
-                       .seq_len = (int)embedding[1]->tensor->shape[0]};
+                       .channels = (int)words->shape[1],
+                       .vocab = (int)words->shape[0],
+                       .seq_len = (int)positions->shape[0]};
     for (size_t i = 0; i < said.n; i++)
         expect_sizes(w, &said.all[i], &c);
     c.tied = is_tied(w, &said);
-    c.heads = 1; /* no shape depends on it; a number is guessed only of a model that is whole */
+    c.heads = 1; /* no shape depends on it; it is guessed only when the model is known to be complete */
     check_config(&c);
     struct params *p = new_params(&c, &one_rank, 0);
     for (int i = 0; i < p->n; i++)
         expect_tensor(w, &p->param[i]);
     refuse_unknown_tensors(w);
-    c.heads = heads_of(w, &said, c.channels, heads);
+    c.heads = count_heads(w, &said, c.channels, heads);
     free_params(p);
     free_statements(&said);
     close_weights(w);

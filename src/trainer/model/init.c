@@ -5,6 +5,16 @@
 
 /* ---- random ---------------------------------------------------------------------------------------------------- */
 
+/* Element k of parameter number i. */
+static float first_value(const struct param *p, double deviation, uint64_t seed, int i, size_t k)
+{
+    if (p->init == INIT_ZERO)
+        return 0;
+    if (p->init == INIT_ONE)
+        return 1;
+    return (float)(deviation * random_normal(seed, STREAM_INIT, (uint32_t)i, k));
+}
+
 void init_random(struct model *m, uint64_t seed)
 {
     for (int i = 0; i < m->params->n; i++) {
@@ -15,9 +25,7 @@ void init_random(struct model *m, uint64_t seed)
         if (p->init == INIT_RESIDUAL) /* what is added to the residual stream 2L times keeps its variance */
             deviation /= sqrt(2.0 * m->params->config.layers);
         for (size_t k = 0; k < n; k++)
-            values[k] = p->init == INIT_ZERO  ? 0
-                        : p->init == INIT_ONE ? 1
-                                              : (float)(deviation * random_normal(seed, STREAM_INIT, (uint32_t)i, k));
+            values[k] = first_value(p, deviation, seed, i, k);
         write_param(m, i, KEPT_VALUE, values);
         free(values);
     }
@@ -29,11 +37,13 @@ const char *find_bad_parameter(struct model *m)
 {
     const char *bad = NULL;
     for (int i = 0; i < m->params->n && !bad; i++) {
-        size_t n = param_elements(&m->params->param[i]);
+        const struct param *p = &m->params->param[i];
+        size_t n = param_elements(p);
         float *values = allocate(n, sizeof *values);
         read_param(m, i, KEPT_VALUE, values);
-        for (size_t k = 0; k < n && !bad; k++)
-            bad = isfinite(values[k]) ? NULL : m->params->param[i].name;
+        for (size_t k = 0; k < n; k++)
+            if (!isfinite(values[k]))
+                bad = p->name;
         free(values);
     }
     return bad;
@@ -50,7 +60,7 @@ void refuse_bad_parameters(struct model *m, const char *path)
 
 /* ---- files ------------------------------------------------------------------------------------------------------ */
 
-/* llm.c's parameters come in its own order, each for all layers; of the words' the padding is left out. */
+/* llm.c's parameters come in its own order, each for all layers.  The padding of its words' rows is left out. */
 static void init_from_llmc(struct model *m, const char *path)
 {
     struct llmc_model *f = open_llmc_model(path);
@@ -59,13 +69,14 @@ static void init_from_llmc(struct model *m, const char *path)
         for (int i = 0; i < m->params->n; i++) {
             const struct param *p = &m->params->param[i];
             size_t n = param_elements(p);
-            float *values = p->llmc == k ? allocate(n, sizeof *values) : NULL;
-            if (!values)
+            if (p->llmc != k)
                 continue;
+            float *values = allocate(n, sizeof *values);
             read_at(f->file, values, n * sizeof *values, at);
             write_param(m, i, KEPT_VALUE, values);
             free(values);
-            at += 4 * (uint64_t)p->shape[1] * (uint64_t)(i == WTE ? f->padded_vocab : p->shape[0]);
+            int64_t rows = i == WTE ? f->padded_vocab : p->shape[0];
+            at += 4 * (uint64_t)p->shape[1] * (uint64_t)rows;
         }
     close_llmc_model(f);
 }
@@ -75,7 +86,12 @@ struct config read_config(const char *path, int heads)
     if (!has_magic(path, LLMC_MODEL_MAGIC))
         return read_weights_config(path, heads);
     struct llmc_model *f = open_llmc_model(path);
-    struct config c = {f->layers, f->heads, f->channels, f->max_seq_len, f->vocab, true};
+    struct config c = {.layers = f->layers,
+                       .heads = f->heads,
+                       .channels = f->channels,
+                       .seq_len = f->max_seq_len,
+                       .vocab = f->vocab,
+                       .tied = true};
     check_config(&c);
     close_llmc_model(f);
     return c;

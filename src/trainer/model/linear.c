@@ -5,18 +5,28 @@
  *               dw (out, in) += dy (N, out)^T . x (N, in)             TN
  *               dbias (out)   += column sums of dy
  *
- * A rank of a tensor-parallel group may have rows of w, so some of the outputs: then its dx is a part of a sum over
- * the ranks.  Or it has columns, and gets those inputs: then its y is.  The first rank adds the bias.
+ * A rank of a tensor-parallel group may have some rows of w, and so some of the outputs.  Then its dx is one term of a
+ * sum over the ranks.  Or it has some columns, and is given the inputs for these.  Then its y is one term of a sum, and
+ * the first rank adds the bias.
  */
 #include "model.h"
 
 static void linear_weights(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dy = gradient(b, op->out);
-    int n = rows_of(x), in = columns_of(x), out = columns_of(dy);
-    gemm(b, JOINED(op->name, ".dw"),
-         &(struct gemm){GEMM_TN, out, in, n, 1, 1, matrix(dy, out), matrix(x, in), matrix(op->w.grad, in),
-                        .start = accumulates(b, op->w.grad) ? START_OLD : START_ZERO});
+    int n = rows_of(x);
+    int in = columns_of(x), out = columns_of(dy);
+    struct gemm dw = {.form = GEMM_TN,
+                      .m = out,
+                      .n = in,
+                      .k = n,
+                      .batch = 1,
+                      .heads = 1,
+                      .a = matrix(dy, out),
+                      .b = matrix(x, in),
+                      .c = matrix(op->w.grad, in),
+                      .start = accumulates(b, op->w.grad) ? START_OLD : START_ZERO};
+    gemm(b, JOINED(op->name, ".dw"), &dw);
     if (op->bias.value) {
         bool more = accumulates(b, op->bias.grad);
         LAUNCH(b, JOINED(op->name, ".db"), "elementwise.cl", "column_sum", column_blocks(b, (size_t)out),
@@ -26,12 +36,21 @@ static void linear_weights(struct build *b, const struct op *op)
 
 static void linear_inputs(struct build *b, const struct op *op)
 {
-    struct tensor *x = op->in[0], *dy = gradient(b, op->out), *dx = like(b, op, ".dx", x);
-    int n = rows_of(x), in = columns_of(x), out = columns_of(dy);
+    struct tensor *x = op->in[0], *dy = gradient(b, op->out);
+    struct tensor *dx = like(b, op, ".dx", x);
+    int n = rows_of(x);
+    int in = columns_of(x), out = columns_of(dy);
     const char *name = JOINED(op->name, ".dx");
-    gemm(b, name,
-         &(struct gemm){GEMM_NN, n, in, out, 1, 1, matrix(dy, out), matrix(op->w.value, in), matrix(dx, in),
-                        .start = START_ZERO});
+    struct gemm product = {.form = GEMM_NN,
+                           .m = n,
+                           .n = in,
+                           .k = out,
+                           .batch = 1,
+                           .heads = 1,
+                           .a = matrix(dy, out),
+                           .b = matrix(op->w.value, in),
+                           .c = matrix(dx, in)};
+    gemm(b, name, &product);
     if (op->w.cut.split == SPLIT_ROWS)
         all_reduce(b, name, dx);
     give_gradient(b, op, x, dx);
@@ -39,12 +58,24 @@ static void linear_inputs(struct build *b, const struct op *op)
 
 struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias)
 {
-    int n = rows_of(x), in = columns_of(x), out = (int)w.value->shape[0];
+    int n = rows_of(x);
+    int in = columns_of(x), out = (int)w.value->shape[0];
     bool biased = bias.value && (w.cut.split != SPLIT_COLUMNS || b->tp_rank == 0);
     struct tensor *y = activation(b, name, SHAPE(n, out));
-    gemm(b, name,
-         &(struct gemm){GEMM_NT, n, out, in, 1, 1, matrix(x, in), matrix(w.value, in), matrix(y, out),
-                        .start = biased ? START_BIAS : START_ZERO, .bias = biased ? bias.value : NULL});
+    struct gemm product = {.form = GEMM_NT,
+                           .m = n,
+                           .n = out,
+                           .k = in,
+                           .batch = 1,
+                           .heads = 1,
+                           .a = matrix(x, in),
+                           .b = matrix(w.value, in),
+                           .c = matrix(y, out)};
+    if (biased) {
+        product.start = START_BIAS;
+        product.bias = bias.value;
+    }
+    gemm(b, name, &product);
     if (w.cut.split == SPLIT_COLUMNS)
         all_reduce(b, name, y);
     struct op *op = record(b, name, linear_weights, linear_inputs, y, x);

@@ -10,14 +10,19 @@ static void embed_weights(struct build *b, const struct op *op)
 {
     const struct config *c = &b->model->params->config;
     struct replica *r = b->replica;
-    struct tensor *dx = gradient(b, op->out), *order = op->saved[0], *start = op->saved[1];
-    struct tensor *dwte = r->lookup_grad ? r->lookup_grad : r->other[WTE].grad, *dwpe = r->other[WPE].grad;
-    int n = b->batch * b->seq, words = rows_of(dwte);
-    bool more_wte = accumulates(b, dwte), more_wpe = accumulates(b, dwpe);
-    set_traffic(LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", groups(b, (size_t)words),
-                       ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start), INT(r->other[WTE].first),
-                       INT(c->channels), INT(more_wte)),
-                (double)c->channels * (n + (more_wte ? 2 * MIN(n, words) : words)));
+    struct tensor *dx = gradient(b, op->out);
+    struct tensor *order = op->saved[0], *start = op->saved[1];
+    struct tensor *dwte = r->lookup_grad ? r->lookup_grad : r->other[WTE].grad;
+    struct tensor *dwpe = r->other[WPE].grad;
+    int n = b->batch * b->seq;
+    int words = rows_of(dwte);
+    bool more_wte = accumulates(b, dwte);
+    bool more_wpe = accumulates(b, dwpe);
+    int rows = more_wte ? 2 * MIN(n, words) : words; /* rows of dwte that are read and written, or only written */
+    struct task *task = LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", groups(b, (size_t)words),
+                               ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start), INT(r->other[WTE].first),
+                               INT(c->channels), INT(more_wte));
+    set_traffic(task, (double)c->channels * (n + rows));
     LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", groups(b, (size_t)c->seq_len),
            ACCUMULATE(dwpe, more_wpe), IN(dx), INT(b->batch), INT(b->seq), INT(c->seq_len), INT(c->channels),
            INT(more_wpe));
@@ -29,10 +34,11 @@ struct tensor *embed(struct build *b, const struct batch *batch)
     int n = b->batch * b->seq;
     struct weight wte = b->replica->other[WTE];
     struct tensor *x = activation(b, "embed", SHAPE(n, c->channels));
-    set_traffic(LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)n), OUT(x), IN(wte.value),
-                       IN(b->replica->other[WPE].value), IN(batch->tokens), INT(wte.first), INT(words_of(b)),
-                       INT(b->seq), INT(c->channels), INT(wte.cut.split == SPLIT_NONE || b->tp_rank == 0)),
-                (double)c->channels * (2 * n + b->seq));
+    bool adds_position = wte.cut.split == SPLIT_NONE || b->tp_rank == 0;
+    struct task *task = LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)n), OUT(x), IN(wte.value),
+                               IN(b->replica->other[WPE].value), IN(batch->tokens), INT(wte.first), INT(words_of(b)),
+                               INT(b->seq), INT(c->channels), INT(adds_position));
+    set_traffic(task, (double)c->channels * (2 * n + b->seq));
     if (wte.cut.split == SPLIT_ROWS)
         all_reduce(b, "embed", x);
     struct op *op = record(b, "embed", embed_weights, NULL, x, NULL);
@@ -47,7 +53,8 @@ static void layernorm_weights(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dout = gradient(b, op->out);
     int n = rows_of(x), c = columns_of(x);
-    bool more_w = accumulates(b, op->w.grad), more_bias = accumulates(b, op->bias.grad);
+    bool more_w = accumulates(b, op->w.grad);
+    bool more_bias = accumulates(b, op->bias.grad);
     CHECK(more_w == more_bias, "%s: weight and bias are not used together", op->name);
     LAUNCH(b, JOINED(op->name, ".dw"), "layernorm.cl", "layernorm_backward_params", column_blocks(b, (size_t)c),
            ACCUMULATE(op->w.grad, more_w), ACCUMULATE(op->bias.grad, more_w), IN(dout), IN(x), IN(op->saved[0]),
@@ -57,11 +64,16 @@ static void layernorm_weights(struct build *b, const struct op *op)
 /* The residual stream's gradient, which has arrived at x already, is carried through: dx = carry + LN'(dout). */
 static void layernorm_inputs(struct build *b, const struct op *op)
 {
-    struct tensor *x = op->in[0], *dout = gradient(b, op->out), *carry = gradient(b, x), *dx = like(b, op, ".dx", x);
+    struct tensor *x = op->in[0];
+    struct tensor *dout = gradient(b, op->out);
+    struct tensor *carry = gradient(b, x);
+    struct tensor *dx = like(b, op, ".dx", x);
     int n = rows_of(x), c = columns_of(x);
-    LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", groups(b, (size_t)n), OUT(dx),
-           IN(carry ? carry : dout), IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]), IN(op->w.value), INT(n),
-           INT(c), INT(carry != NULL));
+    bool carries = carry != NULL;
+    if (!carries)
+        carry = dout; /* the kernel takes some tensor, and does not read it */
+    LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", groups(b, (size_t)n), OUT(dx), IN(carry),
+           IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]), IN(op->w.value), INT(n), INT(c), INT(carries));
     set_gradient(b, x, dx);
 }
 
@@ -69,7 +81,8 @@ struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, st
 {
     int n = rows_of(x), c = columns_of(x);
     struct tensor *out = activation(b, name, x->rank, x->shape);
-    struct tensor *mean = activation(b, "ln.mean", SHAPE(n)), *rstd = activation(b, "ln.rstd", SHAPE(n));
+    struct tensor *mean = activation(b, "ln.mean", SHAPE(n));
+    struct tensor *rstd = activation(b, "ln.rstd", SHAPE(n));
     LAUNCH(b, name, "layernorm.cl", "layernorm_forward", groups(b, (size_t)n), OUT(out), OUT(mean), OUT(rstd), IN(x),
            IN(w.value), IN(bias.value), INT(n), INT(c));
     struct op *op = record(b, name, layernorm_weights, layernorm_inputs, out, x);
@@ -124,7 +137,8 @@ struct tensor *add(struct build *b, const char *name, struct tensor *x, struct t
 
 static void cross_entropy_inputs(struct build *b, const struct op *op)
 {
-    struct tensor *logits = op->in[0], *lse = op->saved[0], *targets = op->saved[1];
+    struct tensor *logits = op->in[0];
+    struct tensor *lse = op->saved[0], *targets = op->saved[1];
     int n = rows_of(logits);
     struct tensor *dlogits = like(b, op, ".dlogits", logits);
     LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", groups(b, (size_t)n), OUT(dlogits), IN(logits), IN(lse),
@@ -133,12 +147,14 @@ static void cross_entropy_inputs(struct build *b, const struct op *op)
     give_gradient(b, op, logits, dlogits);
 }
 
-/* Each rank of a tensor-parallel group has the logits of some words: it makes three numbers of them per token, and
- * all combine everybody's. */
+/* Each rank of a tensor-parallel group has the logits of some words.  It makes three numbers of them per token, and
+ * each rank combines the numbers of all ranks. */
 static void add_losses_of_parts(struct build *b, struct tensor *losses, struct tensor *lse, struct tensor *logits,
                                 struct tensor *targets)
 {
-    int n = rows_of(logits), padded = (int)round_up((size_t)n, UNIT_ALIGN), tp_ranks = b->model->mesh->tp;
+    int tp_ranks = b->model->mesh->tp;
+    int n = rows_of(logits);
+    int padded = (int)round_up((size_t)n, UNIT_ALIGN);
     struct tensor *all = activation(b, "loss.parts", SHAPE(tp_ranks, 3, padded));
     struct tensor *mine =
         new_view(b->step->pool, all, "loss.part", (size_t)(b->tp_rank * 3 * padded), SHAPE(3, padded));
@@ -153,7 +169,8 @@ struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struc
                              double tokens_per_step)
 {
     int n = rows_of(logits), v = words_of(b);
-    struct tensor *losses = activation(b, "losses", SHAPE(n)), *lse = activation(b, "lse", SHAPE(n));
+    struct tensor *losses = activation(b, "losses", SHAPE(n));
+    struct tensor *lse = activation(b, "lse", SHAPE(n));
     if (v < b->model->params->config.vocab)
         add_losses_of_parts(b, losses, lse, logits, batch->targets);
     else

@@ -4,30 +4,33 @@
  * borders of the norm's blocks; rank k owns shard k.  Per unit:
  *
  *     reduce   the other ranks' gradients of a shard travel to its owner, which sums them in rank order: a
- *              reduce-scatter.  Behind the unit's last backward, so that it runs while backward goes on.
+ *              reduce-scatter.  It comes after the unit's last backward, so it runs while the backward of other units
+ *              goes on.
  *     norm     owners take sums of squares over fixed blocks; one rank adds them up in table order, and halts the
  *              update when the norm or a rank's loss is not finite.  Without clipping no update waits for it: all of
- *              them wait for the losses alone, and run right behind their reduce.
+ *              them wait for the losses alone, and run right after their reduce.
  *     update   owners run AdamW on their shards
  *     send     the new parameters travel to the other ranks: an all-gather
  *
- * Without ZeRO the sums travel instead, and every rank updates all of the unit.  Members of a tensor-parallel group
- * have other parts of a unit, so all this is done by the first ranks of all groups, by the second ones, and so on;
- * what ranks have alike has the same gradient on each, and counts once in the norm.  The sum is in rank order,
- * ((g0 + g1) + g2) ..., whoever owns the shard: the bits depend on the number of data-parallel ranks only.
+ * Without ZeRO the sums travel instead, and every rank updates all of the unit.  The sum is in rank order,
+ * ((g0 + g1) + g2) ..., whichever rank owns the shard: the bits depend only on the number of data-parallel ranks.
+ *
+ * Each rank of a tensor-parallel group has another part of a unit.  So the first ranks of all groups do all this
+ * together, then the second ranks, and so on: b->tp_rank says which.  Some parameters all ranks of a group have whole:
+ * their gradients are alike, and the norm counts them once.
  */
 #include "model.h"
 
 static const struct mesh *mesh_of(const struct build *b) { return b->model->mesh; }
 
-/* On data-parallel rank k, of the ranks whose turn it is. */
+/* The rank with data-parallel coordinate k and tensor-parallel coordinate b->tp_rank that has the stage. */
 static struct replica *replica_at(const struct build *b, int k, int stage)
 {
     return &b->model->replica[rank_at(mesh_of(b), k, stage) + b->tp_rank];
 }
 
-/* The tasks that follow are of that unit there. */
-static void at(struct build *b, int k, int unit, enum role role)
+/* The tasks that follow belong to that unit on data-parallel rank k. */
+static void on_unit(struct build *b, int k, int unit, enum role role)
 {
     on_rank(b, replica_at(b, k, stage_of(b->model, unit))->rank, -1, role);
     b->step->tags.layer = layer_of_unit(b->model->params, unit);
@@ -38,7 +41,7 @@ static struct shard shard_at(const struct build *b, int unit, int k)
     return shard_of(b->model->part[b->tp_rank]->unit[unit].elements, k, mesh_of(b)->dp);
 }
 
-/* Of that unit, for the rank of the tensor-parallel groups whose turn it is. */
+/* The bucket of a unit, for the tensor-parallel rank that is being built (b->tp_rank). */
 static struct bucket *bucket_of(const struct build *b, int unit)
 {
     return &b->bucket[unit * mesh_of(b)->tp + b->tp_rank];
@@ -51,16 +54,19 @@ static void sum_tied(struct build *b, bool grouped)
 {
     for (int k = 0; k < mesh_of(b)->dp; k++) {
         struct replica *last = replica_at(b, k, n_stages(mesh_of(b)) - 1);
-        at(b, k, 0, ROLE_REDUCE);
-        struct replica *first = grouped ? b->replica->group : b->replica;
+        on_unit(b, k, 0, ROLE_REDUCE);
+        struct replica *first = b->replica;
+        if (grouped) {
+            first = first->group;
+            last = last->group;
+        }
+        struct tensor *sum = first->other[WTE].grad;
         if (!first->lookup_grad)
             return;
         if (last->rank != first->rank)
-            add_move(b->step, "tied.move", first->other[WTE].grad, (grouped ? last->group : last)->other[HEAD].grad,
-                     FOR_MOVES);
-        add_into(b->step, "tied.add",
-                 new_view(b->step->pool, first->other[WTE].grad, "grad.wte", 0, 2, first->lookup_grad->shape),
-                 first->lookup_grad);
+            add_move(b->step, "tied.move", sum, last->other[HEAD].grad, FOR_MOVES);
+        struct tensor *words = new_view(b->step->pool, sum, "grad.wte", 0, 2, first->lookup_grad->shape);
+        add_into(b->step, "tied.add", words, first->lookup_grad);
     }
 }
 
@@ -69,28 +75,35 @@ void end_group(struct build *b, int unit, bool grouped)
     for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
         if (unit == 0)
             sum_tied(b, grouped);
-        at(b, 0, unit, ROLE_REDUCE);
+        on_unit(b, 0, unit, ROLE_REDUCE);
         if (grouped)
             add_into(b->step, "group.add", b->replica->grad[unit], b->replica->group->grad[unit]);
     }
 }
 
-/* What the ranks of a group have alike has the same gradient on all of them, but on devices of another kind for the
- * last bits: these take the first rank's. */
+/* The last n elements of a unit's gradient, those of the parameters that all ranks of a group have whole. */
+static struct tensor *view_same(struct build *b, struct tensor *grad, size_t n)
+{
+    return new_view(b->step->pool, grad, "grad.same", count_elements(grad) - n, SHAPE((int64_t)n));
+}
+
+/* Parameters that all ranks of a group have whole have the same gradient on each.  But devices of different kinds
+ * differ in its last bits: then a rank takes the gradient of the group's first rank. */
 static void agree(struct build *b, int unit, int k)
 {
     b->tp_rank = 0;
-    at(b, k, unit, ROLE_REDUCE);
-    const struct device *d = b->device;
+    on_unit(b, k, unit, ROLE_REDUCE);
+    const struct device *first = b->device;
     struct tensor *from = b->replica->grad[unit];
     for (b->tp_rank = 1; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
         const struct unit *u = &b->model->part[b->tp_rank]->unit[unit];
         struct replica *r = replica_at(b, k, stage_of(b->model, unit));
-        size_t n = u->elements - u->n_counted, end = count_elements(from);
-        if (n && (strcmp(r->device->name, d->name) != 0 || r->device->vector != d->vector))
-            add_move(b->step, "reduce.agree",
-                     new_view(b->step->pool, r->grad[unit], "grad.same", u->n_counted, SHAPE((int64_t)n)),
-                     new_view(b->step->pool, from, "grad.same", end - n, SHAPE((int64_t)n)), FOR_MOVES);
+        size_t n = u->elements - u->n_counted;
+        bool alike = strcmp(r->device->name, first->name) == 0 && r->device->vector == first->vector;
+        if (n == 0 || alike)
+            continue;
+        struct tensor *to = view_same(b, r->grad[unit], n);
+        add_move(b->step, "reduce.agree", to, view_same(b, from, n), FOR_MOVES);
     }
 }
 
@@ -103,7 +116,7 @@ void send_unit(struct build *b, int unit)
     for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
         for (int k = 0; k < dp; k++)
             grad[k] = replica_at(b, k, stage_of(b->model, unit))->grad[unit];
-        at(b, 0, unit, ROLE_REDUCE);
+        on_unit(b, 0, unit, ROLE_REDUCE);
         bucket_of(b, unit)->part = add_reduce_moves(b->step, "reduce", grad, dp, NORM_BLOCK);
     }
     free(grad);
@@ -111,7 +124,7 @@ void send_unit(struct build *b, int unit)
 
 /* ---- norm ------------------------------------------------------------------------------------------------------ */
 
-/* Of shard k of a rank's gradient of a unit, the elements that belong to the norm. */
+/* How many elements of shard k of a rank's gradient of a unit this rank adds to the norm. */
 static size_t count_counted(const struct build *b, int unit, int tp_rank, int k)
 {
     const struct unit *u = &b->model->part[tp_rank]->unit[unit];
@@ -120,8 +133,8 @@ static size_t count_counted(const struct build *b, int unit, int tp_rank, int k)
     return end > s.begin ? end - s.begin : 0;
 }
 
-/* Where its block sums begin in the tensor of all.  Each shard has a part of its own, in this order, which does not
- * depend on dp; what lies between stays zero. */
+/* Where the block sums of that shard begin in the tensor of all block sums.  The shards follow one another there by
+ * unit, rank and k, with padding between them that stays zero. */
 static size_t first_sum(const struct build *b, int unit, int tp_rank, int k)
 {
     size_t first = 0;
@@ -135,7 +148,7 @@ static size_t first_sum(const struct build *b, int unit, int tp_rank, int k)
     return first;
 }
 
-/* The tensor of all block sums, and all losses on the norm's rank. */
+/* Makes the tensor of all block sums, and moves all losses to the norm's rank. */
 static void begin_norm(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
     size_t n = first_sum(b, b->model->params->n_units, 0, 0);
@@ -156,32 +169,26 @@ static void add_blocks(struct build *b, int unit)
     struct pool *pool = b->step->pool;
     for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++)
         for (int k = 0; k < mesh_of(b)->dp; k++) {
-            size_t counted = count_counted(b, unit, b->tp_rank, k), n = ceil_div(counted, NORM_BLOCK);
-            at(b, k, unit, ROLE_NORM);
+            size_t counted = count_counted(b, unit, b->tp_rank, k);
+            size_t n = ceil_div(counted, NORM_BLOCK);
+            on_unit(b, k, unit, ROLE_NORM);
             if (!counted)
                 continue;
             struct tensor *sum = new_slice(pool, bucket_of(b, unit)->sum[k], k, (struct shard){0, counted});
-            struct tensor *part =
-                new_view(pool, b->partials, "norm.part", first_sum(b, unit, b->tp_rank, k), SHAPE((int64_t)n));
-            bool here = b->device == part->device;
-            struct tensor *out =
-                here ? part : new_tensor(pool, b->device, MEM_WORK, "norm.local", FLOAT32, SHAPE((int64_t)n));
+            size_t first = first_sum(b, unit, b->tp_rank, k);
+            struct tensor *part = new_view(pool, b->partials, "norm.part", first, SHAPE((int64_t)n));
+            struct tensor *out = part;
+            if (b->device != part->device)
+                out = new_tensor(pool, b->device, MEM_WORK, "norm.local", FLOAT32, SHAPE((int64_t)n));
             LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups(b, n), OUT(out), IN(sum), INT(counted));
-            if (!here)
+            if (out != part)
                 add_move(b->step, "norm.move", part, out, FOR_MOVES);
         }
 }
 
-/* Of all block sums; or of the losses alone.  What updates wait for, all ranks are told. */
-static void finish_norm(struct build *b, struct tensor *losses, bool of_losses)
+/* Sends norm, clip scale and whether the update is halted to all other ranks. */
+static void send_state(struct build *b)
 {
-    on_rank(b, b->model->norm_rank, -1, ROLE_NORM);
-    LAUNCH(b, of_losses ? "loss.check" : "norm.finish", "norm.cl", "norm_finish", groups(b, 1),
-           INOUT(b->replica->state), of_losses ? NO_TENSOR : IN(b->partials),
-           INT(of_losses ? 0 : count_elements(b->partials)), IN(b->replica->control), IN(losses),
-           INT(count_elements(losses)));
-    if (b->released && !of_losses)
-        return;
     struct tensor **state = allocate((size_t)n_ranks(mesh_of(b)), sizeof *state);
     int n = 0;
     for (int rank = 0; rank < n_ranks(mesh_of(b)); rank++)
@@ -191,33 +198,56 @@ static void finish_norm(struct build *b, struct tensor *losses, bool of_losses)
     free(state);
 }
 
+/* Before the updates: are the losses finite?  No norm is computed yet. */
+static void check_losses(struct build *b, struct tensor *losses)
+{
+    on_rank(b, b->model->norm_rank, -1, ROLE_NORM);
+    LAUNCH(b, "loss.check", "norm.cl", "norm_finish", groups(b, 1), INOUT(b->replica->state), NO_TENSOR, INT(0),
+           IN(b->replica->control), IN(losses), INT(count_elements(losses)));
+    send_state(b);
+}
+
+/* The norm, from all block sums.  All ranks are told, unless their updates have not waited for it. */
+static void finish_norm(struct build *b, struct tensor *losses)
+{
+    on_rank(b, b->model->norm_rank, -1, ROLE_NORM);
+    LAUNCH(b, "norm.finish", "norm.cl", "norm_finish", groups(b, 1), INOUT(b->replica->state), IN(b->partials),
+           INT(count_elements(b->partials)), IN(b->replica->control), IN(losses), INT(count_elements(losses)));
+    if (!b->released)
+        send_state(b);
+}
+
 /* ---- update ---------------------------------------------------------------------------------------------------- */
 
 /* AdamW on shard k of a unit, with the state that data-parallel rank `on` has of it. */
 static void update_shard(struct build *b, int unit, int k, int on, struct tensor *gradient)
 {
-    at(b, on, unit, ROLE_UPDATE);
+    on_unit(b, on, unit, ROLE_UPDATE);
     struct replica *r = b->replica;
     struct shard s = shard_at(b, unit, k);
-    size_t n = s.end - s.begin, held = held_by(b->model, unit, r->rank, KEPT_M).begin;
-    size_t n_decay = b->model->part[b->tp_rank]->unit[unit].n_decay;
-    struct shard of_state = {s.begin - held, s.end - held};
-    struct task *task =
-        LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(new_slice(b->step->pool, r->value[unit], k, s)),
-               INOUT(new_slice(b->step->pool, r->m[unit], k, of_state)),
-               INOUT(new_slice(b->step->pool, r->v[unit], k, of_state)), IN(gradient), IN(r->control), IN(r->state),
-               ELEMENTS(n), ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0), NO_TENSOR);
+    size_t n = s.end - s.begin;
+    size_t held = held_by(b->model, unit, r->rank, KEPT_M).begin;
+    struct shard in_state = {s.begin - held, s.end - held}; /* where the shard lies in the rank's m and v */
+    size_t end_decay = b->model->part[b->tp_rank]->unit[unit].n_decay;
+    size_t n_decay = end_decay > s.begin ? MIN(end_decay - s.begin, n) : 0;
+    struct tensor *value = new_slice(b->step->pool, r->value[unit], k, s);
+    struct tensor *m = new_slice(b->step->pool, r->m[unit], k, in_state);
+    struct tensor *v = new_slice(b->step->pool, r->v[unit], k, in_state);
+    struct task *task = LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(value), INOUT(m), INOUT(v),
+                               IN(gradient), IN(r->control), IN(r->state), ELEMENTS(n), ELEMENTS(n_decay), NO_TENSOR);
     set_elementwise(task);
     task->host_run = adamw_on_host;
-    task->state = (struct state_range){r->rank, unit, s.begin, s.end};
+    task->state = (struct state_range){.rank = r->rank, .unit = unit, .begin = s.begin, .end = s.end};
 }
 
-/* Shard k of a unit: with ZeRO its owner updates it and sends it to all; else it sends the sum, and all update. */
+/* Shard k of a unit.  With ZeRO its owner updates it and sends it to all; else the owner sends the sum, and all ranks
+ * update. */
 static void update_and_send(struct build *b, int unit, int k)
 {
     int dp = mesh_of(b)->dp;
     bool zero = mesh_of(b)->zero;
-    struct tensor *sum = bucket_of(b, unit)->sum[k], **part = allocate((size_t)dp, sizeof *part);
+    struct tensor *sum = bucket_of(b, unit)->sum[k];
+    struct tensor **part = allocate((size_t)dp, sizeof *part); /* by rank: the shard of its parameters or gradient */
     for (int on = 0; on < dp; on++) {
         struct replica *r = replica_at(b, on, stage_of(b->model, unit));
         part[on] = new_slice(b->step->pool, zero ? r->value[unit] : r->grad[unit], k, shard_at(b, unit, k));
@@ -226,19 +256,19 @@ static void update_and_send(struct build *b, int unit, int k)
         update_shard(b, unit, k, k, sum);
     else
         part[k] = sum;
-    at(b, k, unit, ROLE_BROADCAST);
+    on_unit(b, k, unit, ROLE_BROADCAST);
     add_share(b->step, zero ? "send.param" : "send.grad", part, dp, k);
     for (int on = 0; on < dp && !zero; on++)
         update_shard(b, unit, k, on, part[on]);
     free(part);
 }
 
-/* A tied head on another device than the embedding gets the new one. */
+/* A tied head on another device than the embedding is a copy: it gets the new embedding. */
 static void send_tied(struct build *b)
 {
     for (int k = 0; b->model->params->config.tied && k < mesh_of(b)->dp; k++) {
         struct replica *last = replica_at(b, k, n_stages(mesh_of(b)) - 1);
-        at(b, k, 0, ROLE_BROADCAST);
+        on_unit(b, k, 0, ROLE_BROADCAST);
         if (last != b->replica)
             add_move(b->step, "send.tied", last->other[HEAD].value, b->replica->other[WTE].value, FOR_MOVES);
     }
@@ -261,17 +291,17 @@ void release_updates(struct build *b, struct tensor *losses, struct tensor *cons
 {
     b->released = true;
     begin_norm(b, losses, rank_loss);
-    finish_norm(b, losses, true);
+    check_losses(b, losses);
 }
 
 void reduce_unit(struct build *b, int unit)
 {
     for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
-        at(b, 0, unit, ROLE_REDUCE);
+        on_unit(b, 0, unit, ROLE_REDUCE);
         bool in_place = b->replica->grad[unit]->persistent; /* else only shards of it are kept */
-        struct bucket *of = bucket_of(b, unit);
-        of->sum = add_reduce_sums(b->step, "reduce", of->part, mesh_of(b)->dp, in_place);
-        free(of->part);
+        struct bucket *bucket = bucket_of(b, unit);
+        bucket->sum = add_reduce_sums(b->step, "reduce", bucket->part, mesh_of(b)->dp, in_place);
+        free(bucket->part);
     }
     if (b->released) {
         add_blocks(b, unit);
@@ -286,7 +316,7 @@ void add_update(struct build *b, struct tensor *losses, struct tensor *const *ra
         begin_norm(b, losses, rank_loss);
     for (int unit = 0; unit < n; unit++)
         add_blocks(b, unit);
-    finish_norm(b, losses, false);
+    finish_norm(b, losses);
     for (int unit = 0; unit < n; unit++) /* in the order in which the next forward needs them */
         update_unit(b, unit);
 }

@@ -1,12 +1,12 @@
 /* params.c - the one table of parameters.  Placement, initial values, names in files, sharding, import and export all
- * follow from it; nowhere else is a parameter known by its number in a file.
+ * follow from it; no other file knows a parameter by its number in a file.
  */
 #include "model.h"
 
 enum size { NONE, V, T, C, C3, C4 };
-struct row {
-    const char *name;
-    int llmc;
+struct param_row {
+    const char *name; /* "%d" stands for the layer */
+    int llmc;         /* as in struct param */
     enum size shape[2];
     bool conv1d;
     enum {
@@ -19,12 +19,12 @@ struct row {
     enum init init;
 };
 
-/* In each unit the matrices (which decay) come first.  Order within the file formats is theirs, not ours. */
-static const struct row embedding_rows[] = {
+/* In each unit the matrices (which decay) come first.  File formats have orders of their own. */
+static const struct param_row embedding_rows[] = {
     {"wte.weight", 0, {V, C}, false, ROWS, INIT_NORMAL},
     {"wpe.weight", 1, {T, C}, false, WHOLE, INIT_NORMAL},
 };
-static const struct row layer_rows[] = {
+static const struct param_row layer_rows[] = {
     [QKV_W] = {"h.%d.attn.c_attn.weight", 4, {C3, C}, true, QKV, INIT_NORMAL},
     [PROJ_W] = {"h.%d.attn.c_proj.weight", 6, {C, C}, true, HEADS, INIT_RESIDUAL},
     [FC_W] = {"h.%d.mlp.c_fc.weight", 10, {C4, C}, true, ROWS, INIT_NORMAL},
@@ -38,7 +38,7 @@ static const struct row layer_rows[] = {
     [FC_B] = {"h.%d.mlp.c_fc.bias", 11, {C4}, false, ROWS, INIT_ZERO},
     [FCPROJ_B] = {"h.%d.mlp.c_proj.bias", 13, {C}, false, WHOLE, INIT_ZERO},
 };
-static const struct row final_rows[] = {
+static const struct param_row final_rows[] = {
     {"lm_head.weight", -1, {V, C}, false, ROWS, INIT_NORMAL}, /* left out when tied */
     {"ln_f.weight", 14, {C}, false, WHOLE, INIT_ONE},
     {"ln_f.bias", 15, {C}, false, WHOLE, INIT_ZERO},
@@ -59,15 +59,17 @@ const char *describe_sizes(char out[160], const struct config *c)
 
 void check_config(const struct config *c)
 {
+    char sizes[160];
     if (c->layers < 1 || c->heads < 1 || c->channels < 1 || c->seq_len < 1 || c->vocab < 1)
         fail(EXIT_USAGE, "a model needs at least 1 layer, head, channel, position and token; got %s",
-             describe_sizes((char[160]){0}, c));
+             describe_sizes(sizes, c));
     if (c->layers > MAX_LAYERS)
         fail(EXIT_USAGE, "%d layers are more than the %d that a model may have", c->layers, MAX_LAYERS);
     if (c->channels % c->heads)
         fail(EXIT_USAGE, "--channels %d is not a multiple of --heads %d: every head takes an equal part", c->channels,
              c->heads);
-    double layer = 13.0 * c->channels * c->channels, ends = ((double)padded_words(c->vocab) + c->seq_len) * c->channels;
+    double layer = 13.0 * c->channels * c->channels;
+    double ends = ((double)padded_words(c->vocab) + c->seq_len) * c->channels;
     if (layer > INT32_MAX || ends > INT32_MAX)
         fail(EXIT_USAGE,
              "a layer of %.1f or an embedding of %.1f billion parameters is beyond this program, which counts them in "
@@ -75,26 +77,42 @@ void check_config(const struct config *c)
              layer / 1e9, ends / 1e9);
 }
 
-/* Like llm.c, the head may have rows of zeros behind those of its words, up to a whole tile of any GPU's product:
- * without them CLBlast copies the logits.  Only a large vocabulary has them, where they are less than 1 % of it. */
+/* Like llm.c's, the head may have rows of zeros after those of its words, up to a whole tile of any GPU's product:
+ * without them CLBlast copies the logits.  Only a large vocabulary has them, of which they are less than 1 %. */
 int64_t padded_words(int64_t words)
 {
     const int64_t rows = (int64_t)round_up((size_t)words, 128);
     return 100 * (rows - words) < words ? rows : words;
 }
 
+/* Makes of a parameter part k of n. */
+static void cut_param(struct param *x, int k, int n)
+{
+    struct part part = part_of(&x->cut, x->shape, k, n);
+    if (x->cut.split == SPLIT_ROWS) {
+        size_t row = (size_t)x->shape[1]; /* elements */
+        x->first = (int)(part.begin / row);
+        x->shape[0] = x->cut.sections * (int64_t)((part.end - part.begin) / row);
+    }
+    if (x->cut.split == SPLIT_COLUMNS) {
+        x->first = (int)part.begin;
+        x->shape[1] = x->cut.sections * (int64_t)(part.end - part.begin);
+    }
+}
+
 /* Adds a parameter, or part k of n of it. */
-static void add_param(struct params *p, const struct row *row, int unit, int layer, int k, int n)
+static void add_param(struct params *p, const struct param_row *row, int unit, int layer, int k, int n)
 {
     const struct config *c = &p->config;
     const int64_t sizes[] = {[NONE] = 1,        [V] = c->vocab,         [T] = c->seq_len,
                              [C] = c->channels, [C3] = 3 * c->channels, [C4] = 4 * c->channels};
+    const int head = c->channels / c->heads; /* channels of a head */
     const struct cut cuts[] = {[WHOLE] = {SPLIT_NONE, 1, 1},
                                [ROWS] = {SPLIT_ROWS, 1, 1},
                                [COLUMNS] = {SPLIT_COLUMNS, 1, 1},
-                               [QKV] = {SPLIT_ROWS, 3, c->channels / c->heads},
-                               [HEADS] = {SPLIT_COLUMNS, 1, c->channels / c->heads}};
-    struct param *x = &p->param[p->n++];
+                               [QKV] = {SPLIT_ROWS, 3, head},
+                               [HEADS] = {SPLIT_COLUMNS, 1, head}};
+    struct param *x = &p->param[p->n];
     struct unit *u = &p->unit[unit];
     *x = (struct param){.llmc = row->llmc,
                         .layer = layer,
@@ -105,32 +123,40 @@ static void add_param(struct params *p, const struct row *row, int unit, int lay
                         .cut = cuts[row->cut],
                         .init = row->init};
     snprintf(x->name, sizeof x->name, row->name, layer);
-    if (u->n++ == 0)
-        u->first = p->n - 1;
-    if (x->cut.split != SPLIT_NONE) {
-        struct part part = part_of(&x->cut, x->shape, k, n);
-        size_t inner = x->cut.split == SPLIT_ROWS ? (size_t)x->shape[1] : 1;
-        x->shape[x->cut.split == SPLIT_COLUMNS] = x->cut.sections * (int64_t)((part.end - part.begin) / inner);
-        x->first = (int)(part.begin / inner);
-    }
-    x->rows = row->shape[0] == V && (c->tied || unit > 0) ? padded_words(x->shape[0]) : x->shape[0];
+    if (u->n == 0)
+        u->first = p->n;
+    u->n++;
+    p->n++;
+    cut_param(x, k, n);
+    bool is_head = row->shape[0] == V && (c->tied || unit > 0);
+    x->rows = is_head ? padded_words(x->shape[0]) : x->shape[0];
 }
 
-/* One behind another, in each unit the matrices (which decay) first; of these, and of the others, what all ranks of a
- * group have whole comes last.  Without tensor parallelism that is the table's order. */
+/* Gives places in rank k's unit to its parameters of so many dimensions that are cut among n ranks, or are not. */
+static void lay_out_some(struct params *p, struct unit *u, int dimensions, bool cut, int k, int n)
+{
+    for (int i = u->first; i < u->first + u->n; i++) {
+        struct param *x = &p->param[i];
+        bool is_cut = n > 1 && x->cut.split != SPLIT_NONE;
+        if (x->rank != dimensions || is_cut != cut)
+            continue;
+        x->offset = u->elements;
+        u->elements += round_up((size_t)(x->rows * x->shape[1]), UNIT_ALIGN);
+        if (x->rank == 2)
+            u->n_decay = u->elements;
+        if (is_cut || k == 0)
+            u->n_counted = u->elements;
+    }
+}
+
+/* In each unit the matrices (which decay) come first.  Of the matrices, and of the vectors, those come last that all
+ * ranks of a group have whole.  Without tensor parallelism that is the table's order. */
 static void lay_out(struct params *p, struct unit *u, int k, int n)
 {
-    for (int turn = 0; turn < 4; turn++)
-        for (int i = u->first; i < u->first + u->n; i++) {
-            struct param *x = &p->param[i];
-            bool is_cut = n > 1 && x->cut.split != SPLIT_NONE;
-            if (turn != (x->rank == 2 ? 0 : 2) + (is_cut ? 0 : 1))
-                continue;
-            x->offset = u->elements;
-            u->elements += round_up((size_t)(x->rows * x->shape[1]), UNIT_ALIGN);
-            u->n_decay = x->rank == 2 ? u->elements : u->n_decay;
-            u->n_counted = is_cut || k == 0 ? u->elements : u->n_counted;
-        }
+    lay_out_some(p, u, 2, true, k, n);
+    lay_out_some(p, u, 2, false, k, n);
+    lay_out_some(p, u, 1, true, k, n);
+    lay_out_some(p, u, 1, false, k, n);
 }
 
 struct params *new_params(const struct config *c, const struct mesh *m, int k)
@@ -163,23 +189,36 @@ struct problem *check_tp_ranks(const struct config *c, const struct mesh *m)
 
 void free_params(struct params *p)
 {
-    free(p->param), free(p->unit);
+    free(p->param);
+    free(p->unit);
     free(p);
 }
 
-int layer_of_unit(const struct params *p, int unit) { return unit > 0 && unit < p->n_units - 1 ? unit - 1 : -1; }
+int layer_of_unit(const struct params *p, int unit)
+{
+    bool is_layer = unit > 0 && unit < p->n_units - 1;
+    return is_layer ? unit - 1 : -1;
+}
 
 size_t param_elements(const struct param *p) { return (size_t)(p->shape[0] * p->shape[1]); }
 
+void shape_in_file(const struct param *p, int64_t shape[2])
+{
+    shape[0] = p->conv1d ? p->shape[1] : p->shape[0];
+    shape[1] = p->conv1d ? p->shape[0] : p->shape[1];
+}
+
 float *turn_conv1d(const struct param *p, float *values, bool for_file)
 {
-    int64_t rows = p->shape[!for_file], columns = p->shape[for_file];
-    float *turned = p->conv1d ? allocate(param_elements(p), sizeof *turned) : values;
-    for (int64_t r = 0; r < rows && p->conv1d; r++)
+    if (!p->conv1d)
+        return values;
+    int64_t rows = for_file ? p->shape[0] : p->shape[1]; /* rows of `values` */
+    int64_t columns = for_file ? p->shape[1] : p->shape[0];
+    float *turned = allocate(param_elements(p), sizeof *turned);
+    for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
             turned[c * rows + r] = values[r * columns + c];
-    if (p->conv1d)
-        free(values);
+    free(values);
     return turned;
 }
 

@@ -10,7 +10,11 @@
 
 int first_unit(const struct model *m, int stage)
 {
-    return stage == 0 ? 0 : stage == n_stages(m->mesh) ? m->params->n_units : 1 + m->mesh->first_layer[stage];
+    if (stage == 0)
+        return 0;
+    if (stage == n_stages(m->mesh))
+        return m->params->n_units;
+    return 1 + m->mesh->first_layer[stage];
 }
 
 int stage_of(const struct model *m, int unit)
@@ -25,13 +29,17 @@ const struct params *params_of(const struct model *m, int rank) { return m->part
 
 bool is_shared_out(const struct mesh *mesh, enum kept role)
 {
-    return mesh->dp > 1 && (role == KEPT_VALUE ? mesh->zero == 3 : role != KEPT_GRADIENT && mesh->zero > 0);
+    if (mesh->dp == 1 || role == KEPT_GRADIENT)
+        return false;
+    return mesh->zero >= (role == KEPT_VALUE ? 3 : 1);
 }
 
 struct shard held_by(const struct model *m, int unit, int rank, enum kept role)
 {
     size_t n = params_of(m, rank)->unit[unit].elements;
-    return is_shared_out(m->mesh, role) ? shard_of(n, dp_of(m->mesh, rank), m->mesh->dp) : (struct shard){0, n};
+    if (!is_shared_out(m->mesh, role))
+        return (struct shard){0, n};
+    return shard_of(n, dp_of(m->mesh, rank), m->mesh->dp);
 }
 
 static struct tensor *new_kept(struct model *m, const struct replica *r, enum memory_class class, const char *name,
@@ -51,10 +59,11 @@ static struct tensor *unit_tensor(struct model *m, const struct replica *r, enum
     return new_kept(m, r, class, name, SHAPE((int64_t)elements));
 }
 
-/* What the first data-parallel rank has of that unit, of the same rank of a group. */
+/* The unit's parameters on the first data-parallel rank, at r's place in its tensor-parallel group. */
 static const struct tensor *first_of(const struct model *m, const struct replica *r, int unit)
 {
-    return m->replica[rank_at(m->mesh, 0, stage_of(m, unit)) + tp_of(m->mesh, r->rank)].value[unit];
+    int rank = rank_at(m->mesh, 0, stage_of(m, unit)) + tp_of(m->mesh, r->rank);
+    return m->replica[rank].value[unit];
 }
 
 static void make_unit(struct model *m, struct replica *r, int unit)
@@ -80,8 +89,8 @@ static void make_unit(struct model *m, struct replica *r, int unit)
     r->v[unit] = unit_tensor(m, r, MEM_OPTIMIZER, "adam.v", unit, mine.end - mine.begin);
 }
 
-/* A rank with the first stage has a gradient of the look-up; one with the last has the head: the embedding itself where
- * it is there, else a copy (which a group of sequences shares with its rank). */
+/* A rank with the first stage has a gradient of the look-up.  A rank with the last stage has the head: the embedding
+ * itself if it has that too, else a copy (which the replica of a group of sequences shares with its rank's). */
 static void make_tied_head(struct model *m, struct replica *r)
 {
     const struct param *wte = &params_of(m, r->rank)->param[0];
@@ -98,9 +107,18 @@ static void make_tied_head(struct model *m, struct replica *r)
         head->value->replica_of = first_of(m, r, 0);
         head->value->replica_begin = wte->offset * ELEMENT_BYTES;
     }
-    head->cut = wte->cut, head->first = wte->first;
+    head->cut = wte->cut;
+    head->first = wte->first;
     if (m->training)
         head->grad = as_buffer(new_kept(m, r, MEM_GRADIENTS, "grad.head", SHAPE(wte->rows, wte->shape[1])));
+}
+
+/* Which of enum other_param a unit without layer begins with. */
+static enum other_param first_other(const struct params *p, int unit)
+{
+    if (unit == 0)
+        return WTE;
+    return p->config.tied ? LNF_W : HEAD;
 }
 
 /* Parameters by name, as views of the units' tensors. */
@@ -109,19 +127,35 @@ static void make_weights(struct model *m, struct replica *r)
     r->by_param = allocate((size_t)m->params->n, sizeof *r->by_param);
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &params_of(m, r->rank)->param[i];
-        struct tensor *value = r->value[p->unit], *of = r->grad[p->unit];
-        if (!value)
+        struct tensor *values = r->value[p->unit], *gradients = r->grad[p->unit];
+        struct weight *w = &r->by_param[i];
+        if (!values)
             continue;
         const int64_t shape[] = {p->rows, p->shape[1]};
-        r->by_param[i] = (struct weight){
-            new_view(m->pool, value, p->name, p->offset, p->rank, shape),
-            of ? new_view(m->pool, of, JOINED("grad.", p->name), p->offset, p->rank, shape) : NULL, p->cut, p->first};
-        enum other_param first = p->unit == 0 ? WTE : m->params->config.tied ? LNF_W : HEAD;
+        w->value = new_view(m->pool, values, p->name, p->offset, p->rank, shape);
+        if (gradients)
+            w->grad = new_view(m->pool, gradients, JOINED("grad.", p->name), p->offset, p->rank, shape);
+        w->cut = p->cut;
+        w->first = p->first;
+        int nth = i - m->params->unit[p->unit].first; /* its number among the unit's parameters */
         if (p->layer < 0)
-            r->other[(int)first + i - m->params->unit[p->unit].first] = r->by_param[i];
+            r->other[(int)first_other(m->params, p->unit) + nth] = *w;
     }
     if (m->params->config.tied)
         make_tied_head(m, r);
+}
+
+/* A replica with the same parameters, and gradients of its own for a second group of sequences. */
+static void make_group(struct model *m, struct replica *r)
+{
+    size_t n = (size_t)m->params->n_units;
+    struct replica *group = copy_bytes(r, sizeof *r);
+    group->grad = allocate(n, sizeof *group->grad);
+    for (int u = 0; u < (int)n; u++)
+        if (r->value[u])
+            group->grad[u] = as_buffer(unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, count_elements(r->value[u])));
+    make_weights(m, group);
+    r->group = group;
 }
 
 static void make_replica(struct model *m, int rank)
@@ -130,9 +164,11 @@ static void make_replica(struct model *m, int rank)
     size_t n = (size_t)m->params->n_units;
     r->rank = rank;
     r->device = &m->pool->machine->device[rank];
-    struct tensor ***arrays[] = {&r->value, &r->grad, &r->m, &r->v, &r->shard};
-    for (size_t i = 0; i < COUNT(arrays); i++)
-        *arrays[i] = allocate(n, sizeof(struct tensor *));
+    r->value = allocate(n, sizeof *r->value);
+    r->grad = allocate(n, sizeof *r->grad);
+    r->m = allocate(n, sizeof *r->m);
+    r->v = allocate(n, sizeof *r->v);
+    r->shard = allocate(n, sizeof *r->shard);
     for (int u = 0; u < (int)n; u++)
         if (has_stage(m->mesh, rank, stage_of(m, u)))
             make_unit(m, r, u);
@@ -141,15 +177,8 @@ static void make_replica(struct model *m, int rank)
         r->control = new_kept(m, r, MEM_WORK, "control", SHAPE(CONTROL_SIZE));
         r->state = new_kept(m, r, MEM_WORK, "state", SHAPE(STATE_SIZE));
     }
-    if (!m->gradients.grouped)
-        return;
-    struct replica *g = r->group = copy_bytes(r, sizeof *r); /* of the same parameters */
-    g->group = NULL;
-    g->grad = allocate(n, sizeof(struct tensor *));
-    for (int u = 0; u < (int)n; u++)
-        if (g->value[u])
-            g->grad[u] = as_buffer(unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, count_elements(g->value[u])));
-    make_weights(m, g);
+    if (m->gradients.grouped)
+        make_group(m, r);
 }
 
 struct model *outline_model(const struct config *c, const struct mesh *mesh)
@@ -177,17 +206,30 @@ struct model *new_model(struct pool *p, const struct config *c, const struct mes
     return m;
 }
 
-void free_model(struct model *m)
+static void free_replica(struct replica *r)
 {
-    for (struct replica *r = m->replica; r && r < m->replica + n_ranks(m->mesh); r++) {
-        free(r->value), free(r->grad), free(r->m), free(r->v), free(r->shard), free(r->by_param);
-        if (r->group)
-            free(r->group->grad), free(r->group->by_param);
+    free(r->value);
+    free(r->grad);
+    free(r->m);
+    free(r->v);
+    free(r->shard);
+    free(r->by_param);
+    if (r->group) { /* the rest is r's */
+        free(r->group->grad);
+        free(r->group->by_param);
         free(r->group);
     }
+}
+
+void free_model(struct model *m)
+{
+    for (int rank = 0; m->replica && rank < n_ranks(m->mesh); rank++)
+        free_replica(&m->replica[rank]);
     for (int k = 0; k < m->mesh->tp; k++)
         free_params(m->part[k]);
-    free(m->replica), free(m->part), free_params(m->params);
+    free_params(m->params);
+    free(m->replica);
+    free(m->part);
     free(m);
 }
 
@@ -195,38 +237,47 @@ void free_model(struct model *m)
 
 struct tensor *tensor_of(const struct replica *r, int unit, enum kept role)
 {
-    struct tensor *const of[] = {[KEPT_VALUE] = r->shard[unit] ? r->shard[unit] : r->value[unit],
-                                 [KEPT_M] = r->m[unit],
-                                 [KEPT_V] = r->v[unit],
-                                 [KEPT_GRADIENT] = r->grad[unit]};
-    return of[role];
+    if (role == KEPT_GRADIENT)
+        return r->grad[unit];
+    if (role == KEPT_M)
+        return r->m[unit];
+    if (role == KEPT_V)
+        return r->v[unit];
+    return r->shard[unit] ? r->shard[unit] : r->value[unit];
 }
 
-/* Between a rank's part of a parameter and what it keeps of that: perhaps a shard, perhaps nothing. */
+/* Copies between a rank's part of a parameter and what the rank keeps of it: perhaps a shard, perhaps nothing. */
 static void copy_kept(const struct model *m, int param, int rank, enum kept role, bool write, float *part)
 {
     const struct param *p = &params_of(m, rank)->param[param];
     struct shard held = held_by(m, p->unit, rank, role);
-    size_t begin = MAX(held.begin, p->offset), end = MIN(held.end, p->offset + param_elements(p));
+    size_t begin = MAX(held.begin, p->offset);
+    size_t end = MIN(held.end, p->offset + param_elements(p));
     struct tensor *t = tensor_of(&m->replica[rank], p->unit, role);
     if (!t || begin >= end)
         return;
+    size_t first_byte = ELEMENT_BYTES * (begin - held.begin);
+    size_t bytes = ELEMENT_BYTES * (end - begin);
+    float *values = part + (begin - p->offset);
     if (write)
-        write_bytes_of(t, ELEMENT_BYTES * (begin - held.begin), ELEMENT_BYTES * (end - begin),
-                       part + begin - p->offset);
+        write_bytes_of(t, first_byte, bytes, values);
     else
-        read_bytes_of(t, ELEMENT_BYTES * (begin - held.begin), ELEMENT_BYTES * (end - begin), part + begin - p->offset);
+        read_bytes_of(t, first_byte, bytes, values);
 }
 
-/* Between a whole parameter and rank k's part of it: `join` to the whole, or cut. */
+/* Copies between a whole parameter and rank k's part of it.  join: from the part to the whole. */
 static void copy_part(const struct model *m, int param, int k, bool join, float *to, const float *from)
 {
     const struct param *p = &m->params->param[param];
     struct part part = part_of(&m->part[k]->param[param].cut, p->shape, k, m->mesh->tp);
     size_t n = part.end - part.begin;
     for (size_t i = 0; i < part.runs; i++) {
-        size_t in_whole = i * part.length + part.begin, in_part = i * n;
-        memcpy(to + (join ? in_whole : in_part), from + (join ? in_part : in_whole), n * sizeof *to);
+        size_t in_whole = i * part.length + part.begin;
+        size_t in_part = i * n;
+        if (join)
+            memcpy(to + in_whole, from + in_part, n * sizeof *to);
+        else
+            memcpy(to + in_part, from + in_whole, n * sizeof *to);
     }
 }
 
@@ -238,7 +289,8 @@ void write_param(struct model *m, int param, enum kept role, const float *values
         float *part = allocate(param_elements(&m->part[k]->param[param]), sizeof *part);
         copy_part(m, param, k, false, part, values);
         for (int rank = k; rank < n_ranks(m->mesh); rank += m->mesh->tp) {
-            const struct weight *wte = &m->replica[rank].other[WTE], *head = &m->replica[rank].other[HEAD];
+            const struct weight *wte = &m->replica[rank].other[WTE];
+            const struct weight *head = &m->replica[rank].other[HEAD];
             copy_kept(m, param, rank, role, true, part);
             if (with_head && head->value && head->value != wte->value)
                 write_bytes_of(head->value, 0, ELEMENT_BYTES * param_elements(&m->part[k]->param[param]), part);
@@ -247,10 +299,12 @@ void write_param(struct model *m, int param, enum kept role, const float *values
     }
 }
 
-/* Put together of the ranks' parts, and these of the shards of data-parallel ranks. */
+/* The whole is put together from the parts of tensor-parallel ranks, and each part from the shards of data-parallel
+ * ranks. */
 void read_param(struct model *m, int param, enum kept role, float *values)
 {
-    int stage = stage_of(m, m->params->param[param].unit), ranks = is_shared_out(m->mesh, role) ? m->mesh->dp : 1;
+    int stage = stage_of(m, m->params->param[param].unit);
+    int ranks = is_shared_out(m->mesh, role) ? m->mesh->dp : 1;
     for (int k = 0; k < m->mesh->tp; k++) {
         float *part = allocate(param_elements(&m->part[k]->param[param]), sizeof *part);
         for (int dp = 0; dp < ranks; dp++)

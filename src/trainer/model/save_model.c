@@ -1,8 +1,8 @@
 /* save_model.c - a trained model as one file for other programs: safetensors with Hugging Face's GPT-2 names.
  *
  * Parameters are whole in it, whatever devices they were trained on, and Conv1D weights are (in, out).  The metadata
- * say what the shapes do not: the configuration, the step, and what is needed to go on with the same bits and to read
- * tokens.  import.c reads it.
+ * say what the shapes do not: the configuration, the step, and what another run needs to go on with the same bits and
+ * to read tokens.  import.c reads it.
  */
 #include "model.h"
 
@@ -14,14 +14,16 @@ struct st_writer *begin_model_file(const char *path, const struct params *all, c
     char *config = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d, "
                                  "\"tie_word_embeddings\": %s}",
                                  m->layers, m->heads, m->channels, m->seq_len, m->vocab, m->tied ? "true" : "false");
-    char *number = format_string("%u", facts->step), *vector = format_string("%u", facts->vector);
+    char *number = format_string("%u", facts->step);
+    char *vector = format_string("%u", facts->vector);
     st_metadata(w, "format", "pt"); /* what transformers expects to find */
     st_metadata(w, "config", config);
     st_metadata(w, "yard.step", number);
     st_metadata(w, "yard.vector", vector); /* the bits depend on it */
     st_metadata(w, "yard.tokenizer", facts->tokenizer);
     for (const struct param *p = all->param; p < all->param + all->n; p++) {
-        const int64_t shape[] = {p->shape[p->conv1d], p->shape[!p->conv1d]};
+        int64_t shape[2];
+        shape_in_file(p, shape);
         bool bare = !prefixed || strcmp(p->name, "lm_head.weight") == 0;
         st_declare(w, bare ? p->name : JOINED("transformer.", p->name), DTYPE_F32, p->rank, shape);
     }
@@ -41,7 +43,7 @@ void write_to_model_file(struct st_writer *w, const struct param *p, float *valu
 
 void save_model(struct model *m, const char *path, uint32_t step, const char *tokenizer)
 {
-    const struct model_facts facts = {step, vector_width(m->pool->machine), tokenizer};
+    const struct model_facts facts = {.step = step, .vector = vector_width(m->pool->machine), .tokenizer = tokenizer};
     struct st_writer *w = begin_model_file(path, m->params, &facts, false);
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &m->params->param[i];

@@ -1,10 +1,10 @@
 /* tp_ranks.c - the ranks of a tensor-parallel group, each built as if it were alone.
  *
- * Where a rank needs what the others have, it calls a collective, and all ranks call the same ones in the same
- * order.  They are built one after another, so the collective's tasks come when the last rank calls it: then all
- * tensors that take part are known.  In the list they belong in front of what the other ranks did next.  So in the
- * end the tasks are put in order: of each rank up to the first rendezvous, that collective's, of each rank up to
- * the second, ...
+ * Where a rank needs what the others have, it calls a collective.  All ranks call the same collectives in the same
+ * order: such a call is a *rendezvous*.  The ranks are built one after another, so a collective's tasks are added when
+ * the last rank calls it, since only then all tensors that take part are known.  In the list they belong before what
+ * the other ranks do next.  So in the end the tasks are put in order: those of each rank up to the first rendezvous,
+ * those of its collective, those of each rank up to the second rendezvous, ...
  *
  *     rank 0   a0 | b0          meets rank 1 at |          list   a0 a1 | b0 b1
  *     rank 1   a1 | b1
@@ -14,14 +14,33 @@
 typedef void collective(struct step *s, const char *name, struct tensor *const *x, int n);
 struct rendezvous {
     struct tensor *x; /* what the rank brings */
-    size_t end;       /* of its tasks up to here, in the list */
+    size_t end;       /* length of the list when the rank has met the others */
 };
 
 int first_tp_rank(struct build *b)
 {
     b->n_met = b->n_rendezvous = 0;
     b->group_begin = b->step->n;
-    return b->tp_rank = 0;
+    b->tp_rank = 0;
+    return 0;
+}
+
+/* Puts the group's tasks in order: those between two rendezvous, rank by rank. */
+static void order_group(struct build *b)
+{
+    struct step *s = b->step;
+    size_t at = b->group_begin;
+    struct task **built = copy_bytes(s->task + at, (s->n - at) * sizeof *built);
+    for (size_t i = 0; i < b->n_rendezvous; i++)
+        for (size_t m = i; m < b->n_met; m += b->n_rendezvous) {
+            size_t begin = m ? b->met[m - 1].end : b->group_begin;
+            for (size_t k = begin; k < b->met[m].end; k++) {
+                s->task[at] = built[k - b->group_begin];
+                s->task[at]->index = at;
+                at++;
+            }
+        }
+    free(built);
 }
 
 int next_tp_rank(struct build *b)
@@ -32,23 +51,14 @@ int next_tp_rank(struct build *b)
     CHECK(b->n_met == b->n_rendezvous * (size_t)(b->tp_rank + 1),
           "tp_rank %d comes to %zu rendezvous, the first to %zu", b->tp_rank,
           b->n_met - b->n_rendezvous * (size_t)b->tp_rank, b->n_rendezvous);
-    if (++b->tp_rank < b->model->mesh->tp)
+    b->tp_rank++;
+    if (b->tp_rank < b->model->mesh->tp)
         return b->tp_rank;
-    struct step *s = b->step; /* the tasks between two rendezvous, rank by rank */
-    size_t at = b->group_begin;
-    struct task **built = copy_bytes(s->task + at, (s->n - at) * sizeof *built);
-    for (size_t i = 0; i < b->n_rendezvous; i++)
-        for (size_t m = i; m < b->n_met; m += b->n_rendezvous)
-            for (size_t k = m ? b->met[m - 1].end : b->group_begin; k < b->met[m].end; k++) {
-                s->task[at] = built[k - b->group_begin];
-                s->task[at]->index = at;
-                at++;
-            }
-    free(built);
+    order_group(b);
     return -1;
 }
 
-/* When the last rank has come, all of them perform what they came for. */
+/* A rank comes to a rendezvous with x.  When the last rank has come, the collective's tasks are added. */
 static void meet(struct build *b, const char *name, struct tensor *x, collective *perform)
 {
     int n = b->model->mesh->tp;

@@ -9,7 +9,8 @@
  * An event is known only to its own context.  Where a consumer lives in another one, the producer also gets a user
  * event there, which a forwarder thread completes.  A host task's event is a user event from the start.
  *
- * A task of which it is decided late whether it runs is not issued, but a job that finds out: see late.c.
+ * A task of which it is decided late whether it runs is not issued at once.  A job that finds out takes its place: see
+ * late.c.
  */
 #include "run.h"
 
@@ -19,19 +20,23 @@
 static cl_uint gather_waits(struct step *s, uint32_t number, const struct task *t, cl_event *wait)
 {
     const struct queue *q = &s->running->queue[t->lane->index];
-    int context = t->lane->device->is_host ? -1 : event_context(t);
+    const bool by_host = t->lane->device->is_host; /* which can wait for events of all contexts */
+    const int context = event_context(t);
     cl_uint n = 0;
     /* A wrapped lane runs in order of the wrapper's ends, which its queue does not know of. */
-    if (s->running->wrapper && !t->condition.member && context >= 0 && q->retired < q->given)
+    if (s->running->wrapper && !t->condition.member && !by_host && q->retired < q->given)
         wait[n++] = queued_flight(s, q, q->given - 1)->done;
-    for (size_t k = 0; k < t->n_edges; k++) {
-        const struct task *producer = s->task[t->edges[k].from];
-        struct task_flight *flight = t->edges[k].wait ? latest_run(s, producer, number - t->edges[k].previous) : NULL;
-        if (t->condition.aside && producer->condition.aside && !t->edges[k].previous) /* which has no flight */
+    for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
+        const struct task *producer = s->task[e->from];
+        if (t->condition.aside && producer->condition.aside && !e->previous) /* a parked task has no flight */
             wait[n++] = s->running->task[producer->index].parked;
+        if (!e->wait)
+            continue;
+        const struct task_flight *flight = latest_run(s, producer, number - e->previous);
         if (!flight)
             continue; /* it has ended */
-        wait[n++] = context < 0 || context == event_context(producer) ? flight->done : flight->foreign[context];
+        bool is_known = by_host || context == event_context(producer);
+        wait[n++] = is_known ? flight->done : flight->foreign[context];
     }
     return n;
 }
@@ -43,7 +48,7 @@ static cl_event user_event(struct step *s, int context)
     return event;
 }
 
-/* What stands aside waits outside of its lane. */
+/* A task that stands aside waits outside of its lane. */
 static void park_task(struct step *s, struct task *t, struct job *job)
 {
     cl_event *parked = &s->running->task[t->index].parked;
@@ -54,14 +59,31 @@ static void park_task(struct step *s, struct task *t, struct job *job)
     park_job(s, job);
 }
 
+/* Makes user events for the run: for its waiters in other contexts, and one that is `done` if no command's event is.
+ * The job is to complete them. */
+static void add_user_events(struct step *s, const struct task *t, struct task_flight *flight, bool needs_done,
+                            struct job *job)
+{
+    for (int c = 0; c < s->pool->machine->n_contexts; c++)
+        if (t->notify >> c & 1) {
+            flight->foreign[c] = user_event(s, c);
+            job->complete[job->n_complete++] = flight->foreign[c];
+        }
+    if (needs_done) {
+        flight->done = user_event(s, event_context(t));
+        job->complete[job->n_complete++] = flight->done;
+    }
+}
+
 /* A device's task is issued to its queue.  A host's is a job of its lane's thread; so is a device's copy that is
- * decided late, which the thread issues.  A wrapped task's `done` is not the end of its work, but what the lane's
- * forwarder completes when the wrapper lets it. */
+ * decided late, which the thread issues.  A wrapped task's `done` is not the end of its work: it is a user event, which
+ * the lane's forwarder completes when the wrapper lets it. */
 static void issue_task(struct step *s, uint32_t number, struct task *t)
 {
     struct running *r = s->running;
     struct lane *lane = t->lane;
-    const bool late = is_decided_late(t), by_thread = lane->device->is_host || late;
+    const bool late = is_decided_late(t);
+    const bool by_thread = lane->device->is_host || late;
     cl_event complete[MAX_DEVICES + 1];
     struct job job = {.step = s,
                       .task = t->index,
@@ -77,25 +99,17 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
     }
     struct task_flight *flight = job.flight = open_flight(s, t, number);
     flight->queued = now_ns();
-    if (!late) /* one that may not run is recorded when it has */
+    if (!late) /* observers are told of a late one when it has run */
         tell_issued(s, t, flight);
     if (!by_thread) {
         issue(s, t, number, job.n_wait, job.wait, &flight->work);
         if (t->flush || r->wrapper)
-            CL(clFlush(lane->queue)); /* or a waiting lane might wait for ever */
+            CL(clFlush(lane->queue)); /* otherwise a waiting lane might wait for ever */
         flight->done = flight->work;
         job.n_wait = 1;
         job.wait = &flight->work;
     }
-    for (int c = 0; c < s->pool->machine->n_contexts; c++)
-        if (t->notify >> c & 1) {
-            flight->foreign[c] = user_event(s, c);
-            complete[job.n_complete++] = flight->foreign[c];
-        }
-    if (by_thread || r->wrapper) {
-        flight->done = user_event(s, event_context(t));
-        complete[job.n_complete++] = flight->done;
-    }
+    add_user_events(s, t, flight, by_thread || r->wrapper, &job);
     if (job.n_complete)
         give_job(by_thread ? &lane->thread : &lane->forward, lane->name, keep_job(&job));
 }
@@ -123,6 +137,16 @@ static void execute_serial(struct step *s, uint32_t number)
         runner->end(begun);
 }
 
+/* PoCL 3.1 compiles a kernel anew when it is launched with the same work-group size and a wider grid than before.  It
+ * counts the launches that use either, but takes the newer one off for both: when the two are in flight at once, the
+ * count falls below 0 and the driver aborts the program (`found->ref_count > 0`).  So the first launch of each kernel
+ * task waits until nothing is in flight, and the others wait for it. */
+static bool must_be_alone(const struct step *s, const struct task *t)
+{
+    bool is_first_launch = t->file && !s->running->task[t->index].issued;
+    return is_first_launch && s->pool->machine->n_devices > 1 && is_pocl(platform_of(t->lane->device));
+}
+
 void execute(struct step *s, uint32_t number)
 {
     CHECK(s->running, "list %s has not been finished", s->name);
@@ -137,19 +161,15 @@ void execute(struct step *s, uint32_t number)
         execution.watch(s);
     s->running->ended[number % KEPT_ENDS] = 0;
     for (size_t i = 0; i < s->n; i++) {
-        if (!runs(s->task[i], number) || (s->task[i]->condition.member && !s->running->late))
+        struct task *t = s->task[i];
+        if (!runs(t, number) || (t->condition.member && !s->running->late))
             continue;
         tell_issuing(s, number, i);
-        /* PoCL 3.1 compiles a kernel anew when it is launched with the same work-group size and a wider grid than
-         * before.  It counts the launches that use either, but takes the newer one off for both: when the two are in
-         * flight at once, the count falls below 0 and the driver aborts the program (`found->ref_count > 0`).  So the
-         * first launch of each kernel task waits until nothing is in flight, and the others wait for it. */
-        bool alone = s->task[i]->file && !s->running->task[i].issued && s->pool->machine->n_devices > 1 &&
-                     is_pocl(platform_of(s->task[i]->lane->device));
+        bool alone = must_be_alone(s, t);
         if (alone)
             wait_all(s);
         pthread_mutex_lock(&flights_lock);
-        issue_task(s, number, s->task[i]);
+        issue_task(s, number, t);
         pthread_mutex_unlock(&flights_lock);
         if (alone)
             wait_all(s);
@@ -160,7 +180,8 @@ void execute(struct step *s, uint32_t number)
 
 /* ---- until all has ended ----------------------------------------------------------------------------------------- */
 
-/* An event may end before the job that waited for it.  (Jobs of a thread go on with one of the forwarder.) */
+/* An event may end before the job that waited for it.  (A job of a lane's thread may give its forwarder another one, so
+ * the forwarder comes second.) */
 static void wait_for_threads(const struct machine *m, bool aside)
 {
     for (int i = 0; i < m->n_lanes; i++)

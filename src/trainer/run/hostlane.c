@@ -3,12 +3,12 @@
  * A job waits for events, runs a host task (or nothing), and completes user events.  A host lane is a thread with a
  * first-in-first-out list of jobs that run tasks.  A forwarder is the same thread with jobs that run nothing: it
  * carries "done" from one OpenCL context to another, since an event can be waited for only in its own.  Each lane with
- * consumers in other contexts has a forwarder; its events end in order, so waiting in order delays none. Nothing is
+ * consumers in other contexts has a forwarder; its events end in order, so waiting in order delays none.  No work is
  * done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
  *
- * What stands aside has a thread of its own, which the system runs only when nothing else wants the core.  It may not
- * share the lane's: a thread that has become idle cannot come back without privileges, and what training waits for
- * would stand behind every other program.
+ * Jobs that stand aside have a thread of their own, which the system runs only when no other thread wants the core.  It
+ * must be another thread than the lane's: a thread whose priority has become idle cannot get it back without
+ * privileges, and jobs that training waits for would then have to wait for every other program.
  */
 #include "run.h"
 
@@ -17,8 +17,9 @@ struct host_thread {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct job *first, **end; /* a queue */
-    bool busy, stop;          /* busy: a job has been taken and not finished */
-    bool aside;               /* nothing in the training waits for its jobs */
+    bool busy;                /* a job has been taken and not finished */
+    bool stop;                /* the thread is to end when its queue is empty */
+    bool aside;               /* no task of the training waits for its jobs */
 };
 
 static cl_event *retain_all(const cl_event *events, cl_uint n)
@@ -42,37 +43,53 @@ void drop_job(struct job *kept)
         CL(clReleaseEvent(kept->wait[i]));
     for (cl_uint i = 0; i < kept->n_complete; i++)
         CL(clReleaseEvent(kept->complete[i]));
-    free(kept->wait), free(kept->complete);
+    free(kept->wait);
+    free(kept->complete);
     free(kept);
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
+
+/* Returns CL_COMPLETE, or the error of an event. */
+static cl_int wait_for_events(const struct job *job)
+{
+    cl_int status = CL_COMPLETE;
+    for (cl_uint i = 0; i < job->n_wait; i++) { /* one by one: they may be of several contexts */
+        clWaitForEvents(1, &job->wait[i]);      /* fails when the event did: the status says so too */
+        status = MIN(status, event_status(job->wait[i]));
+    }
+    return status;
+}
+
+/* A device's copy is issued now, unless it is skipped.  A job of the forwarder takes over, which waits for the copy's
+ * end.  It takes its turn there even if the copy is skipped, since the tasks of a lane must end in order. */
+static void issue_late(struct job *job)
+{
+    const struct task *t = job->step->task[job->task];
+    struct task_flight *flight = job->flight;
+    struct job end = *job;
+    end.goes = NULL;
+    end.n_wait = 0;
+    if (!flight->skipped) {
+        issue(job->step, t, job->number, 0, NULL, &flight->work);
+        CL(clFlush(t->lane->queue));
+        end.n_wait = 1;
+    }
+    end.wait = &flight->work;
+    give_job(&t->lane->forward, t->lane->name, keep_job(&end));
+    drop_job(job);
+}
 
 static void run_job(struct job *job)
 {
     struct step *s = job->step;
     const struct task *t = s->task[job->task];
     struct task_flight *flight = job->flight;
-    cl_int status = CL_COMPLETE;
-    for (cl_uint i = 0; i < job->n_wait; i++) { /* one by one: they may be of several contexts */
-        clWaitForEvents(1, &job->wait[i]);      /* fails when the event did: the status says so too */
-        status = MIN(status, event_status(job->wait[i]));
-    }
+    cl_int status = wait_for_events(job);
     if (job->goes)
         flight->skipped = status < 0 || !job->goes(s, t, job->number);
     if (status == CL_COMPLETE && job->goes && !job->run) {
-        /* A device's copy is issued now.  The forwarder sees its end, or in its turn that it is left out: what comes
-         * behind others on the lane ends behind them. */
-        struct job end = *job;
-        end.goes = NULL;
-        end.n_wait = !flight->skipped;
-        end.wait = &flight->work;
-        if (!flight->skipped) {
-            issue(s, t, job->number, 0, NULL, &flight->work);
-            CL(clFlush(t->lane->queue));
-        }
-        give_job(&t->lane->forward, t->lane->name, keep_job(&end));
-        drop_job(job);
+        issue_late(job);
         return;
     }
     if (status == CL_COMPLETE && job->run && !flight->skipped) {
@@ -99,10 +116,12 @@ static struct job *next_job(struct host_thread *t)
     pthread_cond_broadcast(&t->changed);
     while (!t->first && !t->stop)
         pthread_cond_wait(&t->changed, &t->lock);
-    struct job *job = t->first;
-    t->busy = job;
-    t->first = job ? job->next : NULL;
-    t->end = t->first ? t->end : &t->first;
+    struct job *job = t->first; /* NULL: the thread is to stop */
+    t->busy = job != NULL;
+    if (job)
+        t->first = job->next;
+    if (!t->first)
+        t->end = &t->first;
     pthread_mutex_unlock(&t->lock);
     return job;
 }
@@ -111,11 +130,12 @@ static void *thread_main(void *argument)
 {
     struct host_thread *t = argument;
 #ifdef __linux__
-    /* Nothing waits for what stands aside, and it would else take host cores from tasks that are waited for.  A low
-     * priority would not do: it is a share, which comes in slices that the others wait for.  Whoever wakes up takes the
-     * core from an idle thread at once. */
+    /* No task of the training waits for jobs that stand aside, which would otherwise take host cores from tasks that
+     * are waited for.  A low priority would not do: it is a share, which comes in slices that the others wait for.
+     * From a thread of priority idle, any other thread that wakes up takes the core at once. */
+    const struct sched_param none = {0};
     if (t->aside)
-        pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0});
+        pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
 #endif
     for (struct job *job = next_job(t); job; job = next_job(t))
         run_job(job);

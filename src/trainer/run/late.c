@@ -1,22 +1,22 @@
-/* late.c - tasks of which it is decided late whether they run: those that need a choice, which is a word in memory by
- * then, and those of which the iteration must have a member of the rings (step/ring.c).
+/* late.c - tasks of which it is decided late whether they run: tasks that need a choice, which is a word in memory by
+ * then, and tasks that need their iteration to have a member of the rings (step/ring.c).
  *
  * An iteration asks for its member when its first state has been updated.  When its tasks are issued, up to two
- * iterations ahead, it would be too soon: a member that is taken then may be free when the copy runs.  So what waits
- * for such a task is given a user event, and
+ * iterations ahead, it would be too soon: a member that is taken then may be free when the copy runs.  So the tasks
+ * that wait for such a task are given a user event, and
  *
  *     a copy of state            is a job of its lane's thread (struct job in run.h).  It waits for the update and
  *                                asks.  Then it issues the copy to the lane's queue (or runs it, on a lane of the
  *                                host), or completes the event.  The next update waits for it either way
- *     what stands aside          is parked here, outside of its lane, until the iteration has asked.  Then it is given
- *                                to a thread of the lane, in list order, or dropped
+ *     a task that stands aside   is a job that is parked here, outside of its lane, until the iteration has asked.
+ *                                Then it is given to a thread of the lane, in list order, or dropped
  *
- * Only tasks of the same iteration wait for what stands aside, by an event.  No edge leads from it to the next
+ * Only tasks of the same iteration wait for a task that stands aside, by an event.  No edge leads from it to the next
  * iteration that uses the same bytes: a member is free only when all that was written to it has ended.
  *
  * In its lane's queue a task counts as in flight from when it is issued, and then a slow disk would stop the issuing
- * thread at MOST_RUNS (make_room()).  What stands aside is in no queue and in no such count: training never waits for
- * disk and link, however slow they are.
+ * thread at MOST_RUNS (make_room()).  A task that stands aside is in no queue and in no such count: training never
+ * waits for disk and link, however slow they are.
  *
  * Iterations ask in their order: the updates of one wait for the copies of the one before.
  */
@@ -25,10 +25,10 @@
 struct late {
     member_asker *ask;
     void *context;
-    pthread_mutex_t lock;       /* guards what follows, and is held while one asks, which waits for nothing */
-    uint32_t asked;             /* the last iteration that has */
-    struct job *parked, **last; /* of iterations that have not asked, in list order */
-    struct job *ended, **end;   /* in the order of their ends */
+    pthread_mutex_t lock; /* guards the fields below, and is held while `ask` is called, which waits for nothing */
+    uint32_t asked;       /* the last iteration that has asked */
+    struct job *parked, **last; /* a queue of jobs whose iterations have not asked, in list order */
+    struct job *ended, **end;   /* a queue of parked jobs that have ended, in the order of their ends */
 };
 
 void start_late(struct step *s, member_asker *ask, void *context)
@@ -93,7 +93,7 @@ bool decide_late(struct step *s, const struct task *t, uint32_t number)
     return yes;
 }
 
-/* ---- what stands aside ----------------------------------------------------------------------------------------- */
+/* ---- tasks that stand aside ------------------------------------------------------------------------------------ */
 
 static void append_job(struct job ***end, struct job *job)
 {

@@ -1,5 +1,6 @@
-/* observe.c - who looks on while lists run: a chain of observers, told of each task before it is issued, when it is,
- * and when it has ended.  So a run can be recorded, timed or held between two tasks, and nothing here knows by whom.
+/* observe.c - observers of running lists: a chain.  Each is told of each task before it is issued, when it is issued,
+ * and when it has ended.  So other folders can record a run, time it or hold it between two tasks, without being known
+ * here.
  */
 #include "run.h"
 
@@ -23,7 +24,7 @@ void remove_observer(struct observer *o)
     *at = o->next;
 }
 
-/* ---- telling it -------------------------------------------------------------------------------------------------- */
+/* ---- telling them ------------------------------------------------------------------------------------------------ */
 
 void tell_issuing(struct step *s, uint32_t number, size_t i)
 {

@@ -1,5 +1,5 @@
-/* prepare.c - what a finished list needs to run: kernels with their arguments, flights and queues; and the commands of
- * a device's task, and their times.
+/* prepare.c - prepares a finished list for running: kernels with their arguments, flights and queues.  And issues the
+ * commands of a device's task, and takes their times.
  */
 #include "run.h"
 
@@ -7,22 +7,32 @@ struct execution execution;
 
 /* ---- from lists on paper to lists that can run ------------------------------------------------------------------- */
 
-/* A kernel object of its own, so that its arguments are set once. */
+static cl_int set_arg(const struct task *t, cl_kernel kernel, cl_uint i)
+{
+    const struct arg *a = &t->args[i];
+    cl_mem buffer = NULL;
+    switch (a->kind) {
+    case ARG_TENSOR:
+        if (a->i >= 0)
+            buffer = tensor_buffer(t->access[a->i].tensor);
+        return clSetKernelArg(kernel, i, sizeof buffer, &buffer);
+    case ARG_FLOAT:
+        return clSetKernelArg(kernel, i, sizeof a->f, &a->f);
+    case ARG_LOCAL:
+        return clSetKernelArg(kernel, i, (size_t)a->i, NULL);
+    case ARG_INT:
+    case ARG_ELEMENTS:
+        break;
+    }
+    return clSetKernelArg(kernel, i, sizeof a->i, &a->i);
+}
+
+/* Each task has a kernel object of its own, so its arguments are set once. */
 static cl_kernel prepare_kernel(const struct task *t)
 {
     cl_kernel kernel = make_kernel(t->lane->device, t->file, t->function);
     for (int i = 0; i < t->n_args; i++) {
-        const struct arg *a = &t->args[i];
-        cl_mem buffer = a->kind == ARG_TENSOR && a->i >= 0 ? tensor_buffer(t->access[a->i].tensor) : NULL;
-        const struct {
-            size_t bytes;
-            const void *value;
-        } given[] = {[ARG_TENSOR] = {sizeof buffer, &buffer},
-                     [ARG_INT] = {sizeof a->i, &a->i},
-                     [ARG_ELEMENTS] = {sizeof a->i, &a->i},
-                     [ARG_FLOAT] = {sizeof a->f, &a->f},
-                     [ARG_LOCAL] = {(size_t)a->i, NULL}};
-        cl_int code = clSetKernelArg(kernel, (cl_uint)i, given[a->kind].bytes, given[a->kind].value);
+        cl_int code = set_arg(t, kernel, (cl_uint)i);
         if (code != CL_SUCCESS)
             fail(EXIT_FAILED,
                  "task %s: argument %d of kernel %s (cl/%s): %s; does the .cl file still take the same arguments?",
@@ -46,7 +56,9 @@ static void stop_running(struct step *s)
         for (int run = 0; run < MOST_RUNS; run++)
             free(r->task[i].flight[run].foreign);
     }
-    free(r->task), free(r->queue), free(r->wait);
+    free(r->task);
+    free(r->queue);
+    free(r->wait);
     free(r);
 }
 
@@ -139,9 +151,10 @@ cl_int event_status(cl_event event)
 void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event)
 {
     cl_int status = event_status(event);
+    char where[64];
     if (status < 0)
         fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", number, s->name, t->name,
-             layer_and_micro((char[64]){0}, t), t->lane->name, cl_error_name(status), (int)status);
+             layer_and_micro(where, t), t->lane->name, cl_error_name(status), (int)status);
 }
 
 void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end)
@@ -154,8 +167,9 @@ void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *fl
 {
     const struct task *t = s->task[i];
     const uint64_t start = now_ns();
-    *flight = (struct task_flight){
-        .number = number, .queued = flight->queued ? flight->queued : start, .start = start, .mark = flight->mark};
+    uint64_t queued = flight->queued ? flight->queued : start;
+    uint64_t told_end = 0;
+    *flight = (struct task_flight){.number = number, .queued = queued, .start = start, .mark = flight->mark};
     if (t->lane->device->is_host) {
         t->run(t->context, t, number);
         flight->end = now_ns();
@@ -164,7 +178,7 @@ void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *fl
     issue(s, t, number, 0, NULL, &flight->work);
     clWaitForEvents(1, &flight->work);
     check_status(s, t, number, flight->work);
-    take_times(t, flight, &(uint64_t){0});
+    take_times(t, flight, &told_end);
     if (t->span)
         flight->start = start;
     CL(clReleaseEvent(flight->work));

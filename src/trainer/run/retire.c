@@ -1,9 +1,9 @@
-/* retire.c - what has been issued, until its end has been seen.
+/* retire.c - runs of tasks, from when they are issued until their end has been seen.
  *
  * A run of a task is issued, ends, and is retired: its status is checked, its times are reported, its events are
  * released, and its place among the task's flights is free for a later run.  Lanes run in order, so each has a queue,
- * at whose head stands what ends next.  The issuing thread retires, whenever it is here anyway: so what one lane has
- * not ended keeps no other lane's flights, and no iteration is waited for as a whole.
+ * at whose head stands the run that ends next.  The issuing thread retires runs whenever it is here anyway.  So a lane
+ * that is late keeps no flights of other lanes, and no iteration is waited for as a whole.
  *
  * For observers, a long wait is cut into short ones of about a millisecond: they are told of ends soon after they
  * happen, and the thread is not woken for each of them.
@@ -34,7 +34,8 @@ bool has_ended(const struct task_flight *flight) { return flight->done && event_
 struct task_flight *open_flight(struct step *s, struct task *t, uint32_t number)
 {
     struct task_runs *r = &s->running->task[t->index];
-    struct task_flight *flight = &r->flight[r->issued++ % MOST_RUNS];
+    struct task_flight *flight = &r->flight[r->issued % MOST_RUNS];
+    r->issued++;
     struct queue *q = &s->running->queue[t->lane->index];
     struct issued *run = queued_run(q, q->given);
     *flight = (struct task_flight){.number = number, .foreign = flight->foreign};
@@ -59,7 +60,7 @@ static void report_flight(struct step *s, const struct task *t, struct task_flig
     struct queue *q = &s->running->queue[t->lane->index];
     if (!flight->end) /* else the thread of a host lane, or a wrapper, has written its times */
         take_times(t, flight, &q->told_end);
-    if (t->span && !s->running->wrapper) /* several commands: from the end of what was before them on the lane */
+    if (t->span && !s->running->wrapper) /* its event is that of its last command: it began when the lane was free */
         flight->start = MAX(flight->queued, MIN(q->last_end, flight->end));
     if (is_decided_late(t))
         tell_issued(s, t, flight);
@@ -68,7 +69,14 @@ static void report_flight(struct step *s, const struct task *t, struct task_flig
 
 /* ---- retiring ---------------------------------------------------------------------------------------------------- */
 
-/* Of all that has failed, the first in list order: what waits for it fails with it. */
+static bool is_before(const struct issued *a, const struct issued *b)
+{
+    if (a->number != b->number)
+        return a->number < b->number;
+    return a->task < b->task;
+}
+
+/* Ends the program with the failed run that is the first in list order: the runs that wait for it fail with it. */
 static void report_failure(struct step *s)
 {
     const struct running *r = s->running;
@@ -77,15 +85,15 @@ static void report_failure(struct step *s)
     for (const struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
         for (uint64_t nth = q->retired; nth < q->given; nth++) {
             const struct issued *run = queued_run(q, nth);
-            if (event_status(queued_flight(s, q, nth)->done) < 0 &&
-                (!first || BY(run->number, first->number, COMPARE(run->task, first->task)) < 0))
+            bool has_failed = event_status(queued_flight(s, q, nth)->done) < 0;
+            if (has_failed && (!first || is_before(run, first)))
                 first = run;
         }
     const struct task *t = s->task[first->task];
     check_status(s, t, first->number, latest_run(s, t, first->number)->done);
 }
 
-/* The run at the queue's head has ended: its times, and then its place is free. */
+/* The run at the queue's head has ended: reports its times, and frees its place. */
 static void retire(struct step *s, struct queue *q)
 {
     struct task *t = s->task[queued_run(q, q->retired)->task];
@@ -116,16 +124,18 @@ void retire_ended(struct step *s)
     for (struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
         while (q->retired < q->given && has_ended(queued_flight(s, q, q->retired)))
             retire(s, q);
-    for (struct job *job = take_ended(s), *following; job; job = following) { /* what the disk has ended */
-        following = job->next;
+    struct job *job = take_ended(s); /* parked jobs, which are in no queue */
+    while (job) {
+        struct job *following = job->next;
         report_flight(s, s->task[job->task], job->flight);
         drop_job(job);
+        job = following;
     }
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-/* How many runs the lane was given up to iteration `number`. */
+/* The number of the first run of the lane that is of a later iteration than `number`. */
 static uint64_t given_until(const struct queue *q, uint32_t number)
 {
     uint64_t nth = q->retired;
@@ -134,10 +144,11 @@ static uint64_t given_until(const struct queue *q, uint32_t number)
     return nth;
 }
 
-/* Waits until all of the lane's runs up to iteration `number` have ended, and retires them.  Meanwhile it retires what
- * other lanes have ended.  It waits for the next run first, then for twice as many each time.  The reason is Intel's
- * CPU runtime, which leaves one core to the thread that waits for a kernel.  This thread computes with the others, but
- * only when that kernel can start.  A kernel at the end of a step can start when the step's beginning has ended. */
+/* Waits until all of the lane's runs up to iteration `number` have ended, and retires them.  Meanwhile it retires
+ * runs that have ended on other lanes.  It waits for the next run first, then for twice as many each time.  The
+ * reason is Intel's CPU runtime, which leaves one core to the thread that waits for a kernel.  This thread computes
+ * with the others, but only when that kernel can start.  A kernel at the end of a step can start when the step's
+ * beginning has ended. */
 static void wait_queue(struct step *s, struct queue *q, uint32_t number)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };
@@ -156,8 +167,8 @@ static void wait_queue(struct step *s, struct queue *q, uint32_t number)
     }
 }
 
-/* Compute lanes come first: waiting for a host task instead would let the core stand still that computes while it
- * waits. */
+/* Compute lanes come first: a thread that waits for them may compute meanwhile (see above), one that waits for a host
+ * task does not. */
 static void wait_kind(struct step *s, uint32_t number, bool compute)
 {
     for (int i = 0; i < s->running->n_queues; i++)

@@ -1,8 +1,8 @@
 /* condition.c - whether a task runs in an iteration, where that is known only when all that it waits for has ended.
  *
- * Two things can be asked for (struct condition): bits of a choice, which is a word in memory that a task of the same
- * iteration has written; and a member of the rings, of which a few iterations at a time have one each (ring.c).  A run
- * asks (run/late.c), and so does the simulation.
+ * A task may need two things (struct condition): bits of a choice, which is a word in memory that a task of the same
+ * iteration has written; and that its iteration has a member of the rings, of which only a few iterations at a time
+ * have one (ring.c).  A run asks for both (run/late.c), and so does the simulation.
  */
 #include "step.h"
 

@@ -10,35 +10,36 @@
  * producer has ended.  To know that, each node has a vector clock: for each lane, the latest node that has certainly
  * ended before this one starts.
  *
- * A task that does not run in every iteration (struct when in step.h) cannot stand for others.  A task that waits for
- * it, or stands behind it on its lane, has its own edges to what it waits for.
+ * A task that does not run in every iteration (struct when in step.h) cannot stand for others.  If task b waits for
+ * such a task a, or comes after it on its lane, then b also has edges of its own to all that a waits for.
  */
 #include "step.h"
 
-/* ---- who touched which bytes ----------------------------------------------------------------------------------- */
+/* ---- which nodes touched which bytes --------------------------------------------------------------------------- */
 
 /* A space is a tensor's own bytes (data edges) or a slab of a device (reuse edges).  It is a sorted list of segments,
- * one at first; a touched range is cut out of it, so that every segment has one history: who wrote it, and who has read
- * it since. */
-enum { NOBODY = -1 };
-struct segment {        /* up to the next one */
+ * one at first; a touched range is cut out of it, so that every segment has one history: the node that wrote it last,
+ * and those that have read it since. */
+enum { NONE = -1 };
+struct segment {        /* bytes up to the next segment */
     size_t begin;       /* its first byte */
-    int writer, reader; /* the latest of each, in `touches`, or NOBODY */
+    int writer, reader; /* its latest write and its latest read since, as positions in `touches`; or NONE */
 };
 struct space {
     struct segment *segments;
     size_t n, cap;
 };
-struct touch { /* each points to the one before it, so that segments which are cut share their past */
-    int node, before;
+struct touch { /* a read or a write */
+    int node;
+    int before; /* the touch of the same bytes before it, or NONE; so segments that are cut share their past */
 };
 
-/* The segment that begins at that byte: what lay across it becomes two. */
+/* The segment that begins at that byte.  A segment that lies across the byte is cut in two. */
 static size_t cut_at(struct space *s, size_t byte)
 {
     size_t i;
     if (!s->n)
-        *APPEND(s->segments, s->n, s->cap) = (struct segment){0, NOBODY, NOBODY};
+        *APPEND(s->segments, s->n, s->cap) = (struct segment){.begin = 0, .writer = NONE, .reader = NONE};
     FIND_FIRST(i, s->n, s->segments[i].begin < byte);
     if (i == s->n || s->segments[i].begin > byte) {
         (void)APPEND(s->segments, s->n, s->cap);
@@ -52,11 +53,11 @@ static size_t cut_at(struct space *s, size_t byte)
 
 struct walk {
     struct step *step;
-    struct space *spaces[2]; /* of each kind of edge: tensors, and addresses */
+    struct space *spaces[2]; /* by kind of edge: one for each tensor, one for each slab of each device */
     struct touch *touches;
     size_t n_touches, cap_touches;
-    int *consumer; /* [2n] the last one to which an edge from this node was added */
-    int n;         /* tasks */
+    int *consumer; /* [2n] by node: the last node to which an edge from it was added */
+    int n;         /* tasks of the list */
 };
 
 static void add_edge(struct walk *w, int from, int to, enum edge_kind kind)
@@ -69,116 +70,155 @@ static void add_edge(struct walk *w, int from, int to, enum edge_kind kind)
         (struct edge){.from = (uint32_t)(from % w->n), .previous = from < w->n, .kind = kind};
 }
 
-/* From a touch and those before it. */
+/* Adds edges from a touch and from all touches before it. */
 static void add_edges(struct walk *w, int touch, int to, enum edge_kind kind)
 {
-    for (; touch != NOBODY; touch = w->touches[touch].before)
+    for (; touch != NONE; touch = w->touches[touch].before)
         add_edge(w, w->touches[touch].node, to, kind);
 }
 
-/* Over addresses, the space is the storage's slab.  A write that may be skipped does not hide who touched the bytes
- * before it. */
+/* Notes that a node touches a tensor's bytes, and adds its edges.  For reuse edges, the space is the storage's slab.  A
+ * write that may be skipped does not hide the touches before it. */
 static void touch(struct walk *w, int node, const struct access *a, enum edge_kind kind)
 {
     const struct tensor *storage = a->tensor->storage;
-    bool by_address = kind == EDGE_REUSE, writes = a->mode & ACCESS_WRITE;
+    bool writes = a->mode & ACCESS_WRITE;
     bool hides = writes && !is_conditional(w->step->task[node % w->n]);
-    struct space *space =
-        &w->spaces[kind][by_address ? storage->device->index * SLABS_PER_DEVICE + storage->slab : storage->id];
-    size_t begin = a->tensor->offset + (by_address ? storage->address : 0);
+    struct space *space = &w->spaces[EDGE_DATA][storage->id];
+    size_t begin = a->tensor->offset;
+    if (kind == EDGE_REUSE) {
+        space = &w->spaces[EDGE_REUSE][storage->device->index * SLABS_PER_DEVICE + storage->slab];
+        begin += storage->address;
+    }
     size_t first = cut_at(space, begin), end = cut_at(space, begin + a->tensor->bytes);
     for (struct segment *s = space->segments + first; s < space->segments + end; s++) {
         int *latest = writes ? &s->writer : &s->reader;
         add_edges(w, s->writer, node, kind);
         if (writes)
             add_edges(w, s->reader, node, kind);
-        *APPEND(w->touches, w->n_touches, w->cap_touches) = (struct touch){node, hides ? NOBODY : *latest};
+        *APPEND(w->touches, w->n_touches, w->cap_touches) = (struct touch){node, hides ? NONE : *latest};
         *latest = (int)w->n_touches - 1;
-        s->reader = hides ? NOBODY : s->reader;
+        if (hides)
+            s->reader = NONE;
     }
 }
 
-/* A task reads before it writes.  A tensor that does not persist is a new value in every iteration: only its bytes
- * connect it to the last one.  One that persists shares its bytes with none, so they connect it to nothing more than
- * its value does.  Of a ring another member is written in the next iteration: nothing connects the two. */
+/* Does an access of a node connect it to others by edges of that kind?  A tensor that does not persist is a new value
+ * in every iteration: only its bytes connect it to the iteration before.  One that persists shares its bytes with none,
+ * so they connect it to nothing more than its value does.  In a ring the next iteration writes another member: nothing
+ * connects the two. */
+static bool connects(const struct walk *w, int node, const struct tensor *t, enum edge_kind kind)
+{
+    if (kind == EDGE_REUSE)
+        return !t->persistent;
+    bool lasts = t->persistent && !t->storage->ring;
+    return lasts || node >= w->n;
+}
+
+/* A task reads before it writes. */
 static void touch_all(struct walk *w, int node, enum edge_kind kind)
 {
     const struct task *t = w->step->task[node % w->n];
-    for (int writing = 0; writing < 2; writing++)
-        for (int i = 0; i < t->n_access; i++) {
-            const struct access *a = &t->access[i];
-            bool lasts = a->tensor->persistent && !a->tensor->storage->ring;
-            bool concerned = kind == EDGE_REUSE ? !a->tensor->persistent : lasts || node >= w->n;
-            if (concerned && writing == ((a->mode & ACCESS_WRITE) != 0))
-                touch(w, node, a, kind);
-        }
+    for (const struct access *a = t->access; a < t->access + t->n_access; a++)
+        if (!(a->mode & ACCESS_WRITE) && connects(w, node, a->tensor, kind))
+            touch(w, node, a, kind);
+    for (const struct access *a = t->access; a < t->access + t->n_access; a++)
+        if (a->mode & ACCESS_WRITE && connects(w, node, a->tensor, kind))
+            touch(w, node, a, kind);
 }
 
-ORDER(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->from, a->from)))
+static int later_first(const void *a_, const void *b_)
+{
+    const struct edge *a = a_, *b = b_;
+    if (a->previous != b->previous)
+        return COMPARE(a->previous, b->previous);
+    return COMPARE(b->from, a->from);
+}
 
-/* The step's edges lie behind each other: those of a task are all found when its second copy is walked over. */
+/* The tasks that a held task must wait for: on each lane the last of those that hold and always run, and those that
+ * hold after it.  Returns how many. */
+static size_t find_holds(const struct step *s, int *holds)
+{
+    bool *passed = allocate((size_t)s->pool->machine->n_lanes, sizeof *passed); /* by lane: that last one was found */
+    size_t n = 0;
+    for (size_t i = s->n; i-- > 0;) {
+        const struct task *t = s->task[i];
+        if (t->gate != GATE_HOLDS || passed[t->lane->index])
+            continue;
+        holds[n++] = (int)i;
+        passed[t->lane->index] = !is_conditional(t);
+    }
+    free(passed);
+    return n;
+}
+
+/* The edges of one task follow those of another: all edges of a task are found when its second copy is walked over. */
 static void find_edges(struct step *s, int kinds)
 {
     struct walk w = {.step = s, .n = (int)s->n, .consumer = allocate(2 * s->n, sizeof *w.consumer)};
-    size_t n_spaces[2] = {s->pool->n, (size_t)(s->pool->machine->n_devices + 1) * SLABS_PER_DEVICE}, n_holds = 0;
-    int *holds = allocate(s->n, sizeof *holds); /* of each lane the last that always runs (a gate), those behind it */
-    bool *passed = allocate((size_t)s->pool->machine->n_lanes, sizeof *passed);
+    size_t n_spaces[2] = {s->pool->n, (size_t)(s->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
+    int *holds = allocate(s->n, sizeof *holds);
+    size_t n_holds = find_holds(s, holds);
     for (int kind = 0; kind < kinds; kind++)
         w.spaces[kind] = allocate(n_spaces[kind], sizeof *w.spaces[kind]);
-    for (int i = w.n; i-- > 0;)
-        if (s->task[i]->gate == GATE_HOLDS && !passed[s->task[i]->lane->index]) {
-            holds[n_holds++] = i;
-            passed[s->task[i]->lane->index] = !is_conditional(s->task[i]);
-        }
     s->n_edges = 0;
     for (int node = 0; node < 2 * w.n; node++) {
         struct task *t = s->task[node % w.n];
+        int copy = node < w.n ? 0 : w.n; /* the first node of this copy of the list */
         size_t before = s->n_edges;
         for (int kind = 0; kind < kinds; kind++)
             touch_all(&w, node, (enum edge_kind)kind);
         for (size_t i = 0; i < n_holds && t->gate == GATE_HELD; i++)
-            add_edge(&w, node - node % w.n + holds[i], node, EDGE_DATA);
+            add_edge(&w, copy + holds[i], node, EDGE_DATA);
         t->n_edges = s->n_edges - before;
     }
-    for (size_t i = 0, first = 0; i < s->n; first += s->task[i++]->n_edges) {
-        s->task[i]->edges = s->edges + first;
-        SORT(s->task[i]->edges, s->task[i]->n_edges, later_first);
+    size_t first = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        struct task *t = s->task[i];
+        t->edges = s->edges + first;
+        SORT(t->edges, t->n_edges, later_first);
+        first += t->n_edges;
     }
     for (int kind = 0; kind < kinds; kind++) {
         for (size_t i = 0; i < n_spaces[kind]; i++)
             free(w.spaces[kind][i].segments);
         free(w.spaces[kind]);
     }
-    free(w.touches), free(w.consumer), free(holds), free(passed);
+    free(w.touches);
+    free(w.consumer);
+    free(holds);
 }
 
 /* ---- which edges need a wait ----------------------------------------------------------------------------------- */
 
-/* Clocks are kept for so many lanes at a time: what is known of one lane follows from what is known of that lane alone.
- */
+/* Clocks are kept for so many lanes at a time: what is known of one lane does not depend on other lanes' clocks. */
 enum { LANES_AT_A_TIME = 32 };
 struct clocks {
     const struct step *step;
     int first, width; /* lanes first .. first + width - 1 */
-    int *known;       /* [2n, width] */
+    int *known; /* [2n, width] by node and lane: the latest node of that lane that has ended for certain; or NONE */
 };
 
-/* At the start of `node`: what is known from the task before it on its lane and from its waits, which are chosen on the
- * way.  From a wait for a task that may be skipped nothing follows. */
+/* Fills in the clock of a node: what is known from the task before it on its lane and from its waits, which are chosen
+ * on the way.  From a wait for a task that may be skipped nothing follows. */
 static void choose_waits(struct clocks *c, int node, int *known)
 {
     int n = (int)c->step->n;
     struct task *t = c->step->task[node % n];
     for (size_t i = 0; i < t->n_edges; i++) {
         struct edge *e = &t->edges[i];
-        int from = (int)e->from + (node < n ? 0 : n) - (e->previous ? n : 0);
+        int from = (int)e->from; /* the producer's node */
+        if (node >= n)
+            from += n;
+        if (e->previous)
+            from -= n;
         const struct task *producer = c->step->task[e->from];
         int lane = producer->lane->index - c->first;
         bool here = lane >= 0 && lane < c->width;
         if (from < 0 || producer->lane == t->lane)
             continue; /* before the first copy, or known from the task before on the lane */
         if (here && from <= known[lane])
-            continue; /* it follows, and all that was known there */
+            continue; /* the wait follows from others, and so does all that was known there */
         e->wait |= here;
         if (is_conditional(producer))
             continue;
@@ -190,32 +230,46 @@ static void choose_waits(struct clocks *c, int node, int *known)
     }
 }
 
+/* Walks over both copies, for the lanes of c.  last, certain: by lane, its latest node so far, and its latest node so
+ * far that is never skipped. */
+static void walk_clocks(struct clocks *c, int *last, int *certain)
+{
+    const struct step *s = c->step;
+    int n = (int)s->n, n_lanes = s->pool->machine->n_lanes;
+    size_t width = (size_t)c->width;
+    for (int lane = 0; lane < n_lanes; lane++)
+        last[lane] = certain[lane] = NONE;
+    for (int node = 0; node < 2 * n; node++) {
+        int lane = s->task[node % n]->lane->index;
+        int *known = &c->known[(size_t)node * width];
+        if (certain[lane] == NONE)
+            memset(known, NONE, width * sizeof *known);
+        else
+            memcpy(known, &c->known[(size_t)certain[lane] * width], width * sizeof *known);
+        if (lane >= c->first && lane < c->first + c->width)
+            known[lane - c->first] = last[lane];
+        choose_waits(c, node, known);
+        last[lane] = node;
+        if (!is_conditional(s->task[node % n]))
+            certain[lane] = node;
+    }
+}
+
 static void mark_waits(const struct step *s)
 {
-    int n = (int)s->n, n_lanes = s->pool->machine->n_lanes, most = MIN(n_lanes, LANES_AT_A_TIME);
+    int n_lanes = s->pool->machine->n_lanes;
+    int most = MIN(n_lanes, LANES_AT_A_TIME);
     struct clocks c = {.step = s, .known = allocate(2 * s->n * (size_t)most, sizeof *c.known)};
-    int *last = allocate(2 * (size_t)n_lanes, sizeof *last); /* by lane: its latest node so far ... */
-    int *certain = last + n_lanes;                           /* ... and the latest that is not skipped */
-    for (; c.first < n_lanes; c.first += c.width) {
+    int *last = allocate((size_t)n_lanes, sizeof *last);
+    int *certain = allocate((size_t)n_lanes, sizeof *certain);
+    while (c.first < n_lanes) {
         c.width = MIN(n_lanes - c.first, most);
-        memset(last, -1, 2 * (size_t)n_lanes * sizeof *last);
-        for (int node = 0; node < 2 * n; node++) {
-            int lane = s->task[node % n]->lane->index;
-            size_t width = (size_t)c.width;
-            int *known = &c.known[(size_t)node * width];
-            if (certain[lane] == NOBODY)
-                memset(known, -1, width * sizeof *known);
-            else
-                memcpy(known, &c.known[(size_t)certain[lane] * width], width * sizeof *known);
-            if (lane >= c.first && lane < c.first + c.width)
-                known[lane - c.first] = last[lane];
-            choose_waits(&c, node, known);
-            last[lane] = node;
-            if (!is_conditional(s->task[node % n]))
-                certain[lane] = node;
-        }
+        walk_clocks(&c, last, certain);
+        c.first += c.width;
     }
-    free(c.known), free(last);
+    free(c.known);
+    free(last);
+    free(certain);
 }
 
 int event_context(const struct task *t) { return t->lane->device->is_host ? 0 : t->lane->device->context->index; }
@@ -228,13 +282,15 @@ void depend(struct step *s, bool with_addresses)
         s->task[i]->notify = 0;
         s->task[i]->flush = false;
     }
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < s->task[i]->n_edges; k++) {
-            struct task *producer = s->task[s->task[i]->edges[k].from];
-            if (!s->task[i]->edges[k].wait)
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
+            struct task *producer = s->task[e->from];
+            if (!e->wait)
                 continue;
             producer->flush = true;
-            if (!s->task[i]->lane->device->is_host && event_context(producer) != event_context(s->task[i]))
-                producer->notify |= 1u << event_context(s->task[i]);
+            if (!t->lane->device->is_host && event_context(producer) != event_context(t))
+                producer->notify |= 1u << event_context(t);
         }
+    }
 }

@@ -1,8 +1,8 @@
 /* ring.c - a tensor of which there are several, so that a few iterations can each have one of its own.
  *
- * What stores an iteration needs its bytes for longer than an iteration.  So its tensors have several *members*: as
- * many tensors alike, each with bytes of its own.  The first member stands in the list, in the accesses of tasks. Which
- * one a task touches when it runs is its iteration's: tensor_at().
+ * A task that stores an iteration needs its bytes for longer than an iteration.  So such a tensor is a ring of several
+ * *members*: tensors alike, each with bytes of its own.  The accesses of tasks in the list name the first member.  When
+ * a task runs, it touches the member that its iteration has: tensor_at().
  *
  *     iteration     1    2    3    4    5    6           two members
  *     member        1    2    -    1    -    2           -: none was free, and nothing of the iteration is stored

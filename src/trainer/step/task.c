@@ -9,7 +9,7 @@ struct step *new_step(struct pool *p, const char *name)
     struct step *s = allocate(1, sizeof *s);
     snprintf(s->name, sizeof s->name, "%s", name);
     s->pool = p;
-    s->tags = (struct tags){-1, -1, ROLE_OTHER};
+    s->tags = (struct tags){.layer = -1, .micro = -1, .role = ROLE_OTHER};
     s->peak = allocate((size_t)p->machine->n_devices + 1, sizeof *s->peak);
     s->high = allocate((size_t)p->machine->n_devices + 1, sizeof *s->high);
     return s;
@@ -20,8 +20,10 @@ const char *layer_and_micro(char out[64], const struct task *t)
     *out = '\0';
     if (t->layer >= 0 && t->micro >= 0)
         snprintf(out, 64, " (layer %d, micro-batch %d)", t->layer, t->micro);
-    else if (t->layer >= 0 || t->micro >= 0)
-        snprintf(out, 64, t->layer >= 0 ? " (layer %d)" : " (micro-batch %d)", MAX(t->layer, t->micro));
+    else if (t->layer >= 0)
+        snprintf(out, 64, " (layer %d)", t->layer);
+    else if (t->micro >= 0)
+        snprintf(out, 64, " (micro-batch %d)", t->micro);
     return out;
 }
 
@@ -29,7 +31,8 @@ void free_task(struct task *t)
 {
     if (t->description)
         free(t->context);
-    free(t->args), free(t->access);
+    free(t->args);
+    free(t->access);
     free(t);
 }
 
@@ -39,7 +42,11 @@ void free_step(struct step *s)
         s->stop(s);
     for (size_t i = 0; i < s->n; i++)
         free_task(s->task[i]);
-    free(s->task), free(s->peak), free(s->high), free(s->level), free(s->edges);
+    free(s->task);
+    free(s->peak);
+    free(s->high);
+    free(s->level);
+    free(s->edges);
     free(s);
 }
 
@@ -70,7 +77,8 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
 {
     CHECK(lane != NULL, "task %s has no lane", name);
     struct task *t = append_task(s);
-    t->origin = ++s->last_origin;
+    s->last_origin++;
+    t->origin = s->last_origin;
     snprintf(t->name, sizeof t->name, "%s", name);
     t->lane = lane;
     t->layer = s->tags.layer;
@@ -84,36 +92,51 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
 
 bool runs(const struct task *t, uint32_t number) { return number % t->when.every == t->when.rest; }
 
+/* Euclid's greatest common divisor. */
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (a) {
+        uint64_t rest = b % a;
+        b = a;
+        a = rest;
+    }
+    return b;
+}
+
 uint32_t repeat_of(const struct step *s, uint32_t most)
 {
-    uint64_t repeat = 1;
+    uint64_t repeat = 1; /* the least common multiple of all `every` so far */
     for (size_t i = 0; i < s->n && repeat < most; i++) {
-        uint64_t every = s->task[i]->when.every, common = repeat;
-        for (uint64_t a = every, b = repeat; a; common = a, a = b % a, b = common)
-            ;
-        repeat = repeat / common * every;
+        uint64_t every = s->task[i]->when.every;
+        repeat = repeat / common_divisor(every, repeat) * every;
     }
     return (uint32_t)MIN(repeat, most);
 }
 
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode)
 {
-    unsigned more = mode; /* than it has declared so far */
+    unsigned more = mode; /* the part of mode that it has not declared so far */
     CHECK(mode != ACCESS_NONE, "task %s does not say whether it reads or writes tensor %s", t->name, tensor->name);
     for (int i = 0; i < t->n_access; i++)
         if (t->access[i].tensor == tensor)
             more &= ~(unsigned)t->access[i].mode;
-    t->bytes += tensor->bytes * ((more & ACCESS_READ ? 1u : 0) + (more & ACCESS_WRITE ? 1u : 0));
+    if (more & ACCESS_READ)
+        t->bytes += tensor->bytes;
+    if (more & ACCESS_WRITE)
+        t->bytes += tensor->bytes;
     t->access = reallocate(t->access, (size_t)t->n_access + 1, sizeof *t->access);
     t->access[t->n_access++] = (struct access){tensor, mode};
 }
 
 void set_elementwise(struct task *t)
 {
-    for (int i = 0; i < t->n_access; i++)
-        CHECK(t->access[i].mode == ACCESS_READ || t->access[i].tensor->bytes == t->access[0].tensor->bytes,
-              "task %s writes tensor %s of %zu bytes, but works on elements of %zu bytes", t->name,
-              t->access[i].tensor->name, t->access[i].tensor->bytes, t->access[0].tensor->bytes);
+    const size_t bytes = t->access[0].tensor->bytes;
+    for (int i = 0; i < t->n_access; i++) {
+        const struct tensor *x = t->access[i].tensor;
+        CHECK(t->access[i].mode == ACCESS_READ || x->bytes == bytes,
+              "task %s writes tensor %s of %zu bytes, but works on elements of %zu bytes", t->name, x->name, x->bytes,
+              bytes);
+    }
     t->elementwise = true;
 }
 
@@ -150,7 +173,7 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
 
 /* ---- copies ---------------------------------------------------------------------------------------------------- */
 
-/* From the host's memory to the host's memory. */
+/* Copies from the host's memory to the host's memory. */
 static void run_copy(void *context, const struct task *t, uint32_t number)
 {
     (void)context;
@@ -161,8 +184,10 @@ static void run_copy(void *context, const struct task *t, uint32_t number)
 
 bool copies_nothing(const struct task *t)
 {
-    const struct access *a = t->access; /* others may have fewer than two */
-    return t->copy && a[0].tensor->storage == a[1].tensor->storage && a[0].tensor->offset == a[1].tensor->offset;
+    if (!t->copy)
+        return false; /* such a task may have fewer than two accesses */
+    const struct tensor *to = t->access[0].tensor, *from = t->access[1].tensor;
+    return to->storage == from->storage && to->offset == from->offset;
 }
 
 struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from)
@@ -174,8 +199,10 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
     t->copy = true;
     add_access(t, to, ACCESS_WRITE);
     add_access(t, from, ACCESS_READ);
-    if (copies_nothing(t))
-        t->seconds = 0, t->bytes = 0;
+    if (copies_nothing(t)) {
+        t->seconds = 0;
+        t->bytes = 0;
+    }
     return t;
 }
 
@@ -184,8 +211,8 @@ struct task *carry(struct step *s, const char *name, struct tensor *to, struct t
     bool up = from->device->is_host;
     if (purpose == FOR_MOVES && !up)
         purpose = FOR_ALL;
-    struct lane *lane =
-        lane_for(s->pool->machine, up ? to->device : from->device, up ? LANE_UPLOAD : LANE_DOWNLOAD, (int)purpose);
+    struct device *d = up ? to->device : from->device;
+    struct lane *lane = lane_for(s->pool->machine, d, up ? LANE_UPLOAD : LANE_DOWNLOAD, (int)purpose);
     return add_copy(s, lane, name, to, from);
 }
 

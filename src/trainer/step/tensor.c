@@ -126,12 +126,13 @@ void *tensor_memory(const struct tensor *t)
 
 void write_bytes_of(struct tensor *t, size_t begin, size_t n, const void *from)
 {
-    size_t at = t->storage->replica_begin + t->offset + begin;
+    size_t at = t->storage->replica_begin + t->offset + begin; /* counted in the bytes of t->storage->replica_of */
     for (struct tensor *m = t->storage->replica_of->first_mirror; m; m = m->next_mirror) {
-        size_t first = MAX(m->replica_begin, at), end = MIN(m->replica_begin + m->bytes, at + n);
+        size_t first = MAX(m->replica_begin, at);
+        size_t end = MIN(m->replica_begin + m->bytes, at + n);
+        char *to = tensor_memory(m);
         if (first < end)
-            memcpy((char *)tensor_memory(m) + (first - m->replica_begin), (const char *)from + (first - at),
-                   end - first);
+            memcpy(to + (first - m->replica_begin), (const char *)from + (first - at), end - first);
     }
     if (t->device->is_host)
         memcpy((char *)tensor_memory(t) + begin, from, n);
