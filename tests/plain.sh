@@ -1,0 +1,47 @@
+#!/bin/sh
+# plain.sh - the C is plain: one statement does one thing.  tests/plain.py says what is counted, and has the limits.
+#
+# Lines are cheap, and a reader's time is dear.  So a folder has a limit of tokens a line, and where the two are at odds the
+# number of lines gives way.  The trainer has one number more, since it is to be read in a week: its lines of code.
+set -u
+trainer=13500 # 11,500 before its statements were taken apart
+TMP=${TMP:-$(mktemp -d)}
+
+. tests/report.sh
+
+if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
+    python3 tests/plain.py src tests >"$TMP/err"
+    code=$?
+    sed 's/^/# /' "$TMP/err"
+    result $code 'statements do one thing each, and lines are not dense'
+else
+    number=$((number + 1))
+    echo "ok $number - statements do one thing each # SKIP python3 is not installed"
+fi
+
+# Lines that are neither blank nor only comment.
+awk '
+    {
+        code = ""
+        for (rest = $0; rest != ""; ) {
+            if (inside) {
+                end = index(rest, "*/")
+                inside = !end
+                rest = end ? substr(rest, end + 2) : ""
+            } else {
+                start = index(rest, "/*")
+                code = code (start ? substr(rest, 1, start - 1) : rest)
+                inside = start > 0
+                rest = start ? substr(rest, start + 2) : ""
+            }
+        }
+        n += code ~ /[^ \t]/
+    }
+    END { print n }' src/trainer/*/*.[ch] >"$TMP/lines"
+lines=$(cat "$TMP/lines")
+echo "the trainer has $lines lines of code" >"$TMP/err"
+[ "$lines" -le "$trainer" ]
+result $? "the trainer has at most $trainer lines of code: $lines"
+
+echo "1..$number"
+[ "$failed" -eq 0 ]
