@@ -236,7 +236,7 @@ help: ## this list
 	@echo "make               build ./yard; WITHOUT=\"view plot\" leaves folders of src/techniques and src/tools out"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: core demo test tests check distro kills drivers gpu gpu-pack periods gallery bench debug asan tsan fuzz oclgrind tidy format \
+.PHONY: core demo lab grade test tests check distro kills drivers gpu gpu-pack periods gallery bench debug asan tsan fuzz oclgrind tidy format \
         format-check deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:

@@ -105,7 +105,7 @@ static struct task *own_gemm(struct build *b, const char *name, const struct gem
 
 /* ---- CLBlast --------------------------------------------------------------------------------------------------- */
 
-enum { ACCESS_C, ACCESS_A, ACCESS_B, OPERANDS, ACCESS_WORK = OPERANDS }; /* a task's tensors, perhaps without WORK */
+enum { OPERAND_C, OPERAND_A, OPERAND_B, OPERANDS, WORK_SPACE = OPERANDS }; /* a task's tensors, perhaps without WORK */
 
 /* What CLBlast is told: C = A B by rows, or by columns C^T = B^T A^T, which is the same memory; its A is then our B. */
 struct call {
@@ -127,7 +127,7 @@ static struct call describe_by_rows(const struct gemm *g)
                          .m = (size_t)g->m,
                          .n = (size_t)g->n,
                          .k = (size_t)g->k,
-                         .of = {[ACCESS_C] = g->c, [ACCESS_A] = g->a, [ACCESS_B] = g->b}};
+                         .of = {[OPERAND_C] = g->c, [OPERAND_A] = g->a, [OPERAND_B] = g->b}};
 }
 
 static struct call describe_by_columns(const struct gemm *g)
@@ -138,7 +138,7 @@ static struct call describe_by_columns(const struct gemm *g)
                          .m = (size_t)g->n,
                          .n = (size_t)g->m,
                          .k = (size_t)g->k,
-                         .of = {[ACCESS_C] = g->c, [ACCESS_A] = g->b, [ACCESS_B] = g->a}};
+                         .of = {[OPERAND_C] = g->c, [OPERAND_A] = g->b, [OPERAND_B] = g->a}};
 }
 
 /* A call takes all heads of one sequence, or, where sequences are more than heads, one head of all sequences: then
@@ -194,38 +194,38 @@ static size_t guess_work(const struct call *x)
  * CLBlast takes its kernel for small products. */
 static size_t work_space(const struct device *d, const struct call *x)
 {
-    const size_t lda = (size_t)x->of[ACCESS_A].ld;
-    const size_t ldb = (size_t)x->of[ACCESS_B].ld;
-    const size_t ldc = (size_t)x->of[ACCESS_C].ld;
+    const size_t lda = (size_t)x->of[OPERAND_A].ld;
+    const size_t ldb = (size_t)x->of[OPERAND_B].ld;
+    const size_t ldc = (size_t)x->of[OPERAND_C].ld;
     const size_t last = x->batch * x->heads - 1;
     size_t bytes = 0;
     cl_command_queue queue = d->lane[LANE_COMPUTE]->queue;
     if (!queue)
         return guess_work(x);
-    CLBlastStatusCode code =
-        CLBlastSGemmTempBufferSize(x->layout, x->ta, x->tb, x->m, x->n, x->k, begin_of(x, ACCESS_A, last), lda,
-                                   begin_of(x, ACCESS_B, last), ldb, begin_of(x, ACCESS_C, last), ldc, &queue, &bytes);
+    CLBlastStatusCode code = CLBlastSGemmTempBufferSize(x->layout, x->ta, x->tb, x->m, x->n, x->k,
+                                                        begin_of(x, OPERAND_A, last), lda, begin_of(x, OPERAND_B, last),
+                                                        ldb, begin_of(x, OPERAND_C, last), ldc, &queue, &bytes);
     if (code != CLBlastSuccess)
         fail(EXIT_FAILED, "CLBlast cannot plan a product of %zu x %zu x %zu on %s (status %d); use --gemm own", x->m,
              x->n, x->k, d->id, (int)code);
     return bytes;
 }
 
-/* Computes matrix z, or all heads from there on.  buffer[ACCESS_WORK] may be NULL: a product without work space needs
+/* Computes matrix z, or all heads from there on.  buffer[WORK_SPACE] may be NULL: a product without work space needs
  * none. */
 static CLBlastStatusCode call_clblast(const struct call *x, size_t z, const cl_mem *buffer, cl_command_queue queue,
                                       cl_event *done)
 {
-    const struct operand *A = &x->of[ACCESS_A], *B = &x->of[ACCESS_B];
-    const struct operand *C = &x->of[ACCESS_C];
-    const cl_mem a = buffer[ACCESS_A], b = buffer[ACCESS_B];
-    const cl_mem c = buffer[ACCESS_C];
-    const size_t a_begin = begin_of(x, ACCESS_A, z), lda = (size_t)A->ld;
-    const size_t b_begin = begin_of(x, ACCESS_B, z), ldb = (size_t)B->ld;
-    const size_t c_begin = begin_of(x, ACCESS_C, z), ldc = (size_t)C->ld;
+    const struct operand *A = &x->of[OPERAND_A], *B = &x->of[OPERAND_B];
+    const struct operand *C = &x->of[OPERAND_C];
+    const cl_mem a = buffer[OPERAND_A], b = buffer[OPERAND_B];
+    const cl_mem c = buffer[OPERAND_C];
+    const size_t a_begin = begin_of(x, OPERAND_A, z), lda = (size_t)A->ld;
+    const size_t b_begin = begin_of(x, OPERAND_B, z), ldb = (size_t)B->ld;
+    const size_t c_begin = begin_of(x, OPERAND_C, z), ldc = (size_t)C->ld;
     if (x->at_once == 1)
         return CLBlastSgemmWithTempBuffer(x->layout, x->ta, x->tb, x->m, x->n, x->k, 1, a, a_begin, lda, b, b_begin,
-                                          ldb, x->beta, c, c_begin, ldc, &queue, done, buffer[ACCESS_WORK]);
+                                          ldb, x->beta, c, c_begin, ldc, &queue, done, buffer[WORK_SPACE]);
     return CLBlastSgemmStridedBatched(x->layout, x->ta, x->tb, x->m, x->n, x->k, 1, a, a_begin, lda, A->inner, b,
                                       b_begin, ldb, B->inner, x->beta, c, c_begin, ldc, C->inner, x->at_once, &queue,
                                       done);

@@ -141,9 +141,8 @@ enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_LOCAL };
 struct arg { /* an argument of a kernel */
     enum arg_kind kind;
     struct access given; /* ARG_TENSOR: tensor and mode, only until add_kernel() has moved them to task->access */
-    int32_t
-        i;   /* ARG_TENSOR, then: its index in task->access, -1 for NO_TENSOR; other kinds but ARG_FLOAT: the number */
-    float f; /* ARG_FLOAT: the number */
+    int32_t i;           /* ARG_TENSOR: from then on its index in task->access, or -1 for NO_TENSOR; else the number */
+    float f;             /* ARG_FLOAT: the number */
 };
 #define IN(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_READ}})
 #define OUT(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_WRITE}})
