@@ -1,7 +1,6 @@
 /* actions.c - all that changes a view: the table of keys, the mouse, scripts of both. */
 #include "view.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 /* ---- moving ---------------------------------------------------------------------------------------------------- */
@@ -96,6 +95,19 @@ static void select_neighbour(struct view *v, double by)
 
 /* ---- looks ----------------------------------------------------------------------------------------------------- */
 
+static void fit_all(struct view *v)
+{
+    v->follow = false;
+    look_at_all(v);
+}
+
+static void use_next_colour(struct view *v) { v->colour = (v->colour + 1) % COLOUR_WAYS; }
+static void toggle_critical(struct view *v) { v->critical = !v->critical; }
+static void toggle_causes(struct view *v) { v->show_causes = !v->show_causes; }
+static void toggle_memory(struct view *v) { v->hide_memory = !v->hide_memory; }
+static void toggle_help(struct view *v) { v->help = !v->help; }
+static void toggle_quit(struct view *v) { v->quit = !v->quit; }
+
 /* Folds all devices, or if all are folded unfolds them. */
 static void fold_all(struct view *v)
 {
@@ -134,8 +146,10 @@ static void forget_selection(struct view *v)
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
 
-/* Asks for what `what` says: PAUSE, ONE_TASK or ONE_STEP.  The latter two pause a trainer that runs. */
-static void ask_trainer(struct view *v, enum act what)
+enum asked { PAUSE, ONE_TASK, ONE_STEP };
+
+/* The latter two pause a trainer that runs. */
+static void ask_trainer(struct view *v, enum asked what)
 {
     struct trace_follow *f = v->track[0]->follow;
     struct trace_control wanted = *trace_asks(f);
@@ -157,6 +171,10 @@ static void ask_trainer(struct view *v, enum act what)
     trace_ask(f, wanted);
 }
 
+static void ask_pause(struct view *v) { ask_trainer(v, PAUSE); }
+static void ask_task(struct view *v) { ask_trainer(v, ONE_TASK); }
+static void ask_step(struct view *v) { ask_trainer(v, ONE_STEP); }
+
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
 const struct action actions[] = {
@@ -167,80 +185,29 @@ const struct action actions[] = {
     {"up", "rows up (shift+wheel)", .run = scroll_rows, .by = -60},
     {"down", "rows down", .run = scroll_rows, .by = 60},
     {"f", "fit the step", .run = go_by, .by = 0},
-    {"0 home", "fit the whole trace", .act = FIT_ALL},
+    {"0 home", "fit the whole trace", .act = fit_all},
     {"pagedown", "next step", .run = go_by, .by = 1},
     {"pageup", "previous step", .run = go_by, .by = -1},
     {"n", "next task on the lane", .run = select_neighbour, .by = 1},
     {"p", "previous task on the lane", .run = select_neighbour, .by = -1},
     {"z enter", "zoom to the selected task", .run = show_selected, .by = 3},
-    {"c", "critical path of the step", .act = TOGGLE_CRITICAL},
-    {"u", "undo a move of a task", .act = UNDO},
-    {"s", "save the list as it is now", .act = SAVE},
-    {"/", "search, dims the rest", .act = SEARCH},
-    {"escape", "forget selection, search, ruler", .act = FORGET},
-    {"k", "colour by kind, layer, ...", .act = NEXT_COLOUR},
-    {"w", "what idle lanes wait for", .act = TOGGLE_CAUSES},
-    {"m", "hide or show memory", .act = TOGGLE_MEMORY},
-    {"x", "fold devices (click on one)", .act = FOLD_ALL},
-    {"l", "follow what runs", .act = FOLLOW},
-    {"space", "pause the training, go on", .act = PAUSE},
-    {".", "let it run one task", .act = ONE_TASK},
-    {">", "let it run one step", .act = ONE_STEP},
-    {"h ?", "this help", .act = TOGGLE_HELP},
-    {"q", "quit", .act = QUIT},
+    {"c", "critical path of the step", .act = toggle_critical},
+    {"u", "undo a move of a task", .act = undo_last_move},
+    {"s", "save the list as it is now", .act = save_list},
+    {"/", "search, dims the rest", .act = begin_search},
+    {"escape", "forget selection, search, ruler", .act = forget_selection},
+    {"k", "colour by kind, layer, ...", .act = use_next_colour},
+    {"w", "what idle lanes wait for", .act = toggle_causes},
+    {"m", "hide or show memory", .act = toggle_memory},
+    {"x", "fold devices (click on one)", .act = fold_all},
+    {"l", "follow what runs", .act = toggle_follow},
+    {"space", "pause the training, go on", .act = ask_pause},
+    {".", "let it run one task", .act = ask_task},
+    {">", "let it run one step", .act = ask_step},
+    {"h ?", "this help", .act = toggle_help},
+    {"q", "quit", .act = toggle_quit},
 };
 const size_t n_actions = COUNT(actions);
-
-static void act(struct view *v, enum act what)
-{
-    switch (what) {
-    case FIT_ALL:
-        v->follow = false;
-        look_at_all(v);
-        break;
-    case FOLLOW:
-        toggle_follow(v);
-        break;
-    case NEXT_COLOUR:
-        v->colour = (v->colour + 1) % COLOUR_WAYS;
-        break;
-    case FOLD_ALL:
-        fold_all(v);
-        break;
-    case SEARCH:
-        begin_search(v);
-        break;
-    case FORGET:
-        forget_selection(v);
-        break;
-    case UNDO:
-        undo_last_move(v);
-        break;
-    case SAVE:
-        save_list(v);
-        break;
-    case PAUSE:
-    case ONE_TASK:
-    case ONE_STEP:
-        ask_trainer(v, what);
-        break;
-    case TOGGLE_CRITICAL:
-        v->critical = !v->critical;
-        break;
-    case TOGGLE_CAUSES:
-        v->show_causes = !v->show_causes;
-        break;
-    case TOGGLE_MEMORY:
-        v->hide_memory = !v->hide_memory;
-        break;
-    case TOGGLE_HELP:
-        v->help = !v->help;
-        break;
-    case QUIT:
-        v->quit = !v->quit;
-        break;
-    }
-}
 
 static const struct action *find_action(const char *key)
 {
@@ -303,7 +270,7 @@ void press_key(struct view *v, const char *key)
     else if (a->run)
         a->run(v, a->by);
     else
-        act(v, a->act);
+        a->act(v);
     refresh(v);
 }
 

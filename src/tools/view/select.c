@@ -6,7 +6,6 @@
 #include "tools/command/table.h"
 #include "view.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 /* ---- a stretch ------------------------------------------------------------------------------------------------- */

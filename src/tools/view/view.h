@@ -302,30 +302,12 @@ uint32_t colour_number(const struct view *v, int64_t i);
 
 /* ---- actions.c ------------------------------------------------------------------------------------------------- */
 
-enum act {
-    FIT_ALL,
-    FOLLOW,
-    NEXT_COLOUR,
-    FOLD_ALL,
-    SEARCH,
-    FORGET,
-    UNDO,
-    SAVE,
-    PAUSE,
-    ONE_TASK,
-    ONE_STEP,
-    TOGGLE_CRITICAL,
-    TOGGLE_CAUSES,
-    TOGGLE_MEMORY,
-    TOGGLE_HELP,
-    QUIT
-};
 struct action {
     const char *keys; /* names, with a space between: "f", "left a" */
     const char *help;
-    void (*run)(struct view *v, double by); /* moves something by an amount; NULL: `act` says what is done */
+    void (*run)(struct view *v, double by); /* moves something by that amount; NULL: it does `act` */
     double by;
-    enum act act;
+    void (*act)(struct view *v);
 };
 extern const struct action actions[];
 extern const size_t n_actions;
