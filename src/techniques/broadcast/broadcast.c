@@ -116,17 +116,18 @@ static void add_hop(struct broadcast *b, struct edit *e, struct task *copy)
 }
 
 /* Which tasks read what the hop brings: sets the first one after the message, or else of the next step. */
-static void find_reader(const struct broadcast *b, struct message *p, struct hop *h)
+static void find_reader(const struct uses *uses, struct message *p, struct hop *h)
 {
-    const struct step *s = b->step;
-    size_t n = s->n;
-    for (size_t i = 0; i < n; i++) {
-        struct task *t = s->task[i];
-        if (is_broadcast(t) || !touches_bytes(t, h->copy->access[0].tensor, ACCESS_READ))
+    const struct tensor *brought = h->copy->access[0].tensor;
+    size_t n;
+    const struct use *use = uses_of(uses, brought, &n);
+    for (size_t k = 0; k < n; k++) {
+        struct task *t = uses->task[use[k].at];
+        if (is_broadcast(t) || !touches_bytes(t, brought, ACCESS_READ))
             continue;
-        p->first_use = MIN(p->first_use, i);
+        p->first_use = MIN(p->first_use, t->index);
         bool of_next_step = h->reader && h->reader->index < p->at;
-        if (!h->reader || (of_next_step && p->at < i))
+        if (!h->reader || (of_next_step && p->at < t->index))
             h->reader = t;
     }
 }
@@ -170,11 +171,13 @@ void find_messages(struct broadcast *b, struct edit *e)
     for (size_t i = 0; i < s->n; i++)
         if (is_broadcast(s->task[i]))
             add_hop(b, e, s->task[i]);
+    struct uses *uses = find_uses(s->task, s->n, s->pool);
     for (struct message *p = b->messages; p < b->messages + b->n_messages; p++) {
         add_to_shard(b, p);
         for (size_t h = 0; h < p->n; h++)
-            find_reader(b, p, &p->hops[h]);
+            find_reader(uses, p, &p->hops[h]);
     }
+    free_uses(uses);
 }
 
 void free_messages(struct broadcast *b)
@@ -191,6 +194,8 @@ void free_messages(struct broadcast *b)
 
 int first_sender(void) { return broadcast_options.main == MAIN_BOTH ? 0 : 1; }
 
+int count_senders(const struct broadcast *b) { return b->queues - first_sender(); }
+
 static void cut_shard(const struct broadcast *b, struct layer_shard *s)
 {
     size_t most = MIN(s->bytes / LEAST_SLICE, s->bytes / b->align);
@@ -201,7 +206,7 @@ static void cut_shard(const struct broadcast *b, struct layer_shard *s)
 
 static void deal_evenly(const struct broadcast *b, struct layer_shard *s)
 {
-    int senders = b->queues - first_sender();
+    int senders = count_senders(b);
     int dealt = 0; /* how many of the owner's slices, so far */
     for (const struct layer_shard *other = b->shards; other < s; other++)
         if (other->owner == s->owner)
@@ -218,7 +223,7 @@ static int draw(const struct broadcast *b, const struct layer_shard *s, int nth,
 
 static void deal_at_random(const struct broadcast *b, struct layer_shard *s)
 {
-    int senders = b->queues - first_sender();
+    int senders = count_senders(b);
     int *order = allocate((size_t)s->slices, sizeof *order);
     for (int i = 0; i < s->slices; i++) { /* a shuffle: slice i goes to a place, and the slice from there to place i */
         int place = draw(b, s, i, i + 1);

@@ -143,15 +143,19 @@ static struct tally *count_slices(const struct broadcast *b)
 {
     size_t queues = (size_t)b->queues;
     struct tally *tally = allocate(b->n_shards * queues + 1, sizeof *tally);
-    for (size_t i = 0; i < b->n_shards; i++)
+    for (size_t i = 0; i < b->n_shards; i++) {
+        struct tally *by_queue = &tally[first_alike(b, i) * queues];
         for (int nth = 0; nth < b->shards[i].slices; nth++)
-            tally[first_alike(b, i) * queues + (size_t)b->shards[i].queue[nth]].slices++;
-    for (const struct message *p = b->messages; p < b->messages + b->n_messages; p++)
+            by_queue[b->shards[i].queue[nth]].slices++;
+    }
+    for (const struct message *p = b->messages; p < b->messages + b->n_messages; p++) {
+        struct tally *by_queue = &tally[first_alike(b, p->shard) * queues];
         for (int nth = 0; nth < b->shards[p->shard].slices && !p->repeated; nth++) {
             struct slice s = slice_of(b, p, nth);
             if (s.begin < s.end)
-                tally[first_alike(b, p->shard) * queues + (size_t)s.queue].bytes += s.end - s.begin;
+                by_queue[s.queue].bytes += s.end - s.begin;
         }
+    }
     return tally;
 }
 
@@ -159,20 +163,23 @@ static json_t *queues_json(const struct broadcast *b)
 {
     json_t *rows = json_array();
     struct tally *tally = count_slices(b);
-    for (size_t i = 0; i < b->n_shards; i++)
-        for (int j = 0; j < b->queues && first_alike(b, i) == i; j++) {
+    for (size_t i = 0; i < b->n_shards; i++) {
+        if (first_alike(b, i) != i)
+            continue;
+        for (int j = 0; j < b->queues; j++) {
             const struct tally *t = &tally[i * (size_t)b->queues + (size_t)j];
             json_t *row = json_pack("{s:s, s:i, s:i, s:i, s:I}", "device", b->shards[i].owner->id, "queue", j, "layer",
                                     b->shards[i].layer, "slices", t->slices, "bytes", (json_int_t)t->bytes);
             json_array_append_new(rows, row);
         }
+    }
     free(tally);
     return rows;
 }
 
 static char *describe(const struct broadcast *b, const struct run_facts *w, bool staged)
 {
-    int senders = b->queues - first_sender(), slices = 0;
+    int senders = count_senders(b), slices = 0;
     if (!b->n_shards)
         return copy_string("the list has no copy of role broadcast between devices");
     for (size_t i = 0; i < b->n_shards; i++)
@@ -196,9 +203,9 @@ static bool run_broadcast(struct step *s, const struct costs *c, const struct ru
     struct edit *e = slice_list(&b);
     commit(e);
     bool any = b.n_shards > 0, staged = is_staged(s);
-    if (any && broadcast_options.slices < b.queues - first_sender())
+    if (any && broadcast_options.slices < count_senders(&b))
         warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do",
-             broadcast_options.slices, b.queues - first_sender());
+             broadcast_options.slices, count_senders(&b));
     r->reason = describe(&b, w, staged);
     r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
     report_ms(r, "period_ms", NULL, o.period);

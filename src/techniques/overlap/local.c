@@ -153,8 +153,10 @@ struct offer { /* one update that both sides are offered */
     enum side expected;
 };
 
-/* Like host_side(), except that the device keeps its state, and gradients wait until the choice can be made. */
-static struct tensor *other_side(struct mover *m, const struct task *update, const struct task *piece, int i)
+/* Like host_side(), except that the device keeps its state, and gradients wait until the choice can be made: after
+ * `maker`, the task that makes the last of them. */
+static struct tensor *other_side(struct mover *m, const struct task *update, struct task *maker,
+                                 const struct task *piece, int i)
 {
     struct tensor *x = piece->access[i].tensor;
     if (x->device->is_host)
@@ -162,12 +164,12 @@ static struct tensor *other_side(struct mover *m, const struct task *update, con
     if (x->class == MEM_OPTIMIZER)
         return part_of_mirror(m, update->access[i].tensor, x);
     if (x->class == MEM_GRADIENTS)
-        return bring_down(m, x, m->step->task[last_maker(m->uses, update)], update->layer, FOR_OFFERED);
+        return bring_down(m, x, maker, update->layer, FOR_OFFERED);
     return host_side(m, update, piece, i);
 }
 
 /* All pieces of the update on the host, with their copies.  Returns the first piece. */
-static struct task *add_host_updates(struct mover *m, struct task *update)
+static struct task *add_host_updates(struct mover *m, struct task *update, struct task *maker)
 {
     struct update_pieces pieces = cut_update(m, update);
     struct tensor **on_host = allocate((size_t)update->n_access, sizeof(struct tensor *));
@@ -175,7 +177,7 @@ static struct task *add_host_updates(struct mover *m, struct task *update)
     for (size_t k = 0; k < pieces.n; k++) {
         struct task *piece = pieces.piece[k];
         for (int i = 0; i < piece->n_access; i++)
-            on_host[i] = other_side(m, update, piece, i);
+            on_host[i] = other_side(m, update, maker, piece, i);
         struct task *moved = run_on_host(m, piece, on_host);
         bring_up(m, piece, on_host, FOR_OFFERED);
         if (k == 0)
@@ -307,7 +309,7 @@ static void offer_update(struct mover *m, struct rule *rule, size_t at, enum sid
     struct offer o = {
         .mover = m, .chooser = c, .costs = rule->planner->question.costs, .update = update, .expected = expected};
     size_t n_tasks = s->n;
-    o.host_update = add_host_updates(m, update);
+    o.host_update = add_host_updates(m, update, maker);
     o.word = new_word(s, s->pool->machine->host);
     o.device_word = new_word(s, update->lane->device);
     make_host_conditional(&o, n_tasks);
@@ -383,22 +385,21 @@ static void follow_rule(const struct planner *p, const struct forecast *f, size_
     free(ends);
 }
 
-/* Where the list with all updates on the device cannot be simulated, all go to the CPU.  The first `fixed` buckets do,
- * whatever the rule says. */
-static void apply_rule(const struct rule *rule, size_t fixed, unsigned char *choice)
+/* f: of the list with all updates on the device.  Where that cannot be simulated, all go to the CPU.  The first `fixed`
+ * buckets do, whatever the rule says. */
+static void apply_rule(const struct planner *p, const struct forecast *f, size_t fixed, unsigned char *choice)
 {
-    const struct planner *p = rule->planner;
-    struct forecast f = try_step(p->step, p->question.costs);
     memset(choice, ON_CPU, p->buckets.n);
-    if (f.span)
-        follow_rule(p, &f, fixed, choice);
-    free_forecast(&f);
+    if (f->span)
+        follow_rule(p, f, fixed, choice);
 }
 
 void expect_rule(const struct rule *rule, struct candidate *expected)
 {
     const struct question *q = &rule->planner->question;
-    apply_rule(rule, 0, expected->choice);
+    struct forecast f = try_step(rule->planner->step, q->costs);
+    apply_rule(rule->planner, &f, 0, expected->choice);
+    free_forecast(&f);
     try_candidate(q, expected);
     for (size_t k = rule->planner->buckets.n; k > 0 && expected->score.excess > 0; k--) {
         struct candidate other = *expected;
@@ -434,17 +435,21 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
  * *expected: what the step is then expected to do. */
 static size_t fix_few(struct rule *rule, struct candidate *expected)
 {
-    const size_t n = rule->planner->buckets.n;
-    struct candidate both;
+    const struct planner *p = rule->planner;
+    const size_t n = p->buckets.n;
+    struct forecast f = try_step(p->step, p->question.costs);
+    struct candidate both = {.score.excess = 1};
     for (rule->fixed = 0; rule->fixed < n; rule->fixed += ceil_div(n, MOST_STARTS)) {
-        apply_rule(rule, rule->fixed, both.choice);
-        try_candidate(&rule->planner->question, &both);
-        if (both.score.excess == 0) {
-            *expected = both;
-            return rule->fixed;
-        }
+        apply_rule(p, &f, rule->fixed, both.choice);
+        try_candidate(&p->question, &both);
+        if (both.score.excess == 0)
+            break;
     }
-    return n;
+    free_forecast(&f);
+    if (rule->fixed >= n)
+        return n;
+    *expected = both;
+    return rule->fixed;
 }
 
 void decide_in_step(struct rule *rule, const struct run_facts *w, const struct pass *room, struct candidate *expected,

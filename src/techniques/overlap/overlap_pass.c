@@ -174,12 +174,11 @@ static void free_overlapper(struct overlapper *o)
  */
 static bool read_or_write(struct planner *p, const char *path, struct pass_report *r)
 {
-    static const char *const letter[SIDES] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
+    static const char *const letter[SIDES + 1] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
     const char *name[MOST_BUCKETS];
     struct choice_text text = {
         .head = "A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there behind all C.",
         .word = letter,
-        .n_words = SIDES,
         .expected = "D, C or L",
         .name = name,
         .n = p->buckets.n};

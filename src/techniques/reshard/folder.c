@@ -117,13 +117,6 @@ const char *file_in(struct folder *f, const char *name)
     return path;
 }
 
-/* Something has this name, be it a link that leads nowhere. */
-static bool name_exists(const char *path)
-{
-    struct stat status;
-    return lstat(path, &status) == 0;
-}
-
 /* The whole folder `beside` takes the place of the folder `path`, after `beside` is on the disk for sure. */
 static bool take_place(const char *beside, const char *path)
 {
@@ -158,9 +151,9 @@ void publish_folder(struct folder *f)
     char *beside = format_string("%s" BESIDE, f->path);
     if (f->n)
         sync_folder_of(f->files[0]);
-    if (name_exists(beside)) /* it is whole; a process that was killed has left it: it takes its place first */
+    if (exists(beside)) /* it is whole; a process that was killed has left it: it takes its place first */
         take_place(beside, f->path);
-    bool replaces = name_exists(f->path);
+    bool replaces = exists(f->path);
     expect_unlocked("cannot write the folder", f->path); /* a run may have made it in between */
     bool done = replaces ? replace_folder(f, beside) : rename(f->temporary, f->path) == 0;
     if (!done)

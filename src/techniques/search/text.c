@@ -33,27 +33,18 @@ static size_t find_decision(const struct choice_text *t, const char *name)
     return i;
 }
 
-/* The option of that word; t->n_words: there is none. */
-static size_t find_word(const struct choice_text *t, const char *word)
-{
-    size_t option = 0;
-    while (option < t->n_words && strcmp(t->word[option], word) != 0)
-        option++;
-    return option;
-}
-
 /* A line that has words. */
 static void read_line(const struct line *l, const struct choice_text *t, unsigned char *choice, bool *read)
 {
     const char *word = l->word[l->n - 1];
     char *name = name_in(l);
     size_t i = find_decision(t, name);
-    size_t option = find_word(t, word);
+    int option = choice_number(t->word, word);
     if (i == t->n)
         fail_word(l, l->word[0], "a line such as `%s %s`", t->name[0], t->word[0]);
     if (read[i])
         fail_word(l, name, "each of them once");
-    if (option == t->n_words)
+    if (option < 0)
         fail_word(l, word, "%s", t->expected);
     choice[i] = (unsigned char)option;
     read[i] = true;

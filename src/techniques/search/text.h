@@ -11,11 +11,10 @@
 
 struct choice_text {
     const char *head;        /* the first line, for people */
-    const char *const *word; /* what each option is called */
-    size_t n_words;
-    const char *expected; /* the words, for people: "D or C" */
-    const char **name;    /* what each decision is called */
-    size_t n;             /* decisions, at least 1 */
+    const char *const *word; /* what each option is called; NULL ends them */
+    const char *expected;    /* the words, for people: "D or C" */
+    const char **name;       /* what each decision is called */
+    size_t n;                /* decisions, at least 1 */
 };
 void write_choice(const char *path, const struct choice_text *text, const unsigned char *choice);
 /* false: there is no such file.  Ends the program (EXIT_USAGE) with the line that is wrong, or the decision that is

@@ -267,12 +267,6 @@ struct checkpoint *read_snapshot(const char *path)
     return c;
 }
 
-struct checkpoint *read_own_snapshot(const char *path)
-{
-    bool overtaken;
-    return read_once(path, false, &overtaken);
-}
-
 struct checkpoint *open_snapshot(const char *path)
 {
     struct checkpoint *c = read_snapshot(path);
@@ -409,7 +403,8 @@ static char *lay_out(struct snap *s, const struct snap_plan *plan)
 static void read_old(void *opening)
 {
     struct opening *o = opening;
-    o->old = read_own_snapshot(o->s->file->path);
+    bool overtaken;
+    o->old = read_once(o->s->file->path, false, &overtaken); /* the file is locked: no other run is writing */
 }
 
 /* Reads the snapshot that is on the disk for sure into o->old. */

@@ -71,7 +71,7 @@ static void advise(const struct telling *l, const struct simulation *sim, double
                    const struct outcome *first)
 {
     char **text = &l->report->reason;
-    int under_way = most_under_way(snapshot_options.slots);
+    int under_way = snapshot_options.slots - 1; /* the newest commit keeps one */
     if (!under_way) {
         append_text(text, ": the newest commit holds the only slot");
         return;

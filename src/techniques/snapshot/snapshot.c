@@ -161,7 +161,9 @@ static void store_update(struct storing *v, struct task *update, size_t bytes)
 static struct task *last_on_host(const struct step *s, size_t n, const struct task *update)
 {
     struct task *last = NULL;
-    for (size_t i = update->index + 1; choice_word(update) && i < n; i++)
+    if (!choice_word(update))
+        return NULL;
+    for (size_t i = update->index + 1; i < n; i++)
         if (s->task[i]->origin == update->origin)
             last = s->task[i];
     return last;

@@ -63,12 +63,13 @@ static json_t *move_json(const struct gap *g, const struct times *t, double zero
 static json_t *moves_json(const struct gaps *all, const struct forecast *f)
 {
     struct uses *u = find_uses(f->task, f->n, all->step->pool);
+    const double zero = first_start(f);
     json_t *moves = json_array();
     for (const struct gap *g = all->gap; g < all->gap + all->n; g++) {
         if (!g->leaves && !g->back)
             continue;
         struct times t = find_times(g, f, u);
-        json_array_append_new(moves, move_json(g, &t, first_start(f)));
+        json_array_append_new(moves, move_json(g, &t, zero));
     }
     free_uses(u);
     return moves;

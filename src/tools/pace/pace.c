@@ -75,7 +75,7 @@ static void finish_delayed(struct step *s, size_t i, struct task_flight *flight)
 static struct pace *wrap(struct step *s, struct pace pace)
 {
     struct pace *p = copy_bytes(&pace, sizeof pace);
-    p->ended = allocate((MOST_MEMBERS + 1) * s->n, sizeof *p->ended);
+    p->ended = allocate(((size_t)s->pool->ring.n + 1) * s->n, sizeof *p->ended);
     p->lane_end = allocate((size_t)s->pool->machine->n_lanes, sizeof *p->lane_end);
     s->running->wrapper = &p->wrapper;
     return p;

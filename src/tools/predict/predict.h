@@ -175,10 +175,6 @@ struct forecast try_list(const struct step *s, const struct costs *c, double mos
                          void *context);
 void free_forecast(struct forecast *f);
 struct forecast *keep_forecast(struct forecast f); /* for a pass's report, which frees it */
-/* The list in that order, with tasks of its own on the same tensors: to be placed, ordered and
- * simulated, not run.  *original: the list's own tasks by position, which the caller frees. */
-struct step *draft_of(const struct step *s, struct task ***original);
-void free_draft(struct step *draft);
 
 /* ---- budgets.c -------------------------------------------------------------------------------------------------- */
 

@@ -187,12 +187,12 @@ struct costs *measure_costs(struct trainer *t)
 {
     struct device *d = &t->machine->device[0];
     struct costs *c = allocate(1, sizeof *c);
-    char driver[128] = "";
-    clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
+    char driver[128];
+    device_text(d->cl, CL_DRIVER_VERSION, driver, sizeof driver);
     *c = (struct costs){.path = copy_string("a trial"),
                         .measured = true,
                         .device = copy_string(d->name),
-                        .driver = make_printable(copy_string(driver), false),
+                        .driver = copy_string(driver),
                         .engine = copy_string(engine_name(t)),
                         .units = d->units,
                         .vector = d->vector,

@@ -9,7 +9,9 @@
 
 #include <math.h>
 
-struct step *draft_of(const struct step *s, struct task ***original)
+/* The list in that order, with tasks of its own on the same tensors: to be placed, ordered and simulated, not run.
+ * *original: the list's own tasks by position, which the caller frees. */
+static struct step *draft_of(const struct step *s, struct task ***original)
 {
     struct step *draft = new_step(s->pool, s->name);
     struct task **tasks = tasks_in_order(s, &draft->n);
@@ -27,7 +29,7 @@ struct step *draft_of(const struct step *s, struct task ***original)
     return draft;
 }
 
-void free_draft(struct step *draft)
+static void free_draft(struct step *draft)
 {
     if (draft->n > 0)
         free(draft->task[0]); /* the block of all */

@@ -34,3 +34,9 @@ void free_strips(struct strip *strips, size_t n)
         free(strips[i].cell);
     free(strips);
 }
+
+uint64_t hash_pair(uint64_t a, uint64_t b)
+{
+    const uint64_t pair[2] = {a, b};
+    return hash_bytes(pair, sizeof pair, 0);
+}

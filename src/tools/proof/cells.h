@@ -26,4 +26,6 @@ struct strip {
 struct byte_cell *cells_of(struct strip *s, size_t begin, size_t end, size_t *n);
 void free_strips(struct strip *strips, size_t n);
 
+uint64_t hash_pair(uint64_t a, uint64_t b);
+
 #endif

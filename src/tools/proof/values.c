@@ -27,12 +27,6 @@ struct values {
     size_t n, cap;
 };
 
-static uint64_t hash_pair(uint64_t a, uint64_t b)
-{
-    const uint64_t pair[2] = {a, b};
-    return hash_bytes(pair, sizeof pair, 0);
-}
-
 /* ---- reads and writes ------------------------------------------------------------------------------------------ */
 
 /* The value of a persistent tensor before the first iteration: all its replicas have the same. */

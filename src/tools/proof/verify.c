@@ -3,9 +3,10 @@
  *
  *     values   In list order, every read finds bytes that were last written through the same tensor, in this iteration
  *              unless the tensor persists.  A lifetime that was cut short lets another tensor overwrite the bytes: it
- * is found here. order    A read starts after the last write of its bytes has ended; a write starts after that write
- * and all reads since have ended.  So any two accesses of which one writes are ordered.  Lanes and waits order tasks,
- * in the way that execute() waits, and nothing else does.  An edge that was dropped is found here.
+ *              is found here.
+ *     order    A read starts after the last write of its bytes has ended; a write starts after that write and all
+ *              reads since have ended.  So any two accesses of which one writes are ordered.  Lanes and waits order
+ *              tasks, in the way that execute() waits, and nothing else does.  An edge that was dropped is found here.
  *
  * Of depend() this file uses nothing but the edges that it has made.  A *node* is a task in one of two iterations:
  * iteration * n + task.
@@ -288,9 +289,8 @@ static uint64_t hash_running(const struct step *s, uint32_t number)
     uint64_t hash = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
-        const uint64_t pair[2] = {hash, i};
         if (t->when.every > 1 && number % t->when.every == t->when.rest)
-            hash = hash_bytes(pair, sizeof pair, 0);
+            hash = hash_pair(hash, i);
     }
     return hash;
 }

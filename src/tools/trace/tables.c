@@ -2,46 +2,53 @@
 #include "tables.h"
 #include "techniques/pass/uses.h"
 
+/* Adds to the text in `out`, as far as there is room. */
+PRINTF_LIKE(3, 4) static void add_text(char *out, size_t size, const char *format, ...)
+{
+    size_t used = strlen(out);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(out + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
 /* "512x1024", or in a step file the name. */
-static void append_shape(char **text, const struct tensor *x)
+static void add_shape(char *out, size_t size, const struct tensor *x)
 {
     if (x->device->by_hand) {
-        append_text(text, "%s", x->name);
+        add_text(out, size, "%s", x->name);
         return;
     }
     for (int i = 0; i < x->rank; i++)
-        append_text(text, "%s%lld", i ? "x" : "", (long long)x->shape[i]);
+        add_text(out, size, "%s%lld", i ? "x" : "", (long long)x->shape[i]);
 }
 
 /* "512x1024 <- 512x256, 1024x256": the tensors that the task writes, then those that it reads; it may be cut. */
 static void fill_shape(char *out, size_t size, const struct task *t)
 {
-    char *text = NULL;
-    bool arrow = false;
+    const char *before = "";
+    out[0] = '\0';
     for (int i = 0; i < t->n_access; i++) {
         if (t->access[i].mode == ACCESS_READ)
             continue;
-        append_text(&text, "%s", text ? ", " : "");
-        append_shape(&text, t->access[i].tensor);
+        add_text(out, size, "%s", before);
+        add_shape(out, size, t->access[i].tensor);
+        before = ", ";
     }
+    before = *before ? " <- " : "<- ";
     for (int i = 0; i < t->n_access; i++) {
         if (t->access[i].mode != ACCESS_READ)
             continue;
-        if (arrow)
-            append_text(&text, ", ");
-        else
-            append_text(&text, "%s", text ? " <- " : "<- ");
-        arrow = true;
-        append_shape(&text, t->access[i].tensor);
+        add_text(out, size, "%s", before);
+        add_shape(out, size, t->access[i].tensor);
+        before = ", ";
     }
-    snprintf(out, size, "%s", text ? text : "");
-    free(text);
 }
 
 static void fill_lane(struct trace_lane *to, const struct lane *l)
 {
     const struct device *d = l->device;
-    const struct link *link = d->link[l->kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
+    const struct link *link = link_of_lanes(d, l->kind);
     double rate = link ? link->rate : 0;
     bool computes = l->kind == LANE_COMPUTE;
     *to = (struct trace_lane){.kind = (uint32_t)l->kind,

@@ -90,9 +90,8 @@ static struct trace_header make_header(const struct trace_header *given, uint64_
  * nowhere is replaced. */
 static void take_trace_name(struct writer *file, const char *name, int old)
 {
-    struct stat status;
     char *temporary = copy_string(file->temporary);
-    bool is_free = old < 0 && lstat(file->path, &status) != 0;
+    bool is_free = old < 0 && !exists(file->path);
     if (is_free && link(temporary, file->path) != 0 && errno == EEXIST)
         fail(EXIT_USAGE, "--trace %s: another run is writing there; wait for its end or choose another name", name);
     publish(file);

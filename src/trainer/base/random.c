@@ -8,9 +8,7 @@
  */
 #include "base.h"
 
-#include <errno.h>
 #include <math.h>
-#include <sys/random.h>
 
 struct random4 random_words(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element)
 {

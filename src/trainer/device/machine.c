@@ -304,8 +304,7 @@ static struct lane *find_lane(const struct device *d, enum lane_kind kind, int p
     return found;
 }
 
-/* The link that a lane's copies use; NULL: none, or it takes no time. */
-static const struct link *link_of(const struct device *d, enum lane_kind kind)
+const struct link *link_of_lanes(const struct device *d, enum lane_kind kind)
 {
     if (kind == LANE_COMPUTE)
         return NULL;
@@ -316,7 +315,7 @@ struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, 
 {
     struct lane *lane = find_lane(d, kind, purpose);
     if (!lane) {
-        const struct link *link = link_of(d, kind);
+        const struct link *link = link_of_lanes(d, kind);
         struct lane *last = NULL;
         int next = 0; /* a number that no lane has */
         for (struct lane *other = d->lane[kind]; other; other = other->more) {

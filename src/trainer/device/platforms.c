@@ -11,8 +11,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-static void explain_full_cache(void);
-
 /* Roughly what a driver and its compiler need: open files, processes and threads of the user, and bytes of one file,
  * which may be a compiled kernel. */
 enum { LEAST_FILES = 64, LEAST_PROCESSES = 64, LEAST_FILE_BYTES = 4 << 20 };

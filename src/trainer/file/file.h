@@ -105,6 +105,8 @@ struct writer {
 };
 struct writer *open_writer(const char *path);
 void write_bytes(struct writer *w, const void *bytes, size_t n);
+/* Writes to a file that is open, and returns how many bytes it took; if they are fewer than n, errno says why. */
+size_t write_all(int fd, const void *bytes, size_t n);
 int reserve_bytes(int fd, uint64_t bytes); /* allocates the file's bytes on the disk; returns 0 or an errno */
 void publish(struct writer *w);            /* sync + rename + sync folder; frees w */
 void publish_text(const char *path, const char *text); /* open_writer() + write_bytes() + publish() */

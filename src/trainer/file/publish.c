@@ -112,19 +112,26 @@ struct writer *open_writer(const char *path)
     return w;
 }
 
+size_t write_all(int fd, const void *bytes, size_t n)
+{
+    const char *from = bytes;
+    size_t done = 0;
+    while (done < n) {
+        ssize_t written = write(fd, from + done, MIN(n - done, AT_ONCE));
+        if (written >= 0)
+            done += (size_t)written;
+        else if (errno != EINTR)
+            break;
+    }
+    return done;
+}
+
 void write_bytes(struct writer *w, const void *bytes, size_t n)
 {
-    const char *p = bytes;
-    while (n > 0) {
-        ssize_t written = write(w->fd, p, MIN(n, AT_ONCE));
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            write_failed(w, "write");
-        p += written;
-        n -= (size_t)written;
-        w->offset += (uint64_t)written;
-    }
+    size_t done = write_all(w->fd, bytes, n);
+    w->offset += done;
+    if (done < n)
+        write_failed(w, "write");
 }
 
 int reserve_bytes(int fd, uint64_t bytes)

@@ -163,15 +163,20 @@ static struct host_thread *start_thread(const char *name, bool aside)
     return t;
 }
 
+void append_job(struct job ***end, struct job *job)
+{
+    job->next = NULL;
+    **end = job;
+    *end = &job->next;
+}
+
 static void give_to(struct host_thread **thread, const char *name, bool aside, struct job *kept)
 {
     if (!*thread)
         *thread = start_thread(name, aside);
     struct host_thread *t = *thread;
-    kept->next = NULL;
     pthread_mutex_lock(&t->lock);
-    *t->end = kept;
-    t->end = &kept->next;
+    append_job(&t->end, kept);
     pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
 }

@@ -95,13 +95,6 @@ bool decide_late(struct step *s, const struct task *t, uint32_t number)
 
 /* ---- tasks that stand aside ------------------------------------------------------------------------------------ */
 
-static void append_job(struct job ***end, struct job *job)
-{
-    job->next = NULL;
-    **end = job;
-    *end = &job->next;
-}
-
 static void note_ended(struct job *job)
 {
     struct late *l = job->step->running->late;

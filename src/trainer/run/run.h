@@ -179,7 +179,8 @@ struct job { /* what a thread is given: to wait for events, run a host task (or 
     struct task_flight own; /* the flight of a job that is parked: it uses none of its task's */
     struct job *next;       /* the next one in its queue or chain */
 };
-struct job *keep_job(const struct job *job); /* a copy, with its events; give it to a thread, or drop it */
+void append_job(struct job ***end, struct job *job); /* to a chain, whose end moves on */
+struct job *keep_job(const struct job *job);         /* a copy, with its events; give it to a thread, or drop it */
 /* Gives a job to the thread, which is started if there is none; `name` is that of its lane. */
 void give_job(struct host_thread **thread, const char *name, struct job *kept);
 /* The same for a job that stands aside: the thread runs only when no other one wants the core. */

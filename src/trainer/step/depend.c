@@ -127,13 +127,7 @@ static void touch_all(struct walk *w, int node, enum edge_kind kind)
             touch(w, node, a, kind);
 }
 
-static int later_first(const void *a_, const void *b_)
-{
-    const struct edge *a = a_, *b = b_;
-    if (a->previous != b->previous)
-        return COMPARE(a->previous, b->previous);
-    return COMPARE(b->from, a->from);
-}
+ORDER(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->from, a->from)))
 
 /* The tasks that a held task must wait for: on each lane the last of those that hold and always run, and those that
  * hold after it.  Returns how many. */

@@ -41,8 +41,6 @@ int member_of(const struct ring *r, uint32_t iteration)
     return 0;
 }
 
-int most_under_way(int members) { return members - 1; }
-
 /* ---- its tensors ------------------------------------------------------------------------------------------------- */
 
 struct tensor *nth_member(struct tensor *t, int k)

@@ -299,7 +299,6 @@ uint32_t repeat_of(const struct step *s, uint32_t most);
 int take_member(struct ring *r, uint32_t iteration);                 /* returns its number, from 1; 0: none is free */
 void return_member(struct ring *r, uint32_t iteration, bool counts); /* counts: it is kept until another one counts */
 int member_of(const struct ring *r, uint32_t iteration);             /* 0: the iteration has none */
-int most_under_way(int members);                    /* iterations that can have one at once, beside one that is kept */
 struct tensor *nth_member(struct tensor *t, int k); /* t: the first member, or a part of it; k counts from 1 */
 /* The tensor that t means in this iteration: t itself, or, where t is in a ring, the same part of the member that the
  * iteration has. */

@@ -64,20 +64,6 @@ static void lose_log(struct progress *p, const char *why)
     p->log_lost = true;
 }
 
-/* Returns how many bytes were written; if they are fewer than n, errno says why. */
-static size_t write_all(int fd, const char *bytes, size_t n)
-{
-    size_t done = 0;
-    while (done < n) {
-        ssize_t written = write(fd, bytes + done, n - done);
-        if (written >= 0)
-            done += (size_t)written;
-        else if (errno != EINTR)
-            break;
-    }
-    return done;
-}
-
 /* Adds a line at the end that the file has by then (O_APPEND).  If the line does not fit, its part is taken away. */
 static void append_line(struct progress *p, const char *line, size_t n)
 {

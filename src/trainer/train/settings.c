@@ -199,9 +199,7 @@ static bool is_off(const struct option *o)
 static void keep_law(const struct law *law)
 {
     const struct option *other = find_option(&table, law->other);
-    if (!other || !find_option(&table, law->option))
-        return;
-    if (!was_given(law->option))
+    if (!other || !was_given(law->option))
         return;
     if (law->why && was_given(law->other))
         fail(EXIT_USAGE, "--%s and --%s: %s; leave one out", law->option, law->other, law->why);
@@ -491,9 +489,11 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
 
 /* ---- for others ------------------------------------------------------------------------------------------------- */
 
-bool has_option(const char *option) { return find_option(&table, option) != NULL; }
-
-bool was_given(const char *option) { return has_option(option) && option_given(&table, option); }
+bool was_given(const char *option)
+{
+    const struct option *o = find_option(&table, option);
+    return o && table.given[o - options];
+}
 
 const char *first_given(option_fits *fits)
 {

@@ -95,7 +95,6 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv);
 /* The first option that the user has given and that does not fit; NULL: all fit. */
 typedef bool option_fits(const struct option *o);
 const char *first_given(option_fits *fits);
-bool has_option(const char *option); /* false: its folder was left out */
 /* Every option of `yard train` with its value; recorded: only those that a resumed run takes over, as texts. */
 json_t *options_json(bool recorded);
 bool was_given(const char *option);
