@@ -164,10 +164,6 @@ static void add_to_shard(struct broadcast *b, struct message *p)
 void find_messages(struct broadcast *b, struct edit *e)
 {
     const struct step *s = b->step;
-    const struct machine *m = s->pool->machine;
-    b->align = 1;
-    for (int d = 0; d < m->n_devices; d++)
-        b->align = MAX(b->align, m->device[d].alignment);
     for (size_t i = 0; i < s->n; i++)
         if (is_broadcast(s->task[i]))
             add_hop(b, e, s->task[i]);
@@ -206,13 +202,12 @@ static void cut_shard(const struct broadcast *b, struct layer_shard *s)
 
 static void deal_evenly(const struct broadcast *b, struct layer_shard *s)
 {
-    int senders = count_senders(b);
     int dealt = 0; /* how many of the owner's slices, so far */
     for (const struct layer_shard *other = b->shards; other < s; other++)
         if (other->owner == s->owner)
             dealt += other->slices;
     for (int i = 0; i < s->slices; i++)
-        s->queue[i] = first_sender() + (dealt + i) % senders;
+        s->queue[i] = first_sender() + (dealt + i) % count_senders(b);
 }
 
 /* The shard's nth draw, of 0 to below - 1. */

@@ -196,9 +196,19 @@ static char *describe(const struct broadcast *b, const struct run_facts *w, bool
     return text;
 }
 
+/* Bytes: slices begin at multiples of it on every device. */
+static size_t largest_alignment(const struct machine *m)
+{
+    size_t largest = 1;
+    for (int d = 0; d < m->n_devices; d++)
+        largest = MAX(largest, m->device[d].alignment);
+    return largest;
+}
+
 static bool run_broadcast(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
-    struct broadcast b = {.step = s, .seed = w->seed, .queues = broadcast_options.queues};
+    struct broadcast b = {
+        .step = s, .seed = w->seed, .queues = broadcast_options.queues, .align = largest_alignment(s->pool->machine)};
     struct periods o = choose_order(&b, c);
     struct edit *e = slice_list(&b);
     commit(e);
