@@ -42,9 +42,7 @@ struct paper new_paper(int n_devices, const struct speeds *s)
 
 void end_paper(struct paper *p)
 {
-    free_step(p->step);
-    free_pool(p->pool);
-    close_machine(p->machine);
+    free_list(p->step);
     free_costs(p->costs);
 }
 

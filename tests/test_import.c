@@ -100,10 +100,8 @@ static uint64_t loaded(const char *path)
         hash = hash_bytes(values, n * sizeof *values, hash);
         free(values);
     }
-    free_step(s);
     free_model(m);
-    free_pool(pool);
-    close_machine(machine);
+    free_list(s);
     close_source(&source);
     return hash;
 }

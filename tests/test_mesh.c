@@ -280,9 +280,7 @@ static float *reduced(int n, size_t elements)
         stop_thread(&m->lane[i]->forward);
     }
     free(x);
-    free_step(s);
-    free_pool(p);
-    close_machine(m);
+    free_list(s);
     return all;
 }
 

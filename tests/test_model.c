@@ -26,10 +26,8 @@ TEST(each_device_has_its_engine)
     assert_int_equal(own[0], 0);
     assert_int_equal(own[1], 1);
     end_build(&b);
-    free_step(s);
     free_model(model);
-    free_pool(p);
-    close_machine(m);
+    free_list(s);
     free_costs(costs);
 }
 
@@ -360,10 +358,8 @@ TEST(llmc_padding_rows_are_left_out)
     assert_true(wpe[0] == 4);
     assert_true(wpe[1] == 5);
     assert_true(ln_1 == 6); /* 4 rows in the file */
-    free_step(s);
     free_model(model);
-    free_pool(p);
-    close_machine(m);
+    free_list(s);
 }
 
 /* ---- yard check --gradients ------------------------------------------------------------------------------------- */
@@ -475,9 +471,7 @@ TEST(unlike_members_agree)
     assert_int_equal(a[0].tensor->offset, last->param[ln_1].offset * ELEMENT_BYTES);
     assert_int_equal(s->task[0]->access[1].tensor->offset, first->param[ln_1].offset * ELEMENT_BYTES);
     end_build(&b);
-    free_step(s);
     free_model(model);
-    free_pool(p);
-    close_machine(m);
+    free_list(s);
     free_costs(costs);
 }

@@ -148,7 +148,7 @@ static void forget_selection(struct view *v)
 
 enum asked { PAUSE, ONE_TASK, ONE_STEP };
 
-/* The latter two pause a trainer that runs. */
+/* ONE_TASK and ONE_STEP pause a trainer that runs. */
 static void ask_trainer(struct view *v, enum asked what)
 {
     struct trace_follow *f = v->track[0]->follow;

@@ -188,10 +188,10 @@ struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth);
 int count_lanes(const struct device *d, enum lane_kind kind);
 /* lane_of(), but the lane is made if it is missing.  Call it before lists that use the lane are finished. */
 struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth);
-/* The device's lane of a kind for that purpose alone, which is made if it is missing.  If the link takes no more lanes
- * (queues= in a step file), the last lane of the kind, whatever it is for. */
 /* The link that copies on lanes of this kind use; NULL: none, or it takes no time. */
 const struct link *link_of_lanes(const struct device *d, enum lane_kind kind);
+/* The device's lane of a kind for that purpose alone, which is made if it is missing.  If the link takes no more lanes
+ * (queues= in a step file), the last lane of the kind, whatever it is for. */
 struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, int purpose);
 /* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits, if the drivers'
  * exp and log do. */
