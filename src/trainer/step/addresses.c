@@ -1,0 +1,253 @@
+/* addresses.c - finds the lowest address that is free for the whole of a tensor's life.  Skip it at first: place.c says
+ * what it is for, and comparing a life with all that came before it would find the same addresses, only slower.
+ *
+ * Time is cut into stretches of equally many positions; a long list has more of them.  They are the leaves of a binary
+ * tree, whose nodes stand for longer and longer pieces of time:
+ *
+ *     node 1           |-------------------------------|
+ *     nodes 2, 3       |---------------|---------------|
+ *     nodes 4 .. 7     |-------|-------|-------|-------|      stretches 0 .. 3
+ *     a life               |===================|              begins within stretch 0; covers node 5, and stretch 2
+ *
+ * A life is noted at the few nodes that together make up the time which it covers, and in the stretches of its ends.
+ * The ranges that cover a node are passed on to the halves below when a life comes that covers only a part of the node.
+ * So a life, however long, looks at few nodes, and there at ranges, which meet and become one, rather than at lives.
+ */
+#include "place.h"
+
+/* Addresses that are in use, as ranges in their order; two that meet are one. */
+struct address_range {
+    size_t begin, end;
+};
+struct taken {
+    struct address_range *range;
+    size_t n, cap;
+};
+
+enum { LIVES_PER_STRETCH = 128, MOST_NODES = 128 };
+struct node {
+    struct taken touched; /* addresses of all lives that are there for some of its time */
+    struct taken covered; /* addresses of lives that are there for all of it, if not yet passed on to the nodes below */
+    struct life *life;    /* if it is a stretch: the lives that begin or end within it, by address */
+    size_t n, cap;
+};
+struct map {
+    struct node *node;
+    size_t n_stretches; /* a power of 2 */
+    size_t positions;   /* positions of a stretch */
+    size_t *looks;      /* counts ranges and lives that are looked at or moved */
+    /* What the life that gets an address must not meet: */
+    const struct taken *set[MOST_NODES]; /* ranges; the set of the longest node comes first */
+    const struct node *end[2];           /* lives of the stretches in which it begins and ends */
+    size_t n_sets, n_ends;
+    size_t widest; /* positions of the longest node in set[] */
+};
+
+struct map *open_map(const struct arena *a, size_t *looks)
+{
+    struct map *m = allocate(1, sizeof *m);
+    m->n_stretches = 1;
+    m->looks = looks;
+    while (m->n_stretches * LIVES_PER_STRETCH < a->n)
+        m->n_stretches *= 2;
+    m->positions = a->n_positions / m->n_stretches + 1;
+    m->node = allocate(2 * m->n_stretches, sizeof *m->node);
+    return m;
+}
+
+void close_map(struct map *m)
+{
+    for (size_t i = 0; i < 2 * m->n_stretches; i++) {
+        free(m->node[i].covered.range);
+        free(m->node[i].touched.range);
+        free(m->node[i].life);
+    }
+    free(m->node);
+    free(m);
+}
+
+/* Counts a look at an address, which it returns. */
+static size_t look_at(const struct map *m, size_t address)
+{
+    (*m->looks)++;
+    return address;
+}
+
+/* The first range that ends at `at` or at a higher address. */
+static size_t find_range(const struct map *m, const struct taken *t, size_t at)
+{
+    size_t i;
+    FIND_FIRST(i, t->n, look_at(m, t->range[i].end) < at);
+    return i;
+}
+
+/* Adds a range; those that meet it become one with it. */
+static void take(const struct map *m, struct taken *t, size_t begin, size_t end)
+{
+    size_t i = find_range(m, t, begin);
+    size_t next = i; /* the first range that lies wholly after the new one */
+    while (next < t->n && t->range[next].begin <= end) {
+        begin = MIN(begin, t->range[next].begin);
+        end = MAX(end, t->range[next].end);
+        next++;
+    }
+    if (next == i) { /* it meets none */
+        (void)APPEND(t->range, t->n, t->cap);
+        memmove(&t->range[i + 1], &t->range[i], (t->n - 1 - i) * sizeof *t->range);
+    } else {
+        memmove(&t->range[i + 1], &t->range[next], (t->n - next) * sizeof *t->range);
+        t->n -= next - i - 1;
+    }
+    t->range[i] = (struct address_range){begin, end};
+    *m->looks += t->n - i;
+}
+
+/* The lowest address from `end` on at which a life does not lie across the border of two slabs. */
+static size_t within_slab(size_t end, const struct life *l, size_t limit)
+{
+    bool lies_across = end % limit + l->bytes > limit;
+    return lies_across ? round_up(end, limit) : end;
+}
+
+/* From l->at on, the lowest address at which all bytes of the life are free, not across a multiple of the limit. */
+static size_t free_of_ranges(const struct map *m, const struct taken *t, const struct life *l, size_t limit)
+{
+    size_t at = l->at;
+    for (size_t i = find_range(m, t, at); i < t->n && t->range[i].begin < at + l->bytes; i++) {
+        if (t->range[i].end > at)
+            at = within_slab(t->range[i].end, l, limit);
+        (*m->looks)++;
+    }
+    return at;
+}
+
+static size_t free_of_lives(const struct map *m, const struct node *s, const struct life *l, size_t limit)
+{
+    size_t at = l->at;
+    for (const struct life *x = s->life; x < s->life + s->n && x->at < at + l->bytes; x++) {
+        if (x->first <= l->last && l->first <= x->last && x->at + x->bytes > at)
+            at = within_slab(x->at + x->bytes, l, limit);
+        (*m->looks)++;
+    }
+    return at;
+}
+
+/* Adds the part of a life that lies in a stretch to the lives of that stretch, which are sorted by address. */
+static void hold_in(const struct map *m, struct node *s, const struct life *part)
+{
+    size_t i;
+    FIND_FIRST(i, s->n, look_at(m, s->life[i].at) < part->at);
+    struct life *below = i ? &s->life[i - 1] : NULL;
+    bool same_time = below && below->first == part->first && below->last == part->last;
+    if (same_time && below->at + below->bytes == part->at) {
+        below->bytes += part->bytes; /* the two become one */
+        return;
+    }
+    (void)APPEND(s->life, s->n, s->cap);
+    memmove(&s->life[i + 1], &s->life[i], (s->n - 1 - i) * sizeof *part);
+    s->life[i] = *part;
+    *m->looks += s->n - i;
+}
+
+/* How much of a node's time, so many positions from `begin` on, a life meets. */
+enum meeting { MEETS_NOT, MEETS_PART, MEETS_ALL };
+static enum meeting meeting_of(const struct life *l, size_t begin, size_t positions)
+{
+    if (l->last < begin || l->first >= begin + positions)
+        return MEETS_NOT;
+    if (l->first <= begin && l->last >= begin + positions - 1)
+        return MEETS_ALL;
+    return MEETS_PART;
+}
+
+/* Passes what covers a node on to both nodes below. */
+static void pass_on(const struct map *m, size_t node)
+{
+    struct taken *all = &m->node[node].covered;
+    for (size_t child = 2 * node; child <= 2 * node + 1; child++)
+        for (size_t i = 0; i < all->n; i++) {
+            take(m, &m->node[child].touched, all->range[i].begin, all->range[i].end);
+            take(m, &m->node[child].covered, all->range[i].begin, all->range[i].end);
+        }
+    all->n = 0;
+}
+
+static void add_set(struct map *m, const struct taken *set)
+{
+    CHECK(m->n_sets < MOST_NODES, "a life covers more than %d nodes", MOST_NODES);
+    m->set[m->n_sets++] = set;
+}
+
+/* Lists what a life without an address may meet, at the node and below. */
+static void list_sets(struct map *m, size_t node, size_t begin, size_t positions, const struct life *l)
+{
+    const struct node *here = &m->node[node];
+    enum meeting how = meeting_of(l, begin, positions);
+    bool is_stretch = node >= m->n_stretches;
+    if (how == MEETS_NOT)
+        return;
+    if (how == MEETS_ALL) {
+        add_set(m, &here->touched);
+        if (positions > m->widest) {
+            m->set[m->n_sets - 1] = m->set[0];
+            m->set[0] = &here->touched;
+            m->widest = positions;
+        }
+        return;
+    }
+    if (is_stretch) {
+        add_set(m, &here->covered);
+        m->end[m->n_ends++] = here;
+        return;
+    }
+    pass_on(m, node);
+    list_sets(m, 2 * node, begin, positions / 2, l);
+    list_sets(m, 2 * node + 1, begin + positions / 2, positions / 2, l);
+}
+
+/* Notes a life that has its address. */
+static void note_life(struct map *m, size_t node, size_t begin, size_t positions, const struct life *l)
+{
+    struct node *here = &m->node[node];
+    enum meeting how = meeting_of(l, begin, positions);
+    if (how == MEETS_NOT)
+        return;
+    take(m, &here->touched, l->at, l->at + l->bytes);
+    if (how == MEETS_ALL) {
+        take(m, &here->covered, l->at, l->at + l->bytes);
+        return;
+    }
+    if (node >= m->n_stretches) {
+        struct life part = *l;
+        part.first = MAX(l->first, begin);
+        part.last = MIN(l->last, begin + positions - 1);
+        hold_in(m, here, &part);
+        return;
+    }
+    note_life(m, 2 * node, begin, positions / 2, l);
+    note_life(m, 2 * node + 1, begin + positions / 2, positions / 2, l);
+}
+
+/* The lowest address from l->at on that is free in set or stretch i of those that the life may meet. */
+static size_t free_in(const struct map *m, size_t i, const struct life *l, size_t limit)
+{
+    if (i < m->n_sets)
+        return free_of_ranges(m, m->set[i], l, limit);
+    return free_of_lives(m, m->end[i - m->n_sets], l, limit);
+}
+
+void hold_lowest(struct map *m, struct life *l, size_t limit)
+{
+    size_t all = m->n_stretches * m->positions;
+    l->at = 0;
+    m->n_sets = m->n_ends = m->widest = 0;
+    list_sets(m, 1, 0, all, l);
+    size_t n = m->n_sets + m->n_ends;
+    size_t agreed = 0; /* in how many of them the address is known to be free */
+    for (size_t i = 0; agreed < n; i = (i + 1) % n) {
+        size_t at = free_in(m, i, l, limit);
+        agreed = at == l->at ? agreed + 1 : 1;
+        l->at = at;
+    }
+    note_life(m, 1, 0, all, l);
+}

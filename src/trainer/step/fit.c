@@ -1,0 +1,90 @@
+/* fit.c - says why a tensor does not fit: which task needs it, how many bytes are short, and which option would make
+ * room.
+ */
+#include "place.h"
+#include "trainer/base/module.h" /* defines: modules, whose passes make room */
+
+/* Names what would make room for tensor t; the caller frees the text.  task: the first that touches t; NULL: t
+ * persists. */
+static char *advice_on_room(const struct device *d, const struct task *task, const struct tensor *t, bool in_one_piece)
+{
+    char *advice = NULL;
+    if (d->by_hand)
+        return copy_string("smaller tensors, or a larger memory= or ");
+    if (in_one_piece && !task)
+        return copy_string("a smaller model");
+    if (in_one_piece && t->rank == 4) /* (B, H, T, T) */
+        return copy_string("--attention flash, a smaller --micro-batch or --seq-len");
+    if (in_one_piece)
+        return copy_string("a smaller --micro-batch or --seq-len");
+    if (!task)
+        return copy_string("a smaller model, or a larger ");
+    for (size_t i = 0; i < n_modules; i++)
+        if (modules[i]->makes_room)
+            append_text(&advice, "%s, ", modules[i]->makes_room);
+    append_text(&advice, "a smaller --micro-batch or --seq-len, or a larger ");
+    return advice;
+}
+
+/* The first task that touches a tensor of its list; NULL: the tensor persists. */
+static const struct task *first_task(const struct tensor *t)
+{
+    if (t->persistent)
+        return NULL;
+    for (size_t i = (size_t)t->first; i < t->step->n; i++) {
+        const struct task *task = t->step->task[i];
+        for (int k = 0; k < task->n_access; k++)
+            if (task->access[k].tensor->storage == t)
+                return task;
+    }
+    return NULL;
+}
+
+static char *why_not_in_one_piece(const struct device *d, const struct tensor *t)
+{
+    char size[32], have[32];
+    format_bytes(size, (double)t->bytes);
+    format_bytes(have, (double)slab_limit(d));
+    return format_string("tensor %s needs %s in one piece, the device allows %s", t->name, size, have);
+}
+
+static char *why_not_in_budget(const struct arena *a, const struct tensor *t)
+{
+    char need[32], more[32], have[128], size[32];
+    const struct device *d = a->device;
+    format_bytes(size, (double)t->bytes);
+    format_bytes(need, (double)arena_bytes(a));
+    format_bytes(more, (double)(arena_bytes(a) - d->budget));
+    format_budget(have, d);
+    return format_string("with tensor %s (%s, %s) at least %s are needed, %s more than the budget of %s", t->name,
+                         memory_class_name[counted_as(t)], size, need, more, have);
+}
+
+/* What the user would set to give the device a larger budget. */
+static const char *budget_option(const struct device *d)
+{
+    if (d->limited && d->budget == default_budget(d))
+        return "limit";
+    return d->is_host ? "--host-mem" : "--device-mem";
+}
+
+struct problem *does_not_fit(const struct arena *a, const struct tensor *t, bool in_one_piece)
+{
+    char where[64];
+    const struct device *d = a->device;
+    const struct task *task = first_task(t);
+    char *what = NULL;
+    if (task)
+        what = format_string("task %s%s of the %s list", task->name, layer_and_micro(where, task), t->step->name);
+    else
+        what = copy_string("the state that is kept from step to step");
+    char *why = in_one_piece ? why_not_in_one_piece(d, t) : why_not_in_budget(a, t);
+    char *advice = advice_on_room(d, task, t, in_one_piece);
+    const char *option = !in_one_piece || d->by_hand ? budget_option(d) : "";
+    struct problem *p =
+        new_problem(EXIT_USAGE, "device %s: %s does not fit: %s; use %s%s", d->id, what, why, advice, option);
+    free(advice);
+    free(what);
+    free(why);
+    return p;
+}

@@ -1,0 +1,64 @@
+/* levels.c - how many bytes each device holds, by class, from which position of the list on.  Reports and the viewer
+ * show this.
+ */
+#include "place.h"
+
+struct holding { /* from this position on a tensor's device holds so many bytes more, or fewer */
+    int position;
+    int64_t bytes;
+    const struct tensor *tensor;
+};
+
+/* At one position, tensors that have ended go before those that begin. */
+ORDER(in_time, struct holding, BY(a->position, b->position, COMPARE(a->bytes > 0, b->bytes > 0)))
+
+/* All changes of what the list's devices hold, in their order; *n of them. */
+static struct holding *list_holdings(const struct step *s, size_t *n)
+{
+    const struct pool *p = s->pool;
+    struct holding *all = allocate(2 * p->n, sizeof *all);
+    *n = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct tensor *t = p->tensors[i];
+        if (t->storage != t || (!t->persistent && t->step != s))
+            continue;
+        struct holding begin = {.position = t->persistent ? 0 : t->first, .bytes = (int64_t)t->bytes, .tensor = t};
+        struct holding end = {.position = t->last + 1, .bytes = -(int64_t)t->bytes, .tensor = t};
+        all[(*n)++] = begin;
+        if (!t->persistent && end.position < (int)s->n)
+            all[(*n)++] = end;
+    }
+    SORT(all, *n, in_time);
+    return all;
+}
+
+/* Levels are few, however many devices there are: only one on which a tensor begins or has ended gets a new one. */
+void find_levels(struct step *s)
+{
+    size_t n_devices = (size_t)s->pool->machine->n_devices + 1, n;
+    size_t *last = allocate(n_devices, sizeof *last); /* by device: its last level so far */
+    struct holding *holdings = list_holdings(s, &n);
+    memset(s->peak, 0, n_devices * sizeof *s->peak);
+    memset(s->high, 0, n_devices * sizeof *s->high);
+    s->n_levels = 0;
+    for (size_t d = 0; d < n_devices; d++) {
+        *APPEND(s->level, s->n_levels, s->cap_levels) = (struct level){.device = (int)d};
+        last[d] = d;
+    }
+    for (const struct holding *h = holdings; h < holdings + n; h++) {
+        int d = h->tensor->device->index, class = (int)counted_as(h->tensor);
+        if (s->level[last[d]].position < h->position) {
+            struct level *next = APPEND(s->level, s->n_levels, s->cap_levels);
+            *next = s->level[last[d]];
+            next->position = h->position;
+            last[d] = s->n_levels - 1;
+        }
+        struct level *level = &s->level[last[d]];
+        level->of_class[class] += (size_t)h->bytes;
+        level->bytes += (size_t)h->bytes;
+        s->peak[d][class] = MAX(s->peak[d][class], level->of_class[class]);
+        s->high[d] = MAX(s->high[d], level->bytes);
+    }
+    free(holdings);
+    free(last);
+}

@@ -1,0 +1,46 @@
+/* place.h - what the four files that place tensors know of each other.
+ *
+ *     place.c       the idea: lives, the order in which they get addresses, one arena after another      begin here
+ *     addresses.c   the lowest address that is free for the whole of a life
+ *     fit.c         the sentence that says what does not fit, and what would make room
+ *     levels.c      how many bytes each device holds from which position of the list on
+ */
+#ifndef PLACE_H
+#define PLACE_H
+
+#include "step.h"
+
+/* Time is counted in positions, one list's after those of the list before: two lives meet when they share one. */
+struct life {
+    struct tensor *tensor;
+    size_t first, last; /* positions */
+    size_t bytes;       /* how many bytes it takes, rounded up to the device's alignment */
+    size_t at;          /* its first byte, counted over all slabs: slab k begins at k times the limit of slabs */
+};
+struct arena {
+    struct device *device;
+    struct life *lives; /* one for each of its tensors */
+    size_t n, cap;
+    size_t n_positions;            /* positions of all lists together */
+    size_t before;                 /* bytes of the device's arenas before this one */
+    int first_slab;                /* slabs of the device's arenas before this one */
+    size_t high[SLABS_PER_DEVICE]; /* by slab: bytes in use from its start */
+    int n_slabs;
+};
+size_t arena_bytes(const struct arena *a); /* place.c: bytes of the device that this arena, and those before it, take */
+
+/* addresses.c.  A map of the lives of an arena that have an address.  looks: counts the ranges of addresses that are
+ * looked at or moved. */
+struct map *open_map(const struct arena *a, size_t *looks);
+void close_map(struct map *m);
+/* Gives l the lowest address that is free for all of its time, and notes l in the map.  limit: the bytes of a slab; no
+ * life lies across the border of two. */
+void hold_lowest(struct map *m, struct life *l, size_t limit);
+
+/* fit.c: tensor t does not fit.  It must lie in one piece, or it must stay within the budget together with the tensors
+ * that were placed before it. */
+struct problem *does_not_fit(const struct arena *a, const struct tensor *t, bool in_one_piece);
+
+void find_levels(struct step *s); /* levels.c: fills in s->level, s->peak and s->high; lifetimes are known */
+
+#endif
