@@ -298,6 +298,24 @@ TEST(updates_that_share)
     }
 }
 
+/* Layer 1's update writes parameters of layer 0 too.  A plan could give the two layers different sides, and then one
+ * side would read what the other has not written: so neither moves. */
+TEST(updates_of_two_layers_that_write_the_same_parameters_stay)
+{
+    const char *path = write_text(
+        "shared.txt", "device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\ntensor w0 gpu 1000 parameters\n"
+                      "tensor w1 gpu 1000 parameters\ntensor g0 gpu 1000 gradients\ntensor g1 gpu 1000 gradients\n"
+                      "task f gpu.compute 1ms layer=0 role=forward reads=w0\n"
+                      "task f gpu.compute 1ms layer=1 role=forward reads=w1\n"
+                      "task b gpu.compute 2ms layer=1 role=backward reads=w1 writes=g1\n"
+                      "task u gpu.compute 9ms cpu=1ms layer=1 role=update reads=g1,w1,w0 writes=w1,w0\n"
+                      "task b gpu.compute 2ms layer=0 role=backward reads=w0 writes=g0\n"
+                      "task u gpu.compute 9ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n");
+    json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
+    assert_string_equal(text_at(plan, "passes.0.choice"), "DD");
+    expect_number("period", number_at(plan, "simulation.step_ms"), 1 + 1 + 2 + 9 + 2 + 9);
+}
+
 /* ---- budgets, plans as text -------------------------------------------------------------------------------------- */
 
 /* Four parameters of 500,000 bytes, a gradient beside four activations of 1 MiB, and Adam's 4 x 1,000,000; on the host

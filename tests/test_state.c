@@ -364,9 +364,9 @@ static void put_first(const struct checkpoint *c, float x)
     size_t size;
     struct piece *p = &c->pieces->tensor[0].piece[0];
     char *file = rank_file(c, p->rank), *bytes = read_whole(file, &size);
-    memcpy(bytes + p->offset, &x, sizeof x);
+    memcpy(bytes + p->file_at, &x, sizeof x);
     overwrite(file, bytes, size);
-    p->hash = hash_bytes(bytes + p->offset, ELEMENT_BYTES * piece_elements(p), 0);
+    p->hash = hash_bytes(bytes + p->file_at, ELEMENT_BYTES * piece_elements(p), 0);
     free(file);
     free(bytes);
 }
@@ -434,7 +434,7 @@ TEST(large_tensors_are_streamed)
     char *file = rank_file(cut, p->rank);
     size_t size;
     char *bytes = read_whole(file, &size);
-    bytes[p->offset + 4 * piece_elements(p) - 1] ^= 1;
+    bytes[p->file_at + 4 * piece_elements(p) - 1] ^= 1;
     overwrite(file, bytes, size);
     struct problem *found = verify_tensor(cut, 0);
     assert_true(found);

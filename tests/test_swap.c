@@ -487,7 +487,7 @@ TEST(by_micro_batch)
     free_list(s);
     expect_yard(EXIT_OK, "12 swapped, 0 made again, 768 MiB copied",
                 "plan --list data/steps/1f1b.txt --swap microbatch --simulate");
-    expect_yard(EXIT_OK, "pass swap declines: nothing can leave, since fewer than two others run between",
+    expect_yard(EXIT_OK, "pass swap declines: nothing can leave, since fewer than two other phases run between",
                 "plan --model tiny --hardware data/hardware/server.txt --swap microbatch --simulate");
 }
 

@@ -11,10 +11,10 @@
  *
  * Words.  Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates; queue 1 is the
  * lane that has its broadcasts now, and the others are lanes of their own (FOR_QUEUE; their names count lanes).  A
- * *message* is the same bytes on their way to the other devices: directly, or down to the host once and up from there.
- * Its copies, of role broadcast, are its *hops*.  All of them have the number that add_broadcast() gave it when the
- * list was built, or that a step file says (msg=).  What a device sends of a layer, by all its messages, is a *shard*.
- * With --zero 3 what gather.c gathers is sent so, each time.
+ * *message* is the same bytes on their way to the other devices: directly, down to the host once and up from there, or
+ * on from a device that has received them.  Its copies, of role broadcast, are its *hops*.  All of them have the number
+ * that add_broadcast() gave it when the list was built, or that a step file says (msg=).  What a device sends of a
+ * layer, by all its messages, is a *shard*.  With --zero 3 what gather.c gathers is sent so, each time.
  *
  * The rule.
  *
@@ -47,7 +47,7 @@ struct broadcast_options broadcast_options;
 /* ---- which messages there are ------------------------------------------------------------------------------------ */
 
 /* A copy that can be cut: of role broadcast, by a device, to another device or the host; and it waits for its source
- * alone (two accesses). */
+ * alone (two accesses).  Others stay whole, where they are. */
 bool is_broadcast(const struct task *t)
 {
     return t->copy && t->n_access == 2 && t->role == ROLE_BROADCAST && !t->lane->device->is_host &&
@@ -188,9 +188,9 @@ void free_messages(struct broadcast *b)
 
 /* ---- cut and deal ------------------------------------------------------------------------------------------------ */
 
-int first_sender(void) { return broadcast_options.main == MAIN_BOTH ? 0 : 1; }
+int first_sending_queue(void) { return broadcast_options.main == MAIN_BOTH ? 0 : 1; }
 
-int count_senders(const struct broadcast *b) { return b->queues - first_sender(); }
+int count_sending_queues(const struct broadcast *b) { return b->queues - first_sending_queue(); }
 
 static void cut_shard(const struct broadcast *b, struct layer_shard *s)
 {
@@ -207,7 +207,7 @@ static void deal_evenly(const struct broadcast *b, struct layer_shard *s)
         if (other->owner == s->owner)
             dealt += other->slices;
     for (int i = 0; i < s->slices; i++)
-        s->queue[i] = first_sender() + (dealt + i) % count_senders(b);
+        s->queue[i] = first_sending_queue() + (dealt + i) % count_sending_queues(b);
 }
 
 /* The shard's nth draw, of 0 to below - 1. */
@@ -218,7 +218,7 @@ static int draw(const struct broadcast *b, const struct layer_shard *s, int nth,
 
 static void deal_at_random(const struct broadcast *b, struct layer_shard *s)
 {
-    int senders = count_senders(b);
+    int senders = count_sending_queues(b);
     int *order = allocate((size_t)s->slices, sizeof *order);
     for (int i = 0; i < s->slices; i++) { /* a shuffle: slice i goes to a place, and the slice from there to place i */
         int place = draw(b, s, i, i + 1);
@@ -227,7 +227,7 @@ static void deal_at_random(const struct broadcast *b, struct layer_shard *s)
     }
     for (int i = 0; i < s->slices; i++) {
         int sender = i < senders ? i : draw(b, s, s->slices + i, senders);
-        s->queue[order[i]] = first_sender() + sender;
+        s->queue[order[i]] = first_sending_queue() + sender;
     }
     free(order);
 }
@@ -237,7 +237,7 @@ static void deal_at_random(const struct broadcast *b, struct layer_shard *s)
 struct slice slice_of(const struct broadcast *b, const struct message *p, int nth)
 {
     const struct layer_shard *s = &b->shards[p->shard];
-    const size_t grains = ceil_div(s->bytes, b->align);
+    const size_t grains = ceil_div(s->bytes, b->align); /* a grain: as many bytes as a slice is a multiple of */
     const size_t n = (size_t)s->slices, k = (size_t)nth;
     size_t begin = k * grains / n * b->align;
     size_t end = (k + 1) * grains / n * b->align;

@@ -68,9 +68,9 @@ struct broadcast {
     size_t n_messages, cap_messages, n_shards, cap_shards;
 };
 
-bool is_broadcast(const struct task *t);      /* is it a copy that the pass cuts? */
-int first_sender(void);                       /* the first of a device's queues that sends: 0, the main one, or 1 */
-int count_senders(const struct broadcast *b); /* how many of them send */
+bool is_broadcast(const struct task *t); /* is it a copy that the pass cuts? */
+int first_sending_queue(void);           /* the first of a device's queues that sends: 0, the main one, or 1 */
+int count_sending_queues(const struct broadcast *b); /* how many of a device's queues send */
 /* Messages and shards of the list in an open edit, where each message's copies become neighbours. */
 void find_messages(struct broadcast *b, struct edit *e);
 /* Cuts and deals the shards, and sends the messages slice by slice, in their order in b->messages. */

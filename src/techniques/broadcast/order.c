@@ -83,7 +83,7 @@ static struct periods choose_order(struct broadcast *b, const struct costs *c)
         o.period = by_use;
     }
     other.by_use = b->by_use;
-    other.queues = first_sender() + 1;
+    other.queues = first_sending_queue() + 1;
     o.one_queue = try_slices(&other, c);
     return o;
 }
@@ -179,7 +179,7 @@ static json_t *queues_json(const struct broadcast *b)
 
 static char *describe(const struct broadcast *b, const struct run_facts *w, bool staged)
 {
-    int senders = count_senders(b), slices = 0;
+    int senders = count_sending_queues(b), slices = 0;
     if (!b->n_shards)
         return copy_string("the list has no copy of role broadcast between devices");
     for (size_t i = 0; i < b->n_shards; i++)
@@ -213,9 +213,9 @@ static bool run_broadcast(struct step *s, const struct costs *c, const struct ru
     struct edit *e = slice_list(&b);
     commit(e);
     bool any = b.n_shards > 0, staged = is_staged(s);
-    if (any && broadcast_options.slices < count_senders(&b))
+    if (any && broadcast_options.slices < count_sending_queues(&b))
         warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do",
-             broadcast_options.slices, count_senders(&b));
+             broadcast_options.slices, count_sending_queues(&b));
     r->reason = describe(&b, w, staged);
     r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
     report_ms(r, "period_ms", NULL, o.period);

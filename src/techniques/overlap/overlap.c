@@ -85,27 +85,39 @@ static bool host_can_do(const struct task *t)
     return t->role == ROLE_UPDATE && t->lane->kind == LANE_COMPUTE && host_can && parameters_of(t);
 }
 
-/* Does all that touches x move together?  Without ZeRO a device updates all shards of a layer, from one m and v. */
-static bool moves_as_one(const struct uses *uses, const struct tensor *x, int layer)
+/* Two updates that the host can do too.  Are they of one bucket, so that a plan moves both or neither? */
+static bool in_one_bucket(const struct task *a, const struct task *b)
+{
+    if (a->layer != b->layer)
+        return false;
+    return a->layer >= 0 || strcmp(parameters_of(a)->storage->name, parameters_of(b)->storage->name) == 0;
+}
+
+/* x is state of the update.  Does all that touches x move with the update?  (Without ZeRO the shards of a layer have
+ * one m and v on each device, which several updates share.) */
+static bool moves_as_one(const struct uses *uses, const struct tensor *x, const struct task *update)
 {
     size_t n;
     const struct use *use = uses_of(uses, x, &n);
     for (size_t k = 0; k < n; k++) {
         const struct task *t = uses->task[use[k].at];
-        if (t->layer != layer || !host_can_do(t))
+        if (!host_can_do(t) || !in_one_bucket(t, update))
             return false;
     }
     return true;
 }
 
-/* Is x written by a task that stays on its device?  Then the host's mirror of x would not know of it. */
-static bool is_written_by_others(const struct uses *uses, const struct tensor *x)
+/* x are parameters that the update writes.  Does a task write them that may stay on its device when the update moves?
+ * Then the host's mirror of x would not know of it. */
+static bool is_written_by_others(const struct uses *uses, const struct tensor *x, const struct task *update)
 {
     size_t n;
     const struct use *use = uses_of(uses, x, &n);
     for (size_t k = 0; k < n; k++) {
         const struct task *t = uses->task[use[k].at];
-        if (touches_bytes(t, x, ACCESS_WRITE) && !host_can_do(t))
+        if (!touches_bytes(t, x, ACCESS_WRITE))
+            continue;
+        if (!host_can_do(t) || !in_one_bucket(t, update))
             return true;
     }
     return false;
@@ -120,11 +132,11 @@ static bool can_move(const struct uses *uses, const struct task *t)
     for (int i = 0; i < t->n_access; i++) {
         const struct access *a = &t->access[i];
         enum memory_class class = a->tensor->class;
-        if (class == MEM_PARAMETERS && is_written_by_others(uses, a->tensor))
+        if (class == MEM_PARAMETERS && is_written_by_others(uses, a->tensor, t))
             return false;
         if (class == MEM_PARAMETERS)
             continue;
-        if (class == MEM_OPTIMIZER && !moves_as_one(uses, a->tensor, t->layer))
+        if (class == MEM_OPTIMIZER && !moves_as_one(uses, a->tensor, t))
             return false;
         if (class != MEM_OPTIMIZER && (a->mode & ACCESS_WRITE))
             return false;

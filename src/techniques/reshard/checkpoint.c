@@ -49,7 +49,7 @@ static bool is_same(const struct st_tensor *found, const struct kept_tensor *t, 
     char name[96];
     if (strcmp(found->name, piece_name(name, t, k)) != 0 || found->dtype != DTYPE_F32)
         return false;
-    if (found->offset != p->offset || found->rank != (p->flat ? 1 : t->dims))
+    if (found->offset != p->file_at || found->rank != (p->flat ? 1 : t->dims))
         return false;
     for (int axis = 0; axis < found->rank; axis++)
         if (found->shape[axis] != p->end[axis] - p->begin[axis])
@@ -69,7 +69,7 @@ static void check_tensors(const struct checkpoint *c, int rank, const char *path
                 continue;
             if (found == end || !is_same(found, t, k))
                 fail(EXIT_FAILED, "%s: the manifest has piece %s at byte %llu, %zu elements of F32; the file has not",
-                     path, piece_name(name, t, k), (unsigned long long)p->offset, piece_elements(p));
+                     path, piece_name(name, t, k), (unsigned long long)p->file_at, piece_elements(p));
             found++;
         }
     if (found != end)

@@ -31,7 +31,7 @@ static json_t *hash_json(uint64_t hash) { return json_sprintf("%016llx", (unsign
 /* of_state: with the fields that belong to one state, which a manifest for many states leaves out. */
 static json_t *piece_json(const struct checkpoint *c, const struct kept_tensor *t, const struct piece *p, bool of_state)
 {
-    json_t *piece = json_pack("{s:I, s:i}", "offset", (json_int_t)p->offset, "rank", p->rank);
+    json_t *piece = json_pack("{s:I, s:i}", "offset", (json_int_t)p->file_at, "rank", p->rank);
     if (p->flat) {
         json_object_set_new(piece, "flat", range_json(p, 0));
     } else {
@@ -346,7 +346,7 @@ static struct piece read_piece(const struct place *at, const struct checkpoint *
         REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes,
                file ? file : c->stored->store->place);
     EXPECT(at, {"offset", offset, c->stored ? 0 : 8, (json_int_t)(room - bytes)});
-    p.offset = (uint64_t)offset;
+    p.file_at = (uint64_t)offset;
     if (file)
         p.hash = read_hash(at, "hash", hash);
     return p;

@@ -105,15 +105,16 @@ void add_pieces(const struct model *m, struct kept_tensor *t, int rank, struct s
         if (!by_columns)
             whole = MIN(whole, 1);
         size_t n = whole ? whole * width : MIN(width - within, end - done);
-        size_t first = done / width * part.length + part.begin + within; /* element of the tensor */
-        struct piece x = {.rank = rank, .at = p->offset + done - held.begin};
+        size_t runs_before = done / width;
+        size_t first = runs_before * part.length + part.begin + within; /* element of the tensor */
+        struct piece x = {.rank = rank, .memory_at = p->offset + done - held.begin};
         if (by_columns)
             set_box(&x, first, n, MAX(whole, 1), columns);
         else if (whole)
             set_box(&x, first, n, n / columns, columns);
         else
             set_range(&x, first, n);
-        size_t cap = t->n;
+        size_t cap = t->n; /* a tensor has few pieces: the array grows by one each time */
         *APPEND(t->piece, t->n, cap) = x;
         done += n;
     }

@@ -42,8 +42,8 @@ struct piece {
     int rank;
     bool flat;                /* true: elements [begin[0], end[0]) of the tensor; false: a box, [begin, end) by axis */
     int64_t begin[2], end[2]; /* a vector's second axis is [0, 1) */
-    size_t at;                /* place in memory: elements from the start of the rank's unit, or of its shard of it */
-    uint64_t offset;          /* place in the rank's file: bytes from its start */
+    size_t memory_at;         /* place in memory: elements from the start of the rank's unit, or of its shard of it */
+    uint64_t file_at;         /* place in the rank's file: bytes from its start */
     uint64_t hash;            /* XXH64 of the piece's bytes */
 };
 struct kept_tensor {

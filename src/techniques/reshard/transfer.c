@@ -29,7 +29,7 @@ static void load_piece(const struct checkpoint *c, const struct kept_tensor *t, 
 {
     size_t bytes = ELEMENT_BYTES * piece_elements(p);
     uint64_t begun = now_ns();
-    read_at(file, into, bytes, p->offset);
+    read_at(file, into, bytes, p->file_at);
     uint64_t there = now_ns();
     uint64_t hash = hash_bytes(into, bytes, 0);
     c->room->read += there - begun;
@@ -37,8 +37,8 @@ static void load_piece(const struct checkpoint *c, const struct kept_tensor *t, 
     c->room->bytes_read += bytes;
     if (hash != p->hash)
         fail(EXIT_FAILED, "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; %s",
-             file->path, t->name, kept_name[t->role], (unsigned long long)p->offset,
-             (unsigned long long)(p->offset + bytes), (unsigned long long)hash, (unsigned long long)p->hash,
+             file->path, t->name, kept_name[t->role], (unsigned long long)p->file_at,
+             (unsigned long long)(p->file_at + bytes), (unsigned long long)hash, (unsigned long long)p->hash,
              c->stored ? c->stored->store->advice : "take another checkpoint");
 }
 

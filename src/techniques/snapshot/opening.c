@@ -118,7 +118,9 @@ static bool install_commit(struct reader *r, struct checkpoint *c, const struct 
 {
     struct snapfile *s = snapfile_of(c);
     uint64_t *hashes = allocate(s->in.n, sizeof *hashes), *hash = hashes;
-    uint64_t tried = s->newest.slot ? slot_at(s, (int)s->newest.slot) : 0; /* offsets are moved from there */
+    uint64_t slot_before = 0; /* the slot that the pieces' places in the file count from so far */
+    if (s->newest.slot)
+        slot_before = slot_at(s, (int)s->newest.slot);
     size_t damage = s->in.n_damage;
     s->newest = *commit;
     read_at(r, hashes, sizeof *hashes * s->in.n, hashes_at(s, (int)commit->slot));
@@ -128,7 +130,7 @@ static bool install_commit(struct reader *r, struct checkpoint *c, const struct 
     for (size_t i = 0; i < c->pieces->n; i++)
         for (size_t k = 0; k < c->pieces->tensor[i].n; k++) {
             c->pieces->tensor[i].piece[k].hash = *hash++;
-            c->pieces->tensor[i].piece[k].offset += slot_at(s, (int)commit->slot) - tried;
+            c->pieces->tensor[i].piece[k].file_at += slot_at(s, (int)commit->slot) - slot_before;
         }
     for (size_t i = 0; i < c->pieces->n && s->in.n_damage == damage; i++) {
         struct problem *p = verify_tensor(c, i);

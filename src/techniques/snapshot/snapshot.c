@@ -17,7 +17,7 @@
  *                the iteration is *durable*, after a power cut too.  (In a run it first waits for the report that the
  *                step is sound, which is not simulated.)
  *
- * A commit waits for its persists by the order of the disk's lane.
+ * A commit waits for its persists by the order of the disk's thread, which gets both in the order of the list.
  *
  * The rule.  The file has S slots, each with room for a whole iteration, and the host has S buffers for each unit.  An
  * iteration takes a slot when its first unit has been updated, and returns it when its commit has ended.  It may not

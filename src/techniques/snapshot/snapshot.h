@@ -126,7 +126,7 @@ struct snap {                /* a file that is being written */
     struct writer *beside;  /* a new file that does not have its name yet; NULL: the file has its name */
     int named;              /* the file that has the name until the new one takes it, locked; -1: none */
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards what follows; the thread that writes reads `failed` without it */
     struct ring *ring;    /* which iteration has which slot */
     bool failed;
     struct snap_counts counts;
@@ -143,7 +143,8 @@ struct snap {                /* a file that is being written */
  * Problems: EXIT_IO where the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
 struct problem *open_snap(const char *path, const struct checkpoint *c, const struct snap_plan *plan,
                           struct snap **out);
-struct snap_counts close_snap(struct snap *s); /* drops iterations that were begun and not committed */
+/* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
+struct snap_counts close_snap(struct snap *s);
 
 /* Any thread may call it.  Takes a slot for that iteration; slots count from 1.  0: none is free, or the file has
  * failed; then the iteration is dropped. */

@@ -39,8 +39,8 @@
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
 
-/* Tasks at a and b use a tensor, and none between them does.  A block has no gap inside; from forward to backward there
- * is one even between neighbours. */
+/* Tasks at a and b use a tensor, and none between them does.  A block (tasks of one layer, micro-batch and role) has no
+ * gap inside; from forward to backward there is one even between neighbours. */
 static bool lies_idle(const struct uses *u, int a, int b)
 {
     const struct task *first = u->task[a], *second = u->task[b];
@@ -288,7 +288,7 @@ void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struc
 bool swap_by_phases(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
     static const char why_not[] =
-        "nothing can leave, since fewer than two others run between each forward and its backward";
+        "nothing can leave, since fewer than two other phases run between each forward and its backward";
     struct machine *m = s->pool->machine;
     const bool by_layer = swap_options.how == SWAP_LAYER;
     struct gaps all = find_gaps(s, c, swap_options.what);

@@ -52,11 +52,11 @@ struct gaps { /* all gaps of a list */
     struct gap *gap;      /* sorted by `begin` */
     size_t n, cap;
 };
-/* The gaps that are swapped, in the orders in which their copies are put into the list.  (A copy whose place is earlier
- * in the list runs earlier.) */
+/* The gaps that are swapped, in the orders in which their copies stand in the list: first by their places, and where
+ * several have one place by their gaps. */
 struct swaps {
-    struct gap **out; /* the tensor that is made first leaves first */
-    struct gap **in;  /* the tensor that is needed first comes back first */
+    struct gap **out; /* of those that leave at one place, the tensor whose gap begins first leaves first */
+    struct gap **in;  /* of those that come back at one place, the tensor whose gap ends first comes back first */
     size_t n;
 };
 

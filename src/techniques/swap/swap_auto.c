@@ -26,7 +26,8 @@
 
 /* How copies find their places. */
 static const struct placement {
-    double copy_times; /* bytes are held for their copy, so many times as long as it takes; 0: for uses alone */
+    double copy_times; /* bytes are held for their copy, so many times as long as it takes; 0: for uses alone; 1e6: as
+                        * long as there is room */
     double margin;     /* the share of the budget that stays free: addresses leave holes */
 } placements[] = {{1, 0}, {2, 0}, {0, 0}, {1e6, 0}, {1, 0.03}, {1, 0.12}};
 enum { PLACEMENT = 0 }; /* the decision about that */
@@ -388,8 +389,8 @@ static unsigned char *list_starts(const unsigned char *best, size_t n)
     return all;
 }
 
-/* How long a round goes on from its best start: long where the first choice fits, not at all where none does and more
- * classes are to come. */
+/* How long a round goes on from its best start: long in the first round in which a choice fits, less long in later
+ * ones, and not at all where none fits and more classes are to come. */
 static double work_after(const struct score *best, bool fitted_before, bool is_last)
 {
     if (best->excess == 0)

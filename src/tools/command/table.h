@@ -51,7 +51,7 @@ void print_heading(FILE *out, const struct table *t);
 void print_rows(FILE *out, const struct table *t, size_t first, size_t end);
 /* The heading and the first rows; then how many others there are, and the sum of their fourth column, milliseconds. */
 void print_top(FILE *out, const struct table *t);
-void print_table(FILE *out, const struct table *t); /* with all its rows */
+void print_table(FILE *out, const struct table *t); /* an empty line, then the heading and all rows */
 /* An array of objects; a number that is not finite is null. */
 json_t *table_json(const struct table *t);
 /* Prints the object on stdout, and a new line after it; the object is released. */

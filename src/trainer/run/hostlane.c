@@ -1,4 +1,5 @@
-/* hostlane.c - threads that wait for events: host lanes and forwarders.
+/* hostlane.c - threads that wait for events: host lanes, forwarders, and lanes of devices whose copies are decided late
+ * (late.c).
  *
  * A job waits for events, runs a host task (or nothing), and completes user events.  A host lane is a thread with a
  * first-in-first-out list of jobs that run tasks.  A forwarder is the same thread with jobs that run nothing: it

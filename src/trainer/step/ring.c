@@ -7,9 +7,10 @@
  *     iteration     1    2    3    4    5    6           two members
  *     member        1    2    -    1    -    2           -: none was free, and nothing of the iteration is stored
  *
- * The rule.  A member is free unless an iteration has it, or it holds the newest iteration that counts.  An iteration
- * has its member from take_member() until return_member(), which says whether what it holds counts now.  An iteration
- * that finds no member free goes without, and nothing waits for one.  A run asks this rule, and so does the simulation.
+ * The rule.  A member is free unless an iteration has it, or it holds the newest iteration that is durable.  An
+ * iteration has its member from take_member() until return_member(), which says whether what it holds is durable now.
+ * An iteration that finds no member free goes without, and nothing waits for one.  A run asks this rule, and so does
+ * the simulation.
  *
  * All rings of a pool are taken together: an iteration that has member k has it of each of them.
  */
@@ -25,10 +26,10 @@ int take_member(struct ring *r, uint32_t iteration)
     return 0;
 }
 
-void return_member(struct ring *r, uint32_t iteration, bool counts)
+void return_member(struct ring *r, uint32_t iteration, bool durable)
 {
     int k = member_of(r, iteration);
-    if (counts)
+    if (durable)
         r->kept = k;
     r->iteration[k] = 0;
 }

@@ -85,7 +85,7 @@ struct tensor {
 enum { MOST_MEMBERS = 16 };
 struct ring {
     int n;    /* number of members, which are numbered from 1 */
-    int kept; /* the member with the newest iteration that counts; 0: none */
+    int kept; /* the member with the newest iteration that is durable; 0: none */
     /* The iteration that has member k; 0: none.  Atomic, since running tasks look for their member meanwhile. */
     _Atomic uint32_t iteration[MOST_MEMBERS + 1];
 };
@@ -296,9 +296,9 @@ uint32_t repeat_of(const struct step *s, uint32_t most);
 
 /* ---- ring.c: a member for each of a few iterations --------------------------------------------------------------- */
 
-int take_member(struct ring *r, uint32_t iteration);                 /* returns its number, from 1; 0: none is free */
-void return_member(struct ring *r, uint32_t iteration, bool counts); /* counts: it is kept until another one counts */
-int member_of(const struct ring *r, uint32_t iteration);             /* 0: the iteration has none */
+int take_member(struct ring *r, uint32_t iteration);                  /* returns its number, from 1; 0: none is free */
+void return_member(struct ring *r, uint32_t iteration, bool durable); /* durable: kept until another one is durable */
+int member_of(const struct ring *r, uint32_t iteration);              /* 0: the iteration has none */
 struct tensor *nth_member(struct tensor *t, int k); /* t: the first member, or a part of it; k counts from 1 */
 /* The tensor that t means in this iteration: t itself, or, where t is in a ring, the same part of the member that the
  * iteration has. */
