@@ -25,7 +25,7 @@
  * is dropped, so that training waits for nothing.  The buffers are a *ring* of S members (trainer/step/ring.c has this
  * rule): the list has each task once, and where it reads and writes is decided for each iteration.
  *
- * Persist and commit stand *aside* (struct condition in step.h): nothing of the training waits for them.  Such a
+ * Persist and commit stand *aside* (struct condition in task.h): nothing of the training waits for them.  Such a
  * task is parked outside of its lane until its iteration has asked for a slot; without one it is dropped
  * (trainer/run/late.c).
  *

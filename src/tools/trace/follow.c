@@ -80,7 +80,7 @@ static int by_start(const void *left, const void *right)
 void trace_sort(struct trace_record *records, size_t n) { SORT(records, n, by_start); }
 
 /* Stores a record with the ended or the unfinished ones.  `again` is a second reading of the slot: it equals `r` unless
- * the writer changed the slot in between (see the layout in trace.h). */
+ * the writer changed the slot in between (see the layout in trace_file.h). */
 static void take_record(struct trace_follow *f, uint64_t number, const struct trace_record *r,
                         const struct trace_record *again)
 {

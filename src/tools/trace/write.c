@@ -1,7 +1,7 @@
-/* write.c - the writer's half of trace.h: a shared mapping, and a few stores per record.
+/* write.c - the writer's half of trace_file.h: a shared mapping, and a few stores per record.
  *
- * Only the order of the stores protects a reader (see the layout in trace.h).  The pages belong to the file, not to the
- * process: what was stored is there for readers however the process ends.
+ * Only the order of the stores protects a reader (see the layout in trace_file.h).  The pages belong to the file, not
+ * to the process: what was stored is there for readers however the process ends.
  *
  * When another program cuts the file, its pages are gone, and the next store would end the training with SIGBUS.  No
  * check before a store is early enough, and writing by system calls takes a microsecond or two each, a third of a small

@@ -10,7 +10,7 @@
  * producer has ended.  To know that, each node has a vector clock: for each lane, the latest node that has certainly
  * ended before this one starts.
  *
- * A task that does not run in every iteration (struct when in step.h) cannot stand for others.  If task b waits for
+ * A task that does not run in every iteration (struct when in task.h) cannot stand for others.  If task b waits for
  * such a task a, or comes after it on its lane, then b also has edges of its own to all that a waits for.
  */
 #include "step.h"

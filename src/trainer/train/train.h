@@ -1,7 +1,7 @@
 /* train.h - from settings to a running trainer.
  *
- *     settings   options, presets, config file: what the user asked for          settings.c
- *     source     the file or the run with which a model begins                   source.c
+ *     settings   options, presets, config file: what the user asked for          settings.h: settings.c
+ *     source     the file or the run with which a model begins                   settings.h: source.c
  *     data       files to windows of tokens, learning rate                       data.h: data.c, tokens.c, rate.c
  *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c, control.c
  *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
@@ -10,112 +10,12 @@
 #ifndef TRAIN_H
 #define TRAIN_H
 
-#include "data.h"
+#include "data.h"     /* defines: dataset, rate */
+#include "settings.h" /* defines: settings, page, source */
 #include "trainer/model/model.h"
 #include "trainer/run/run.h"
 
 #include <jansson.h>
-
-/* ---- settings.c ------------------------------------------------------------------------------------------------ */
-
-struct settings;
-struct page { /* a command's options, and what `yard NAME --help` says of it */
-    const char *name, *takes, *text;
-    unsigned classes;                     /* it has the options of these classes (OF_TRAIN ...) */
-    const char *also;                     /* further options, separated by spaces; some may be of folders left out */
-    void (*defaults)(struct settings *s); /* sets other initial values; NULL: there are none */
-    bool takes_word;                      /* it takes a word that is no option: settings->word */
-};
-extern const struct page train_page;
-
-/* What a training begins with: a file of weights, or what a run has left. */
-struct source {
-    char *path; /* NULL: there is no source */
-    struct config config;
-    struct checkpoint *checkpoint; /* a run, which only the folder that keeps runs can read; NULL: a file */
-    const char *tokenizer;         /* the run's, as text */
-};
-struct settings {
-    /* model */
-    const char *init, *config;
-    int preset;                                  /* -1: a model brings its own sizes */
-    int layers, heads, channels, seq_len, vocab; /* vocab: of random tokens, where there are no data */
-    bool untied;
-    /* data */
-    struct data_options data; /* open_data() fills in its sizes and its tokenizer */
-    int val_every, val_batches;
-    /* training */
-    int batch, micro_batch, steps, stop_after, warmup;
-    int64_t seed;
-    double lr, lr_min, beta1, beta2, eps, weight_decay, clip;
-    enum rate_schedule schedule;
-    /* devices */
-    const char *devices, *mesh, *stages;
-    enum pipeline pipeline;
-    struct kernels kernels;
-    int zero, grad_groups, vector; /* vector 0: as the device likes it */
-    size_t device_memory, host_memory;
-    /* running and looking */
-    bool serial, json;
-    const char *log, *save;
-    int save_every, sample_tokens;
-    /* yard sample */
-    const char *from, *prompt;
-    int count, top_k;
-    double temperature;
-
-    /* These are no options, but what follows from them. */
-    const char *word;        /* the first word that is no option, where the page takes one; NULL: there is none */
-    int n_words;             /* how many words are no options */
-    struct source source;    /* what the run that goes on, --init or --from begins with; path NULL: nothing */
-    const struct past *past; /* the run that this one goes on from; NULL: none */
-    bool trains;             /* the command is yard train */
-
-    /* These are set by folders of techniques and tools, and by commands. */
-    const char *one_device; /* the command that wants a single device, "yard check"; NULL: several may be there */
-    bool time_tasks;        /* queues carry times */
-    bool paced;             /* tasks end when it was predicted, not when their work does */
-    bool kept;              /* something beside --save keeps the run */
-    bool sweeps;            /* options are tried one after another: no warning that one has no effect */
-    bool trial;        /* the trainer is to measure with: nothing is stored, shown or proved, and no time is known */
-    bool plain;        /* the lists stay as they are built */
-    int64_t draw_seed; /* seed of what may be left to chance, to show that no bit depends on it; -1: nothing is */
-};
-/* What this process knows of itself.  With --restart it is shared memory: the process that starts trainings sets the
- * first three, and a training tells it the last two. */
-extern struct one_life {
-    uint64_t begun;   /* now_ns() then; what a resumed run says of its start counts from here */
-    const char *from; /* the run to go on from, whatever the command line says; NULL: as that says */
-    int restarts;     /* how many came before this training; 0 without --restart */
-    uint32_t step;    /* the last one that the training has shown; 0: none */
-    bool not_finite;  /* it ends because a value is not finite, which would happen again */
-} * this_life;
-/* Parses the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
-struct settings *parse_settings(const struct page *page, int argc, char **argv);
-/* The first option that the user has given and that does not fit; NULL: all fit. */
-typedef bool option_fits(const struct option *o);
-const char *first_given(option_fits *fits);
-/* Every option of `yard train` with its value; recorded: only those that a resumed run takes over, as texts. */
-json_t *options_json(bool recorded);
-bool was_given(const char *option);
-int given_heads(void); /* the number of --heads, for a model that does not say its own; 0: not given */
-/* Ends the program if --heads says another number than the model (sample, check). */
-void expect_heads(const struct config *c, const char *path);
-/* The words after `yard train` that evaluate a model. */
-#define EVALUATES "--init MODEL --data TEXT --val-data TEXT --lr 0 --steps 1 --sample-tokens 0"
-const char *word_of(const char *option, int number); /* the word for an enumerator of an option's values */
-
-/* ---- source.c -------------------------------------------------------------------------------------------------- */
-
-/* path, as --init and --from take it: a file for init_from_file(), a folder with one in it, or what a run has left.
- * heads: see read_config(). */
-struct source open_source(const char *path, int heads);
-void close_source(struct source *s);
-void init_from_source(struct model *m, const struct source *s); /* the values only */
-char *saved_model(const struct settings *s); /* the path in --save DIR for other programs; the caller frees it */
-/* Refuses to save over a model of other sizes. */
-void check_saved(const struct settings *s, const struct config *ours);
-_Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 
 /* ---- trainer.c ------------------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,96 @@
+/* stats.h - what a trace says: steps and their periods, the path that a step waited for, and why lanes were idle.
+ * Implemented in stats.c and causes.c.
+ */
+#ifndef STATS_H
+#define STATS_H
+
+#include "trainer/base/base.h"
+
+#include <jansson.h>
+
+struct trace; /* trace.h */
+struct bars;
+
+/* ---- stats.c: what a trace says ---------------------------------------------------------------------------------- */
+
+/* Opens a trace for comparisons: times of a paced trace become modelled ones (x pace_scale, from start_ns), and the
+ * time in which a pause held the trainer is cut out. */
+struct trace *trace_open_modelled(const char *path);
+const char *trace_kind_name(const struct trace *t); /* "real", "paced", "simulated" */
+/* The index of the task list with that name; without a name, of the first that has records. */
+uint32_t trace_list(const struct trace *t, const char *path, const char *name);
+
+/* The steps of one task list.  The first one warms up (compilation, caches), so it does not count when there are more;
+ * nor do steps at the end that are not whole. */
+struct trace_steps {
+    uint32_t list;
+    const struct trace_step *steps; /* those of the trace */
+    size_t n;
+    size_t first, counted; /* the steps that count are steps[first .. first + counted) */
+    uint64_t start, end;   /* the window they fill, which begins when the step before is done, or at the first start */
+};
+struct trace_steps trace_steps_of(const struct trace *t, uint32_t list);
+bool trace_counts(const struct trace *t, const struct trace_steps *s, size_t record); /* is its step a counted one? */
+/* Medians; 0 without steps.  The period of step n goes from where step n - 1 is done to where step n is done; without
+ * step n - 1 it is the length of step n. */
+double trace_period_ns(const struct trace_steps *s);
+double trace_length_ns(const struct trace_steps *s);
+
+/* A row for each layer, over the counted steps, on the layer's updates on the CPU: how many ran beside (at the same
+ * time as) a backward or update of another layer in the same step, on a device; for how many no such work was left;
+ * how many ran beside work of the next step; and for how much of their time they ran beside either. */
+struct table *trace_beside(const struct trace *t, const struct trace_steps *s);
+void print_beside(const struct table *beside); /* prints nothing for a table without rows */
+
+/* The chain of tasks that the step waited for, found from its last end back to the end of the step before, always by
+ * the predecessor (by edge or lane) that ended last.  Its hops, last first, fill that time without a hole: each waits,
+ * then runs. */
+struct trace_hop {
+    size_t record;
+    uint64_t wait, from, to; /* waits [wait, from), runs [from, to) on the path */
+};
+struct trace_path {
+    uint32_t step;
+    uint64_t start, end;
+    struct trace_hop *hops;
+    size_t n, cap;
+};
+struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, size_t step /* an index */);
+/* The path's hops and waits by task and lane, the longest first.  A table must be shown before the next one is made. */
+struct table *trace_path_table(const struct trace *t, const struct trace_path *path, const char *heading);
+size_t trace_median_step(const struct trace_steps *s); /* index of the counted step with the median period */
+
+/* ---- causes.c: why lanes were idle ------------------------------------------------------------------------------- */
+
+/* They are defined in causes.c. */
+enum cause {
+    CAUSE_PIPELINE,
+    CAUSE_LINK,
+    CAUSE_COMPUTE,
+    CAUSE_CPU,
+    CAUSE_DISK,
+    CAUSE_NORM,
+    CAUSE_BYTES,
+    CAUSE_BATCH,
+    CAUSE_HOST,
+    CAUSE_LAUNCH,
+    CAUSE_NOTHING,
+    CAUSES
+};
+extern const char *const cause_name[CAUSES]; /* "pipeline", "link", ... */
+enum { GAP_PARTS = 4 };
+struct trace_gap {               /* idle time on a lane, before a record */
+    int64_t blocker;             /* the record of its producer that ended last, perhaps before the gap; or NO_RECORD */
+    enum cause cause[GAP_PARTS]; /* the cause of part k, which goes from at[k] to at[k + 1] and may be empty */
+    uint64_t at[GAP_PARTS + 1];  /* the clocks between the parts; the last is the start of the record */
+};
+/* The gap before bar i of a lane.  It begins where bar i - 1, of whatever list, ends, or at the trace's first start. */
+struct trace_gap trace_gap_of_bar(const struct trace *t, const struct bars *b, size_t i);
+/* causes: [n_lanes] nanoseconds of the window in which a lane had no record of the list.  In the rest it was busy. */
+void trace_causes(const struct trace *t, const struct trace_steps *s, uint64_t (*causes)[CAUSES]);
+/* An array with each lane's name, device, ms per step busy and idle, and ms by cause.  print_lane_use() prints those
+ * that were busy, with the causes' shares of the window. */
+json_t *trace_lanes_json(const struct trace *t, const struct trace_steps *s);
+void print_lane_use(FILE *out, const char *heading, const json_t *lanes);
+
+#endif

@@ -1,0 +1,53 @@
+/* import.h - models as files that other programs read and write.
+ * Implemented in save_model.c (writing), import.c (reading) and find.c (is there one?).
+ */
+#ifndef IMPORT_H
+#define IMPORT_H
+
+#include "params.h"
+#include "trainer/file/file.h"
+
+struct model; /* model.h */
+
+/* ---- save_model.c: a model as a file for other programs ---------------------------------------------------------- */
+
+struct model_facts { /* what the file says of a model beside its sizes */
+    uint32_t step;
+    unsigned vector;       /* width of the devices' vectors; 0: the devices have different ones */
+    const char *tokenizer; /* text that tokenizer_to_text() has made */
+};
+/* Begins a safetensors file with Hugging Face's names for the parameters in the table `all`.  The caller writes each of
+ * them whole, in the table's order, and then publishes the file.  prefixed: all names but the head's begin with
+ * "transformer.". */
+struct st_writer *begin_model_file(const char *path, const struct params *all, const struct model_facts *facts,
+                                   bool prefixed);
+void write_to_model_file(struct st_writer *w, const struct param *p, float *values); /* frees the values */
+/* Writes the whole model: reads a parameter at a time from the devices, with nothing in flight. */
+void save_model(struct model *m, const char *path, uint32_t step, const char *tokenizer);
+
+/* ---- import.c, find.c: models of other programs ----------------------------------------------------------------- */
+
+/* read_config() and init_from_file() for safetensors with GPT-2 names, which are one file or, with an index, several.
+ * What the file and a config.json beside it say is taken; what is not computed here, or contradicts the shapes, is
+ * refused by its name. */
+struct config read_weights_config(const char *path, int heads);
+void init_from_weights(struct model *m, const char *path);
+char *read_weights_metadata(const char *path, const char *key); /* NULL: it has none; the caller frees the text */
+void claim_weights(const char *who, const char *path);          /* claim_input() for all files that belong to it */
+char *file_beside(const char *path, const char *name);          /* NAME in the folder of PATH; the caller frees it */
+#define MODEL_FILE "model.safetensors"
+#define MODEL_INDEX "model.safetensors.index.json"
+/* The path of the one of these two that a folder has; NULL: it has none.  The caller frees it. */
+char *model_in_folder(const char *folder);
+/* Fail with a sentence if the file is, or the folder has, a model in a form that is known but not read here, or under
+ * another name. */
+void refuse_foreign_file(const char *path);
+void refuse_foreign_folder(const char *folder);
+bool is_json(const char *path); /* does the file begin as a JSON object? */
+/* The first bytes of a file, at most `most`, with a zero after them; *n says how many.  The caller frees them. */
+char *read_first_bytes(const char *path, size_t most, size_t *n);
+/* Do the first n bytes of a file begin a safetensors file, or a JSON object? */
+bool fits_safetensors(const char *head, size_t n);
+bool begins_json(const char *head);
+
+#endif

@@ -1,0 +1,78 @@
+/* params.h - a model's sizes, and the table of its parameters, from which all that concerns parameters follows.
+ * Implemented in params.c.
+ */
+#ifndef PARAMS_H
+#define PARAMS_H
+
+#include "trainer/mesh/mesh.h" /* defines: mesh, cut, shard */
+
+struct config {
+    int layers, heads, channels, seq_len, vocab; /* L, H, C, the largest T, V */
+    bool tied;                                   /* the head is the token embedding */
+};
+enum { MAX_LAYERS = 1000 };
+void check_config(const struct config *c); /* refuses impossible sizes */
+bool same_sizes(const struct config *a, const struct config *b);
+const char *describe_sizes(char out[160], const struct config *c); /* "2 layers, 2 heads, ..." */
+
+enum init { INIT_ZERO, INIT_ONE, INIT_NORMAL, INIT_RESIDUAL };
+
+/* One parameter of one layer.  Linear weights are (out, in); Hugging Face's Conv1D has them transposed. */
+struct param {
+    char name[48]; /* Hugging Face's name: "h.3.attn.c_attn.weight" */
+    int llmc;      /* its place in llm.c's file, where a parameter of all layers lies together; -1: not in it */
+    int layer;     /* -1: it is of the embedding or of the final unit */
+    int unit;      /* 0 embedding, 1..L layers, L+1 final */
+    int rank;      /* 2: a matrix, with weight decay; 1: a vector, without */
+    int64_t shape[2];
+    int64_t rows;   /* rows in memory: shape[0], or, for the head, perhaps more */
+    bool conv1d;    /* transposed in files with Hugging Face's names */
+    struct cut cut; /* how tensor parallelism cuts it */
+    int first;      /* if it is a rank's part: the row or column of the whole with which it begins */
+    enum init init;
+    size_t offset; /* elements from the unit's start */
+};
+/* A unit is what is updated, sent and stored at a time: a layer, the embedding, or the final LayerNorm (and head).  Its
+ * parameters lie in one tensor, the decayed ones first, each on a multiple of UNIT_ALIGN elements.  The padding between
+ * them is 0 and stays so. */
+enum { UNIT_ALIGN = DEVICE_ALIGNMENT / ELEMENT_BYTES };
+struct unit {
+    size_t elements;  /* elements of all its parameters, padding included */
+    size_t n_decay;   /* elements of the parameters with weight decay, which come first, padding included */
+    size_t n_counted; /* how many of the first elements this rank adds to the norm; the first rank adds the others */
+    int first, n;     /* its parameters in the table: param[first] and the n - 1 after it */
+};
+struct params {
+    struct config config;
+    struct param *param;
+    struct unit *unit;
+    int n, n_units;
+};
+/* The table of what rank k of a tensor-parallel group has: the same parameters, but only the rank's parts of them. */
+struct params *new_params(const struct config *c, const struct mesh *m, int k);
+struct problem *check_tp_ranks(const struct config *c,
+                               const struct mesh *m); /* can the model be cut for m->tp ranks? */
+int64_t padded_words(int64_t words);                  /* rows that a head of so many words has */
+int layer_of_unit(const struct params *p, int unit);  /* -1: embedding or final */
+void free_params(struct params *p);
+size_t param_elements(const struct param *p);
+/* A parameter's shape in files with Hugging Face's names: Conv1D weights are transposed there. */
+void shape_in_file(const struct param *p, int64_t shape[2]);
+/* Turns a parameter's values into those that files with Hugging Face's names have (for_file), or back: Conv1D weights
+ * are transposed, others stay.  Takes `values` over; the caller frees what is returned. */
+float *turn_conv1d(const struct param *p, float *values, bool for_file);
+size_t count_parameters(const struct params *p);
+/* Floating point operations of training per token by the usual count: 6 per multiplied parameter (look-ups are not
+ * multiplied) and 12*L*C*T for attention. */
+double flops_per_token(const struct params *p, int seq_len);
+/* The parameters of a layer, and those of no layer, in the table's order; a tied model's table has no HEAD. */
+enum layer_param { QKV_W, PROJ_W, FC_W, FCPROJ_W, LN1_W, LN1_B, QKV_B, PROJ_B, LN2_W, LN2_B, FC_B, FCPROJ_B };
+enum other_param { WTE, WPE, HEAD, LNF_W, LNF_B, OTHER_PARAMS };
+
+struct weight { /* a parameter, or a rank's part of it, with its gradient: what a layer function is given */
+    struct tensor *value, *grad;
+    struct cut cut;
+    int first; /* if it is a part: the row or column of the whole with which it begins */
+};
+
+#endif

@@ -1,0 +1,45 @@
+/* pipeline.h - pipelines: in which order a device does the forwards and backwards of its stages and micro-batches.
+ * Implemented in pipeline.c.
+ */
+#ifndef PIPELINE_H
+#define PIPELINE_H
+
+#include "build.h" /* defines: build, tape, computation */
+#include "ops.h"   /* defines: batch */
+
+enum pipeline {
+    PIPELINE_1F1B,
+    PIPELINE_GPIPE,
+    PIPELINE_INTERLEAVED,
+    PIPELINE_ZBH1,
+    PIPELINE_ZBH2,
+    PIPELINE_DUALPIPEV,
+    PIPELINES
+};
+extern const char *const pipeline_name[PIPELINES + 1]; /* NULL ends them */
+struct turn {                                          /* one thing that a device does */
+    enum computation computation;
+    int stage, micro;
+};
+struct turns;
+struct order {
+    void (*take_turns)(struct turns *of_a_device);
+    int chunks;  /* stages per device */
+    bool folded; /* as in struct mesh */
+};
+extern const struct order pipeline_orders[PIPELINES];
+/* The *n turns of the device with pipeline coordinate p, in its order; the caller frees them. */
+struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros, int *n);
+/* The *n turns of all devices, in one order that is correct when they are taken one after another; the caller frees
+ * them. */
+struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n);
+/* The tasks that follow belong to the tape's rank and micro-batch. */
+void on_tape(struct build *b, struct tape *tape, enum role role);
+/* Adds one stage's forward of a micro-batch, for the rank with data-parallel coordinate k and tensor-parallel
+ * coordinate b->tp_rank, and records it on `tape`.  before: the tape of the stage before it, or NULL. */
+void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
+                   int group, const struct batch *batch);
+/* Call it after the stage's backward: sends the gradient of tape->in to the stage before. */
+void send_gradient(struct build *b, struct tape *tape, const struct tape *before);
+
+#endif
