@@ -848,7 +848,7 @@ static void log_run(void *context, const struct step *s, const struct task *t, c
     assert_true(!t->span || l->computed <= f->start);
     l->computed = t->lane->kind == LANE_COMPUTE ? f->end : l->computed;
     l->name[l->n] = t->name;
-    l->number[l->n++] = f->number;
+    l->number[l->n++] = f->iteration;
 }
 
 static size_t count_logged(const struct log *l, const char *name)
@@ -906,13 +906,13 @@ static void note_policy(void *context, const struct task *t, uint32_t number)
 TEST(only_what_stands_aside_is_idle)
 {
     int policy[4] = {-1, -1, -1, -1};
-    struct task_flight flight = {.number = 0};
+    struct task_flight flight = {.iteration = 0};
     struct journey j = new_journey(no_work, NULL);
     struct lane *disk = j.machine->host->lane[LANE_DISK];
     struct task *t = add_host(j.step, disk, "note", note_policy, policy);
     must(finish_steps(j.pool, &j.step, 1));
     for (uint32_t number = 1; number <= 3; number++) {
-        struct job job = {.step = j.step, .flight = &flight, .task = t->index, .number = number, .run = true};
+        struct job job = {.step = j.step, .flight = &flight, .task = t->index, .iteration = number, .run = true};
         if (number == 2)
             job.ended = drop_job;
         if (number == 2)

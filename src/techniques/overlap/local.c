@@ -284,7 +284,7 @@ static void bring_back(struct step *s)
         const struct task *t = s->task[i];
         bool returns = (t->condition.needs & CHOICE_MOVED) && (t->condition.needs & CHOICE_DEVICE);
         if (returns && (choice_bits(t) & CHOICE_CPU))
-            run_alone(s, 0, i, &(struct task_flight){.number = 0});
+            run_alone(s, 0, i, &(struct task_flight){.iteration = 0});
     }
 }
 

@@ -46,8 +46,8 @@ static void note_run(void *context, const struct step *s, const struct task *t, 
 {
     struct run *run = context;
     (void)s;
-    if (flight->number <= STEPS)
-        see(&run->seen[flight->number], t, 1e-9 * (double)flight->start, 1e-9 * (double)flight->end);
+    if (flight->iteration <= STEPS)
+        see(&run->seen[flight->iteration], t, 1e-9 * (double)flight->start, 1e-9 * (double)flight->end);
 }
 
 static void run_steps(struct trainer *t, struct run *r)

@@ -41,7 +41,7 @@ static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
     struct pace *p = pace_of(s);
     const struct task *t = s->task[i];
     uint64_t start = MAX(flight->queued, p->lane_end[t->lane->index]);
-    int member = t->condition.member ? member_of(&s->pool->ring, flight->number) : 0;
+    int member = t->condition.member ? member_of(&s->pool->ring, flight->iteration) : 0;
     for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
         bool in_member = s->task[e->from]->condition.member && !e->previous;
         if (e->wait)
@@ -65,7 +65,7 @@ static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
 static void finish_delayed(struct step *s, size_t i, struct task_flight *flight)
 {
     enum { LONGEST_DELAY_US = 300 };
-    double delay = random_uniform(pace_of(s)->seed, STREAM_DELAY, flight->number, i);
+    double delay = random_uniform(pace_of(s)->seed, STREAM_DELAY, flight->iteration, i);
     if (delay >= 0.5) /* half of the tasks are not delayed at all */
         sleep_until(now_ns() + (uint64_t)(1e3 * LONGEST_DELAY_US * (delay - 0.5) * 2));
 }

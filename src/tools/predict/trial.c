@@ -60,7 +60,7 @@ static void collect(void *context, const struct step *s, const struct task *t, c
 {
     struct collected *c = context;
     (void)s;
-    if (flight->number <= WARM_UP)
+    if (flight->iteration <= WARM_UP)
         return;
     struct samples *took = &kind_of_task(c, t)->took;
     *APPEND(took->ns, took->n, took->cap) = (double)(flight->end - flight->start);

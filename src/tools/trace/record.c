@@ -41,7 +41,7 @@ static uint32_t index_in_trace(const struct recording *r, const struct step *s, 
 static void begin_record(void *context, const struct step *s, const struct task *t, struct task_flight *flight)
 {
     struct recording *r = context;
-    flight->mark = trace_begin(r->writer, flight->number, index_in_trace(r, s, t->index), flight->queued);
+    flight->mark = trace_begin(r->writer, flight->iteration, index_in_trace(r, s, t->index), flight->queued);
 }
 
 static void end_record(void *context, const struct step *s, const struct task *t, const struct task_flight *flight)

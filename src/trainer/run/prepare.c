@@ -111,14 +111,14 @@ struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n
 
 /* ---- commands and their events ----------------------------------------------------------------------------------- */
 
-void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait,
+void issue(const struct step *s, const struct task *t, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
            cl_event *done)
 {
     cl_command_queue queue = t->lane->queue;
     const struct grid *g = &t->grid;
     wait = n_wait ? wait : NULL;
     if (t->issue) {
-        t->issue(t, number, n_wait, wait, done);
+        t->issue(t, iteration, n_wait, wait, done);
         return;
     }
     if (!t->copy) {
@@ -126,8 +126,8 @@ void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint 
                                   g->local[0] ? g->local : NULL, n_wait, wait, done));
         return;
     }
-    struct tensor *to = tensor_at(t->access[0].tensor, number);
-    struct tensor *from = tensor_at(t->access[1].tensor, number);
+    struct tensor *to = tensor_at(t->access[0].tensor, iteration);
+    struct tensor *from = tensor_at(t->access[1].tensor, iteration);
     if (copies_nothing(t))
         CL(clEnqueueMarkerWithWaitList(queue, n_wait, wait, done));
     else if (from->device->is_host)
@@ -148,12 +148,12 @@ cl_int event_status(cl_event event)
 }
 
 /* Fails when the event ended with an error. */
-void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event)
+void check_status(const struct step *s, const struct task *t, uint32_t iteration, cl_event event)
 {
     cl_int status = event_status(event);
     char where[64];
     if (status < 0)
-        fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", number, s->name, t->name,
+        fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", iteration, s->name, t->name,
              layer_and_micro(where, t), t->lane->name, cl_error_name(status), (int)status);
 }
 
@@ -163,21 +163,21 @@ void take_times(const struct task *t, struct task_flight *flight, uint64_t *told
         event_times(t->lane->device, flight->work, flight->queued, now_ns(), told_end, &flight->start, &flight->end);
 }
 
-void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *flight)
+void run_alone(struct step *s, uint32_t iteration, size_t i, struct task_flight *flight)
 {
     const struct task *t = s->task[i];
     const uint64_t start = now_ns();
     uint64_t queued = flight->queued ? flight->queued : start;
     uint64_t told_end = 0;
-    *flight = (struct task_flight){.number = number, .queued = queued, .start = start, .mark = flight->mark};
+    *flight = (struct task_flight){.iteration = iteration, .queued = queued, .start = start, .mark = flight->mark};
     if (t->lane->device->is_host) {
-        t->run(t->context, t, number);
+        t->run(t->context, t, iteration);
         flight->end = now_ns();
         return;
     }
-    issue(s, t, number, 0, NULL, &flight->work);
+    issue(s, t, iteration, 0, NULL, &flight->work);
     clWaitForEvents(1, &flight->work);
-    check_status(s, t, number, flight->work);
+    check_status(s, t, iteration, flight->work);
     take_times(t, flight, &told_end);
     if (t->span)
         flight->start = start;

@@ -90,7 +90,7 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
     return t;
 }
 
-bool runs(const struct task *t, uint32_t number) { return number % t->when.every == t->when.rest; }
+bool runs(const struct task *t, uint32_t iteration) { return iteration % t->when.every == t->when.rest; }
 
 /* Euclid's greatest common divisor. */
 static uint64_t common_divisor(uint64_t a, uint64_t b)
@@ -174,11 +174,11 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
 /* ---- copies ---------------------------------------------------------------------------------------------------- */
 
 /* Copies from the host's memory to the host's memory. */
-static void run_copy(void *context, const struct task *t, uint32_t number)
+static void run_copy(void *context, const struct task *t, uint32_t iteration)
 {
     (void)context;
-    const struct tensor *to = tensor_at(t->access[0].tensor, number);
-    const struct tensor *from = tensor_at(t->access[1].tensor, number);
+    const struct tensor *to = tensor_at(t->access[0].tensor, iteration);
+    const struct tensor *from = tensor_at(t->access[1].tensor, iteration);
     memcpy(tensor_memory(to), tensor_memory(from), to->bytes);
 }
 

@@ -37,11 +37,11 @@ struct grid {                                                                 /*
 
 struct task;
 struct step;
-/* What a task of the host does in iteration `number` (from 1 in training), on the lane's thread.  It uses the tensors
- * of task->access.  It may be run several times, so whatever it leaves elsewhere must follow from them and `number`. */
-typedef void host_function(void *context, const struct task *task, uint32_t number);
-/* Issues the task's commands of iteration `number` to its lane's queue; *done gets the event of the last command. */
-typedef void issue_function(const struct task *task, uint32_t number, cl_uint n_wait, const cl_event *wait,
+/* What a task of the host does in that iteration (from 1 in training), on the lane's thread.  It uses the tensors of
+ * task->access.  It may be run several times, so whatever it leaves elsewhere must follow from them and `iteration`. */
+typedef void host_function(void *context, const struct task *task, uint32_t iteration);
+/* Issues the task's commands of that iteration to its lane's queue; *done gets the event of the last command. */
+typedef void issue_function(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
                             cl_event *done);
 
 /* The iterations in which a task runs: those that leave `rest` when divided by `every`.  In all others it is as if the
@@ -156,10 +156,10 @@ struct task {
     unsigned notify; /* bit set of contexts, other than its own, in which a task waits for it */
     bool flush;      /* another lane waits for it: submit it at once */
 };
-bool runs(const struct task *t, uint32_t number); /* does it run in that iteration, as far as t->when says? */
-bool is_conditional(const struct task *t);        /* are there iterations in which it does not run? */
-bool chooses(const struct task *t);               /* does it write a choice word? */
-struct tensor *choice_word(const struct task *t); /* the choice word that t reads or writes; NULL: none */
+bool runs(const struct task *t, uint32_t iteration); /* does it run in that iteration, as far as t->when says? */
+bool is_conditional(const struct task *t);           /* are there iterations in which it does not run? */
+bool chooses(const struct task *t);                  /* does it write a choice word? */
+struct tensor *choice_word(const struct task *t);    /* the choice word that t reads or writes; NULL: none */
 /* The bits of the choice word that t reads; and, has the word all bits of t->condition.needs?  Ask only after the tasks
  * that t waits for have ended.  Edges and proofs do not look at this: where a task does nothing, either its bytes have
  * been written already, or no task will read them. */
