@@ -1,6 +1,7 @@
 /* run.h - running lists: on OpenCL queues and host threads, or one task after another.
  *
- *     prepare    kernels, arguments and flights of finished lists; commands         prepare.c
+ *     prepare    kernels, arguments and flights of finished lists                    prepare.c
+ *     issue      the commands of one task, and their times                           issue.c
  *     execute    issues the tasks, and waits only where an edge crosses lanes; or
  *                runs one after another                                              execute.c, hostlane.c
  *     retire     sees tasks end that were issued                                     retire.c
@@ -85,10 +86,12 @@ struct execution {
 /* How lists run in this process.  `serial`, `alone` and `watch` are set before the first execute(). */
 extern struct execution execution;
 
+/* ---- issue.c --------------------------------------------------------------------------------------------------- */
+
 /* Issues the commands of a device's task; *done gets the event of the last one. */
 void issue(const struct step *s, const struct task *t, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
            cl_event *done);
-cl_int event_status(cl_event event);
+cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0, the error that it ended with */
 /* Ends the program where the task of that event has failed. */
 void check_status(const struct step *s, const struct task *t, uint32_t iteration, cl_event event);
 /* Sets the flight's times to those of its event `work`.  told_end: as in event_times(). */
