@@ -118,7 +118,8 @@ struct lane {
 };
 
 enum { MAX_DEVICES = 16 };
-enum { SHORT_LOOPS = 65535, GPU_WORK_GROUP = 128 };
+enum { SHORT_LOOPS = 65535 };  /* rounds in all after which llvmpipe ends a work-item's loops */
+enum { GPU_WORK_GROUP = 128 }; /* work-items per row, unless one_item, the device or YARD_WG say otherwise */
 struct device {
     char id[24];    /* its name for -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
     char name[128]; /* the driver's name for it */

@@ -1,4 +1,4 @@
-/* task.c - adding tasks to a list, and how kernels and copies are issued. */
+/* task.c - adding tasks to a list: kernels, copies, work of the host; and what is said of them. */
 #include "step.h"
 
 const char *const role_name[ROLES] = {"other", "forward", "backward", "reduce",  "norm", "update",  "broadcast",
