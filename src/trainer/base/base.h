@@ -65,7 +65,7 @@ void print_problem(FILE *out, const char *prefix, struct problem *p); /* frees p
 /* End the program with p; do nothing when p is NULL. */
 void must(struct problem *p);
 /* Run work(argument).  When it calls fail() on this thread, the program does not end: the cleanups that work registered
- * are run, and the problem is returned. */
+ * are run, and the problem is returned.  Memory that work had allocated is not freed then. */
 struct problem *attempt(void (*work)(void *), void *argument);
 
 /* An invariant of the program itself: prints both values, then aborts so that a debugger stops here. */
