@@ -18,7 +18,7 @@
  *     1. its idea, picture, rule and source, as the others begin
  *     2. wants_NAME(): false where all its options are zero.  run_NAME(): open_edit(), the verbs, then commit(), and a
  *        sentence in r->reason; or undo(), a sentence on why nothing has changed, and false: the pass declines
- *     3. rows of its options (struct option, base/base.h), which point to its own variables.  Their names begin with
+ *     3. rows of its options (struct option, base/options.h), which point to its own variables.  Their names begin with
  *        the folder's.  A switch:
  *            {"NAME", 0, OPT_FLAG, &is_on, NULL, NULL, 0, 0, GROUP_TECHNIQUES, OF_LIST, "what it does"}
  *     4. a struct pass and a struct module (base/module.h), which needs "pass".  The place of the pass in the order:

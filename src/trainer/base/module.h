@@ -69,7 +69,7 @@ struct module {
     /* commands and options */
     const struct subcommand *commands;
     size_t n_commands;
-    const struct option *options; /* base.h: name, letter, type, where its value goes, ... */
+    const struct option *options; /* options.h: name, letter, type, where its value goes, ... */
     size_t n_options;
     const char *unrecorded; /* names of its options that a resumed run does not take over, between spaces */
     const struct foreign_words *foreign; /* other programs' names for options */

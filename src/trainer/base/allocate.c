@@ -1,4 +1,4 @@
-/* memory.c - allocation that cannot return NULL, and strings and arrays built on it. */
+/* allocate.c - allocation that cannot return NULL, and strings and arrays built on it. */
 #include "base.h"
 
 #include <stdarg.h>
