@@ -13,7 +13,7 @@ BUILD    = build
 YARD     = yard
 SHARED   = $(if $(filter /% ../%,$(BUILD)),$(BUILD),build)# by builds inside the tree; it may be read-only for one outside
 OPTIMISE = -O2 -g
-CPPFLAGS = -Isrc -D_GNU_SOURCE= -DCL_TARGET_OPENCL_VERSION=120
+CPPFLAGS = -I. -Isrc -D_GNU_SOURCE= -DCL_TARGET_OPENCL_VERSION=120
 CFLAGS   = -std=c11 $(OPTIMISE) -fno-omit-frame-pointer -ffp-contract=off -pthread
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion $(if $(filter 1,$(WERROR)),-Werror)
 LDLIBS   = $(OPENCL) -lclblast -lz -ljansson -lm -ldl

@@ -33,7 +33,7 @@
  */
 #include "local.h"
 
-#include "../../../cl/shared.h" /* defines: choice_bit */
+#include "cl/shared.h" /* defines: choice_bit */
 #include "trainer/run/run.h"
 
 #include <math.h>

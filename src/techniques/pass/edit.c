@@ -6,7 +6,7 @@
  */
 #include "edit.h"
 
-#include "../../../cl/shared.h" /* defines: BLOCK */
+#include "cl/shared.h" /* defines: BLOCK */
 
 struct change {
     void *where;

@@ -43,7 +43,7 @@
  * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).
  */
 #include "snapshot.h"
-#include "../../../cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
+#include "cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
 #include "tools/predict/predict.h"
 
 #include <math.h>

@@ -105,7 +105,7 @@ static void read_offsets(const char *path, struct st_tensor *t, const json_t *of
 }
 
 /* The tensor that an entry of the header describes. */
-static struct st_tensor read_tensor(const char *path, const char *name, json_t *entry)
+static struct st_tensor parse_tensor(const char *path, const char *name, json_t *entry)
 {
     const char *type;
     json_t *shape, *offsets;
@@ -205,7 +205,7 @@ struct safetensors *open_safetensors(const char *path)
             check_metadata(path, entry);
             st->metadata = json_incref(entry);
         } else {
-            st->tensors[st->n] = read_tensor(path, name, entry);
+            st->tensors[st->n] = parse_tensor(path, name, entry);
             st->n++;
         }
     }

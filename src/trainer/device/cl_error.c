@@ -1,4 +1,4 @@
-/* error.c - OpenCL errors with their names, the call, the place and the likely cause. */
+/* cl_error.c - OpenCL errors with their names, the call, the place and the likely cause. */
 #include "device.h"
 
 /* clang-format off */

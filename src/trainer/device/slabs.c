@@ -1,4 +1,4 @@
-/* memory.c - slabs: large blocks of memory from OpenCL.  A guard behind each of them shows writes past its end. */
+/* slabs.c - slabs: large blocks of memory from OpenCL.  A guard behind each of them shows writes past its end. */
 #include "device.h"
 
 #include <pthread.h>
