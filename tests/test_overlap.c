@@ -464,7 +464,7 @@ static size_t expect_gradients_before(const struct step *s, const struct task *c
     size_t n = 0;
     for (size_t i = choice->index; i < s->n; i++) {
         const struct task *t = s->task[i];
-        if (t->copy && t->access[1].tensor == choice->access[0].tensor)
+        if (is_copy(t) && t->access[1].tensor == choice->access[0].tensor)
             there = t->access[0].tensor;
         for (int k = 0; there && t->role == ROLE_UPDATE && touches_bytes(t, there, ACCESS_READ) && k < t->n_access; k++)
             if (t->access[k].tensor->class == MEM_GRADIENTS) {

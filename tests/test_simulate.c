@@ -232,7 +232,7 @@ static void make_copy(struct paper *p, struct task *t)
 {
     struct device *d = t->lane->device, *to = t->lane->kind == LANE_UPLOAD ? d : p->host;
     int64_t words = (int64_t)count_elements(t->access[0].tensor);
-    t->copy = true;
+    t->action = ACT_COPY;
     t->n_access = 0;
     add_access(t, new_bytes(p, to, "to", words, true), ACCESS_WRITE);
     add_access(t, new_bytes(p, to == d ? p->host : d, "from", words, true), ACCESS_READ);

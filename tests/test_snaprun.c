@@ -194,9 +194,12 @@ static void put_gate(struct trainer *t)
 {
     for (size_t i = 0; i < t->train->n; i++) {
         struct task *task = t->train->task[i];
-        if (task->condition.aside && task->copy)
+        const bool stores = task->action == ACT_HOST && task->condition.member && !task->condition.ends;
+        if (task->condition.aside && is_copy(task)) {
+            task->action = ACT_ISSUE;
             task->issue = copy_behind_gate;
-        if (!task->condition.member || task->copy || task->condition.ends)
+        }
+        if (!stores)
             continue;
         gate.run = task->run;
         task->run = persist_behind_gate;

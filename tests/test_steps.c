@@ -97,7 +97,7 @@ TEST(every_word_is_kept)
     assert_true(t->access[0].tensor->bytes == 16);
     assert_true(t->access[2].tensor->offset == 32);
     assert_true(t->access[0].tensor->storage == s->pool->tensors[0]);
-    assert_true(c->copy);
+    assert_true(is_copy(c));
     assert_true(c->lane == lane_of(&m->device[0], LANE_DOWNLOAD, 2));
     assert_true(c->role == ROLE_SEND);
     assert_true(c->access[0].tensor->offset == 1);

@@ -389,7 +389,7 @@ class Task(Command):
             g = t["grid"]
             sizes = [" x ".join(str(int(n)) for n in items(g[f], g["dims"])) for f in ("global", "local")]
             print("  grid of %s work-items, groups of %s" % (sizes[0], sizes[1] if sizes[1][0] != "0" else "any size"))
-        elif t["copy"]:
+        elif enum_word(t["action"], "ACT_") == "copy":
             print("  copies %s" % bytes_of(int(t["access"][0]["tensor"]["bytes"])))
         elif int(t["run"]):
             print("  runs %s" % str(t["run"]).split("<")[-1].rstrip(">"))

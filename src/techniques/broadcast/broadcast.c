@@ -50,7 +50,7 @@ struct broadcast_options broadcast_options;
  * alone (two accesses).  Others stay whole, where they are. */
 bool is_broadcast(const struct task *t)
 {
-    return t->copy && t->n_access == 2 && t->role == ROLE_BROADCAST && !t->lane->device->is_host &&
+    return is_copy(t) && t->n_access == 2 && t->role == ROLE_BROADCAST && !t->lane->device->is_host &&
            t->access[0].tensor->device != t->access[1].tensor->device;
 }
 

@@ -102,7 +102,7 @@ static bool updates(const struct task *t)
 {
     if (t->role == ROLE_UPDATE)
         return true;
-    return t->copy && (t->access[0].tensor->storage->mirrors || t->access[1].tensor->storage->mirrors);
+    return is_copy(t) && (t->access[0].tensor->storage->mirrors || t->access[1].tensor->storage->mirrors);
 }
 
 static void note_tensors(struct survey *v)
@@ -124,7 +124,7 @@ static void note_task(struct survey *v, struct task *t)
         struct tensor *storage = t->access[k].tensor->storage;
         if (!is_whole(v, storage))
             continue;
-        if (!t->copy)
+        if (!is_copy(t))
             note_reader(v, t, storage);
         else if (k == 0)
             add_item(&v->dropped, t);
@@ -312,7 +312,7 @@ static void drop_copies(struct survey *v, struct edit *e, size_t n)
     }
     for (size_t i = 0; i < n; i++) {
         struct task *t = v->step->task[i];
-        if (!t->copy)
+        if (!is_copy(t))
             continue;
         size_t id = (size_t)t->access[0].tensor->storage->id;
         if (id < v->n_tensors && lost[id] && lost[id] == readers[id])

@@ -216,10 +216,10 @@ static void make_host_conditional(struct offer *o, size_t from)
         struct task *t = s->task[i];
         enum memory_class class = t->access[0].tensor->class;
         bool is_piece = t->role == ROLE_UPDATE && t->lane->device->is_host;
-        bool is_copy = t->copy && (class == MEM_GRADIENTS || class == MEM_PARAMETERS);
+        bool is_its_copy = is_copy(t) && (class == MEM_GRADIENTS || class == MEM_PARAMETERS);
         if (is_piece)
             time_piece(o, t);
-        if (is_piece || is_copy)
+        if (is_piece || is_its_copy)
             need_choice(t, o->word, CHOICE_CPU, o->expected != ON_DEVICE);
     }
 }

@@ -237,7 +237,7 @@ struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struc
 }
 
 /* Is the task a copy up, of what the host has? */
-static bool brings_up(const struct task *t) { return t->copy && t->access[1].tensor->device->is_host; }
+static bool brings_up(const struct task *t) { return is_copy(t) && t->access[1].tensor->device->is_host; }
 
 /* `whole`, which many updates read, as the norm, is brought down once.  What the host has sent up is used there
  * directly: `control`, and in dp=2 `state` of replica 1.  In a list by hand `whole` stays where it is. */

@@ -30,7 +30,7 @@ static double sum_copies(const struct forecast *f)
 {
     double bytes = 0;
     for (size_t i = 0; i < f->n; i++)
-        if (f->task[i]->copy)
+        if (is_copy(f->task[i]))
             bytes += (double)f->task[i]->access[0].tensor->bytes;
     return bytes;
 }

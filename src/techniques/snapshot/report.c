@@ -49,7 +49,7 @@ static double longest_hold(const struct simulation *sim)
         const struct task *t = sim->step->task[i % sim->step->n];
         if (!t->condition.member) {
             update = &m[i];
-        } else if (t->copy && !t->condition.aside && !m[i].skipped) {
+        } else if (is_copy(t) && !t->condition.aside && !m[i].skipped) {
             double from = update->skipped ? m[i].start : update->end;
             hold = fmax(hold, m[i].end - from);
         }
@@ -142,8 +142,8 @@ static struct ways measure_ways(const struct step *s)
         const struct task *t = s->task[i];
         if (!t->condition.member || t->condition.ends)
             continue;
-        const struct tensor *x = t->copy ? t->access[1].tensor : t->access[0].tensor; /* its source; its buffer */
-        if (!t->copy) {
+        const struct tensor *x = is_copy(t) ? t->access[1].tensor : t->access[0].tensor; /* its source; its buffer */
+        if (!is_copy(t)) {
             w.updates++;
             w.bytes += (double)x->bytes;
         } else if (t->lane->kind == LANE_COMPUTE) {

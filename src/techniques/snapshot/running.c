@@ -83,7 +83,7 @@ static void bind_tasks(struct snapshots *s, struct step *list, struct snap_plan 
     size_t cap = 0;
     for (size_t i = 0; i < list->n; i++) {
         struct task *task = list->task[i];
-        if (!task->condition.member || task->copy)
+        if (!task->condition.member || is_copy(task))
             continue;
         task->run = task->condition.ends ? commit_iteration : persist;
         task->context = s;

@@ -199,7 +199,7 @@ static void tensor_line(struct reading *r)
 static void read_task(struct reading *r, struct task *t)
 {
     read_options(&r->line, A_TASK, t);
-    read_options(&r->line, t->copy ? A_COPY : WORK, t);
+    read_options(&r->line, is_copy(t) ? A_COPY : WORK, t);
     if (t->when.rest >= t->when.every)
         fail_word(&r->line, r->line.word[0], "rest= below every=, which is %u", t->when.every);
     read_operands(r, t, "reads", ACCESS_READ);

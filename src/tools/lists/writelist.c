@@ -175,8 +175,8 @@ static void write_task(FILE *out, char **names, const struct task *t, double sec
     if (t->role != ROLE_BROADCAST) /* only of broadcasts a pass asks for the message */
         line.message = 0;
     line.seconds = -1;
-    fprintf(out, "%s %s", t->copy ? "copy" : "task", NAME(t->name));
-    if (t->copy) {
+    fprintf(out, "%s %s", is_copy(t) ? "copy" : "task", NAME(t->name));
+    if (is_copy(t)) {
         write_operand(out, " ", names, t->access[0].tensor);
         write_operand(out, " ", names, t->access[1].tensor);
         write_lane(out, " lane=", t->lane);
@@ -187,9 +187,9 @@ static void write_task(FILE *out, char **names, const struct task *t, double sec
         fprintf(out, " %s", format_exactly(number, seconds));
     }
     write_options(out, A_TASK, &line);
-    write_options(out, t->copy ? A_COPY : WORK, &line);
-    write_operands(out, " reads=", names, t, t->copy ? 2 : 0, ACCESS_READ);
-    write_operands(out, " writes=", names, t, t->copy ? t->n_access : 0, ACCESS_WRITE);
+    write_options(out, is_copy(t) ? A_COPY : WORK, &line);
+    write_operands(out, " reads=", names, t, is_copy(t) ? 2 : 0, ACCESS_READ);
+    write_operands(out, " writes=", names, t, is_copy(t) ? t->n_access : 0, ACCESS_WRITE);
     fputc('\n', out);
 }
 

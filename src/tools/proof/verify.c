@@ -388,7 +388,7 @@ char *verify_devices(const struct step *s)
         const struct task *t = s->task[i];
         const struct device *d = t->lane->device;
         bool moved = d->is_host && d->by_hand && t->role == ROLE_UPDATE; /* a pass moved it, but not all its tensors */
-        if (t->copy || chooses(t) || moved)
+        if (is_copy(t) || chooses(t) || moved)
             continue;
         for (int k = 0; k < t->n_access; k++) {
             const struct tensor *x = t->access[k].tensor;

@@ -143,7 +143,7 @@ static void execute_serial(struct step *s, uint32_t iteration)
  * task waits until nothing is in flight, and the others wait for it. */
 static bool must_be_alone(const struct step *s, const struct task *t)
 {
-    bool is_first_launch = t->file && !s->running->task[t->index].issued;
+    bool is_first_launch = t->action == ACT_KERNEL && !s->running->task[t->index].issued;
     return is_first_launch && s->pool->machine->n_devices > 1 && is_pocl(platform_of(t->lane->device));
 }
 

@@ -1,21 +1,9 @@
 /* issue.c - issues the commands of a device's task, asks how they ended, and takes their times; or runs one task alone. */
 #include "run.h"
 
-void issue(const struct step *s, const struct task *t, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
-           cl_event *done)
+static void issue_copy(const struct task *t, uint32_t iteration, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
     cl_command_queue queue = t->lane->queue;
-    const struct grid *g = &t->grid;
-    wait = n_wait ? wait : NULL;
-    if (t->issue) {
-        t->issue(t, iteration, n_wait, wait, done);
-        return;
-    }
-    if (!t->copy) {
-        CL(clEnqueueNDRangeKernel(queue, s->running->task[t->index].kernel, (cl_uint)g->dims, NULL, g->global,
-                                  g->local[0] ? g->local : NULL, n_wait, wait, done));
-        return;
-    }
     struct tensor *to = tensor_at(t->access[0].tensor, iteration);
     struct tensor *from = tensor_at(t->access[1].tensor, iteration);
     if (copies_nothing(t))
@@ -28,6 +16,28 @@ void issue(const struct step *s, const struct task *t, uint32_t iteration, cl_ui
                                done));
     else
         CL(clEnqueueCopyBuffer(queue, tensor_buffer(from), tensor_buffer(to), 0, 0, to->bytes, n_wait, wait, done));
+}
+
+void issue(const struct step *s, const struct task *t, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
+           cl_event *done)
+{
+    const struct grid *g = &t->grid;
+    wait = n_wait ? wait : NULL;
+    switch (t->action) {
+    case ACT_HOST:
+        CHECK(false, "task %s of the host is on lane %s", t->name, t->lane->name);
+        break;
+    case ACT_COPY:
+        issue_copy(t, iteration, n_wait, wait, done);
+        break;
+    case ACT_KERNEL:
+        CL(clEnqueueNDRangeKernel(t->lane->queue, s->running->task[t->index].kernel, (cl_uint)g->dims, NULL, g->global,
+                                  g->local[0] ? g->local : NULL, n_wait, wait, done));
+        break;
+    case ACT_ISSUE:
+        t->issue(t, iteration, n_wait, wait, done);
+        break;
+    }
 }
 
 cl_int event_status(cl_event event)

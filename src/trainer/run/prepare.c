@@ -84,7 +84,7 @@ static void make_running(struct step *s)
         const struct task *t = s->task[i];
         r->queue[t->lane->index].cap += MOST_RUNS;
         most = MAX(most, t->n_edges);
-        r->task[i].kernel = t->file ? prepare_kernel(t) : NULL;
+        r->task[i].kernel = t->action == ACT_KERNEL ? prepare_kernel(t) : NULL;
         if (t->compile)
             t->compile(t);
         for (size_t run = 0; t->notify && run < MOST_RUNS; run++)

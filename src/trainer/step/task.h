@@ -100,6 +100,13 @@ struct edge {                             /* it stands in the list of its consum
     enum edge_kind kind;
     bool wait; /* it crosses lanes and follows from no other wait, so execute() waits for it */
 };
+/* What a task does.  (One of a step file that is no copy is an ACT_HOST without a function: it is only looked at.) */
+enum task_action {
+    ACT_HOST,   /* it runs a function on the host */
+    ACT_COPY,   /* it copies access[1] to access[0]; what else it reads it only waits for */
+    ACT_KERNEL, /* it launches a kernel */
+    ACT_ISSUE   /* it issues commands of its own */
+};
 struct task {
     uint64_t origin; /* a number that a task shares with its pieces, its repeats and what stands in for it */
     char name[40];   /* "mlp.fc" */
@@ -128,15 +135,15 @@ struct task {
     struct condition condition;
     enum gate gate;
 
-    /* what it does: one of four */
-    bool copy;                   /* 1. it copies access[1] to access[0]; what else it reads it only waits for */
-    host_function *run;          /* 2. it runs this function on the host */
-    void *context;               /* the first argument of run or issue */
-    const char *file, *function; /* 3. it launches this kernel: cl/FILE, the function's name */
+    /* what it does */
+    enum task_action action;
+    host_function *run;          /* ACT_HOST: this function; a copy on a lane of the host has one too */
+    void *context;               /* the first argument of run, or of issue */
+    const char *file, *function; /* ACT_KERNEL: cl/FILE, the function's name */
     struct arg *args;
     int n_args;
     struct grid grid;
-    issue_function *issue; /* 4. it issues commands of its own */
+    issue_function *issue; /* ACT_ISSUE: it calls this function */
     size_t description;    /* size in bytes of issue's context, which the task owns; 0: it owns no context */
     void (*compile)(const struct task *t); /* called before the first run, so that issue need not compile; or NULL */
 
@@ -156,6 +163,7 @@ struct task {
     unsigned notify; /* bit set of contexts, other than its own, in which a task waits for it */
     bool flush;      /* another lane waits for it: submit it at once */
 };
+static inline bool is_copy(const struct task *t) { return t->action == ACT_COPY; }
 bool runs(const struct task *t, uint32_t iteration); /* does it run in that iteration, as far as t->when says? */
 bool is_conditional(const struct task *t);           /* are there iterations in which it does not run? */
 bool chooses(const struct task *t);                  /* does it write a choice word? */
