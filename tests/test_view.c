@@ -282,7 +282,7 @@ TEST(a_place_of_memory_lists_its_tensors)
         int x = rows.x + (int)(r.word[1] % (unsigned)rows.w);
         snprintf(script, sizeof script, "click:%d,%d", x, row->y + row->height / 2);
         run_script(v, script);
-        const struct amount *held = amount_at(&t->held[device], clock_of(v->track[0], axis_at(v, x)));
+        const struct amount *held = amount_at(&t->memory_use[device], clock_of(v->track[0], axis_at(v, x)));
         assert_true(v->region.kind == PLACE);
         assert_true(v->region.device == device);
         assert_true(!is_picked(&v->selected));
@@ -634,7 +634,7 @@ static void expect_held(const struct trace *t, uint64_t clock)
         const struct trace_tensor **alive;
         size_t n = trace_alive_at(t, device, clock, &alive);
         uint64_t sum = 0;
-        const struct amount *held = amount_at(&t->held[device], clock);
+        const struct amount *held = amount_at(&t->memory_use[device], clock);
         for (size_t i = 0; i < n; sum += alive[i++]->bytes)
             assert_true(i == 0 || alive[i - 1]->bytes >= alive[i]->bytes);
         assert_int_equal(sum_amount(held), count_held(t, device, clock));
@@ -763,8 +763,8 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
         clock += 1000;
         ran += 1010;
         poll_view(v);
-        assert_int_equal(k->trace->n_holds, i + 1);
-        assert_int_equal(trace_hold_before(k->trace, clock), held);
+        assert_int_equal(k->trace->n_pauses, i + 1);
+        assert_int_equal(trace_paused_before(k->trace, clock), held);
         assert_true(fabs(axis_of(k, clock) - axis_of(k, zero) - (double)ran) < 1);
         assert_int_equal(v->selected.copy.start, clock - 1000); /* the task that has just run */
         double from = x_of(v, axis_of(k, v->selected.copy.start)), to = x_of(v, axis_of(k, v->selected.copy.end));
@@ -852,7 +852,7 @@ TEST(bytes_are_those_of_the_clock)
             expect_held(k->trace, random_words(13, STREAM_TEST, (uint32_t)i, n).word[0] % (k->last + 1000));
         json_t *planned = planned_bytes(lists[i]);
         for (uint32_t d = 0; d < k->trace->header.n_devices; d++)
-            assert_int_equal(trace_peak(&k->trace->held[d]),
+            assert_int_equal(trace_peak(&k->trace->memory_use[d]),
                              json_integer_value(json_object_get(planned, k->trace->devices[d].id)));
         json_decref(planned);
         end_view(v);
