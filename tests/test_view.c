@@ -738,8 +738,7 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
     end_view(v);
 }
 
-/* Seconds go by between tasks, and nobody sees them: axis, steps, window.  The two ways between clock and axis agree.
- */
+/* Seconds go by between tasks, and nobody sees them: axis, steps, window.  The ways between clock and axis agree. */
 TEST(time_in_which_the_trainer_was_held_is_cut_out)
 {
     const char *path = temp_path("held.trace");

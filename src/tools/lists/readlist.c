@@ -262,8 +262,7 @@ static const struct {
                 "[every=K [rest=R]] [reads=A[b:e],...]"},
 };
 
-/* The number of devices in the text.  They are counted first, since they must not move once tensors and lanes point to
- * them. */
+/* The number of devices in the text.  They are counted first: they may not move once tensors or lanes point there. */
 static int count_devices(const char *text)
 {
     char *copy = copy_string(text), *rest = copy, *line;

@@ -40,8 +40,7 @@ static void build(void *strategy)
     s->trainer = new_trainer(&s->settings, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, s->settings.data.path != NULL, true);
 }
 
-/* The formula for a rank's part of the model, in bytes.  ZeRO shares the classes out one after another, the last one
- * first. */
+/* The formula for a rank's part of the model, in bytes.  ZeRO shares the classes out one by one, the last first. */
 static double formula_bytes(const struct strategy *s, int rank)
 {
     const struct mesh *mesh = &s->trainer->mesh;

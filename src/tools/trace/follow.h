@@ -62,8 +62,7 @@ void trace_ask(struct trace_follow *f, struct trace_control wanted);
 bool process_state(int pid, uint64_t *born, char *state);
 
 #define DAMAGED "the trace %s is damaged: "
-/* A table of the file: the offsets of its place and its number of entries in the header, and of its pointer in struct
- * trace. */
+/* A table of the file: the offsets of its place and number of entries in the header, of its pointer in struct trace. */
 struct trace_part {
     size_t at, n, table;
     size_t size; /* bytes of an entry */

@@ -107,6 +107,7 @@ char *format_string(const char *format, ...) PRINTF_LIKE(1, 2);
      &(items)[(n)-1])
 void *grow(void *items, size_t *cap, size_t wanted, size_t size);
 
+enum { NONE = -1 }; /* the index of nothing: there is no such task, node, record ... */
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -316,8 +317,7 @@ struct settings_text {
     char *name, *value; /* what the line says; both lie in the text */
 };
 bool next_setting(struct settings_text *t); /* false: there are no more lines */
-/* Set options from the text of a config file, which is written to and must outlive the table; errors name path and
- * line. */
+/* Set options from a config file's text, which is written to and must outlive the table; errors name path and line. */
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
 /* Set one option from a text, which must outlive the table.  The option counts as given.  `where` is how errors name
  * it, as the user wrote it: "--batch", or "run.conf, line 3: batch". */

@@ -113,9 +113,7 @@ struct tensor *gradient(const struct build *b, const struct tensor *t);
 void set_gradient(struct build *b, const struct tensor *t, struct tensor *g);
 /* Adds g to what has arrived at t. */
 void give_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g);
-/* Does this contribution to a parameter's gradient add to what is there?  The step's first one does not: it starts
- * anew.
- */
+/* Does this contribution to a parameter's gradient add to what is there?  The step's first one starts anew. */
 bool accumulates(struct build *b, const struct tensor *grad);
 /* A new tensor shaped like t, for its gradient. */
 struct tensor *like(struct build *b, const struct op *op, const char *suffix, const struct tensor *t);

@@ -76,8 +76,7 @@ struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n
 struct execution {
     bool serial;
     const struct lone_runner *alone; /* runs the tasks of a serial run; NULL: run_alone() does */
-    /* A watchdog: it is told of a list that is about to run, and of NULL when none runs any more.  NULL: there is none.
-     */
+    /* A watchdog: told of each list that is about to run, and of NULL when none runs any more.  NULL: there is none. */
     void (*watch)(struct step *s);
     struct observer *observers; /* a chain: see add_observer() */
     uint64_t held_ns;           /* how long observers have held the run */
@@ -144,8 +143,7 @@ void report_run(struct step *s, const struct task *t, const struct task_flight *
 
 /* An observer is told of every run of a task, by the thread that issues.  Any function may be NULL. */
 struct observer {
-    /* Called before task i of iteration `number` is issued.  It may hold the run, and adds to execution.held_ns for how
-     * long. */
+    /* Called before task i of iteration `number` is issued.  It may hold the run, and adds how long to held_ns. */
     void (*issuing)(void *context, struct step *s, uint32_t number, size_t i);
     /* Called when a run begins its flight, of which number and queued are known.  For a task that is decided late it is
      * called when the task has run, right before `ended`. */
