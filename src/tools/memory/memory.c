@@ -15,7 +15,7 @@
 #include "techniques/swap/swap.h"
 #include "tools/command/table.h"
 #include "tools/lists/lists.h"
-#include "tools/lists/plan.h"
+#include "tools/lists/plan_command.h"
 #include "tools/predict/predict.h"
 #include "tools/proof/proof.h"
 

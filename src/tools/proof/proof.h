@@ -38,7 +38,7 @@ void close_audit(struct audit *a);
 /* For execution.alone: audits every task of a serial run, and ends the program where one does something undeclared. */
 extern const struct lone_runner audit_runner;
 
-/* ---- training.c: the proofs that a training asks for ------------------------------------------------------------- */
+/* ---- training_proofs.c: the proofs that a training asks for ------------------------------------------------------ */
 
 struct proof_options {
     bool verify, audit;

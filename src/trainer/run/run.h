@@ -143,7 +143,7 @@ void report_run(struct step *s, const struct task *t, const struct task_flight *
 
 /* An observer is told of every run of a task, by the thread that issues.  Any function may be NULL. */
 struct observer {
-    /* Called before task i of iteration `number` is issued.  It may hold the run, and adds how long to held_ns. */
+    /* Called before task i of iteration `number` is issued.  It may hold the run, which adds to execution.held_ns. */
     void (*issuing)(void *context, struct step *s, uint32_t number, size_t i);
     /* Called when a run begins its flight, of which number and queued are known.  For a task that is decided late it is
      * called when the task has run, right before `ended`. */

@@ -1,4 +1,4 @@
-/* training.c - the proofs that a training asks for: it keeps the values of its lists as they were built, and audits a
+/* training_proofs.c - the proofs that a training asks for: it keeps the values of its lists as they were built, and audits a
  * serial run.
  */
 #include "proof.h"

@@ -1,5 +1,5 @@
-/* plan.c - yard plan: the step as it would run: printed, verified, simulated. */
-#include "plan.h"
+/* plan_command.c - yard plan: the step as it would run: printed, verified, simulated. */
+#include "plan_command.h"
 
 #include "lists.h"
 #include "techniques/pass/pass.h"
@@ -10,9 +10,7 @@
 
 struct plan_options plan_options;
 
-/* Both ways to plan make a trainer: one of a model, or one that has the list of a step file and nothing else. */
-
-/* all: the trainer's n lists, that for training first. */
+/* Proves the trainer's n lists, that for training first, and says the first fault.  Returns the exit code. */
 static int prove_lists(const struct trainer *t, struct step *const *all, size_t n)
 {
     char *wrong = NULL;
@@ -86,6 +84,7 @@ static void trace_plan(const struct simulation *sim, const char *title)
         write_simulation(sim, path, title);
     if (record_options.shown)
         show_trace(path, !record_options.file);
+    free(path);
 }
 
 static int show_plan(const struct trainer *t, const char *title)
@@ -108,13 +107,18 @@ static int show_plan(const struct trainer *t, const char *title)
         print_plan(t, all, n, sim);
     if (sim && !plan_options.print_list)
         trace_plan(sim, title);
+    free_simulation(sim);
     return proof_options.verify ? prove_lists(t, all, n) : EXIT_OK;
 }
+
+/* Both ways to plan make a trainer: one of a model, or one that has the list of a step file and nothing else. */
 
 static int plan_model(const struct settings *o)
 {
     struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data.path != NULL, true);
-    int code = show_plan(t, describe_shape(t));
+    char *shape = describe_shape(t);
+    int code = show_plan(t, shape);
+    free(shape);
     free_trainer(t);
     return code;
 }
