@@ -107,7 +107,8 @@ static int show_plan(const struct trainer *t, const char *title)
         print_plan(t, all, n, sim);
     if (sim && !plan_options.print_list)
         trace_plan(sim, title);
-    free_simulation(sim);
+    if (sim)
+        free_simulation(sim);
     return proof_options.verify ? prove_lists(t, all, n) : EXIT_OK;
 }
 
@@ -121,6 +122,16 @@ static int plan_model(const struct settings *o)
     free(shape);
     free_trainer(t);
     return code;
+}
+
+/* Frees what plan_list() made: new_trainer() had no part in it. */
+static void free_planned(struct trainer *t)
+{
+    ask_leaves(t);
+    free_step(t->train);
+    free_pool(t->pool);
+    close_machine(t->machine);
+    free(t->own);
 }
 
 static int plan_list(const struct settings *o)
@@ -138,7 +149,9 @@ static int plan_list(const struct settings *o)
     if (p)
         fail(p->code, "%s: %s", plan_options.list, p->sentence);
     depend(s, true);
-    return show_plan(&t, plan_options.list);
+    int code = show_plan(&t, plan_options.list);
+    free_planned(&t);
+    return code;
 }
 
 static const struct page page = {

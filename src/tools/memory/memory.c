@@ -219,6 +219,7 @@ static int plan_memory(const struct settings *s)
         print_json(json_pack("{s:s, s:o}", "precision", is_mixed ? "mixed" : "float32", "strategies", table_json(t)));
     else
         print_memory_table(t, is_mixed, rule);
+    free_table(t);
     return EXIT_OK;
 }
 
