@@ -40,9 +40,9 @@ enum value {
 enum line_of { LINE_DEVICE, LINE_HOST, LINE_LANE, LINE_LINK, LINE_TENSOR, LINE_TASK, LINE_COPY, LINE_WORK };
 double read_counter(const struct line *l, const char *text, double low, double high);
 double read_as(const struct line *l, enum value value, const char *text);
-/* Reads into a struct, or writes from it, all options that lines of that kind have.  The struct is a device, lane, link
- * or tensor; a machine for LINE_HOST; a task for the last three: LINE_TASK has the options of all tasks, LINE_COPY those
- * that only copies have, LINE_WORK those that only other tasks have. */
+/* Reads into a struct, or writes from it, all options that lines of that kind have.  The struct is a device, lane,
+ * link or tensor; a machine for LINE_HOST; a task for the last three: LINE_TASK has the options of all tasks, LINE_COPY
+ * those that only copies have, LINE_WORK those that only other tasks have. */
 void read_options(struct line *l, enum line_of kind, void *to);
 void write_options(FILE *out, enum line_of kind, const void *from);
 
