@@ -394,8 +394,7 @@ TEST(copies_of_one_number_are_one_message)
                      2);
 }
 
-/* Between devices, of role broadcast: all copies of a number bring what the first of them sends, and no other has it.
- */
+/* Between devices, of role broadcast: all copies of a number bring what the first sends, and no other has it. */
 static size_t expect_numbers(const struct step *s)
 {
     const struct tensor **source = allocate((size_t)s->last_message + 1, sizeof *source);

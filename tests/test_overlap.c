@@ -259,8 +259,7 @@ TEST(local_rule)
     }
 }
 
-/* In every second step only, on the host too: 3 and 4 ms in turn, which is no less than what is said to be the least.
- */
+/* In every second step only, on the host too: 3 and 4 ms in turn, no less than what is said to be the least. */
 TEST(updates_of_some_steps)
 {
     const char *path =
@@ -319,8 +318,7 @@ TEST(updates_of_two_layers_that_write_the_same_parameters_stay)
 /* ---- budgets, plans as text -------------------------------------------------------------------------------------- */
 
 /* Four parameters of 500,000 bytes, a gradient beside four activations of 1 MiB, and Adam's 4 x 1,000,000; on the host
- * 2,000,000 for each layer.
- */
+ * 2,000,000 for each layer. */
 TEST(budgets)
 {
     static const struct {
@@ -557,9 +555,9 @@ static double planned_ms(const char *words)
     return number_at(yard_json("plan %s --simulate --verify --json", words), "simulation.step_ms");
 }
 
-/* A list as `yard plan --print-list` shows it takes as long, when it is read, as what it was printed for.  It has both
- * sides of each update that is chosen in the step, and parameters that live for a part of the step, as gathered ones.
- */
+/* A list as `yard plan --print-list` shows it takes as long, when it is read, as what it was printed for.
+ * It has both sides of each update that is chosen in the step, and parameters that live for a part of the
+ * step, as gathered ones. */
 TEST(lists_are_printed_and_read)
 {
     static const char *const words[][2] = {

@@ -508,8 +508,7 @@ static struct root *new_root(struct world *w, int place, bool persistent)
     return r;
 }
 
-/* A part (0 left, 1 right, 2 whole) to read: of the latest few roots, since lifetimes should end; NULL: none written.
- */
+/* A part (0 left, 1 right, 2 whole) to read, of the latest few roots, so that lifetimes end; NULL: none written. */
 static struct tensor *pick_read(struct world *w, int place, unsigned part)
 {
     unsigned need = part == 2 ? 3 : 1u << part;

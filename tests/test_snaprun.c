@@ -92,8 +92,7 @@ static struct trainer *train_plainly(const struct kind *k, struct state states[S
     return t;
 }
 
-/* Stopped after each step for a look at the file: all are stored; or running freely, and whatever is stored is right.
- */
+/* Stopped after each step for a look at the file: all are stored; or running freely, and what is stored is right. */
 static void expect_kind(const struct kind *k, const struct state states[STEPS + 1], struct trainer *reader,
                         bool stopping)
 {
@@ -332,8 +331,7 @@ LONG_TEST(paced_runs_store_what_was_planned)
     free(stored);
 }
 
-/* ---- one after another, and what is seen
- * ----------------------------------------------------------------------------- */
+/* ---- one after another, and what is seen ------------------------------------------------------------------------- */
 
 TEST(serial_and_audited)
 {

@@ -78,9 +78,9 @@ TEST(a_disk_that_nobody_described)
 }
 
 /* w0 is updated in every third step, before w3 and on the same lane; both take 1 ms to write.  In step 2 no task
- * updates w0 first, so its copy chooses the slot, at 2 ms, when step 1's commit still holds the other one up to 3 ms.
- * Step 3 updates w0 from 4 ms to 5 ms, when step 2's commit has come; it is written at 8 ms.  At 7 ms step 4 finds no
- * slot. */
+ * updates w0 first, so its copy chooses the slot, at 2 ms, when step 1's commit still holds the other one up to
+ * 3 ms.  Step 3 updates w0 from 4 ms to 5 ms, when step 2's commit has come; it is written at 8 ms.  At 7 ms
+ * step 4 finds no slot. */
 TEST(an_update_that_skips_steps_holds_no_other)
 {
     const char *list = write_text("skips.txt", "device gpu memory=1G\ndisk 1e6\ntensor w0 gpu 1000 parameters\n"

@@ -157,8 +157,7 @@ static void skip_some(struct step *s)
         s->task[i]->when.every = s->task[i]->access[s->task[i]->n_access - 1].tensor->persistent ? 2 : 1;
 }
 
-/* before[b * 2n + a]: node b of two iterations starts after the end of node a, and of no other where that is skipped.
- */
+/* before[b * 2n + a]: node b of two iterations starts after node a's end, and no other's where that is skipped. */
 static bool *all_paths(const struct step *s)
 {
     size_t n = s->n, nodes = 2 * n;
@@ -286,8 +285,7 @@ static struct step *large_step(struct paper *p, size_t n)
     return s;
 }
 
-/* An algorithm that looks at all pairs of tasks, or of the tensors on the same bytes, would take minutes or gigabytes.
- */
+/* An algorithm that looks at all pairs of tasks, or of tensors on the same bytes, would take minutes or gigabytes. */
 TEST(a_list_of_30000_tasks)
 {
     struct paper p = new_paper(4, &plausible_speeds);

@@ -284,10 +284,10 @@ static struct lane *receiving_lane(const struct broadcast *b, struct device *d, 
     return lane_for(b->step->pool->machine, d, LANE_UPLOAD, purpose);
 }
 
-/* Puts a marker right before the first reader of the slice, so that later tasks of the lane wait no longer than the
- * reader does.  Where the reader is a forward of the next step, the marker stands before that forward, which is earlier
- * in the list than the slice's copy.  The list is cyclic (depend.c), so the marker waits for the copy of the step
- * before. */
+/* Puts a marker right before the first reader of the slice, so that later tasks of the lane wait no longer than
+ * the reader does.  Where the reader is a forward of the next step, the marker stands before that forward, which
+ * is earlier in the list than the slice's copy.  The list is cyclic (depend.c), so the marker waits for the copy
+ * of the step before. */
 static void receive(const struct broadcast *b, struct edit *e, struct task *reader, int queue, struct tensor *slice)
 {
     struct step *s = b->step;

@@ -170,8 +170,7 @@ static void free_overlapper(struct overlapper *o)
 
 /* ---- the plan's file --------------------------------------------------------------------------------------------- */
 
-/* The plan of the file, where there is one, stands in for that of the search; else that is written there.  Was it read?
- */
+/* The file's plan, where there is one, stands in for the search's; else that is written there.  Was it read? */
 static bool read_or_write(struct planner *p, const char *path, struct pass_report *r)
 {
     static const char *const letter[SIDES + 1] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
@@ -205,8 +204,7 @@ static double period_of(const struct planner *p, enum overlap of)
     return p->of[of].score.excess == 0 ? p->of[of].score.period : INFINITY;
 }
 
-/* A letter per layer, layer 0 first.  (A plan's file begins with the last layer, and tells L from C.)  The caller frees
- * it. */
+/* A letter per layer, layer 0 first.  (A plan's file begins at the last, and tells L from C.)  The caller frees it. */
 static char *letters_of(const struct planner *p, const unsigned char *choice)
 {
     size_t layers = 0;

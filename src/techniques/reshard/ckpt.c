@@ -1,7 +1,7 @@
 /* ckpt.c - yard ckpt: looks into checkpoints, checks, compares and rewrites them; needs no device. */
 #include "state.h"
+#include "tools/command/arguments.h"
 #include "tools/command/table.h"
-#include "tools/command/words.h"
 #include "trainer/train/train.h"
 
 #include <errno.h>

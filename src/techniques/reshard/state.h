@@ -205,16 +205,14 @@ struct difference {
 struct difference compare_floats(const float *a, const float *b, size_t n);
 struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor);
 
-/* The files of a checkpoint (ranks.c) that is being written: `to` has its pieces, which get their places, and a
- * path. */
+/* The files of a checkpoint (ranks.c) being written: `to` has its pieces, which get their places, and a path. */
 struct ranks_written {
     struct folder *folder;
     struct st_writer **file; /* by rank, with the header written: it expects the bytes of the rank's pieces in order;
                               * NULL: the rank has no pieces */
 };
 struct ranks_written open_ranks(struct checkpoint *to);
-/* Call it when all bytes are written and the hashes are filled in.  Publishes the files, then the manifest, then the
- * folder. */
+/* Call it when all bytes are written and hashes are filled in.  Publishes files, then the manifest, then the folder. */
 void publish_ranks(struct ranks_written *w, const struct checkpoint *c);
 
 /* ---- save.c ---------------------------------------------------------------------------------------------------- */

@@ -142,8 +142,7 @@ static void try_groups(struct search *s)
     free(next);
 }
 
-/* Goes on from a choice that is worse than the record by at most a share, which grows for as long as no better one is
- * found. */
+/* Goes on from a choice that is worse than the record by at most a share, which grows until a better one is found. */
 static void travel(struct search *s)
 {
     const struct question *q = s->q;

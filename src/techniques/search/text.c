@@ -1,7 +1,7 @@
 /* text.c - a choice as text (see text.h). */
 #include "text.h"
 
-#include "tools/lists/words.h"
+#include "tools/lists/line.h"
 #include "trainer/file/file.h"
 
 #include <unistd.h>

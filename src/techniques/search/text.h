@@ -17,8 +17,7 @@ struct choice_text {
     size_t n;                /* decisions, at least 1 */
 };
 void write_choice(const char *path, const struct choice_text *text, const unsigned char *choice);
-/* false: there is no such file.  Ends the program (EXIT_USAGE) with the line that is wrong, or the decision that is
- * missing. */
+/* false: there is no such file.  Ends the program (EXIT_USAGE) with the wrong line, or the missing decision. */
 bool read_choice(const char *path, const struct choice_text *text, unsigned char *choice);
 
 #endif

@@ -170,8 +170,7 @@ static const char *read_page(struct reader *r, bool live, int k, struct snapfile
     }
 }
 
-/* Returns the page that has the newer commit, if any page counts.  wrong[k]: why page k does not count; NULL: it does.
- */
+/* Returns the page with the newer commit, if any page counts.  wrong[k]: why page k does not count; NULL: it does. */
 static int read_pages(struct reader *r, bool live, struct snapfile found[2], const char *wrong[2])
 {
     for (int k = 0; k < 2; k++)

@@ -14,8 +14,7 @@ struct outcome {        /* an iteration's; all in seconds */
     double durable;     /* the end of its commit, whose time is that of the flush */
 };
 
-/* The outcome of iteration i, from 1.  The last sim->pattern iterations that were simulated repeat for ever; see
- * simulate.c. */
+/* The outcome of iteration i, from 1.  The last sim->pattern simulated iterations repeat for ever; see simulate.c. */
 static struct outcome outcome_at(const struct simulation *sim, int i)
 {
     struct outcome o = {.begin = INFINITY};
@@ -65,8 +64,7 @@ struct telling {
     double other; /* the period with copies in the other place */
 };
 
-/* How often an iteration could be stored without any being dropped.  disk, links: the seconds that they need for one.
- */
+/* How often an iteration could be stored without any being dropped.  disk, links: the seconds they need for one. */
 static void advise(const struct telling *l, const struct simulation *sim, double disk, double links,
                    const struct outcome *first)
 {

@@ -288,8 +288,7 @@ static void find_ends(struct gap *g, const struct uses *u, const int *now)
     g->in = g->end;
 }
 
-/* Sets where the gaps are in the list with the repeated tasks.  Returns when the tasks run, 0 where that is not known.
- */
+/* Sets where the gaps are in the list with the repeated tasks.  Returns when tasks run, 0 where that is not known. */
 static struct span *follow_tasks(struct swapper *w, const struct uses *u)
 {
     struct gaps *all = &w->gaps;

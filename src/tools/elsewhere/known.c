@@ -11,7 +11,6 @@ struct all_words { /* the words of all folders */
 };
 
 /* The caller frees the rows. */
-
 static struct all_words gather_words(void)
 {
     struct all_words all = {.row = NULL};

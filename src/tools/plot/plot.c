@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "plot.h"
+#include "tools/command/arguments.h"
 #include "tools/command/table.h"
-#include "tools/command/words.h"
 #include "trainer/file/file.h"
 
 /* ---- reading a log --------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* record.c - a run as a trace: an observer of the run (run/observe.c) that begins a record when a task is issued and
- * ends it when the task ends, and that holds the run between two tasks as long as a viewer asks for it.
+ * ends it when the task ends, and that pauses the run between two tasks as long as a viewer asks for it.
  */
 #include "record.h"
 #include "command.h"
@@ -18,7 +18,7 @@ static struct recording {
     bool trains;                          /* true: yard train records it */
     const struct step *list[TRACE_LISTS]; /* the lists in the trace, in the order of its table of tasks */
     size_t n;
-    bool held;               /* true: a viewer has asked for a pause */
+    bool paused;             /* true: a viewer has asked for a pause */
     uint64_t tasks, steps;   /* the viewer's counts, as far as they have been granted */
     const struct step *step; /* the list of an iteration that may run to its end in a pause; NULL: none may */
     uint32_t number;         /* that iteration */
@@ -104,11 +104,11 @@ static void obey_viewer(void *context, struct step *s, uint32_t number, size_t i
     struct recording *r = context;
     const struct trace_control *c = trace_asked(r->writer);
     if (!is_pause_asked(c)) {
-        r->held = false;
+        r->paused = false;
         return;
     }
-    if (!r->held) { /* what was asked before the pause does not count */
-        r->held = true;
+    if (!r->paused) { /* what was asked before the pause does not count */
+        r->paused = true;
         r->tasks = tasks_asked(c);
         r->steps = steps_asked(c);
         r->step = NULL;

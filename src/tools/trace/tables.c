@@ -156,7 +156,7 @@ static struct trace *allocate_tables(const struct machine *m, size_t n_lists, si
                         .lanes = allocate(n_lanes, sizeof *t->lanes),
                         .tasks = allocate(n_tasks, sizeof *t->tasks),
                         .edges = allocate(n_edges, sizeof *t->edges),
-                        .held = allocate(n_devices, sizeof *t->held),
+                        .memory_use = allocate(n_devices, sizeof *t->memory_use),
                         .bars = allocate(n_lanes, sizeof *t->bars),
                         .runs = allocate(n_tasks, sizeof *t->runs)};
     return t;

@@ -92,7 +92,7 @@ struct module {
     const struct pass *pass;             /* a function that rewrites lists: techniques/pass/pass.h */
     const struct forecaster *forecaster; /* functions that predict a list's time: the same file; one folder at most */
     const struct store *store;           /* another form of a checkpoint: techniques/reshard/state.h */
-    const struct other_plan *plan;       /* another way to show a plan: tools/lists/plan.h */
+    const struct other_plan *plan;       /* another way to show a plan: tools/lists/plan_command.h */
 };
 
 /* The folders that are built, by ascending places; make writes the table. */

@@ -36,9 +36,9 @@ size_t slab_limit(const struct device *d)
     return usable / d->alignment * d->alignment;
 }
 
-/* A blocking write is not enough: OpenCL 1.2 lets it return when the driver has copied the data to memory of its own,
- * as Intel's does.  A kernel on another lane could then start before the data arrive, and they would overwrite its
- * results. */
+/* A blocking write is not enough: OpenCL 1.2 lets it return when the driver has copied the data to memory of
+ * its own, as Intel's does.  A kernel on another lane could then start before the data arrive, and they
+ * would overwrite its results. */
 void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *from, size_t bytes)
 {
     cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;

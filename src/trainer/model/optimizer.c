@@ -247,8 +247,7 @@ static void update_shard(struct build *b, int unit, int k, int on, struct tensor
     task->state = (struct state_range){.rank = r->rank, .unit = unit, .begin = s.begin, .end = s.end};
 }
 
-/* Shard k of a unit.  With ZeRO its owner updates it and sends it to all; else the owner sends the sum, and all ranks
- * update. */
+/* Shard k of a unit.  With ZeRO its owner updates it and sends it to all; else it sends the sum, and all update. */
 static void update_and_send(struct build *b, int unit, int k)
 {
     int dp = mesh_of(b)->dp;

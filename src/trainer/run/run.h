@@ -77,8 +77,7 @@ struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n
 struct execution {
     bool serial;
     const struct lone_runner *alone; /* runs the tasks of a serial run; NULL: run_alone() does */
-    /* A watchdog: it is told of a list that is about to run, and of NULL when none runs any more.  NULL: there is none.
-     */
+    /* A watchdog: told of each list that is about to run, and of NULL when none runs any more.  NULL: there is none. */
     void (*watch)(struct step *s);
     struct observer *observers; /* a chain: see add_observer() */
     uint64_t held_ns;           /* how long observers have held the run */

@@ -102,8 +102,7 @@ struct archive {
     const struct past *(*past)(void);
     /* The mesh of the run that goes on, on so many devices, where --mesh does not say. */
     struct mesh (*mesh)(const struct settings *s, int devices);
-    /* Is `path` a run, or a folder of runs?  Then *source becomes its model, with which a training or a sample can
-     * begin. */
+    /* Is `path` a run, or a folder of runs?  Then *source becomes its model, which training or sampling starts from. */
     bool (*open)(const char *path, struct source *source);
     void (*close)(struct source *source);
     /* Reads the parameters; moments: Adam's state too. */

@@ -232,9 +232,9 @@ static void print_step(struct progress *p, uint32_t number, const struct result 
     free(line);
 }
 
-/* One more step, which took `ran` ms without the time in which it was held.  The first one compiles the kernels, and
- * counts neither in the total nor in the average.  One that is far longer than the others was stopped, and counts as
- * two. */
+/* One more step, which took `ran` ms without the time in which it was held.  The first one compiles the
+ * kernels, and counts neither in the total nor in the average.  One that is far longer than the others was
+ * stopped, and counts as two. */
 static void count_step(struct progress *p, double ran)
 {
     if (p->counted > 0)

@@ -290,8 +290,7 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
     return n;
 }
 
-/* Sees to it that the folder of --save is there, ours alone, and can be written: better to learn now than after the
- * training. */
+/* Sees to it that --save's folder is there, ours alone, and can be written: better to learn now than after training. */
 static void open_folder_of_save(struct trainer *t)
 {
     const char *folder = t->settings->save;

@@ -1,5 +1,5 @@
-/* plan.c - yard plan: the step as it would run: printed, verified, simulated. */
-#include "plan.h"
+/* plan_command.c - yard plan: the step as it would run: printed, verified, simulated. */
+#include "plan_command.h"
 
 #include "lists.h"
 #include "techniques/pass/pass.h"
@@ -10,9 +10,7 @@
 
 struct plan_options plan_options;
 
-/* Both ways to plan make a trainer: one of a model, or one that has the list of a step file and nothing else. */
-
-/* all: the trainer's n lists, that for training first. */
+/* Proves the trainer's n lists, that for training first, and says the first fault.  Returns the exit code. */
 static int prove_lists(const struct trainer *t, struct step *const *all, size_t n)
 {
     char *wrong = NULL;
@@ -86,6 +84,7 @@ static void trace_plan(const struct simulation *sim, const char *title)
         write_simulation(sim, path, title);
     if (record_options.shown)
         show_trace(path, !record_options.file);
+    free(path);
 }
 
 static int show_plan(const struct trainer *t, const char *title)
@@ -108,15 +107,31 @@ static int show_plan(const struct trainer *t, const char *title)
         print_plan(t, all, n, sim);
     if (sim && !plan_options.print_list)
         trace_plan(sim, title);
+    if (sim)
+        free_simulation(sim);
     return proof_options.verify ? prove_lists(t, all, n) : EXIT_OK;
 }
+
+/* Both ways to plan make a trainer: one of a model, or one that has the list of a step file and nothing else. */
 
 static int plan_model(const struct settings *o)
 {
     struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data.path != NULL, true);
-    int code = show_plan(t, describe_shape(t));
+    char *shape = describe_shape(t);
+    int code = show_plan(t, shape);
+    free(shape);
     free_trainer(t);
     return code;
+}
+
+/* Frees what plan_list() made: new_trainer() had no part in it. */
+static void free_planned(struct trainer *t)
+{
+    ask_leaves(t);
+    free_step(t->train);
+    free_pool(t->pool);
+    close_machine(t->machine);
+    free(t->own);
 }
 
 static int plan_list(const struct settings *o)
@@ -134,7 +149,9 @@ static int plan_list(const struct settings *o)
     if (p)
         fail(p->code, "%s: %s", plan_options.list, p->sentence);
     depend(s, true);
-    return show_plan(&t, plan_options.list);
+    int code = show_plan(&t, plan_options.list);
+    free_planned(&t);
+    return code;
 }
 
 static const struct page page = {

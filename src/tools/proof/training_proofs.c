@@ -1,5 +1,5 @@
-/* training.c - the proofs that a training asks for: it keeps the values of its lists as they were built, and audits a
- * serial run.
+/* training_proofs.c - the proofs that a training asks for: it keeps the values of its lists as they were built, and
+ * audits a serial run.
  */
 #include "proof.h"
 

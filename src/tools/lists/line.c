@@ -1,5 +1,5 @@
-/* words.c - what the lines of a step file are made of (see words.h). */
-#include "words.h"
+/* line.c - what the lines of a step file are made of (see line.h). */
+#include "line.h"
 
 #include "trainer/step/step.h"
 
@@ -11,27 +11,27 @@ static const struct option_word {
     enum value value;
     size_t at;        /* offset of its member in the struct */
     double absent;    /* the member's value where the line does not have the word */
-    double low, high; /* the range of a COUNTER */
+    double low, high; /* the range of a counter */
 } options[] = {
-    {A_DEVICE, "memory", BYTES, AT(device, budget), .absent = 0},
-    {A_DEVICE, "align", BYTES, AT(device, alignment), .absent = 1},
-    {A_DEVICE, "slab", BYTES, AT(device, max_allocation), .absent = 0},
-    {A_DEVICE, "share", FLAG, AT(device, shares), .absent = 0},
-    {THE_HOST, "issue", TIME, AT(machine, issue), .absent = 0},
-    {A_LANE, "gap", TIME, AT(lane, gap), .absent = 0},
-    {A_LINK, "queues", COUNTER, AT(link, queues), .absent = 0, .low = 1, .high = MOST},
-    {A_LINK, "queue", RATE, AT(link, queue), .absent = 0},
-    {A_TENSOR, "keep", FLAG, AT(tensor, persistent), .absent = 0},
-    {A_TENSOR, "buffer", FLAG, AT(tensor, is_buffer), .absent = 0},
-    {A_TENSOR, "choice", FLAG, AT(tensor, choice), .absent = 0},
-    {A_TASK, "layer", COUNTER, AT(task, layer), .absent = -1, .high = MOST},
-    {A_TASK, "micro", COUNTER, AT(task, micro), .absent = -1, .high = MOST},
-    {A_TASK, "role", ROLE, AT(task, role), .absent = ROLE_OTHER},
-    {A_TASK, "every", COUNTER, AT(task, when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
-    {A_TASK, "rest", COUNTER, AT(task, when.rest), .absent = 0, .high = MOST_EVERY},
-    {A_COPY, "time", TIME, AT(task, seconds), .absent = -1},
-    {A_COPY, "msg", COUNTER, AT(task, message), .absent = 0, .low = 1, .high = MOST},
-    {WORK, "cpu", TIME, AT(task, host_seconds), .absent = -1},
+    {LINE_DEVICE, "memory", VALUE_BYTES, AT(device, budget), .absent = 0},
+    {LINE_DEVICE, "align", VALUE_BYTES, AT(device, alignment), .absent = 1},
+    {LINE_DEVICE, "slab", VALUE_BYTES, AT(device, max_allocation), .absent = 0},
+    {LINE_DEVICE, "share", VALUE_FLAG, AT(device, shares), .absent = 0},
+    {LINE_HOST, "issue", VALUE_TIME, AT(machine, issue), .absent = 0},
+    {LINE_LANE, "gap", VALUE_TIME, AT(lane, gap), .absent = 0},
+    {LINE_LINK, "queues", VALUE_COUNTER, AT(link, queues), .absent = 0, .low = 1, .high = MOST},
+    {LINE_LINK, "queue", VALUE_RATE, AT(link, queue), .absent = 0},
+    {LINE_TENSOR, "keep", VALUE_FLAG, AT(tensor, persistent), .absent = 0},
+    {LINE_TENSOR, "buffer", VALUE_FLAG, AT(tensor, is_buffer), .absent = 0},
+    {LINE_TENSOR, "choice", VALUE_FLAG, AT(tensor, choice), .absent = 0},
+    {LINE_TASK, "layer", VALUE_COUNTER, AT(task, layer), .absent = -1, .high = MOST},
+    {LINE_TASK, "micro", VALUE_COUNTER, AT(task, micro), .absent = -1, .high = MOST},
+    {LINE_TASK, "role", VALUE_ROLE, AT(task, role), .absent = ROLE_OTHER},
+    {LINE_TASK, "every", VALUE_COUNTER, AT(task, when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
+    {LINE_TASK, "rest", VALUE_COUNTER, AT(task, when.rest), .absent = 0, .high = MOST_EVERY},
+    {LINE_COPY, "time", VALUE_TIME, AT(task, seconds), .absent = -1},
+    {LINE_COPY, "msg", VALUE_COUNTER, AT(task, message), .absent = 0, .low = 1, .high = MOST},
+    {LINE_WORK, "cpu", VALUE_TIME, AT(task, host_seconds), .absent = -1},
 };
 
 void split_line(struct line *l, char *text)
@@ -84,7 +84,7 @@ char *next_name(const struct line *l, char **list)
 {
     char *name = strsep(list, ",");
     if (name && !*name)
-        fail_word(l, ",", "a name before and behind each comma");
+        fail_word(l, ",", "a name before and after each comma");
     return name;
 }
 
@@ -131,19 +131,19 @@ double read_as(const struct line *l, enum value value, const char *text)
     static const struct {
         double low, high;
         const char *expected;
-    } rule[] = {[BYTES] = {1, NO_LIMIT, "a number of bytes from 1 to 2^50, such as 4096, 64K, 512M or 16G"},
-                [TIME] = {0, 1e6, "a time such as 0.5, 20ns, 3us, 1.5ms or 2s, from 0 to 1e6 s"},
-                [RATE] = {1e-6, 1e30, "a rate in bytes per second, such as 12e9, without a unit"}};
+    } rule[] = {[VALUE_BYTES] = {1, NO_LIMIT, "a number of bytes from 1 to 2^50, such as 4096, 64K, 512M or 16G"},
+                [VALUE_TIME] = {0, 1e6, "a time such as 0.5, 20ns, 3us, 1.5ms or 2s, from 0 to 1e6 s"},
+                [VALUE_RATE] = {1e-6, 1e30, "a rate in bytes per second, such as 12e9, without a unit"}};
     double number = -1;
     size_t bytes = 0;
     bool good;
-    if (value == CLASS)
+    if (value == VALUE_CLASS)
         return read_choice(l, text, memory_class_name, 0, MEM_BUFFERS, "");
-    if (value == ROLE)
+    if (value == VALUE_ROLE)
         return read_choice(l, text, role_name, ROLE_OTHER + 1, ROLES_BY_HAND, "a role: ");
-    if (value == TIME) {
+    if (value == VALUE_TIME) {
         good = parse_time(text, &number);
-    } else if (value == BYTES) {
+    } else if (value == VALUE_BYTES) {
         good = parse_bytes(text, &bytes);
         number = (double)bytes;
     } else {
@@ -158,22 +158,22 @@ double read_as(const struct line *l, enum value value, const char *text)
 
 static double load_value(const void *at, enum value value)
 {
-    if (value == BYTES)
+    if (value == VALUE_BYTES)
         return (double)*(const size_t *)at;
-    if (value == TIME || value == RATE)
+    if (value == VALUE_TIME || value == VALUE_RATE)
         return *(const double *)at;
-    if (value == FLAG)
+    if (value == VALUE_FLAG)
         return *(const bool *)at;
     return *(const int *)at;
 }
 
 static void store_value(void *at, enum value value, double number)
 {
-    if (value == BYTES)
+    if (value == VALUE_BYTES)
         *(size_t *)at = (size_t)number;
-    else if (value == TIME || value == RATE)
+    else if (value == VALUE_TIME || value == VALUE_RATE)
         *(double *)at = number;
-    else if (value == FLAG)
+    else if (value == VALUE_FLAG)
         *(bool *)at = number != 0;
     else
         *(int *)at = (int)number;
@@ -184,11 +184,11 @@ void read_options(struct line *l, enum line_of kind, void *to)
     for (const struct option_word *w = options; w < options + COUNT(options); w++) {
         if (w->kind != kind)
             continue;
-        char *text = take_word(l, w->key, w->value == FLAG ? '\0' : '=');
+        char *text = take_word(l, w->key, w->value == VALUE_FLAG ? '\0' : '=');
         double number = w->absent;
-        if (text && w->value == FLAG)
+        if (text && w->value == VALUE_FLAG)
             number = true;
-        else if (text && w->value == COUNTER)
+        else if (text && w->value == VALUE_COUNTER)
             number = read_counter(l, text, w->low, w->high);
         else if (text)
             number = read_as(l, w->value, text);
@@ -206,11 +206,11 @@ void write_options(FILE *out, enum line_of kind, const void *from)
         if (number == w->absent)
             continue;
         fprintf(out, " %s", w->key);
-        if (w->value == BYTES || w->value == COUNTER)
+        if (w->value == VALUE_BYTES || w->value == VALUE_COUNTER)
             fprintf(out, "=%.0f", number);
-        else if (w->value == ROLE)
+        else if (w->value == VALUE_ROLE)
             fprintf(out, "=%s", role_name[(int)number]);
-        else if (w->value != FLAG)
+        else if (w->value != VALUE_FLAG)
             fprintf(out, "=%s", format_exactly(text, number));
     }
 }

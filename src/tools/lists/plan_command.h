@@ -1,4 +1,4 @@
-/* plan.h - yard plan: its options, and other ways to show a plan. */
+/* plan_command.h - yard plan: its options, and other ways to show a plan. */
 #ifndef PLAN_COMMAND_H
 #define PLAN_COMMAND_H
 

@@ -1,4 +1,4 @@
-/* training.c - what a training has of predictions: costs, and for plans a machine that is only described. */
+/* training_costs.c - what a training has of predictions: costs, and for plans a machine that is only described. */
 #include "predict.h"
 #include "techniques/pass/pass.h"
 #include "trainer/train/hooks.h"

@@ -1,4 +1,4 @@
-/* held.c - what tensors hold on each device over time, by the clock.
+/* memory_use.c - what tensors hold on each device over time, by the clock.
  *
  * A tensor has a life in each step: from the start of the first of its tasks to the end of the last one.  Lives give
  * changes, by which more bytes are held or fewer, and changes in order of time give amounts.  In a step that is not
@@ -14,17 +14,17 @@ struct tensor_life {    /* the time in which a tensor is held in a step */
     uint64_t start, end;
     uint32_t ended; /* how many of its tasks have ended; 0: there is no life in this step */
 };
-struct held_change { /* more or fewer bytes of a class are held on a device */
+struct memory_change { /* more or fewer bytes of a class are held on a device */
     uint64_t clock;
     uint64_t bytes; /* bytes that are added; fewer bytes wrap, and the sum is right */
     uint32_t device, class;
 };
-struct held_changes {
-    struct held_change *change;
+struct memory_changes {
+    struct memory_change *change;
     size_t n, cap;
 };
 /* At one clock the order does not matter: the changes make one amount. */
-ORDER(by_clock, struct held_change, COMPARE(a->clock, b->clock))
+ORDER(by_clock, struct memory_change, COMPARE(a->clock, b->clock))
 
 /* Fills lives[0 .. n), those of a tensor in these steps of its list. */
 static void find_lives(const struct trace *t, const struct trace_tensor *x, const struct trace_step *steps, size_t n,
@@ -61,7 +61,7 @@ static uint64_t first_change(const struct trace *t, uint64_t from)
     for (size_t list = 0; list < TRACE_LISTS; list++)
         for (size_t k = 0; k < t->steps[list].n; k++) {
             const struct trace_step *s = &t->steps[list].step[k];
-            if (s->end >= from || s->step > t->held_step)
+            if (s->end >= from || s->step > t->memory_use_step)
                 clock = MIN(clock, s->start);
         }
     return clock;
@@ -79,7 +79,7 @@ static uint64_t find_start(const struct trace *t, size_t first)
 static void forget_amounts(struct trace *t, uint64_t from)
 {
     const struct trace_header *h = &t->header;
-    for (struct held *d = t->held; d < t->held + h->n_devices; d++) {
+    for (struct memory_use *d = t->memory_use; d < t->memory_use + h->n_devices; d++) {
         while (d->n && d->amount[d->n - 1].clock >= from)
             d->n--;
         if (from == 0)
@@ -89,19 +89,19 @@ static void forget_amounts(struct trace *t, uint64_t from)
         return;
     for (const struct trace_tensor *x = t->tensors; x < t->tensors + h->n_tensors; x++)
         if (x->n_uses == 0)
-            t->held[x->device].amount->bytes[x->class] += x->bytes;
+            t->memory_use[x->device].amount->bytes[x->class] += x->bytes;
 }
 
 /* Adds the changes from `from` on that come from n lives of a tensor.  All its lives have the same bytes: one ends when
  * the next begins, so they are walked from the last. */
-static void add_changes(struct held_changes *all, const struct trace_tensor *x, const struct tensor_life *lives,
+static void add_changes(struct memory_changes *all, const struct trace_tensor *x, const struct tensor_life *lives,
                         size_t n, uint64_t from)
 {
     uint64_t next = OPEN;
     for (size_t i = n; i-- > 0;) {
         const struct tensor_life *l = &lives[i];
         uint64_t end = MAX(l->start, MIN(l->end, next));
-        struct held_change change = {.clock = l->start, .bytes = x->bytes, .device = x->device, .class = x->class};
+        struct memory_change change = {.clock = l->start, .bytes = x->bytes, .device = x->device, .class = x->class};
         if (l->ended == 0)
             continue;
         if (l->start >= from)
@@ -115,15 +115,15 @@ static void add_changes(struct held_changes *all, const struct trace_tensor *x, 
     }
 }
 
-static struct held_changes find_changes(const struct trace *t, uint64_t from)
+static struct memory_changes find_changes(const struct trace *t, uint64_t from)
 {
-    struct held_changes all = {NULL, 0, 0};
+    struct memory_changes all = {NULL, 0, 0};
     struct tensor_life *lives = NULL;
     size_t cap = 0;
     for (const struct trace_tensor *x = t->tensors; x < t->tensors + t->header.n_tensors; x++) {
         const struct trace_step_list *steps = &t->steps[x->list];
         size_t k = 0; /* the first step that goes on at `from`, or was not whole before */
-        while (k < steps->n && steps->step[k].end < from && steps->step[k].step <= t->held_step)
+        while (k < steps->n && steps->step[k].end < from && steps->step[k].step <= t->memory_use_step)
             k++;
         size_t n = steps->n - k;
         if (x->n_uses == 0 || n == 0)
@@ -137,31 +137,31 @@ static struct held_changes find_changes(const struct trace *t, uint64_t from)
     return all;
 }
 
-void trace_hold(struct trace *t, size_t first)
+void trace_update_memory(struct trace *t, size_t first)
 {
     uint64_t from = find_start(t, first);
     forget_amounts(t, from);
-    struct held_changes all = find_changes(t, from);
+    struct memory_changes all = find_changes(t, from);
     for (size_t i = 0; i < all.n; i++) {
-        const struct held_change *change = &all.change[i];
-        struct held *d = &t->held[change->device];
+        const struct memory_change *change = &all.change[i];
+        struct memory_use *d = &t->memory_use[change->device];
         struct amount last = d->amount[d->n - 1];
         if (last.clock < change->clock)
             *APPEND(d->amount, d->n, d->cap) = last;
         d->amount[d->n - 1].clock = change->clock;
         d->amount[d->n - 1].bytes[change->class] += change->bytes;
     }
-    t->held_step = t->whole_step;
+    t->memory_use_step = t->whole_step;
     free(all.change);
 }
 
 /* ---- questions -------------------------------------------------------------------------------------------------- */
 
-const struct amount *amount_at(const struct held *h, uint64_t clock)
+const struct amount *amount_at(const struct memory_use *use, uint64_t clock)
 {
     size_t i;
-    FIND_FIRST(i, h->n, h->amount[i].clock <= clock);
-    return &h->amount[i - 1];
+    FIND_FIRST(i, use->n, use->amount[i].clock <= clock);
+    return &use->amount[i - 1];
 }
 
 uint64_t sum_amount(const struct amount *a)
@@ -172,11 +172,11 @@ uint64_t sum_amount(const struct amount *a)
     return sum;
 }
 
-uint64_t trace_peak(const struct held *h)
+uint64_t trace_peak(const struct memory_use *use)
 {
     uint64_t peak = 0;
-    for (size_t i = 0; i < h->n; i++)
-        peak = MAX(peak, sum_amount(&h->amount[i]));
+    for (size_t i = 0; i < use->n; i++)
+        peak = MAX(peak, sum_amount(&use->amount[i]));
     return peak;
 }
 

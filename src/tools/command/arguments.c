@@ -1,5 +1,5 @@
-/* words.c - commands that take paths, and those of several words. */
-#include "words.h"
+/* arguments.c - commands that take paths, and those of several words. */
+#include "arguments.h"
 #include "trainer/file/file.h"
 
 char **take_arguments(struct option_table *table, unsigned bit, const char *name, const char *help, int inputs,
