@@ -353,7 +353,7 @@ static const struct option options[] = {
     {"overlap-plan", 0, OPT_OUTPUT, &overlap_options.plan, NULL, "FILE", 0, 0, GROUP_TECHNIQUES, OF_LIST,
      "of --overlap plan: the plan as text, read when the file is there, else written"},
 };
-static const struct hooks hooks = {.keeps = tell_choices};
+static const struct hooks hooks = {.kept = tell_choices};
 static const struct foreign_words foreign[] = {
     {"overlap", "cpu-offload offload offload-optimizer zero-offload", NULL},
 };

@@ -74,7 +74,8 @@ static void check(struct settings *s)
 static const struct option options[] = {
     {"after", 0, OPT_TEXT, &after, NULL, "PASS", 0, 0, GROUP_LOOKING, OF_PLAN, "the list as it is after that pass"},
 };
-static const struct hooks hooks = {.built = rewrite, .summary = print_all_reports, .leaves = free_all_reports};
+static const struct hooks hooks = {
+    .list_built = rewrite, .summary_printed = print_all_reports, .trainer_closing = free_all_reports};
 const struct module module_pass = {
     .name = "pass",
     .place = 60,

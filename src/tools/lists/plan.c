@@ -129,7 +129,7 @@ static int plan_list(const struct settings *o)
         gate_updates(s);
     struct trainer t = {.settings = o, .pool = s->pool, .machine = s->pool->machine, .train = s, .mesh = one_rank};
     t.own = allocate(n_modules, sizeof *t.own);
-    ask_built(&t, s);
+    tell_list_built(&t, s);
     struct problem *p = place(s->pool, &s, 1, true);
     if (p)
         fail(p->code, "%s: %s", plan_options.list, p->sentence);
@@ -214,7 +214,7 @@ static const struct law laws[] = {{"print-list", "json", "a step file is printed
                                   {"print-list", "print", "a step file is printed and nothing else"},
                                   {"print-list", "trace", "a step file is printed and nothing else"},
                                   {"print-list", "view", "a step file is printed and nothing else"}};
-static const struct hooks hooks = {.summary = print_summary};
+static const struct hooks hooks = {.summary_printed = print_summary};
 static const struct subcommand command = {50, "plan", "show a training step as a list of tasks, and its memory",
                                           run_plan, " simulate list print memory dry-run "};
 const struct module module_lists = {.name = "lists",

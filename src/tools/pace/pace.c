@@ -185,7 +185,7 @@ static const struct law laws[] = {{"hardware", "pace", "both say how long tasks 
                                   {"pace", "delay-seed", "both decide when tasks end"},
                                   {"serial", "pace", "tasks run one after another, as fast as they can"},
                                   {"serial", "delay-seed", "tasks run one after another, as fast as they can"}};
-static const struct hooks hooks = {.ready = start, .leaves = stop};
+static const struct hooks hooks = {.lists_ready = start, .trainer_closing = stop};
 const struct module module_pace = {.name = "pace",
                                    .needs = "predict",
                                    .place = 80,

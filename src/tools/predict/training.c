@@ -64,7 +64,7 @@ static void forget(struct trainer *t)
         free_costs(c);
 }
 
-static double foretell(const struct trainer *t, const struct task *task)
+static double predict(const struct trainer *t, const struct task *task)
 {
     enum cost_source source;
     const struct costs *c = costs_of(t);
@@ -94,8 +94,11 @@ static const struct option options[] = {
      "the profile to write"},
 };
 static const struct law laws[] = {{"profile", "hardware", "both say how long tasks take"}};
-static const struct hooks hooks = {
-    .before = measure, .machine = paper_machine, .opened = adapt, .foretold = foretell, .leaves = forget};
+static const struct hooks hooks = {.options_read = measure,
+                                   .machine = paper_machine,
+                                   .machine_opened = adapt,
+                                   .predicted_seconds = predict,
+                                   .trainer_closing = forget};
 static const struct subcommand command = {
     .place = 60, .name = "profile", .help = "measure how long tasks take, to predict with", .run = run_profile};
 const struct module module_predict = {.name = "predict",

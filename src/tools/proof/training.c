@@ -64,6 +64,7 @@ static const struct option options[] = {
      "prove that every read sees the right value, that every conflict is ordered whatever the timing, and that memory "
      "is within the budgets, provided that tasks touch what they declare (train --serial --audit checks that)"},
 };
-static const struct hooks hooks = {.opened = choose_runner, .built = keep_values, .leaves = forget};
+static const struct hooks hooks = {
+    .machine_opened = choose_runner, .list_built = keep_values, .trainer_closing = forget};
 const struct module module_proof = {
     .name = "proof", .place = 10, .options = options, .n_options = COUNT(options), .check = check, .hooks = &hooks};

@@ -142,7 +142,7 @@ static const struct option options[] = {
      "without --resume the first one does too. Ctrl-C, a not-a-number that comes again, and 3 restarts without a newer "
      "commit end the run"},
 };
-static const struct hooks hooks = {.before = train_in_children, .keeps = tell_kept};
+static const struct hooks hooks = {.options_read = train_in_children, .kept = tell_kept};
 const struct module module_restart = {.name = "restart",
                                       .needs = "snapshot",
                                       .place = 24,

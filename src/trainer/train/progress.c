@@ -182,7 +182,7 @@ static void print_training(const struct progress *p)
     else
         printf("on each of %d devices, ", n);
     printf("%zu tasks, %.3g GFLOP\n", t->train->n, p->flops / 1e9);
-    ask_summary(t);
+    tell_summary_printed(t);
     printf("\n");
     fflush(stdout);
     free(devices);
