@@ -486,7 +486,7 @@ TEST(a_gate_that_is_skipped_hides_no_other)
                                     "task adam host.cpu 1 role=update\ntask adam host.cpu 1 role=update\n");
     struct simulation *sim = must_simulate(s, NULL);
     expect_number("update without the second norm", sim->moments[2].start, 3);
-    expect_number("update behind the second norm", sim->moments[4 + 2].start, 3 + 3 + 1);
+    expect_number("update after the second norm", sim->moments[4 + 2].start, 3 + 3 + 1);
     end_simulation(sim);
 }
 

@@ -202,13 +202,17 @@ static void print_summary(struct trainer *t)
         print_memory(stdout, t->pool, (struct step *[]){t->train}, 1);
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"print", 0, OPT_FLAG, &plan_options.print, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN, "tasks and memory map too"},
+    {"print", 0, OPT_FLAG, &plan_options.print, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
+     "print tasks and memory map too"},
     {"list", 0, OPT_INPUT, &plan_options.list, NULL, "FILE", 0, 0, GROUP_LOOKING, OF_PLAN,
-     "the list of a step file instead of a model's: a machine, tensors and tasks written by hand, with their times "
+     "show the list of a step file instead of a model's: a machine, tensors and tasks written by hand, with their "
+     "times "
      "(the format: tutorials/reference-lists.md, examples: data/steps)"},
     {"print-list", 0, OPT_FLAG, &plan_options.print_list, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
-     "the train list as a step file, which is simulated to the same times; needs --profile, --hardware or --list"},
+     "print the train list as a step file, which is simulated to the same times; needs --profile, --hardware or "
+     "--list"},
 };
 static const struct law laws[] = {{"print-list", "json", "a step file is printed and nothing else"},
                                   {"print-list", "print", "a step file is printed and nothing else"},

@@ -174,6 +174,7 @@ static void stop(struct trainer *t)
         stop_pacing(t->train);
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"pace", 0, OPT_INPUT, &pace_options.file, NULL, "FILE", 0, 0, GROUP_PREDICTING, OF_TRAIN,
      "pad every task of a real run to its predicted end, by a profile or a hardware description, all stretched alike"},

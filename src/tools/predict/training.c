@@ -79,6 +79,7 @@ static void check(struct settings *s)
         fail(EXIT_USAGE, "--what-if %s and --device-mem: both say what a device may hold; leave one out", o->what_if);
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"simulate", 0, OPT_FLAG, &predict_options.simulate, NULL, NULL, 0, 0, GROUP_PREDICTING, OF_PLAN,
      "predict the step on a virtual clock; needs --profile, --hardware or --list"},
@@ -88,7 +89,8 @@ static const struct option options[] = {
      "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
      "device is needed (bench: with --broadcast); train: on the real devices, for its plans, instead of a trial"},
     {"what-if", 0, OPT_TEXT, &predict_options.what_if, NULL, "WORDS", 0, 0, GROUP_PREDICTING, OF_PLAN,
-     "as \"link=2x cpu=0.5x device=1.5x mem=8G\"; with --memory: mixed, for mixed precision, which is counted, not "
+     "predict for changed hardware, as \"link=2x cpu=0.5x device=1.5x mem=8G\"; with --memory: mixed, for mixed "
+     "precision, which is counted, not "
      "run"},
     {"output", 'o', OPT_OUTPUT, &predict_options.output, NULL, "FILE", 0, 0, GROUP_PREDICTING, 0,
      "the profile to write"},

@@ -56,6 +56,7 @@ static void check(struct settings *s)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"audit", 0, OPT_FLAG, &proof_options.audit, NULL, NULL, 0, 0, GROUP_LOOKING, OF_TRAIN,
      "with --serial: run every task over three fillings of what it does not declare to read, and compare: for the data "

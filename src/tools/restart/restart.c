@@ -136,6 +136,7 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
         append_text(&k->more, " --restart");
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"restart", 0, OPT_FLAG, &restarts, NULL, NULL, 0, 0, GROUP_TECHNIQUES, OF_TRAIN,
      "train in a process of its own. When that dies, the next one goes on from the newest commit in --snapshot FILE; "

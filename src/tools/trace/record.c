@@ -238,6 +238,7 @@ static void end_trace(struct trainer *t)
 
 static void check(struct settings *s) { s->time_tasks |= record_options.file || record_options.shown; }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"trace", 0, OPT_OUTPUT, &record_options.file, NULL, "FILE", 0, 0, GROUP_LOOKING, OF_TRAIN | OF_PLAN,
      "record what ran when (plan: what is simulated); see `yard trace --help`"},

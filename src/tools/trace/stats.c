@@ -229,7 +229,7 @@ void print_beside(const struct table *beside)
     if (!beside->n)
         return;
     printf("\nupdates on the CPU: how many ran beside a later backward or update of a device, for how many\n"
-           "none was left, as behind the last backward, and how many ran beside work of the next step");
+           "none was left, as after the last backward, and how many ran beside work of the next step");
     print_table(stdout, beside);
 }
 
