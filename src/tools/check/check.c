@@ -217,7 +217,7 @@ static const struct subcommand command = {.place = 40,
                                           .name = "check",
                                           .help = "compare with reference numbers made by another program",
                                           .run = run_check,
-                                          .elsewhere = " verify "};
+                                          .foreign = " verify "};
 /* Does the option make sense beside --gradients? */
 static bool fits_gradients(const struct option *o)
 {

@@ -138,5 +138,5 @@ static const struct subcommand command = {.place = 90,
                                           .name = "plot",
                                           .help = "draw the losses that --log recorded",
                                           .run = run_plot,
-                                          .elsewhere = " curve loss graph "};
+                                          .foreign = " curve loss graph "};
 const struct module module_plot = {.name = "plot", .needs = "command picture", .commands = &command, .n_commands = 1};

@@ -174,8 +174,8 @@ static void gather_options(void)
             if (!find_option(&table, modules[i]->options[k].name)) /* its group is the folder's own */
                 add_group(modules[i]->options[k].group);
     for (size_t i = 0; i < n_modules; i++)
-        if (modules[i]->other_words)
-            table.others = modules[i]->other_words;
+        if (modules[i]->foreign_lookup)
+            table.foreign = modules[i]->foreign_lookup;
 }
 
 /* The options that the page names one by one belong to the command at hand too. */
@@ -421,7 +421,7 @@ static _Noreturn void refuse_word(const struct page *page, const char *word)
 {
     const bool samples = page->classes & OF_SAMPLE;
     const char *option = samples ? "from" : "data";
-    char *known = strchr(word, '=') ? known_elsewhere(&table, classes_of(page), word, "--") : NULL;
+    char *known = strchr(word, '=') ? find_foreign(&table, classes_of(page), word, "--") : NULL;
     if (known)
         fail(EXIT_USAGE, "'%s' is not an option: options start with --; %s", word, known);
     if (exists(word))
