@@ -47,7 +47,7 @@ json_t *tokenizer_to_json(const struct tokenizer *t);
 /* Reads it back, also as other programs write it anew.  A tokenizer without tokens: it is none of ours. */
 struct tokenizer tokenizer_from_json(const json_t *json);
 
-/* ---- data.c: texts that are made, data sets and windows ----------------------------------------------------------------------------- */
+/* ---- data.c: texts that are made, data sets and windows -------------------------------------------------------- */
 
 /* A folder that makes texts whose best possible loss is known (struct module, base/module.h). */
 struct text_maker {
