@@ -19,8 +19,8 @@
  *       trainer_closing   the trainer is about to go
  *
  * Those that stand further right come in every command that makes a trainer, such as yard sample, the others in
- * yard train alone.  A moment with a question mark is asked, ask_machine(), and has an answer; of the others folders are
- * told, tell_list_built().
+ * yard train alone.  At a moment with a question mark a folder is asked, as by ask_machine(), and answers; of the other
+ * moments it is told, as by tell_list_built().
  *
  * What a folder knows of a trainer hangs on one pointer, own_of().
  */
