@@ -12,14 +12,14 @@
  *     model_filled      the parameters have their values
  *     summary_printed   the trainer has printed what it trains: the folder adds its lines
  *     step_issued       a step's tasks have been given to their lanes
- *     step_reported     its loss is known                                                on a lane's thread
+ *       step_reported     its loss is known                                              on a lane's thread
  *     step_not_finite   its loss or norm is not a number
  *     steps_ended       no further step comes
  *     kept              the end of the run is told: what has the folder kept of it?
  *       trainer_closing   the trainer is about to go
  *
- * Those that stand further right come in every command that makes a trainer, such as yard sample, the others in
- * yard train alone.  At a moment with a question mark a folder is asked, as by ask_machine(), and answers; of the other
+ * Those that stand further right come in every command that makes a trainer and as far as it goes, such as yard check,
+ * the others in yard train alone.  At a moment with a question mark a folder is asked, as by ask_machine(), and answers; of the other
  * moments it is told, as by tell_list_built().
  *
  * What a folder knows of a trainer hangs on one pointer, own_of().
