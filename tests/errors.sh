@@ -163,7 +163,7 @@ refuse 2 'would overwrite what --list reads' plan --list "$TMP/idle" --simulate 
 refuse 2 'would overwrite what --overlap-plan writes' plan --list "$TMP/idle" --simulate --overlap plan --overlap-plan "$TMP/o" --trace "$TMP/o"
 refuse 2 "option of another command, not of 'yard train'" train --vocab 99
 refuse 2 '--stop-after saves and stops: add --save DIR' train --stop-after 5
-train 2 '--stop-after 9 is behind the last step, 2' --stop-after 9
+train 2 '--stop-after 9 is beyond the last step, 2' --stop-after 9
 train 2 'warm-up' --warmup 2
 train 2 'give a smaller --warmup, or more --steps' --warmup 2
 train 2 'learning rate' --lr 1e-4 --lr-min 1e-3

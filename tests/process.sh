@@ -155,7 +155,7 @@ done
 ended 1 'yard: given up: 3 restarts, and no newer commit in' && [ "$(grep -c 'yard: restart' "$TMP/err")" -eq 3 ] &&
     grep -q 'yard: restart 3: the run was killed by signal 9 (.*) after step [0-9]*; it begins again' "$TMP/err" &&
     ls "$TMP/traced" "$TMP/traced.1" "$TMP/traced.2" "$TMP/traced.3" >"$TMP/out"
-result $? '--restart: it gives up behind 3 restarts without a commit; each has a trace of its own'
+result $? '--restart: it gives up after 3 restarts without a commit; each has a trace of its own'
 
 tried() { # CODE 'part of the sentence' WORDS...: it ends so, and is not restarted, however SIGCHLD was inherited
     (trap '' CHLD && exec "$YARD" $train --snapshot "$TMP/run.snap" --restart $3) >"$TMP/out" 2>"$TMP/err"

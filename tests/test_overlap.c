@@ -132,7 +132,7 @@ static double simulate_choice(const struct instance *x, size_t on_cpu, bool forw
     return period;
 }
 
-/* Behind the backward in their order; with clipping, from the first layer on too. */
+/* After the backward in their order; with clipping, from the first layer on too. */
 static double best_list(const struct instance *x, size_t *choice, bool *forward)
 {
     double best = INFINITY;
@@ -160,7 +160,7 @@ static double plan_instance(const struct instance *x, struct pass_report **repor
     *reports = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
     overlap_options.how = OVERLAP_OFF;
     finish_list(s);
-    expect_sound("behind the pass", s, values);
+    expect_sound("after the pass", s, values);
     struct simulation *sim = must_simulate(s, NULL);
     double period = sim->period;
     expect_number("period_ms", number_in(&(*reports)[0], "period_ms"), 1e3 * period);

@@ -3,7 +3,7 @@
 #     n=TASKS     how many (default 21)
 #     lanes=L     compute lanes of device a (3)
 #     keep=PCT    tensors that are kept from step to step, of a hundred (30)
-#     join=1      fork and join: every fifth task, and the last, comes behind all before it; no wait crosses the end
+#     join=1      fork and join: every fifth task, and the last, comes after all before it; no wait crosses the end
 #     parts=1     tasks touch parts of tensors
 #     share=1     tensors may get the bytes of others
 #     every=1     some tasks do not run in every step

@@ -227,6 +227,7 @@ static bool run_broadcast(struct step *s, const struct costs *c, const struct ru
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"broadcast-queues", 0, OPT_INT, &broadcast_options.queues, "0", "N", 0, 64, GROUP_TECHNIQUES, OF_LIST,
      "send updated parameters, with --zero 3 gathered ones, to the other devices over N queues of each device. One of "

@@ -176,7 +176,7 @@ static bool read_or_write(struct planner *p, const char *path, struct pass_repor
     static const char *const letter[SIDES + 1] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
     const char *name[MOST_BUCKETS];
     struct choice_text text = {
-        .head = "A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there behind all C.",
+        .head = "A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there after all C.",
         .word = letter,
         .expected = "D, C or L",
         .name = name,
@@ -341,6 +341,7 @@ static void tell_choices(struct trainer *t, struct kept_run *k)
     free(choices);
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"overlap", 0, OPT_CHOICE, &overlap_options.how, "off",
      WORDS([OVERLAP_OFF] = "off", [OVERLAP_PLAN] = "plan", [OVERLAP_LOCAL] = "local", [OVERLAP_ALL_CPU] = "all-cpu",
@@ -349,9 +350,9 @@ static const struct option options[] = {
      "run optimizer updates of some layers on the CPU while the device goes on. plan: chosen for the shortest step; "
      "local: chosen at the end of each layer's backward, by the work that the CPU still has"},
     {"overlap-plan", 0, OPT_OUTPUT, &overlap_options.plan, NULL, "FILE", 0, 0, GROUP_TECHNIQUES, OF_LIST,
-     "of --overlap plan: the plan as text, read when the file is there, else written"},
+     "file with the plan of --overlap plan as text: read when it is there, else written"},
 };
-static const struct hooks hooks = {.keeps = tell_choices};
+static const struct hooks hooks = {.kept = tell_choices};
 static const struct foreign_words foreign[] = {
     {"overlap", "cpu-offload offload offload-optimizer zero-offload", NULL},
 };

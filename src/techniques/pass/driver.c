@@ -71,10 +71,13 @@ static void check(struct settings *s)
         fail(EXIT_USAGE, "--after %s: there is no such pass; there are: %s", after, pass_names());
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"after", 0, OPT_TEXT, &after, NULL, "PASS", 0, 0, GROUP_LOOKING, OF_PLAN, "the list as it is after that pass"},
+    {"after", 0, OPT_TEXT, &after, NULL, "PASS", 0, 0, GROUP_LOOKING, OF_PLAN,
+     "show the list as it is after that pass"},
 };
-static const struct hooks hooks = {.built = rewrite, .summary = print_all_reports, .leaves = free_all_reports};
+static const struct hooks hooks = {
+    .list_built = rewrite, .summary_printed = print_all_reports, .trainer_closing = free_all_reports};
 const struct module module_pass = {
     .name = "pass",
     .place = 60,

@@ -147,6 +147,7 @@ static const struct pass pass = {
     .wants_times = wants_times,
     .remakes = remade_by_rule,
 };
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"recompute", 0, OPT_CHOICE, &recompute_options.how, "off",
      WORDS([RECOMPUTE_OFF] = "off", [RECOMPUTE_FULL] = "full", [RECOMPUTE_SELECTIVE] = "selective",

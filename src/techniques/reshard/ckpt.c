@@ -18,13 +18,15 @@ static struct {
 } given;
 
 enum { LS = 1, VERIFY = 2, CKPT_DIFF = 4, RESHARD = 8, CKPT_EXPORT = 16 };
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"mesh", 0, OPT_TEXT, &given.mesh, NULL, "dp=A,pp=B,tp=C", 0, 0, "What", RESHARD,
      "how the state is to be cut, and to be trained; an omitted axis is 1 (default: merged, the strategy stays)"},
     {"zero", 0, OPT_INT, &given.zero, NULL, "0..3", 0, 3, "What", RESHARD,
      "what data-parallel ranks share out: 1 and 2 Adam's state, 3 parameters too (default: as it was)"},
     {"plan", 0, OPT_FLAG, &given.plan, NULL, NULL, 0, 0, "What", RESHARD, "print the copies instead of making them"},
-    {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", ~0u, "one JSON object on stdout instead of tables"},
+    {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", ~0u,
+     "print one JSON object on stdout instead of tables"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
@@ -469,6 +471,7 @@ static int run_ckpt(int argc, char **argv) { return run_words(&ckpt_words, argc,
 
 static const struct subcommand command = {110, "ckpt", "look into checkpoints, check, compare, reshard and export them",
                                           run_ckpt, " export convert save reshard "};
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option of_training[] = {
     {"resume", 0, OPT_INPUT, &reshard_options.resume, NULL, "DIR|FILE", 0, 0, GROUP_LOOKING, OF_TRAIN,
      "go on from a checkpoint (--save DIR writes DIR/step-N too), the newest one in a folder, or a snapshot. Sizes, "

@@ -262,8 +262,10 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
     const struct settings *s = t->settings;
     if (!s->save)
         return;
-    append_path(&k->command, "--resume", s->save);
-    append_path(&k->command, "--save", s->save);
+    append_text(&k->command, " --resume ");
+    append_quoted(&k->command, s->save);
+    append_text(&k->command, " --save ");
+    append_quoted(&k->command, s->save);
     if (s->save_every)
         append_text(&k->command, " --save-every %d", s->save_every);
     if (reshard_options.keep)
@@ -279,9 +281,9 @@ const struct archive archive = {.option = "--resume",
                                 .refuse = expect_outside,
                                 .compare = compare_with_saved,
                                 .save = save_training};
-const struct hooks reshard_hooks = {.built = record_training,
-                                    .ready = number_run,
-                                    .begins = compare_training,
-                                    .summary = print_resumed,
-                                    .keeps = tell_kept,
-                                    .leaves = forget};
+const struct hooks reshard_hooks = {.list_built = record_training,
+                                    .lists_ready = number_run,
+                                    .model_filled = compare_training,
+                                    .summary_printed = print_resumed,
+                                    .kept = tell_kept,
+                                    .trainer_closing = forget};

@@ -189,9 +189,11 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
         return;
     if (!t->settings->save && s && s->counts.newest) {
         k->what = format_string("the newest snapshot is of step %u", s->counts.newest);
-        append_path(&k->command, "--resume", o->file);
+        append_text(&k->command, " --resume ");
+        append_quoted(&k->command, o->file);
     }
-    append_path(&k->more, "--snapshot", o->file);
+    append_text(&k->more, " --snapshot ");
+    append_quoted(&k->more, o->file);
 }
 
 static void forget(struct trainer *t)
@@ -206,9 +208,9 @@ static void forget(struct trainer *t)
     free(s);
 }
 
-const struct hooks snapshot_hooks = {.begins = open_snapshots,
-                                     .stepped = show_commits,
-                                     .reported = note_reported,
-                                     .ends = end_snapshots,
-                                     .keeps = tell_kept,
-                                     .leaves = forget};
+const struct hooks snapshot_hooks = {.model_filled = open_snapshots,
+                                     .step_issued = show_commits,
+                                     .step_reported = note_reported,
+                                     .steps_ended = end_snapshots,
+                                     .kept = tell_kept,
+                                     .trainer_closing = forget};

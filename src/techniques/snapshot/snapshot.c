@@ -320,12 +320,13 @@ static void check(struct settings *s)
     s->kept = true;
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"snapshot", 0, OPT_KEPT, &snapshot_options.file, NULL, "FILE", 0, 0, GROUP_TECHNIQUES, OF_TRAIN | OF_PLAN,
      "store each unit in FILE as soon as it is updated, while the rest of the step goes on: --resume FILE goes on from "
      "there after any interruption (plan: say when which iteration could be recovered, and write nothing)"},
     {"snapshot-every", 0, OPT_INT, &snapshot_options.every, "1", "K", 1, MOST_EVERY, GROUP_TECHNIQUES,
-     OF_TRAIN | OF_PLAN, "every Kth iteration"},
+     OF_TRAIN | OF_PLAN, "store every Kth iteration"},
     {"snapshot-slots", 0, OPT_INT, &snapshot_options.slots, "2", "S", 1, MOST_MEMBERS, GROUP_TECHNIQUES,
      OF_TRAIN | OF_PLAN,
      "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait. The "

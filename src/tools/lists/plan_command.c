@@ -127,7 +127,7 @@ static int plan_model(const struct settings *o)
 /* Frees what plan_list() made: new_trainer() had no part in it. */
 static void free_planned(struct trainer *t)
 {
-    ask_leaves(t);
+    tell_trainer_closing(t);
     free_step(t->train);
     free_pool(t->pool);
     close_machine(t->machine);
@@ -144,7 +144,7 @@ static int plan_list(const struct settings *o)
         gate_updates(s);
     struct trainer t = {.settings = o, .pool = s->pool, .machine = s->pool->machine, .train = s, .mesh = one_rank};
     t.own = allocate(n_modules, sizeof *t.own);
-    ask_built(&t, s);
+    tell_list_built(&t, s);
     struct problem *p = place(s->pool, &s, 1, true);
     if (p)
         fail(p->code, "%s: %s", plan_options.list, p->sentence);
@@ -219,19 +219,23 @@ static void print_summary(struct trainer *t)
         print_memory(stdout, t->pool, (struct step *[]){t->train}, 1);
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"print", 0, OPT_FLAG, &plan_options.print, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN, "tasks and memory map too"},
+    {"print", 0, OPT_FLAG, &plan_options.print, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
+     "print tasks and memory map too"},
     {"list", 0, OPT_INPUT, &plan_options.list, NULL, "FILE", 0, 0, GROUP_LOOKING, OF_PLAN,
-     "the list of a step file instead of a model's: a machine, tensors and tasks written by hand, with their times "
+     "show the list of a step file instead of a model's: a machine, tensors and tasks written by hand, with their "
+     "times "
      "(the format: tutorials/reference-lists.md, examples: data/steps)"},
     {"print-list", 0, OPT_FLAG, &plan_options.print_list, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
-     "the train list as a step file, which is simulated to the same times; needs --profile, --hardware or --list"},
+     "print the train list as a step file, which is simulated to the same times; needs --profile, --hardware or "
+     "--list"},
 };
 static const struct law laws[] = {{"print-list", "json", "a step file is printed and nothing else"},
                                   {"print-list", "print", "a step file is printed and nothing else"},
                                   {"print-list", "trace", "a step file is printed and nothing else"},
                                   {"print-list", "view", "a step file is printed and nothing else"}};
-static const struct hooks hooks = {.summary = print_summary};
+static const struct hooks hooks = {.summary_printed = print_summary};
 static const struct subcommand command = {50, "plan", "show a training step as a list of tasks, and its memory",
                                           run_plan, " simulate list print memory dry-run "};
 const struct module module_lists = {.name = "lists",

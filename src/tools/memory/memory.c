@@ -237,9 +237,10 @@ static void check(struct settings *s)
              "--memory prints a table and nothing else: leave --simulate, --verify, --print and --print-list out");
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"memory", 0, OPT_FLAG, &wanted, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
-     "a table instead: what each device would hold at the peak, with each kind of --recompute and of --zero"},
+     "print a table instead: what each device would hold at the peak, with each kind of --recompute and of --zero"},
 };
 static const struct other_plan plan = {is_wanted, plan_memory};
 const struct module module_memory = {.name = "memory",

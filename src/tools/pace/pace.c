@@ -174,6 +174,7 @@ static void stop(struct trainer *t)
         stop_pacing(t->train);
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"pace", 0, OPT_INPUT, &pace_options.file, NULL, "FILE", 0, 0, GROUP_PREDICTING, OF_TRAIN,
      "pad every task of a real run to its predicted end, by a profile or a hardware description, all stretched alike"},
@@ -185,7 +186,7 @@ static const struct law laws[] = {{"hardware", "pace", "both say how long tasks 
                                   {"pace", "delay-seed", "both decide when tasks end"},
                                   {"serial", "pace", "tasks run one after another, as fast as they can"},
                                   {"serial", "delay-seed", "tasks run one after another, as fast as they can"}};
-static const struct hooks hooks = {.ready = start, .leaves = stop};
+static const struct hooks hooks = {.lists_ready = start, .trainer_closing = stop};
 const struct module module_pace = {.name = "pace",
                                    .needs = "predict",
                                    .place = 80,

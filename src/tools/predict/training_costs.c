@@ -64,7 +64,7 @@ static void forget(struct trainer *t)
         free_costs(c);
 }
 
-static double foretell(const struct trainer *t, const struct task *task)
+static double predict(const struct trainer *t, const struct task *task)
 {
     enum cost_source source;
     const struct costs *c = costs_of(t);
@@ -79,6 +79,7 @@ static void check(struct settings *s)
         fail(EXIT_USAGE, "--what-if %s and --device-mem: both say what a device may hold; leave one out", o->what_if);
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"simulate", 0, OPT_FLAG, &predict_options.simulate, NULL, NULL, 0, 0, GROUP_PREDICTING, OF_PLAN,
      "predict the step on a virtual clock; needs --profile, --hardware or --list"},
@@ -88,14 +89,18 @@ static const struct option options[] = {
      "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
      "device is needed (bench: with --broadcast); train: on the real devices, for its plans, instead of a trial"},
     {"what-if", 0, OPT_TEXT, &predict_options.what_if, NULL, "WORDS", 0, 0, GROUP_PREDICTING, OF_PLAN,
-     "as \"link=2x cpu=0.5x device=1.5x mem=8G\"; with --memory: mixed, for mixed precision, which is counted, not "
+     "predict for changed hardware, as \"link=2x cpu=0.5x device=1.5x mem=8G\"; with --memory: mixed, for mixed "
+     "precision, which is counted, not "
      "run"},
     {"output", 'o', OPT_OUTPUT, &predict_options.output, NULL, "FILE", 0, 0, GROUP_PREDICTING, 0,
      "the profile to write"},
 };
 static const struct law laws[] = {{"profile", "hardware", "both say how long tasks take"}};
-static const struct hooks hooks = {
-    .before = measure, .machine = paper_machine, .opened = adapt, .foretold = foretell, .leaves = forget};
+static const struct hooks hooks = {.options_read = measure,
+                                   .machine = paper_machine,
+                                   .machine_opened = adapt,
+                                   .predicted_seconds = predict,
+                                   .trainer_closing = forget};
 static const struct subcommand command = {
     .place = 60, .name = "profile", .help = "measure how long tasks take, to predict with", .run = run_profile};
 const struct module module_predict = {.name = "predict",

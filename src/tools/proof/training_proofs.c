@@ -56,6 +56,7 @@ static void check(struct settings *s)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"audit", 0, OPT_FLAG, &proof_options.audit, NULL, NULL, 0, 0, GROUP_LOOKING, OF_TRAIN,
      "with --serial: run every task over three fillings of what it does not declare to read, and compare: for the data "
@@ -64,6 +65,7 @@ static const struct option options[] = {
      "prove that every read sees the right value, that every conflict is ordered whatever the timing, and that memory "
      "is within the budgets, provided that tasks touch what they declare (train --serial --audit checks that)"},
 };
-static const struct hooks hooks = {.opened = choose_runner, .built = keep_values, .leaves = forget};
+static const struct hooks hooks = {
+    .machine_opened = choose_runner, .list_built = keep_values, .trainer_closing = forget};
 const struct module module_proof = {
     .name = "proof", .place = 10, .options = options, .n_options = COUNT(options), .check = check, .hooks = &hooks};

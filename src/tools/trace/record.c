@@ -147,7 +147,7 @@ static void expect_trace(struct trainer *t)
 
 static double predicted_ns(void *trainer, const struct task *t)
 {
-    const double seconds = foretold_seconds(trainer, t);
+    const double seconds = ask_predicted_seconds(trainer, t);
     return isnan(seconds) ? 0 : 1e9 * seconds;
 }
 
@@ -238,12 +238,15 @@ static void end_trace(struct trainer *t)
 
 static void check(struct settings *s) { s->time_tasks |= record_options.file || record_options.shown; }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"trace", 0, OPT_OUTPUT, &record_options.file, NULL, "FILE", 0, 0, GROUP_LOOKING, OF_TRAIN | OF_PLAN,
      "record what ran when (plan: what is simulated); see `yard trace --help`"},
 };
-static const struct hooks hooks = {
-    .opened = expect_trace, .ready = start_trace, .begins = begin_training, .leaves = end_trace};
+static const struct hooks hooks = {.machine_opened = expect_trace,
+                                   .lists_ready = start_trace,
+                                   .model_filled = begin_training,
+                                   .trainer_closing = end_trace};
 static const struct foreign_words foreign[] = {
     {"trace", "profiler torch-profile nvtx", NULL},
 };

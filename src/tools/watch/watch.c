@@ -175,5 +175,5 @@ static bool start(struct settings *s, int argc, char **argv, int *code)
     return true;
 }
 
-static const struct hooks hooks = {.before = start};
+static const struct hooks hooks = {.options_read = start};
 const struct module module_watch = {.name = "watch", .place = 5, .hooks = &hooks};

@@ -46,8 +46,8 @@ enum { MOST_OPTIONS = 128 };
 struct option_table {
     const struct option *options;
     size_t n;
-    const struct other_words *others; /* module.h: the folder that knows other programs' words; NULL: there is none */
-    bool given[MOST_OPTIONS];         /* has the user given option i, on the command line or in a config file? */
+    const struct foreign_lookup *foreign; /* module.h: how foreign words are found; NULL: no folder knows them */
+    bool given[MOST_OPTIONS];             /* has the user given option i, on the command line or in a config file? */
 };
 
 /* Set every value to its initial one, or to 0, false or NULL where it has none; no option counts as given. */
@@ -74,9 +74,9 @@ void parse_config(struct option_table *table, unsigned command, const char *path
 /* Set one option from a text, which must outlive the table.  The option counts as given.  `where` is how errors name
  * it, as the user wrote it: "--batch", or "run.conf, line 3: batch". */
 void set_option(struct option_table *table, const struct option *o, const char *where, const char *text);
-/* Half a sentence about a word of other programs: what it is called here, or why it does not exist here; `dashes` is
+/* Half a sentence about a foreign word (module.h): what it is called here, or why it does not exist here; `dashes` is
  * written before names of options.  NULL: no folder knows the word.  The caller frees it. */
-char *known_elsewhere(const struct option_table *table, unsigned command, const char *word, const char *dashes);
+char *find_foreign(const struct option_table *table, unsigned command, const char *word, const char *dashes);
 bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */
 /* The index of `word` in the list; -1: it is not there. */
 int choice_number(const char *const *words, const char *word);

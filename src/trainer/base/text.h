@@ -9,7 +9,8 @@
 
 /* printf to the end of *text, which is reallocated; *text may be NULL before.  The caller frees it. */
 #define append_text(text, ...) append_string((text), format_string(__VA_ARGS__))
-void append_string(char **text, char *more); /* frees `more` */
+void append_string(char **text, char *more);       /* frees `more` */
+void append_quoted(char **text, const char *word); /* appends a word, quoted where a shell wants it */
 /* `x` with so many decimal places; from a million on with four digits, "1.903e+17"; "inf", "nan" without a sign. */
 char *format_number(char out[32], double x, int places);
 char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */

@@ -1,8 +1,8 @@
-/* elsewhere.c - what options are called in other programs: in PyTorch's examples, nanoGPT, llm.c, Hugging Face's
- * trainer, Megatron.  A user who types one of these words, or writes it into a config file, is told ours, or why there
- * is none.  Folders bring along the words for their own options (struct module).
+/* foreign.c - foreign words: what options are called in PyTorch's examples, nanoGPT, llm.c, Hugging Face's trainer,
+ * Megatron.  A user who types one of these words, or writes it into a config file, is told ours, or why there is none.
+ * Folders bring along the words for their own options (struct module).
  */
-#include "elsewhere.h"
+#include "foreign.h"
 #include "trainer/train/train.h"
 
 #define GPU_WHY "the first GPU is taken, else the CPU; -d P:D takes another one, as `yard devices` numbers them"
@@ -105,5 +105,5 @@ static const struct foreign_words words[] = {
      "the model is GPT-2's, and all its parameters are trained"},
 };
 
-const struct module module_elsewhere = {
-    .name = "elsewhere", .foreign = words, .n_foreign = COUNT(words), .other_words = &other_words};
+const struct module module_foreign = {
+    .name = "foreign", .foreign = words, .n_foreign = COUNT(words), .foreign_lookup = &foreign_lookup};

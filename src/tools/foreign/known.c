@@ -1,11 +1,11 @@
 /* known.c - a word that is no option here: is it one of another program, or ours but for the way it is written? */
-#include "elsewhere.h"
+#include "foreign.h"
 
 #include <ctype.h>
 
 enum { SHOWN_WORDS = 4 };
 
-struct all_words { /* the words of all folders */
+struct all_words { /* the foreign words of all folders */
     struct foreign_words *row;
     size_t n, cap;
 };
@@ -67,18 +67,18 @@ static char *answer_with(const struct option *o, const struct foreign_words *f, 
 static char *find_among(const struct all_words *all, const struct option_table *table, unsigned command,
                         const char *word, const char *dashes)
 {
-    const struct option *others = NULL; /* an option of another command */
+    const struct option *untaken = NULL; /* an option of another command */
     for (const struct foreign_words *f = all->row; f < all->row + all->n; f++) {
         const struct option *o = option_for(table, f);
         if (!has_word(f->words, word))
             continue;
         if (!o || (o->commands & command))
             return answer_with(o, f, dashes);
-        others = o;
+        untaken = o;
     }
-    if (!others)
+    if (!untaken)
         return NULL;
-    return format_string("%s%s, as it is called here, is an option of another command", dashes, others->name);
+    return format_string("%s%s, as it is called here, is an option of another command", dashes, untaken->name);
 }
 
 static char *find_known(const struct option_table *table, unsigned command, const char *typed, const char *dashes)
@@ -110,7 +110,7 @@ static char *first_words(const char *list)
     return text;
 }
 
-/* Prints what other programs call them: the first few words, which are the usual ones; errors know all. */
+/* Prints foreign words for the command's options: the first few of each, which are the usual ones; errors know all. */
 static void print_foreign(FILE *out, const struct option_table *table, unsigned command)
 {
     const struct all_words all = gather_words();
@@ -129,4 +129,4 @@ static void print_foreign(FILE *out, const struct option_table *table, unsigned 
     free(all.row);
 }
 
-const struct other_words other_words = {find_known, print_foreign};
+const struct foreign_lookup foreign_lookup = {find_known, print_foreign};
