@@ -225,8 +225,7 @@ static const struct option options[] = {
      "print tasks and memory map too"},
     {"list", 0, OPT_INPUT, &plan_options.list, NULL, "FILE", 0, 0, GROUP_LOOKING, OF_PLAN,
      "show the list of a step file instead of a model's: a machine, tensors and tasks written by hand, with their "
-     "times "
-     "(the format: tutorials/reference-lists.md, examples: data/steps)"},
+     "times (the format: tutorials/reference-lists.md, examples: data/steps)"},
     {"print-list", 0, OPT_FLAG, &plan_options.print_list, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
      "print the train list as a step file, which is simulated to the same times; needs --profile, --hardware or "
      "--list"},
