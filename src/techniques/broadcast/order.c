@@ -251,13 +251,14 @@ static void check(struct settings *s)
         fail(EXIT_USAGE, "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
 }
 
-static const struct pass pass = {.sends_copies = true,
-                                 .place = 40,
+static const struct pass_traits traits = {.sends_copies = true};
+static const struct pass pass = {.place = 40,
                                  .name = "broadcast",
                                  .wanted = wants_broadcast,
                                  .run = run_broadcast,
                                  .turned_on = {"--broadcast-queues 3 --broadcast-main compute",
-                                               "--broadcast-queues 2 --broadcast-slices 5 --broadcast-deal random"}};
+                                               "--broadcast-queues 2 --broadcast-slices 5 --broadcast-deal random"},
+                                 .traits = &traits};
 const struct module module_broadcast = {.name = "broadcast",
                                         .needs = "pass predict",
                                         .place = 25,

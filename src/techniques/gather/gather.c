@@ -388,13 +388,14 @@ static bool run_gather(struct step *s, const struct costs *c, const struct run_f
     return v.gathered > 0;
 }
 
+static const struct pass_traits traits = {.every_list = true};
 static const struct pass pass = {
     .place = 20,
     .name = "gather",
     .wanted = wants_gather,
     .run = run_gather,
     .turned_on = {"--zero 3"},
-    .every_list = true,
+    .traits = &traits,
 };
 const struct module module_gather = {
     .name = "gather",

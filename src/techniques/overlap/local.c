@@ -410,7 +410,7 @@ void expect_rule(const struct rule *rule, struct candidate *expected)
     }
 }
 
-static bool moves_state(const struct pass *p, const struct run_facts *w)
+static bool moves_state(const struct pass_traits *p, const struct run_facts *w)
 {
     (void)w;
     return p->moves_state && p->moves_state();

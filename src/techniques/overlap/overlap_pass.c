@@ -50,7 +50,7 @@ static bool wants_times(const struct run_facts *w)
 
 /* ---- other passes, which run later ------------------------------------------------------------------------------- */
 
-static bool fills_host(const struct pass *p, const struct run_facts *w)
+static bool fills_host(const struct pass_traits *p, const struct run_facts *w)
 {
     (void)w;
     return p->fills_host && p->fills_host();
@@ -58,20 +58,23 @@ static bool fills_host(const struct pass *p, const struct run_facts *w)
 
 static bool may_change(const struct run_facts *w) { return decides() && (w->gather || find_wanted(fills_host, w)); }
 
-static bool makes_room(const struct pass *p, const struct run_facts *w)
+static bool makes_room(const struct pass_traits *p, const struct run_facts *w)
 {
     (void)w;
     return p->makes_room;
 }
 
-static bool remakes(const struct pass *p, const struct run_facts *w)
+static bool remakes(const struct pass_traits *p, const struct run_facts *w)
 {
     (void)w;
     return p->remakes != NULL;
 }
 
 /* A pass whose way to make room is not known before it has run. */
-static bool surprises(const struct pass *p, const struct run_facts *w) { return makes_room(p, w) && !p->remakes; }
+static bool surprises(const struct pass_traits *p, const struct run_facts *w)
+{
+    return makes_room(p, w) && !p->remakes;
+}
 
 /* ---- carrying a choice out --------------------------------------------------------------------------------------- */
 
@@ -129,7 +132,7 @@ static void try_all_with_room(struct overlapper *o)
     if (!remaking)
         return;
     struct candidate wanted = p->of[asked_of(o->facts)];
-    o->remade = remaking->remakes(p->uses, p->step->pool);
+    o->remade = traits_of(remaking)->remakes(p->uses, p->step->pool);
     try_candidate(&p->question, &wanted);
     if (wanted.score.excess > 0 && !find_wanted(surprises, o->facts))
         try_all(o);
@@ -316,15 +319,17 @@ static bool run_overlap(struct step *s, const struct costs *c, const struct run_
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
+static const struct pass_traits traits = {.own_room = true,
+                                          .wants_times = wants_times,
+                                          .always_needs_times = true,
+                                          .moves_updates = true,
+                                          .may_change = may_change};
 static const struct pass pass = {.place = 10,
                                  .name = "overlap",
                                  .wanted = wants_overlap,
                                  .run = run_overlap,
                                  .turned_on = {"--overlap all-cpu"},
-                                 .own_room = true,
-                                 .may_change = may_change,
-                                 .wants_times = wants_times,
-                                 .plans_at_once = true};
+                                 .traits = &traits};
 
 static void check(struct settings *s)
 {

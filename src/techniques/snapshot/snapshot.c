@@ -300,12 +300,13 @@ static void reserve_buffers(struct step *s, const struct run_facts *w)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
+static const struct pass_traits traits = {.reserve = reserve_buffers};
 static const struct pass pass = {.place = 60,
                                  .name = "snapshot",
                                  .wanted = wants_snapshot,
                                  .run = run_snapshot,
                                  .turned_on = {NULL},
-                                 .reserve = reserve_buffers};
+                                 .traits = &traits};
 
 static void check(struct settings *s)
 {
