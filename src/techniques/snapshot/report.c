@@ -195,7 +195,7 @@ void report_snapshot(struct step *s, const struct costs *c, const struct run_fac
     r->after = keep_forecast(try_list(s, c, INFINITY, tell_times, &telling));
     if (w->clipped)
         append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "
-                                "before; --clip 0 stores each layer behind its backward");
+                                "before; --clip 0 stores each layer after its backward");
     if (in_device && r->after->excess > 0)
         refuse_budget(s->pool->machine, r->after, "--snapshot-in device", true);
     report_ms(r, "host_ms", "with copies in the host a step takes", in_device ? other : r->after->period);

@@ -71,7 +71,7 @@ static const struct option options[] = {
      GROUP_TECHNIQUES, OF_LIST,
      "move data to the host and back in time. auto: as the budget needs, for the shortest step; data that is cheaper "
      "to make again is made again. layer: away during the next layer's forward, back during that layer's backward. "
-     "microbatch: away behind a micro-batch's forward, back during the backward before its own"},
+     "microbatch: away after a micro-batch's forward, back during the backward before its own"},
     {"swap-what", 0, OPT_TEXT, &classes, "activations", "CLASS,...", 0, 0, GROUP_TECHNIQUES, OF_LIST,
      "which of activations, gradients, optimizer and parameters may leave; state then lives on the host"},
 };
