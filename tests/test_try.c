@@ -2,7 +2,7 @@
  * that look at all pairs, lists of 30,000 tasks stay small, and trying a list changes nothing and comes true.
  */
 #include "../src/techniques/pass/pass.h"
-#include "../src/techniques/search/plan.h"
+#include "../src/techniques/search/search.h"
 #include "support_paper.h"
 
 #include <math.h>

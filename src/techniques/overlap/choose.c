@@ -4,7 +4,7 @@
  * down share bytes.  What comes of a choice, the simulator says, which knows of links that are shared, of pipelines and
  * of memory.  All on the device is a plan too: when none is shorter the pass declines.
  *
- * The CPU gets those that are released first, so the question is how many.  The search (search/plan.h) starts from
+ * The CPU gets those that are released first, so the question is how many.  The search (search/search.h) starts from
  *
  *     D D D D   C D D D   C C D D   C C C D   C C C C        the last layer first, in order of release
  *               L D D D   L L D D   L L L D   L L L L

@@ -13,7 +13,7 @@
 #include "choose.h"
 #include "local.h"
 #include "techniques/pass/pass.h"
-#include "techniques/search/text.h"
+#include "techniques/search/plan_text.h"
 #include "tools/command/numbers.h"
 #include "trainer/train/hooks.h"
 
