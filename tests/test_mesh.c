@@ -456,7 +456,7 @@ TEST(evaluation_and_sampling_are_close)
     }
 }
 
-/* Block sums are added up by unit, member and shard: in the same order for every dp.  (Another one shows in the bits,
+/* Block sums are added up by unit, tensor-parallel rank and shard: in the same order for every dp.  (Another one shows in the bits,
  * but with few data.) */
 TEST(the_norm_has_one_order)
 {
