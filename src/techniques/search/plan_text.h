@@ -1,4 +1,5 @@
-/* plan_text.h - a choice as text, to be read, edited and loaded: a line per decision, its name and a word for what it is.
+/* plan_text.h - a choice as text, to be read, edited and loaded: a line per decision, its name and a word for what it
+ * is.
  *
  *     layer 0 D
  *     layer 1 C

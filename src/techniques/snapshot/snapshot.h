@@ -10,8 +10,8 @@
  *
  * Words.  A *payload* is what one update wrote: its part of the parameters, of Adam's m and of v.  A *slot* is the room
  * in the file for all payloads of an iteration; buffers in memory have as many.  A *commit* is written on a page,
- * which names the slot: from then on the iteration is *recoverable*, after a kill; when that is flushed it is *durable*,
- * after a power cut too.  A *valid* page is one that was written whole, whether or not its slot was.
+ * which names the slot: from then on the iteration is *recoverable*, after a kill; when that is flushed it is
+ * *durable*, after a power cut too.  A *valid* page is one that was written whole, whether or not its slot was.
  *
  * To reshard/ the file is another form of a checkpoint (struct store): the same pieces, the same manifest, read and
  * verified by the same functions.  Only where the pieces lie differs, and that their hashes lie in the slot, since they
