@@ -145,8 +145,8 @@ void free_stored(struct stored *x)
     free_model(x->model);
 }
 
-/* Fills in what the range has of a tensor.  Where tensor-parallel ranks have parts of it, the elements lie as in the rank's
- * piece; else as in the rank's table of parameters. */
+/* Fills in what the range has of a tensor.  Where tensor-parallel ranks have parts of it, the elements lie as in the
+ * rank's piece; else as in the rank's table of parameters. */
 static void fill_tensor(const struct stored *x, const struct state_range *r, size_t tensor, uint64_t seed, float *out)
 {
     const struct kept_tensor *t = &x->pieces->tensor[tensor];

@@ -2,8 +2,8 @@
  *
  * Reading.  A page is valid if it has its hash, and the file's length.  With its slot and hashes put into the
  * manifest's pieces a commit is a checkpoint like any other; by falling seq, the first one that verifies is the newest
- * recoverable iteration.  So all pieces are of one iteration: what a later one has already written lies in another slot.  Every
- * size is checked before it is used.  What does not hold is told, a newer commit that is passed over too.
+ * recoverable iteration.  So all pieces are of one iteration: what a later one has already written lies in another
+ * slot.  Every size is checked before it is used.  What does not hold is told, a newer commit that is passed over too.
  *
  * Copies of a byte on its way back: from the page cache to memory, from there to the tensor, and to the device.  All is
  * read and hashed once here, to choose, and once more when it is loaded: in between a run may have begun to write the
