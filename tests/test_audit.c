@@ -27,7 +27,7 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
     s->devices = "0:0x2";
     s->kernels.gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
     s->mesh = mesh;
-    if (mesh) { /* the upper half of the 256 bytes hardly occurs in the text: one member would have all words */
+    if (mesh) { /* the upper half of the 256 bytes hardly occurs in the text: one rank would have all words */
         s->data.tokens = TOKENS_CHARS;
         s->kernels.attention = ATTENTION_FLASH;
     }

@@ -456,8 +456,8 @@ TEST(evaluation_and_sampling_are_close)
     }
 }
 
-/* Block sums are added up by unit, member and shard: in the same order for every dp.  (Another one shows in the bits,
- * but with few data.) */
+/* Block sums are added up by unit, tensor-parallel rank and shard: in the same order for every dp.  (Another one shows
+ * in the bits, but with few data.) */
 TEST(the_norm_has_one_order)
 {
     struct trainer *t = new_trainer(settings_of("--model tiny -d 0:0x8 --mesh dp=2,pp=2,tp=2"), LIST_TRAIN, true, true);

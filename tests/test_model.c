@@ -448,8 +448,8 @@ LONG_TEST(check_gradients_says_the_first_wrong_operation)
                 "--tolerance 1e-9");
 }
 
-/* What members have alike comes from the first one, where they compute in another way. */
-TEST(unlike_members_agree)
+/* What tensor-parallel ranks have alike comes from the group's first, where they compute in another way. */
+TEST(unlike_ranks_agree)
 {
     struct costs *costs = read_costs("data/hardware/server.txt");
     struct machine *m = virtual_machine(costs, 3);

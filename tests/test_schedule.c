@@ -478,19 +478,14 @@ struct mix { /* what a host task mixes, and how long it waits first */
 struct world {
     struct pool *pool;
     struct step *step;
-    uint64_t seed, drawn;
+    struct draws draws;
     struct root roots[PLACES][MOST_ROOTS];
     int n_roots[PLACES];
     struct mix mixes[64];
     int n_mixes;
 };
 
-static unsigned draw(struct world *w, unsigned below)
-{
-    struct random4 r = random_words(w->seed, STREAM_TEST, 2, w->drawn);
-    w->drawn++;
-    return r.word[0] % below;
-}
+static unsigned draw(struct world *w, unsigned below) { return (unsigned)draw_below(&w->draws, below); }
 
 static struct device *place_of(const struct world *w, int place) { return &w->pool->machine->device[place]; }
 
@@ -583,7 +578,7 @@ static struct world *new_world(struct machine *m, uint64_t seed)
     struct world *w = allocate(1, sizeof *w);
     w->pool = new_pool(m);
     w->step = new_step(w->pool, "random");
-    w->seed = seed;
+    w->draws = (struct draws){.seed = seed, .row = 2};
     for (int place = 0; place < PLACES; place++)
         for (int i = 0; i < KEPT; i++)
             new_root(w, place, true);
@@ -685,7 +680,7 @@ static void check_run(struct world *w, bool audit)
     float *serial = run_world(w, true, false);
     for (int repeat = 0; repeat < (audit ? 1 : 3); repeat++) {
         float *other = run_world(w, audit, audit);
-        char *what = lasting("list %llu, run %d", (unsigned long long)w->seed, repeat);
+        char *what = lasting("list %llu, run %d", (unsigned long long)w->draws.seed, repeat);
         expect_same_bits(what, other, serial, n);
         free(other);
     }

@@ -326,6 +326,7 @@ void need_choice(struct task *t, struct tensor *word, int bits, bool expected)
     add_access(t, word, ACCESS_READ);
     t->bytes = bytes; /* the word is no work */
     t->condition.needs = bits;
+    t->condition.unexpected = !expected;
     if (!expected)
         t->seconds = 0; /* a task that does nothing takes no time */
 }

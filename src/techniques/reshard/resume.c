@@ -10,7 +10,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-struct reshard_options reshard_options;
+#ifndef O_DIRECT
+#define O_DIRECT O_DIRECTORY /* then measure_disk() opens no file, and measures nothing */
+#endif
 
 struct of_run { /* what checkpoints say of a training */
     json_t *options;
@@ -218,9 +220,6 @@ static void save_training(struct trainer *t, uint32_t step, bool first)
 /* ---- what the user sees ------------------------------------------------------------------------------------------ */
 
 /* Bytes per second of reading the beginning of a file past the page cache; 0 where the file system cannot do that. */
-#ifndef O_DIRECT
-#define O_DIRECT O_DIRECTORY /* then no file opens, and nothing is measured */
-#endif
 static double measure_disk(const char *path)
 {
     enum { MOST = 32 << 20, ALIGNED = 4096 };

@@ -1,4 +1,4 @@
-/* running.c - what the tasks of snapshots do in a run: store an update's bytes, and make an iteration count.
+/* running.c - what the tasks of snapshots do in a run: store an update's bytes, and commit an iteration.
  *
  * The pass (snapshot.c) has put the tasks into the list.  Each persist task says whose state its buffer has (struct
  * state_range): these are the file's payloads, in list order.

@@ -169,8 +169,8 @@ static struct task *last_on_host(const struct step *s, size_t n, const struct ta
     return last;
 }
 
-/* The copies that were added to the list from position `from` on work when the choice has these bits.  expected: it is
- * to be expected that the update runs there; else it takes 0 seconds, and so do they. */
+/* The copies that were added to the list from position `from` on work when the choice has these bits.  expected: the
+ * forecast counts on it that the update runs there. */
 static void need_side(const struct step *s, size_t from, struct tensor *word, int bits, bool expected)
 {
     for (size_t i = from; i < s->n; i++)
@@ -198,11 +198,11 @@ static void store_either(struct storing *v, struct task *update, struct task *la
         if (piece->origin != update->origin)
             continue;
         copy_written(v, buffers, update, piece, IN_HOST);
-        need_side(s, from, word, CHOICE_CPU, piece->seconds != 0);
+        need_side(s, from, word, CHOICE_CPU, !piece->condition.unexpected);
     }
     size_t from = s->n;
     copy_written(v, buffers, update, update, IN_HOST);
-    need_side(s, from, word, CHOICE_DEVICE, update->seconds != 0);
+    need_side(s, from, word, CHOICE_DEVICE, !update->condition.unexpected);
     add_persist(v, buffers, update);
 }
 
@@ -300,12 +300,13 @@ static void reserve_buffers(struct step *s, const struct run_facts *w)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
+static const struct pass_traits traits = {.reserve = reserve_buffers};
 static const struct pass pass = {.place = 60,
                                  .name = "snapshot",
                                  .wanted = wants_snapshot,
                                  .run = run_snapshot,
                                  .turned_on = {NULL},
-                                 .reserve = reserve_buffers};
+                                 .traits = &traits};
 
 static void check(struct settings *s)
 {

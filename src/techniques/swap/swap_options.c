@@ -32,16 +32,17 @@ static bool wants_times(const struct run_facts *w)
     return swap_options.how == SWAP_AUTO;
 }
 
+static const struct pass_traits traits = {.wants_times = wants_times,
+                                          .makes_room = true,
+                                          .moves_state = moves_state,
+                                          .fills_host = fills_host,
+                                          .remake = remake_by_search};
 static const struct pass pass = {.place = 50,
                                  .name = "swap",
                                  .wanted = wants_swap,
                                  .run = run_swap,
                                  .turned_on = {"--swap layer"},
-                                 .wants_times = wants_times,
-                                 .makes_room = true,
-                                 .moves_state = moves_state,
-                                 .fills_host = fills_host,
-                                 .remake = remake_by_search};
+                                 .traits = &traits};
 
 /* ---- the options ------------------------------------------------------------------------------------------------- */
 

@@ -23,9 +23,6 @@
 
 #include <math.h>
 
-/* false: the task needs a choice which is not to be expected. */
-static bool is_expected(const struct task *t) { return !t->condition.needs || t->seconds != 0; }
-
 enum { LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
 enum { STORED_STEPS = 1024, STORED_NODES = 1 << 21 }; /* with snapshots, whose pattern may be long, or there is none */
 
@@ -198,7 +195,7 @@ static void ask_for_member(struct simulator *clock, struct iteration *iteration)
  * its lane would wait for an answer that waits for this update. */
 static bool must_ask(const struct simulator *clock, const struct task *t, int node)
 {
-    if (!t->condition.member || t->condition.aside || !is_expected(t))
+    if (!t->condition.member || t->condition.aside || t->condition.unexpected)
         return false;
     return !clock->iteration[node / clock->n].asked && clock->sim->moments[node].unmet == 1;
 }
@@ -545,7 +542,7 @@ static void clear_lanes(struct simulator *clock)
 /* Must the task that the edge comes from have run before task t, in the same iteration, asks for a member? */
 static bool leads_to_member(const struct step *s, const struct task *t, const struct edge *edge)
 {
-    return t->condition.member && is_expected(t) && !edge->previous && !chooses(s->task[edge->from]);
+    return t->condition.member && !t->condition.unexpected && !edge->previous && !chooses(s->task[edge->from]);
 }
 
 /* Makes lists of the tasks of each lane and of the waits for each task, both in list order. */

@@ -22,14 +22,13 @@ struct values *values_of(const struct trainer *t, const struct step *list)
 
 static void keep_values(struct trainer *t, struct step *list)
 {
-    struct list_values **all = (struct list_values **)own_of(t, &module_proof);
     if (!proof_options.verify || t->settings->trial)
         return;
     struct list_values *added = allocate(1, sizeof *added);
     added->list = list;
     added->values = number_values(list);
-    added->next = *all;
-    *all = added;
+    added->next = *own_of(t, &module_proof);
+    *own_of(t, &module_proof) = added;
 }
 
 static void choose_runner(struct trainer *t)

@@ -56,9 +56,10 @@ struct condition {
     /* Bits that the choice word must have, or the task does nothing in this iteration; 0: it needs none.  A task of the
      * same iteration has written the word, and this task reads it on the host. */
     int needs;
-    bool member; /* the iteration must have a member of the rings; its first task whose `needs` hold asks for one */
-    bool aside;  /* with `member`: only tasks of the same condition wait for this one, so training never does */
-    bool ends;   /* with `member`: the iteration gives its member back when this task has ended */
+    bool unexpected; /* a forecast counts on it that the choice is the other one: the task does nothing */
+    bool member;     /* the iteration must have a member of the rings; its first task whose `needs` hold asks for one */
+    bool aside;      /* with `member`: only tasks of the same condition wait for this one, so training never does */
+    bool ends;       /* with `member`: the iteration gives its member back when this task has ended */
 };
 
 /* What a task is for: passes and printers ask for this, never for names. */

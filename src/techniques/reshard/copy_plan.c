@@ -1,4 +1,4 @@
-/* plan.c - from the pieces of one mesh to those of another: what to copy where, for one tensor.
+/* copy_plan.c - from the pieces of one mesh to those of another: what to copy where, for one tensor.
  *
  * The tensor is walked from its first element to its last.  At each moment one piece of either side has the next
  * element; as many elements as follow one another in both are a copy.

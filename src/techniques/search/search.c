@@ -1,5 +1,5 @@
-/* plan.c - the one search that all techniques use which choose (see plan.h). */
-#include "plan.h"
+/* search.c - the one search that all techniques use which choose (see search.h). */
+#include "search.h"
 #include "trainer/base/module.h"
 
 #include <math.h>
@@ -15,6 +15,7 @@ struct search {
 
 /* ---- scores ------------------------------------------------------------------------------------------------------ */
 
+/* By more than rounding, which sums of the same numbers in another order differ by. */
 static bool is_less(double a, double b) { return a < b - 1e-9 * fabs(b); }
 
 bool is_better(const struct score *a, const struct score *b)
@@ -142,11 +143,15 @@ static void try_groups(struct search *s)
     free(next);
 }
 
-/* Goes on from a choice that is worse than the record by at most a share, which grows until a better one is found. */
+/* So many tries without a better choice end the search: some, and more for each decision. */
+enum { MOST_IDLE = 12000, IDLE_PER_DECISION = 20 };
+
+/* Goes on from a choice that is worse than the record by at most a share, which grows for as long as no better one is
+ * found: up to 30 %.  The cube keeps it near the record for most of that time. */
 static void travel(struct search *s)
 {
     const struct question *q = s->q;
-    size_t most_idle = 12000 + 20 * q->n;
+    const size_t most_idle = MOST_IDLE + IDLE_PER_DECISION * q->n;
     unsigned char *now = copy_bytes(s->best, q->n);
     unsigned char *next = allocate(q->n, 1);
     double excess = s->record.excess; /* that `now` has */

@@ -1,5 +1,5 @@
-/* driver.c - when a training's lists have been built, passes rewrite them: that for training as the options say, the
- * others only as far as they must, since where parameters lie concerns all lists.
+/* of_training.c - the passes of a training: when its lists have been built, passes rewrite them: that for training as
+ * the options say, the others only as far as they must, since where parameters lie concerns all lists.
  */
 #include "pass.h"
 #include "trainer/train/hooks.h"

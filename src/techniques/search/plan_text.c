@@ -1,5 +1,5 @@
-/* text.c - a choice as text (see text.h). */
-#include "text.h"
+/* plan_text.c - a choice as text (see plan_text.h). */
+#include "plan_text.h"
 
 #include "tools/lists/line.h"
 #include "trainer/file/file.h"

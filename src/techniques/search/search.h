@@ -1,4 +1,4 @@
-/* plan.h - the one search that all techniques use which choose.
+/* search.h - the one search that all techniques use which choose.
  *
  * A pass is a rule and a rewrite; choosing is done here.  The pass says what there is to decide, and how a choice is
  * carried out; the search carries choices out in an edit, one after another, lets them be placed and simulated, and
@@ -18,8 +18,8 @@
  *
  * A fixed rule needs no search: it is one start, and `work` is 0.
  */
-#ifndef PLAN_H
-#define PLAN_H
+#ifndef SEARCH_H
+#define SEARCH_H
 
 #include "techniques/pass/edit.h"
 #include "tools/predict/predict.h"

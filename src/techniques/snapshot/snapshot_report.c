@@ -1,5 +1,5 @@
-/* report.c - what `yard plan` says of snapshots: which iterations count in simulation, from when on, and what advice
- * follows.  The technique needs none of it.
+/* snapshot_report.c - what `yard plan` says of snapshots: which iterations are recoverable in simulation, from when on,
+ * and what advice follows.  The technique needs none of it.
  */
 #include "snapshot.h"
 #include "tools/predict/predict.h"

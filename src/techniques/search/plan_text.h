@@ -1,10 +1,11 @@
-/* text.h - a choice as text, to be read, edited and loaded: a line per decision, its name and a word for what it is.
+/* plan_text.h - a choice as text, to be read, edited and loaded: a line per decision, its name and a word for what it
+ * is.
  *
  *     layer 0 D
  *     layer 1 C
  */
-#ifndef TEXT_H
-#define TEXT_H
+#ifndef PLAN_TEXT_H
+#define PLAN_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
