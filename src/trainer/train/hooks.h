@@ -18,8 +18,8 @@
  *     kept              the end of the run is told: what has the folder kept of it?
  *       trainer_closing   the trainer is about to go
  *
- * Those that stand further right come in every command that makes a trainer and as far as it goes, such as yard
- * check, the others in yard train alone.  At a moment with a question mark a folder is asked, as by ask_machine(), and
+ * Those that stand further right come in every command that makes a trainer, as far as it goes (yard check, say); the
+ * others come in yard train alone.  At a moment with a question mark a folder is asked, as by ask_machine(), and
  * answers; of the other moments it is told, as by tell_list_built().
  *
  * What a folder knows of a trainer hangs on one pointer, own_of().
