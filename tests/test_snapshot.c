@@ -427,6 +427,28 @@ TEST(what_does_not_stay_on_the_device_is_said)
     }
 }
 
+/* With --overlap local an update is in the list on both sides, and so are its copies.  Here the CPU is expected to do
+ * all updates ("CC"), so that the device's copies do nothing: their lanes are idle. */
+TEST(copies_of_the_side_that_is_not_expected_take_no_time)
+{
+    json_t *p = plan("--model tiny --hardware data/hardware/workstation.txt --clip 0 --overlap local --snapshot x");
+    assert_string_equal(text_at(p, "passes.0.choice"), "CC");
+    json_t *busy = json_at(p, "simulation.busy"), *task;
+    int n_idle = 0;
+    size_t i;
+    json_array_foreach(json_at(p, "lists.0.tasks"), i, task)
+    {
+        const char *lane = text_at(task, "lane");
+        if (strcmp(text_at(task, "task"), "snapshot") != 0 || strncmp(lane, "workstation.0", 13) != 0)
+            continue;
+        n_idle++;
+        double share = json_number_value(json_object_get(busy, lane));
+        if (share > 0)
+            test_failed("%s is busy %g of the period\n", lane, share);
+    }
+    assert_true(n_idle > 0);
+}
+
 /* The way of a gradient that leaves and comes back for every micro-batch is followed once, not once for each way
  * through its copies, of which there are 2^39 here. */
 TEST(many_micro_batches_whose_gradients_are_swapped)
