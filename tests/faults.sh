@@ -13,10 +13,8 @@ TMP=$(realpath "$TMP")
 
 . tests/report.sh
 
-if ! strace -o "$TMP/log" true 2>/dev/null; then
-    echo "ok 1 - every failing call of a save # SKIP strace is not installed, or may not trace"
-    exit 0
-fi
+strace -o "$TMP/log" true 2>/dev/null ||
+    skip_all 'every failing call of a save' 'strace is not installed, or may not trace'
 
 "$YARD" train --model tiny -d 0:0x2 --zero 1 --steps 1 --sample-tokens 0 --val-batches 1 --save "$TMP/run" \
     >"$TMP/out" 2>"$TMP/err"
@@ -61,4 +59,4 @@ for call in openat write fsync rename mkdir; do
     [ $tried -gt 0 ] && [ -z "$bad" ]
     result $? "$call fails: $tried times, each is noticed"
 done
-echo "1..$number"
+finish

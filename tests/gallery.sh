@@ -43,4 +43,4 @@ ENTRIES=$TMP/random data/gallery/gallery.sh check >"$TMP/check"
 grep -v '^ok ' "$TMP/check" >"$TMP/err"
 grep -q '^20 rows agree' "$TMP/err"
 result $? "four pipelines obey their formulas in 20 random sizes (SEED=${SEED:-1})"
-[ "$failed" -eq 0 ]
+finish

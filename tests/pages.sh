@@ -7,41 +7,31 @@ export LC_ALL
 YARD=${YARD:-./yard}
 TMP=${TMP:-$(mktemp -d)}
 pages="README.md $(echo tutorials/*.md)"
-number=0 failed=0
 
-result() { # name; what is wrong is in $TMP/wrong
-    number=$((number + 1))
-    if [ -s "$TMP/wrong" ]; then
-        failed=$((failed + 1))
-        echo "not ok $number - $1"
-        sed 's/^/#   /' "$TMP/wrong"
-    else
-        echo "ok $number - $1"
-    fi
-}
+. tests/report.sh
 
 # Characters, not bytes: the continuation bytes of UTF-8 do not count.
 awk '{ gsub(/[\200-\277]/, "") } length > 119 { print FILENAME ", line " FNR ": " length " characters" }' \
     $pages >"$TMP/wrong"
-result 'lines have fewer than 120 characters'
+no_complaints "$TMP/wrong" 'lines have fewer than 120 characters'
 
 awk '/^<!--/ { hidden = 1 }
      !hidden { for (i = 1; i <= NF; i++) words += $i ~ /[!-~]/ }
      /-->$/ { hidden = 0 }
      END { if (words > 1250) print "README.md has " words " words" }' README.md >"$TMP/wrong"
-result 'the README is a front page of about 1,200 words'
+no_complaints "$TMP/wrong" 'the README is a front page of about 1,200 words'
 
 for page in $pages; do # links within the project
     grep -o '](\([^)#]*\)' "$page" | sed 's/](//' | grep -v '^http' | while read -r target; do
         [ -z "$target" ] || [ -e "$(dirname "$page")/$target" ] || echo "$page: there is no $target"
     done
 done >"$TMP/wrong"
-result 'links lead somewhere'
+no_complaints "$TMP/wrong" 'links lead somewhere'
 
 for page in tutorials/*.md; do
     grep -qF "($page)" README.md || echo "README.md does not name $page"
 done >"$TMP/wrong"
-result 'the README names every page'
+no_complaints "$TMP/wrong" 'the README names every page'
 
 # `src/...` and the like, where a * may stand for anything, and for NAME; and `file.c`, of some folder.  A page may make
 # files, and options, of its own.
@@ -51,7 +41,7 @@ for page in $pages; do
         [ -n "$(ls -d $path 2>/dev/null)" ] || grep -qF ">$path" "$page" || echo "$page: there is no $path"
     done
 done >"$TMP/wrong"
-result 'files that are named exist'
+no_complaints "$TMP/wrong" 'files that are named exist'
 
 # The routes of reference-code.md: a row without a file is of the one above it.
 awk -F '|' '/^\| [a-z]* \| / && NF > 5 {
@@ -61,7 +51,7 @@ awk -F '|' '/^\| [a-z]* \| / && NF > 5 {
     while read -r file name; do
         grep -qE "^[a-z].*[ *]$name\(" "$file" || echo "tutorials/reference-code.md: $file has no function $name"
     done >"$TMP/wrong"
-result 'functions of the routes are in their files'
+no_complaints "$TMP/wrong" 'functions of the routes are in their files'
 
 # What the spine names is there, its rows count lines right within a tenth, and it is not longer than it may be.
 awk -f tests/spine.awk tutorials/reference-code.md |
@@ -69,7 +59,7 @@ awk -f tests/spine.awk tutorials/reference-code.md |
          / lines$/ && NF == 2 { lines = $1 }
          END { if (lines > 3500 || lines < 2000) print "tutorials/reference-code.md: the spine has " lines + 0 " lines" }' \
         >"$TMP/wrong"
-result 'the spine of the source tree has at most 3,500 lines, which are counted right'
+no_complaints "$TMP/wrong" 'the spine of the source tree has at most 3,500 lines, which are counted right'
 
 sed -n 's/^| `\([a-z/_.]*\)` | \([0-9]*\) |.*/\1 \2/p' README.md | while read -r file lines; do
     awk -v said="$lines" -v file="$file" \
@@ -80,7 +70,7 @@ cat src/*.c src/*/*/*.[ch] | awk -v said="$said" '
     inside || /^ *\/\*/ { inside = !/\*\//; next } # comments that begin a line
     NF { n++ }
     END { if (n < 0.95 * said || n > 1.05 * said) print "src has " n " lines of code, the README says " said }' >>"$TMP/wrong"
-result 'the README counts lines right: of all code within a twentieth, of its files within a tenth'
+no_complaints "$TMP/wrong" 'the README counts lines right: of all code within a twentieth, of its files within a tenth'
 
 for command in $("$YARD" --help | awk '/^  [a-z]/ { print $1 }') 'trace summary' 'trace export' 'trace diff' 'ckpt ls' 'ckpt reshard' \
     'ckpt export'; do
@@ -93,14 +83,14 @@ for page in $pages; do
             echo "$page: no command has $option"
     done
 done >"$TMP/wrong"
-result 'options that are named exist'
+no_complaints "$TMP/wrong" 'options that are named exist'
 
 for page in $pages; do
     grep -oE '(`|^    )make [a-z]+' "$page" | sed 's/.*make //' | sort -u | while read -r target; do
         grep -q "^$target:" Makefile || echo "$page: there is no target $target"
     done
 done >"$TMP/wrong"
-result 'make targets that are named exist'
+no_complaints "$TMP/wrong" 'make targets that are named exist'
 
 # the memory map agrees with the list: the first and the last task that name a tensor, where its name is used once
 "$YARD" plan --model tiny --print >"$TMP/plan"
@@ -114,10 +104,9 @@ awk '/^ *[0-9]+  [a-z]/ { task = $1 }
                if (begin[t] != first[t] || end[t] != last[t])
                    print t ": tasks " first[t] " to " last[t] ", but the map says " begin[t] " to " end[t] }
            if (n < 5) print "only " n " tensors could be compared" }' "$TMP/plan" >"$TMP/wrong"
-result 'yard plan: the memory map holds every tensor from its first task to its last'
+no_complaints "$TMP/wrong" 'yard plan: the memory map holds every tensor from its first task to its last'
 
 awk 'length > 110 { print length ": " $0 }' "$TMP/plan" >"$TMP/wrong"
-result 'yard plan fits a terminal'
+no_complaints "$TMP/wrong" 'yard plan fits a terminal'
 
-echo "1..$number"
-[ "$failed" -eq 0 ]
+finish

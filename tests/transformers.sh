@@ -10,10 +10,8 @@ python=${PYTHON:-python3}
 
 . tests/report.sh
 
-if ! "$python" -c 'import torch, transformers' 2>/dev/null; then
-    echo "ok 1 - transformers opens an export # SKIP $python has no transformers, or no torch; PYTHON names another"
-    exit 0
-fi
+"$python" -c 'import torch, transformers' 2>/dev/null ||
+    skip_all 'transformers opens an export' "$python has no transformers, or no torch; PYTHON names another"
 
 cat >"$TMP/continue.py" <<'END'
 import sys
@@ -47,5 +45,4 @@ for saved in bytes-theirs-whole bytes-theirs-shards chars-theirs-whole chars-the
 done
 [ -f "$TMP/bytes-theirs-shards/model.safetensors.index.json" ]
 result $? 'it had shards'
-echo "1..$number"
-[ "$failed" -eq 0 ]
+finish

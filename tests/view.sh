@@ -3,18 +3,15 @@
 #
 # YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
 set -u
-child= viewer=
+child=  # processes in the background: a trainer,
+viewer= # yard view,
+screen= # and the X server that has its window
 YARD=$(realpath "${YARD:-./yard}")
 TMP=${TMP:-$(mktemp -d)}
 TMP=$(realpath "$TMP")
 unset DISPLAY WAYLAND_DISPLAY
 
 . tests/report.sh
-
-skip() {
-    number=$((number + 1))
-    echo "ok $number - $1 # SKIP $2"
-}
 
 refuse() { # CODE 'part of the sentence' WORDS...
     code=$1 part=$2
@@ -33,16 +30,14 @@ within() { # SECONDS COMMAND: it succeeds before they are over
     done
 }
 
-finish() { # what runs in the background ends with the test
+end_processes() { # what runs in the background ends with the test
     for process in $viewer $child; do
         kill -CONT "$process" 2>/dev/null
         kill -KILL "$process" 2>/dev/null
     done
-    [ -n "$screen" ] && kill "$screen" 2>/dev/null
-    :
+    [ -z "$screen" ] || kill "$screen" 2>/dev/null
 }
-screen=
-trap finish EXIT
+trap end_processes EXIT
 
 "$YARD" plan --list data/steps/overlap-pays.txt --simulate --trace "$TMP/a.trace" >"$TMP/out" 2>"$TMP/err"
 result $? 'a step file is simulated into a trace'
@@ -179,4 +174,4 @@ wait "$child"
 [ $? -eq 130 ]
 result $? 'the trainer has come through all that'
 child=
-[ "$failed" -eq 0 ]
+finish
