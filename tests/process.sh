@@ -73,22 +73,22 @@ result $? 'with --snapshot: the writes under way are finished, and the command t
 
 # An evaluation that has begun is interrupted and has no loss; one that the signal was ahead of is made whole.  Which of
 # the two this script meets is a matter of milliseconds, so it tries until it has met the first.
-good=0
+wrong=0
 for attempt in 1 2 3 4 5 6 7 8 9 10; do
     rm -rf "$TMP/log" "$TMP/evaluation"
     start train --model tiny --micro-batch 1 --val-every 9 --steps 100000000 --log "$TMP/log" --save "$TMP/evaluation"
     wait_for "$trained"
     kill -INT "$child"
-    ended 130 'yard: interrupted' && only_whole "$TMP/evaluation" || good=1
+    ended 130 'yard: interrupted' && only_whole "$TMP/evaluation" || wrong=1
     losses=$(grep -c val_loss "$TMP/log")
     step=$(sed -n 's/.*interrupted after step \([0-9]*\), saved.*/\1/p' "$TMP/err")
     if grep -q 'the evaluation after step 9 was interrupted, and has no loss' "$TMP/err"; then
-        [ "$losses" -eq 0 ] && [ "$step" -eq 9 ] || good=1
+        [ "$losses" -eq 0 ] && [ "$step" -eq 9 ] || wrong=1
         break
     fi
-    [ "$losses" -ge 1 ] || good=1
+    [ "$losses" -ge 1 ] || wrong=1
 done
-[ "$good" -eq 0 ] && grep -q 'the evaluation after step 9 was interrupted' "$TMP/err"
+[ "$wrong" -eq 0 ] && grep -q 'the evaluation after step 9 was interrupted' "$TMP/err"
 result $? 'during an evaluation a signal ends it within a round, and the model is saved'
 
 start sample --from "$TMP/INT" --count 1000000
@@ -107,7 +107,9 @@ result $? 'a SIGHUP that the parent ignores (nohup) is ignored'
 
 # ---- --restart -------------------------------------------------------------------------------------------------------
 
-trainer() { cat "/proc/$child/task/$child/children" 2>"$TMP/none" | tr -d ' '; } # the child of the run in the background
+trainer() { # the child of the run in the background
+    cat "/proc/$child/task/$child/children" 2>"$TMP/none" | tr -d ' '
+}
 
 # A signal to the parent alone, and as of a terminal to both, which is one: a second one would end the run at once.
 for whom in "" -; do
@@ -181,8 +183,8 @@ ended 0 'the trace was cut by another program' && [ "$(grep -c 'the trace was cu
     cmp "$TMP/cut/model.safetensors" "$TMP/untraced/model.safetensors" >"$TMP/out" 2>&1
 result $? 'training outlives a trace that somebody cuts'
 
-plan='plan --model tiny --hardware data/hardware/server.txt --print' # no driver, which may have files of its own to write
-(ulimit -f 4 && exec "$YARD" $plan) >"$TMP/out" 2>"$TMP/err"
+# (A plan for a described machine starts no driver, which might have files of its own to write.)
+(ulimit -f 4 && exec "$YARD" plan --model tiny --hardware data/hardware/server.txt --print) >"$TMP/out" 2>"$TMP/err"
 [ $? -eq 4 ] && grep -q 'is the disk full?' "$TMP/err"
 result $? 'a limit on the size of files is like a full disk'
 
@@ -190,7 +192,8 @@ result $? 'a limit on the size of files is like a full disk'
 
 mkdir "$TMP/small"
 if unshare --mount mount -t tmpfs -o size=600k tmpfs "$TMP/small" 2>/dev/null && "$YARD" devices | grep -q PoCL; then
-    unshare --mount sh -c 'mount -t tmpfs -o size=600k tmpfs "$0" && shift && POCL_CACHE_DIR=$0/cache "$@"' "$TMP/small" x \
+    # With a name space of mounts for itself: sh mounts $0, and runs the words behind it.
+    unshare --mount sh -c 'mount -t tmpfs -o size=600k tmpfs "$0" && POCL_CACHE_DIR=$0/cache "$@"' "$TMP/small" \
         "$YARD" train --model nano --steps 1 --sample-tokens 0 >"$TMP/out" 2>"$TMP/err"
     [ $? -eq 4 ] && grep -q 'is full; make room there' "$TMP/err"
     result $? 'a full disk under the cache of kernels is named'
@@ -226,15 +229,16 @@ result $? 'what a killed run left behind is removed, and nothing else'
 result $? 'a checkpoint that others want to rewrite'
 rm -f "$TMP/log"
 mkdir "$TMP/live"
-start $train --steps 100000000 --log "$TMP/log" --trace "$TMP/live.trace" --save "$TMP/live" --snapshot "$TMP/live.snap"
+start $train --steps 100000000 --log "$TMP/log" --trace "$TMP/live.trace" --save "$TMP/live" \
+    --snapshot "$TMP/live.snap"
 wait_for "$trained"
 busy() { # WORDS...: refused, since another run writes there
     "$YARD" "$@" >"$TMP/out2" 2>"$TMP/err2"
     code=$?
     [ $code -eq 2 ] && [ "$(grep -c '^yard: ' "$TMP/err2")" -eq 1 ] && grep -q 'another run is writing' "$TMP/err2"
-    good=$?
+    wrong=$?
     cp "$TMP/err2" "$TMP/err"
-    result $good "while a run goes on: $*"
+    result $wrong "while a run goes on: $*"
 }
 busy $train --steps 2 --log "$TMP/log"
 busy $train --steps 3 --resume "$TMP/old" --log "$TMP/log"
@@ -253,23 +257,26 @@ result $? 'many may write to /dev/null'
 kill -INT "$child"
 ended 130 ', saved' && only_whole "$TMP/live" && [ "$(head -c 8 "$TMP/log")" = '{"run":{' ] &&
     grep '"loss"' "$TMP/log" | sed 's/^{"step":\([0-9]*\),.*/\1/' | awk '$0 != NR { exit 1 }' &&
-    "$YARD" plot "$TMP/log" >"$TMP/out" 2>"$TMP/err" && "$YARD" trace summary "$TMP/live.trace" >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" plot "$TMP/log" >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" trace summary "$TMP/live.trace" >"$TMP/out" 2>"$TMP/err" &&
     "$YARD" ckpt verify "$TMP/live.snap" >"$TMP/out" 2>"$TMP/err"
 result $? 'and the run has lost nothing'
-rm -f "$TMP/fifo"
+
 mkfifo "$TMP/fifo"
 cat "$TMP/fifo" >"$TMP/piped" &
 "$YARD" $train --steps 3 --log "$TMP/fifo" >"$TMP/out" 2>"$TMP/err"
 [ $? -eq 0 ] && wait $! && [ "$(wc -l <"$TMP/piped")" -eq 5 ]
 result $? 'a log may be a pipe'
 "$YARD" $train --steps 3 --log /dev/stdout >"$TMP/out" 2>"$TMP/err" &&
-    [ "$(grep -c '^{"' "$TMP/out")" -eq 5 ] && grep -q '^devices ' "$TMP/out" && grep -q '^sample:\|validation' "$TMP/out"
+    [ "$(grep -c '^{"' "$TMP/out")" -eq 5 ] && grep -q '^devices ' "$TMP/out" &&
+    grep -q '^sample:\|validation' "$TMP/out"
 result $? 'or what stdout leads to'
 
 # ---- a log that is lost ----------------------------------------------------------------------------------------------
 
 lost() { # 'part of the warning', and no other
-    [ "$(grep -c '^yard: ' "$TMP/err")" -eq 1 ] && grep -q "warning: cannot write the log .*$1.*training goes on" "$TMP/err"
+    [ "$(grep -c '^yard: ' "$TMP/err")" -eq 1 ] &&
+        grep -q "warning: cannot write the log .*$1.*training goes on" "$TMP/err"
 }
 if [ -c /dev/full ]; then
     "$YARD" $train --steps 3 --log /dev/full --save "$TMP/full" >"$TMP/out" 2>"$TMP/err"
@@ -277,18 +284,23 @@ if [ -c /dev/full ]; then
     result $? 'a full disk under the log costs the log, not the run and what it saves'
 fi
 "$YARD" $train --steps 60 --save "$TMP/goes-on" --stop-after 30 --log "$TMP/whole.log" >"$TMP/out" 2>"$TMP/err" &&
-    "$YARD" $train --resume "$TMP/goes-on" --save "$TMP/goes-on" --stop-after 60 --log "$TMP/whole.log" >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" $train --resume "$TMP/goes-on" --save "$TMP/goes-on" --stop-after 60 --log "$TMP/whole.log" \
+        >"$TMP/out" 2>"$TMP/err" &&
     [ "$(grep -c '"loss"' "$TMP/whole.log")" -eq 60 ]
 result $? 'a log goes on behind what is there'
-# A limit on files that the driver's own ones keep far below; what ulimit counts in, shells do not agree on.
+
+# A log that is some lines short of a limit on files, which the driver's own ones keep far below.  What ulimit counts in,
+# shells do not agree on: so a file of one unit is measured.
 (ulimit -f 1 && head -c 4096 /dev/zero) >"$TMP/unit" 2>"$TMP/none"
-(cat "$TMP/whole.log" && awk 'BEGIN { for (;;) print "{\"step\":1,\"loss\":1}" }') | head -c $(($(wc -c <"$TMP/unit") * 40000 - 1010)) | sed '$d' >"$TMP/short.log"
-(ulimit -f 40000 && exec "$YARD" $train --resume "$TMP/goes-on" --steps 120 --log "$TMP/short.log") >"$TMP/out" 2>"$TMP/err"
+limit=$(($(wc -c <"$TMP/unit") * 40000))
+(cat "$TMP/whole.log" && awk 'BEGIN { for (;;) print "{\"step\":1,\"loss\":1}" }') |
+    head -c $((limit - 1010)) | sed '$d' >"$TMP/short.log"
+(ulimit -f 40000 && exec "$YARD" $train --resume "$TMP/goes-on" --steps 120 --log "$TMP/short.log") \
+    >"$TMP/out" 2>"$TMP/err"
 [ $? -eq 4 ] && lost 'is the disk full?' && grep -q 'step 120/120  validation loss' "$TMP/out" &&
     tail -n 1 "$TMP/short.log" | grep -q '^{"step":6[0-9],.*}$' && [ -z "$(tail -c 1 "$TMP/short.log")" ]
 result $? 'and of one that is cut short the last line is whole'
-rm -f "$TMP/short.log"
-rm -f "$TMP/log"
+rm -f "$TMP/short.log" "$TMP/log"
 start $train --steps 3000 --log "$TMP/log" --snapshot "$TMP/gone.snap" --trace "$TMP/gone.trace"
 wait_for "grep -q '^{\"snapshot\":' $TMP/log"
 rm -f "$TMP/log" "$TMP/gone.snap" "$TMP/gone.trace"
