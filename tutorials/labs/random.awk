@@ -9,7 +9,7 @@
 #     parts=1     tasks touch parts of tensors
 #     share=1     tensors may get the bytes of others
 #     every=1     some tasks do not run in every step
-#     copies=own|shared   a third of the tasks are copies; each lane of copies has links of its own, or they share links
+#     copies=own|shared   a third of the tasks are copies; each lane of copies has links of its own, or shares them
 #     latency=1   links have one
 #
 # With seed=5 and copies=own, for instance,
