@@ -40,7 +40,8 @@ trace() { # trace NAME=VALUE...: a traced run with that in its environment; its 
 }
 number() { tr ',{' '\n\n' <"$TMP/json" | sed -n "s/^ *\"$1\": *//p" | head -n 1; } # of the summary
 
-trace A= && [ "$(number approximate)" -eq 0 ] && [ "$(number stepped_back)" -eq 0 ] && ! grep -q 'steps back' "$TMP/out"
+trace A= && [ "$(number approximate)" -eq 0 ] && [ "$(number stepped_back)" -eq 0 ] &&
+    ! grep -q 'steps back' "$TMP/out"
 result $? "this driver's clock does not step back"
 
 trace SHIM_BACK=5 && [ "$(number stepped_back)" -gt 10 ] && [ "$(number approximate)" -eq "$(number stepped_back)" ] &&

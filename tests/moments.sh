@@ -38,7 +38,8 @@ result $? 'what the step has chosen is told when all is stored'
 "$YARD" plan --model tiny --memory --overlap all-cpu --after overlap >"$TMP/after" 2>"$TMP/err"
 diff "$TMP/whole" "$TMP/after" >>"$TMP/err" && [ "$(grep -c warning "$TMP/err")" -eq 1 ]
 result $? 'plan --memory takes no notice of --after, and says so once'
-"$YARD" bench --broadcast --model tiny -d 0:0x2 --broadcast-deal random >"$TMP/out" 2>"$TMP/err" && ! grep -q 'no effect' "$TMP/err"
+"$YARD" bench --broadcast --model tiny -d 0:0x2 --broadcast-deal random >"$TMP/out" 2>"$TMP/err" &&
+    ! grep -q 'no effect' "$TMP/err"
 result $? 'what a sweep sets itself has an effect'
 
 # Values are numbered before passes rewrite the list; a restart has its process before a trial is run there; a trace knows
