@@ -1,6 +1,6 @@
 #!/bin/sh
-# transformers.sh - Hugging Face's transformers opens an exported folder, and writes what yard writes.  What transformers
-# saves, in shards too, yard opens, and writes the same.
+# transformers.sh - Hugging Face's transformers opens an exported folder, and writes what yard writes.  What it saves, in
+# shards too, yard opens, and writes the same.
 #
 # YARD is the program, TMP an empty folder, PYTHON a Python that has transformers and torch.  The report is TAP.
 set -u
@@ -29,12 +29,14 @@ for kind in ("-whole", "-shards"):
 END
 
 for tokens in bytes chars; do
-    [ $tokens = chars ] && head=--untied || head=
-    "$YARD" train --model tiny $head --seq-len 64 --tokens $tokens --data LICENSE --val-share 0 --sample-tokens 0 --steps 400 \
-        --lr 5e-3 --save "$TMP/$tokens" >"$TMP/out" 2>"$TMP/err" &&
+    head=
+    [ $tokens = bytes ] || head=--untied
+    "$YARD" train --model tiny $head --seq-len 64 --tokens $tokens --data LICENSE --val-share 0 --sample-tokens 0 \
+        --steps 400 --lr 5e-3 --save "$TMP/$tokens" >"$TMP/out" 2>"$TMP/err" &&
         "$YARD" ckpt export "$TMP/$tokens" "$TMP/$tokens-hf" >"$TMP/out" 2>"$TMP/err" &&
         "$YARD" sample --from "$TMP/$tokens" --prompt 'of the' --temperature 0 --count 50 >"$TMP/ours" 2>"$TMP/err" &&
-        HF_HUB_OFFLINE=1 "$python" "$TMP/continue.py" "$TMP/$tokens-hf" $tokens 'of the' "$TMP/$tokens-theirs" >"$TMP/theirs-of-$tokens" 2>"$TMP/err" &&
+        HF_HUB_OFFLINE=1 "$python" "$TMP/continue.py" "$TMP/$tokens-hf" $tokens 'of the' "$TMP/$tokens-theirs" \
+            >"$TMP/theirs-of-$tokens" 2>"$TMP/err" &&
         cmp "$TMP/ours" "$TMP/theirs-of-$tokens" && ! grep -iE 'warn|_token_id' "$TMP/err"
     result $? "a model of $tokens: $(head -n 1 "$TMP/ours")"
 done
