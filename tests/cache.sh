@@ -82,7 +82,7 @@ entries >"$TMP/before"
 YARD_BUILD_OPTIONS='-D UNUSED' start "$TMP/now" && ! entries | cmp -s - "$TMP/before"
 result $? 'other options make other entries'
 
-# ---- a folder that is not there --------------------------------------------------------------------------------------
+# ---- a folder that is not there -------------------------------------------------------------------------------------
 
 YARD_CACHE="$TMP/no/folder" "$YARD" train --model tiny --steps 1 >/dev/null 2>"$TMP/err"
 [ $? -eq 4 ] && grep -q "cannot create $TMP/no/folder/.*does the folder exist" "$TMP/err"

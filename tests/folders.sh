@@ -14,7 +14,7 @@ TMP=$(realpath "${TMP:-$(mktemp -d)}")
 
 . tests/report.sh
 
-# ---- includes ---------------------------------------------------------------------------------------------------------
+# ---- includes -------------------------------------------------------------------------------------------------------
 
 # trainer  <-  techniques/pass; tools/command, predict, lists, proof, trace  <-  other techniques  <-  other tools
 includes() { # "FILE WHAT IT INCLUDES" for each include of one of the project's headers
@@ -33,7 +33,7 @@ includes | awk '
     level($2) > level($1)' | sort >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'includes run down only'
 
-# ---- leaving them out -------------------------------------------------------------------------------------------------
+# ---- leaving them out -----------------------------------------------------------------------------------------------
 
 train() { # PROGRAM SAVE [OPTION...]
     program=$1 save=$2
@@ -104,7 +104,7 @@ result $? 'it has two commands'
 [ $? -eq 2 ] && grep -q -- '--zero 3 keeps parameters in shards, .* this yard was built without' "$TMP/err"
 result $? 'and refuses what it cannot do'
 
-# ---- one at a time ----------------------------------------------------------------------------------------------------
+# ---- one at a time --------------------------------------------------------------------------------------------------
 
 builds_without() { # FOLDER: and trains; what goes along with it is told by the Makefile
     rm -rf "$TMP/yard" "$TMP/less"
@@ -176,7 +176,7 @@ for file in $(grep -l "$struct" src/techniques/*/*.c src/tools/*/*.c); do
     esac
 done
 
-# ---- and back ---------------------------------------------------------------------------------------------------------
+# ---- and back -------------------------------------------------------------------------------------------------------
 
 make -s YARD="$TMP/yard" WITHOUT= >"$TMP/out" 2>"$TMP/err" && "$TMP/yard" --help | grep -q '^  view '
 result $? 'without WITHOUT all are there again'

@@ -15,7 +15,7 @@ train() {
     "$YARD" train --model tiny --data LICENSE --val-batches 1 --sample-tokens 0 "$@" >"$TMP/out" 2>"$TMP/err"
 }
 
-# ---- the end of a run -------------------------------------------------------------------------------------------------
+# ---- the end of a run -----------------------------------------------------------------------------------------------
 
 train --steps 6 --stop-after 3 --save "$TMP/saved" --snapshot "$TMP/a.snap" --restart --keep 2
 grep -qx "it goes on with: yard train --resume $TMP/saved --save $TMP/saved --keep 2 --snapshot $TMP/a.snap --restart" \
@@ -32,7 +32,7 @@ train --steps 30 --overlap local --clip 0 --snapshot "$TMP/c.snap" &&
     tail -n 1 "$TMP/err" | grep -q '^overlap: the CPU was given [0-9]* of [0-9]* updates'
 result $? 'what the step has chosen is told when all is stored'
 
-# ---- before it begins -------------------------------------------------------------------------------------------------
+# ---- before it begins -----------------------------------------------------------------------------------------------
 
 "$YARD" plan --model tiny --memory --overlap all-cpu >"$TMP/whole" 2>/dev/null
 "$YARD" plan --model tiny --memory --overlap all-cpu --after overlap >"$TMP/after" 2>"$TMP/err"

@@ -37,7 +37,7 @@ only_whole() { # FOLDER: it holds a checkpoint and the model, and nothing half-w
 train='train --model tiny --sample-tokens 0 --val-batches 1'
 trained="grep -q '\"step\":9,' $TMP/log"
 
-# ---- signals ---------------------------------------------------------------------------------------------------------
+# ---- signals --------------------------------------------------------------------------------------------------------
 
 # Tens of millions of first values take a while.
 start $train --steps 100000000 --channels 1024 --save "$TMP/set-up"
@@ -105,7 +105,7 @@ kill -HUP "$child"
 wait "$child"
 result $? 'a SIGHUP that the parent ignores (nohup) is ignored'
 
-# ---- --restart -------------------------------------------------------------------------------------------------------
+# ---- --restart ------------------------------------------------------------------------------------------------------
 
 trainer() { # the child of the run in the background
     cat "/proc/$child/task/$child/children" 2>"$TMP/none" | tr -d ' '
@@ -168,7 +168,7 @@ tried 2 'unknown option' --unknown && tried 3 'OpenCL platforms' '-d 99:0' &&
     tried 1 'no restart: the same step would come to the same' '--steps 60 --lr 1000 --clip 0'
 result $? '--restart: usage, no device, files, and not-a-number end it at once'
 
-# ---- descriptors and limits ------------------------------------------------------------------------------------------
+# ---- descriptors and limits -----------------------------------------------------------------------------------------
 
 "$YARD" $train --steps 3 --trace "$TMP/trace" <&- >&- 2>&-
 [ $? -eq 0 ] && "$YARD" trace summary "$TMP/trace" >"$TMP/out" 2>"$TMP/err"
@@ -188,7 +188,7 @@ result $? 'training outlives a trace that somebody cuts'
 [ $? -eq 4 ] && grep -q 'is the disk full?' "$TMP/err"
 result $? 'a limit on the size of files is like a full disk'
 
-# ---- a full disk under the driver's kernels --------------------------------------------------------------------------
+# ---- a full disk under the driver's kernels -------------------------------------------------------------------------
 
 mkdir "$TMP/small"
 if unshare --mount mount -t tmpfs -o size=600k tmpfs "$TMP/small" 2>/dev/null && "$YARD" devices | grep -q PoCL; then
@@ -201,7 +201,7 @@ else
     skip 'a full disk under the cache of kernels' 'a small disk can be mounted by root alone'
 fi
 
-# ---- folders and strays ----------------------------------------------------------------------------------------------
+# ---- folders and strays ---------------------------------------------------------------------------------------------
 
 "$YARD" $train --steps 3 --trace "$TMP/new/trace" --log "$TMP/new/log" --save "$TMP/new" >"$TMP/out" 2>"$TMP/err" &&
     [ "$(ls "$TMP/new" | tr '\n' ' ')" = 'log model.safetensors step-3 trace ' ]
@@ -223,7 +223,7 @@ mkdir -p "$TMP/strays/step-7.tmp-$child" "$TMP/strays/step-7.tmp-$$" # the first
         "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ step-3 step-7.tmp-$$ " ]
 result $? 'what a killed run left behind is removed, and nothing else'
 
-# ---- two writers, one file -------------------------------------------------------------------------------------------
+# ---- two writers, one file ------------------------------------------------------------------------------------------
 
 "$YARD" $train --steps 2 --save "$TMP/old" >"$TMP/out" 2>"$TMP/err"
 result $? 'a checkpoint that others want to rewrite'
@@ -272,7 +272,7 @@ result $? 'a log may be a pipe'
     grep -q '^sample:\|validation' "$TMP/out"
 result $? 'or what stdout leads to'
 
-# ---- a log that is lost ----------------------------------------------------------------------------------------------
+# ---- a log that is lost ---------------------------------------------------------------------------------------------
 
 lost() { # 'part of the warning', and no other
     [ "$(grep -c '^yard: ' "$TMP/err")" -eq 1 ] &&
@@ -309,7 +309,7 @@ ended 4 'gone.snap was removed, renamed or replaced by another program' && grep 
     grep -q 'gone.trace was removed while it was written' "$TMP/err" && [ "$(grep -c warning "$TMP/err")" -eq 3 ]
 result $? 'what is removed while it is written is noticed'
 
-# ---- what is somebody else's -----------------------------------------------------------------------------------------
+# ---- what is somebody else's ----------------------------------------------------------------------------------------
 
 "$YARD" $train --steps 2 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err"
 echo notes >"$TMP/anew/step-2/mine.txt"
