@@ -1,8 +1,8 @@
 # Trainyard.  `make` builds ./yard, `make demo` shows it, `make test` tests it, `make help` lists the rest.
 #
-# All that is made lies in build/, except the program itself.  The default flags are for reading along in a debugger and
-# for results that do not depend on the compiler's mood: symbols and frame pointers, no fast-math, no contraction of
-# a*b+c (where a fused operation is wanted the code says fma).
+# All that is made lies in build/, except the program itself.  The default flags are for reading along in a debugger
+# and for results that do not depend on the compiler's mood: symbols and frame pointers, no fast-math, no contraction
+# of a*b+c (where a fused operation is wanted the code says fma).
 #
 #     make V=1        shows the commands
 #     make WERROR=1   takes every warning for an error, as .ci/run does; a newer compiler warns of what ours does not

@@ -4,9 +4,9 @@
 #     DOCKER=1     on the Debian of the Dockerfile, whose steps run in the root as a container engine would run them
 #     QUICK=1      `make demo STEPS=40` alone
 #
-# What is committed is copied into a minimal root, where a newcomer installs make, and types `make demo` and `make test`.
-# Needs root and debootstrap; packages come from MIRROR, or else from the mirror that apt uses here.  The root is made
-# anew in ROOTS (build/distro) and stays for a look: 2 GB.  It sees /proc and /sys, but no /dev/pts, as in many
+# What is committed is copied into a minimal root, where a newcomer installs make, and types `make demo` and `make
+# test`.  Needs root and debootstrap; packages come from MIRROR, or else from the mirror that apt uses here.  The root
+# is made anew in ROOTS (build/distro) and stays for a look: 2 GB.  It sees /proc and /sys, but no /dev/pts, as in many
 # containers.  Mounts and processes are in namespaces of their own, and so end with this script, however it ends.
 set -u
 release=${1:?which release?}

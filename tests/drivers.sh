@@ -117,7 +117,8 @@ suite() { # suite NAME WITHOUT WORDS: `WORDS run.sh TEST...`, without the tests 
     [ -z "$chosen" ] || limit=7200 "$@" tests/run.sh "$top/logs/$name" $chosen || failures="$failures, $name"
 }
 
-trains() { # trains NAME WORDS: the losses of WORDS, which train, are those of the system's driver, within the rounding of other orders
+# The losses of WORDS, which train, are those of the system's driver, within the rounding of other orders.
+trains() { # trains NAME WORDS
     name=$1
     shift
     losses "$tmp/losses" "$@" && agree "$tmp/expected" "$tmp/losses"

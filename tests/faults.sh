@@ -3,8 +3,8 @@
 #
 # tests/test_crash.c lets calls fail inside of src/trainer/file/publish.c; here the kernel's answers are forged by
 # strace, so that no call can be forgotten.  Each call that touches the target fails once, with two errors.  Then yard
-# ends with 4, says one sentence, and leaves nothing behind, or all of it where only its folder was not synced; the source
-# is sound.
+# ends with 4, says one sentence, and leaves nothing behind, or all of it where only its folder was not synced; the
+# source is sound.
 #
 # YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
 set -u

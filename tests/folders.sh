@@ -1,5 +1,6 @@
 #!/bin/sh
-# folders.sh - the trainer stands alone, and folders of techniques and tools can be left out (src/trainer/base/module.h).
+# folders.sh - the trainer stands alone, and folders of techniques and tools can be left out
+# (src/trainer/base/module.h).
 #
 # `make core`, and for each folder that registers itself `make WITHOUT=FOLDER`: it builds, trains three steps with the
 # bits of the whole program, and has none of the folder's commands and options.  The objects are the same; only the

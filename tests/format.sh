@@ -16,6 +16,9 @@ esac
 
 awk 'length > 120 { print FILENAME ":" FNR ": more than 120 columns" }' \
     src/*.c src/*/*/*.[ch] tests/*.[ch] >"$TMP/wrong"
-make --no-print-directory format-check >"$TMP/out" 2>&1 || { echo 'make format mends this:' && cat "$TMP/out"; } >>"$TMP/wrong"
+if ! make --no-print-directory format-check >"$TMP/out" 2>&1; then
+    echo 'make format mends this:' >>"$TMP/wrong"
+    cat "$TMP/out" >>"$TMP/wrong"
+fi
 no_complaints "$TMP/wrong" 'layout'
 finish

@@ -1,5 +1,6 @@
 #!/bin/sh
-# labs.sh - the labs' patches still apply to this tree, and their graders are shell.  `make labs-check` builds and grades.
+# labs.sh - the labs' patches still apply to this tree, and their graders are shell.  `make labs-check` builds and
+# grades.
 #
 # TMP is an empty folder.  The report is TAP (see run.sh).
 set -u

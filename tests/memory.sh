@@ -47,8 +47,8 @@ cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t bytes, void 
     return code;
 }
 
-/* As NVIDIA's driver does: it ends when of two parts of a buffer that overlap the older is released first, and its fills
- * with short patterns are of 32 bits. */
+/* As NVIDIA's driver does: it ends when of two parts of a buffer that overlap the older is released first, and its
+ * fills with short patterns are of 32 bits. */
 enum { MOST = 100000 };
 static struct part {
     cl_mem of, mem;
@@ -153,7 +153,8 @@ refuses 2 'a buffer that is not there when it is filled' 'device 0:0 cannot allo
 yard SHIM_FAIL=finish $tiny -d 0:0
 refuses 2 'or when that ends' 'device 0:0 cannot allocate ' '(CL_OUT_OF_RESOURCES): use a smaller model'
 yard "$gpu SHIM_PIECE=$((8 * mib))" plan --model nano -d 0:0 --seq-len 512 --batch 4
-refuses 2 'a matrix that is larger than an allocation' 'device 0:0: task attn.scores (layer 0' 'tensor attn.att needs ' \
+refuses 2 'a matrix that is larger than an allocation' \
+    'device 0:0: task attn.scores (layer 0' 'tensor attn.att needs ' \
     'in one piece, the device allows 8.00 MiB; use --attention flash, a smaller --micro-batch or --seq-len'
 yard "$gpu SHIM_PIECE=$((2 * mib))" plan --model nano -d 0:0 --vocab 20000 --batch 1
 refuses 2 'a parameter that is' 'the state that is kept from step to step does not fit: tensor ' ' in one piece' \

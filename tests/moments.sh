@@ -1,6 +1,6 @@
 #!/bin/sh
-# moments.sh - folders that take part in one training, at the same moments (src/trainer/train/hooks.h): what comes of them
-# does not depend on who else is asked, and they are asked in an order that makes sense.
+# moments.sh - folders that take part in one training, at the same moments (src/trainer/train/hooks.h): what comes of
+# them does not depend on who else is asked, and they are asked in an order that makes sense.
 #
 # YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
 set -u
@@ -42,8 +42,8 @@ result $? 'plan --memory takes no notice of --after, and says so once'
     ! grep -q 'no effect' "$TMP/err"
 result $? 'what a sweep sets itself has an effect'
 
-# Values are numbered before passes rewrite the list; a restart has its process before a trial is run there; a trace knows
-# whether the run is paced; the peaks of a list stand above what passes did.
+# Values are numbered before passes rewrite the list; a restart has its process before a trial is run there; a trace
+# knows whether the run is paced; the peaks of a list stand above what passes did.
 sed -n 's/^    &module_\([a-z]*\),/\1/p' build/modules.c >"$TMP/order"
 for pair in 'proof pass' 'snapshot predict' 'predict pass' 'pace trace' 'lists pass'; do
     set -- $pair

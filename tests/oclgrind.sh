@@ -1,7 +1,7 @@
 #!/bin/sh
 # oclgrind.sh - a training step, an evaluation and a sampled token on oclgrind, a simulator that checks every access of
-# every kernel; on one device and on two that share the layers' heads and words.  Sizes are odd and small: a kernel takes
-# about a thousand times as long there.
+# every kernel; on one device and on two that share the layers' heads and words.  Sizes are odd and small: a kernel
+# takes about a thousand times as long there.
 #
 # Not --uninitialized: oclgrind 21.10 takes what was written at an offset of a buffer for uninitialised, which every
 # tensor is.  Reads of memory that nothing has written are found by `--serial --audit`, which fills it with NaN.

@@ -5,7 +5,7 @@
 #     tests/packages.sh build tests      ... and cmocka, for the test programs
 #     tests/packages.sh patch            the program patch, for the labs and their test
 #     tests/packages.sh window           SDL2, for the window of `yard view`; without it there are pictures
-#     tests/packages.sh build optional window    what follows the word is installed with the rest; nothing fails without it
+#     tests/packages.sh build optional window    what follows is installed with the rest; nothing fails without it
 #     tests/packages.sh name NEED...     only names what is missing: nobody needs it yet
 #     tests/packages.sh oclgrind         the kernel checker, for `make oclgrind`
 #
@@ -15,7 +15,8 @@
 set -u
 system=$(uname)
 
-# need       Debian, Ubuntu (apt)                    Fedora (dnf)                      Arch (pacman)            macOS (brew)
+# need       Debian, Ubuntu (apt)                    Fedora (dnf)                      Arch (pacman)            macOS
+# (brew)
 packages='
 compiler     gcc,libc6-dev                           gcc,glibc-devel                   gcc                      -
 opencl       ocl-icd-opencl-dev,opencl-headers       ocl-icd-devel,opencl-headers      ocl-icd,opencl-headers   -

@@ -47,8 +47,8 @@ for page in tutorials/*.md; do
 done >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'the README names every page'
 
-# `src/...` and the like, where a * may stand for anything, and for NAME; and `file.c`, of some folder.  A page may make
-# files, and options, of its own.
+# `src/...` and the like, where a * may stand for anything, and for NAME; and `file.c`, of some folder.  A page may
+# make files, and options, of its own.
 for page in $pages; do
     grep -oE '`((src|cl|tests|data|tutorials|\.ci)/[^` ]*|[a-z_]+\.(c|h|cl|awk))`' "$page" |
         sed 's/`//g; s/NAME/*/; s|^[^/]*$|*/& src/*/*/&|' | while read -r path; do

@@ -1,8 +1,9 @@
 #!/bin/sh
 # plain.sh - the C is plain: one statement does one thing.  tests/plain.py says what is counted, and has the limits.
 #
-# Lines are cheap, and a reader's time is dear.  So a folder has a limit of tokens a line, and where the two are at odds
-# the number of lines gives way.  The trainer has one number more, since it is to be read in a week: its lines of code.
+# Lines are cheap, and a reader's time is dear.  So a folder has a limit of tokens a line, and where the two are at
+# odds the number of lines gives way.  The trainer has one number more, since it is to be read in a week: its lines of
+# code.
 #
 # TMP is an empty folder.  The report is TAP (see run.sh).
 set -u

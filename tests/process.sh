@@ -71,8 +71,8 @@ ended 130 '; the newest snapshot is of step ' && "$YARD" ckpt verify "$TMP/run.s
         >"$TMP/out" 2>&1 && grep -q 'nothing is left to train' "$TMP/out"
 result $? 'with --snapshot: the writes under way are finished, and the command that resumes printed'
 
-# An evaluation that has begun is interrupted and has no loss; one that the signal was ahead of is made whole.  Which of
-# the two this script meets is a matter of milliseconds, so it tries until it has met the first.
+# An evaluation that has begun is interrupted and has no loss; one that the signal was ahead of is made whole.  Which
+# of the two this script meets is a matter of milliseconds, so it tries until it has met the first.
 wrong=0
 for attempt in 1 2 3 4 5 6 7 8 9 10; do
     rm -rf "$TMP/log" "$TMP/evaluation"
@@ -289,8 +289,8 @@ fi
     [ "$(grep -c '"loss"' "$TMP/whole.log")" -eq 60 ]
 result $? 'a log goes on behind what is there'
 
-# A log that is some lines short of a limit on files, which the driver's own ones keep far below.  What ulimit counts in,
-# shells do not agree on: so a file of one unit is measured.
+# A log that is some lines short of a limit on files, which the driver's own ones keep far below.  What ulimit counts
+# in, shells do not agree on: so a file of one unit is measured.
 (ulimit -f 1 && head -c 4096 /dev/zero) >"$TMP/unit" 2>"$TMP/none"
 limit=$(($(wc -c <"$TMP/unit") * 40000))
 (cat "$TMP/whole.log" && awk 'BEGIN { for (;;) print "{\"step\":1,\"loss\":1}" }') |

@@ -1,6 +1,6 @@
 #!/bin/sh
-# transformers.sh - Hugging Face's transformers opens an exported folder, and writes what yard writes.  What it saves, in
-# shards too, yard opens, and writes the same.
+# transformers.sh - Hugging Face's transformers opens an exported folder, and writes what yard writes.  What it saves,
+# in shards too, yard opens, and writes the same.
 #
 # YARD is the program, TMP an empty folder, PYTHON a Python that has transformers and torch.  The report is TAP.
 set -u

@@ -1,5 +1,6 @@
 #!/bin/sh
-# view.sh - yard view from outside: mistakes, pictures without a display, a trainer that stands or waits, a real window.
+# view.sh - yard view from outside: mistakes, pictures without a display, a trainer that stands or waits, a real
+# window.
 #
 # YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
 set -u

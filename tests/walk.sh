@@ -1,7 +1,7 @@
 #!/bin/sh
 # walk.sh - walks the pages as a student would, in a copy of the project.  Every command of an indented block is run.
-# What the page says is compared with what its commands printed: blocks line by line, prose and tables by their numbers.
-# What it tells the student to change is changed.
+# What the page says is compared with what its commands printed: blocks line by line, prose and tables by their
+# numbers.  What it tells the student to change is changed.
 #
 #     plan's output (but of a measured profile)     word for word, as that of a simulated bench
 #     other output                                  counts and sizes as they are; losses, times and rates may differ
@@ -19,16 +19,17 @@
 #
 # A number of prose or of a table is right if it stands in a block of its page, in code of its paragraph, in a list of
 # data/steps that a shown command reads, in what a mark before its paragraph prints, or with the same unit in what plan
-# printed; all rounded to its digits: 13.5 is 13.500 and 13.46, and 96 % is 96.2 %, but a count is itself.  Not compared
-# are whole numbers to 10 without a unit, numbers that are part of a name or formula (GPT-2, 1F1B, 32-bit, OpenCL 1.2,
-# 12/N), years of papers, and links.  Code that quotes output (`at least 12.000 ms`) must be in it, or is read as prose.
+# printed; all rounded to its digits: 13.5 is 13.500 and 13.46, and 96 % is 96.2 %, but a count is itself.  Not
+# compared are whole numbers to 10 without a unit, numbers that are part of a name or formula (GPT-2, 1F1B, 32-bit,
+# OpenCL 1.2, 12/N), years of papers, and links.  Code that quotes output (`at least 12.000 ms`) must be in it, or is
+# read as prose.
 #
 # A paragraph or item that begins with "Try", "Replace" and the like, or tells in a section "Change it" to write,
 # replace or leave out something, must have a mark in it or behind it, or a command if it changes no file.
 #
-# PAGES names those that are walked.  Else `make test` (YARD_TESTS=test) takes two, `make check` the others, and a run by
-# hand all.  Long runs are cut short, but for traced ones: their records are counted.  Outputs are compared on a CPU with
-# PoCL, where they come from; elsewhere the commands are only run.
+# PAGES names those that are walked.  Else `make test` (YARD_TESTS=test) takes two, `make check` the others, and a run
+# by hand all.  Long runs are cut short, but for traced ones: their records are counted.  Outputs are compared on a CPU
+# with PoCL, where they come from; elsewhere the commands are only run.
 #
 # A page goes through these files of $TMP, by the programs of tests/walk, whose heads show examples:
 #

@@ -10,12 +10,12 @@
 #
 #     row WHAT: SIMULATED = FORMULA [= NUMBER] [with NAME=VALUE... OPTIONS...]
 #
-# SIMULATED and FORMULA are expressions of awk.  Both know the numbers of the line `make`, B = D + W where it has those,
-# and the functions of answer.awk.  SIMULATED also knows what `yard plan --simulate --verify --json` says of the list:
-# period in ms; busy[LANE], from 0 to 1; moved[LANE], bytes, of a lane that only copies; and the most bytes of
+# SIMULATED and FORMULA are expressions of awk.  Both know the numbers of the line `make`, B = D + W where it has
+# those, and the functions of answer.awk.  SIMULATED also knows what `yard plan --simulate --verify --json` says of the
+# list:  period in ms; busy[LANE], from 0 to 1; moved[LANE], bytes, of a lane that only copies; and the most bytes of
 # parameters[DEVICE], gradients[DEVICE], optimizer[DEVICE], state[DEVICE] (the three), activations[DEVICE] and
-# work[DEVICE].  It must equal FORMULA, to 9 digits, and FORMULA has the digits of NUMBER, which is the paper's or known
-# otherwise.  NAME=VALUE makes another list of the same kind; OPTIONS are those of `yard plan`.
+# work[DEVICE].  It must equal FORMULA, to 9 digits, and FORMULA has the digits of NUMBER, which is the paper's or
+# known otherwise.  NAME=VALUE makes another list of the same kind; OPTIONS are those of `yard plan`.
 #
 #     picture WIDTHxHEIGHT KEYS [with OPTIONS...]
 #

@@ -2,9 +2,9 @@
 #
 #     awk -f tests/walk/lines.awk file=exact EXACT SOURCES file=loose LOOSE file=said SAID
 #
-# EXACT and SOURCES are lines that count word for word; LOOSE are lines whose losses, times and rates differ from run to
-# run; SAID is what the page shows, as said.awk prints it.  With "step 2: 8.000 ms, 24 tasks" in EXACT and
-# "step 2/4  loss 5.43" in LOOSE
+# EXACT and SOURCES are lines that count word for word; LOOSE are lines whose losses, times and rates differ from run
+# to run; SAID is what the page shows, as said.awk prints it.  With "step 2: 8.000 ms, 24 tasks" in EXACT and "step 2/4
+# loss 5.43" in LOOSE
 #
 #     say     step 2/4  loss 5.51                     is there: its loss is a fraction
 #     sure     step 2: 8.001 ms, ...                  gives "not printed:      step 2: 8.001 ms, ..."

@@ -3,8 +3,8 @@
 #     awk -v compared=COUNT -f tests/walk/numbers.awk file=shown SHOWN file=exact EXACT file=loose LOOSE \
 #         file=proof PROOF file=prose PROSE
 #
-# PROSE has paragraphs, as page.awk prints them ("text N ..."), and "measured N" for those whose numbers no test can see.
-# A number of paragraph N may come from
+# PROSE has paragraphs, as page.awk prints them ("text N ..."), and "measured N" for those whose numbers no test can
+# see.  A number of paragraph N may come from
 #
 #     SHOWN      commands and lines of the page's blocks, and the lists that they read
 #     PROOF      "N LINE": what the marks of paragraph N printed
@@ -39,7 +39,8 @@ function is_in_name(before, rest, unit) { # as in GPT-2, 1F1B, 32-bit, 12/N
     return before ~ /[A-Za-z_]-?$/ || (unit == "" && rest ~ /^(-|\/|·)?[A-Za-z_]/)
 }
 
-# The numbers of a text: number i is written as words[i], in units[i], and ends at ends[i].  Returns how many there are.
+# The numbers of a text: number i is written as words[i], in units[i], and ends at ends[i].  Returns how many there
+# are.
 function find_numbers(text, words, units, ends,   n, end, rest, before, word, unit) {
     n = 0
     end = 0
@@ -116,8 +117,8 @@ function is_printed(s,   i) {
     return 0
 }
 
-# A paragraph without its links and without its code, whose numbers are known then.  Code of several plain words that was
-# not printed is left in: it seems to quote output, and its numbers are judged.
+# A paragraph without its links and without its code, whose numbers are known then.  Code of several plain words that
+# was not printed is left in: it seems to quote output, and its numbers are judged.
 function strip(rest, paragraph,   kept, code) {
     gsub(/!?\[[^]]*\]\([^)]*\)/, "", rest)
     while (match(rest, /`[^`]*`/)) {

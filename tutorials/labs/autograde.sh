@@ -1,7 +1,7 @@
 #!/bin/sh
-# autograde.sh N ARCHIVE - for a container: builds the student's copy in ARCHIVE anew, grades it as lab N, and prints one
-# line of JSON on stdout.  SEED is the lecturer's.  What went wrong is on stderr.  Exit code 2, and no line: the machine
-# cannot grade, and the student is not to blame.
+# autograde.sh N ARCHIVE - for a container: builds the student's copy in ARCHIVE anew, grades it as lab N, and prints
+# one line of JSON on stdout.  SEED is the lecturer's.  What went wrong is on stderr.  Exit code 2, and no line: the
+# machine cannot grade, and the student is not to blame.
 set -u
 if [ $# -ne 2 ]; then
     sed -n '2,4s/^# *//p' "$0" >&2

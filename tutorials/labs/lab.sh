@@ -34,14 +34,19 @@ die() { echo "lab: $*" >&2; exit 2; }
 
 folder_of() { # N: the lab's folder
     found=$(ls -d "$LABS/$(printf %02d "${1#0}" 2>/dev/null)"-* 2>/dev/null)
-    [ -d "$found" ] || die "there is no lab $1: there are $(ls "$LABS" | sed -n 's/^0*\([0-9]*\)-.*/\1/p' | tr '\n' ' ')"
+    [ -d "$found" ] || die "there is no lab $1: there are $(all_labs | tr '\n' ' ')"
     echo "$found"
+}
+
+all_labs() { # their numbers
+    ls "$LABS" | sed -n 's/^0*\([0-9]*\)-.*/\1/p'
 }
 
 # ---- for graders ----------------------------------------------------------------------------------------------------
 
-# Of the part that is graded: its points and title, when it began, and why it is wrong ("": it is right).  Of all so far:
-# how many parts, the score and the most that it could be, the numbers of those that were lost, and json, all in one.
+# Of the part that is graded: its points and title, when it began, and why it is wrong ("": it is right).  Of all so
+# far:  how many parts, the score and the most that it could be, the numbers of those that were lost, and json, all in
+# one.
 part() { # POINTS TITLE: begins a part
     end_part
     points=$1
@@ -117,7 +122,8 @@ draw() { # LOW HIGH: a whole number, in $drawn; they follow from SEED (Park and 
 
 # ---- the three commands ---------------------------------------------------------------------------------------------
 
-# Without what git ignores and what graders use; with objects newer than the sources, so that only changes are compiled.
+# Without what git ignores and what graders use; with objects newer than the sources, so that only changes are
+# compiled.
 copy_tree() { # TO
     rm -rf "$1"
     mkdir -p "$1/build"
@@ -309,7 +315,7 @@ grade)
     ;;
 check)
     failed=0
-    for n in ${*:-$(ls "$LABS" | sed -n 's/^0*\([0-9]*\)-.*/\1/p')}; do
+    for n in ${*:-$(all_labs)}; do
         check "$n" || failed=1
     done
     exit $failed
