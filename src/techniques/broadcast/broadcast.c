@@ -9,12 +9,13 @@
  *     queue 1      |A0 |A2 |B1 |                  slices in turn to the queues that send: latencies overlap, and
  *     queue 2      |A1 |B0 |B2 |                  layer A's forward starts when A's slices are there
  *
- * Words.  Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates; queue 1 is the
- * lane that has its broadcasts now, and the others are lanes of their own (FOR_QUEUE; their names count lanes).  A
- * *message* is the same bytes on their way to the other devices: directly, down to the host once and up from there, or
- * on from a device that has received them.  Its copies, of role broadcast, are its *hops*.  All of them have the number
- * that add_broadcast() gave it when the list was built, or that a step file says (msg=).  What a device sends of a
- * layer, by all its messages, is a *shard*.  With --zero 3 what gather.c gathers is sent so, each time.
+ * Words.  Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates.  Each other queue
+ * is two lanes, one that sends and one that receives: queue 1 those that have the broadcasts now, `download` and
+ * `upload`, the others lanes of their own (FOR_QUEUE), from `download1` and `upload1` on.  A *message* is the same
+ * bytes on their way to the other devices: directly, down to the host once and up from there, or on from a device that
+ * has received them.  Its copies, of role broadcast, are its *hops*.  All of them have the number that add_broadcast()
+ * gave it when the list was built, or that a step file says (msg=).  What a device sends of a layer, by all its
+ * messages, is a *shard*.  With --zero 3 what gather.c gathers is sent so, each time.
  *
  * The rule.
  *
@@ -282,9 +283,9 @@ static struct lane *receiving_lane(const struct broadcast *b, struct device *d, 
     return lane_for(b->step->pool->machine, d, LANE_UPLOAD, purpose);
 }
 
-/* Puts a marker right before the first reader of the slice, so that later tasks of the lane wait no longer than the
- * reader does.  Where that is a forward of the next step, the marker is earlier in the list than the slice's copy.  The
- * list is cyclic (depend.c), so the marker waits for the copy of the step before. */
+/* Puts a marker right before the first reader of what the hop brings, so that later tasks of the lane wait no longer
+ * than the reader does.  Where that is a forward of the next step, the marker is earlier in the list than the
+ * slice's copy.  The list is cyclic (depend.c), so the marker waits for the copy of the step before. */
 static void receive(const struct broadcast *b, struct edit *e, struct task *reader, int queue, struct tensor *brought)
 {
     struct step *s = b->step;
@@ -316,7 +317,7 @@ static void send_hop(const struct broadcast *b, struct edit *e, const struct sli
 }
 
 /* The place of the device that a hop leads to: 0 for the host, 1 for the next device after the owner on the ring of n
- * devices, 2 for the one after that, and so on. */
+ * devices, 2 for the one after that, and so on.  (If the host sends, device 0 has place 0 too.) */
 static int place_on_ring(const struct hop *h, int owner, int n)
 {
     const struct device *d = h->copy->access[0].tensor->device;

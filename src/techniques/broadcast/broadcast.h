@@ -19,7 +19,7 @@ struct broadcast_options { /* yard bench --broadcast sets them too */
 };
 extern struct broadcast_options broadcast_options;
 
-/* A copy of the list from one device to another. */
+/* One copy task of the list, between two devices or a device and the host. */
 struct hop {
     struct task *copy;
     int parent;          /* the hop of the message that brought what this one sends on; SOURCE: it sends the source */
@@ -63,7 +63,7 @@ struct broadcast {
     uint64_t seed; /* slices are dealt by it */
     int queues;    /* how many a device has, the main one among them */
     bool by_use;   /* shards go in the order of their first use, not as they stand in the list */
-    size_t align;  /* slices begin at multiples of so many bytes */
+    size_t align;  /* slices begin at multiples of so many bytes: the largest alignment of a device */
     struct message *messages;
     struct layer_shard *shards;
     size_t n_messages, cap_messages, n_shards, cap_shards;

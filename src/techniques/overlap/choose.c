@@ -149,7 +149,7 @@ void find_candidates(struct planner *p)
     const struct update_bucket *bucket = p->buckets.bucket;
     const size_t n = p->buckets.n;
     struct candidate *none = &p->of[OVERLAP_ALL_DEVICE], *all = &p->of[OVERLAP_ALL_CPU];
-    /* Then all buckets are released at once, and they move late: in the order in which the next forward needs them. */
+    /* Then no update can run before the norm, so all move late: in the order in which the next forward needs them. */
     bool updates_wait_for_norm = n > 0 && (int)bucket[0].update > bucket[n - 1].released;
     enum side on_cpu = updates_wait_for_norm ? ON_CPU_LATE : ON_CPU;
     choose_earliest(p, none->side, 0, ON_CPU);

@@ -31,7 +31,7 @@
  *                                            overlap.up       w = mirror of w            the device's upload
  *
  * A large update moves in pieces, so that one is computed while others are copied.  Copies are written as memcpy() is:
- * carry(step, name, to, from).
+ * carry(step, name, to, from, which lanes), see step.h.
  *
  * lanes:   Gradients go down, and parameters up, on lanes that nothing else is on (FOR_OFFLOAD).  What many updates
  *          read, as the norm, has another (FOR_CONTROL).  Pieces take the CPU lanes of the host in turn.
@@ -311,7 +311,7 @@ struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *
 }
 
 /* The tasks from `first` to `end` stand beside the update at position `at`.  They come after those that have moved
- * before, unless something is in their way.
+ * before, unless something is in their way.  For example two L, without clipping:
  *
  *     layer 0 has moved       .... U1 up1 .... U0 up0         layer 1's stand at `at`, layer 0's at `last_at`
  *     then layer 1            ................ U0 up0 U1 up1  both stand at `last_at`
@@ -341,7 +341,7 @@ void move_update(struct mover *m, size_t at)
         struct task *piece = pieces.piece[k];
         for (int i = 0; i < piece->n_access; i++)
             on_host[i] = host_side(m, update, piece, i);
-        struct task *moved = run_on_host(m, piece, on_host);
+        struct task *moved = run_on_host(m, piece, on_host); /* in place of `piece`, which lives until commit() */
         struct task *end = bring_up(m, piece, on_host, FOR_OFFLOAD);
         keep_order(m, at, moved, end);
     }

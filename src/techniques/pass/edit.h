@@ -58,7 +58,7 @@ void set_home(struct edit *e, struct tensor *x, struct device *d);
 void let_go(struct edit *e, struct tensor *x);
 /* The tensor shares its bytes with no other of its list. */
 void set_alone(struct edit *e, struct tensor *x);
-/* A new tensor on d that persists and holds what x holds before the first iteration, and what set-up writes to x. */
+/* A new tensor on d that persists: whatever set-up writes to x, it writes to the mirror too (write_bytes_of()). */
 struct tensor *mirror(struct edit *e, struct tensor *x, struct device *d);
 /* t touches `new`, which has the same size, where it touched `old` or a view of it. */
 void repoint(struct edit *e, struct task *t, const struct tensor *old, struct tensor *new);

@@ -87,9 +87,9 @@ static struct part part_of_rank(const struct model *m, const struct kept_tensor 
  *     columns   all is boxes: less of a run is a ragged row, and whole runs in a row are one box together */
 void add_pieces(const struct model *m, struct kept_tensor *t, int rank, struct shard held)
 {
-    const struct cut *cut = &m->params->param[t->param].cut;
     const struct param *p = &params_of(m, rank)->param[t->param];
-    if (p->cut.split == SPLIT_NONE && tp_of(m->mesh, rank) > 0)
+    const struct cut *cut = &p->cut;
+    if (cut->split == SPLIT_NONE && tp_of(m->mesh, rank) > 0)
         return;
     struct part part = part_of_rank(m, t, rank);
     bool by_columns = part.runs > 1 && cut->split == SPLIT_COLUMNS;
@@ -161,7 +161,8 @@ struct pieces *cut_state(const struct config *c, const struct mesh *mesh)
     struct model *m = outline_model(c, mesh);
     struct pieces *s = describe_all(m->params, m->mesh);
     for (struct kept_tensor *t = s->tensor; t < s->tensor + s->n; t++) {
-        int replicas = is_shared_out(mesh, t->role) ? mesh->dp : 1; /* whose parts differ */
+        /* How many data-parallel ranks keep different parts; without ZeRO the first one's are everybody's. */
+        int replicas = is_shared_out(mesh, t->role) ? mesh->dp : 1;
         for (int k = 0; k < replicas; k++)
             for (int j = 0; j < mesh->tp; j++) {
                 int rank = rank_at(mesh, k, stage_of(m, t->unit)) + j;

@@ -5,8 +5,10 @@
  *                                      /                            \
  *                                      | payload 0 . | payload 1 .. | hashes |           in a slot
  *
- * All begin on multiples of 4096 bytes; numbers are little endian.  A payload is what one update wrote, and has pieces:
- * parts of one tensor each.
+ *                                      | value | m | v |                                in a payload
+ *
+ * All begin on multiples of 4096 bytes; numbers are little endian.  A payload is what one update wrote: of values, of m
+ * and of v the same range of elements each.  These are cut into pieces, parts of one tensor each.
  *
  *     page       two: a commit goes to the one that the newest commit is not on
  *        0  "YARDSNAP"                                       the same on both pages, but for the run:

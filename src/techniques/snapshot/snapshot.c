@@ -43,24 +43,16 @@
  * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).
  */
 #include "snapshot.h"
-#include "cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
 #include "tools/predict/predict.h"
 
 #include <math.h>
 
 struct snapshot_options snapshot_options;
 
-struct storing { /* a list that is to be stored */
-    struct step *step;
-    struct edit *edit;
-    enum snapshot_in in;
-    bool by_hand; /* the tasks of a step file say themselves how long they take */
-};
-
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 /* A buffer on d for each slot: a ring, whose first member is returned. */
-static struct tensor *new_buffers(struct pool *p, struct device *d, size_t bytes)
+struct tensor *new_buffers(struct pool *p, struct device *d, size_t bytes)
 {
     struct tensor *first = NULL;
     struct tensor **end = &first;
@@ -116,8 +108,8 @@ static void add_snapshot_by_device(struct step *s, struct tensor *to, struct ten
 
 /* Copies the tensors that `update` wrote into the buffers.  `update` writes all that is stored of `whole`, or, on the
  * host, a piece of it, which begins as many bytes into each of its tensors. */
-static void copy_written(const struct storing *v, struct tensor *buffers, const struct task *whole,
-                         const struct task *update, enum snapshot_in in)
+void copy_written(const struct storing *v, struct tensor *buffers, const struct task *whole, const struct task *update,
+                  enum snapshot_in in)
 {
     struct pool *p = v->step->pool;
     size_t at = update->first - whole->first;
@@ -134,7 +126,7 @@ static void copy_written(const struct storing *v, struct tensor *buffers, const 
     }
 }
 
-static void add_persist(const struct storing *v, struct tensor *buffers, const struct task *update)
+void add_persist(const struct storing *v, struct tensor *buffers, const struct task *update)
 {
     struct step *s = v->step;
     struct task *persist = in_slot(add_host(s, s->pool->machine->host->lane[LANE_DISK], "persist", NULL, NULL));
@@ -155,57 +147,6 @@ static void store_update(struct storing *v, struct task *update, size_t bytes)
     add_persist(v, buffers, update);
 }
 
-/* ---- an update that runs on either side (--overlap local): skip it at first -------------------------------------- */
-
-/* The host's last task that stands in for the update where the running step chooses; NULL: it runs where it is. */
-static struct task *last_on_host(const struct step *s, size_t n, const struct task *update)
-{
-    struct task *last = NULL;
-    if (!choice_word(update))
-        return NULL;
-    for (size_t i = update->index + 1; i < n; i++)
-        if (s->task[i]->origin == update->origin)
-            last = s->task[i];
-    return last;
-}
-
-/* The copies that were added to the list from position `from` on work when the choice has these bits.  expected: the
- * forecast counts on it that the update runs there. */
-static void need_side(const struct step *s, size_t from, struct tensor *word, int bits, bool expected)
-{
-    for (size_t i = from; i < s->n; i++)
-        need_choice(s->task[i], word, bits, expected);
-}
-
-/* The update is in the list twice, on the host perhaps in pieces.  Both sides fill the same buffers, after the last
- * task of both: the device's copies after the host's, so that no CPU lane waits for them.
- *
- *     U  h1 h2  up up | s(h1) s(h2)  s(U)  persist        U: on the device, h: on the host, up: its copies back
- *
- * All copies go straight to the host: what stands aside would look at the word of the choice too late. */
-static void store_either(struct storing *v, struct task *update, struct task *last, size_t n, size_t bytes)
-{
-    struct step *s = v->step;
-    struct tensor *buffers = new_buffers(s->pool, s->pool->machine->host, bytes);
-    struct tensor *word = choice_word(last);
-    while (last->next->role == ROLE_OFFLOAD && last->next->condition.needs)
-        last = last->next; /* its copies back */
-    insert_behind(v->edit, last);
-    s->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
-    for (size_t i = update->index + 1; i < n; i++) {
-        const struct task *piece = s->task[i];
-        size_t from = s->n;
-        if (piece->origin != update->origin)
-            continue;
-        copy_written(v, buffers, update, piece, IN_HOST);
-        need_side(s, from, word, CHOICE_CPU, !piece->condition.unexpected);
-    }
-    size_t from = s->n;
-    copy_written(v, buffers, update, update, IN_HOST);
-    need_side(s, from, word, CHOICE_DEVICE, !update->condition.unexpected);
-    add_persist(v, buffers, update);
-}
-
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
 /* It is the last task of the list, since all others are inserted before it: with --serial the report comes before it,
@@ -222,7 +163,7 @@ static void add_commit(const struct storing *v)
         t->seconds = host->disk ? host->disk->latency : 0;
 }
 
-/* How many updates are stored. */
+/* Adds all tasks.  Returns how many updates are stored. */
 static size_t store_all(struct storing *v)
 {
     struct step *s = v->step;

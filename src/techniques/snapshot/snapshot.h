@@ -5,7 +5,7 @@
  *     writer.c            the protocol by which they write the file, so that no crash loses a commit  then
  *     file.c              where every byte of the file lies                                           then
  *     opening.c           a file that is there: its newest iteration, its lock; calls of the system
- *     stored.c            which updates are stored, where ranks have the same state
+ *     stored.c            which updates are stored, where ranks have the same state; an update that is listed twice
  *     snapshot_report.c   what `yard plan` says of it: which iterations are recoverable, and when
  *
  * Words.  A *payload* is what one update wrote: its part of the parameters, of Adam's m and of v.  A *slot* is the room
@@ -42,10 +42,27 @@ extern const struct module module_snapshot;
 
 /* Is the access a write of parameters or of the optimizer's state? */
 bool is_state(const struct access *a);
-/* Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
+struct storing { /* a list that is to be stored */
+    struct step *step;
+    struct edit *edit;
+    enum snapshot_in in;
+    bool by_hand; /* the tasks of a step file say themselves how long they take */
+};
+/* The parts of store_update(): a buffer of so many bytes on d for each slot; the copies of what `update` wrote into
+ * them; and what writes them to the disk. */
+struct tensor *new_buffers(struct pool *p, struct device *d, size_t bytes);
+void copy_written(const struct storing *v, struct tensor *buffers, const struct task *whole, const struct task *update,
+                  enum snapshot_in in);
+void add_persist(const struct storing *v, struct tensor *buffers, const struct task *update);
+
+/* stored.c.  Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
 size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *pool);
-/* Writes r's fields, and its sentence on the list as the pass has left it.  other: the period, in seconds, with copies
- * in the other place of enum snapshot_in; NAN where it is not known. */
+/* --overlap local: the host's last task that does the same as the update, of the first n tasks; NULL: there is none.
+ * And the tasks that store such an update, whichever side does it in a step. */
+struct task *last_on_host(const struct step *s, size_t n, const struct task *update);
+void store_either(struct storing *v, struct task *update, struct task *last, size_t n, size_t bytes);
+/* snapshot_report.c.  Writes r's fields, and its sentence on the list as the pass has left it.  other: the period,
+ * in seconds, with copies in the other place of enum snapshot_in; NAN where it is not known. */
 void report_snapshot(struct step *s, const struct costs *c, const struct run_facts *w, double other,
                      struct pass_report *r);
 

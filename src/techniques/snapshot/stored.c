@@ -1,4 +1,4 @@
-/* stored.c - which updates are stored: skip it at first, it answers one question.
+/* stored.c - which updates are stored, and the special case of one that is in the list twice: skip it at first.
  *
  * Every update that writes parameters or the optimizer's state is stored, with one exception.  Without ZeRO several
  * ranks update the same parameters from the same gradient.  One rank has summed that gradient, and the others were sent
@@ -8,7 +8,11 @@
  *     rank 1            receive g ....... update      not stored: its gradient has arrived by a copy of role broadcast
  *
  * What was sent to a device may go on from there, to the host, and come back.  So copies are followed in list order.
+ *
+ * The second part is about --overlap local: an update is then in the list on the device and on the host, and both are
+ * stored.
  */
+#include "cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
 #include "snapshot.h"
 
 /* Bytes of a storage to which copies have brought what was sent. */
@@ -98,4 +102,54 @@ size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *po
     free(arrivals.list);
     free(arrivals.last);
     return bytes;
+}
+
+/* ---- an update that is in the list on both sides ---------------------------------------------------------------- */
+
+struct task *last_on_host(const struct step *s, size_t n, const struct task *update)
+{
+    struct task *last = NULL;
+    if (!choice_word(update))
+        return NULL;
+    for (size_t i = update->index + 1; i < n; i++)
+        if (s->task[i]->origin == update->origin)
+            last = s->task[i];
+    return last;
+}
+
+/* The copies that were added to the list from position `from` on work when the choice has these bits.  expected: the
+ * forecast counts on it that the update runs there. */
+static void need_side(const struct step *s, size_t from, struct tensor *word, int bits, bool expected)
+{
+    for (size_t i = from; i < s->n; i++)
+        need_choice(s->task[i], word, bits, expected);
+}
+
+/* The update is in the list twice, on the host perhaps in pieces.  Both sides fill the same buffers, after the last
+ * task of both: the device's copies after the host's, so that no CPU lane waits for them.
+ *
+ *     U  h1 h2  up up | s(h1) s(h2)  s(U)  persist        U: on the device, h: on the host, up: its copies back
+ *
+ * All copies go straight to the host: what stands aside would look at the word of the choice too late. */
+void store_either(struct storing *v, struct task *update, struct task *last, size_t n, size_t bytes)
+{
+    struct step *s = v->step;
+    struct tensor *buffers = new_buffers(s->pool, s->pool->machine->host, bytes);
+    struct tensor *word = choice_word(last);
+    while (last->next->role == ROLE_OFFLOAD && last->next->condition.needs)
+        last = last->next; /* its copies back */
+    insert_behind(v->edit, last);
+    s->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
+    for (size_t i = update->index + 1; i < n; i++) {
+        const struct task *piece = s->task[i];
+        size_t from = s->n;
+        if (piece->origin != update->origin)
+            continue;
+        copy_written(v, buffers, update, piece, IN_HOST);
+        need_side(s, from, word, CHOICE_CPU, !piece->condition.unexpected);
+    }
+    size_t from = s->n;
+    copy_written(v, buffers, update, update, IN_HOST);
+    need_side(s, from, word, CHOICE_DEVICE, !update->condition.unexpected);
+    add_persist(v, buffers, update);
 }

@@ -60,7 +60,7 @@ static void add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, i
     lane_for(all->step->pool->machine, x->device, LANE_UPLOAD, FOR_SWAP);
 }
 
-/* A tensor that is not whole cannot leave: a copy would read bytes that nobody has written. */
+/* A tensor cannot leave before all its bytes have been written: a copy would read what nobody has written. */
 static void find_gaps_of(struct gaps *all, struct tensor *x)
 {
     const struct uses *u = all->uses;
@@ -146,8 +146,8 @@ static int phase_at(const struct phases *p, int position)
     return i;
 }
 
-/* The gap's tensor comes back during that phase, as far as the phase lies in the gap.  -1: there is no such phase, and
- * it comes back right before its reader. */
+/* The gap's tensor comes back at the beginning of that phase, or at the gap's own beginning if that is later.  Where
+ * there is no such phase (-1), or it ends before the gap begins, it comes back right before its reader. */
 static void come_back_during(const struct phases *p, int back, struct gap *g)
 {
     g->in = g->end;
@@ -163,7 +163,7 @@ static void place_state(const struct phases *p, struct gap *g, int n_tasks)
         come_back_during(p, phase_at(p, g->end) - 1, g);
 }
 
-/* false: there is no phase in between during which the data could leave. */
+/* false: fewer than two phases lie in between, one for the data to leave in and one for them to come back in. */
 static bool place_data(const struct phases *p, struct gap *g)
 {
     int made = phase_at(p, (int)g->maker->index), before_reader = phase_at(p, g->end) - 1;
@@ -204,8 +204,9 @@ static bool place_by_phases(struct gaps *all, const struct device *d, bool by_la
 
 ORDER_POINTERS(by_end, struct gap, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a, b))))
 
-/* Must a copy take x to the host?  Not where no task has used it yet, nor where it was there before and has not been
- * written since it came back: from the use at earlier->end to the use at `begin`, both included. */
+/* Must a copy take x to the host?  The host has x already in two cases: before its first use, since that is then the
+ * home of state; and where x was swapped before and no task has written it since it came back, from the use at
+ * earlier->end to the use at `begin`, both included. */
 static bool is_new_for_host(const struct gap *g, const struct uses *u)
 {
     if (g->begin == NOWHERE)

@@ -3,8 +3,9 @@
  *
  *     choice   ->  what is made again is put into the list  ->  copies find their places  ->  the rewrite (swap.c)
  *
- * The decisions.  What replicas do is one decision; so is what all gaps of one tensor of state do, since its home is
- * the host then and each use needs its copies.  One more says how copies find their places.
+ * The decisions.  What data-parallel devices do with the same tensor is one decision; so is what all gaps of one tensor
+ * of state do, since its home is the host then and each use needs its copies.  One more says how copies find their
+ * places.
  *
  * The search (search/search.h) starts from a rule.  More and more leaves, or is made again: what is cheap to make again
  * first, then what is large, and of that what waits longest.  Classes (--swap-what) are admitted one after another, and

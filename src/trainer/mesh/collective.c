@@ -11,7 +11,7 @@
 
 #include "cl/shared.h" /* defines: BLOCK */
 
-enum { ALIGNED = DEVICE_ALIGNMENT / ELEMENT_BYTES }; /* elements: where slices may begin */
+enum { ALIGNED = DEVICE_ALIGNMENT / ELEMENT_BYTES }; /* elements: where a rank's part of a tensor may begin */
 
 void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from,
                    enum purpose purpose)
@@ -42,7 +42,7 @@ void add_share(struct step *s, const char *name, struct tensor *const *x, int n,
     free(to);
 }
 
-/* (Here a slice is one rank's part of a tensor.) */
+/* One rank's part of a tensor.  (The broadcast pass calls something else a slice.) */
 struct tensor *new_slice(struct pool *p, struct tensor *of, int k, struct shard s)
 {
     char name[48];

@@ -11,8 +11,9 @@
  *     a task that stands aside   is a job that is parked here, outside of its lane, until the iteration has asked.
  *                                Then it is given to a thread of the lane, in list order, or dropped
  *
- * Only tasks of the same iteration wait for a task that stands aside, by an event.  No edge leads from it to the next
- * iteration that uses the same bytes: a member is free only when all that was written to it has ended.
+ * Only tasks of the same iteration wait for a task that stands aside, by an event (`parked` in execute.c).  No edge
+ * leads from it to the next iteration that uses the same bytes (connects() in depend.c adds none): a member is free
+ * only when all that was written to it has ended.
  *
  * In its lane's queue a task counts as in flight from when it is issued, and then a slow disk would stop the issuing
  * thread at MOST_RUNS (make_room()).  A task that stands aside is in no queue and in no such count: training never

@@ -9,8 +9,8 @@
  *
  * The rule.  A member is free unless an iteration has it, or it holds the newest iteration that is durable.  An
  * iteration has its member from take_member() until return_member(), which says whether what it holds is durable now.
- * An iteration that finds no member free goes without, and nothing waits for one.  A run asks this rule, and so does
- * the simulation.
+ * An iteration that finds no member free goes without, and nothing waits for one.  A run asks this rule
+ * (snap_begin()), and so does the simulation (ask_for_member()).
  *
  * All rings of a pool are taken together: an iteration that has member k has it of each of them.
  */
