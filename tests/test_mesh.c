@@ -100,8 +100,8 @@ TEST(impossible_meshes_are_refused)
          "from three groups on a tied head wants pp=1"},
         {"--layers 4 -d 0:0x2 --mesh pp=2 --batch 3 --micro-batch 1 --pipeline dualpipev",
          "--pipeline dualpipev with pp=2 wants at least 4 micro-batches, not 3: try --batch 4 --micro-batch 1"},
-        {"--hardware data/hardware/server.txt --mesh dp=2 --device-mem 40959",
-         "at least 40.0 KiB are needed, 1 B more than the budget of 40.0 KiB"},
+        {"--hardware data/hardware/server.txt --mesh dp=2 --device-mem 946175",
+         "at least 924 KiB are needed, 1 B more than the budget of 924 KiB"},
         {"-d 0:0x3 --batch 4", "not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3"},
     };
     for (size_t i = 0; i < COUNT(refused); i++)

@@ -385,6 +385,27 @@ TEST(no_byte_above_the_budget)
     }
 }
 
+/* However small a budget is, the sentence says what the whole list holds, and not only what lay there when the first
+ * tensor found no room. */
+TEST(what_is_needed_is_that_of_the_whole_list)
+{
+    char bytes[32];
+    struct step *s = read_list("data/steps/swap.txt");
+    must(place(s->pool, &s, 1, true));
+    struct device *d = &s->pool->machine->device[0];
+    const size_t held = s->high[0];
+    const char *need = lasting("at least %s are needed", format_bytes(bytes, (double)held));
+    for (size_t part = 2; part <= 16; part *= 2) {
+        d->budget = held / part;
+        struct problem *wrong = place(s->pool, &s, 1, true);
+        assert_non_null(wrong);
+        if (!strstr(wrong->sentence, need))
+            test_failed("a budget of a part in %zu: %s; expected %s\n", part, wrong->sentence, need);
+        free(wrong);
+    }
+    free_list(s);
+}
+
 /* n forwards that each leave a tensor, of this many sizes in turn, and n backwards that read them in reverse. */
 static char *nested_lives(int n, int sizes)
 {

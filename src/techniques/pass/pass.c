@@ -236,7 +236,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
         }
         if (after && strcmp(p->name, after) == 0) {
             if (!p->wanted(w))
-                warn("--after %s: this pass is not wanted here, nor are those after it shown", after);
+                warn("--after %s: this pass is off here, so it does not run; later passes are not shown", after);
             break;
         }
     }

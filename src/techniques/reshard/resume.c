@@ -33,6 +33,7 @@ static const struct past *past(void)
     struct checkpoint *c = open_checkpoint(path);
     c->room->open = now_ns() - this_life->begun - c->room->read - c->room->verify;
     found = (struct past){.given = path,
+                          .kept_by = c->stored ? c->stored->store->option : "--save",
                           .path = c->path,
                           .step = c->step,
                           .samples = c->samples,

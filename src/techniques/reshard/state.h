@@ -170,6 +170,7 @@ void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
  * state begins.  open() fills in what belongs to the state that it chose. */
 struct store {
     const char *name;   /* the form's name, as `yard ckpt ls --json` has it */
+    const char *option; /* the option of yard train that writes it, "--snapshot" */
     const char *place;  /* what has room for a state, "a slot" */
     const char *advice; /* what to do when bytes do not have the hash of their piece */
     bool (*is_ours)(const char *path);

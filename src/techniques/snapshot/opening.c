@@ -297,6 +297,7 @@ static void print_snapshot(const struct checkpoint *c)
 }
 
 const struct store snapshot_store = {.name = "snapshot",
+                                     .option = "--snapshot",
                                      .place = "a slot",
                                      .advice = "or a run writes there: read it once more, or copy it",
                                      .is_ours = is_snapshot,

@@ -51,12 +51,14 @@ static char *why_not_in_budget(const struct arena *a, const struct tensor *t)
 {
     char need[32], more[32], have[128], size[32];
     const struct device *d = a->device;
+    size_t least = MAX(arena_bytes(a), a->held); /* what lies there already, with t, or what the whole list needs */
     format_bytes(size, (double)t->bytes);
-    format_bytes(need, (double)arena_bytes(a));
-    format_bytes(more, (double)(arena_bytes(a) - d->budget));
+    format_bytes(need, (double)least);
+    format_bytes(more, (double)(least - d->budget));
     format_budget(have, d);
-    return format_string("with tensor %s (%s, %s) at least %s are needed, %s more than the budget of %s", t->name,
-                         memory_class_name[counted_as(t)], size, need, more, have);
+    return format_string("with tensor %s (%s, %s) the budget is full, and at least %s are needed, %s more than the "
+                         "budget of %s",
+                         t->name, memory_class_name[counted_as(t)], size, need, more, have);
 }
 
 /* What the user would set to give the device a larger budget. */

@@ -229,6 +229,13 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
         if (t->storage == t && (t->persistent || t->step))
             add_life(arenas, t, steps);
     }
+    for (size_t i = 0; i < n; i++) {
+        find_levels(steps[i]);
+        for (size_t k = 0; k < n_arenas; k++) {
+            size_t held = steps[i]->high[MIN(k, (size_t)m->n_devices)]; /* from this index on they are the host's */
+            arenas[k].held = MAX(arenas[k].held, held);
+        }
+    }
     struct problem *wrong = place_arenas(p, arenas, n_arenas, n_positions, &ram);
     if (!wrong && ram > m->host->memory)
         wrong = refuse_ram(m, ram);
@@ -238,8 +245,6 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
             wrong = add_slab(m, a->device, a->lives[0].tensor->copier, round_up(a->high[k], a->device->alignment));
         free(a->lives);
     }
-    for (size_t i = 0; i < n; i++)
-        find_levels(steps[i]);
     free(arenas);
     return wrong;
 }

@@ -21,9 +21,10 @@ struct arena {
     struct device *device;
     struct life *lives; /* one for each of its tensors */
     size_t n, cap;
-    size_t n_positions;            /* positions of all lists together */
-    size_t before;                 /* bytes of the device's arenas before this one */
-    int first_slab;                /* slabs of the device's arenas before this one */
+    size_t n_positions; /* positions of all lists together */
+    size_t held;        /* the most bytes that a list holds on the device at a time: it cannot do with less */
+    size_t before;      /* bytes of the device's arenas before this one */
+    int first_slab;     /* slabs of the device's arenas before this one */
     size_t high[SLABS_PER_DEVICE]; /* by slab: bytes in use from its start */
     int n_slabs;
 };

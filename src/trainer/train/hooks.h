@@ -89,6 +89,7 @@ double ask_predicted_seconds(const struct trainer *t, const struct task *task); 
 /* A run that another one goes on from. */
 struct past {
     const char *given;      /* the path that the user gave */
+    const char *kept_by;    /* the option that goes on keeping runs there, "--save" */
     const char *path;       /* the path of what was found there */
     uint32_t step;          /* its last one */
     int64_t samples;        /* how many sequences it has trained on */

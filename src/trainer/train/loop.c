@@ -183,7 +183,7 @@ static void tell_end(struct trainer *t, uint32_t step)
         }
         note("it goes on with: yard train%s%s", kept.command, kept.more ? kept.more : "");
     } else if (s->past && !s->save && !s->kept) {
-        note("nothing of this is saved: --save %s goes on saving there", s->past->given);
+        note("nothing of this is saved: %s %s goes on saving there", s->past->kept_by, s->past->given);
     }
     free(kept.what);
     free(kept.command);
