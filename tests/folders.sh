@@ -14,6 +14,7 @@ YARD=$(realpath "${YARD:-./yard}")
 TMP=$(realpath "${TMP:-$(mktemp -d)}")
 
 . tests/report.sh
+. tests/helpers.sh
 
 # ---- includes -------------------------------------------------------------------------------------------------------
 
@@ -109,13 +110,10 @@ result $? "an llm.c model has the same loss: $(sed 's/.*loss //' "$TMP/err")"
 result $? 'it samples from the model that it has saved'
 "$TMP/yard" train --model tiny --data LICENSE --steps 1000000 --save-every 1 --save "$TMP/killed" \
     >"$TMP/out" 2>"$TMP/err" &
-tries=0
-until [ -f "$TMP/killed/model.safetensors" ] || [ "$tries" -eq 600 ]; do
-    sleep 0.1
-    tries=$((tries + 1))
-done
-kill -9 $!
-wait $! 2>/dev/null
+child=$!
+within 60 '[ -f "$TMP/killed/model.safetensors" ]'
+kill -9 $child
+wait $child 2>/dev/null
 "$TMP/yard" sample --from "$TMP/killed" --count 5 >"$TMP/out" 2>"$TMP/err"
 result $? 'with --save-every a model is there before the end'
 commands "$TMP/yard" >"$TMP/core-commands"

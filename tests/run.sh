@@ -43,7 +43,7 @@ screen=no
 # ---- one test -------------------------------------------------------------------------------------------------------
 
 # In the background.  Its exit code and seconds go to LOGS/<name>.ended, and its name to the pipe.
-run_one() { # run_one TEST
+run_one() { # TEST
     name=$(basename "$1")
     export TMP="$logs/$name.tmp"
     rm -rf "$TMP"
@@ -58,7 +58,7 @@ run_one() { # run_one TEST
 }
 
 # What a finished test reported is printed and counted.
-report() { # report TEST
+report() { # TEST
     name=$(basename "$1")
     log=$logs/$name.log
     read -r code seconds <"$logs/$name.ended"
@@ -109,7 +109,7 @@ EOF
     say_how_to_repeat "$1" "$log"
 }
 
-show_skipped() { # show_skipped LOG: what could not be checked, and why; cmocka prints that in the line before
+show_skipped() { # LOG: what could not be checked, and why; cmocka prints that in the line before
     awk '
         /# SKIP/ {
             said = $0
@@ -123,7 +123,7 @@ show_skipped() { # show_skipped LOG: what could not be checked, and why; cmocka 
         { before = $0 }' "$1"
 }
 
-say_how_to_repeat() { # say_how_to_repeat TEST LOG
+say_how_to_repeat() { # TEST LOG
     case $1 in
     *.sh) echo "      again: mkdir -p $logs/tmp; TMP=$logs/tmp YARD=$YARD YARD_TESTS=$YARD_TESTS $1" ;;
     *) sed -n 's/^not ok [0-9]* - \([A-Za-z0-9_]*\).*/\1/p' "$2" | head -n 3 | while read -r check; do
