@@ -1,10 +1,10 @@
-# helpers.sh - what several scripts need: to wait for something, and to put a library of their own before OpenCL's.  They
-# read it with `. tests/helpers.sh`, after report.sh.
+# helpers.sh - what several scripts need: to wait for something, and to put a library of their own before OpenCL's.
+# They read it with `. tests/helpers.sh`, after report.sh.
 #
 #     within SECONDS COMMAND    waits until COMMAND succeeds; fails when the seconds are over, or before that when the
 #                               process $child ends, if there is one
-#     build_shim NAME <<'END'   $TMP/shim.so, for LD_PRELOAD, of the C that follows; where that cannot be, all checks are
-#                               skipped as NAME
+#     build_shim NAME <<'END'   $TMP/shim.so, for LD_PRELOAD, of the C that follows; where it cannot be loaded, the
+#                               script ends, with NAME as what is skipped
 child= # a process in the background, which the script starts
 
 within() {
