@@ -11,7 +11,7 @@
 
 BUILD    = build
 YARD     = yard
-# What builds inside the tree share; for one outside the tree may be read-only.
+# Files shared by all builds in this tree.  A build elsewhere has its own: this tree may be read-only.
 SHARED   = $(if $(filter /% ../%,$(BUILD)),$(BUILD),build)
 OPTIMISE = -O2 -g
 CPPFLAGS = -I. -Isrc -D_GNU_SOURCE= -DCL_TARGET_OPENCL_VERSION=120
@@ -55,8 +55,16 @@ TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
 # Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
 SCRIPTS  = $(patsubst %,tests/%.sh,errors errors_files installs labs pages programs walk)
-NO_TESTS = $(patsubst %,tests/%.sh,run report mistakes packages drivers driver_rows distro gpu gpu_kit)
+NO_TESTS = $(patsubst %,tests/%.sh,run report mistakes helpers packages drivers driver_rows distro gpu gpu_kit)
 LONGER   = $(filter-out $(SCRIPTS) $(NO_TESTS),$(sort $(wildcard tests/*.sh)))
+ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
+# T: what the tests that `make test` is to run have in their names; empty: all that one needs to trust a build.
+T       ?=
+# PART: which of their checks; tests/run.sh tells.
+PART     = $(if $(T),all,test)
+# CHOSEN: these tests.
+NAMED    = $(foreach test,$(ALL_TESTS),$(if $(findstring $(T),$(notdir $(test))),$(test)))
+CHOSEN   = $(if $(T),$(strip $(NAMED)),$(TESTS) $(SCRIPTS))
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
 C_FILES  = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/*.[ch])
@@ -71,7 +79,7 @@ IF_CHANGED = if cmp -s $@.new$$$$ $@; then rm $@.new$$$$; else mv $@.new$$$$ $@;
 
 # ---- building ------------------------------------------------------------------------------------------------------
 
-# It changes when other folders are left out.
+# LINKED holds the value of WITHOUT that the program was linked with: another value links anew.
 LINKED = $(BUILD)/linked$(subst /,-,$(YARD))
 $(YARD): $(OBJECTS) $(LINKED) | $(SHARED)/yard-gdb.py
 	@echo "link     $@"
@@ -111,12 +119,21 @@ $(TABLE).o: $(TABLE).c src/trainer/base/module.h $(BUILD)/flags
 $(BUILD)/flags: FORCE | $(SHARED)/packages
 	@mkdir -p $(@D); echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)' >$@.new$$$$; $(IF_CHANGED)
 
-# Packages are looked for once, and again after `make clean` or `make deps`.  Each stamp waits for the one before.
+# Packages are looked for once, and again after `make clean` or `make deps`.  The other stamps wait for the first.
 PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/packages.sh
-$(SHARED)/packages: ; @$(PACKAGES) build optional window && $(PACKAGES) name $(TEST_NEEDS) && mkdir -p $(@D) && touch $@
 TEST_NEEDS = tests patch
-$(SHARED)/packages-tests: | $(SHARED)/packages ; @$(PACKAGES) $(TEST_NEEDS) && touch $@
-$(SHARED)/packages-oclgrind: | $(SHARED)/packages ; @$(PACKAGES) oclgrind && touch $@
+$(SHARED)/packages:
+	@$(PACKAGES) build optional window
+	@$(PACKAGES) name $(TEST_NEEDS)
+	@mkdir -p $(@D); touch $@
+
+$(SHARED)/packages-tests: | $(SHARED)/packages
+	@$(PACKAGES) $(TEST_NEEDS)
+	@touch $@
+
+$(SHARED)/packages-oclgrind: | $(SHARED)/packages
+	@$(PACKAGES) oclgrind
+	@touch $@
 
 -include $(OBJECTS:.o=.d) $(TESTS:=.d) $(BUILD)/tests/main.d $(BUILD)/tests/fuzz.d $(SUPPORT:.o=.d)
 
@@ -136,16 +153,11 @@ demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it t
 	@echo 'build/demo.png shows the last step.'
 	@echo '$(if $(SDL2),./$(YARD) view build/demo.trace opens it in a window.,A window wants SDL2: make deps installs it.)'
 
-# T= runs what has that in its name, all of it.
 test: $(YARD) $(TESTS) ## what one needs to trust a build and a change: 3 minutes.  T=swap: all tests of that name
 	@[ -n "$(CHOSEN)" ] || { echo "no test has $(T) in its name; there are: $(notdir $(ALL_TESTS))"; exit 2; }
-	@[ '$(T)$(PART)' != test ] || rm -f $(BUILD)/tests/passed
+	@[ $(PART) != test ] || rm -f $(BUILD)/tests/passed
 	@YARD=./$(YARD) YARD_TESTS=$(PART) tests/run.sh $(BUILD)/tests $(CHOSEN)
-	@[ '$(T)$(PART)' != test ] || touch $(BUILD)/tests/passed
-PART   = $(if $(T),all,test)
-ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
-NAMED  = $(foreach test,$(ALL_TESTS),$(if $(findstring $(T),$(notdir $(test))),$(test)))
-CHOSEN = $(if $(T),$(strip $(NAMED)),$(TESTS) $(SCRIPTS))
+	@[ $(PART) != test ] || touch $(BUILD)/tests/passed
 
 tests: test # else make finds the folder of that name, and nothing to do
 
@@ -170,7 +182,7 @@ $(TESTS) $(BUILD)/tests/fuzz: %: %.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS)
 $(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/main.o $(SUPPORT): | $(SHARED)/packages-tests
 .SECONDARY: $(TESTS:=.o) $(BUILD)/tests/fuzz.o
 
-# Those that run kernels.
+# Tests that run no kernels.
 WITHOUT_KERNELS = $(patsubst %,$(BUILD)/tests/test_%,base data file stories simulate view plot)
 DRIVER_TESTS = $(filter-out $(WITHOUT_KERNELS),$(TESTS))
 drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers, fetched into build/, and as on a GPU

@@ -11,12 +11,12 @@ export YARD_CACHE= # none yet
 
 . tests/report.sh
 
-start() { # start FILE: the numbers of a short run, without its times, go there
+start() { # FILE: the numbers of a short run, without its times, go there
     "$YARD" train --model tiny --steps 2 --val-batches 1 --sample-tokens 4 >"$1.out" 2>"$TMP/err" &&
         [ ! -s "$TMP/err" ] &&
         sed -n 's/^\(step.*\)  lr.*/\1/p; /validation/p; /^sample/,$p' "$1.out" >"$1"
 }
-same() { # same WHAT: a start gives the numbers of the first one, and says nothing else
+same() { # WHAT: a start gives the numbers of the first one, and says nothing else
     start "$TMP/now" && cmp -s "$TMP/now" "$TMP/reference"
     result $? "$1"
 }
@@ -45,14 +45,14 @@ whole=$(ls -S "$YARD_CACHE" | head -n 1) # the largest
 other=$(ls -S "$YARD_CACHE" | tail -n 1)
 cp "$YARD_CACHE/$whole" "$TMP/whole"
 bytes=$(wc -c <"$TMP/whole")
-flip() { # flip OFFSET: the entry with that byte changed, to the one above it
+flip() { # OFFSET: the entry with that byte changed, to the one above it
     {
         head -c "$1" "$TMP/whole"
         tail -c +$(($1 + 1)) "$TMP/whole" | head -c 1 | LC_ALL=C tr '\000-\377' '\001-\377\000'
         tail -c +$(($1 + 2)) "$TMP/whole"
     } >"$YARD_CACHE/$whole"
 }
-mended() { # mended DAMAGE: the entry was compiled again, and the next start uses what that made
+mended() { # DAMAGE: the entry was compiled again, and the next start uses what that made
     damaged=$(ls -i "$YARD_CACHE/$whole")
     same "numbers with $1"
     [ "$(ls -i "$YARD_CACHE/$whole")" != "$damaged" ] && entries >"$TMP/before" && start "$TMP/now" &&

@@ -8,8 +8,9 @@ YARD=${YARD:-./yard}
 TMP=${TMP:-$(mktemp -d)}
 
 . tests/report.sh
+. tests/helpers.sh
 
-cat >"$TMP/shim.c" <<'END_OF_C'
+build_shim 'a clock that steps back' <<'END_OF_C'
 #define _GNU_SOURCE
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -26,13 +27,8 @@ cl_int clGetEventProfilingInfo(cl_event event, cl_profiling_info what, size_t by
     return code;
 }
 END_OF_C
-# (A sanitizer's runtime must be the first library.)
-if ! ${CC:-cc} -shared -fPIC -o "$TMP/shim.so" "$TMP/shim.c" -ldl 2>"$TMP/err" ||
-    ! LD_PRELOAD=$TMP/shim.so "$YARD" --version >"$TMP/out" 2>"$TMP/err"; then
-    skip_all 'a clock that steps back' "a library cannot be put before OpenCL's: $(head -n 1 "$TMP/err")"
-fi
 
-trace() { # trace NAME=VALUE...: a traced run with that in its environment; its summary is in $TMP/out and $TMP/json
+trace() { # NAME=VALUE...: a traced run with that in its environment; its summary is in $TMP/out and $TMP/json
     env "$@" LD_PRELOAD="$TMP/shim.so" "$YARD" train --model tiny --steps 4 --sample-tokens 0 --val-batches 1 -d 0:0 \
         --trace "$TMP/trace" >"$TMP/out" 2>"$TMP/err" &&
         "$YARD" trace summary "$TMP/trace" >"$TMP/out" 2>"$TMP/err" &&

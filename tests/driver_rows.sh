@@ -2,7 +2,7 @@
 #
 # $tmp is a folder, $log the file that takes what the program prints.
 
-losses() { # losses FILE WORDS: `WORDS yard train`, its losses into FILE, a line each
+losses() { # FILE WORDS: `WORDS yard train`, its losses into FILE, a line each
     file=$1
     shift
     rm -f "$file.jsonl"
@@ -11,7 +11,7 @@ losses() { # losses FILE WORDS: `WORDS yard train`, its losses into FILE, a line
     sed -n 's/.*loss":\([0-9.]*\).*/\1/p' "$file.jsonl" >"$file"
 }
 
-agree() { # agree EXPECTED LOSSES: five or more, equal within the rounding of other orders
+agree() { # EXPECTED LOSSES: five or more, equal within the rounding of other orders
     paste "$1" "$2" >>"$log"
     paste "$1" "$2" | awk '
         {
@@ -22,6 +22,6 @@ agree() { # agree EXPECTED LOSSES: five or more, equal within the rounding of ot
         END { exit wrong || NR < 5 }'
 }
 
-worst_in() { # worst_in FILE: the largest error that `yard check` has printed there
+worst_in() { # FILE: the largest error that `yard check` has printed there
     sed -n 's/.* is \(.*\) with \(.*\);.*/worst \2, \1/p' "$1"
 }

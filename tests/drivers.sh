@@ -62,7 +62,7 @@ fetch_rusticl() {
     echo "$1/lib/libRusticlOpenCL.so.1" >"$1/vendors/rusticl.icd"
 }
 
-have() { # have NAME: the driver is there, perhaps fetched just now
+have() { # NAME: the driver is there, perhaps fetched just now
     [ -e "$top/$1/complete" ] && return 0
     rm -rf "${top:?}/$1"
     mkdir -p "$top/$1/lib" "$top/$1/vendors"
@@ -76,7 +76,7 @@ have() { # have NAME: the driver is there, perhaps fetched just now
 
 # ---- running --------------------------------------------------------------------------------------------------------
 
-result() { # result CODE NAME
+result() { # CODE NAME
     if [ "$1" -eq 0 ]; then
         echo "ok    $2"
     else
@@ -86,7 +86,7 @@ result() { # result CODE NAME
     fi
 }
 
-with() { # with 'NAME...' WORDS: run them where these drivers are the platforms, `system` being the system's first
+with() { # 'NAME...' WORDS: run them where these drivers are the platforms, `system` being the system's first
     rm -rf "$tmp/vendors"
     mkdir "$tmp/vendors"
     libraries=
@@ -103,14 +103,14 @@ with() { # with 'NAME...' WORDS: run them where these drivers are the platforms,
         timeout -k 10 "${limit:-300}" "$@"
 }
 
-golden() { # golden NAME WORDS: `WORDS yard check` under that name
+golden() { # NAME WORDS: `WORDS yard check` under that name
     name=$1
     shift
     "$@" "$YARD" check tests/data/gpt2-tiny.safetensors >"$log" 2>&1
     result $? "$name: golden numbers: $(worst_in "$log")"
 }
 
-suite() { # suite NAME WITHOUT WORDS: `WORDS run.sh TEST...`, without the tests that match
+suite() { # NAME WITHOUT WORDS: `WORDS run.sh TEST...`, without the tests that match
     name=$1
     chosen=$(printf '%s\n' $tests | grep -Ev "/($2)\$")
     shift 2
@@ -118,7 +118,7 @@ suite() { # suite NAME WITHOUT WORDS: `WORDS run.sh TEST...`, without the tests 
 }
 
 # The losses of WORDS, which train, are those of the system's driver, within the rounding of other orders.
-trains() { # trains NAME WORDS
+trains() { # NAME WORDS
     name=$1
     shift
     losses "$tmp/losses" "$@" && agree "$tmp/expected" "$tmp/losses"

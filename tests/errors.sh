@@ -91,12 +91,12 @@ refuse 2 'lr' train --lr nan
 refuse 2 'beta1' train --beta1 1.5
 
 # Numbers are judged as the 32-bit floats that they become.
-train 2 '--eps takes a number from 1.175494351e-38 to 1, not "1e-50"' --eps 1e-50
+refuse_train 2 '--eps takes a number from 1.175494351e-38 to 1, not "1e-50"' --eps 1e-50
 for option in lr lr-min clip weight-decay beta1; do
-    train 2 "--$option takes" "--$option" 1e-50
+    refuse_train 2 "--$option takes" "--$option" 1e-50
 done
-train 2 'beta1' --beta1 0.99999999
-train 2 'beta2' --beta2 1
+refuse_train 2 'beta1' --beta1 0.99999999
+refuse_train 2 'beta2' --beta2 1
 refuse 2 'temperature' sample --temperature 1e-50
 refuse 2 'eps' check tests/data/gpt2-tiny.safetensors --eps 1e-50
 printf 'eps = 1e-50\n' >"$TMP/config"
@@ -116,7 +116,7 @@ refuse 2 "option of another command, not of 'yard train'" train --vocab 99
 
 # ---- plans ----------------------------------------------------------------------------------------------------------
 
-train 2 'snapshot-wait' --snapshot build/x --snapshot-wait
+refuse_train 2 'snapshot-wait' --snapshot build/x --snapshot-wait
 refuse 4 'nowhere.txt' plan --list nowhere.txt
 refuse 2 'brings machine, sizes and times: leave --model out' plan --list data/steps/chain.txt --model tiny
 refuse 2 'brings machine, sizes and times: leave --hardware out' plan --list data/steps/chain.txt --simulate \
@@ -154,10 +154,10 @@ result $? 'iterations without an update are stored too'
 # ---- going on -------------------------------------------------------------------------------------------------------
 
 refuse 2 '--stop-after saves and stops: add --save DIR' train --stop-after 5
-train 2 '--stop-after 9 is beyond the last step, 2' --stop-after 9
-train 2 'warm-up' --warmup 2
-train 2 'give a smaller --warmup, or more --steps' --warmup 2
-train 2 'learning rate' --lr 1e-4 --lr-min 1e-3
+refuse_train 2 '--stop-after 9 is beyond the last step, 2' --stop-after 9
+refuse_train 2 '2 warm-up steps leave none of the 2 steps at the full learning rate' --warmup 2
+refuse_train 2 'give a smaller --warmup, or more --steps' --warmup 3
+refuse_train 2 'learning rate' --lr 1e-4 --lr-min 1e-3
 refuse 2 'give --lr-min at most that; --lr-min -1 is a tenth of --lr' train --resume "$TMP/saved" --steps 4 --lr 1e-5 \
     --lr-min 1e-3
 yard train --resume "$TMP/saved" --val-batches 1 --sample-tokens 0 &&
@@ -198,12 +198,12 @@ refuse 2 '--config and --resume belong on the command line' train --config "$TMP
 
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
-train 2 '--channels 30 is not a multiple of --heads 4: every head takes an equal part' --channels 30 --heads 4
-train 2 'the nearest that works is 6' --batch 7 --micro-batch 3
-train 2 'the nearest that works is 4' --batch 5 -d 0:0x2
-train 2 'the nearest that works is 2' --batch 1 -d 0:0x2
-train 2 'billion parameters' --layers 1000 --channels 100000 --heads 1
-train 2 'seq-len' --seq-len 1000000
+refuse_train 2 '--channels 30 is not a multiple of --heads 4: every head takes an equal part' --channels 30 --heads 4
+refuse_train 2 'the nearest that works is 6' --batch 7 --micro-batch 3
+refuse_train 2 'the nearest that works is 4' --batch 5 -d 0:0x2
+refuse_train 2 'the nearest that works is 2' --batch 1 -d 0:0x2
+refuse_train 2 'billion parameters' --layers 1000 --channels 100000 --heads 1
+refuse_train 2 'seq-len' --seq-len 1000000
 refuse 2 '2^31 elements: use a smaller --micro-batch' plan $server --batch 1000000
 sed 's/^vector = .*/vector = 1000000/' data/hardware/laptop.txt >"$TMP/wide"
 refuse 2 'vector takes a whole number from 1 to 16' plan --hardware "$TMP/wide" --simulate
@@ -228,13 +228,13 @@ refuse 2 'compute units' train -d 0:0,0:0
 refuse 2 'mesh' train -d 0:0x2 --mesh dp=3
 refuse 2 'mesh' train --mesh pp=2
 refuse 2 'mesh' train --mesh rows
-train 2 '--device-mem' --device-mem 200K
-train 2 'task ' --device-mem 700K
-train 2 'tensor ' --device-mem 700K
-train 2 'KiB' --device-mem 700K
+refuse_train 2 '--device-mem' --device-mem 200K
+refuse_train 2 'task ' --device-mem 700K
+refuse_train 2 'tensor ' --device-mem 700K
+refuse_train 2 'KiB' --device-mem 700K
 ! grep -q '^step ' "$TMP/out"
 result $? 'what does not fit is refused before the first step'
-train 2 '--host-mem' --host-mem 1K
+refuse_train 2 '--host-mem' --host-mem 1K
 refuse 2 '--device-mem' plan --model gpt2 --device-mem 1G
 yard train --model tiny --batch 16 -d 0:0x16 --steps 1 --sample-tokens 0 --val-batches 1
 result $? 'as many devices as there may be'
@@ -244,7 +244,7 @@ result $? 'as many devices as there may be'
 OCL_ICD_VENDORS=/nonexistent
 export OCL_ICD_VENDORS
 refuse 3 'no OpenCL driver is installed' devices
-train 3 'no OpenCL driver is installed'
+refuse_train 3 'no OpenCL driver is installed'
 OCL_ICD_VENDORS=$TMP/vendors # one that is installed, and does not load
 mkdir "$TMP/vendors"
 echo libnothere.so >"$TMP/vendors/nothere.icd"
@@ -252,7 +252,7 @@ refuse 3 "none of $TMP/vendors can be loaded" devices
 unset OCL_ICD_VENDORS
 YARD_WG=1024
 export YARD_WG
-train 2 'YARD_WG=1024: with vectors of'
+refuse_train 2 'YARD_WG=1024: with vectors of'
 unset YARD_WG
 if yard devices && grep -q 'Portable Computing Language' "$TMP/out"; then
     POCL_DEVICES= # PoCL then offers none
@@ -264,12 +264,12 @@ if yard devices && grep -q 'Portable Computing Language' "$TMP/out"; then
     unset POCL_DEVICES
     POCL_MAX_WORK_GROUP_SIZE=32 YARD_VEC=1
     export POCL_MAX_WORK_GROUP_SIZE YARD_VEC
-    train 2 "takes work-groups of 32 work-items, and CLBlast's have 64: use --gemm own" -d 0:0
+    refuse_train 2 "takes work-groups of 32 work-items, and CLBlast's have 64: use --gemm own" -d 0:0
     unset POCL_MAX_WORK_GROUP_SIZE YARD_VEC
     cache=${POCL_CACHE_DIR-}
     for POCL_CACHE_DIR in "$TMP/short.txt" "$TMP/short.txt/x"; do # not below a regular file, not even as root
         export POCL_CACHE_DIR
-        train 4 "cannot keep compiled kernels in $POCL_CACHE_DIR "
+        refuse_train 4 "cannot keep compiled kernels in $POCL_CACHE_DIR "
     done
     refuse 3 'set POCL_CACHE_DIR to a folder' devices --json
     unset POCL_CACHE_DIR

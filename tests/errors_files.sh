@@ -26,20 +26,20 @@ cp tests/data/llmc-tokens.bin "$TMP/mixed/b.bin"
 head -c 3001 tests/data/llmc-tokens.bin >"$TMP/cut.bin"
 head -c 500 tests/data/llmc-tokens.bin >"$TMP/header.bin"
 printf 'abc' >"$TMP/odd.bin"
-train 4 "$TMP/none.txt" --data "$TMP/none.txt"
-train 4 'none*.txt' --data "$TMP/none*.txt"
-train 4 'no file matches' --data "$TMP/nothing"
-train 2 'mixes kinds of data' --data "$TMP/mixed"
-train 2 'has 0 tokens for training' --data "$TMP/empty.txt"
-train 2 'but a window of --seq-len needs 33' --data "$TMP/short.txt"
-train 2 'byte 41' --tokens chars --data "$TMP/latin.txt"
-train 1 "$TMP/cut.bin" --data "$TMP/cut.bin"
-train 1 "$TMP/header.bin" --data "$TMP/header.bin"
-train 1 "$TMP/odd.bin" --data "$TMP/odd.bin"
-train 2 '--order file, by --batch' --data tests/data/llmc-tokens.bin --order file --batch 10000
-train 2 'both must be text or both tokens' --data README.md --val-data tests/data/llmc-tokens.bin
-train 2 'has 0 tokens for validation' --val-data "$TMP/empty.txt"
-train 2 "but the model's vocabulary is 67" --init tests/data/gpt2-tiny.safetensors --data tests/data/llmc-tokens.bin
+refuse_train 4 "$TMP/none.txt" --data "$TMP/none.txt"
+refuse_train 4 'none*.txt' --data "$TMP/none*.txt"
+refuse_train 4 'no file matches' --data "$TMP/nothing"
+refuse_train 2 'mixes kinds of data' --data "$TMP/mixed"
+refuse_train 2 'has 0 tokens for training' --data "$TMP/empty.txt"
+refuse_train 2 'but a window of --seq-len needs 33' --data "$TMP/short.txt"
+refuse_train 2 'byte 41' --tokens chars --data "$TMP/latin.txt"
+refuse_train 1 "$TMP/cut.bin" --data "$TMP/cut.bin"
+refuse_train 1 "$TMP/header.bin" --data "$TMP/header.bin"
+refuse_train 1 "$TMP/odd.bin" --data "$TMP/odd.bin"
+refuse_train 2 '--order file, by --batch' --data tests/data/llmc-tokens.bin --order file --batch 10000
+refuse_train 2 'both must be text or both tokens' --data README.md --val-data tests/data/llmc-tokens.bin
+refuse_train 2 'has 0 tokens for validation' --val-data "$TMP/empty.txt"
+refuse_train 2 "but the model's vocabulary is 67" --init $st --data tests/data/llmc-tokens.bin
 unharmed 'wrong data'
 
 # ---- models ---------------------------------------------------------------------------------------------------------
@@ -59,19 +59,19 @@ head -c 200000 $llmc >"$TMP/cut-llmc.bin"
 { head -c 4 $llmc && printf '\011' && tail -c +6 $llmc; } >"$TMP/version-llmc.bin"
 { printf 'xxxx' && tail -c +5 $llmc; } >"$TMP/magic-llmc.bin"
 for file in cut.safetensors header.safetensors five.safetensors huge.safetensors json.safetensors; do
-    train 1 "$TMP/$file" --init "$TMP/$file"
+    refuse_train 1 "$TMP/$file" --init "$TMP/$file"
     refuse 1 "$TMP/$file" check "$TMP/$file"
 done
-train 1 'has shape [144, 48], expected [48, 144]' --init "$TMP/shape.safetensors" --data "$TMP/zeros.bin"
+refuse_train 1 'has shape [144, 48], expected [48, 144]' --init "$TMP/shape.safetensors" --data "$TMP/zeros.bin"
 refuse 1 'has no tensor h.1.ln_1.weight' check "$TMP/name.safetensors"
 refuse 1 'has no tensor h.0.ln_2.bias' check "$TMP/bias.safetensors"
 refuse 1 'cannot tell how many heads' check "$TMP/heads.safetensors"
-train 1 "$TMP/cut-llmc.bin" --init "$TMP/cut-llmc.bin"
-train 1 'version' --init "$TMP/version-llmc.bin"
-train 1 "$TMP/magic-llmc.bin" --init "$TMP/magic-llmc.bin"
-train 4 "$TMP/none" --init "$TMP/none"
-train 2 'channels, not 32: leave' --init $llmc --channels 32
-train 2 'longer than the 64 positions' --init $llmc --seq-len 65
+refuse_train 1 "$TMP/cut-llmc.bin" --init "$TMP/cut-llmc.bin"
+refuse_train 1 'version' --init "$TMP/version-llmc.bin"
+refuse_train 1 "$TMP/magic-llmc.bin" --init "$TMP/magic-llmc.bin"
+refuse_train 4 "$TMP/none" --init "$TMP/none"
+refuse_train 2 'channels, not 32: leave' --init $llmc --channels 32
+refuse_train 2 'longer than the 64 positions' --init $llmc --seq-len 65
 refuse 2 'needs --from' sample
 refuse 4 "$TMP/none" sample --from "$TMP/none"
 refuse 4 "$TMP/nothing" sample --from "$TMP/nothing"
@@ -87,8 +87,8 @@ unharmed 'wrong models'
 
 # Below a regular file nothing can be made, not even by root.
 below=$TMP/short.txt/x
-train 4 "$below" --log "$below"
-train 4 "$below" --trace "$below"
+refuse_train 4 "$below" --log "$below"
+refuse_train 4 "$below" --trace "$below"
 refuse 4 "$TMP/short.txt" train $short --save "$below"
 unharmed 'files that cannot be written'
 
@@ -120,11 +120,11 @@ for output in --log --trace; do
     refuse 2 'would overwrite what --val-data reads' train $output "$TMP/text.txt" --val-data "$TMP/text.txt"
     refuse 2 'would overwrite what --config reads' train $output "$TMP/config" --config "$TMP/config"
     refuse 2 'would overwrite what --pace reads' train $output "$TMP/server" --pace "$TMP/server"
-    train 2 'would overwrite what' $output "$saved"
+    refuse_train 2 'would overwrite what' $output "$saved"
     refuse 2 "$output takes a path, not \"\"" train $output ''
 done
-train 2 'would overwrite what --log writes' --log "$TMP/x" --trace "$TMP/x"
-train 2 'would overwrite what --log writes' --log "$TMP/./new.log" --trace "$TMP//new.log"
+refuse_train 2 'would overwrite what --log writes' --log "$TMP/x" --trace "$TMP/x"
+refuse_train 2 'would overwrite what --log writes' --log "$TMP/./new.log" --trace "$TMP//new.log"
 refuse 2 'would overwrite what' train --save "$TMP/new" --log "$TMP/new/model.safetensors"
 YARD_KERNELS=$TMP/cl
 export YARD_KERNELS
@@ -223,7 +223,7 @@ result $? 'those of their kind are replaced'
 
 # ---- what is guessed is said ----------------------------------------------------------------------------------------
 
-warned() { # warned TEXT ARGUMENTS...
+warned() { # TEXT ARGUMENTS...
     text=$1
     shift
     yard train "$@" --steps 1 --val-batches 1 --sample-tokens 0 && grep -qF "$text" "$TMP/err"
@@ -275,7 +275,7 @@ refuse 2 'nul, line 2 holds a zero byte' plan --simulate --hardware "$TMP/nul"
 cp -r cl "$TMP/kernels" && rm "$TMP/kernels/norm.cl" && mkdir "$TMP/kernels/norm.cl"
 YARD_KERNELS=$TMP/kernels
 export YARD_KERNELS
-train 4 'norm.cl is a folder; expected a regular file'
+refuse_train 4 'norm.cl is a folder; expected a regular file'
 unset YARD_KERNELS
 unharmed 'inputs that are no files'
 
@@ -362,14 +362,14 @@ YARD_KERNELS=$TMP/cl
 export YARD_KERNELS
 line=$(grep -n 'float sum = accumulate' "$TMP/cl/loss.cl" | cut -d: -f1)
 sed "${line}s/float/flaot/" cl/loss.cl >"$TMP/cl/loss.cl"
-train 1 "$TMP/cl/loss.cl:$line" # the compiler's own message, with the file and its line
+refuse_train 1 "$TMP/cl/loss.cl:$line" # the compiler's own message, with the file and its line
 cp cl/loss.cl "$TMP/cl/loss.cl"
 sed 's/void add(/void sum(/' cl/elementwise.cl >"$TMP/cl/elementwise.cl"
-train 1 'kernel add in cl/elementwise.cl: CL_INVALID_KERNEL_NAME'
+refuse_train 1 'kernel add in cl/elementwise.cl: CL_INVALID_KERNEL_NAME'
 sed 's/void add(/void add(int more, /' cl/elementwise.cl >"$TMP/cl/elementwise.cl"
-train 1 'of kernel add (cl/elementwise.cl): CL_INVALID_ARG_SIZE'
+refuse_train 1 'of kernel add (cl/elementwise.cl): CL_INVALID_ARG_SIZE'
 rm "$TMP/cl/elementwise.cl"
-train 4 "$TMP/cl/elementwise.cl"
+refuse_train 4 "$TMP/cl/elementwise.cl"
 unset YARD_KERNELS
 unharmed 'damaged kernels'
 

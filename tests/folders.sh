@@ -14,6 +14,7 @@ YARD=$(realpath "${YARD:-./yard}")
 TMP=$(realpath "${TMP:-$(mktemp -d)}")
 
 . tests/report.sh
+. tests/helpers.sh
 
 # ---- includes -------------------------------------------------------------------------------------------------------
 
@@ -54,15 +55,34 @@ same_bits() { # FOLDER FOLDER
     cmp "$1/model.safetensors" "$2/model.safetensors" 2>"$TMP/err"
 }
 
-# What a folder registers is in its sources: a `struct module module_FOLDER`, which names a table of options, if it has
-# any; and a `struct subcommand`, if it is a command.
+# What a folder registers is in its sources: a `struct module module_FOLDER`.  If it has options, that names their
+# table, which is in the same file; if it has a command, that names a `struct subcommand` in any of the folder's files.
 struct='^const struct module module_'
 registered() { # FILE: its module, in one line
     sed -n "/$struct/,/};\$/p" "$1" | tr '\n' ' '
 }
-names_in() { # FILE TABLE: the names in a table of options, or of commands
-    sed -n "/^\\(static \\)\\?const struct $2\\[/,/};\$/p" "$1" | sed -n 's/^    {"\([a-z-]*\)", .*/\1/p;
-        s/.*= {{"\([a-z-]*\)", .*/\1/p; s/.*= {[0-9]*, "\([a-z]*\)".*/\1/p'
+
+options_of() { # FILE: names of the options of the module in it
+    table=$(registered "$1" | sed -n 's/.*\.options = \([a-z_]*\).*/\1/p')
+    [ -n "$table" ] || return
+    sed -n "/^\(static \)\?const struct option $table\[/,/};\$/p" "$1" | sed -n 's/^    {"\([a-z-]*\)", .*/\1/p'
+}
+
+command_of() { # FILE: name of the command of the module in it, the first string in its struct
+    command=$(registered "$1" | sed -n 's/.*\.commands = &\([a-z_]*\).*/\1/p')
+    [ -n "$command" ] || return
+    cat "$(dirname "$1")"/*.c | sed -n "/^\(static \)\?const struct subcommand $command = {/,/};\$/p" | tr '\n' ' ' |
+        sed 's/[^"]*"\([a-z]*\)".*/\1/'
+}
+
+commands() { # PROGRAM: names of its commands
+    "$1" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'
+}
+
+all_options() { # PROGRAM: "--NAME" of the options in the help of its commands
+    for command in $(commands "$1"); do
+        "$1" "$command" --help
+    done 2>/dev/null | sed '/^Words of other programs/,/^usage/d' | sed -n 's/^  \(-., \)\?\(--[a-z0-9-]*\).*/\2/p'
 }
 
 train "$YARD" "$TMP/whole"
@@ -90,16 +110,14 @@ result $? "an llm.c model has the same loss: $(sed 's/.*loss //' "$TMP/err")"
 result $? 'it samples from the model that it has saved'
 "$TMP/yard" train --model tiny --data LICENSE --steps 1000000 --save-every 1 --save "$TMP/killed" \
     >"$TMP/out" 2>"$TMP/err" &
-tries=0
-until [ -f "$TMP/killed/model.safetensors" ] || [ "$tries" -eq 600 ]; do
-    sleep 0.1
-    tries=$((tries + 1))
-done
-kill -9 $!
-wait $! 2>/dev/null
+child=$!
+within 60 '[ -f "$TMP/killed/model.safetensors" ]'
+kill -9 $child
+wait $child 2>/dev/null
 "$TMP/yard" sample --from "$TMP/killed" --count 5 >"$TMP/out" 2>"$TMP/err"
 result $? 'with --save-every a model is there before the end'
-[ "$("$TMP/yard" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' | tr '\n' ' ')" = 'train sample ' ]
+commands "$TMP/yard" >"$TMP/core-commands"
+[ "$(tr '\n' ' ' <"$TMP/core-commands")" = 'train sample ' ]
 result $? 'it has two commands'
 "$TMP/yard" train --zero 3 -d 0:0x2 2>"$TMP/err"
 [ $? -eq 2 ] && grep -q -- '--zero 3 keeps parameters in shards, .* this yard was built without' "$TMP/err"
@@ -115,29 +133,29 @@ builds_without() { # FOLDER: and trains; what goes along with it is told by the 
     result $? 'and trains with the same bits'
 }
 
-options_of() { # FILE: of the module in it
-    case $(registered "$1") in
-    *'.options = '*)
-        table=$(registered "$1" | sed 's/.*\.options = \([a-z_]*\).*/\1/')
-        names_in "$1" "option $table" ;;
-    esac
-}
-
-command_of() { # FILE: the command in it, if there is one
-    sed -n 's/^\(static \)\?const struct subcommand [a-z_]* = {[0-9]*, "\([a-z]*\)".*/\2/p' "$1"
+names_are_known() { # FILE FOLDER: names are found of all that its module registers, and the whole program has them
+    {
+        registered "$1" | grep -q '\.options = ' && [ -z "$(options_of "$1")" ] && echo 'no option is found'
+        registered "$1" | grep -q '\.commands = ' && [ -z "$(command_of "$1")" ] && echo 'no command is found'
+        for option in $(options_of "$1"); do
+            grep -qx -- "--$option" "$TMP/options" || echo "not in the whole program: --$option"
+        done
+        for command in $(command_of "$1"); do
+            grep -qx "$command" "$TMP/commands" || echo "not in the whole program: $command"
+        done
+    } >"$TMP/wrong"
+    no_complaints "$TMP/wrong" "the whole program has what $2 registers"
 }
 
 help_is_without() { # FILE FOLDER: the commands' help has none of the folder's options, and its command is gone
-    "$TMP/yard" --help >"$TMP/help"
-    for command in train sample $(sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' "$TMP/help"); do
-        "$TMP/yard" "$command" --help
-    done 2>/dev/null | sed '/^Words of other programs/,/^usage/d' >"$TMP/pages"
+    all_options "$TMP/yard" >"$TMP/options-left"
+    commands "$TMP/yard" >"$TMP/commands-left"
     {
         for option in $(options_of "$1"); do
-            grep -q "^ *\(-., \)\?--$option\( \|\$\)" "$TMP/pages" && echo "left: --$option"
+            grep -qx -- "--$option" "$TMP/options-left" && echo "left: --$option"
         done
         for command in $(command_of "$1"); do
-            grep -q "^  $command " "$TMP/help" && echo "left: $command"
+            grep -qx "$command" "$TMP/commands-left" && echo "left: $command"
         done
     } >"$TMP/wrong"
     no_complaints "$TMP/wrong" "its help has nothing of $2"
@@ -155,16 +173,29 @@ option_says_why() { # FILE FOLDER: if an option is named for the folder
 }
 
 is_refused() { # 'WORDS' 'PATTERN of the sentence'
-    "$TMP/yard" $1 2>"$TMP/err"
+    "$TMP/yard" $1 >"$TMP/out" 2>"$TMP/err"
     [ $? -eq 2 ] && grep -q -- "$2" "$TMP/err"
     result $? "$1 is refused"
 }
 
+command_is_refused() { # COMMAND FOLDER: it has gone with the folder; the sentence names that if it has the same name
+    because=
+    [ "$1" != "$2" ] || because=": this yard was built without .*$2"
+    is_refused "$1" "there is no command '$1'$because"
+}
+
+all_options "$YARD" >"$TMP/options"
+commands "$YARD" >"$TMP/commands"
 for file in $(grep -l "$struct" src/techniques/*/*.c src/tools/*/*.c); do
     folder=$(sed -n "s/$struct\([a-z]*\).*/\1/p" "$file")
+    names_are_known "$file" "$folder"
     builds_without "$folder"
     option_says_why "$file" "$folder"
     help_is_without "$file" "$folder"
+    for command in $(command_of "$file"); do
+        command_is_refused "$command" "$folder"
+        echo "$command" >>"$TMP/gone"
+    done
     case $folder in
     gather)
         is_refused 'train --zero 3' '--zero 3 keeps parameters in shards, .* this yard was built without gather' ;;
@@ -172,10 +203,11 @@ for file in $(grep -l "$struct" src/techniques/*/*.c src/tools/*/*.c); do
         is_refused 'train --data stories' '--data stories: this yard was built without stories' ;;
     swap)
         is_refused 'train --recompute auto' '--recompute auto: nothing here chooses .* built without .*swap' ;;
-    "$(command_of "$file")")
-        is_refused "$folder" "there is no command '$folder': this yard was built without .*$folder" ;;
     esac
 done
+sort "$TMP/core-commands" "$TMP/gone" >"$TMP/expected"
+sort "$TMP/commands" | diff - "$TMP/expected" >"$TMP/wrong"
+no_complaints "$TMP/wrong" "the commands are the trainer's and one of each folder that registers one"
 
 # ---- and back -------------------------------------------------------------------------------------------------------
 

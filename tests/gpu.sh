@@ -70,7 +70,7 @@ build() { # ./yard and the test of the kernels, with the kit where packages are 
     exit 1
 }
 
-field() { # field NAME: its value in each JSON object, which have a line each
+field() { # NAME: its value in each JSON object, which have a line each
     sed -n 's/.*"'"$1"'":"\{0,1\}\([^",}]*\).*/\1/p'
 }
 
@@ -99,18 +99,18 @@ skip() { # WHY: its code, 77, makes a row "skipped"
     return 77
 }
 
-quietly() { # quietly WORDS: run them within the row's time
+quietly() { # WORDS: run them within the row's time
     seconds=$((row_end - $(date +%s)))
     [ $seconds -gt 0 ] || return 124
     timeout --foreground -k 5 $seconds "$@"
 }
 
-run() { # run WORDS: the report shows them too
+run() { # WORDS: the report shows them too
     echo "        \$ $*" >>$tmp/commands
     quietly "$@"
 }
 
-row() { # row NAME SECONDS WORDS: the function WORDS says by its exit code how it went
+row() { # NAME SECONDS WORDS: the function WORDS says by its exit code how it went
     name=$1
     start=$(date +%s)
     row_end=$((start + $2))
@@ -181,13 +181,13 @@ kernels() {
 
 nano='--model nano --batch 4 --steps 4 --clip 0 --val-batches 1 --sample-tokens 0'
 
-median() { # median NAME LOG: of a value that each step has
+median() { # NAME LOG: of a value that each step has
     field "$1" <"$2" | sort -n | awk '
         { x[NR] = $1 }
         END { printf "%.1f", x[int((NR + 1) / 2)] }'
 }
 
-same_bits() { # same_bits 'OPTIONS' 'PASSES': parameters and AdamW's state are those of the serial run without passes
+same_bits() { # 'OPTIONS' 'PASSES': parameters and AdamW's state are those of the serial run without passes
     serial=$tmp/serial$(echo "$1" | tr ' :/' '_')
     if [ ! -d "$serial" ]; then
         rm -rf "$serial.new"
@@ -213,7 +213,7 @@ on_the_cpu() { # updates on the CPU give the device's bits only where that round
     esac
 }
 
-peak_bytes() { # peak_bytes OPTIONS: of training; nothing where it does not fit
+peak_bytes() { # OPTIONS: of training; nothing where it does not fit
     timeout 20 "$YARD" plan "$@" -d $device --json 2>/dev/null | tr '{' '\n' | field together | head -n 1
 }
 
@@ -245,7 +245,7 @@ bench() {
     return $code
 }
 
-peak() { # peak NAME: GFLOP/s or GB/s, of the last bench
+peak() { # NAME: GFLOP/s or GB/s, of the last bench
     sed -n "s/.*$1 \([0-9.]*\) G.*/\1/p" $tmp/bench.txt 2>/dev/null | tail -n 1
 }
 

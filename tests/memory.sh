@@ -14,8 +14,9 @@ TMP=${TMP:-$(mktemp -d)}
 unset YARD_VEC YARD_WG # it plays a GPU of a shape of its own
 
 . tests/report.sh
+. tests/helpers.sh
 
-cat >"$TMP/shim.c" <<'END'
+build_shim "a GPU's memory" <<'END'
 #define _GNU_SOURCE
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -100,23 +101,18 @@ cl_int clFinish(cl_command_queue q)
     return lazy ? CL_OUT_OF_RESOURCES : code;
 }
 END
-# (A sanitizer's runtime must be the first library.)
-if ! ${CC:-cc} -shared -fPIC -o "$TMP/shim.so" "$TMP/shim.c" -ldl 2>"$TMP/err" ||
-    ! LD_PRELOAD=$TMP/shim.so "$YARD" --version >"$TMP/out" 2>"$TMP/err"; then
-    skip_all "a GPU's memory" "a library cannot be put before OpenCL's: $(head -n 1 "$TMP/err")"
-fi
 
-yard() { # yard 'NAME=VALUE ...' WORDS: yard WORDS on a device that the shim changes so; its exit code is left in $code
+yard() { # 'NAME=VALUE ...' WORDS: yard WORDS on a device that the shim changes so; its exit code is left in $code
     settings=$1
     shift
     env $settings LD_PRELOAD="$TMP/shim.so" "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
     code=$?
 }
-says() { # says WHAT TEXT: there is that text in the output
+says() { # WHAT TEXT: there is that text in the output
     [ $code -eq 0 ] && grep -qF -- "$2" "$TMP/out"
     result $? "$1"
 }
-refuses() { # refuses CODE WHAT TEXT...: it ends with that code and one sentence, with these parts
+refuses() { # CODE WHAT TEXT...: it ends with that code and one sentence, with these parts
     [ $code -eq "$1" ] && [ "$(grep -c '^yard: ' "$TMP/err")" -eq 1 ]
     wrong=$? what=$2
     shift 2

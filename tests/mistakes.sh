@@ -1,10 +1,10 @@
-# mistakes.sh - how errors.sh and errors_files.sh make a mistake and look at what comes of it.  They read it with
-# `. tests/mistakes.sh`, behind report.sh.
+# mistakes.sh - how errors.sh, errors_files.sh and view.sh make a mistake and look at what comes of it.  They read it
+# with `. tests/mistakes.sh`, after report.sh.
 #
 #     yard WORDS...                             runs it; what it prints is in $TMP/out and $TMP/err
 #     refuse CODE 'PART' WORDS...               yard WORDS ends with CODE, saying one sentence "yard: ..." with PART
 #     refuse_in FOLDER CODE 'PART' WORDS...     the same in that folder
-#     train CODE 'PART' OPTIONS...              a short training of the smallest model, saved to $TMP/saved, is refused
+#     refuse_train CODE 'PART' OPTIONS...       a short training of the smallest model, saved to $TMP/saved, is refused
 #     save_model, unharmed 'MISTAKES'           there is a model in $TMP/saved; it has come through these mistakes
 YARD=$(realpath "${YARD:-./yard}") # some checks go elsewhere
 TMP=$(realpath "${TMP:-$(mktemp -d)}")
@@ -30,7 +30,7 @@ refuse_in() {
     result $? "$* -> $code: $part"
 }
 
-train() {
+refuse_train() {
     expected=$1 part=$2
     shift 2
     refuse "$expected" "$part" train $short --save "$TMP/saved" "$@"

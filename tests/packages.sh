@@ -15,8 +15,7 @@
 set -u
 system=$(uname)
 
-# need       Debian, Ubuntu (apt)                    Fedora (dnf)                      Arch (pacman)            macOS
-# (brew)
+# need       apt (Debian, Ubuntu)                    dnf (Fedora)                      pacman (Arch)            brew
 packages='
 compiler     gcc,libc6-dev                           gcc,glibc-devel                   gcc                      -
 opencl       ocl-icd-opencl-dev,opencl-headers       ocl-icd-devel,opencl-headers      ocl-icd,opencl-headers   -

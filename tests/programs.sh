@@ -35,13 +35,8 @@ builtin='. : [ break cd command continue echo eval exec exit export kill printf 
 
 # Recipes, and what pages let a student type or let a test do: as scripts, with the names of their files.
 mkdir -p "$TMP/tutorials"
-recipes() { # of the Makefile: lines that begin with a tab, what stands behind "; @", and in $(shell ...)
-    awk '
-        /^\t/ { print substr($0, 2) }
-        /^build.*; @/ {
-            sub(/.*; @/, "")
-            print
-        }' Makefile
+recipes() { # of the Makefile: lines that begin with a tab, and what stands in $(shell ...)
+    awk '/^\t/ { print substr($0, 2) }' Makefile
     sed 's/\$([A-Z_]*)/$X/g' Makefile | grep -o '\$(shell [^)]*' | sed 's/.*(shell //'
 }
 without_make() { # make's variables and functions become a variable of the shell
@@ -118,7 +113,7 @@ awk 'NF == 1' "$TMP/promised" | while read -r program; do
     done
 done
 
-alone() { # alone WORDS...: they succeed, and find all that they call
+alone() { # WORDS...: they succeed, and find all that they call
     rm -rf "$TMP/own"
     mkdir "$TMP/own"
     PATH=$TMP/bin TMP=$TMP/own CC=cc "$@" >"$TMP/log" 2>&1 </dev/null

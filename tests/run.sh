@@ -42,8 +42,7 @@ screen=no
 
 # ---- one test -------------------------------------------------------------------------------------------------------
 
-# In the background.  Its exit code and seconds go to LOGS/<name>.ended, and its name to the pipe.
-run_one() { # run_one TEST
+run_one() { # TEST: in the background; its exit code and seconds go to LOGS/<name>.ended, and its name to the pipe
     name=$(basename "$1")
     export TMP="$logs/$name.tmp"
     rm -rf "$TMP"
@@ -57,59 +56,73 @@ run_one() { # run_one TEST
     echo "$1" >&3
 }
 
-# What a finished test reported is printed and counted.
-report() { # report TEST
-    name=$(basename "$1")
-    log=$logs/$name.log
-    read -r code seconds <"$logs/$name.ended"
-    rm "$logs/$name.ended"
+count_checks() { # LOG: how many were $announced; how many of those that it reports are $ok, $bad and $left_out
     counts=$(awk '
-        /^1\.\.[0-9]+$/ { n += substr($0, 4) }
+        /^1\.\.[0-9]+$/ { announced += substr($0, 4) }
         /ok [0-9]+.*# SKIP/ {
-            s++
+            left_out++
             next
         }
         /not ok [0-9]+/ {
-            f++
+            bad++
             next
         }
-        /ok [0-9]+/ { p++ }
-        END { print n + 0, p + 0, f + 0, s + 0 }' "$log")
-    # announced, passed, failed and skipped
-    read -r n p f s <<EOF
+        /ok [0-9]+/ { ok++ }
+        END { print announced + 0, ok + 0, bad + 0, left_out + 0 }' "$1")
+    read -r announced ok bad left_out <<EOF
 $counts
 EOF
-    reason="exit code $code"
-    [ "$code" -ne 124 ] || reason="took longer than $seconds_at_most s"
-    if [ "$code" -eq 0 ] && [ $((p + f + s)) -lt "$n" ]; then
-        code=1
-        reason="ended after $((p + f + s)) of $n checks"
-    fi
-    [ "$code" -eq 0 ] || [ "$f" -gt 0 ] || f=1
-    if [ "$code" -eq 0 ] && [ $((p + f + s)) -eq 0 ] && ! grep -q '^1\.\.0$' "$log"; then
-        p=1 # a script that reports nothing is a check itself
-    fi
-    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-    echo "$name $seconds" >>"$logs/seconds.new"
-
-    erase_line
-    if [ $((p + f + s)) -eq 0 ]; then # it has none for this part
-        rm -rf "$logs/$name.tmp"
-        return
-    fi
-    if [ "$f" -eq 0 ]; then
-        printf 'ok    %-28s %3d checks %4d s\n' "$name" "$p" "$seconds"
-        show_skipped "$log"
-        rm -rf "$logs/$name.tmp"
-        return
-    fi
-    failures="$failures $name"
-    printf 'FAIL  %-28s %3d failed %4d s   %s; %s ends with:\n' "$name" "$f" "$seconds" "$reason" "$log"
-    tail -n 40 "$log" | sed 's/^/      | /'
-    say_how_to_repeat "$1" "$log"
 }
 
-show_skipped() { # show_skipped LOG: what could not be checked, and why; cmocka prints that in the line before
+# How a test ended says more than its checks: $bad is 1 at least if it did not end well, for that $reason; and $ok is 1
+# if it ended well and reported nothing, since a script may be a check itself.
+judge() { # LOG
+    reported=$((ok + bad + left_out))
+    reason="exit code $code"
+    [ "$code" -ne 124 ] || reason="took longer than $seconds_at_most s"
+    if [ "$code" -eq 0 ] && [ $reported -lt "$announced" ]; then
+        code=1
+        reason="ended after $reported of $announced checks"
+    fi
+    if [ "$code" -ne 0 ] && [ "$bad" -eq 0 ]; then
+        bad=1
+    fi
+    if [ "$code" -eq 0 ] && [ $reported -eq 0 ] && ! grep -q '^1\.\.0$' "$1"; then
+        ok=1
+    fi
+}
+
+print_result() { # TEST LOG: nothing if the test has no checks for this part
+    erase_line
+    if [ "$bad" -gt 0 ]; then
+        printf 'FAIL  %-28s %3d failed %4d s   %s; %s ends with:\n' "$name" "$bad" "$seconds" "$reason" "$2"
+        tail -n 40 "$2" | sed 's/^/      | /'
+        say_how_to_repeat "$1" "$2"
+    elif [ $((ok + left_out)) -gt 0 ]; then
+        printf 'ok    %-28s %3d checks %4d s\n' "$name" "$ok" "$seconds"
+        show_skipped "$2"
+    fi
+}
+
+report() { # TEST: it has ended; what it reported is printed and counted
+    name=$(basename "$1")
+    read -r code seconds <"$logs/$name.ended"
+    rm "$logs/$name.ended"
+    count_checks "$logs/$name.log"
+    judge "$logs/$name.log"
+    print_result "$1" "$logs/$name.log"
+    passed=$((passed + ok))
+    failed=$((failed + bad))
+    skipped=$((skipped + left_out))
+    echo "$name $seconds" >>"$logs/seconds.new"
+    if [ "$bad" -eq 0 ]; then
+        rm -rf "$logs/$name.tmp"
+    else
+        failures="$failures $name"
+    fi
+}
+
+show_skipped() { # LOG: what could not be checked, and why; cmocka prints that in the line before
     awk '
         /# SKIP/ {
             said = $0
@@ -123,7 +136,7 @@ show_skipped() { # show_skipped LOG: what could not be checked, and why; cmocka 
         { before = $0 }' "$1"
 }
 
-say_how_to_repeat() { # say_how_to_repeat TEST LOG
+say_how_to_repeat() { # TEST LOG
     case $1 in
     *.sh) echo "      again: mkdir -p $logs/tmp; TMP=$logs/tmp YARD=$YARD YARD_TESTS=$YARD_TESTS $1" ;;
     *) sed -n 's/^not ok [0-9]* - \([A-Za-z0-9_]*\).*/\1/p' "$2" | head -n 3 | while read -r check; do

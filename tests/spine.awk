@@ -77,10 +77,12 @@ function count(name,   first, end, most) {
     }
     if (name == "all")
         return n
-    for (end = 1; name == "head" && end < n && line[end] !~ /\*\//;)
-        end++
-    if (name == "head")
+    if (name == "head") {
+        end = 1
+        while (end < n && line[end] !~ /\*\//)
+            end++
         return end
+    }
     first = find(name)
     if (!first) {
         wrong(file " has no " name)

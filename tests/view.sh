@@ -2,35 +2,18 @@
 # view.sh - yard view from outside: mistakes, pictures without a display, a trainer that stands or waits, a real
 # window.
 #
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
+# mistakes.sh has refuse(), helpers.sh has within().  YARD is the program, TMP an empty folder.  The report is TAP (see
+# run.sh).
 set -u
 child=  # processes in the background: a trainer,
 viewer= # yard view,
 screen= # and the X server that has its window
-YARD=$(realpath "${YARD:-./yard}")
-TMP=${TMP:-$(mktemp -d)}
-TMP=$(realpath "$TMP")
 unset DISPLAY WAYLAND_DISPLAY
 unset XDG_RUNTIME_DIR # where traces of simulations would be rather than in TMPDIR
 
 . tests/report.sh
-
-refuse() { # CODE 'part of the sentence' WORDS...
-    code=$1 part=$2
-    shift 2
-    "$YARD" view "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
-    [ $? -eq "$code" ] && grep -qF -- "$part" "$TMP/err" && [ "$(grep -c '^yard: ' "$TMP/err")" -eq 1 ]
-    result $? "view $* -> $code: $part"
-}
-
-within() { # SECONDS COMMAND: it succeeds before they are over
-    tries=$(($1 * 20))
-    until eval "$2" >/dev/null 2>&1; do
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || return 1
-        sleep 0.05
-    done
-}
+. tests/mistakes.sh
+. tests/helpers.sh
 
 end_processes() { # what runs in the background ends with the test
     for process in $viewer $child; do
@@ -46,36 +29,36 @@ result $? 'a step file is simulated into a trace'
 
 # ---- mistakes -------------------------------------------------------------------------------------------------------
 
-refuse 2 'takes one trace or two, but 0 were given'
-refuse 2 'takes one trace or two, but 3 were given' "$TMP/a.trace" "$TMP/a.trace" "$TMP/a.trace"
-refuse 4 'No such file' "$TMP/none.trace"
-refuse 1 'is not a trace' README.md
+refuse 2 'takes one trace or two, but 0 were given' view
+refuse 2 'takes one trace or two, but 3 were given' view "$TMP/a.trace" "$TMP/a.trace" "$TMP/a.trace"
+refuse 4 'No such file' view "$TMP/none.trace"
+refuse 1 'is not a trace' view README.md
 echo 'device gpu' >"$TMP/bad.txt"
-refuse 2 'bad.txt, line 1' "$TMP/bad.txt"
+refuse 2 'bad.txt, line 1' view "$TMP/bad.txt"
 printf 'device gpu memory=1K\ntensor x gpu 8 work\ntask read gpu.compute 1ms reads=x\n' >"$TMP/unwritten.txt"
 export TMPDIR="$TMP" # where a simulation would be left
-refuse 2 'before anything is written to it' "$TMP/unwritten.txt" --json
+refuse 2 'before anything is written to it' view "$TMP/unwritten.txt" --json
 unset TMPDIR
 ! ls "$TMP"/yard-*.trace >"$TMP/out" 2>&1
 result $? 'of a list that is refused no simulation stays behind'
-refuse 2 '--output' data/steps/chain.txt --json -o data/steps/chain.txt
-refuse 2 '--size takes WIDTHxHEIGHT' "$TMP/a.trace" --png "$TMP/x.png" --size 10x10
-refuse 2 '--size takes WIDTHxHEIGHT' "$TMP/a.trace" --png "$TMP/x.png" --size 1280
-refuse 2 'has "nokey", which is no key' "$TMP/a.trace" --png "$TMP/x.png" --script 'f nokey'
+refuse 2 '--output' view data/steps/chain.txt --json -o data/steps/chain.txt
+refuse 2 '--size takes WIDTHxHEIGHT' view "$TMP/a.trace" --png "$TMP/x.png" --size 10x10
+refuse 2 '--size takes WIDTHxHEIGHT' view "$TMP/a.trace" --png "$TMP/x.png" --size 1280
+refuse 2 'has "nokey", which is no key' view "$TMP/a.trace" --png "$TMP/x.png" --script 'f nokey'
 for word in click:1 click:1,2,3 drag:1,2,3,nan wheel:1e9 wheel; do
-    refuse 2 "$word" "$TMP/a.trace" --png "$TMP/x.png" --script "$word"
+    refuse 2 "$word" view "$TMP/a.trace" --png "$TMP/x.png" --script "$word"
 done
-refuse 2 '--step' "$TMP/a.trace" --step 0
-refuse 2 'holds the steps 1 to 5, but --step asks for 99' "$TMP/a.trace" --step 99
-refuse 4 'x.png' "$TMP/a.trace" --png "$TMP/none/x.png"
-refuse 2 '--png' "$TMP/a.trace" --png "$TMP/a.trace"
+refuse 2 '--step' view "$TMP/a.trace" --step 0
+refuse 2 'holds the steps 1 to 5, but --step asks for 99' view "$TMP/a.trace" --step 99
+refuse 4 'x.png' view "$TMP/a.trace" --png "$TMP/none/x.png"
+refuse 2 '--png' view "$TMP/a.trace" --png "$TMP/a.trace"
 export SDL_VIDEODRIVER=x11
 has_window=yes # or no, where the program was built without SDL2
 "$YARD" view "$TMP/a.trace" 2>&1 | grep -q 'built without SDL2' && has_window=no
 if [ $has_window = yes ]; then
-    refuse 4 'yard view FILE --png OUT.png writes a picture instead' "$TMP/a.trace"
+    refuse 4 'yard view FILE --png OUT.png writes a picture instead' view "$TMP/a.trace"
 else
-    refuse 2 'install SDL2' "$TMP/a.trace"
+    refuse 2 'install SDL2' view "$TMP/a.trace"
 fi
 
 # ---- pictures -------------------------------------------------------------------------------------------------------

@@ -24,14 +24,17 @@ function round(x) {
     return int(x + 0.5)
 }
 
-function choose(n, k,   i, product) { # k of n
+# gallery.awk has these two as well: what checks a list must not share the mistakes of what writes it.
+
+function choose(n, k,   i, product) { # how many ways to choose k of n
     product = 1
     for (i = 1; i <= k; i++)
         product = product * (n - k + i) / i
-    return round(product)
+    return product
 }
 
 function extra(l, s,   r) { # Revolve: the fewest advances back through l steps with s states kept
+    r = 0
     while (choose(s + r, s) < l)
         r++
     return r * l - choose(s + r, s + 1)

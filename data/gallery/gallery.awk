@@ -178,18 +178,22 @@ function dual(   i, h, q, x, y) {
         x = 2 * p - 1 - s
         y = s
     }
-    for (i = 0; i < 2 * (q - h - 1); i++) # 1
+    # 1. Forwards in one direction, until those of the other one arrive.
+    for (i = 0; i < 2 * (q - h - 1); i++)
         take("F", x)
-    for (i = 0; i <= h; i++) { # 2
+    # 2. Forwards in both directions.
+    for (i = 0; i <= h; i++) {
         take("F", x)
         take("F", y)
     }
-    for (i = 0; i < q - h - 1; i++) { # 3
+    # 3. The first backwards arrive, between forwards of the same direction.
+    for (i = 0; i < q - h - 1; i++) {
         take("D", y)
         pay()
         take("F", y)
     }
-    for (i = 0; i < m - 2 * q + h + 1; i++) { # 4, the steady part
+    # 4. The steady part: a forward of either direction, overlapped with a backward of the other.
+    for (i = 0; i < m - 2 * q + h + 1; i++) {
         if (i == 0 && h == q - 1) {
             take("F", x)
             take("B", y)
@@ -197,17 +201,21 @@ function dual(   i, h, q, x, y) {
             both(x, y)
         both(y, x)
     }
-    for (i = 0; i < q - h - 1; i++) { # 5
+    # 5. No forward of x is left: only those of y are overlapped.
+    for (i = 0; i < q - h - 1; i++) {
         take("B", y)
         both(y, x)
     }
-    for (i = 0; i < 2 * (h + 1); i++) # 6
+    # 6. Backwards in both directions; in the second half of them each W is put off.
+    for (i = 0; i < 2 * (h + 1); i++)
         take(i <= h ? "B" : "D", i % 2 ? x : y)
-    for (i = 0; i < q - h - 1; i++) { # 7
+    # 7. The last D, with W that were put off between them.
+    for (i = 0; i < q - h - 1; i++) {
         pay()
         take("D", x)
     }
-    for (i = 0; i <= h; i++) # 8
+    # 8. The W that are left.
+    for (i = 0; i <= h; i++)
         pay()
 }
 
@@ -662,7 +670,7 @@ function advance(from, to, slot, target,   j, source, result) { # slot has state
     }
 }
 
-function choose(n, k,   i, product) { # of n
+function choose(n, k,   i, product) { # how many ways to choose k of n
     product = 1
     for (i = 1; i <= k; i++)
         product = product * (n - k + i) / i

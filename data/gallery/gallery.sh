@@ -176,12 +176,10 @@ case ${1-} in
 write)
     for name in $names; do
         generate "$name" '' >"${2:-$here}/$name.txt" || exit 1
-    done
-    ;;
+    done ;;
 check) measure_all | judge ;;
 page)
     [ -n "${2-}" ] || exit 2
-    make_page "$2"
-    ;;
+    make_page "$2" ;;
 *) usage ;;
 esac
