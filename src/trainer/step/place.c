@@ -72,6 +72,7 @@ static void add_life(struct arena *arenas, struct tensor *t, struct step *const 
     l->first = start + (size_t)t->first;
     l->last = start + (size_t)t->last;
 }
+
 size_t arena_bytes(const struct arena *a)
 {
     size_t sum = a->before;
