@@ -12,13 +12,9 @@
  * one slab; it never lies in two, and the slab itself is never given to a kernel.  The host's slabs are pinned, each by
  * one context.
  *
- *     device.h    devices, contexts, links            machine.c
- *                 lanes, described machines           lanes.c
- *                 slabs                               slabs.c
- *     driver.h    errors                              cl_error.c
- *                 drivers and what they offer         platforms.c
- *                 kernels, kept between runs          kernels.c, cache.c
- *                 limits of memory, clocks            limits.c, device_clock.c
+ *     device.h    devices and their lanes, memory        machine.c, lanes.c; slabs.c
+ *     driver.h    errors, drivers, kernels               cl_error.c; platforms.c; kernels.c, cache.c
+ *                 limits of memory, clocks               limits.c; device_clock.c
  */
 #ifndef DEVICE_H
 #define DEVICE_H
@@ -189,7 +185,7 @@ char *describe_machine(const struct machine *m);
 /* Floats per vector of the kernels on this device, unless fewer are asked for: 16, 8, 4 or 1. */
 unsigned own_vector_width(cl_device_id id);
 
-/* ---- lanes.c: lanes, and machines that are only described --------------------------------------------------------- */
+/* ---- lanes.c: lanes, and machines that are only described -------------------------------------------------------- */
 
 /* The nth lane of a kind on a device, from 0; NULL: it has none. */
 struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth);
