@@ -143,6 +143,9 @@ refuse 2 'is a checkpoint, which takes nothing more' train --resume "$TMP/saved"
 refuse 2 '--resume and --init: one goes on from a checkpoint' train --resume "$TMP/saved" --init "$saved"
 refuse 2 "$TMP/saved has 2 layers, not 4: leave --model and --layers out" train --resume "$TMP/saved" --model nano
 refuse 4 'holds no complete checkpoint' train --resume "$TMP/nothing"
+# stages are recorded, but not asked for
+yard train $short -d 0:0x2 --mesh pp=2 --stages 1,1 --save "$TMP/staged"
+refuse 2 '--pipeline: there is one stage' train --resume "$TMP/staged" -d 0:0 --mesh pp=1 --pipeline interleaved
 printf 'resume = x\n' >"$TMP/resume.conf"
 refuse 2 '--config and --resume belong on the command line' train --config "$TMP/resume.conf"
 refuse 2 'yard ckpt needs a word' ckpt

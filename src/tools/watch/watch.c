@@ -8,6 +8,7 @@
  */
 #include "watch.h"
 
+#include "trainer/run/flights.h"
 #include "trainer/train/hooks.h"
 
 #include <time.h>

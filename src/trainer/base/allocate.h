@@ -30,8 +30,22 @@ enum { NONE = -1 }; /* the index of nothing: there is no such task, node, record
 /* qsort() for an array that may be NULL when n is 0.  `order` returns -1, 0 or 1, as COMPARE does. */
 #define SORT(items, n, order) ((n) ? qsort((items), (n), sizeof *(items), (order)) : (void)0)
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-/* Binary search: `i` becomes the first of 0 .. n - 1 for which the condition `before`, which names `i`, is false; n
- * when it is true for all. */
+/* Binary search: `i` becomes the first of low .. high - 1 for which the condition `before`, which names `i`, is false;
+ * high when it is true for all. */
+#define FIND_BETWEEN(i, low, high, before)                                                                             \
+    do {                                                                                                               \
+        size_t low_ = (low);                                                                                           \
+        size_t high_ = (high);                                                                                         \
+        while (low_ < high_) {                                                                                         \
+            (i) = low_ + (high_ - low_) / 2;                                                                           \
+            if (before)                                                                                                \
+                low_ = (i) + 1;                                                                                        \
+            else                                                                                                       \
+                high_ = (i);                                                                                           \
+        }                                                                                                              \
+        (i) = low_;                                                                                                    \
+    } while (0)
+/* The same among 0 .. n - 1. */
 #define FIND_FIRST(i, n, before) FIND_BETWEEN(i, 0, n, before)
 /* The same, from the value of `i` on, by growing steps.  Elements near `i` are in the caches; a binary search among all
  * of a long array would miss them at each step. */
@@ -46,19 +60,6 @@ enum { NONE = -1 }; /* the index of nothing: there is no such task, node, record
         }                                                                                                              \
         size_t end_ = MIN((i), (n));                                                                                   \
         FIND_BETWEEN(i, from_, end_, before);                                                                          \
-    } while (0)
-#define FIND_BETWEEN(i, low, high, before)                                                                             \
-    do {                                                                                                               \
-        size_t low_ = (low);                                                                                           \
-        size_t high_ = (high);                                                                                         \
-        while (low_ < high_) {                                                                                         \
-            (i) = low_ + (high_ - low_) / 2;                                                                           \
-            if (before)                                                                                                \
-                low_ = (i) + 1;                                                                                        \
-            else                                                                                                       \
-                high_ = (i);                                                                                           \
-        }                                                                                                              \
-        (i) = low_;                                                                                                    \
     } while (0)
 /* COMPARE(a, b), or the comparison `then` where a and b are equal. */
 #define BY(a, b, then) ((a) != (b) ? COMPARE(a, b) : (then))

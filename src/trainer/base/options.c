@@ -167,10 +167,15 @@ static bool store_value(const struct option *o, const char *text)
     case OPT_CHOICE:
         *(int *)o->value = choice_number(choice_words(o), text);
         return *(int *)o->value >= 0;
-    default:
-        *(const char **)o->value = text;
-        return *text || o->type == OPT_TEXT;
+    case OPT_TEXT:
+    case OPT_INPUT:
+    case OPT_INPUTS:
+    case OPT_OUTPUT:
+    case OPT_KEPT:
+        break;
     }
+    *(const char **)o->value = text;
+    return *text || o->type == OPT_TEXT;
 }
 
 void set_option(struct option_table *table, const struct option *o, const char *where, const char *text)
@@ -201,8 +206,13 @@ static void clear_value(const struct option *o)
     case OPT_BYTES:
         *(size_t *)o->value = 0;
         break;
-    default:
+    case OPT_TEXT:
+    case OPT_INPUT:
+    case OPT_INPUTS:
+    case OPT_OUTPUT:
+    case OPT_KEPT:
         *(const char **)o->value = NULL;
+        break;
     }
 }
 
@@ -219,7 +229,6 @@ void reset_options(struct option_table *table)
 char *option_text(const struct option *o)
 {
     char number[32];
-    const char *text;
     int choice;
     switch (o->type) {
     case OPT_FLAG:
@@ -236,10 +245,15 @@ char *option_text(const struct option *o)
         return copy_string(format_exactly(number, *(const double *)o->value));
     case OPT_BYTES:
         return format_string("%zu", *(const size_t *)o->value);
-    default:
-        text = *(char *const *)o->value;
-        return copy_string(text ? text : "");
+    case OPT_TEXT:
+    case OPT_INPUT:
+    case OPT_INPUTS:
+    case OPT_OUTPUT:
+    case OPT_KEPT:
+        break;
     }
+    const char *text = *(char *const *)o->value;
+    return copy_string(text ? text : "");
 }
 
 /* ---- command line ---------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* device.h - OpenCL devices as memory arenas with lanes: opening them, their memory, kernels, clocks and errors.
+/* device.h - OpenCL devices as memory arenas with lanes: opening them, and their memory.
  *
  * A *device* is a memory arena with a byte budget and some lanes: an OpenCL device, a sub-device, a share of one
  * (logical device), or the host.  A *lane* is an in-order queue: compute, upload and download on an OpenCL device,
@@ -11,32 +11,17 @@
  * An arena is a list of slabs, none larger than the device's maximum allocation.  A tensor is an aligned sub-buffer of
  * one slab; it never lies in two, and the slab itself is never given to a kernel.  The host's slabs are pinned, each by
  * one context.
+ *
+ *     device.h    devices and their lanes, memory        machine.c, lanes.c; slabs.c
+ *     driver.h    errors, drivers, kernels               cl_error.c; platforms.c; kernels.c, cache.c
+ *                 limits of memory, clocks               limits.c; device_clock.c
  */
 #ifndef DEVICE_H
 #define DEVICE_H
 
-#ifdef __APPLE__
-#include <OpenCL/cl.h>
-#else
-#include <CL/cl.h>
-#endif
-
+#include "driver.h" /* defines: CL, CL_MAKE, make_kernel, event_times, told_times, is_pocl */
 #include "trainer/base/base.h"
 #include "trainer/base/lane.h"
-
-/* ---- cl_error.c: OpenCL errors ----------------------------------------------------------------------------------- */
-
-const char *cl_error_name(cl_int code); /* "CL_INVALID_KERNEL_ARGS", or "unknown OpenCL error" */
-/* Run an OpenCL call that returns a cl_int; failing shows the call, the symbolic name, the file and line. */
-#define CL(call) cl_check((call), #call, __FILE__, __LINE__)
-/* CL() for a call that returns an object, and the code through a pointer: CL_MAKE(x = clCreateY(..., &err)). */
-#define CL_MAKE(statement)                                                                                             \
-    do {                                                                                                               \
-        cl_int err = CL_SUCCESS;                                                                                       \
-        statement;                                                                                                     \
-        cl_check(err, #statement, __FILE__, __LINE__);                                                                 \
-    } while (0)
-void cl_check(cl_int code, const char *call, const char *file, int line);
 
 /* ---- devices, lanes, the machine ------------------------------------------------------------------------------- */
 
@@ -182,11 +167,7 @@ struct machine {
 
 /* Opens devices, contexts and queues.  Fails with EXIT_NO_DEVICE or EXIT_USAGE and a sentence. */
 struct machine *open_machine(const struct machine_options *options);
-void choose_tile(struct device *d); /* sets the rows and vectors of a register tile, by d->vector */
 void close_machine(struct machine *m);
-/* The nth lane of a kind on a device, from 0; NULL: it has none. */
-struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth);
-int count_lanes(const struct device *d, enum lane_kind kind);
 /* lane_of(), but the lane is made if it is missing.  Call it before lists that use the lane are finished. */
 struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth);
 /* The link that copies on lanes of this kind use; NULL: none, or it takes no time. */
@@ -204,58 +185,19 @@ char *describe_machine(const struct machine *m);
 /* Floats per vector of the kernels on this device, unless fewer are asked for: 16, 8, 4 or 1. */
 unsigned own_vector_width(cl_device_id id);
 
-/* ---- lanes.c: machines that are only described ------------------------------------------------------------------ */
+/* ---- lanes.c: lanes, and machines that are only described -------------------------------------------------------- */
 
+/* The nth lane of a kind on a device, from 0; NULL: it has none. */
+struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth);
+int count_lanes(const struct device *d, enum lane_kind kind);
 /* A machine of n devices and the host. */
 struct machine *new_machine(int n_devices);
 /* Set up device i (i == n_devices: the host): its name, its memory in bytes and its standard lanes. */
 struct device *name_device(struct machine *m, int i, const char *id, size_t memory);
+void choose_tile(struct device *d); /* sets the rows and vectors of a register tile, by d->vector */
 struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth);
 struct link *add_link(struct machine *m, double rate, double latency);
 void drop_links(struct machine *m);
-
-/* ---- platforms.c ----------------------------------------------------------------------------------------------- */
-
-enum { MAX_PLATFORMS = 16, MAX_PER_PLATFORM = 32 };
-/* List the drivers in `out`, or a driver's devices; both return how many there are. */
-cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS]);
-cl_uint get_devices(cl_platform_id platform, cl_device_id out[MAX_PER_PLATFORM]);
-uint64_t device_number(cl_device_id id, cl_device_info what); /* a property of any of OpenCL's integer types */
-void device_text(cl_device_id id, cl_device_info what, char *out, size_t bytes); /* a property, made printable */
-cl_platform_id platform_of(const struct device *d);
-bool is_pocl(cl_platform_id platform);
-extern bool main_has_returned; /* false at exit: a driver has called exit() */
-/* For a driver that offers no device or does not compile: fails with `code` when it is PoCL and cannot use its folder
- * for compiled kernels. */
-void check_kernel_cache(cl_platform_id platform, enum exit_code code);
-/* End the program with the reason why none of the n drivers has a device: with `code` when it is PoCL's folder, else
- * with EXIT_NO_DEVICE. */
-_Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code);
-
-/* ---- kernels.c ------------------------------------------------------------------------------------------------- */
-
-/* A kernel object of its own (arguments are set once per object) from cl/<file>.  The .cl file is searched in
- * $YARD_KERNELS, ./cl and beside the binary; the copy embedded in the binary is the fallback.  A build error ends the
- * program with the compiler's log, which names the .cl file and line.  The caller releases the kernel. */
-cl_kernel make_kernel(struct device *d, const char *file, const char *kernel);
-
-/* ---- cache.c: compiled programs, kept between runs ------------------------------------------------------------- */
-
-/* The path of the file that keeps the program built from that source with these options; the caller frees it.  NULL:
- * no programs are kept. */
-char *cache_entry(const struct device *d, const char *options, const char *source);
-/* The program in that file, built for all devices of d's context; NULL: there is no such file, or it is damaged. */
-cl_program load_program(const struct device *d, const char *entry, const char *options);
-void keep_program(const struct device *d, const char *entry, cl_program program);
-
-/* ---- limits.c -------------------------------------------------------------------------------------------------- */
-
-/* Bytes of the host's memory that this process may still take: a container's limit, or that of the address space, less
- * the bytes in use and those that the driver needs later.  NO_LIMIT: only the memory itself is a limit. */
-size_t memory_left_by_limits(void);
-/* Bytes left by the control groups that a file like /proc/self/cgroup names, whose own files lie below `root`;
- * SIZE_MAX: the groups have no limit. */
-size_t left_by_groups(const char *groups, const char *root);
 
 /* ---- slabs.c: memory --------------------------------------------------------------------------------------------- */
 
@@ -280,21 +222,5 @@ cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes);
 /* How many guards of the device's slabs have been overwritten: 0 when all is well. */
 int damaged_guards(struct device *d);
 void free_slabs(struct machine *m, struct device *d);
-
-/* ---- device_clock.c ---------------------------------------------------------------------------------------------- */
-
-/* Measure the clock_offset of all devices whose queues carry times, by timing tiny writes, and set clock_valid.
- * Nothing may be in flight.  Called again now and then, since clocks drift apart by some 20 us a second. */
-void calibrate_clocks(struct machine *m);
-/* Set *start and *end to an event's times on the host's clock.  The host queued the command at the time `queued` and
- * saw it complete at `seen`.  *told: on the device's clock, the latest end of the commands before it on its queue (0:
- * there are none); afterwards, with this command's end. */
-enum told_times {
-    TIMES_TRUE,
-    TIMES_MISSING,      /* the driver gives none, or impossible ones: *start and *end are `queued` and `seen` */
-    TIMES_STEPPED_BACK, /* the command seems to begin before *told: *start is the time *told */
-};
-enum told_times event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *told,
-                            uint64_t *start, uint64_t *end);
 
 #endif

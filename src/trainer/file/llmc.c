@@ -87,25 +87,16 @@ static void read_llmc_header(struct reader *r, int32_t header[HEADER_WORDS], int
 
 /* ---- model ----------------------------------------------------------------------------------------------------- */
 
-struct llmc_model *open_llmc_model(const char *path)
+/* Fails unless the header's fields are sane, and the file has the size that they ask for. */
+static void check_llmc_model(const struct llmc_model *m, const int32_t header[HEADER_WORDS])
 {
+    const char *path = m->file->path;
     /* [i]: header word i.  The limits are far above any GPT-2, and small enough that no product below overflows. */
     static const struct {
         const char *name;
         int32_t limit;
     } fields[] = {[2] = {"max_seq_len", 1 << 24}, [3] = {"vocab", 1 << 24},    [4] = {"layers", 1 << 12},
                   [5] = {"heads", 1 << 16},       [6] = {"channels", 1 << 16}, [7] = {"padded_vocab", 1 << 24}};
-    int32_t header[HEADER_WORDS];
-    struct reader *r = open_reader(path);
-    read_llmc_header(r, header, LLMC_MODEL_MAGIC, 3);
-    struct llmc_model *m = allocate(1, sizeof *m);
-    *m = (struct llmc_model){.file = r,
-                             .max_seq_len = header[2],
-                             .vocab = header[3],
-                             .layers = header[4],
-                             .heads = header[5],
-                             .channels = header[6],
-                             .padded_vocab = header[7]};
     for (size_t i = 2; i < COUNT(fields); i++)
         if (header[i] < 1 || header[i] > fields[i].limit)
             fail(EXIT_FAILED, "%s is damaged: header word %zu (%s) is %d, expected 1 to %d", path, i, fields[i].name,
@@ -118,10 +109,26 @@ struct llmc_model *open_llmc_model(const char *path)
              m->padded_vocab, m->vocab);
     const uint64_t C = (uint64_t)m->channels, L = (uint64_t)m->layers;
     const uint64_t elements = (uint64_t)(m->padded_vocab + m->max_seq_len + 2) * C + L * (12 * C + 13) * C;
-    if (r->size != LLMC_HEADER_BYTES + 4 * elements)
+    if (m->file->size != LLMC_HEADER_BYTES + 4 * elements)
         fail(EXIT_FAILED, "%s is damaged: its header asks for %llu parameters, that is %llu bytes, but it has %llu",
              path, (unsigned long long)elements, (unsigned long long)(LLMC_HEADER_BYTES + 4 * elements),
-             (unsigned long long)r->size);
+             (unsigned long long)m->file->size);
+}
+
+struct llmc_model *open_llmc_model(const char *path)
+{
+    int32_t header[HEADER_WORDS];
+    struct reader *r = open_reader(path);
+    read_llmc_header(r, header, LLMC_MODEL_MAGIC, 3);
+    struct llmc_model *m = allocate(1, sizeof *m);
+    *m = (struct llmc_model){.file = r,
+                             .max_seq_len = header[2],
+                             .vocab = header[3],
+                             .layers = header[4],
+                             .heads = header[5],
+                             .channels = header[6],
+                             .padded_vocab = header[7]};
+    check_llmc_model(m, header);
     return m;
 }
 

@@ -45,7 +45,7 @@ struct build new_build(struct step *s, struct model *m, struct kernels kernels, 
                  "not %d; use a smaller --micro-batch or --seq-len, or another driver",
                  d->id, d->name, SHORT_LOOPS, SHORT_LOOPS / 4 / parts, batch * seq);
     }
-    on_rank(&b, 0, -1, ROLE_OTHER);
+    on_rank(&b, 0, NONE, ROLE_OTHER);
     return b;
 }
 
@@ -54,7 +54,7 @@ void on_rank(struct build *b, int rank, int micro, enum role role)
     b->replica = &b->model->replica[rank];
     b->device = b->replica->device;
     b->tp_rank = tp_of(b->model->mesh, rank);
-    b->step->tags = (struct tags){-1, micro, role};
+    b->step->tags = (struct tags){.layer = NONE, .micro = micro, .role = role};
 }
 
 void end_build(struct build *b)
@@ -123,7 +123,7 @@ void backward(struct build *b, int unit, enum computation which)
         if (op->unit == unit && op->inputs && which != WEIGHT_GRADIENT)
             op->inputs(b, op);
     }
-    b->step->tags.layer = -1;
+    b->step->tags.layer = NONE;
 }
 
 struct tensor *gradient(const struct build *b, const struct tensor *t)

@@ -52,7 +52,7 @@ struct build {
     size_t group_begin;  /* position in the list of the group's first task */
 };
 struct build new_build(struct step *s, struct model *m, struct kernels kernels, int batch, int seq);
-/* The tasks that follow belong to this rank and micro-batch (-1: to none). */
+/* The tasks that follow belong to this rank and micro-batch (NONE: to none). */
 void on_rank(struct build *b, int rank, int micro, enum role role);
 void end_build(struct build *b);
 
@@ -62,7 +62,7 @@ void end_build(struct build *b);
  *         ... the tasks of rank k, which meets the others in collectives
  */
 int first_tp_rank(struct build *b);
-int next_tp_rank(struct build *b); /* -1: no more; their tasks are now in an order that is correct */
+int next_tp_rank(struct build *b); /* NONE: no more; their tasks are now in an order that is correct */
 /* all_reduce: this rank's x becomes the sum of the x of all ranks.  all_gather: x has `tp` parts, of which each rank
  * has computed its own, and becomes whole.  A part's size is a multiple of UNIT_ALIGN. */
 void all_reduce(struct build *b, const char *name, struct tensor *x);

@@ -1,5 +1,7 @@
-/* find.c - is there a model: by a file's first bytes, and by the names in a folder. */
+/* find.c - is there a model: by a file's first bytes, and by the names in a folder.  Files beside it. */
 #include "model.h"
+
+#include <libgen.h>
 
 enum { FIRST_BYTES = 512, MAX_SAFE_HEADER = 100000000 };
 
@@ -43,6 +45,27 @@ char *model_in_folder(const char *folder)
         free(path);
     }
     return NULL;
+}
+
+char *file_beside(const char *path, const char *name)
+{
+    char *copy = copy_string(path);
+    char *result = format_string("%s/%s", dirname(copy), name);
+    free(copy);
+    return result;
+}
+
+json_t *read_json(const char *path)
+{
+    json_error_t error;
+    char *text = read_text(path);
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    free(text);
+    if (!json)
+        fail(EXIT_FAILED, "%s is no valid JSON: line %d: %s; get a fresh copy", path, error.line, error.text);
+    if (!json_is_object(json))
+        fail(EXIT_FAILED, "%s is damaged: expected a JSON object, {...}", path);
+    return json;
 }
 
 void refuse_foreign_file(const char *path)

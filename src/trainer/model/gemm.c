@@ -23,10 +23,6 @@ struct blocking { /* as in gemm.cl */
     int band, span, depth, block;
 };
 
-/* How much of a product one work-item computes.  B is packed once for each band and A once for each span, so few and
- * large pieces are good; but all cores should have the same to do.  A is packed in form TN if four panels or more then
- * read it, and not if a triangle of it is left out.  Panels and block fill at most half of the local memory (on PoCL
- * that is the L2 cache); where it is small, all of it. */
 enum { MAX_SPAN = 640, MIN_BAND = 64, MAX_DEPTH = 384, A_ROWS = 48, ROOM = 256 << 10, LINE = 16 };
 
 /* The estimated time of a product, in fma()s of a vector: to pack a float takes as long as four.  The part of a round
@@ -41,31 +37,49 @@ static double estimate_time(const struct device *d, const struct gemm *g, size_t
     return rounds * (computed + packed);
 }
 
+/* The most elements of local memory that panels and block fill: half of it (on PoCL that is the L2 cache); where it is
+ * small, all of it. */
+static size_t room_of(const struct device *d)
+{
+    return MIN(MAX(d->local_memory / 2, ROOM), d->local_memory) / ELEMENT_BYTES;
+}
+
+/* How deep panels of that span are at most.  All rounds over the product's k are as deep. */
+static size_t choose_depth(size_t room, size_t k, size_t span)
+{
+    size_t deepest = MIN(room / (span + A_ROWS), MAX_DEPTH);
+    deepest = MIN((size_t)sqrt((double)room), deepest);
+    size_t rounds = ceil_div(k, deepest);
+    size_t depth = round_up(ceil_div(k, rounds), LINE);
+    return MIN(MIN(depth, deepest), k);
+}
+
+/* How much of a product one work-item computes.  B is packed once for each band and A once for each span, so few and
+ * large pieces are good; but all cores should have the same to do.  A is packed in form TN if four panels or more then
+ * read it, and not if a triangle of it is left out. */
 static struct blocking choose_blocking(const struct device *d, const struct gemm *g)
 {
-    size_t m = (size_t)g->m, n = (size_t)g->n;
-    size_t k = (size_t)g->k;
-    size_t width = d->tile_vectors * d->vector;
-    size_t least = MIN(4 * width, round_up(n, width));
-    size_t room = MIN(MAX(d->local_memory / 2, ROOM), d->local_memory) / ELEMENT_BYTES;
-    size_t deepest = MIN(room / (least + A_ROWS), MAX_DEPTH);
-    deepest = MIN((size_t)sqrt((double)room), deepest);
-    size_t equal_depth = ceil_div(k, ceil_div(k, deepest)); /* all rounds over k are as deep */
-    size_t depth = MIN(MIN(round_up(equal_depth, LINE), deepest), k);
-    size_t widest = MIN(MIN(room / depth - A_ROWS, MAX_SPAN), round_up(n, width));
+    const size_t m = (size_t)g->m;
+    const size_t columns = d->tile_vectors * d->vector; /* of a panel */
+    const size_t all = round_up((size_t)g->n, columns);
+    const size_t room = room_of(d);
+    const size_t least = MIN(4 * columns, all);
+    const size_t depth = choose_depth(room, (size_t)g->k, least);
+    const size_t widest = MIN(MIN(room / depth - A_ROWS, MAX_SPAN), all);
+    const bool may_pack = g->form == GEMM_TN && g->causal == CAUSAL_NONE;
     struct blocking best = {.depth = (int)depth};
     double best_time = INFINITY;
-    for (size_t span = least; span <= widest; span += width)
+    for (size_t span = least; span <= widest; span += columns)
         for (size_t bands = 1; bands == 1 || bands <= m / MIN_BAND; bands++) {
             size_t band = round_up(ceil_div(m, bands), d->tile_rows);
             double time = estimate_time(d, g, band, span);
-            if (time < best_time) {
-                bool packed = g->form == GEMM_TN && g->causal == CAUSAL_NONE && span >= 4 * width;
-                best.band = (int)band;
-                best.span = (int)span;
-                best.block = packed ? A_ROWS : 0;
-                best_time = time;
-            }
+            if (time >= best_time)
+                continue;
+            bool packed = may_pack && span >= 4 * columns;
+            best.band = (int)band;
+            best.span = (int)span;
+            best.block = packed ? A_ROWS : 0;
+            best_time = time;
         }
     return best;
 }
@@ -95,6 +109,7 @@ static struct task *own_gemm(struct build *b, const char *name, const struct gem
     struct arg bias = NO_TENSOR;
     if (g->start == START_BIAS)
         bias = IN(g->bias);
+    /* `//` keeps clang-format from joining lines, of which each has its subject */
     return LAUNCH(b, name, "gemm.cl", "gemm", grid, INT(g->m), INT(g->n), INT(g->k), INT(g->start), INT(g->causal), //
                   INT(sizes.band), INT(sizes.span), INT(sizes.depth), INT(sizes.block), INT(g->heads),              //
                   IN(A->tensor), INT(A->base), INT(A->outer), INT(A->inner), INT(in_a.row), INT(in_a.column),       //
@@ -173,7 +188,8 @@ static size_t begin_of(const struct call *x, int operand, size_t z)
 static size_t guess_work(const struct call *x)
 {
     enum { TILE = 128, DEPTH = 32, LEAST = 704 };
-    const size_t m = round_up(x->m, TILE), n = round_up(x->n, TILE);
+    const size_t m = round_up(x->m, TILE);
+    const size_t n = round_up(x->n, TILE);
     const size_t k = round_up(x->k, DEPTH);
     const bool whole = m == x->m && n == x->n && k == x->k && x->batch * x->heads == 1;
     const bool columns = x->layout == CLBlastLayoutColMajor;

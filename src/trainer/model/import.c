@@ -1,20 +1,13 @@
-/* import.c - models of other programs: safetensors with Hugging Face's GPT-2 names, and what is said beside them.
+/* import.c - models of other programs: safetensors with Hugging Face's GPT-2 names.
  *
  *     model.safetensors              the parameters; wrappers may have put prefixes before their names
  *     model.safetensors.index.json   the same in several files, the shards: {"weight_map": {"wte.weight": "FILE", ...}}
- *     config.json                    beside them: what the shapes do not say, and what they do, once more
- *
- * Two models of the same shapes may compute different things.  So what config.json says is taken where it is computed
- * here, and refused by its name where it is not, or where the shapes contradict it.  The metadata "config" in a file's
- * header, as our own have, say the same as a config.json.
+ *     config.json                    beside them: what the shapes do not say, and what they do, once more; statements.c
  */
 #include "model.h"
+#include "statements.h"
 
-#include <libgen.h>
 #include <unistd.h>
-
-static const char config_name[] = "config.json";
-enum { HEAD_CHANNELS = 64 }; /* every GPT-2 has so many in a head */
 
 /* ---- the tensors ------------------------------------------------------------------------------------------------ */
 
@@ -68,27 +61,6 @@ static struct safetensors *add_file(struct weights *w, const char *path)
 }
 
 /* ---- shards ----------------------------------------------------------------------------------------------------- */
-
-char *file_beside(const char *path, const char *name)
-{
-    char *copy = copy_string(path);
-    char *result = format_string("%s/%s", dirname(copy), name);
-    free(copy);
-    return result;
-}
-
-static json_t *read_json(const char *path)
-{
-    json_error_t error;
-    char *text = read_text(path);
-    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-    free(text);
-    if (!json)
-        fail(EXIT_FAILED, "%s is no valid JSON: line %d: %s; get a fresh copy", path, error.line, error.text);
-    if (!json_is_object(json))
-        fail(EXIT_FAILED, "%s is damaged: expected a JSON object, {...}", path);
-    return json;
-}
 
 /* The path of the shard that the index names for a tensor; the caller frees it. */
 static char *shard_path(const char *index, const char *tensor, const json_t *value)
@@ -299,210 +271,6 @@ static void refuse_unknown_tensors(const struct weights *w)
     }
 }
 
-/* ---- what is said of the model ----------------------------------------------------------------------------------- */
-
-struct statement {
-    char *where;
-    json_t *fields;
-};
-struct statements {
-    struct statement all[2]; /* config.json, metadata */
-    size_t n;
-};
-
-static struct statements read_statements(const struct weights *w)
-{
-    struct statements s = {0};
-    char *path = file_beside(w->path, config_name);
-    if (exists(path)) {
-        s.all[s.n] = (struct statement){copy_string(path), read_json(path)};
-        s.n++;
-    }
-    free(path);
-    for (size_t i = 0; i < w->n_files; i++) {
-        const char *text = find_metadata(w->file[i], "config");
-        if (!text)
-            continue;
-        json_t *fields = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-        if (!json_is_object(fields))
-            fail(EXIT_FAILED,
-                 "%s: its metadata \"config\" is no JSON object, or has a field twice; expected one such as "
-                 "{\"n_head\": 12}",
-                 w->path);
-        const char *before = i ? find_metadata(w->file[0], "config") : NULL;
-        if (before && strcmp(before, text) != 0)
-            fail(EXIT_FAILED, "%s and %s have other metadata \"config\": the two are not of one model",
-                 w->file[0]->file->path, w->file[i]->file->path);
-        if (before)
-            continue;
-        s.all[s.n] = (struct statement){format_string("%s, metadata \"config\"", w->file[i]->file->path), fields};
-        s.n++;
-    }
-    return s;
-}
-
-static void free_statements(struct statements *s)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        free(s->all[i].where);
-        json_decref(s->all[i].fields);
-    }
-}
-
-/* The value of a field; NULL: the field is missing or null. */
-static const json_t *field_of(const struct statement *s, const char *name)
-{
-    const json_t *value = json_object_get(s->fields, name);
-    return json_is_null(value) ? NULL : value;
-}
-
-/* The names of a number in GPT-2's config.json and in that of other models; n_ctx is an old name. */
-static const char *const layers_names[2] = {"n_layer", "num_hidden_layers"};
-static const char *const heads_names[2] = {"n_head", "num_attention_heads"};
-static const char *const channels_names[2] = {"n_embd", "hidden_size"};
-static const char *const vocab_names[2] = {"vocab_size", NULL};
-static const char *const positions_names[2] = {"n_positions", "max_position_embeddings"};
-static const char *const old_positions_names[2] = {"n_ctx", NULL};
-
-/* The number that the statement gives under one of these names; 0: it gives none.  Under both it must give the same.
- * *name becomes the first name that is there. */
-static int64_t number_said(const struct statement *s, const char *const names[2], const char **name)
-{
-    int64_t said = 0;
-    for (size_t i = 0; i < 2 && names[i]; i++) {
-        const json_t *value = field_of(s, names[i]);
-        if (!value)
-            continue;
-        if (!json_is_integer(value) || json_integer_value(value) < 1)
-            fail(EXIT_FAILED, "%s: %s must be a whole number from 1 on", s->where, names[i]);
-        int64_t here = json_integer_value(value);
-        if (said && here != said)
-            fail(EXIT_FAILED, "%s contradicts itself: %s is %lld, %s is %lld; take the wrong one out", s->where, *name,
-                 (long long)said, names[i], (long long)here);
-        if (!said)
-            *name = names[i];
-        said = here;
-    }
-    return said;
-}
-
-/* If the statement gives the number, it must be the one that the shapes give.  Does it give the number? */
-static bool expect_number(const struct weights *w, const struct statement *s, const char *const names[2],
-                          int64_t shaped)
-{
-    const char *name;
-    int64_t said = number_said(s, names, &name);
-    if (said && said != shaped)
-        fail(EXIT_FAILED, "%s says %s %lld, but by the shapes in %s it is %lld: the two are not of one model", s->where,
-             name, (long long)said, w->path, (long long)shaped);
-    return said > 0;
-}
-
-/* Fields that change what a model computes, and a JSON array of the values that mean what is computed here; null and no
- * field mean the first.  Four names mean the tanh form of GELU. */
-static const struct {
-    const char *field, *allowed;
-} computed[] = {{"model_type", "[\"gpt2\"]"},
-                {"activation_function", "[\"gelu_new\", \"gelu_pytorch_tanh\", \"gelu_fast\", \"gelu_accurate\"]"},
-                {"hidden_act", "[\"gelu_new\", \"gelu_pytorch_tanh\", \"gelu_fast\", \"gelu_accurate\"]"},
-                {"layer_norm_epsilon", "[1e-5]"},
-                {"layer_norm_eps", "[1e-5]"},
-                {"scale_attn_weights", "[true]"},
-                {"scale_attn_by_inverse_layer_idx", "[false]"},
-                {"add_cross_attention", "[false]"},
-                {"is_encoder_decoder", "[false]"},
-                {"quantization_config", "[]"}};
-
-/* Numbers are compared as the 32-bit floats that they become. */
-static bool same_value(const json_t *a, const json_t *b)
-{
-    if (json_is_number(a) && json_is_number(b))
-        return (float)json_number_value(a) == (float)json_number_value(b);
-    return json_equal(a, b);
-}
-
-static void refuse_other_value(const struct statement *s, const char *field, const json_t *value, const json_t *allowed)
-{
-    char *theirs = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
-    char *ours = json_dumps(allowed, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
-    if (allowed)
-        fail(EXIT_USAGE, "%s asks for %s %.80s, but only %s is computed here: the model would give other results",
-             s->where, field, theirs, ours);
-    fail(EXIT_USAGE, "%s asks for %s, which is not computed here: the model would give other results", s->where, field);
-}
-
-static void refuse_other_computation(const struct statement *s)
-{
-    for (size_t i = 0; i < COUNT(computed); i++) {
-        const json_t *value = field_of(s, computed[i].field);
-        json_t *allowed = json_loads(computed[i].allowed, 0, NULL);
-        bool fits = !value;
-        for (size_t k = 0; k < json_array_size(allowed); k++)
-            if (value && same_value(value, json_array_get(allowed, k)))
-                fits = true;
-        if (!fits)
-            refuse_other_value(s, computed[i].field, value, json_array_get(allowed, 0));
-        json_decref(allowed);
-    }
-}
-
-static void expect_sizes(const struct weights *w, const struct statement *s, const struct config *c)
-{
-    const json_t *inner = field_of(s, "n_inner");
-    json_t *four = json_integer(4 * (json_int_t)c->channels);
-    if (inner && !same_value(inner, four))
-        refuse_other_value(s, "n_inner", inner, four);
-    json_decref(four);
-    expect_number(w, s, layers_names, c->layers);
-    expect_number(w, s, channels_names, c->channels);
-    expect_number(w, s, vocab_names, c->vocab);
-    /* transformers once wrote n_ctx too, and did not change it when n_positions was changed */
-    bool has_positions = expect_number(w, s, positions_names, c->seq_len);
-    if (!has_positions)
-        expect_number(w, s, old_positions_names, c->seq_len);
-}
-
-/* The number of heads that the statements give; 0: none does. */
-static int heads_said(const struct statements *s, int channels)
-{
-    const char *where = NULL;
-    int64_t said = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const char *name;
-        int64_t here = number_said(&s->all[i], heads_names, &name);
-        if (here && said && here != said)
-            fail(EXIT_FAILED, "%s says %lld heads, but %s says %lld: the two are not of one model", where,
-                 (long long)said, s->all[i].where, (long long)here);
-        if (here && (here > channels || channels % here))
-            fail(EXIT_FAILED, "%s: cannot tell how many heads its %d channels make: %s is %lld, which must divide them",
-                 s->all[i].where, channels, name, (long long)here);
-        if (here && !said) {
-            said = here;
-            where = s->all[i].where;
-        }
-    }
-    return (int)said;
-}
-
-/* No tensor's shape says how many heads there are.  heads: the number that --heads gives; 0: it was not given. */
-static int count_heads(const struct weights *w, const struct statements *s, int channels, int heads)
-{
-    int said = heads_said(s, channels);
-    if (said)
-        return said;
-    if (heads)
-        return heads;
-    if (channels < HEAD_CHANNELS || channels % HEAD_CHANNELS)
-        fail(EXIT_FAILED,
-             "%s: cannot tell how many heads its %d channels make: say it with --heads N, or in a config.json "
-             "beside it, {\"n_head\": N}",
-             w->path, channels);
-    warn("neither %s nor a config.json beside it says how many heads it has: guessed are %d, of %d channels each as in "
-         "GPT-2; --heads N says another number",
-         w->path, channels / HEAD_CHANNELS, HEAD_CHANNELS);
-    return channels / HEAD_CHANNELS;
-}
-
 /* ---- the head --------------------------------------------------------------------------------------------------- */
 
 static bool same_values(const struct named *a, const struct named *b)
@@ -519,26 +287,6 @@ static bool same_values(const struct named *a, const struct named *b)
     return same;
 }
 
-static const char tied_field[] = "tie_word_embeddings";
-
-/* The last statement that says whether the head is tied; NULL: none does. */
-static const struct statement *find_tied_field(const struct statements *s)
-{
-    const struct statement *found = NULL;
-    for (size_t i = 0; i < s->n; i++) {
-        const json_t *value = field_of(&s->all[i], tied_field);
-        if (!value)
-            continue;
-        if (!json_is_boolean(value))
-            fail(EXIT_FAILED, "%s: %s must be true or false", s->all[i].where, tied_field);
-        if (found && json_is_true(value) != json_is_true(field_of(found, tied_field)))
-            fail(EXIT_FAILED, "%s and %s contradict each other in %s: the two are not of one model", found->where,
-                 s->all[i].where, tied_field);
-        found = &s->all[i];
-    }
-    return found;
-}
-
 /* Is the head the embedding?  A file with one matrix means that it is.  For a file with both matrices the statements
  * decide, or, where they do not say, whether the two are equal. */
 static bool is_tied(struct weights *w, const struct statements *s)
@@ -546,9 +294,9 @@ static bool is_tied(struct weights *w, const struct statements *s)
     struct named *embedding = find_named(w, embedding_name), *head = find_named(w, head_name);
     const bool both = embedding && head;
     const struct statement *by = find_tied_field(s); /* the one that decides; NULL: none */
-    const bool said_false = by && !json_is_true(field_of(by, tied_field));
+    const bool said_false = by && !says_tied(by);
     if (said_false && !both)
-        fail(EXIT_FAILED, "%s says %s false, but %s has no tensor %s: its head is missing", by->where, tied_field,
+        fail(EXIT_FAILED, "%s says %s false, but %s has no tensor %s: its head is missing", by->where, TIED_FIELD,
              w->path, embedding ? head_name : embedding_name);
     if (!both)
         return true;
@@ -557,11 +305,11 @@ static bool is_tied(struct weights *w, const struct statements *s)
     const bool same = same_values(embedding, head);
     if (by && !same)
         warn("%s is left out: %s says %s true, so the head is %s, which has other values", head->tensor->name,
-             by->where, tied_field, embedding->tensor->name);
+             by->where, TIED_FIELD, embedding->tensor->name);
     const bool tied = by || same;
-    if (!tied && s->n && ends_with(s->all[0].where, config_name))
+    if (!tied && s->n && ends_with(s->all[0].where, MODEL_CONFIG))
         warn("%s does not say %s, and %s and %s differ: both are taken, as if it said false", s->all[0].where,
-             tied_field, embedding->tensor->name, head->tensor->name);
+             TIED_FIELD, embedding->tensor->name, head->tensor->name);
     if (tied)
         head->known = true; /* so that it is not refused as a tensor without meaning */
     return tied;
@@ -581,9 +329,8 @@ static void expect_matrix(const char *path, const struct st_tensor *t)
 struct config read_weights_config(const char *path, int heads)
 {
     struct weights *w = open_weights(path);
-    struct statements said = read_statements(w);
-    for (size_t i = 0; i < said.n; i++)
-        refuse_other_computation(&said.all[i]);
+    struct statements said = read_statements(w->path, w->file, w->n_files);
+    refuse_other_computation(&said);
     const struct st_tensor *words = need_embedding(w)->tensor;
     const struct st_tensor *positions = need_named(w, "wpe.weight")->tensor;
     expect_matrix(path, words);
@@ -592,8 +339,7 @@ struct config read_weights_config(const char *path, int heads)
                        .channels = (int)words->shape[1],
                        .vocab = (int)words->shape[0],
                        .seq_len = (int)positions->shape[0]};
-    for (size_t i = 0; i < said.n; i++)
-        expect_sizes(w, &said.all[i], &c);
+    expect_sizes(&said, path, &c);
     c.tied = is_tied(w, &said);
     c.heads = 1; /* no shape depends on it; it is guessed only when the model is known to be complete */
     check_config(&c);
@@ -601,7 +347,7 @@ struct config read_weights_config(const char *path, int heads)
     for (int i = 0; i < p->n; i++)
         expect_tensor(w, &p->param[i]);
     refuse_unknown_tensors(w);
-    c.heads = count_heads(w, &said, c.channels, heads);
+    c.heads = count_heads(&said, path, c.channels, heads);
     free_params(p);
     free_statements(&said);
     close_weights(w);
@@ -638,7 +384,7 @@ void claim_weights(const char *who, const char *path)
 {
     if (has_magic(path, LLMC_MODEL_MAGIC))
         return;
-    char *config = file_beside(path, config_name);
+    char *config = file_beside(path, MODEL_CONFIG);
     if (exists(config))
         claim_input(who, config);
     free(config);

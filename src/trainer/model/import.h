@@ -1,5 +1,5 @@
 /* import.h - models as files that other programs read and write.
- * Implemented in save_model.c (writing), import.c (reading) and find.c (is there one?).
+ * Implemented in save_model.c (writing), import.c and statements.c (reading) and find.c (is there one?).
  */
 #ifndef IMPORT_H
 #define IMPORT_H
@@ -37,13 +37,15 @@ void claim_weights(const char *who, const char *path);          /* claim_input()
 char *file_beside(const char *path, const char *name);          /* NAME in the folder of PATH; the caller frees it */
 #define MODEL_FILE "model.safetensors"
 #define MODEL_INDEX "model.safetensors.index.json"
-/* The path of the one of these two that a folder has; NULL: it has none.  The caller frees it. */
+#define MODEL_CONFIG "config.json"
+/* The path of the one of the first two that a folder has; NULL: it has none.  The caller frees it. */
 char *model_in_folder(const char *folder);
 /* Fail with a sentence if the file is, or the folder has, a model in a form that is known but not read here, or under
  * another name. */
 void refuse_foreign_file(const char *path);
 void refuse_foreign_folder(const char *folder);
-bool is_json(const char *path); /* does the file begin as a JSON object? */
+bool is_json(const char *path);      /* does the file begin as a JSON object? */
+json_t *read_json(const char *path); /* the JSON object in a file; fails where there is none */
 /* The first bytes of a file, at most `most`, with a zero after them; *n says how many.  The caller frees them. */
 char *read_first_bytes(const char *path, size_t most, size_t *n);
 /* Do the first n bytes of a file begin a safetensors file, or a JSON object? */

@@ -33,7 +33,7 @@ struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, 
         x = attention_forward(b, p, x);
         x = mlp_forward(b, p, x);
     }
-    b->step->tags.layer = -1;
+    b->step->tags.layer = NONE;
     if (stage == n_stages(mesh) - 1)
         x = layernorm(b, "final.ln", x, r->other[LNF_W], r->other[LNF_B]);
     return x;

@@ -35,7 +35,7 @@ static struct replica *replica_at(const struct build *b, int k, int stage)
 /* The tasks that follow belong to that unit on data-parallel rank k. */
 static void on_unit(struct build *b, int k, int unit, enum role role)
 {
-    on_rank(b, replica_at(b, k, stage_of(b->model, unit))->rank, -1, role);
+    on_rank(b, replica_at(b, k, stage_of(b->model, unit))->rank, NONE, role);
     b->step->tags.layer = layer_of_unit(b->model->params, unit);
 }
 
@@ -157,7 +157,7 @@ static size_t first_sum(const struct build *b, int unit, int tp_rank, int k)
 static void begin_norm(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
     size_t n = first_sum(b, b->model->params->n_units, 0, 0);
-    on_rank(b, b->model->norm_rank, -1, ROLE_NORM);
+    on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
     b->partials = new_tensor(b->step->pool, b->device, MEM_WORK, "norm.partials", FLOAT32, SHAPE((int64_t)n));
     b->partials->persistent = true;
     for (int k = 0; k < mesh_of(b)->dp; k++) {
@@ -208,7 +208,7 @@ static void send_state(struct build *b)
 /* Before the updates: are the losses finite?  No norm is computed yet. */
 static void check_losses(struct build *b, struct tensor *losses)
 {
-    on_rank(b, b->model->norm_rank, -1, ROLE_NORM);
+    on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
     LAUNCH(b, "loss.check", "norm.cl", "norm_finish", groups(b, 1), INOUT(b->replica->state), NO_TENSOR, INT(0),
            IN(b->replica->control), IN(losses), INT(count_elements(losses)));
     send_state(b);
@@ -217,7 +217,7 @@ static void check_losses(struct build *b, struct tensor *losses)
 /* The norm, from all block sums.  All ranks are told, unless their updates have not waited for it. */
 static void finish_norm(struct build *b, struct tensor *losses)
 {
-    on_rank(b, b->model->norm_rank, -1, ROLE_NORM);
+    on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
     LAUNCH(b, "norm.finish", "norm.cl", "norm_finish", groups(b, 1), INOUT(b->replica->state), IN(b->partials),
            INT(count_elements(b->partials)), IN(b->replica->control), IN(losses), INT(count_elements(losses)));
     if (!b->released)
@@ -264,15 +264,18 @@ static void update_and_send(struct build *b, int unit, int k)
         part[k] = sum;
     on_unit(b, k, unit, ROLE_BROADCAST);
     add_share(b->step, zero ? "send.param" : "send.grad", part, dp, k);
-    for (int on = 0; on < dp && !zero; on++)
-        update_shard(b, unit, k, on, part[on]);
+    if (!zero)
+        for (int on = 0; on < dp; on++)
+            update_shard(b, unit, k, on, part[on]);
     free(part);
 }
 
 /* A tied head on another device than the embedding is a copy: it gets the new embedding. */
 static void send_tied(struct build *b)
 {
-    for (int k = 0; b->model->params->config.tied && k < mesh_of(b)->dp; k++) {
+    if (!b->model->params->config.tied)
+        return;
+    for (int k = 0; k < mesh_of(b)->dp; k++) {
         struct replica *last = replica_at(b, k, n_stages(mesh_of(b)) - 1);
         on_unit(b, k, 0, ROLE_BROADCAST);
         if (last != b->replica)

@@ -39,7 +39,7 @@ static const struct param_row layer_rows[] = {
     [FCPROJ_B] = {"h.%d.mlp.c_proj.bias", 13, {C}, false, WHOLE, INIT_ZERO},
 };
 static const struct param_row final_rows[] = {
-    {"lm_head.weight", -1, {V, C}, false, ROWS, INIT_NORMAL}, /* left out when tied */
+    {"lm_head.weight", NONE, {V, C}, false, ROWS, INIT_NORMAL}, /* left out when tied */
     {"ln_f.weight", 14, {C}, false, WHOLE, INIT_ONE},
     {"ln_f.bias", 15, {C}, false, WHOLE, INIT_ZERO},
 };
@@ -167,12 +167,12 @@ struct params *new_params(const struct config *c, const struct mesh *m, int k)
     p->unit = allocate((size_t)p->n_units, sizeof *p->unit);
     p->param = allocate((size_t)c->layers * COUNT(layer_rows) + 5, sizeof *p->param);
     for (size_t i = 0; i < COUNT(embedding_rows); i++)
-        add_param(p, &embedding_rows[i], 0, -1, k, m->tp);
+        add_param(p, &embedding_rows[i], 0, NONE, k, m->tp);
     for (int l = 0; l < c->layers; l++)
         for (size_t i = 0; i < COUNT(layer_rows); i++)
             add_param(p, &layer_rows[i], 1 + l, l, k, m->tp);
     for (size_t i = c->tied ? 1 : 0; i < COUNT(final_rows); i++)
-        add_param(p, &final_rows[i], 1 + c->layers, -1, k, m->tp);
+        add_param(p, &final_rows[i], 1 + c->layers, NONE, k, m->tp);
     for (int i = 0; i < p->n_units; i++)
         lay_out(p, &p->unit[i], k, m->tp);
     return p;
@@ -197,7 +197,7 @@ void free_params(struct params *p)
 int layer_of_unit(const struct params *p, int unit)
 {
     bool is_layer = unit > 0 && unit < p->n_units - 1;
-    return is_layer ? unit - 1 : -1;
+    return is_layer ? unit - 1 : NONE;
 }
 
 size_t param_elements(const struct param *p) { return (size_t)(p->shape[0] * p->shape[1]); }

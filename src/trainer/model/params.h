@@ -20,8 +20,8 @@ enum init { INIT_ZERO, INIT_ONE, INIT_NORMAL, INIT_RESIDUAL };
 /* One parameter of one layer.  Linear weights are (out, in); Hugging Face's Conv1D has them transposed. */
 struct param {
     char name[48]; /* Hugging Face's name: "h.3.attn.c_attn.weight" */
-    int llmc;      /* its place in llm.c's file, where a parameter of all layers lies together; -1: not in it */
-    int layer;     /* -1: it is of the embedding or of the final unit */
+    int llmc;      /* its place in llm.c's file, where a parameter of all layers lies together; NONE: not in it */
+    int layer;     /* NONE: it is of the embedding or of the final unit */
     int unit;      /* 0 embedding, 1..L layers, L+1 final */
     int rank;      /* 2: a matrix, with weight decay; 1: a vector, without */
     int64_t shape[2];
@@ -53,7 +53,7 @@ struct params *new_params(const struct config *c, const struct mesh *m, int k);
 struct problem *check_tp_ranks(const struct config *c,
                                const struct mesh *m); /* can the model be cut for m->tp ranks? */
 int64_t padded_words(int64_t words);                  /* rows that a head of so many words has */
-int layer_of_unit(const struct params *p, int unit);  /* -1: embedding or final */
+int layer_of_unit(const struct params *p, int unit);  /* NONE: embedding or final */
 void free_params(struct params *p);
 size_t param_elements(const struct param *p);
 /* A parameter's shape in files with Hugging Face's names: Conv1D weights are transposed there. */

@@ -128,44 +128,70 @@ static void take_oldest_weights(struct turns *o)
     }
 }
 
-/* The eight parts of DeepSeek's schedule; x is the device's stage on the way down the V, y that on the way up. */
+/* DeepSeek's schedule has eight parts, three while the pipeline fills, one while it is full, four while it empties.  A
+ * device has two stages: x on the way down the V, y on the way up. */
+struct folded {
+    int after; /* devices after this one */
+    int until; /* devices up to this one */
+    int x, y;
+};
+
+static void fill_v(struct turns *o, const struct folded *v)
+{
+    for (int i = 0; i < 2 * v->after; i++)
+        take(o, FORWARD, v->x);
+    for (int i = 0; i < v->until; i++) {
+        take(o, FORWARD, v->x);
+        take(o, FORWARD, v->y);
+    }
+    for (int i = 0; i < v->after; i++) {
+        take(o, INPUT_GRADIENT, v->y);
+        take_oldest_weights(o);
+        take(o, FORWARD, v->y);
+    }
+}
+
+static void keep_v_full(struct turns *o, const struct folded *v)
+{
+    const int rounds = o->micros - 2 * o->m->pp + v->until;
+    for (int i = 0; i < rounds; i++) {
+        take(o, FORWARD, v->x);
+        take(o, BACKWARD, v->y);
+        take(o, FORWARD, v->y);
+        take(o, BACKWARD, v->x);
+    }
+}
+
+static void empty_v(struct turns *o, const struct folded *v)
+{
+    for (int i = 0; i < v->after; i++) {
+        take(o, BACKWARD, v->y);
+        take(o, FORWARD, v->y);
+        take(o, BACKWARD, v->x);
+    }
+    for (int i = 0; i < 2 * v->until; i++) { /* y and x in turn, the second half without the weights */
+        enum computation what = i < v->until ? BACKWARD : INPUT_GRADIENT;
+        take(o, what, i % 2 ? v->x : v->y);
+    }
+    for (int i = 0; i < v->after; i++) {
+        take_oldest_weights(o);
+        take(o, INPUT_GRADIENT, v->x);
+    }
+    for (int i = 0; i < v->until; i++)
+        take_oldest_weights(o);
+}
+
 static void dualpipe_v(struct turns *o)
 {
-    const int after = o->m->pp - 1 - o->p; /* devices after this one */
-    const int until = o->p + 1;            /* devices up to this one */
-    const int x = o->p, y = 2 * o->m->pp - 1 - o->p;
-    for (int i = 0; i < 2 * after; i++)
-        take(o, FORWARD, x);
-    for (int i = 0; i < until; i++) {
-        take(o, FORWARD, x);
-        take(o, FORWARD, y);
-    }
-    for (int i = 0; i < after; i++) {
-        take(o, INPUT_GRADIENT, y);
-        take_oldest_weights(o);
-        take(o, FORWARD, y);
-    }
-    for (int i = 0; i < o->micros - 2 * o->m->pp + until; i++) {
-        take(o, FORWARD, x);
-        take(o, BACKWARD, y);
-        take(o, FORWARD, y);
-        take(o, BACKWARD, x);
-    }
-    for (int i = 0; i < after; i++) {
-        take(o, BACKWARD, y);
-        take(o, FORWARD, y);
-        take(o, BACKWARD, x);
-    }
-    for (int i = 0; i < 2 * until; i++) { /* y and x in turn, the second half without the weights */
-        enum computation what = i < until ? BACKWARD : INPUT_GRADIENT;
-        take(o, what, i % 2 ? x : y);
-    }
-    for (int i = 0; i < after; i++) {
-        take_oldest_weights(o);
-        take(o, INPUT_GRADIENT, x);
-    }
-    for (int i = 0; i < until; i++)
-        take_oldest_weights(o);
+    const struct folded v = {
+        .after = o->m->pp - 1 - o->p,
+        .until = o->p + 1,
+        .x = o->p,
+        .y = 2 * o->m->pp - 1 - o->p,
+    };
+    fill_v(o, &v);
+    keep_v_full(o, &v);
+    empty_v(o, &v);
 }
 
 const char *const pipeline_name[PIPELINES + 1] = {"1f1b", "gpipe", "interleaved", "zbh1", "zbh2", "dualpipev"};

@@ -55,7 +55,7 @@ int next_tp_rank(struct build *b)
     if (b->tp_rank < b->model->mesh->tp)
         return b->tp_rank;
     order_group(b);
-    return -1;
+    return NONE;
 }
 
 /* A rank comes to a rendezvous with x.  When the last rank has come, the collective's tasks are added. */

@@ -12,7 +12,7 @@
  * A task of which it is decided late whether it runs is not issued at once.  A job that finds out takes its place: see
  * late.c.
  */
-#include "run.h"
+#include "flights.h"
 
 /* ---- a task ------------------------------------------------------------------------------------------------------ */
 
@@ -75,6 +75,18 @@ static void add_user_events(struct step *s, const struct task *t, struct task_fl
     }
 }
 
+/* Issues a device's task to its queue.  From then on the job waits for the task's own end: it is for the forwarder. */
+static void issue_to_queue(struct step *s, const struct task *t, struct job *job)
+{
+    struct task_flight *flight = job->flight;
+    issue(s, t, job->iteration, job->n_wait, job->wait, &flight->work);
+    if (t->flush || s->running->wrapper)
+        CL(clFlush(t->lane->queue)); /* otherwise a waiting lane might wait for ever */
+    flight->done = flight->work;
+    job->n_wait = 1;
+    job->wait = &flight->work;
+}
+
 /* A device's task is issued to its queue.  A host's is a job of its lane's thread; so is a device's copy that is
  * decided late, which the thread issues.  A wrapped task's `done` is not the end of its work: it is a user event, which
  * the lane's forwarder completes when the wrapper lets it. */
@@ -101,14 +113,8 @@ static void issue_task(struct step *s, uint32_t iteration, struct task *t)
     flight->queued = now_ns();
     if (!late) /* observers are told of a late one when it has run */
         tell_issued(s, t, flight);
-    if (!by_thread) {
-        issue(s, t, iteration, job.n_wait, job.wait, &flight->work);
-        if (t->flush || r->wrapper)
-            CL(clFlush(lane->queue)); /* otherwise a waiting lane might wait for ever */
-        flight->done = flight->work;
-        job.n_wait = 1;
-        job.wait = &flight->work;
-    }
+    if (!by_thread)
+        issue_to_queue(s, t, &job);
     add_user_events(s, t, flight, by_thread || r->wrapper, &job);
     if (job.n_complete)
         give_job(by_thread ? &lane->thread : &lane->forward, lane->name, keep_job(&job));

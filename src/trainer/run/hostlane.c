@@ -13,6 +13,8 @@
  */
 #include "run.h"
 
+#include <pthread.h>
+
 struct host_thread {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -81,33 +83,58 @@ static void issue_late(struct job *job)
     drop_job(job);
 }
 
-static void run_job(struct job *job)
+/* Its events have ended without an error. */
+static void do_work(struct job *job)
 {
-    struct step *s = job->step;
-    const struct task *t = s->task[job->task];
+    const struct task *t = job->step->task[job->task];
     struct task_flight *flight = job->flight;
-    cl_int status = wait_for_events(job);
-    if (job->goes)
-        flight->skipped = status < 0 || !job->goes(s, t, job->iteration);
-    if (status == CL_COMPLETE && job->goes && !job->run) {
-        issue_late(job);
+    if (!job->run) {
+        if (t->condition.aside)
+            run_alone(job->step, job->iteration, job->task, flight);
         return;
     }
-    if (status == CL_COMPLETE && job->run && !flight->skipped) {
-        flight->start = now_ns();
-        t->run(t->context, t, job->iteration);
-        flight->end = now_ns();
-    }
-    if (status == CL_COMPLETE && t->condition.aside && !job->run)
-        run_alone(s, job->iteration, job->task, flight);
-    if (!flight->skipped && s->running->wrapper)
-        s->running->wrapper->finish(s, job->task, flight);
+    if (flight->skipped)
+        return;
+    flight->start = now_ns();
+    t->run(t->context, t, job->iteration);
+    flight->end = now_ns();
+}
+
+/* Lets go on what waits for the job, and hands the job on. */
+static void end_job(struct job *job, cl_int status)
+{
+    struct step *s = job->step;
+    if (!job->flight->skipped && s->running->wrapper)
+        s->running->wrapper->finish(s, job->task, job->flight);
     for (cl_uint i = 0; i < job->n_complete; i++)
         CL(clSetUserEventStatus(job->complete[i], status));
     if (job->ended)
         job->ended(job);
     else
         drop_job(job);
+}
+
+/*     a job of        run    goes                  when its events have ended
+ *
+ *     a host task     true   asks, or NULL         the task runs, unless it is skipped
+ *     a forwarder     false  NULL                  nothing is left to do
+ *     a late copy     false  asks                  the copy is issued, and the forwarder ends the job
+ *     a parked copy   false  NULL; task is aside   the copy is issued and waited for
+ */
+static void run_job(struct job *job)
+{
+    const struct task *t = job->step->task[job->task];
+    const bool is_late_copy = job->goes && !job->run;
+    cl_int status = wait_for_events(job);
+    if (job->goes)
+        job->flight->skipped = status < 0 || !job->goes(job->step, t, job->iteration);
+    if (status == CL_COMPLETE && is_late_copy) {
+        issue_late(job);
+        return;
+    }
+    if (status == CL_COMPLETE)
+        do_work(job);
+    end_job(job, status);
 }
 
 static struct job *next_job(struct host_thread *t)

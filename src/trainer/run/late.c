@@ -23,6 +23,8 @@
  */
 #include "run.h"
 
+#include <pthread.h>
+
 struct late {
     member_asker *ask;
     void *context;

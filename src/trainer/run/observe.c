@@ -2,7 +2,7 @@
  * and when it has ended.  So other folders can record a run, time it or hold it between two tasks, without being known
  * here.
  */
-#include "run.h"
+#include "flights.h"
 
 /* ---- the chain --------------------------------------------------------------------------------------------------- */
 

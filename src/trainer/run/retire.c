@@ -8,7 +8,7 @@
  * For observers, a long wait is cut into short ones of about a millisecond: they are told of ends soon after they
  * happen, and the thread is not woken for each of them.
  */
-#include "run.h"
+#include "flights.h"
 
 pthread_mutex_t flights_lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -7,6 +7,7 @@
  *     retire     sees tasks end that were issued                                     retire.c
  *     late       tasks of which it is decided late whether they run                  late.c
  *     observe    tells observers what is issued and what has ended                   observe.c
+ *     flights    what these files know of each other                                 flights.h
  *
  * Protocol: finish_steps() once for all lists that share the arena, then execute() any number of times, drain() before
  * another list runs, before anything is read, and before free_step().  (Lists that share an arena use the same bytes,
@@ -17,8 +18,6 @@
 #define RUN_H
 
 #include "trainer/step/step.h"
-
-#include <pthread.h>
 
 /* ---- the runs of a list ---------------------------------------------------------------------------------------- */
 
@@ -74,17 +73,6 @@ struct running {
 /* Calls place() and depend(), then prepares kernels and their arguments.  Returns NULL, or place()'s problem. */
 struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n);
 
-struct execution {
-    bool serial;
-    const struct lone_runner *alone; /* runs the tasks of a serial run; NULL: run_alone() does */
-    /* A watchdog: told of each list that is about to run, and of NULL when none runs any more.  NULL: there is none. */
-    void (*watch)(struct step *s);
-    struct observer *observers; /* a chain: see add_observer() */
-    uint64_t held_ns;           /* how long observers have held the run */
-};
-/* How lists run in this process.  `serial`, `alone` and `watch` are set before the first execute(). */
-extern struct execution execution;
-
 /* ---- issue.c --------------------------------------------------------------------------------------------------- */
 
 /* Issues the commands of a device's task; *done gets the event of the last one. */
@@ -125,22 +113,10 @@ void wait_task(struct step *s, const struct task *t, uint32_t iteration);
 /* Have all runs up to that iteration on the compute lanes been retired? */
 bool is_computed(const struct step *s, uint32_t iteration);
 void wait_lanes(struct step *s);   /* waits until all that was issued has ended, without retiring it */
+void wait_all(struct step *s);     /* submits what was issued, and waits until all of it has been retired */
 void retire_ended(struct step *s); /* retires runs that have ended, without waiting */
 /* The latest run of a task, in that iteration or before, that has not been retired, or NULL. */
 struct task_flight *latest_run(const struct step *s, const struct task *t, uint32_t iteration);
-
-/* For the other files here. */
-extern pthread_mutex_t flights_lock; /* held while flights change, and while the driver is asked about them */
-void make_room(struct step *s, uint32_t iteration); /* waits until it may be issued */
-void flush_lanes(const struct machine *m);          /* submits what was issued, on every queue */
-void wait_all(struct step *s);                      /* submits it, and waits until all of it has been retired */
-struct task_flight *open_flight(struct step *s, struct task *t, uint32_t iteration); /* for a run that is issued now */
-/* The nth run that the lane was given, if it is not retired, and its flight. */
-struct issued *queued_run(const struct queue *q, uint64_t nth);
-struct task_flight *queued_flight(const struct step *s, const struct queue *q, uint64_t nth);
-bool has_ended(const struct task_flight *flight);
-/* Call it when the task has run and its times are known: tells observers. */
-void report_run(struct step *s, const struct task *t, const struct task_flight *flight);
 
 /* ---- observe.c: observers ---------------------------------------------------------------------------------------- */
 
@@ -160,9 +136,19 @@ struct observer {
 /* The caller owns the observer.  It is told after those that were added before.  Remove it after a drain. */
 void add_observer(struct observer *o);
 void remove_observer(struct observer *o);
-void tell_issuing(struct step *s, uint32_t iteration, size_t i);
-void tell_issued(const struct step *s, const struct task *t, struct task_flight *flight);
-void tell_ended(const struct step *s, const struct task *t, const struct task_flight *flight);
+
+/* ---- how lists run in this process ------------------------------------------------------------------------------- */
+
+/* `serial`, `alone` and `watch` are set before the first execute(). */
+struct execution {
+    bool serial;
+    const struct lone_runner *alone; /* runs the tasks of a serial run; NULL: run_alone() does */
+    /* A watchdog: told of each list that is about to run, and of NULL when none runs any more.  NULL: there is none. */
+    void (*watch)(struct step *s);
+    struct observer *observers; /* a chain: see add_observer() */
+    uint64_t held_ns;           /* how long observers have held the run */
+};
+extern struct execution execution;
 
 /* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
 

@@ -59,26 +59,28 @@ struct walk {
     int n;         /* tasks of the list */
 };
 
+/* None from a node to itself, none twice, and none into the first copy: the second shows every edge of the steady
+ * state. */
 static void add_edge(struct walk *w, int from, int to, enum edge_kind kind)
 {
     struct step *s = w->step;
     if (from == to || to < w->n || w->consumer[from] == to)
-        return; /* the second copy shows every edge of the steady state */
+        return;
     w->consumer[from] = to;
     *APPEND(s->edges, s->n_edges, s->cap_edges) =
         (struct edge){.from = (uint32_t)(from % w->n), .previous = from < w->n, .kind = kind};
 }
 
-/* Adds edges from a touch and from all touches before it. */
-static void add_edges(struct walk *w, int touch, int to, enum edge_kind kind)
+/* Adds edges from a touch and from all touches before it.  latest: its position in `touches`, or NONE. */
+static void add_edges(struct walk *w, int latest, int to, enum edge_kind kind)
 {
-    for (; touch != NONE; touch = w->touches[touch].before)
-        add_edge(w, w->touches[touch].node, to, kind);
+    for (int i = latest; i != NONE; i = w->touches[i].before)
+        add_edge(w, w->touches[i].node, to, kind);
 }
 
 /* Notes that a node touches a tensor's bytes, and adds its edges.  For reuse edges, the space is the storage's slab.  A
  * write that may be skipped does not hide the touches before it. */
-static void touch(struct walk *w, int node, const struct access *a, enum edge_kind kind)
+static void note_touch(struct walk *w, int node, const struct access *a, enum edge_kind kind)
 {
     const struct tensor *storage = a->tensor->storage;
     bool writes = a->mode & ACCESS_WRITE;
@@ -115,15 +117,15 @@ static bool connects(const struct walk *w, int node, const struct tensor *t, enu
 }
 
 /* A task reads before it writes. */
-static void touch_all(struct walk *w, int node, enum edge_kind kind)
+static void note_touches(struct walk *w, int node, enum edge_kind kind)
 {
     const struct task *t = w->step->task[node % w->n];
     for (const struct access *a = t->access; a < t->access + t->n_access; a++)
         if (!(a->mode & ACCESS_WRITE) && connects(w, node, a->tensor, kind))
-            touch(w, node, a, kind);
+            note_touch(w, node, a, kind);
     for (const struct access *a = t->access; a < t->access + t->n_access; a++)
         if (a->mode & ACCESS_WRITE && connects(w, node, a->tensor, kind))
-            touch(w, node, a, kind);
+            note_touch(w, node, a, kind);
 }
 
 ORDER(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->from, a->from)))
@@ -160,9 +162,10 @@ static void find_edges(struct step *s, int kinds)
         int copy = node < w.n ? 0 : w.n; /* the first node of this copy of the list */
         size_t before = s->n_edges;
         for (int kind = 0; kind < kinds; kind++)
-            touch_all(&w, node, (enum edge_kind)kind);
-        for (size_t i = 0; i < n_holds && t->gate == GATE_HELD; i++)
-            add_edge(&w, copy + holds[i], node, EDGE_DATA);
+            note_touches(&w, node, (enum edge_kind)kind);
+        if (t->gate == GATE_HELD)
+            for (size_t i = 0; i < n_holds; i++)
+                add_edge(&w, copy + holds[i], node, EDGE_DATA);
         t->n_edges = s->n_edges - before;
     }
     size_t first = 0;

@@ -72,6 +72,7 @@ static void add_life(struct arena *arenas, struct tensor *t, struct step *const 
     l->first = start + (size_t)t->first;
     l->last = start + (size_t)t->last;
 }
+
 size_t arena_bytes(const struct arena *a)
 {
     size_t sum = a->before;
@@ -174,7 +175,8 @@ static void reset_tensors(struct pool *p)
         t->step = NULL;
         t->copier = NULL;
         t->first = INT32_MAX;
-        t->last = t->slab = -1;
+        t->last = NONE;
+        t->slab = NONE;
         t->address = 0;
     }
 }
@@ -241,8 +243,9 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
         wrong = refuse_ram(m, ram);
     for (size_t i = 0; i < n_arenas; i++) {
         struct arena *a = &arenas[i];
-        for (int k = 0; k < a->n_slabs && !wrong && !check_only; k++)
-            wrong = add_slab(m, a->device, a->lives[0].tensor->copier, round_up(a->high[k], a->device->alignment));
+        if (!check_only)
+            for (int k = 0; k < a->n_slabs && !wrong; k++)
+                wrong = add_slab(m, a->device, a->lives[0].tensor->copier, round_up(a->high[k], a->device->alignment));
         free(a->lives);
     }
     free(arenas);

@@ -9,7 +9,7 @@ struct step *new_step(struct pool *p, const char *name)
     struct step *s = allocate(1, sizeof *s);
     snprintf(s->name, sizeof s->name, "%s", name);
     s->pool = p;
-    s->tags = (struct tags){.layer = -1, .micro = -1, .role = ROLE_OTHER};
+    s->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_OTHER};
     s->peak = allocate((size_t)p->machine->n_devices + 1, sizeof *s->peak);
     s->high = allocate((size_t)p->machine->n_devices + 1, sizeof *s->high);
     return s;
@@ -164,7 +164,7 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
               t->name, function, k, x ? x->name : "no tensor");
         CHECK(!x || x->device == lane->device, "task %s on %s takes tensor %s of device %s", t->name, lane->name,
               x->name, x->device->id);
-        a->i = x ? t->n_access : -1;
+        a->i = x ? t->n_access : NONE;
         if (x)
             add_access(t, x, a->given.mode);
         a->given = (struct access){0};

@@ -15,8 +15,8 @@ enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_LOCAL };
 struct arg { /* an argument of a kernel */
     enum arg_kind kind;
     struct access given; /* ARG_TENSOR: tensor and mode, only until add_kernel() has moved them to task->access */
-    int32_t i;           /* ARG_TENSOR: from then on its index in task->access, or -1 for NO_TENSOR; else the number */
-    float f;             /* ARG_FLOAT: the number */
+    int32_t i; /* ARG_TENSOR: from then on its index in task->access, or NONE for NO_TENSOR; else the number */
+    float f;   /* ARG_FLOAT: the number */
 };
 #define IN(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_READ}})
 #define OUT(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_WRITE}})
@@ -89,8 +89,8 @@ struct state_range {
 /* Each task that is held waits for all tasks of the same iteration that hold (tools/lists/gate.c). */
 enum gate { GATE_NONE, GATE_HOLDS, GATE_HELD };
 struct tags {
-    int layer; /* -1: none */
-    int micro; /* micro-batch, -1: none */
+    int layer; /* or NONE */
+    int micro; /* micro-batch, or NONE */
     enum role role;
 };
 
@@ -111,8 +111,8 @@ enum task_action {
 struct task {
     uint64_t origin; /* a number that a task shares with its pieces, its repeats and what stands in for it */
     char name[40];   /* "mlp.fc" */
-    int layer;       /* -1: none */
-    int micro;       /* micro-batch, -1: none */
+    int layer;       /* or NONE */
+    int micro;       /* micro-batch, or NONE */
     enum role role;
     /* A number that a copy shares with the others that bring the same bytes to other devices, see add_broadcast(), and
      * with its pieces, its repeats and what stands in for it; 0: none. */

@@ -43,7 +43,7 @@ static struct tensor *add_tensor(struct pool *p, const char *name, int rank, con
         t->shape[i] = shape[i];
         t->bytes *= (size_t)shape[i];
     }
-    t->slab = -1;
+    t->slab = NONE;
     return t;
 }
 

@@ -56,7 +56,7 @@ struct tensor {
     struct step *step;           /* the list it lives in; NULL while unused or persistent */
     int first, last;             /* positions in that list between which its bytes are held */
     const struct device *copier; /* a device whose task writes it, or else one that reads it; NULL: only the host */
-    int slab;                    /* index in the device's slabs; -1: not placed */
+    int slab;                    /* index in the device's slabs; NONE: not placed */
     size_t address;              /* bytes from the slab's start */
 
     cl_mem buffer; /* sub-buffer, made on first use */

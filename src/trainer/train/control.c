@@ -39,7 +39,7 @@ void add_control(struct trainer *t)
     struct tensor *control =
         new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_SIZE));
     control->persistent = true;
-    t->train->tags = (struct tags){-1, -1, ROLE_FEED};
+    t->train->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_FEED};
     struct task *task = add_host(t->train, t->machine->host->lane[LANE_FEED], "control.prepare", prepare_control, t);
     add_access(task, control, ACCESS_WRITE);
     const struct device *before = t->model->replica[0].device;
@@ -98,7 +98,7 @@ void add_report(struct trainer *t)
 {
     struct device *host = t->machine->host;
     struct tensor *totals = NULL; /* for the ranks of one OpenCL context, for which it is pinned */
-    t->train->tags = (struct tags){-1, -1, ROLE_REPORT};
+    t->train->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
     struct tensor **part = allocate((size_t)t->mesh.dp, sizeof *part);
     for (int k = 0; k < t->mesh.dp; k++) {
         const struct device *d = t->rank_total[k]->device;

@@ -140,7 +140,7 @@ void add_batch(struct trainer *t, struct step *s, struct feed *f, int rank, int 
     const int last = rank_at(&t->mesh, rank, n_stages(&t->mesh) - 1);
     *f = (struct feed){.trainer = t, .rank = rank, .micro = micro, .n = n};
     f->host = new_batch(t, t->machine->host, n);
-    s->tags = (struct tags){.layer = -1, .micro = micro, .role = ROLE_FEED};
+    s->tags = (struct tags){.layer = NONE, .micro = micro, .role = ROLE_FEED};
     struct task *task = add_host(s, t->machine->host->lane[LANE_FEED], "batch.prepare", prepare, f);
     add_access(task, f->host.all, ACCESS_WRITE);
     f->first = allocate((size_t)(2 * tp), sizeof *f->first); /* those of the last stage stand after them */

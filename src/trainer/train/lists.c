@@ -20,7 +20,7 @@
 
 /* ---- the lists ------------------------------------------------------------------------------------------------- */
 
-struct work { /* building the train list */
+struct train_list { /* the train list while it is built */
     struct trainer *t;
     struct build *b;
     /* What each forward keeps for its backward, by micro-batch, stage, data-parallel rank k and tensor-parallel rank:
@@ -29,13 +29,13 @@ struct work { /* building the train list */
 };
 
 /* NULL: there is no stage before the first one. */
-static struct tape *tape_at(const struct work *w, int stage, int micro, int k, int tp_rank)
+static struct tape *tape_at(const struct train_list *list, int stage, int micro, int k, int tp_rank)
 {
-    const struct mesh *m = &w->t->mesh;
+    const struct mesh *m = &list->t->mesh;
     if (stage < 0)
         return NULL;
     int i = (micro * n_stages(m) + stage) * m->dp + k;
-    return &w->tapes[i * m->tp + tp_rank];
+    return &list->tapes[i * m->tp + tp_rank];
 }
 
 /* The group of sequences (--grad-groups) to which a micro-batch belongs. */
@@ -67,21 +67,21 @@ static void put_abreast(struct step *s, const size_t *begin, int ranks)
 }
 
 /* Logits and losses of data-parallel rank k.  All tensor-parallel ranks have the losses; the first sums them up. */
-static void add_head(struct work *w, struct tensor *out, int micro, int k, int tp_rank)
+static void add_head(struct train_list *list, struct tensor *out, int micro, int k, int tp_rank)
 {
-    struct trainer *t = w->t;
+    struct trainer *t = list->t;
     const struct feed *f = &t->feeds[micro * t->mesh.dp + k];
-    struct tensor *logits = gpt_head(w->b, out);
+    struct tensor *logits = gpt_head(list->b, out);
     if (k == 0 && micro == 0 && tp_rank == 0)
         t->keep_logits = logits;
     struct tensor *total = tp_rank == 0 ? t->rank_total[k] : NULL;
-    cross_entropy(w->b, logits, &f->last[tp_rank], total, tokens_per_step(t));
+    cross_entropy(list->b, logits, &f->last[tp_rank], total, tokens_per_step(t));
 }
 
 /* The forward of one stage and micro-batch on all data-parallel ranks. */
-static void add_forwards(struct work *w, int stage, int micro)
+static void add_forwards(struct train_list *list, int stage, int micro)
 {
-    struct trainer *t = w->t;
+    struct trainer *t = list->t;
     const int dp = t->mesh.dp;
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int k = 0; k < dp; k++) {
@@ -89,12 +89,12 @@ static void add_forwards(struct work *w, int stage, int micro)
         begin[k] = t->train->n;
         if (stage == 0)
             add_batch(t, t->train, f, k, micro, prepare_batch, t->micro_batch * t->seq);
-        for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b)) {
-            struct tape *tape = tape_at(w, stage, micro, k, j);
-            const struct tape *before = tape_at(w, stage - 1, micro, k, j);
-            forward_stage(w->b, tape, before, k, stage, micro, group_of(t, micro), &f->first[j]);
+        for (int j = first_tp_rank(list->b); j >= 0; j = next_tp_rank(list->b)) {
+            struct tape *tape = tape_at(list, stage, micro, k, j);
+            const struct tape *before = tape_at(list, stage - 1, micro, k, j);
+            forward_stage(list->b, tape, before, k, stage, micro, group_of(t, micro), &f->first[j]);
             if (stage == n_stages(&t->mesh) - 1)
-                add_head(w, tape->out, micro, k, j);
+                add_head(list, tape->out, micro, k, j);
         }
     }
     begin[dp] = t->train->n;
@@ -103,35 +103,37 @@ static void add_forwards(struct work *w, int stage, int micro)
 }
 
 /* The backward of a unit on all ranks. */
-static void add_unit_backward(struct work *w, const struct turn *turn, int unit)
+static void add_unit_backward(struct train_list *list, const struct turn *turn, int unit)
 {
-    for (int k = 0; k < w->t->mesh.dp; k++)
-        for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b)) {
-            on_tape(w->b, tape_at(w, turn->stage, turn->micro, k, j), ROLE_BACKWARD);
-            backward(w->b, unit, turn->computation);
+    for (int k = 0; k < list->t->mesh.dp; k++)
+        for (int j = first_tp_rank(list->b); j >= 0; j = next_tp_rank(list->b)) {
+            on_tape(list->b, tape_at(list, turn->stage, turn->micro, k, j), ROLE_BACKWARD);
+            backward(list->b, unit, turn->computation);
         }
 }
 
 /* Gradients of the stage's inputs go to the stage before. */
-static void send_gradients(struct work *w, int stage, int micro)
+static void send_gradients(struct train_list *list, int stage, int micro)
 {
-    const struct mesh *m = &w->t->mesh;
-    for (int i = 0; i < m->dp * m->tp; i++)
-        send_gradient(w->b, tape_at(w, stage, micro, 0, i), tape_at(w, stage - 1, micro, 0, i));
+    const struct mesh *m = &list->t->mesh;
+    for (int k = 0; k < m->dp; k++)
+        for (int j = 0; j < m->tp; j++)
+            send_gradient(list->b, tape_at(list, stage, micro, k, j), tape_at(list, stage - 1, micro, k, j));
 }
 
-static void free_tapes(struct work *w, int stage, int micro)
+static void free_tapes(struct train_list *list, int stage, int micro)
 {
-    const struct mesh *m = &w->t->mesh;
-    for (int i = 0; i < m->dp * m->tp; i++)
-        free(tape_at(w, stage, micro, 0, i)->ops);
+    const struct mesh *m = &list->t->mesh;
+    for (int k = 0; k < m->dp; k++)
+        for (int j = 0; j < m->tp; j++)
+            free(tape_at(list, stage, micro, k, j)->ops);
 }
 
 /* A unit's gradients are sent after its last backward.  They are summed one unit later in the list, when all have
  * arrived; or at once, where no other rank has any. */
-static void add_backwards(struct work *w, const struct turn *turn)
+static void add_backwards(struct train_list *list, const struct turn *turn)
 {
-    const struct trainer *t = w->t;
+    const struct trainer *t = list->t;
     const int stage = turn->stage, micro = turn->micro;
     const int first = first_unit(t->model, stage), end = first_unit(t->model, stage + 1);
     const int group = group_of(t, micro);
@@ -140,23 +142,23 @@ static void add_backwards(struct work *w, const struct turn *turn)
     const bool ends_step = weights && micro == t->micros - 1;
     const bool ends_group = ends_step || (weights && group_of(t, micro + 1) != group);
     for (int u = end - 1; u >= first; u--) {
-        add_unit_backward(w, turn, u);
+        add_unit_backward(list, turn, u);
         if (ends_group)
-            end_group(w->b, u, group > 0);
+            end_group(list->b, u, group > 0);
         if (!ends_step)
             continue;
-        send_unit(w->b, u);
+        send_unit(list->b, u);
         if (alone)
-            reduce_unit(w->b, u);
+            reduce_unit(list->b, u);
         else if (u < end - 1)
-            reduce_unit(w->b, u + 1);
+            reduce_unit(list->b, u + 1);
     }
     if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
-        send_gradients(w, stage, micro);
+        send_gradients(list, stage, micro);
     if (ends_step && !alone)
-        reduce_unit(w->b, first);
+        reduce_unit(list->b, first);
     if (weights)
-        free_tapes(w, stage, micro);
+        free_tapes(list, stage, micro);
 }
 
 /* Is it the forward with which the step's losses are complete? */
@@ -174,14 +176,14 @@ void build_train(struct trainer *t)
     struct build b = new_build(t->train, t->model, t->settings->kernels, t->micro_batch, t->seq);
     b.backward_wanted = true;
     size_t n_tapes = (size_t)(t->micros * t->mesh.dp) * (size_t)(n_stages(&t->mesh) * t->mesh.tp);
-    struct work w = {.t = t, .b = &b, .tapes = allocate(n_tapes, sizeof *w.tapes)};
+    struct train_list list = {.t = t, .b = &b, .tapes = allocate(n_tapes, sizeof *list.tapes)};
     t->model->norm_rank = clips ? 0 : loss_rank(t, 0); /* without clipping only the losses are waited for */
     struct tensor *losses = add_losses(t);
     for (size_t i = 0; i < n; i++) {
         if (order[i].computation == FORWARD)
-            add_forwards(&w, order[i].stage, order[i].micro);
+            add_forwards(&list, order[i].stage, order[i].micro);
         else
-            add_backwards(&w, &order[i]);
+            add_backwards(&list, &order[i]);
         if (is_last_forward(t, &order[i]) && !clips) {
             add_control(t);
             release_updates(&b, losses, t->rank_total);
@@ -192,7 +194,7 @@ void build_train(struct trainer *t)
     add_update(&b, losses, t->rank_total);
     add_report(t);
     end_build(&b);
-    free(w.tapes);
+    free(list.tapes);
     free(order);
 }
 
@@ -207,30 +209,36 @@ static void add_stages(struct build *b, const struct feed *f, int k, struct tape
         }
 }
 
+/* A micro-batch on data-parallel rank k.  Returns its losses, on the host.  tape: as of add_stages(). */
+static struct tensor *add_evaluation(struct build *b, struct trainer *t, int k, struct tape *tape)
+{
+    struct feed *f = &t->feeds[t->micros * t->mesh.dp + k];
+    struct tensor *losses = NULL;
+    const int n = t->micro_batch * t->seq;
+    add_batch(t, t->eval, f, k, 0, prepare_evaluation, n);
+    add_stages(b, f, k, tape);
+    for (int j = first_tp_rank(b); j >= 0; j = next_tp_rank(b)) {
+        on_tape(b, &tape[j], ROLE_FORWARD);
+        losses = cross_entropy(b, gpt_head(b, tape[j].out), &f->last[j], NULL, 1);
+    }
+    t->eval->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
+    struct tensor *on_host = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
+    add_copy(t->eval, losses->device->lane[LANE_DOWNLOAD], "eval.download", on_host, losses);
+    return on_host;
+}
+
 /* One iteration takes a micro-batch on each data-parallel rank; the losses come to the host. */
 void build_eval(struct trainer *t)
 {
     t->eval = new_step(t->pool, "eval");
     struct build b = new_build(t->eval, t->model, t->settings->kernels, t->micro_batch, t->seq);
     const int dp = t->mesh.dp;
-    const int n = t->micro_batch * t->seq;
     struct tensor **host = allocate((size_t)dp, sizeof *host);
     struct tape *tape = allocate((size_t)(dp * t->mesh.tp), sizeof *tape);
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int k = 0; k < dp; k++) {
-        struct feed *f = &t->feeds[t->micros * dp + k];
-        struct tape *outs = &tape[k * t->mesh.tp];
-        struct tensor *losses = NULL;
         begin[k] = t->eval->n;
-        add_batch(t, t->eval, f, k, 0, prepare_evaluation, n);
-        add_stages(&b, f, k, outs);
-        for (int j = first_tp_rank(&b); j >= 0; j = next_tp_rank(&b)) {
-            on_tape(&b, &outs[j], ROLE_FORWARD);
-            losses = cross_entropy(&b, gpt_head(&b, outs[j].out), &f->last[j], NULL, 1);
-        }
-        t->eval->tags = (struct tags){-1, -1, ROLE_REPORT};
-        host[k] = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
-        add_copy(t->eval, losses->device->lane[LANE_DOWNLOAD], "eval.download", host[k], losses);
+        host[k] = add_evaluation(&b, t, k, &tape[k * t->mesh.tp]);
     }
     begin[dp] = t->eval->n;
     put_abreast(t->eval, begin, dp);
@@ -268,7 +276,7 @@ void build_sample(struct trainer *t)
         size_t words = (size_t)words_of(&b);
         struct tensor *host = new_slice(t->pool, t->sample_logits, b.tp_rank, (struct shard){first, first + words});
         struct tensor *view = new_view(t->pool, logits, "logits", 0, SHAPE((int64_t)words));
-        t->sample->tags = (struct tags){-1, -1, ROLE_REPORT};
+        t->sample->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
         add_copy(t->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", host, view);
     }
     end_build(&b);

@@ -9,133 +9,132 @@
 
 #include <float.h>
 
-static struct settings s; /* the table points into it; one command runs in a process */
+static struct settings asked; /* the table points into it; one command runs in a process */
 static struct one_life own_life;
 struct one_life *this_life = &own_life;
 
 #define BELOW_1 (1 - FLT_EPSILON / 2) /* the largest float below 1 */
-/* Each row is a struct option (base.h):
+/* Each row is a struct option (base/options.h):
  * name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option own_options[] = {
-    {"model", 0, OPT_CHOICE, &s.preset, "nano", WORDS("tiny", "nano", "char", "gpt2"), 0, 0, GROUP_MODEL, OF_LIST,
+    {"model", 0, OPT_CHOICE, &asked.preset, "nano", WORDS("tiny", "nano", "char", "gpt2"), 0, 0, GROUP_MODEL, OF_LIST,
      "sizes by name: tiny (2 layers, 2 heads, 32 channels, seq-len 32, batch 4), nano (4, 4, 128, 64, 12), char (6, 6, "
      "384, 256, 8), gpt2 (12, 12, 768, 1024, 4)"},
-    {"layers", 0, OPT_INT, &s.layers, NULL, "N", 1, MAX_LAYERS, GROUP_MODEL, OF_LIST, "transformer layers"},
-    {"heads", 0, OPT_INT, &s.heads, NULL, "N", 1, 1000, GROUP_MODEL, OF_LIST | OF_SAMPLE,
+    {"layers", 0, OPT_INT, &asked.layers, NULL, "N", 1, MAX_LAYERS, GROUP_MODEL, OF_LIST, "transformer layers"},
+    {"heads", 0, OPT_INT, &asked.heads, NULL, "N", 1, 1000, GROUP_MODEL, OF_LIST | OF_SAMPLE,
      "attention heads; must divide --channels; also those of a model file that does not say how many it has"},
-    {"channels", 0, OPT_INT, &s.channels, NULL, "N", 1, 100000, GROUP_MODEL, OF_LIST, "width of the model"},
-    {"seq-len", 0, OPT_INT, &s.seq_len, NULL, "N", 1, 1000000, GROUP_MODEL, OF_LIST, "tokens per sequence"},
-    {"untied", 0, OPT_FLAG, &s.untied, NULL, NULL, 0, 0, GROUP_MODEL, OF_LIST, "give the head weights of its own"},
-    {"init", 0, OPT_INPUT, &s.init, NULL, "FILE|DIR", 0, 0, GROUP_MODEL, OF_TRAIN | OF_PLAN,
+    {"channels", 0, OPT_INT, &asked.channels, NULL, "N", 1, 100000, GROUP_MODEL, OF_LIST, "width of the model"},
+    {"seq-len", 0, OPT_INT, &asked.seq_len, NULL, "N", 1, 1000000, GROUP_MODEL, OF_LIST, "tokens per sequence"},
+    {"untied", 0, OPT_FLAG, &asked.untied, NULL, NULL, 0, 0, GROUP_MODEL, OF_LIST, "give the head weights of its own"},
+    {"init", 0, OPT_INPUT, &asked.init, NULL, "FILE|DIR", 0, 0, GROUP_MODEL, OF_TRAIN | OF_PLAN,
      "start from an llm.c checkpoint, safetensors with GPT-2 names (a file, the index of shards, or their folder, "
-     "where a "
-     "config.json is read too), or what --save wrote; brings its own sizes"},
-    {"config", 0, OPT_INPUT, &s.config, NULL, "FILE", 0, 0, GROUP_MODEL, OF_LIST, "file of lines `option = value`"},
+     "where a config.json is read too), or what --save wrote; brings its own sizes"},
+    {"config", 0, OPT_INPUT, &asked.config, NULL, "FILE", 0, 0, GROUP_MODEL, OF_LIST, "file of lines `option = value`"},
 
-    {"data", 0, OPT_INPUTS, &s.data.path, NULL, "PATH", 0, 0, GROUP_DATA, OF_LIST,
+    {"data", 0, OPT_INPUTS, &asked.data.path, NULL, "PATH", 0, 0, GROUP_DATA, OF_LIST,
      "text (also packed with gzip), llm.c shard or uint16 tokens: a file, a folder or a quoted glob; a folder with "
      "train.bin and val.bin: the one to train, the other to validate; 'stories': a built-in text whose best "
      "possible loss is known; 'stories:FILE': by your own grammar; 'self': this program's sources (default: stories; "
      "plan, profile and bench: random tokens)"},
-    {"vocab", 0, OPT_INT, &s.vocab, NULL, "N", 1, 1e6, GROUP_DATA, 0,
+    {"vocab", 0, OPT_INT, &asked.vocab, NULL, "N", 1, 1e6, GROUP_DATA, 0,
      "vocabulary of random tokens (default: 256; of gpt2 50257)"},
-    {"tokens", 0, OPT_CHOICE, &s.data.tokens, "bytes", WORDS([TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "chars"), 0, 0,
-     GROUP_DATA, OF_LIST, "what a token of text is"},
-    {"order", 0, OPT_CHOICE, &s.data.order, "shuffle", WORDS([ORDER_SHUFFLE] = "shuffle", [ORDER_FILE] = "file"), 0, 0,
-     GROUP_DATA, OF_LIST, "take windows of the data at random, or one after another"},
-    {"val-data", 0, OPT_INPUTS, &s.data.val_data, NULL, "PATH", 0, 0, GROUP_DATA, OF_LIST,
+    {"tokens", 0, OPT_CHOICE, &asked.data.tokens, "bytes", WORDS([TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "chars"), 0,
+     0, GROUP_DATA, OF_LIST, "what a token of text is"},
+    {"order", 0, OPT_CHOICE, &asked.data.order, "shuffle", WORDS([ORDER_SHUFFLE] = "shuffle", [ORDER_FILE] = "file"), 0,
+     0, GROUP_DATA, OF_LIST, "take windows of the data at random, or one after another"},
+    {"val-data", 0, OPT_INPUTS, &asked.data.val_data, NULL, "PATH", 0, 0, GROUP_DATA, OF_LIST,
      "text to validate on (default: --val-share of --data)"},
-    {"val-share", 0, OPT_DOUBLE, &s.data.val_share, "0.1", "X", 0, 0.9, GROUP_DATA, OF_LIST,
+    {"val-share", 0, OPT_DOUBLE, &asked.data.val_share, "0.1", "X", 0, 0.9, GROUP_DATA, OF_LIST,
      "share of the data for validation: the end of a text, parts all over several files"},
-    {"val-every", 0, OPT_INT, &s.val_every, NULL, "N", 0, 1e9, GROUP_DATA, OF_TRAIN,
+    {"val-every", 0, OPT_INT, &asked.val_every, NULL, "N", 0, 1e9, GROUP_DATA, OF_TRAIN,
      "evaluate every N steps (0: only at the end)"},
-    {"val-batches", 0, OPT_INT, &s.val_batches, NULL, "N", 0, 1e9, GROUP_DATA, OF_TRAIN,
+    {"val-batches", 0, OPT_INT, &asked.val_batches, NULL, "N", 0, 1e9, GROUP_DATA, OF_TRAIN,
      "evaluate on N batches (0: all)"},
 
-    {"batch", 0, OPT_INT, &s.batch, NULL, "N", 1, 1e6, GROUP_TRAINING, OF_LIST, "sequences per step, over all devices"},
-    {"micro-batch", 0, OPT_INT, &s.micro_batch, NULL, "N", 0, 1e6, GROUP_TRAINING, OF_LIST,
+    {"batch", 0, OPT_INT, &asked.batch, NULL, "N", 1, 1e6, GROUP_TRAINING, OF_LIST,
+     "sequences per step, over all devices"},
+    {"micro-batch", 0, OPT_INT, &asked.micro_batch, NULL, "N", 0, 1e6, GROUP_TRAINING, OF_LIST,
      "sequences a device takes at a time (0: its whole share); gradients are accumulated"},
-    {"steps", 0, OPT_INT, &s.steps, "500", "N", 1, 1e9, GROUP_TRAINING, OF_TRAIN, "steps to train"},
-    {"stop-after", 0, OPT_INT, &s.stop_after, NULL, "N", 0, 1e9, GROUP_TRAINING, OF_TRAIN,
+    {"steps", 0, OPT_INT, &asked.steps, "500", "N", 1, 1e9, GROUP_TRAINING, OF_TRAIN, "steps to train"},
+    {"stop-after", 0, OPT_INT, &asked.stop_after, NULL, "N", 0, 1e9, GROUP_TRAINING, OF_TRAIN,
      "save and stop after step N; the schedule is still meant for --steps (0: off)"},
-    {"lr", 0, OPT_FLOAT, &s.lr, "1e-3", "X", 0, 1e3, GROUP_TRAINING, OF_TRAIN, "learning rate"},
-    {"lr-min", 0, OPT_FLOAT, &s.lr_min, "-1", "X", -1, 1e3, GROUP_TRAINING, OF_TRAIN,
+    {"lr", 0, OPT_FLOAT, &asked.lr, "1e-3", "X", 0, 1e3, GROUP_TRAINING, OF_TRAIN, "learning rate"},
+    {"lr-min", 0, OPT_FLOAT, &asked.lr_min, "-1", "X", -1, 1e3, GROUP_TRAINING, OF_TRAIN,
      "learning rate at the end (-1: a tenth of --lr)"},
-    {"schedule", 0, OPT_CHOICE, &s.schedule, "cosine",
+    {"schedule", 0, OPT_CHOICE, &asked.schedule, "cosine",
      WORDS([RATE_COSINE] = "cosine", [RATE_CONSTANT] = "constant", [RATE_LINEAR] = "linear", [RATE_WSD] = "wsd"), 0, 0,
      GROUP_TRAINING, OF_TRAIN, "course of the learning rate; wsd: constant, and the last fifth of the steps decays"},
-    {"warmup", 0, OPT_INT, &s.warmup, "-1", "N", -1, 1e9, GROUP_TRAINING, OF_TRAIN,
+    {"warmup", 0, OPT_INT, &asked.warmup, "-1", "N", -1, 1e9, GROUP_TRAINING, OF_TRAIN,
      "steps in which the learning rate rises (-1: a twentieth of --steps, at most 100; none when constant)"},
-    {"beta1", 0, OPT_FLOAT, &s.beta1, "0.9", "X", 0, BELOW_1, GROUP_TRAINING, OF_TRAIN,
+    {"beta1", 0, OPT_FLOAT, &asked.beta1, "0.9", "X", 0, BELOW_1, GROUP_TRAINING, OF_TRAIN,
      "AdamW: decay of the mean of gradients"},
-    {"beta2", 0, OPT_FLOAT, &s.beta2, "0.99", "X", 0, BELOW_1, GROUP_TRAINING, OF_TRAIN,
+    {"beta2", 0, OPT_FLOAT, &asked.beta2, "0.99", "X", 0, BELOW_1, GROUP_TRAINING, OF_TRAIN,
      "AdamW: decay of the mean of squared gradients"},
-    {"eps", 0, OPT_FLOAT, &s.eps, "1e-8", "X", FLT_MIN, 1, GROUP_TRAINING, OF_TRAIN,
+    {"eps", 0, OPT_FLOAT, &asked.eps, "1e-8", "X", FLT_MIN, 1, GROUP_TRAINING, OF_TRAIN,
      "AdamW: number added to the denominator"},
-    {"weight-decay", 0, OPT_FLOAT, &s.weight_decay, "0.1", "X", 0, 10, GROUP_TRAINING, OF_TRAIN,
+    {"weight-decay", 0, OPT_FLOAT, &asked.weight_decay, "0.1", "X", 0, 10, GROUP_TRAINING, OF_TRAIN,
      "AdamW: decay of matrices"},
-    {"clip", 0, OPT_FLOAT, &s.clip, "1", "X", 0, 1e9, GROUP_TRAINING, OF_TRAIN | OF_PLAN,
+    {"clip", 0, OPT_FLOAT, &asked.clip, "1", "X", 0, 1e9, GROUP_TRAINING, OF_TRAIN | OF_PLAN,
      "largest norm of the gradient; above 0 all updates, of a step file too, wait for the end of the last backward; 0: "
      "no limit, and each layer is updated right after its backward"},
-    {"seed", 0, OPT_LONG, &s.seed, "1337", "N", 0, 9e15, GROUP_TRAINING, OF_LIST | OF_SAMPLE,
+    {"seed", 0, OPT_LONG, &asked.seed, "1337", "N", 0, 9e15, GROUP_TRAINING, OF_LIST | OF_SAMPLE,
      "seed of all random numbers"},
 
-    {"devices", 'd', OPT_TEXT, &s.devices, NULL, "P:D[/n|xN][,...]", 0, 0, GROUP_DEVICES, OF_RUN,
+    {"devices", 'd', OPT_TEXT, &asked.devices, NULL, "P:D[/n|xN][,...]", 0, 0, GROUP_DEVICES, OF_RUN,
      "platform:device as `yard devices` numbers them; /n cuts a CPU into n sub-devices, xN uses a device as N logical "
      "ones (default: the first GPU, else the first device)"},
-    {"mesh", 0, OPT_TEXT, &s.mesh, NULL, "dp=A,pp=B,tp=C", 0, 0, GROUP_DEVICES, OF_LIST,
+    {"mesh", 0, OPT_TEXT, &asked.mesh, NULL, "dp=A,pp=B,tp=C", 0, 0, GROUP_DEVICES, OF_LIST,
      "arrange the devices: A data-parallel pipelines of B stages, each stage's layers cut by heads, columns and words "
      "for C tensor-parallel devices (default: dp = all devices)"},
-    {"zero", 0, OPT_INT, &s.zero, "1", "0..3", 0, 3, GROUP_DEVICES, OF_LIST,
+    {"zero", 0, OPT_INT, &asked.zero, "1", "0..3", 0, 3, GROUP_DEVICES, OF_LIST,
      "what data-parallel devices share out instead of each keeping all. 1: the optimizer's state; 2: gradients too "
      "(with a single micro-batch); 3: parameters too, gathered layer by layer before use. The bits are the same"},
-    {"stages", 0, OPT_TEXT, &s.stages, NULL, "N,N,...", 0, 0, GROUP_DEVICES, OF_LIST,
+    {"stages", 0, OPT_TEXT, &asked.stages, NULL, "N,N,...", 0, 0, GROUP_DEVICES, OF_LIST,
      "layers of each stage (default: equal)"},
-    {"pipeline", 0, OPT_CHOICE, &s.pipeline, "1f1b", pipeline_name, 0, 0, GROUP_DEVICES, OF_LIST,
+    {"pipeline", 0, OPT_CHOICE, &asked.pipeline, "1f1b", pipeline_name, 0, 0, GROUP_DEVICES, OF_LIST,
      "order of micro-batches in a pipeline. interleaved: two stages per device, micro-batches a multiple of pp; "
      "zbh1, zbh2: the gradients of weights fill the waits, zbh2 in twice the memory; dualpipev: the same with two "
      "stages per device, the first and the last on device 0, at least 2 pp micro-batches"},
-    {"grad-groups", 0, OPT_INT, &s.grad_groups, "1", "G", 1, MAX_RANKS, GROUP_DEVICES, OF_LIST,
+    {"grad-groups", 0, OPT_INT, &asked.grad_groups, "1", "G", 1, MAX_RANKS, GROUP_DEVICES, OF_LIST,
      "sum the gradient in G groups of sequences, as dp=G does, to compare to the bit"},
-    {"device-mem", 0, OPT_BYTES, &s.device_memory, NULL, "BYTES", 0, 0, GROUP_DEVICES, OF_RUN,
+    {"device-mem", 0, OPT_BYTES, &asked.device_memory, NULL, "BYTES", 0, 0, GROUP_DEVICES, OF_RUN,
      "memory budget of each device, with K, M or G (0: of a CPU three quarters of the host's memory, of a GPU all of "
-     "its own but "
-     "a sixteenth and 256 MiB, left to the driver)"},
-    {"host-mem", 0, OPT_BYTES, &s.host_memory, NULL, "BYTES", 0, 0, GROUP_DEVICES, OF_RUN,
+     "its own but a sixteenth and 256 MiB, left to the driver)"},
+    {"host-mem", 0, OPT_BYTES, &asked.host_memory, NULL, "BYTES", 0, 0, GROUP_DEVICES, OF_RUN,
      "memory budget of the host, with K, M or G (0: all of its memory)"},
-    {"gemm", 0, OPT_CHOICE, &s.kernels.gemm, "auto",
+    {"gemm", 0, OPT_CHOICE, &asked.kernels.gemm, "auto",
      WORDS([GEMM_AUTO] = "auto", [GEMM_OWN] = "own", [GEMM_CLBLAST] = "clblast"), 0, 0, GROUP_DEVICES, OF_RUN,
      "what computes matrix products: our kernel, which is for CPUs, or CLBlast (auto: ours on CPUs, CLBlast on GPUs)"},
-    {"attention", 0, OPT_CHOICE, &s.kernels.attention, "plain",
+    {"attention", 0, OPT_CHOICE, &asked.kernels.attention, "plain",
      WORDS([ATTENTION_PLAIN] = "plain", [ATTENTION_FLASH] = "flash"), 0, 0, GROUP_DEVICES, OF_RUN,
      "how attention is computed. plain: products and softmax, keeps a (T, T) matrix per head; flash: fused kernels, "
      "memory grows with T alone"},
-    {"vector", 0, OPT_INT, &s.vector, NULL, "N", 0, 16, GROUP_DEVICES, OF_RUN,
+    {"vector", 0, OPT_INT, &asked.vector, NULL, "N", 0, 16, GROUP_DEVICES, OF_RUN,
      "floats per vector: 1, 4, 8 or 16, at most what the device has (0: just that); results depend on it to the last "
      "bit"},
 
-    {"serial", 0, OPT_FLAG, &s.serial, NULL, NULL, 0, 0, GROUP_LOOKING, OF_TRAIN | OF_SAMPLE,
+    {"serial", 0, OPT_FLAG, &asked.serial, NULL, NULL, 0, 0, GROUP_LOOKING, OF_TRAIN | OF_SAMPLE,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers"},
-    {"log", 0, OPT_OUTPUT, &s.log, NULL, "FILE.jsonl", 0, 0, GROUP_LOOKING, OF_TRAIN,
+    {"log", 0, OPT_OUTPUT, &asked.log, NULL, "FILE.jsonl", 0, 0, GROUP_LOOKING, OF_TRAIN,
      "file that gets one line of JSON per step; when it cannot be written any more the run goes on, and ends with exit "
      "code 4"},
-    {"save", 0, OPT_KEPT, &s.save, NULL, "DIR", 0, 0, GROUP_LOOKING, OF_TRAIN,
+    {"save", 0, OPT_KEPT, &asked.save, NULL, "DIR", 0, 0, GROUP_LOOKING, OF_TRAIN,
      "write the parameters, for other programs, to DIR/model.safetensors at the end"},
-    {"save-every", 0, OPT_INT, &s.save_every, NULL, "N", 0, 1e9, GROUP_LOOKING, OF_TRAIN,
+    {"save-every", 0, OPT_INT, &asked.save_every, NULL, "N", 0, 1e9, GROUP_LOOKING, OF_TRAIN,
      "save every N steps too (0: only at the end)"},
-    {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "200", "N", 0, 1e6, GROUP_LOOKING, OF_TRAIN,
+    {"sample-tokens", 0, OPT_INT, &asked.sample_tokens, "200", "N", 0, 1e6, GROUP_LOOKING, OF_TRAIN,
      "tokens of a sample text to print at the end"},
-    {"json", 0, OPT_FLAG, &s.json, NULL, NULL, 0, 0, GROUP_LOOKING, 0,
+    {"json", 0, OPT_FLAG, &asked.json, NULL, NULL, 0, 0, GROUP_LOOKING, 0,
      "print one JSON object on stdout and nothing else"},
 
-    {"from", 0, OPT_INPUT, &s.from, NULL, "DIR|FILE", 0, 0, GROUP_SAMPLING, OF_SAMPLE,
+    {"from", 0, OPT_INPUT, &asked.from, NULL, "DIR|FILE", 0, 0, GROUP_SAMPLING, OF_SAMPLE,
      "model to write with: what --save wrote, or a file as for --init of yard train"},
-    {"prompt", 0, OPT_TEXT, &s.prompt, "\n", "TEXT", 0, 0, GROUP_SAMPLING, OF_SAMPLE,
+    {"prompt", 0, OPT_TEXT, &asked.prompt, "\n", "TEXT", 0, 0, GROUP_SAMPLING, OF_SAMPLE,
      "text to continue (default: a line's end)"},
-    {"count", 0, OPT_INT, &s.count, "300", "N", 1, 1e7, GROUP_SAMPLING, OF_SAMPLE, "tokens to add"},
-    {"temperature", 0, OPT_FLOAT, &s.temperature, "0.8", "X", 0, 100, GROUP_SAMPLING, OF_SAMPLE,
+    {"count", 0, OPT_INT, &asked.count, "300", "N", 1, 1e7, GROUP_SAMPLING, OF_SAMPLE, "tokens to add"},
+    {"temperature", 0, OPT_FLOAT, &asked.temperature, "0.8", "X", 0, 100, GROUP_SAMPLING, OF_SAMPLE,
      "how freely tokens are chosen; 0: always the likeliest"},
-    {"top-k", 0, OPT_INT, &s.top_k, "40", "K", 0, 1e6, GROUP_SAMPLING, OF_SAMPLE,
+    {"top-k", 0, OPT_INT, &asked.top_k, "40", "K", 0, 1e6, GROUP_SAMPLING, OF_SAMPLE,
      "choose among the K likeliest (0: all)"},
 };
 static struct option options[MOST_OPTIONS]; /* these and those of folders, group by group */
@@ -214,7 +213,7 @@ static void keep_law(const struct law *law)
         return;
     if (law->why && was_given(law->other))
         fail(EXIT_USAGE, "--%s and --%s: %s; leave one out", law->option, law->other, law->why);
-    if (!law->why && is_off(other) && !s.sweeps)
+    if (!law->why && is_off(other) && !asked.sweeps)
         warn("--%s has no effect without --%s", law->option, law->other);
 }
 
@@ -231,70 +230,87 @@ static void check_together(void)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (modules[i]->check)
-            modules[i]->check(&s);
+            modules[i]->check(&asked);
     for (size_t i = 0; i < COUNT(laws); i++)
         keep_law(&laws[i]);
     for (size_t i = 0; i < n_modules; i++)
         for (size_t k = 0; k < modules[i]->n_laws; k++)
             keep_law(&modules[i]->laws[k]);
-    if (was_given("lr-min") && s.schedule == RATE_CONSTANT)
+    if (was_given("lr-min") && asked.schedule == RATE_CONSTANT)
         warn("--lr-min has no effect with --schedule constant");
     if (was_given("val-share") && was_given("val-data"))
         warn("--val-share has no effect with --val-data");
-    if (s.zero == 3 && !can_gather())
+    if (asked.zero == 3 && !can_gather())
         fail(EXIT_USAGE,
              "--zero 3 keeps parameters in shards, and nothing here gathers them: this yard was built without%s",
              left_out);
-    if (s.stop_after && !s.save)
+    if (asked.stop_after && !asked.save)
         fail(EXIT_USAGE, "--stop-after saves and stops: add --save DIR");
-    if (s.stop_after > s.steps)
-        fail(EXIT_USAGE, "--stop-after %d is beyond the last step, %d", s.stop_after, s.steps);
+    if (asked.stop_after > asked.steps)
+        fail(EXIT_USAGE, "--stop-after %d is beyond the last step, %d", asked.stop_after, asked.steps);
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
-enum { SIZES = 6 };
-static int *const size[SIZES] = {&s.layers, &s.heads, &s.channels, &s.seq_len, &s.batch, &s.vocab};
-static const int presets[][SIZES] = {
-    /* as many as `size` has, in its order; the rows are in the order of --model's words */
-    {2, 2, 32, 32, 4, 256},
-    {4, 4, 128, 64, 12, 256},
-    {6, 6, 384, 256, 8, 256},
-    {12, 12, 768, 1024, 4, 50257},
+static const struct preset {
+    int layers, heads, channels, seq_len, batch, vocab;
+} presets[] = {
+    /* in the order of --model's words */
+    {.layers = 2, .heads = 2, .channels = 32, .seq_len = 32, .batch = 4, .vocab = 256},
+    {.layers = 4, .heads = 4, .channels = 128, .seq_len = 64, .batch = 12, .vocab = 256},
+    {.layers = 6, .heads = 6, .channels = 384, .seq_len = 256, .batch = 8, .vocab = 256},
+    {.layers = 12, .heads = 12, .channels = 768, .seq_len = 1024, .batch = 4, .vocab = 50257},
 };
+
+static void fill_in(int *size, int by_preset)
+{
+    if (!*size)
+        *size = by_preset;
+}
 
 /* --model fills in the sizes that are still open (0). */
 static void apply_preset(void)
 {
-    for (int i = 0; i < SIZES; i++)
-        if (!*size[i])
-            *size[i] = presets[s.preset][i];
+    const struct preset *p = &presets[asked.preset];
+    fill_in(&asked.layers, p->layers);
+    fill_in(&asked.heads, p->heads);
+    fill_in(&asked.channels, p->channels);
+    fill_in(&asked.seq_len, p->seq_len);
+    fill_in(&asked.batch, p->batch);
+    fill_in(&asked.vocab, p->vocab);
+}
+
+/* Sets a size to that of the source's model, `theirs`.  The option `name`, or --model where a run goes on, may only
+ * repeat it. */
+static void adopt_size(const char *name, int *size, int theirs, int by_preset)
+{
+    int given = theirs;
+    if (*size)
+        given = *size;
+    else if (asked.past && was_given("model"))
+        given = by_preset;
+    if (given != theirs)
+        fail(EXIT_USAGE, "%s has %d %s, not %d: leave --model and --%s out", asked.source.path, theirs, name, given,
+             name);
+    *size = theirs;
 }
 
 /* --resume and --init bring their own sizes: options may only repeat them.  Only sequences may be shorter. */
 static void adopt_sizes(void)
 {
-    static const char *const name[] = {"layers", "heads", "channels"};
-    const struct config c = s.source.config;
-    const int theirs[] = {c.layers, c.heads, c.channels};
-    for (size_t i = 0; i < COUNT(name); i++) {
-        int given = theirs[i];
-        if (*size[i])
-            given = *size[i];
-        else if (s.past && was_given("model"))
-            given = presets[s.preset][i];
-        if (given != theirs[i])
-            fail(EXIT_USAGE, "%s has %d %s, not %d: leave --model and --%s out", s.source.path, theirs[i], name[i],
-                 given, name[i]);
-        *size[i] = theirs[i];
-    }
-    if (s.untied && c.tied)
-        fail(EXIT_USAGE, "%s has a tied head: leave --untied out", s.source.path);
-    if (s.seq_len > c.seq_len)
-        fail(EXIT_USAGE, "--seq-len %d is longer than the %d positions of %s", s.seq_len, c.seq_len, s.source.path);
-    s.untied = !c.tied;
-    if (!s.seq_len)
-        s.seq_len = c.seq_len;
+    const struct config c = asked.source.config;
+    const struct preset *p = &presets[asked.preset];
+    adopt_size("layers", &asked.layers, c.layers, p->layers);
+    adopt_size("heads", &asked.heads, c.heads, p->heads);
+    adopt_size("channels", &asked.channels, c.channels, p->channels);
+    if (asked.untied && c.tied)
+        fail(EXIT_USAGE, "%s has a tied head: leave --untied out", asked.source.path);
+    if (asked.seq_len > c.seq_len)
+        fail(EXIT_USAGE, "--seq-len %d is longer than the %d positions of %s", asked.seq_len, c.seq_len,
+             asked.source.path);
+    asked.untied = !c.tied;
+    if (!asked.seq_len)
+        asked.seq_len = c.seq_len;
 }
 
 /* ---- recorded options ------------------------------------------------------------------------------------------- */
@@ -347,8 +363,8 @@ static void apply_recorded(const struct past *past)
 {
     const char *name;
     json_t *value;
-    s.past = past;
-    s.source = past->source;
+    asked.past = past;
+    asked.source = past->source;
     json_object_foreach((json_t *)past->options, name, value)
     {
         const struct option *o = find_option(&table, name);
@@ -390,20 +406,20 @@ static void claim_files(const struct page *page)
     for (size_t i = 0; i < table.n; i++)
         if (options[i].type >= OPT_INPUT && (options[i].commands & classes_of(page)))
             claim_file(&options[i]);
-    if (s.save)
-        claim_output("--save", saved_model(&s), NULL);
+    if (asked.save)
+        claim_output("--save", saved_model(&asked), NULL);
 }
 
 static void reset_settings(const struct page *page)
 {
-    s = (struct settings){.trains = page->classes & OF_TRAIN, .draw_seed = -1};
+    asked = (struct settings){.trains = page->classes & OF_TRAIN, .draw_seed = -1};
     if (table.n == 0)
         gather_options();
     mark_options(page);
     reset_options(&table);
     begin_claims();
     if (page->defaults)
-        page->defaults(&s);
+        page->defaults(&asked);
 }
 
 static void print_page(const struct page *page)
@@ -453,11 +469,11 @@ static void apply_config(const struct page *page, const char *config)
 /* Opens the model of --init. */
 static void open_init(void)
 {
-    s.source = open_source(s.init, s.heads);
-    if (strcmp(s.source.path, s.init) != 0) /* a folder's model */
-        claim_input("--init", s.source.path);
-    if (!s.source.checkpoint)
-        claim_weights("--init", s.source.path);
+    asked.source = open_source(asked.init, asked.heads);
+    if (strcmp(asked.source.path, asked.init) != 0) /* a folder's model */
+        claim_input("--init", asked.source.path);
+    if (!asked.source.checkpoint)
+        claim_weights("--init", asked.source.path);
 }
 
 /* The command line is parsed twice.  First it says which run and which config file say more; then it overrules both. */
@@ -473,7 +489,7 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
     parse_options(&table, classes_of(page), page->name, argc, argv, &words, &n_words);
     if (n_words && !page->takes_word)
         refuse_word(page, words[0]);
-    const char *config = s.config;
+    const char *config = asked.config;
     const struct archive *archive = find_archive();
     const struct past *past = archive && page->classes & OF_TRAIN ? archive->past() : NULL;
     reset_settings(page);
@@ -482,20 +498,20 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
     if (config)
         apply_config(page, config);
     parse_options(&table, classes_of(page), page->name, argc, argv, &words, &n_words);
-    s.word = words[0];
-    s.n_words = n_words;
+    asked.word = words[0];
+    asked.n_words = n_words;
     claim_files(page);
     check_together();
     if (past)
-        s.init = NULL;
-    if (s.init)
+        asked.init = NULL;
+    if (asked.init)
         open_init();
-    if (s.source.path)
+    if (asked.source.path)
         adopt_sizes();
     apply_preset();
-    if (s.source.path)
-        s.preset = -1;
-    return &s;
+    if (asked.source.path)
+        asked.preset = -1;
+    return &asked;
 }
 
 /* ---- for others ------------------------------------------------------------------------------------------------- */
@@ -514,7 +530,7 @@ const char *first_given(option_fits *fits)
     return NULL;
 }
 
-int given_heads(void) { return was_given("heads") ? s.heads : 0; }
+int given_heads(void) { return was_given("heads") ? asked.heads : 0; }
 
 void expect_heads(const struct config *c, const char *path)
 {

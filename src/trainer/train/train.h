@@ -96,11 +96,11 @@ char *describe_shape(const struct trainer *t);
 const char *engine_name(const struct trainer *t); /* what computes matrix products on device 0: "own" or "clblast" */
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
 _Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r);
-extern const char not_finite_advice[];
+extern const char not_finite_advice[]; /* ends a sentence on what is not finite: what to try */
 /* Ends the program where no step shows it: after `step` a parameter is not finite; NULL: the validation loss. */
 _Noreturn void explain_bad_model(uint32_t step, const char *parameter);
 
-/* ---- feed.c: host tasks that fill batches; lists.c ------------------------------------------------------------- */
+/* ---- feed.c: host tasks that fill batches ------------------------------------------------------------------------ */
 
 host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
 /* The first of the micro_batch validation windows that a data-parallel rank takes in iteration `number`. */
@@ -112,12 +112,17 @@ void add_batch(struct trainer *t, struct step *s, struct feed *f, int rank, int 
  * another context gets a further copy.  The task's function ends with fill_others(), which fills these copies. */
 struct tensor *for_upload(struct trainer *t, struct task *made, const struct device *before, const struct device *d);
 void fill_others(const struct task *made);
-/* control.c */
+
+/* ---- control.c: the control block, losses, the report ------------------------------------------------------------ */
+
 void add_control(struct trainer *t);           /* adds the tasks that make the control block and upload it */
 int loss_rank(const struct trainer *t, int k); /* the rank on which the losses of data-parallel rank k are */
 struct tensor *add_losses(struct trainer *t);  /* makes the tensors in which the losses are summed */
 void add_report(struct trainer *t);            /* adds the tasks that report loss and norm */
 host_function report_evaluation;
+
+/* ---- lists.c: the lists of tasks --------------------------------------------------------------------------------- */
+
 void build_train(struct trainer *t);
 void build_eval(struct trainer *t);
 void build_sample(struct trainer *t);

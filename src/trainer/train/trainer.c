@@ -50,7 +50,7 @@ static void set_stages(struct trainer *t)
     bool asks_stages = s->stages && is_asked(s, "stages");
     bool asks_pipeline = pipeline_orders[s->pipeline].chunks > 1 && is_asked(s, "pipeline");
     if (m->pp == 1 && (asks_stages || asks_pipeline))
-        fail(EXIT_USAGE, "--%s: there is one stage; --mesh pp=N makes N of them", s->stages ? "stages" : "pipeline");
+        fail(EXIT_USAGE, "--%s: there is one stage; --mesh pp=N makes N of them", asks_stages ? "stages" : "pipeline");
     struct problem *p = cut_layers(m, t->config.layers, s->stages);
     if (p && s->stages && !asks_stages) { /* the stages are recorded, of another mesh */
         free(p);
@@ -73,6 +73,10 @@ static void set_mesh(struct trainer *t)
     must(check_tp_ranks(&t->config, &t->mesh));
 }
 
+static const double most_sequences = 1e6;    /* what --batch takes */
+static const double most_layer_passes = 1e5; /* layers x micro-batches, each of some thirty tasks of the list */
+static const double most_elements = 2e9;     /* of a tensor: kernels count them in 31 bits */
+
 static int nearest_multiple(int n, int unit) { return MAX((n + unit / 2) / unit, 1) * unit; }
 
 static void check_groups(const struct trainer *t)
@@ -93,7 +97,7 @@ static void check_batch(const struct trainer *t)
     const int near = nearest_multiple(t->batch, dp * t->micro_batch);
     if (t->batch % (dp * t->micro_batch) == 0)
         return;
-    if (near > 1e6)
+    if (near > most_sequences)
         fail(EXIT_USAGE,
              "--batch %d is not a multiple of dp=%d x --micro-batch %d: use a smaller --micro-batch, such as 1",
              t->batch, dp, t->micro_batch);
@@ -127,10 +131,10 @@ static void check_size(const struct trainer *t)
 {
     const struct config *c = &t->config;
     const double tokens = (double)t->micro_batch * t->seq;
-    if ((double)t->micros * t->mesh.dp * c->layers > 1e5)
+    if ((double)t->micros * t->mesh.dp * c->layers > most_layer_passes)
         fail(EXIT_USAGE, "--batch %d is a list of millions of tasks: use a larger --micro-batch than %d", t->batch,
              t->micro_batch);
-    if (tokens * MAX(4 * c->channels, c->vocab) > 2e9 || tokens * c->heads * t->seq > 2e9)
+    if (tokens * MAX(4 * c->channels, c->vocab) > most_elements || tokens * c->heads * t->seq > most_elements)
         fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2^31 elements: use a %s",
              t->micro_batch, t->seq, t->micro_batch > 1 ? "smaller --micro-batch" : "shorter --seq-len");
 }

@@ -1,0 +1,239 @@
+/* statements.c - what is said of a model of another program, in config.json beside it and in its file's header.
+ *
+ * Two models of the same shapes may compute different things.  So what config.json says is taken where it is computed
+ * here, and refused by its name where it is not, or where the shapes contradict it.  The metadata "config" in a file's
+ * header, as our own have, say the same as a config.json.
+ */
+#include "statements.h"
+
+enum { HEAD_CHANNELS = 64 }; /* every GPT-2 has so many in a head */
+
+/* ---- reading -------------------------------------------------------------------------------------------------- */
+
+struct statements read_statements(const char *path, struct safetensors *const *file, size_t n_files)
+{
+    struct statements s = {0};
+    char *config = file_beside(path, MODEL_CONFIG);
+    if (exists(config)) {
+        s.all[s.n] = (struct statement){copy_string(config), read_json(config)};
+        s.n++;
+    }
+    free(config);
+    for (size_t i = 0; i < n_files; i++) {
+        const char *text = find_metadata(file[i], "config");
+        if (!text)
+            continue;
+        json_t *fields = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        if (!json_is_object(fields))
+            fail(EXIT_FAILED,
+                 "%s: its metadata \"config\" is no JSON object, or has a field twice; expected one such as "
+                 "{\"n_head\": 12}",
+                 path);
+        const char *before = i ? find_metadata(file[0], "config") : NULL;
+        if (before && strcmp(before, text) != 0)
+            fail(EXIT_FAILED, "%s and %s have other metadata \"config\": the two are not of one model",
+                 file[0]->file->path, file[i]->file->path);
+        if (before)
+            continue;
+        s.all[s.n] = (struct statement){format_string("%s, metadata \"config\"", file[i]->file->path), fields};
+        s.n++;
+    }
+    return s;
+}
+
+void free_statements(struct statements *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        free(s->all[i].where);
+        json_decref(s->all[i].fields);
+    }
+}
+
+/* The value of a field; NULL: the field is missing or null. */
+static const json_t *field_of(const struct statement *s, const char *name)
+{
+    const json_t *value = json_object_get(s->fields, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+/* The names of a number in GPT-2's config.json and in that of other models; n_ctx is an old name. */
+static const char *const layers_names[2] = {"n_layer", "num_hidden_layers"};
+static const char *const heads_names[2] = {"n_head", "num_attention_heads"};
+static const char *const channels_names[2] = {"n_embd", "hidden_size"};
+static const char *const vocab_names[2] = {"vocab_size", NULL};
+static const char *const positions_names[2] = {"n_positions", "max_position_embeddings"};
+static const char *const old_positions_names[2] = {"n_ctx", NULL};
+
+/* The number that the statement gives under one of these names; 0: it gives none.  Under both it must give the same.
+ * *name becomes the first name that is there. */
+static int64_t number_said(const struct statement *s, const char *const names[2], const char **name)
+{
+    int64_t said = 0;
+    for (size_t i = 0; i < 2 && names[i]; i++) {
+        const json_t *value = field_of(s, names[i]);
+        if (!value)
+            continue;
+        if (!json_is_integer(value) || json_integer_value(value) < 1)
+            fail(EXIT_FAILED, "%s: %s must be a whole number from 1 on", s->where, names[i]);
+        int64_t here = json_integer_value(value);
+        if (said && here != said)
+            fail(EXIT_FAILED, "%s contradicts itself: %s is %lld, %s is %lld; take the wrong one out", s->where, *name,
+                 (long long)said, names[i], (long long)here);
+        if (!said)
+            *name = names[i];
+        said = here;
+    }
+    return said;
+}
+
+/* If the statement gives the number, it must be the one that the shapes of `path` give.  Does it give the number? */
+static bool expect_number(const struct statement *s, const char *path, const char *const names[2], int64_t shaped)
+{
+    const char *name;
+    int64_t said = number_said(s, names, &name);
+    if (said && said != shaped)
+        fail(EXIT_FAILED, "%s says %s %lld, but by the shapes in %s it is %lld: the two are not of one model", s->where,
+             name, (long long)said, path, (long long)shaped);
+    return said > 0;
+}
+
+/* ---- what is computed ------------------------------------------------------------------------------------------ */
+
+/* Fields that change what a model computes, and a JSON array of the values that mean what is computed here; null and no
+ * field mean the first.  Four names mean the tanh form of GELU. */
+static const struct {
+    const char *field, *allowed;
+} computed[] = {{"model_type", "[\"gpt2\"]"},
+                {"activation_function", "[\"gelu_new\", \"gelu_pytorch_tanh\", \"gelu_fast\", \"gelu_accurate\"]"},
+                {"hidden_act", "[\"gelu_new\", \"gelu_pytorch_tanh\", \"gelu_fast\", \"gelu_accurate\"]"},
+                {"layer_norm_epsilon", "[1e-5]"},
+                {"layer_norm_eps", "[1e-5]"},
+                {"scale_attn_weights", "[true]"},
+                {"scale_attn_by_inverse_layer_idx", "[false]"},
+                {"add_cross_attention", "[false]"},
+                {"is_encoder_decoder", "[false]"},
+                {"quantization_config", "[]"}};
+
+/* Numbers are compared as the 32-bit floats that they become. */
+static bool same_value(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b))
+        return (float)json_number_value(a) == (float)json_number_value(b);
+    return json_equal(a, b);
+}
+
+static void refuse_other_value(const struct statement *s, const char *field, const json_t *value, const json_t *allowed)
+{
+    char *theirs = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+    char *ours = json_dumps(allowed, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+    if (allowed)
+        fail(EXIT_USAGE, "%s asks for %s %.80s, but only %s is computed here: the model would give other results",
+             s->where, field, theirs, ours);
+    fail(EXIT_USAGE, "%s asks for %s, which is not computed here: the model would give other results", s->where, field);
+}
+
+static void refuse_if_other(const struct statement *s)
+{
+    for (size_t i = 0; i < COUNT(computed); i++) {
+        const json_t *value = field_of(s, computed[i].field);
+        json_t *allowed = json_loads(computed[i].allowed, 0, NULL);
+        bool fits = !value;
+        for (size_t k = 0; k < json_array_size(allowed); k++)
+            if (value && same_value(value, json_array_get(allowed, k)))
+                fits = true;
+        if (!fits)
+            refuse_other_value(s, computed[i].field, value, json_array_get(allowed, 0));
+        json_decref(allowed);
+    }
+}
+
+void refuse_other_computation(const struct statements *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        refuse_if_other(&s->all[i]);
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------ */
+
+static void expect_sizes_said(const struct statement *s, const char *path, const struct config *c)
+{
+    const json_t *inner = field_of(s, "n_inner");
+    json_t *four = json_integer(4 * (json_int_t)c->channels);
+    if (inner && !same_value(inner, four))
+        refuse_other_value(s, "n_inner", inner, four);
+    json_decref(four);
+    expect_number(s, path, layers_names, c->layers);
+    expect_number(s, path, channels_names, c->channels);
+    expect_number(s, path, vocab_names, c->vocab);
+    /* transformers once wrote n_ctx too, and did not change it when n_positions was changed */
+    bool has_positions = expect_number(s, path, positions_names, c->seq_len);
+    if (!has_positions)
+        expect_number(s, path, old_positions_names, c->seq_len);
+}
+
+void expect_sizes(const struct statements *s, const char *path, const struct config *c)
+{
+    for (size_t i = 0; i < s->n; i++)
+        expect_sizes_said(&s->all[i], path, c);
+}
+
+/* The number of heads that the statements give; 0: none does. */
+static int heads_said(const struct statements *s, int channels)
+{
+    const char *where = NULL;
+    int64_t said = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const char *name;
+        int64_t here = number_said(&s->all[i], heads_names, &name);
+        if (here && said && here != said)
+            fail(EXIT_FAILED, "%s says %lld heads, but %s says %lld: the two are not of one model", where,
+                 (long long)said, s->all[i].where, (long long)here);
+        if (here && (here > channels || channels % here))
+            fail(EXIT_FAILED, "%s: cannot tell how many heads its %d channels make: %s is %lld, which must divide them",
+                 s->all[i].where, channels, name, (long long)here);
+        if (here && !said) {
+            said = here;
+            where = s->all[i].where;
+        }
+    }
+    return (int)said;
+}
+
+int count_heads(const struct statements *s, const char *path, int channels, int heads)
+{
+    int said = heads_said(s, channels);
+    if (said)
+        return said;
+    if (heads)
+        return heads;
+    if (channels < HEAD_CHANNELS || channels % HEAD_CHANNELS)
+        fail(EXIT_FAILED,
+             "%s: cannot tell how many heads its %d channels make: say it with --heads N, or in a config.json "
+             "beside it, {\"n_head\": N}",
+             path, channels);
+    warn("neither %s nor a config.json beside it says how many heads it has: guessed are %d, of %d channels each as in "
+         "GPT-2; --heads N says another number",
+         path, channels / HEAD_CHANNELS, HEAD_CHANNELS);
+    return channels / HEAD_CHANNELS;
+}
+
+/* ---- the head --------------------------------------------------------------------------------------------------- */
+
+bool says_tied(const struct statement *s) { return json_is_true(field_of(s, TIED_FIELD)); }
+
+const struct statement *find_tied_field(const struct statements *s)
+{
+    const struct statement *found = NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        const json_t *value = field_of(&s->all[i], TIED_FIELD);
+        if (!value)
+            continue;
+        if (!json_is_boolean(value))
+            fail(EXIT_FAILED, "%s: %s must be true or false", s->all[i].where, TIED_FIELD);
+        if (found && json_is_true(value) != says_tied(found))
+            fail(EXIT_FAILED, "%s and %s contradict each other in %s: the two are not of one model", found->where,
+                 s->all[i].where, TIED_FIELD);
+        found = &s->all[i];
+    }
+    return found;
+}

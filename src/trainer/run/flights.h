@@ -1,0 +1,30 @@
+/* flights.h - what the files that run lists, and a watchdog, know of each other: flights of tasks, from when they are
+ * issued until they are retired.  A flight is a struct task_flight, which run.h describes.
+ */
+#ifndef FLIGHTS_H
+#define FLIGHTS_H
+
+#include "run.h"
+
+#include <pthread.h>
+
+/* ---- retire.c -------------------------------------------------------------------------------------------------- */
+
+extern pthread_mutex_t flights_lock; /* held while flights change, and while the driver is asked about them */
+void make_room(struct step *s, uint32_t iteration); /* waits until that iteration may be issued */
+void flush_lanes(const struct machine *m);          /* submits what was issued, on every queue */
+struct task_flight *open_flight(struct step *s, struct task *t, uint32_t iteration); /* for a run that is issued now */
+/* The nth run that the lane was given, if it is not retired, and its flight. */
+struct issued *queued_run(const struct queue *q, uint64_t nth);
+struct task_flight *queued_flight(const struct step *s, const struct queue *q, uint64_t nth);
+bool has_ended(const struct task_flight *flight);
+/* Call it when the task has run and its times are known: tells observers. */
+void report_run(struct step *s, const struct task *t, const struct task_flight *flight);
+
+/* ---- observe.c: these call the functions of the same name that observers have ----------------------------------- */
+
+void tell_issuing(struct step *s, uint32_t iteration, size_t i);
+void tell_issued(const struct step *s, const struct task *t, struct task_flight *flight);
+void tell_ended(const struct step *s, const struct task *t, const struct task_flight *flight);
+
+#endif
