@@ -26,8 +26,8 @@
 
 struct recompute_options recompute_options;
 
-/* Where the layer's backward first reads x.  NOWHERE: it does not, or tasks other than the layer's forward, and then its
- * backward, use x too. */
+/* Where the layer's backward first reads x.  NOWHERE: it does not; or tasks use x beside the layer's forward, and then
+ * its backward. */
 static int first_backward_reader(const struct uses *u, const struct tensor *x)
 {
     size_t n;
