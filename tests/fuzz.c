@@ -286,7 +286,8 @@ static void replace_part(struct file *f, size_t at, size_t old, const void *new,
 static void change_integer(struct file *f)
 {
     size_t width = (size_t)1 << draw(f, 4), at = place_in(f) / width * width;
-    uint64_t value = ((uint64_t)1 << draw(f, 64)) + draw(f, 3) - 1;
+    uint64_t power = (uint64_t)1 << draw(f, 64);
+    uint64_t value = power + draw(f, 3) - 1;
     if (at + width <= f->n)
         memcpy(f->bytes + at, &value, width);
 }

@@ -17,20 +17,23 @@ struct mesh mesh_of(const struct config *c, int dp, int pp, int tp, int zero)
 
 static struct mesh random_mesh(struct draws *d, const struct config *c)
 {
-    int tp = draw_between(d, 1, MIN(c->heads, 5)), pp = draw_between(d, 1, c->layers);
-    return mesh_of(c, draw_between(d, 1, 8), pp, tp, draw_between(d, 0, 3));
+    int tp = draw_between(d, 1, MIN(c->heads, 5));
+    int pp = draw_between(d, 1, c->layers);
+    int zero = draw_between(d, 0, 3);
+    int dp = draw_between(d, 1, 8);
+    return mesh_of(c, dp, pp, tp, zero);
 }
 
 struct random_case random_case(uint32_t number)
 {
     struct draws d = {.seed = 11, .row = number};
-    int heads = draw_between(&d, 1, 7);
-    struct random_case r = {.config = {.layers = draw_between(&d, 1, 3),
-                                       .heads = heads,
-                                       .channels = heads * draw_between(&d, 1, 9),
-                                       .seq_len = draw_between(&d, 1, 40),
-                                       .vocab = draw_between(&d, 7, 300),
-                                       .tied = draw_between(&d, 0, 1)}};
+    struct random_case r = {0};
+    r.config.heads = draw_between(&d, 1, 7);
+    r.config.layers = draw_between(&d, 1, 3);
+    r.config.channels = r.config.heads * draw_between(&d, 1, 9);
+    r.config.seq_len = draw_between(&d, 1, 40);
+    r.config.vocab = draw_between(&d, 7, 300);
+    r.config.tied = draw_between(&d, 0, 1);
     r.from = random_mesh(&d, &r.config);
     r.to = random_mesh(&d, &r.config);
     return r;

@@ -222,8 +222,11 @@ static void expect_place(const struct step *before, const struct step *after, co
 
 static struct move draw_move(const struct step *s, struct draws *draws)
 {
-    struct move m = {draw_below(draws, s->n), draw_below(draws, (size_t)s->pool->machine->n_lanes), FIRST};
-    m.lane = draw_below(draws, 2) ? m.lane : (size_t)s->task[m.task]->lane->index;
+    struct move m = {.behind = FIRST};
+    m.task = draw_below(draws, s->n);
+    m.lane = draw_below(draws, (size_t)s->pool->machine->n_lanes);
+    if (draw_below(draws, 2) == 0)
+        m.lane = (size_t)s->task[m.task]->lane->index;
     for (size_t k = 0; k < s->n && m.behind == FIRST; k++)
         if (k != m.task && s->task[k]->lane->index == (int)m.lane && draw_below(draws, 3) == 0)
             m.behind = (int64_t)k;

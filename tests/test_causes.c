@@ -266,9 +266,10 @@ static struct step *random_list(uint64_t seed)
             written[d][0] = true;
             continue;
         }
-        append_text(&text, "task t%d %s.%s %zuus role=%s", i, device[d],
-                    (d < 3 ? of_device : of_host)[draw_below(&draws, COUNT(of_host))], 100 * draw_below(&draws, 12),
-                    role[draw_below(&draws, COUNT(role))]);
+        const char *of_task = role[draw_below(&draws, COUNT(role))];
+        size_t microseconds = 100 * draw_below(&draws, 12);
+        const char *lane = (d < 3 ? of_device : of_host)[draw_below(&draws, COUNT(of_host))];
+        append_text(&text, "task t%d %s.%s %zuus role=%s", i, device[d], lane, microseconds, of_task);
         const char *comma = " reads=";
         for (size_t k = draw_below(&draws, 2); k < TENSORS; k += 1 + draw_below(&draws, TENSORS))
             if (written[d][k]) {

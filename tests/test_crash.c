@@ -14,45 +14,28 @@
  *
  *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_crash     so many power cuts; every call (else each seventh)
  */
+#include "shim.h"
 #include "support_state.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 
 /* ---- the calls -------------------------------------------------------------------------------------------------- */
 
-enum fault { FAULT_NONE, FAULT_EIO, FAULT_FULL, FAULT_SHORT, FAULT_KILL, FAULT_KILL_AFTER, FAULTS };
 static const char *const fault_name[FAULTS] = {"none", "EIO", "disk full", "short write", "kill", "kill after"};
 static struct {
     bool counting, recording, simple; /* simple: the system cannot exchange two names */
-    enum fault fault;
-    int at, calls; /* the number of the call that has the fault; how many were made */
+    struct counted_calls calls;
 } shim;
 
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-
 /* true: the call fails, with errno set */
-static bool spoil(bool makes)
-{
-    if (!shim.counting)
-        return false;
-    int call = ++shim.calls;
-    if (call == shim.at && shim.fault == FAULT_KILL)
-        raise(SIGKILL);
-    bool full = shim.fault == FAULT_FULL && call >= shim.at && makes;
-    bool once = shim.fault == FAULT_EIO && call == shim.at;
-    errno = full ? ENOSPC : EIO;
-    return full || once;
-}
+static bool spoil(bool makes) { return shim.counting && !count_call(&shim.calls, makes); }
 
 static int after_call(int result)
 {
     int reason = errno;
-    if (shim.counting && shim.calls == shim.at && shim.fault == FAULT_KILL_AFTER)
+    if (shim.counting && shim.calls.n == shim.calls.at && shim.calls.fault == FAULT_KILL_AFTER)
         raise(SIGKILL);
     errno = reason;
     return result;
@@ -95,8 +78,9 @@ ssize_t write(int fd, const void *bytes, size_t n)
         return REAL(write)(fd, bytes, n);
     if (spoil(true))
         return -1;
-    bool cut = shim.counting && shim.calls == shim.at && shim.fault >= FAULT_SHORT;
-    ssize_t done = REAL(write)(fd, bytes, cut ? (n + 1) / 2 : n);
+    if (shim.counting)
+        n = bytes_to_write(&shim.calls, n);
+    ssize_t done = REAL(write)(fd, bytes, n);
     if (done > 0)
         note_call("write", path, NULL, bytes, (size_t)done);
     after_call(0);
@@ -228,10 +212,10 @@ static void begin(const char *folder)
 static int count_calls(const char *folder)
 {
     begin(folder);
-    shim.fault = FAULT_NONE;
-    shim.calls = 0;
+    shim.calls.fault = FAULT_NONE;
+    shim.calls.n = 0;
     save_some((void *)folder);
-    return shim.calls;
+    return shim.calls.n;
 }
 
 /* `simple`: on a system that cannot exchange two names. */
@@ -249,9 +233,9 @@ static void fail_every_call(bool simple)
     for (int fault = FAULT_EIO; fault < FAULTS; fault++)
         for (int at = 1 + fault % every; at <= calls; at += every, tried++) {
             begin(folder);
-            shim.fault = (enum fault)fault;
-            shim.at = at;
-            shim.calls = 0;
+            shim.calls.fault = (enum fault)fault;
+            shim.calls.at = at;
+            shim.calls.n = 0;
             struct outcome o = run_child(save_some, (void *)folder);
             bool killed = fault == FAULT_KILL || fault == FAULT_KILL_AFTER;
             if (killed ? o.signal != SIGKILL : o.code != EXIT_OK && o.code != EXIT_IO)
@@ -262,7 +246,7 @@ static void fail_every_call(bool simple)
                 test_failed("%s at call %d says:\n%s\n", fault_name[fault], at, o.text);
             if (fault == FAULT_SHORT && o.code != EXIT_OK)
                 test_failed("a short write at call %d: %s\n", at, o.text);
-            shim.fault = FAULT_NONE;
+            shim.calls.fault = FAULT_NONE;
             expect_newest(folder, *acknowledged, fault_name[fault], at);
         }
     printf("# %d faults in %d calls\n", tried, calls);
@@ -583,7 +567,7 @@ static void cut_the_power(bool simple)
     int cuts = simple ? 60 : 150;
     if (wanted)
         cuts = atoi(wanted);
-    shim.fault = FAULT_NONE;
+    shim.calls.fault = FAULT_NONE;
     shim.recording = true;
     for (uint32_t step = 1; step <= 3; step++)
         save_step(folder, step);

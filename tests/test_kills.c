@@ -307,7 +307,9 @@ static int run_restarting(struct chain *c, const char *reference, int most)
         if (child == 0 || child == last)
             continue;
         uint32_t commit = newest_of(c->snapshot);
-        double until = now() + draw(1000) * 1e-3 * (draw(3) ? c->begin + c->seconds : c->begin);
+        double share = draw(1000) * 1e-3;
+        double longest = draw(3) ? c->begin + c->seconds : c->begin;
+        double until = now() + share * longest;
         while (kill(child, 0) == 0 && (now() < until || (killed % 3 == 2 && newest_of(c->snapshot) == commit)) &&
                child_of(parent) == child)
             nap(0.0003);

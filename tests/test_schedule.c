@@ -311,7 +311,8 @@ TEST(lists_share_an_arena)
 {
     struct machine *m = open_one();
     struct pool *p = new_pool(m);
-    struct step *lists[] = {new_step(p, "one"), new_step(p, "two")};
+    struct step *one = new_step(p, "one");
+    struct step *lists[] = {one, new_step(p, "two")};
     struct tensor *kept = new_array(p, &m->device[0], "kept", 500, true), *scratch[2];
     for (int i = 0; i < 2; i++) {
         scratch[i] = new_array(p, &m->device[0], "scratch", 500, false);

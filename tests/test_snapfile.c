@@ -10,20 +10,16 @@
  *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_snapfile     so many ends of lives, from the YARD_FIRST-th
  *                                                                 trial on; every bit, else each 61st
  */
+#include "shim.h"
 #include "support_state.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <sys/file.h>
 
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-
 /* ---- the disk --------------------------------------------------------------------------------------------------- */
 
 enum { MOST = 1 << 19, SECTOR = 512 };
-enum fault { FAULT_NONE, FAULT_EIO, FAULT_FULL, FAULT_SHORT, FAULTS };
 struct pending { /* a write that was not synced */
     size_t at, n;
     char *bytes;
@@ -38,12 +34,12 @@ struct disk_file {
 static struct {
     bool on;
     struct disk_file file[2];
-    int named, sure_named;       /* which of them has the name, now and on the disk */
-    int calls, cut_at, fault_at; /* calls so far; the last one that is made; the one that fails */
-    int cut_sync, fault_sync;    /* after so many syncs of a file cut_at, fault_at are set; 0: never */
-    enum fault fault;
-    bool no_sync; /* a mutant: syncs do nothing */
-    bool real;    /* syncs take their time */
+    int named, sure_named; /* which of them has the name, now and on the disk */
+    struct counted_calls calls;
+    int cut_at;               /* the number of the last call that is made */
+    int cut_sync, fault_sync; /* after so many syncs of a file cut_at, calls.at are set; 0: never */
+    bool no_sync;             /* a mutant: syncs do nothing */
+    bool real;                /* syncs take their time */
     void (*while_syncing)(void);
     uint64_t luck;
 } disk;
@@ -70,13 +66,10 @@ static struct disk_file *file_of(int fd)
 /* Counts the call; false: it fails, with errno set.  After the cut it is never made. */
 static bool go_on(bool writes)
 {
-    disk.calls++;
-    if (disk.calls > disk.cut_at)
+    bool sound = count_call(&disk.calls, writes);
+    if (disk.calls.n > disk.cut_at)
         fail(EXIT_IO, "the power went");
-    bool full = disk.fault == FAULT_FULL && disk.calls >= disk.fault_at && writes;
-    bool once = disk.fault == FAULT_EIO && disk.calls == disk.fault_at;
-    errno = full ? ENOSPC : EIO;
-    return !full && !once;
+    return sound;
 }
 
 static void forget_pending(struct disk_file *f, bool done)
@@ -100,9 +93,7 @@ static ssize_t write_to(struct disk_file *f, int fd, const void *bytes, size_t n
 {
     if (!go_on(true))
         return -1;
-    if (disk.fault == FAULT_SHORT && disk.calls == disk.fault_at)
-        n = (n + 1) / 2;
-    ssize_t done = REAL(pwrite)(fd, bytes, n, at);
+    ssize_t done = REAL(pwrite)(fd, bytes, bytes_to_write(&disk.calls, n), at);
     if (done > 0)
         note_write(f, bytes, (size_t)done, (size_t)at);
     return done;
@@ -149,12 +140,12 @@ static int sync_model(int fd)
     if (f && disk.cut_sync) {
         disk.cut_sync--;
         if (disk.cut_sync == 0)
-            disk.cut_at = disk.calls;
+            disk.cut_at = disk.calls.n;
     }
     if (f && disk.fault_sync) {
         disk.fault_sync--;
         if (disk.fault_sync == 0)
-            disk.fault_at = disk.calls + 1;
+            disk.calls.at = disk.calls.n + 1;
     }
     bool sound = !disk.on || go_on(false);
     if (disk.on && sound && fstat(fd, &s) == 0 && S_ISDIR(s.st_mode))
@@ -212,7 +203,7 @@ int rename(const char *old, const char *new)
     return REAL(rename)(old, new);
 }
 
-int unlink(const char *path) { return disk.on && disk.calls > disk.cut_at ? 0 : REAL(unlink)(path); }
+int unlink(const char *path) { return disk.on && disk.calls.n > disk.cut_at ? 0 : REAL(unlink)(path); }
 
 /* ---- the power goes --------------------------------------------------------------------------------------------- */
 
@@ -460,7 +451,7 @@ static void run_life(void)
     life.step = life.first;
     free(life.problem);
     life.problem = NULL;
-    disk.calls = 0;
+    disk.calls.n = 0;
     disk.on = true;
     disk.while_syncing = go_on_meanwhile;
     struct problem *thrown = attempt(live, NULL);
@@ -511,7 +502,7 @@ static void begin_trial(const char *path, uint64_t number)
         disk.file[i].inode = 0;
     }
     disk.named = disk.sure_named = 0;
-    disk.fault = FAULT_NONE;
+    disk.calls.fault = FAULT_NONE;
     life.path = path;
     life.first = 0;
     life.session = 1;
@@ -527,8 +518,8 @@ static bool run_trial(const char *path, const struct stored *stored, uint64_t nu
         life.stored = &stored[draw(8) ? number % 2 : draw(3)]; /* sometimes with another layout than before */
         disk.cut_at = draw(8) ? (int)draw(70) : INT32_MAX;
         disk.cut_sync = draw(3) ? 1 + (int)draw(5) : 0;
-        disk.fault = draw(6) ? FAULT_NONE : FAULT_EIO;
-        disk.fault_at = (int)draw(60);
+        disk.calls.fault = draw(6) ? FAULT_NONE : FAULT_EIO;
+        disk.calls.at = (int)draw(60);
         disk.fault_sync = draw(3) ? 1 + (int)draw(6) : 0;
         life.actions = 10 + draw(30);
         run_life();
@@ -653,8 +644,8 @@ static void spoil_call(const struct stored *x, bool fresh, enum fault fault, int
     disk.cut_at = INT32_MAX;
     for (int run = fresh; run < 2; run++, life.session++) {
         disk.luck = 0x9E3779B97F4A7C15u;
-        disk.fault = run ? fault : FAULT_NONE;
-        disk.fault_at = at;
+        disk.calls.fault = run ? fault : FAULT_NONE;
+        disk.calls.at = at;
         be_quiet(log);
         run_life();
         int said = be_loud(log, "training goes on");
@@ -678,9 +669,9 @@ TEST(every_call_may_fail)
     life.options = json_object();
     for (int fresh = 0; fresh < 2; fresh++) {
         spoil_call(&x, fresh, FAULT_NONE, 0);
-        int calls = disk.calls;
+        int calls = disk.calls.n;
         assert_true(calls > 30);
-        for (int fault = FAULT_EIO; fault < FAULTS; fault++)
+        for (int fault = FAULT_EIO; fault <= FAULT_SHORT; fault++)
             for (int at = 1; at <= calls; at++, tried++)
                 spoil_call(&x, fresh, (enum fault)fault, at);
     }

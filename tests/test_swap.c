@@ -32,7 +32,8 @@ struct plan { /* what is done about one layer's data, the tensor of that number 
     int out, in; /* places in the list with what is made again: right after one task, right before another */
 };
 
-/* INFINITY: it does not fit.  between: those of layer i may lie between these two places. */
+/* The period of a chain of n layers, of which each is treated as the plan says.  The backward of layer k is task
+ * 2n - 1 - k.  INFINITY: it does not fit.  between: the copies of layer i may lie between these two places. */
 static double period_of(struct step *s, const struct plan *plan, int n, int i, int between[2])
 {
     struct pool *pool = s->pool;
@@ -49,9 +50,13 @@ static double period_of(struct step *s, const struct plan *plan, int n, int i, i
     for (int k = 0; k < n; k++) {
         struct tensor *x = pool->tensors[k];
         const struct use *use = uses_of(uses, x, &n_uses);
-        int made = k + 1 < n ? 1 : 0, end = n_uses > (size_t)made + 1 ? use[made + 1].at : use[made].at;
+        int last = k + 1 < n ? 1 : 0; /* x is written by the forward of layer k, and read by that of k + 1 */
+        int begin = use[last].at;
+        int end = begin; /* made again, it has no later use: its twin has */
+        if (n_uses > (size_t)last + 1)
+            end = use[last + 1].at;
         if (k == i) {
-            between[0] = use[made].at;
+            between[0] = begin;
             between[1] = end;
         }
         if (plan[k].action != SWAP)

@@ -130,7 +130,8 @@ TEST(addresses_are_those_of_the_plain_algorithm)
         struct paper p = new_paper(1, &slow_speeds);
         p.device->alignment = seed % 3 ? 512 : 96;
         p.device->max_allocation = seed % 2 ? 24000 : p.device->max_allocation; /* several slabs */
-        struct step *lists[] = {random_step(&p, seed, "first"), random_step(&p, seed + 1000, "second")};
+        struct step *first = random_step(&p, seed, "first");
+        struct step *lists[] = {first, random_step(&p, seed + 1000, "second")};
         for (int again = 0; again < 2; again++) { /* placed twice, and the second time nothing is left of the first */
             must(place(p.pool, lists, 2, true));
             second += expect_plain_addresses(p.pool, p.device);

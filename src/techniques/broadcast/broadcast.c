@@ -136,9 +136,10 @@ static void find_reader(const struct uses *uses, struct message *message, struct
 /* The owner's shard of the layer.  Without a layer, each source is a shard. */
 static struct layer_shard *shard_for(struct broadcast *b, struct device *owner, int layer)
 {
-    for (size_t i = 0; i < b->n_shards && layer >= 0; i++)
-        if (b->shards[i].owner == owner && b->shards[i].layer == layer)
-            return &b->shards[i];
+    if (layer >= 0)
+        for (size_t i = 0; i < b->n_shards; i++)
+            if (b->shards[i].owner == owner && b->shards[i].layer == layer)
+                return &b->shards[i];
     struct layer_shard *shard = APPEND(b->shards, b->n_shards, b->cap_shards);
     shard->owner = owner;
     shard->layer = layer;

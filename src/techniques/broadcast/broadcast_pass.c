@@ -174,7 +174,7 @@ static const struct law laws[] = {{"broadcast-slices", "broadcast-queues", NULL}
                                   {"broadcast-deal", "broadcast-queues", NULL},
                                   {"broadcast-main", "broadcast-queues", NULL}};
 
-static void check(struct settings *s)
+static void check_broadcast_options(struct settings *s)
 {
     (void)s;
     if (broadcast_options.queues == 1 && broadcast_options.main == MAIN_COMPUTE)
@@ -197,4 +197,4 @@ const struct module module_broadcast = {.name = "broadcast",
                                         .n_options = COUNT(options),
                                         .laws = laws,
                                         .n_laws = COUNT(laws),
-                                        .check = check};
+                                        .check = check_broadcast_options};

@@ -61,7 +61,7 @@ static void measure_device(struct planner *p)
         const struct task *t = s->task[i];
         int b = p->buckets.bucket_of[i];
         double seconds = seconds_of(p, t);
-        if (b == NOWHERE) {
+        if (b == NONE) {
             busy[t->lane->index] += seconds;
             p->question.floor = fmax(p->question.floor, busy[t->lane->index]);
         } else if (t->lane == s->task[p->buckets.bucket[b].update]->lane)
@@ -70,14 +70,14 @@ static void measure_device(struct planner *p)
     free(busy);
 }
 
-/* An edit with the first k buckets on the CPU; and with `one` too, unless that is NOWHERE. */
+/* An edit with the first k buckets on the CPU; and with `one` too, unless that is NONE. */
 static struct edit *move_some(struct planner *p, size_t k, int one)
 {
     unsigned char side[MOST_BUCKETS];
     struct edit *e = open_edit(p->step);
     struct mover m = begin_moves(e, p->step, p->uses, p->cores, GRADIENTS_SHARED);
     choose_earliest(p, side, k, ON_CPU);
-    if (one != NOWHERE)
+    if (one != NONE)
         side[one] = ON_CPU;
     move_updates(&m, &p->buckets, side);
     end_moves(&m);
@@ -102,7 +102,7 @@ static void measure_on_cpu(struct planner *p, size_t b)
 static void measure_serial(struct planner *p)
 {
     struct step *s = p->step;
-    struct edit *e = move_some(p, p->buckets.n, NOWHERE);
+    struct edit *e = move_some(p, p->buckets.n, NONE);
     for (const struct task *t = s->head->next; t != s->head; t = t->next)
         p->serial += seconds_of(p, t);
     undo(e);

@@ -314,7 +314,8 @@ static void offer_update(struct mover *m, struct rule *rule, size_t at, enum sid
     o.device_word = new_word(s, update->lane->device);
     make_host_conditional(&o, n_tasks);
     add_choice(&o, maker);
-    move_state(&o, keep_on_device(&o));
+    struct task *device_update = keep_on_device(&o);
+    move_state(&o, device_update);
     c->device_takes = seconds_alone(o.costs, update);
     c->cpu_takes = c->cpu_should_take;
     c->drawn = rule->drawn;
@@ -330,7 +331,7 @@ void offer_updates(struct mover *m, struct rule *rule, const unsigned char *side
         int b = rule->planner->buckets.bucket_of[i];
         if (b >= (int)rule->fixed)
             offer_update(m, rule, i, side[b]);
-        else if (b != NOWHERE && side[b] != ON_DEVICE)
+        else if (b != NONE && side[b] != ON_DEVICE)
             move_update(m, i);
     }
 }
@@ -456,8 +457,8 @@ void decide_in_step(struct rule *rule, const struct run_facts *w, const struct p
                     struct pass_report *r)
 {
     const struct update_buckets *buckets = &rule->planner->buckets;
-    char *now = reason_to_decide_now(rule->planner->step->task[buckets->bucket[0].update], w, room);
-    rule->fixed = now ? buckets->n : fix_few(rule, expected);
+    char *reason = reason_to_decide_now(rule->planner->step->task[buckets->bucket[0].update], w, room);
+    rule->fixed = reason ? buckets->n : fix_few(rule, expected);
     if (rule->fixed < buckets->n) {
         append_text(&r->reason, "%s in every step", rule->drawn ? "drawn at random" : "chosen");
         if (rule->fixed > 0)
@@ -465,6 +466,6 @@ void decide_in_step(struct rule *rule, const struct run_facts *w, const struct p
         append_text(&r->reason, ", expected: ");
     } else
         append_text(&r->reason,
-                    "chosen before the step runs, since %s: ", now ? now : "state on both sides does not fit");
-    free(now);
+                    "chosen before the step runs, since %s: ", reason ? reason : "state on both sides does not fit");
+    free(reason);
 }

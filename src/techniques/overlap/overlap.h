@@ -26,7 +26,7 @@ struct update_bucket {
 struct update_buckets {
     struct update_bucket bucket[MOST_BUCKETS]; /* in the order in which the backward releases them */
     size_t n;
-    int *bucket_of; /* by position in the list: the bucket of an update that can move; NOWHERE: the task is none */
+    int *bucket_of; /* by position in the list: the bucket of an update that can move; NONE: of all else */
 };
 /* Looks through the list that `uses` was made of.  The caller frees bucket_of. */
 void find_buckets(struct update_buckets *b, const struct uses *uses);

@@ -150,8 +150,8 @@ static struct overlapper *new_overlapper(struct step *s, const struct costs *c, 
     p->cores = MAX((int)spare_cores(s->pool->machine), 1);
     p->timed = n > 0 && has_times(s, c);
     for (size_t b = 0; b < n; b++)
-        p->decision[b] = (struct decision){SIDES, NO_GROUP};
-    p->decision[n] = (struct decision){2, NO_GROUP}; /* enum memory */
+        p->decision[b] = (struct decision){SIDES, NONE};
+    p->decision[n] = (struct decision){2, NONE}; /* enum memory */
     p->question = (struct question){.step = s,
                                     .costs = c,
                                     .what = "looking for the updates to give to the CPU",
@@ -356,7 +356,7 @@ static const struct pass pass = {.place = 10,
                                  .turned_on = {"--overlap all-cpu"},
                                  .traits = &traits};
 
-static void check(struct settings *s)
+static void check_overlap_options(struct settings *s)
 {
     (void)s;
     if (overlap_options.plan && overlap_options.how != OVERLAP_PLAN)
@@ -396,5 +396,5 @@ const struct module module_overlap = {.name = "overlap",
                                       .n_options = COUNT(options),
                                       .foreign = foreign,
                                       .n_foreign = COUNT(foreign),
-                                      .check = check,
+                                      .check = check_overlap_options,
                                       .hooks = &hooks};

@@ -79,6 +79,9 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs);
 struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there);
 /* t leaves the list: for copies that others replace. */
 void drop(struct edit *e, struct task *t);
+/* t works only when the word on the host has all of those bits (enum choice_bit, cl/shared.h).  expected: the
+ * forecast counts on it that it works. */
+void need_choice(struct task *t, struct tensor *word, int bits, bool expected);
 
 /* ---- parts.c: what passes and step files need of lists and tensors ----------------------------------------------- */
 
@@ -94,8 +97,5 @@ struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_cl
 struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t end);
 /* `like` is a view of some storage, which is as large as `of`.  Returns the same view (offset and shape) of `of`. */
 struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like);
-/* The task works only when the word on the host has all of those bits (enum choice_bit, cl/shared.h).  expected: the
- * forecast counts on it that the task works. */
-void need_choice(struct task *t, struct tensor *word, int bits, bool expected);
 
 #endif

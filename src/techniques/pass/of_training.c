@@ -64,7 +64,7 @@ static void free_all_reports(struct trainer *t)
     free(r);
 }
 
-static void check(struct settings *s)
+static void check_pass_options(struct settings *s)
 {
     (void)s;
     if (after && !find_pass(after))
@@ -83,6 +83,6 @@ const struct module module_pass = {
     .place = 60,
     .options = options,
     .n_options = COUNT(options),
-    .check = check,
+    .check = check_pass_options,
     .hooks = &hooks,
 };

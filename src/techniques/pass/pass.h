@@ -168,11 +168,16 @@ bool may_remake(const struct uses *u, const struct tensor *x, int reader);
  * there is none; the caller frees the array. */
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
 
+/* ---- pass.c: room for what later passes add ---------------------------------------------------------------------- */
+
 /* Adds tensors as large as what the wanted passes will add, so that a pass that looks for what fits sees their bytes.
  * Returns the pool's size before.  When the open edit is undone, the tensors are gone.  Else end_room() takes the bytes
  * of tensors `first` to `end` - 1 of the pool away. */
 size_t reserve_room(struct step *s, const struct run_facts *w);
 void end_room(struct step *s, size_t first, size_t end);
+
+/* ---- fetch.c: lists beside that for training --------------------------------------------------------------------- */
+
 /* s is a list beside that for training.  Its tasks read state that passes have moved to the host for the training list:
  * it is fetched before each use.  Nothing goes back, since s only reads it. */
 void fetch_state(struct step *s);

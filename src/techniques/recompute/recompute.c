@@ -26,9 +26,9 @@
 
 struct recompute_options recompute_options;
 
-/* The first reader in the layer's backward, where x is used by that layer alone, by its forward and then by its
- * backward; else NOWHERE. */
-static int kept_for(const struct uses *u, const struct tensor *x)
+/* Where the layer's backward first reads x.  NOWHERE: it does not; or tasks use x beside the layer's forward, and then
+ * its backward. */
+static int first_backward_reader(const struct uses *u, const struct tensor *x)
 {
     size_t n;
     const struct use *use = uses_of(u, x, &n);
@@ -60,7 +60,7 @@ static int *remade_by_rule(const struct uses *u, const struct pool *pool)
         from[i] = NOWHERE;
         if (!is_meant(x) || !may_leave(u, x, 1u << MEM_ACTIVATIONS))
             continue;
-        int reader = kept_for(u, x);
+        int reader = first_backward_reader(u, x);
         if (reader != NOWHERE && may_remake(u, x, reader))
             from[i] = reader;
     }
@@ -130,7 +130,7 @@ static bool run_recompute(struct step *s, const struct costs *c, const struct ru
     return recompute_by_rule(s, r);
 }
 
-static void check(struct settings *s)
+static void check_recompute_options(struct settings *s)
 {
     (void)s;
     if (recompute_options.how == RECOMPUTE_AUTO && !chooser())
@@ -176,5 +176,5 @@ const struct module module_recompute = {
     .makes_room = "--recompute full",
     .foreign = foreign,
     .n_foreign = COUNT(foreign),
-    .check = check,
+    .check = check_recompute_options,
 };

@@ -14,7 +14,7 @@ static const struct option options[] = {
 };
 
 /* A restart goes on from its own checkpoint, whatever --resume says. */
-static void check(struct settings *s)
+static void check_reshard_options(struct settings *s)
 {
     (void)s;
     if (this_life->from)
@@ -41,6 +41,6 @@ const struct module module_reshard = {.name = "reshard",
                                       .n_foreign = COUNT(foreign),
                                       .laws = laws,
                                       .n_laws = COUNT(laws),
-                                      .check = check,
+                                      .check = check_reshard_options,
                                       .hooks = &reshard_hooks,
                                       .archive = &archive};

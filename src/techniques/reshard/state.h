@@ -206,7 +206,9 @@ struct difference {
 struct difference compare_floats(const float *a, const float *b, size_t n);
 struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor);
 
-/* The files of a checkpoint (ranks.c) being written: `to` has its pieces, which get their places, and a path. */
+/* ---- ranks.c --------------------------------------------------------------------------------------------------- */
+
+/* The files of a checkpoint that is being written: `to` has its pieces, which get their places, and a path. */
 struct ranks_written {
     struct folder *folder;
     struct st_writer **file; /* by rank, with the header written: it expects the bytes of the rank's pieces in order;

@@ -76,7 +76,7 @@ static void give_group(const struct question *q, unsigned char *choice, size_t i
 {
     const int group = q->decision[i].group;
     choice[i] = option;
-    if (group == NO_GROUP)
+    if (group == NONE)
         return;
     for (size_t k = 0; k < q->n; k++)
         if (q->decision[k].group == group && option < q->decision[k].options)
@@ -132,7 +132,7 @@ static void try_groups(struct search *s)
     unsigned char *next = allocate(q->n, 1);
     for (size_t i = 0; i < q->n; i++) {
         const struct decision *d = &q->decision[i];
-        bool speaks_for_group = d->group == NO_GROUP || d->group == (int)i;
+        bool speaks_for_group = d->group == NONE || d->group == (int)i;
         for (unsigned char option = 0; speaks_for_group && option < d->options; option++) {
             memcpy(next, s->best, q->n);
             give_group(q, next, i, option);

@@ -24,10 +24,9 @@
 #include "techniques/pass/edit.h"
 #include "tools/predict/predict.h"
 
-enum { NO_GROUP = -1 };
 struct decision {
     unsigned char options; /* how many it has; the choice is 0 .. options - 1 */
-    int group;             /* the first decision of those that may change together; NO_GROUP: it changes alone */
+    int group;             /* the first decision of those that may change together; NONE: it changes alone */
 };
 struct score {
     double excess; /* bytes beyond budgets, summed over devices; INFINITY: the list cannot be placed at all */

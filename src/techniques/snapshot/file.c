@@ -90,25 +90,25 @@ struct snapfile *snapfile_of(const struct checkpoint *c)
     return (struct snapfile *)c->stored;
 }
 
-uint64_t slot_at(const struct snapfile *s, int slot) { return s->slots_at + (uint64_t)(slot - 1) * s->in.bytes; }
+uint64_t slot_at(const struct snapfile *f, int slot) { return f->slots_at + (uint64_t)(slot - 1) * f->in.bytes; }
 
-uint64_t hashes_at(const struct snapfile *s, int slot)
+uint64_t hashes_at(const struct snapfile *f, int slot)
 {
-    return slot_at(s, slot + 1) - round_up(sizeof(uint64_t) * s->in.n, SNAP_PAGE);
+    return slot_at(f, slot + 1) - round_up(sizeof(uint64_t) * f->in.n, SNAP_PAGE);
 }
 
 static uint64_t hash_of_page(const char *page) { return hash_bytes(page, SNAP_PAGE - 8, 0); }
 
-void fill_page(const struct snapfile *s, const struct snap_commit *c, char page[SNAP_PAGE])
+void fill_page(const struct snapfile *f, const struct snap_commit *c, char page[SNAP_PAGE])
 {
     struct disk_page p = {.version = VERSION,
                           .endian = ENDIAN,
-                          .file_bytes = slot_at(s, s->slots + 1),
-                          .run = s->run,
-                          .slots = (uint32_t)s->slots,
-                          .pieces = (uint32_t)s->in.n,
-                          .manifest_bytes = s->manifest_bytes,
-                          .manifest_hash = s->manifest_hash,
+                          .file_bytes = slot_at(f, f->slots + 1),
+                          .run = f->run,
+                          .slots = (uint32_t)f->slots,
+                          .pieces = (uint32_t)f->in.n,
+                          .manifest_bytes = f->manifest_bytes,
+                          .manifest_hash = f->manifest_hash,
                           .commit = *c};
     memcpy(p.magic, magic, sizeof p.magic);
     memset(page, 0, SNAP_PAGE);
@@ -117,7 +117,7 @@ void fill_page(const struct snapfile *s, const struct snap_commit *c, char page[
     memcpy(page + SNAP_PAGE - 8, &hash, 8);
 }
 
-const char *parse_page(struct snapfile *s, const char page[SNAP_PAGE], const struct reader *r)
+const char *parse_page(struct snapfile *f, const char page[SNAP_PAGE], const struct reader *r)
 {
     struct disk_page p;
     const struct snap_commit *c = &p.commit;
@@ -138,17 +138,17 @@ const char *parse_page(struct snapfile *s, const char page[SNAP_PAGE], const str
         p.manifest_bytes > MIN(file_bytes, (uint64_t)MAX_MANIFEST) || c->slot > p.slots || c->step > MAX_STEP ||
         c->samples < 0 || (uint64_t)c->session > INT64_MAX / 2)
         return "it has impossible numbers";
-    *s = (struct snapfile){.in = {.store = &snapshot_store, .n = p.pieces},
+    *f = (struct snapfile){.in = {.store = &snapshot_store, .n = p.pieces},
                            .run = p.run,
                            .slots = (int)p.slots,
                            .manifest_bytes = p.manifest_bytes,
                            .manifest_hash = p.manifest_hash,
                            .slots_at = MANIFEST_AT + round_up(p.manifest_bytes, SNAP_PAGE),
                            .newest = *c};
-    uint64_t least = s->slots_at + (uint64_t)s->slots * round_up(sizeof(uint64_t) * s->in.n, SNAP_PAGE);
-    if (file_bytes < least || (file_bytes - s->slots_at) % ((uint64_t)s->slots * SNAP_PAGE))
+    uint64_t least = f->slots_at + (uint64_t)f->slots * round_up(sizeof(uint64_t) * f->in.n, SNAP_PAGE);
+    if (file_bytes < least || (file_bytes - f->slots_at) % ((uint64_t)f->slots * SNAP_PAGE))
         return "the file does not end with a slot";
-    s->in.bytes = (file_bytes - s->slots_at) / (uint64_t)s->slots;
+    f->in.bytes = (file_bytes - f->slots_at) / (uint64_t)f->slots;
     return NULL;
 }
 

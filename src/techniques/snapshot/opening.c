@@ -1,4 +1,4 @@
-/* opening.c - a snapshot file that is there: read by a run that resumes, and taken over by a run that writes.
+/* opening.c - opening, reading and closing a snapshot file, for a run that resumes and for one that writes.
  *
  * Reading.  A page is valid if it has its hash, and the file's length.  With its slot and hashes put into the
  * manifest's pieces a commit is a checkpoint like any other; by falling seq, the first one that verifies is the newest
@@ -31,14 +31,252 @@
 
 #define NOTHING_COMMITTED "has no whole iteration: nothing was committed yet"
 
-struct opening { /* the argument of open_file(), for attempt() */
-    struct snap *s;
-    const struct snap_plan *plan;
-    bool made;              /* this run has made the file that has the name, empty, to lock it */
-    struct checkpoint *old; /* the snapshot that is on the disk for sure; NULL: none that can be read */
+/* ---- reading: the pages ------------------------------------------------------------------------------------------ */
+
+/* All reading begins with the two pages, which say where the newest commit is. */
+
+/* Is a run writing the file?  Then it has it locked. */
+static bool is_written(struct reader *r)
+{
+    if (flock(r->fd, LOCK_SH | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK;
+    flock(r->fd, LOCK_UN);
+    return false;
+}
+
+/* A page that a run is writing may be read half-written: it is read again, until it is whole.  Without a run a bad page
+ * stays bad. */
+static const char *read_page(struct reader *r, bool live, int k, struct snapfile *found)
+{
+    enum { TRIES = 200 };
+    const struct timespec wait = {.tv_nsec = 1000000};
+    char page[SNAP_PAGE];
+    const char *wrong;
+    for (int tries = 0;; tries++) {
+        read_at(r, page, SNAP_PAGE, (uint64_t)k * SNAP_PAGE);
+        wrong = parse_page(found, page, r);
+        if (!wrong || !live || tries == TRIES)
+            return wrong;
+        live = is_written(r); /* false: the page is read once more, since a run may just have ended */
+        if (live)
+            nanosleep(&wait, NULL);
+    }
+}
+
+struct pages {               /* the two pages of a file */
+    struct snapfile says[2]; /* what each of them says of the file */
+    const char *wrong[2];    /* why it is not valid; NULL: it is */
 };
 
+static struct pages read_pages(struct reader *r, bool live)
+{
+    struct pages p = {0};
+    for (int k = 0; k < 2; k++)
+        p.wrong[k] = read_page(r, live, k, &p.says[k]);
+    return p;
+}
+
+/* The valid page that has the newer commit; NONE: no page is valid. */
+static int newer_page(const struct pages *p)
+{
+    if (p->wrong[0] && p->wrong[1])
+        return NONE;
+    if (p->wrong[0])
+        return 1;
+    if (p->wrong[1])
+        return 0;
+    return p->says[1].newest.seq > p->says[0].newest.seq ? 1 : 0;
+}
+
+/* Has a run committed something since `before` was read? */
+static bool has_moved_on(struct reader *r, const struct pages *before)
+{
+    struct pages now = read_pages(r, true);
+    for (int k = 0; k < 2; k++)
+        if (now.says[k].newest.seq != before->says[k].newest.seq)
+            return true;
+    return false;
+}
+
+struct snap_commit look_for_commit(const char *path)
+{
+    struct snap_commit newest = {0};
+    if (!is_snapshot(path))
+        return newest;
+    struct reader *r = open_reader(path);
+    if (r->size >= MANIFEST_AT) {
+        struct pages pages = read_pages(r, true);
+        int newer = newer_page(&pages);
+        if (newer != NONE)
+            newest = pages.says[newer].newest;
+    }
+    close_reader(r);
+    return newest;
+}
+
+/* ---- reading: the newest commit that is whole -------------------------------------------------------------------- */
+
+/* The manifest describes the pieces; a commit says in which slot they lie, and which hashes they have. */
+
+#define NOTE_DAMAGE(f, ...)                                                                                            \
+    (void)(*APPEND((f)->in.damage, (f)->in.n_damage, (f)->in.cap_damage) = format_string(__VA_ARGS__))
+
+/* The pieces get the commit's hashes and its slot's place, and are then those of a checkpoint.  Is it whole? */
+static bool install_commit(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
+{
+    struct snapfile *f = snapfile_of(c);
+    uint64_t *hashes = allocate(f->in.n, sizeof *hashes), *hash = hashes;
+    uint64_t slot_before = 0; /* the slot that the pieces' places in the file count from so far */
+    if (f->newest.slot)
+        slot_before = slot_at(f, (int)f->newest.slot);
+    size_t damage = f->in.n_damage;
+    f->newest = *commit;
+    read_at(r, hashes, sizeof *hashes * f->in.n, hashes_at(f, (int)commit->slot));
+    if (hash_bytes(hashes, sizeof *hashes * f->in.n, 0) != commit->hash)
+        NOTE_DAMAGE(f, "%s: iteration %u is torn or damaged: the hashes at byte %llu are not those of its commit",
+                    c->path, commit->step, (unsigned long long)hashes_at(f, (int)commit->slot));
+    for (size_t i = 0; i < c->pieces->n; i++)
+        for (size_t k = 0; k < c->pieces->tensor[i].n; k++) {
+            c->pieces->tensor[i].piece[k].hash = *hash++;
+            c->pieces->tensor[i].piece[k].file_at += slot_at(f, (int)commit->slot) - slot_before;
+        }
+    for (size_t i = 0; i < c->pieces->n && f->in.n_damage == damage; i++) {
+        struct problem *p = verify_tensor(c, i);
+        if (p)
+            NOTE_DAMAGE(f, "iteration %u is torn or damaged: %s", commit->step, p->sentence);
+        free(p);
+    }
+    free(hashes);
+    return f->in.n_damage == damage;
+}
+
+/* The checkpoint that the file's manifest describes, whose pieces lie in no slot yet.  It owns f. */
+static struct checkpoint *read_description(struct reader *r, const char *path, struct snapfile *f)
+{
+    size_t n = (size_t)f->manifest_bytes;
+    char *manifest = allocate(n + 1, 1);
+    read_at(r, manifest, n, MANIFEST_AT);
+    if (hash_bytes(manifest, n, 0) != f->manifest_hash)
+        fail(EXIT_FAILED, "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say", path,
+             MANIFEST_AT, MANIFEST_AT + n);
+    struct checkpoint *c = parse_manifest(path, manifest, n, &f->in);
+    size_t pieces = count_pieces(c->pieces);
+    if (pieces != f->in.n)
+        fail(EXIT_FAILED, "%s is damaged or not ours: it has %zu pieces, its pages say %zu", path, pieces, f->in.n);
+    free(manifest);
+    return c;
+}
+
+static void note_pages(struct snapfile *f, const char *path, const struct pages *p)
+{
+    for (int k = 0; k < 2; k++)
+        if (p->wrong[k])
+            NOTE_DAMAGE(f, "%s: page %d is torn or damaged: %s", path, k, p->wrong[k]);
+        else
+            f->last_seq = MAX(f->last_seq, p->says[k].newest.seq);
+}
+
+/* Gives c the newest commit that is whole.  Returns the page that has it; NONE: no commit is whole. */
+static int choose_commit(struct reader *r, struct checkpoint *c, const struct pages *p)
+{
+    const int newer = newer_page(p);
+    const int order[2] = {newer, 1 - newer};
+    for (int i = 0; i < 2; i++) {
+        int k = order[i];
+        if (p->wrong[k] || !p->says[k].newest.slot)
+            continue;
+        bool whole = install_commit(r, c, &p->says[k].newest);
+        if (whole)
+            return k;
+    }
+    return NONE;
+}
+
+/* live: a run may be writing.  *overtaken: something does not match, and meanwhile the run has committed anew, so it
+ * may have written the slot that was read. */
+static struct checkpoint *read_once(const char *path, bool live, bool *overtaken)
+{
+    struct reader *r = open_reader(path);
+    if (r->size == 0) /* a run that was killed just now had only made it */
+        fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
+    if (r->size < MANIFEST_AT)
+        fail(EXIT_FAILED, "%s has %llu bytes, which is no snapshot: it was cut off", path, (unsigned long long)r->size);
+    struct pages pages = read_pages(r, live);
+    if (newer_page(&pages) == NONE)
+        fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", path, pages.wrong[0], pages.wrong[1]);
+    struct snapfile *f = allocate(1, sizeof *f);
+    *f = pages.says[pages.wrong[0] ? 1 : 0]; /* but for the commit and its run, valid pages say the same */
+    f->newest = (struct snap_commit){0};
+    struct checkpoint *c = read_description(r, path, f);
+    note_pages(f, path, &pages);
+    f->page = choose_commit(r, c, &pages);
+    *overtaken = live && f->in.n_damage && has_moved_on(r, &pages);
+    close_reader(r);
+    c->run = 0; /* not known */
+    if (f->page == NONE)
+        f->newest = (struct snap_commit){0};
+    else if (*c->program) /* versions that did not write their name had other bytes in the run's place */
+        c->run = pages.says[f->page].run;
+    c->step = f->newest.step;
+    c->samples = f->newest.samples;
+    c->session = f->newest.session;
+    return c;
+}
+
+struct checkpoint *read_snapshot(const char *path)
+{
+    enum { TRIES = 100 };
+    bool overtaken = false;
+    struct checkpoint *c = read_once(path, true, &overtaken);
+    for (int tries = 1; overtaken && tries < TRIES; tries++) {
+        free_checkpoint(c);
+        c = read_once(path, true, &overtaken);
+    }
+    return c;
+}
+
+struct checkpoint *open_snapshot(const char *path)
+{
+    struct checkpoint *c = read_snapshot(path);
+    const struct snapfile *f = snapfile_of(c);
+    if (!f->newest.slot && f->in.n_damage)
+        fail(EXIT_FAILED, "%s has no whole iteration: %s", path, f->in.damage[0]);
+    if (!f->newest.slot)
+        fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
+    return c;
+}
+
+/* ---- reading: a snapshot file as a store (struct store) ---------------------------------------------------------- */
+
+/* With this reshard/ reads, verifies and shows it like any checkpoint. */
+
+static json_t *snapshot_json(const struct checkpoint *c)
+{
+    const struct snapfile *f = snapfile_of(c);
+    return json_pack("{s:i, s:i, s:I, s:I}", "slots", f->slots, "slot", (int)f->newest.slot, "commit",
+                     (json_int_t)f->newest.seq, "slot_bytes", (json_int_t)f->in.bytes);
+}
+
+static void print_snapshot(const struct checkpoint *c)
+{
+    const struct snapfile *f = snapfile_of(c);
+    char bytes[32];
+    printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", f->newest.slot, f->slots, f->in.n,
+           format_bytes(bytes, (double)f->in.bytes), (unsigned long long)f->newest.seq);
+}
+
+const struct store snapshot_store = {.name = "snapshot",
+                                     .option = "--snapshot",
+                                     .place = "a slot",
+                                     .advice = "or a run writes there: read it once more, or copy it",
+                                     .is_ours = is_snapshot,
+                                     .open = open_snapshot,
+                                     .to_json = snapshot_json,
+                                     .print = print_snapshot};
+
 /* ---- calls of the system ----------------------------------------------------------------------------------------- */
+
+/* What Linux and macOS do each in its own way.  writer.c uses the first two. */
 
 #ifdef __linux__
 int flush_file(int fd) { return fdatasync(fd); } /* the file's length stays */
@@ -108,204 +346,16 @@ static char *map_memory(int fd, uint64_t n, persist_bytes **persist)
 }
 #endif
 
-/* ---- reading ---------------------------------------------------------------------------------------------------- */
+/* ---- opening to write: the name, locked -------------------------------------------------------------------------- */
 
-#define NOTE_DAMAGE(s, ...)                                                                                            \
-    (void)(*APPEND((s)->in.damage, (s)->in.n_damage, (s)->in.cap_damage) = format_string(__VA_ARGS__))
+/* A second run, or a file that is no snapshot, is refused before anything is changed. */
 
-/* The pieces get the commit's hashes and its slot's place, and are then those of a checkpoint.  Is it whole? */
-static bool install_commit(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
-{
-    struct snapfile *s = snapfile_of(c);
-    uint64_t *hashes = allocate(s->in.n, sizeof *hashes), *hash = hashes;
-    uint64_t slot_before = 0; /* the slot that the pieces' places in the file count from so far */
-    if (s->newest.slot)
-        slot_before = slot_at(s, (int)s->newest.slot);
-    size_t damage = s->in.n_damage;
-    s->newest = *commit;
-    read_at(r, hashes, sizeof *hashes * s->in.n, hashes_at(s, (int)commit->slot));
-    if (hash_bytes(hashes, sizeof *hashes * s->in.n, 0) != commit->hash)
-        NOTE_DAMAGE(s, "%s: iteration %u is torn or damaged: the hashes at byte %llu are not those of its commit",
-                    c->path, commit->step, (unsigned long long)hashes_at(s, (int)commit->slot));
-    for (size_t i = 0; i < c->pieces->n; i++)
-        for (size_t k = 0; k < c->pieces->tensor[i].n; k++) {
-            c->pieces->tensor[i].piece[k].hash = *hash++;
-            c->pieces->tensor[i].piece[k].file_at += slot_at(s, (int)commit->slot) - slot_before;
-        }
-    for (size_t i = 0; i < c->pieces->n && s->in.n_damage == damage; i++) {
-        struct problem *p = verify_tensor(c, i);
-        if (p)
-            NOTE_DAMAGE(s, "iteration %u is torn or damaged: %s", commit->step, p->sentence);
-        free(p);
-    }
-    free(hashes);
-    return s->in.n_damage == damage;
-}
-
-/* Is a run writing the file?  Then it has it locked. */
-static bool is_written(struct reader *r)
-{
-    if (flock(r->fd, LOCK_SH | LOCK_NB) != 0)
-        return errno == EWOULDBLOCK;
-    flock(r->fd, LOCK_UN);
-    return false;
-}
-
-/* A page that a run is writing may be read half-written: it is read again, until it is whole.  Without a run a bad page
- * stays bad. */
-static const char *read_page(struct reader *r, bool live, int k, struct snapfile *found)
-{
-    enum { TRIES = 200 };
-    const struct timespec wait = {.tv_nsec = 1000000};
-    char page[SNAP_PAGE];
-    const char *wrong;
-    for (int tries = 0;; tries++) {
-        read_at(r, page, SNAP_PAGE, (uint64_t)k * SNAP_PAGE);
-        wrong = parse_page(found, page, r);
-        if (!wrong || !live || tries == TRIES)
-            return wrong;
-        live = is_written(r); /* false: the page is read once more, since a run may just have ended */
-        if (live)
-            nanosleep(&wait, NULL);
-    }
-}
-
-/* Returns the page with the newer commit, if a page is valid.  wrong[k]: why page k is not valid; NULL: it is. */
-static int read_pages(struct reader *r, bool live, struct snapfile found[2], const char *wrong[2])
-{
-    for (int k = 0; k < 2; k++)
-        wrong[k] = read_page(r, live, k, &found[k]);
-    return wrong[0] || (!wrong[1] && found[1].newest.seq > found[0].newest.seq);
-}
-
-struct snap_commit look_for_commit(const char *path)
-{
-    struct snapfile found[2] = {0};
-    const char *wrong[2];
-    if (!is_snapshot(path))
-        return (struct snap_commit){0};
-    struct reader *r = open_reader(path);
-    int newer = r->size < MANIFEST_AT ? 0 : read_pages(r, true, found, wrong);
-    close_reader(r);
-    return found[newer].newest; /* all zeros where the page is not valid */
-}
-
-/* Has a run committed something since then? */
-static bool has_moved_on(struct reader *r, const struct snapfile before[2])
-{
-    struct snapfile now[2] = {0};
-    const char *wrong[2];
-    read_pages(r, true, now, wrong);
-    return now[0].newest.seq != before[0].newest.seq || now[1].newest.seq != before[1].newest.seq;
-}
-
-/* The checkpoint that the file's manifest describes, whose pieces lie in no slot yet.  It owns s. */
-static struct checkpoint *read_description(struct reader *r, const char *path, struct snapfile *s)
-{
-    size_t n = (size_t)s->manifest_bytes;
-    char *manifest = allocate(n + 1, 1);
-    read_at(r, manifest, n, MANIFEST_AT);
-    if (hash_bytes(manifest, n, 0) != s->manifest_hash)
-        fail(EXIT_FAILED, "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say", path,
-             MANIFEST_AT, MANIFEST_AT + n);
-    struct checkpoint *c = parse_manifest(path, manifest, n, &s->in);
-    size_t pieces = count_pieces(c->pieces);
-    if (pieces != s->in.n)
-        fail(EXIT_FAILED, "%s is damaged or not ours: it has %zu pieces, its pages say %zu", path, pieces, s->in.n);
-    free(manifest);
-    return c;
-}
-
-/* live: a run may be writing.  *overtaken: something does not match, and meanwhile the run has committed anew, so it
- * may have written the slot that was read. */
-static struct checkpoint *read_once(const char *path, bool live, bool *overtaken)
-{
-    const char *wrong[2];
-    struct snapfile found[2] = {0}, *s = allocate(1, sizeof *s); /* zeros: has_moved_on() compares both */
-    struct reader *r = open_reader(path);
-    if (r->size == 0) /* a run that was killed just now had only made it */
-        fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
-    if (r->size < MANIFEST_AT)
-        fail(EXIT_FAILED, "%s has %llu bytes, which is no snapshot: it was cut off", path, (unsigned long long)r->size);
-    int newer = read_pages(r, live, found, wrong);
-    if (wrong[0] && wrong[1])
-        fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", path, wrong[0], wrong[1]);
-    *s = found[wrong[0] != NULL];
-    s->newest = (struct snap_commit){0};
-    s->page = -1;
-    struct checkpoint *c = read_description(r, path, s);
-    for (int k = 0; k < 2; k++)
-        if (wrong[k])
-            NOTE_DAMAGE(s, "%s: page %d is torn or damaged: %s", path, k, wrong[k]);
-        else
-            s->last_seq = MAX(s->last_seq, found[k].newest.seq);
-    for (int i = 0; i < 2 && s->page < 0; i++) {
-        int k = newer ^ i;
-        s->page = !wrong[k] && found[k].newest.slot && install_commit(r, c, &found[k].newest) ? k : -1;
-    }
-    *overtaken = live && s->in.n_damage && has_moved_on(r, found);
-    close_reader(r);
-    if (s->page < 0)
-        s->newest = (struct snap_commit){0};
-    c->run = 0;                      /* not known */
-    if (s->page >= 0 && *c->program) /* versions that did not write their name had other bytes in the run's place */
-        c->run = found[s->page].run;
-    c->step = s->newest.step;
-    c->samples = s->newest.samples;
-    c->session = s->newest.session;
-    return c;
-}
-
-struct checkpoint *read_snapshot(const char *path)
-{
-    enum { TRIES = 100 };
-    bool overtaken = false;
-    struct checkpoint *c = read_once(path, true, &overtaken);
-    for (int tries = 1; overtaken && tries < TRIES; tries++) {
-        free_checkpoint(c);
-        c = read_once(path, true, &overtaken);
-    }
-    return c;
-}
-
-struct checkpoint *open_snapshot(const char *path)
-{
-    struct checkpoint *c = read_snapshot(path);
-    const struct snapfile *s = snapfile_of(c);
-    if (!s->newest.slot && s->in.n_damage)
-        fail(EXIT_FAILED, "%s has no whole iteration: %s", path, s->in.damage[0]);
-    if (!s->newest.slot)
-        fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
-    return c;
-}
-
-/* ---- a snapshot file as a store (struct store) ------------------------------------------------------------------- */
-
-static json_t *snapshot_json(const struct checkpoint *c)
-{
-    const struct snapfile *s = snapfile_of(c);
-    return json_pack("{s:i, s:i, s:I, s:I}", "slots", s->slots, "slot", (int)s->newest.slot, "commit",
-                     (json_int_t)s->newest.seq, "slot_bytes", (json_int_t)s->in.bytes);
-}
-
-static void print_snapshot(const struct checkpoint *c)
-{
-    const struct snapfile *s = snapfile_of(c);
-    char bytes[32];
-    printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", s->newest.slot, s->slots, s->in.n,
-           format_bytes(bytes, (double)s->in.bytes), (unsigned long long)s->newest.seq);
-}
-
-const struct store snapshot_store = {.name = "snapshot",
-                                     .option = "--snapshot",
-                                     .place = "a slot",
-                                     .advice = "or a run writes there: read it once more, or copy it",
-                                     .is_ours = is_snapshot,
-                                     .open = open_snapshot,
-                                     .to_json = snapshot_json,
-                                     .print = print_snapshot};
-
-/* ---- the name, locked -------------------------------------------------------------------------------------------- */
+struct opening { /* the argument of open_file(), for attempt() */
+    struct snap *s;
+    const struct snap_plan *plan;
+    bool made;              /* this run has made the file that has the name, empty, to lock it */
+    struct checkpoint *old; /* the snapshot that is on the disk for sure; NULL: none that can be read */
+};
 
 static void open_name(struct opening *o)
 {
@@ -339,14 +389,17 @@ static void lock_name(struct opening *o)
         fail(EXIT_USAGE, "%s is no snapshot file, and --snapshot would replace it: choose another name", s->file->path);
 }
 
-/* ---- a new file -------------------------------------------------------------------------------------------------- */
+/* ---- opening to write: a new file -------------------------------------------------------------------------------- */
+
+/* It lies beside its name until it takes that from the old one. */
 
 static void make_file(struct snap *s, const char *manifest)
 {
     enum { CHUNK = 1 << 18 };
     char page[SNAP_PAGE], bytes[32];
     const struct snapfile *f = snapfile_of(s->file);
-    struct writer *w = s->beside = open_writer(s->file->path);
+    struct writer *w = open_writer(s->file->path);
+    s->beside = w;
     uint64_t end = slot_at(f, f->slots + 1);
     int code = reserve_bytes(w->fd, end);
     if (code)
@@ -376,31 +429,9 @@ void take_name(void *snap)
     s->named = -1;
 }
 
-/* ---- opening ----------------------------------------------------------------------------------------------------- */
+/* ---- opening to write: a file that is taken over ----------------------------------------------------------------- */
 
-/* Where everything lies in the file and in a slot; returns the manifest. */
-static char *lay_out(struct snap *s, const struct snap_plan *plan)
-{
-    struct snapfile *f = allocate(1, sizeof *f);
-    f->in.store = &snapshot_store;
-    s->file->stored = &f->in;
-    s->n = plan->n;
-    s->payload_at = allocate(plan->n + 1, sizeof *s->payload_at);
-    for (size_t i = 0; i < plan->n; i++)
-        s->payload_at[i + 1] = s->payload_at[i] + payload_bytes(&plan->range[i]);
-    s->file->pieces = cut_stored(plan);
-    f->in.n = count_pieces(s->file->pieces);
-    char *manifest = manifest_text(s->file);
-    f->slots = plan->ring->n;
-    f->in.bytes = s->payload_at[plan->n] + round_up(sizeof(uint64_t) * f->in.n, SNAP_PAGE);
-    f->manifest_bytes = strlen(manifest);
-    f->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
-    f->slots_at = MANIFEST_AT + round_up(f->manifest_bytes, SNAP_PAGE);
-    f->run = s->file->run;
-    for (int k = 1; k <= f->slots; k++)
-        s->slot[k].hashes = allocate(f->in.n, sizeof *s->slot[k].hashes);
-    return manifest;
-}
+/* What the disk has for sure is read before anything is written. */
 
 static void read_old(void *opening)
 {
@@ -433,6 +464,34 @@ static void take_over(struct snap *s, const struct snapfile *old)
     s->named = -1;
     s->ring->kept = (int)old->newest.slot;
     s->page = old->page;
+}
+
+/* ---- opening to write -------------------------------------------------------------------------------------------- */
+
+/* A run either makes a new file or takes over the one that is there. */
+
+/* Where everything lies in the file and in a slot; returns the manifest. */
+static char *lay_out(struct snap *s, const struct snap_plan *plan)
+{
+    struct snapfile *f = allocate(1, sizeof *f);
+    f->in.store = &snapshot_store;
+    s->file->stored = &f->in;
+    s->n = plan->n;
+    s->payload_at = allocate(plan->n + 1, sizeof *s->payload_at);
+    for (size_t i = 0; i < plan->n; i++)
+        s->payload_at[i + 1] = s->payload_at[i] + payload_bytes(&plan->range[i]);
+    s->file->pieces = cut_stored(plan);
+    f->in.n = count_pieces(s->file->pieces);
+    char *manifest = manifest_text(s->file);
+    f->slots = plan->ring->n;
+    f->in.bytes = s->payload_at[plan->n] + round_up(sizeof(uint64_t) * f->in.n, SNAP_PAGE);
+    f->manifest_bytes = strlen(manifest);
+    f->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
+    f->slots_at = MANIFEST_AT + round_up(f->manifest_bytes, SNAP_PAGE);
+    f->run = s->file->run;
+    for (int k = 1; k <= f->slots; k++)
+        s->slot[k].hashes = allocate(f->in.n, sizeof *s->slot[k].hashes);
+    return manifest;
 }
 
 static void open_file(void *opening)
@@ -477,7 +536,7 @@ struct problem *open_snap(const char *path, const struct checkpoint *c, const st
     struct snap *s = allocate(1, sizeof *s);
     struct opening o = {.s = s, .plan = plan};
     *plan->ring = (struct ring){.n = slots};
-    *s = (struct snap){.file = like_checkpoint(c, path), .batch = plan->batch, .ring = plan->ring, .page = -1};
+    *s = (struct snap){.file = like_checkpoint(c, path), .batch = plan->batch, .ring = plan->ring, .page = NONE};
     s->fd = -1;
     s->direct = -1;
     s->named = -1;
@@ -494,6 +553,8 @@ struct problem *open_snap(const char *path, const struct checkpoint *c, const st
 }
 
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
+
+/* What is open is closed.  A new file that has not taken its name is removed. */
 
 /* A file without its name is lost: to this run, and to any run that would resume it. */
 bool tell_when_lost(struct snap *s)

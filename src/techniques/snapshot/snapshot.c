@@ -249,7 +249,7 @@ static const struct pass pass = {.place = 60,
                                  .turned_on = {NULL},
                                  .traits = &traits};
 
-static void check(struct settings *s)
+static void check_snapshot_options(struct settings *s)
 {
     const struct snapshot_options *o = &snapshot_options;
     if (!o->file)
@@ -294,6 +294,6 @@ const struct module module_snapshot = {.name = "snapshot",
                                        .unrecorded = "snapshot",
                                        .laws = laws,
                                        .n_laws = COUNT(laws),
-                                       .check = check,
+                                       .check = check_snapshot_options,
                                        .hooks = &snapshot_hooks,
                                        .store = &snapshot_store};

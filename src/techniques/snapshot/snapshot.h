@@ -4,7 +4,7 @@
  *     running.c           what these tasks do in a run                                                then
  *     writer.c            the protocol by which they write the file, so that no crash loses a commit  then
  *     file.c              where every byte of the file lies                                           then
- *     opening.c           a file that is there: its newest iteration, its lock; calls of the system
+ *     opening.c           opening, reading and closing a file: its newest iteration, its lock; calls of the system
  *     stored.c            which updates are stored, where ranks have the same state; an update that is listed twice
  *     snapshot_report.c   what `yard plan` says of it: which iterations are recoverable, and when
  *
@@ -95,15 +95,15 @@ struct snapfile {
     uint64_t manifest_bytes, manifest_hash;
     uint64_t slots_at;         /* offset of the first slot in the file */
     struct snap_commit newest; /* the newest commit that can be recovered */
-    int page;                  /* the page that has it, 0 or 1; -1: none */
+    int page;                  /* the page that has it, 0 or 1; NONE: no page */
     uint64_t last_seq;         /* the highest one on any page */
 };
 struct snapfile *snapfile_of(const struct checkpoint *c); /* c was opened from a snapshot file, or is written to one */
-uint64_t slot_at(const struct snapfile *s, int slot);     /* offset in the file; slots + 1: the file's end */
-uint64_t hashes_at(const struct snapfile *s, int slot);   /* offset of the hashes of the slot's pieces */
-void fill_page(const struct snapfile *s, const struct snap_commit *c, char page[SNAP_PAGE]);
-/* Fills in *s from a page, whose bytes may be anything.  Returns what is wrong with the page; NULL: it is valid. */
-const char *parse_page(struct snapfile *s, const char page[SNAP_PAGE], const struct reader *r);
+uint64_t slot_at(const struct snapfile *f, int slot);     /* offset in the file; slots + 1: the file's end */
+uint64_t hashes_at(const struct snapfile *f, int slot);   /* offset of the hashes of the slot's pieces */
+void fill_page(const struct snapfile *f, const struct snap_commit *c, char page[SNAP_PAGE]);
+/* Fills in *f from a page, whose bytes may be anything.  Returns what is wrong with the page; NULL: it is valid. */
+const char *parse_page(struct snapfile *f, const char page[SNAP_PAGE], const struct reader *r);
 /* Does the file have one of the two pages, or is it empty, as a run leaves it that ends before it fills the file? */
 bool is_snapshot(const char *path);
 
@@ -151,7 +151,7 @@ struct snap {                /* a file that is being written */
 
     /* used by the thread that writes; a slot also by the one that takes it */
     struct held_slot slot[MOST_MEMBERS + 1];
-    int page;     /* the page that has the newest commit; -1: none */
+    int page;     /* the page that has the newest commit; NONE: no page */
     uint64_t seq; /* that commit's */
 };
 /* Opens the file for this plan, with room for all slots, so that a full disk fails here.  c: as describe_training()

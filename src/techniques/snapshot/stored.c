@@ -18,17 +18,17 @@
 /* Bytes of a storage to which copies have brought what was sent. */
 struct arrival {
     size_t begin, end;
-    int before; /* the arrival in the same storage before this one, or NOWHERE */
+    int before; /* the arrival in the same storage before this one, or NONE */
 };
 struct arrivals {
     struct arrival *list;
     size_t n, cap;
-    int *last; /* by storage: its last arrival, or NOWHERE */
+    int *last; /* by storage: its last arrival, or NONE */
 };
 
 static bool has_arrived(const struct arrivals *a, const struct tensor *x)
 {
-    for (int i = a->last[x->storage->id]; i != NOWHERE; i = a->list[i].before)
+    for (int i = a->last[x->storage->id]; i != NONE; i = a->list[i].before)
         if (a->list[i].begin < x->offset + x->bytes && x->offset < a->list[i].end)
             return true;
     return false;
@@ -37,7 +37,7 @@ static bool has_arrived(const struct arrivals *a, const struct tensor *x)
 static void note_arrival(struct arrivals *a, const struct tensor *storage, size_t begin, size_t end)
 {
     int *last = &a->last[storage->id];
-    for (int i = *last; i != NOWHERE; i = a->list[i].before)
+    for (int i = *last; i != NONE; i = a->list[i].before)
         if (a->list[i].begin <= begin && end <= a->list[i].end)
             return;
     struct arrival *new = APPEND(a->list, a->n, a->cap);
@@ -52,7 +52,7 @@ static void follow_copy(struct arrivals *a, const struct task *copy)
     const struct tensor *to = copy->access[0].tensor, *from = copy->access[1].tensor;
     if (copy->role == ROLE_BROADCAST)
         note_arrival(a, to->storage, to->offset, to->offset + to->bytes);
-    for (int i = a->last[from->storage->id]; i != NOWHERE; i = a->list[i].before) {
+    for (int i = a->last[from->storage->id]; i != NONE; i = a->list[i].before) {
         size_t begin = MAX(a->list[i].begin, from->offset);
         size_t end = MIN(a->list[i].end, from->offset + from->bytes);
         if (begin < end)
@@ -91,7 +91,7 @@ size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *po
 {
     struct arrivals arrivals = {.last = allocate(pool->n, sizeof *arrivals.last)};
     size_t *bytes = allocate(n, sizeof *bytes);
-    memset(arrivals.last, NOWHERE, pool->n * sizeof *arrivals.last);
+    memset(arrivals.last, NONE, pool->n * sizeof *arrivals.last);
     for (size_t i = 0; i < n; i++) {
         if (is_copy(task[i]))
             follow_copy(&arrivals, task[i]);

@@ -78,65 +78,65 @@ static int compare_gaps(const struct gap *a, const struct gap *b)
 ORDER_POINTERS(by_decision, struct gap, compare_gaps(a, b))
 
 /* The same tensor of other layers and micro-batches is in one group; last: the gap before in the order of decisions. */
-static void add_decision(struct swapper *w, struct gap *g, const struct gap *last)
+static void add_decision(struct swapper *swapper, struct gap *g, const struct gap *last)
 {
-    struct decision *d = &w->decision[w->n];
-    d->options = w->may_swap && g->may_remake ? 3 : 2;
-    d->group = (int)w->n;
+    struct decision *d = &swapper->decision[swapper->n];
+    d->options = swapper->may_swap && g->may_remake ? 3 : 2;
+    d->group = (int)swapper->n;
     if (last && last->decision && strcmp(last->x->name, g->x->name) == 0)
-        d->group = w->decision[last->decision].group;
-    g->decision = w->n;
-    w->n++;
-    w->end[round_of[g->x->class]] = w->n;
+        d->group = swapper->decision[last->decision].group;
+    g->decision = swapper->n;
+    swapper->n++;
+    swapper->end[round_of[g->x->class]] = swapper->n;
 }
 
-static void list_decisions(struct swapper *w)
+static void list_decisions(struct swapper *swapper)
 {
-    const size_t n = w->gaps.n;
+    const size_t n = swapper->gaps.n;
     struct gap **gap = allocate(n + 1, sizeof(struct gap *));
     for (size_t i = 0; i < n; i++)
-        gap[i] = &w->gaps.gap[i];
+        gap[i] = &swapper->gaps.gap[i];
     SORT(gap, n, by_decision);
-    w->decision = allocate(n + 1, sizeof *w->decision);
-    w->decision[PLACEMENT] = (struct decision){COUNT(placements), NO_GROUP};
-    w->n = 1;
+    swapper->decision = allocate(n + 1, sizeof *swapper->decision);
+    swapper->decision[PLACEMENT] = (struct decision){COUNT(placements), NONE};
+    swapper->n = 1;
     const struct gap *last = NULL;
     for (size_t i = 0; i < n; i++) {
         if (last && compare_gaps(last, gap[i]) == 0)
             gap[i]->decision = last->decision;
-        else if (w->may_swap || gap[i]->may_remake)
-            add_decision(w, gap[i], last);
+        else if (swapper->may_swap || gap[i]->may_remake)
+            add_decision(swapper, gap[i], last);
         last = gap[i];
     }
     free(gap);
 }
 
-static void ask_about(const struct swapper *w, struct gap *g)
+static void ask_about(const struct swapper *swapper, struct gap *g)
 {
-    struct machine *m = w->gaps.step->pool->machine;
+    struct machine *m = swapper->gaps.step->pool->machine;
     struct lane *up = lane_for(m, g->device, LANE_UPLOAD, FOR_SWAP);
     g->before = g->begin;
     g->after = g->end;
     g->bytes = (int64_t)round_up(g->x->bytes, g->device->alignment);
-    g->seconds = seconds_of_copy(w->costs, "swap.in", up, g->device, m->host, g->x->bytes);
-    g->may_remake = may_remake(w->gaps.uses, g->x, g->after);
+    g->seconds = seconds_of_copy(swapper->costs, "swap.in", up, g->device, m->host, g->x->bytes);
+    g->may_remake = may_remake(swapper->gaps.uses, g->x, g->after);
     if (g->x->persistent)
         g->nth = 0; /* one decision for all gaps */
 }
 
 static struct swapper open_swapper(struct step *s, const struct costs *c, unsigned classes, bool may_swap)
 {
-    struct swapper w = {.gaps = find_gaps(s, c, classes), .costs = c, .may_swap = may_swap};
-    for (size_t i = 0; i < w.gaps.n; i++)
-        ask_about(&w, &w.gaps.gap[i]);
-    list_decisions(&w);
-    return w;
+    struct swapper swapper = {.gaps = find_gaps(s, c, classes), .costs = c, .may_swap = may_swap};
+    for (size_t i = 0; i < swapper.gaps.n; i++)
+        ask_about(&swapper, &swapper.gaps.gap[i]);
+    list_decisions(&swapper);
+    return swapper;
 }
 
-static void close_swapper(struct swapper *w)
+static void close_swapper(struct swapper *swapper)
 {
-    free_gaps(&w->gaps);
-    free(w->decision);
+    free_gaps(&swapper->gaps);
+    free(swapper->decision);
 }
 
 /* ---- places of copies -------------------------------------------------------------------------------------------- */
@@ -252,25 +252,25 @@ static void place_copies(struct room *r, const struct pool *pool, const struct s
 /* ---- what a choice does to the list ------------------------------------------------------------------------------ */
 
 /* A choice is an enum action; but where nothing may be swapped (--recompute auto), all but KEEP means REMAKE. */
-static enum action action_of(const struct swapper *w, const struct gap *g, const unsigned char *choice)
+static enum action action_of(const struct swapper *swapper, const struct gap *g, const unsigned char *choice)
 {
-    if (!g->decision || g->decision >= w->admitted || choice[g->decision] == KEEP)
+    if (!g->decision || g->decision >= swapper->admitted || choice[g->decision] == KEEP)
         return KEEP;
-    if (!w->may_swap)
+    if (!swapper->may_swap)
         return g->may_remake ? REMAKE : KEEP;
     return g->may_remake && choice[g->decision] == REMAKE ? REMAKE : SWAP;
 }
 
 /* By tensor: the task from which on it is made again, by its position before; NOWHERE: it is not.  In the gaps after
  * that the tensor is kept, whatever was chosen for them: there it is the output of the repeated task. */
-static int *choose_actions(struct swapper *w, const unsigned char *choice)
+static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
 {
-    const struct gaps *all = &w->gaps;
+    const struct gaps *all = &swapper->gaps;
     int *from = allocate(all->uses->n_tensors, sizeof *from);
     memset(from, NOWHERE, all->uses->n_tensors * sizeof *from);
     for (struct gap *g = all->gap; g < all->gap + all->n; g++) {
         int *since = &from[g->x->id];
-        g->action = action_of(w, g, choice);
+        g->action = action_of(swapper, g, choice);
         if (*since != NOWHERE && *since <= g->before)
             g->action = KEEP;
         if (*since == NOWHERE && g->action == REMAKE)
@@ -293,9 +293,9 @@ static void find_ends(struct gap *g, const struct uses *u, const int *now)
 }
 
 /* Sets where the gaps are in the list with the repeated tasks.  Returns when tasks run, 0 where that is not known. */
-static struct span *follow_tasks(struct swapper *w, const struct uses *u)
+static struct span *follow_tasks(struct swapper *swapper, const struct uses *u)
 {
-    struct gaps *all = &w->gaps;
+    struct gaps *all = &swapper->gaps;
     struct span *span = allocate(u->n + 1, sizeof *span);
     int *now = allocate(all->uses->n + 1, sizeof *now); /* from the position before to the one in u */
     for (size_t i = u->n; i-- > 0;) {
@@ -315,9 +315,9 @@ static struct span *follow_tasks(struct swapper *w, const struct uses *u)
 }
 
 /* Puts into the list what is made again, and returns the uses of the list as it is then. */
-static struct uses *remake_chosen(struct swapper *w, struct edit *e, const int *from)
+static struct uses *remake_chosen(struct swapper *swapper, struct edit *e, const int *from)
 {
-    const struct gaps *all = &w->gaps;
+    const struct gaps *all = &swapper->gaps;
     struct pool *pool = all->step->pool;
     struct tensor **twin = remake(e, pool, all->uses, from, false);
     for (struct gap *g = all->gap; g < all->gap + all->n; g++) {
@@ -332,18 +332,18 @@ static struct uses *remake_chosen(struct swapper *w, struct edit *e, const int *
     return u;
 }
 
-static void apply(void *swapper, struct edit *e, const unsigned char *choice)
+static void apply(void *pass, struct edit *e, const unsigned char *choice)
 {
-    struct swapper *w = swapper;
-    struct step *s = w->gaps.step;
+    struct swapper *swapper = pass;
+    struct step *s = swapper->gaps.step;
     const struct placement *p = &placements[choice[PLACEMENT]];
-    int *from = choose_actions(w, choice);
-    struct uses *u = remake_chosen(w, e, from);
-    struct span *span = follow_tasks(w, u);
-    struct swaps line = line_up(&w->gaps, u);
+    int *from = choose_actions(swapper, choice);
+    struct uses *u = remake_chosen(swapper, e, from);
+    struct span *span = follow_tasks(swapper, u);
+    struct swaps line = line_up(&swapper->gaps, u);
     for (const struct device *d = s->pool->machine->device; !d->is_host; d++) {
         struct room room = {.device = d, .uses = u, .span = span, .placement = p};
-        if (p->copy_times > 0 && w->gaps.bare.span)
+        if (p->copy_times > 0 && swapper->gaps.bare.span)
             place_copies(&room, s->pool, &line);
     }
     swap_gaps(e, s, u, &line);
@@ -402,27 +402,27 @@ static double work_after(const struct score *best, bool fitted_before, bool is_l
 }
 
 /* Finds the best choice; a step as short as `floor` ends the search at once, INFINITY: whatever fits. */
-static struct score search(struct swapper *w, unsigned char *best, double floor)
+static struct score search(struct swapper *swapper, unsigned char *best, double floor)
 {
     struct score score = {INFINITY, INFINITY, INFINITY};
-    struct question q = {.step = w->gaps.step,
-                         .costs = w->costs,
+    struct question q = {.step = swapper->gaps.step,
+                         .costs = swapper->costs,
                          .what = "looking for what to swap",
-                         .decision = w->decision,
+                         .decision = swapper->decision,
                          .apply = apply,
-                         .pass = w,
+                         .pass = swapper,
                          .floor = floor};
-    memset(best, KEEP, w->n);
+    memset(best, KEEP, swapper->n);
     for (int round = 0; round < MEM_CLASSES; round++) {
-        if (w->end[round] == 0)
+        if (swapper->end[round] == 0)
             continue;
         bool fitted = score.excess == 0;
-        w->admitted = w->end[round];
-        q.n = w->admitted;
+        swapper->admitted = swapper->end[round];
+        q.n = swapper->admitted;
         q.work = 0;
         unsigned char *start = list_starts(best, q.n);
         score = choose(&q, start, STARTS, best);
-        q.work = work_after(&score, fitted, w->admitted == w->n);
+        q.work = work_after(&score, fitted, swapper->admitted == swapper->n);
         memcpy(start, best, q.n);
         if (q.work > 0)
             score = choose(&q, start, 1, best);
@@ -434,12 +434,13 @@ static struct score search(struct swapper *w, unsigned char *best, double floor)
 /* ---- where nothing fits ------------------------------------------------------------------------------------------ */
 
 /* Raises the budgets to what this choice needs.  Returns what did not fit before, as a sentence. */
-static char *raise_for(struct swapper *w, const unsigned char *choice, const struct device *had, const char *option)
+static char *raise_for(struct swapper *swapper, const unsigned char *choice, const struct device *had,
+                       const char *option)
 {
-    struct step *s = w->gaps.step;
+    struct step *s = swapper->gaps.step;
     struct edit *e = open_edit(s);
-    apply(w, e, choice);
-    struct forecast f = try_step(s, w->costs);
+    apply(swapper, e, choice);
+    struct forecast f = try_step(s, swapper->costs);
     char *shortage = raise_budgets(s->pool->machine, had, &f, option);
     undo(e);
     free_forecast(&f);
@@ -449,22 +450,22 @@ static char *raise_for(struct swapper *w, const unsigned char *choice, const str
 /* Budgets are raised to what a choice needs (of --recompute auto what was found, else what holds least) until the same
  * search finds room in them; then the program ends, naming them.  After some attempts they are what the list needs that
  * keeps all. */
-static _Noreturn void name_budgets(struct swapper *w, unsigned char *best, const char *option, bool sure)
+static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best, const char *option, bool sure)
 {
-    struct machine *m = w->gaps.step->pool->machine;
+    struct machine *m = swapper->gaps.step->pool->machine;
     struct device *had = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *had);
     bool fits = false;
     char *shortage = NULL;
     for (int left = 8; left > 0 && !fits; left--) {
-        if (w->may_swap)
-            start_with_all(best, w->n, SWAP);
+        if (swapper->may_swap)
+            start_with_all(best, swapper->n, SWAP);
         free(shortage);
-        shortage = raise_for(w, best, had, option);
-        fits = search(w, best, INFINITY).excess == 0;
+        shortage = raise_for(swapper, best, had, option);
+        fits = search(swapper, best, INFINITY).excess == 0;
     }
     if (!fits) {
         free(shortage);
-        shortage = raise_budgets(m, had, &w->gaps.bare, option);
+        shortage = raise_budgets(m, had, &swapper->gaps.bare, option);
     }
     refuse_budgets(m, had, shortage, sure);
 }
@@ -472,43 +473,43 @@ static _Noreturn void name_budgets(struct swapper *w, unsigned char *best, const
 /* ---- the passes -------------------------------------------------------------------------------------------------- */
 
 /* option: must make room, or the program ends; NULL: another one will. */
-static bool make_room(struct swapper *w, const char *option, bool sure, struct pass_report *r)
+static bool make_room(struct swapper *swapper, const char *option, bool sure, struct pass_report *r)
 {
-    struct gaps *all = &w->gaps;
+    struct gaps *all = &swapper->gaps;
     if (all->bare.excess == 0) {
-        report_gaps(all, w->costs, "all fits", r);
+        report_gaps(all, swapper->costs, "all fits", r);
         return false;
     }
-    unsigned char *best = allocate(w->n, 1);
+    unsigned char *best = allocate(swapper->n, 1);
     double floor = all->bare.span ? all->bare.period : INFINITY; /* where nobody knows times, whatever fits will do */
-    struct score score = search(w, best, floor);
+    struct score score = search(swapper, best, floor);
     if (score.excess > 0 && option)
-        name_budgets(w, best, option, sure);
+        name_budgets(swapper, best, option, sure);
     struct edit *e = open_edit(all->step);
-    apply(w, e, best);
+    apply(swapper, e, best);
     commit(e);
     free(best);
-    report_gaps(all, w->costs, NULL, r);
+    report_gaps(all, swapper->costs, NULL, r);
     return true;
 }
 
-bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *asked, struct pass_report *r)
+bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
-    struct swapper w = open_swapper(s, c, swap_options.what, true);
-    bool changed = make_room(&w, "--swap auto", !plan_may_change(asked), r);
-    close_swapper(&w);
+    struct swapper swapper = open_swapper(s, c, swap_options.what, true);
+    bool changed = make_room(&swapper, "--swap auto", !plan_may_change(w), r);
+    close_swapper(&swapper);
     return changed;
 }
 
 /* --recompute auto, whose pass comes before that of swap. */
-bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *asked, struct pass_report *r)
+bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
-    struct swapper w = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false);
+    struct swapper swapper = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false);
     bool changed = false;
     if (swap_options.how == SWAP_AUTO)
-        report_gaps(&w.gaps, c, "--swap auto chooses what is made again", r);
+        report_gaps(&swapper.gaps, c, "--swap auto chooses what is made again", r);
     else
-        changed = make_room(&w, swap_options.how == SWAP_OFF ? "--recompute auto" : NULL, !plan_may_change(asked), r);
-    close_swapper(&w);
+        changed = make_room(&swapper, swap_options.how == SWAP_OFF ? "--recompute auto" : NULL, !plan_may_change(w), r);
+    close_swapper(&swapper);
     return changed;
 }

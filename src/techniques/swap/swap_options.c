@@ -48,7 +48,7 @@ static const struct pass pass = {.place = 50,
 
 static const char *classes; /* --swap-what */
 
-static void check(struct settings *s)
+static void check_swap_options(struct settings *s)
 {
     (void)s;
     char *text = copy_string(classes), *rest = text;
@@ -91,4 +91,4 @@ const struct module module_swap = {.name = "swap",
                                    .n_foreign = COUNT(foreign),
                                    .laws = laws,
                                    .n_laws = COUNT(laws),
-                                   .check = check};
+                                   .check = check_swap_options};

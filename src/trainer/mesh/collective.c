@@ -42,8 +42,7 @@ void add_share(struct step *s, const char *name, struct tensor *const *x, int n,
     free(to);
 }
 
-/* One rank's part of a tensor.  (The broadcast pass calls something else a slice.) */
-struct tensor *new_slice(struct pool *p, struct tensor *of, int k, struct shard s)
+struct tensor *view_of_shard(struct pool *p, struct tensor *of, int k, struct shard s)
 {
     char name[48];
     int64_t elements = (int64_t)(s.end - s.begin);
@@ -65,7 +64,7 @@ void add_into(struct step *s, const char *name, struct tensor *sum, struct tenso
 
 /* ---- sums ------------------------------------------------------------------------------------------------------ */
 
-/* Moves a slice to the device that sums it, unless it is there already.  Returns the tensor there. */
+/* Moves a slice (a rank's part of a tensor) to the device that sums it, unless it is there; returns it there. */
 static struct tensor *move_slice(struct step *s, const char *name, struct tensor *slice, struct device *d)
 {
     if (slice->device == d)
@@ -88,7 +87,7 @@ struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor
             int from = (k + turn) % n;
             if (mine.begin == mine.end)
                 continue;
-            struct tensor *slice = new_slice(s->pool, x[from], k, mine);
+            struct tensor *slice = view_of_shard(s->pool, x[from], k, mine);
             part[k * n + from] = move_slice(s, name, slice, x[k]->device);
         }
     return part;
@@ -127,7 +126,7 @@ void add_all_gather(struct step *s, const char *name, struct tensor *const *x, i
         if (part.begin == part.end)
             continue;
         for (int i = 0; i < n; i++)
-            slice[i] = new_slice(s->pool, x[i], k, part);
+            slice[i] = view_of_shard(s->pool, x[i], k, part);
         add_share(s, JOINED(name, ".send"), slice, n, k);
     }
     free(slice);

@@ -66,7 +66,7 @@ struct part part_of(const struct cut *c, const int64_t shape[2], int k, int n);
 /* ---- collective.c ---------------------------------------------------------------------------------------------- */
 
 /* A view of shard k of a tensor, named "grad.3/1" for shard 1; or the tensor itself where the shard is all of it. */
-struct tensor *new_slice(struct pool *p, struct tensor *of, int k, struct shard s);
+struct tensor *view_of_shard(struct pool *p, struct tensor *of, int k, struct shard s);
 /* sum += x, on the sum's device. */
 void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x);
 /* A reduce-scatter in two steps, moves and sums, so that work between them can hide the moves.  Part k (of whole

@@ -180,7 +180,7 @@ static void add_blocks(struct build *b, int unit)
             on_unit(b, k, unit, ROLE_NORM);
             if (!counted)
                 continue;
-            struct tensor *sum = new_slice(pool, bucket_of(b, unit)->sum[k], k, (struct shard){0, counted});
+            struct tensor *sum = view_of_shard(pool, bucket_of(b, unit)->sum[k], k, (struct shard){0, counted});
             size_t first = first_sum(b, unit, tp, k);
             struct tensor *part = new_view(pool, b->partials, "norm.part", first, SHAPE((int64_t)n));
             struct tensor *out = part;
@@ -237,9 +237,9 @@ static void update_shard(struct build *b, int unit, int k, int on, struct tensor
     struct shard in_state = {s.begin - held, s.end - held}; /* where the shard lies in the rank's m and v */
     size_t end_decay = b->model->part[b->tp_rank]->unit[unit].n_decay;
     size_t n_decay = end_decay > s.begin ? MIN(end_decay - s.begin, n) : 0;
-    struct tensor *value = new_slice(b->step->pool, r->value[unit], k, s);
-    struct tensor *m = new_slice(b->step->pool, r->m[unit], k, in_state);
-    struct tensor *v = new_slice(b->step->pool, r->v[unit], k, in_state);
+    struct tensor *value = view_of_shard(b->step->pool, r->value[unit], k, s);
+    struct tensor *m = view_of_shard(b->step->pool, r->m[unit], k, in_state);
+    struct tensor *v = view_of_shard(b->step->pool, r->v[unit], k, in_state);
     struct task *task = LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(value), INOUT(m), INOUT(v),
                                IN(gradient), IN(r->control), IN(r->state), ELEMENTS(n), ELEMENTS(n_decay), NO_TENSOR);
     set_elementwise(task);
@@ -256,7 +256,7 @@ static void update_and_send(struct build *b, int unit, int k)
     struct tensor **part = allocate((size_t)dp, sizeof *part); /* by rank: the shard of its parameters or gradient */
     for (int on = 0; on < dp; on++) {
         struct replica *r = replica_at(b, on, stage_of(b->model, unit));
-        part[on] = new_slice(b->step->pool, zero ? r->value[unit] : r->grad[unit], k, shard_at(b, unit, k));
+        part[on] = view_of_shard(b->step->pool, zero ? r->value[unit] : r->grad[unit], k, shard_at(b, unit, k));
     }
     if (zero)
         update_shard(b, unit, k, k, sum);

@@ -274,7 +274,7 @@ void build_sample(struct trainer *t)
         struct tensor *logits = gpt_head(&b, row);
         size_t first = (size_t)b.replica->other[HEAD].first;
         size_t words = (size_t)words_of(&b);
-        struct tensor *host = new_slice(t->pool, t->sample_logits, b.tp_rank, (struct shard){first, first + words});
+        struct tensor *host = view_of_shard(t->pool, t->sample_logits, b.tp_rank, (struct shard){first, first + words});
         struct tensor *view = new_view(t->pool, logits, "logits", 0, SHAPE((int64_t)words));
         t->sample->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
         add_copy(t->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", host, view);
