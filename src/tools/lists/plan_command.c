@@ -197,7 +197,7 @@ static bool fits_list(const struct option *o)
     return strcmp(o->group, GROUP_TECHNIQUES) == 0 || choice_number(beside, o->name) >= 0;
 }
 
-static void check(struct settings *s)
+static void check_plan_options(struct settings *s)
 {
     const struct plan_options *o = &plan_options;
     const struct predict_options *times = &predict_options;
@@ -246,5 +246,5 @@ const struct module module_lists = {.name = "lists",
                                     .n_options = COUNT(options),
                                     .laws = laws,
                                     .n_laws = COUNT(laws),
-                                    .check = check,
+                                    .check = check_plan_options,
                                     .hooks = &hooks};

@@ -229,7 +229,7 @@ static bool wanted; /* --memory */
 
 static bool is_wanted(void) { return wanted; }
 
-static void check(struct settings *s)
+static void check_memory_options(struct settings *s)
 {
     (void)s;
     if (wanted && (predict_options.simulate || proof_options.verify || plan_options.print || plan_options.print_list))
@@ -248,5 +248,5 @@ const struct module module_memory = {.name = "memory",
                                      .place = 54,
                                      .options = options,
                                      .n_options = COUNT(options),
-                                     .check = check,
+                                     .check = check_memory_options,
                                      .plan = &plan};
