@@ -1,7 +1,8 @@
 /* board.c - moves on a list, tried on a draft, each proved (see board.h).
  *
- * The list itself is never placed: try_list() places, orders and simulates a draft of it and shows that to look_at_board(),
- * which writes the trace and proves.  Before a move the place and lane of each task are noted; an undo restores them.
+ * The list itself is never placed: try_list() places, orders and simulates a draft of it and shows that to
+ * look_at_board(), which writes the trace and proves.  Before a move the place and lane of each task are noted; an undo
+ * restores them.
  */
 #include "board.h"
 #include "trainer/base/module.h"
