@@ -21,6 +21,9 @@ else
     skip 'statements do one thing each' 'python3 is not installed'
 fi
 
+awk -f tests/headings.awk src/*/*/*.[ch] >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'functions that stand below a file of the name in a header are in that file'
+
 # Lines that are neither blank nor only comment.
 awk '
     {

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* ---- errors and memory ------------------------------------------------------------------------------------------ */
+/* ---- fail ------------------------------------------------------------------------------------------------------- */
 
 static void say_cleanup(void *text) { note("cleanup %s", (char *)text); }
 
@@ -36,23 +36,6 @@ static void fail_in_cleanup(void *unused)
     struct cleanup again = {.run = fail_again};
     on_fail(&again);
     fail_with_cleanups(unused);
-}
-
-/* A process in group job/step of version 2, or a/b of version 1, below a root of our own. */
-TEST(memory_that_control_groups_leave)
-{
-    char *root = temp_path("groups"), *command = NULL;
-    append_text(&command, "mkdir -p %s/job/step %s/memory/a/b && cd %s && echo max >job/step/memory.max && ", root,
-                root, root);
-    append_text(&command, "echo 5000 >job/memory.max && echo 3000 >job/memory.current && ");
-    append_text(&command, "printf 'anon 7\\ninactive_file 600\\nactive_file 400\\n' >job/memory.stat && ");
-    append_text(&command, "echo 700 >memory/a/b/memory.limit_in_bytes && echo 200 >memory/a/b/memory.usage_in_bytes");
-    assert_int_equal(system(command), 0);
-    free(command);
-    assert_int_equal(left_by_groups(write_text("v2", "0::/job/step\n"), root), 3000); /* 5000 - (3000 - 1000) */
-    assert_int_equal(left_by_groups(write_text("v1", "9:cpu:/\n4:memory:/a/b\n0::/\n"), root), 500);
-    assert_true(left_by_groups(write_text("none", "4:memory:/elsewhere\n0::/\n"), root) == SIZE_MAX);
-    assert_true(left_by_groups(temp_path("missing"), root) == SIZE_MAX);
 }
 
 TEST(fail_cleans_up_in_reverse)
@@ -154,6 +137,8 @@ TEST(check_prints_both_values_and_aborts)
     assert_non_null(strstr(o.text, "a == b: a 3, b 4"));
 }
 
+/* ---- machine ---------------------------------------------------------------------------------------------------- */
+
 static void reallocate_too_much(void *unused)
 {
     (void)unused;
@@ -168,6 +153,23 @@ TEST(memory)
     free(nothing);
     char *text = lasting("%d-%s", 5, "x");
     assert_string_equal(text, "5-x");
+}
+
+/* A process in group job/step of version 2, or a/b of version 1, below a root of our own. */
+TEST(memory_that_control_groups_leave)
+{
+    char *root = temp_path("groups"), *command = NULL;
+    append_text(&command, "mkdir -p %s/job/step %s/memory/a/b && cd %s && echo max >job/step/memory.max && ", root,
+                root, root);
+    append_text(&command, "echo 5000 >job/memory.max && echo 3000 >job/memory.current && ");
+    append_text(&command, "printf 'anon 7\\ninactive_file 600\\nactive_file 400\\n' >job/memory.stat && ");
+    append_text(&command, "echo 700 >memory/a/b/memory.limit_in_bytes && echo 200 >memory/a/b/memory.usage_in_bytes");
+    assert_int_equal(system(command), 0);
+    free(command);
+    assert_int_equal(left_by_groups(write_text("v2", "0::/job/step\n"), root), 3000); /* 5000 - (3000 - 1000) */
+    assert_int_equal(left_by_groups(write_text("v1", "9:cpu:/\n4:memory:/a/b\n0::/\n"), root), 500);
+    assert_true(left_by_groups(write_text("none", "4:memory:/elsewhere\n0::/\n"), root) == SIZE_MAX);
+    assert_true(left_by_groups(temp_path("missing"), root) == SIZE_MAX);
 }
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
@@ -258,6 +260,104 @@ TEST(parse_numbers)
     assert_false(parse_double("0x1p3", &x));
     assert_false(parse_double(" 1", &x));
     assert_false(parse_double("1e", &x));
+}
+
+TEST(printable)
+{
+    static const struct {
+        const char *text, *shown;
+        bool lines;
+    } cases[] = {
+        {"plain \t text", "plain \t text", false},
+        {"gr\xC3\xBC\xC3\x9F, \xE2\x82\xAC, \xF0\x9F\x98\x80", "gr\xC3\xBC\xC3\x9F, \xE2\x82\xAC, \xF0\x9F\x98\x80",
+         false},
+        {"\033[31m", "?[31m", false},
+        {"a\nyard: b\r", "a?yard: b?", false},
+        {"a\nb\r\033", "a\nb??", true},
+        {"\xC2\x9B, \x9B, \x7F", "??, ?, ?", false}, /* CSI as a character, as a byte; delete */
+        {"cut \xE2\x82", "cut ??", false},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *text = make_printable(copy_string(cases[i].text), cases[i].lines);
+        assert_string_equal(text, cases[i].shown);
+        free(text);
+    }
+}
+
+static void say_foreign(void *text) { fail(EXIT_FAILED, "it says %s", (char *)text); }
+
+/* What a stream shows, given `each` bytes at a time; the caller frees it. */
+static char *streamed(const char *bytes, size_t each)
+{
+    char *text = NULL;
+    size_t size, n = strlen(bytes);
+    FILE *out = open_memstream(&text, &size);
+    struct text_stream s = {0};
+    for (size_t i = 0; i < n; i += each)
+        show_bytes(&s, out, bytes + i, MIN(each, n - i));
+    end_stream(&s, out);
+    fclose(out);
+    return text;
+}
+
+/* U+FFFD stands where Unicode recommends it: once for the longest beginning of a character, else for a byte. */
+TEST(bytes_are_shown_as_they_come)
+{
+#define UNKNOWN "\uFFFD"
+    static const char *const cases[][2] = {
+        {"\u0416\u0438\u043B\u0438 \u20AC \U0001F600\n", "\u0416\u0438\u043B\u0438 \u20AC \U0001F600\n"},
+        {"a\tb\rc\033[31m\177", "a\tb.c.[31m."},
+        {"\xC2\x80\xC2\x9B\xC2\xA0", "..\u00A0"}, /* U+0080, and U+009B that begins a command */
+        {"\xD0", UNKNOWN},                        /* the end comes too early */
+        {"\xD0\xD0\x96", UNKNOWN "\u0416"},       /* a beginning, and a character */
+        {"\x96\xD0\x96", UNKNOWN "\u0416"},       /* the end of one */
+        {"\xE2\x82"
+         "a",
+         UNKNOWN "a"}, /* two bytes of three */
+        {"\xF0\x9F\x98"
+         "a\xF0\x9F",
+         UNKNOWN "a" UNKNOWN},         /* three of four, then two */
+        {"\xC0\xAF", UNKNOWN UNKNOWN}, /* longer than needed */
+        {"\xE0\x80\xAF", UNKNOWN UNKNOWN UNKNOWN},
+        {"\xED\xA0\x80", UNKNOWN UNKNOWN UNKNOWN},             /* a surrogate */
+        {"\xF4\x90\x80\x80", UNKNOWN UNKNOWN UNKNOWN UNKNOWN}, /* beyond U+10FFFF */
+        {"\xFF\xFE"
+         "a",
+         UNKNOWN UNKNOWN "a"},
+        {"\xE2\x1B[m", UNKNOWN ".[m"}}; /* what a terminal obeys is no part of a character */
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (size_t each = 1; each <= 5; each++) {
+            char *text = streamed(cases[i][0], each);
+            if (strcmp(text, cases[i][1]) != 0)
+                test_failed("case %zu, %zu bytes at a time: got \"%s\", expected \"%s\"\n", i, each, text, cases[i][1]);
+            free(text);
+        }
+}
+
+/* Whatever comes, what is shown is UTF-8, and of its control characters there are the two that are harmless. */
+TEST(any_bytes_are_shown_as_utf8)
+{
+    for (uint32_t i = 0; i < 2000; i++) {
+        char bytes[13] = "";
+        for (size_t k = 0; k < 12; k++) { /* most of them of multi-byte characters */
+            uint32_t word = random_words(5, STREAM_TEST, i, k).word[0];
+            bytes[k] = (char)(word % 4 ? 0x80 | (word >> 8) % 128 : MAX((word >> 8) % 256, 1));
+        }
+        char *text = streamed(bytes, 1 + i % 3);
+        for (size_t at = 0, n = strlen(text); at < n;) {
+            uint32_t c = 0;
+            size_t length = utf8_decode(text + at, n - at, &c);
+            assert_true(length > 0);
+            assert_true(c >= 0xA0 || (c >= 0x20 && c < 0x7F) || c == '\n' || c == '\t');
+            at += length;
+        }
+        free(text);
+    }
+}
+
+TEST(sentences_are_printable)
+{
+    expect_refusal(say_foreign, "\033]0;x\007\nyard: all is well", EXIT_FAILED, "it says ?]0;x??yard: all is well\n");
 }
 
 /* ---- clock, random, hash --------------------------------------------------------------------------------------- */
@@ -370,104 +470,6 @@ static void parse(void *argument)
     for (int i = 0; i < n_words; i++)
         note("word %s", words[i]);
     free(words);
-}
-
-TEST(printable)
-{
-    static const struct {
-        const char *text, *shown;
-        bool lines;
-    } cases[] = {
-        {"plain \t text", "plain \t text", false},
-        {"gr\xC3\xBC\xC3\x9F, \xE2\x82\xAC, \xF0\x9F\x98\x80", "gr\xC3\xBC\xC3\x9F, \xE2\x82\xAC, \xF0\x9F\x98\x80",
-         false},
-        {"\033[31m", "?[31m", false},
-        {"a\nyard: b\r", "a?yard: b?", false},
-        {"a\nb\r\033", "a\nb??", true},
-        {"\xC2\x9B, \x9B, \x7F", "??, ?, ?", false}, /* CSI as a character, as a byte; delete */
-        {"cut \xE2\x82", "cut ??", false},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        char *text = make_printable(copy_string(cases[i].text), cases[i].lines);
-        assert_string_equal(text, cases[i].shown);
-        free(text);
-    }
-}
-
-static void say_foreign(void *text) { fail(EXIT_FAILED, "it says %s", (char *)text); }
-
-/* What a stream shows, given `each` bytes at a time; the caller frees it. */
-static char *streamed(const char *bytes, size_t each)
-{
-    char *text = NULL;
-    size_t size, n = strlen(bytes);
-    FILE *out = open_memstream(&text, &size);
-    struct text_stream s = {0};
-    for (size_t i = 0; i < n; i += each)
-        show_bytes(&s, out, bytes + i, MIN(each, n - i));
-    end_stream(&s, out);
-    fclose(out);
-    return text;
-}
-
-/* U+FFFD stands where Unicode recommends it: once for the longest beginning of a character, else for a byte. */
-TEST(bytes_are_shown_as_they_come)
-{
-#define UNKNOWN "\uFFFD"
-    static const char *const cases[][2] = {
-        {"\u0416\u0438\u043B\u0438 \u20AC \U0001F600\n", "\u0416\u0438\u043B\u0438 \u20AC \U0001F600\n"},
-        {"a\tb\rc\033[31m\177", "a\tb.c.[31m."},
-        {"\xC2\x80\xC2\x9B\xC2\xA0", "..\u00A0"}, /* U+0080, and U+009B that begins a command */
-        {"\xD0", UNKNOWN},                        /* the end comes too early */
-        {"\xD0\xD0\x96", UNKNOWN "\u0416"},       /* a beginning, and a character */
-        {"\x96\xD0\x96", UNKNOWN "\u0416"},       /* the end of one */
-        {"\xE2\x82"
-         "a",
-         UNKNOWN "a"}, /* two bytes of three */
-        {"\xF0\x9F\x98"
-         "a\xF0\x9F",
-         UNKNOWN "a" UNKNOWN},         /* three of four, then two */
-        {"\xC0\xAF", UNKNOWN UNKNOWN}, /* longer than needed */
-        {"\xE0\x80\xAF", UNKNOWN UNKNOWN UNKNOWN},
-        {"\xED\xA0\x80", UNKNOWN UNKNOWN UNKNOWN},             /* a surrogate */
-        {"\xF4\x90\x80\x80", UNKNOWN UNKNOWN UNKNOWN UNKNOWN}, /* beyond U+10FFFF */
-        {"\xFF\xFE"
-         "a",
-         UNKNOWN UNKNOWN "a"},
-        {"\xE2\x1B[m", UNKNOWN ".[m"}}; /* what a terminal obeys is no part of a character */
-    for (size_t i = 0; i < COUNT(cases); i++)
-        for (size_t each = 1; each <= 5; each++) {
-            char *text = streamed(cases[i][0], each);
-            if (strcmp(text, cases[i][1]) != 0)
-                test_failed("case %zu, %zu bytes at a time: got \"%s\", expected \"%s\"\n", i, each, text, cases[i][1]);
-            free(text);
-        }
-}
-
-/* Whatever comes, what is shown is UTF-8, and of its control characters there are the two that are harmless. */
-TEST(any_bytes_are_shown_as_utf8)
-{
-    for (uint32_t i = 0; i < 2000; i++) {
-        char bytes[13] = "";
-        for (size_t k = 0; k < 12; k++) { /* most of them of multi-byte characters */
-            uint32_t word = random_words(5, STREAM_TEST, i, k).word[0];
-            bytes[k] = (char)(word % 4 ? 0x80 | (word >> 8) % 128 : MAX((word >> 8) % 256, 1));
-        }
-        char *text = streamed(bytes, 1 + i % 3);
-        for (size_t at = 0, n = strlen(text); at < n;) {
-            uint32_t c = 0;
-            size_t length = utf8_decode(text + at, n - at, &c);
-            assert_true(length > 0);
-            assert_true(c >= 0xA0 || (c >= 0x20 && c < 0x7F) || c == '\n' || c == '\t');
-            at += length;
-        }
-        free(text);
-    }
-}
-
-TEST(sentences_are_printable)
-{
-    expect_refusal(say_foreign, "\033]0;x\007\nyard: all is well", EXIT_FAILED, "it says ?]0;x??yard: all is well\n");
 }
 
 static void parse_config_file(void *path)

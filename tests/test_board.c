@@ -71,7 +71,7 @@ TEST(two_moves_shorten_a_broadcast_by_a_third)
     expect_ms(b, 9);
     assert_null(try_behind(b, 13, s, 15, &place));
     keep_move(b);
-    assert_null(try_behind(b, 19, s, FIRST, &place));
+    assert_null(try_behind(b, 19, s, NONE, &place));
     assert_int_equal(place, 17);
     keep_move(b);
     expect_ms(b, 6); /* the links are full all the time */
@@ -110,7 +110,7 @@ TEST(who_is_in_the_way_is_named)
                    first);
     expect_refused(b, s, first, (int64_t)last, "backward (layer 2) needs g3, which backward (layer 3) writes", last);
     size_t place;
-    char *wrong = try_move(b, &(struct move){first, (size_t)s->task[first + 1]->lane->index, FIRST}, &place);
+    char *wrong = try_move(b, &(struct move){first, (size_t)s->task[first + 1]->lane->index, NONE}, &place);
     assert_string_equal(wrong, "backward runs on the lane gpu compute, and not on gpu download: it takes lanes of its "
                                "device and of its kind");
     assert_int_equal(place, first);
@@ -200,7 +200,7 @@ static void expect_same_meaning(const struct step *a, const struct step *b)
 static void expect_place(const struct step *before, const struct step *after, const struct move *m)
 {
     size_t i = 0, k = 0;
-    int64_t last = FIRST;
+    int64_t last = NONE;
     for (;; i++, k++) {
         while (i < before->n && (before->task[i]->lane->index != (int)m->lane || i == m->task))
             i++;
@@ -222,12 +222,12 @@ static void expect_place(const struct step *before, const struct step *after, co
 
 static struct move draw_move(const struct step *s, struct draws *draws)
 {
-    struct move m = {.behind = FIRST};
+    struct move m = {.behind = NONE};
     m.task = draw_below(draws, s->n);
     m.lane = draw_below(draws, (size_t)s->pool->machine->n_lanes);
     if (draw_below(draws, 2) == 0)
         m.lane = (size_t)s->task[m.task]->lane->index;
-    for (size_t k = 0; k < s->n && m.behind == FIRST; k++)
+    for (size_t k = 0; k < s->n && m.behind == NONE; k++)
         if (k != m.task && s->task[k]->lane->index == (int)m.lane && draw_below(draws, 3) == 0)
             m.behind = (int64_t)k;
     return m;

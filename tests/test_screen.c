@@ -6,10 +6,12 @@
 
 #define TRAIN "train --model tiny --sample-tokens 0 --val-batches 1 "
 
+enum { ROWS = 64, COLUMNS = 256 }; /* of what is kept, a terminal may be narrower */
+
 struct screen {
-    char row[64][256]; /* what is not ASCII is '#' */
-    int n, at, code;   /* n: rows that are done; at: the column */
-    int drawn, widest; /* lines that can be written over; columns of the widest */
+    char row[ROWS][COLUMNS]; /* what is not ASCII is '#' */
+    int n, at, code;         /* n: rows that are done; at: the column */
+    int drawn, widest;       /* lines that can be written over; columns of the widest */
     double seconds;
 };
 
@@ -18,14 +20,14 @@ static void obey(struct screen *s, const char *bytes, size_t n)
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)bytes[i];
         char *row = s->row[s->n];
-        assert_true(s->n < 63);
-        assert_true(s->at < 255);
+        assert_true(s->n < ROWS - 1);
+        assert_true(s->at < COLUMNS - 1);
         if (c == '\r')
             s->at = 0;
         else if (c == '\n')
             s->n++;
         else if (c == '\033' && i + 2 < n && memcmp(bytes + i, "\033[K", 3) == 0) {
-            memset(row + s->at, 0, (size_t)(256 - s->at));
+            memset(row + s->at, 0, (size_t)(COLUMNS - s->at));
             i += 2;
             s->drawn += s->at > 0;
             s->widest = MAX(s->widest, s->at);
@@ -34,42 +36,64 @@ static void obey(struct screen *s, const char *bytes, size_t n)
     }
 }
 
-/* On a terminal of so many columns; Ctrl-C is typed when `stop` has been shown. */
-static struct screen show(int columns, const char *terminal, const char *stop, const char *words)
+/* Opens the terminal `name`, and becomes yard with these words there. */
+static _Noreturn void become_yard(const char *name, const char *terminal, const char *words)
 {
-    struct screen s = {.code = -1};
-    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
     const char *yard = getenv("YARD") ? getenv("YARD") : "./yard";
-    char *all = NULL, part[4096];
-    size_t n = 0, cap = 0;
-    int status, master = posix_openpt(O_RDWR | O_NOCTTY);
+    setsid();
+    int fd = open(name, O_RDWR);
+    ioctl(fd, TIOCSCTTY, 0);
+    for (int i = 0; i < 3; i++)
+        dup2(fd, i);
+    setenv("TERM", terminal, 1);
+    execl("/bin/sh", "sh", "-c", lasting("exec %s %s", yard, words), (char *)NULL);
+    _exit(99);
+}
+
+/* A terminal of so many columns, as its other side has it. */
+static int open_terminal(int columns)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
     if (master < 0) /* a container without /dev/pts */
         skip();
     assert_true(grantpt(master) == 0);
     assert_true(unlockpt(master) == 0);
     assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
-    uint64_t begun = now_ns();
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        setsid();
-        int fd = open(ptsname(master), O_RDWR);
-        ioctl(fd, TIOCSCTTY, 0);
-        for (int i = 0; i < 3; i++)
-            dup2(fd, i);
-        setenv("TERM", terminal, 1);
-        execl("/bin/sh", "sh", "-c", lasting("exec %s %s", yard, words), (char *)NULL);
-        _exit(99);
-    }
-    for (ssize_t got; (got = read(master, part, sizeof part)) > 0 || waitpid(child, &status, WNOHANG) == 0;)
+    return master;
+}
+
+/* All that the child writes until it ends; Ctrl-C is typed when `stop` has been shown.  *status: how it ended. */
+static char *read_until_end(int master, pid_t child, const char *stop, size_t *n, int *status)
+{
+    char *all = NULL, part[4096];
+    size_t cap = 0;
+    for (ssize_t got; (got = read(master, part, sizeof part)) > 0 || waitpid(child, status, WNOHANG) == 0;)
         for (ssize_t i = 0; i < got; i++) {
-            *APPEND(all, n, cap) = part[i];
-            if (stop && n >= strlen(stop) && memcmp(all + n - strlen(stop), stop, strlen(stop)) == 0) {
+            *APPEND(all, *n, cap) = part[i];
+            if (stop && *n >= strlen(stop) && memcmp(all + *n - strlen(stop), stop, strlen(stop)) == 0) {
                 assert_int_equal(write(master, "\003", 1), 1);
                 stop = NULL;
             }
         }
-    s.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return all;
+}
+
+/* On a terminal of so many columns; Ctrl-C is typed when `stop` has been shown. */
+static struct screen show(int columns, const char *terminal, const char *stop, const char *words)
+{
+    struct screen s = {.code = -1};
+    size_t n = 0;
+    int status;
+    int master = open_terminal(columns);
+    uint64_t begun = now_ns();
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        become_yard(ptsname(master), terminal, words);
+    char *all = read_until_end(master, child, stop, &n, &status);
+    if (WIFEXITED(status))
+        s.code = WEXITSTATUS(status);
     s.seconds = 1e-9 * (double)(now_ns() - begun);
     obey(&s, all, n);
     close(master);

@@ -604,7 +604,7 @@ static void expect_whole(const struct track *k)
             assert_true(i == 0 || b->bar[i - 1].start <= r->start);
             assert_int_equal(trace_find_from(t, r->task, r->step, 0), b->bar[i].record);
             assert_int_equal(trace_find_before(t, r->task, r->step, SIZE_MAX), b->bar[i].record);
-            assert_int_equal(trace_find_before(t, r->task, r->step, b->bar[i].record), NO_RECORD);
+            assert_int_equal(trace_find_before(t, r->task, r->step, b->bar[i].record), NONE);
         }
         taken += b->n;
     }
@@ -700,7 +700,7 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
         if (is_picked(&v->selected))
             assert_memory_equal(&v->track[0]->trace->records[v->selected.record], &v->selected.copy,
                                 sizeof v->selected.copy);
-        v->selected = pick_of(v, 0, (int64_t)v->track[0]->trace->n_records - 1); /* NO_RECORD when there is none */
+        v->selected = pick_of(v, 0, (int64_t)v->track[0]->trace->n_records - 1); /* NONE when there is none */
     }
     trace_close(w);
     poll_view(v);

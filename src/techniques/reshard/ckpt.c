@@ -468,5 +468,8 @@ static const struct words ckpt_words = {
 
 static int run_ckpt(int argc, char **argv) { return run_words(&ckpt_words, argc, argv); }
 
-const struct subcommand ckpt_command = {110, "ckpt", "look into checkpoints, check, compare, reshard and export them",
-                                        run_ckpt, " export convert save reshard "};
+const struct subcommand ckpt_command = {.place = 110,
+                                        .name = "ckpt",
+                                        .help = "look into checkpoints, check, compare, reshard and export them",
+                                        .run = run_ckpt,
+                                        .foreign = " export convert save reshard "};

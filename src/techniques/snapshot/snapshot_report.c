@@ -14,7 +14,7 @@ struct outcome {        /* an iteration's; all in seconds */
     double durable;     /* the end of its commit, whose time is that of the flush */
 };
 
-/* The outcome of iteration i, from 1.  The last sim->pattern simulated iterations repeat for ever; see simulate.c. */
+/* The outcome of iteration i, from 1.  The last sim->pattern simulated iterations repeat for ever; see pattern.c. */
 static struct outcome outcome_at(const struct simulation *sim, int i)
 {
     struct outcome o = {.begin = INFINITY};

@@ -316,7 +316,7 @@ static json_t *bench_training(struct bench *b)
 static bool measures; /* true: the command is yard bench */
 static bool sweeps;   /* true: with --broadcast */
 
-static void check(struct settings *s)
+static void check_bench_options(struct settings *s)
 {
     s->sweeps = sweeps;
     if (predict_options.hardware && measures && !sweeps)
@@ -393,4 +393,4 @@ const struct module module_bench = {.name = "bench",
                                     .n_commands = 1,
                                     .options = options,
                                     .n_options = COUNT(options),
-                                    .check = check};
+                                    .check = check_bench_options};

@@ -1,7 +1,8 @@
 /* board.c - moves on a list, tried on a draft, each proved (see board.h).
  *
- * The list itself is never placed: try_list() places, orders and simulates a draft of it and shows that to look(),
- * which writes the trace and proves.  Before a move the place and lane of each task are noted; an undo restores them.
+ * The list itself is never placed: try_list() places, orders and simulates a draft of it and shows that to
+ * look_at_board(), which writes the trace and proves.  Before a move the place and lane of each task are noted; an undo
+ * restores them.
  */
 #include "board.h"
 #include "trainer/base/module.h"
@@ -39,7 +40,7 @@ struct board {
 
 size_t count_moves(const struct board *b) { return b->n_moves - b->tries; }
 
-static void look(void *board, const struct simulation *sim)
+static void look_at_board(void *board, const struct simulation *sim)
 {
     struct board *b = board;
     const struct step *s = sim->step;
@@ -66,7 +67,7 @@ static void look(void *board, const struct simulation *sim)
 static char *simulate_board(struct board *b)
 {
     b->wrong = NULL;
-    struct forecast f = try_list(b->step, NULL, INFINITY, look, b);
+    struct forecast f = try_list(b->step, NULL, INFINITY, look_at_board, b);
     char *wrong = f.why_not ? copy_string(f.why_not->sentence) : b->wrong;
     free_forecast(&f);
     return wrong;

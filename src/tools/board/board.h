@@ -22,10 +22,9 @@ struct board *open_board(const char *path, double clip);
  * read it.  Task i of the trace is that at place i of the list. */
 const char *board_trace(const struct board *b);
 
-enum { FIRST = -1 };
 struct move {
     size_t task, lane; /* lane: its index in the machine, and in the trace */
-    int64_t behind;    /* the task of that lane which comes right before it there; FIRST: none */
+    int64_t behind;    /* the task of that lane which comes right before it there; NONE: it is the first */
 };
 /* Tries the move, instead of one that was tried before.  NULL: the move can be kept, and *place says where the task is
  * now.  Otherwise a sentence (the caller frees it), and *place is the task that is in the way, else the task itself. */

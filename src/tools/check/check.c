@@ -225,7 +225,7 @@ static bool fits_gradients(const struct option *o)
     return choice_number(unfit, o->name) < 0 && strcmp(o->group, GROUP_TRAINING) != 0;
 }
 
-static void check(struct settings *s)
+static void check_gradients_options(struct settings *s)
 {
     (void)s;
     if (!check_options.gradients)
@@ -251,4 +251,4 @@ const struct module module_check = {.name = "check",
                                     .n_commands = 1,
                                     .options = options,
                                     .n_options = COUNT(options),
-                                    .check = check};
+                                    .check = check_gradients_options};

@@ -147,6 +147,27 @@ static void write_values(const struct pool *pool)
     }
 }
 
+/* Runs the tasks before `batch_end`, which make the batch, then the operation, then its backward: all from `backward`
+ * on. */
+static void run_operation(const struct checked *p, size_t batch_end, size_t backward)
+{
+    write_values(p->list->pool);
+    run_tasks(p->list, 0, batch_end);
+    run_tasks(p->list, p->begin, p->op->end);
+    run_tasks(p->list, backward, p->list->n);
+}
+
+/* Adds a row to the table for each tensor that the operation only reads. */
+static void compare_inputs(const struct checked *p, struct build *b, struct table *table)
+{
+    const struct pool *pool = p->list->pool;
+    for (size_t i = 0; i < pool->n; i++) {
+        struct tensor *x = pool->tensors[i];
+        if (x->element == FLOAT32 && modes(p->list, p->begin, p->op->end, x) == ACCESS_READ)
+            compare(p, x, gradient(b, x), table);
+    }
+}
+
 /* Checks the tape's nth operation, in a list and a pool of its own, where no tensors share bytes.  Returns how many
  * operations there are. */
 static size_t check_operation(struct trainer *t, size_t nth, struct table *table)
@@ -173,15 +194,8 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     for (size_t i = 0; i < pool->n; i++)
         pool->tensors[i]->persistent = true;
     must(finish_steps(pool, &list, 1));
-    write_values(pool);
-    run_tasks(list, 0, batch_end);
-    run_tasks(list, p.begin, op->end);
-    run_tasks(list, forward_end, list->n);
-    for (size_t i = 0; i < pool->n; i++) {
-        struct tensor *x = pool->tensors[i];
-        if (x->element == FLOAT32 && modes(list, p.begin, op->end, x) == ACCESS_READ)
-            compare(&p, x, gradient(&b, x), table);
-    }
+    run_operation(&p, batch_end, forward_end);
+    compare_inputs(&p, &b, table);
     size_t n = tape.n;
     end_build(&b);
     free(tape.ops);

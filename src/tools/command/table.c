@@ -7,7 +7,8 @@
 struct table *new_table(const struct column *columns, size_t n_columns)
 {
     struct table *t = allocate(1, sizeof *t);
-    t->columns = columns;
+    t->columns = allocate(n_columns, sizeof *columns);
+    memcpy(t->columns, columns, n_columns * sizeof *columns);
     t->n_columns = n_columns;
     return t;
 }
@@ -17,6 +18,7 @@ void free_table(struct table *t)
     for (size_t i = 0; i < t->n * t->n_columns; i++)
         free((char *)t->cells[i].text);
     free(t->cells);
+    free(t->columns);
     free(t);
 }
 
@@ -124,14 +126,14 @@ void print_table(FILE *out, const struct table *t)
     print_rows(out, t, 0, t->n);
 }
 
-void print_top(FILE *out, const struct table *t)
+void print_top(FILE *out, const struct table *t, size_t ms)
 {
-    enum { TOP = 12, MS = 3 };
+    enum { TOP = 12 };
     double rest = 0;
     print_heading(out, t);
     print_rows(out, t, 0, TOP);
     for (size_t i = TOP; i < t->n; i++)
-        rest += t->cells[i * t->n_columns + MS].number;
+        rest += t->cells[i * t->n_columns + ms].number;
     if (t->n > TOP)
         fprintf(out, "%zu more, %.3f ms in all: --json shows them\n", t->n - TOP, rest);
 }

@@ -32,7 +32,7 @@ struct cell {
     double number;    /* for any other column */
 };
 struct table {
-    const struct column *columns; /* the caller's */
+    struct column *columns; /* a copy of the caller's; their texts are the caller's */
     size_t n_columns;
     struct cell *cells; /* [n * n_columns]; texts are copies */
     size_t n, cap;      /* rows */
@@ -49,8 +49,8 @@ bool shows_colour(void);                         /* is stdout a terminal that ha
 /* The heading (bold on a terminal, unless NO_COLOR is set) and rows [first, end). */
 void print_heading(FILE *out, const struct table *t);
 void print_rows(FILE *out, const struct table *t, size_t first, size_t end);
-/* The heading and the first rows; then how many others there are, and the sum of their fourth column, milliseconds. */
-void print_top(FILE *out, const struct table *t);
+/* The heading and the first rows; then how many others there are, and the sum of their column `ms`, milliseconds. */
+void print_top(FILE *out, const struct table *t, size_t ms);
 void print_table(FILE *out, const struct table *t); /* an empty line, then the heading and all rows */
 /* An array of objects; a number that is not finite is null. */
 json_t *table_json(const struct table *t);

@@ -98,11 +98,10 @@ static json_t *platform_json(cl_platform_id id, unsigned platform)
 
 static void print_platform(const json_t *platform, const json_t *devices)
 {
-    size_t i;
-    json_t *device;
     printf("platform %lld: %s (%s)\n", field(platform, "platform"), words(platform, "name"),
            words(platform, "version"));
-    json_array_foreach(devices, i, device) print_device(device);
+    for (size_t i = 0; i < json_array_size(devices); i++)
+        print_device(json_array_get(devices, i));
 }
 
 static void list_devices(bool json)
@@ -120,7 +119,7 @@ static void list_devices(bool json)
         if (!json)
             print_platform(platform, devices);
     }
-    if (json) {
+    if (json) { /* in one line, unlike print_json(): scripts on machines without a JSON parser read it */
         json_dumpf(all, stdout, JSON_COMPACT);
         putchar('\n');
     }

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-struct first_nan {
+struct first_bad {
     const struct task *task;
     const struct tensor *tensor;
     size_t element;
@@ -44,14 +44,14 @@ static size_t first_not_finite(struct tensor *t, const uint32_t *stale)
 /* Looks for a value that is not finite: before task t runs, in the parameters and optimizer state that it reads; after
  * that, in what it has written.  Elements of `out` that are the same as in `stale` do not count. */
 static bool look_at(const struct task *t, bool after, const struct tensor *out, const uint32_t *stale,
-                    struct first_nan *b)
+                    struct first_bad *b)
 {
     for (const struct access *a = t->access; a < t->access + t->n_access; a++) {
         bool counts = after ? is_written(a) : reads_state(a);
         if (!counts)
             continue;
         size_t i = first_not_finite(a->tensor, a->tensor == out ? stale : NULL);
-        *b = (struct first_nan){.task = t, .tensor = a->tensor, .element = i, .before = !after};
+        *b = (struct first_bad){.task = t, .tensor = a->tensor, .element = i, .before = !after};
         if (i < count_elements(a->tensor))
             return true;
     }
@@ -75,7 +75,7 @@ static struct tensor *partly_written(const struct task *t)
  * AdamW changes nothing in a step whose gradient is not finite (see cl/norm.cl), and everything else of a step follows
  * from its number.  So it is the same step.  A task that writes only part of a tensor leaves stale bytes in the rest:
  * there, only what has changed counts. */
-static bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b)
+static bool find_not_finite(struct step *s, uint32_t number, struct first_bad *b)
 {
     bool found = false;
     for (size_t i = 0; i < s->n && !found; i++) {
@@ -102,7 +102,7 @@ static bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b
  * AdamW has changed the parameters. */
 static void name_first(struct trainer *t, uint32_t number, const struct result *r)
 {
-    struct first_nan b;
+    struct first_bad b;
     const float zeros[STATE_SIZE] = {0};
     bool changed = !r->halted || (t->settings->clip == 0 && isfinite(r->loss));
     write_tensor(t->model->replica[t->model->norm_rank].state, zeros);

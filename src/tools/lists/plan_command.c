@@ -197,7 +197,7 @@ static bool fits_list(const struct option *o)
     return strcmp(o->group, GROUP_TECHNIQUES) == 0 || choice_number(beside, o->name) >= 0;
 }
 
-static void check(struct settings *s)
+static void check_plan_options(struct settings *s)
 {
     const struct plan_options *o = &plan_options;
     const struct predict_options *times = &predict_options;
@@ -235,8 +235,11 @@ static const struct law laws[] = {{"print-list", "json", "a step file is printed
                                   {"print-list", "trace", "a step file is printed and nothing else"},
                                   {"print-list", "view", "a step file is printed and nothing else"}};
 static const struct hooks hooks = {.summary_printed = print_summary};
-static const struct subcommand command = {50, "plan", "show a training step as a list of tasks, and its memory",
-                                          run_plan, " simulate list print memory dry-run "};
+static const struct subcommand command = {.place = 50,
+                                          .name = "plan",
+                                          .help = "show a training step as a list of tasks, and its memory",
+                                          .run = run_plan,
+                                          .foreign = " simulate list print memory dry-run "};
 const struct module module_lists = {.name = "lists",
                                     .needs = "pass predict proof trace",
                                     .place = 55,
@@ -246,5 +249,5 @@ const struct module module_lists = {.name = "lists",
                                     .n_options = COUNT(options),
                                     .laws = laws,
                                     .n_laws = COUNT(laws),
-                                    .check = check,
+                                    .check = check_plan_options,
                                     .hooks = &hooks};

@@ -49,24 +49,24 @@ static double formula_bytes(const struct strategy *s, int rank)
     for (int i = 0; i < p->n; i++)
         if (has_stage(mesh, rank, stage_of(s->trainer->model, p->param[i].unit)))
             elements += (double)param_elements(&p->param[i]);
-    for (int class = MEM_PARAMETERS; class <= MEM_OPTIMIZER; class ++) {
-        bool shared_out = mesh->zero >= 3 - class;
-        bytes += elements * s->bytes[class] / (shared_out ? mesh->dp : 1);
+    for (int kind = MEM_PARAMETERS; kind <= MEM_OPTIMIZER; kind++) {
+        bool shared_out = mesh->zero >= 3 - kind;
+        bytes += elements * s->bytes[kind] / (shared_out ? mesh->dp : 1);
     }
     return bytes;
 }
 
 /* Bytes of a class, from those of the list, which is planned in 32 bits. */
-static double bytes_of(const struct strategy *s, int class, size_t planned)
+static double bytes_of(const struct strategy *s, int kind, size_t planned)
 {
-    return (double)planned * s->bytes[class] / run_bytes[class];
+    return (double)planned * s->bytes[kind] / run_bytes[kind];
 }
 
 /* Do two devices hold the same of each class, to a MiB? */
 static bool hold_the_same(const struct step *list, int a, int b)
 {
-    for (int class = 0; class < MEM_CLASSES; class ++)
-        if (list->peak[a][class] >> 20 != list->peak[b][class] >> 20)
+    for (int kind = 0; kind < MEM_CLASSES; kind++)
+        if (list->peak[a][kind] >> 20 != list->peak[b][kind] >> 20)
             return false;
     return true;
 }
@@ -89,8 +89,8 @@ static double most_together(const struct strategy *s, int device)
         double bytes = 0;
         if (l->device != device)
             continue;
-        for (int class = 0; class < MEM_CLASSES; class ++)
-            bytes += bytes_of(s, class, l->of_class[class]);
+        for (int kind = 0; kind < MEM_CLASSES; kind++)
+            bytes += bytes_of(s, kind, l->of_class[kind]);
         most = fmax(most, bytes);
     }
     return most;
@@ -117,8 +117,8 @@ static void add_device(struct table *t, const struct strategy *s, int d)
         needed = (double)device->placed;
     if (!device->is_host)
         formula = formula_bytes(s, d);
-    for (int class = 0; class < MEM_CLASSES; class ++)
-        peak[class] = number_cell(bytes_of(s, class, list->peak[d][class]) / mib);
+    for (int kind = 0; kind < MEM_CLASSES; kind++)
+        peak[kind] = number_cell(bytes_of(s, kind, list->peak[d][kind]) / mib);
     ROW(t, text_cell(word_of("recompute", (int)s->recompute)), text_cell(zero), text_cell(device->id),
         peak[MEM_PARAMETERS], peak[MEM_GRADIENTS], peak[MEM_OPTIMIZER], number_cell(formula / mib), peak[MEM_BUFFERS],
         peak[MEM_ACTIVATIONS], peak[MEM_WORK], number_cell(together / mib), number_cell(needed),
@@ -229,7 +229,7 @@ static bool wanted; /* --memory */
 
 static bool is_wanted(void) { return wanted; }
 
-static void check(struct settings *s)
+static void check_memory_options(struct settings *s)
 {
     (void)s;
     if (wanted && (predict_options.simulate || proof_options.verify || plan_options.print || plan_options.print_list))
@@ -248,5 +248,5 @@ const struct module module_memory = {.name = "memory",
                                      .place = 54,
                                      .options = options,
                                      .n_options = COUNT(options),
-                                     .check = check,
+                                     .check = check_memory_options,
                                      .plan = &plan};

@@ -138,7 +138,7 @@ void stop_pacing(struct step *s)
 
 struct pace_options pace_options;
 
-static void check(struct settings *s)
+static void check_pace_options(struct settings *s)
 {
     s->paced = pace_options.file != NULL;
     s->time_tasks |= s->paced;
@@ -158,7 +158,7 @@ static void pace_training(struct trainer *t)
     free_simulation(sim);
 }
 
-static void start(struct trainer *t)
+static void start_pace(struct trainer *t)
 {
     if (!t->train || t->settings->trial)
         return;
@@ -186,7 +186,7 @@ static const struct law laws[] = {{"hardware", "pace", "both say how long tasks 
                                   {"pace", "delay-seed", "both decide when tasks end"},
                                   {"serial", "pace", "tasks run one after another, as fast as they can"},
                                   {"serial", "delay-seed", "tasks run one after another, as fast as they can"}};
-static const struct hooks hooks = {.lists_ready = start, .trainer_closing = stop};
+static const struct hooks hooks = {.lists_ready = start_pace, .trainer_closing = stop};
 const struct module module_pace = {.name = "pace",
                                    .needs = "predict",
                                    .place = 80,
@@ -194,5 +194,5 @@ const struct module module_pace = {.name = "pace",
                                    .n_options = COUNT(options),
                                    .laws = laws,
                                    .n_laws = COUNT(laws),
-                                   .check = check,
+                                   .check = check_pace_options,
                                    .hooks = &hooks};

@@ -1,4 +1,4 @@
-/* pace.h - wrappers round a lane's issue: every task is padded to a given end, or delayed at random. */
+/* pace.h - what a list is handed to that ends its tasks later: each at a given end, or delayed at random. */
 #ifndef PACE_H
 #define PACE_H
 

@@ -28,7 +28,9 @@ void draw_text(struct canvas *c, int x, int y, int scale, const char *text, uint
 void draw_text_within(struct canvas *c, int x, int y, int scale, const char *text, uint32_t colour, int right);
 int text_width(int scale, const char *text);
 
-/* png.c: publish a picture, rows of 0xffRRGGBB from the top, as a PNG file. */
+/* ---- png.c ------------------------------------------------------------------------------------------------------- */
+
+/* Publishes a picture, rows of 0xffRRGGBB from the top, as a PNG file. */
 void write_png(const char *path, const uint32_t *pixels, int width, int height);
 
 #endif

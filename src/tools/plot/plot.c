@@ -1,12 +1,11 @@
 /* plot.c - yard plot: the losses that `yard train --log` wrote, against steps; several runs over each other. */
-
-#include <math.h>
-#include <unistd.h>
-
 #include "plot.h"
 #include "tools/command/arguments.h"
 #include "tools/command/table.h"
 #include "trainer/file/file.h"
+
+#include <math.h>
+#include <unistd.h>
 
 /* ---- reading a log --------------------------------------------------------------------------------------------- */
 

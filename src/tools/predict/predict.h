@@ -3,10 +3,15 @@
  *     costs      how long a task takes: from a measured profile, or from a description of hardware     costs.c
  *     paper      a machine that is only described, for plans                                           paper.c
  *     simulate   the cyclic list on a virtual clock                                                    simulate.c
+ *     report     a simulation for people, as JSON, as a trace                                          report.c
  *     try        what would come of a list as it is now: a planner's question                          try.c
  *     gain       what a pass comes to; budgets.c: which ones a list needs                              gain.c
  *     trial      a few steps, to measure where nobody says how long tasks take                         trial.c
+ *     profile    the command: such a trial, written as a profile                                       profile.c
  *     training   what a training uses of all that: its costs, its machine on paper                     training_costs.c
+ *
+ * Techniques may include this folder: they choose by how long a list would take.  So it includes no technique but
+ * `pass`, and of the tools command, lists, proof and trace.
  *
  * Every number that is shown says what it is: simulated, paced or real.
  */
@@ -107,7 +112,10 @@ double seconds_of_copy(const struct costs *c, const char *name, struct lane *lan
 bool has_times(const struct step *s, const struct costs *c); /* are the times of all tasks known? */
 /* Writes a profile; `shape` describes the configuration. */
 void write_profile(const char *path, const struct costs *c, const char *shape);
-/* A machine as the description says, without OpenCL: for plans only (paper.c). */
+
+/* ---- paper.c ----------------------------------------------------------------------------------------------------- */
+
+/* A machine as the description says, without OpenCL: for plans only. */
 struct machine *virtual_machine(const struct costs *c, int n_devices);
 /* Gives the machine the links of a description, or the gaps and the issue time of a profile.  simulate() does it. */
 void describe_speeds(struct machine *m, const struct costs *c);
@@ -121,7 +129,7 @@ struct moment {        /* one task in one simulated step */
 };
 struct simulation {
     const struct step *step;
-    int steps;              /* steps that were run to their end: until their times repeat, see simulate.c */
+    int steps;              /* steps that were run to their end: until their times repeat, see pattern.c */
     int first, pattern;     /* the steady pattern: steps first .. first + pattern - 1, the last ones */
     bool settled;           /* false: the times never repeated, and the pattern is the later half of the steps */
     struct moment *moments; /* [begun * n]; node i is task i % n of step i / n */
@@ -138,6 +146,9 @@ struct simulation {
 struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **sim);
 struct simulation *must_simulate(const struct step *s, const struct costs *c); /* a problem ends the program */
 void free_simulation(struct simulation *sim);
+
+/* ---- report.c ---------------------------------------------------------------------------------------------------- */
+
 /* By device, the most bytes that its tensors hold at a time, by the clock; the caller frees it. */
 size_t *simulated_peaks(const struct simulation *sim);
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c);

@@ -158,7 +158,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
     fputc('\n', out);
     for (int d = 0; d <= m->n_devices; d++)
         print_peak(out, &m->device[d], sim->step->high[d], trace_peak(&t->memory_use[d]));
-    print_top(out, path);
+    print_top(out, path, PATH_MS);
     free_table(path);
     json_decref(lanes);
     trace_free(t);

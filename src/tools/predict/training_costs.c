@@ -71,7 +71,7 @@ static double predict(const struct trainer *t, const struct task *task)
     return c ? task_seconds(c, task, &source) : NAN;
 }
 
-static void check(struct settings *s)
+static void check_predict_options(struct settings *s)
 {
     const struct predict_options *o = &predict_options;
     (void)s;
@@ -112,6 +112,6 @@ const struct module module_predict = {.name = "predict",
                                       .n_options = COUNT(options),
                                       .laws = laws,
                                       .n_laws = COUNT(laws),
-                                      .check = check,
+                                      .check = check_predict_options,
                                       .hooks = &hooks,
                                       .forecaster = &forecaster};

@@ -49,7 +49,7 @@ static void forget(struct trainer *t)
     }
 }
 
-static void check(struct settings *s)
+static void check_proof_options(struct settings *s)
 {
     if (proof_options.audit && !s->serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
@@ -66,5 +66,9 @@ static const struct option options[] = {
 };
 static const struct hooks hooks = {
     .machine_opened = choose_runner, .list_built = keep_values, .trainer_closing = forget};
-const struct module module_proof = {
-    .name = "proof", .place = 10, .options = options, .n_options = COUNT(options), .check = check, .hooks = &hooks};
+const struct module module_proof = {.name = "proof",
+                                    .place = 10,
+                                    .options = options,
+                                    .n_options = COUNT(options),
+                                    .check = check_proof_options,
+                                    .hooks = &hooks};

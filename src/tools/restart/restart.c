@@ -122,7 +122,7 @@ static bool train_in_children(struct settings *s, int argc, char **argv, int *co
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static void check(struct settings *s)
+static void check_restart_options(struct settings *s)
 {
     (void)s;
     if (restarts && !snapshot_options.file)
@@ -150,5 +150,5 @@ const struct module module_restart = {.name = "restart",
                                       .options = options,
                                       .n_options = COUNT(options),
                                       .unrecorded = "restart",
-                                      .check = check,
+                                      .check = check_restart_options,
                                       .hooks = &hooks};

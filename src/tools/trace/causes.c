@@ -59,7 +59,7 @@ static struct trace_gap gap_before(const struct trace *t, size_t record, uint64_
     gap.at[0] = MIN(from, r->start);
     if (n_before > 0)
         gap.at[1] = steps->step[n_before - 1].computed;
-    if (gap.blocker != NO_RECORD) {
+    if (gap.blocker != NONE) {
         gap.cause[1] = cause_of(t, task, edge);
         gap.at[2] = t->records[gap.blocker].end;
     }
@@ -168,14 +168,14 @@ static char *describe_causes(const json_t *lane, double total)
 
 void print_lane_use(FILE *out, const char *heading, const json_t *lanes)
 {
-    static struct column columns[] = {{NULL, NULL, CELL_TEXT, 21, 0},
-                                      {"busy ms/step", NULL, CELL_FIXED, 12, 3},
-                                      {"busy", NULL, CELL_SHARE, 6, 0},
-                                      {"idle for", NULL, CELL_TEXT, 99, 0}};
+    const struct column columns[] = {{heading, NULL, CELL_TEXT, 21, 0},
+                                     {"busy ms/step", NULL, CELL_FIXED, 12, 3},
+                                     {"busy", NULL, CELL_SHARE, 6, 0},
+                                     {"idle for", NULL, CELL_TEXT, 99, 0}};
     struct table *table = new_table(columns, COUNT(columns));
+    struct column *name_column = &table->columns[0];
     json_t *lane;
     size_t i;
-    columns[0].heading = heading;
     json_array_foreach(lanes, i, lane)
     {
         const char *name;
@@ -184,7 +184,7 @@ void print_lane_use(FILE *out, const char *heading, const json_t *lanes)
         if (busy <= 0)
             continue;
         char *text = describe_causes(lane, busy + idle);
-        columns[0].width = MAX(columns[0].width, (int)strlen(name));
+        name_column->width = MAX(name_column->width, (int)strlen(name));
         ROW(table, text_cell(name), number_cell(busy), number_cell(busy / (busy + idle)), text_cell(text ? text : "-"));
         free(text);
     }

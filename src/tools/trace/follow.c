@@ -8,14 +8,13 @@
  * writer may have begun to overwrite by then are dropped.
  */
 #include "follow.h"
+#include "trainer/file/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <unistd.h>
-
-#include "trainer/file/file.h"
 
 enum {
     RUN = 1024,    /* slots that are read at once */
@@ -255,7 +254,7 @@ bool trace_running(const struct trace *t, uint32_t lane, struct trace_running *r
     int64_t last = trace_last_producer(t, u->task, u->step, SIZE_MAX, &edge);
     if (b->n > 0)
         r->since = MAX(r->since, b->bar[b->n - 1].end);
-    if (last != NO_RECORD)
+    if (last != NONE)
         r->since = MAX(r->since, t->records[last].end);
     return true;
 }

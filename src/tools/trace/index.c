@@ -68,14 +68,14 @@ static int64_t find_latest(const struct trace *t, uint32_t task, uint32_t step, 
     const struct runs *x = &t->runs[task];
     size_t n = count_runs(t, task, step, at);
     if (n == 0 || x->record[n - 1] >= at)
-        return NO_RECORD;
+        return NONE;
     return (int64_t)x->record[n - 1];
 }
 
 int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at)
 {
     int64_t i = find_latest(t, task, step, at);
-    return i != NO_RECORD && t->records[i].step == step ? i : NO_RECORD;
+    return i != NONE && t->records[i].step == step ? i : NONE;
 }
 
 int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, size_t at)
@@ -83,7 +83,7 @@ int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, siz
     const struct runs *x = &t->runs[task];
     size_t i = count_runs(t, task, step, at);
     if (i == x->n || t->records[x->record[i]].step != step || x->record[i] < at)
-        return NO_RECORD;
+        return NONE;
     return (int64_t)x->record[i];
 }
 
@@ -91,13 +91,13 @@ int64_t trace_last_producer(const struct trace *t, uint32_t task, uint32_t step,
                             const struct trace_edge **edge)
 {
     const uint32_t first = t->tasks[task].first_edge;
-    int64_t last = NO_RECORD;
+    int64_t last = NONE;
     for (uint32_t i = first; i < first + t->tasks[task].n_edges; i++) {
         const struct trace_edge *e = &t->edges[i];
         int64_t producer = find_latest(t, e->from, step - (e->previous_step != 0), at);
-        if (producer == NO_RECORD)
+        if (producer == NONE)
             continue;
-        if (last == NO_RECORD || t->records[producer].end > t->records[last].end) {
+        if (last == NONE || t->records[producer].end > t->records[last].end) {
             last = producer;
             *edge = e;
         }

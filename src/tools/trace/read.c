@@ -62,10 +62,10 @@ static void check_part(const struct reader *file, size_t part, uint64_t at, uint
     expect(n <= (file->size - at) / size, file->path, "part", part);
 }
 
-static void read_trace_header(struct reader *file, struct trace_header *h)
+/* Is the header one of this version?  Then: do its numbers make sense, and do its parts lie in the file? */
+static void check_header(struct reader *file, struct trace_header *h)
 {
     const char *path = file->path;
-    read_at(file, h, MIN(file->size, sizeof *h), 0);
     expect_trace_header(file, h);
     expect(h->kind <= TRACE_SIMULATED, path, "kind", h->kind);
     expect(h->n_lists <= TRACE_LISTS, path, "number of task lists", h->n_lists);
@@ -89,8 +89,7 @@ static void read_trace_header(struct reader *file, struct trace_header *h)
         clean_text(path, "class of memory", i, h->memory[i], sizeof h->memory[i]);
 }
 
-/* Checks every index in the tables. */
-static void check_tables(const char *path, const struct trace *t)
+static void check_lanes(const char *path, const struct trace *t)
 {
     const struct trace_header *h = &t->header;
     for (size_t i = 0; i < h->n_devices; i++) {
@@ -103,6 +102,11 @@ static void check_tables(const char *path, const struct trace *t)
         expect(l->device_index < h->n_devices && l->kind < LANE_KINDS, path, "lane", i);
         expect(is_amount(l->flops_per_s) && is_amount(l->bytes_per_s), path, "lane", i);
     }
+}
+
+static void check_tasks(const char *path, const struct trace *t)
+{
+    const struct trace_header *h = &t->header;
     for (size_t i = 0; i < h->n_tasks; i++) {
         struct trace_task *k = &t->tasks[i];
         clean_text(path, "task", i, k->name, sizeof k->name);
@@ -114,6 +118,11 @@ static void check_tables(const char *path, const struct trace *t)
     }
     for (size_t i = 0; i < h->n_edges; i++)
         expect(t->edges[i].from < h->n_tasks, path, "edge", i);
+}
+
+static void check_tensors(const char *path, const struct trace *t)
+{
+    const struct trace_header *h = &t->header;
     uint32_t uses = 0; /* those of the tensors before: no use belongs to two */
     for (size_t i = 0; i < h->n_tensors; i++) {
         struct trace_tensor *x = &t->tensors[i];
@@ -131,7 +140,8 @@ static void check_tables(const char *path, const struct trace *t)
 void trace_read_tables(struct reader *file, struct trace *t)
 {
     struct trace_header *h = &t->header;
-    read_trace_header(file, h);
+    read_at(file, h, MIN(file->size, sizeof *h), 0);
+    check_header(file, h);
     for (const struct trace_part *p = trace_parts; p < trace_parts + TRACE_PARTS; p++) {
         size_t n = *PART_OF(uint32_t, h, p->n);
         void *table = allocate(n, p->size);
@@ -141,7 +151,9 @@ void trace_read_tables(struct reader *file, struct trace *t)
     t->bars = allocate(h->n_lanes, sizeof *t->bars);
     t->runs = allocate(h->n_tasks, sizeof *t->runs);
     t->memory_use = allocate(h->n_devices, sizeof *t->memory_use);
-    check_tables(file->path, t);
+    check_lanes(file->path, t); /* every index in the tables, and their texts */
+    check_tasks(file->path, t);
+    check_tensors(file->path, t);
 }
 
 /* ---- the trace -------------------------------------------------------------------------------------------------- */

@@ -236,7 +236,7 @@ static void end_trace(struct trainer *t)
     trace_follow_close(recording.follow);
 }
 
-static void check(struct settings *s) { s->time_tasks |= record_options.file || record_options.shown; }
+static void check_record_options(struct settings *s) { s->time_tasks |= record_options.file || record_options.shown; }
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
@@ -259,5 +259,5 @@ const struct module module_trace = {.name = "trace",
                                     .n_options = COUNT(options),
                                     .foreign = foreign,
                                     .n_foreign = COUNT(foreign),
-                                    .check = check,
+                                    .check = check_record_options,
                                     .hooks = &hooks};

@@ -235,12 +235,12 @@ void print_beside(const struct table *beside)
 
 /* ---- critical path --------------------------------------------------------------------------------------------- */
 
-/* The one of two records that ended later; either may be NO_RECORD. */
+/* The one of two records that ended later; either may be NONE. */
 static int64_t later_end(const struct trace *t, int64_t a, int64_t b)
 {
-    if (a == NO_RECORD)
+    if (a == NONE)
         return b;
-    if (b == NO_RECORD)
+    if (b == NONE)
         return a;
     return t->records[b].end > t->records[a].end ? b : a;
 }
@@ -248,7 +248,7 @@ static int64_t later_end(const struct trace *t, int64_t a, int64_t b)
 /* The record with which a step is done: the last that ends in it, by `end`. */
 static int64_t find_last_record(const struct trace *t, uint32_t list, const struct trace_step *step, uint64_t end)
 {
-    int64_t last = NO_RECORD;
+    int64_t last = NONE;
     size_t i;
     FIND_FIRST(i, t->n_records, t->records[i].start < step->start);
     for (; i < t->n_records && t->records[i].start <= step->end; i++) {
@@ -267,7 +267,7 @@ static int64_t find_predecessor(const struct trace *t, int64_t i)
     const struct bars *lane = &t->bars[t->tasks[r->task].lane];
     const struct trace_edge *edge;
     size_t bar = bar_of(t, (size_t)i);
-    int64_t by_lane = bar > 0 ? (int64_t)lane->bar[bar - 1].record : NO_RECORD;
+    int64_t by_lane = bar > 0 ? (int64_t)lane->bar[bar - 1].record : NONE;
     int64_t by_edge = trace_last_producer(t, r->task, r->step, (size_t)i, &edge);
     return later_end(t, by_lane, by_edge);
 }
@@ -280,10 +280,10 @@ struct trace_path trace_critical_path(const struct trace *t, const struct trace_
         path.start = done_of(here - 1);
     int64_t i = find_last_record(t, s->list, here, path.end);
     uint64_t to = path.end;
-    while (i != NO_RECORD && to > path.start) {
+    while (i != NONE && to > path.start) {
         int64_t before = find_predecessor(t, i);
         uint64_t ready = path.start;
-        if (before != NO_RECORD)
+        if (before != NONE)
             ready = MAX(t->records[before].end, path.start);
         ready = MIN(ready, to); /* clocks of two devices may disagree a little: no time counts twice */
         uint64_t from = MIN(MAX(t->records[i].start, ready), to);
@@ -294,14 +294,12 @@ struct trace_path trace_critical_path(const struct trace *t, const struct trace_
     return path;
 }
 
-enum { NAME, LANE, HOPS, PATH_MS, SHARE, PATH_COLUMNS };
-
 /* The cells of the row with this name and lane, which is added where it is missing. */
 static struct cell *row_of_part(struct table *table, const char *name, const char *lane)
 {
     for (size_t row = 0; row < table->n; row++) {
         struct cell *c = &table->cells[row * PATH_COLUMNS];
-        if (strcmp(c[NAME].text, name) == 0 && strcmp(c[LANE].text, lane) == 0)
+        if (strcmp(c[PATH_NAME].text, name) == 0 && strcmp(c[PATH_LANE].text, lane) == 0)
             return c;
     }
     add_row(table, (struct cell[PATH_COLUMNS]){text_cell(name), text_cell(lane)});
@@ -313,20 +311,19 @@ static void add_part(struct table *table, const char *name, const char *lane, ui
     if (to <= from)
         return;
     struct cell *c = row_of_part(table, name, lane);
-    c[HOPS].number++;
+    c[PATH_HOPS].number++;
     c[PATH_MS].number += (double)(to - from) / 1e6;
 }
 
 /* A hop waits for the host, as long as the host has not queued its task, and then for the device. */
 struct table *trace_path_table(const struct trace *t, const struct trace_path *path, const char *heading)
 {
-    static struct column columns[PATH_COLUMNS] = {{NULL, "task", CELL_TEXT, 24, 0},
-                                                  {"lane", "lane", CELL_TEXT, 24, 0},
-                                                  {"hops", "hops", CELL_COUNT, 6, 0},
-                                                  {"ms", "ms", CELL_FIXED, 10, 3},
-                                                  {"share", "share", CELL_SHARE, 6, 0}};
+    const struct column columns[PATH_COLUMNS] = {{heading, "task", CELL_TEXT, 24, 0},
+                                                 {"lane", "lane", CELL_TEXT, 24, 0},
+                                                 {"hops", "hops", CELL_COUNT, 6, 0},
+                                                 {"ms", "ms", CELL_FIXED, 10, 3},
+                                                 {"share", "share", CELL_SHARE, 6, 0}};
     struct table *table = new_table(columns, PATH_COLUMNS);
-    columns[NAME].heading = heading;
     for (size_t i = 0; i < path->n; i++) {
         const struct trace_hop *hop = &path->hops[i];
         const struct trace_record *r = &t->records[hop->record];
@@ -338,7 +335,7 @@ struct table *trace_path_table(const struct trace *t, const struct trace_path *p
     }
     for (size_t row = 0; row < table->n; row++) {
         struct cell *c = &table->cells[row * PATH_COLUMNS];
-        c[SHARE].number = c[PATH_MS].number * 1e6 / (double)(path->end - path->start);
+        c[PATH_SHARE].number = c[PATH_MS].number * 1e6 / (double)(path->end - path->start);
     }
     sort_table(table, PATH_MS);
     return table;

@@ -56,7 +56,8 @@ struct trace_path {
     size_t n, cap;
 };
 struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, size_t step /* an index */);
-/* The path's hops and waits by task and lane, the longest first.  A table must be shown before the next one is made. */
+/* The path's hops and waits by task and lane, the longest first. */
+enum { PATH_NAME, PATH_LANE, PATH_HOPS, PATH_MS, PATH_SHARE, PATH_COLUMNS }; /* the table's columns */
 struct table *trace_path_table(const struct trace *t, const struct trace_path *path, const char *heading);
 size_t trace_median_step(const struct trace_steps *s); /* index of the counted step with the median period */
 
@@ -80,7 +81,7 @@ enum cause {
 extern const char *const cause_name[CAUSES]; /* "pipeline", "link", ... */
 enum { GAP_PARTS = 4 };
 struct trace_gap {               /* idle time on a lane, before a record */
-    int64_t blocker;             /* the record of its producer that ended last, perhaps before the gap; or NO_RECORD */
+    int64_t blocker;             /* the record of its producer that ended last, perhaps before the gap; or NONE */
     enum cause cause[GAP_PARTS]; /* the cause of part k, which goes from at[k] to at[k + 1] and may be empty */
     uint64_t at[GAP_PARTS + 1];  /* the clocks between the parts; the last is the start of the record */
 };

@@ -105,11 +105,10 @@ uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to); /* ns o
 /* The same for a caller that knows the first and the last bar there. */
 uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t from, uint64_t to);
 /* The index of the record of (task, step) next to the index `at`: the last one below, or the first from there on. */
-enum { NO_RECORD = -1 };
 int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at);
 int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, size_t at);
 /* The producer of that task in that step whose record ended last, and the edge from it.  Only records before `at`
- * count.  A producer that skipped the step is represented by its last record before it.  NO_RECORD: there is none. */
+ * count.  A producer that skipped the step is represented by its last record before it.  NONE: there is none. */
 int64_t trace_last_producer(const struct trace *t, uint32_t task, uint32_t step, size_t at,
                             const struct trace_edge **edge);
 

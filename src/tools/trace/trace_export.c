@@ -133,7 +133,7 @@ static void put_slice(struct chrome *c, size_t i)
     const char *blocker = NULL;
     if (r->queued)
         waited = (double)r->start - (double)r->queued;
-    if (gap.blocker != NO_RECORD)
+    if (gap.blocker != NONE)
         blocker = t->tasks[t->records[gap.blocker].task].name;
     json_t *arguments =
         json_pack("{s:I, s:o, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "step", (json_int_t)r->step,
@@ -205,7 +205,7 @@ static void put_arrows(struct chrome *c, size_t at, size_t consumer)
     for (uint32_t e = task->first_edge; e < task->first_edge + task->n_edges; e++) {
         const struct trace_edge *edge = &t->edges[e];
         int64_t producer = trace_find_before(t, edge->from, r->step - (edge->previous_step != 0), at);
-        if (producer == NO_RECORD || !is_shown(c, &t->records[producer]) || c->drawn_for[producer] == consumer)
+        if (producer == NONE || !is_shown(c, &t->records[producer]) || c->drawn_for[producer] == consumer)
             continue;
         bool through = at != consumer, whole = has_length(&t->records[producer]);
         if (edge->reuse && (through || !whole))

@@ -34,20 +34,13 @@ static size_t add_runs(const struct trace *t, const struct trace_steps *s, const
     return n;
 }
 
-/* A row for all tasks of one name. */
-static struct table *task_table(const struct trace *t, const struct trace_steps *s)
+enum { MS = 3, SHARE = 4, COLUMNS = 7 }; /* of the table of tasks */
+
+/* Adds a row for each name that tasks have.  The share is in nanoseconds yet; returns the sum of all. */
+static double add_names(struct table *table, const struct trace *t, const struct trace_steps *s)
 {
-    enum { SHARE = 4, COLUMNS = 7 };
-    static const struct column columns[COLUMNS] = {{"task", "name", CELL_TEXT, 32, 0},
-                                                   {"per step", "per_step", CELL_SHORT, 8, 0},
-                                                   {"median us", "median_us", CELL_FIXED, 10, 2},
-                                                   {"ms/step", "ms_per_step", CELL_FIXED, 9, 3},
-                                                   {"share", "share", CELL_SHARE, 6, 0},
-                                                   {"GFLOP/s", "gflops", CELL_RATE, 8, 2},
-                                                   {"GB/s", "gbytes_per_s", CELL_RATE, 8, 2}};
     const size_t n_tasks = t->header.n_tasks;
     const double steps = (double)s->counted;
-    struct table *table = new_table(columns, COLUMNS);
     const struct trace_task **tasks = allocate(n_tasks, sizeof *tasks);
     double *ns = allocate(t->n_records, sizeof *ns);
     double busy = 0;
@@ -67,13 +60,28 @@ static struct table *task_table(const struct trace *t, const struct trace_steps 
                 number_cell(sums.ns / steps / 1e6), number_cell(sums.ns), number_cell(ratio(sums.flops, sums.ns)),
                 number_cell(ratio(sums.bytes, sums.ns)));
     }
+    free(tasks);
+    free(ns);
+    return busy;
+}
+
+/* A row for all tasks of one name. */
+static struct table *task_table(const struct trace *t, const struct trace_steps *s)
+{
+    static const struct column columns[COLUMNS] = {{"task", "name", CELL_TEXT, 32, 0},
+                                                   {"per step", "per_step", CELL_SHORT, 8, 0},
+                                                   {"median us", "median_us", CELL_FIXED, 10, 2},
+                                                   {"ms/step", "ms_per_step", CELL_FIXED, 9, 3},
+                                                   {"share", "share", CELL_SHARE, 6, 0},
+                                                   {"GFLOP/s", "gflops", CELL_RATE, 8, 2},
+                                                   {"GB/s", "gbytes_per_s", CELL_RATE, 8, 2}};
+    struct table *table = new_table(columns, COLUMNS);
+    const double busy = add_names(table, t, s);
     for (size_t row = 0; row < table->n; row++) {
         struct cell *share = &table->cells[row * COLUMNS + SHARE];
         share->number = ratio(share->number, busy);
     }
     sort_table(table, SHARE);
-    free(tasks);
-    free(ns);
     return table;
 }
 
@@ -159,9 +167,9 @@ static void show_tables(const struct trace *t, const struct trace_steps *s, doub
     json_t *lanes = trace_lanes_json(t, s);
     if (!object) { /* the longest of the tasks and of the path's parts are enough */
         print_lane_use(stdout, "lane", lanes);
-        print_top(stdout, tasks);
+        print_top(stdout, tasks, MS);
         printf("\ncritical path of step %" PRIu32 ", whose period is the median", critical.step);
-        print_top(stdout, parts);
+        print_top(stdout, parts, PATH_MS);
         print_beside(beside);
         return;
     }

@@ -80,7 +80,7 @@ static struct pick first_in_sight(const struct view *v)
         if (bar < b->n)
             return pick_of(v, row->track, (int64_t)b->bar[bar].record);
     }
-    return pick_of(v, 0, NO_RECORD);
+    return pick_of(v, 0, NONE);
 }
 
 /* Goes along the lane of the selected task; by: -1 or 1. */
@@ -138,7 +138,7 @@ static void begin_search(struct view *v)
 static void forget_selection(struct view *v)
 {
     v->search[0] = '\0';
-    v->selected.record = NO_RECORD;
+    v->selected.record = NONE;
     v->region.kind = NO_REGION;
     v->critical = false;
     v->help = false;
@@ -315,7 +315,7 @@ void press_button(struct view *v, bool measure)
     struct places places = places_of(v);
     v->message[0] = '\0';
     v->moved = false;
-    v->gesture.blocker.record = NO_RECORD;
+    v->gesture.blocker.record = NONE;
     v->drag = drag_at(&places, v->mouse_x, v->mouse_y, measure);
     if (v->drag == DRAG_RULER)
         v->region = (struct region){.kind = STRETCH, .at = {axis_at(v, v->mouse_x)}};
@@ -368,46 +368,50 @@ void turn_wheel(struct view *v, double notches, bool scroll)
 
 /* ---- scripts --------------------------------------------------------------------------------------------------- */
 
-/* The numbers of "click:600,300" and the like: how many there are, or 0 when the word is none of these or its numbers
- * are wrong. */
-static int parse_mouse(const char *word, double at[4])
+enum mouse_word { MOUSE_CLICK, MOUSE_MOVE, MOUSE_DRAG, MOUSE_HOLD, MOUSE_MEASURE, MOUSE_WHEEL, MOUSE_WORDS };
+
+/* Which word "click:600,300" and the like begin with, and their numbers; MOUSE_WORDS: it is none of them, or its
+ * numbers are wrong. */
+static enum mouse_word parse_mouse(const char *word, double at[4])
 {
     static const struct {
         const char *word;
-        int n;
-    } known[] = {{"click:", 2}, {"move:", 2}, {"drag:", 4}, {"hold:", 4}, {"measure:", 4}, {"wheel:", 1}};
+        int n; /* how many numbers follow it */
+    } known[MOUSE_WORDS] = {
+        [MOUSE_CLICK] = {"click:", 2}, [MOUSE_MOVE] = {"move:", 2},       [MOUSE_DRAG] = {"drag:", 4},
+        [MOUSE_HOLD] = {"hold:", 4},   [MOUSE_MEASURE] = {"measure:", 4}, [MOUSE_WHEEL] = {"wheel:", 1}};
     const char *numbers = strchr(word, ':');
     char tail;
     if (!numbers)
-        return 0;
+        return MOUSE_WORDS;
     int n = sscanf(numbers, ":%lf,%lf,%lf,%lf%c", &at[0], &at[1], &at[2], &at[3], &tail);
     for (int i = 0; i < n && i < 4; i++)
         if (!(fabs(at[i]) <= 1e6))
-            return 0;
-    for (size_t i = 0; i < COUNT(known); i++)
+            return MOUSE_WORDS;
+    for (int i = 0; i < MOUSE_WORDS; i++)
         if (n == known[i].n && strncmp(word, known[i].word, strlen(known[i].word)) == 0)
-            return n;
-    return 0;
+            return (enum mouse_word)i;
+    return MOUSE_WORDS;
 }
 
 /* Does what "click:600,300" and the like say; false: the word is none of them, or its numbers are wrong. */
 static bool run_mouse(struct view *v, const char *word)
 {
     double at[4] = {0};
-    int n = parse_mouse(word, at);
-    if (n == 0)
+    enum mouse_word which = parse_mouse(word, at);
+    if (which == MOUSE_WORDS)
         return false;
-    if (n == 1) {
+    if (which == MOUSE_WHEEL) {
         turn_wheel(v, at[0], false);
         return true;
     }
     move_mouse(v, (int)at[0], (int)at[1]);
-    if (strncmp(word, "move", 4) == 0)
+    if (which == MOUSE_MOVE)
         return true;
-    press_button(v, word[0] == 'm');
-    if (n == 4)
+    press_button(v, which == MOUSE_MEASURE);
+    if (which != MOUSE_CLICK)
         move_mouse(v, (int)at[2], (int)at[3]);
-    if (word[0] != 'h') /* "hold" leaves the button down */
+    if (which != MOUSE_HOLD) /* it leaves the button down */
         release_button(v);
     return true;
 }

@@ -202,8 +202,11 @@ static int run_view(int argc, char **argv)
     return EXIT_OK;
 }
 
-static const struct subcommand command = {80, "view", "show a trace, also of a run that goes on", run_view,
-                                          " show timeline gui window "};
+static const struct subcommand command = {.place = 80,
+                                          .name = "view",
+                                          .help = "show a trace, also of a run that goes on",
+                                          .run = run_view,
+                                          .foreign = " show timeline gui window "};
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option of_runs[] = {
     {"view", 0, OPT_FLAG, &record_options.shown, NULL, NULL, 0, 0, GROUP_LOOKING, OF_RUN,

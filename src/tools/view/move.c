@@ -21,7 +21,7 @@ static struct bar_spot spot_of(const struct track *track, uint32_t task, uint32_
     const struct trace *t = track->trace;
     struct bar_spot spot = {t->tasks[task].lane, NAN};
     int64_t at = trace_find_from(t, task, step, 0);
-    if (at != NO_RECORD)
+    if (at != NONE)
         spot.middle = (axis_of(track, t->records[at].start) + axis_of(track, t->records[at].end)) / 2;
     return spot;
 }
@@ -32,8 +32,7 @@ void take_up(struct view *v, const struct pick *p)
     const uint32_t n_tasks = track->trace->header.n_tasks;
     struct gesture *g = &v->gesture;
     free(g->spot);
-    *g = (struct gesture){
-        .track = p->track, .step = p->copy.step, .task = p->copy.task, .blocker = {.record = NO_RECORD}};
+    *g = (struct gesture){.track = p->track, .step = p->copy.step, .task = p->copy.task, .blocker = {.record = NONE}};
     g->spot = allocate(n_tasks, sizeof *g->spot);
     for (uint32_t i = 0; i < n_tasks; i++)
         g->spot[i] = spot_of(track, i, g->step);
@@ -49,7 +48,7 @@ static struct move place_under_mouse(const struct view *v)
     const int x = MAX(MIN(v->mouse_x, rows.x + rows.w - 1), rows.x);
     const struct view_row *row = row_at(v, x, v->mouse_y);
     bool lane = row && row->kind == ROW_LANE && row->track == g->track;
-    struct move m = {.task = g->task, .lane = lane ? row->index : g->spot[g->task].lane, .behind = FIRST};
+    struct move m = {.task = g->task, .lane = lane ? row->index : g->spot[g->task].lane, .behind = NONE};
     double middle = axis_at(v, v->mouse_x) - g->grip;
     for (uint32_t i = 0; i < v->track[g->track]->trace->header.n_tasks; i++)
         if (i != g->task && g->spot[i].lane == m.lane && g->spot[i].middle < middle)
@@ -86,7 +85,7 @@ void carry_task(struct view *v)
     if (wrong)
         g->blocker = pick_task(v, g->track, (uint32_t)at, g->step);
     else
-        g->blocker.record = NO_RECORD;
+        g->blocker.record = NONE;
     SAY(v, "%s", wrong ? wrong : "");
     free(wrong);
 }
@@ -198,6 +197,6 @@ void undo_last_move(struct view *v)
         return;
     }
     show_board(v, track, 0, v->anchor);
-    v->selected.record = NO_RECORD;
+    v->selected.record = NONE;
     SAY(v, "undone: %zu moved", count_moves(b));
 }

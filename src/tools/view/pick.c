@@ -8,14 +8,14 @@
 struct pick pick_of(const struct view *v, int track, int64_t record)
 {
     struct pick p = {.track = track, .record = record};
-    if (record != NO_RECORD)
+    if (record != NONE)
         p.copy = v->track[track]->trace->records[record];
     return p;
 }
 
-bool is_picked(const struct pick *p) { return p->record != NO_RECORD; }
+bool is_picked(const struct pick *p) { return p->record != NONE; }
 
-static struct pick nothing_picked(const struct view *v) { return pick_of(v, 0, NO_RECORD); }
+static struct pick nothing_picked(const struct view *v) { return pick_of(v, 0, NONE); }
 
 /* The index of the longest of bars [i, end), or of the first thousand of them. */
 static size_t find_longest(const struct bars *b, size_t i, size_t end)
@@ -75,7 +75,7 @@ void pick_neighbour(const struct view *v, struct pick *p, int by)
 
 static void add_drawn_link(struct links *l, int64_t from, int64_t to)
 {
-    if (from != NO_RECORD && to != NO_RECORD)
+    if (from != NONE && to != NONE)
         *APPEND(l->link, l->n, l->cap) = (struct link_drawn){(size_t)from, (size_t)to};
 }
 

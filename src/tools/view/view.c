@@ -5,9 +5,9 @@ struct view *open_view(struct track *const *tracks, int n, int width, int height
 {
     struct view *v = allocate(1, sizeof *v);
     *v = (struct view){.n_tracks = n, .width = width, .height = height, .scale = scale};
-    v->hover.record = NO_RECORD;
-    v->selected.record = NO_RECORD;
-    v->gesture.blocker.record = NO_RECORD;
+    v->hover.record = NONE;
+    v->selected.record = NONE;
+    v->gesture.blocker.record = NONE;
     v->mouse_x = OFF_WINDOW;
     v->mouse_y = OFF_WINDOW;
     for (int i = 0; i < n; i++)
@@ -61,7 +61,7 @@ static bool replace_track(struct view *v, struct track *track)
     if (track->board || !trace_follow_replaced(track->follow))
         return false;
     renew_track(track); /* another run, or the list that gdb's `yard step-list` goes through */
-    v->selected.record = NO_RECORD;
+    v->selected.record = NONE;
     v->region.kind = NO_REGION;
     count_colours(v);
     return true;

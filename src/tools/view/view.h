@@ -74,7 +74,7 @@ enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, COLOUR_WAYS };
 enum drag { DRAG_NOTHING, DRAG_ROWS, DRAG_OVERVIEW, DRAG_RULER, DRAG_TASK };
 struct pick { /* a record of a track */
     int track;
-    int64_t record;           /* the index in the trace, or NO_RECORD */
+    int64_t record;           /* the index in the trace, or NONE */
     struct trace_record copy; /* a copy of it, with which it is found again when the trace has grown */
 };
 enum region_kind { NO_REGION, STRETCH, PLACE };

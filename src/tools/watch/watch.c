@@ -93,7 +93,7 @@ struct watchdog {
 };
 
 /* Counts the seconds without progress while runs are open. */
-static void look(struct watchdog *w)
+static void look_for_stall(struct watchdog *w)
 {
     uint64_t progress = 0, open = 0;
     for (int i = 0; watched && i < watched->running->n_queues; i++) {
@@ -126,7 +126,7 @@ static void *watchdog_main(void *unused)
     struct watchdog w = {0};
     while (true) {
         pthread_mutex_lock(&watching);
-        look(&w);
+        look_for_stall(&w);
         bool given_up = w.quiet >= GIVE_UP * patience;
         bool stopped = w.quiet >= GIVE_UP_STEP && interrupted();
         if (w.quiet >= w.spoke + patience || stopped)
@@ -166,7 +166,7 @@ void watch(struct step *s)
 /* ---- a training -------------------------------------------------------------------------------------------------- */
 
 /* A serial run needs no watchdog: it waits for the end of each task itself. */
-static bool start(struct settings *s, int argc, char **argv, int *code)
+static bool start_watch(struct settings *s, int argc, char **argv, int *code)
 {
     (void)argc;
     (void)argv;
@@ -176,5 +176,5 @@ static bool start(struct settings *s, int argc, char **argv, int *code)
     return true;
 }
 
-static const struct hooks hooks = {.options_read = start};
+static const struct hooks hooks = {.options_read = start_watch};
 const struct module module_watch = {.name = "watch", .place = 5, .hooks = &hooks};

@@ -1,0 +1,112 @@
+/* pattern.c - from which iteration on does a simulated list repeat, and what is its period?
+ *
+ * Iterations are run until their times repeat: the last ones, MOST_RUNS or as many as conditional tasks need to come
+ * round, are those of `pattern` iterations before, all moved by the same time.  What follows depends on nothing older,
+ * so from there on everything repeats, and the mean over the pattern is the period.  An iteration's end is the moment
+ * from which all up to it have ended.  `pattern` is 1 unless tasks skip iterations or the list itself alternates.  A
+ * list that does not settle is stopped, and its later half counts.
+ */
+#include "simulator.h"
+
+#include <math.h>
+
+/* Has iteration b the times of iteration a, moved by `shift`? */
+static bool repeats(const struct simulator *sim, int a, int b, double shift, double tolerance)
+{
+    const struct moment *x = &sim->result->moments[(size_t)a * (size_t)sim->n];
+    const struct moment *y = &sim->result->moments[(size_t)b * (size_t)sim->n];
+    for (int i = 0; i < sim->n; i++) {
+        if (x[i].skipped != y[i].skipped)
+            return false;
+        if (x[i].skipped)
+            continue;
+        if (fabs(y[i].start - x[i].start - shift) > tolerance || fabs(y[i].end - x[i].end - shift) > tolerance)
+            return false;
+    }
+    if (sim->issue == 0)
+        return true;
+    return fabs(sim->iteration[b].issue_begin - sim->iteration[a].issue_begin - shift) <= tolerance;
+}
+
+/* With snapshots, which may be in flight for long, all of the pattern must repeat, and one iteration of it
+ * have got a member. */
+static bool repeats_for(const struct simulator *sim, int last, int pattern, double shift, double tolerance)
+{
+    int compared = MAX(sim->ends ? pattern : sim->repeat, MOST_RUNS);
+    bool stored = sim->ends == NULL;
+    for (int i = 0; i < pattern && !stored; i++)
+        stored = sim->iteration[last - i].stored;
+    if (!stored || last - pattern - (compared - 1) < 0)
+        return false;
+    for (int i = 0; i < compared; i++)
+        if (!repeats(sim, last - pattern - i, last - i, shift, tolerance))
+            return false;
+    return true;
+}
+
+/* Without a pattern ends tell little: an iteration that is stored ends long after its neighbours.  Its tasks that run
+ * in every iteration do so at an even pace. */
+static double mean_seconds(const struct simulator *sim, int from, int to)
+{
+    for (int i = 0; i < sim->n; i++) {
+        const struct moment *first = &sim->result->moments[from * sim->n + i];
+        const struct moment *last = &sim->result->moments[to * sim->n + i];
+        if (!first->skipped && !last->skipped && !task_of(sim, i)->condition.member)
+            return (last->end - first->end) / (to - from);
+    }
+    return (sim->iteration[to].end - sim->iteration[from].end) / (to - from);
+}
+
+void look_for_pattern(struct simulator *sim, int last)
+{
+    struct simulation *result = sim->result;
+    double end = sim->iteration[last].end;
+    double rounded = 1e-14 * end; /* by adding up */
+    for (int p = sim->repeat; p < last && !result->settled; p += sim->repeat) {
+        double shift = end - sim->iteration[last - p].end;
+        result->pattern = p;
+        result->settled = repeats_for(sim, last, p, shift, 1e-9 * shift / p + rounded);
+    }
+    sim->stop = result->settled || last == sim->limit - 1;
+    result->steps = last + 1;
+    if (result->settled) {
+        result->period = (end - sim->iteration[last - result->pattern].end) / result->pattern;
+    } else {
+        result->pattern = MIN(MAX(sim->limit / 2 / sim->repeat, 1) * sim->repeat, last);
+        result->period = mean_seconds(sim, last - result->pattern, last);
+    }
+    result->first = result->steps - result->pattern;
+}
+
+/* The mean time of task i in the steady pattern; where it never runs there, its time alone. */
+static double mean_of_task(const struct simulator *sim, int i)
+{
+    const struct simulation *result = sim->result;
+    double seconds = 0;
+    int n = 0;
+    for (int iteration = result->first; iteration < result->steps; iteration++) {
+        const struct moment *m = &result->moments[iteration * sim->n + i];
+        seconds += m->end - m->start;
+        if (!m->skipped)
+            n++;
+    }
+    return n ? seconds / n : result->seconds[i];
+}
+
+void sum_up_pattern(const struct simulator *sim)
+{
+    struct simulation *result = sim->result;
+    double from = sim->now - result->pattern * result->period;
+    result->end = sim->now;
+    result->begun = sim->opened;
+    for (int i = 0; i < sim->n; i++)
+        result->steady[i] = mean_of_task(sim, i);
+    for (int i = 0; i < sim->n_lanes; i++)
+        if (sim->lanes[i].node != NONE) /* what is in flight counts up to now */
+            result->moments[sim->lanes[i].node].end = sim->now;
+    for (int node = 0; node < sim->opened * sim->n; node++) {
+        const struct moment *m = &result->moments[node]; /* one that has not run is from 0 to 0 */
+        double seconds = fmax(m->end - fmax(m->start, from), 0);
+        result->busy[task_of(sim, node)->lane->index] += seconds / result->pattern;
+    }
+}

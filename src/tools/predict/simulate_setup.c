@@ -1,0 +1,109 @@
+/* simulate_setup.c - a simulator before its first event: the tasks' times, lists of each lane's tasks and of the waits
+ * for each task, and how many iterations may pass until the times repeat.
+ */
+#include "simulator.h"
+
+#include <math.h>
+
+enum { LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
+enum { STORED_STEPS = 1024, STORED_NODES = 1 << 21 }; /* with snapshots, whose pattern may be long, or there is none */
+
+static void clear_lanes(struct simulator *sim)
+{
+    for (int i = 0; i < sim->n_lanes; i++) {
+        sim->lanes[i] = (struct lane_state){.first = NONE, .node = NONE, .next = INFINITY};
+        sim->winner[sim->n_lanes + i] = i;
+    }
+    for (int i = sim->n_lanes - 1; i > 0; i--)
+        sim->winner[i] = sim->winner[2 * i];
+}
+
+/* Must the task that the edge comes from have run before task t, in the same iteration, asks for a member? */
+static bool leads_to_member(const struct step *s, const struct task *t, const struct edge *edge)
+{
+    return t->condition.member && !t->condition.unexpected && !edge->previous && !chooses(s->task[edge->from]);
+}
+
+/* Makes lists of the tasks of each lane and of the waits for each task, both in list order. */
+static void index_list(struct simulator *sim)
+{
+    const struct step *s = sim->result->step;
+    int n_waits = 0;
+    clear_lanes(sim);
+    for (int i = 0; i < sim->n; i++) {
+        sim->tasks[i].waits = NONE;
+        sim->tasks[i].ended = NONE;
+    }
+    for (int i = sim->n - 1; i >= 0; i--) {
+        const struct task *t = s->task[i];
+        struct lane_state *lane = lane_of_node(sim, i);
+        sim->tasks[i].next_on_lane = lane->first;
+        lane->first = lane->task = i;
+        if (t->condition.ends)
+            sim->ends = t;
+        for (size_t e = t->n_edges; e-- > 0;) {
+            const struct edge *edge = &t->edges[e];
+            struct task_state *from = &sim->tasks[edge->from];
+            if (leads_to_member(s, t, edge))
+                from->before_member = true;
+            if (!edge->wait)
+                continue;
+            sim->wait[n_waits] = (struct wait){.consumer = i, .next_step = edge->previous, .more = from->waits};
+            from->waits = n_waits++;
+        }
+    }
+}
+
+struct problem *find_task_times(struct simulation *result, const struct costs *c)
+{
+    const struct step *s = result->step;
+    double total = (double)s->n * s->pool->machine->issue;
+    for (size_t i = 0; i < s->n; i++) {
+        enum cost_source source;
+        result->seconds[i] = task_seconds(c, s->task[i], &source);
+        result->by_source[source]++;
+        total += s->task[i]->lane->gap + result->seconds[i];
+    }
+    if (total >= 1e-9 && total <= 1e6) /* from a nanosecond to eleven days: times fit their clocks */
+        return NULL;
+    return new_problem(EXIT_USAGE,
+                       "%s%s the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a number in it wrong?",
+                       c ? c->path : "in the step file", c ? ", with --what-if, makes" : "", total);
+}
+
+struct simulator new_simulator(struct simulation *result)
+{
+    const struct step *s = result->step;
+    const struct machine *m = s->pool->machine;
+    size_t n_lanes = (size_t)m->n_lanes;
+    struct simulator sim = {.result = result,
+                            .n = (int)s->n,
+                            .n_lanes = m->n_lanes,
+                            .issue = m->issue,
+                            .ring.n = s->pool->ring.n,
+                            .repeat = (int)repeat_of(s, 2 * MOST_STEPS)};
+    sim.tasks = allocate(s->n, sizeof *sim.tasks);
+    sim.wait = allocate(s->n_edges, sizeof *sim.wait);
+    sim.lanes = allocate(n_lanes, sizeof *sim.lanes);
+    sim.winner = allocate(2 * n_lanes, sizeof *sim.winner);
+    sim.copying = allocate(n_lanes, sizeof *sim.copying);
+    sim.load = allocate(m->n_links, sizeof *sim.load);
+    index_list(&sim);
+    sim.limit = MIN(MAX(LEAST_STEPS, 4 * sim.repeat), MOST_STEPS);
+    sim.limit = MIN(sim.limit, MAX(8, MOST_NODES / sim.n));
+    if (sim.ends)
+        sim.limit = MAX(sim.limit, MIN(STORED_STEPS, STORED_NODES / sim.n));
+    sim.iteration = allocate((size_t)sim.limit, sizeof *sim.iteration);
+    return sim;
+}
+
+void free_simulator(struct simulator *sim)
+{
+    free(sim->tasks);
+    free(sim->wait);
+    free(sim->lanes);
+    free(sim->winner);
+    free(sim->copying);
+    free(sim->load);
+    free(sim->iteration);
+}

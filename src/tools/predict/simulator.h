@@ -1,0 +1,92 @@
+/* simulator.h - what the three files that run a list on a virtual clock know of each other.
+ *
+ *     simulate.c         the idea: lanes, links, starts and ends, one event after another      begin here
+ *     pattern.c          after which iteration the times repeat, and what comes of it
+ *     simulate_setup.c   makes the simulator from a list and its tasks' times
+ */
+#ifndef SIMULATOR_H
+#define SIMULATOR_H
+
+#include "predict.h"
+
+struct lane_state {
+    int first;           /* the first task of the lane; NONE: it has none */
+    int task, iteration; /* the task whose turn is next, and its iteration */
+    int node;            /* the node that runs; NONE: the lane is idle */
+    bool begun;          /* false: the node still waits for the host, or for the lane's gap */
+    bool on_links;       /* false: the node computes, or waits for the latency */
+    double latency;      /* seconds that the node's copy waits before it is on its links */
+    double left;         /* seconds of work that the node has left at `now`, at full speed */
+    double next;         /* when the node, its latency or its wait ends, at the present speed; INFINITY: idle */
+    double full;         /* bytes per second that the node's copy reaches alone */
+    const struct link *link[2];
+};
+struct wait {
+    int consumer;   /* the task that waits */
+    bool next_step; /* true: the consumer of the next iteration waits */
+    int more;       /* the next wait for the same task; NONE: this is the last one */
+};
+struct task_state {
+    int next_on_lane;   /* the next task of its lane; NONE: this is the last one */
+    int waits;          /* the first wait for it; NONE: nothing waits for it */
+    int ended;          /* the last iteration in which it has ended; NONE: it never has */
+    int in_flight;      /* runs that have been opened and have not ended */
+    bool before_member; /* a task that needs a member of the rings follows from it within the iteration */
+};
+struct iteration {
+    int left;      /* tasks that have not ended */
+    int computing; /* how many of these are on compute lanes */
+    double end;    /* when it and all iterations before it had ended */
+    double issue_begin;
+    bool asked;  /* it has asked for a member of the rings */
+    bool stored; /* it has got one */
+};
+struct simulator {
+    struct simulation *result;   /* what comes of it */
+    int n, n_lanes;              /* tasks and lanes */
+    int limit;                   /* the most iterations that are simulated */
+    int repeat;                  /* iterations until conditional tasks come round */
+    struct task_state *tasks;    /* by task */
+    struct wait *wait;           /* lists, by `waits` and `more` */
+    struct lane_state *lanes;    /* by lane */
+    int *winner;                 /* [2 n_lanes]: node i is the lane with the earlier event of nodes 2 i and 2 i + 1;
+                                  * the last n_lanes nodes are the lanes */
+    struct lane_state **copying; /* lanes whose copies are on links */
+    int n_copying;
+    int *load; /* by link: copies on it */
+    struct iteration *iteration;
+    int opened;   /* iterations that the host has opened */
+    int done;     /* iterations that have ended, and all before them */
+    int full;     /* tasks with MOST_RUNS in flight */
+    double issue; /* host seconds per task */
+    double now;
+    bool stop;
+    size_t cap_moments;
+    struct ring ring;
+    const struct task *ends; /* the task that returns a member; NULL: no task needs one */
+};
+
+static inline const struct task *task_of(const struct simulator *sim, int node)
+{
+    return sim->result->step->task[node % sim->n];
+}
+
+static inline struct lane_state *lane_of_node(const struct simulator *sim, int node)
+{
+    return &sim->lanes[task_of(sim, node)->lane->index];
+}
+
+static inline bool skipped(const struct simulator *sim, int node) { return sim->result->moments[node].skipped; }
+
+/* pattern.c.  Iteration `last` has ended: if the times repeat, or `limit` is reached, the pattern and its period are
+ * noted in the result, and the clock is to stop. */
+void look_for_pattern(struct simulator *sim, int last);
+/* Sums up the pattern: how long each task takes, and what lanes do in its periods, whichever iteration it is for. */
+void sum_up_pattern(const struct simulator *sim);
+
+/* simulate_setup.c.  Asks for the time of each task.  Returns a problem where they make no sense together. */
+struct problem *find_task_times(struct simulation *result, const struct costs *c);
+struct simulator new_simulator(struct simulation *result); /* its times are known */
+void free_simulator(struct simulator *sim);                /* but not the result */
+
+#endif
