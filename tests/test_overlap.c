@@ -315,6 +315,45 @@ TEST(updates_of_two_layers_that_write_the_same_parameters_stay)
     expect_number("period", number_at(plan, "simulation.step_ms"), 1 + 1 + 2 + 9 + 2 + 9);
 }
 
+/* What moves follows from all updates together: where one has to stay, so has another that shares state or parameters
+ * with it.  Ranges of a tensor are taken for the same bytes, whichever access names them. */
+TEST(what_has_to_stay_keeps_its_neighbours)
+{
+    static const struct {
+        bool moves;
+        const char *updates;
+    } cases[] = {
+        /* a range of the parameters, named in reads and in writes */
+        {true, "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g[0:500],w[0:500] writes=w[0:500]\n"},
+        /* the range that is written is a part of the one that is read */
+        {false, "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g,w writes=w[0:500]\n"},
+        /* the first update writes work, which is not copied up; the second one renews the same parameters */
+        {false, "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g,w writes=w,x\n"
+                "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=w writes=w\n"},
+        /* a task that stays touches the state; a second update shares the parameters of the first */
+        {false, "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g,w,m writes=w,m\n"
+                "task k gpu.compute 1ms reads=m writes=m\n"
+                "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=w writes=w\n"},
+        /* without a layer updates are of one bucket by their parameters: these two are not, and share state */
+        {false, "task u gpu.compute 1ms cpu=1ms role=update reads=g,w,m writes=w,m\n"
+                "task u gpu.compute 1ms cpu=1ms role=update reads=g,v,m writes=v,m\n"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *path = write_text("stay.txt",
+                                      "device gpu memory=1G\nlink gpu up 1e9\nlink gpu down 1e9\n"
+                                      "tensor w gpu 1000 parameters\ntensor v gpu 1000 parameters\n"
+                                      "tensor g gpu 1000 gradients\ntensor m gpu 1000 optimizer\n"
+                                      "tensor x gpu 1000 work keep\n"
+                                      "task f gpu.compute 1ms role=forward reads=w,v\n"
+                                      "task b gpu.compute 1ms role=backward reads=w,v writes=g\n%s",
+                                      cases[i].updates);
+        json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
+        bool moves = json_is_false(json_at(plan, "passes.0.declined"));
+        if (moves != cases[i].moves)
+            test_failed("%s%s\n", cases[i].updates, moves ? "moves" : "stays");
+    }
+}
+
 /* ---- budgets, plans as text -------------------------------------------------------------------------------------- */
 
 /* Four parameters of 500,000 bytes, a gradient beside four activations of 1 MiB, and Adam's 4 x 1,000,000; on the host

@@ -449,6 +449,12 @@ TEST(copies_of_the_side_that_is_not_expected_take_no_time)
     assert_true(n_idle > 0);
 }
 
+/* Updates that move to the host in pieces: each piece goes to its own place in the unit's buffer. */
+TEST(pieces_of_an_update_have_places_of_their_own)
+{
+    plan("--model gpt2 --micro-batch 1 --hardware data/hardware/server.txt --overlap all-cpu --snapshot x");
+}
+
 /* The way of a gradient that leaves and comes back for every micro-batch is followed once, not once for each way
  * through its copies, of which there are 2^39 here. */
 TEST(many_micro_batches_whose_gradients_are_swapped)

@@ -93,23 +93,41 @@ static bool in_one_bucket(const struct task *a, const struct task *b)
     return a->layer >= 0 || strcmp(parameters_of(a)->storage->name, parameters_of(b)->storage->name) == 0;
 }
 
+static bool same_range(const struct tensor *a, const struct tensor *b)
+{
+    return a->storage == b->storage && a->offset == b->offset && a->bytes == b->bytes;
+}
+
+/* Does the task write some bytes of x, but not just those of x? */
+static bool writes_other_range(const struct task *t, const struct tensor *x)
+{
+    for (int i = 0; i < t->n_access; i++) {
+        const struct access *a = &t->access[i];
+        if ((a->mode & ACCESS_WRITE) && share_bytes(a->tensor, x) && !same_range(a->tensor, x))
+            return true;
+    }
+    return false;
+}
+
 /* x is state of the update.  Does all that touches x move with the update?  (Without ZeRO the shards of a layer have
- * one m and v on each device, which several updates share.) */
-static bool moves_as_one(const struct uses *uses, const struct tensor *x, const struct task *update)
+ * one m and v on each device, which several updates share.)  moves: see find_movable(). */
+static bool moves_as_one(const struct uses *uses, const bool *moves, const struct tensor *x, const struct task *update)
 {
     size_t n;
     const struct use *use = uses_of(uses, x, &n);
     for (size_t k = 0; k < n; k++) {
         const struct task *t = uses->task[use[k].at];
-        if (!host_can_do(t) || !in_one_bucket(t, update))
+        if (!moves[use[k].at] || !in_one_bucket(t, update))
             return false;
     }
     return true;
 }
 
-/* x are parameters that the update writes.  Does a task write them that may stay on its device when the update moves?
- * Then the host's mirror of x would not know of it. */
-static bool is_written_by_others(const struct uses *uses, const struct tensor *x, const struct task *update)
+/* x are parameters of the update.  Does a task write them that may stay on its device when the update moves?  Then the
+ * host's mirror of x would not know of it; nor would it where x is written as a part of another range, whose mirror is
+ * another one. */
+static bool is_written_by_others(const struct uses *uses, const bool *moves, const struct tensor *x,
+                                 const struct task *update)
 {
     size_t n;
     const struct use *use = uses_of(uses, x, &n);
@@ -117,31 +135,48 @@ static bool is_written_by_others(const struct uses *uses, const struct tensor *x
         const struct task *t = uses->task[use[k].at];
         if (!touches_bytes(t, x, ACCESS_WRITE))
             continue;
-        if (!host_can_do(t) || !in_one_bucket(t, update))
+        if (!moves[use[k].at] || !in_one_bucket(t, update) || writes_other_range(t, x))
             return true;
     }
     return false;
 }
 
-/* An update that the host can do too, and that writes nothing but parameters and Adam's state: only parameters are
- * copied up.  The state has one home, so all that touches it moves, or nothing does. */
-static bool can_move(const struct uses *uses, const struct task *t)
+/* The host can do the update.  Does it write nothing but parameters and Adam's state?  Only parameters are copied up.
+ * The state has one home, so all that touches it moves, or nothing does. */
+static bool can_move(const struct uses *uses, const bool *moves, const struct task *t)
 {
-    if (!host_can_do(t))
-        return false;
     for (int i = 0; i < t->n_access; i++) {
         const struct access *a = &t->access[i];
         enum memory_class class = a->tensor->class;
-        if (class == MEM_PARAMETERS && is_written_by_others(uses, a->tensor, t))
+        if (class == MEM_PARAMETERS && is_written_by_others(uses, moves, a->tensor, t))
             return false;
         if (class == MEM_PARAMETERS)
             continue;
-        if (class == MEM_OPTIMIZER && !moves_as_one(uses, a->tensor, t))
+        if (class == MEM_OPTIMIZER && !moves_as_one(uses, moves, a->tensor, t))
             return false;
         if (class != MEM_OPTIMIZER && (a->mode & ACCESS_WRITE))
             return false;
     }
     return true;
+}
+
+/* By position in the list: can the task move?  Where one update has to stay, others may have to stay because of it, so
+ * the question is asked again until no answer changes.  The caller frees the array. */
+static bool *find_movable(const struct uses *uses)
+{
+    bool *moves = allocate(uses->n, sizeof *moves);
+    bool changed = true;
+    for (size_t i = 0; i < uses->n; i++)
+        moves[i] = host_can_do(uses->task[i]);
+    while (changed) {
+        changed = false;
+        for (size_t i = 0; i < uses->n; i++)
+            if (moves[i] && !can_move(uses, moves, uses->task[i])) {
+                moves[i] = false;
+                changed = true;
+            }
+    }
+    return moves;
 }
 
 int last_maker(const struct uses *uses, const struct task *update)
@@ -201,21 +236,21 @@ ORDER(by_release, struct update_bucket, BY(a->released, b->released, COMPARE(a->
 
 void find_buckets(struct update_buckets *b, const struct uses *uses)
 {
+    bool *moves = find_movable(uses);
     b->n = 0;
     b->bucket_of = allocate(uses->n, sizeof *b->bucket_of);
     for (size_t i = 0; i < uses->n; i++) {
         const struct task *t = uses->task[i];
-        struct update_bucket *bucket = can_move(uses, t) ? bucket_for(b, t) : NULL;
+        struct update_bucket *bucket = moves[i] ? bucket_for(b, t) : NULL;
         if (!bucket)
             continue;
         int maker = last_maker(uses, t);
         bucket->released = MAX(bucket->released, maker);
     }
     SORT(b->bucket, b->n, by_release);
-    for (size_t i = 0; i < uses->n; i++) { /* now their numbers are known */
-        const struct task *t = uses->task[i];
-        b->bucket_of[i] = can_move(uses, t) ? number_of(b, t) : NONE;
-    }
+    for (size_t i = 0; i < uses->n; i++) /* now their numbers are known */
+        b->bucket_of[i] = moves[i] ? number_of(b, uses->task[i]) : NONE;
+    free(moves);
 }
 
 /* ---- what the host's update works on ----------------------------------------------------------------------------- */
@@ -248,12 +283,23 @@ struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker,
     return copy;
 }
 
+/* The first tensor that has the same bytes as x: what several tensors name has one mirror. */
+static struct tensor *first_alike(struct tensor *x)
+{
+    struct tensor *first = x;
+    for (struct tensor *view = x->storage->view; view; view = view->view)
+        if (same_range(view, x) && view->id < first->id)
+            first = view;
+    return same_range(x->storage, x) ? x->storage : first;
+}
+
 struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struct tensor *part)
 {
     size_t begin = part->offset - whole->offset;
-    if (!m->counterpart[whole->id])
-        m->counterpart[whole->id] = mirror(m->edit, whole, host_of(m));
-    struct tensor *mine = m->counterpart[whole->id];
+    struct tensor *first = first_alike(whole);
+    if (!m->counterpart[first->id])
+        m->counterpart[first->id] = mirror(m->edit, first, host_of(m));
+    struct tensor *mine = m->counterpart[first->id];
     return new_range(m->step->pool, mine, part->name, begin, begin + part->bytes);
 }
 

@@ -209,7 +209,7 @@ static int run_verify(char **words)
         print_json(json_pack("{s:o, s:I, s:I, s:b, s:o}", "checkpoint", text_json(path[0]), "step", (json_int_t)step,
                              "bytes", (json_int_t)bytes, "sound", wrong == 0, "damaged", damaged));
     if (wrong)
-        fail(EXIT_FAILED, "%s is damaged: %zu problem%s", n == 1 ? path[0] : words[0], wrong, wrong == 1 ? "" : "s");
+        fail(EXIT_FAILED, "%s is not whole: %zu problem%s", n == 1 ? path[0] : words[0], wrong, wrong == 1 ? "" : "s");
     return EXIT_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #define AT(type, member) offsetof(struct type, member)
 enum { MOST = 1000000, MOST_EVERY = 1000 };
+enum { MOST_MESSAGES = 1000000000 }; /* slices get numbers of their own, so a list that is printed has larger ones */
 static const struct option_word {
     enum line_of kind;
     const char *key;
@@ -30,7 +31,7 @@ static const struct option_word {
     {LINE_TASK, "every", VALUE_COUNTER, AT(task, when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
     {LINE_TASK, "rest", VALUE_COUNTER, AT(task, when.rest), .absent = 0, .high = MOST_EVERY},
     {LINE_COPY, "time", VALUE_TIME, AT(task, seconds), .absent = -1},
-    {LINE_COPY, "msg", VALUE_COUNTER, AT(task, message), .absent = 0, .low = 1, .high = MOST},
+    {LINE_COPY, "msg", VALUE_COUNTER, AT(task, message), .absent = 0, .low = 1, .high = MOST_MESSAGES},
     {LINE_WORK, "cpu", VALUE_TIME, AT(task, host_seconds), .absent = -1},
 };
 
