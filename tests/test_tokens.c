@@ -20,6 +20,8 @@ static struct text text_of_file(const char *path)
     return text;
 }
 
+static double seconds_since(uint64_t begun) { return 1e-9 * (double)(now_ns() - begun); }
+
 /* Writes the numbers of the text TEXT by the tokenizer TOKENS to the file OUT, as uint16. */
 CASE(encode)
 {
@@ -28,8 +30,8 @@ CASE(encode)
     const uint64_t begun = now_ns();
     size_t n;
     uint16_t *tokens = bpe_encode(b, &text, &n);
-    const double seconds = 1e-9 * (double)(now_ns() - begun);
-    printf("%zu bytes, %zu tokens, %.3f s, %.1f MB/s\n", text.n, n, seconds, 1e-6 * (double)text.n / seconds);
+    const double seconds = seconds_since(begun);
+    printf("# %zu bytes, %zu tokens, %.1f MB/s\n", text.n, n, 1e-6 * (double)text.n / seconds);
     struct writer *w = open_writer(variable("OUT"));
     write_bytes(w, tokens, n * sizeof *tokens);
     publish(w);
@@ -45,8 +47,558 @@ CASE(learn)
         fail(EXIT_USAGE, "N is no number");
     const uint64_t begun = now_ns();
     struct bpe *b = learn_bpe(&text, 1, (int)n, added);
-    printf("%zu bytes, %d tokens, %.3f s\n", text.n, b->n, 1e-9 * (double)(now_ns() - begun));
-    json_t *json = bpe_to_json(b);
-    char *out = json_dumps(json, 0);
+    printf("# %d tokens from %zu bytes, %.2f s\n", b->n, text.n, seconds_since(begun));
+    char *out = json_dumps(bpe_to_json(b), 0);
     publish_text(variable("OUT"), out);
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------ */
+
+/* Words and added tokens with a bar after each. */
+struct listing {
+    const struct bpe *b;
+    char *text;
+};
+static void list_word(void *listing, const char *bytes, size_t n)
+{
+    struct listing *l = listing;
+    append_text(&l->text, "%.*s|", (int)n, bytes);
+}
+static void list_added(void *listing, int token)
+{
+    struct listing *l = listing;
+    append_text(&l->text, "[%.*s]|", (int)l->b->token[token].n, l->b->token[token].bytes);
+}
+
+static struct text text_of(const char *bytes)
+{
+    return (struct text){.name = "a text", .bytes = (char *)bytes, .n = strlen(bytes)};
+}
+
+static const char *const two_added[] = {"<|end|>", "<|end|>ing", NULL};
+
+/* n tokens may be set; there are 256 bytes and two_added. */
+static struct bpe *only_bytes(int n)
+{
+    struct text nothing = text_of("");
+    return learn_bpe(&nothing, 1, n, two_added);
+}
+
+TEST(words_are_those_of_gpt2)
+{
+    static const char *const words[] = {
+        "I|'m| lower| than| 12|",
+        "we|'ll| can|'t|'|LL|",
+        "a|  | b|\n\n| c|\n|d|  |",
+        "x|1|y|²½٣| 12|", /* superscripts, fractions and Arabic digits are numbers */
+        "漢字かな|,😀😀|e|\u0301|",
+        " |\u00A0|\u3000|a|",
+        "  | !|!!'|s|",
+        "a|\xFF\xFE|b|\xC3|",
+        "a|[<|end|>]|'s| |[<|end|>ing]|<|",
+    };
+    struct bpe *b = only_bytes(258);
+    for (size_t i = 0; i < COUNT(words) - 1; i++) {
+        struct listing l = {.b = b};
+        struct visitor v = {.word = list_word, .added = list_added, .context = &l, .what = "listing"};
+        char *whole = allocate(strlen(words[i]) + 1, 1), *end = whole;
+        for (const char *at = words[i]; *at; at++) {
+            *end = *at;
+            end += *at != '|';
+        }
+        *end = '\0';
+        struct text text = text_of(whole);
+        visit_text(b, &text, &v);
+        assert_string_equal(l.text, words[i]);
+        free(whole);
+        free(l.text);
+    }
+    struct listing l = {.b = b};
+    struct visitor v = {.word = list_word, .added = list_added, .context = &l, .what = "listing"};
+    struct text text = text_of("a<|end|>'s <|end|>ing<|end");
+    visit_text(b, &text, &v);
+    assert_string_equal(l.text, "a|[<|end|>]|'s| |[<|end|>ing]|<||end|");
+    free(l.text);
+    free_bpe(b);
+}
+
+/* ---- random texts and tokenizers -------------------------------------------------------------------------------- */
+
+static uint64_t drawn;
+static size_t draw(size_t below)
+{
+    drawn++;
+    return random_words(1, STREAM_TEST, 52, drawn).word[0] % below;
+}
+
+/* Letters, white space of all kinds, characters of several lengths, endings, added tokens, and any bytes. */
+static struct text random_text(size_t n)
+{
+    static const char *const parts[] = {"a",      "b",      "ab",     "ba",   "Z",       "7",          "12",
+                                        " ",      " ",      "  ",     "\n",   "\t",      "\r\n",       "'s",
+                                        "'ll",    "'",      "!",      "...",  "é",       "ß",          "я",
+                                        "漢",     "\xC3",   "\xFF",   "٣",    "😀",       "\u00A0",     "\u2003",
+                                        "\u3000", "\u200D", "\u0301", "<|en", "<|end|>", "<|end|>ing", "\xED\xA0\x80"};
+    struct text text = {.name = "a random text", .bytes = allocate(n + 16, 1)};
+    while (text.n < n) {
+        const size_t i = draw(COUNT(parts) + 1);
+        char byte[2] = {(char)draw(256)};
+        const char *part = i < COUNT(parts) ? parts[i] : byte;
+        const size_t length = i < COUNT(parts) ? strlen(part) : 1;
+        memcpy(text.bytes + text.n, part, length);
+        text.n += length;
+    }
+    return text;
+}
+
+/* Merges of any tokens that there are, not of a text's: they overlap, and most words can be merged in several ways. */
+static struct bpe *random_bpe(int n)
+{
+    static const char few[] = "aabbZ7  \xC3\xA9'";
+    struct bpe *b = only_bytes(n);
+    const size_t letters = COUNT(few) - 1;
+    while (b->n < n) {
+        int pair[2];
+        for (int i = 0; i < 2; i++) {
+            const size_t k = draw(letters + (size_t)b->n - 258);
+            pair[i] = k < letters ? b->of_byte[(unsigned char)few[k]] : 258 + (int)(k - letters);
+        }
+        const struct token *l = &b->token[pair[0]], *r = &b->token[pair[1]];
+        char *both = format_string("%.*s%.*s", (int)l->n, l->bytes, (int)r->n, r->bytes);
+        bool known = strlen(both) > 12;
+        for (int i = 258; i < b->n; i++)
+            known |= b->token[i].n == strlen(both) && memcmp(b->token[i].bytes, both, strlen(both)) == 0;
+        free(both);
+        if (known)
+            continue;
+        assert_null(add_merge(b, pair[0], pair[1], b->n));
+        b->n++;
+    }
+    return b;
+}
+
+/* ---- encoding and decoding -------------------------------------------------------------------------------------- */
+
+static void expect_decoded(const struct bpe *b, const struct text *text, const uint16_t *tokens, size_t n)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t length;
+        const char *bytes = bpe_decode(b, tokens[i], &length);
+        assert_true(at + length <= text->n);
+        assert_memory_equal(bytes, text->bytes + at, length);
+        at += length;
+    }
+    assert_int_equal(at, text->n);
+}
+
+/* The textbook's way: of all merges that the word has the first one that was learnt, everywhere, from left to right. */
+struct textbook {
+    const struct bpe *b;
+    uint16_t *tokens;
+    size_t n;
+};
+static void merge_slowly(void *textbook, const char *bytes, size_t n)
+{
+    struct textbook *t = textbook;
+    uint16_t *word = t->tokens + t->n;
+    for (size_t i = 0; i < n; i++)
+        word[i] = (uint16_t)t->b->of_byte[(unsigned char)bytes[i]];
+    for (;;) {
+        int64_t best = NO_NUMBER;
+        for (size_t i = 0; i + 1 < n; i++) {
+            int64_t rank = map_find(t->b->ranks, pair_key(word[i], word[i + 1]));
+            if (rank != NO_NUMBER && (best == NO_NUMBER || rank < best))
+                best = rank;
+        }
+        if (best == NO_NUMBER)
+            break;
+        const struct merge *m = &t->b->merges[best];
+        size_t to = 0;
+        for (size_t i = 0; i < n; to++) {
+            bool is_pair = i + 1 < n && word[i] == m->left && word[i + 1] == m->right;
+            word[to] = (uint16_t)(is_pair ? m->result : word[i]);
+            i += is_pair ? 2 : 1;
+        }
+        n = to;
+    }
+    t->n += n;
+}
+static void put_added(void *textbook, int token)
+{
+    struct textbook *t = textbook;
+    t->tokens[t->n] = (uint16_t)token;
+    t->n++;
+}
+
+LAW(any_bytes_come_back_and_tokens_are_the_textbooks)
+{
+    struct cases c = cases_of(20, 200);
+    for (int i = c.begin; i < c.end; i++) {
+        drawn = (uint64_t)i << 32;
+        struct bpe *b = random_bpe(258 + (int)draw(120));
+        struct text text = random_text(draw(5000));
+        size_t n;
+        uint16_t *tokens = bpe_encode(b, &text, &n);
+        expect_decoded(b, &text, tokens, n);
+        struct textbook slow = {.b = b, .tokens = allocate(text.n, sizeof *slow.tokens)};
+        struct visitor v = {.word = merge_slowly, .added = put_added, .context = &slow, .what = "merging"};
+        visit_text(b, &text, &v);
+        assert_int_equal(n, slow.n);
+        assert_memory_equal(tokens, slow.tokens, n * sizeof *tokens);
+        free(tokens);
+        free(slow.tokens);
+        free(text.bytes);
+        free_bpe(b);
+    }
+}
+
+TEST(a_long_word_takes_no_quadratic_time)
+{
+    const size_t n = 4000000;
+    struct text text = {.name = "a long word", .bytes = allocate(n, 1), .n = n};
+    for (size_t i = 0; i < n; i++)
+        text.bytes[i] = (char)('a' + draw(2));
+    const uint64_t begun = now_ns();
+    struct bpe *b = learn_bpe(&text, 1, 300, NULL);
+    size_t n_tokens;
+    uint16_t *tokens = bpe_encode(b, &text, &n_tokens);
+    expect_decoded(b, &text, tokens, n_tokens);
+    assert_true(n_tokens < n / 3);
+    assert_true(seconds_since(begun) < 60);
+    free(tokens);
+    free(text.bytes);
+    free_bpe(b);
+}
+
+TEST(what_no_token_has_decodes_to_a_mark)
+{
+    struct bpe *b = only_bytes(258);
+    size_t n;
+    for (int token = -1; token <= 258; token += 259) {
+        const char *bytes = bpe_decode(b, token, &n);
+        assert_int_equal(n, 3);
+        assert_memory_equal(bytes, "\xEF\xBF\xBD", 3);
+    }
+    assert_int_equal(find_added(b, "<|end|>"), 256);
+    assert_int_equal(find_added(b, "<|end|>in"), -1);
+    free_bpe(b);
+}
+
+/* ---- learning --------------------------------------------------------------------------------------------------- */
+
+/* The textbook's way: all pairs of all words are counted anew for each merge. */
+enum { MOST = 330 };
+struct counting {
+    struct textbook t;
+    uint32_t count[MOST][MOST];
+};
+static void count_pairs(void *counting, const char *bytes, size_t n)
+{
+    struct counting *c = counting;
+    c->t.n = 0;
+    merge_slowly(&c->t, bytes, n);
+    for (size_t i = 0; i + 1 < c->t.n; i++)
+        c->count[c->t.tokens[i]][c->t.tokens[i + 1]]++;
+}
+static void pass_added(void *counting, int token)
+{
+    (void)counting;
+    (void)token;
+}
+
+static void expect_most_frequent(const struct text *text, int n)
+{
+    struct counting *c = allocate(1, sizeof *c);
+    struct bpe *b = learn_bpe(text, 1, n, two_added), *more = learn_bpe(text, 1, n + 1, two_added);
+    struct visitor v = {.word = count_pairs, .added = pass_added, .context = c, .what = "counting"};
+    c->t = (struct textbook){.b = b, .tokens = allocate(text->n, sizeof *c->t.tokens)};
+    visit_text(b, text, &v);
+    struct merge most = {0};
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n; k++)
+            if (c->count[i][k] > c->count[most.left][most.right])
+                most = (struct merge){.left = i, .right = k};
+    assert_int_equal(b->n, n);
+    assert_memory_equal(b->merges, more->merges, b->n_merges * sizeof *b->merges);
+    if (c->count[most.left][most.right] < 2) {
+        assert_int_equal(more->n, n);
+    } else {
+        assert_int_equal(more->n, n + 1);
+        assert_int_equal(more->merges[n - 258].left, most.left);
+        assert_int_equal(more->merges[n - 258].right, most.right);
+    }
+    free(c->t.tokens);
+    free(c);
+    free_bpe(b);
+    free_bpe(more);
+}
+
+TEST(the_most_frequent_pair_is_merged)
+{
+    struct text license = text_of_file("LICENSE"), text = random_text(4000);
+    for (int n = 258; n < MOST - 1; n += 3) {
+        expect_most_frequent(&license, n);
+        expect_most_frequent(&text, n);
+    }
+    free(license.bytes);
+    free(text.bytes);
+}
+
+TEST(learning_ends_when_no_pair_occurs_twice)
+{
+    struct text text = text_of("abab abab<|end|>abab");
+    struct bpe *b = learn_bpe(&text, 1, 1000, two_added);
+    /* "ab", "abab"; " abab" is there once, "abab" stands for itself */
+    assert_int_equal(b->n, 260);
+    size_t n;
+    uint16_t *tokens = bpe_encode(b, &text, &n);
+    assert_int_equal(n, 5);
+    assert_int_equal(tokens[0], 259);
+    assert_int_equal(tokens[1], b->of_byte[' ']);
+    assert_int_equal(tokens[3], 256);
+    free(tokens);
+    free_bpe(b);
+}
+
+/* ---- as text and as JSON ---------------------------------------------------------------------------------------- */
+
+static void expect_same_tokens(const struct bpe *a, const struct bpe *b, const struct text *text)
+{
+    size_t n, m;
+    uint16_t *x = bpe_encode(a, text, &n), *y = bpe_encode(b, text, &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(x, y, n * sizeof *x);
+    expect_decoded(b, text, y, m);
+    free(x);
+    free(y);
+}
+
+TEST(a_tokenizer_goes_through_text_and_json)
+{
+    for (int i = 0; i < 10; i++) {
+        struct bpe *b = random_bpe(258 + 100 * i);
+        struct text text = random_text(3000);
+        char *line = bpe_to_text(b);
+        json_t *json = bpe_to_json(b);
+        struct bpe *again = bpe_from_text(line, "a checkpoint"), *other = bpe_from_json(json, "tokenizer.json");
+        char *second = bpe_to_text(again), *third = bpe_to_text(other);
+        assert_string_equal(line, second);
+        assert_string_equal(line, third);
+        assert_true(strlen(line) < 1200 + 20 * b->n_merges);
+        assert_int_equal(valid_utf8(line, strlen(line)), strlen(line));
+        expect_same_tokens(b, again, &text);
+        expect_same_tokens(b, other, &text);
+        json_decref(json);
+        free(line);
+        free(second);
+        free(third);
+        free(text.bytes);
+        free_bpe(b);
+        free_bpe(again);
+        free_bpe(other);
+    }
+}
+
+/* Merges as pairs and a split in a sequence mean the same. */
+static const char same_split[] =
+    "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", \"pattern\": {\"Regex\": "
+    "\"'s|'t|'re|'ve|'m|'ll|'d| ?\\\\p{L}+| ?\\\\p{N}+| ?[^\\\\s\\\\p{L}\\\\p{N}]+|\\\\s+(?!\\\\S)|\\\\s+\"}, "
+    "\"behavior\": \"Isolated\", \"invert\": false}, {\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
+    "\"trim_offsets\": true, \"use_regex\": false}]}";
+
+TEST(other_ways_to_write_a_tokenizer)
+{
+    struct bpe *b = random_bpe(400);
+    struct text text = random_text(3000);
+    json_t *json = bpe_to_json(b), *merges = json_object_get(json_object_get(json, "model"), "merges"), *merge;
+    size_t i;
+    json_array_foreach(merges, i, merge)
+    {
+        char *copy = copy_string(json_string_value(merge)), *space = strchr(copy, ' ');
+        *space = '\0';
+        json_array_set_new(merges, i, json_pack("[s, s]", copy, space + 1));
+        free(copy);
+    }
+    json_object_set_new(json, "pre_tokenizer", json_loads(same_split, 0, NULL));
+    struct bpe *again = bpe_from_json(json, "tokenizer.json");
+    expect_same_tokens(b, again, &text);
+    json_decref(json);
+    free(text.bytes);
+    free_bpe(b);
+    free_bpe(again);
+}
+
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+
+/* A tokenizer.json in which the field at this path has another value. */
+struct edit {
+    const char *path, *value;
+};
+static json_t *edited(const struct edit *e)
+{
+    struct text text = text_of("abab abab abc abc");
+    struct bpe *b = learn_bpe(&text, 1, 300, two_added);
+    json_t *json = json_deep_copy(bpe_to_json(b)), *at = json; /* it has one "ByteLevel" twice */
+    char *copy = copy_string(e->path), *rest = copy, *key = strsep(&rest, ".");
+    for (; rest; key = strsep(&rest, "."))
+        at = json_is_array(at) ? json_array_get(at, (size_t)atoi(key)) : json_object_get(at, key);
+    json_t *value = json_loads(e->value, JSON_DECODE_ANY, NULL);
+    if (json_is_array(at))
+        json_array_set_new(at, (size_t)atoi(key), value);
+    else if (value)
+        json_object_set_new(at, key, value);
+    else
+        json_object_del(at, key);
+    return json;
+}
+static void read_edited(void *edit) { bpe_from_json(edited(edit), "t.json"); }
+
+TEST(what_is_not_computed_is_refused_by_its_name)
+{
+    static const struct {
+        struct edit edit;
+        int code;
+        const char *part;
+    } cases[] = {
+        {{"normalizer", "{\"type\": \"NFC\"}"}, 2, "t.json asks for normalizer {\"type\":\"NFC\"}, but only"},
+        {{"model.type", "\"Unigram\""}, 2, "asks for model.type \"Unigram\""},
+        {{"model.type", ""}, 2, "asks for model.type null"},
+        {{"model.dropout", "0.1"}, 2, "asks for model.dropout 0.1"},
+        {{"model.unk_token", "\"<unk>\""}, 2, "model.unk_token \"<unk>\""},
+        {{"model.continuing_subword_prefix", "\"##\""}, 2, "model.continuing_subword_prefix \"##\""},
+        {{"model.end_of_word_suffix", "\"</w>\""}, 2, "model.end_of_word_suffix"},
+        {{"model.byte_fallback", "true"}, 2, "model.byte_fallback true"},
+        {{"model.ignore_merges", "true"}, 2, "model.ignore_merges true"},
+        {{"pre_tokenizer.add_prefix_space", "true"}, 2, "pre_tokenizer.add_prefix_space true"},
+        {{"pre_tokenizer.use_regex", "false"}, 2, "asks for pre_tokenizer {"},
+        {{"pre_tokenizer.type", "\"Metaspace\""}, 2, "asks for pre_tokenizer {\"type\":\"Metaspace\""},
+        {{"pre_tokenizer", "null"}, 2, "asks for pre_tokenizer null"},
+        {{"post_processor", "{\"type\": \"TemplateProcessing\"}"}, 2, "post_processor.type \"TemplateProcessing\""},
+        {{"decoder", "{\"type\": \"Metaspace\"}"}, 2, "decoder.type \"Metaspace\""},
+        {{"added_tokens.0.lstrip", "true"}, 2, "asks for lstrip with the added token \"<|end|>\""},
+        {{"added_tokens.0.id", "7"}, 1, "added token 0, \"<|end|>\", has two numbers"},
+        {{"added_tokens.0.id", "\"7\""}, 1, "added token 0 must have a content and a number"},
+        {{"added_tokens.0.content", "\"\""}, 1, "\"\" must have a number of its own from 0 to"},
+        {{"model.vocab.a", "65"}, 1, "must have a number of its own from 0 to 260"}, /* of b */
+        {{"model.vocab.a", "-1"}, 1, "the token \"a\" must have a number of its own from 0 to 260"},
+        {{"model.vocab.a", "261"}, 1, "the token \"a\" must have"},
+        {{"model.vocab.a", ""}, 1, "must have a number of its own from 0 to 259"}, /* a hole */
+        {{"model.vocab", "{}"}, 1, "must have a number of its own"},
+        {{"model.merges.0", "\"ab\""}, 1, "merge 0 must have two tokens, as \"a b\""},
+        {{"model.merges.0", "[\"a\", \"b\", \"c\"]"}, 1, "merge 0 must have two tokens"},
+        {{"model.merges.0", "\"a q\""}, 1, "merge 0, \"a q\", needs \"aq\", which is no token of t.json"},
+        {{"model.merges.0", "\"a nothing\""}, 1, "needs \"nothing\", which is no token"},
+        {{"model.merges.1", "\"a b\""}, 1, "merge 1, \"a b\", is there twice"},
+        {{"model.merges.0", "\"Ġ ab\""}, 1, "merge 0, \"Ġ ab\", joins a token that neither a byte nor a merge"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect_refusal(read_edited, (void *)&cases[i].edit, cases[i].code, cases[i].part);
+}
+
+static void read_file(void *path) { read_bpe(path); }
+static void read_line(void *line) { bpe_from_text(line, "run/model"); }
+
+TEST(files_of_gpt2_and_llmc)
+{
+    struct text text = random_text(2000);
+    struct bpe *b = random_bpe(400);
+    json_t *json = bpe_to_json(b), *model = json_object_get(json, "model"), *merge;
+    json_object_set_new(json_object_get(model, "vocab"), "<|endoftext|>", json_integer(400));
+    char *vocab = json_dumps(json_object_get(model, "vocab"), 0), *merges = copy_string("#version: 0.2\n");
+    size_t i;
+    json_array_foreach(json_object_get(model, "merges"), i, merge)
+        append_text(&merges, "%s\r\n", json_string_value(merge));
+    char *path = write_text("gpt2-vocab.json", "%s", vocab);
+    char *second = write_text("gpt2-merges.txt", "%s", merges);
+    struct bpe *two = read_bpe(path), *same = read_bpe(second);
+    assert_int_equal(find_added(two, "<|endoftext|>"), 400);
+    expect_same_tokens(two, same, &text);
+    expect_refusal(read_file, write_text("vocab.json", "%s", vocab), 4, "merges.txt");
+    expect_refusal(read_file, write_text("other.json", "%s", vocab), 2, "other.json is no tokenizer: it has no");
+    expect_refusal(read_file, write_text("twice.json", "{\"model\": 1, \"model\": 2}"), 1, "duplicate object key");
+    expect_refusal(read_file, write_text("array.json", "[]"), 1, "expected a JSON object");
+    write_text("gpt2-merges.txt", "a b\nno\xFF t\n");
+    expect_refusal(read_file, path, 1, "gpt2-merges.txt: merge 1 is not UTF-8");
+    write_text("gpt2-merges.txt", "a a a\n");
+    expect_refusal(read_file, path, 1, "merge 0, \"a a a\", needs \"a a\", which is no token of ");
+
+    json_t *many = json_object();
+    for (int k = 0; k < 65537; k++) {
+        char name[16];
+        snprintf(name, sizeof name, "x%d", k);
+        json_object_set_new(many, name, json_integer(k));
+    }
+    json_object_set_new(model, "vocab", many);
+    expect_refusal(
+        read_file, write_text("many.json", "%s", json_dumps(json, 0)), 2,
+        "many.json has 65539 tokens, but token numbers are kept in 16 bits: take a tokenizer of at most 65536");
+
+    unsigned char file[1024 + 6] = {[1024] = 1, 'a', 3, 'e', 'n', 'd'};
+    memcpy(file, (int32_t[]){20240328, 2, 2, 1}, 16);
+    path = write_file("gpt2_tokenizer.bin", file, sizeof file);
+    struct bpe *llmc = read_bpe(path);
+    size_t n;
+    assert_memory_equal(bpe_decode(llmc, 1, &n), "end", 3);
+    assert_int_equal(find_added(llmc, "end"), 1);
+    assert_null(bpe_to_json(llmc));
+    char *line = bpe_to_text(llmc);
+    assert_string_equal(line, "bpe 2 others 0 0 61 1 5 656e64");
+    assert_true(bpe_from_text(line, "x")->decodes_only);
+    for (size_t k = 0; k < 4; k++) {
+        static const int32_t wrong[] = {3, 70000, -1, 3};
+        memcpy(file, (int32_t[]){20240328, k == 0 ? 3 : 1, k == 0 ? 2 : wrong[k], 1}, 16);
+        static const char *const parts[] = {"says version 3", "70000 tokens", "-1 tokens", "token 2 has no bytes"};
+        expect_refusal(read_file, write_file("wrong.bin", file, sizeof file), 1, parts[k]);
+    }
+    memcpy(file, (int32_t[]){20240328, 1, 1, 0}, 16);
+    expect_refusal(read_file, write_file("wrong.bin", file, sizeof file), 1,
+                   "goes on after its last token, at byte 1026");
+}
+
+static void encode_by_llmc(void *line)
+{
+    struct text text = text_of("a");
+    size_t n;
+    text.name = "--prompt";
+    bpe_encode(bpe_from_text(line, "x"), &text, &n);
+}
+
+TEST(a_damaged_line_is_refused)
+{
+    struct text text = text_of("abab abab abc abc");
+    struct bpe *b = learn_bpe(&text, 1, 300, two_added);
+    char *line = bpe_to_text(b);
+    static const struct {
+        const char *old, *new, *part;
+    } cases[] = {
+        {"bpe 261", "bpe 262", "leaves out a token and ends"},
+        {"bpe 261", "bpe 260", "has no number of a token at word"},
+        {"bpe 261", "bpe 65537", "has no number of a token at word 2"},
+        {"bpe", "bpc", "lacks a word at word 1, \"bpc\""},
+        {" merges", " murges", "lacks a word at word 260, \"murges\""},
+        {"bytes 188", "bytes 189", "has a number whose token has other bytes"},
+        {"merges 64 65 258", "merges 64 258 258", "joins a token that neither"},
+        {"merges 64 65 258", "merges 64 65 64", "has a number whose token has other bytes"},
+        {"merges 64 65 258", "merges 64 65 258 64 65 258", "is there twice"},
+        {" 3c7c656e647c3e ", " 3c7c656e647c3 ", "has no bytes"},
+        {" 3c7c656e647c3e ", " c37c656e647c3e ", "is not UTF-8"},
+        {" 5 3c", " 8 3c", "has no number of a token"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *at = strstr(line, cases[i].old);
+        if (!at)
+            test_failed("%s is not in %s\n", cases[i].old, line);
+        char *wrong = format_string("%.*s%s%s", (int)(at - line), line, cases[i].new, at + strlen(cases[i].old));
+        expect_refusal(read_line, wrong, 1, cases[i].part);
+        free(wrong);
+    }
+    for (size_t n = 0; n + 40 < strlen(line); n += 13) {
+        char *cut = format_string("%.*s", (int)n, line);
+        expect_refusal(read_line, cut, 1, "run/model is damaged");
+        free(cut);
+    }
+    expect_refusal(encode_by_llmc, (char *)"bpe 1 others 0 0 61", 2, "--prompt cannot become tokens: the tokenizer is");
+    free(line);
+    free_bpe(b);
 }
