@@ -33,7 +33,7 @@ static _Noreturn void refuse_value(const char *path, const char *part, const cha
     fail(EXIT_USAGE,
          "%s asks for %s%s%s %.80s, but only byte-level BPE as GPT-2 has it is computed here: the text would become "
          "other tokens",
-         path, part ? part : "", part ? "." : "", field, text);
+         path, part ? part : "", part ? "." : "", field, value ? text : "null");
 }
 
 static bool is_among(const json_t *value, const json_t *allowed)
