@@ -37,18 +37,24 @@ const char *set_token(struct bpe *b, int id, const char *bytes, size_t n)
     return NULL;
 }
 
+size_t join_bytes(const struct bpe *b, int left, int right, char bytes[2 * MOST_TOKEN_BYTES])
+{
+    const struct token *l = &b->token[left], *r = &b->token[right];
+    memcpy(bytes, l->bytes, l->n);
+    memcpy(bytes + l->n, r->bytes, r->n);
+    return l->n + r->n;
+}
+
 /* Tokens are made from bytes on, so no token can be made of itself. */
 const char *add_merge(struct bpe *b, int left, int right, int result)
 {
-    const struct token *l = &b->token[left], *r = &b->token[right];
     char bytes[2 * MOST_TOKEN_BYTES];
-    if (!l->bytes || !r->bytes)
+    if (!b->token[left].bytes || !b->token[right].bytes)
         return "joins a token that neither a byte nor a merge before it makes";
     if (map_find(b->ranks, pair_key(left, right)) != NO_NUMBER)
         return "is there twice";
-    memcpy(bytes, l->bytes, l->n);
-    memcpy(bytes + l->n, r->bytes, r->n);
-    const char *problem = set_token(b, result, bytes, l->n + r->n);
+    const size_t n = join_bytes(b, left, right, bytes);
+    const char *problem = set_token(b, result, bytes, n);
     if (problem)
         return problem;
     map_put(b->ranks, pair_key(left, right), (uint32_t)b->n_merges);

@@ -13,10 +13,13 @@
 /* ---- what is asked for ------------------------------------------------------------------------------------------ */
 
 /* Fields of tokenizer.json that change which tokens a text becomes, and a JSON array of the values that mean what is
- * computed here; null and no field mean the same, and must be among them where a field may be missing. */
+ * computed here; null is among them where the field may be missing. */
 static const struct {
-    const char *part, *field, *allowed; /* part NULL: the field is at the top */
-} computed[] = {{NULL, "normalizer", "[null]"},
+    const char *part, *field, *allowed;
+} computed[] = {{"normalizer", "type", "[null]"},
+                {"pre_tokenizer", "type", "[\"ByteLevel\"]"},
+                {"pre_tokenizer", "add_prefix_space", "[false]"},
+                {"pre_tokenizer", "use_regex", "[null, true]"},
                 {"model", "type", "[\"BPE\"]"},
                 {"model", "dropout", "[null, 0, 0.0]"},
                 {"model", "unk_token", "[null]"},
@@ -27,13 +30,12 @@ static const struct {
                 {"post_processor", "type", "[null, \"ByteLevel\"]"},
                 {"decoder", "type", "[null, \"ByteLevel\"]"}};
 
-static _Noreturn void refuse_value(const char *path, const char *part, const char *field, const json_t *value)
+/* A part of tokenizer.json.  A sequence of one step is that step. */
+static const json_t *part_of(const json_t *top, const char *name)
 {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    fail(EXIT_USAGE,
-         "%s asks for %s%s%s %.80s, but only byte-level BPE as GPT-2 has it is computed here: the text would become "
-         "other tokens",
-         path, part ? part : "", part ? "." : "", field, value ? text : "null");
+    const json_t *part = json_object_get(top, name);
+    const json_t *steps = json_object_get(part, "pretokenizers");
+    return json_array_size(steps) == 1 ? json_array_get(steps, 0) : part;
 }
 
 static bool is_among(const json_t *value, const json_t *allowed)
@@ -49,45 +51,20 @@ static bool is_among(const json_t *value, const json_t *allowed)
     return false;
 }
 
-/* Is it the step that cuts text by GPT-2's pattern, which "ByteLevel" can do itself? */
-static bool is_split(const json_t *step)
-{
-    static const char pattern[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
-    json_t *split = json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "Regex", pattern, "behavior",
-                              "Isolated", "invert", false);
-    bool same = json_equal(split, step);
-    json_decref(split);
-    return same;
-}
-
-/* The steps before the model are "ByteLevel", perhaps after such a split, perhaps in a sequence. */
-static void refuse_other_splits(const char *path, const json_t *top)
-{
-    const json_t *whole = json_object_get(top, "pre_tokenizer");
-    const json_t *steps = json_object_get(whole, "pretokenizers");
-    const size_t n = json_array_size(steps);
-    const json_t *level = n ? json_array_get(steps, n - 1) : whole;
-    const json_t *type = json_object_get(level, "type");
-    const json_t *regex = json_object_get(level, "use_regex");
-    bool is_level = json_is_string(type) && strcmp(json_string_value(type), "ByteLevel") == 0;
-    bool splits = n == 2 ? is_split(json_array_get(steps, 0)) : !json_is_false(regex);
-    if (!is_level || !splits || n > 2)
-        refuse_value(path, NULL, "pre_tokenizer", whole);
-    if (!json_is_false(json_object_get(level, "add_prefix_space")))
-        refuse_value(path, "pre_tokenizer", "add_prefix_space", json_object_get(level, "add_prefix_space"));
-}
-
 static void refuse_other_kinds(const char *path, const json_t *top)
 {
     for (size_t i = 0; i < COUNT(computed); i++) {
-        const json_t *part = computed[i].part ? json_object_get(top, computed[i].part) : top;
-        const json_t *value = json_object_get(part, computed[i].field);
+        const json_t *value = json_object_get(part_of(top, computed[i].part), computed[i].field);
         json_t *allowed = json_loads(computed[i].allowed, 0, NULL);
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
         if (!is_among(value, allowed))
-            refuse_value(path, computed[i].part, computed[i].field, value);
+            fail(EXIT_USAGE,
+                 "%s asks for %s.%s %.80s, but only byte-level BPE as GPT-2 has it is computed here: a text would "
+                 "become other tokens",
+                 path, computed[i].part, computed[i].field, value ? text : "null");
         json_decref(allowed);
+        free(text);
     }
-    refuse_other_splits(path, top);
 }
 
 /* ---- the vocabulary --------------------------------------------------------------------------------------------- */
@@ -212,9 +189,11 @@ static void read_added(struct bpe *b, const struct vocabulary *v, const json_t *
                  "%s asks for %s with the added token \"%.80s\", which is not computed here: the text would become "
                  "other tokens",
                  v->path, others[i], content);
-    const struct added a = {.token = number_of(v, content),
-                            .special = json_is_true(json_object_get(added, "special")),
-                            .normalized = json_is_true(json_object_get(added, "normalized"))};
+    struct added a = {.token = number_of(v, content)};
+    if (json_is_true(json_object_get(added, "special")))
+        a.kinds |= IS_SPECIAL;
+    if (json_is_true(json_object_get(added, "normalized")))
+        a.kinds |= IS_NORMALIZED;
     const char *problem = add_added(b, &a, content, strlen(content));
     if (problem)
         fail(EXIT_FAILED, "%s: the added token \"%.80s\" %s", v->path, content, problem);
@@ -340,7 +319,7 @@ static struct bpe *read_llmc(const char *path)
     }
     if (at != size)
         fail(EXIT_FAILED, "%s is damaged: it goes on after its last token, at byte %zu of %zu", path, at, size);
-    const struct added end = {.token = header[1] == 2 ? header[3] : GPT2_END, .special = true};
+    const struct added end = {.token = header[1] == 2 ? header[3] : GPT2_END, .kinds = IS_SPECIAL};
     if (end.token >= 0 && end.token < b->n)
         add_added(b, &end, b->token[end.token].bytes, b->token[end.token].n);
     free(file);

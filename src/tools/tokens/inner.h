@@ -44,6 +44,7 @@ struct bpe *new_bpe(int n);
 const char *set_token(struct bpe *b, int id, const char *bytes, size_t n);
 const char *add_merge(struct bpe *b, int left, int right, int result); /* sets result's bytes */
 const char *add_added(struct bpe *b, const struct added *a, const char *text, size_t n);
+size_t join_bytes(const struct bpe *b, int left, int right, char bytes[2 * MOST_TOKEN_BYTES]); /* returns how many */
 static inline uint64_t pair_key(int left, int right) { return (uint64_t)left << 16 | (uint64_t)right; }
 
 /* ---- names.c: bytes as characters that can be shown ---------------------------------------------------------------- */

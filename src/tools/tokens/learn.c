@@ -200,16 +200,15 @@ static void merge_everywhere(struct learner *l, struct pair *p, int result)
     free(places);
 }
 
-/* Two merges may make the same bytes, "ab" "c" and "a" "bc": then they make the same token. */
-static int token_of_both(const struct bpe *b, const struct number_map *known, const struct pair *p, uint64_t *key)
+/* A new token, or one that there is: two merges may make the same bytes, "ab" "c" and "a" "bc". */
+static int token_of_both(const struct bpe *b, const struct pair *p)
 {
-    const struct token *l = &b->token[p->left], *r = &b->token[p->right];
     char bytes[2 * MOST_TOKEN_BYTES];
-    memcpy(bytes, l->bytes, l->n);
-    memcpy(bytes + l->n, r->bytes, r->n);
-    *key = hash_bytes(bytes, l->n + r->n, 0);
-    const int64_t token = map_find(known, *key);
-    return token == NO_NUMBER ? b->n : (int)token;
+    const size_t n = join_bytes(b, p->left, p->right, bytes);
+    for (int i = 0; i < b->n; i++)
+        if (b->token[i].n == n && memcmp(b->token[i].bytes, bytes, n) == 0)
+            return i;
+    return b->n;
 }
 
 static void learn_merges(struct learner *l, int n)
@@ -217,20 +216,16 @@ static void learn_merges(struct learner *l, int n)
     struct bpe *b = l->b;
     const uint64_t begun = now_ns();
     const int first = b->n;
-    struct number_map *known = new_map(); /* tokens by the hash of their bytes */
     for (struct pair *p; b->n < n && (p = most_frequent(l));) {
-        uint64_t key;
-        const int result = token_of_both(b, known, p, &key);
-        if (b->token[p->left].n + b->token[p->right].n > MOST_TOKEN_BYTES || add_merge(b, p->left, p->right, result))
-            continue;
-        map_put(known, key, (uint32_t)result);
+        const int result = token_of_both(b, p);
+        if (add_merge(b, p->left, p->right, result))
+            continue; /* it would be too long */
         b->n = MAX(b->n, result + 1);
         merge_everywhere(l, p, result);
         offer_gained(l);
         show_busy("learning tokens", begun, (double)(b->n - first) / (n - first));
     }
     erase_line();
-    free_map(known);
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
@@ -249,7 +244,7 @@ static struct bpe *begin_tokens(int n, const char *const *added)
         b->n++;
     }
     for (size_t i = 0; added && added[i]; i++) {
-        const struct added a = {.token = b->n, .special = true};
+        const struct added a = {.token = b->n, .kinds = IS_SPECIAL};
         const char *problem = add_added(b, &a, added[i], strlen(added[i]));
         CHECK(!problem && b->n < n, "added token \"%s\" %s; %d of %d tokens", added[i], problem, b->n, n);
         b->n++;

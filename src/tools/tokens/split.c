@@ -109,8 +109,8 @@ static void cut_words(const struct cutting *c, const char *part, size_t n)
     }
 }
 
-/* The longest added token that the text begins with; NULL: it begins with none. */
-static const struct added *added_at(const struct bpe *b, bool normalized, const char *text, size_t n)
+/* The longest added token, normalized or not (IS_NORMALIZED or 0), that the text begins with; NULL: it begins with none. */
+static const struct added *added_at(const struct bpe *b, unsigned normalized, const char *text, size_t n)
 {
     const struct added *longest = NULL;
     size_t most = 0;
@@ -119,7 +119,8 @@ static const struct added *added_at(const struct bpe *b, bool normalized, const 
     for (size_t i = 0; i < b->n_added; i++) {
         const struct added *a = &b->added[i];
         const struct token *t = &b->token[a->token];
-        if (a->normalized == normalized && t->n > most && t->n <= n && memcmp(text, t->bytes, t->n) == 0) {
+        bool is_asked = (a->kinds & IS_NORMALIZED) == normalized;
+        if (is_asked && t->n > most && t->n <= n && memcmp(text, t->bytes, t->n) == 0) {
             longest = a;
             most = t->n;
         }
@@ -138,7 +139,7 @@ static void cut(const struct cutting *c, enum level level, const char *part, siz
         return;
     }
     while (at < n) {
-        const struct added *a = added_at(c->b, level == AT_NORMALIZED, part + at, n - at);
+        const struct added *a = added_at(c->b, level == AT_NORMALIZED ? IS_NORMALIZED : 0, part + at, n - at);
         if (!a) {
             at++;
             continue;

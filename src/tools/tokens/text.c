@@ -46,9 +46,10 @@ static json_t *added_json(const struct bpe *b)
     for (size_t i = 0; i < b->n_added; i++) {
         const struct added *a = &b->added[i];
         char *content = name_of_token(b, a->token);
-        json_array_append_new(added, json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", a->token, "content",
-                                               content, "single_word", false, "lstrip", false, "rstrip", false,
-                                               "normalized", a->normalized, "special", a->special));
+        json_array_append_new(added,
+                              json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", a->token, "content", content,
+                                        "single_word", false, "lstrip", false, "rstrip", false, "normalized",
+                                        (a->kinds & IS_NORMALIZED) != 0, "special", (a->kinds & IS_SPECIAL) != 0));
         free(content);
     }
     return added;
@@ -71,51 +72,67 @@ json_t *bpe_to_json(const struct bpe *b)
 
 /* ---- writing a line --------------------------------------------------------------------------------------------- */
 
-/* Tokens that neither bytes nor merges make. */
-enum other_kind { ONLY_DECODED = 0, IS_ADDED = 1, IS_NORMALIZED = 2, IS_SPECIAL = 4, OTHER_KINDS = 8 };
+/* Numbers with a space between, and tokens in hexadecimal:
+ *
+ *     bpe 50257                                          tokens
+ *     256  188 189 ...                                   the tokens of the bytes; 0: it only decodes
+ *     50000  220 83 256  220 64 257 ...                  merges: left, right, result
+ *     1  50256 1 3c7c656e646f66746578747c3e ...          tokens that are no bytes and no merge's, or that are added:
+ *                                                        number, enum added_kind or NOT_ADDED, bytes
+ */
+enum { NOT_ADDED = 4, KINDS };
 
-/* [n] what each token is besides; NOT_OTHER: nothing */
-enum { NOT_OTHER = 255 };
-static uint8_t *kinds_of(const struct bpe *b)
+static bool *made_tokens(const struct bpe *b) /* [n] by bytes and merges */
 {
-    uint8_t *kind = allocate((size_t)b->n, sizeof *kind);
+    bool *made = allocate((size_t)b->n, sizeof *made);
     for (int i = 0; i < 256 && !b->decodes_only; i++)
-        kind[b->of_byte[i]] = NOT_OTHER;
+        made[b->of_byte[i]] = true;
     for (size_t i = 0; i < b->n_merges; i++)
-        kind[b->merges[i].result] = NOT_OTHER;
-    for (size_t i = 0; i < b->n_added; i++) {
-        const struct added *a = &b->added[i];
-        kind[a->token] = IS_ADDED | (a->normalized ? IS_NORMALIZED : 0) | (a->special ? IS_SPECIAL : 0);
+        made[b->merges[i].result] = true;
+    return made;
+}
+
+static void write_other(FILE *out, const struct bpe *b, int token, unsigned kinds)
+{
+    fprintf(out, " %d %u ", token, kinds);
+    for (size_t i = 0; i < b->token[token].n; i++)
+        fprintf(out, "%02x", (unsigned)(unsigned char)b->token[token].bytes[i]);
+}
+
+static void write_others(FILE *out, const struct bpe *b)
+{
+    bool *others = made_tokens(b);
+    size_t n = b->n_added;
+    for (size_t i = 0; i < b->n_added; i++)
+        others[b->added[i].token] = true;
+    for (int i = 0; i < b->n; i++) {
+        others[i] = !others[i];
+        n += others[i];
     }
-    return kind;
+    fprintf(out, " %zu", n);
+    for (size_t i = 0; i < b->n_added; i++)
+        write_other(out, b, b->added[i].token, b->added[i].kinds);
+    for (int i = 0; i < b->n; i++)
+        if (others[i])
+            write_other(out, b, i, NOT_ADDED);
+    free(others);
 }
 
 char *bpe_to_text(const struct bpe *b)
 {
     char *text = NULL;
     size_t size;
-    uint8_t *kind = kinds_of(b);
+    const int bytes = b->decodes_only ? 0 : 256;
     FILE *out = open_memstream(&text, &size);
     CHECK(out, "no memory");
-    fprintf(out, "bpe %d", b->n);
-    if (!b->decodes_only) {
-        fputs(" bytes", out);
-        for (int i = 0; i < 256; i++)
-            fprintf(out, " %d", b->of_byte[i]);
-        fputs(" merges", out);
-        for (size_t i = 0; i < b->n_merges; i++)
-            fprintf(out, " %d %d %d", b->merges[i].left, b->merges[i].right, b->merges[i].result);
-    }
-    fputs(" others", out);
-    for (int i = 0; i < b->n; i++) {
-        if (kind[i] == NOT_OTHER)
-            continue;
-        fprintf(out, " %d %d ", i, kind[i]);
-        for (size_t k = 0; k < b->token[i].n; k++)
-            fprintf(out, "%02x", (unsigned)(unsigned char)b->token[i].bytes[k]);
-    }
+    fprintf(out, "bpe %d %d", b->n, bytes);
+    for (int i = 0; i < bytes; i++)
+        fprintf(out, " %d", b->of_byte[i]);
+    fprintf(out, " %zu", b->n_merges);
+    for (size_t i = 0; i < b->n_merges; i++)
+        fprintf(out, " %d %d %d", b->merges[i].left, b->merges[i].right, b->merges[i].result);
+    write_others(out, b);
     CHECK(fclose(out) == 0, "no memory");
-    free(kind);
     return text;
 }
 
@@ -124,38 +141,12 @@ char *bpe_to_text(const struct bpe *b)
 struct line {
     const char *path;
     char *rest;
-    char *word;    /* the next one; NULL: there is none */
-    size_t number; /* of words before it */
+    int words; /* that were taken */
 };
 
-static void next_word(struct line *l)
+static _Noreturn void refuse_line(const struct line *l, const char *problem)
 {
-    l->word = strtok_r(NULL, " ", &l->rest);
-    l->number++;
-}
-
-static _Noreturn void refuse_line(const struct line *l, const char *why)
-{
-    fail(EXIT_FAILED, "%s is damaged: its tokenizer, \"bpe ...\", %s at word %zu, \"%.40s\"", l->path, why, l->number,
-         l->word ? l->word : "");
-}
-
-static bool has_word_here(const struct line *l, const char *word) { return l->word && strcmp(l->word, word) == 0; }
-
-static void take_word(struct line *l, const char *word)
-{
-    if (!has_word_here(l, word))
-        refuse_line(l, "lacks a word");
-    next_word(l);
-}
-
-static int take_number(struct line *l, int below)
-{
-    int64_t number;
-    if (!l->word || !parse_int(l->word, &number) || number < 0 || number >= below)
-        refuse_line(l, "has no number of a token");
-    next_word(l);
-    return (int)number;
+    fail(EXIT_FAILED, "%s is damaged: word %d of its tokenizer, \"bpe ...\", %s", l->path, l->words, problem);
 }
 
 static void expect_none(const struct line *l, const char *problem)
@@ -164,13 +155,21 @@ static void expect_none(const struct line *l, const char *problem)
         refuse_line(l, problem);
 }
 
-static void take_bytes(struct line *l, struct bpe *b)
+static char *take_word(struct line *l)
 {
-    for (int i = 0; i < 256; i++) {
-        const char byte = (char)i;
-        b->of_byte[i] = take_number(l, b->n);
-        expect_none(l, set_token(b, b->of_byte[i], &byte, 1));
-    }
+    char *word = strsep(&l->rest, " ");
+    l->words++;
+    if (!word)
+        refuse_line(l, "is missing");
+    return word;
+}
+
+static int take_number(struct line *l, int below)
+{
+    int64_t number;
+    if (!parse_int(take_word(l), &number) || number < 0 || number >= below)
+        refuse_line(l, "is not the number that must be there");
+    return (int)number;
 }
 
 static void take_merge(struct line *l, struct bpe *b)
@@ -183,44 +182,40 @@ static void take_merge(struct line *l, struct bpe *b)
 
 static void take_other(struct line *l, struct bpe *b)
 {
-    char bytes[MOST_TOKEN_BYTES];
-    size_t n = 0;
     const int token = take_number(l, b->n);
-    const int kind = take_number(l, OTHER_KINDS);
-    const struct added a = {
-        .token = token, .special = (kind & IS_SPECIAL) != 0, .normalized = (kind & IS_NORMALIZED) != 0};
-    unsigned byte;
-    for (const char *at = l->word; at && n < sizeof bytes && sscanf(at, "%2x", &byte) == 1; at += 2) {
-        bytes[n] = (char)byte;
-        n++;
+    const unsigned kinds = (unsigned)take_number(l, KINDS);
+    const struct added a = {.token = token, .kinds = kinds};
+    char *word = take_word(l);
+    const size_t n = strlen(word) / 2;
+    if (strspn(word, "0123456789abcdef") != 2 * n || word[2 * n])
+        refuse_line(l, "is not bytes in hexadecimal");
+    for (size_t i = 0; i < n; i++) {
+        const char two[] = {word[2 * i], word[2 * i + 1], '\0'};
+        word[i] = (char)strtoul(two, NULL, 16); /* the bytes replace their digits */
     }
-    if (!l->word || strlen(l->word) != 2 * n)
-        refuse_line(l, "has no bytes");
-    next_word(l);
-    expect_none(l, kind & IS_ADDED ? add_added(b, &a, bytes, n) : set_token(b, token, bytes, n));
+    expect_none(l, kinds == NOT_ADDED ? set_token(b, token, word, n) : add_added(b, &a, word, n));
 }
 
 struct bpe *bpe_from_text(const char *text, const char *path)
 {
     char *copy = copy_string(text);
     struct line l = {.path = path, .rest = copy};
-    next_word(&l);
-    take_word(&l, "bpe");
+    if (strcmp(take_word(&l), "bpe") != 0)
+        refuse_line(&l, "is another");
     struct bpe *b = new_bpe(take_number(&l, MOST_TOKENS + 1));
-    b->decodes_only = !has_word_here(&l, "bytes");
-    if (!b->decodes_only) {
-        take_word(&l, "bytes");
-        take_bytes(&l, b);
-        take_word(&l, "merges");
-        while (l.word && !has_word_here(&l, "others"))
-            take_merge(&l, b);
+    const int bytes = take_number(&l, 257);
+    b->decodes_only = bytes < 256;
+    for (int i = 0; i < bytes; i++) {
+        b->of_byte[i] = take_number(&l, b->n);
+        expect_none(&l, set_token(b, b->of_byte[i], &(char){(char)i}, 1));
     }
-    take_word(&l, "others");
-    while (l.word)
+    for (int left = take_number(&l, INT32_MAX); left > 0; left--)
+        take_merge(&l, b);
+    for (int left = take_number(&l, INT32_MAX); left > 0; left--)
         take_other(&l, b);
     for (int i = 0; i < b->n; i++)
         if (!b->token[i].bytes)
-            refuse_line(&l, "leaves out a token and ends");
+            refuse_line(&l, "ends it, but not all tokens were there");
     free(copy);
     return b;
 }

@@ -37,10 +37,13 @@ struct merge {
     int left, right, result; /* tokens; result's bytes are left's and then right's */
 };
 /* A token that stands for a text of its own, "<|endoftext|>".  It is found in any text before words are. */
+enum added_kind {
+    IS_SPECIAL = 1,    /* Hugging Face's decoders may skip it */
+    IS_NORMALIZED = 2, /* it is looked for only after those that are not: Hugging Face's tokenizers do so */
+};
 struct added {
     int token;
-    bool special;    /* Hugging Face's decoders may skip it */
-    bool normalized; /* it is looked for only after those that are not: Hugging Face's tokenizers do so */
+    unsigned kinds; /* a sum of enum added_kind */
 };
 struct bpe {
     int n;
@@ -74,9 +77,7 @@ struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const cha
 struct bpe *read_bpe(const char *path);
 struct bpe *bpe_from_json(const json_t *json, const char *path); /* tokenizer.json's */
 json_t *bpe_to_json(const struct bpe *b);                        /* NULL: it only decodes */
-/* One line of ASCII, at most 20 bytes a merge, and from it the same tokenizer again:
- *     bpe N bytes 188 189 ... (256 tokens) merges 84 101 256 ... (left, right, result) others 299 5 3c7c... (number,
- * enum other_kind, bytes in hexadecimal) */
+/* One line of ASCII, at most 20 bytes a merge, and from it the same tokenizer again (text.c). */
 char *bpe_to_text(const struct bpe *b);
 struct bpe *bpe_from_text(const char *text, const char *path); /* refuses anything else, naming `path` */
 
