@@ -57,6 +57,8 @@ const char *add_merge(struct bpe *b, int left, int right, int result)
     const char *problem = set_token(b, result, bytes, n);
     if (problem)
         return problem;
+    const size_t last = b->token[left].n - 1;
+    b->joined[(unsigned char)bytes[last]][(unsigned char)bytes[last + 1]] = true;
     map_put(b->ranks, pair_key(left, right), (uint32_t)b->n_merges);
     *APPEND(b->merges, b->n_merges, b->cap_merges) = (struct merge){left, right, result};
     return NULL;
@@ -103,7 +105,7 @@ struct encoder {
     const struct bpe *b;
     uint16_t *tokens; /* the text's, as far as it is encoded */
     size_t n, cap;
-    struct link *word; /* of the word that is being merged */
+    struct link *word; /* of the word, or piece of one, that is being merged */
     size_t cap_word;
     struct heap merges;    /* pairs of neighbours in it that have a merge: rank << 32 | place */
     struct cached *cached; /* [CACHED_WORDS] a word's slot is given by its hash; the last one that came stays there */
@@ -174,11 +176,8 @@ static void merge_word(struct encoder *e, const char *bytes, size_t n)
 
 /* ---- encoding: all words ---------------------------------------------------------------------------------------- */
 
-static void encode_word(void *encoder, const char *bytes, size_t n)
+static void encode_piece(struct encoder *e, const char *bytes, size_t n)
 {
-    struct encoder *e = encoder;
-    if (n >= UINT32_MAX)
-        fail(EXIT_USAGE, "the text has a word of %zu bytes, without white space; expected less than 4 GiB", n);
     if (n > CACHED_BYTES) {
         merge_word(e, bytes, n);
         return;
@@ -198,6 +197,23 @@ static void encode_word(void *encoder, const char *bytes, size_t n)
     c->n_tokens = (uint8_t)n_tokens;
     memcpy(c->bytes, bytes, n);
     memcpy(c->tokens, e->tokens + begin, n_tokens * sizeof *c->tokens);
+}
+
+/* No token lies across two bytes that no merge joins.  There a long word is cut, since short ones take less memory, and
+ * may have been met before. */
+static void encode_word(void *encoder, const char *bytes, size_t n)
+{
+    struct encoder *e = encoder;
+    size_t begin = 0;
+    if (n >= UINT32_MAX)
+        fail(EXIT_USAGE, "the text has a word of %zu bytes, without white space; expected less than 4 GiB", n);
+    for (size_t i = 1; i < n && n > CACHED_BYTES; i++) {
+        if (e->b->joined[(unsigned char)bytes[i - 1]][(unsigned char)bytes[i]])
+            continue;
+        encode_piece(e, bytes + begin, i - begin);
+        begin = i;
+    }
+    encode_piece(e, bytes + begin, n - begin);
 }
 
 static void encode_added(void *encoder, int token) { put_token(encoder, token); }

@@ -53,6 +53,7 @@ struct bpe {
     struct merge *merges; /* in the order in which they were learnt; a merge's place here is its rank */
     size_t n_merges, cap_merges;
     struct number_map *ranks; /* of pairs, see pair_key(); the rank of their merge */
+    bool joined[256][256];    /* bytes x and y: does a merge join a token that ends with x to one that begins with y? */
     struct added *added;
     size_t n_added, cap_added;
     bool begins_added[256];  /* bytes with which added tokens begin */
