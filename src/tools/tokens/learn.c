@@ -42,7 +42,7 @@ struct learner {
     struct number_map *found; /* words by their hash, then pairs by pair_key() */
     uint32_t *gained;         /* pairs whose count grew in this merge */
     size_t n_gained, cap_gained;
-    struct heap frequent; /* most frequent first, see offer_pair(); counts may have become smaller since */
+    struct heap frequent; /* most frequent first, see heap_item(); counts may have become smaller since */
 };
 
 /* ---- counting words --------------------------------------------------------------------------------------------- */
@@ -181,9 +181,8 @@ static void merge_at(struct learner *l, uint32_t at, int result)
     gain_pair(l, at);
 }
 
-ORDER(by_place, uint32_t, COMPARE(*a, *b))
-
-/* From left to right, so that "aaa" becomes "aa" "a". */
+/* From left to right, so that "aaa" becomes "aa" "a": a pair got its places in this order, all of them in the merge that
+ * made the newer one of the two. */
 static void merge_everywhere(struct learner *l, struct pair *p, int result)
 {
     const int left = p->left, right = p->right;
@@ -191,7 +190,6 @@ static void merge_everywhere(struct learner *l, struct pair *p, int result)
     uint32_t *places = p->places;
     p->places = NULL; /* p moves when pairs are added */
     p->n = p->cap = 0;
-    SORT(places, n, by_place);
     for (size_t i = 0; i < n; i++) {
         bool is_left = l->places[places[i]].token == left;
         if (is_left && l->places[place_after(l, places[i])].token == right)
@@ -200,27 +198,18 @@ static void merge_everywhere(struct learner *l, struct pair *p, int result)
     free(places);
 }
 
-/* A new token, or one that there is: two merges may make the same bytes, "ab" "c" and "a" "bc". */
-static int token_of_both(const struct bpe *b, const struct pair *p)
-{
-    char bytes[2 * MOST_TOKEN_BYTES];
-    const size_t n = join_bytes(b, p->left, p->right, bytes);
-    for (int i = 0; i < b->n; i++)
-        if (b->token[i].n == n && memcmp(b->token[i].bytes, bytes, n) == 0)
-            return i;
-    return b->n;
-}
-
+/* No two merges make the same bytes.  As long as no token lies across the bounds of a piece of text, its tokens depend on
+ * that piece alone; so where the second merge finds its two, the first one had found its own before. */
 static void learn_merges(struct learner *l, int n)
 {
     struct bpe *b = l->b;
     const uint64_t begun = now_ns();
     const int first = b->n;
     for (struct pair *p; b->n < n && (p = most_frequent(l));) {
-        const int result = token_of_both(b, p);
+        const int result = b->n;
         if (add_merge(b, p->left, p->right, result))
             continue; /* it would be too long */
-        b->n = MAX(b->n, result + 1);
+        b->n++;
         merge_everywhere(l, p, result);
         offer_gained(l);
         show_busy("learning tokens", begun, (double)(b->n - first) / (n - first));

@@ -18,7 +18,7 @@
  *     learn.c     learns merges
  *     files.c     reads tokenizer.json, vocab.json with merges.txt, gpt2_tokenizer.bin
  *     text.c      writes tokenizer.json; the tokenizer as a line of ASCII, and back
- *     inner.h     what these share;  maps.c: a hash map and a heap
+ *     inner.h     what these share;  names.c: bytes as characters;  maps.c: a hash map and a heap
  *
  * The numbers are those of Hugging Face's `tokenizers` for the same tokenizer.json.
  */
