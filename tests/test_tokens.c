@@ -530,61 +530,98 @@ TEST(what_is_not_computed_is_refused_by_its_name)
 static void read_file(void *path) { read_bpe(path); }
 static void read_line(void *line) { bpe_from_text(line, "run/model"); }
 
-TEST(files_of_gpt2_and_llmc)
+/* The vocabulary and the merges as GPT-2's two files have them; the texts last. */
+struct two_files {
+    const char *vocab, *merges;
+};
+static struct two_files two_files_of(const struct bpe *b, int end_of_text)
+{
+    json_t *json = bpe_to_json(b), *model = json_object_get(json, "model"), *merge;
+    json_t *vocab = json_object_get(model, "vocab");
+    char *merges = copy_string("#version: 0.2\n"), *names;
+    size_t i;
+    json_object_set_new(vocab, "<|endoftext|>", json_integer(end_of_text));
+    json_array_foreach(json_object_get(model, "merges"), i, merge)
+        append_text(&merges, "%s\r\n", json_string_value(merge));
+    names = json_dumps(vocab, 0);
+    struct two_files two = {.vocab = lasting("%s", names), .merges = lasting("%s", merges)};
+    json_decref(json);
+    free(names);
+    free(merges);
+    return two;
+}
+
+TEST(vocab_json_and_merges_txt)
 {
     struct text text = random_text(2000);
     struct bpe *b = random_bpe(400);
-    json_t *json = bpe_to_json(b), *model = json_object_get(json, "model"), *merge;
-    json_object_set_new(json_object_get(model, "vocab"), "<|endoftext|>", json_integer(400));
-    char *vocab = json_dumps(json_object_get(model, "vocab"), 0), *merges = copy_string("#version: 0.2\n");
-    size_t i;
-    json_array_foreach(json_object_get(model, "merges"), i, merge)
-        append_text(&merges, "%s\r\n", json_string_value(merge));
-    char *path = write_text("gpt2-vocab.json", "%s", vocab);
-    char *second = write_text("gpt2-merges.txt", "%s", merges);
-    struct bpe *two = read_bpe(path), *same = read_bpe(second);
-    assert_int_equal(find_added(two, "<|endoftext|>"), 400);
-    expect_same_tokens(two, same, &text);
-    expect_refusal(read_file, write_text("vocab.json", "%s", vocab), 4, "merges.txt");
-    expect_refusal(read_file, write_text("other.json", "%s", vocab), 2, "other.json is no tokenizer: it has no");
+    struct two_files two = two_files_of(b, 400);
+    char *path = write_text("gpt2-vocab.json", "%s", two.vocab);
+    char *second = write_text("gpt2-merges.txt", "%s", two.merges);
+    struct bpe *by_vocab = read_bpe(path), *by_merges = read_bpe(second);
+    assert_int_equal(find_added(by_vocab, "<|endoftext|>"), 400);
+    expect_same_tokens(by_vocab, by_merges, &text);
+    expect_refusal(read_file, write_text("vocab.json", "%s", two.vocab), 4, "merges.txt");
+    expect_refusal(read_file, write_text("other.json", "%s", two.vocab), 2, "other.json is no tokenizer: it has no");
     expect_refusal(read_file, write_text("twice.json", "{\"model\": 1, \"model\": 2}"), 1, "duplicate object key");
     expect_refusal(read_file, write_text("array.json", "[]"), 1, "expected a JSON object");
     write_text("gpt2-merges.txt", "a b\nno\xFF t\n");
     expect_refusal(read_file, path, 1, "gpt2-merges.txt: merge 1 is not UTF-8");
     write_text("gpt2-merges.txt", "a a a\n");
     expect_refusal(read_file, path, 1, "merge 0, \"a a a\", needs \"a a\", which is no token of ");
+    free(text.bytes);
+    free_bpe(b);
+    free_bpe(by_vocab);
+    free_bpe(by_merges);
+}
 
-    json_t *many = json_object();
-    for (int k = 0; k < 65537; k++) {
+TEST(too_many_tokens_are_refused_by_their_number)
+{
+    struct bpe *b = only_bytes(258);
+    json_t *json = bpe_to_json(b), *many = json_object();
+    for (int i = 0; i < 65537; i++) {
         char name[16];
-        snprintf(name, sizeof name, "x%d", k);
-        json_object_set_new(many, name, json_integer(k));
+        snprintf(name, sizeof name, "x%d", i);
+        json_object_set_new(many, name, json_integer(i));
     }
-    json_object_set_new(model, "vocab", many);
+    json_object_set_new(json_object_get(json, "model"), "vocab", many);
+    char *text = json_dumps(json, 0);
     expect_refusal(
-        read_file, write_text("many.json", "%s", json_dumps(json, 0)), 2,
+        read_file, write_text("many.json", "%s", text), 2,
         "many.json has 65539 tokens, but token numbers are kept in 16 bits: take a tokenizer of at most 65536");
+    json_decref(json);
+    free(text);
+    free_bpe(b);
+}
 
+/* llm.c's gpt2_tokenizer.bin with this version and number of tokens, and then the tokens "a" and "end". */
+static char *write_llmc(int32_t version, int32_t n)
+{
     unsigned char file[1024 + 6] = {[1024] = 1, 'a', 3, 'e', 'n', 'd'};
-    memcpy(file, (int32_t[]){20240328, 2, 2, 1}, 16);
-    path = write_file("gpt2_tokenizer.bin", file, sizeof file);
-    struct bpe *llmc = read_bpe(path);
+    memcpy(file, (int32_t[]){20240328, version, n, 1}, 16);
+    return write_file("gpt2_tokenizer.bin", file, sizeof file);
+}
+
+TEST(llmc_only_decodes)
+{
+    struct bpe *b = read_bpe(write_llmc(2, 2));
     size_t n;
-    assert_memory_equal(bpe_decode(llmc, 1, &n), "end", 3);
-    assert_int_equal(find_added(llmc, "end"), 1);
-    assert_null(bpe_to_json(llmc));
-    char *line = bpe_to_text(llmc);
+    assert_memory_equal(bpe_decode(b, 1, &n), "end", 3);
+    assert_int_equal(n, 3);
+    assert_int_equal(find_added(b, "end"), 1);
+    assert_null(bpe_to_json(b));
+    char *line = bpe_to_text(b);
     assert_string_equal(line, "bpe 2 0 0 2 1 1 656e64 0 4 61");
-    assert_true(bpe_from_text(line, "x")->decodes_only);
-    for (size_t k = 0; k < 4; k++) {
-        static const int32_t wrong[] = {3, 70000, -1, 3};
-        memcpy(file, (int32_t[]){20240328, k == 0 ? 3 : 1, k == 0 ? 2 : wrong[k], 1}, 16);
-        static const char *const parts[] = {"says version 3", "70000 tokens", "-1 tokens", "token 2 has no bytes"};
-        expect_refusal(read_file, write_file("wrong.bin", file, sizeof file), 1, parts[k]);
-    }
-    memcpy(file, (int32_t[]){20240328, 1, 1, 0}, 16);
-    expect_refusal(read_file, write_file("wrong.bin", file, sizeof file), 1,
-                   "goes on after its last token, at byte 1026");
+    struct bpe *again = bpe_from_text(line, "x");
+    assert_true(again->decodes_only);
+    expect_refusal(read_file, write_llmc(3, 2), 1, "says version 3 and 2 tokens");
+    expect_refusal(read_file, write_llmc(1, 70000), 1, "and 70000 tokens");
+    expect_refusal(read_file, write_llmc(1, -1), 1, "and -1 tokens");
+    expect_refusal(read_file, write_llmc(1, 3), 1, "token 2 has no bytes");
+    expect_refusal(read_file, write_llmc(1, 1), 1, "goes on after its last token, at byte 1026");
+    free(line);
+    free_bpe(b);
+    free_bpe(again);
 }
 
 static void encode_by_llmc(void *line)

@@ -90,7 +90,7 @@ int find_added(const struct bpe *b, const char *text)
 
 /* The tokens of a word are a linked list, in which a token is known by the place of its first byte. */
 enum { GONE = -1 };
-struct link {
+struct linked_token {
     int token;               /* GONE: it was joined to the one before */
     uint32_t previous, next; /* the word's first has itself as previous one; after the last comes the word's length */
 };
@@ -105,7 +105,7 @@ struct encoder {
     const struct bpe *b;
     uint16_t *tokens; /* the text's, as far as it is encoded */
     size_t n, cap;
-    struct link *word; /* of the word, or piece of one, that is being merged */
+    struct linked_token *word; /* of the word, or piece of one, that is being merged */
     size_t cap_word;
     struct heap merges;    /* pairs of neighbours in it that have a merge: rank << 32 | place */
     struct cached *cached; /* [CACHED_WORDS] a word's slot is given by its hash; the last one that came stays there */
@@ -124,7 +124,7 @@ static void put_token(struct encoder *e, int token)
 /* Puts the pair that begins at this place of a word of n bytes into the heap, if it has a merge. */
 static void offer(struct encoder *e, uint32_t at, size_t n)
 {
-    const struct link *left = &e->word[at];
+    const struct linked_token *left = &e->word[at];
     if (left->next == n)
         return;
     const int64_t rank = map_find(e->b->ranks, pair_key(left->token, e->word[left->next].token));
@@ -135,13 +135,13 @@ static void offer(struct encoder *e, uint32_t at, size_t n)
 /* Is the pair still there?  A merge that was carried out since may have taken one of the two. */
 static bool is_pair(const struct encoder *e, const struct merge *m, uint32_t at, size_t n)
 {
-    const struct link *left = &e->word[at];
+    const struct linked_token *left = &e->word[at];
     return left->token == m->left && left->next < n && e->word[left->next].token == m->right;
 }
 
 static void join(struct encoder *e, const struct merge *m, uint32_t at, size_t n)
 {
-    struct link *left = &e->word[at], *right = &e->word[left->next];
+    struct linked_token *left = &e->word[at], *right = &e->word[left->next];
     left->token = m->result;
     right->token = GONE;
     left->next = right->next;
@@ -152,14 +152,14 @@ static void join(struct encoder *e, const struct merge *m, uint32_t at, size_t n
     offer(e, at, n);
 }
 
-/* Of all pairs the one of the lowest rank is merged, the leftmost if there are several.  With the heap a word of n bytes
- * takes n log n steps. */
+/* Of all pairs the one of the lowest rank is merged, the leftmost if there are several.  With the heap a word of n
+ * bytes takes n log n steps. */
 static void merge_word(struct encoder *e, const char *bytes, size_t n)
 {
     e->word = grow(e->word, &e->cap_word, n, sizeof *e->word);
     for (uint32_t i = 0; i < n; i++) {
         int token = e->b->of_byte[(unsigned char)bytes[i]];
-        e->word[i] = (struct link){.token = token, .previous = i ? i - 1 : 0, .next = i + 1};
+        e->word[i] = (struct linked_token){.token = token, .previous = i ? i - 1 : 0, .next = i + 1};
     }
     for (uint32_t i = 0; i < n; i++)
         offer(e, i, n);

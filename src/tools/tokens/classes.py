@@ -39,7 +39,8 @@ for code_point in range(sys.maxunicode + 1):
     else:
         runs.append([here, 1])
 
-print("/* classes.c - made by classes.py from Unicode %s: runs of code points of a class, from U+0000 on." % unicodedata.unidata_version)
+version = unicodedata.unidata_version
+print("/* classes.c - made by classes.py from Unicode %s: runs of code points of a class, from U+0000 on." % version)
 print(" * l: letters (L), n: numbers (N), s: white space, o: all others; \"l26\": 26 letters. */")
 print('#include "inner.h"\n')
 print("/* clang-format off */")

@@ -47,7 +47,7 @@ const char *add_added(struct bpe *b, const struct added *a, const char *text, si
 size_t join_bytes(const struct bpe *b, int left, int right, char bytes[2 * MOST_TOKEN_BYTES]); /* returns how many */
 static inline uint64_t pair_key(int left, int right) { return (uint64_t)left << 16 | (uint64_t)right; }
 
-/* ---- names.c: bytes as characters that can be shown ---------------------------------------------------------------- */
+/* ---- names.c: bytes as characters that can be shown --------------------------------------------------------- */
 
 /* GPT-2's files write bytes as characters: those that Latin-1 shows as themselves, the others as U+0100 and so on. */
 enum { BYTE_CHARACTERS = 256 + 68 };

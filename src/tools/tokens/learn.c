@@ -3,7 +3,7 @@
  *     the texts' different words and how often each is there:      low 5   lower 2   newest 6
  *     the pairs in them, counted:                                  w e 8   l o 7   o w 7   n e 6   e w 6   e s 6 ...
  *     the most frequent becomes a token where it is:               lo(we)r   ne(we)st
- *     where it was, pairs are lost, and others come:               o w 5   w e 0   o we 2   we r 2   e we 6   we s 6 ...
+ *     where it was, pairs are lost, and others come:               o w 5   w e 0   o we 2   e we 6   we s 6 ...
  *
  * A pair keeps the places where it is, so that a merge costs as many steps as the pair has places.
  */
@@ -12,19 +12,19 @@
 enum { LEAST_COUNT = 2, WORD_END = -1, GONE = -2 };
 static const uint32_t no_place = UINT32_MAX;
 
-struct word {
+struct counted_word {
     const char *bytes; /* in a text */
     size_t n;
     uint64_t count; /* how often it is there */
 };
 /* The different words one after another, with a place for each byte and one for the word's end.  A token lies at the
  * place of its first byte. */
-struct place {
+struct position {
     int token;       /* GONE: it was joined to the one before; WORD_END */
     uint32_t before; /* where the token before begins; no_place: there is none in this word */
     uint32_t word;
 };
-struct pair {
+struct token_pair {
     int left, right;
     uint64_t count;
     uint32_t *places; /* where it begins; at some of them it may be no longer */
@@ -33,11 +33,11 @@ struct pair {
 };
 struct learner {
     struct bpe *b;
-    struct word *words;
+    struct counted_word *words;
     size_t n_words, cap_words;
-    struct place *places;
+    struct position *places;
     size_t n_places;
-    struct pair *pairs;
+    struct token_pair *pairs;
     size_t n_pairs, cap_pairs;
     struct number_map *found; /* words by their hash, then pairs by pair_key() */
     uint32_t *gained;         /* pairs whose count grew in this merge */
@@ -59,7 +59,7 @@ static void count_word(void *learner, const char *bytes, size_t n)
     if (i == NO_NUMBER) {
         i = (int64_t)l->n_words;
         map_put(l->found, key, (uint32_t)i);
-        *APPEND(l->words, l->n_words, l->cap_words) = (struct word){.bytes = bytes, .n = n};
+        *APPEND(l->words, l->n_words, l->cap_words) = (struct counted_word){.bytes = bytes, .n = n};
         l->n_places += n + 1;
     }
     l->words[i].count++;
@@ -79,10 +79,10 @@ static void lay_out(struct learner *l)
              l->n_places);
     l->places = allocate(l->n_places, sizeof *l->places);
     for (uint32_t i = 0; i < l->n_words; i++) {
-        const struct word *w = &l->words[i];
+        const struct counted_word *w = &l->words[i];
         for (size_t k = 0; k <= w->n; k++) {
             int token = k < w->n ? l->b->of_byte[(unsigned char)w->bytes[k]] : WORD_END;
-            l->places[at] = (struct place){.token = token, .before = k ? at - 1 : no_place, .word = i};
+            l->places[at] = (struct position){.token = token, .before = k ? at - 1 : no_place, .word = i};
             at++;
         }
     }
@@ -96,7 +96,7 @@ static uint32_t place_after(const struct learner *l, uint32_t at)
 }
 
 /* The pair that begins at this place; NULL: there is none, since the token is its word's last. */
-static struct pair *pair_at(struct learner *l, uint32_t at)
+static struct token_pair *pair_at(struct learner *l, uint32_t at)
 {
     const int left = l->places[at].token, right = l->places[place_after(l, at)].token;
     if (right == WORD_END)
@@ -105,14 +105,14 @@ static struct pair *pair_at(struct learner *l, uint32_t at)
     if (i == NO_NUMBER) {
         i = (int64_t)l->n_pairs;
         map_put(l->found, pair_key(left, right), (uint32_t)i);
-        *APPEND(l->pairs, l->n_pairs, l->cap_pairs) = (struct pair){.left = left, .right = right};
+        *APPEND(l->pairs, l->n_pairs, l->cap_pairs) = (struct token_pair){.left = left, .right = right};
     }
     return &l->pairs[i];
 }
 
 static void gain_pair(struct learner *l, uint32_t at)
 {
-    struct pair *p = pair_at(l, at);
+    struct token_pair *p = pair_at(l, at);
     if (!p)
         return;
     p->count += l->words[l->places[at].word].count;
@@ -124,7 +124,7 @@ static void gain_pair(struct learner *l, uint32_t at)
 
 static void lose_pair(struct learner *l, uint32_t at)
 {
-    struct pair *p = pair_at(l, at);
+    struct token_pair *p = pair_at(l, at);
     if (p)
         p->count -= l->words[l->places[at].word].count;
 }
@@ -132,7 +132,7 @@ static void lose_pair(struct learner *l, uint32_t at)
 /* ---- the most frequent pair ------------------------------------------------------------------------------------- */
 
 /* The heap's smallest item is the most frequent pair, and among those the one of the smallest numbers. */
-static uint64_t heap_item(const struct pair *p)
+static uint64_t heap_item(const struct token_pair *p)
 {
     const uint64_t rarity = UINT32_MAX - MIN(p->count, (uint64_t)UINT32_MAX);
     return rarity << 32 | pair_key(p->left, p->right);
@@ -141,7 +141,7 @@ static uint64_t heap_item(const struct pair *p)
 static void offer_gained(struct learner *l)
 {
     for (size_t i = 0; i < l->n_gained; i++) {
-        struct pair *p = &l->pairs[l->gained[i]];
+        struct token_pair *p = &l->pairs[l->gained[i]];
         p->gained = false;
         if (p->count >= LEAST_COUNT)
             heap_push(&l->frequent, heap_item(p));
@@ -150,11 +150,11 @@ static void offer_gained(struct learner *l)
 }
 
 /* NULL: no pair occurs twice. */
-static struct pair *most_frequent(struct learner *l)
+static struct token_pair *most_frequent(struct learner *l)
 {
     while (l->frequent.n > 0) {
         const uint64_t item = heap_pop(&l->frequent);
-        struct pair *p = &l->pairs[map_find(l->found, (uint32_t)item)];
+        struct token_pair *p = &l->pairs[map_find(l->found, (uint32_t)item)];
         if (heap_item(p) == item)
             return p;
         if (p->count >= LEAST_COUNT)
@@ -167,7 +167,7 @@ static struct pair *most_frequent(struct learner *l)
 
 static void merge_at(struct learner *l, uint32_t at, int result)
 {
-    struct place *first = &l->places[at];
+    struct position *first = &l->places[at];
     const uint32_t second = place_after(l, at);
     lose_pair(l, at);
     lose_pair(l, second);
@@ -181,9 +181,9 @@ static void merge_at(struct learner *l, uint32_t at, int result)
     gain_pair(l, at);
 }
 
-/* From left to right, so that "aaa" becomes "aa" "a": a pair got its places in this order, all of them in the merge that
- * made the newer one of the two. */
-static void merge_everywhere(struct learner *l, struct pair *p, int result)
+/* From left to right, so that "aaa" becomes "aa" "a": a pair got its places in this order, all of them in the merge
+ * that made the newer one of the two. */
+static void merge_everywhere(struct learner *l, struct token_pair *p, int result)
 {
     const int left = p->left, right = p->right;
     const size_t n = p->n;
@@ -198,14 +198,14 @@ static void merge_everywhere(struct learner *l, struct pair *p, int result)
     free(places);
 }
 
-/* No two merges make the same bytes.  As long as no token lies across the bounds of a piece of text, its tokens depend on
- * that piece alone; so where the second merge finds its two, the first one had found its own before. */
+/* No two merges make the same bytes.  As long as no token lies across the bounds of a piece of text, its tokens depend
+ * on that piece alone; so where the second merge finds its two, the first one had found its own before. */
 static void learn_merges(struct learner *l, int n)
 {
     struct bpe *b = l->b;
     const uint64_t begun = now_ns();
     const int first = b->n;
-    for (struct pair *p; b->n < n && (p = most_frequent(l));) {
+    for (struct token_pair *p; b->n < n && (p = most_frequent(l));) {
         const int result = b->n;
         if (add_merge(b, p->left, p->right, result))
             continue; /* it would be too long */

@@ -109,7 +109,7 @@ static void cut_words(const struct cutting *c, const char *part, size_t n)
     }
 }
 
-/* The longest added token, normalized or not (IS_NORMALIZED or 0), that the text begins with; NULL: it begins with none. */
+/* The longest added token that the text begins with; NULL: it begins with none.  normalized: IS_NORMALIZED or 0. */
 static const struct added *added_at(const struct bpe *b, unsigned normalized, const char *text, size_t n)
 {
     const struct added *longest = NULL;

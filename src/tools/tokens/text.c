@@ -138,24 +138,24 @@ char *bpe_to_text(const struct bpe *b)
 
 /* ---- reading it ------------------------------------------------------------------------------------------------- */
 
-struct line {
+struct line_reader {
     const char *path;
     char *rest;
     int words; /* that were taken */
 };
 
-static _Noreturn void refuse_line(const struct line *l, const char *problem)
+static _Noreturn void refuse_line(const struct line_reader *l, const char *problem)
 {
     fail(EXIT_FAILED, "%s is damaged: word %d of its tokenizer, \"bpe ...\", %s", l->path, l->words, problem);
 }
 
-static void expect_none(const struct line *l, const char *problem)
+static void expect_none(const struct line_reader *l, const char *problem)
 {
     if (problem)
         refuse_line(l, problem);
 }
 
-static char *take_word(struct line *l)
+static char *take_word(struct line_reader *l)
 {
     char *word = strsep(&l->rest, " ");
     l->words++;
@@ -164,7 +164,7 @@ static char *take_word(struct line *l)
     return word;
 }
 
-static int take_number(struct line *l, int below)
+static int take_number(struct line_reader *l, int below)
 {
     int64_t number;
     if (!parse_int(take_word(l), &number) || number < 0 || number >= below)
@@ -172,7 +172,7 @@ static int take_number(struct line *l, int below)
     return (int)number;
 }
 
-static void take_merge(struct line *l, struct bpe *b)
+static void take_merge(struct line_reader *l, struct bpe *b)
 {
     const int left = take_number(l, b->n);
     const int right = take_number(l, b->n);
@@ -180,7 +180,7 @@ static void take_merge(struct line *l, struct bpe *b)
     expect_none(l, add_merge(b, left, right, result));
 }
 
-static void take_other(struct line *l, struct bpe *b)
+static void take_other(struct line_reader *l, struct bpe *b)
 {
     const int token = take_number(l, b->n);
     const unsigned kinds = (unsigned)take_number(l, KINDS);
@@ -199,7 +199,7 @@ static void take_other(struct line *l, struct bpe *b)
 struct bpe *bpe_from_text(const char *text, const char *path)
 {
     char *copy = copy_string(text);
-    struct line l = {.path = path, .rest = copy};
+    struct line_reader l = {.path = path, .rest = copy};
     if (strcmp(take_word(&l), "bpe") != 0)
         refuse_line(&l, "is another");
     struct bpe *b = new_bpe(take_number(&l, MOST_TOKENS + 1));

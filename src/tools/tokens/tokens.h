@@ -3,11 +3,11 @@
  *     a text      "I'm lower than 12"
  *     its words   "I"  "'m"  " lower"  " than"  " 12"          split.c: a word takes the space before it along
  *     its bytes   ' ' 'l' 'o' 'w' 'e' 'r'                      each is a token; so any bytes can be encoded
- *     merges      ' ' 'l' 'ow' 'e' 'r'                         bpe.c: two neighbours become one token, those first whose
- *                 ' ' 'l' 'ow' 'er'                            merge was learnt first, until no two neighbours have a
- *                 ' ' 'low' 'er'                               merge
+ *     merges      ' ' 'l' 'ow' 'e' 'r'                         bpe.c: two neighbours become one token, those first
+ *                 ' ' 'l' 'ow' 'er'                            whose merge was learnt first, until no neighbours have
+ *                 ' ' 'low' 'er'                               a merge; a word's tokens depend on that word alone
  *                 ' low' 'er'
- *     its tokens  1877 263                                     a word's tokens depend on that word alone
+ *     numbers     300 271                                      a token is known by its number
  *
  * The merges are learnt from a text: the most frequent pair of neighbours becomes a token, then the most frequent pair
  * of what there is now, and so on.  Sennrich, Haddow, Birch: Neural Machine Translation of Rare Words with Subword
@@ -70,7 +70,8 @@ void free_bpe(struct bpe *b);
 
 /* Learns merges until there are n tokens: 256 bytes, the added ones, and a merge's each.  Of pairs that are equally
  * frequent that of the smaller numbers is taken.  It ends earlier when no pair occurs twice: look at the result's n.
- * The texts are only read.  added: texts of added tokens, ended by NULL; they part words.  n is from 256 and those on. */
+ * The texts are only read.  added: texts of added tokens, ended by NULL; they part words.  n is 256 and those, or more.
+ */
 struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const char *const *added);
 
 /* Reads a file: tokenizer.json; vocab.json or merges.txt, with the other one beside it; or llm.c's gpt2_tokenizer.bin,
