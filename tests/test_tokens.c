@@ -541,6 +541,7 @@ static struct two_files two_files_of(const struct bpe *b, int end_of_text)
     char *merges = copy_string("#version: 0.2\n"), *names;
     size_t i;
     json_object_set_new(vocab, "<|endoftext|>", json_integer(end_of_text));
+    json_object_set_new(vocab, "model", json_integer(end_of_text + 1)); /* GPT-2 has this token: it is no field */
     json_array_foreach(json_object_get(model, "merges"), i, merge)
         append_text(&merges, "%s\r\n", json_string_value(merge));
     names = json_dumps(vocab, 0);

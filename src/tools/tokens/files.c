@@ -337,7 +337,7 @@ struct bpe *read_bpe(const char *path)
     char *first = is_merges ? path_beside(path, merges, vocab) : copy_string(path);
     json_t *json = read_object(first);
     struct bpe *b = NULL;
-    if (json_object_get(json, "model")) {
+    if (json_is_object(json_object_get(json, "model"))) { /* in a vocab.json it is a word's number */
         b = bpe_from_json(json, first);
     } else if (ends_with(first, vocab)) {
         char *second = path_beside(first, vocab, merges);
