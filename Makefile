@@ -1,8 +1,8 @@
 # Trainyard.  `make` builds ./yard, `make demo` shows it, `make test` tests it, `make help` lists the rest.
 #
-# All that is made lies in build/, except the program itself.  The default flags are for reading along in a debugger and
-# for results that do not depend on the compiler's mood: symbols and frame pointers, no fast-math, no contraction of
-# a*b+c (where a fused operation is wanted the code says fma).
+# All that is made lies in build/, except the program itself.  The default flags are for reading along in a debugger
+# and for results that do not depend on the compiler's mood: symbols and frame pointers, no fast-math, no contraction
+# of a*b+c (where a fused operation is wanted the code says fma).
 #
 #     make V=1        shows the commands
 #     make WERROR=1   takes every warning for an error, as .ci/run does; a newer compiler warns of what ours does not
@@ -11,9 +11,10 @@
 
 BUILD    = build
 YARD     = yard
-SHARED   = $(if $(filter /% ../%,$(BUILD)),$(BUILD),build)# by builds inside the tree; it may be read-only for one outside
+# What builds inside the tree share; for one outside the tree may be read-only.
+SHARED   = $(if $(filter /% ../%,$(BUILD)),$(BUILD),build)
 OPTIMISE = -O2 -g
-CPPFLAGS = -Isrc -D_GNU_SOURCE= -DCL_TARGET_OPENCL_VERSION=120
+CPPFLAGS = -I. -Isrc -D_GNU_SOURCE= -DCL_TARGET_OPENCL_VERSION=120
 CFLAGS   = -std=c11 $(OPTIMISE) -fno-omit-frame-pointer -ffp-contract=off -pthread
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion $(if $(filter 1,$(WERROR)),-Werror)
 LDLIBS   = $(OPENCL) -lclblast -lz -ljansson -lm -ldl
@@ -28,8 +29,8 @@ endif
 
 # ---- what there is -------------------------------------------------------------------------------------------------
 
-# Every .c file below src/ belongs to the program.  Only the viewer's window needs SDL2: without it, pictures remain.  It
-# is looked for whenever something is compiled, since the packages may have been installed a moment ago.
+# Every .c file below src/ belongs to the program.  Only the viewer's window needs SDL2: without it, pictures remain.
+# It is looked for whenever something is compiled, since the packages may have been installed a moment ago.
 SOURCES := $(sort $(wildcard src/*.c src/*/*/*.c))
 # Folders register themselves (src/trainer/base/module.h).  WITHOUT="view plot" leaves some out, and what needs them.
 WITHOUT     =
@@ -42,7 +43,8 @@ $(if $(filter none,$(LEFT_OUT)),$(error see above))
 GO_ALONG   := $(shell $(MODULES) -v as=note $(REGISTERED))
 $(if $(GO_ALONG),$(info $(GO_ALONG)))
 SOURCES    := $(filter-out $(LEFT_OUT:=/%),$(SOURCES))
-$(if $(filter test tests check kills drivers asan tsan,$(MAKECMDGOALS)),$(error tests need every folder: leave WITHOUT out))
+TESTING    := $(filter test tests check kills drivers asan tsan,$(MAKECMDGOALS))
+$(if $(TESTING),$(error tests need every folder: leave WITHOUT out))
 endif
 SDL2     = $(shell sdl2-config --libs 2>/dev/null)
 CPPFLAGS += $(if $(SDL2),-DHAVE_SDL2 $(shell sdl2-config --cflags 2>/dev/null))
@@ -52,9 +54,9 @@ OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o $(TABLE).o
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
 # Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
-SCRIPTS  = $(patsubst %,tests/%.sh,errors installs labs pages programs walk)
-LONGER   = $(filter-out $(SCRIPTS) $(patsubst %,tests/%.sh,run report packages drivers driver_rows distro gpu gpu_kit),\
-               $(sort $(wildcard tests/*.sh)))
+SCRIPTS  = $(patsubst %,tests/%.sh,errors errors_files installs labs pages programs walk)
+NO_TESTS = $(patsubst %,tests/%.sh,run report mistakes packages drivers driver_rows distro gpu gpu_kit)
+LONGER   = $(filter-out $(SCRIPTS) $(NO_TESTS),$(sort $(wildcard tests/*.sh)))
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
 C_FILES  = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/*.[ch])
@@ -91,9 +93,10 @@ $(BUILD)/src/trainer/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
 
 # The kernels and the texts of --data stories and self travel inside the program.  Folders among the prerequisites:
 # their time changes when a file comes or goes.
-$(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) src/trainer/base/embed.awk $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
+EMBED = src/trainer/base/embed.awk
+$(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) $(EMBED) $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
 	@echo "embed    $(words $(KERNELS)) kernels, $(words $(TEXT)) texts"; mkdir -p $(@D)
-	$(Q)LC_ALL=C awk -f src/trainer/base/embed.awk $(KERNELS) -- data/stories.txt $(TEXT) >$@.new$$$$ && mv $@.new$$$$ $@
+	$(Q)LC_ALL=C awk -f $(EMBED) $(KERNELS) -- data/stories.txt $(TEXT) >$@.new$$$$ && mv $@.new$$$$ $@
 
 $(BUILD)/embedded.o: $(SHARED)/embedded.c $(BUILD)/flags | $(SHARED)/packages
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
@@ -135,19 +138,22 @@ demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it t
 
 # T= runs what has that in its name, all of it.
 test: $(YARD) $(TESTS) ## what one needs to trust a build and a change: 3 minutes.  T=swap: all tests of that name
-	@[ -n "$(CHOSEN)" ] || { echo "no test has $(T) in its name; there are: $(notdir $(TESTS) $(SCRIPTS) $(LONGER))"; exit 2; }
+	@[ -n "$(CHOSEN)" ] || { echo "no test has $(T) in its name; there are: $(notdir $(ALL_TESTS))"; exit 2; }
 	@[ '$(T)$(PART)' != test ] || rm -f $(BUILD)/tests/passed
 	@YARD=./$(YARD) YARD_TESTS=$(PART) tests/run.sh $(BUILD)/tests $(CHOSEN)
 	@[ '$(T)$(PART)' != test ] || touch $(BUILD)/tests/passed
 PART   = $(if $(T),all,test)
-NAMED  = $(foreach test,$(TESTS) $(SCRIPTS) $(LONGER),$(if $(findstring $(T),$(notdir $(test))),$(test)))
+ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
+NAMED  = $(foreach test,$(ALL_TESTS),$(if $(findstring $(T),$(notdir $(test))),$(test)))
 CHOSEN = $(if $(T),$(strip $(NAMED)),$(TESTS) $(SCRIPTS))
 
 tests: test # else make finds the folder of that name, and nothing to do
 
 check: $(BUILD)/tests/passed ## all other tests, after `make test` where it has not passed yet: 12 minutes more
-	@YARD=./$(YARD) YARD_TESTS=check tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS) $(LONGER)
-$(BUILD)/tests/passed: $(YARD) $(TESTS) $(wildcard tests/*.sh tests/data/* data/* data/*/* tutorials/* tutorials/*/* README.md)
+	@YARD=./$(YARD) YARD_TESTS=check tests/run.sh $(BUILD)/tests $(ALL_TESTS)
+READ_BY_TESTS = $(wildcard tests/*.sh tests/*.awk tests/walk/* tests/data/* data/* data/*/* tutorials/* tutorials/*/* \
+                    README.md)
+$(BUILD)/tests/passed: $(YARD) $(TESTS) $(READ_BY_TESTS)
 	@$(MAKE) --no-print-directory test T=
 
 lab: $(YARD) ## lab N=: a working copy in build/labs/N, with a task in it; tutorials/labs has them all
@@ -165,8 +171,9 @@ $(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/main.o $(SUPPORT): | $(SHARED)
 .SECONDARY: $(TESTS:=.o) $(BUILD)/tests/fuzz.o
 
 # Those that run kernels.
-DRIVER_TESTS = $(filter-out %/test_base %/test_data %/test_file %/test_stories %/test_simulate %/test_view %/test_plot,$(TESTS))
-drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers too, fetched into build/, and in a GPU's shape
+WITHOUT_KERNELS = $(patsubst %,$(BUILD)/tests/test_%,base data file stories simulate view plot)
+DRIVER_TESTS = $(filter-out $(WITHOUT_KERNELS),$(TESTS))
+drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers, fetched into build/, and as on a GPU
 	@YARD=./$(YARD) tests/drivers.sh $(DRIVER_TESTS)
 
 gpu: ## what a GPU does with it, in 9 minutes, as build/gpu-report.txt: the first GPU, or DEVICE=P:D
@@ -175,11 +182,11 @@ gpu-pack: ## what a GPU's machine without packages and network lacks, as a folde
 	@MAKE='$(MAKE_COMMAND)' tests/gpu_kit.sh
 
 RELEASE = trixie
-distro: ## the README's two commands in a bare Debian RELEASE=, or with DOCKER=1 as in the Dockerfile: 10 minutes, as root
+distro: ## the README's commands in a bare Debian RELEASE=, or with DOCKER=1 as in the Dockerfile: 10 minutes, as root
 	@DOCKER='$(DOCKER)' QUICK='$(QUICK)' tests/distro.sh $(RELEASE)
 
 kills: N = 100
-kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments and resume it: to the bit as if never killed
+kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments, and resume: to the bit as if not killed
 	@YARD=./$(YARD) KILLS=$(N) SEED=$(SEED) $(BUILD)/tests/test_kills
 
 periods: $(YARD) ## simulate some hundred plans: are steps as short as those written in tests/data/periods.txt?
@@ -214,7 +221,7 @@ tsan: ## build ./yard-tsan with ThreadSanitizer, and run the tests of threads an
 	    OPTIMISE='-O1 -g -fsanitize=thread -Wno-tsan'
 FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-oclgrind: $(YARD) | $(SHARED)/packages-oclgrind ## run every kernel under oclgrind: races, stray or uninitialised accesses
+oclgrind: $(YARD) | $(SHARED)/packages-oclgrind ## run every kernel under oclgrind: races, stray accesses
 	@tests/run.sh build/tests tests/oclgrind.sh
 
 tidy: $(SHARED)/embedded.c ## let clang-tidy read the sources
@@ -230,13 +237,14 @@ deps: ## look for the packages again, install what is missing
 	@rm -f build/packages* $(SHARED)/packages*; $(PACKAGES) build $(TEST_NEEDS) window
 
 clean: ## remove all that was made
-	rm -rf build yard yard-debug yard-asan yard-tsan
+	rm -rf build $(PROGRAMS)
+PROGRAMS = yard yard-core yard-debug yard-asan yard-tsan
 
 help: ## this list
 	@echo "make               build ./yard; WITHOUT=\"view plot\" leaves folders of src/techniques and src/tools out"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: core demo lab grade test tests check distro kills drivers gpu gpu-pack periods gallery bench debug asan tsan fuzz oclgrind tidy format \
-        format-check deps clean help FORCE
+.PHONY: core demo lab grade labs-check test tests check distro kills drivers gpu gpu-pack periods gallery bench debug \
+        asan tsan fuzz oclgrind tidy format format-check deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:

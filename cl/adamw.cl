@@ -12,7 +12,7 @@
  * Flat arrays of n elements, one work-group per BLOCK.  The first n_decay elements decay (the matrices), the others do
  * not (biases, layernorm).
  *
- * control (16 floats, names in common.cl) is written by the host for every step.  8 to 12 are derived from the others,
+ * control (16 floats, names in shared.h) is written by the host for every step.  8 to 12 are derived from the others,
  * in double precision, because 1 - 0.999f in float is already wrong in the fifth digit:
  *
  *      0 lr             4 weight_decay               8 1 - beta1                 12 1 / sqrt(correction2)

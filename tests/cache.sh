@@ -2,22 +2,27 @@
 # cache.sh - compiled programs are kept, and whatever becomes of the cache, the numbers stay the same.
 #
 # A start that finds an entry leaves it alone; one that compiles replaces it.  So `ls -i` tells what was compiled.
+#
+# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
 set -u
 YARD=${YARD:-./yard}
 TMP=${TMP:-$(mktemp -d)}
-export YARD_CACHE=
+export YARD_CACHE= # none yet
 
 . tests/report.sh
 
 start() { # start FILE: the numbers of a short run, without its times, go there
-    "$YARD" train --model tiny --steps 2 --val-batches 1 --sample-tokens 4 >"$1.out" 2>"$TMP/err" && [ ! -s "$TMP/err" ] &&
+    "$YARD" train --model tiny --steps 2 --val-batches 1 --sample-tokens 4 >"$1.out" 2>"$TMP/err" &&
+        [ ! -s "$TMP/err" ] &&
         sed -n 's/^\(step.*\)  lr.*/\1/p; /validation/p; /^sample/,$p' "$1.out" >"$1"
 }
 same() { # same WHAT: a start gives the numbers of the first one, and says nothing else
     start "$TMP/now" && cmp -s "$TMP/now" "$TMP/reference"
     result $? "$1"
 }
-entries() { (cd "$YARD_CACHE" && ls -i); }
+entries() { # of the cache, with their numbers: a file that is replaced has another one
+    (cd "$YARD_CACHE" && ls -i)
+}
 
 start "$TMP/reference"
 result $? 'a run without a cache'
@@ -40,11 +45,14 @@ whole=$(ls -S "$YARD_CACHE" | head -n 1) # the largest
 other=$(ls -S "$YARD_CACHE" | tail -n 1)
 cp "$YARD_CACHE/$whole" "$TMP/whole"
 bytes=$(wc -c <"$TMP/whole")
-flip() { # flip OFFSET: the entry with that byte changed
-    { head -c "$1" "$TMP/whole"; tail -c +$(($1 + 1)) "$TMP/whole" | head -c 1 | LC_ALL=C tr '\000-\377' '\001-\377\000'
-        tail -c +$(($1 + 2)) "$TMP/whole"; } >"$YARD_CACHE/$whole"
+flip() { # flip OFFSET: the entry with that byte changed, to the one above it
+    {
+        head -c "$1" "$TMP/whole"
+        tail -c +$(($1 + 1)) "$TMP/whole" | head -c 1 | LC_ALL=C tr '\000-\377' '\001-\377\000'
+        tail -c +$(($1 + 2)) "$TMP/whole"
+    } >"$YARD_CACHE/$whole"
 }
-mended() { # the damaged entry was compiled again, and the next start uses what that made
+mended() { # mended DAMAGE: the entry was compiled again, and the next start uses what that made
     damaged=$(ls -i "$YARD_CACHE/$whole")
     same "numbers with $1"
     [ "$(ls -i "$YARD_CACHE/$whole")" != "$damaged" ] && entries >"$TMP/before" && start "$TMP/now" &&
@@ -74,7 +82,7 @@ entries >"$TMP/before"
 YARD_BUILD_OPTIONS='-D UNUSED' start "$TMP/now" && ! entries | cmp -s - "$TMP/before"
 result $? 'other options make other entries'
 
-# ---- a folder that is not there --------------------------------------------------------------------------------------
+# ---- a folder that is not there -------------------------------------------------------------------------------------
 
 YARD_CACHE="$TMP/no/folder" "$YARD" train --model tiny --steps 1 >/dev/null 2>"$TMP/err"
 [ $? -eq 4 ] && grep -q "cannot create $TMP/no/folder/.*does the folder exist" "$TMP/err"
@@ -91,5 +99,4 @@ wait $! && [ $second -eq 0 ] && cmp -s "$TMP/one" "$TMP/reference" && cmp -s "$T
 result $? 'two processes fill a cache together'
 same 'and a third uses it'
 
-echo "1..$number"
-[ "$failed" -eq 0 ]
+finish

@@ -4,25 +4,30 @@
 #     DOCKER=1     on the Debian of the Dockerfile, whose steps run in the root as a container engine would run them
 #     QUICK=1      `make demo STEPS=40` alone
 #
-# What is committed is copied into a minimal root, where a newcomer installs make, and types `make demo` and `make test`.
-# Needs root and debootstrap; packages come from MIRROR, or else from the mirror that apt uses here.  The root is made
-# anew in ROOTS (build/distro) and stays for a look: 2 GB.  It sees /proc and /sys, but no /dev/pts, as in many
+# What is committed is copied into a minimal root, where a newcomer installs make, and types `make demo` and `make
+# test`.  Needs root and debootstrap; packages come from MIRROR, or else from the mirror that apt uses here.  The root
+# is made anew in ROOTS (build/distro) and stays for a look: 2 GB.  It sees /proc and /sys, but no /dev/pts, as in many
 # containers.  Mounts and processes are in namespaces of their own, and so end with this script, however it ends.
 set -u
 release=${1:?which release?}
 [ -z "${DOCKER:-}" ] || release=$(sed -n 's/^FROM debian://p' Dockerfile)
 roots=${ROOTS:-build/distro}
-root=$roots/$release log=$roots/$release.log
-mirror=${MIRROR:-$(sed -n 's/^URIs: *//p; s/^deb \(\[[^]]*\] \)*//p' /etc/apt/sources.list /etc/apt/sources.list.d/* \
-    2>/dev/null | grep -Eo -m 1 '^http[^ ]*/debian/?( |$)')}
+root=$roots/$release    # where the release is installed
+log=$roots/$release.log # what commands print
+mirror_of_apt() {
+    sed -n 's/^URIs: *//p; s/^deb \(\[[^]]*\] \)*//p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
+        grep -Eo -m 1 '^http[^ ]*/debian/?( |$)'
+}
+mirror=${MIRROR:-$(mirror_of_apt)}
 mirror=${mirror:-http://deb.debian.org/debian}
 
-[ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null ||
-    { echo "make distro needs root and debootstrap: apt-get install debootstrap" >&2; exit 1; }
+if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
+    echo "make distro needs root and debootstrap: apt-get install debootstrap" >&2
+    exit 1
+fi
 
-# The command in the root, as a newcomer's shell would run it: by $user, in $folder.
-user=root folder=/
-inside() {
+user=root folder=/ # who runs commands inside of the root, and where
+inside() { # COMMAND: in the root, as a newcomer's shell would run it
     unshare --mount --pid --fork --kill-child sh -c '
         mount -t proc proc "$0/proc" && mount -t sysfs -o ro sysfs "$0/sys" &&
             exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot --userspec="$2:" "$0" \
@@ -34,38 +39,44 @@ copy() { # FROM FOLDER: what is committed of FROM goes into that folder of the r
     mkdir -p "$root$2" && git archive HEAD "$1" | tar -x -C "$root$2"
 }
 
-# The Dockerfile's steps, one on each line.  No other instructions are known than those that it uses.
-follow_dockerfile() {
+follow_dockerfile() { # its steps, one on each line; no other instructions are known than those that it uses
     while read -r instruction words; do
         case $instruction in
         '' | '#'* | FROM | CMD) ;;
         RUN) say "$words" 'inside "$words"' || return ;;
         USER) user=$words ;;
-        WORKDIR) folder=$words; mkdir -p "$root$folder" || return ;;
+        WORKDIR)
+            folder=$words
+            mkdir -p "$root$folder" || return ;;
         COPY) copy "${words%% *}" "$folder" || return ;; # to the same place below WORKDIR
-        *) echo "distro.sh does not know the Dockerfile's $instruction" >&2; return 1 ;;
+        *)
+            echo "distro.sh does not know the Dockerfile's $instruction" >&2
+            return 1 ;;
         esac
     done <Dockerfile
 }
 
-# say NAME COMMAND: runs it into the log, prints a line; its exit code.
-say() {
+say() { # NAME COMMAND: runs it into the log, and prints a line of how it went; its exit code
     start=$(date +%s)
     echo "==== $1" >>"$log"
     eval "$2" >>"$log" 2>&1 </dev/null
     code=$?
     seconds=$(($(date +%s) - start))
-    printf '%-9s %-14.14s %2d min %02d s   exit code %d   %s\n' "$release" "$1" $((seconds / 60)) $((seconds % 60)) $code \
-        "$(grep -E '^[0-9]+ passed, ' "$log")"
+    printf '%-9s %-14.14s %2d min %02d s   exit code %d   %s\n' "$release" "$1" \
+        $((seconds / 60)) $((seconds % 60)) $code "$(grep -E '^[0-9]+ passed, ' "$log")"
     return $code
 }
 
 rm -rf --one-file-system "$root"
 mkdir -p "$roots"
 : >"$log"
-say debootstrap 'debootstrap --variant=minbase "$release" "$root" ${mirror% } /usr/share/debootstrap/scripts/sid' || exit 1
+say debootstrap \
+    'debootstrap --variant=minbase "$release" "$root" ${mirror% } /usr/share/debootstrap/scripts/sid' || exit 1
 if [ -n "${DOCKER:-}" ]; then
-    follow_dockerfile || { tail -n 5 "$log"; exit 1; }
+    if ! follow_dockerfile; then
+        tail -n 5 "$log"
+        exit 1
+    fi
 else
     folder=/root/trainyard
     copy . "$folder"

@@ -13,7 +13,15 @@ losses() { # losses FILE WORDS: `WORDS yard train`, its losses into FILE, a line
 
 agree() { # agree EXPECTED LOSSES: five or more, equal within the rounding of other orders
     paste "$1" "$2" >>"$log"
-    paste "$1" "$2" | awk '{ d = $1 - $2; if (d * d > 1e-8 * $1 * $1 || $2 == "") bad = 1 } END { exit bad || NR < 5 }'
+    paste "$1" "$2" | awk '
+        {
+            difference = $1 - $2
+            if (difference ^ 2 > 1e-8 * $1 ^ 2 || $2 == "")
+                wrong = 1
+        }
+        END { exit wrong || NR < 5 }'
 }
 
-worst_in() { sed -n 's/.* is \(.*\) with \(.*\);.*/worst \2, \1/p' "$1"; } # of what `yard check FILE` printed
+worst_in() { # worst_in FILE: the largest error that `yard check` has printed there
+    sed -n 's/.* is \(.*\) with \(.*\);.*/worst \2, \1/p' "$1"
+}

@@ -12,11 +12,11 @@
 # the builtins that Mesa looks for in /usr/lib/clc must be installed: as root, libclc-15 is.  A driver that cannot be
 # had is skipped with the reason.
 set -u
-top=$PWD/build/drivers
+top=$PWD/build/drivers # a folder for each driver that was fetched
 tmp=$top/tmp
-log=$tmp/log
+log=$tmp/log # what the last command printed
 YARD=${YARD:-./yard}
-failures=
+failures= # ", NAME" of each check that failed
 export TEST_TIMEOUT="${TEST_TIMEOUT:-900}" YARD_CACHE="$top/cache" # Intel's driver takes 15 s to compile all kernels
 rm -rf "$tmp"
 mkdir -p "$tmp" "$YARD_CACHE"
@@ -117,7 +117,8 @@ suite() { # suite NAME WITHOUT WORDS: `WORDS run.sh TEST...`, without the tests 
     [ -z "$chosen" ] || limit=7200 "$@" tests/run.sh "$top/logs/$name" $chosen || failures="$failures, $name"
 }
 
-trains() { # trains NAME WORDS: the losses are those of the system's driver, within the rounding of other orders
+# The losses of WORDS, which train, are those of the system's driver, within the rounding of other orders.
+trains() { # trains NAME WORDS
     name=$1
     shift
     losses "$tmp/losses" "$@" && agree "$tmp/expected" "$tmp/losses"
@@ -135,7 +136,7 @@ fi
 losses "$tmp/expected" with system "$YARD" train
 result $? "system: it trains"
 
-drivers=
+drivers= # those that could be had
 for one in intel rusticl; do
     have $one && drivers="$drivers $one"
 done
@@ -148,7 +149,7 @@ for one in $drivers; do
     suite $one "$without" with $one
 done
 
-# Each pair of drivers, in one run.
+# Each pair of drivers, in one run: the first of the words with each behind it, then without the first.
 set -- system $drivers
 while [ $# -gt 1 ]; do
     first=$1

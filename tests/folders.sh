@@ -1,5 +1,6 @@
 #!/bin/sh
-# folders.sh - the trainer stands alone, and folders of techniques and tools can be left out (src/trainer/base/module.h).
+# folders.sh - the trainer stands alone, and folders of techniques and tools can be left out
+# (src/trainer/base/module.h).
 #
 # `make core`, and for each folder that registers itself `make WITHOUT=FOLDER`: it builds, trains three steps with the
 # bits of the whole program, and has none of the folder's commands and options.  The objects are the same; only the
@@ -14,21 +15,26 @@ TMP=$(realpath "${TMP:-$(mktemp -d)}")
 
 . tests/report.sh
 
-# ---- includes ---------------------------------------------------------------------------------------------------------
+# ---- includes -------------------------------------------------------------------------------------------------------
 
 # trainer  <-  techniques/pass; tools/command, predict, lists, proof, trace  <-  other techniques  <-  other tools
-grep -n '^#include "\(trainer\|techniques\|tools\)/' src/*/*/*.[ch] | sed 's|^src/||; s|:[0-9]*:#include "| |; s|".*||' | awk '
-    function level(path,  part) {
+includes() { # "FILE WHAT IT INCLUDES" for each include of one of the project's headers
+    grep -n '^#include "\(trainer\|techniques\|tools\)/' src/*/*/*.[ch] |
+        sed 's|^src/||; s|:[0-9]*:#include "| |; s|".*||'
+}
+includes | awk '
+    function level(path,   part) {
         split(path, part, "/")
-        if (part[1] == "trainer") return 0
-        if (part[1] "/" part[2] ~ /^(techniques\/pass|tools\/(command|predict|lists|proof|trace))$/) return 1
+        if (part[1] == "trainer")
+            return 0
+        if (part[1] "/" part[2] ~ /^(techniques\/pass|tools\/(command|predict|lists|proof|trace))$/)
+            return 1
         return part[1] == "techniques" ? 2 : 3
     }
-    level($2) > level($1)' | sort >"$TMP/err"
-[ ! -s "$TMP/err" ]
-result $? 'includes run down only'
+    level($2) > level($1)' | sort >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'includes run down only'
 
-# ---- leaving them out -------------------------------------------------------------------------------------------------
+# ---- leaving them out -----------------------------------------------------------------------------------------------
 
 train() { # PROGRAM SAVE [OPTION...]
     program=$1 save=$2
@@ -47,13 +53,14 @@ WAYS
 same_bits() { # FOLDER FOLDER
     cmp "$1/model.safetensors" "$2/model.safetensors" 2>"$TMP/err"
 }
+
+# What a folder registers is in its sources: a `struct module module_FOLDER`, which names a table of options, if it has
+# any; and a `struct subcommand`, if it is a command.
 struct='^const struct module module_'
-# What registers itself there, in one line.
-registered() { # FILE
+registered() { # FILE: its module, in one line
     sed -n "/$struct/,/};\$/p" "$1" | tr '\n' ' '
 }
-# The names in a table of options, or of commands.
-names_in() { # FILE TABLE
+names_in() { # FILE TABLE: the names in a table of options, or of commands
     sed -n "/^\\(static \\)\\?const struct $2\\[/,/};\$/p" "$1" | sed -n 's/^    {"\([a-z-]*\)", .*/\1/p;
         s/.*= {{"\([a-z-]*\)", .*/\1/p; s/.*= {[0-9]*, "\([a-z]*\)".*/\1/p'
 }
@@ -70,17 +77,19 @@ while read -r way; do
     result $? "also with $way"
     rm -rf "$TMP/with" "$TMP/alone"
 done <"$TMP/ways"
-# llm.c's own numbers: tests/test_model.c has them
-"$TMP/yard" train --init tests/data/llmc-tiny.bin --data tests/data/llmc-tokens.bin --val-data tests/data/llmc-tokens.bin \
-    --lr 0 --steps 1 --batch 1 --sample-tokens 0 >"$TMP/core-loss" 2>"$TMP/err"
-"$YARD" train --init tests/data/llmc-tiny.bin --data tests/data/llmc-tokens.bin --val-data tests/data/llmc-tokens.bin \
-    --lr 0 --steps 1 --batch 1 --sample-tokens 0 >"$TMP/loss" 2>"$TMP/err"
+
+# llm.c's own numbers: tests/test_model.c has them.
+tokens=tests/data/llmc-tokens.bin
+evaluate="train --init tests/data/llmc-tiny.bin --data $tokens --val-data $tokens --lr 0 --steps 1 --batch 1"
+"$TMP/yard" $evaluate --sample-tokens 0 >"$TMP/core-loss" 2>"$TMP/err"
+"$YARD" $evaluate --sample-tokens 0 >"$TMP/loss" 2>"$TMP/err"
 grep -h 'validation loss' "$TMP/core-loss" "$TMP/loss" | sort -u >"$TMP/err"
 [ "$(wc -l <"$TMP/err")" -eq 1 ]
 result $? "an llm.c model has the same loss: $(sed 's/.*loss //' "$TMP/err")"
 "$TMP/yard" sample --from "$TMP/core" --count 5 >"$TMP/err" 2>&1
 result $? 'it samples from the model that it has saved'
-"$TMP/yard" train --model tiny --data LICENSE --steps 1000000 --save-every 1 --save "$TMP/killed" >"$TMP/out" 2>"$TMP/err" &
+"$TMP/yard" train --model tiny --data LICENSE --steps 1000000 --save-every 1 --save "$TMP/killed" \
+    >"$TMP/out" 2>"$TMP/err" &
 tries=0
 until [ -f "$TMP/killed/model.safetensors" ] || [ "$tries" -eq 600 ]; do
     sleep 0.1
@@ -96,50 +105,83 @@ result $? 'it has two commands'
 [ $? -eq 2 ] && grep -q -- '--zero 3 keeps parameters in shards, .* this yard was built without' "$TMP/err"
 result $? 'and refuses what it cannot do'
 
-for file in $(grep -l "$struct" src/techniques/*/*.c src/tools/*/*.c); do
-    folder=$(sed -n "s/$struct\([a-z]*\).*/\1/p" "$file")
+# ---- one at a time --------------------------------------------------------------------------------------------------
+
+builds_without() { # FOLDER: and trains; what goes along with it is told by the Makefile
     rm -rf "$TMP/yard" "$TMP/less"
-    make -s YARD="$TMP/yard" WITHOUT="$folder" >"$TMP/along" 2>"$TMP/err"
-    result $? "it builds without $folder$(sed -n "s/.*goes along.*/; &/p" "$TMP/along")"
+    make -s YARD="$TMP/yard" WITHOUT="$1" >"$TMP/along" 2>"$TMP/err"
+    result $? "it builds without $1$(sed -n "s/.*goes along.*/; &/p" "$TMP/along")"
     train "$TMP/yard" "$TMP/less" && same_bits "$TMP/whole" "$TMP/less"
     result $? 'and trains with the same bits'
+}
+
+options_of() { # FILE: of the module in it
+    case $(registered "$1") in
+    *'.options = '*)
+        table=$(registered "$1" | sed 's/.*\.options = \([a-z_]*\).*/\1/')
+        names_in "$1" "option $table" ;;
+    esac
+}
+
+command_of() { # FILE: the command in it, if there is one
+    sed -n 's/^\(static \)\?const struct subcommand [a-z_]* = {[0-9]*, "\([a-z]*\)".*/\2/p' "$1"
+}
+
+help_is_without() { # FILE FOLDER: the commands' help has none of the folder's options, and its command is gone
     "$TMP/yard" --help >"$TMP/help"
     for command in train sample $(sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' "$TMP/help"); do
         "$TMP/yard" "$command" --help
     done 2>/dev/null | sed '/^Words of other programs/,/^usage/d' >"$TMP/pages"
-    left=
-    case $(registered "$file") in *'.options = '*)
-        table=$(registered "$file" | sed 's/.*\.options = \([a-z_]*\).*/\1/')
-        for option in $(names_in "$file" "option $table"); do
-            grep -q "^ *\(-., \)\?--$option\( \|\$\)" "$TMP/pages" && left="$left --$option"
+    {
+        for option in $(options_of "$1"); do
+            grep -q "^ *\(-., \)\?--$option\( \|\$\)" "$TMP/pages" && echo "left: --$option"
         done
-        option=$(names_in "$file" "option $table" | head -n 1)
-        case $option in "$folder" | "$folder"-*)
-            "$TMP/yard" train "--$option=1" 2>"$TMP/err"
-            [ $? -eq 2 ] && grep -q "unknown option --$option=1; this yard was built without .*$folder" "$TMP/err"
-            result $? "--$option says why it is gone" ;;
-        esac ;;
+        for command in $(command_of "$1"); do
+            grep -q "^  $command " "$TMP/help" && echo "left: $command"
+        done
+    } >"$TMP/wrong"
+    no_complaints "$TMP/wrong" "its help has nothing of $2"
+}
+
+option_says_why() { # FILE FOLDER: if an option is named for the folder
+    option=$(options_of "$1" | head -n 1)
+    case $option in
+    "$2" | "$2"-*) ;;
+    *) return ;;
     esac
-    command=$(sed -n 's/^\(static \)\?const struct subcommand [a-z_]* = {[0-9]*, "\([a-z]*\)".*/\2/p' "$file")
-    grep -q "^  ${command:-none} " "$TMP/help" && left="$left $command"
-    echo "left:$left" >"$TMP/err"
-    [ -z "$left" ]
-    result $? "its help has nothing of $folder"
+    "$TMP/yard" train "--$option=1" 2>"$TMP/err"
+    [ $? -eq 2 ] && grep -q "unknown option --$option=1; this yard was built without .*$2" "$TMP/err"
+    result $? "--$option says why it is gone"
+}
+
+is_refused() { # 'WORDS' 'PATTERN of the sentence'
+    "$TMP/yard" $1 2>"$TMP/err"
+    [ $? -eq 2 ] && grep -q -- "$2" "$TMP/err"
+    result $? "$1 is refused"
+}
+
+for file in $(grep -l "$struct" src/techniques/*/*.c src/tools/*/*.c); do
+    folder=$(sed -n "s/$struct\([a-z]*\).*/\1/p" "$file")
+    builds_without "$folder"
+    option_says_why "$file" "$folder"
+    help_is_without "$file" "$folder"
     case $folder in
-    gather) refused='train --zero 3' why='--zero 3 keeps parameters in shards, .* this yard was built without gather' ;;
-    stories) refused='train --data stories' why='--data stories: this yard was built without stories' ;;
-    swap) refused='train --recompute auto' why='--recompute auto: nothing here chooses .* built without .*swap' ;;
-    "$command") refused=$command why="there is no command '$command': this yard was built without .*$folder" ;;
-    *) continue ;;
+    gather)
+        is_refused 'train --zero 3' '--zero 3 keeps parameters in shards, .* this yard was built without gather' ;;
+    stories)
+        is_refused 'train --data stories' '--data stories: this yard was built without stories' ;;
+    swap)
+        is_refused 'train --recompute auto' '--recompute auto: nothing here chooses .* built without .*swap' ;;
+    "$(command_of "$file")")
+        is_refused "$folder" "there is no command '$folder': this yard was built without .*$folder" ;;
     esac
-    "$TMP/yard" $refused 2>"$TMP/err"
-    [ $? -eq 2 ] && grep -q -- "$why" "$TMP/err"
-    result $? "$refused is refused"
 done
+
+# ---- and back -------------------------------------------------------------------------------------------------------
+
 make -s YARD="$TMP/yard" WITHOUT= >"$TMP/out" 2>"$TMP/err" && "$TMP/yard" --help | grep -q '^  view '
 result $? 'without WITHOUT all are there again'
 make -n WITHOUT=train 2>"$TMP/err" >"$TMP/out"
 [ $? -eq 2 ] && grep -q 'no folder of src/techniques or src/tools registers itself by that name' "$TMP/err"
 result $? 'what is unknown is not left out'
-echo "1..$number"
-[ "$failed" -eq 0 ]
+finish

@@ -73,7 +73,7 @@ static int follow(int n, char **words)
         trace_running(t, i, &r);
     for (uint32_t i = 0; i < t->header.n_devices; i++) {
         const struct trace_tensor **tensors;
-        trace_alive_at(t, i, trace_peak(&t->held[i]), &tensors);
+        trace_alive_at(t, i, trace_peak(&t->memory_use[i]), &tensors);
         free(tensors);
     }
     trace_follow_close(f);

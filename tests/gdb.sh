@@ -4,60 +4,96 @@
 # A transcript is a block that begins with "```gdb": first the command that starts gdb, then lines "(gdb) COMMAND", and
 # below each lines that it prints, in their order.  Not all that it prints must be shown.  "..." at the end of a line
 # stands for the rest of it.  Numbers with a decimal point, and addresses of calls, may differ.
+#
+# PAGES names other pages than all that have one.  TMP is an empty folder.  The report is TAP (see run.sh).
 set -u
 LC_ALL=C
 export LC_ALL
 TMP=${TMP:-$(mktemp -d)}
 PAGES=${PAGES:-$(grep -l '^```gdb' tutorials/*.md)}
-number=0 failed=0
 
-skip() { echo "ok 1 - the debugger's pages # SKIP $1"; exit 0; }
-command -v gdb >/dev/null || skip "there is no gdb"
-gdb -q -batch -ex 'python print(1)' 2>/dev/null | grep -q 1 || skip "this gdb has no Python"
-gdb -q -batch -ex run --args /bin/true 2>&1 | grep -q 'exited normally' || skip "gdb may not run programs here"
-./yard devices | grep -q '^platform 0: Portable Computing Language' || skip "pages show PoCL's names"
+. tests/report.sh
+
+cannot() { # WHY
+    skip_all "the debugger's pages" "$1"
+}
+command -v gdb >/dev/null || cannot 'there is no gdb'
+gdb -q -batch -ex 'python print(1)' 2>/dev/null | grep -q 1 || cannot 'this gdb has no Python'
+gdb -q -batch -ex run --args /bin/true 2>&1 | grep -q 'exited normally' || cannot 'gdb may not run programs here'
+./yard devices | grep -q '^platform 0: Portable Computing Language' || cannot "pages show PoCL's names"
 make -s -j2 debug >"$TMP/make" 2>&1 || { cat "$TMP/make"; exit 1; }
 mkdir -p build/kernels
 
-for page in $PAGES; do
-    # block.N: "$ COMMAND", "> COMMAND OF GDB", "= LINE"
+split_page() { # PAGE: each of its transcripts to $TMP/block.N, as lines "$ COMMAND", "> COMMAND OF GDB" and "= LINE"
     awk -v to="$TMP/block." '
-        /^```gdb/ { on = 1; n++; file = to n; next }
-        /^```/ { on = 0 }
-        !on || /^ *$/ { next }
-        /^gdb / { print "$ " $0 >file; next }
-        /^\(gdb\) / { sub(/^\(gdb\) /, ""); print "> " $0 >file; next }
-        /^ *\.\.\.$/ { next }
-        { print "= " $0 >file }' "$page"
+        /^```gdb/ {
+            inside = 1
+            n++
+            file = to n
+            next
+        }
+        /^```/ { inside = 0 }
+        !inside || /^ *$/ || /^ *\.\.\.$/ { next }
+        /^gdb / {
+            print "$ " $0 >file
+            next
+        }
+        /^\(gdb\) / {
+            sub(/^\(gdb\) /, "")
+            print "> " $0 >file
+            next
+        }
+        { print "= " $0 >file }' "$1"
+}
+
+run_gdb() { # BLOCK: its output goes to $TMP/out, with a line "@ COMMAND" in front of what each command prints
+    sed -n 's/^> //p' "$1" | sed 's/.*/echo \\n@ &\\n\n&/' >"$TMP/script"
+    start=$(sed -n 's/^\$ gdb //p' "$1")
+    eval "timeout 300 gdb -q -batch -nx -iex 'add-auto-load-safe-path $(pwd)' -ex 'set pagination off' \
+        -ex 'set confirm off' -ex 'set width 0' -x '$TMP/script' $start" >"$TMP/out" 2>&1 </dev/null
+}
+
+compare() { # BLOCK: its lines that are not in $TMP/out, in their order
+    awk '
+        function same(wanted, line) {
+            gsub(/-?[0-9]+\.[0-9]+(e[-+][0-9]+)?/, "#", wanted)
+            gsub(/-?[0-9]+\.[0-9]+(e[-+][0-9]+)?/, "#", line)
+            sub(/0x[0-9a-f]+ in /, "", wanted)
+            sub(/0x[0-9a-f]+ in /, "", line)
+            gsub(/ +/, " ", wanted)
+            gsub(/ +/, " ", line)
+            sub(/ $/, "", line)
+            if (sub(/ ?\.\.\.$/, "", wanted))
+                return index(line, wanted) == 1
+            return wanted == line
+        }
+        FNR == NR {
+            out[++n] = $0
+            next
+        }
+        /^\$/ { next }
+        {
+            wanted = substr($0, 3)
+            if (/^>/)
+                wanted = "@ " wanted
+            i = at + 1 # behind the line before it
+            while (i <= n && !same(wanted, out[i]))
+                i++
+            if (i <= n)
+                at = i
+            else
+                print "not printed: " wanted
+        }' "$TMP/out" "$1"
+}
+
+for page in $PAGES; do
+    split_page "$page"
     for block in $(ls "$TMP"/block.* | sort -t . -k 2 -n); do
-        sed -n 's/^> //p' "$block" | sed 's/.*/echo \\n@ &\\n\n&/' >"$TMP/script"
-        start=$(sed -n 's/^\$ gdb //p' "$block")
-        eval "timeout 300 gdb -q -batch -nx -iex 'add-auto-load-safe-path $(pwd)' -ex 'set pagination off' \
-            -ex 'set confirm off' -ex 'set width 0' -x '$TMP/script' $start" >"$TMP/out" 2>&1 </dev/null
-        awk 'function same(page, line) {
-                 gsub(/-?[0-9]+\.[0-9]+(e[-+][0-9]+)?/, "#", page); gsub(/-?[0-9]+\.[0-9]+(e[-+][0-9]+)?/, "#", line)
-                 sub(/0x[0-9a-f]+ in /, "", page); sub(/0x[0-9a-f]+ in /, "", line)
-                 gsub(/ +/, " ", page); gsub(/ +/, " ", line); sub(/ $/, "", line)
-                 if (sub(/ ?\.\.\.$/, "", page)) return index(line, page) == 1
-                 return page == line }
-             FNR == NR { out[++n] = $0; next }
-             /^\$/ { next }
-             /^>/ { want = "@ " substr($0, 3) }
-             /^=/ { want = substr($0, 3) }
-             { for (i = at + 1; i <= n && !same(want, out[i]); i++) ;
-               if (i > n) print "not printed: " want; else at = i }' "$TMP/out" "$block" >"$TMP/wrong"
-        number=$((number + 1))
-        if [ -s "$TMP/wrong" ]; then
-            failed=1
-            echo "not ok $number - $page: $start"
-            sed 's/^/#   /' "$TMP/wrong"
-            sed 's/^/#   printed: /' "$TMP/out" | tail -n 60
-        else
-            echo "ok $number - $page: $start"
-        fi
+        run_gdb "$block"
+        compare "$block" >"$TMP/wrong"
+        [ ! -s "$TMP/wrong" ] || tail -n 60 "$TMP/out" | sed 's/^/# printed: /'
+        no_complaints "$TMP/wrong" "$page: $start"
         rm "$block"
     done
 done
-[ $number -gt 0 ] || failed=1 # no page has a transcript
-echo "1..$number"
-exit $failed
+finish

@@ -11,13 +11,17 @@
 # what no longer fits is listed as not run.  Exit code 1 when a row failed, 3 when there is no GPU.
 #
 # The kit is used when tests/packages.sh misses something: CPATH and LIBRARY_PATH show it to the compiler,
-# LD_LIBRARY_PATH to the loader.  Without a compiler the kit's own programs run.  A driver that lies on the disk without
-# an .icd file, as in many containers, is registered through OCL_ICD_VENDORS.
+# LD_LIBRARY_PATH to the loader.  Without a compiler the kit's own programs run.  A driver that lies on the disk
+# without an .icd file, as in many containers, is registered through OCL_ICD_VENDORS.
 set -u
-YARD=${YARD:-./yard} MAKE=${MAKE:-make}
+YARD=${YARD:-./yard}
+MAKE=${MAKE:-make}
 unset MAKEFLAGS MAKELEVEL # of the make that called this: its builds take all cores
-kit=$PWD/build/gpu-kit tmp=build/gpu report=build/gpu-report.txt
-log=$tmp/log kernel_test=build/tests/test_kernels
+kit=$PWD/build/gpu-kit
+report=build/gpu-report.txt
+kernel_test=build/tests/test_kernels
+tmp=build/gpu # with a row's `figure` and `commands`, and the `results` of all rows
+log=$tmp/log  # what the row's commands print
 begin=$(date +%s)
 end=$((begin + ${GPU_SECONDS:-520}))
 . tests/driver_rows.sh
@@ -38,7 +42,8 @@ find_drivers() {
         /opt/rocm*/lib/libamdocl64.so /usr/lib/*-linux-gnu/intel-opencl/libigdrcl.so; do
         stem=$(basename "$library" | sed 's/\.so.*//')
         [ -e "$library" ] || continue
-        export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}${LD_LIBRARY_PATH:+:}$(dirname "$library")"
+        LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}${LD_LIBRARY_PATH:+:}$(dirname "$library")
+        export LD_LIBRARY_PATH
         grep -qs "$stem" "$registered"/*.icd $tmp/vendors/*.icd && continue
         mkdir -p $tmp/vendors
         cp "$registered"/*.icd $tmp/vendors 2>/dev/null
@@ -65,7 +70,9 @@ build() { # ./yard and the test of the kernels, with the kit where packages are 
     exit 1
 }
 
-field() { sed -n 's/.*"'"$1"'":"\{0,1\}\([^",}]*\).*/\1/p'; } # field NAME: its value in a JSON object of one line
+field() { # field NAME: its value in each JSON object, which have a line each
+    sed -n 's/.*"'"$1"'":"\{0,1\}\([^",}]*\).*/\1/p'
+}
 
 choose_device() { # $device is P:D, $about what `yard devices --json` says of it
     "$YARD" devices --json 2>$log | tr '{' '\n' | grep '"id"' >$tmp/devices
@@ -78,9 +85,19 @@ choose_device() { # $device is P:D, $about what `yard devices --json` says of it
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
-say() { echo "$*"; echo "$*" >>$report; }
-figure() { echo "$*" >$tmp/figure; }
-skip() { figure "$*"; return 77; }
+say() { # on the screen and in the report
+    echo "$*"
+    echo "$*" >>$report
+}
+
+figure() { # what the row's line shows
+    echo "$*" >$tmp/figure
+}
+
+skip() { # WHY: its code, 77, makes a row "skipped"
+    figure "$*"
+    return 77
+}
 
 quietly() { # quietly WORDS: run them within the row's time
     seconds=$((row_end - $(date +%s)))
@@ -94,10 +111,16 @@ run() { # run WORDS: the report shows them too
 }
 
 row() { # row NAME SECONDS WORDS: the function WORDS says by its exit code how it went
-    name=$1 start=$(date +%s) state=ok
-    row_end=$((start + $2)) limited=FAIL
-    [ $row_end -le $end ] || row_end=$end limited='not run'
+    name=$1
+    start=$(date +%s)
+    row_end=$((start + $2))
+    cut_off=FAIL # what a row is that its limit ends; one that the end of all rows ends is not to blame
+    if [ $row_end -gt $end ]; then
+        row_end=$end
+        cut_off='not run'
+    fi
     shift 2
+    state=ok
     rm -f $tmp/figure $tmp/commands $log
     if [ $((end - start)) -lt 5 ]; then
         state='not run'
@@ -106,8 +129,12 @@ row() { # row NAME SECONDS WORDS: the function WORDS says by its exit code how i
         case $? in
         0) ;;
         77) state=skipped ;;
-        *) state=FAIL
-            [ "$(date +%s)" -lt $row_end ] || { state=$limited; figure "cut off after $((row_end - start)) s"; } ;;
+        *)
+            state=FAIL
+            if [ "$(date +%s)" -ge $row_end ]; then
+                state=$cut_off
+                figure "cut off after $((row_end - start)) s"
+            fi ;;
         esac
     fi
     say "$(printf '%-7s %-24s %3d s  %s' "$state" "$name" $(($(date +%s) - start)) "$(cat $tmp/figure 2>/dev/null)")"
@@ -128,18 +155,22 @@ gradients() {
     figure "$(sed -n 's/^passed: //p' $log)"
 }
 
-# The test takes 0:0.  So it is shown only the driver whose first device is the chosen one.
-kernels() {
-    if [ $device != 0:0 ]; then
-        called="\"name\":\"$(echo "$about" | field name)\""
-        for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd none; do
-            [ "$icd" != none ] || { skip "no driver has this device as its first"; return; }
-            rm -rf $tmp/alone && mkdir $tmp/alone && cp "$icd" $tmp/alone
-            OCL_ICD_VENDORS=$PWD/$tmp/alone "$YARD" devices --json 2>/dev/null | tr '{' '\n' | grep '"id":"0:0"' |
-                grep -qF "$called" && break
-        done
+show_alone() { # the driver whose first device is the chosen one, which is 0:0 then
+    called="\"name\":\"$(echo "$about" | field name)\""
+    for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd; do
+        rm -rf $tmp/alone
+        mkdir $tmp/alone
+        cp "$icd" $tmp/alone
+        OCL_ICD_VENDORS=$PWD/$tmp/alone "$YARD" devices --json 2>/dev/null | tr '{' '\n' | grep '"id":"0:0"' |
+            grep -qF "$called" || continue
         export OCL_ICD_VENDORS="$PWD/$tmp/alone"
-    fi
+        return
+    done
+    skip "no driver has this device as its first"
+}
+
+kernels() {
+    [ $device = 0:0 ] || show_alone || return # the test takes 0:0
     export TMP="$tmp" YARD CMOCKA_MESSAGE_OUTPUT=TAP
     run "$kernel_test"
     code=$?
@@ -149,7 +180,12 @@ kernels() {
 }
 
 nano='--model nano --batch 4 --steps 4 --clip 0 --val-batches 1 --sample-tokens 0'
-median() { field "$1" <"$2" | sort -n | awk '{ x[NR] = $1 } END { printf "%.1f", x[int((NR + 1) / 2)] }'; }
+
+median() { # median NAME LOG: of a value that each step has
+    field "$1" <"$2" | sort -n | awk '
+        { x[NR] = $1 }
+        END { printf "%.1f", x[int((NR + 1) / 2)] }'
+}
 
 same_bits() { # same_bits 'OPTIONS' 'PASSES': parameters and AdamW's state are those of the serial run without passes
     serial=$tmp/serial$(echo "$1" | tr ' :/' '_')
@@ -160,7 +196,10 @@ same_bits() { # same_bits 'OPTIONS' 'PASSES': parameters and AdamW's state are t
     fi
     rm -rf $tmp/state*
     run "$YARD" train $nano $1 $2 --save $tmp/state --log $tmp/state.jsonl || return
-    quietly "$YARD" ckpt diff "$serial" $tmp/state || { figure "$(grep ' differ' $log | tail -n 1)"; return 1; }
+    if ! quietly "$YARD" ckpt diff "$serial" $tmp/state; then
+        figure "$(grep ' differ' $log | tail -n 1)"
+        return 1
+    fi
     cmp "$serial/model.safetensors" $tmp/state/model.safetensors || return
     [ ! -e $tmp/state.snap ] || quietly "$YARD" ckpt diff "$serial" $tmp/state.snap || return
     figure "$(sed -n 's/.*: 0 of \([0-9]*\) tensors differ/\1 tensors to the bit/p' $log | tail -n 1)," \
@@ -206,18 +245,31 @@ bench() {
     return $code
 }
 
-peak() { sed -n "s/.*$1 \([0-9.]*\) G.*/\1/p" $tmp/bench.txt 2>/dev/null | tail -n 1; }
+peak() { # peak NAME: GFLOP/s or GB/s, of the last bench
+    sed -n "s/.*$1 \([0-9.]*\) G.*/\1/p" $tmp/bench.txt 2>/dev/null | tail -n 1
+}
+
+is_true() { # of an expression of awk
+    awk "BEGIN { exit !($1) }"
+}
 
 # $model and $batch: the largest of which 20 steps take a minute at a quarter of the FMA peak, in 80 % of the memory.
-# With the GFLOP of a sequence, forward and backward.
 choose_size() {
-    for size in 'gpt2 16 581' 'gpt2 8 581' 'gpt2 4 581' 'gpt2 2 581' 'gpt2 1 581' 'char 8 17.4' 'nano 12 0.34'; do
-        set -- $size
-        model=$1 batch=$2
-        awk "BEGIN { exit !(20 * $batch * $3 < 60 * 0.25 * 0$(peak 'FMA peak:*')) }" || continue
-        bytes=$(peak_bytes --model $model --vocab 256 --batch $batch)
-        awk "BEGIN { exit !($bytes + 0 && $bytes < 0.8 * $(echo "$about" | field memory)) }" && return
-    done
+    memory=$(echo "$about" | field memory)
+    while read -r model batch gflop; do # gflop: of a sequence, forward and backward
+        is_true "20 * $batch * $gflop < 60 * 0.25 * 0$(peak 'FMA peak:*')" || continue
+        bytes=$(peak_bytes --model $model --vocab 256 --batch $batch </dev/null)
+        is_true "$bytes + 0 && $bytes < 0.8 * $memory" && return
+    done <<SIZES
+gpt2 16 581
+gpt2 8 581
+gpt2 4 581
+gpt2 2 581
+gpt2 1 581
+char 8 17.4
+nano 12 0.34
+SIZES
+    model=nano batch=12
 }
 
 trains() {
@@ -232,34 +284,65 @@ trains() {
 summary() {
     run "$YARD" trace summary $tmp/train.trace >$tmp/summary.txt || return
     quietly "$YARD" trace summary --json $tmp/train.trace >$tmp/summary.json || return
-    figure "$(awk '/^records/ { said = $2 " records, " $(NF - 3) " with approximate times" }
-                   / compute / && !busy { busy = $4; said = said ", compute busy " busy } END { print said }' $tmp/summary.txt)"
+    figure "$(awk '
+        /^records/ { said = $2 " records, " $(NF - 3) " with approximate times" }
+        / compute / && !busy {
+            busy = $4
+            said = said ", compute busy " busy
+        }
+        END { print said }' $tmp/summary.txt)"
 }
 
-# Of the time in which copies ran, the share in which a kernel ran too.
-copies() {
+times_of() { # TRACE, as `yard trace export` wrote it: "kernel FROM TO" and "copy FROM TO" of the device, in order
+    sed -n 's/.*"thread_name".*"tid":\([0-9]*\),"args":{"name":"\([^"]*\)".*/lane \1 \2/p
+            s/.*"ph":"X".*"tid":\([0-9]*\),.*"ts":\([^,]*\),"dur":\([^,]*\).*/task \1 \2 \3/p' "$1" |
+        awk -v device=$device '
+            $1 == "lane" && $3 == device { kind[$2] = $4 ~ /^compute/ ? "kernel" : "copy" }
+            $1 == "task" && kind[$2] { printf "%s %.3f %.3f\n", kind[$2], $3, $3 + $4 }' | sort -n -k 2
+}
+
+copies() { # of the time in which copies ran, the share in which a kernel ran too
     run "$YARD" train --model $model --batch $((batch < 4 ? batch : 4)) $on --steps 6 --swap layer \
         --trace $tmp/copies.trace || return
     run "$YARD" trace export $tmp/copies.trace --steps 2: --chrome $tmp/copies.json || return
-    sed -n 's/.*"thread_name".*"tid":\([0-9]*\),"args":{"name":"\([^"]*\)".*/lane \1 \2/p
-            s/.*"ph":"X".*"tid":\([0-9]*\),.*"ts":\([^,]*\),"dur":\([^,]*\).*/task \1 \2 \3/p' $tmp/copies.json |
-        awk -v device=$device '
-            $1 == "lane" { kind[$2] = $3 != device ? "" : $4 ~ /^compute/ ? "kernel" : "copy" }
-            $1 == "task" && kind[$2] { printf "%s %.3f %.3f\n", kind[$2], $3, $3 + $4 }' | sort -n -k 2 >$tmp/times
-    awk '$1 == "kernel" { from[n] = $2; to[n++] = $3 }
-         $1 == "copy" { copy[m] = $2; copied[m++] = $3 }
-         END { for (i = at = 0; i < m; i++) {
-                   while (at < n && to[at] <= copy[i]) at++ # kernels do not overlap, and both are in order
-                   for (k = at; k < n && from[k] < copied[i]; k++)
-                       under += (to[k] < copied[i] ? to[k] : copied[i]) - (from[k] > copy[i] ? from[k] : copy[i])
-                   all += copied[i] - copy[i] }
-               printf "%d copies, %.3f ms, %.1f %% of it under kernels\n", m, all / 1e3, all ? 100 * under / all : 0
-               exit !(under > 0) }' $tmp/times >$tmp/figure
+    times_of $tmp/copies.json >$tmp/times
+    awk '
+        function overlap(i, k,   from, to) { # of copy i and kernel k, which meet
+            from = begin[k] > copy[i] ? begin[k] : copy[i]
+            to = end[k] < copied[i] ? end[k] : copied[i]
+            return to - from
+        }
+        $1 == "kernel" {
+            n++
+            begin[n] = $2
+            end[n] = $3
+        }
+        $1 == "copy" {
+            m++
+            copy[m] = $2
+            copied[m] = $3
+        }
+        END {
+            at = 1 # kernels do not overlap, and both are in order
+            for (i = 1; i <= m; i++) {
+                while (at <= n && end[at] <= copy[i])
+                    at++
+                for (k = at; k <= n && begin[k] < copied[i]; k++)
+                    under += overlap(i, k)
+                all += copied[i] - copy[i]
+            }
+            share = all > 0 ? 100 * under / all : 0
+            printf "%d copies, %.3f ms, %.1f %% of it under kernels\n", m, all / 1e3, share
+            exit !(under > 0)
+        }' $tmp/times >$tmp/figure
 }
 
 pair() { # two platforms in one run
     other=$(grep '"type":"CPU"' $tmp/devices | field id | grep -v "^${device%:*}:" | head -n 1)
-    [ -n "$other" ] || { skip "no CPU driver beside the device's"; return; }
+    if [ -z "$other" ]; then
+        skip "no CPU driver beside the device's"
+        return
+    fi
     losses $tmp/one run "$YARD" train -d $device || return
     losses $tmp/both run "$YARD" train -d $device,$other && agree $tmp/one $tmp/both || return
     figure "$device and $other: the last loss $(tail -n 1 $tmp/both), alone $(tail -n 1 $tmp/one)"
@@ -282,8 +365,17 @@ choose_device
 echo "make gpu, $(date -u '+%F %R') UTC, revision $(git rev-parse --short HEAD 2>/dev/null || echo unknown)" >$report
 say "$(uname -srm), $(getconf _NPROCESSORS_ONLN) cores, built in $(($(date +%s) - begin)) s"
 say "$(env | grep -E '^(YARD_(VEC|WG|SEPARATE_CONTEXTS|KERNELS|BUILD_OPTIONS|CACHE)|OCL_ICD_VENDORS|CPATH)=' | sort)"
-say "$("$YARD" devices | awk -v id="$device" '/^platform/ { platform = $0; on = 0 }
-                                              $1 == "-d" && (on = $2 == id) { print platform } on')"
+say "$("$YARD" devices | awk -v id="$device" '
+    /^platform/ {
+        platform = $0
+        inside = 0
+    }
+    $1 == "-d" {
+        inside = $2 == id
+        if (inside)
+            print platform
+    }
+    inside { print }')"
 say ''
 one="-d $device" two="-d ${device}x2" on="-d $device --data self --val-batches 1 --sample-tokens 0"
 row 'golden numbers' 150 golden # compiles most kernels
@@ -309,9 +401,10 @@ row 'zero 3' 60 same_bits "$two" '--zero 3'
 row 'broadcast-queues 3' 60 same_bits "$two" '--broadcast-queues 3'
 row pipeline 60 same_bits "$two --mesh pp=2 --micro-batch 1" ''
 row 'tensor parallel' 60 same_bits "$two --mesh tp=2" ''
-row 'two as one, own products' 60 in_own_shape same_bits "$one --gemm own --micro-batch 2 --grad-groups 2" "$two --grad-groups 1"
-row 'many at once' 90 on_the_cpu "$two" \
-    "--zero 3 --broadcast-queues 3 --recompute full --swap layer --overlap local --snapshot $tmp/state.snap --snapshot-slots 5"
+row 'two as one, own products' 60 in_own_shape \
+    same_bits "$one --gemm own --micro-batch 2 --grad-groups 2" "$two --grad-groups 1"
+row 'many at once' 90 on_the_cpu "$two" "--zero 3 --broadcast-queues 3 --recompute full --swap layer --overlap local \
+    --snapshot $tmp/state.snap --snapshot-slots 5"
 row 'GPU and CPU in one run' 60 pair
 row 'kept kernels' 60 cache
 [ $model = nano ] || row "bench, $model" 120 bench --model $model --gemm clblast

@@ -18,7 +18,8 @@ echo "echo \"\$@\" >>'$TMP/asked'" | command_of apt-get
 echo 'exit 1' | command_of sdl2-config
 echo 'echo 0' | command_of id
 
-packages() { # CODE NEED...: tests/packages.sh ends with CODE; what it said to $TMP/err, what was asked for to $TMP/asked
+# tests/packages.sh ends with CODE.  What it said is in $TMP/err, and in $TMP/asked what the manager was asked for.
+packages() { # CODE NEED...
     code=$1
     shift
     : >"$TMP/asked"
@@ -34,15 +35,18 @@ packages 1 window && grep -q '^install .*libsdl2-dev' "$TMP/asked"
 result $? 'who asks for the window alone is told when there is none'
 
 echo 'echo 1000' | command_of id
-packages 0 optional window && [ ! -s "$TMP/asked" ] && grep -q 'going on without SDL2' "$TMP/err" && grep -q 'libsdl2-dev' "$TMP/err"
+packages 0 optional window && [ ! -s "$TMP/asked" ] && grep -q 'going on without SDL2' "$TMP/err" &&
+    grep -q 'libsdl2-dev' "$TMP/err"
 result $? 'who is not root and has no terminal goes on without SDL2, and has its command'
 CC=false packages 1 build optional window && [ ! -s "$TMP/asked" ] && grep -q 'gcc.* libsdl2-dev' "$TMP/err"
 result $? 'but not without a compiler'
 
-demo() { MAKEFLAGS='' make -n demo SDL2="$1" 2>"$TMP/err" | grep '^echo' >"$TMP/said"; cat "$TMP/said" >>"$TMP/err"; }
+demo() { # LIBRARIES OF SDL2: what `make demo` would say in the end, to $TMP/said
+    MAKEFLAGS='' make -n demo SDL2="$1" 2>"$TMP/err" | grep '^echo' >"$TMP/said"
+    cat "$TMP/said" >>"$TMP/err"
+}
 demo '' && ! grep -q 'opens it in a window' "$TMP/said" && grep -q 'make deps installs it' "$TMP/said"
 result $? 'make demo promises no window where this build has none'
 demo -lSDL2 && grep -q 'yard view build/demo.trace opens it in a window' "$TMP/said"
 result $? 'and where it has one it does'
-echo "1..$number"
-[ "$failed" -eq 0 ]
+finish

@@ -11,9 +11,9 @@
 set -u
 YARD=${YARD:-./yard}
 TMP=${TMP:-$(mktemp -d)}
+unset YARD_VEC YARD_WG # it plays a GPU of a shape of its own
 
 . tests/report.sh
-unset YARD_VEC YARD_WG # it plays a GPU of a shape of its own
 
 cat >"$TMP/shim.c" <<'END'
 #define _GNU_SOURCE
@@ -47,8 +47,8 @@ cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t bytes, void 
     return code;
 }
 
-/* As NVIDIA's driver does: it ends when of two parts of a buffer that overlap the older is released first, and its fills
- * with short patterns are of 32 bits. */
+/* As NVIDIA's driver does: it ends when of two parts of a buffer that overlap the older is released first, and its
+ * fills with short patterns are of 32 bits. */
 enum { MOST = 100000 };
 static struct part {
     cl_mem of, mem;
@@ -103,8 +103,7 @@ END
 # (A sanitizer's runtime must be the first library.)
 if ! ${CC:-cc} -shared -fPIC -o "$TMP/shim.so" "$TMP/shim.c" -ldl 2>"$TMP/err" ||
     ! LD_PRELOAD=$TMP/shim.so "$YARD" --version >"$TMP/out" 2>"$TMP/err"; then
-    echo "ok 1 - a GPU's memory # SKIP a library cannot be put before OpenCL's: $(head -n 1 "$TMP/err")"
-    exit 0
+    skip_all "a GPU's memory" "a library cannot be put before OpenCL's: $(head -n 1 "$TMP/err")"
 fi
 
 yard() { # yard 'NAME=VALUE ...' WORDS: yard WORDS on a device that the shim changes so; its exit code is left in $code
@@ -154,7 +153,8 @@ refuses 2 'a buffer that is not there when it is filled' 'device 0:0 cannot allo
 yard SHIM_FAIL=finish $tiny -d 0:0
 refuses 2 'or when that ends' 'device 0:0 cannot allocate ' '(CL_OUT_OF_RESOURCES): use a smaller model'
 yard "$gpu SHIM_PIECE=$((8 * mib))" plan --model nano -d 0:0 --seq-len 512 --batch 4
-refuses 2 'a matrix that is larger than an allocation' 'device 0:0: task attn.scores (layer 0' 'tensor attn.att needs ' \
+refuses 2 'a matrix that is larger than an allocation' \
+    'device 0:0: task attn.scores (layer 0' 'tensor attn.att needs ' \
     'in one piece, the device allows 8.00 MiB; use --attention flash, a smaller --micro-batch or --seq-len'
 yard "$gpu SHIM_PIECE=$((2 * mib))" plan --model nano -d 0:0 --vocab 20000 --batch 1
 refuses 2 'a parameter that is' 'the state that is kept from step to step does not fit: tensor ' ' in one piece' \
@@ -186,4 +186,5 @@ grep '^step' "$TMP/out" | sed 's/  lr.*//' | cmp - "$TMP/one" >"$TMP/err"
 result $? 'with the numbers that it has in smaller slabs too'
 yard "$gpu SHIM_PIECE=$((3 * mib))" plan --model nano --batch 8 --micro-batch 2 --swap layer -d 0:0 --print
 says "the host has several" 'host                  1 '
-echo "1..$number"
+
+finish

@@ -1,6 +1,6 @@
 #!/bin/sh
-# moments.sh - folders that take part in one training, at the same moments (src/trainer/train/hooks.h): what comes of them
-# does not depend on who else is asked, and they are asked in an order that makes sense.
+# moments.sh - folders that take part in one training, at the same moments (src/trainer/train/hooks.h): what comes of
+# them does not depend on who else is asked, and they are asked in an order that makes sense.
 #
 # YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
 set -u
@@ -15,7 +15,7 @@ train() {
     "$YARD" train --model tiny --data LICENSE --val-batches 1 --sample-tokens 0 "$@" >"$TMP/out" 2>"$TMP/err"
 }
 
-# ---- the end of a run -------------------------------------------------------------------------------------------------
+# ---- the end of a run -----------------------------------------------------------------------------------------------
 
 train --steps 6 --stop-after 3 --save "$TMP/saved" --snapshot "$TMP/a.snap" --restart --keep 2
 grep -qx "it goes on with: yard train --resume $TMP/saved --save $TMP/saved --keep 2 --snapshot $TMP/a.snap --restart" \
@@ -32,22 +32,22 @@ train --steps 30 --overlap local --clip 0 --snapshot "$TMP/c.snap" &&
     tail -n 1 "$TMP/err" | grep -q '^overlap: the CPU was given [0-9]* of [0-9]* updates'
 result $? 'what the step has chosen is told when all is stored'
 
-# ---- before it begins -------------------------------------------------------------------------------------------------
+# ---- before it begins -----------------------------------------------------------------------------------------------
 
 "$YARD" plan --model tiny --memory --overlap all-cpu >"$TMP/whole" 2>/dev/null
 "$YARD" plan --model tiny --memory --overlap all-cpu --after overlap >"$TMP/after" 2>"$TMP/err"
 diff "$TMP/whole" "$TMP/after" >>"$TMP/err" && [ "$(grep -c warning "$TMP/err")" -eq 1 ]
 result $? 'plan --memory takes no notice of --after, and says so once'
-"$YARD" bench --broadcast --model tiny -d 0:0x2 --broadcast-deal random >"$TMP/out" 2>"$TMP/err" && ! grep -q 'no effect' "$TMP/err"
+"$YARD" bench --broadcast --model tiny -d 0:0x2 --broadcast-deal random >"$TMP/out" 2>"$TMP/err" &&
+    ! grep -q 'no effect' "$TMP/err"
 result $? 'what a sweep sets itself has an effect'
 
-# Values are numbered before passes rewrite the list; a restart has its process before a trial is run there; a trace knows
-# whether the run is paced; the peaks of a list stand above what passes did.
+# Values are numbered before passes rewrite the list; a restart has its process before a trial is run there; a trace
+# knows whether the run is paced; the peaks of a list stand above what passes did.
 sed -n 's/^    &module_\([a-z]*\),/\1/p' build/modules.c >"$TMP/order"
 for pair in 'proof pass' 'snapshot predict' 'predict pass' 'pace trace' 'lists pass'; do
     set -- $pair
     [ "$(grep -nx "$1" "$TMP/order" | cut -d: -f1)" -lt "$(grep -nx "$2" "$TMP/order" | cut -d: -f1)" ] 2>"$TMP/err"
     result $? "$1 is asked before $2"
 done
-echo "1..$number"
-[ "$failed" -eq 0 ]
+finish

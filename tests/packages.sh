@@ -5,7 +5,7 @@
 #     tests/packages.sh build tests      ... and cmocka, for the test programs
 #     tests/packages.sh patch            the program patch, for the labs and their test
 #     tests/packages.sh window           SDL2, for the window of `yard view`; without it there are pictures
-#     tests/packages.sh build optional window    what follows the word is installed with the rest; nothing fails without it
+#     tests/packages.sh build optional window    what follows is installed with the rest; nothing fails without it
 #     tests/packages.sh name NEED...     only names what is missing: nobody needs it yet
 #     tests/packages.sh oclgrind         the kernel checker, for `make oclgrind`
 #
@@ -15,7 +15,8 @@
 set -u
 system=$(uname)
 
-# need       Debian, Ubuntu (apt)                    Fedora (dnf)                      Arch (pacman)            macOS (brew)
+# need       Debian, Ubuntu (apt)                    Fedora (dnf)                      Arch (pacman)            macOS
+# (brew)
 packages='
 compiler     gcc,libc6-dev                           gcc,glibc-devel                   gcc                      -
 opencl       ocl-icd-opencl-dev,opencl-headers       ocl-icd-devel,opencl-headers      ocl-icd,opencl-headers   -
@@ -29,17 +30,13 @@ patch        patch                                   patch                      
 oclgrind     oclgrind                                -                                 -                        -
 '
 
-# links HEADER LIBRARY: does a program that includes the one link against the other?
-links()
-{
+links() { # HEADER LIBRARY: does a program that includes the one link against the other?
     printf '#include <setjmp.h>\n#include <stdarg.h>\n#include <stdint.h>\n#include <stdio.h>\n%s\n%s\n' \
         "#include <$1>" "int main(void) { return 0; }" |
         ${CC:-cc} ${CPPFLAGS:-} -x c -o /dev/null - ${LDFLAGS:-} $2 2>/dev/null
 }
 
-# Drivers announce themselves by a file in one of these folders; on macOS one is part of the system.
-has_driver()
-{
+has_driver() { # which announces itself by a file in one of these folders; on macOS one is part of the system
     [ "$system" = Darwin ] && [ -z "${CONDA_PREFIX:-}" ] && return 0
     [ -n "${OCL_ICD_FILENAMES:-}${OPENCL_VENDOR_PATH:-}" ] && return 0
     for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd /usr/share/OpenCL/vendors/*.icd \
@@ -49,12 +46,15 @@ has_driver()
     return 1
 }
 
-has()
-{
+has() { # NEED
     case $1 in
     compiler) links stdio.h '' ;;
-    opencl) if [ "$system" = Darwin ] && [ -z "${CONDA_PREFIX:-}" ]; then links OpenCL/opencl.h '-framework OpenCL'
-            else links CL/cl.h -lOpenCL; fi ;;
+    opencl)
+        if [ "$system" = Darwin ] && [ -z "${CONDA_PREFIX:-}" ]; then
+            links OpenCL/opencl.h '-framework OpenCL'
+        else
+            links CL/cl.h -lOpenCL
+        fi ;;
     driver) has_driver ;;
     clblast) links clblast_c.h -lclblast ;;
     zlib) links zlib.h -lz ;;
@@ -65,8 +65,7 @@ has()
     esac
 }
 
-what_is()
-{
+what_is() { # NEED: in words
     case $1 in
     compiler) echo "a C compiler" ;;
     opencl) echo "the OpenCL headers and loader" ;;
@@ -78,35 +77,45 @@ what_is()
     esac
 }
 
-# The needs among $wanted that are not met; without a compiler the libraries cannot be tried, and count as missing.
-list_missing()
-{
-    for need in $wanted; do has "$need" || echo "$need"; done
+list_missing() { # of $wanted.  Without a compiler libraries cannot be tried, and count as missing
+    for need in $wanted; do
+        has "$need" || echo "$need"
+    done
 }
 
-# The names of the packages for $missing in column $1 of the table.
-names_in_column()
-{
+names_in_column() { # COLUMN: the names of the packages for $missing in that column of the table
     for need in $missing; do
         echo "$packages" | awk -v need="$need" -v column="$1" '$1 == need && $column != "-" { print $column }'
     done | tr ',\n' '  ' | sed 's/ *$//'
 }
 
-# Those of $missing without which nothing goes on.
-list_needed()
-{
-    for need in $missing; do case " $optional " in *" $need "*) ;; *) echo "$need" ;; esac; done
+list_needed() { # those of $missing without which nothing goes on
+    for need in $missing; do
+        case " $optional " in
+        *" $need "*) ;;
+        *) echo "$need" ;;
+        esac
+    done
 }
 
-# The end of all that installs nothing: what is only optional is named, and missing no more than that.
-go_without()
-{
+go_without() { # the end where nothing was installed: well if all that is missing is optional
     [ -n "$(list_needed)" ] && exit 1
-    for need in $missing; do echo "going on without $(what_is "$need"); make deps asks again"; done
+    for need in $missing; do
+        echo "going on without $(what_is "$need"); make deps asks again"
+    done
     exit 0
 }
 
-only_name=no wanted= optional= before=none
+no_package() { # WHY
+    echo "$1 Please install it, then type make again; tutorials/reference-systems.md has the names that we know."
+    go_without
+}
+
+# ---- what is wanted, and is it there? -------------------------------------------------------------------------------
+
+only_name=no
+wanted=
+before=none # what was wanted in front of the word `optional`
 for argument in "$@"; do
     case $argument in
     name) only_name=yes ;;
@@ -115,9 +124,12 @@ for argument in "$@"; do
     window) wanted="$wanted sdl2" ;;
     tests) wanted="$wanted cmocka" ;;
     patch | oclgrind) wanted="$wanted $argument" ;;
-    *) echo "packages.sh: unknown need '$argument'; known are build, window, tests, patch, oclgrind" >&2; exit 2 ;;
+    *)
+        echo "packages.sh: unknown need '$argument'; known are build, window, tests, patch, oclgrind" >&2
+        exit 2 ;;
     esac
 done
+optional=
 [ "$before" = none ] || optional=${wanted#"$before"}
 missing=$(list_missing)
 [ -z "$missing" ] && exit 0
@@ -129,35 +141,47 @@ fi
 echo "Trainyard needs what this system lacks:"
 for need in $missing; do echo "  - $(what_is "$need")"; done
 
-no_package()
-{
-    echo "$1 Please install it, then type make again; tutorials/reference-systems.md has the names that we know."
-    go_without
-}
+# ---- the package manager --------------------------------------------------------------------------------------------
 
 as_root=yes
+update= # what brings the lists of packages up to date, if a command of its own does
 if command -v apt-get >/dev/null; then
     update='apt-get update' # a fresh system has no lists yet, an old one has stale ones
-    install='apt-get install -y --no-install-recommends' names=$(names_in_column 2)
+    install='apt-get install -y --no-install-recommends'
+    names=$(names_in_column 2)
 elif command -v dnf >/dev/null; then
-    update= install='dnf install -y' names=$(names_in_column 3)
+    install='dnf install -y'
+    names=$(names_in_column 3)
 elif command -v pacman >/dev/null; then
-    update= install='pacman -S --needed --noconfirm' names=$(names_in_column 4)
+    install='pacman -S --needed --noconfirm'
+    names=$(names_in_column 4)
 elif command -v brew >/dev/null; then
-    update= install='brew install' names=$(names_in_column 5) as_root=no
+    install='brew install'
+    names=$(names_in_column 5)
+    as_root=no
 else
     no_package "There is no package manager here that we know (apt-get, dnf, pacman, brew)."
 fi
 [ -n "$names" ] || no_package "We know no package for this system."
 
+# ---- may it be called? ----------------------------------------------------------------------------------------------
+
 # As root at once; otherwise only after a yes, and only where someone can give it.
-sudo= ask=no how=
+sudo=
+ask=no
+how=
 if [ "$as_root" = no ]; then
     ask=yes
+elif [ "$(id -u)" -ne 0 ] && command -v sudo >/dev/null; then
+    ask=yes
+    sudo='sudo '
 elif [ "$(id -u)" -ne 0 ]; then
-    if command -v sudo >/dev/null; then ask=yes sudo='sudo '; else ask=impossible how=' as root'; fi
+    ask=impossible
+    how=' as root'
 fi
-if [ "$ask" = yes ] && ! { [ -t 2 ] && (: </dev/tty) 2>/dev/null; }; then ask=impossible; fi
+if [ "$ask" = yes ] && ! { [ -t 2 ] && (: </dev/tty) 2>/dev/null; }; then
+    ask=impossible
+fi
 command="${update:+$sudo$update && }$sudo$install $names"
 
 if [ "$ask" = impossible ]; then
@@ -170,9 +194,13 @@ if [ "$ask" = yes ]; then
     read -r answer </dev/tty
     case $answer in
     [yY]*) ;;
-    *) echo "Nothing was installed.  Type make again when it is."; go_without ;;
+    *)
+        echo "Nothing was installed.  Type make again when it is."
+        go_without ;;
     esac
 fi
+
+# ---- installing -----------------------------------------------------------------------------------------------------
 
 export DEBIAN_FRONTEND=noninteractive
 ${update:+$sudo$update} || echo "(going on with the package lists as they are)"

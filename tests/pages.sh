@@ -1,90 +1,85 @@
 #!/bin/sh
 # pages.sh - what README.md and tutorials/ say of this project and can be checked without running it: links, names of
 # files, options and targets, lines of code, and the pages' own length.  walk.sh runs what they show.
+#
+# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
 set -u
 LC_ALL=C
 export LC_ALL
 YARD=${YARD:-./yard}
 TMP=${TMP:-$(mktemp -d)}
 pages="README.md $(echo tutorials/*.md)"
-number=0 failed=0
 
-result() { # name; what is wrong is in $TMP/wrong
-    number=$((number + 1))
-    if [ -s "$TMP/wrong" ]; then
-        failed=$((failed + 1))
-        echo "not ok $number - $1"
-        sed 's/^/#   /' "$TMP/wrong"
-    else
-        echo "ok $number - $1"
-    fi
-}
+. tests/report.sh
+
+# ---- the pages' own length ------------------------------------------------------------------------------------------
 
 # Characters, not bytes: the continuation bytes of UTF-8 do not count.
-awk '{ gsub(/[\200-\277]/, "") } length > 119 { print FILENAME ", line " FNR ": " length " characters" }' \
-    $pages >"$TMP/wrong"
-result 'lines have fewer than 120 characters'
+awk '
+    { gsub(/[\200-\277]/, "") }
+    length > 119 { print FILENAME ", line " FNR ": " length " characters" }' $pages >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'lines have fewer than 120 characters'
 
-awk '/^<!--/ { hidden = 1 }
-     !hidden { for (i = 1; i <= NF; i++) words += $i ~ /[!-~]/ }
-     /-->$/ { hidden = 0 }
-     END { if (words > 1250) print "README.md has " words " words" }' README.md >"$TMP/wrong"
-result 'the README is a front page of about 1,200 words'
+awk '
+    /^<!--/ { hidden = 1 }
+    !hidden {
+        for (i = 1; i <= NF; i++)
+            words += $i ~ /[!-~]/
+    }
+    /-->$/ { hidden = 0 }
+    END {
+        if (words > 1250)
+            print "README.md has " words " words"
+    }' README.md >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'the README is a front page of about 1,200 words'
+
+# ---- names ----------------------------------------------------------------------------------------------------------
 
 for page in $pages; do # links within the project
     grep -o '](\([^)#]*\)' "$page" | sed 's/](//' | grep -v '^http' | while read -r target; do
         [ -z "$target" ] || [ -e "$(dirname "$page")/$target" ] || echo "$page: there is no $target"
     done
 done >"$TMP/wrong"
-result 'links lead somewhere'
+no_complaints "$TMP/wrong" 'links lead somewhere'
 
 for page in tutorials/*.md; do
     grep -qF "($page)" README.md || echo "README.md does not name $page"
 done >"$TMP/wrong"
-result 'the README names every page'
+no_complaints "$TMP/wrong" 'the README names every page'
 
-# `src/...` and the like, where a * may stand for anything, and for NAME; and `file.c`, of some folder.  A page may make
-# files, and options, of its own.
+# `src/...` and the like, where a * may stand for anything, and for NAME; and `file.c`, of some folder.  A page may
+# make files, and options, of its own.
 for page in $pages; do
     grep -oE '`((src|cl|tests|data|tutorials|\.ci)/[^` ]*|[a-z_]+\.(c|h|cl|awk))`' "$page" |
         sed 's/`//g; s/NAME/*/; s|^[^/]*$|*/& src/*/*/&|' | while read -r path; do
         [ -n "$(ls -d $path 2>/dev/null)" ] || grep -qF ">$path" "$page" || echo "$page: there is no $path"
     done
 done >"$TMP/wrong"
-result 'files that are named exist'
+no_complaints "$TMP/wrong" 'files that are named exist'
 
-# The routes of reference-code.md: a row without a file is of the one above it.
-awk -F '|' '/^\| [a-z]* \| / && NF > 5 {
-    if (match($3, /src\/[a-z\/_]*\.[ch]/)) file = substr($3, RSTART, RLENGTH)
-    for (i = 4; i <= 5; i++) while (match($i, /[a-z_]+\(\)/)) {
-        print file, substr($i, RSTART, RLENGTH - 2); $i = substr($i, RSTART + RLENGTH) } }' tutorials/reference-code.md |
-    while read -r file name; do
-        grep -qE "^[a-z].*[ *]$name\(" "$file" || echo "tutorials/reference-code.md: $file has no function $name"
-    done >"$TMP/wrong"
-result 'functions of the routes are in their files'
-
-# What the spine names is there, its rows count lines right within a tenth, and it is not longer than it may be.
-awk -f tests/spine.awk tutorials/reference-code.md |
-    awk '/^wrong: / { sub(/^wrong: /, "tutorials/reference-code.md: "); print }
-         / lines$/ && NF == 2 { lines = $1 }
-         END { if (lines > 3500 || lines < 2000) print "tutorials/reference-code.md: the spine has " lines + 0 " lines" }' \
-        >"$TMP/wrong"
-result 'the spine of the source tree has at most 3,500 lines, which are counted right'
-
-sed -n 's/^| `\([a-z/_.]*\)` | \([0-9]*\) |.*/\1 \2/p' README.md | while read -r file lines; do
-    awk -v said="$lines" -v file="$file" \
-        'END { if (NR < 0.9 * said || NR > 1.1 * said) print file " has " NR " lines, the README says " said }' "$file"
+routes() { # "FILE FUNCTION" for each function that a row of reference-code.md's routes names
+    awk -F '|' '
+        /^\| [a-z]* \| / && NF > 5 {
+            if (match($3, /src\/[a-z\/_]*\.[ch]/)) # a row without a file is of the one above it
+                file = substr($3, RSTART, RLENGTH)
+            for (i = 4; i <= 5; i++)
+                while (match($i, /[a-z_]+\(\)/)) {
+                    print file, substr($i, RSTART, RLENGTH - 2)
+                    $i = substr($i, RSTART + RLENGTH)
+                }
+        }' tutorials/reference-code.md
+}
+routes | while read -r file name; do
+    grep -qE "^[a-z].*[ *]$name\(" "$file" || echo "tutorials/reference-code.md: $file has no function $name"
 done >"$TMP/wrong"
-said=$(sed -n 's/^`src` has about \([0-9]*\),\([0-9]*\) lines of code.*/\1\2/p' README.md)
-cat src/*.c src/*/*/*.[ch] | awk -v said="$said" '
-    inside || /^ *\/\*/ { inside = !/\*\//; next } # comments that begin a line
-    NF { n++ }
-    END { if (n < 0.95 * said || n > 1.05 * said) print "src has " n " lines of code, the README says " said }' >>"$TMP/wrong"
-result 'the README counts lines right: of all code within a twentieth, of its files within a tenth'
+no_complaints "$TMP/wrong" 'functions of the routes are in their files'
 
-for command in $("$YARD" --help | awk '/^  [a-z]/ { print $1 }') 'trace summary' 'trace export' 'trace diff' 'ckpt ls' 'ckpt reshard' \
-    'ckpt export'; do
-    "$YARD" $command --help | sed '/^Words of other programs/,$d'
+commands_of_yard() {
+    "$YARD" --help | awk '/^  [a-z]/ { print $1 }'
+    printf '%s\n' 'trace summary' 'trace export' 'trace diff' 'ckpt ls' 'ckpt reshard' 'ckpt export'
+}
+commands_of_yard | while read -r command; do
+    "$YARD" $command --help </dev/null | sed '/^Words of other programs/,$d'
 done >"$TMP/help"
 for page in $pages; do
     grep -oE '(^|[^-a-z])--[a-z][-a-z0-9]*' "$page" | sed 's/^[^-]//' | sort -u | while read -r option; do
@@ -93,31 +88,86 @@ for page in $pages; do
             echo "$page: no command has $option"
     done
 done >"$TMP/wrong"
-result 'options that are named exist'
+no_complaints "$TMP/wrong" 'options that are named exist'
 
 for page in $pages; do
     grep -oE '(`|^    )make [a-z]+' "$page" | sed 's/.*make //' | sort -u | while read -r target; do
         grep -q "^$target:" Makefile || echo "$page: there is no target $target"
     done
 done >"$TMP/wrong"
-result 'make targets that are named exist'
+no_complaints "$TMP/wrong" 'make targets that are named exist'
 
-# the memory map agrees with the list: the first and the last task that name a tensor, where its name is used once
+# ---- lines of code --------------------------------------------------------------------------------------------------
+
+# What the spine names is there, its rows count lines right within a tenth, and it is not longer than it may be.
+awk -f tests/spine.awk tutorials/reference-code.md | awk '
+    /^wrong: / {
+        sub(/^wrong: /, "tutorials/reference-code.md: ")
+        print
+    }
+    / lines$/ && NF == 2 { lines = $1 }
+    END {
+        if (lines > 3500 || lines < 2000)
+            print "tutorials/reference-code.md: the spine has " lines + 0 " lines"
+    }' >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'the spine of the source tree has at most 3,500 lines, which are counted right'
+
+sed -n 's/^| `\([a-z/_.]*\)` | \([0-9]*\) |.*/\1 \2/p' README.md | while read -r file lines; do
+    awk -v said="$lines" -v file="$file" '
+        END {
+            if (NR < 0.9 * said || NR > 1.1 * said)
+                print file " has " NR " lines, the README says " said
+        }' "$file"
+done >"$TMP/wrong"
+said=$(sed -n 's/^`src` has about \([0-9]*\),\([0-9]*\) lines of code.*/\1\2/p' README.md)
+cat src/*.c src/*/*/*.[ch] | awk -v said="$said" '
+    in_comment || /^ *\/\*/ { # one that begins a line
+        in_comment = !/\*\//
+        next
+    }
+    NF { n++ }
+    END {
+        if (n < 0.95 * said || n > 1.05 * said)
+            print "src has " n " lines of code, the README says " said
+    }' >>"$TMP/wrong"
+no_complaints "$TMP/wrong" 'the README counts lines right: of all code within a twentieth, of its files within a tenth'
+
+# ---- a plan ---------------------------------------------------------------------------------------------------------
+
+# The memory map agrees with the list: the first and the last task that name a tensor, where its name is used once.
 "$YARD" plan --model tiny --print >"$TMP/plan"
-awk '/^ *[0-9]+  [a-z]/ { task = $1 }
-     / -> / && /^         / {
-         gsub(/->|,/, " "); gsub(/@[^ ]*/, "")
-         for (i = 1; i <= NF; i++) { if (!($i in first)) first[$i] = task; last[$i] = task } }
-     /^memory map/ { map = 1 }
-     map && $NF in first && $5 == "activations" { uses[$NF]++; begin[$NF] = $6; end[$NF] = $7 }
-     END { for (t in uses) if (uses[t] == 1) { n++
-               if (begin[t] != first[t] || end[t] != last[t])
-                   print t ": tasks " first[t] " to " last[t] ", but the map says " begin[t] " to " end[t] }
-           if (n < 5) print "only " n " tensors could be compared" }' "$TMP/plan" >"$TMP/wrong"
-result 'yard plan: the memory map holds every tensor from its first task to its last'
+awk '
+    /^ *[0-9]+  [a-z]/ { task = $1 }
+    / -> / && /^         / { # what the task reads and writes
+        gsub(/->|,/, " ")
+        gsub(/@[^ ]*/, "")
+        for (i = 1; i <= NF; i++) {
+            if (!($i in first))
+                first[$i] = task
+            last[$i] = task
+        }
+    }
+    /^memory map/ { in_map = 1 }
+    in_map && $NF in first && $5 == "activations" {
+        uses[$NF]++
+        begin[$NF] = $6
+        end[$NF] = $7
+    }
+    END {
+        for (tensor in uses) {
+            if (uses[tensor] > 1)
+                continue
+            n++
+            if (begin[tensor] != first[tensor] || end[tensor] != last[tensor])
+                print tensor ": tasks " first[tensor] " to " last[tensor] ", but the map says " begin[tensor] \
+                    " to " end[tensor]
+        }
+        if (n < 5)
+            print "only " n " tensors could be compared"
+    }' "$TMP/plan" >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'yard plan: the memory map holds every tensor from its first task to its last'
 
 awk 'length > 110 { print length ": " $0 }' "$TMP/plan" >"$TMP/wrong"
-result 'yard plan fits a terminal'
+no_complaints "$TMP/wrong" 'yard plan fits a terminal'
 
-echo "1..$number"
-[ "$failed" -eq 0 ]
+finish

@@ -20,7 +20,7 @@ TMP=${TMP:-$(mktemp -d)}
 table=${TABLE:-tests/data/periods.txt}
 mode=${1:-compare}
 
-write_list() { # its path is printed
+write_list() { # NAME, NAME@BYTES or KIND#SEED: to $TMP/list.txt
     case $1 in
     *@*) sed "/^device/s/memory=[^ ]*/memory=${1#*@}/" "data/steps/${1%@*}.txt" >"$TMP/list.txt" ;;
     *'#'*) awk -v kind="${1%#*}" -v seed="${1#*#}" -f tests/lists.awk >"$TMP/list.txt" ;;
@@ -32,16 +32,27 @@ period() { # ARGUMENTS: prints ms; "-" where there is none, and why to $TMP/err
     list=$(echo "$*" | sed -n 's/.*--list \([^ ]*\).*/\1/p')
     [ -z "$list" ] || write_list "$list"
     rm -rf "$TMP/files" && mkdir "$TMP/files"
-    "$YARD" plan $(echo "$*" | sed "s|--list [^ ]*|--list $TMP/list.txt|; s|TMP/|$TMP/files/|g") \
-        --simulate --verify >"$TMP/out" 2>"$TMP/err" </dev/null || { echo -; return; }
-    sed -n 's/^simulated step: \([0-9.]*\) ms.*/\1/p' "$TMP/out"
+    words=$(echo "$*" | sed "s|--list [^ ]*|--list $TMP/list.txt|; s|TMP/|$TMP/files/|g")
+    if "$YARD" plan $words --simulate --verify >"$TMP/out" 2>"$TMP/err" </dev/null; then
+        sed -n 's/^simulated step: \([0-9.]*\) ms.*/\1/p' "$TMP/out"
+    else
+        echo -
+    fi
 }
 
-run_cases() {
+run_cases() { # to compare: prints "NAME MS_THEN MS_NOW", and "!" behind it; to record: the table
     while read -r name old arguments; do
-        case $name in '#'* | '') [ "$mode" = compare ] || echo "$name $old $arguments" | sed 's/ *$//'; continue ;; esac
-        judged=
-        case $arguments in '! '*) judged='! ' arguments=${arguments#! } ;; esac
+        case $name in
+        '#'* | '') # a comment
+            [ "$mode" = compare ] || echo "$name $old $arguments" | sed 's/ *$//'
+            continue ;;
+        esac
+        judged= # or '! ', where it is not
+        case $arguments in
+        '! '*)
+            judged='! '
+            arguments=${arguments#! } ;;
+        esac
         new=$(period $arguments)
         if [ "$mode" = record ]; then
             printf '%-20s %9s  %s\n' "$name" "$new" "$judged$arguments"
@@ -52,13 +63,42 @@ run_cases() {
     done <$table
 }
 
-[ "$mode" = compare ] || { run_cases; exit; }
-run_cases | awk '
-    /^# / { print; next }
-    { n++; by = $3 == "-" ? 1000 : 100 * ($3 / $2 - 1); too_long = !$4 && by > 4
-      printf "%-20s %9s %9s %+8.2f %%%s\n", $1, $2, $3, by, too_long ? "  too long" : $4 ? "  (not judged)" : "" }
-    !$4 { judged++; sum += by; worst = by > worst ? by : worst; wrong += too_long }
-    END { mean = judged ? sum / judged : 1000
-          printf "%d cases, %d judged: %+.3f %% in the mean, at most +0.6; worst %+.2f %%, at most +4\n", n, judged,
-              mean, worst
-          exit wrong > 0 || mean > 0.6 }'
+compare() { # the lines of run_cases
+    awk '
+        /^# / {
+            print
+            next
+        }
+        {
+            n++
+            by = 1000 # per cent, where there is no period any more
+            if ($3 != "-")
+                by = 100 * ($3 / $2 - 1)
+            remark = ""
+            if ($4 == "!")
+                remark = "  (not judged)"
+            else if (by > 4)
+                remark = "  too long"
+            printf "%-20s %9s %9s %+8.2f %%%s\n", $1, $2, $3, by, remark
+        }
+        $4 != "!" {
+            judged++
+            sum += by
+            if (by > worst)
+                worst = by
+            if (by > 4)
+                wrong++
+        }
+        END {
+            mean = judged ? sum / judged : 1000
+            printf "%d cases, %d judged: %+.3f %% in the mean, at most +0.6; worst %+.2f %%, at most +4\n", n, judged,
+                mean, worst
+            exit wrong > 0 || mean > 0.6
+        }'
+}
+
+if [ "$mode" = record ]; then
+    run_cases
+else
+    run_cases | compare
+fi

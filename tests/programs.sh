@@ -16,50 +16,98 @@ page=tutorials/reference-systems.md
 # Of the first table "PROGRAM", of the second "PROGRAM WHO", from the names in a row and the cell beside them.
 awk -F '|' '
     /^## / { here = $0 == "## Programs" }
-    /^\| (package|program) / { column = $2 ~ /package/ ? 3 : 2; names = ""; next }
+    /^\| (package|program) / { # the head of a table
+        column = $2 ~ /package/ ? 3 : 2 # where it has its programs
+        names = ""
+        next
+    }
     here && /^\|/ {
-        if ($column ~ /`/) names = $column
+        if ($column ~ /`/) # else they are those of the row above
+            names = $column
         n = split(names, part, "`")
-        for (i = 2; i <= n; i += 2) print part[i] (column == 2 ? $3 : "") }' "$page" >"$TMP/promised"
-builtin='. : [ break cd command continue echo eval exec exit export kill printf pwd read return set shift trap true ulimit
-    unset wait'
+        for (i = 2; i <= n; i += 2)
+            print part[i] (column == 2 ? $3 : "")
+    }' "$page" >"$TMP/promised"
+builtin='. : [ break cd command continue echo eval exec exit export kill printf pwd read return set shift trap true
+    ulimit unset wait'
 
 # ---- words ----------------------------------------------------------------------------------------------------------
 
 # Recipes, and what pages let a student type or let a test do: as scripts, with the names of their files.
 mkdir -p "$TMP/tutorials"
-{ awk '/^\t/ { print substr($0, 2) } /^build.*; @/ { sub(/.*; @/, ""); print }' Makefile
-    sed 's/\$([A-Z_]*)/$X/g' Makefile | grep -o '\$(shell [^)]*' | sed 's/.*(shell //'; } |
-    sed 's/\$(Q)//; s/^[@+-]*//; s/\$([A-Z_]*)/$X/g; s/\$([a-z]* [^()]*)/$X/g; s/\$[@<^]/$X/g; s/\$\$/$/g' \
-        >"$TMP/Makefile"
+recipes() { # of the Makefile: lines that begin with a tab, what stands behind "; @", and in $(shell ...)
+    awk '
+        /^\t/ { print substr($0, 2) }
+        /^build.*; @/ {
+            sub(/.*; @/, "")
+            print
+        }' Makefile
+    sed 's/\$([A-Z_]*)/$X/g' Makefile | grep -o '\$(shell [^)]*' | sed 's/.*(shell //'
+}
+without_make() { # make's variables and functions become a variable of the shell
+    sed 's/\$(Q)//; s/^[@+-]*//; s/\$([A-Z_]*)/$X/g; s/\$([a-z]* [^()]*)/$X/g; s/\$[@<^]/$X/g; s/\$\$/$/g'
+}
+typed() { # PAGE: its commands
+    awk '
+        /^ *```/ {
+            fenced = !fenced
+            next
+        }
+        !inside && /^ *<!-- (test|numbers): / {
+            inside = "mark"
+            sub(/^ *<!-- [a-z]*: /, "")
+        }
+        !inside && !fenced && /^ +(\.\/yard|cmp|cat|rm -f|YARD_[A-Z_]*=1|make|git|gdb)( |$)/ { inside = "block" }
+        inside == "mark" {
+            is_last = sub(/ *-->$/, "")
+            print
+        }
+        inside == "block" {
+            is_last = !/\\$/
+            sub(/    *[^ ].*$/, "", $0) # a remark beside it
+            print
+        }
+        is_last { inside = "" }' "$1"
+}
+recipes | without_make >"$TMP/Makefile"
 for text in README.md tutorials/*.md; do
-    awk '/^ *```/ { fenced = !fenced; next }
-         !on && /^ *<!-- (test|numbers): / { on = "mark"; sub(/^ *<!-- [a-z]*: /, "") }
-         !on && !fenced && /^ +(\.\/yard|cmp|cat|rm -f|YARD_[A-Z_]*=1|make|git|gdb)( |$)/ { on = "block" }
-         !on { next }
-         { last = on == "mark" ? sub(/ *-->$/, "") : !/\\$/
-           if (on == "block") sub(/    *[^ ].*$/, "", $0)
-           print }
-         last { on = "" }' "$text" >"$TMP/$text"
+    typed "$text" >"$TMP/$text"
 done
 
 scripts=$(ls tests/*.sh tutorials/labs/*.sh tutorials/labs/*/grade tutorials/labs/*/*.sh data/gallery/*.sh 2>/dev/null)
 awk -f tests/commands.awk $scripts >"$TMP/words"
 (cd "$TMP" && awk -f "$OLDPWD/tests/commands.awk" Makefile README.md tutorials/*.md) >>"$TMP/words"
 echo "$builtin" | tr -s ' \n' '\n\n' | awk '
-    FILENAME == "-" { known[$1] = 1; next }
-    FILENAME ~ /promised$/ && NF == 1 { known[$1] = 1; next }
-    FILENAME ~ /promised$/ { who[$1] = who[$1] $0; next }
-    $2 == 0 { known[$3] = 1; next } # a function, of this script or of one that it reads
-    { word[++n] = $3; at[n] = $1; line[n] = $2 }
-    END { for (i = 1; i <= n; i++) {
-              seen[word[i]] = 1
-              if (word[i] in known || word[i] ~ /\// || index(who[word[i]], "`" at[i] "`")) continue
-              if (at[i] ~ /\.md$/ && who[word[i]] ~ /pages/) continue
-              print at[i] ", line " line[i] ": " word[i] " is not promised" }
-          if (n < 2000) print "only " n " words" }' - "$TMP/promised" "$TMP/words" >"$TMP/err"
-[ ! -s "$TMP/err" ]
-result $? "the commands of scripts, recipes and pages are in $page"
+    FILENAME == "-" || (FILENAME ~ /promised$/ && NF == 1) {
+        known[$1] = 1
+        next
+    }
+    FILENAME ~ /promised$/ { # to some scripts or to pages
+        who[$1] = who[$1] $0
+        next
+    }
+    $2 == 0 { # a function, of this script or of one that it reads
+        known[$3] = 1
+        next
+    }
+    {
+        n++
+        at[n] = $1
+        line[n] = $2
+        word[n] = $3
+    }
+    END {
+        for (i = 1; i <= n; i++) {
+            if (word[i] in known || word[i] ~ /\// || index(who[word[i]], "`" at[i] "`"))
+                continue
+            if (at[i] ~ /\.md$/ && who[word[i]] ~ /pages/)
+                continue
+            print at[i] ", line " line[i] ": " word[i] " is not promised"
+        }
+        if (n < 2000)
+            print "only " n " words"
+    }' - "$TMP/promised" "$TMP/words" >"$TMP/wrong"
+no_complaints "$TMP/wrong" "the commands of scripts, recipes and pages are in $page"
 
 # ---- scripts, with nothing else on the PATH -------------------------------------------------------------------------
 
@@ -94,5 +142,4 @@ for script in gdb faults oclgrind transformers; do
     result $? "$script.sh is skipped, and says why"
 done
 
-echo "1..$number"
-[ "$failed" -eq 0 ]
+finish

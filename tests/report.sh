@@ -1,7 +1,14 @@
-# report.sh - the report of a test that is a script (`. tests/report.sh`): TAP, see run.sh.  $TMP/err: what was said last.
-number=0 failed=0
+# report.sh - the report of a test that is a script, in TAP (see run.sh).  A script reads it with `. tests/report.sh`.
+#
+#     result CODE NAME            a check is well if CODE is 0; else $TMP/err tells what was said last
+#     no_complaints FILE NAME     a check is well if FILE, which lists what is wrong, is empty
+#     skip NAME WHY               a check cannot be made here
+#     skip_all NAME WHY           none of the script's checks can: it ends
+#     finish                      the script's last line: prints how many checks there were, ends with the exit code
+number=0 # of checks so far
+failed=0
 
-result() { # ok? name: one line of the report
+result() {
     number=$((number + 1))
     if [ "$1" -eq 0 ]; then
         echo "ok $number - $2"
@@ -10,4 +17,31 @@ result() { # ok? name: one line of the report
         echo "not ok $number - $2"
         sed 's/^/#   /' "$TMP/err" | head -n 8
     fi
+}
+
+no_complaints() {
+    number=$((number + 1))
+    if [ ! -s "$1" ]; then
+        echo "ok $number - $2"
+    else
+        failed=$((failed + 1))
+        echo "not ok $number - $2"
+        sed 's/^/#   /' "$1" | head -n 30
+    fi
+}
+
+skip() {
+    number=$((number + 1))
+    echo "ok $number - $1 # SKIP $2"
+}
+
+skip_all() {
+    skip "$1" "$2"
+    finish
+}
+
+finish() {
+    echo "1..$number"
+    [ "$failed" -eq 0 ] && [ "$number" -gt 0 ]
+    exit
 }

@@ -40,7 +40,7 @@ jobs=${JOBS:-$(getconf _NPROCESSORS_ONLN)}
 screen=no
 [ ! -t 1 ] || screen=yes
 
-# ---- one test ---------------------------------------------------------------------------------------------------------
+# ---- one test -------------------------------------------------------------------------------------------------------
 
 # In the background.  Its exit code and seconds go to LOGS/<name>.ended, and its name to the pipe.
 run_one() { # run_one TEST
@@ -59,14 +59,23 @@ run_one() { # run_one TEST
 
 # What a finished test reported is printed and counted.
 report() { # report TEST
-    name=$(basename "$1") log=$logs/$(basename "$1").log
+    name=$(basename "$1")
+    log=$logs/$name.log
     read -r code seconds <"$logs/$name.ended"
     rm "$logs/$name.ended"
-    counts=$(awk '/^1\.\.[0-9]+$/ { n += substr($0, 4) }
-                  /ok [0-9]+.*# SKIP/ { s++; next }
-                  /not ok [0-9]+/ { f++; next }
-                  /ok [0-9]+/ { p++ }
-                  END { print n + 0, p + 0, f + 0, s + 0 }' "$log")
+    counts=$(awk '
+        /^1\.\.[0-9]+$/ { n += substr($0, 4) }
+        /ok [0-9]+.*# SKIP/ {
+            s++
+            next
+        }
+        /not ok [0-9]+/ {
+            f++
+            next
+        }
+        /ok [0-9]+/ { p++ }
+        END { print n + 0, p + 0, f + 0, s + 0 }' "$log")
+    # announced, passed, failed and skipped
     read -r n p f s <<EOF
 $counts
 EOF
@@ -90,10 +99,7 @@ EOF
     fi
     if [ "$f" -eq 0 ]; then
         printf 'ok    %-28s %3d checks %4d s\n' "$name" "$p" "$seconds"
-        awk '/# SKIP/ { said = $0
-                        sub(/.*ok [0-9]+ (- )?/, "", said) sub(/ # SKIP +/, ": ", said) sub(/ *# SKIP */, "", said)
-                        print "      skipped: " said (before ~ /ok [0-9]|^#|^1\.\.|^$/ ? "" : ": " before) }
-             { before = $0 }' "$log"
+        show_skipped "$log"
         rm -rf "$logs/$name.tmp"
         return
     fi
@@ -101,6 +107,20 @@ EOF
     printf 'FAIL  %-28s %3d failed %4d s   %s; %s ends with:\n' "$name" "$f" "$seconds" "$reason" "$log"
     tail -n 40 "$log" | sed 's/^/      | /'
     say_how_to_repeat "$1" "$log"
+}
+
+show_skipped() { # show_skipped LOG: what could not be checked, and why; cmocka prints that in the line before
+    awk '
+        /# SKIP/ {
+            said = $0
+            sub(/.*ok [0-9]+ (- )?/, "", said)
+            sub(/ # SKIP +/, ": ", said)
+            sub(/ *# SKIP */, "", said)
+            if (before !~ /ok [0-9]|^#|^1\.\.|^$/)
+                said = said ": " before
+            print "      skipped: " said
+        }
+        { before = $0 }' "$1"
 }
 
 say_how_to_repeat() { # say_how_to_repeat TEST LOG
@@ -112,7 +132,7 @@ say_how_to_repeat() { # say_how_to_repeat TEST LOG
     esac
 }
 
-# ---- the time left ----------------------------------------------------------------------------------------------------
+# ---- the time left --------------------------------------------------------------------------------------------------
 
 erase_line() { [ $screen = no ] || printf '\r\033[K'; }
 
@@ -122,21 +142,34 @@ show_progress() {
     elapsed=$(($(date +%s) - begun))
     left=$(for test in $running $waiting; do basename "$test"; done |
         awk -v elapsed=$elapsed -v jobs="$jobs" '
-            FILENAME == "-" { left += ($1 in took) ? took[$1] : 3; waits[$1]; next }
+            FILENAME == "-" {
+                left += ($1 in took) ? took[$1] : 3
+                next
+            }
             { took[$1] = $2 }
             END { printf "%d", left / jobs + 1 }' "$guesses" -)
     printf '\r\033[K%d of %d done, about %d s left; running:%s' $finished "$all" "$left" \
         "$(for test in $running; do printf ' %s' "$(basename "$test")"; done)" | cut -c 1-"${COLUMNS:-79}" | tr -d '\n'
 }
 
-# ---- all of them ------------------------------------------------------------------------------------------------------
+# ---- all of them ----------------------------------------------------------------------------------------------------
 
 guesses=$logs/seconds-$YARD_TESTS
 [ -s "$guesses" ] || guesses=tests/seconds.txt
 in_order=$(for test in "$@"; do echo "$test"; done |
-    awk 'FILENAME != "-" { took[$1] = $2; next }
-         { name = $1; sub(/.*\//, "", name); print ((name in took) ? took[name] : 3), $1 }' "$guesses" - |
+    awk '
+        FILENAME != "-" {
+            took[$1] = $2
+            next
+        }
+        {
+            name = $1
+            sub(/.*\//, "", name)
+            print ((name in took) ? took[name] : 3), $1
+        }' "$guesses" - |
     sort -s -rn | awk '{ print $2 }' | tr '\n' ' ')
+
+# Tests that end write their names into a pipe, and so does the ticker, that the line is drawn anew.
 pipe=$logs/ended.$$
 rm -f "$logs/seconds.new"
 mkfifo "$pipe" || exit 1
@@ -144,7 +177,7 @@ exec 3<>"$pipe"
 rm "$pipe"
 
 ticker=
-if [ $screen = yes ]; then # so that the line is drawn anew while a long test runs
+if [ $screen = yes ]; then
     while sleep 2; do echo tick >&3; done 9>&- &
     ticker=$!
 fi
@@ -155,7 +188,12 @@ stop() {
 begun_jobs=
 trap 'stop; exit 130' INT TERM HUP QUIT PIPE
 
-passed=0 failed=0 skipped=0 finished=0 all=$# failures= running= waiting=${in_order% } started=0 begun=$(date +%s)
+passed=0 failed=0 skipped=0 # checks
+all=$# started=0 finished=0 # tests
+waiting=${in_order% }       # their names, with blanks between
+running=
+failures=
+begun=$(date +%s)
 while [ "$finished" -lt "$all" ]; do
     while [ $((started - finished)) -lt "$jobs" ] && [ -n "$waiting" ]; do
         next=${waiting%% *}
@@ -183,10 +221,16 @@ echo
 echo "the ten slowest:"
 for test in "$@"; do
     name=$(basename "$test")
-    awk -v name="$name" '/^# seconds: / { seconds = $3 + 0 }
-                         /ok [0-9]+ - / && seconds != "" {
-                             sub(/.*ok [0-9]+ - /, ""); print seconds, name, $1; seconds = "" }' "$logs/$name.log"
-    case $test in *.sh) sed -n "s/^$name \(.*\)/\1 $name/p" "$logs/seconds-$YARD_TESTS" ;; esac
+    awk -v name="$name" '
+        /^# seconds: / { seconds = $3 + 0 }
+        /ok [0-9]+ - / && seconds != "" {
+            sub(/.*ok [0-9]+ - /, "")
+            print seconds, name, $1
+            seconds = ""
+        }' "$logs/$name.log"
+    case $test in
+    *.sh) sed -n "s/^$name \(.*\)/\1 $name/p" "$logs/seconds-$YARD_TESTS" ;;
+    esac
 done | sort -rn | head -n 10 | awk '{ printf "%8.1f s  %s %s\n", $1, $2, $3 }'
 echo
 [ "$skipped" -eq 0 ] || echo "$skipped skipped"

@@ -6,8 +6,8 @@
 # A row is `| file | what to read | lines | skip at first |`, in the section "The spine"; a row without a file goes on
 # with the file of the row above it.  To be read is "all"; "head", the comment at the top of a file; `name()`, a
 # function or macro; `struct name` and `enum name`; `name[]`, a table; `name`, a type of functions, a variable or a
-# constant.  Each begins with the comment above it and ends with its closing brace.  Of a long one there may be "first 9
-# lines of `name[]`".  What may be skipped is named in the same way.
+# constant.  Each begins with the comment above it and ends with its closing brace.  Of a long one there may be "first
+# 9 lines of `name[]`".  What may be skipped is named in the same way.
 
 function wrong(text) {
     if (!fill)

@@ -63,6 +63,13 @@ char *write_text(const char *name, const char *format, ...)
 
 /* ---- arrays ----------------------------------------------------------------------------------------------------- */
 
+size_t draw_below(struct draws *d, size_t below)
+{
+    double u = random_uniform(d->seed, STREAM_TEST, d->row, d->drawn);
+    d->drawn++;
+    return (size_t)(u * (double)below);
+}
+
 float *random_floats(size_t n, uint64_t seed)
 {
     float *x = allocate(n, sizeof *x);

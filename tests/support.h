@@ -10,6 +10,13 @@
 
 /* ---- arrays ----------------------------------------------------------------------------------------------------- */
 
+/* Random numbers, one after another; they follow from seed and row. */
+struct draws {
+    uint64_t seed;
+    uint32_t row;
+    uint64_t drawn;
+};
+size_t draw_below(struct draws *d, size_t below); /* 0 to below - 1 */
 /* Normal numbers that depend on the seed only; the caller frees them. */
 float *random_floats(size_t n, uint64_t seed);
 float *copy_floats(const float *x, size_t n);

@@ -3,15 +3,9 @@
 
 /* ---- cases ------------------------------------------------------------------------------------------------------ */
 
-struct draws {
-    uint32_t number, drawn;
-};
-
-static int draw(struct draws *d, int low, int high)
+static int draw_between(struct draws *d, int low, int high)
 {
-    struct random4 r = random_words(11, STREAM_TEST, d->number, d->drawn);
-    d->drawn++;
-    return low + (int)(r.word[0] % (uint32_t)(high - low + 1));
+    return low + (int)draw_below(d, (size_t)(high - low + 1));
 }
 
 struct mesh mesh_of(const struct config *c, int dp, int pp, int tp, int zero)
@@ -23,20 +17,20 @@ struct mesh mesh_of(const struct config *c, int dp, int pp, int tp, int zero)
 
 static struct mesh random_mesh(struct draws *d, const struct config *c)
 {
-    int tp = draw(d, 1, MIN(c->heads, 5)), pp = draw(d, 1, c->layers);
-    return mesh_of(c, draw(d, 1, 8), pp, tp, draw(d, 0, 3));
+    int tp = draw_between(d, 1, MIN(c->heads, 5)), pp = draw_between(d, 1, c->layers);
+    return mesh_of(c, draw_between(d, 1, 8), pp, tp, draw_between(d, 0, 3));
 }
 
 struct random_case random_case(uint32_t number)
 {
-    struct draws d = {number, 0};
-    int heads = draw(&d, 1, 7);
-    struct random_case r = {.config = {.layers = draw(&d, 1, 3),
+    struct draws d = {.seed = 11, .row = number};
+    int heads = draw_between(&d, 1, 7);
+    struct random_case r = {.config = {.layers = draw_between(&d, 1, 3),
                                        .heads = heads,
-                                       .channels = heads * draw(&d, 1, 9),
-                                       .seq_len = draw(&d, 1, 40),
-                                       .vocab = draw(&d, 7, 300),
-                                       .tied = draw(&d, 0, 1)}};
+                                       .channels = heads * draw_between(&d, 1, 9),
+                                       .seq_len = draw_between(&d, 1, 40),
+                                       .vocab = draw_between(&d, 7, 300),
+                                       .tied = draw_between(&d, 0, 1)}};
     r.from = random_mesh(&d, &r.config);
     r.to = random_mesh(&d, &r.config);
     return r;
@@ -151,8 +145,8 @@ void free_stored(struct stored *x)
     free_model(x->model);
 }
 
-/* Fills in what the range has of a tensor.  Where members have parts of it, the elements lie as in the rank's piece;
- * else as in the rank's table of parameters. */
+/* Fills in what the range has of a tensor.  Where tensor-parallel ranks have parts of it, the elements lie as in the
+ * rank's piece; else as in the rank's table of parameters. */
 static void fill_tensor(const struct stored *x, const struct state_range *r, size_t tensor, uint64_t seed, float *out)
 {
     const struct kept_tensor *t = &x->pieces->tensor[tensor];

@@ -27,7 +27,7 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
     s->devices = "0:0x2";
     s->kernels.gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
     s->mesh = mesh;
-    if (mesh) { /* the upper half of the 256 bytes hardly occurs in the text: one member would have all words */
+    if (mesh) { /* the upper half of the 256 bytes hardly occurs in the text: one rank would have all words */
         s->data.tokens = TOKENS_CHARS;
         s->kernels.attention = ATTENTION_FLASH;
     }
@@ -154,7 +154,7 @@ static bool is_repeated(const struct task *t)
 {
     static uint64_t *seen;
     static size_t n, cap;
-    uint64_t key = hash_bytes(t->name, strlen(t->name), (uint64_t)(t->function != NULL));
+    uint64_t key = hash_bytes(t->name, strlen(t->name), (uint64_t)(t->action == ACT_KERNEL));
     for (int k = 0; k < t->n_access; k++)
         key = hash_bytes(&t->access[k].mode, sizeof t->access[k].mode, key);
     for (size_t i = 0; i < n; i++)
@@ -204,7 +204,7 @@ static const char *const in_no_list[] = {"fma_peak", "copy", "fill"};
 static bool runs_kernel(const struct step *s, const char *kernel)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->function && strcmp(s->task[i]->function, kernel) == 0)
+        if (s->task[i]->action == ACT_KERNEL && strcmp(s->task[i]->function, kernel) == 0)
             return true;
     return false;
 }

@@ -138,12 +138,6 @@ TEST(clipping_waits_for_the_backward_that_was_moved_behind_the_last)
 /* ---- any list, any moves ---------------------------------------------------------------------------------------- */
 
 enum { TENSORS = 8, CASES = 60, MOVES = 12 };
-static uint32_t draw(uint32_t seed, uint32_t *n, uint32_t below)
-{
-    struct random4 r = random_words(seed, STREAM_TEST, 1, *n);
-    (*n)++;
-    return r.word[0] % below;
-}
 
 /* Tensors 0 to 3 are on the device, the others on the host; half of them persist, the others are written before they
  * are read.  Tasks have names of their own. */
@@ -152,26 +146,28 @@ static const char *make_list(uint32_t seed)
     static const char *const lanes[] = {"gpu.compute", "gpu.compute1", "host.cpu"};
     const char *path = temp_path("random.txt");
     FILE *out = fopen(path, "w");
-    uint32_t n = 0, tasks = 4 + draw(seed, &n, 20);
+    struct draws draws = {.seed = seed, .row = 1};
+    const size_t tasks = 4 + draw_below(&draws, 20);
     bool written[TENSORS];
     fprintf(out, "device gpu memory=1M\nlane gpu.compute1\nlane gpu.upload1\nlink gpu up 1e9\nlink gpu down 1e9\n");
     for (int i = 0; i < TENSORS; i++) {
         written[i] = i % 2;
         fprintf(out, "tensor x%d %s 1000 %s\n", i, i < TENSORS / 2 ? "gpu" : "host", i % 2 ? "parameters" : "work");
     }
-    for (uint32_t i = 0; i < tasks; i++) {
-        uint32_t kind = draw(seed, &n, 5);
-        uint32_t lane = kind % 3;
-        uint32_t base = lane == 2 ? TENSORS / 2 : 0;
-        uint32_t to = base + draw(seed, &n, TENSORS / 2), from = base + draw(seed, &n, TENSORS / 2);
+    for (size_t i = 0; i < tasks; i++) {
+        size_t kind = draw_below(&draws, 5);
+        size_t lane = kind % 3;
+        size_t base = lane == 2 ? TENSORS / 2 : 0;
+        size_t to = base + draw_below(&draws, TENSORS / 2), from = base + draw_below(&draws, TENSORS / 2);
         if (kind > 2)
             from = (from + TENSORS / 2) % TENSORS;
         if (!written[from])
-            fprintf(out, "task t%u %s 2us writes=x%u\n", i, from < TENSORS / 2 ? "gpu.compute" : "host.cpu", from);
+            fprintf(out, "task t%zu %s 2us writes=x%zu\n", i, from < TENSORS / 2 ? "gpu.compute" : "host.cpu", from);
         else if (kind > 2)
-            fprintf(out, "copy t%u x%u x%u%s\n", i, to, from, to < from && i % 2 ? " lane=gpu.upload1" : "");
+            fprintf(out, "copy t%zu x%zu x%zu%s\n", i, to, from, to < from && i % 2 ? " lane=gpu.upload1" : "");
         else
-            fprintf(out, "task t%u %s %uus reads=x%u writes=x%u\n", i, lanes[lane], 1 + draw(seed, &n, 9), from, to);
+            fprintf(out, "task t%zu %s %zuus reads=x%zu writes=x%zu\n", i, lanes[lane], 1 + draw_below(&draws, 9), from,
+                    to);
         written[written[from] ? to : from] = true;
     }
     fclose(out);
@@ -224,12 +220,12 @@ static void expect_place(const struct step *before, const struct step *after, co
     assert_true(k == after->n);
 }
 
-static struct move draw_move(const struct step *s, uint32_t seed, uint32_t *n)
+static struct move draw_move(const struct step *s, struct draws *draws)
 {
-    struct move m = {draw(seed, n, (uint32_t)s->n), draw(seed, n, (uint32_t)s->pool->machine->n_lanes), FIRST};
-    m.lane = draw(seed, n, 2) ? m.lane : (size_t)s->task[m.task]->lane->index;
+    struct move m = {draw_below(draws, s->n), draw_below(draws, (size_t)s->pool->machine->n_lanes), FIRST};
+    m.lane = draw_below(draws, 2) ? m.lane : (size_t)s->task[m.task]->lane->index;
     for (size_t k = 0; k < s->n && m.behind == FIRST; k++)
-        if (k != m.task && s->task[k]->lane->index == (int)m.lane && draw(seed, n, 3) == 0)
+        if (k != m.task && s->task[k]->lane->index == (int)m.lane && draw_below(draws, 3) == 0)
             m.behind = (int64_t)k;
     return m;
 }
@@ -237,11 +233,11 @@ static struct move draw_move(const struct step *s, uint32_t seed, uint32_t *n)
 enum fate { REFUSED, UNDONE, KEPT };
 
 /* Tries any move, and undoes some of those that are accepted. */
-static enum fate try_any_move(struct board *b, uint32_t seed, uint32_t *n)
+static enum fate try_any_move(struct board *b, struct draws *draws)
 {
     char *now = saved(b, "now.txt");
     struct step *s = read_list(temp_path("now.txt"));
-    struct move m = draw_move(s, seed, n);
+    struct move m = draw_move(s, draws);
     enum fate fate = KEPT;
     size_t place;
     char *wrong = try_move(b, &m, &place);
@@ -251,7 +247,7 @@ static enum fate try_any_move(struct board *b, uint32_t seed, uint32_t *n)
         assert_string_equal(same, now); /* nothing has moved */
         assert_non_null(strstr(wrong, s->task[place]->name));
         free(same);
-    } else if (draw(seed, n, 4) == 0) {
+    } else if (draw_below(draws, 4) == 0) {
         fate = UNDONE;
         undo_move(b);
     } else {
@@ -277,10 +273,10 @@ LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
         struct step *written = read_list(path);
         struct board *b = open_board(path, 0);
         char *before = saved(b, "before.txt");
-        uint32_t n = 1000;
+        struct draws draws = {.seed = seed, .row = 2};
         size_t moved = 0;
         for (int i = 0; i < MOVES; i++) {
-            enum fate fate = try_any_move(b, seed, &n);
+            enum fate fate = try_any_move(b, &draws);
             refused += fate == REFUSED;
             moved += fate == KEPT;
         }

@@ -18,7 +18,7 @@ static size_t count_copies(const struct step *s)
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
-        n += t->copy && t->access[0].tensor->device != t->access[1].tensor->device &&
+        n += is_copy(t) && t->access[0].tensor->device != t->access[1].tensor->device &&
              (t->role == ROLE_BROADCAST || strcmp(t->name, "gather") == 0);
     }
     return n;
@@ -29,7 +29,7 @@ static void expect_received(const struct step *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i], *receive = NULL;
-        const struct tensor *x = t->copy ? t->access[0].tensor : NULL;
+        const struct tensor *x = is_copy(t) ? t->access[0].tensor : NULL;
         if (!x || t->role != ROLE_BROADCAST || x->device->is_host || t->access[1].tensor->device->is_host ||
             x->device == t->access[1].tensor->device)
             continue;
@@ -37,7 +37,7 @@ static void expect_received(const struct step *s)
             const struct task *next = s->task[(i + turn) % s->n];
             if (copies_nothing(next) && touches_bytes(next, x, ACCESS_WRITE))
                 receive = next;
-            else if (!next->copy && touches_bytes(next, x, ACCESS_READ))
+            else if (!is_copy(next) && touches_bytes(next, x, ACCESS_READ))
                 test_failed("task %zu %s: %s is read before it is received\n", i, t->name, x->name);
         }
         if (!receive) /* no task reads it */
@@ -394,8 +394,7 @@ TEST(copies_of_one_number_are_one_message)
                      2);
 }
 
-/* Between devices, of role broadcast: all copies of a number bring what the first of them sends, and no other has it.
- */
+/* Between devices, of role broadcast: all copies of a number bring what the first sends, and no other has it. */
 static size_t expect_numbers(const struct step *s)
 {
     const struct tensor **source = allocate((size_t)s->last_message + 1, sizeof *source);
@@ -403,11 +402,11 @@ static size_t expect_numbers(const struct step *s)
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
-        if (!t->copy)
+        if (!is_copy(t))
             assert_int_equal(t->message, 0);
-        if (t->copy && (t->role == ROLE_FEED || t->role == ROLE_REPORT || t->role == ROLE_OFFLOAD))
+        if (is_copy(t) && (t->role == ROLE_FEED || t->role == ROLE_REPORT || t->role == ROLE_OFFLOAD))
             assert_int_equal(t->message, 0);
-        if (!t->copy || t->role != ROLE_BROADCAST || copies_nothing(t))
+        if (!is_copy(t) || t->role != ROLE_BROADCAST || copies_nothing(t))
             continue;
         assert_true(t->message > 0 && t->message <= s->last_message);
         const struct tensor *from = t->access[1].tensor, *to = t->access[0].tensor;

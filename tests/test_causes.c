@@ -239,13 +239,6 @@ static void expect_same_causes(const char *what, const struct trace *t, uint64_t
     free(found);
 }
 
-static size_t draw(uint64_t seed, uint64_t *count, size_t below)
-{
-    double u = random_uniform(seed, STREAM_TEST, 0, *count);
-    (*count)++;
-    return (size_t)(u * (double)below);
-}
-
 /* Tasks of any role on any lanes, each of which writes a tensor of its device and reads two more that have been
  * written; copies; some that skip steps.  Few bytes, so that tensors share some. */
 static struct step *random_list(uint64_t seed)
@@ -258,31 +251,31 @@ static struct step *random_list(uint64_t seed)
     char *text = copy_string("device a memory=1M\ndevice b memory=1M\ndevice c memory=1M\nlane a.download1\n"
                              "lane b.download1\nlane c.download1\nlink a,b,c up 1e6 100us\nlink a,b,c down 1e6\n");
     bool written[DEVICES][TENSORS] = {{false}};
-    uint64_t n = 0;
+    struct draws draws = {.seed = seed};
     for (int d = 0; d < DEVICES; d++)
         for (int i = 0; i < TENSORS; i++)
             append_text(&text, "tensor %s%d %s %zu activations%s\n", device[d], i, device[d],
-                        200 + 100 * draw(seed, &n, 8), i < 2 ? " keep" : "");
+                        200 + 100 * draw_below(&draws, 8), i < 2 ? " keep" : "");
     for (int i = 0; i < TASKS; i++) {
-        size_t d = draw(seed, &n, DEVICES);
-        size_t to = draw(seed, &n, TENSORS);
-        size_t other = draw(seed, &n, DEVICES);
-        if (draw(seed, &n, 4) == 0 && other != d && written[other][0]) {
+        size_t d = draw_below(&draws, DEVICES);
+        size_t to = draw_below(&draws, TENSORS);
+        size_t other = draw_below(&draws, DEVICES);
+        if (draw_below(&draws, 4) == 0 && other != d && written[other][0]) {
             append_text(&text, "copy c%d %s0[0:200] %s0[0:200] role=%s\n", i, device[d], device[other],
-                        role[draw(seed, &n, COUNT(role))]);
+                        role[draw_below(&draws, COUNT(role))]);
             written[d][0] = true;
             continue;
         }
         append_text(&text, "task t%d %s.%s %zuus role=%s", i, device[d],
-                    (d < 3 ? of_device : of_host)[draw(seed, &n, COUNT(of_host))], 100 * draw(seed, &n, 12),
-                    role[draw(seed, &n, COUNT(role))]);
+                    (d < 3 ? of_device : of_host)[draw_below(&draws, COUNT(of_host))], 100 * draw_below(&draws, 12),
+                    role[draw_below(&draws, COUNT(role))]);
         const char *comma = " reads=";
-        for (size_t k = draw(seed, &n, 2); k < TENSORS; k += 1 + draw(seed, &n, TENSORS))
+        for (size_t k = draw_below(&draws, 2); k < TENSORS; k += 1 + draw_below(&draws, TENSORS))
             if (written[d][k]) {
                 append_text(&text, "%s%s%zu", comma, device[d], k);
                 comma = ",";
             }
-        append_text(&text, " writes=%s%zu%s\n", device[d], to, draw(seed, &n, 8) ? "" : " every=2");
+        append_text(&text, " writes=%s%zu%s\n", device[d], to, draw_below(&draws, 8) ? "" : " every=2");
         written[d][to] = true;
     }
     struct step *s = list_of("%s", text);
@@ -313,12 +306,14 @@ static double cause_ms(const json_t *lanes, const char *lane, const char *cause)
 /* Records that overlap, that run before they are queued or can: their parts add up all the same. */
 TEST(causes_of_absurd_records)
 {
-    uint64_t all[CAUSES] = {0}, n = 0;
+    uint64_t all[CAUSES] = {0};
+    struct draws draws = {0};
     for (uint64_t seed = 1; seed <= 100; seed++) {
+        draws.seed = seed;
         struct ran_at odd[COUNT(example)];
         for (size_t i = 0; i < COUNT(example); i++) { /* a task's steps stay in order */
-            unsigned step = 100 * example[i].step, start = step + (unsigned)draw(seed, &n, 100);
-            unsigned end = start + (unsigned)draw(seed, &n, 50), queued = step + (unsigned)draw(seed, &n, 150);
+            unsigned step = 100 * example[i].step, start = step + (unsigned)draw_below(&draws, 100);
+            unsigned end = start + (unsigned)draw_below(&draws, 50), queued = step + (unsigned)draw_below(&draws, 150);
             odd[i] = (struct ran_at){example[i].step, example[i].task, start, end, queued};
         }
         struct trace *t = trace_by_hand(odd, COUNT(odd));

@@ -474,28 +474,18 @@ static void free_disk(struct disk *d)
 
 /* ---- what is left ----------------------------------------------------------------------------------------------- */
 
-struct luck {
-    uint32_t cut, drawn;
-};
-static uint32_t draw(struct luck *l, uint32_t below)
-{
-    struct random4 r = random_words(23, STREAM_TEST, l->cut, l->drawn);
-    l->drawn++;
-    return r.word[0] % below;
-}
-
 /* Its synced part, and of the rest nothing, a part, or zeros in some sectors. */
-static void put_file(struct luck *l, const struct node *x, const char *path)
+static void put_file(struct draws *draws, const struct node *x, const char *path)
 {
     size_t n = x->synced, rest = x->n - x->synced;
     char *bytes = memcpy(allocate(x->n + 1, 1), x->bytes ? x->bytes : "", x->n);
-    uint32_t kind = draw(l, 4);
+    size_t kind = draw_below(draws, 4);
     if (kind == 1 && rest)
-        n += draw(l, (uint32_t)rest);
+        n += draw_below(draws, rest);
     else if (kind != 0)
         n += rest;
     for (size_t at = x->synced; kind == 2 && at < x->n; at += 512)
-        if (draw(l, 2))
+        if (draw_below(draws, 2))
             memset(bytes + at, 0, MIN(512, x->n - at));
     FILE *f = fopen(path, "wb");
     assert_true(f);
@@ -504,7 +494,7 @@ static void put_file(struct luck *l, const struct node *x, const char *path)
     free(bytes);
 }
 
-static void put_folder(struct luck *l, struct node *folder, const char *path)
+static void put_folder(struct draws *draws, struct node *folder, const char *path)
 {
     make_folder(path);
     struct node *sure = sure_of(folder);
@@ -512,9 +502,9 @@ static void put_folder(struct luck *l, struct node *folder, const char *path)
         char *below = lasting("%s/%s", path, sure->names[i].name);
         struct node *x = sure->names[i].node;
         if (x && x->folder)
-            put_folder(l, x, below);
+            put_folder(draws, x, below);
         else if (x)
-            put_file(l, x, below);
+            put_file(draws, x, below);
     }
 }
 
@@ -535,17 +525,17 @@ static void read_back(void *read)
 static int cut_power(const char *folder, size_t n, uint32_t cut)
 {
     struct disk d = {0};
-    struct luck l = {cut, 0};
+    struct draws draws = {.seed = 23, .row = cut};
     struct read r = {folder, 0};
     d.now = new_folder_node(&d);
     for (size_t i = 0; i < n; i++)
         apply(&d, &tape.call[i]);
     for (size_t i = 0; i < d.n; i++)
-        if (draw(&l, 2))
+        if (draw_below(&draws, 2))
             make_sure(&d.change[i]);
     char *command = lasting("rm -rf '%s'", folder);
     assert_int_equal(system(command), 0);
-    put_folder(&l, d.now, folder);
+    put_folder(&draws, d.now, folder);
     free_disk(&d);
     free(attempt(read_back, &r));
     return r.step;

@@ -1,5 +1,4 @@
-/* test_edit.c - the verbs in which passes are written, on hand-written lists: order, places, pieces, repeats, undoing.
- */
+/* test_edit.c - the verbs in which passes are written, on hand-written lists: order, places, pieces, repeats, undo. */
 #include "../src/techniques/pass/edit.h"
 #include "support_paper.h"
 

@@ -292,18 +292,18 @@ static void expect_head(struct trace_follow *f, uint64_t head)
     assert_int_equal(head_of(f), head);
 }
 
-/* Holds come one after another, nothing runs in them, and what comes after one was queued then. */
-static void expect_holds(const struct trace *t, size_t least)
+/* Pauses come one after another, nothing runs in them, and what comes after one was queued then. */
+static void expect_pauses(const struct trace *t, size_t least)
 {
     uint64_t before = 0;
-    assert_true(t->n_holds >= least);
-    for (const struct hold *h = t->holds; h < t->holds + t->n_holds; before += h->to - h->from, h++) {
-        assert_true(h->from < h->to);
-        assert_true(h->before == before);
-        assert_true(h == t->holds || h[-1].to <= h->from);
-        assert_int_equal(t->records[h->record].queued, h->to);
+    assert_true(t->n_pauses >= least);
+    for (const struct pause *p = t->pauses; p < t->pauses + t->n_pauses; before += p->to - p->from, p++) {
+        assert_true(p->from < p->to);
+        assert_true(p->before == before);
+        assert_true(p == t->pauses || p[-1].to <= p->from);
+        assert_int_equal(t->records[p->record].queued, p->to);
         for (size_t i = 0; i < t->n_records; i++)
-            assert_true(t->records[i].end <= h->from || t->records[i].start >= h->to);
+            assert_true(t->records[i].end <= p->from || t->records[i].start >= p->to);
     }
 }
 
@@ -311,7 +311,7 @@ static void expect_holds(const struct trace *t, size_t least)
 static void expect_cut(const char *path, const struct trace *t)
 {
     struct trace *cut = trace_open_modelled(path);
-    const struct hold *last = &t->holds[t->n_holds - 1];
+    const struct pause *last = &t->pauses[t->n_pauses - 1];
     uint64_t ended = 0, cut_ended = 0;
     for (size_t i = 0; i < t->n_records; i++) {
         ended = MAX(ended, t->records[i].end);
@@ -319,7 +319,7 @@ static void expect_cut(const char *path, const struct trace *t)
         assert_true(cut->records[i].end - cut->records[i].start == t->records[i].end - t->records[i].start);
     }
     assert_true(cut_ended + last->before + (last->to - last->from) == ended);
-    assert_true(cut->n_holds == 0);
+    assert_true(cut->n_pauses == 0);
     trace_free(cut);
 }
 
@@ -334,7 +334,7 @@ static void step_through(const char *more)
     ask(f, true, 0, 0);
     assert_true(becomes(f, LIFE_PAUSED));
     uint64_t head = head_of(f);
-    uint32_t next = (uint32_t)t->header.held - 1, in_step = 0;
+    uint32_t next = (uint32_t)t->header.paused_task - 1, in_step = 0;
     ask(f, true, 1, 0);
     expect_head(f, head + 1);
     ask(f, true, 1, 0);
@@ -350,7 +350,7 @@ static void step_through(const char *more)
     assert_true(becomes(f, LIFE_CLOSED));
     assert_int_equal(exit_code(child), 0);
     assert_false(trace_can_ask(f));
-    expect_holds(t, 4); /* one after each that was granted; one before them, unless nothing had run */
+    expect_pauses(t, 4); /* one after each that was granted; one before them, unless nothing had run */
     expect_cut(trace, t);
     trace_follow_close(f);
 }

@@ -536,8 +536,7 @@ TEST(a_model_elsewhere_is_named)
     expect_yard(EXIT_USAGE, "the config.json of a model is read by --init", "train --config '%s/config.json'", folder);
 }
 
-/* What Hugging Face's transformers computes of these files: of the same values with 4 heads, 2 heads, and a head of its
- * own. */
+/* What Hugging Face's transformers computes of these files: the same values with 4 heads, 2 heads, and its own. */
 TEST(losses_are_those_of_transformers)
 {
     static const struct {

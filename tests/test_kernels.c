@@ -273,8 +273,7 @@ TEST(embedding)
 
 /* ---- layernorm.cl ----------------------------------------------------------------------------------------------- */
 
-/* One column has no variance: rstd is 316 there, so errors are measured against large numbers; C = 1 is left to
- * forward. */
+/* One column has no variance: rstd is 316, so errors are measured against large numbers; C = 1 is left to forward. */
 static void check_layernorm_backward(int N, int C, const float *x, const float *mean, const float *rstd)
 {
     float *dout = random_floats((size_t)(N * C), 5), *carry = random_floats((size_t)(N * C), 6);
@@ -568,8 +567,7 @@ TEST(sums_in_order)
 
 /* ---- long loops ------------------------------------------------------------------------------------------------- */
 
-/* As many tokens as a micro-batch may have on a driver with short loops (src/trainer/model/build.c), all of them the
- * same. */
+/* As many tokens as a micro-batch may have on a driver with short loops (src/trainer/model/build.c), all the same. */
 TEST(longest_loops)
 {
     enum { TOKENS = SHORT_LOOPS / 4 };
@@ -936,8 +934,7 @@ TEST(the_same_condition_before_and_after_waiting)
     unsetenv("YARD_KERNELS");
 }
 
-/* ---- attention, through src/trainer/model/attention.c
- * -------------------------------------------------------------------- */
+/* ---- attention, through src/trainer/model/attention.c ------------------------------------------------------------ */
 
 struct attended {
     float *out, *dqkv;

@@ -456,8 +456,8 @@ TEST(evaluation_and_sampling_are_close)
     }
 }
 
-/* Block sums are added up by unit, member and shard: in the same order for every dp.  (Another one shows in the bits,
- * but with few data.) */
+/* Block sums are added up by unit, tensor-parallel rank and shard: in the same order for every dp.  (Another one shows
+ * in the bits, but with few data.) */
 TEST(the_norm_has_one_order)
 {
     struct trainer *t = new_trainer(settings_of("--model tiny -d 0:0x8 --mesh dp=2,pp=2,tp=2"), LIST_TRAIN, true, true);
@@ -506,10 +506,10 @@ static double bytes_of_units(const struct trainer *t, int together)
     return most;
 }
 
-/* State per device in bytes per parameter: 4 of values, 4 of gradients, 8 of Adam's.  ZeRO-1 shares out the last, 2 the
- * gradients too, 3 all.  The padding of units, and shards in whole norm blocks, make a little more.  What is received
- * of two layers' gradients is counted as buffers; with ZeRO-2 their whole gradients too, with 3 the parameters of two.
- */
+/* State per device in bytes per parameter: 4 of values, 4 of gradients, 8 of Adam's.  ZeRO-1 shares out the
+ * last, 2 the gradients too, 3 all.  The padding of units, and shards in whole norm blocks, make a little more.
+ * What is received of two layers' gradients is counted as buffers; with ZeRO-2 their whole gradients too, with 3
+ * the parameters of two. */
 TEST(zero_shares_the_state_out)
 {
     static const struct {

@@ -21,7 +21,7 @@ TEST(each_device_has_its_engine)
     for (int rank = 0; rank < 2; rank++) {
         on_rank(&b, rank, 0, ROLE_FORWARD);
         linear(&b, "head", activation(&b, "x", SHAPE(16, 32)), b.replica->other[HEAD], (struct weight){0});
-        own[rank] = s->task[s->n - 1]->file != NULL;
+        own[rank] = s->task[s->n - 1]->action == ACT_KERNEL;
     }
     assert_int_equal(own[0], 0);
     assert_int_equal(own[1], 1);
@@ -448,8 +448,8 @@ LONG_TEST(check_gradients_says_the_first_wrong_operation)
                 "--tolerance 1e-9");
 }
 
-/* What members have alike comes from the first one, where they compute in another way. */
-TEST(unlike_members_agree)
+/* What tensor-parallel ranks have alike comes from the group's first, where they compute in another way. */
+TEST(unlike_ranks_agree)
 {
     struct costs *costs = read_costs("data/hardware/server.txt");
     struct machine *m = virtual_machine(costs, 3);

@@ -132,7 +132,7 @@ static double simulate_choice(const struct instance *x, size_t on_cpu, bool forw
     return period;
 }
 
-/* Behind the backward in their order; with clipping, from the first layer on too. */
+/* After the backward in their order; with clipping, from the first layer on too. */
 static double best_list(const struct instance *x, size_t *choice, bool *forward)
 {
     double best = INFINITY;
@@ -160,7 +160,7 @@ static double plan_instance(const struct instance *x, struct pass_report **repor
     *reports = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
     overlap_options.how = OVERLAP_OFF;
     finish_list(s);
-    expect_sound("behind the pass", s, values);
+    expect_sound("after the pass", s, values);
     struct simulation *sim = must_simulate(s, NULL);
     double period = sim->period;
     expect_number("period_ms", number_in(&(*reports)[0], "period_ms"), 1e3 * period);
@@ -259,8 +259,7 @@ TEST(local_rule)
     }
 }
 
-/* In every second step only, on the host too: 3 and 4 ms in turn, which is no less than what is said to be the least.
- */
+/* In every second step only, on the host too: 3 and 4 ms in turn, no less than what is said to be the least. */
 TEST(updates_of_some_steps)
 {
     const char *path =
@@ -319,8 +318,7 @@ TEST(updates_of_two_layers_that_write_the_same_parameters_stay)
 /* ---- budgets, plans as text -------------------------------------------------------------------------------------- */
 
 /* Four parameters of 500,000 bytes, a gradient beside four activations of 1 MiB, and Adam's 4 x 1,000,000; on the host
- * 2,000,000 for each layer.
- */
+ * 2,000,000 for each layer. */
 TEST(budgets)
 {
     static const struct {
@@ -464,7 +462,7 @@ static size_t expect_gradients_before(const struct step *s, const struct task *c
     size_t n = 0;
     for (size_t i = choice->index; i < s->n; i++) {
         const struct task *t = s->task[i];
-        if (t->copy && t->access[1].tensor == choice->access[0].tensor)
+        if (is_copy(t) && t->access[1].tensor == choice->access[0].tensor)
             there = t->access[0].tensor;
         for (int k = 0; there && t->role == ROLE_UPDATE && touches_bytes(t, there, ACCESS_READ) && k < t->n_access; k++)
             if (t->access[k].tensor->class == MEM_GRADIENTS) {
@@ -557,9 +555,9 @@ static double planned_ms(const char *words)
     return number_at(yard_json("plan %s --simulate --verify --json", words), "simulation.step_ms");
 }
 
-/* A list as `yard plan --print-list` shows it takes as long, when it is read, as what it was printed for.  It has both
- * sides of each update that is chosen in the step, and parameters that live for a part of the step, as gathered ones.
- */
+/* A list as `yard plan --print-list` shows it takes as long, when it is read, as what it was printed for.
+ * It has both sides of each update that is chosen in the step, and parameters that live for a part of the
+ * step, as gathered ones. */
 TEST(lists_are_printed_and_read)
 {
     static const char *const words[][2] = {

@@ -113,7 +113,7 @@ static void keep_times(void *context, const struct step *s, const struct task *t
 {
     struct recording *r = context;
     assert_true(now_ns() >= f->end); /* the padded end is when others were told, not only what is written down */
-    r->times[f->number * s->n + t->index] = (struct times){f->start, f->end};
+    r->times[f->iteration * s->n + t->index] = (struct times){f->start, f->end};
     r->n++;
 }
 

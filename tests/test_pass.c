@@ -210,9 +210,8 @@ TEST(passes_on_a_step_file)
     free_list(s);
 }
 
-/* What recompute makes of lists that no model has, of 100 bytes a tensor; repeated: how many tasks, 0 where it
- * declines.
- */
+/* What recompute makes of lists that no model has, of 100 bytes a tensor; repeated: how many tasks,
+ * 0 where it declines. */
 TEST(lists_that_no_model_has)
 {
     static const struct {

@@ -478,19 +478,14 @@ struct mix { /* what a host task mixes, and how long it waits first */
 struct world {
     struct pool *pool;
     struct step *step;
-    uint64_t seed, drawn;
+    struct draws draws;
     struct root roots[PLACES][MOST_ROOTS];
     int n_roots[PLACES];
     struct mix mixes[64];
     int n_mixes;
 };
 
-static unsigned draw(struct world *w, unsigned below)
-{
-    struct random4 r = random_words(w->seed, STREAM_TEST, 2, w->drawn);
-    w->drawn++;
-    return r.word[0] % below;
-}
+static unsigned draw(struct world *w, unsigned below) { return (unsigned)draw_below(&w->draws, below); }
 
 static struct device *place_of(const struct world *w, int place) { return &w->pool->machine->device[place]; }
 
@@ -508,8 +503,7 @@ static struct root *new_root(struct world *w, int place, bool persistent)
     return r;
 }
 
-/* A part (0 left, 1 right, 2 whole) to read: of the latest few roots, since lifetimes should end; NULL: none written.
- */
+/* A part (0 left, 1 right, 2 whole) to read, of the latest few roots, so that lifetimes end; NULL: none written. */
 static struct tensor *pick_read(struct world *w, int place, unsigned part)
 {
     unsigned need = part == 2 ? 3 : 1u << part;
@@ -584,7 +578,7 @@ static struct world *new_world(struct machine *m, uint64_t seed)
     struct world *w = allocate(1, sizeof *w);
     w->pool = new_pool(m);
     w->step = new_step(w->pool, "random");
-    w->seed = seed;
+    w->draws = (struct draws){.seed = seed, .row = 2};
     for (int place = 0; place < PLACES; place++)
         for (int i = 0; i < KEPT; i++)
             new_root(w, place, true);
@@ -686,7 +680,7 @@ static void check_run(struct world *w, bool audit)
     float *serial = run_world(w, true, false);
     for (int repeat = 0; repeat < (audit ? 1 : 3); repeat++) {
         float *other = run_world(w, audit, audit);
-        char *what = lasting("list %llu, run %d", (unsigned long long)w->seed, repeat);
+        char *what = lasting("list %llu, run %d", (unsigned long long)w->draws.seed, repeat);
         expect_same_bits(what, other, serial, n);
         free(other);
     }
@@ -848,7 +842,7 @@ static void log_run(void *context, const struct step *s, const struct task *t, c
     assert_true(!t->span || l->computed <= f->start);
     l->computed = t->lane->kind == LANE_COMPUTE ? f->end : l->computed;
     l->name[l->n] = t->name;
-    l->number[l->n++] = f->number;
+    l->number[l->n++] = f->iteration;
 }
 
 static size_t count_logged(const struct log *l, const char *name)
@@ -906,13 +900,13 @@ static void note_policy(void *context, const struct task *t, uint32_t number)
 TEST(only_what_stands_aside_is_idle)
 {
     int policy[4] = {-1, -1, -1, -1};
-    struct task_flight flight = {.number = 0};
+    struct task_flight flight = {.iteration = 0};
     struct journey j = new_journey(no_work, NULL);
     struct lane *disk = j.machine->host->lane[LANE_DISK];
     struct task *t = add_host(j.step, disk, "note", note_policy, policy);
     must(finish_steps(j.pool, &j.step, 1));
     for (uint32_t number = 1; number <= 3; number++) {
-        struct job job = {.step = j.step, .flight = &flight, .task = t->index, .number = number, .run = true};
+        struct job job = {.step = j.step, .flight = &flight, .task = t->index, .iteration = number, .run = true};
         if (number == 2)
             job.ended = drop_job;
         if (number == 2)

@@ -100,8 +100,7 @@ static int lines_of_log(const char *path)
     return count;
 }
 
-/* Between evaluations the steps have one line, cut to the terminal, at most ten times a second; the log has them all.
- */
+/* Between evaluations steps have one line, cut to the terminal, at most ten times a second; the log has them all. */
 TEST(steps_share_a_line)
 {
     const char *log = temp_path("log"), *last = "";

@@ -89,13 +89,6 @@ TEST(the_critical_path_is_one_step_long)
 
 /* ---- relations that hold for every list ------------------------------------------------------------------------- */
 
-static size_t draw(uint64_t seed, uint64_t *count, size_t below)
-{
-    double u = random_uniform(seed, STREAM_TEST, 0, *count);
-    (*count)++;
-    return (size_t)(u * (double)below);
-}
-
 enum { RANDOM_TASKS = 40, RANDOM_TENSORS = 12 };
 
 /* Tasks on any lanes of the devices and the host that write one tensor and read what was written before. */
@@ -104,12 +97,12 @@ static struct paper random_list(uint64_t seed, const struct speeds *speeds, int 
     struct paper p = new_paper(n_devices, speeds);
     struct tensor *tensor[RANDOM_TENSORS];
     bool written[RANDOM_TENSORS] = {false};
-    uint64_t count = 0;
+    struct draws draws = {.seed = seed};
     for (int i = 0; i < RANDOM_TENSORS; i++)
-        tensor[i] = new_bytes(&p, p.device, "t", 1 + (int64_t)draw(seed, &count, 300), i % 3 == 0);
+        tensor[i] = new_bytes(&p, p.device, "t", 1 + (int64_t)draw_below(&draws, 300), i % 3 == 0);
     for (int i = 0; i < RANDOM_TASKS; i++) {
-        size_t to = draw(seed, &count, RANDOM_TENSORS), from = draw(seed, &count, RANDOM_TENSORS);
-        struct lane *lane = p.machine->lane[draw(seed, &count, (size_t)p.machine->n_lanes)];
+        size_t to = draw_below(&draws, RANDOM_TENSORS), from = draw_below(&draws, RANDOM_TENSORS);
+        struct lane *lane = p.machine->lane[draw_below(&draws, (size_t)p.machine->n_lanes)];
         bool reads = from != to && (written[from] || tensor[from]->persistent);
         add_paper(&p, lane, "task", tensor[to], reads ? tensor[from] : NULL, NULL);
         written[to] = true;
@@ -232,7 +225,7 @@ static void make_copy(struct paper *p, struct task *t)
 {
     struct device *d = t->lane->device, *to = t->lane->kind == LANE_UPLOAD ? d : p->host;
     int64_t words = (int64_t)count_elements(t->access[0].tensor);
-    t->copy = true;
+    t->action = ACT_COPY;
     t->n_access = 0;
     add_access(t, new_bytes(p, to, "to", words, true), ACCESS_WRITE);
     add_access(t, new_bytes(p, to == d ? p->host : d, "from", words, true), ACCESS_READ);

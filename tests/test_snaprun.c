@@ -92,8 +92,7 @@ static struct trainer *train_plainly(const struct kind *k, struct state states[S
     return t;
 }
 
-/* Stopped after each step for a look at the file: all are stored; or running freely, and whatever is stored is right.
- */
+/* Stopped after each step for a look at the file: all are stored; or running freely, and what is stored is right. */
 static void expect_kind(const struct kind *k, const struct state states[STEPS + 1], struct trainer *reader,
                         bool stopping)
 {
@@ -194,9 +193,12 @@ static void put_gate(struct trainer *t)
 {
     for (size_t i = 0; i < t->train->n; i++) {
         struct task *task = t->train->task[i];
-        if (task->condition.aside && task->copy)
+        const bool stores = task->action == ACT_HOST && task->condition.member && !task->condition.ends;
+        if (task->condition.aside && is_copy(task)) {
+            task->action = ACT_ISSUE;
             task->issue = copy_behind_gate;
-        if (!task->condition.member || task->copy || task->condition.ends)
+        }
+        if (!stores)
             continue;
         gate.run = task->run;
         task->run = persist_behind_gate;
@@ -329,8 +331,7 @@ LONG_TEST(paced_runs_store_what_was_planned)
     free(stored);
 }
 
-/* ---- one after another, and what is seen
- * ----------------------------------------------------------------------------- */
+/* ---- one after another, and what is seen ------------------------------------------------------------------------- */
 
 TEST(serial_and_audited)
 {

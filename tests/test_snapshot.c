@@ -78,9 +78,9 @@ TEST(a_disk_that_nobody_described)
 }
 
 /* w0 is updated in every third step, before w3 and on the same lane; both take 1 ms to write.  In step 2 no task
- * updates w0 first, so its copy chooses the slot, at 2 ms, when step 1's commit still holds the other one up to 3 ms.
- * Step 3 updates w0 from 4 ms to 5 ms, when step 2's commit has come; it is written at 8 ms.  At 7 ms step 4 finds no
- * slot. */
+ * updates w0 first, so its copy chooses the slot, at 2 ms, when step 1's commit still holds the other one up to
+ * 3 ms.  Step 3 updates w0 from 4 ms to 5 ms, when step 2's commit has come; it is written at 8 ms.  At 7 ms
+ * step 4 finds no slot. */
 TEST(an_update_that_skips_steps_holds_no_other)
 {
     const char *list = write_text("skips.txt", "device gpu memory=1G\ndisk 1e6\ntensor w0 gpu 1000 parameters\n"
@@ -425,6 +425,28 @@ TEST(what_does_not_stay_on_the_device_is_said)
             (cases[i].said ? !strstr(reason, cases[i].said) : strstr(reason, "host when") != NULL))
             test_failed("%s: in %s: %s\n", cases[i].words, text_at(report_of(p), "in"), reason);
     }
+}
+
+/* With --overlap local an update is in the list on both sides, and so are its copies.  Here the CPU is expected to do
+ * all updates ("CC"), so that the device's copies do nothing: their lanes are idle. */
+TEST(copies_of_the_side_that_is_not_expected_take_no_time)
+{
+    json_t *p = plan("--model tiny --hardware data/hardware/workstation.txt --clip 0 --overlap local --snapshot x");
+    assert_string_equal(text_at(p, "passes.0.choice"), "CC");
+    json_t *busy = json_at(p, "simulation.busy"), *task;
+    int n_idle = 0;
+    size_t i;
+    json_array_foreach(json_at(p, "lists.0.tasks"), i, task)
+    {
+        const char *lane = text_at(task, "lane");
+        if (strcmp(text_at(task, "task"), "snapshot") != 0 || strncmp(lane, "workstation.0", 13) != 0)
+            continue;
+        n_idle++;
+        double share = json_number_value(json_object_get(busy, lane));
+        if (share > 0)
+            test_failed("%s is busy %g of the period\n", lane, share);
+    }
+    assert_true(n_idle > 0);
 }
 
 /* The way of a gradient that leaves and comes back for every micro-batch is followed once, not once for each way

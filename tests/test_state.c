@@ -696,8 +696,7 @@ TEST(the_saved_model_is_the_checkpoint_s)
     }
 }
 
-/* On each mesh the state of each other one is, when it is loaded, the same to the bit; the values alone where that is
- * wanted. */
+/* On each mesh the state of each other one is, once loaded, the same to the bit; values alone where that is wanted. */
 TEST(any_mesh_loads_any_other)
 {
     need_own_products();

@@ -97,7 +97,7 @@ TEST(every_word_is_kept)
     assert_true(t->access[0].tensor->bytes == 16);
     assert_true(t->access[2].tensor->offset == 32);
     assert_true(t->access[0].tensor->storage == s->pool->tensors[0]);
-    assert_true(c->copy);
+    assert_true(is_copy(c));
     assert_true(c->lane == lane_of(&m->device[0], LANE_DOWNLOAD, 2));
     assert_true(c->role == ROLE_SEND);
     assert_true(c->access[0].tensor->offset == 1);
@@ -486,7 +486,7 @@ TEST(a_gate_that_is_skipped_hides_no_other)
                                     "task adam host.cpu 1 role=update\ntask adam host.cpu 1 role=update\n");
     struct simulation *sim = must_simulate(s, NULL);
     expect_number("update without the second norm", sim->moments[2].start, 3);
-    expect_number("update behind the second norm", sim->moments[4 + 2].start, 3 + 3 + 1);
+    expect_number("update after the second norm", sim->moments[4 + 2].start, 3 + 3 + 1);
     end_simulation(sim);
 }
 
@@ -862,8 +862,8 @@ TEST(mistakes_name_line_and_word)
         {"task t gpu.compute 1 reads=x[", "line 6: 'x[': expected NAME or NAME[begin:end]"},
         {"task t gpu.compute 1 writes=x[2:2]", "line 6: 'x[2:2]': expected bytes begin:end of x, which has 64"},
         {"task t gpu.compute 1 role=actor", "line 6: 'actor': expected a role: forward"},
-        {"task t gpu.compute 1 reads=x,,x", "line 6: ',': expected a name before and behind each comma"},
-        {"task t gpu.compute 1 reads=x,", "line 6: ',': expected a name before and behind each comma"},
+        {"task t gpu.compute 1 reads=x,,x", "line 6: ',': expected a name before and after each comma"},
+        {"task t gpu.compute 1 reads=x,", "line 6: ',': expected a name before and after each comma"},
         {"task t gpu.compute 1 every=3 rest=3", "line 6: 'task': expected rest= below every=, which is 3"},
         {"copy c x", "line 6: 'x' ends too early: expected copy NAME TO[b:e] FROM[b:e]"},
         {"copy c x h[0:8]", "line 6: 'x': expected as many bytes on both sides"},

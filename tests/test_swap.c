@@ -290,9 +290,8 @@ TEST(transfers_hide)
     }
 }
 
-/* What comes back is needed when the first task that reads it starts, a repeat perhaps; returns how many such there
- * are.
- */
+/* What comes back is needed when the first task that reads it starts, a repeat perhaps; returns how
+ * many such there are. */
 static size_t expect_needed(struct step *s)
 {
     size_t n, i, repeats = 0;
@@ -386,8 +385,7 @@ TEST(lanes_and_latency)
     expect_yard(EXIT_OK, "", "plan --list %s --simulate --verify", write_text("again.txt", "%s", ran.out));
 }
 
-/* Accepted budgets hold to the end, and so do those that a refusal names, on all devices: of random lists and meshes.
- */
+/* Accepted budgets hold to the end, as do those that a refusal names, on all devices, for random lists and meshes. */
 LAW(named_budgets_work)
 {
     static const char *const how[] = {"--recompute auto", AUTO, "--swap layer", "--swap microbatch"};
@@ -415,8 +413,7 @@ LAW(named_budgets_work)
     assert_true(refused > 0);
 }
 
-/* What --snapshot adds later is in the budgets that the passes before it name: buffers on the device, and on the host.
- */
+/* What --snapshot adds later is in the budgets that the passes before it name: buffers on device and host. */
 LAW(named_budgets_have_room_for_snapshots)
 {
     static const char *const how[] = {AUTO,

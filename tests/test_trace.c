@@ -606,8 +606,7 @@ TEST(no_lane_is_busier_than_the_period)
     json_decref(s);
 }
 
-/* Tasks that last from queue to sight overlap all over; the reader is told before the tables, if it is not one alone.
- */
+/* Tasks that last from queue to sight overlap all over; the reader is told before the tables, unless it is one. */
 TEST(approximate_times_are_called_so)
 {
     for (size_t approximate = 0; approximate <= COUNT(example); approximate++) {
@@ -683,8 +682,8 @@ static void check_hops(const char *path)
     trace_free(t);
 }
 
-/* The hops of a critical path fill the period, also when a producer seems to end after its consumer, by two clocks that
- * disagree. */
+/* The hops of a critical path fill the period, also when a producer seems to end after its consumer, by
+ * two clocks that disagree. */
 TEST(hops_fill_the_period)
 {
     static const struct when crossed[] = {{1, LOAD, 0, 60, 0}, {1, FWD0, 20, 50, 0}, {1, FWD1, 50, 70, 0}};

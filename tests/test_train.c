@@ -24,8 +24,7 @@ static struct trainer *open_tiny(const char *more)
 }
 
 /* (Our own products: test_mesh.c, test_grid.c.)  Gradients differ by rounding, about 1e-7; Adam divides by the
- * gradient's size and magnifies this where it is nearly zero.
- */
+ * gradient's size and magnifies this where it is nearly zero. */
 TEST(clblast_trains_alike)
 {
     struct state own = train(settings_of(TINY "--gemm own"), 3);
@@ -456,8 +455,7 @@ TEST(sample_with_characters)
     expect_yard(EXIT_USAGE, "x", "sample --from '%s' --prompt 'xyz' --count 5", folder);
 }
 
-/* Ctrl-C: the step in flight ends, the model is saved, the exit code says so.  The log tells when training has begun.
- */
+/* Ctrl-C: the step in flight ends, the model is saved, the exit code says so.  The log tells when training began. */
 static int interrupt_training(const char *log, const char *folder, const char *err)
 {
     const char *program = getenv("YARD");

@@ -2,20 +2,13 @@
  * that look at all pairs, lists of 30,000 tasks stay small, and trying a list changes nothing and comes true.
  */
 #include "../src/techniques/pass/pass.h"
-#include "../src/techniques/search/plan.h"
+#include "../src/techniques/search/search.h"
 #include "support_paper.h"
 
 #include <math.h>
 #include <sys/resource.h>
 
 /* ---- random lists ------------------------------------------------------------------------------------------------ */
-
-static size_t draw(uint64_t seed, uint64_t *count, size_t below)
-{
-    double u = random_uniform(seed, STREAM_TEST, 0, *count);
-    (*count)++;
-    return (size_t)(u * (double)below);
-}
 
 enum { TENSORS = 60, TASKS = 200 };
 
@@ -27,19 +20,19 @@ static struct step *random_step(struct paper *p, uint64_t seed, const char *name
     struct step *s = strcmp(name, "first") == 0 ? p->step : new_step(p->pool, name);
     struct tensor *x[TENSORS];
     bool written[TENSORS] = {false};
-    uint64_t count = 0;
+    struct draws draws = {.seed = seed};
     for (int i = 0; i < TENSORS; i++) {
-        x[i] = new_bytes(p, p->device, "x", 1 + (int64_t)draw(seed, &count, 2000), i % 12 == 0);
+        x[i] = new_bytes(p, p->device, "x", 1 + (int64_t)draw_below(&draws, 2000), i % 12 == 0);
         x[i]->exclusive = i % 12 == 1 ? EXCLUSIVE_ALWAYS : EXCLUSIVE_NOT;
         written[i] = x[i]->persistent;
     }
     for (int i = 0; i < TASKS; i++) {
-        size_t base = (size_t)i * (TENSORS - 10) / TASKS, to = base + draw(seed, &count, 10);
-        size_t lane = draw(seed, &count, 4);
+        size_t base = (size_t)i * (TENSORS - 10) / TASKS, to = base + draw_below(&draws, 10);
+        size_t lane = draw_below(&draws, 4);
         struct task *t =
             add_host(s, lane == 3 ? p->host->lane[LANE_CPU] : p->device->lane[kinds[lane]], "t", NULL, NULL);
         for (int k = 0; k < 2; k++) {
-            size_t from = base + draw(seed, &count, 10);
+            size_t from = base + draw_below(&draws, 10);
             if (written[from] && from != to)
                 add_access(t, x[from], ACCESS_READ);
         }
@@ -157,8 +150,7 @@ static void skip_some(struct step *s)
         s->task[i]->when.every = s->task[i]->access[s->task[i]->n_access - 1].tensor->persistent ? 2 : 1;
 }
 
-/* before[b * 2n + a]: node b of two iterations starts after the end of node a, and of no other where that is skipped.
- */
+/* before[b * 2n + a]: node b of two iterations starts after node a's end, and no other's where that is skipped. */
 static bool *all_paths(const struct step *s)
 {
     size_t n = s->n, nodes = 2 * n;
@@ -286,8 +278,7 @@ static struct step *large_step(struct paper *p, size_t n)
     return s;
 }
 
-/* An algorithm that looks at all pairs of tasks, or of the tensors on the same bytes, would take minutes or gigabytes.
- */
+/* An algorithm that looks at all pairs of tasks, or of tensors on the same bytes, would take minutes or gigabytes. */
 TEST(a_list_of_30000_tasks)
 {
     struct paper p = new_paper(4, &plausible_speeds);

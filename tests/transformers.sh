@@ -1,6 +1,6 @@
 #!/bin/sh
-# transformers.sh - Hugging Face's transformers opens an exported folder, and writes what yard writes.  What transformers
-# saves, in shards too, yard opens, and writes the same.
+# transformers.sh - Hugging Face's transformers opens an exported folder, and writes what yard writes.  What it saves,
+# in shards too, yard opens, and writes the same.
 #
 # YARD is the program, TMP an empty folder, PYTHON a Python that has transformers and torch.  The report is TAP.
 set -u
@@ -10,10 +10,8 @@ python=${PYTHON:-python3}
 
 . tests/report.sh
 
-if ! "$python" -c 'import torch, transformers' 2>/dev/null; then
-    echo "ok 1 - transformers opens an export # SKIP $python has no transformers, or no torch; PYTHON names another"
-    exit 0
-fi
+"$python" -c 'import torch, transformers' 2>/dev/null ||
+    skip_all 'transformers opens an export' "$python has no transformers, or no torch; PYTHON names another"
 
 cat >"$TMP/continue.py" <<'END'
 import sys
@@ -31,12 +29,14 @@ for kind in ("-whole", "-shards"):
 END
 
 for tokens in bytes chars; do
-    [ $tokens = chars ] && head=--untied || head=
-    "$YARD" train --model tiny $head --seq-len 64 --tokens $tokens --data LICENSE --val-share 0 --sample-tokens 0 --steps 400 \
-        --lr 5e-3 --save "$TMP/$tokens" >"$TMP/out" 2>"$TMP/err" &&
+    head=
+    [ $tokens = bytes ] || head=--untied
+    "$YARD" train --model tiny $head --seq-len 64 --tokens $tokens --data LICENSE --val-share 0 --sample-tokens 0 \
+        --steps 400 --lr 5e-3 --save "$TMP/$tokens" >"$TMP/out" 2>"$TMP/err" &&
         "$YARD" ckpt export "$TMP/$tokens" "$TMP/$tokens-hf" >"$TMP/out" 2>"$TMP/err" &&
         "$YARD" sample --from "$TMP/$tokens" --prompt 'of the' --temperature 0 --count 50 >"$TMP/ours" 2>"$TMP/err" &&
-        HF_HUB_OFFLINE=1 "$python" "$TMP/continue.py" "$TMP/$tokens-hf" $tokens 'of the' "$TMP/$tokens-theirs" >"$TMP/theirs-of-$tokens" 2>"$TMP/err" &&
+        HF_HUB_OFFLINE=1 "$python" "$TMP/continue.py" "$TMP/$tokens-hf" $tokens 'of the' "$TMP/$tokens-theirs" \
+            >"$TMP/theirs-of-$tokens" 2>"$TMP/err" &&
         cmp "$TMP/ours" "$TMP/theirs-of-$tokens" && ! grep -iE 'warn|_token_id' "$TMP/err"
     result $? "a model of $tokens: $(head -n 1 "$TMP/ours")"
 done
@@ -47,5 +47,4 @@ for saved in bytes-theirs-whole bytes-theirs-shards chars-theirs-whole chars-the
 done
 [ -f "$TMP/bytes-theirs-shards/model.safetensors.index.json" ]
 result $? 'it had shards'
-echo "1..$number"
-[ "$failed" -eq 0 ]
+finish

@@ -1,20 +1,19 @@
 #!/bin/sh
-# view.sh - yard view from outside: mistakes, pictures without a display, a trainer that stands or waits, a real window.
+# view.sh - yard view from outside: mistakes, pictures without a display, a trainer that stands or waits, a real
+# window.
 #
 # YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
 set -u
-child= viewer=
+child=  # processes in the background: a trainer,
+viewer= # yard view,
+screen= # and the X server that has its window
 YARD=$(realpath "${YARD:-./yard}")
 TMP=${TMP:-$(mktemp -d)}
 TMP=$(realpath "$TMP")
 unset DISPLAY WAYLAND_DISPLAY
+unset XDG_RUNTIME_DIR # where traces of simulations would be rather than in TMPDIR
 
 . tests/report.sh
-
-skip() {
-    number=$((number + 1))
-    echo "ok $number - $1 # SKIP $2"
-}
 
 refuse() { # CODE 'part of the sentence' WORDS...
     code=$1 part=$2
@@ -33,21 +32,19 @@ within() { # SECONDS COMMAND: it succeeds before they are over
     done
 }
 
-finish() { # what runs in the background ends with the test
+end_processes() { # what runs in the background ends with the test
     for process in $viewer $child; do
         kill -CONT "$process" 2>/dev/null
         kill -KILL "$process" 2>/dev/null
     done
-    [ -n "$screen" ] && kill "$screen" 2>/dev/null
-    :
+    [ -z "$screen" ] || kill "$screen" 2>/dev/null
 }
-screen=
-trap finish EXIT
+trap end_processes EXIT
 
 "$YARD" plan --list data/steps/overlap-pays.txt --simulate --trace "$TMP/a.trace" >"$TMP/out" 2>"$TMP/err"
 result $? 'a step file is simulated into a trace'
 
-# ---- mistakes --------------------------------------------------------------------------------------------------------
+# ---- mistakes -------------------------------------------------------------------------------------------------------
 
 refuse 2 'takes one trace or two, but 0 were given'
 refuse 2 'takes one trace or two, but 3 were given' "$TMP/a.trace" "$TMP/a.trace" "$TMP/a.trace"
@@ -56,7 +53,9 @@ refuse 1 'is not a trace' README.md
 echo 'device gpu' >"$TMP/bad.txt"
 refuse 2 'bad.txt, line 1' "$TMP/bad.txt"
 printf 'device gpu memory=1K\ntensor x gpu 8 work\ntask read gpu.compute 1ms reads=x\n' >"$TMP/unwritten.txt"
-TMPDIR=$TMP XDG_RUNTIME_DIR= refuse 2 'before anything is written to it' "$TMP/unwritten.txt" --json
+export TMPDIR="$TMP" # where a simulation would be left
+refuse 2 'before anything is written to it' "$TMP/unwritten.txt" --json
+unset TMPDIR
 ! ls "$TMP"/yard-*.trace >"$TMP/out" 2>&1
 result $? 'of a list that is refused no simulation stays behind'
 refuse 2 '--output' data/steps/chain.txt --json -o data/steps/chain.txt
@@ -71,14 +70,15 @@ refuse 2 'holds the steps 1 to 5, but --step asks for 99' "$TMP/a.trace" --step 
 refuse 4 'x.png' "$TMP/a.trace" --png "$TMP/none/x.png"
 refuse 2 '--png' "$TMP/a.trace" --png "$TMP/a.trace"
 export SDL_VIDEODRIVER=x11
-has_window=yes
+has_window=yes # or no, where the program was built without SDL2
 "$YARD" view "$TMP/a.trace" 2>&1 | grep -q 'built without SDL2' && has_window=no
-case $has_window in
-yes) refuse 4 'yard view FILE --png OUT.png writes a picture instead' "$TMP/a.trace" ;;
-no) refuse 2 'install SDL2' "$TMP/a.trace" ;;
-esac
+if [ $has_window = yes ]; then
+    refuse 4 'yard view FILE --png OUT.png writes a picture instead' "$TMP/a.trace"
+else
+    refuse 2 'install SDL2' "$TMP/a.trace"
+fi
 
-# ---- pictures --------------------------------------------------------------------------------------------------------
+# ---- pictures -------------------------------------------------------------------------------------------------------
 
 "$YARD" view "$TMP/a.trace" --png "$TMP/1.png" --step 2 --script 'k n' >"$TMP/out" 2>"$TMP/err" &&
     "$YARD" view "$TMP/a.trace" --png "$TMP/2.png" --script 'pagedown k n' >"$TMP/out" 2>"$TMP/err" &&
@@ -89,12 +89,14 @@ result $? 'the same view is the same picture, without a display'
     grep -q '"task": "backward"' "$TMP/out" && grep -q '"state": "ended"' "$TMP/out"
 result $? 'a script selects the first backward'
 
-# ---- a task is moved --------------------------------------------------------------------------------------------------
+# ---- a task is moved ------------------------------------------------------------------------------------------------
 
-value() { sed -n "s/^ *\"$1\": *\"*\([^\",]*\)\"*,*$/\1/p" "$TMP/out"; }
+value() { # NAME: of what view --json has printed
+    sed -n "s/^ *\"$1\": *\"*\([^\",]*\)\"*,*$/\1/p" "$TMP/out"
+}
 cp data/steps/broadcast.txt "$TMP/list.txt"
-"$YARD" view "$TMP/list.txt" --step 2 --script '- drag:955,331,1240,331 s' --png "$TMP/moved.png" --json >"$TMP/out" \
-    2>"$TMP/err" && [ "$(value written_ms) $(value period_ms) $(value moved)" = '9.0 8.0 1' ] &&
+"$YARD" view "$TMP/list.txt" --step 2 --script '- drag:955,331,1240,331 s' --png "$TMP/moved.png" --json \
+    >"$TMP/out" 2>"$TMP/err" && [ "$(value written_ms) $(value period_ms) $(value moved)" = '9.0 8.0 1' ] &&
     cmp -s data/steps/broadcast.txt "$TMP/list.txt" &&
     "$YARD" plan --list "$TMP/list.moved.txt" --simulate --verify >"$TMP/out" 2>"$TMP/err" &&
     grep -q '^simulated step: 8.000 ms' "$TMP/out" && grep -q '^verify: 24 tasks' "$TMP/err"
@@ -113,10 +115,14 @@ result $? 'what is in the way of a task is named'
 [ $? -eq 2 ] && grep -q 'is shown here' "$TMP/out" && grep -q 'is shown here' "$TMP/err"
 result $? 'a list that is shown is not written over'
 
-# ---- a trainer that lives --------------------------------------------------------------------------------------------
+# ---- a trainer that lives -------------------------------------------------------------------------------------------
 
-state() { "$YARD" view "$TMP/live.trace" --json 2>"$TMP/err"; }
-lines() { wc -l <"$TMP/live.jsonl"; }
+state() { # of the trainer, by its trace
+    "$YARD" view "$TMP/live.trace" --json 2>"$TMP/err"
+}
+lines() { # of its log: they become more while it runs
+    wc -l <"$TMP/live.jsonl"
+}
 "$YARD" train --model tiny --steps 100000000 --sample-tokens 0 --val-batches 1 --trace "$TMP/live.trace" \
     --log "$TMP/live.jsonl" >"$TMP/train" 2>&1 </dev/null &
 child=$!
@@ -145,7 +151,7 @@ else
     skip 'a viewer pauses the trainer' 'built without SDL2'
 fi
 
-# ---- a real window ---------------------------------------------------------------------------------------------------
+# ---- a real window --------------------------------------------------------------------------------------------------
 
 smoke() { # move, zoom and click in a window that follows the trainer, stop that, take a picture, quit
     cd "$TMP" || return 1
@@ -179,4 +185,4 @@ wait "$child"
 [ $? -eq 130 ]
 result $? 'the trainer has come through all that'
 child=
-[ "$failed" -eq 0 ]
+finish

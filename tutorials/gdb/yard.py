@@ -130,11 +130,11 @@ def find_running():
     for frame in frames():
         if frame.name() in ("run_alone", "execute_serial", "issue_task", "execute"):
             found = dict(variables(frame))
-            if frame.name() == "issue_task" and {"s", "number", "t"} <= found.keys():
-                return found["s"].dereference(), int(found["number"]), int(found["t"]["index"])
-            if "s" in found and "number" in found:
+            if frame.name() == "issue_task" and {"s", "iteration", "t"} <= found.keys():
+                return found["s"].dereference(), int(found["iteration"]), int(found["t"]["index"])
+            if "s" in found and "iteration" in found:
                 at = int(found["i"]) if "i" in found else None
-                return found["s"].dereference(), int(found["number"]), at
+                return found["s"].dereference(), int(found["iteration"]), at
     return None
 
 
@@ -290,7 +290,7 @@ def queue_runs(step, lane):
     q = running["queue"][lane]
     given, retired, cap = int(q["given"]), int(q["retired"]), int(q["cap"])
     runs = [q["run"][n % cap] for n in range(retired, given)] if cap else []
-    return [(step["task"][int(r["task"])].dereference(), int(r["number"])) for r in runs]
+    return [(step["task"][int(r["task"])].dereference(), int(r["iteration"])) for r in runs]
 
 
 def open_producers(step, t, number):
@@ -389,7 +389,7 @@ class Task(Command):
             g = t["grid"]
             sizes = [" x ".join(str(int(n)) for n in items(g[f], g["dims"])) for f in ("global", "local")]
             print("  grid of %s work-items, groups of %s" % (sizes[0], sizes[1] if sizes[1][0] != "0" else "any size"))
-        elif t["copy"]:
+        elif enum_word(t["action"], "ACT_") == "copy":
             print("  copies %s" % bytes_of(int(t["access"][0]["tensor"]["bytes"])))
         elif int(t["run"]):
             print("  runs %s" % str(t["run"]).split("<")[-1].rstrip(">"))

@@ -1,9 +1,12 @@
 #!/bin/sh
-# autograde.sh N ARCHIVE - for a container: builds the student's copy in ARCHIVE anew, grades it as lab N, and prints one
-# line of JSON on stdout.  SEED is the lecturer's.  What went wrong is on stderr.  Exit code 2, and no line: the machine
-# cannot grade, and the student is not to blame.
+# autograde.sh N ARCHIVE - for a container: builds the student's copy in ARCHIVE anew, grades it as lab N, and prints
+# one line of JSON on stdout.  SEED is the lecturer's.  What went wrong is on stderr.  Exit code 2, and no line: the
+# machine cannot grade, and the student is not to blame.
 set -u
-[ $# -eq 2 ] || { sed -n '2,4s/^# *//p' "$0" >&2; exit 2; }
+if [ $# -ne 2 ]; then
+    sed -n '2,4s/^# *//p' "$0" >&2
+    exit 2
+fi
 labs=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -16,8 +19,14 @@ ulimit -t 900 # seconds of a process
 : >"$work/report"
 [ -z "$tree" ] || JSON=1 timeout -k 5 1200 "$labs/lab.sh" grade "$1" "$tree" >"$work/report"
 [ $? -ne 2 ] || exit 2
-awk -v all="$(awk '/^part /{ n += $2 } END { print n + 0 }' "$labs/$(printf %02d "${1#0}")"-*/grade)" '
-    { last = $0; line[NR] = $0 }
-    END {
-        for (i = 1; i <= NR; i++) if (i < NR || last !~ /^{"scores": /) print line[i] >"/dev/stderr"
-        print last ~ /^{"scores": / ? last : "{\"scores\": {}, \"score\": 0, \"of\": " all "}" }' "$work/report"
+
+# The report's last line is the JSON, if the grader came so far; all else is for the student.
+all=$(awk '/^part / { n += $2 } END { print n + 0 }' "$labs/$(printf %02d "${1#0}")"-*/grade)
+json=$(tail -n 1 "$work/report")
+case $json in
+'{"scores": '*) sed '$d' "$work/report" >&2 ;;
+*)
+    cat "$work/report" >&2
+    json="{\"scores\": {}, \"score\": 0, \"of\": $all}" ;;
+esac
+echo "$json"

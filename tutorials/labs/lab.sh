@@ -34,29 +34,47 @@ die() { echo "lab: $*" >&2; exit 2; }
 
 folder_of() { # N: the lab's folder
     found=$(ls -d "$LABS/$(printf %02d "${1#0}" 2>/dev/null)"-* 2>/dev/null)
-    [ -d "$found" ] || die "there is no lab $1: there are $(ls "$LABS" | sed -n 's/^0*\([0-9]*\)-.*/\1/p' | tr '\n' ' ')"
+    [ -d "$found" ] || die "there is no lab $1: there are $(all_labs | tr '\n' ' ')"
     echo "$found"
+}
+
+all_labs() { # their numbers
+    ls "$LABS" | sed -n 's/^0*\([0-9]*\)-.*/\1/p'
 }
 
 # ---- for graders ----------------------------------------------------------------------------------------------------
 
+# Of the part that is graded: its points and title, when it began, and why it is wrong ("": it is right).  Of all so
+# far:  how many parts, the score and the most that it could be, the numbers of those that were lost, and json, all in
+# one.
 part() { # POINTS TITLE: begins a part
     end_part
-    points=$1 title=$2 wrong= began=$(now)
-    parts=$((parts + 1)) most=$((most + points))
+    points=$1
+    title=$2
+    began=$(now)
+    wrong=
+    parts=$((parts + 1))
+    most=$((most + points))
 }
 
-now() { date +%s%N | sed 's/N$/000000000/'; }
+now() { # in ns; where date knows only seconds, it leaves the N
+    date +%s%N | sed 's/N$/000000000/'
+}
 
 end_part() {
     [ -n "${title-}" ] || return 0
     took=$(awk -v a="$began" -v b="$(now)" 'BEGIN { printf "%.1f", (b - a) / 1e9 }')
-    got=$([ -z "$wrong" ] && echo "$points" || echo 0)
+    if [ -z "$wrong" ]; then
+        got=$points
+        echo "$title: OK (${took}s)"
+    else
+        got=0
+        lost="$lost $parts"
+        echo "$title: FAIL (${took}s)"
+        echo "$wrong" | sed 's/^/    /'
+    fi
     score=$((score + got))
-    echo "$title: $([ -z "$wrong" ] && echo OK || echo FAIL) (${took}s)"
-    [ -z "$wrong" ] || echo "$wrong" | sed 's/^/    /'
     json="$json${json:+, }\"$title\": $got"
-    [ -z "$wrong" ] || lost="$lost $parts"
     title=
 }
 
@@ -73,7 +91,9 @@ expected $3"
 student() { # ARGUMENTS...: runs the student's program; its output is in $TMP/out and $TMP/err, $? is its code
     timeout -k 1 "$LIMIT" "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
     code=$?
-    [ $code -ne 124 ] && [ $code -ne 137 ] || no "yard $*: did not end within $LIMIT s"
+    case $code in
+    124 | 137) no "yard $*: did not end within $LIMIT s" ;; # timeout's own, and that of a program it had to kill
+    esac
     [ $code -lt 128 ] || [ $code -eq 137 ] || no "yard $*: ended by signal $((code - 128)): $(head -n 1 "$TMP/err")"
     return $code
 }
@@ -102,12 +122,16 @@ draw() { # LOW HIGH: a whole number, in $drawn; they follow from SEED (Park and 
 
 # ---- the three commands ---------------------------------------------------------------------------------------------
 
-copy_tree() { # TO: without what git ignores and what graders use, its objects newer than its sources, so that only
-    # changes are compiled
+# Without what git ignores and what graders use; with objects newer than the sources, so that only changes are
+# compiled.
+copy_tree() { # TO
     rm -rf "$1"
     mkdir -p "$1/build"
     for item in "$TOP"/* "$TOP"/.clang-format "$TOP"/.gitignore; do
-        case ${item##*/} in build | yard | yard-*) ;; *) cp -Rp "$item" "$1" ;; esac
+        case ${item##*/} in
+        build | yard | yard-*) ;;
+        *) cp -Rp "$item" "$1" ;;
+        esac
     done
     find "$1"/tutorials/labs/[0-9]* -type f ! -name README.md -exec rm {} +
     find "$1"/tutorials/labs/[0-9]* -type d -empty -delete
@@ -115,13 +139,18 @@ copy_tree() { # TO: without what git ignores and what graders use, its objects n
     for item in src embedded.c embedded.o packages flags; do
         [ ! -e "$TOP/build/$item" ] || cp -Rp "$TOP/build/$item" "$1/build"
     done
-    (cd "$1" && make -s build/flags build/packages >/dev/null 2>&1; find build -type f -exec touch {} +)
+    (cd "$1" && make -s build/flags build/packages >/dev/null 2>&1)
+    find "$1/build" -type f -exec touch {} +
 }
 
 apply() { # TREE PATCH
     command -v patch >/dev/null || die "patch is missing: make deps installs it"
     (cd "$1" && sed '1{/^loses:/d;}' "$2" | patch -s -p1 --no-backup-if-mismatch) ||
         die "$2 does not apply: the tree has changed; make it anew"
+}
+
+take_back() { # TREE PATCH
+    (cd "$1" && sed '1{/^loses:/d;}' "$2" | patch -s -R -p1) || die "$2 does not go back"
 }
 
 give() { # LAB TREE: the files that a student is given
@@ -133,7 +162,9 @@ give() { # LAB TREE: the files that a student is given
 
 forget() { # TREE PATCH: the objects of the sources that the patch changes, and the texts of all in ./yard
     rm -f "$1"/build/embedded.*
-    for source in $(sed -n 's|^+++ b/\(src/.*\)\.c$|\1|p' "$2"); do rm -f "$1/build/$source.o"; done
+    for source in $(sed -n 's|^+++ b/\(src/.*\)\.c$|\1|p' "$2"); do
+        rm -f "$1/build/$source.o"
+    done
 }
 
 build() { # TREE: false, with the compiler's words in $TMP/make
@@ -141,8 +172,15 @@ build() { # TREE: false, with the compiler's words in $TMP/make
 }
 
 grade() { # LAB TREE: sets score, most, lost
-    score=0 most=0 parts=0 lost='' json='' title='' state=$((SEED * 7919 + 17))
-    YARD=$2/yard REFERENCE=$TOP/yard
+    score=0
+    most=0
+    parts=0
+    lost=
+    json=
+    title=
+    state=$((SEED * 7919 + 17)) # of draw()
+    YARD=$2/yard
+    REFERENCE=$TOP/yard
     reference devices || die "OpenCL fails on this machine (it needs /proc and /sys): $(head -n 1 "$TMP/reference.err")"
     if ! build "$2"; then
         echo "build: FAIL"
@@ -154,7 +192,13 @@ grade() { # LAB TREE: sets score, most, lost
         rm -f "$result"
         rm -rf "$TMP/grader"
         mkdir "$TMP/grader"
-        (cd "$2" || exit 2; TMP=$TMP/grader; . "$1/grade"; end_part; give_result) # its variables and files stay its own
+        ( # the grader's variables and files stay its own
+            cd "$2" || exit 2
+            TMP=$TMP/grader
+            . "$1/grade"
+            end_part
+            give_result
+        )
         [ -f "$result" ] || die "the grader of ${1##*/} has ended before its end"
         . "$result"
         return
@@ -169,21 +213,23 @@ give_result() {
 }
 
 check() { # N: prints "ok" or "not ok"
-    lab=$(folder_of "$1") name=${lab##*/}
-    tree=$TMP/tree$1 bad=''
+    lab=$(folder_of "$1")
+    name=${lab##*/}
+    tree=$TMP/tree$1
+    bad= # yes: something gets other points than it should
     copy_tree "$tree"
     apply "$tree" "$lab/starter.patch"
     expect "the starter" "$(sed -n '1s/^loses://p' "$lab/starter.patch")"
     if [ -f "$lab/solution.patch" ]; then
         apply "$tree" "$lab/solution.patch"
     else
-        (cd "$tree" && sed '1{/^loses:/d;}' "$lab/starter.patch" | patch -s -R -p1) || die "$name: the starter does not go back"
+        take_back "$tree" "$lab/starter.patch"
     fi
     expect "the solution" ""
     for patch in "$lab"/wrong/*.patch; do
         apply "$tree" "$patch"
         expect "${patch##*/}" "$(sed -n '1s/^loses://p' "$patch")"
-        (cd "$tree" && sed '1{/^loses:/d;}' "$patch" | patch -s -R -p1)
+        take_back "$tree" "$patch"
     done
     rm -rf "$tree"
     [ -z "$bad" ]
@@ -199,7 +245,8 @@ remake() { # PATCH
         git rev-parse HEAD >"$TMP/made-new") || { cat "$TMP/out"; die "$1: git cannot merge it; make it by hand"; }
     made_old=$(cat "$TMP/made-old") made_new=$(cat "$TMP/made-new")
     sed '/^--- /,$d' "$1" >"$TMP/patch"
-    (cd "$TMP/both" && git diff "$new" "$made_new" | grep -vE '^(diff --git|index|new file mode|deleted file mode) ') >>"$TMP/patch"
+    (cd "$TMP/both" && git diff "$new" "$made_new") |
+        grep -vE '^(diff --git|index|new file mode|deleted file mode) ' >>"$TMP/patch"
     cmp -s "$TMP/patch" "$1" || { cp "$TMP/patch" "$1" && echo "$1"; }
 }
 
@@ -250,14 +297,17 @@ prepare)
     give "$lab" "$tree"
     (cd "$tree" && git init -q && git add -A && git -c user.name=lab -c user.email=lab@localhost commit -qm "Lab $1") ||
         die "git fails: your copy has no history"
-    echo "build/labs/${1#0} is your copy.  Read tutorials/labs/${lab##*/}/README.md; 'make grade N=${1#0}' says how far you are."
+    echo "build/labs/${1#0} is your copy.  Read tutorials/labs/${lab##*/}/README.md;" \
+        "'make grade N=${1#0}' says how far you are."
     ;;
 grade)
     lab=$(folder_of "${1:?which lab?}") || exit 2
     tree=${2:-$TOP/build/labs/${1#0}}
-    [ -d "$tree" ] || case $TOP in
+    if [ ! -d "$tree" ]; then
+        case $TOP in
         */build/labs/*) die "this is your copy: type it in ${TOP%/build/labs/*}, with which the copy is compared" ;;
-    esac
+        esac
+    fi
     [ -d "$tree" ] || die "there is no $tree: 'make lab N=${1#0}' makes it"
     tree=$(cd "$tree" && pwd)
     [ -x "$TOP/yard" ] || (cd "$TOP" && make -j2 >/dev/null) || die "the reference does not build"
@@ -265,13 +315,14 @@ grade)
     ;;
 check)
     failed=0
-    for n in ${*:-$(ls "$LABS" | sed -n 's/^0*\([0-9]*\)-.*/\1/p')}; do
+    for n in ${*:-$(all_labs)}; do
         check "$n" || failed=1
     done
     exit $failed
     ;;
 rebase)
-    was=$(cd "$TOP" && git rev-parse "${1:?which commit did the patches apply to?}") && is=$(cd "$TOP" && git rev-parse HEAD) || exit 2
+    was=$(cd "$TOP" && git rev-parse "${1:?which commit did the patches apply to?}") || exit 2
+    is=$(cd "$TOP" && git rev-parse HEAD) || exit 2
     git clone -q --shared "$TOP" "$TMP/both" || exit 1
     (cd "$TMP/both" && git config user.name lab && git config user.email lab@localhost)
     for lab in "$LABS"/[0-9]*; do rebase "$lab" "$was" "$is"; done

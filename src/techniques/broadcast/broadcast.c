@@ -34,8 +34,6 @@
  * (The copy is on the sender's queue; the receive gives it a place on the receiver's.  A copy up from the host is there
  * already.)
  *
- * order.c has the pass around this: the order of the shards, what slices gain, and the report.
- *
  * Source: "Multi-stream broadcast method for model parameters of deep learning models" (Baidu, 2023).
  */
 #include "broadcast.h"
@@ -50,7 +48,7 @@ struct broadcast_options broadcast_options;
  * alone (two accesses).  Others stay whole, where they are. */
 bool is_broadcast(const struct task *t)
 {
-    return t->copy && t->n_access == 2 && t->role == ROLE_BROADCAST && !t->lane->device->is_host &&
+    return is_copy(t) && t->n_access == 2 && t->role == ROLE_BROADCAST && !t->lane->device->is_host &&
            t->access[0].tensor->device != t->access[1].tensor->device;
 }
 
@@ -74,20 +72,20 @@ static struct message *find_message(const struct broadcast *b, int number)
 }
 
 /* The hop that brought the bytes that the copy sends on; SOURCE: it sends the message's source; NO_HOP: other bytes. */
-static int find_parent(const struct message *p, const struct task *copy)
+static int find_parent(const struct message *message, const struct task *copy)
 {
     const struct tensor *from = copy->access[1].tensor;
-    for (size_t h = p->n; h > 0; h--)
-        if (same_bytes(p->hops[h - 1].copy->access[0].tensor, from))
+    for (size_t h = message->n; h > 0; h--)
+        if (same_bytes(message->hops[h - 1].copy->access[0].tensor, from))
             return (int)h - 1;
-    return same_bytes(p->source, from) ? SOURCE : NO_HOP;
+    return same_bytes(message->source, from) ? SOURCE : NO_HOP;
 }
 
 /* Makes the copy the neighbour of the message's last one; false: other tasks are in its way.  A copy to a tensor that
  * does not persist, such as one that ZeRO-3 gathers, stays where it is: sooner, its bytes would be held for longer. */
-static bool bring_beside(struct edit *e, const struct message *p, struct task *copy)
+static bool bring_beside(struct edit *e, const struct message *message, struct task *copy)
 {
-    struct task *place = p->hops[p->n - 1].copy->next;
+    struct task *place = message->hops[message->n - 1].copy->next;
     if (place == copy)
         return true;
     return copy->access[0].tensor->persistent && hoist(e, copy, place);
@@ -97,26 +95,26 @@ static bool bring_beside(struct edit *e, const struct message *p, struct task *c
  * bytes, as a step file may say, or run in other steps, or it cannot stand beside the others (bring_beside()). */
 static void add_hop(struct broadcast *b, struct edit *e, struct task *copy)
 {
-    struct message *p = NULL;
+    struct message *message = NULL;
     int parent = NO_HOP;
     if (copy->message)
-        p = find_message(b, copy->message);
-    if (p)
-        parent = find_parent(p, copy);
-    bool joins = parent != NO_HOP && run_together(copy, p->hops[0].copy) && bring_beside(e, p, copy);
+        message = find_message(b, copy->message);
+    if (message)
+        parent = find_parent(message, copy);
+    bool joins = parent != NO_HOP && run_together(copy, message->hops[0].copy) && bring_beside(e, message, copy);
     if (!joins) {
-        p = APPEND(b->messages, b->n_messages, b->cap_messages);
-        p->number = copy->message;
-        p->source = copy->access[1].tensor;
-        p->at = copy->index;
-        p->first_use = SIZE_MAX;
+        message = APPEND(b->messages, b->n_messages, b->cap_messages);
+        message->number = copy->message;
+        message->source = copy->access[1].tensor;
+        message->at = copy->index;
+        message->first_use = SIZE_MAX;
         parent = SOURCE;
     }
-    *APPEND(p->hops, p->n, p->cap) = (struct hop){.copy = copy, .parent = parent};
+    *APPEND(message->hops, message->n, message->cap) = (struct hop){.copy = copy, .parent = parent};
 }
 
 /* Which tasks read what the hop brings: sets the first one after the message, or else of the next step. */
-static void find_reader(const struct uses *uses, struct message *p, struct hop *h)
+static void find_reader(const struct uses *uses, struct message *message, struct hop *h)
 {
     const struct tensor *brought = h->copy->access[0].tensor;
     size_t n;
@@ -125,9 +123,9 @@ static void find_reader(const struct uses *uses, struct message *p, struct hop *
         struct task *t = uses->task[use[k].at];
         if (is_broadcast(t) || !touches_bytes(t, brought, ACCESS_READ))
             continue;
-        p->first_use = MIN(p->first_use, t->index);
-        bool of_next_step = h->reader && h->reader->index < p->at;
-        if (!h->reader || (of_next_step && p->at < t->index))
+        message->first_use = MIN(message->first_use, t->index);
+        bool of_next_step = h->reader && h->reader->index < message->at;
+        if (!h->reader || (of_next_step && message->at < t->index))
             h->reader = t;
     }
 }
@@ -140,25 +138,25 @@ static struct layer_shard *shard_for(struct broadcast *b, struct device *owner, 
     for (size_t i = 0; i < b->n_shards && layer >= 0; i++)
         if (b->shards[i].owner == owner && b->shards[i].layer == layer)
             return &b->shards[i];
-    struct layer_shard *s = APPEND(b->shards, b->n_shards, b->cap_shards);
-    s->owner = owner;
-    s->layer = layer;
-    return s;
+    struct layer_shard *shard = APPEND(b->shards, b->n_shards, b->cap_shards);
+    shard->owner = owner;
+    shard->layer = layer;
+    return shard;
 }
 
-static void add_to_shard(struct broadcast *b, struct message *p)
+static void add_to_shard(struct broadcast *b, struct message *message)
 {
-    for (const struct message *other = b->messages; other < p; other++)
-        if (same_bytes(other->source, p->source)) {
-            p->shard = other->shard;
-            p->begin = other->begin;
-            p->repeated = true;
+    for (const struct message *other = b->messages; other < message; other++)
+        if (same_bytes(other->source, message->source)) {
+            message->shard = other->shard;
+            message->begin = other->begin;
+            message->repeated = true;
             return;
         }
-    struct layer_shard *s = shard_for(b, p->source->device, p->hops[0].copy->layer);
-    p->shard = (size_t)(s - b->shards);
-    p->begin = round_up(s->bytes, b->align);
-    s->bytes = p->begin + p->source->bytes;
+    struct layer_shard *shard = shard_for(b, message->source->device, message->hops[0].copy->layer);
+    message->shard = (size_t)(shard - b->shards);
+    message->begin = round_up(shard->bytes, b->align);
+    shard->bytes = message->begin + message->source->bytes;
 }
 
 void find_messages(struct broadcast *b, struct edit *e)
@@ -168,10 +166,10 @@ void find_messages(struct broadcast *b, struct edit *e)
         if (is_broadcast(s->task[i]))
             add_hop(b, e, s->task[i]);
     struct uses *uses = find_uses(s->task, s->n, s->pool);
-    for (struct message *p = b->messages; p < b->messages + b->n_messages; p++) {
-        add_to_shard(b, p);
-        for (size_t h = 0; h < p->n; h++)
-            find_reader(uses, p, &p->hops[h]);
+    for (struct message *message = b->messages; message < b->messages + b->n_messages; message++) {
+        add_to_shard(b, message);
+        for (size_t h = 0; h < message->n; h++)
+            find_reader(uses, message, &message->hops[h]);
     }
     free_uses(uses);
 }
@@ -192,68 +190,68 @@ int first_sending_queue(void) { return broadcast_options.main == MAIN_BOTH ? 0 :
 
 int count_sending_queues(const struct broadcast *b) { return b->queues - first_sending_queue(); }
 
-static void cut_shard(const struct broadcast *b, struct layer_shard *s)
+static void cut_shard(const struct broadcast *b, struct layer_shard *shard)
 {
-    size_t most = MIN(s->bytes / LEAST_SLICE, s->bytes / b->align);
+    size_t most = MIN(shard->bytes / LEAST_SLICE, shard->bytes / b->align);
     size_t slices = MIN((size_t)broadcast_options.slices, most);
-    s->slices = (int)MAX(slices, 1);
-    s->queue = allocate((size_t)s->slices, sizeof *s->queue);
+    shard->slices = (int)MAX(slices, 1);
+    shard->queue = allocate((size_t)shard->slices, sizeof *shard->queue);
 }
 
-static void deal_evenly(const struct broadcast *b, struct layer_shard *s)
+static void deal_evenly(const struct broadcast *b, struct layer_shard *shard)
 {
     int dealt = 0; /* how many of the owner's slices, so far */
-    for (const struct layer_shard *other = b->shards; other < s; other++)
-        if (other->owner == s->owner)
+    for (const struct layer_shard *other = b->shards; other < shard; other++)
+        if (other->owner == shard->owner)
             dealt += other->slices;
-    for (int i = 0; i < s->slices; i++)
-        s->queue[i] = first_sending_queue() + (dealt + i) % count_sending_queues(b);
+    for (int i = 0; i < shard->slices; i++)
+        shard->queue[i] = first_sending_queue() + (dealt + i) % count_sending_queues(b);
 }
 
 /* The shard's nth draw, of 0 to below - 1. */
-static int draw(const struct broadcast *b, const struct layer_shard *s, int nth, int below)
+static int draw(const struct broadcast *b, const struct layer_shard *shard, int nth, int below)
 {
-    return (int)(random_uniform(b->seed, STREAM_DEAL, (uint32_t)(s - b->shards), (uint64_t)nth) * below);
+    return (int)(random_uniform(b->seed, STREAM_DEAL, (uint32_t)(shard - b->shards), (uint64_t)nth) * below);
 }
 
-static void deal_at_random(const struct broadcast *b, struct layer_shard *s)
+static void deal_at_random(const struct broadcast *b, struct layer_shard *shard)
 {
     int senders = count_sending_queues(b);
-    int *order = allocate((size_t)s->slices, sizeof *order);
-    for (int i = 0; i < s->slices; i++) { /* a shuffle: slice i goes to a place, and the slice from there to place i */
-        int place = draw(b, s, i, i + 1);
+    int *order = allocate((size_t)shard->slices, sizeof *order);
+    for (int i = 0; i < shard->slices; i++) { /* a shuffle: slice i goes to a place, the one from there to place i */
+        int place = draw(b, shard, i, i + 1);
         order[i] = order[place];
         order[place] = i;
     }
-    for (int i = 0; i < s->slices; i++) {
-        int sender = i < senders ? i : draw(b, s, s->slices + i, senders);
-        s->queue[order[i]] = first_sending_queue() + sender;
+    for (int i = 0; i < shard->slices; i++) {
+        int sender = i < senders ? i : draw(b, shard, shard->slices + i, senders);
+        shard->queue[order[i]] = first_sending_queue() + sender;
     }
     free(order);
 }
 
 /* ---- send -------------------------------------------------------------------------------------------------------- */
 
-struct slice slice_of(const struct broadcast *b, const struct message *p, int nth)
+struct slice slice_of(const struct broadcast *b, const struct message *message, int nth)
 {
-    const struct layer_shard *s = &b->shards[p->shard];
-    const size_t grains = ceil_div(s->bytes, b->align); /* a grain: as many bytes as a slice is a multiple of */
-    const size_t n = (size_t)s->slices, k = (size_t)nth;
+    const struct layer_shard *shard = &b->shards[message->shard];
+    const size_t grains = ceil_div(shard->bytes, b->align); /* a grain: as many bytes as a slice is a multiple of */
+    const size_t n = (size_t)shard->slices, k = (size_t)nth;
     size_t begin = k * grains / n * b->align;
     size_t end = (k + 1) * grains / n * b->align;
-    return (struct slice){.message = p,
+    return (struct slice){.message = message,
                           .nth = nth,
-                          .queue = s->queue[nth],
-                          .begin = MAX(begin, p->begin),
-                          .end = MIN(end, p->begin + p->source->bytes)};
+                          .queue = shard->queue[nth],
+                          .begin = MAX(begin, message->begin),
+                          .end = MIN(end, message->begin + message->source->bytes)};
 }
 
 /* The slice's bytes in a tensor that the message is sent from, or brings. */
-static struct tensor *part_of_slice(const struct broadcast *b, struct tensor *of, const struct slice *s)
+static struct tensor *part_of_slice(const struct broadcast *b, struct tensor *of, const struct slice *slice)
 {
     char name[sizeof of->name];
-    snprintf(name, sizeof name, "%.36s.%d", of->name, s->nth);
-    return new_range(b->step->pool, of, name, s->begin - s->message->begin, s->end - s->message->begin);
+    snprintf(name, sizeof name, "%.36s.%d", of->name, slice->nth);
+    return new_range(b->step->pool, of, name, slice->begin - slice->message->begin, slice->end - slice->message->begin);
 }
 
 /* Queue j of the device on whose lane the copy is: that is the sender of a direct copy, and the receiver of a copy from
@@ -285,36 +283,36 @@ static struct lane *receiving_lane(const struct broadcast *b, struct device *d, 
 }
 
 /* Puts a marker right before the first reader of the slice, so that later tasks of the lane wait no longer than the
- * reader does.  Where the reader is a forward of the next step, the marker stands before that forward, which is earlier
- * in the list than the slice's copy.  The list is cyclic (depend.c), so the marker waits for the copy of the step
- * before. */
-static void receive(const struct broadcast *b, struct edit *e, struct task *reader, int queue, struct tensor *slice)
+ * reader does.  Where that is a forward of the next step, the marker is earlier in the list than the slice's copy.  The
+ * list is cyclic (depend.c), so the marker waits for the copy of the step before. */
+static void receive(const struct broadcast *b, struct edit *e, struct task *reader, int queue, struct tensor *brought)
 {
     struct step *s = b->step;
     struct tags tags = s->tags;
     struct task *cursor = s->cursor;
     insert_before(e, reader);
     s->tags = tags; /* those of the broadcast; insert_before() has set the reader's */
-    add_copy(s, receiving_lane(b, slice->device, queue), "receive", slice, slice);
+    add_copy(s, receiving_lane(b, brought->device, queue), "receive", brought, brought);
     s->cursor = cursor;
 }
 
-static void send_on(const struct broadcast *b, struct edit *e, const struct slice *s, int parent, struct tensor *from);
+static void send_on(const struct broadcast *b, struct edit *e, const struct slice *slice, int parent,
+                    struct tensor *from);
 
 /* Adds the slice's copy in place of the hop's, and then the copies that send on what it brings. */
-static void send_hop(const struct broadcast *b, struct edit *e, const struct slice *s, int nth, struct tensor *from)
+static void send_hop(const struct broadcast *b, struct edit *e, const struct slice *slice, int nth, struct tensor *from)
 {
-    const struct hop *h = &s->message->hops[nth];
-    struct tensor *whole = h->copy->access[0].tensor, *to = part_of_slice(b, whole, s);
-    struct task *t = add_copy(b->step, queue_lane(b, h->copy, s->queue), h->copy->name, to, from);
+    const struct hop *h = &slice->message->hops[nth];
+    struct tensor *whole = h->copy->access[0].tensor, *to = part_of_slice(b, whole, slice);
+    struct task *t = add_copy(b->step, queue_lane(b, h->copy, slice->queue), h->copy->name, to, from);
     t->origin = h->copy->origin;
-    t->message = s->number;
+    t->message = slice->number;
     t->when = h->copy->when;
     if (h->copy->seconds >= 0)
         t->seconds = h->copy->seconds * (double)to->bytes / (double)whole->bytes;
     if (h->reader && !from->device->is_host && !to->device->is_host)
-        receive(b, e, h->reader, s->queue, to);
-    send_on(b, e, s, nth, to);
+        receive(b, e, h->reader, slice->queue, to);
+    send_on(b, e, slice, nth, to);
 }
 
 /* The place of the device that a hop leads to: 0 for the host, 1 for the next device after the owner on the ring of n
@@ -329,44 +327,45 @@ static int place_on_ring(const struct hop *h, int owner, int n)
 
 /* The bytes that the parent has brought go on: to the host, then around the ring.  Among four devices, device 0 sends
  * slice 0 to 1, 2, 3, slice 1 to 2, 3, 1, and slice 2 to 3, 1, 2. */
-static void send_on(const struct broadcast *b, struct edit *e, const struct slice *s, int parent, struct tensor *from)
+static void send_on(const struct broadcast *b, struct edit *e, const struct slice *slice, int parent,
+                    struct tensor *from)
 {
-    const struct message *p = s->message;
+    const struct message *message = slice->message;
     int n = b->step->pool->machine->n_devices;
-    int owner = p->source->device->index % n; /* the first device, if the host sends */
+    int owner = message->source->device->index % n; /* the first device, if the host sends */
     for (int turn = 0; turn < n; turn++) {
         int place = 0;
         if (turn > 0)
-            place = 1 + (s->nth + turn - 1) % (n - 1);
-        for (size_t h = 0; h < p->n; h++)
-            if (p->hops[h].parent == parent && place_on_ring(&p->hops[h], owner, n) == place)
-                send_hop(b, e, s, (int)h, from);
+            place = 1 + (slice->nth + turn - 1) % (n - 1);
+        for (size_t h = 0; h < message->n; h++)
+            if (message->hops[h].parent == parent && place_on_ring(&message->hops[h], owner, n) == place)
+                send_hop(b, e, slice, (int)h, from);
     }
 }
 
-static void send_message(const struct broadcast *b, struct edit *e, const struct message *p)
+static void send_message(const struct broadcast *b, struct edit *e, const struct message *message)
 {
-    insert_before(e, p->hops[0].copy);
-    for (int nth = 0; nth < b->shards[p->shard].slices; nth++) {
-        struct slice s = slice_of(b, p, nth);
-        if (s.begin >= s.end)
+    insert_before(e, message->hops[0].copy);
+    for (int nth = 0; nth < b->shards[message->shard].slices; nth++) {
+        struct slice slice = slice_of(b, message, nth);
+        if (slice.begin >= slice.end)
             continue;
         b->step->last_message++;
-        s.number = b->step->last_message;
-        send_on(b, e, &s, SOURCE, part_of_slice(b, p->source, &s));
+        slice.number = b->step->last_message;
+        send_on(b, e, &slice, SOURCE, part_of_slice(b, message->source, &slice));
     }
-    for (size_t h = 0; h < p->n; h++)
-        drop(e, p->hops[h].copy);
+    for (size_t h = 0; h < message->n; h++)
+        drop(e, message->hops[h].copy);
 }
 
 void send_slices(struct broadcast *b, struct edit *e)
 {
-    for (struct layer_shard *s = b->shards; s < b->shards + b->n_shards; s++) {
-        cut_shard(b, s);
+    for (struct layer_shard *shard = b->shards; shard < b->shards + b->n_shards; shard++) {
+        cut_shard(b, shard);
         if (broadcast_options.deal == DEAL_RANDOM)
-            deal_at_random(b, s);
+            deal_at_random(b, shard);
         else
-            deal_evenly(b, s);
+            deal_evenly(b, shard);
     }
     for (size_t i = 0; i < b->n_messages; i++)
         send_message(b, e, &b->messages[i]);

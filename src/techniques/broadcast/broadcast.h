@@ -1,7 +1,8 @@
 /* broadcast.h - what a list sends: messages, the shards that they belong to, and slices.
  *
- *     broadcast.c   the technique: messages are found, shards are cut into slices, slices are dealt and sent
- *     order.c       the pass: which of two orders takes less, what that comes to, the report and the options
+ *     broadcast.c        the technique: messages are found, shards are cut into slices, slices are dealt and sent
+ *     order.c            which of two orders of the shards takes less
+ *     broadcast_pass.c   the pass: what slices gain, the report and the options
  */
 #ifndef BROADCAST_H
 #define BROADCAST_H
@@ -75,7 +76,7 @@ int count_sending_queues(const struct broadcast *b); /* how many of a device's q
 void find_messages(struct broadcast *b, struct edit *e);
 /* Cuts and deals the shards, and sends the messages slice by slice, in their order in b->messages. */
 void send_slices(struct broadcast *b, struct edit *e);
-struct slice slice_of(const struct broadcast *b, const struct message *p, int nth);
+struct slice slice_of(const struct broadcast *b, const struct message *message, int nth);
 void free_messages(struct broadcast *b);
 
 #endif

@@ -1,22 +1,13 @@
-/* order.c - the broadcast pass: in which order shards go, what the slices come to, the report and the options.
+/* order.c - in which order shards go: as they stand in the list, which is the order in which updates end, or in the
+ * order of their first use in the next step, as far as the list allows.
  *
- * Shards go as they stand in the list, which is the order in which updates end, or in the order of their first use in
- * the next step, as far as the list allows.  Both are tried on the virtual clock, and the one that takes less stays.
- *
- * Beside the period stands what one queue would take, and a bound: what the fullest link needs for all broadcasts of a
- * step.  Where one queue fills a link, more queues of it gain no more than latency.
+ * Both are tried on the virtual clock, and the one that takes less stays.
  */
-#include "broadcast.h"
-#include "techniques/pass/pass.h"
+#include "order.h"
+
 #include "tools/predict/predict.h"
 
 #include <math.h>
-
-static bool wants_broadcast(const struct run_facts *w)
-{
-    (void)w; /* what is asked of the other techniques */
-    return broadcast_options.queues > 0;
-}
 
 /* ---- the order of use -------------------------------------------------------------------------------------------- */
 
@@ -24,13 +15,13 @@ ORDER(by_first_use, struct message, BY(a->first_use, b->first_use, COMPARE(a->at
 
 /* Moves the message to after the one that is needed sooner: the last copy first, so that all keep their order.  Where a
  * task is in the way of a copy, the message counts as being where its first copy is. */
-static void sink_message(struct edit *e, struct message *p, const struct message *sooner)
+static void sink_message(struct edit *e, struct message *message, const struct message *sooner)
 {
     struct task *place = sooner->hops[sooner->n - 1].copy;
-    for (size_t h = p->n; h > 0; h--)
-        if (!sink(e, p->hops[h - 1].copy, place))
+    for (size_t h = message->n; h > 0; h--)
+        if (!sink(e, message->hops[h - 1].copy, place))
             return;
-    p->at = sooner->at;
+    message->at = sooner->at;
 }
 
 static void sort_messages(struct broadcast *b, struct edit *e)
@@ -41,8 +32,7 @@ static void sort_messages(struct broadcast *b, struct edit *e)
             sink_message(e, &b->messages[i], &b->messages[i - 1]);
 }
 
-/* The list with slices, in an edit that stays open. */
-static struct edit *slice_list(struct broadcast *b)
+struct edit *slice_list(struct broadcast *b)
 {
     struct edit *e = open_edit(b->step);
     find_messages(b, e);
@@ -51,6 +41,8 @@ static struct edit *slice_list(struct broadcast *b)
     send_slices(b, e);
     return e;
 }
+
+/* ---- trying both ------------------------------------------------------------------------------------------------- */
 
 /* The period with slices, seconds; NAN: no times are known.  `how` has no messages yet. */
 static double try_slices(const struct broadcast *how, const struct costs *c)
@@ -65,12 +57,7 @@ static double try_slices(const struct broadcast *how, const struct costs *c)
     return period;
 }
 
-struct periods {
-    double period, one_queue; /* seconds of a step: as asked; if one queue sent in the same order.  NAN: not known */
-};
-
-/* Sets b->by_use if that takes less. */
-static struct periods choose_order(struct broadcast *b, const struct costs *c)
+struct periods choose_order(struct broadcast *b, const struct costs *c)
 {
     struct periods o = {.period = try_slices(b, c), .one_queue = NAN};
     if (isnan(o.period))
@@ -87,183 +74,3 @@ static struct periods choose_order(struct broadcast *b, const struct costs *c)
     o.one_queue = try_slices(&other, c);
     return o;
 }
-
-/* ---- what it comes to -------------------------------------------------------------------------------------------- */
-
-/* Seconds that the fullest link needs for the broadcasts of a step; NAN: no link is described. */
-static double find_bound(const struct step *s)
-{
-    const struct machine *m = s->pool->machine;
-    double *seconds = allocate(m->n_links + 1, sizeof *seconds), most = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct link *link[2];
-        const struct task *t = s->task[i];
-        if (!is_broadcast(t))
-            continue;
-        links_of(t, link);
-        for (int k = 0; k < 2; k++)
-            if (link[k])
-                seconds[link[k]->index] += (double)t->access[0].tensor->bytes / link[k]->rate / t->when.every;
-    }
-    for (size_t i = 0; i < m->n_links; i++)
-        most = fmax(most, seconds[i]);
-    free(seconds);
-    return m->n_links ? most : NAN;
-}
-
-/* Does a broadcast of the list go through the host? */
-static bool is_staged(const struct step *s)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        const struct access *a = s->task[i]->access;
-        if (is_broadcast(s->task[i]) && (a[0].tensor->device->is_host || a[1].tensor->device->is_host))
-            return true;
-    }
-    return false;
-}
-
-/* ---- the report -------------------------------------------------------------------------------------------------- */
-
-struct tally { /* the bytes that a queue sends of a layer */
-    int slices;
-    size_t bytes;
-};
-
-/* The first shard of the same owner and layer, which counts for all: without a layer an owner has several. */
-static size_t first_alike(const struct broadcast *b, size_t shard)
-{
-    size_t i = 0;
-    while (b->shards[i].owner != b->shards[shard].owner || b->shards[i].layer != b->shards[shard].layer)
-        i++;
-    return i;
-}
-
-/* [shard * queues + queue], which the caller frees. */
-static struct tally *count_slices(const struct broadcast *b)
-{
-    size_t queues = (size_t)b->queues;
-    struct tally *tally = allocate(b->n_shards * queues + 1, sizeof *tally);
-    for (size_t i = 0; i < b->n_shards; i++) {
-        struct tally *by_queue = &tally[first_alike(b, i) * queues];
-        for (int nth = 0; nth < b->shards[i].slices; nth++)
-            by_queue[b->shards[i].queue[nth]].slices++;
-    }
-    for (const struct message *p = b->messages; p < b->messages + b->n_messages; p++) {
-        struct tally *by_queue = &tally[first_alike(b, p->shard) * queues];
-        for (int nth = 0; nth < b->shards[p->shard].slices && !p->repeated; nth++) {
-            struct slice s = slice_of(b, p, nth);
-            if (s.begin < s.end)
-                by_queue[s.queue].bytes += s.end - s.begin;
-        }
-    }
-    return tally;
-}
-
-static json_t *queues_json(const struct broadcast *b)
-{
-    json_t *rows = json_array();
-    struct tally *tally = count_slices(b);
-    for (size_t i = 0; i < b->n_shards; i++) {
-        if (first_alike(b, i) != i)
-            continue;
-        for (int j = 0; j < b->queues; j++) {
-            const struct tally *t = &tally[i * (size_t)b->queues + (size_t)j];
-            json_t *row = json_pack("{s:s, s:i, s:i, s:i, s:I}", "device", b->shards[i].owner->id, "queue", j, "layer",
-                                    b->shards[i].layer, "slices", t->slices, "bytes", (json_int_t)t->bytes);
-            json_array_append_new(rows, row);
-        }
-    }
-    free(tally);
-    return rows;
-}
-
-static char *describe(const struct broadcast *b, const struct run_facts *w, bool staged)
-{
-    int senders = count_sending_queues(b), slices = 0;
-    if (!b->n_shards)
-        return copy_string("the list has no copy of role broadcast between devices");
-    for (size_t i = 0; i < b->n_shards; i++)
-        slices += b->shards[i].slices;
-    char *text = format_string("%d slices of %zu shards", slices, b->n_shards);
-    append_text(&text, ", dealt %s", broadcast_options.deal == DEAL_RANDOM ? "at random" : "evenly");
-    append_text(&text, " to %d queue%s", senders, senders == 1 ? "" : "s");
-    append_text(&text, " %s the main one", broadcast_options.main == MAIN_BOTH ? "with" : "beside");
-    append_text(&text, ", %s", staged ? "through the host" : "directly");
-    if (b->by_use)
-        append_text(&text, ", in order of use");
-    if (w->gather)
-        append_text(&text, ", each time they are gathered");
-    return text;
-}
-
-/* Bytes: slices begin at multiples of it on every device. */
-static size_t largest_alignment(const struct machine *m)
-{
-    size_t largest = 1;
-    for (int d = 0; d < m->n_devices; d++)
-        largest = MAX(largest, m->device[d].alignment);
-    return largest;
-}
-
-static bool run_broadcast(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
-{
-    struct broadcast b = {
-        .step = s, .seed = w->seed, .queues = broadcast_options.queues, .align = largest_alignment(s->pool->machine)};
-    struct periods o = choose_order(&b, c);
-    struct edit *e = slice_list(&b);
-    commit(e);
-    bool any = b.n_shards > 0, staged = is_staged(s);
-    if (any && broadcast_options.slices < count_sending_queues(&b))
-        warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do",
-             broadcast_options.slices, count_sending_queues(&b));
-    r->reason = describe(&b, w, staged);
-    r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
-    report_ms(r, "period_ms", NULL, o.period);
-    report_ms(r, "one_queue_ms", any ? "one queue: a step of" : NULL, o.one_queue);
-    report_ms(r, "bound_ms", any ? "the fullest link" : NULL, find_bound(s));
-    free_messages(&b);
-    return any;
-}
-
-/* ---- options ----------------------------------------------------------------------------------------------------- */
-
-static const struct option options[] = {
-    {"broadcast-queues", 0, OPT_INT, &broadcast_options.queues, "0", "N", 0, 64, GROUP_TECHNIQUES, OF_LIST,
-     "send updated parameters, with --zero 3 gathered ones, to the other devices over N queues of each device. One of "
-     "the N is the main queue, which computes (0: off, over one queue beside the main one)"},
-    {"broadcast-slices", 0, OPT_INT, &broadcast_options.slices, "16", "M", 1, 4096, GROUP_TECHNIQUES, OF_LIST,
-     "cut what a device sends of a layer into M slices, of at least 512 bytes"},
-    {"broadcast-deal", 0, OPT_CHOICE, &broadcast_options.deal, "even",
-     WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"), 0, 0, GROUP_TECHNIQUES, OF_LIST,
-     "how slices are dealt to the queues (random: by --seed)"},
-    {"broadcast-main", 0, OPT_CHOICE, &broadcast_options.main, "both",
-     WORDS([MAIN_BOTH] = "both", [MAIN_COMPUTE] = "compute"), 0, 0, GROUP_TECHNIQUES, OF_LIST,
-     "the main queue computes and sends, or only computes while the other N - 1 send"},
-};
-static const struct law laws[] = {{"broadcast-slices", "broadcast-queues", NULL},
-                                  {"broadcast-deal", "broadcast-queues", NULL},
-                                  {"broadcast-main", "broadcast-queues", NULL}};
-
-static void check(struct settings *s)
-{
-    (void)s;
-    if (broadcast_options.queues == 1 && broadcast_options.main == MAIN_COMPUTE)
-        fail(EXIT_USAGE, "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
-}
-
-static const struct pass pass = {.sends_copies = true,
-                                 .place = 40,
-                                 .name = "broadcast",
-                                 .wanted = wants_broadcast,
-                                 .run = run_broadcast,
-                                 .turned_on = {"--broadcast-queues 3 --broadcast-main compute",
-                                               "--broadcast-queues 2 --broadcast-slices 5 --broadcast-deal random"}};
-const struct module module_broadcast = {.name = "broadcast",
-                                        .needs = "pass predict",
-                                        .place = 25,
-                                        .pass = &pass,
-                                        .options = options,
-                                        .n_options = COUNT(options),
-                                        .laws = laws,
-                                        .n_laws = COUNT(laws),
-                                        .check = check};

@@ -102,7 +102,7 @@ static bool updates(const struct task *t)
 {
     if (t->role == ROLE_UPDATE)
         return true;
-    return t->copy && (t->access[0].tensor->storage->mirrors || t->access[1].tensor->storage->mirrors);
+    return is_copy(t) && (t->access[0].tensor->storage->mirrors || t->access[1].tensor->storage->mirrors);
 }
 
 static void note_tensors(struct survey *v)
@@ -124,7 +124,7 @@ static void note_task(struct survey *v, struct task *t)
         struct tensor *storage = t->access[k].tensor->storage;
         if (!is_whole(v, storage))
             continue;
-        if (!t->copy)
+        if (!is_copy(t))
             note_reader(v, t, storage);
         else if (k == 0)
             add_item(&v->dropped, t);
@@ -312,7 +312,7 @@ static void drop_copies(struct survey *v, struct edit *e, size_t n)
     }
     for (size_t i = 0; i < n; i++) {
         struct task *t = v->step->task[i];
-        if (!t->copy)
+        if (!is_copy(t))
             continue;
         size_t id = (size_t)t->access[0].tensor->storage->id;
         if (id < v->n_tensors && lost[id] && lost[id] == readers[id])
@@ -347,11 +347,12 @@ static char *describe_gather(const struct survey *v)
 /* Says of each gathered tensor which one has the same parameters when they are gathered next. */
 static void link_windows(struct survey *v)
 {
-    for (size_t id = 0; id < v->n_tensors; id++) {
-        struct read_window **window = (struct read_window **)v->windows[id].item;
-        for (size_t i = 1; i < v->windows[id].n; i++)
-            window[i - 1]->gathered->later = window[i]->gathered;
-    }
+    for (size_t id = 0; id < v->n_tensors; id++)
+        for (size_t i = 1; i < v->windows[id].n; i++) {
+            struct read_window *before = v->windows[id].item[i - 1];
+            const struct read_window *window = v->windows[id].item[i];
+            before->gathered->later = window->gathered;
+        }
 }
 
 static void let_wholes_go(struct survey *v, struct edit *e)
@@ -388,13 +389,14 @@ static bool run_gather(struct step *s, const struct costs *c, const struct run_f
     return v.gathered > 0;
 }
 
+static const struct pass_traits traits = {.every_list = true};
 static const struct pass pass = {
     .place = 20,
     .name = "gather",
     .wanted = wants_gather,
     .run = run_gather,
     .turned_on = {"--zero 3"},
-    .every_list = true,
+    .traits = &traits,
 };
 const struct module module_gather = {
     .name = "gather",

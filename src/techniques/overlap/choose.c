@@ -4,7 +4,7 @@
  * down share bytes.  What comes of a choice, the simulator says, which knows of links that are shared, of pipelines and
  * of memory.  All on the device is a plan too: when none is shorter the pass declines.
  *
- * The CPU gets those that are released first, so the question is how many.  The search (search/plan.h) starts from
+ * The CPU gets those that are released first, so the question is how many.  The search (search/search.h) starts from
  *
  *     D D D D   C D D D   C C D D   C C C D   C C C C        the last layer first, in order of release
  *               L D D D   L L D D   L L L D   L L L L
@@ -19,23 +19,29 @@
 
 struct overlap_options overlap_options;
 
-/* The first k buckets, which are released before all others, are on that side. */
-static void choose_earliest(const struct planner *p, unsigned char *choice, size_t k, enum side side,
-                            enum memory memory)
+/* The first k buckets, which are released before all others, are on the side `earliest`. */
+static void choose_earliest(const struct planner *p, unsigned char *side, size_t k, enum side earliest)
 {
     for (size_t b = 0; b < p->buckets.n; b++)
-        choice[b] = (unsigned char)(b < k ? side : ON_DEVICE);
-    choice[p->buckets.n] = (unsigned char)memory;
+        side[b] = (unsigned char)(b < k ? earliest : ON_DEVICE);
+}
+
+static void score_candidate(const struct question *q, struct candidate *c)
+{
+    unsigned char choice[MOST_BUCKETS + 1];
+    memcpy(choice, c->side, q->n - 1);
+    choice[q->n - 1] = (unsigned char)c->memory;
+    c->score = score_choice(q, choice);
 }
 
 void try_candidate(const struct question *q, struct candidate *c)
 {
-    c->choice[q->n - 1] = GRADIENTS_ALONE;
-    c->score = score_choice(q, c->choice);
+    c->memory = GRADIENTS_ALONE;
+    score_candidate(q, c);
     if (c->score.excess == 0)
         return;
-    c->choice[q->n - 1] = GRADIENTS_SHARED;
-    c->score = score_choice(q, c->choice);
+    c->memory = GRADIENTS_SHARED;
+    score_candidate(q, c);
 }
 
 /* ---- how long it takes ------------------------------------------------------------------------------------------- */
@@ -67,13 +73,13 @@ static void measure_device(struct planner *p)
 /* An edit with the first k buckets on the CPU; and with `one` too, unless that is NOWHERE. */
 static struct edit *move_some(struct planner *p, size_t k, int one)
 {
-    unsigned char choice[MOST_BUCKETS + 1];
+    unsigned char side[MOST_BUCKETS];
     struct edit *e = open_edit(p->step);
     struct mover m = begin_moves(e, p->step, p->uses, p->cores, GRADIENTS_SHARED);
-    choose_earliest(p, choice, k, ON_CPU, GRADIENTS_SHARED);
+    choose_earliest(p, side, k, ON_CPU);
     if (one != NOWHERE)
-        choice[one] = ON_CPU;
-    move_updates(&m, &p->buckets, choice);
+        side[one] = ON_CPU;
+    move_updates(&m, &p->buckets, side);
     end_moves(&m);
     return e;
 }
@@ -85,7 +91,7 @@ static void measure_on_cpu(struct planner *p, size_t b)
     struct edit *e = move_some(p, 0, (int)b);
     for (size_t i = p->uses->n; i < s->n; i++) { /* tasks that are new */
         const struct task *t = s->task[i];
-        if (t->copy && t->access[0].tensor->device->is_host)
+        if (is_copy(t) && t->access[0].tensor->device->is_host)
             p->takes[b].down += seconds_of(p, t);
         else if (t->role == ROLE_UPDATE && t->lane->device->is_host)
             p->takes[b].on_cpu += seconds_of(p, t) / p->cores;
@@ -120,17 +126,21 @@ static void search_plan(struct planner *p)
     const size_t affordable = OVERLAP_WORK / 4 / p->step->n; /* so many starts in each of the four rows */
     const size_t steps = MAX(MIN(most_starts, affordable), 1);
     struct candidate *best = &p->of[OVERLAP_PLAN];
-    enum memory last = p->of[OVERLAP_ALL_CPU].choice[n];
+    const enum memory last = p->of[OVERLAP_ALL_CPU].memory;
+    unsigned char found[MOST_BUCKETS + 1];
     unsigned char *start = allocate(4 * (steps + 1) * (n + 1), 1), *next = start;
     size_t n_starts = 0;
     for (enum memory memory = GRADIENTS_ALONE; memory <= last; memory++)
         for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++)
             for (size_t k = 0; k <= steps; k++) {
-                choose_earliest(p, next, n * k / steps, side, memory);
+                choose_earliest(p, next, n * k / steps, side);
+                next[n] = (unsigned char)memory;
                 next += n + 1;
                 n_starts++;
             }
-    best->score = choose(&p->question, start, n_starts, best->choice);
+    best->score = choose(&p->question, start, n_starts, found);
+    memcpy(best->side, found, n);
+    best->memory = found[n];
     free(start);
 }
 
@@ -142,9 +152,9 @@ void find_candidates(struct planner *p)
     /* Then all buckets are released at once, and they move late: in the order in which the next forward needs them. */
     bool updates_wait_for_norm = n > 0 && (int)bucket[0].update > bucket[n - 1].released;
     enum side on_cpu = updates_wait_for_norm ? ON_CPU_LATE : ON_CPU;
-    choose_earliest(p, none->choice, 0, ON_CPU, GRADIENTS_ALONE);
+    choose_earliest(p, none->side, 0, ON_CPU);
     try_candidate(&p->question, none);
-    choose_earliest(p, all->choice, n, on_cpu, GRADIENTS_ALONE);
+    choose_earliest(p, all->side, n, on_cpu);
     try_candidate(&p->question, all);
     if (p->timed)
         search_plan(p);

@@ -3,7 +3,7 @@
 #define CHOOSE_H
 
 #include "overlap.h"
-#include "techniques/search/plan.h"
+#include "techniques/search/search.h"
 
 enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
 struct overlap_options {
@@ -15,10 +15,11 @@ extern struct overlap_options overlap_options;
 enum { MOST_STARTS = 16 };               /* so many numbers of buckets on the CPU are tried first, beside none */
 enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* what the whole search may cost */
 struct candidate {
-    unsigned char choice[MOST_BUCKETS + 1]; /* by bucket its enum side; then, for all, the enum memory */
-    struct score score;                     /* what comes of it */
+    unsigned char side[MOST_BUCKETS]; /* by bucket, an enum side */
+    enum memory memory;
+    struct score score; /* what comes of it */
 };
-/* Fills in the score; where the choice does not fit, that of gradients that share bytes. */
+/* Fills in the score, of gradients that have bytes alone or, where that does not fit, that share them; and which. */
 void try_candidate(const struct question *q, struct candidate *c);
 
 struct bucket_seconds {  /* what the updates of a bucket take */
@@ -29,13 +30,13 @@ struct planner {
     struct step *step;
     struct uses *uses;
     struct update_buckets buckets;
-    int cores;                /* CPU cores that no device computes on: updates take them in turn */
-    struct question question; /* what a choice comes to */
-    struct decision decision[MOST_BUCKETS + 1];
-    bool timed;                                /* is it known how long tasks take? */
-    struct bucket_seconds takes[MOST_BUCKETS]; /* by bucket */
-    double serial;                             /* seconds: all on the CPU, one task after another */
-    struct candidate of[OVERLAPS];             /* what each --overlap comes to */
+    int cores;                                  /* CPU cores that no device computes on: updates take them in turn */
+    struct question question;                   /* what a choice comes to */
+    struct decision decision[MOST_BUCKETS + 1]; /* the side of each bucket, and at last the memory */
+    bool timed;                                 /* is it known how long tasks take? */
+    struct bucket_seconds takes[MOST_BUCKETS];  /* by bucket */
+    double serial;                              /* seconds: all on the CPU, one task after another */
+    struct candidate of[OVERLAPS];              /* what each --overlap comes to */
 };
 /* Fills in `takes`, `serial` and the question's floor. */
 void measure_buckets(struct planner *p);

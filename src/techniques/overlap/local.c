@@ -33,7 +33,7 @@
  */
 #include "local.h"
 
-#include "../../../cl/shared.h" /* defines: choice_bit */
+#include "cl/shared.h" /* defines: choice_bit */
 #include "trainer/run/run.h"
 
 #include <math.h>
@@ -216,10 +216,10 @@ static void make_host_conditional(struct offer *o, size_t from)
         struct task *t = s->task[i];
         enum memory_class class = t->access[0].tensor->class;
         bool is_piece = t->role == ROLE_UPDATE && t->lane->device->is_host;
-        bool is_copy = t->copy && (class == MEM_GRADIENTS || class == MEM_PARAMETERS);
+        bool is_its_copy = is_copy(t) && (class == MEM_GRADIENTS || class == MEM_PARAMETERS);
         if (is_piece)
             time_piece(o, t);
-        if (is_piece || is_copy)
+        if (is_piece || is_its_copy)
             need_choice(t, o->word, CHOICE_CPU, o->expected != ON_DEVICE);
     }
 }
@@ -284,7 +284,7 @@ static void bring_back(struct step *s)
         const struct task *t = s->task[i];
         bool returns = (t->condition.needs & CHOICE_MOVED) && (t->condition.needs & CHOICE_DEVICE);
         if (returns && (choice_bits(t) & CHOICE_CPU))
-            run_alone(s, 0, i, &(struct task_flight){.number = 0});
+            run_alone(s, 0, i, &(struct task_flight){.iteration = 0});
     }
 }
 
@@ -323,14 +323,14 @@ static void offer_update(struct mover *m, struct rule *rule, size_t at, enum sid
     s->settled = bring_back;
 }
 
-void offer_updates(struct mover *m, struct rule *rule, const unsigned char *choice)
+void offer_updates(struct mover *m, struct rule *rule, const unsigned char *side)
 {
     rule->ring = NULL;
     for (size_t i = 0; i < m->uses->n; i++) {
         int b = rule->planner->buckets.bucket_of[i];
         if (b >= (int)rule->fixed)
-            offer_update(m, rule, i, choice[b]);
-        else if (b != NOWHERE && choice[b] != ON_DEVICE)
+            offer_update(m, rule, i, side[b]);
+        else if (b != NOWHERE && side[b] != ON_DEVICE)
             move_update(m, i);
     }
 }
@@ -339,7 +339,7 @@ void offer_updates(struct mover *m, struct rule *rule, const unsigned char *choi
 
 /* When bucket b is released: as in the forecast, which has all updates on their devices, but that what the device does
  * not do comes off its time. */
-static double released_at(const struct planner *p, const struct forecast *f, const unsigned char *choice, size_t b)
+static double released_at(const struct planner *p, const struct forecast *f, const unsigned char *side, size_t b)
 {
     const struct update_bucket *bucket = p->buckets.bucket;
     const struct lane *lane = f->task[bucket[b].update]->lane;
@@ -348,23 +348,23 @@ static double released_at(const struct planner *p, const struct forecast *f, con
     double at = f->span[bucket[b].released].end;
     for (size_t k = 0; k < b; k++) {
         bool before = (int)bucket[k].update < bucket[b].released;
-        if (choice[k] == ON_CPU && before && f->task[bucket[k].update]->lane == lane)
+        if (side[k] == ON_CPU && before && f->task[bucket[k].update]->lane == lane)
             at -= p->takes[k].on_device;
     }
     return at;
 }
 
 /* Seconds that the CPU still needs at `now` for what it was given of the first b buckets, which end as `ends` says. */
-static double work_left(const struct planner *p, const unsigned char *choice, const double *ends, size_t b, double now)
+static double work_left(const struct planner *p, const unsigned char *side, const double *ends, size_t b, double now)
 {
     double left = 0;
     for (size_t k = 0; k < b; k++)
-        if (choice[k] == ON_CPU)
+        if (side[k] == ON_CPU)
             left += fmin(fmax(ends[k] - now, 0), p->takes[k].on_cpu);
     return left;
 }
 
-static void follow_rule(const struct planner *p, const struct forecast *f, size_t fixed, unsigned char *choice)
+static void follow_rule(const struct planner *p, const struct forecast *f, size_t fixed, unsigned char *side)
 {
     const double rounding = 1e-9; /* a tie, but for that, is one */
     const size_t n = p->buckets.n;
@@ -374,9 +374,9 @@ static void follow_rule(const struct planner *p, const struct forecast *f, size_
         ready = fmin(ready, f->span[p->buckets.bucket[b].update].start);
     for (size_t b = 0; b < n; b++) {
         const struct bucket_seconds *takes = &p->takes[b];
-        double now = released_at(p, f, choice, b), left = work_left(p, choice, ends, b, now);
+        double now = released_at(p, f, side, b), left = work_left(p, side, ends, b, now);
         bool to_cpu = b < fixed || left <= takes->on_device * (1 + rounding);
-        choice[b] = to_cpu ? ON_CPU : ON_DEVICE;
+        side[b] = to_cpu ? ON_CPU : ON_DEVICE;
         if (!to_cpu)
             continue;
         cpu_ends = fmax(fmax(cpu_ends, now + takes->down), ready) + takes->on_cpu;
@@ -387,30 +387,30 @@ static void follow_rule(const struct planner *p, const struct forecast *f, size_
 
 /* f: of the list with all updates on the device.  Where that cannot be simulated, all go to the CPU.  The first `fixed`
  * buckets do, whatever the rule says. */
-static void apply_rule(const struct planner *p, const struct forecast *f, size_t fixed, unsigned char *choice)
+static void apply_rule(const struct planner *p, const struct forecast *f, size_t fixed, unsigned char *side)
 {
-    memset(choice, ON_CPU, p->buckets.n);
+    memset(side, ON_CPU, p->buckets.n);
     if (f->span)
-        follow_rule(p, f, fixed, choice);
+        follow_rule(p, f, fixed, side);
 }
 
 void expect_rule(const struct rule *rule, struct candidate *expected)
 {
     const struct question *q = &rule->planner->question;
     struct forecast f = try_step(rule->planner->step, q->costs);
-    apply_rule(rule->planner, &f, 0, expected->choice);
+    apply_rule(rule->planner, &f, 0, expected->side);
     free_forecast(&f);
     try_candidate(q, expected);
     for (size_t k = rule->planner->buckets.n; k > 0 && expected->score.excess > 0; k--) {
         struct candidate other = *expected;
-        other.choice[k - 1] = expected->choice[k - 1] == ON_CPU ? ON_DEVICE : ON_CPU;
+        other.side[k - 1] = expected->side[k - 1] == ON_CPU ? ON_DEVICE : ON_CPU;
         try_candidate(q, &other);
         if (other.score.excess < expected->score.excess)
             *expected = other;
     }
 }
 
-static bool moves_state(const struct pass *p, const struct run_facts *w)
+static bool moves_state(const struct pass_traits *p, const struct run_facts *w)
 {
     (void)w;
     return p->moves_state && p->moves_state();
@@ -440,7 +440,7 @@ static size_t fix_few(struct rule *rule, struct candidate *expected)
     struct forecast f = try_step(p->step, p->question.costs);
     struct candidate both = {.score.excess = 1};
     for (rule->fixed = 0; rule->fixed < n; rule->fixed += ceil_div(n, MOST_STARTS)) {
-        apply_rule(p, &f, rule->fixed, both.choice);
+        apply_rule(p, &f, rule->fixed, both.side);
         try_candidate(&p->question, &both);
         if (both.score.excess == 0)
             break;

@@ -237,7 +237,7 @@ struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struc
 }
 
 /* Is the task a copy up, of what the host has? */
-static bool brings_up(const struct task *t) { return t->copy && t->access[1].tensor->device->is_host; }
+static bool brings_up(const struct task *t) { return is_copy(t) && t->access[1].tensor->device->is_host; }
 
 /* `whole`, which many updates read, as the norm, is brought down once.  What the host has sent up is used there
  * directly: `control`, and in dp=2 `state` of replica 1.  In a list by hand `whole` stays where it is. */
@@ -368,12 +368,12 @@ static void move_bucket(struct mover *m, const struct update_buckets *b, size_t 
 }
 
 /* All C from the first released on, then all L from the last released back. */
-void move_updates(struct mover *m, const struct update_buckets *b, const unsigned char *choice)
+void move_updates(struct mover *m, const struct update_buckets *b, const unsigned char *side)
 {
     for (size_t k = 0; k < b->n; k++)
-        if (choice[k] == ON_CPU)
+        if (side[k] == ON_CPU)
             move_bucket(m, b, k);
     for (size_t k = b->n; k > 0; k--)
-        if (choice[k - 1] == ON_CPU_LATE)
+        if (side[k - 1] == ON_CPU_LATE)
             move_bucket(m, b, k - 1);
 }

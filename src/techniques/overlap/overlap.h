@@ -4,7 +4,7 @@
  *     find_buckets(b, uses);                                        before the list is edited
  *     struct edit *e = open_edit(s);
  *     struct mover m = begin_moves(e, s, uses, cores, GRADIENTS_ALONE);
- *     move_updates(&m, b, choice);
+ *     move_updates(&m, b, side);
  *     end_moves(&m);
  *     commit(e);
  */
@@ -54,8 +54,8 @@ struct mover { /* moves updates, in one edit */
 };
 struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum memory memory);
 void end_moves(struct mover *m);
-/* Carries a plan out: choice[k] is the side of bucket k. */
-void move_updates(struct mover *m, const struct update_buckets *b, const unsigned char *choice);
+/* Carries a plan out: side[k], an enum side, is where bucket k goes. */
+void move_updates(struct mover *m, const struct update_buckets *b, const unsigned char *side);
 /* Moves the update at that position of the list. */
 void move_update(struct mover *m, size_t at);
 

@@ -13,7 +13,7 @@
 #include "choose.h"
 #include "local.h"
 #include "techniques/pass/pass.h"
-#include "techniques/search/text.h"
+#include "techniques/search/plan_text.h"
 #include "tools/command/numbers.h"
 #include "trainer/train/hooks.h"
 
@@ -50,7 +50,7 @@ static bool wants_times(const struct run_facts *w)
 
 /* ---- other passes, which run later ------------------------------------------------------------------------------- */
 
-static bool fills_host(const struct pass *p, const struct run_facts *w)
+static bool fills_host(const struct pass_traits *p, const struct run_facts *w)
 {
     (void)w;
     return p->fills_host && p->fills_host();
@@ -58,31 +58,34 @@ static bool fills_host(const struct pass *p, const struct run_facts *w)
 
 static bool may_change(const struct run_facts *w) { return decides() && (w->gather || find_wanted(fills_host, w)); }
 
-static bool makes_room(const struct pass *p, const struct run_facts *w)
+static bool makes_room(const struct pass_traits *p, const struct run_facts *w)
 {
     (void)w;
     return p->makes_room;
 }
 
-static bool remakes(const struct pass *p, const struct run_facts *w)
+static bool remakes(const struct pass_traits *p, const struct run_facts *w)
 {
     (void)w;
     return p->remakes != NULL;
 }
 
 /* A pass whose way to make room is not known before it has run. */
-static bool surprises(const struct pass *p, const struct run_facts *w) { return makes_room(p, w) && !p->remakes; }
+static bool surprises(const struct pass_traits *p, const struct run_facts *w)
+{
+    return makes_room(p, w) && !p->remakes;
+}
 
 /* ---- carrying a choice out --------------------------------------------------------------------------------------- */
 
-static void carry_out(struct overlapper *o, struct edit *e, const unsigned char *choice)
+static void carry_out(struct overlapper *o, struct edit *e, const unsigned char *side, enum memory memory)
 {
     const struct planner *p = &o->planner;
-    struct mover m = begin_moves(e, p->step, p->uses, p->cores, choice[p->buckets.n]);
+    struct mover m = begin_moves(e, p->step, p->uses, p->cores, memory);
     if (o->rule.fixed < p->buckets.n)
-        offer_updates(&m, &o->rule, choice);
+        offer_updates(&m, &o->rule, side);
     else
-        move_updates(&m, &p->buckets, choice);
+        move_updates(&m, &p->buckets, side);
     end_moves(&m);
 }
 
@@ -92,7 +95,7 @@ static void carry_out_to_try(void *pass, struct edit *e, const unsigned char *ch
 {
     struct overlapper *o = pass;
     struct step *s = o->planner.step;
-    carry_out(o, e, choice);
+    carry_out(o, e, choice, choice[o->planner.buckets.n]); /* the last decision is that about memory */
     if (o->remade)
         free(remake(e, s->pool, o->planner.uses, o->remade, true));
     reserve_room(s, o->facts);
@@ -129,7 +132,7 @@ static void try_all_with_room(struct overlapper *o)
     if (!remaking)
         return;
     struct candidate wanted = p->of[asked_of(o->facts)];
-    o->remade = remaking->remakes(p->uses, p->step->pool);
+    o->remade = traits_of(remaking)->remakes(p->uses, p->step->pool);
     try_candidate(&p->question, &wanted);
     if (wanted.score.excess > 0 && !find_wanted(surprises, o->facts))
         try_all(o);
@@ -170,14 +173,13 @@ static void free_overlapper(struct overlapper *o)
 
 /* ---- the plan's file --------------------------------------------------------------------------------------------- */
 
-/* The plan of the file, where there is one, stands in for that of the search; else that is written there.  Was it read?
- */
+/* The file's plan, where there is one, stands in for the search's; else that is written there.  Was it read? */
 static bool read_or_write(struct planner *p, const char *path, struct pass_report *r)
 {
     static const char *const letter[SIDES + 1] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
     const char *name[MOST_BUCKETS];
     struct choice_text text = {
-        .head = "A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there behind all C.",
+        .head = "A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there after all C.",
         .word = letter,
         .expected = "D, C or L",
         .name = name,
@@ -185,11 +187,11 @@ static bool read_or_write(struct planner *p, const char *path, struct pass_repor
     struct candidate *best = &p->of[OVERLAP_PLAN];
     for (size_t b = 0; b < p->buckets.n; b++)
         name[b] = p->buckets.bucket[b].name;
-    bool read = read_choice(path, &text, best->choice);
+    bool read = read_choice(path, &text, best->side);
     if (read)
         try_candidate(&p->question, best);
     else if (p->timed)
-        write_choice(path, &text, best->choice);
+        write_choice(path, &text, best->side);
     if (read || p->timed)
         append_text(&r->reason, "%s %s: ", read ? "read from" : "written to", path);
     return read;
@@ -205,9 +207,8 @@ static double period_of(const struct planner *p, enum overlap of)
     return p->of[of].score.excess == 0 ? p->of[of].score.period : INFINITY;
 }
 
-/* A letter per layer, layer 0 first.  (A plan's file begins with the last layer, and tells L from C.)  The caller frees
- * it. */
-static char *letters_of(const struct planner *p, const unsigned char *choice)
+/* A letter per layer, layer 0 first.  (A plan's file begins at the last, and tells L from C.)  The caller frees it. */
+static char *letters_of(const struct planner *p, const unsigned char *side)
 {
     size_t layers = 0;
     for (size_t i = 0; i < p->step->n; i++)
@@ -216,86 +217,112 @@ static char *letters_of(const struct planner *p, const unsigned char *choice)
     memset(letters, 'D', layers);
     for (size_t b = 0; b < p->buckets.n; b++) {
         int layer = p->buckets.bucket[b].layer;
-        if (layer >= 0 && choice[b] != ON_DEVICE)
+        if (layer >= 0 && side[b] != ON_DEVICE)
             letters[layer] = 'C';
     }
     return letters;
 }
 
-/* Reports on the list as it now is; and the regret of the rule, which is what it loses against the best plan. */
-static void report(const struct planner *p, enum overlap how, struct pass_report *r)
+static double if_timed(const struct planner *p, double seconds) { return p->timed ? seconds : NAN; }
+
+/* The period that each --overlap would have. */
+static void report_each(const struct planner *p, struct pass_report *r)
 {
-    double by_rule = period_of(p, OVERLAP_LOCAL), best = period_of(p, OVERLAP_PLAN);
-    double if_timed = p->timed ? 0 : NAN;
-    char *letters = letters_of(p, p->of[how].choice);
-    r->after = keep_forecast(try_step(p->step, p->question.costs));
-    r->fields = json_pack("{s:s}", "choice", letters);
-    free(letters);
     report_ms(r, "all_device_ms", "all on the device", period_of(p, OVERLAP_ALL_DEVICE));
     report_ms(r, "all_cpu_ms", "all on the CPU", period_of(p, OVERLAP_ALL_CPU));
-    report_ms(r, "local_ms", "local", by_rule);
-    report_ms(r, NULL, "best plan", best);
-    report_ms(r, "bound_ms", "at least", p->question.floor + if_timed);
-    report_ms(r, "period_ms", NULL, period_of(p, how));
-    report_ms(r, "barrier_ms", NULL, r->after->alone + if_timed);
-    report_ms(r, "serial_ms", NULL, p->serial + if_timed);
+    report_ms(r, "local_ms", "local", period_of(p, OVERLAP_LOCAL));
+    report_ms(r, NULL, "best plan", period_of(p, OVERLAP_PLAN));
+}
+
+/* What the rule loses against the best plan. */
+static void report_regret(const struct planner *p, struct pass_report *r)
+{
     char ratio[32];
+    double by_rule = period_of(p, OVERLAP_LOCAL), best = period_of(p, OVERLAP_PLAN);
     if (isfinite(by_rule) && isfinite(best))
         append_text(&r->numbers, "; local: %s", format_ratio(ratio, by_rule / best, 1));
 }
 
+/* Reports on the list as it now is, and on what it could be. */
+static void report(const struct planner *p, enum overlap how, struct pass_report *r)
+{
+    char *letters = letters_of(p, p->of[how].side);
+    r->after = keep_forecast(try_step(p->step, p->question.costs));
+    r->fields = json_pack("{s:s}", "choice", letters);
+    free(letters);
+    report_each(p, r);
+    report_ms(r, "bound_ms", "at least", if_timed(p, p->question.floor));
+    report_ms(r, "period_ms", NULL, period_of(p, how));
+    report_ms(r, "barrier_ms", NULL, if_timed(p, r->after->alone));
+    report_ms(r, "serial_ms", NULL, if_timed(p, p->serial));
+    report_regret(p, r);
+}
+
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* Finds what each --overlap comes to, and settles what the one that is asked for does.  Returns whether that is a
+/* Finds what each --overlap comes to.  Returns the pass that is to make room for it in a way that is not known yet;
+ * NULL: there is none, or room is there. */
+static const struct pass *try_each(struct overlapper *o)
+{
+    struct planner *p = &o->planner;
+    if (p->timed)
+        measure_buckets(p);
+    try_all(o);
+    bool lacks_room = p->timed && p->of[OVERLAP_PLAN].score.excess > 0;
+    if (!lacks_room || !find_wanted(makes_room, o->facts))
+        return NULL;
+    try_all_with_room(o);
+    return find_wanted(remakes, o->facts) ? NULL : find_wanted(surprises, o->facts);
+}
+
+/* Settles what the --overlap that is asked for does.  room: as try_each() has returned it.  Returns whether that is a
  * file's plan. */
-static bool decide(struct overlapper *o, enum overlap how, struct pass_report *r)
+static bool settle(struct overlapper *o, enum overlap how, const struct pass *room, struct pass_report *r)
 {
     const struct run_facts *w = o->facts;
     struct planner *p = &o->planner;
     const char *plan = w->trial ? NULL : overlap_options.plan;
     bool read = false;
-    if (p->timed)
-        measure_buckets(p);
-    try_all(o);
-    bool lacks_room = find_wanted(makes_room, w) && p->timed && p->of[OVERLAP_PLAN].score.excess > 0;
-    if (lacks_room)
-        try_all_with_room(o);
-    const struct pass *surprising = lacks_room && !find_wanted(remakes, w) ? find_wanted(surprises, w) : NULL;
     if (plan && p->buckets.n > 0)
         read = read_or_write(p, plan, r);
     else if (how == OVERLAP_LOCAL && p->timed)
-        decide_in_step(&o->rule, w, surprising, &p->of[OVERLAP_LOCAL], r);
+        decide_in_step(&o->rule, w, room, &p->of[OVERLAP_LOCAL], r);
     free(o->remade);
     o->remade = NULL;
     return read;
 }
 
+static void append_nothing_moved(const struct planner *p, bool untimed, char **reason)
+{
+    if (untimed)
+        append_text(reason, "add --profile or --hardware");
+    else if (p->buckets.n > 0)
+        append_text(reason, "no update on the CPU");
+    else
+        append_text(reason, "the list has no update that could run on the CPU");
+}
+
 /* Rewrites the list and says so; or says why nothing is to be rewritten, and returns false. */
-static bool rewrite_list(struct overlapper *o, const unsigned char *choice, bool read, struct pass_report *r)
+static bool rewrite_list(struct overlapper *o, const struct candidate *chosen, bool read, struct pass_report *r)
 {
     const struct planner *p = &o->planner;
-    const size_t n = p->buckets.n;
+    const size_t n = p->buckets.n; /* a bucket counts as one update, however many it has */
     size_t on_cpu = 0;
     for (size_t b = 0; b < n; b++)
-        on_cpu += choice[b] != ON_DEVICE;
+        on_cpu += chosen->side[b] != ON_DEVICE;
     bool untimed = n > 0 && !p->timed && !read && decides();
     if (untimed)
         append_text(&r->reason, "nobody knows how long tasks take: ");
-    if (on_cpu > 0 || o->rule.fixed < n) {
-        struct edit *e = open_edit(p->step);
-        carry_out(o, e, choice);
-        commit(e);
-        append_text(&r->reason, "%s%zu of %zu updates on the CPU, on %d of its cores",
-                    untimed ? "not all fits on the device, so " : "", on_cpu, n, p->cores);
-        return true;
+    if (on_cpu == 0 && o->rule.fixed >= n) {
+        append_nothing_moved(p, untimed, &r->reason);
+        return false;
     }
-    if (untimed)
-        append_text(&r->reason, "add --profile or --hardware");
-    else if (n > 0)
-        append_text(&r->reason, "no update on the CPU");
-    else
-        append_text(&r->reason, "the list has no update that could run on the CPU");
-    return false;
+    struct edit *e = open_edit(p->step);
+    carry_out(o, e, chosen->side, chosen->memory);
+    commit(e);
+    append_text(&r->reason, "%s%zu of %zu updates on the CPU, on %d of its cores",
+                untimed ? "not all fits on the device, so " : "", on_cpu, n, p->cores);
+    return true;
 }
 
 static bool run_overlap(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
@@ -303,8 +330,9 @@ static bool run_overlap(struct step *s, const struct costs *c, const struct run_
     const enum overlap how = asked_of(w);
     struct overlapper *o = new_overlapper(s, c, w);
     const struct candidate *chosen = &o->planner.of[how];
-    bool read = decide(o, how, r);
-    bool changed = rewrite_list(o, chosen->choice, read, r);
+    const struct pass *room = try_each(o);
+    bool read = settle(o, how, room, r);
+    bool changed = rewrite_list(o, chosen, read, r);
     size_t first = reserve_room(s, w), n = s->pool->n;
     report(&o->planner, how, r);
     end_room(s, first, n);
@@ -316,15 +344,17 @@ static bool run_overlap(struct step *s, const struct costs *c, const struct run_
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
+static const struct pass_traits traits = {.own_room = true,
+                                          .wants_times = wants_times,
+                                          .always_needs_times = true,
+                                          .moves_updates = true,
+                                          .may_change = may_change};
 static const struct pass pass = {.place = 10,
                                  .name = "overlap",
                                  .wanted = wants_overlap,
                                  .run = run_overlap,
                                  .turned_on = {"--overlap all-cpu"},
-                                 .own_room = true,
-                                 .may_change = may_change,
-                                 .wants_times = wants_times,
-                                 .plans_at_once = true};
+                                 .traits = &traits};
 
 static void check(struct settings *s)
 {
@@ -343,6 +373,7 @@ static void tell_choices(struct trainer *t, struct kept_run *k)
     free(choices);
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"overlap", 0, OPT_CHOICE, &overlap_options.how, "off",
      WORDS([OVERLAP_OFF] = "off", [OVERLAP_PLAN] = "plan", [OVERLAP_LOCAL] = "local", [OVERLAP_ALL_CPU] = "all-cpu",
@@ -351,9 +382,9 @@ static const struct option options[] = {
      "run optimizer updates of some layers on the CPU while the device goes on. plan: chosen for the shortest step; "
      "local: chosen at the end of each layer's backward, by the work that the CPU still has"},
     {"overlap-plan", 0, OPT_OUTPUT, &overlap_options.plan, NULL, "FILE", 0, 0, GROUP_TECHNIQUES, OF_LIST,
-     "of --overlap plan: the plan as text, read when the file is there, else written"},
+     "file with the plan of --overlap plan as text: read when it is there, else written"},
 };
-static const struct hooks hooks = {.keeps = tell_choices};
+static const struct hooks hooks = {.kept = tell_choices};
 static const struct foreign_words foreign[] = {
     {"overlap", "cpu-offload offload offload-optimizer zero-offload", NULL},
 };

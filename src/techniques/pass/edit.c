@@ -6,7 +6,7 @@
  */
 #include "edit.h"
 
-#include "../../../cl/shared.h" /* defines: BLOCK */
+#include "cl/shared.h" /* defines: BLOCK */
 
 struct change {
     void *where;
@@ -204,8 +204,8 @@ void repoint(struct edit *e, struct task *t, const struct tensor *old, struct te
 {
     CHECK(old->bytes == new->bytes, "tensor %s of %zu bytes in place of %s of %zu", new->name, new->bytes, old->name,
           old->bytes);
-    CHECK(!t->file || new->device == t->lane->device, "kernel task %s on %s would take tensor %s of %s", t->name,
-          t->lane->name, new->name, new->device->id);
+    CHECK(t->action != ACT_KERNEL || new->device == t->lane->device, "kernel task %s on %s would take tensor %s of %s",
+          t->name, t->lane->name, new->name, new->device->id);
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor;
         if (x == old)
@@ -289,7 +289,7 @@ static void narrow(struct task *t, struct pool *p, size_t begin, size_t end)
             t->access[i].tensor = new_view(p, x, x->name, first, 1, shape);
     }
     narrow_args(t, first, n);
-    if (t->file)
+    if (t->action == ACT_KERNEL)
         t->grid.global[0] = ceil_div(n, BLOCK) * t->grid.local[0];
     t->first += begin;
     t->state.begin += first;
@@ -326,6 +326,7 @@ void need_choice(struct task *t, struct tensor *word, int bits, bool expected)
     add_access(t, word, ACCESS_READ);
     t->bytes = bytes; /* the word is no work */
     t->condition.needs = bits;
+    t->condition.unexpected = !expected;
     if (!expected)
         t->seconds = 0; /* a task that does nothing takes no time */
 }

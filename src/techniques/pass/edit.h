@@ -21,9 +21,8 @@
  *     word->persistent = true;
  *     add_access(add_copy(s, lane, "wait", word, word), made_elsewhere, ACCESS_READ);
  *
- * On a task that was there before, undo() does not take back an access.
- *
- * Every verb costs a constant, but for the walk of a move and of new homes; commit() is one walk over the list.
+ * On a task that was there before, undo() does not take back an access.  Every verb costs a constant, but for the walk
+ * of a move and of new homes; commit() is one walk over the list.
  */
 #ifndef EDIT_H
 #define EDIT_H

@@ -38,7 +38,7 @@ void fetch_state(struct step *s)
     struct edit *e = open_edit(s);
     for (size_t i = 0; i < n; i++) {
         struct task *t = s->task[i];
-        if (t->copy || t->lane->device->is_host)
+        if (is_copy(t) || t->lane->device->is_host)
             continue;
         for (int k = 0; k < t->n_access; k++) {
             struct tensor *x = t->access[k].tensor->storage;

@@ -31,29 +31,38 @@ const struct pass *find_pass(const char *name)
     return NULL;
 }
 
-const struct pass *find_wanted(pass_trait *has, const struct run_facts *w)
+const struct pass_traits *traits_of(const struct pass *p)
+{
+    static const struct pass_traits none;
+    return p->traits ? p->traits : &none;
+}
+
+const struct pass *find_wanted(has_trait *has, const struct run_facts *w)
 {
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
-        if (all[i]->wanted(w) && has(all[i], w))
+        if (all[i]->wanted(w) && has(traits_of(all[i]), w))
             return all[i];
     return NULL;
 }
 
-static bool sends(const struct pass *p, const struct run_facts *w)
+static bool sends(const struct pass_traits *p, const struct run_facts *w)
 {
     (void)w;
     return p->sends_copies;
 }
 
-static bool reserves(const struct pass *p, const struct run_facts *w)
+static bool reserves(const struct pass_traits *p, const struct run_facts *w)
 {
     (void)w;
     return p->reserve != NULL;
 }
 
-static bool changes(const struct pass *p, const struct run_facts *w) { return p->may_change && p->may_change(w); }
+static bool changes(const struct pass_traits *p, const struct run_facts *w)
+{
+    return p->may_change && p->may_change(w);
+}
 
 bool is_sender_wanted(const struct run_facts *w) { return find_wanted(sends, w) != NULL; }
 bool plan_may_change(const struct run_facts *w) { return find_wanted(changes, w) != NULL; }
@@ -128,8 +137,8 @@ size_t reserve_room(struct step *s, const struct run_facts *w)
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
-        if (all[i]->wanted(w) && all[i]->reserve)
-            all[i]->reserve(s, w);
+        if (all[i]->wanted(w) && traits_of(all[i])->reserve)
+            traits_of(all[i])->reserve(s, w);
     return first;
 }
 
@@ -149,7 +158,7 @@ const struct forecaster *find_forecaster(void)
     return NULL;
 }
 
-struct driver { /* runs the passes over one list */
+struct pass_runner { /* runs the passes over one list */
     struct step *step;
     const struct costs *costs;
     const struct run_facts *facts;
@@ -159,52 +168,52 @@ struct driver { /* runs the passes over one list */
     size_t first, end;                   /* those tensors, as a range of the pool */
 };
 
-static void forget_before(struct driver *d)
+static void forget_before(struct pass_runner *runner)
 {
-    if (d->before)
-        d->forecaster->forget(d->before);
-    d->before = NULL;
+    if (runner->before)
+        runner->forecaster->forget(runner->before);
+    runner->before = NULL;
 }
 
 /* From here on tensors keep room for what later passes add; or, where that is not wanted, none does. */
-static void keep_room(struct driver *d, bool wanted)
+static void keep_room(struct pass_runner *runner, bool wanted)
 {
-    if (d->kept == wanted)
+    if (runner->kept == wanted)
         return;
-    end_room(d->step, d->first, d->end);
-    d->first = wanted ? reserve_room(d->step, d->facts) : d->step->pool->n;
-    d->end = d->step->pool->n;
-    d->kept = wanted;
-    forget_before(d);
+    end_room(runner->step, runner->first, runner->end);
+    runner->first = wanted ? reserve_room(runner->step, runner->facts) : runner->step->pool->n;
+    runner->end = runner->step->pool->n;
+    runner->kept = wanted;
+    forget_before(runner);
 }
 
 /* The outlook counts the bytes to come.  A pass that reserves room itself, for each of its choices, finds the list
  * without these bytes, and so they are there only for the look. */
-static void look_before(struct driver *d, const struct pass *p)
+static void look_before(struct pass_runner *runner, const struct pass *p)
 {
-    if (!d->forecaster || d->before)
+    if (!runner->forecaster || runner->before)
         return;
-    size_t first = d->step->pool->n;
-    if (p->own_room)
-        reserve_room(d->step, d->facts);
-    size_t end = d->step->pool->n;
-    d->before = d->forecaster->look(d->step, d->costs);
-    end_room(d->step, first, end);
+    size_t first = runner->step->pool->n;
+    if (traits_of(p)->own_room)
+        reserve_room(runner->step, runner->facts);
+    size_t end = runner->step->pool->n;
+    runner->before = runner->forecaster->look(runner->step, runner->costs);
+    end_room(runner->step, first, end);
 }
 
-static void run_pass(struct driver *d, const struct pass *p, struct pass_report *r)
+static void run_pass(struct pass_runner *runner, const struct pass *p, struct pass_report *r)
 {
-    look_before(d, p);
+    look_before(runner, p);
     r->pass = p;
-    r->declined = !p->run(d->step, d->costs, d->facts, r);
-    CHECK(!d->step->cursor, "pass %s has left its edit open: commit() or undo() it", p->name);
+    r->declined = !p->run(runner->step, runner->costs, runner->facts, r);
+    CHECK(!runner->step->cursor, "pass %s has left its edit open: commit() or undo() it", p->name);
     CHECK(r->reason, "pass %s gives no reason", p->name);
-    if (r->declined || !d->forecaster)
+    if (r->declined || !runner->forecaster)
         return;
-    struct outlook *now = d->forecaster->look(d->step, d->costs);
-    r->gain = d->forecaster->compare(d->step->pool->machine, d->before, now);
-    forget_before(d);
-    d->before = now;
+    struct outlook *now = runner->forecaster->look(runner->step, runner->costs);
+    r->gain = runner->forecaster->compare(runner->step->pool->machine, runner->before, now);
+    forget_before(runner);
+    runner->before = now;
 }
 
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct run_facts *w, const char *after,
@@ -213,27 +222,28 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
     size_t n_passes;
     const struct pass *const *all = all_passes(&n_passes);
     struct pass_report *reports = allocate(n_passes + 1, sizeof *reports);
-    struct driver d = {.step = s, .costs = c, .facts = w, .forecaster = find_forecaster()};
+    struct pass_runner runner = {.step = s, .costs = c, .facts = w, .forecaster = find_forecaster()};
     const bool grows = find_wanted(reserves, w) != NULL;
     *n = 0;
     for (size_t i = 0; i < n_passes; i++) {
         const struct pass *p = all[i];
-        if (grows && !p->own_room)
-            keep_room(&d, !p->reserve);
+        const struct pass_traits *traits = traits_of(p);
+        if (grows && !traits->own_room)
+            keep_room(&runner, !traits->reserve);
         if (p->wanted(w)) {
-            run_pass(&d, p, &reports[*n]);
+            run_pass(&runner, p, &reports[*n]);
             (*n)++;
         }
         if (after && strcmp(p->name, after) == 0) {
             if (!p->wanted(w))
-                warn("--after %s: this pass is not wanted here, nor are those behind it shown", after);
+                warn("--after %s: this pass is not wanted here, nor are those after it shown", after);
             break;
         }
     }
-    end_room(s, d.first, d.end);
-    if (w->gather && !after && d.before) /* with gather, overlap leaves this question to the passes after it */
-        d.forecaster->must_fit(s->pool->machine, d.before, "--zero 3", !plan_may_change(w));
-    forget_before(&d);
+    end_room(s, runner.first, runner.end);
+    if (w->gather && !after && runner.before) /* with gather, overlap leaves this question to the passes after it */
+        runner.forecaster->must_fit(s->pool->machine, runner.before, "--zero 3", !plan_may_change(w));
+    forget_before(&runner);
     return reports;
 }
 
@@ -243,7 +253,7 @@ void run_on_other_list(struct step *s, const struct costs *c, const struct run_f
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++) {
         struct pass_report report = {0};
-        if (all[i]->every_list && all[i]->wanted(w))
+        if (traits_of(all[i])->every_list && all[i]->wanted(w))
             all[i]->run(s, c, w, &report);
         free(report.reason);
     }

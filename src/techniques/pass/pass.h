@@ -11,14 +11,14 @@
  * A pass edits the list (pass/edit.h) before addresses are given.  It asks tasks for their role, layer and micro-batch,
  * never for their names.  find_uses() (pass/uses.h) tells it which tasks use a tensor, and when; try_step()
  * (predict/predict.h) what it would gain.  Bytes come and go by carry() and switch_readers().  Where there is something
- * to choose, it gives choose() (search/plan.h) its decisions, some starts and its rewrite.
+ * to choose, it gives choose() (search/search.h) its decisions, some starts and its rewrite.
  *
  * To add one (tutorials/15-write-a-pass.md does it), make a folder with one file, NAME/NAME.c:
  *
  *     1. its idea, picture, rule and source, as the others begin
  *     2. wants_NAME(): false where all its options are zero.  run_NAME(): open_edit(), the verbs, then commit(), and a
  *        sentence in r->reason; or undo(), a sentence on why nothing has changed, and false: the pass declines
- *     3. rows of its options (struct option, base/base.h), which point to its own variables.  Their names begin with
+ *     3. rows of its options (struct option, base/options.h), which point to its own variables.  Their names begin with
  *        the folder's.  A switch:
  *            {"NAME", 0, OPT_FLAG, &is_on, NULL, NULL, 0, 0, GROUP_TECHNIQUES, OF_LIST, "what it does"}
  *     4. a struct pass and a struct module (base/module.h), which needs "pass".  The place of the pass in the order:
@@ -70,30 +70,44 @@ typedef bool pass_wanted(const struct run_facts *w);
 /* true: the list is changed; false: declined, and the list is as it was.  Sets r's reason and fields.  c is NULL where
  * no hardware is described or measured; the tasks of a step file have their own times. */
 typedef bool pass_run(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r);
+struct pass_traits;
 struct pass {
     int place;        /* passes run in ascending order of their places */
     const char *name; /* --after NAME */
     pass_wanted *wanted;
     pass_run *run;
     const char *turned_on[3]; /* options, each of which turns it on: for the tests of all combinations */
-    bool every_list;          /* it rewrites the lists of evaluation and sampling too */
+    /* NULL: it needs no times and makes no room, moves no state, adds nothing that persists, and rewrites only the list
+     * for training. */
+    const struct pass_traits *traits;
+};
+const struct pass *const *all_passes(size_t *n); /* in the order of application */
+const struct pass *find_pass(const char *name);  /* NULL: there is none */
+char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
+
+/* ---- what only some passes have, and what others want to know of them -------------------------------------------- */
+
+struct pass_traits {
+    bool every_list; /* it rewrites the lists of evaluation and sampling too */
+
     /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
      * So earlier passes, which look for what fits, see their bytes.  NULL: the pass adds nothing that persists. */
     void (*reserve)(struct step *s, const struct run_facts *w);
     bool own_room; /* it calls reserve_room() itself, for each of its choices */
+
+    /* Does it choose by how long tasks take?  Where no times are given, a trial of a few steps measures them. */
+    bool (*wants_times)(const struct run_facts *w);
+    /* After the trial, in which the pass runs without times: true: times are needed in any case; false: only if this
+     * pass had to make room in the trial. */
+    bool always_needs_times;
+    bool moves_updates; /* to the CPU.  What it moves in the trial is to be measured on its device too */
     /* Might it choose otherwise with larger budgets?  So it is with a pass that chooses by the budgets, before it is
      * known what later passes keep on the host.  NULL: never. */
     bool (*may_change)(const struct run_facts *w);
-    /* Does it choose by how long tasks take?  Where no times are given, a trial of a few steps measures them.  In the
-     * trial itself the pass runs without times. */
-    bool (*wants_times)(const struct run_facts *w);
-    /* It needs times whatever it did in the trial, where it moves updates only for lack of room.  false: it needs them
-     * only if it makes room, and had to make some in the trial. */
-    bool plans_at_once;
-    bool sends_copies; /* it sends parameters that others copy, over queues of its own */
 
     /* What earlier passes ask, which look ahead: */
-    bool makes_room; /* after it the list may fit in less than it needs now */
+    bool sends_copies; /* it sends parameters that others copy, over queues of its own */
+    bool makes_room;   /* after it the list may fit in less than it needs now */
     /* What it will make again, as the `from` of remake(); NULL: this cannot be told before. */
     int *(*remakes)(const struct uses *u, const struct pool *pool);
     bool (*moves_state)(void); /* does it move parameters and the optimizer's state?  NULL: no */
@@ -101,14 +115,12 @@ struct pass {
 
     pass_run *remake; /* chooses in recompute's place what is made again; NULL: this pass does not do that */
 };
-const struct pass *const *all_passes(size_t *n);  /* in the order of application */
-const struct pass *find_pass(const char *name);   /* NULL: there is none */
+const struct pass_traits *traits_of(const struct pass *p); /* where it has none, those of which each is zero */
+/* Is a pass wanted that has this trait?  The first one, or NULL. */
+typedef bool has_trait(const struct pass_traits *p, const struct run_facts *w);
+const struct pass *find_wanted(has_trait *has, const struct run_facts *w);
 bool is_sender_wanted(const struct run_facts *w); /* is a pass wanted that sends_copies? */
-/* Is a pass wanted that has this?  The first one, or NULL. */
-typedef bool pass_trait(const struct pass *p, const struct run_facts *w);
-const struct pass *find_wanted(pass_trait *has, const struct run_facts *w);
-bool plan_may_change(const struct run_facts *w); /* might a wanted pass choose otherwise with larger budgets? */
-char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
+bool plan_may_change(const struct run_facts *w);  /* might a wanted pass choose otherwise with larger budgets? */
 
 /* ---- what they come to ------------------------------------------------------------------------------------------- */
 

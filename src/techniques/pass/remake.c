@@ -32,7 +32,7 @@ bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes)
 static bool may_repeat(const struct uses *u, int at, const struct tensor *made, int reader)
 {
     const struct task *t = u->task[at];
-    if (t->run || t->copy || is_conditional(t) || t->lane->device != made->device)
+    if (t->run || is_copy(t) || is_conditional(t) || t->lane->device != made->device)
         return false;
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor->storage;

@@ -14,7 +14,7 @@
  *     full         of each layer only its input is kept.  The forward is computed almost twice, for a third more work;
  *                  what nothing reads again, as the layer's last product, is not repeated
  *     selective    only what is large and cheap is dropped: the (T, T) matrices of attention and GELU's output
- *     auto         what must be, in a budget: another folder's pass chooses it (`remake` of struct pass)
+ *     auto         what must be, in a budget: another folder's pass chooses it (`remake` of struct pass_traits)
  *
  * The rewrite is remake() (pass/remake.c).
  *
@@ -99,14 +99,14 @@ static bool recompute_by_rule(struct step *s, struct pass_report *r)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* The pass that chooses what is made again, whether it is wanted or not; NULL: its folder was left out. */
-static const struct pass *chooser(void)
+/* The search for what is made again, of a pass that need not be wanted; NULL: its folder was left out. */
+static pass_run *chooser(void)
 {
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
-        if (all[i]->remake)
-            return all[i];
+        if (traits_of(all[i])->remake)
+            return traits_of(all[i])->remake;
     return NULL;
 }
 
@@ -124,8 +124,9 @@ static bool wants_times(const struct run_facts *w)
 
 static bool run_recompute(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
+    pass_run *search = chooser();
     if (recompute_options.how == RECOMPUTE_AUTO)
-        return chooser()->remake(s, c, w, r);
+        return search(s, c, w, r);
     return recompute_by_rule(s, r);
 }
 
@@ -137,16 +138,20 @@ static void check(struct settings *s)
              left_out);
 }
 
+static const struct pass_traits traits = {
+    .wants_times = wants_times,
+    .makes_room = true,
+    .remakes = remade_by_rule,
+};
 static const struct pass pass = {
     .place = 30,
     .name = "recompute",
     .wanted = wants_recompute,
     .run = run_recompute,
     .turned_on = {"--recompute selective", "--recompute full"},
-    .makes_room = true,
-    .wants_times = wants_times,
-    .remakes = remade_by_rule,
+    .traits = &traits,
 };
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"recompute", 0, OPT_CHOICE, &recompute_options.how, "off",
      WORDS([RECOMPUTE_OFF] = "off", [RECOMPUTE_FULL] = "full", [RECOMPUTE_SELECTIVE] = "selective",

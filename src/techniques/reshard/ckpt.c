@@ -1,7 +1,7 @@
 /* ckpt.c - yard ckpt: looks into checkpoints, checks, compares and rewrites them; needs no device. */
 #include "state.h"
+#include "tools/command/arguments.h"
 #include "tools/command/table.h"
-#include "tools/command/words.h"
 #include "trainer/train/train.h"
 
 #include <errno.h>
@@ -18,13 +18,15 @@ static struct {
 } given;
 
 enum { LS = 1, VERIFY = 2, CKPT_DIFF = 4, RESHARD = 8, CKPT_EXPORT = 16 };
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"mesh", 0, OPT_TEXT, &given.mesh, NULL, "dp=A,pp=B,tp=C", 0, 0, "What", RESHARD,
      "how the state is to be cut, and to be trained; an omitted axis is 1 (default: merged, the strategy stays)"},
     {"zero", 0, OPT_INT, &given.zero, NULL, "0..3", 0, 3, "What", RESHARD,
      "what data-parallel ranks share out: 1 and 2 Adam's state, 3 parameters too (default: as it was)"},
     {"plan", 0, OPT_FLAG, &given.plan, NULL, NULL, 0, 0, "What", RESHARD, "print the copies instead of making them"},
-    {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", ~0u, "one JSON object on stdout instead of tables"},
+    {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", ~0u,
+     "print one JSON object on stdout instead of tables"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
@@ -467,45 +469,5 @@ static const struct words ckpt_words = {
 
 static int run_ckpt(int argc, char **argv) { return run_words(&ckpt_words, argc, argv); }
 
-static const struct subcommand command = {110, "ckpt", "look into checkpoints, check, compare, reshard and export them",
-                                          run_ckpt, " export convert save reshard "};
-static const struct option of_training[] = {
-    {"resume", 0, OPT_INPUT, &reshard_options.resume, NULL, "DIR|FILE", 0, 0, GROUP_LOOKING, OF_TRAIN,
-     "go on from a checkpoint (--save DIR writes DIR/step-N too), the newest one in a folder, or a snapshot. Sizes, "
-     "data, options and strategy are as "
-     "saved, except for what the command line says; on another number of devices dp is changed"},
-    {"keep", 0, OPT_INT, &reshard_options.keep, NULL, "K", 0, 1e9, GROUP_LOOKING, OF_TRAIN,
-     "keep the K newest checkpoints (0: all)"},
-};
-
-/* A restart goes on from its own checkpoint, whatever --resume says. */
-static void check(struct settings *s)
-{
-    (void)s;
-    if (this_life->from)
-        reshard_options.resume = this_life->from;
-}
-
-static const struct law laws[] = {
-    {"keep", "save", NULL},
-    {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"}};
-static const struct foreign_words foreign[] = {
-    {"resume",
-     "resume-from resume-from-checkpoint load load-checkpoint checkpoint ckpt ckpt-path restore continue continue-from",
-     NULL},
-    {"keep", "save-total-limit keep-last", NULL},
-};
-const struct module module_reshard = {.name = "reshard",
-                                      .needs = "command",
-                                      .place = 70,
-                                      .commands = &command,
-                                      .n_commands = 1,
-                                      .options = of_training,
-                                      .n_options = COUNT(of_training),
-                                      .foreign = foreign,
-                                      .n_foreign = COUNT(foreign),
-                                      .laws = laws,
-                                      .n_laws = COUNT(laws),
-                                      .check = check,
-                                      .hooks = &reshard_hooks,
-                                      .archive = &archive};
+const struct subcommand ckpt_command = {110, "ckpt", "look into checkpoints, check, compare, reshard and export them",
+                                        run_ckpt, " export convert save reshard "};

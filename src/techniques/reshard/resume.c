@@ -10,7 +10,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-struct reshard_options reshard_options;
+#ifndef O_DIRECT
+#define O_DIRECT O_DIRECTORY /* then measure_disk() opens no file, and measures nothing */
+#endif
 
 struct of_run { /* what checkpoints say of a training */
     json_t *options;
@@ -218,9 +220,6 @@ static void save_training(struct trainer *t, uint32_t step, bool first)
 /* ---- what the user sees ------------------------------------------------------------------------------------------ */
 
 /* Bytes per second of reading the beginning of a file past the page cache; 0 where the file system cannot do that. */
-#ifndef O_DIRECT
-#define O_DIRECT O_DIRECTORY /* then no file opens, and nothing is measured */
-#endif
 static double measure_disk(const char *path)
 {
     enum { MOST = 32 << 20, ALIGNED = 4096 };
@@ -262,8 +261,10 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
     const struct settings *s = t->settings;
     if (!s->save)
         return;
-    append_path(&k->command, "--resume", s->save);
-    append_path(&k->command, "--save", s->save);
+    append_text(&k->command, " --resume ");
+    append_quoted(&k->command, s->save);
+    append_text(&k->command, " --save ");
+    append_quoted(&k->command, s->save);
     if (s->save_every)
         append_text(&k->command, " --save-every %d", s->save_every);
     if (reshard_options.keep)
@@ -279,9 +280,9 @@ const struct archive archive = {.option = "--resume",
                                 .refuse = expect_outside,
                                 .compare = compare_with_saved,
                                 .save = save_training};
-const struct hooks reshard_hooks = {.built = record_training,
-                                    .ready = number_run,
-                                    .begins = compare_training,
-                                    .summary = print_resumed,
-                                    .keeps = tell_kept,
-                                    .leaves = forget};
+const struct hooks reshard_hooks = {.list_built = record_training,
+                                    .lists_ready = number_run,
+                                    .model_filled = compare_training,
+                                    .summary_printed = print_resumed,
+                                    .kept = tell_kept,
+                                    .trainer_closing = forget};

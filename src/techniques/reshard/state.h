@@ -1,7 +1,7 @@
 /* state.h - state that outlives the run: checkpoints that load on any number of devices.
  *
  *     pieces       which rank holds which part of each parameter's values and of its m and v      pieces.c
- *     plan         from the pieces of one mesh to those of another: ranges to copy, proved        plan.c
+ *     copy plan    from the pieces of one mesh to those of another: ranges to copy, proved        copy_plan.c
  *     manifest     the description of a checkpoint as a file, read strictly                       manifest.c
  *     checkpoint   the folder: found, opened, made whole, pruned                                  checkpoint.c
  *     ranks        the files of one that is being written                                         ranks.c
@@ -82,7 +82,7 @@ size_t element_of(const struct kept_tensor *t, const struct piece *p, size_t i, 
 /* "value/h.0.ln_1.weight/0": piece i in its safetensors file. */
 char *piece_name(char out[96], const struct kept_tensor *t, size_t i);
 
-/* ---- plan.c ---------------------------------------------------------------------------------------------------- */
+/* ---- copy_plan.c ----------------------------------------------------------------------------------------------- */
 
 struct copy {
     size_t from, to, n;    /* n elements go from piece `from` to piece `to` (indices into the two tensors' pieces) */
@@ -205,16 +205,14 @@ struct difference {
 struct difference compare_floats(const float *a, const float *b, size_t n);
 struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor);
 
-/* The files of a checkpoint (ranks.c) that is being written: `to` has its pieces, which get their places, and a
- * path. */
+/* The files of a checkpoint (ranks.c) being written: `to` has its pieces, which get their places, and a path. */
 struct ranks_written {
     struct folder *folder;
     struct st_writer **file; /* by rank, with the header written: it expects the bytes of the rank's pieces in order;
                               * NULL: the rank has no pieces */
 };
 struct ranks_written open_ranks(struct checkpoint *to);
-/* Call it when all bytes are written and the hashes are filled in.  Publishes the files, then the manifest, then the
- * folder. */
+/* Call it when all bytes are written and hashes are filled in.  Publishes files, then the manifest, then the folder. */
 void publish_ranks(struct ranks_written *w, const struct checkpoint *c);
 
 /* ---- save.c ---------------------------------------------------------------------------------------------------- */
@@ -227,7 +225,7 @@ void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments);
 
 /* ---- resume.c: a training as a checkpoint ------------------------------------------------------------------------ */
 
-struct reshard_options {
+struct reshard_options { /* reshard_options.c has the options, and the module */
     const char *resume;
     int keep;
 };
@@ -238,6 +236,7 @@ const json_t *recorded_options(const struct trainer *t);
 extern const struct archive archive;
 extern const struct hooks reshard_hooks;
 extern const struct module module_reshard;
+extern const struct subcommand ckpt_command;
 
 /* ---- export.c -------------------------------------------------------------------------------------------------- */
 

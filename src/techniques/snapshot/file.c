@@ -47,8 +47,7 @@ uint64_t payload_bytes(const struct state_range *r)
     return KEPT_ROLES * round_up(ELEMENT_BYTES * (r->end - r->begin), SNAP_PAGE);
 }
 
-/* Those of a range get their places in its payload, which begins at byte `at` of a slot; their elements are returned.
- */
+/* Those of a range get places in its payload, which begins at byte `at` of a slot; their elements are returned. */
 static size_t add_stored(const struct model *m, struct kept_tensor *t, const struct state_range *r, uint64_t at)
 {
     size_t elements = 0, first = t->n;

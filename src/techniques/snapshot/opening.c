@@ -1,9 +1,9 @@
 /* opening.c - a snapshot file that is there: read by a run that resumes, and taken over by a run that writes.
  *
- * Reading.  A page counts if it has its hash, and the file's length.  With its slot and hashes put into the manifest's
- * pieces a commit is a checkpoint like any other; by falling seq, the first one that verifies is the newest recoverable
- * iteration.  So all pieces are of one iteration: what a later one has already written lies in another slot.  Every
- * size is checked before it is used.  What does not hold is told, a newer commit that is passed over too.
+ * Reading.  A page is valid if it has its hash, and the file's length.  With its slot and hashes put into the
+ * manifest's pieces a commit is a checkpoint like any other; by falling seq, the first one that verifies is the newest
+ * recoverable iteration.  So all pieces are of one iteration: what a later one has already written lies in another
+ * slot.  Every size is checked before it is used.  What does not hold is told, a newer commit that is passed over too.
  *
  * Copies of a byte on its way back: from the page cache to memory, from there to the tensor, and to the device.  All is
  * read and hashed once here, to choose, and once more when it is loaded: in between a run may have begun to write the
@@ -170,8 +170,7 @@ static const char *read_page(struct reader *r, bool live, int k, struct snapfile
     }
 }
 
-/* Returns the page that has the newer commit, if any page counts.  wrong[k]: why page k does not count; NULL: it does.
- */
+/* Returns the page with the newer commit, if a page is valid.  wrong[k]: why page k is not valid; NULL: it is. */
 static int read_pages(struct reader *r, bool live, struct snapfile found[2], const char *wrong[2])
 {
     for (int k = 0; k < 2; k++)
@@ -188,7 +187,7 @@ struct snap_commit look_for_commit(const char *path)
     struct reader *r = open_reader(path);
     int newer = r->size < MANIFEST_AT ? 0 : read_pages(r, true, found, wrong);
     close_reader(r);
-    return found[newer].newest; /* all zeros where the page does not count */
+    return found[newer].newest; /* all zeros where the page is not valid */
 }
 
 /* Has a run committed something since then? */

@@ -1,4 +1,4 @@
-/* running.c - what the tasks of snapshots do in a run: store an update's bytes, and make an iteration count.
+/* running.c - what the tasks of snapshots do in a run: store an update's bytes, and commit an iteration.
  *
  * The pass (snapshot.c) has put the tasks into the list.  Each persist task says whose state its buffer has (struct
  * state_range): these are the file's payloads, in list order.
@@ -83,7 +83,7 @@ static void bind_tasks(struct snapshots *s, struct step *list, struct snap_plan 
     size_t cap = 0;
     for (size_t i = 0; i < list->n; i++) {
         struct task *task = list->task[i];
-        if (!task->condition.member || task->copy)
+        if (!task->condition.member || is_copy(task))
             continue;
         task->run = task->condition.ends ? commit_iteration : persist;
         task->context = s;
@@ -189,9 +189,11 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
         return;
     if (!t->settings->save && s && s->counts.newest) {
         k->what = format_string("the newest snapshot is of step %u", s->counts.newest);
-        append_path(&k->command, "--resume", o->file);
+        append_text(&k->command, " --resume ");
+        append_quoted(&k->command, o->file);
     }
-    append_path(&k->more, "--snapshot", o->file);
+    append_text(&k->more, " --snapshot ");
+    append_quoted(&k->more, o->file);
 }
 
 static void forget(struct trainer *t)
@@ -206,9 +208,9 @@ static void forget(struct trainer *t)
     free(s);
 }
 
-const struct hooks snapshot_hooks = {.begins = open_snapshots,
-                                     .stepped = show_commits,
-                                     .reported = note_reported,
-                                     .ends = end_snapshots,
-                                     .keeps = tell_kept,
-                                     .leaves = forget};
+const struct hooks snapshot_hooks = {.model_filled = open_snapshots,
+                                     .step_issued = show_commits,
+                                     .step_reported = note_reported,
+                                     .steps_ended = end_snapshots,
+                                     .kept = tell_kept,
+                                     .trainer_closing = forget};

@@ -43,7 +43,7 @@
  * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).
  */
 #include "snapshot.h"
-#include "../../../cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
+#include "cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
 #include "tools/predict/predict.h"
 
 #include <math.h>
@@ -169,8 +169,8 @@ static struct task *last_on_host(const struct step *s, size_t n, const struct ta
     return last;
 }
 
-/* The copies that were added to the list from position `from` on work when the choice has these bits.  expected: it is
- * to be expected that the update runs there; else it takes 0 seconds, and so do they. */
+/* The copies that were added to the list from position `from` on work when the choice has these bits.  expected: the
+ * forecast counts on it that the update runs there. */
 static void need_side(const struct step *s, size_t from, struct tensor *word, int bits, bool expected)
 {
     for (size_t i = from; i < s->n; i++)
@@ -198,11 +198,11 @@ static void store_either(struct storing *v, struct task *update, struct task *la
         if (piece->origin != update->origin)
             continue;
         copy_written(v, buffers, update, piece, IN_HOST);
-        need_side(s, from, word, CHOICE_CPU, piece->seconds != 0);
+        need_side(s, from, word, CHOICE_CPU, !piece->condition.unexpected);
     }
     size_t from = s->n;
     copy_written(v, buffers, update, update, IN_HOST);
-    need_side(s, from, word, CHOICE_DEVICE, update->seconds != 0);
+    need_side(s, from, word, CHOICE_DEVICE, !update->condition.unexpected);
     add_persist(v, buffers, update);
 }
 
@@ -300,12 +300,13 @@ static void reserve_buffers(struct step *s, const struct run_facts *w)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
+static const struct pass_traits traits = {.reserve = reserve_buffers};
 static const struct pass pass = {.place = 60,
                                  .name = "snapshot",
                                  .wanted = wants_snapshot,
                                  .run = run_snapshot,
                                  .turned_on = {NULL},
-                                 .reserve = reserve_buffers};
+                                 .traits = &traits};
 
 static void check(struct settings *s)
 {
@@ -320,12 +321,13 @@ static void check(struct settings *s)
     s->kept = true;
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"snapshot", 0, OPT_KEPT, &snapshot_options.file, NULL, "FILE", 0, 0, GROUP_TECHNIQUES, OF_TRAIN | OF_PLAN,
      "store each unit in FILE as soon as it is updated, while the rest of the step goes on: --resume FILE goes on from "
      "there after any interruption (plan: say when which iteration could be recovered, and write nothing)"},
     {"snapshot-every", 0, OPT_INT, &snapshot_options.every, "1", "K", 1, MOST_EVERY, GROUP_TECHNIQUES,
-     OF_TRAIN | OF_PLAN, "every Kth iteration"},
+     OF_TRAIN | OF_PLAN, "store every Kth iteration"},
     {"snapshot-slots", 0, OPT_INT, &snapshot_options.slots, "2", "S", 1, MOST_MEMBERS, GROUP_TECHNIQUES,
      OF_TRAIN | OF_PLAN,
      "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait. The "

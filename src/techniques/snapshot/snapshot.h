@@ -1,16 +1,17 @@
 /* snapshot.h - per-layer snapshots: what the files of this folder know of each other.
  *
- *     snapshot.c    the technique: puts the tasks that store each update into the list          begin here
- *     running.c     what these tasks do in a run                                                 then
- *     writer.c      the protocol by which they write the file, so that no crash loses a commit   then
- *     file.c        where every byte of the file lies                                            then
- *     opening.c     a file that is there: its newest iteration, its lock; calls of the system
- *     stored.c      which updates are stored, where ranks have the same state
- *     report.c      what `yard plan` says of it: which iterations count, and when
+ *     snapshot.c          the technique: puts the tasks that store each update into the list         begin here
+ *     running.c           what these tasks do in a run                                                then
+ *     writer.c            the protocol by which they write the file, so that no crash loses a commit  then
+ *     file.c              where every byte of the file lies                                           then
+ *     opening.c           a file that is there: its newest iteration, its lock; calls of the system
+ *     stored.c            which updates are stored, where ranks have the same state
+ *     snapshot_report.c   what `yard plan` says of it: which iterations are recoverable, and when
  *
  * Words.  A *payload* is what one update wrote: its part of the parameters, of Adam's m and of v.  A *slot* is the room
- * in the file for all payloads of an iteration; buffers in memory have as many.  A *commit* makes a slot count: from
- * its page on the iteration is *recoverable*, after a kill; from its flush on it is *durable*, after a power cut too.
+ * in the file for all payloads of an iteration; buffers in memory have as many.  A *commit* is written on a page,
+ * which names the slot: from then on the iteration is *recoverable*, after a kill; when that is flushed it is
+ * *durable*, after a power cut too.  A *valid* page is one that was written whole, whether or not its slot was.
  *
  * To reshard/ the file is another form of a checkpoint (struct store): the same pieces, the same manifest, read and
  * verified by the same functions.  Only where the pieces lie differs, and that their hashes lie in the slot, since they
@@ -37,7 +38,7 @@ extern struct snapshot_options snapshot_options;
 extern const struct hooks snapshot_hooks;
 extern const struct module module_snapshot;
 
-/* ---- snapshot.c, stored.c, report.c: the list -------------------------------------------------------------------- */
+/* ---- snapshot.c, stored.c, snapshot_report.c: the list ----------------------------------------------------------- */
 
 /* Is the access a write of parameters or of the optimizer's state? */
 bool is_state(const struct access *a);
@@ -84,7 +85,7 @@ struct snapfile *snapfile_of(const struct checkpoint *c); /* c was opened from a
 uint64_t slot_at(const struct snapfile *s, int slot);     /* offset in the file; slots + 1: the file's end */
 uint64_t hashes_at(const struct snapfile *s, int slot);   /* offset of the hashes of the slot's pieces */
 void fill_page(const struct snapfile *s, const struct snap_commit *c, char page[SNAP_PAGE]);
-/* Fills in *s from a page, whose bytes may be anything.  Returns what is wrong with the page; NULL: it counts. */
+/* Fills in *s from a page, whose bytes may be anything.  Returns what is wrong with the page; NULL: it is valid. */
 const char *parse_page(struct snapfile *s, const char page[SNAP_PAGE], const struct reader *r);
 /* Does the file have one of the two pages, or is it empty, as a run leaves it that ends before it fills the file? */
 bool is_snapshot(const char *path);

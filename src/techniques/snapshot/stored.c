@@ -89,7 +89,7 @@ size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *po
     size_t *bytes = allocate(n, sizeof *bytes);
     memset(arrivals.last, NOWHERE, pool->n * sizeof *arrivals.last);
     for (size_t i = 0; i < n; i++) {
-        if (task[i]->copy)
+        if (is_copy(task[i]))
             follow_copy(&arrivals, task[i]);
         bool is_update = task[i]->role == ROLE_UPDATE && !task[i]->condition.needs;
         if (is_update && !reads_what_was_sent(&arrivals, task[i]))

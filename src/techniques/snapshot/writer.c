@@ -15,8 +15,8 @@
  *     slot 2         2 2 2 . . . 4 4 4
  *
  * Payloads and page may reach the disk in any order, whole or torn.  The page has a hash of the pieces' hashes, and
- * these are compared with the pieces when the file is read.  So a page counts only if everything that it names is
- * there.  One flush at a time is under way, so of the two pages one is always on the disk for sure.
+ * these are compared with the pieces when the file is read.  So a commit is recoverable only if everything that its
+ * page names is there.  One flush at a time is under way, so of the two pages one is always on the disk for sure.
  *
  * When the system reports an error, nothing is written or acknowledged any more: after a failed fdatasync() nobody
  * knows what is on the disk, and asking again does not tell.  Training goes on.

@@ -253,8 +253,7 @@ static void make_tensors(struct edit *e, struct step *s, const struct uses *u, s
         set_home(e, x, host);
 }
 
-/* New tasks come right after task `at` (NOWHERE: they begin the list), and have the layer and micro-batch that made x.
- */
+/* New tasks come right after task `at` (NOWHERE: they begin the list), with the layer and micro-batch that made x. */
 static void insert_for(struct edit *e, struct step *s, const struct uses *u, int at, const struct gap *g)
 {
     insert_behind(e, at == NOWHERE ? s->head : u->task[at]);

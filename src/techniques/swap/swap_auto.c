@@ -6,7 +6,7 @@
  * The decisions.  What replicas do is one decision; so is what all gaps of one tensor of state do, since its home is
  * the host then and each use needs its copies.  One more says how copies find their places.
  *
- * The search (search/plan.h) starts from a rule.  More and more leaves, or is made again: what is cheap to make again
+ * The search (search/search.h) starts from a rule.  More and more leaves, or is made again: what is cheap to make again
  * first, then what is large, and of that what waits longest.  Classes (--swap-what) are admitted one after another, and
  * each begins with the best choice so far: so one class more never makes the step longer.
  *
@@ -20,18 +20,21 @@
  *     copies of a0    F0      out                   in      B0
  */
 #include "swap.h"
-#include "techniques/search/plan.h"
+#include "techniques/search/search.h"
 
 #include <math.h>
 
-/* How copies find their places. */
+/* How copies find their places.  FOR_USES holds the fewest bytes. */
+enum { FOR_COPIES, FOR_SLOW_COPIES, FOR_USES, WHILE_ROOM, SPARE_3_PERCENT, SPARE_12_PERCENT };
 static const struct placement {
     double copy_times; /* bytes are held for their copy, so many times as long as it takes; 0: for uses alone; 1e6: as
                         * long as there is room */
     double margin;     /* the share of the budget that stays free: addresses leave holes */
-} placements[] = {{1, 0}, {2, 0}, {0, 0}, {1e6, 0}, {1, 0.03}, {1, 0.12}};
+} placements[] = {
+    [FOR_COPIES] = {1, 0},   [FOR_SLOW_COPIES] = {2, 0},    [FOR_USES] = {0, 0},
+    [WHILE_ROOM] = {1e6, 0}, [SPARE_3_PERCENT] = {1, 0.03}, [SPARE_12_PERCENT] = {1, 0.12},
+};
 enum { PLACEMENT = 0 }; /* the decision about that */
-enum { LEAST = 2 };     /* its option that holds the fewest bytes */
 /* The round of the search in which a class is admitted. */
 static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
 
@@ -288,8 +291,7 @@ static void find_ends(struct gap *g, const struct uses *u, const int *now)
     g->in = g->end;
 }
 
-/* Sets where the gaps are in the list with the repeated tasks.  Returns when the tasks run, 0 where that is not known.
- */
+/* Sets where the gaps are in the list with the repeated tasks.  Returns when tasks run, 0 where that is not known. */
 static struct span *follow_tasks(struct swapper *w, const struct uses *u)
 {
     struct gaps *all = &w->gaps;
@@ -369,7 +371,7 @@ static void start_with_share(unsigned char *start, const unsigned char *best, si
 static void start_with_all(unsigned char *start, size_t n, unsigned char action)
 {
     memset(start, action, n);
-    start[PLACEMENT] = LEAST;
+    start[PLACEMENT] = FOR_USES;
 }
 
 /* The starts of the search: the best choice so far; the same with more and more tensors that leave or are made again;

@@ -32,16 +32,17 @@ static bool wants_times(const struct run_facts *w)
     return swap_options.how == SWAP_AUTO;
 }
 
+static const struct pass_traits traits = {.wants_times = wants_times,
+                                          .makes_room = true,
+                                          .moves_state = moves_state,
+                                          .fills_host = fills_host,
+                                          .remake = remake_by_search};
 static const struct pass pass = {.place = 50,
                                  .name = "swap",
                                  .wanted = wants_swap,
                                  .run = run_swap,
                                  .turned_on = {"--swap layer"},
-                                 .wants_times = wants_times,
-                                 .makes_room = true,
-                                 .moves_state = moves_state,
-                                 .fills_host = fills_host,
-                                 .remake = remake_by_search};
+                                 .traits = &traits};
 
 /* ---- the options ------------------------------------------------------------------------------------------------- */
 
@@ -64,13 +65,14 @@ static void check(struct settings *s)
     free(text);
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"swap", 0, OPT_CHOICE, &swap_options.how, "off",
      WORDS([SWAP_OFF] = "off", [SWAP_AUTO] = "auto", [SWAP_LAYER] = "layer", [SWAP_MICROBATCH] = "microbatch"), 0, 0,
      GROUP_TECHNIQUES, OF_LIST,
      "move data to the host and back in time. auto: as the budget needs, for the shortest step; data that is cheaper "
      "to make again is made again. layer: away during the next layer's forward, back during that layer's backward. "
-     "microbatch: away behind a micro-batch's forward, back during the backward before its own"},
+     "microbatch: away after a micro-batch's forward, back during the backward before its own"},
     {"swap-what", 0, OPT_TEXT, &classes, "activations", "CLASS,...", 0, 0, GROUP_TECHNIQUES, OF_LIST,
      "which of activations, gradients, optimizer and parameters may leave; state then lives on the host"},
 };

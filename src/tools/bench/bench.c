@@ -380,7 +380,8 @@ static const struct subcommand command = {.place = 100,
                                           .name = "bench",
                                           .help = "measure the device, its matrix products and training",
                                           .run = run_bench,
-                                          .elsewhere = " benchmark speed "};
+                                          .foreign = " benchmark speed "};
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"broadcast", 0, OPT_FLAG, &sweeps, NULL, NULL, 0, 0, GROUP_PREDICTING, 0,
      "instead, train with one broadcast queue and with several, and slices of several sizes"},

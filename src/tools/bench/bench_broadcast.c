@@ -27,9 +27,9 @@ struct seen {           /* what one iteration's broadcasts and compute lanes did
 
 static void see(struct seen *s, const struct task *t, double start, double end)
 {
-    if (t->lane->kind == LANE_COMPUTE && !t->copy)
+    if (t->lane->kind == LANE_COMPUTE && !is_copy(t))
         s->computing += end - start;
-    if (t->role != ROLE_BROADCAST || !t->copy || copies_nothing(t))
+    if (t->role != ROLE_BROADCAST || !is_copy(t) || copies_nothing(t))
         return;
     if (s->bytes == 0 || start < s->first)
         s->first = start;
@@ -46,8 +46,8 @@ static void note_run(void *context, const struct step *s, const struct task *t, 
 {
     struct run *run = context;
     (void)s;
-    if (flight->number <= STEPS)
-        see(&run->seen[flight->number], t, 1e-9 * (double)flight->start, 1e-9 * (double)flight->end);
+    if (flight->iteration <= STEPS)
+        see(&run->seen[flight->iteration], t, 1e-9 * (double)flight->start, 1e-9 * (double)flight->end);
 }
 
 static void run_steps(struct trainer *t, struct run *r)
@@ -103,7 +103,7 @@ static double largest_copy(const struct step *s)
 {
     double bytes = 0;
     for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->copy && s->task[i]->role == ROLE_BROADCAST)
+        if (is_copy(s->task[i]) && s->task[i]->role == ROLE_BROADCAST)
             bytes = fmax(bytes, (double)s->task[i]->access[0].tensor->bytes);
     return bytes;
 }

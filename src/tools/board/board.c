@@ -166,7 +166,7 @@ static bool fits(const struct task *t, const struct lane *lane)
 {
     if (lane->device != t->lane->device)
         return false;
-    return lane->kind == t->lane->kind || (t->copy && !lane->device->is_host);
+    return lane->kind == t->lane->kind || (is_copy(t) && !lane->device->is_host);
 }
 
 static void note_stands(struct board *b)
@@ -191,7 +191,7 @@ char *try_move(struct board *b, const struct move *m, size_t *place)
         wrong = move_task(b->step, m, lane, place);
     else
         wrong = format_string("%s runs on the lane %s, and not on %s: it takes lanes of its device%s", t->name,
-                              t->lane->name, lane->name, t->copy ? "" : " and of its kind");
+                              t->lane->name, lane->name, is_copy(t) ? "" : " and of its kind");
     b->tries = true;
     if (!wrong) {
         t->lane = lane;

@@ -15,9 +15,7 @@
 #include <jansson.h>
 
 struct board;
-/* Reads the step file as yard plan --list does; a mistake in it ends the program.  A board lasts until the program
- * ends.
- */
+/* Reads the step file as yard plan --list does; a mistake ends the program.  A board lasts until the program ends. */
 struct board *open_board(const char *path, double clip);
 
 /* The file with a trace of the simulated list, the move that is tried included: the caller removes the file when it has

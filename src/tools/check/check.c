@@ -217,7 +217,7 @@ static const struct subcommand command = {.place = 40,
                                           .name = "check",
                                           .help = "compare with reference numbers made by another program",
                                           .run = run_check,
-                                          .elsewhere = " verify "};
+                                          .foreign = " verify "};
 /* Does the option make sense beside --gradients? */
 static bool fits_gradients(const struct option *o)
 {
@@ -236,6 +236,7 @@ static void check(struct settings *s)
              "--gradients takes a model of its own, updates nothing, and runs each task alone: leave --%s out", unfit);
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"gradients", 0, OPT_FLAG, &check_options.gradients, NULL, NULL, 0, 0, "Checking", 0,
      "instead of a FILE: compare the backward of every operation with differences of its forward, on a small model "

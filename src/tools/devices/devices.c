@@ -145,5 +145,5 @@ static const struct subcommand command = {.place = 10,
                                           .name = "devices",
                                           .help = "show the OpenCL devices",
                                           .run = run_devices,
-                                          .elsewhere = " info device clinfo gpus "};
+                                          .foreign = " info device clinfo gpus "};
 const struct module module_devices = {.name = "devices", .commands = &command, .n_commands = 1};

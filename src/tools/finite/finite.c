@@ -88,7 +88,7 @@ static bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b
             stale = bits_of(out);
         found = look_at(t, false, out, stale, b);
         if (!found) {
-            struct task_flight flight = {.number = number};
+            struct task_flight flight = {.iteration = number};
             run_alone(s, number, i, &flight);
             found = look_at(t, true, out, stale, b);
         }
@@ -123,5 +123,5 @@ static void name_first(struct trainer *t, uint32_t number, const struct result *
          not_finite_advice);
 }
 
-static const struct hooks hooks = {.not_finite = name_first};
+static const struct hooks hooks = {.step_not_finite = name_first};
 const struct module module_finite = {.name = "finite", .place = 6, .hooks = &hooks};

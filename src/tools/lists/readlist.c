@@ -3,10 +3,10 @@
  * Devices, lanes and tensors stand above the lines that name them.  The lines are shown in `kinds`;
  * tutorials/reference-lists.md describes their words.  A mistake ends the program with file, line and word.
  */
+#include "line.h"
 #include "lists.h"
 #include "techniques/pass/edit.h"
 #include "trainer/file/file.h"
-#include "words.h"
 
 struct reading {
     struct line line;
@@ -99,16 +99,16 @@ static void device_line(struct reading *r)
 {
     struct device *d = r->machine->host;
     if (strcmp(word_at(&r->line, 1), "host") == 0) {
-        read_options(&r->line, THE_HOST, r->machine);
+        read_options(&r->line, LINE_HOST, r->machine);
     } else {
         const char *name = read_name(r, sizeof d->id, r->devices, (size_t)r->n_devices);
         d = name_device(r->machine, r->n_devices, name, 0);
         r->n_devices++;
         name_lanes(r);
     }
-    read_options(&r->line, A_DEVICE, d);
+    read_options(&r->line, LINE_DEVICE, d);
     if (!d->budget)
-        fail_word(&r->line, r->line.word[1], "memory=BYTES behind it");
+        fail_word(&r->line, r->line.word[1], "memory=BYTES after it");
     d->memory = d->budget;
     if (!d->max_allocation)
         d->max_allocation = d->budget;
@@ -146,14 +146,14 @@ static void lane_line(struct reading *r)
         name_lanes(r);
     }
     check_queues(r, word, lane->device);
-    read_options(&r->line, A_LANE, lane);
+    read_options(&r->line, LINE_LANE, lane);
 }
 
 static struct link *read_link(struct reading *r, size_t at)
 {
-    struct link *link = add_link(r->machine, read_as(&r->line, RATE, word_at(&r->line, at)), 0);
+    struct link *link = add_link(r->machine, read_as(&r->line, VALUE_RATE, word_at(&r->line, at)), 0);
     if (at + 1 < r->line.n && !strchr(r->line.word[at + 1], '='))
-        link->latency = read_as(&r->line, TIME, word_at(&r->line, at + 1));
+        link->latency = read_as(&r->line, VALUE_TIME, word_at(&r->line, at + 1));
     return link;
 }
 
@@ -165,7 +165,7 @@ static void link_line(struct reading *r)
     if (direction == LINK_DOWN && strcmp(way, "down") != 0)
         fail_word(&r->line, way, "up or down");
     struct link *link = read_link(r, 3);
-    read_options(&r->line, A_LINK, link);
+    read_options(&r->line, LINE_LINK, link);
     while ((name = next_name(&r->line, &devices))) {
         struct device *d = read_device(r, name, "a device that is declared above");
         if (d->is_host)
@@ -188,18 +188,18 @@ static void tensor_line(struct reading *r)
 {
     const char *name = read_name(r, sizeof((struct tensor *)0)->name, r->tensors, r->pool->n);
     struct device *d = read_device(r, word_at(&r->line, 2), "a device that is declared above, or host");
-    size_t bytes = (size_t)read_as(&r->line, BYTES, word_at(&r->line, 3));
-    enum memory_class class = (enum memory_class)read_as(&r->line, CLASS, word_at(&r->line, 4));
+    size_t bytes = (size_t)read_as(&r->line, VALUE_BYTES, word_at(&r->line, 3));
+    enum memory_class class = (enum memory_class)read_as(&r->line, VALUE_CLASS, word_at(&r->line, 4));
     struct tensor *t = new_bytes_tensor(r->pool, d, class, name, bytes);
-    read_options(&r->line, A_TENSOR, t);
+    read_options(&r->line, LINE_TENSOR, t);
     if (class == MEM_PARAMETERS || class == MEM_OPTIMIZER)
         t->persistent = true;
 }
 
 static void read_task(struct reading *r, struct task *t)
 {
-    read_options(&r->line, A_TASK, t);
-    read_options(&r->line, t->copy ? A_COPY : WORK, t);
+    read_options(&r->line, LINE_TASK, t);
+    read_options(&r->line, is_copy(t) ? LINE_COPY : LINE_WORK, t);
     if (t->when.rest >= t->when.every)
         fail_word(&r->line, r->line.word[0], "rest= below every=, which is %u", t->when.every);
     read_operands(r, t, "reads", ACCESS_READ);
@@ -209,7 +209,7 @@ static void task_line(struct reading *r)
 {
     const char *name = read_name(r, sizeof((struct task *)0)->name, NULL, 0);
     struct task *t = add_host(r->step, read_lane(r, word_at(&r->line, 2)), name, NULL, NULL);
-    t->seconds = read_as(&r->line, TIME, word_at(&r->line, 3));
+    t->seconds = read_as(&r->line, VALUE_TIME, word_at(&r->line, 3));
     read_task(r, t);
     read_operands(r, t, "writes", ACCESS_WRITE);
 }
@@ -262,8 +262,7 @@ static const struct {
                 "[every=K [rest=R]] [reads=A[b:e],...]"},
 };
 
-/* The number of devices in the text.  They are counted first, since they must not move once tensors and lanes point to
- * them. */
+/* The number of devices in the text.  They are counted first: they may not move once tensors or lanes point there. */
 static int count_devices(const char *text)
 {
     char *copy = copy_string(text), *rest = copy, *line;

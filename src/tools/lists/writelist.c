@@ -2,10 +2,10 @@
  *
  * Numbers are written with as few digits as bring the same number back.
  */
+#include "line.h"
 #include "lists.h"
 #include "techniques/pass/uses.h"
 #include "tools/predict/predict.h"
-#include "words.h"
 
 #include <ctype.h>
 
@@ -30,7 +30,7 @@ static void write_lane(FILE *out, const char *before, const struct lane *l)
 static void write_lane_line(FILE *out, const struct lane *l)
 {
     write_lane(out, "lane ", l);
-    write_options(out, A_LANE, l);
+    write_options(out, LINE_LANE, l);
     fputc('\n', out);
 }
 
@@ -53,7 +53,7 @@ static void write_link(FILE *out, const struct machine *m, const struct link *l)
     fprintf(out, " %s", format_exactly(number, l->rate));
     if (l->latency > 0)
         fprintf(out, " %s", format_exactly(number, l->latency));
-    write_options(out, A_LINK, l);
+    write_options(out, LINE_LINK, l);
     fputc('\n', out);
 }
 
@@ -66,9 +66,9 @@ static void write_device(FILE *out, const struct machine *m, const struct device
     if (!d->by_hand)
         line.shares = true;
     fprintf(out, "device %s", NAME(d->id));
-    write_options(out, A_DEVICE, &line);
+    write_options(out, LINE_DEVICE, &line);
     if (d->is_host)
-        write_options(out, THE_HOST, m);
+        write_options(out, LINE_HOST, m);
     fputc('\n', out);
 }
 
@@ -123,7 +123,7 @@ static void write_tensor_line(FILE *out, const struct tensor *t, const char *nam
     if (t->exclusive) /* `keep` is the nearest word */
         line.persistent = true;
     fprintf(out, "tensor %s %s %zu %s", name, NAME(t->device->id), t->bytes, memory_class_name[line.class]);
-    write_options(out, A_TENSOR, &line);
+    write_options(out, LINE_TENSOR, &line);
     fputc('\n', out);
 }
 
@@ -175,8 +175,8 @@ static void write_task(FILE *out, char **names, const struct task *t, double sec
     if (t->role != ROLE_BROADCAST) /* only of broadcasts a pass asks for the message */
         line.message = 0;
     line.seconds = -1;
-    fprintf(out, "%s %s", t->copy ? "copy" : "task", NAME(t->name));
-    if (t->copy) {
+    fprintf(out, "%s %s", is_copy(t) ? "copy" : "task", NAME(t->name));
+    if (is_copy(t)) {
         write_operand(out, " ", names, t->access[0].tensor);
         write_operand(out, " ", names, t->access[1].tensor);
         write_lane(out, " lane=", t->lane);
@@ -186,10 +186,10 @@ static void write_task(FILE *out, char **names, const struct task *t, double sec
         write_lane(out, " ", t->lane);
         fprintf(out, " %s", format_exactly(number, seconds));
     }
-    write_options(out, A_TASK, &line);
-    write_options(out, t->copy ? A_COPY : WORK, &line);
-    write_operands(out, " reads=", names, t, t->copy ? 2 : 0, ACCESS_READ);
-    write_operands(out, " writes=", names, t, t->copy ? t->n_access : 0, ACCESS_WRITE);
+    write_options(out, LINE_TASK, &line);
+    write_options(out, is_copy(t) ? LINE_COPY : LINE_WORK, &line);
+    write_operands(out, " reads=", names, t, is_copy(t) ? 2 : 0, ACCESS_READ);
+    write_operands(out, " writes=", names, t, is_copy(t) ? t->n_access : 0, ACCESS_WRITE);
     fputc('\n', out);
 }
 

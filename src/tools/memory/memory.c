@@ -15,7 +15,7 @@
 #include "techniques/swap/swap.h"
 #include "tools/command/table.h"
 #include "tools/lists/lists.h"
-#include "tools/lists/plan.h"
+#include "tools/lists/plan_command.h"
 #include "tools/predict/predict.h"
 #include "tools/proof/proof.h"
 
@@ -40,8 +40,7 @@ static void build(void *strategy)
     s->trainer = new_trainer(&s->settings, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, s->settings.data.path != NULL, true);
 }
 
-/* The formula for a rank's part of the model, in bytes.  ZeRO shares the classes out one after another, the last one
- * first. */
+/* The formula for a rank's part of the model, in bytes.  ZeRO shares the classes out one by one, the last first. */
 static double formula_bytes(const struct strategy *s, int rank)
 {
     const struct mesh *mesh = &s->trainer->mesh;
@@ -220,6 +219,7 @@ static int plan_memory(const struct settings *s)
         print_json(json_pack("{s:s, s:o}", "precision", is_mixed ? "mixed" : "float32", "strategies", table_json(t)));
     else
         print_memory_table(t, is_mixed, rule);
+    free_table(t);
     return EXIT_OK;
 }
 
@@ -237,9 +237,10 @@ static void check(struct settings *s)
              "--memory prints a table and nothing else: leave --simulate, --verify, --print and --print-list out");
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"memory", 0, OPT_FLAG, &wanted, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
-     "a table instead: what each device would hold at the peak, with each kind of --recompute and of --zero"},
+     "print a table instead: what each device would hold at the peak, with each kind of --recompute and of --zero"},
 };
 static const struct other_plan plan = {is_wanted, plan_memory};
 const struct module module_memory = {.name = "memory",

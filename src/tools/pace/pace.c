@@ -41,7 +41,7 @@ static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
     struct pace *p = pace_of(s);
     const struct task *t = s->task[i];
     uint64_t start = MAX(flight->queued, p->lane_end[t->lane->index]);
-    int member = t->condition.member ? member_of(&s->pool->ring, flight->number) : 0;
+    int member = t->condition.member ? member_of(&s->pool->ring, flight->iteration) : 0;
     for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
         bool in_member = s->task[e->from]->condition.member && !e->previous;
         if (e->wait)
@@ -65,7 +65,7 @@ static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
 static void finish_delayed(struct step *s, size_t i, struct task_flight *flight)
 {
     enum { LONGEST_DELAY_US = 300 };
-    double delay = random_uniform(pace_of(s)->seed, STREAM_DELAY, flight->number, i);
+    double delay = random_uniform(pace_of(s)->seed, STREAM_DELAY, flight->iteration, i);
     if (delay >= 0.5) /* half of the tasks are not delayed at all */
         sleep_until(now_ns() + (uint64_t)(1e3 * LONGEST_DELAY_US * (delay - 0.5) * 2));
 }
@@ -174,6 +174,7 @@ static void stop(struct trainer *t)
         stop_pacing(t->train);
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"pace", 0, OPT_INPUT, &pace_options.file, NULL, "FILE", 0, 0, GROUP_PREDICTING, OF_TRAIN,
      "pad every task of a real run to its predicted end, by a profile or a hardware description, all stretched alike"},
@@ -185,7 +186,7 @@ static const struct law laws[] = {{"hardware", "pace", "both say how long tasks 
                                   {"pace", "delay-seed", "both decide when tasks end"},
                                   {"serial", "pace", "tasks run one after another, as fast as they can"},
                                   {"serial", "delay-seed", "tasks run one after another, as fast as they can"}};
-static const struct hooks hooks = {.ready = start, .leaves = stop};
+static const struct hooks hooks = {.lists_ready = start, .trainer_closing = stop};
 const struct module module_pace = {.name = "pace",
                                    .needs = "predict",
                                    .place = 80,

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "plot.h"
+#include "tools/command/arguments.h"
 #include "tools/command/table.h"
-#include "tools/command/words.h"
 #include "trainer/file/file.h"
 
 /* ---- reading a log --------------------------------------------------------------------------------------------- */
@@ -105,8 +105,9 @@ static void read_run(struct plot *p, size_t run, const char *path)
 enum { WIDTH = 1280, HEIGHT = 720 }; /* pixels of the picture */
 enum { ROWS = 20 };                  /* lines of the terminal on which curves are drawn */
 static const char *png;
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"png", 0, OPT_OUTPUT, &png, NULL, "OUT", 0, 0, "Output", 1, "write a picture, of 1280 x 720 pixels, instead"},
+    {"png", 0, OPT_OUTPUT, &png, NULL, "OUT", 0, 0, "Output", 1, "write a picture of 1280 x 720 pixels instead"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
@@ -137,5 +138,5 @@ static const struct subcommand command = {.place = 90,
                                           .name = "plot",
                                           .help = "draw the losses that --log recorded",
                                           .run = run_plot,
-                                          .elsewhere = " curve loss graph "};
+                                          .foreign = " curve loss graph "};
 const struct module module_plot = {.name = "plot", .needs = "command picture", .commands = &command, .n_commands = 1};

@@ -197,7 +197,7 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
  * it stays on the device. */
 static enum lane_kind speed_of(const struct task *t)
 {
-    if (t->copy && t->lane->kind == LANE_COMPUTE && t->access[0].tensor->device != t->access[1].tensor->device)
+    if (is_copy(t) && t->lane->kind == LANE_COMPUTE && t->access[0].tensor->device != t->access[1].tensor->device)
         return t->access[1].tensor->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
     return t->lane->kind;
 }
@@ -267,9 +267,9 @@ void links_of(const struct task *t, const struct link *link[2])
 {
     link[0] = NULL;
     link[1] = NULL;
-    if (t->lane->kind == LANE_DISK && (t->copy || t->seconds < 0))
+    if (t->lane->kind == LANE_DISK && (is_copy(t) || t->seconds < 0))
         link[0] = t->lane->device->disk;
-    else if (t->copy && t->access[0].tensor->device != t->access[1].tensor->device) {
+    else if (is_copy(t) && t->access[0].tensor->device != t->access[1].tensor->device) {
         const struct device *to = t->access[0].tensor->device;
         const struct device *from = t->access[1].tensor->device;
         link[0] = from->link[LINK_DOWN]; /* the host has none */
@@ -335,13 +335,13 @@ double task_seconds(const struct costs *c, const struct task *t, enum cost_sourc
         return given_seconds(t);
     const struct lane_speed *speed = &c->link[speed_of(t)]; /* copies always have one, what the host does may have */
     if (speed->bytes_per_s > 0 && !(c->measured && find_kind(c, t))) {
-        size_t bytes = t->copy ? t->access[0].tensor->bytes : t->bytes;
+        size_t bytes = is_copy(t) ? t->access[0].tensor->bytes : t->bytes;
         return speed->latency + (double)bytes / (speed->bytes_per_s * scale_of(c, t));
     }
     return c->measured ? profiled(c, t, source) : modelled(c, t);
 }
 
-static bool has_time(const struct task *t, const struct costs *c) { return c || t->seconds >= 0 || t->copy; }
+static bool has_time(const struct task *t, const struct costs *c) { return c || t->seconds >= 0 || is_copy(t); }
 
 bool has_times(const struct step *s, const struct costs *c)
 {
@@ -363,7 +363,7 @@ double seconds_of_copy(const struct costs *c, const char *name, struct lane *lan
     struct tensor there = {.device = to, .bytes = bytes};
     struct tensor here = {.device = from, .bytes = bytes};
     struct access access[] = {{&there, ACCESS_WRITE}, {&here, ACCESS_READ}};
-    struct task copy = {.lane = lane, .layer = -1, .micro = -1, .copy = true, .access = access, .n_access = 2};
+    struct task copy = {.lane = lane, .layer = -1, .micro = -1, .action = ACT_COPY, .access = access, .n_access = 2};
     snprintf(copy.name, sizeof copy.name, "%s", name);
     copy.bytes = 2 * bytes;
     copy.seconds = -1;

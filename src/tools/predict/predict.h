@@ -6,7 +6,7 @@
  *     try        what would come of a list as it is now: a planner's question                          try.c
  *     gain       what a pass comes to; budgets.c: which ones a list needs                              gain.c
  *     trial      a few steps, to measure where nobody says how long tasks take                         trial.c
- *     training   what a training uses of all that: its costs, its machine on paper                     training.c
+ *     training   what a training uses of all that: its costs, its machine on paper                     training_costs.c
  *
  * Every number that is shown says what it is: simulated, paced or real.
  */

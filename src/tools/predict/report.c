@@ -71,7 +71,7 @@ static struct trace *indexed_trace(const struct simulation *sim)
     t->whole_step = (uint32_t)sim->steps;
     trace_sort(t->records, t->n_records);
     trace_index(t, 0);
-    trace_hold(t, 0);
+    trace_update_memory(t, 0);
     return t;
 }
 
@@ -80,7 +80,7 @@ size_t *simulated_peaks(const struct simulation *sim)
     struct trace *t = indexed_trace(sim);
     size_t *peak = allocate(t->header.n_devices, sizeof *peak);
     for (uint32_t d = 0; d < t->header.n_devices; d++)
-        peak[d] = trace_peak(&t->held[d]);
+        peak[d] = trace_peak(&t->memory_use[d]);
     trace_free(t);
     return peak;
 }
@@ -157,7 +157,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
     print_lane_use(out, "lane, simulated", lanes);
     fputc('\n', out);
     for (int d = 0; d <= m->n_devices; d++)
-        print_peak(out, &m->device[d], sim->step->high[d], trace_peak(&t->held[d]));
+        print_peak(out, &m->device[d], sim->step->high[d], trace_peak(&t->memory_use[d]));
     print_top(out, path);
     free_table(path);
     json_decref(lanes);
@@ -177,7 +177,7 @@ json_t *simulation_json(const struct simulation *sim)
     for (int i = 0; i < m->n_lanes; i++)
         json_object_set_new(busy, m->lane[i]->name, json_real(sim->busy[i] / sim->period));
     for (int d = 0; d <= m->n_devices; d++)
-        json_object_set_new(held, m->device[d].id, json_integer((json_int_t)trace_peak(&t->held[d])));
+        json_object_set_new(held, m->device[d].id, json_integer((json_int_t)trace_peak(&t->memory_use[d])));
     json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms",
                             1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy", busy, "held",
                             held, "lanes", lanes_json(sim, t), "critical_path", table_json(path), "tasks");

@@ -23,10 +23,6 @@
 
 #include <math.h>
 
-/* false: the task needs a choice which is not to be expected. */
-static bool is_expected(const struct task *t) { return !t->condition.needs || t->seconds != 0; }
-
-enum { NONE = -1 };
 enum { LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
 enum { STORED_STEPS = 1024, STORED_NODES = 1 << 21 }; /* with snapshots, whose pattern may be long, or there is none */
 
@@ -199,7 +195,7 @@ static void ask_for_member(struct simulator *clock, struct iteration *iteration)
  * its lane would wait for an answer that waits for this update. */
 static bool must_ask(const struct simulator *clock, const struct task *t, int node)
 {
-    if (!t->condition.member || t->condition.aside || !is_expected(t))
+    if (!t->condition.member || t->condition.aside || t->condition.unexpected)
         return false;
     return !clock->iteration[node / clock->n].asked && clock->sim->moments[node].unmet == 1;
 }
@@ -225,8 +221,7 @@ static void start(struct simulator *clock, struct lane_state *lane, int node, do
         begin(clock, lane);
 }
 
-/* Start the lane's next task that is not skipped, of the iterations that are open, if all that it waits for has
- * ended. */
+/* Start the lane's next task that is not skipped, of the open iterations, if all that it waits for has ended. */
 static void try_start(struct simulator *clock, struct lane_state *lane)
 {
     if (lane->node != NONE || lane->first == NONE)
@@ -335,8 +330,8 @@ static bool repeats(const struct simulator *clock, int a, int b, double shift, d
     return fabs(clock->iteration[b].issue_begin - clock->iteration[a].issue_begin - shift) <= tolerance;
 }
 
-/* With snapshots, which may be in flight for long, all of the pattern must repeat, and one iteration of it have got a
- * member. */
+/* With snapshots, which may be in flight for long, all of the pattern must repeat, and one iteration of it
+ * have got a member. */
 static bool repeats_for(const struct simulator *clock, int last, int pattern, double shift, double tolerance)
 {
     int compared = MAX(clock->ends ? pattern : clock->repeat, MOST_RUNS);
@@ -547,7 +542,7 @@ static void clear_lanes(struct simulator *clock)
 /* Must the task that the edge comes from have run before task t, in the same iteration, asks for a member? */
 static bool leads_to_member(const struct step *s, const struct task *t, const struct edge *edge)
 {
-    return t->condition.member && is_expected(t) && !edge->previous && !chooses(s->task[edge->from]);
+    return t->condition.member && !t->condition.unexpected && !edge->previous && !chooses(s->task[edge->from]);
 }
 
 /* Makes lists of the tasks of each lane and of the waits for each task, both in list order. */
@@ -595,8 +590,7 @@ static double mean_of_task(const struct simulator *clock, int i)
     return n ? seconds / n : sim->seconds[i];
 }
 
-/* Sums up the pattern: how long each task takes, and what lanes do within its periods, whichever iteration it is for.
- */
+/* Sums up the pattern: how long each task takes, and what lanes do in its periods, whichever iteration it is for. */
 static void sum_up(const struct simulator *clock)
 {
     struct simulation *sim = clock->sim;

@@ -60,7 +60,7 @@ static void collect(void *context, const struct step *s, const struct task *t, c
 {
     struct collected *c = context;
     (void)s;
-    if (flight->number <= WARM_UP)
+    if (flight->iteration <= WARM_UP)
         return;
     struct samples *took = &kind_of_task(c, t)->took;
     *APPEND(took->ns, took->n, took->cap) = (double)(flight->end - flight->start);
@@ -239,15 +239,19 @@ static void time_device_updates(const struct settings *trial, int n_devices, str
     memcpy(costs->gap, had.gap, sizeof had.gap);
 }
 
-static bool asks_times(const struct pass *p, const struct run_facts *w) { return p->wants_times && p->wants_times(w); }
+static bool asks_times(const struct pass_traits *p, const struct run_facts *w)
+{
+    return p->wants_times && p->wants_times(w);
+}
 
 /* Does a pass need times, after what it has done to the list without any?  One that only makes room needs none where
  * it had nothing to do. */
 static bool needs_times(const struct pass_report *done, const struct run_facts *w)
 {
-    if (done->pass->plans_at_once)
-        return asks_times(done->pass, w);
-    return done->pass->makes_room && !done->declined;
+    const struct pass_traits *traits = traits_of(done->pass);
+    if (traits->always_needs_times)
+        return asks_times(traits, w);
+    return traits->makes_room && !done->declined;
 }
 
 /* Where a plan is to be made of times that no file gives, they are measured, by a trainer without a plan: all updates
@@ -272,7 +276,7 @@ void run_trial_for(struct settings *s)
         const struct pass_report *report = &done.report[i];
         if (needs_times(report, &w))
             measures = true;
-        if (report->pass->plans_at_once && !report->declined)
+        if (traits_of(report->pass)->moves_updates && !report->declined)
             moved = true;
     }
     struct costs *c = measures ? measure_costs(t) : NULL;

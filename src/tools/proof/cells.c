@@ -1,8 +1,6 @@
 /* cells.c - cuts a strip of bytes (see cells.h). */
 #include "cells.h"
 
-#include "trainer/base/base.h"
-
 /* The cell that begins at byte `at`; a cell that lies across this border becomes two. */
 static size_t cut_at(struct strip *s, size_t at)
 {

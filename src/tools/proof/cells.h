@@ -7,10 +7,8 @@
 #ifndef CELLS_H
 #define CELLS_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "trainer/base/base.h"
 
-enum { NONE = -1 };
 struct byte_cell {
     size_t begin, end;
     int writer, reader; /* verify.c: index of the latest touch of each kind, or NONE */

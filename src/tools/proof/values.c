@@ -237,7 +237,7 @@ struct values *number_values(const struct step *s)
             run.node = iteration * (int)s->n + i;
             if (!runs(t, (uint32_t)iteration))
                 continue;
-            if (t->copy)
+            if (is_copy(t))
                 copy_value(strips, t->access[0].tensor, t->access[1].tensor, iteration);
             else
                 interpret_task(v, strips, t, run, iteration);

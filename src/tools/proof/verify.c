@@ -19,8 +19,7 @@ struct pair { /* two nodes: the second must start after the end of the first */
 };
 struct cell_touch {
     int node;
-    int before; /* index of the touch before this one, so that the parts of a cell which is cut share their past; NONE
-                 */
+    int before; /* index of the touch before this one, or NONE; so the parts of a cell which is cut share their past */
     const struct tensor *storage;
 };
 struct proof {
@@ -75,8 +74,7 @@ static char *describe_conflict(const struct step *s, int first, int second)
                          b->name, together ? "" : " of the next iteration");
 }
 
-/* The node must come after this touch and those before it.  A task may work in place, but not on the bytes of two
- * tensors. */
+/* The node must come after this touch and those before it.  A task may work in place, but not on two tensors' bytes. */
 static void need_order(struct proof *p, int touch, int node, const struct tensor *storage)
 {
     int n = (int)p->step->n;
@@ -243,8 +241,7 @@ static void verify_order(struct proof *p)
     free(ends);
 }
 
-/* Tasks that are held come after all tasks that hold them, whatever bytes they touch.  The second iteration shows it.
- */
+/* Held tasks come after all tasks that hold them, whatever bytes they touch.  The second iteration shows it. */
 static void need_gates(struct proof *p)
 {
     const struct step *s = p->step;
@@ -388,7 +385,7 @@ char *verify_devices(const struct step *s)
         const struct task *t = s->task[i];
         const struct device *d = t->lane->device;
         bool moved = d->is_host && d->by_hand && t->role == ROLE_UPDATE; /* a pass moved it, but not all its tensors */
-        if (t->copy || chooses(t) || moved)
+        if (is_copy(t) || chooses(t) || moved)
             continue;
         for (int k = 0; k < t->n_access; k++) {
             const struct tensor *x = t->access[k].tensor;

@@ -136,13 +136,14 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
         append_text(&k->more, " --restart");
 }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"restart", 0, OPT_FLAG, &restarts, NULL, NULL, 0, 0, GROUP_TECHNIQUES, OF_TRAIN,
      "train in a process of its own. When that dies, the next one goes on from the newest commit in --snapshot FILE; "
      "without --resume the first one does too. Ctrl-C, a not-a-number that comes again, and 3 restarts without a newer "
      "commit end the run"},
 };
-static const struct hooks hooks = {.before = train_in_children, .keeps = tell_kept};
+static const struct hooks hooks = {.options_read = train_in_children, .kept = tell_kept};
 const struct module module_restart = {.name = "restart",
                                       .needs = "snapshot",
                                       .place = 24,

@@ -219,7 +219,7 @@ static enum trace_life find_life(const struct trace *t)
         return LIFE_GONE;
     if (state == 'T' || state == 't')
         return LIFE_STOPPED;
-    return h->held ? LIFE_PAUSED : LIFE_RUNS;
+    return h->paused_task ? LIFE_PAUSED : LIFE_RUNS;
 }
 
 enum trace_life trace_follow_life(const struct trace_follow *f) { return f->life; }
@@ -288,7 +288,7 @@ static void take_all(void *follower)
     read_at(f->file, &now, sizeof now, 0);
     if (memcmp(&now, h, offsetof(struct trace_header, list)) != 0 || now.head < taken)
         fail(EXIT_FAILED, "the trace %s was overwritten while it was read; open it again", f->file->path);
-    f->changed = now.head != taken || now.closed_ns != h->closed_ns || now.held != h->held;
+    f->changed = now.head != taken || now.closed_ns != h->closed_ns || now.paused_task != h->paused_task;
     memcpy(&h->head, &now.head, sizeof now - TRACE_LIVE);
     if (is_lapped(f, taken, h->head))
         next = h->head - h->capacity;
@@ -298,7 +298,7 @@ static void take_all(void *follower)
     size_t first = forget_oldest(t, merge_new(t, before));
     trace_index(t, first);
     find_whole_step(t);
-    trace_hold(t, first);
+    trace_update_memory(t, first);
 }
 
 struct problem *trace_follow_poll(struct trace_follow *f, bool *changed)

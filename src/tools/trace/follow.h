@@ -30,7 +30,7 @@ struct problem *trace_follow_poll(struct trace_follow *f, bool *changed);
 enum trace_life {
     LIFE_CLOSED,  /* the trace is complete */
     LIFE_RUNS,    /* the trainer runs */
-    LIFE_PAUSED,  /* it has stopped between tasks, as it was asked to; header.held - 1 is the task that comes next */
+    LIFE_PAUSED,  /* it has stopped between tasks, as it was asked to; header.paused_task - 1 comes next */
     LIFE_STOPPED, /* its process is stopped: at a breakpoint, or by SIGSTOP */
     LIFE_GONE     /* its process has ended without closing the trace */
 };
@@ -50,7 +50,7 @@ bool trace_running(const struct trace *t, uint32_t lane, struct trace_running *r
 bool trace_can_ask(const struct trace_follow *f);
 /* trace_asks(): what is asked.  trace_ask(): asks for something else, all but `until`, which is set here.  A request
  * holds as long as trace_follow_poll() is called at least once in TRACE_LEASE_MS.  After that the trainer goes on at
- * full speed: a viewer that is killed or hangs does not hold it. */
+ * full speed: a viewer that is killed or hangs does not pause it. */
 enum { TRACE_LEASE_MS = 2000, TRACE_LONGEST_LEASE_MS = 10000 };
 const struct trace_control *trace_asks(const struct trace_follow *f);
 void trace_ask(struct trace_follow *f, struct trace_control wanted);
@@ -62,8 +62,7 @@ void trace_ask(struct trace_follow *f, struct trace_control wanted);
 bool process_state(int pid, uint64_t *born, char *state);
 
 #define DAMAGED "the trace %s is damaged: "
-/* A table of the file: the offsets of its place and its number of entries in the header, and of its pointer in struct
- * trace. */
+/* A table of the file: the offsets of its place and number of entries in the header, of its pointer in struct trace. */
 struct trace_part {
     size_t at, n, table;
     size_t size; /* bytes of an entry */

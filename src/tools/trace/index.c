@@ -1,5 +1,5 @@
 /* index.c - what follows from a trace's records: the bars of each lane, the runs of each task, the steps of each list,
- * and the holds.
+ * and the pauses.
  *
  * All of them grow as the trace does: entries for records before `first` stay, and the later ones are made again.  A
  * lane's bars say how long the lane was busy before them, so that a stretch of any number of bars is measured by two of
@@ -135,37 +135,37 @@ static void take_step(struct trace *t, const struct trace_record *r)
         s->done = MAX(s->done, r->end);
 }
 
-/* ---- holds ----------------------------------------------------------------------------------------------------- */
+/* ---- pauses ---------------------------------------------------------------------------------------------------- */
 
-uint64_t trace_hold_before(const struct trace *t, uint64_t clock)
+uint64_t trace_paused_before(const struct trace *t, uint64_t clock)
 {
     size_t i;
-    FIND_FIRST(i, t->n_holds, t->holds[i].from < clock);
+    FIND_FIRST(i, t->n_pauses, t->pauses[i].from < clock);
     if (i == 0)
         return 0;
-    const struct hold *h = &t->holds[i - 1];
-    return h->before + MIN(clock, h->to) - h->from;
+    const struct pause *last = &t->pauses[i - 1];
+    return last->before + MIN(clock, last->to) - last->from;
 }
 
-/* Adds the hold before a record that was held: from the last end to when it was queued. */
-static void take_hold(struct trace *t, const struct trace_record *r, size_t record)
+/* Adds the pause before a record that came after one: from the last end to when it was queued. */
+static void take_pause(struct trace *t, const struct trace_record *r, size_t record)
 {
-    struct hold hold = {.from = 0, .to = r->queued, .before = 0, .record = record};
+    struct pause pause = {.from = 0, .to = r->queued, .before = 0, .record = record};
     for (size_t i = 0; i < t->header.n_lanes; i++) {
         const struct bars *b = &t->bars[i];
         size_t n = first_bar_from(b, r->queued);
         if (n > 0)
-            hold.from = MAX(hold.from, b->bar[n - 1].end);
+            pause.from = MAX(pause.from, b->bar[n - 1].end);
     }
-    if (hold.from == 0 || hold.from >= r->queued)
+    if (pause.from == 0 || pause.from >= r->queued)
         return;
-    if (t->n_holds > 0) {
-        const struct hold *last = &t->holds[t->n_holds - 1];
-        if (hold.from < last->to)
+    if (t->n_pauses > 0) {
+        const struct pause *last = &t->pauses[t->n_pauses - 1];
+        if (pause.from < last->to)
             return;
-        hold.before = last->before + (last->to - last->from);
+        pause.before = last->before + (last->to - last->from);
     }
-    *APPEND(t->holds, t->n_holds, t->cap_holds) = hold;
+    *APPEND(t->pauses, t->n_pauses, t->cap_pauses) = pause;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------------- */
@@ -173,8 +173,8 @@ static void take_hold(struct trace *t, const struct trace_record *r, size_t reco
 /* Removes what came from records from `first` on.  Steps stay, unless all records are new: they only ever grow. */
 static void forget_records(struct trace *t, size_t first)
 {
-    while (t->n_holds && t->holds[t->n_holds - 1].record >= first)
-        t->n_holds--;
+    while (t->n_pauses && t->pauses[t->n_pauses - 1].record >= first)
+        t->n_pauses--;
     if (first == 0)
         for (size_t i = 0; i < TRACE_LISTS; i++)
             t->steps[i].n = 0;
@@ -211,10 +211,10 @@ void trace_index(struct trace *t, size_t first)
         take_bar(&t->bars[t->tasks[r->task].lane], r, i);
         *APPEND(x->record, x->n, x->cap) = i;
         take_step(t, r);
-        if (r->flags & TRACE_HELD)
-            take_hold(t, r, i);
+        if (r->flags & TRACE_AFTER_PAUSE)
+            take_pause(t, r, i);
     }
     for (size_t i = 0; i < t->n_unfinished; i++)
-        if (t->unfinished[i].flags & TRACE_HELD)
-            take_hold(t, &t->unfinished[i], SIZE_MAX);
+        if (t->unfinished[i].flags & TRACE_AFTER_PAUSE)
+            take_pause(t, &t->unfinished[i], SIZE_MAX);
 }

@@ -1,5 +1,4 @@
-/* launch.c - starting the viewer on a trace, as a process of its own: it stays alive while a debugger stops this one.
- */
+/* launch.c - starts the viewer on a trace, as a process of its own: it stays alive while a debugger stops this one. */
 #include "trace.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
-/* peak.c - the limits of a device, measured: everything else is shown as a share of them.  The kernels are in
- * cl/bench.cl. */
+/* peak.c - the limits of a device, measured: all else is shown as a share of them.  The kernels are in cl/bench.cl. */
 #include "peak.h"
 #include "trainer/model/model.h"
 

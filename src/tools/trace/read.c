@@ -140,7 +140,7 @@ void trace_read_tables(struct reader *file, struct trace *t)
     }
     t->bars = allocate(h->n_lanes, sizeof *t->bars);
     t->runs = allocate(h->n_tasks, sizeof *t->runs);
-    t->held = allocate(h->n_devices, sizeof *t->held);
+    t->memory_use = allocate(h->n_devices, sizeof *t->memory_use);
     check_tables(file->path, t);
 }
 
@@ -152,17 +152,17 @@ void trace_free(struct trace *t)
         free(t->bars[i].bar);
     for (size_t i = 0; t->runs && i < t->header.n_tasks; i++)
         free(t->runs[i].record);
-    for (size_t i = 0; t->held && i < t->header.n_devices; i++)
-        free(t->held[i].amount);
+    for (size_t i = 0; t->memory_use && i < t->header.n_devices; i++)
+        free(t->memory_use[i].amount);
     for (size_t i = 0; i < TRACE_LISTS; i++)
         free(t->steps[i].step);
     for (size_t i = 0; i < TRACE_PARTS; i++)
         free(*PART_OF(void *, t, trace_parts[i].table));
     free(t->bars);
     free(t->runs);
-    free(t->held);
+    free(t->memory_use);
     free(t->records);
     free(t->unfinished);
-    free(t->holds);
+    free(t->pauses);
     free(t);
 }

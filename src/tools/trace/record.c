@@ -1,5 +1,5 @@
 /* record.c - a run as a trace: an observer of the run (run/observe.c) that begins a record when a task is issued and
- * ends it when the task ends, and that holds the run between two tasks as long as a viewer asks for it.
+ * ends it when the task ends, and that pauses the run between two tasks as long as a viewer asks for it.
  */
 #include "record.h"
 #include "command.h"
@@ -18,7 +18,7 @@ static struct recording {
     bool trains;                          /* true: yard train records it */
     const struct step *list[TRACE_LISTS]; /* the lists in the trace, in the order of its table of tasks */
     size_t n;
-    bool held;               /* true: a viewer has asked for a pause */
+    bool paused;             /* true: a viewer has asked for a pause */
     uint64_t tasks, steps;   /* the viewer's counts, as far as they have been granted */
     const struct step *step; /* the list of an iteration that may run to its end in a pause; NULL: none may */
     uint32_t number;         /* that iteration */
@@ -41,7 +41,7 @@ static uint32_t index_in_trace(const struct recording *r, const struct step *s, 
 static void begin_record(void *context, const struct step *s, const struct task *t, struct task_flight *flight)
 {
     struct recording *r = context;
-    flight->mark = trace_begin(r->writer, flight->number, index_in_trace(r, s, t->index), flight->queued);
+    flight->mark = trace_begin(r->writer, flight->iteration, index_in_trace(r, s, t->index), flight->queued);
 }
 
 static void end_record(void *context, const struct step *s, const struct task *t, const struct task_flight *flight)
@@ -104,11 +104,11 @@ static void obey_viewer(void *context, struct step *s, uint32_t number, size_t i
     struct recording *r = context;
     const struct trace_control *c = trace_asked(r->writer);
     if (!is_pause_asked(c)) {
-        r->held = false;
+        r->paused = false;
         return;
     }
-    if (!r->held) { /* what was asked before the pause does not count */
-        r->held = true;
+    if (!r->paused) { /* what was asked before the pause does not count */
+        r->paused = true;
         r->tasks = tasks_asked(c);
         r->steps = steps_asked(c);
         r->step = NULL;
@@ -147,7 +147,7 @@ static void expect_trace(struct trainer *t)
 
 static double predicted_ns(void *trainer, const struct task *t)
 {
-    const double seconds = foretold_seconds(trainer, t);
+    const double seconds = ask_predicted_seconds(trainer, t);
     return isnan(seconds) ? 0 : 1e9 * seconds;
 }
 
@@ -238,12 +238,15 @@ static void end_trace(struct trainer *t)
 
 static void check(struct settings *s) { s->time_tasks |= record_options.file || record_options.shown; }
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"trace", 0, OPT_OUTPUT, &record_options.file, NULL, "FILE", 0, 0, GROUP_LOOKING, OF_TRAIN | OF_PLAN,
      "record what ran when (plan: what is simulated); see `yard trace --help`"},
 };
-static const struct hooks hooks = {
-    .opened = expect_trace, .ready = start_trace, .begins = begin_training, .leaves = end_trace};
+static const struct hooks hooks = {.machine_opened = expect_trace,
+                                   .lists_ready = start_trace,
+                                   .model_filled = begin_training,
+                                   .trainer_closing = end_trace};
 static const struct foreign_words foreign[] = {
     {"trace", "profiler torch-profile nvtx", NULL},
 };

@@ -1,4 +1,4 @@
-/* record.h - a run as a trace: an observer that records it, and holds it when a viewer asks for that. */
+/* record.h - a run as a trace: an observer that records it, and pauses it when a viewer asks for that. */
 #ifndef RECORD_H
 #define RECORD_H
 

@@ -10,7 +10,7 @@
 static uint64_t modelled(const struct trace *t, uint64_t clock)
 {
     uint64_t start = t->header.start_ns;
-    uint64_t run = clock - trace_hold_before(t, clock);
+    uint64_t run = clock - trace_paused_before(t, clock);
     double since = run > start ? (double)(run - start) : 0;
     return start + (uint64_t)fmin(since * t->header.pace_scale, 0x1p62);
 }
@@ -25,7 +25,7 @@ static void model_record(const struct trace *t, struct trace_record *r)
 struct trace *trace_open_modelled(const char *path)
 {
     struct trace *t = trace_open(path);
-    if (t->header.pace_scale == 1 && !t->n_holds)
+    if (t->header.pace_scale == 1 && !t->n_pauses)
         return t;
     for (size_t i = 0; i < t->n_records; i++)
         model_record(t, &t->records[i]);
@@ -33,7 +33,7 @@ struct trace *trace_open_modelled(const char *path)
         model_record(t, &t->unfinished[i]);
     t->header.pace_scale = 1;
     trace_index(t, 0);
-    trace_hold(t, 0);
+    trace_update_memory(t, 0);
     return t;
 }
 
@@ -229,7 +229,7 @@ void print_beside(const struct table *beside)
     if (!beside->n)
         return;
     printf("\nupdates on the CPU: how many ran beside a later backward or update of a device, for how many\n"
-           "none was left, as behind the last backward, and how many ran beside work of the next step");
+           "none was left, as after the last backward, and how many ran beside work of the next step");
     print_table(stdout, beside);
 }
 

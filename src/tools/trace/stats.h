@@ -14,7 +14,7 @@ struct bars;
 /* ---- stats.c: what a trace says ---------------------------------------------------------------------------------- */
 
 /* Opens a trace for comparisons: times of a paced trace become modelled ones (x pace_scale, from start_ns), and the
- * time in which a pause held the trainer is cut out. */
+ * time in which a viewer paused the trainer is cut out. */
 struct trace *trace_open_modelled(const char *path);
 const char *trace_kind_name(const struct trace *t); /* "real", "paced", "simulated" */
 /* The index of the task list with that name; without a name, of the first that has records. */

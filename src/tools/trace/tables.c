@@ -71,7 +71,7 @@ static void fill_list(struct trace *tables, const struct step *s, uint32_t k, co
                                   .lane = (uint32_t)t->lane->index,
                                   .list = k,
                                   .flops = t->flops,
-                                  .bytes = t->copy ? MIN(t->bytes, t->access[0].tensor->bytes) : t->bytes,
+                                  .bytes = is_copy(t) ? MIN(t->bytes, t->access[0].tensor->bytes) : t->bytes,
                                   .predicted_ns = about->predicted ? about->predicted(about->context, t) : 0,
                                   .first_edge = h->n_edges,
                                   .n_edges = (uint32_t)t->n_edges,
@@ -156,7 +156,7 @@ static struct trace *allocate_tables(const struct machine *m, size_t n_lists, si
                         .lanes = allocate(n_lanes, sizeof *t->lanes),
                         .tasks = allocate(n_tasks, sizeof *t->tasks),
                         .edges = allocate(n_edges, sizeof *t->edges),
-                        .held = allocate(n_devices, sizeof *t->held),
+                        .memory_use = allocate(n_devices, sizeof *t->memory_use),
                         .bars = allocate(n_lanes, sizeof *t->bars),
                         .runs = allocate(n_tasks, sizeof *t->runs)};
     return t;

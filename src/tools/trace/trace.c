@@ -1,6 +1,6 @@
 /* trace.c - yard trace: what ran when, as numbers (summary), for a browser (export), against another run (diff). */
 #include "command.h"
-#include "tools/command/words.h"
+#include "tools/command/arguments.h"
 #include "trainer/base/base.h"
 
 /* ---- the words ------------------------------------------------------------------------------------------------- */
@@ -8,15 +8,16 @@
 struct trace_options trace_options;
 
 enum { SUMMARY = 1, EXPORT = 2, DIFF = 4 };
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"list", 0, OPT_TEXT, &trace_options.list, NULL, "NAME", 0, 0, "What", SUMMARY | EXPORT | DIFF,
-     "only this task list: train, eval ... (default: the first that has run; diff: all)"},
+     "show only this task list: train, eval ... (default: the first that has run; diff: all)"},
     {"steps", 0, OPT_TEXT, &trace_options.steps, NULL, "A:B", 0, 0, "What", EXPORT,
-     "only the steps A to B; A: is from A on, :B up to B, A alone is one step"},
+     "write only the steps A to B; A: is from A on, :B up to B, A alone is one step"},
     {"chrome", 0, OPT_OUTPUT, &trace_options.chrome, NULL, "FILE", 0, 0, "Output", EXPORT,
-     "where to write; compressed when the name ends in .gz"},
+     "file to write; compressed when its name ends in .gz"},
     {"json", 0, OPT_FLAG, &trace_options.json, NULL, NULL, 0, 0, "Output", SUMMARY | DIFF,
-     "one JSON object on stdout instead of tables; shares are 0 to 1"},
+     "print one JSON object on stdout instead of tables; shares are 0 to 1"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 

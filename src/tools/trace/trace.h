@@ -4,16 +4,16 @@
  * viewer) can read it while the trainer runs, or while it stands at a breakpoint, and a record costs the trainer only
  * a few stores.  This module knows lanes, tasks and times; it knows nothing of OpenCL or training.
  *
- *     trace_file.h   write.c     the layout of the file; the trainer's half
- *     record.h       record.c    what a run writes with it
- *     follow.h       follow.c    the reader's half, for a file that may grow; it also reads a whole trace at once
- *     trace.h        read.c      the tables, checked
- *                    index.c     which records are a lane's, a task's, a step's
- *                    held.c      what tensors hold on each device over time, by the clock
- *                    purpose.c   what a lane is for
- *                    launch.c    starting the viewer on a trace
- *     stats.h        stats.c     what a trace says
- *                    causes.c    why lanes were idle
+ *     trace_file.h   write.c       the layout of the file; the trainer's half
+ *     record.h       record.c      what a run writes with it
+ *     follow.h       follow.c      the reader's half, for a file that may grow; it also reads a whole trace at once
+ *     trace.h        read.c        the tables, checked
+ *                    index.c       which records are a lane's, a task's, a step's
+ *                    memory_use.c  what tensors hold on each device over time, by the clock
+ *                    purpose.c     what a lane is for
+ *                    launch.c      starting the viewer on a trace
+ *     stats.h        stats.c       what a trace says
+ *                    causes.c      why lanes were idle
  */
 #ifndef TRACE_H
 #define TRACE_H
@@ -53,15 +53,15 @@ struct trace_step_list { /* ascending */
     struct trace_step *step;
     size_t n, cap;
 };
-struct hold { /* a time in which a viewer held the trainer: nothing ran in [from, to) */
+struct pause { /* a time in which a viewer paused the trainer: nothing ran in [from, to) */
     uint64_t from, to;
-    uint64_t before; /* nanoseconds of all holds before it */
+    uint64_t before; /* nanoseconds of all pauses before it */
     size_t record;   /* the record that was begun after it; SIZE_MAX: that one has not ended */
 };
 struct amount { /* the bytes of each class from this clock on, until the next amount */
     uint64_t clock, bytes[TRACE_CLASSES];
 };
-struct held { /* the amounts of a device, ascending; the first is at clock 0 */
+struct memory_use { /* what tensors hold on a device: the amounts, ascending; the first is at clock 0 */
     struct amount *amount;
     size_t n, cap;
 };
@@ -83,10 +83,10 @@ struct trace {
     struct bars *bars;   /* [lanes] */
     struct runs *runs;   /* [tasks] */
     struct trace_step_list steps[TRACE_LISTS];
-    struct hold *holds; /* ascending, without overlap */
-    size_t n_holds, cap_holds;
-    struct held *held;  /* [devices] */
-    uint32_t held_step; /* the whole_step for which `held` was made */
+    struct pause *pauses; /* ascending, without overlap */
+    size_t n_pauses, cap_pauses;
+    struct memory_use *memory_use; /* [devices] */
+    uint32_t memory_use_step;      /* the whole_step for which memory_use was made */
 };
 static inline bool has_role(const struct trace *t, const struct trace_task *k, const char *role)
 {
@@ -96,16 +96,15 @@ struct trace *trace_open(const char *path); /* ends the program where trace_foll
 void trace_free(struct trace *t);
 
 void trace_sort(struct trace_record *records, size_t n); /* into the order that struct trace has */
-void trace_index(struct trace *t, size_t first); /* records from `first` on are new: updates bars, runs, steps, holds */
-uint64_t trace_hold_before(const struct trace *t, uint64_t clock);       /* nanoseconds */
+void trace_index(struct trace *t, size_t first);         /* records from `first` on are new: updates bars ... pauses */
+uint64_t trace_paused_before(const struct trace *t, uint64_t clock);     /* nanoseconds */
 size_t first_bar_from(const struct bars *b, uint64_t clock);             /* the first that starts at `clock` or later */
 size_t first_bar_in(const struct bars *b, uint64_t clock);               /* the first that ends after `clock` */
 size_t bar_of(const struct trace *t, size_t record);                     /* the index of its bar on its lane */
 uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to); /* ns of [from, to) that have a bar */
 /* The same for a caller that knows the first and the last bar there. */
 uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t from, uint64_t to);
-/* The index of the record of (task, step) that is next to the index `at`: the last one below, or the first from there
- * on. */
+/* The index of the record of (task, step) next to the index `at`: the last one below, or the first from there on. */
 enum { NO_RECORD = -1 };
 int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at);
 int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, size_t at);
@@ -114,15 +113,15 @@ int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, siz
 int64_t trace_last_producer(const struct trace *t, uint32_t task, uint32_t step, size_t at,
                             const struct trace_edge **edge);
 
-/* ---- held.c, purpose.c ----------------------------------------------------------------------------------------- */
+/* ---- memory_use.c, purpose.c ----------------------------------------------------------------------------------- */
 
-/* Updates t->held.  Records from `first` on are new; they are indexed, and whole_step is found. */
-void trace_hold(struct trace *t, size_t first);
-/* amount_at(): the amount that holds at that clock.  sum_amount(): the bytes of all classes together.  trace_peak():
+/* Updates t->memory_use.  Records from `first` on are new; they are indexed, and whole_step is found. */
+void trace_update_memory(struct trace *t, size_t first);
+/* amount_at(): the amount that is valid at that clock.  sum_amount(): the bytes of all classes together.  trace_peak():
  * the largest such sum. */
-const struct amount *amount_at(const struct held *h, uint64_t clock);
+const struct amount *amount_at(const struct memory_use *use, uint64_t clock);
 uint64_t sum_amount(const struct amount *a);
-uint64_t trace_peak(const struct held *h);
+uint64_t trace_peak(const struct memory_use *use);
 /* The tensors that are alive on the device at that clock, largest first: returns their number, and an array that the
  * caller frees. */
 size_t trace_alive_at(const struct trace *t, uint32_t device, uint64_t clock, const struct trace_tensor ***tensors);

@@ -152,13 +152,13 @@ static void put_slice(struct chrome *c, size_t i)
 static void put_memory(struct chrome *c, uint32_t device)
 {
     const struct trace *t = c->trace;
-    const struct held *h = &t->held[device];
+    const struct memory_use *use = &t->memory_use[device];
     uint32_t lane = 0;
     while (lane < t->header.n_lanes && t->lanes[lane].device_index != device)
         lane++;
     if (lane == t->header.n_lanes)
         return;
-    for (const struct amount *a = amount_at(h, c->zero); a <= amount_at(h, c->end); a++) {
+    for (const struct amount *a = amount_at(use, c->zero); a <= amount_at(use, c->end); a++) {
         json_t *classes = json_object();
         for (size_t i = 0; i < t->header.n_classes; i++)
             json_object_set_new(classes, t->header.memory[i], json_integer((json_int_t)a->bytes[i]));

@@ -30,7 +30,7 @@ enum { TRACE_RING = 1 << 20 }; /* the number of records that a trace keeps, unle
 enum trace_kind { TRACE_REAL, TRACE_PACED, TRACE_SIMULATED };
 enum trace_flag {
     TRACE_APPROXIMATE = 1,  /* the driver's times were missing or impossible; the host's times replace them */
-    TRACE_HELD = 2,         /* a viewer held the trainer before it issued this task, and nothing ran meanwhile */
+    TRACE_AFTER_PAUSE = 2,  /* a viewer paused the trainer before it issued this task, and nothing ran meanwhile */
     TRACE_STEPPED_BACK = 4, /* approximate: it started before the last run on its lane ended, says the driver */
 };
 
@@ -60,10 +60,10 @@ struct trace_header {
     char model[240];                /* a line to be read by people: model, batch, devices */
 
     /* at TRACE_LIVE: these change while the trainer runs */
-    uint64_t head;      /* the number of records begun so far; written last, atomically */
-    uint64_t closed_ns; /* the clock when the trace was closed; 0: the run goes on, or it was killed */
-    uint64_t alive_ns;  /* the clock of the last event: a task issued or ended, or a look during a pause */
-    uint64_t held;      /* 0: tasks are issued; else 1 + the index of the task that a paused trainer would issue next */
+    uint64_t head;        /* the number of records begun so far; written last, atomically */
+    uint64_t closed_ns;   /* the clock when the trace was closed; 0: the run goes on, or it was killed */
+    uint64_t alive_ns;    /* the clock of the last event: a task issued or ended, or a look during a pause */
+    uint64_t paused_task; /* 0: tasks are issued; else 1 + the index of the task that a paused trainer issues next */
     uint64_t spare_live[4];
 
     struct trace_control control; /* at TRACE_CONTROL */
@@ -130,9 +130,9 @@ struct trace_writer *trace_create(const char *path, const struct trace *given, u
  * clock shows, is stored as 1. */
 uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint64_t queued);
 void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t end, uint32_t flags);
-/* Shows that the trainer is alive while nothing is issued; `held` as in the header.  If it is not 0, the next record
- * gets TRACE_HELD. */
-void trace_alive(struct trace_writer *w, uint64_t held);
+/* Shows that the trainer is alive while nothing is issued; `paused_task` as in the header.  If it is not 0, the next
+ * record gets TRACE_AFTER_PAUSE. */
+void trace_alive(struct trace_writer *w, uint64_t paused_task);
 /* The viewers' request, in the file: it may change at any moment. */
 const struct trace_control *trace_asked(const struct trace_writer *w);
 /* Cuts the file to the part that was used and closes it. */

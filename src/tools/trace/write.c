@@ -33,7 +33,7 @@ struct trace_writer {
     struct trace_record *ring;
     uint64_t capacity, n_tasks; /* copies of the header's: other programs can write to the mapping */
     uint64_t head;              /* the issuing thread's copy of header->head */
-    bool held;                  /* true: a viewer has held the trainer since the last record was begun */
+    bool paused;                /* true: a viewer has paused the trainer since the last record was begun */
     bool lost;                  /* true: the file was cut, and a warning has said so */
 };
 
@@ -166,8 +166,8 @@ uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint6
     r->start = 0;
     r->step = step;
     r->task = task;
-    r->flags = w->held ? TRACE_HELD : 0;
-    w->held = false;
+    r->flags = w->paused ? TRACE_AFTER_PAUSE : 0;
+    w->paused = false;
     r->queued = queued;
     __atomic_store_n(&w->header->alive_ns, queued, __ATOMIC_RELAXED);
     __atomic_store_n(&w->header->head, w->head + 1, __ATOMIC_RELEASE);
@@ -182,18 +182,18 @@ void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t
     struct trace_record *r = &w->ring[number % w->capacity];
     end = MAX(end, 1);
     r->start = MIN(start, end);
-    r->flags = flags | (r->flags & TRACE_HELD);
+    r->flags = flags | (r->flags & TRACE_AFTER_PAUSE);
     if (start > end)
         r->flags |= TRACE_APPROXIMATE;
     __atomic_store_n(&r->end, end, __ATOMIC_RELEASE);
     __atomic_store_n(&w->header->alive_ns, end, __ATOMIC_RELAXED);
 }
 
-void trace_alive(struct trace_writer *w, uint64_t held)
+void trace_alive(struct trace_writer *w, uint64_t paused_task)
 {
     __atomic_store_n(&w->header->alive_ns, now_ns(), __ATOMIC_RELAXED);
-    __atomic_store_n(&w->header->held, held, __ATOMIC_RELAXED);
-    w->held |= held != 0;
+    __atomic_store_n(&w->header->paused_task, paused_task, __ATOMIC_RELAXED);
+    w->paused |= paused_task != 0;
 }
 
 const struct trace_control *trace_asked(const struct trace_writer *w) { return &w->header->control; }

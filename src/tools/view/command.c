@@ -1,6 +1,6 @@
 /* command.c - yard view: a trace, or the simulation of a step file, as a picture, in a window or as a PNG. */
+#include "tools/command/arguments.h"
 #include "tools/command/table.h"
-#include "tools/command/words.h"
 #include "tools/trace/record.h"
 #include "view.h"
 
@@ -14,6 +14,7 @@ static struct {
     double clip;
 } given;
 
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {"step", 0, OPT_INT, &given.step, NULL, "N", 1, INT32_MAX, "What", 1,
      "look at this step first (default: all of the trace)"},
@@ -21,12 +22,13 @@ static const struct option options[] = {
      "press these keys first, with spaces between; further words: /name searches, click:X,Y, move:X,Y, wheel:N, "
      "drag:X,Y,X,Y, hold:X,Y,X,Y (the button stays down), measure:X,Y,X,Y"},
     {"clip", 0, OPT_FLOAT, &given.clip, "1", "X", 0, 1e9, "What", 1,
-     "of a step file, as for yard plan: above 0 no update starts before the norm of all gradients is known"},
+     "largest norm of the gradient in a step file, as for yard plan: above 0 no update starts before the norm of all "
+     "gradients is known"},
     {"size", 0, OPT_TEXT, &given.size, "1280x720", "WxH", 0, 0, "What", 1, "pixels of the window or picture"},
     {"png", 0, OPT_OUTPUT, &given.png, NULL, "OUT", 0, 0, "Output", 1,
      "write a picture instead of opening a window; needs no display"},
     {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", 1,
-     "what is seen and selected, as one JSON object on stdout, without a window"},
+     "print what is seen and selected as one JSON object on stdout, without a window"},
     {"output", 'o', OPT_OUTPUT, &given.output, NULL, "FILE", 0, 0, "Output", 1,
      "the step file that key s writes (default: FILE.moved.txt beside FILE.txt)"},
 };
@@ -202,6 +204,7 @@ static int run_view(int argc, char **argv)
 
 static const struct subcommand command = {80, "view", "show a trace, also of a run that goes on", run_view,
                                           " show timeline gui window "};
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option of_runs[] = {
     {"view", 0, OPT_FLAG, &record_options.shown, NULL, NULL, 0, 0, GROUP_LOOKING, OF_RUN,
      "show in a window what runs when, as it runs"},

@@ -46,18 +46,18 @@ static double upper_edge(const struct track *track)
     return 1.1 * top;
 }
 
-static void draw_areas(const struct view *v, const struct track *track, const struct held *all, const struct box *b,
-                       double top)
+static void draw_areas(const struct view *v, const struct track *track, const struct memory_use *use,
+                       const struct box *b, double top)
 {
-    size_t next = (size_t)(amount_at(all, clock_of(track, v->from)) - all->amount); /* the first after the column */
+    size_t next = (size_t)(amount_at(use, clock_of(track, v->from)) - use->amount); /* the first after the column */
     int x = b->x, width = 1;
     while (x < b->x + b->w) {
         const size_t before = next;
         const uint64_t clock = clock_of(track, axis_at(v, x + width));
         if (clock > track->now)
             break;
-        FIND_NEXT(next, all->n, all->amount[next].clock <= clock);
-        draw_amount(v, track->trace, &all->amount[next - 1], b, x, width, top);
+        FIND_NEXT(next, use->n, use->amount[next].clock <= clock);
+        draw_amount(v, track->trace, &use->amount[next - 1], b, x, width, top);
         x += width;
         width = column_width(v, (next - before) / (size_t)width);
     }
@@ -82,7 +82,7 @@ void draw_memory(const struct view *v, const struct view_row *row)
     const struct box b = {rows.x, row->y + 4 * v->scale, rows.w, row->height - 8 * v->scale};
     const double top = upper_edge(track);
     const double budget = (double)t->devices[row->index].budget;
-    draw_areas(v, track, &t->held[row->index], &b, top);
+    draw_areas(v, track, &t->memory_use[row->index], &b, top);
     draw_axis(v, &b, top);
     fill(v, b.x, b.y + b.h, b.w, v->scale, RULE);
     if (budget > 0 && budget <= top)

@@ -170,14 +170,14 @@ static void save_track(struct view *v, const struct track *track)
     free(path);
 }
 
-/* The index of the track with a board; -1, and a message: there is none. */
+/* The index of the track with a board; NONE, and a message: there is none. */
 static int find_board(struct view *v)
 {
     for (int i = 0; i < v->n_tracks; i++)
         if (v->track[i]->board)
             return i;
     SAY(v, "This is a trace.  The tasks of a step file can be moved, and saved: yard view FILE.txt");
-    return NO_RECORD;
+    return NONE;
 }
 
 void save_list(struct view *v)

@@ -45,10 +45,10 @@ const struct trace_step *newest_step(const struct track *track)
     return n > 0 ? &track->steps->step[n - 1] : NULL;
 }
 
-/* A clock less the time in which a viewer held the trainer up to there. */
+/* A clock less the time in which a viewer paused the trainer up to there. */
 static uint64_t run_until(const struct track *track, uint64_t clock)
 {
-    return clock - trace_hold_before(track->trace, clock);
+    return clock - trace_paused_before(track->trace, clock);
 }
 
 double axis_of(const struct track *track, uint64_t clock)
@@ -66,11 +66,11 @@ uint64_t clock_of(const struct track *track, double axis)
     const uint64_t before = (uint64_t)fmin(fmax(-ns, 0), (double)zero);
     const uint64_t after = (uint64_t)fmin(fmax(ns, 0), 0x1p62);
     const uint64_t at = zero - before + after;
-    size_t n; /* the holds before it */
-    FIND_FIRST(n, t->n_holds, t->holds[n].from - t->holds[n].before < at);
+    size_t n; /* the pauses before it */
+    FIND_FIRST(n, t->n_pauses, t->pauses[n].from - t->pauses[n].before < at);
     if (n == 0)
         return at;
-    const struct hold *last = &t->holds[n - 1];
+    const struct pause *last = &t->pauses[n - 1];
     return at + last->before + (last->to - last->from);
 }
 
@@ -95,7 +95,7 @@ static void update_track(struct track *track)
     track->list = trace_list(track->trace, track->path, NULL);
     track->steps = &track->trace->steps[track->list];
     for (uint32_t i = 0; i < h->n_devices; i++) {
-        track->peak[i] = (double)trace_peak(&track->trace->held[i]);
+        track->peak[i] = (double)trace_peak(&track->trace->memory_use[i]);
         track->highest_peak = fmax(track->highest_peak, track->peak[i]);
     }
     track->last = 0;

@@ -19,7 +19,7 @@
  *
  * A view is drawn anew each time, from the traces and `struct view` alone: the same view gives the same pixels on any
  * machine.  The axis counts nanoseconds of modelled time from the start of one step, the *anchor*; a paced trace is
- * shown at the speed that it models, and the time in which a viewer held the trainer is left out.  Two traces on one
+ * shown at the speed that it models, and the time in which a viewer paused the trainer is left out.  Two traces on one
  * axis share the anchor, so their steps start together.
  */
 #ifndef VIEW_H

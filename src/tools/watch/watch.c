@@ -31,7 +31,7 @@ static const struct issued *find_open(const struct step *s, uint32_t task, uint3
     const struct queue *q = &s->running->queue[s->task[task]->lane->index];
     for (uint64_t nth = q->given, first = first_open(q); nth > first; nth--) {
         const struct issued *r = queued_run(q, nth - 1);
-        if (r->task == task && r->number <= number)
+        if (r->task == task && r->iteration <= number)
             return r;
     }
     return NULL;
@@ -43,9 +43,9 @@ static void print_waits(FILE *out, const struct step *s, const struct issued *r)
     const struct task *t = s->task[r->task];
     for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
         const struct task *from = s->task[e->from];
-        const struct issued *open = find_open(s, e->from, r->number - e->previous);
+        const struct issued *open = find_open(s, e->from, r->iteration - e->previous);
         if (e->wait && open)
-            fprintf(out, "      waits for task %u %s of step %u on lane %s\n", e->from, from->name, open->number,
+            fprintf(out, "      waits for task %u %s of step %u on lane %s\n", e->from, from->name, open->iteration,
                     from->lane->name);
     }
 }
@@ -61,7 +61,7 @@ void print_frontier(FILE *out, const struct step *s)
         const struct task *t = s->task[r->task];
         char position[64];
         fprintf(out, "  lane %s: task %u %s%s of step %u has not ended\n", t->lane->name, r->task, t->name,
-                layer_and_micro(position, t), r->number);
+                layer_and_micro(position, t), r->iteration);
         print_waits(out, s, r);
     }
 }
@@ -175,5 +175,5 @@ static bool start(struct settings *s, int argc, char **argv, int *code)
     return true;
 }
 
-static const struct hooks hooks = {.before = start};
+static const struct hooks hooks = {.options_read = start};
 const struct module module_watch = {.name = "watch", .place = 5, .hooks = &hooks};

@@ -10,11 +10,13 @@ static struct cleanup *cleanups; /* guarded by cleanups_lock; the last registere
 
 /* A call of attempt() that is under way. */
 struct attempt {
-    jmp_buf back;            /* where fail() jumps to */
-    struct problem *problem; /* the problem that fail() was called with; NULL: none yet */
-    struct attempt *outer;   /* the attempt() around this one, or NULL */
+    jmp_buf back;          /* where fail() jumps to */
+    struct attempt *outer; /* the attempt() around this one, or NULL */
 };
 static _Thread_local struct attempt *attempting; /* the innermost one on this thread, or NULL */
+/* The problem that this thread's last attempt() ended with, or NULL.  It is no local variable of attempt(): one that
+ * changes between setjmp() and longjmp() has no certain value afterwards (C11, 7.13.2.1). */
+static _Thread_local struct problem *caught;
 
 void on_fail(struct cleanup *c)
 {
@@ -96,8 +98,10 @@ struct problem *attempt(void (*work)(void *), void *argument)
 {
     struct attempt a = {.outer = attempting};
     attempting = &a;
-    if (setjmp(a.back) == 0)
+    if (setjmp(a.back) == 0) {
         work(argument);
+        caught = NULL; /* an attempt() inside of `work` may have left one */
+    }
     pthread_mutex_lock(&cleanups_lock);
     /* After a success the cleanups that `work` has left belong to the attempt around this one. */
     for (struct cleanup *c = cleanups; c; c = c->next)
@@ -105,7 +109,7 @@ struct problem *attempt(void (*work)(void *), void *argument)
             c->attempt = a.outer;
     pthread_mutex_unlock(&cleanups_lock);
     attempting = a.outer;
-    return a.problem;
+    return caught;
 }
 
 void clean_up_in_handler(void)
@@ -122,8 +126,8 @@ _Noreturn void fail_with(struct problem *p)
     static pthread_mutex_t one_failure = PTHREAD_MUTEX_INITIALIZER; /* never unlocked: the first failure speaks */
     static _Thread_local bool failing;
     if (attempting) {
-        attempting->problem = p;
         run_cleanups(attempting);
+        caught = p;
         longjmp(attempting->back, 1);
     }
     if (failing) /* a cleanup has failed in turn; the first sentence is already printed */

@@ -5,6 +5,9 @@
  * make looks for these structs and writes the table of them, build/modules.c (modules.awk does it).  So a folder of
  * techniques or tools can be left out, together with those that need it: make WITHOUT="plot view".  Nothing outside a
  * folder names it, but for those that say that they need it.
+ *
+ * A *foreign* word is one of other programs: `fit` where we say train, --batch-size where we say --batch.  A user who
+ * types one is told ours.
  */
 #ifndef MODULE_H
 #define MODULE_H
@@ -17,17 +20,17 @@ struct subcommand {
     int place; /* the command's place in `yard --help`: commands are listed by ascending places */
     const char *name, *help;
     int (*run)(int argc, char **argv); /* gets the words after the command's name; returns the exit code */
-    const char *elsewhere;             /* other programs' names for it, between spaces: " fit run "; or NULL */
+    const char *foreign;               /* foreign words for it, between spaces: " fit run "; or NULL */
 };
 /* Which commands take an option.  struct option's `commands` has the classes that the option belongs to; a command's
  * page (struct page) has the classes that the command takes, and names single options beside them. */
 enum option_class {
-    OF_TRAIN = 2,  /* options of yard train */
-    OF_SAMPLE = 4, /* options of yard sample */
-    OF_LIST = 8,   /* options of all commands that build the list for training */
-    OF_PLAN = 16,  /* options of commands that build this list to look at it */
-    OF_RUN = 32,   /* options of commands that run something on devices */
-    OF_THIS = 64   /* single options that the page of the present command names */
+    OF_TRAIN = 1,  /* options of yard train */
+    OF_SAMPLE = 2, /* options of yard sample */
+    OF_LIST = 4,   /* options of all commands that build the list for training */
+    OF_PLAN = 8,   /* options of commands that build this list to look at it */
+    OF_RUN = 16,   /* options of commands that run something on devices */
+    OF_THIS = 32   /* single options that the page of the present command names */
 };
 /* Groups of options in the help, in this order; any other groups come after them. */
 #define GROUP_MODEL "Model"
@@ -39,17 +42,18 @@ enum option_class {
 #define GROUP_PREDICTING "Predicting"
 #define GROUP_SAMPLING "Sampling"
 
-/* Other programs' names for one of our options.  A word may stand for several of our options: then the first of them
- * that the command takes is meant. */
+/* Foreign words for one of our options.  A word may stand for several of our options: then the first of them that the
+ * command takes is meant. */
 struct foreign_words {
     const char *option; /* our option; NULL: we have none for this */
-    const char *words;  /* the other names, in small letters with dashes, between spaces */
+    const char *words;  /* in small letters with dashes, between spaces */
     const char *why;    /* half a sentence to add; NULL: nothing needs to be said */
 };
-/* The two functions of a folder that knows such words: one for known_elsewhere(), one that prints them in the help. */
+/* The two functions of the folder that looks for foreign words: one for find_foreign(), one that prints them in the
+ * help. */
 struct option_table;
-struct other_words {
-    char *(*known)(const struct option_table *table, unsigned command, const char *typed, const char *dashes);
+struct foreign_lookup {
+    char *(*find)(const struct option_table *table, unsigned command, const char *typed, const char *dashes);
     void (*print)(FILE *out, const struct option_table *table, unsigned command);
 };
 /* A rule for two options. */
@@ -69,13 +73,13 @@ struct module {
     /* commands and options */
     const struct subcommand *commands;
     size_t n_commands;
-    const struct option *options; /* base.h: name, letter, type, where its value goes, ... */
+    const struct option *options; /* options.h: name, letter, type, where its value goes, ... */
     size_t n_options;
     const char *unrecorded; /* names of its options that a resumed run does not take over, between spaces */
-    const struct foreign_words *foreign; /* other programs' names for options */
+    const struct foreign_words *foreign; /* foreign words for options */
     size_t n_foreign;
-    const struct other_words *other_words; /* functions that search all folders' `foreign`; one folder at most */
-    const struct law *laws;                /* rules between its own options and any others */
+    const struct foreign_lookup *foreign_lookup; /* functions that search all folders' `foreign`; one folder at most */
+    const struct law *laws;                      /* rules between its own options and any others */
     size_t n_laws;
     /* Called when all options are known; ends the program when they make no sense together. */
     void (*check)(struct settings *s);
@@ -92,7 +96,7 @@ struct module {
     const struct pass *pass;             /* a function that rewrites lists: techniques/pass/pass.h */
     const struct forecaster *forecaster; /* functions that predict a list's time: the same file; one folder at most */
     const struct store *store;           /* another form of a checkpoint: techniques/reshard/state.h */
-    const struct other_plan *plan;       /* another way to show a plan: tools/lists/plan.h */
+    const struct other_plan *plan;       /* another way to show a plan: tools/lists/plan_command.h */
 };
 
 /* The folders that are built, by ascending places; make writes the table. */

@@ -34,11 +34,11 @@ bool has_word(const char *words, const char *word)
     return false;
 }
 
-char *known_elsewhere(const struct option_table *table, unsigned command, const char *typed, const char *dashes)
+char *find_foreign(const struct option_table *table, unsigned command, const char *typed, const char *dashes)
 {
-    if (!table->others)
+    if (!table->foreign)
         return NULL;
-    return table->others->known(table, command, typed, dashes);
+    return table->foreign->find(table, command, typed, dashes);
 }
 
 bool is_left_out(const char *typed)
@@ -73,7 +73,7 @@ static char *suggestion(const struct option_table *table, unsigned command, cons
 {
     if (is_left_out(typed))
         return format_string("this yard was built without%s", left_out);
-    char *known = known_elsewhere(table, command, typed, dashes);
+    char *known = find_foreign(table, command, typed, dashes);
     if (known)
         return known;
     const struct option *nearest = nearest_option(table, command, typed);
@@ -278,7 +278,7 @@ static void expect_taken(const struct option_table *table, unsigned command, con
     }
     if (o->commands & command)
         return;
-    char *known = known_elsewhere(table, command, name, "--");
+    char *known = find_foreign(table, command, name, "--");
     if (known)
         fail(EXIT_USAGE, "unknown option %s; %s", word, known);
     fail(EXIT_USAGE, "--%s is an option of another command, not of 'yard %s'; 'yard %s --help' lists its options",
@@ -466,6 +466,6 @@ void print_options(FILE *out, const struct option_table *table, unsigned command
         print_option(out, o);
     }
     fprintf(out, "\n%-*sprint this\n", HELP_COLUMN, "  -h, --help");
-    if (table->others)
-        table->others->print(out, table, command);
+    if (table->foreign)
+        table->foreign->print(out, table, command);
 }

@@ -13,6 +13,24 @@ void append_string(char **text, char *more)
     free(more);
 }
 
+void append_quoted(char **text, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:+=@%-";
+    bool is_plain = word[strspn(word, plain)] == '\0';
+    if (is_plain) {
+        append_text(text, "%s", word);
+        return;
+    }
+    append_text(text, "'");
+    for (; *word; word++) {
+        if (*word == '\'')
+            append_text(text, "'\\''"); /* ends the quotes, adds a quote, begins them again */
+        else
+            append_text(text, "%c", *word);
+    }
+    append_text(text, "'");
+}
+
 char *format_number(char out[32], double x, int places)
 {
     if (isnan(x))

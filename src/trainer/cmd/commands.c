@@ -40,9 +40,9 @@ void print_commands(FILE *out)
 
 /* ---- unknown commands -------------------------------------------------------------------------------------------- */
 
-/* Uses of other programs that have no command of their own here. */
+/* Uses for which other programs have a command, and we have none. */
 static const struct {
-    const char *words; /* other programs' names for the command, between spaces */
+    const char *words; /* foreign words for the command, between spaces */
     const char *way;   /* how to do it here */
 } uses[] = {
     {" eval evaluate test validate perplexity ",
@@ -56,7 +56,7 @@ _Noreturn void refuse_command(const char *word)
         if (has_word(uses[i].words, word))
             fail(EXIT_USAGE, "there is no command '%s'; %s", word, uses[i].way);
     for (size_t i = 0; i < all.n; i++)
-        if (has_word(all.command[i]->elsewhere, word))
+        if (has_word(all.command[i]->foreign, word))
             fail(EXIT_USAGE, "there is no command '%s'; here that is 'yard %s': `yard %s --help` says more", word,
                  all.command[i]->name, all.command[i]->name);
     if (is_left_out(word))
@@ -76,10 +76,10 @@ static const struct subcommand own[] = {
      .name = "train",
      .help = "train a GPT",
      .run = run_train,
-     .elsewhere = " finetune fine-tune fit pretrain learn run start resume continue "},
+     .foreign = " finetune fine-tune fit pretrain learn run start resume continue "},
     {.place = 30,
      .name = "sample",
      .help = "let a saved model write",
      .run = run_sample,
-     .elsewhere = " generate inference infer predict complete chat prompt write text "}};
+     .foreign = " generate inference infer predict complete chat prompt write text "}};
 const struct module module_cmd = {.name = "cmd", .commands = own, .n_commands = COUNT(own)};

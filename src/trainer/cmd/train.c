@@ -33,7 +33,7 @@ int run_train(int argc, char **argv)
     int code = EXIT_OK;
     this_life->begun = now_ns();
     struct settings *s = parse_settings(&train_page, argc, argv);
-    if (!ask_before(s, argc, argv, &code))
+    if (!ask_options_read(s, argc, argv, &code))
         return code;
     s->time_tasks = true; /* a step's time is known from the end of its last task */
     unsigned lists = LIST_TRAIN | LIST_EVAL;

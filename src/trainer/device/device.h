@@ -24,7 +24,7 @@
 #include "trainer/base/base.h"
 #include "trainer/base/lane.h"
 
-/* ---- error.c: OpenCL errors ------------------------------------------------------------------------------------ */
+/* ---- cl_error.c: OpenCL errors ----------------------------------------------------------------------------------- */
 
 const char *cl_error_name(cl_int code); /* "CL_INVALID_KERNEL_ARGS", or "unknown OpenCL error" */
 /* Run an OpenCL call that returns a cl_int; failing shows the call, the symbolic name, the file and line. */
@@ -118,7 +118,8 @@ struct lane {
 };
 
 enum { MAX_DEVICES = 16 };
-enum { SHORT_LOOPS = 65535, GPU_WORK_GROUP = 128 };
+enum { SHORT_LOOPS = 65535 };  /* rounds in all after which llvmpipe ends a work-item's loops */
+enum { GPU_WORK_GROUP = 128 }; /* work-items per row, unless one_item, the device or YARD_WG say otherwise */
 struct device {
     char id[24];    /* its name for -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
     char name[128]; /* the driver's name for it */
@@ -256,7 +257,7 @@ size_t memory_left_by_limits(void);
  * SIZE_MAX: the groups have no limit. */
 size_t left_by_groups(const char *groups, const char *root);
 
-/* ---- memory.c -------------------------------------------------------------------------------------------------- */
+/* ---- slabs.c: memory --------------------------------------------------------------------------------------------- */
 
 /* The bytes that tensors may take of d's memory if no option says otherwise.  A GPU's driver needs some of the GPU's
  * own memory, for contexts, code and the display, and OpenCL does not say how much is free: a sixteenth is left to it,
@@ -280,7 +281,7 @@ cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes);
 int damaged_guards(struct device *d);
 void free_slabs(struct machine *m, struct device *d);
 
-/* ---- clock.c --------------------------------------------------------------------------------------------------- */
+/* ---- device_clock.c ---------------------------------------------------------------------------------------------- */
 
 /* Measure the clock_offset of all devices whose queues carry times, by timing tiny writes, and set clock_valid.
  * Nothing may be in flight.  Called again now and then, since clocks drift apart by some 20 us a second. */

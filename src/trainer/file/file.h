@@ -112,12 +112,25 @@ void publish(struct writer *w);            /* sync + rename + sync folder; frees
 void publish_text(const char *path, const char *text); /* open_writer() + write_bytes() + publish() */
 void sync_folder_of(const char *path);                 /* afterwards the file keeps its name even in a power cut */
 void abandon(struct writer *w);                        /* remove the temporary; frees w */
+#define TEMPORARY ".tmp-"
+/* Is `name` a temporary of a yard process that has ended: `<begin>.tmp-<pid>`, or, if `more`, with other text before
+ * ".tmp-"?  If another process has that number now, or one that we may not signal, the answer is no. */
+bool is_stray(const char *name, const char *begin, bool more);
+
+/* ---- paths.c: what is at a path ---------------------------------------------------------------------------------- */
+
 bool is_folder(const char *path);
 bool exists(const char *path); /* true also for a link that leads nowhere: opening it says so */
 /* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);
-/* Locks: a second process that wants the same one fails, naming its claimant ("--log").  A lock holds until the
- * descriptor and its copies are closed, or the process ends; some file systems (NFS) have no locks. */
+/* The path of the file itself, if `path` is a link to it, so that not the link, such as /dev/stdout, is replaced.  The
+ * caller frees it. */
+char *behind_links(const char *path);
+
+/* ---- locks.c: one process at a time ------------------------------------------------------------------------------ */
+
+/* A second process that wants the same lock fails, naming its claimant ("--log").  A lock holds until the descriptor
+ * and its copies are closed, or the process ends; some file systems (NFS) have no locks. */
 int lock_folder(const char *claimant, const char *path); /* returns the descriptor to close; 0: it is not locked */
 void lock_file(const char *claimant, const char *path, int fd);
 /* open() the regular file at this path with `flags`, and lock it.  -1: the path is a device or a pipe, to which several
@@ -125,13 +138,6 @@ void lock_file(const char *claimant, const char *path, int fd);
 int open_locked(const char *claimant, const char *path, int flags);
 /* End the program when another process holds a lock of the file or folder now. */
 void expect_unlocked(const char *claimant, const char *path);
-#define TEMPORARY ".tmp-"
-/* Is `name` a temporary of a yard process that has ended: `<begin>.tmp-<pid>`, or, if `more`, with other text before
- * ".tmp-"?  If another process has that number now, or one that we may not signal, the answer is no. */
-bool is_stray(const char *name, const char *begin, bool more);
-/* The path of the file itself, if `path` is a link to it, so that not the link, such as /dev/stdout, is replaced.  The
- * caller frees it. */
-char *behind_links(const char *path);
 
 /* ---- safetensors.c: a strict reader and a writer --------------------------------------------------------------- */
 

@@ -25,8 +25,7 @@ uint32_t glimpse_word(const struct glimpse *g, size_t at)
     return word;
 }
 
-/* After the signature come flags, of which three bits are never set, a time, how the file was packed, and on which
- * system. */
+/* After the signature come flags, with three bits never set, a time, how the file was packed, and on which system. */
 static bool is_gzip_header(const struct glimpse *g)
 {
     if (g->n < 10)

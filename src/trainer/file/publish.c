@@ -15,25 +15,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <limits.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { AT_ONCE = 1 << 18 }; /* bytes: ext4 takes twice as long for many megabytes in one call */
-
-char *behind_links(const char *path)
-{
-    char real[PATH_MAX];
-    if (access(path, F_OK) != 0)
-        return copy_string(path);
-    if (!realpath(path, real))
-        fail(EXIT_IO, "cannot write %s: it leads to a file without a name; choose another name", path);
-    return copy_string(real);
-}
-
-/* ---- temporaries ----------------------------------------------------------------------------------------------- */
 
 bool is_stray(const char *name, const char *begin, bool more)
 {
@@ -186,105 +172,4 @@ void abandon(struct writer *w)
     close(w->fd);
     remove_temporary(w);
     free_writer(w);
-}
-
-bool is_folder(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
-bool exists(const char *path)
-{
-    struct stat status;
-    return lstat(path, &status) == 0;
-}
-
-/* Make one folder, whose parent is there. */
-static void make_one_folder(const char *path)
-{
-    if (mkdir(path, 0777) == 0)
-        return;
-    int reason = errno;
-    if (is_folder(path))
-        return;
-    bool in_the_way = reason == EEXIST || reason == ENOTDIR;
-    fail(EXIT_IO, "cannot make the folder %s: %s", path,
-         in_the_way ? "a file of that name is in the way" : strerror(reason));
-}
-
-void make_folder(const char *path)
-{
-    size_t n = strlen(path);
-    char *part = copy_string(path);
-    for (size_t i = 1; i <= n; i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        part[i] = '\0';
-        make_one_folder(part);
-        part[i] = path[i];
-    }
-    free(part);
-}
-
-/* ---- locks ------------------------------------------------------------------------------------------------------ */
-
-/* Returns false when the file system has no such locks (some NFS). */
-static bool take_lock(int fd, int how, const char *claimant, const char *path)
-{
-    if (flock(fd, how | LOCK_NB) == 0)
-        return true;
-    if (errno == EWOULDBLOCK)
-        fail(EXIT_USAGE, "%s %s: another run is writing there; wait for its end or choose another name", claimant,
-             path);
-    return false;
-}
-
-int lock_folder(const char *claimant, const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    if (take_lock(fd, LOCK_EX, claimant, path))
-        return fd;
-    close(fd);
-    return 0;
-}
-
-/* Takes a shared lock for a moment: processes that only ask do not find each other's locks. */
-void expect_unlocked(const char *claimant, const char *path)
-{
-    struct stat status;
-    if (stat(path, &status) != 0)
-        return;
-    bool folder = S_ISDIR(status.st_mode);
-    if (!folder && !S_ISREG(status.st_mode))
-        return;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (folder ? O_DIRECTORY : 0));
-    if (fd < 0)
-        return;
-    take_lock(fd, LOCK_SH, claimant, path);
-    close(fd);
-}
-
-void lock_file(const char *claimant, const char *path, int fd) { take_lock(fd, LOCK_EX, claimant, path); }
-
-int open_locked(const char *claimant, const char *path, int flags)
-{
-    for (;;) {
-        struct stat status;
-        bool there = stat(path, &status) == 0;
-        if (there && !S_ISREG(status.st_mode))
-            return -1;
-        if (!there && !(flags & O_CREAT))
-            return -1;
-        int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
-        if (fd < 0)
-            fail(EXIT_IO, "cannot write %s %s: %s; does its folder exist, and may you write there?", claimant, path,
-                 strerror(errno));
-        lock_file(claimant, path, fd);
-        if (leads_to(path, fd))
-            return fd;
-        close(fd); /* the process that held the lock has given the name to another file: open that one */
-    }
 }

@@ -105,7 +105,7 @@ static void read_offsets(const char *path, struct st_tensor *t, const json_t *of
 }
 
 /* The tensor that an entry of the header describes. */
-static struct st_tensor read_tensor(const char *path, const char *name, json_t *entry)
+static struct st_tensor parse_tensor(const char *path, const char *name, json_t *entry)
 {
     const char *type;
     json_t *shape, *offsets;
@@ -132,8 +132,7 @@ static struct st_tensor read_tensor(const char *path, const char *name, json_t *
 /* Where several tensors begin at the same byte, the empty ones come first. */
 ORDER(by_offset, struct st_tensor, BY(a->offset, b->offset, COMPARE(a->bytes, b->bytes)))
 
-/* The tensors, which are sorted by offset, must cover the data exactly once.  data: the byte of the file where the data
- * begin. */
+/* The tensors, sorted by offset, must cover the data exactly once.  data: the byte of the file where the data begin. */
 static void check_tiling(struct safetensors *st, uint64_t data)
 {
     uint64_t at = 0; /* end of the tensors so far, from the start of the data */
@@ -205,7 +204,7 @@ struct safetensors *open_safetensors(const char *path)
             check_metadata(path, entry);
             st->metadata = json_incref(entry);
         } else {
-            st->tensors[st->n] = read_tensor(path, name, entry);
+            st->tensors[st->n] = parse_tensor(path, name, entry);
             st->n++;
         }
     }

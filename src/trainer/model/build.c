@@ -96,7 +96,7 @@ int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)c
 struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
                   struct tensor *in)
 {
-    static struct op unused;
+    static struct op unused; /* Callers fill in an op even where none is recorded: they fill this one. */
     struct tape *t = b->tape;
     int layer = b->step->tags.layer;
     if (!b->backward_wanted)
@@ -150,7 +150,7 @@ static bool begin_sum(struct build *b, const struct tensor *t)
 /* A unit's tensor has gaps between its parameters.  Norm and update read the gaps too, so there must be zeros in them.
  * New memory is all zeros, and a gradient that persists keeps them.  One that does not persist finds what other tensors
  * have left in its bytes, and is cleared first. */
-bool accumulates(struct build *b, const struct tensor *grad)
+bool begin_contribution(struct build *b, const struct tensor *grad)
 {
     struct tensor *unit = grad->storage;
     bool finds_other_values = unit != grad && unit->class == MEM_GRADIENTS && !unit->persistent;

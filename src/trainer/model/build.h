@@ -113,10 +113,9 @@ struct tensor *gradient(const struct build *b, const struct tensor *t);
 void set_gradient(struct build *b, const struct tensor *t, struct tensor *g);
 /* Adds g to what has arrived at t. */
 void give_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g);
-/* Does this contribution to a parameter's gradient add to what is there?  The step's first one does not: it starts
- * anew.
- */
-bool accumulates(struct build *b, const struct tensor *grad);
+/* Call it before adding the tasks of a contribution to a parameter's gradient.  Returns whether there is already a sum
+ * to add to: the step's first contribution starts anew.  It may have to add a task that clears the gradient first. */
+bool begin_contribution(struct build *b, const struct tensor *grad);
 /* A new tensor shaped like t, for its gradient. */
 struct tensor *like(struct build *b, const struct op *op, const char *suffix, const struct tensor *t);
 

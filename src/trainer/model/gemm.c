@@ -167,10 +167,9 @@ static size_t begin_of(const struct call *x, int operand, size_t z)
     return of->base + z / x->heads * of->outer + z % x->heads * of->inner;
 }
 
-/* A machine on paper has no CLBlast that could be asked.  On GPUs large products read A by columns and B by rows and
- * write C by columns, in whole tiles, of which these are the largest usual ones; a matrix that lies otherwise is
- * copied.
- */
+/* A machine on paper has no CLBlast that could be asked.  On GPUs large products read A by columns and B by
+ * rows and write C by columns, in whole tiles, of which these are the largest usual ones; a matrix that
+ * lies otherwise is copied. */
 static size_t guess_work(const struct call *x)
 {
     enum { TILE = 128, DEPTH = 32, LEAST = 704 };
@@ -211,8 +210,7 @@ static size_t work_space(const struct device *d, const struct call *x)
     return bytes;
 }
 
-/* Computes matrix z, or all heads from there on.  buffer[WORK_SPACE] may be NULL: a product without work space needs
- * none. */
+/* Computes matrix z, or all heads from there on.  buffer[WORK_SPACE] may be NULL: some products need no work space. */
 static CLBlastStatusCode call_clblast(const struct call *x, size_t z, const cl_mem *buffer, cl_command_queue queue,
                                       cl_event *done)
 {

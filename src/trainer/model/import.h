@@ -16,9 +16,9 @@ struct model_facts { /* what the file says of a model beside its sizes */
     unsigned vector;       /* width of the devices' vectors; 0: the devices have different ones */
     const char *tokenizer; /* text that tokenizer_to_text() has made */
 };
-/* Begins a safetensors file with Hugging Face's names for the parameters in the table `all`.  The caller writes each of
- * them whole, in the table's order, and then publishes the file.  prefixed: all names but the head's begin with
- * "transformer.". */
+/* Begins a safetensors file with Hugging Face's names for the parameters in the table `all`.  The caller
+ * writes each of them whole, in the table's order, and then publishes the file.  prefixed: all names but the
+ * head's begin with "transformer.". */
 struct st_writer *begin_model_file(const char *path, const struct params *all, const struct model_facts *facts,
                                    bool prefixed);
 void write_to_model_file(struct st_writer *w, const struct param *p, float *values); /* frees the values */

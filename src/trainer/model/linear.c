@@ -16,6 +16,7 @@ static void linear_weights(struct build *b, const struct op *op)
     struct tensor *x = op->in[0], *dy = gradient(b, op->out);
     int n = rows_of(x);
     int in = columns_of(x), out = columns_of(dy);
+    bool more_w = begin_contribution(b, op->w.grad);
     struct gemm dw = {.form = GEMM_TN,
                       .m = out,
                       .n = in,
@@ -25,12 +26,12 @@ static void linear_weights(struct build *b, const struct op *op)
                       .a = matrix(dy, out),
                       .b = matrix(x, in),
                       .c = matrix(op->w.grad, in),
-                      .start = accumulates(b, op->w.grad) ? START_OLD : START_ZERO};
+                      .start = more_w ? START_OLD : START_ZERO};
     gemm(b, JOINED(op->name, ".dw"), &dw);
     if (op->bias.value) {
-        bool more = accumulates(b, op->bias.grad);
+        bool more_bias = begin_contribution(b, op->bias.grad);
         LAUNCH(b, JOINED(op->name, ".db"), "elementwise.cl", "column_sum", column_blocks(b, (size_t)out),
-               ACCUMULATE(op->bias.grad, more), IN(dy), INT(n), INT(out), INT(more));
+               ACCUMULATE(op->bias.grad, more_bias), IN(dy), INT(n), INT(out), INT(more_bias));
     }
 }
 

@@ -18,12 +18,12 @@
 #ifndef MODEL_H
 #define MODEL_H
 
-#include "../../../cl/shared.h" /* defines: BLOCK, CONTROL_*, STATE_* */
-#include "build.h"              /* defines: build, tape, op, kernels, LAUNCH() */
-#include "import.h"             /* declares: save_model() and what reads models of other programs */
-#include "ops.h"                /* defines: batch, gemm; declares: linear(), attention() ... */
-#include "params.h"             /* defines: config, param, unit, params, weight */
-#include "pipeline.h"           /* defines: pipeline, turn */
+#include "build.h"     /* defines: build, tape, op, kernels, LAUNCH() */
+#include "cl/shared.h" /* defines: BLOCK, CONTROL_*, STATE_* */
+#include "import.h"    /* declares: save_model() and what reads models of other programs */
+#include "ops.h"       /* defines: batch, gemm; declares: linear(), attention() ... */
+#include "params.h"    /* defines: config, param, unit, params, weight */
+#include "pipeline.h"  /* defines: pipeline, turn */
 
 /* ---- replica.c: a rank's part of the state on its device --------------------------------------------------------- */
 

@@ -16,8 +16,8 @@ static void embed_weights(struct build *b, const struct op *op)
     struct tensor *dwpe = r->other[WPE].grad;
     int n = b->batch * b->seq;
     int words = rows_of(dwte);
-    bool more_wte = accumulates(b, dwte);
-    bool more_wpe = accumulates(b, dwpe);
+    bool more_wte = begin_contribution(b, dwte);
+    bool more_wpe = begin_contribution(b, dwpe);
     int rows = more_wte ? 2 * MIN(n, words) : words; /* rows of dwte that are read and written, or only written */
     struct task *task = LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", groups(b, (size_t)words),
                                ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start), INT(r->other[WTE].first),
@@ -53,8 +53,8 @@ static void layernorm_weights(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dout = gradient(b, op->out);
     int n = rows_of(x), c = columns_of(x);
-    bool more_w = accumulates(b, op->w.grad);
-    bool more_bias = accumulates(b, op->bias.grad);
+    bool more_w = begin_contribution(b, op->w.grad);
+    bool more_bias = begin_contribution(b, op->bias.grad);
     CHECK(more_w == more_bias, "%s: weight and bias are not used together", op->name);
     LAUNCH(b, JOINED(op->name, ".dw"), "layernorm.cl", "layernorm_backward_params", column_blocks(b, (size_t)c),
            ACCUMULATE(op->w.grad, more_w), ACCUMULATE(op->bias.grad, more_w), IN(dout), IN(x), IN(op->saved[0]),
@@ -177,7 +177,7 @@ struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struc
         LAUNCH(b, "loss", "loss.cl", "loss_forward", groups(b, (size_t)n), OUT(losses), OUT(lse), IN(logits),
                IN(batch->targets), INT(n), INT(v), INT(columns_of(logits)));
     if (total) {
-        bool more = accumulates(b, total);
+        bool more = begin_contribution(b, total);
         LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", groups(b, 1), ACCUMULATE(total, more), IN(losses), INT(n),
                INT(more));
     }

@@ -16,12 +16,15 @@
  * ((g0 + g1) + g2) ..., whichever rank owns the shard: the bits depend only on the number of data-parallel ranks.
  *
  * Each rank of a tensor-parallel group has another part of a unit.  So the first ranks of all groups do all this
- * together, then the second ranks, and so on: b->tp_rank says which.  Some parameters all ranks of a group have whole:
- * their gradients are alike, and the norm counts them once.
+ * together, then the second ranks, and so on: see on_tp_rank().  Some parameters all ranks of a group have whole: their
+ * gradients are alike, and the norm counts them once.
  */
 #include "model.h"
 
 static const struct mesh *mesh_of(const struct build *b) { return b->model->mesh; }
+
+/* What follows is about the ranks with that tensor-parallel coordinate, until this is called again. */
+static void on_tp_rank(struct build *b, int tp) { b->tp_rank = tp; }
 
 /* The rank with data-parallel coordinate k and tensor-parallel coordinate b->tp_rank that has the stage. */
 static struct replica *replica_at(const struct build *b, int k, int stage)
@@ -41,7 +44,7 @@ static struct shard shard_at(const struct build *b, int unit, int k)
     return shard_of(b->model->part[b->tp_rank]->unit[unit].elements, k, mesh_of(b)->dp);
 }
 
-/* The bucket of a unit, for the tensor-parallel rank that is being built (b->tp_rank). */
+/* The bucket of a unit, for tensor-parallel coordinate b->tp_rank. */
 static struct bucket *bucket_of(const struct build *b, int unit)
 {
     return &b->bucket[unit * mesh_of(b)->tp + b->tp_rank];
@@ -72,7 +75,8 @@ static void sum_tied(struct build *b, bool grouped)
 
 void end_group(struct build *b, int unit, bool grouped)
 {
-    for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
+    for (int tp = 0; tp < mesh_of(b)->tp; tp++) {
+        on_tp_rank(b, tp);
         if (unit == 0)
             sum_tied(b, grouped);
         on_unit(b, 0, unit, ROLE_REDUCE);
@@ -91,15 +95,15 @@ static struct tensor *view_same(struct build *b, struct tensor *grad, size_t n)
  * differ in its last bits: then a rank takes the gradient of the group's first rank. */
 static void agree(struct build *b, int unit, int k)
 {
-    b->tp_rank = 0;
+    on_tp_rank(b, 0);
     on_unit(b, k, unit, ROLE_REDUCE);
-    const struct device *first = b->device;
-    struct tensor *from = b->replica->grad[unit];
-    for (b->tp_rank = 1; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
-        const struct unit *u = &b->model->part[b->tp_rank]->unit[unit];
-        struct replica *r = replica_at(b, k, stage_of(b->model, unit));
+    const struct replica *first = b->replica;
+    struct tensor *from = first->grad[unit];
+    for (int tp = 1; tp < mesh_of(b)->tp; tp++) {
+        const struct unit *u = &b->model->part[tp]->unit[unit];
+        const struct replica *r = first + tp;
         size_t n = u->elements - u->n_counted;
-        bool alike = strcmp(r->device->name, first->name) == 0 && r->device->vector == first->vector;
+        bool alike = strcmp(r->device->name, first->device->name) == 0 && r->device->vector == first->device->vector;
         if (n == 0 || alike)
             continue;
         struct tensor *to = view_same(b, r->grad[unit], n);
@@ -113,7 +117,8 @@ void send_unit(struct build *b, int unit)
     struct tensor **grad = allocate((size_t)dp, sizeof *grad);
     for (int k = 0; k < dp; k++)
         agree(b, unit, k);
-    for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
+    for (int tp = 0; tp < mesh_of(b)->tp; tp++) {
+        on_tp_rank(b, tp);
         for (int k = 0; k < dp; k++)
             grad[k] = replica_at(b, k, stage_of(b->model, unit))->grad[unit];
         on_unit(b, 0, unit, ROLE_REDUCE);
@@ -167,15 +172,16 @@ static void begin_norm(struct build *b, struct tensor *losses, struct tensor *co
 static void add_blocks(struct build *b, int unit)
 {
     struct pool *pool = b->step->pool;
-    for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++)
+    for (int tp = 0; tp < mesh_of(b)->tp; tp++) {
+        on_tp_rank(b, tp);
         for (int k = 0; k < mesh_of(b)->dp; k++) {
-            size_t counted = count_counted(b, unit, b->tp_rank, k);
+            size_t counted = count_counted(b, unit, tp, k);
             size_t n = ceil_div(counted, NORM_BLOCK);
             on_unit(b, k, unit, ROLE_NORM);
             if (!counted)
                 continue;
             struct tensor *sum = new_slice(pool, bucket_of(b, unit)->sum[k], k, (struct shard){0, counted});
-            size_t first = first_sum(b, unit, b->tp_rank, k);
+            size_t first = first_sum(b, unit, tp, k);
             struct tensor *part = new_view(pool, b->partials, "norm.part", first, SHAPE((int64_t)n));
             struct tensor *out = part;
             if (b->device != part->device)
@@ -184,6 +190,7 @@ static void add_blocks(struct build *b, int unit)
             if (out != part)
                 add_move(b->step, "norm.move", part, out, FOR_MOVES);
         }
+    }
 }
 
 /* Sends norm, clip scale and whether the update is halted to all other ranks. */
@@ -240,8 +247,7 @@ static void update_shard(struct build *b, int unit, int k, int on, struct tensor
     task->state = (struct state_range){.rank = r->rank, .unit = unit, .begin = s.begin, .end = s.end};
 }
 
-/* Shard k of a unit.  With ZeRO its owner updates it and sends it to all; else the owner sends the sum, and all ranks
- * update. */
+/* Shard k of a unit.  With ZeRO its owner updates it and sends it to all; else it sends the sum, and all update. */
 static void update_and_send(struct build *b, int unit, int k)
 {
     int dp = mesh_of(b)->dp;
@@ -276,7 +282,8 @@ static void send_tied(struct build *b)
 
 static void update_unit(struct build *b, int unit)
 {
-    for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
+    for (int tp = 0; tp < mesh_of(b)->tp; tp++) {
+        on_tp_rank(b, tp);
         for (int k = 0; k < mesh_of(b)->dp; k++)
             if (bucket_of(b, unit)->sum[k])
                 update_and_send(b, unit, k);
@@ -296,7 +303,8 @@ void release_updates(struct build *b, struct tensor *losses, struct tensor *cons
 
 void reduce_unit(struct build *b, int unit)
 {
-    for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
+    for (int tp = 0; tp < mesh_of(b)->tp; tp++) {
+        on_tp_rank(b, tp);
         on_unit(b, 0, unit, ROLE_REDUCE);
         bool in_place = b->replica->grad[unit]->persistent; /* else only shards of it are kept */
         struct bucket *bucket = bucket_of(b, unit);

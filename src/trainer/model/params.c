@@ -3,7 +3,7 @@
  */
 #include "model.h"
 
-enum size { NONE, V, T, C, C3, C4 };
+enum size { NO_SIZE, V, T, C, C3, C4 };
 struct param_row {
     const char *name; /* "%d" stands for the layer */
     int llmc;         /* as in struct param */
@@ -104,7 +104,7 @@ static void cut_param(struct param *x, int k, int n)
 static void add_param(struct params *p, const struct param_row *row, int unit, int layer, int k, int n)
 {
     const struct config *c = &p->config;
-    const int64_t sizes[] = {[NONE] = 1,        [V] = c->vocab,         [T] = c->seq_len,
+    const int64_t sizes[] = {[NO_SIZE] = 1,     [V] = c->vocab,         [T] = c->seq_len,
                              [C] = c->channels, [C3] = 3 * c->channels, [C4] = 4 * c->channels};
     const int head = c->channels / c->heads; /* channels of a head */
     const struct cut cuts[] = {[WHOLE] = {SPLIT_NONE, 1, 1},
@@ -117,7 +117,7 @@ static void add_param(struct params *p, const struct param_row *row, int unit, i
     *x = (struct param){.llmc = row->llmc,
                         .layer = layer,
                         .unit = unit,
-                        .rank = row->shape[1] == NONE ? 1 : 2,
+                        .rank = row->shape[1] == NO_SIZE ? 1 : 2,
                         .shape = {sizes[row->shape[0]], sizes[row->shape[1]]},
                         .conv1d = row->conv1d,
                         .cut = cuts[row->cut],

@@ -30,8 +30,7 @@ struct order {
 extern const struct order pipeline_orders[PIPELINES];
 /* The *n turns of the device with pipeline coordinate p, in its order; the caller frees them. */
 struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros, int *n);
-/* The *n turns of all devices, in one order that is correct when they are taken one after another; the caller frees
- * them. */
+/* The *n turns of all devices, in an order that is correct when they are taken one by one; the caller frees them. */
 struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n);
 /* The tasks that follow belong to the tape's rank and micro-batch. */
 void on_tape(struct build *b, struct tape *tape, enum role role);

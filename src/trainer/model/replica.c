@@ -299,8 +299,7 @@ void write_param(struct model *m, int param, enum kept role, const float *values
     }
 }
 
-/* The whole is put together from the parts of tensor-parallel ranks, and each part from the shards of data-parallel
- * ranks. */
+/* The whole is put together from the parts of tensor-parallel ranks, each part from shards of data-parallel ranks. */
 void read_param(struct model *m, int param, enum kept role, float *values)
 {
     int stage = stage_of(m, m->params->param[param].unit);

@@ -17,7 +17,7 @@
 /* ---- a task ------------------------------------------------------------------------------------------------------ */
 
 /* The events that the task must wait for, as they are known in its context. */
-static cl_uint gather_waits(struct step *s, uint32_t number, const struct task *t, cl_event *wait)
+static cl_uint gather_waits(struct step *s, uint32_t iteration, const struct task *t, cl_event *wait)
 {
     const struct queue *q = &s->running->queue[t->lane->index];
     const bool by_host = t->lane->device->is_host; /* which can wait for events of all contexts */
@@ -32,7 +32,7 @@ static cl_uint gather_waits(struct step *s, uint32_t number, const struct task *
             wait[n++] = s->running->task[producer->index].parked;
         if (!e->wait)
             continue;
-        const struct task_flight *flight = latest_run(s, producer, number - e->previous);
+        const struct task_flight *flight = latest_run(s, producer, iteration - e->previous);
         if (!flight)
             continue; /* it has ended */
         bool is_known = by_host || context == event_context(producer);
@@ -78,7 +78,7 @@ static void add_user_events(struct step *s, const struct task *t, struct task_fl
 /* A device's task is issued to its queue.  A host's is a job of its lane's thread; so is a device's copy that is
  * decided late, which the thread issues.  A wrapped task's `done` is not the end of its work: it is a user event, which
  * the lane's forwarder completes when the wrapper lets it. */
-static void issue_task(struct step *s, uint32_t number, struct task *t)
+static void issue_task(struct step *s, uint32_t iteration, struct task *t)
 {
     struct running *r = s->running;
     struct lane *lane = t->lane;
@@ -87,22 +87,22 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
     cl_event complete[MAX_DEVICES + 1];
     struct job job = {.step = s,
                       .task = t->index,
-                      .number = number,
+                      .iteration = iteration,
                       .run = lane->device->is_host,
                       .goes = late ? decide_late : NULL,
-                      .n_wait = gather_waits(s, number, t, r->wait),
+                      .n_wait = gather_waits(s, iteration, t, r->wait),
                       .wait = r->wait,
                       .complete = complete};
     if (t->condition.aside) {
         park_task(s, t, &job);
         return;
     }
-    struct task_flight *flight = job.flight = open_flight(s, t, number);
+    struct task_flight *flight = job.flight = open_flight(s, t, iteration);
     flight->queued = now_ns();
     if (!late) /* observers are told of a late one when it has run */
         tell_issued(s, t, flight);
     if (!by_thread) {
-        issue(s, t, number, job.n_wait, job.wait, &flight->work);
+        issue(s, t, iteration, job.n_wait, job.wait, &flight->work);
         if (t->flush || r->wrapper)
             CL(clFlush(lane->queue)); /* otherwise a waiting lane might wait for ever */
         flight->done = flight->work;
@@ -116,21 +116,21 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
 
 /* ---- an iteration ------------------------------------------------------------------------------------------------ */
 
-static void execute_serial(struct step *s, uint32_t number)
+static void execute_serial(struct step *s, uint32_t iteration)
 {
     const struct lone_runner *runner = execution.alone;
     void *begun = runner ? runner->begin(s) : NULL;
     for (size_t i = 0; i < s->n; i++) {
-        struct task_flight flight = {.number = number};
-        if (!runs(s->task[i], number) || !decide_late(s, s->task[i], number))
+        struct task_flight flight = {.iteration = iteration};
+        if (!runs(s->task[i], iteration) || !decide_late(s, s->task[i], iteration))
             continue;
-        tell_issuing(s, number, i);
+        tell_issuing(s, iteration, i);
         flight.queued = now_ns();
         tell_issued(s, s->task[i], &flight);
         if (runner)
-            runner->run(begun, number, i, &flight);
+            runner->run(begun, iteration, i, &flight);
         else
-            run_alone(s, number, i, &flight);
+            run_alone(s, iteration, i, &flight);
         report_run(s, s->task[i], &flight);
     }
     if (runner)
@@ -143,33 +143,33 @@ static void execute_serial(struct step *s, uint32_t number)
  * task waits until nothing is in flight, and the others wait for it. */
 static bool must_be_alone(const struct step *s, const struct task *t)
 {
-    bool is_first_launch = t->file && !s->running->task[t->index].issued;
+    bool is_first_launch = t->action == ACT_KERNEL && !s->running->task[t->index].issued;
     return is_first_launch && s->pool->machine->n_devices > 1 && is_pocl(platform_of(t->lane->device));
 }
 
-void execute(struct step *s, uint32_t number)
+void execute(struct step *s, uint32_t iteration)
 {
     CHECK(s->running, "list %s has not been finished", s->name);
     if (execution.serial) {
         wait_all(s);
-        s->running->ended[number % KEPT_ENDS] = 0;
-        execute_serial(s, number);
+        s->running->ended[iteration % KEPT_ENDS] = 0;
+        execute_serial(s, iteration);
         return;
     }
-    make_room(s, number);
+    make_room(s, iteration);
     if (execution.watch)
         execution.watch(s);
-    s->running->ended[number % KEPT_ENDS] = 0;
+    s->running->ended[iteration % KEPT_ENDS] = 0;
     for (size_t i = 0; i < s->n; i++) {
         struct task *t = s->task[i];
-        if (!runs(t, number) || (t->condition.member && !s->running->late))
+        if (!runs(t, iteration) || (t->condition.member && !s->running->late))
             continue;
-        tell_issuing(s, number, i);
+        tell_issuing(s, iteration, i);
         bool alone = must_be_alone(s, t);
         if (alone)
             wait_all(s);
         pthread_mutex_lock(&flights_lock);
-        issue_task(s, number, t);
+        issue_task(s, iteration, t);
         pthread_mutex_unlock(&flights_lock);
         if (alone)
             wait_all(s);

@@ -72,7 +72,7 @@ static void issue_late(struct job *job)
     end.goes = NULL;
     end.n_wait = 0;
     if (!flight->skipped) {
-        issue(job->step, t, job->number, 0, NULL, &flight->work);
+        issue(job->step, t, job->iteration, 0, NULL, &flight->work);
         CL(clFlush(t->lane->queue));
         end.n_wait = 1;
     }
@@ -88,18 +88,18 @@ static void run_job(struct job *job)
     struct task_flight *flight = job->flight;
     cl_int status = wait_for_events(job);
     if (job->goes)
-        flight->skipped = status < 0 || !job->goes(s, t, job->number);
+        flight->skipped = status < 0 || !job->goes(s, t, job->iteration);
     if (status == CL_COMPLETE && job->goes && !job->run) {
         issue_late(job);
         return;
     }
     if (status == CL_COMPLETE && job->run && !flight->skipped) {
         flight->start = now_ns();
-        t->run(t->context, t, job->number);
+        t->run(t->context, t, job->iteration);
         flight->end = now_ns();
     }
     if (status == CL_COMPLETE && t->condition.aside && !job->run)
-        run_alone(s, job->number, job->task, flight);
+        run_alone(s, job->iteration, job->task, flight);
     if (!flight->skipped && s->running->wrapper)
         s->running->wrapper->finish(s, job->task, flight);
     for (cl_uint i = 0; i < job->n_complete; i++)

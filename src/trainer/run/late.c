@@ -49,23 +49,23 @@ void stop_late(struct step *s)
 
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
 
-static bool has_member(const struct step *s, uint32_t number) { return member_of(&s->pool->ring, number) > 0; }
+static bool has_member(const struct step *s, uint32_t iteration) { return member_of(&s->pool->ring, iteration) > 0; }
 
 static void settle_job(struct job *job)
 {
     struct task *t = job->step->task[job->task];
-    if (has_member(job->step, job->number))
+    if (has_member(job->step, job->iteration))
         give_job_aside(&t->lane->aside, t->lane->name, job);
     else
         drop_job(job);
 }
 
 /* All jobs that are parked are of this iteration, or of later ones. */
-static void ask(struct late *l, uint32_t number)
+static void ask(struct late *l, uint32_t iteration)
 {
-    l->ask(l->context, number);
-    l->asked = number;
-    while (l->parked && l->parked->number == number) {
+    l->ask(l->context, iteration);
+    l->asked = iteration;
+    while (l->parked && l->parked->iteration == iteration) {
         struct job *job = l->parked;
         l->parked = job->next;
         settle_job(job);
@@ -76,7 +76,7 @@ static void ask(struct late *l, uint32_t number)
 
 bool is_decided_late(const struct task *t) { return t->condition.member || t->condition.needs; }
 
-bool decide_late(struct step *s, const struct task *t, uint32_t number)
+bool decide_late(struct step *s, const struct task *t, uint32_t iteration)
 {
     struct late *l = s->running->late;
     if (!has_needed(t))
@@ -86,9 +86,9 @@ bool decide_late(struct step *s, const struct task *t, uint32_t number)
     if (!l)
         return false;
     pthread_mutex_lock(&l->lock);
-    if (l->asked < number)
-        ask(l, number);
-    bool yes = has_member(s, number);
+    if (l->asked < iteration)
+        ask(l, iteration);
+    bool yes = has_member(s, iteration);
     pthread_mutex_unlock(&l->lock);
     return yes;
 }
@@ -110,9 +110,9 @@ void park_job(struct step *s, const struct job *job)
     kept->goes = NULL;
     kept->ended = note_ended;
     kept->flight = &kept->own;
-    kept->own = (struct task_flight){.number = job->number, .queued = now_ns()};
+    kept->own = (struct task_flight){.iteration = job->iteration, .queued = now_ns()};
     pthread_mutex_lock(&l->lock);
-    if (l->asked < job->number)
+    if (l->asked < job->iteration)
         append_job(&l->last, kept);
     else
         settle_job(kept);

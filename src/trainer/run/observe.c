@@ -26,11 +26,11 @@ void remove_observer(struct observer *o)
 
 /* ---- telling them ------------------------------------------------------------------------------------------------ */
 
-void tell_issuing(struct step *s, uint32_t number, size_t i)
+void tell_issuing(struct step *s, uint32_t iteration, size_t i)
 {
     for (const struct observer *o = execution.observers; o; o = o->next)
         if (o->issuing)
-            o->issuing(o->context, s, number, i);
+            o->issuing(o->context, s, iteration, i);
 }
 
 void tell_issued(const struct step *s, const struct task *t, struct task_flight *flight)

@@ -1,11 +1,7 @@
-/* prepare.c - prepares a finished list for running: kernels with their arguments, flights and queues.  And issues the
- * commands of a device's task, and takes their times.
- */
+/* prepare.c - prepares a finished list for running: kernels with their arguments, flights and queues. */
 #include "run.h"
 
 struct execution execution;
-
-/* ---- from lists on paper to lists that can run ------------------------------------------------------------------- */
 
 static cl_int set_arg(const struct task *t, cl_kernel kernel, cl_uint i)
 {
@@ -88,7 +84,7 @@ static void make_running(struct step *s)
         const struct task *t = s->task[i];
         r->queue[t->lane->index].cap += MOST_RUNS;
         most = MAX(most, t->n_edges);
-        r->task[i].kernel = t->file ? prepare_kernel(t) : NULL;
+        r->task[i].kernel = t->action == ACT_KERNEL ? prepare_kernel(t) : NULL;
         if (t->compile)
             t->compile(t);
         for (size_t run = 0; t->notify && run < MOST_RUNS; run++)
@@ -107,80 +103,4 @@ struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n
         make_running(steps[k]);
     }
     return wrong;
-}
-
-/* ---- commands and their events ----------------------------------------------------------------------------------- */
-
-void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait,
-           cl_event *done)
-{
-    cl_command_queue queue = t->lane->queue;
-    const struct grid *g = &t->grid;
-    wait = n_wait ? wait : NULL;
-    if (t->issue) {
-        t->issue(t, number, n_wait, wait, done);
-        return;
-    }
-    if (!t->copy) {
-        CL(clEnqueueNDRangeKernel(queue, s->running->task[t->index].kernel, (cl_uint)g->dims, NULL, g->global,
-                                  g->local[0] ? g->local : NULL, n_wait, wait, done));
-        return;
-    }
-    struct tensor *to = tensor_at(t->access[0].tensor, number);
-    struct tensor *from = tensor_at(t->access[1].tensor, number);
-    if (copies_nothing(t))
-        CL(clEnqueueMarkerWithWaitList(queue, n_wait, wait, done));
-    else if (from->device->is_host)
-        CL(clEnqueueWriteBuffer(queue, tensor_buffer(to), CL_FALSE, 0, to->bytes, tensor_memory(from), n_wait, wait,
-                                done));
-    else if (to->device->is_host)
-        CL(clEnqueueReadBuffer(queue, tensor_buffer(from), CL_FALSE, 0, to->bytes, tensor_memory(to), n_wait, wait,
-                               done));
-    else
-        CL(clEnqueueCopyBuffer(queue, tensor_buffer(from), tensor_buffer(to), 0, 0, to->bytes, n_wait, wait, done));
-}
-
-cl_int event_status(cl_event event)
-{
-    cl_int status;
-    CL(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
-    return status;
-}
-
-/* Fails when the event ended with an error. */
-void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event)
-{
-    cl_int status = event_status(event);
-    char where[64];
-    if (status < 0)
-        fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", number, s->name, t->name,
-             layer_and_micro(where, t), t->lane->name, cl_error_name(status), (int)status);
-}
-
-void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end)
-{
-    flight->told =
-        event_times(t->lane->device, flight->work, flight->queued, now_ns(), told_end, &flight->start, &flight->end);
-}
-
-void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *flight)
-{
-    const struct task *t = s->task[i];
-    const uint64_t start = now_ns();
-    uint64_t queued = flight->queued ? flight->queued : start;
-    uint64_t told_end = 0;
-    *flight = (struct task_flight){.number = number, .queued = queued, .start = start, .mark = flight->mark};
-    if (t->lane->device->is_host) {
-        t->run(t->context, t, number);
-        flight->end = now_ns();
-        return;
-    }
-    issue(s, t, number, 0, NULL, &flight->work);
-    clWaitForEvents(1, &flight->work);
-    check_status(s, t, number, flight->work);
-    take_times(t, flight, &told_end);
-    if (t->span)
-        flight->start = start;
-    CL(clReleaseEvent(flight->work));
-    flight->work = NULL;
 }

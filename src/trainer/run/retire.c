@@ -12,11 +12,11 @@
 
 pthread_mutex_t flights_lock = PTHREAD_MUTEX_INITIALIZER;
 
-struct task_flight *latest_run(const struct step *s, const struct task *t, uint32_t number)
+struct task_flight *latest_run(const struct step *s, const struct task *t, uint32_t iteration)
 {
     struct task_runs *r = &s->running->task[t->index];
     for (uint32_t run = r->issued; run != r->retired; run--)
-        if (r->flight[(run - 1) % MOST_RUNS].number <= number)
+        if (r->flight[(run - 1) % MOST_RUNS].iteration <= iteration)
             return &r->flight[(run - 1) % MOST_RUNS];
     return NULL;
 }
@@ -26,21 +26,21 @@ struct issued *queued_run(const struct queue *q, uint64_t nth) { return &q->run[
 struct task_flight *queued_flight(const struct step *s, const struct queue *q, uint64_t nth)
 {
     const struct issued *r = queued_run(q, nth);
-    return latest_run(s, s->task[r->task], r->number);
+    return latest_run(s, s->task[r->task], r->iteration);
 }
 
 bool has_ended(const struct task_flight *flight) { return flight->done && event_status(flight->done) <= CL_COMPLETE; }
 
-struct task_flight *open_flight(struct step *s, struct task *t, uint32_t number)
+struct task_flight *open_flight(struct step *s, struct task *t, uint32_t iteration)
 {
     struct task_runs *r = &s->running->task[t->index];
     struct task_flight *flight = &r->flight[r->issued % MOST_RUNS];
     r->issued++;
     struct queue *q = &s->running->queue[t->lane->index];
     struct issued *run = queued_run(q, q->given);
-    *flight = (struct task_flight){.number = number, .foreign = flight->foreign};
+    *flight = (struct task_flight){.iteration = iteration, .foreign = flight->foreign};
     run->task = (uint32_t)t->index;
-    run->number = number;
+    run->iteration = iteration;
     q->given++; /* only now: the watchdog reads what is given */
     return flight;
 }
@@ -49,7 +49,7 @@ struct task_flight *open_flight(struct step *s, struct task *t, uint32_t number)
 
 void report_run(struct step *s, const struct task *t, const struct task_flight *flight)
 {
-    uint64_t *last = &s->running->ended[flight->number % KEPT_ENDS];
+    uint64_t *last = &s->running->ended[flight->iteration % KEPT_ENDS];
     tell_ended(s, t, flight);
     if (t->lane->kind == LANE_COMPUTE)
         *last = MAX(*last, flight->end);
@@ -71,8 +71,8 @@ static void report_flight(struct step *s, const struct task *t, struct task_flig
 
 static bool is_before(const struct issued *a, const struct issued *b)
 {
-    if (a->number != b->number)
-        return a->number < b->number;
+    if (a->iteration != b->iteration)
+        return a->iteration < b->iteration;
     return a->task < b->task;
 }
 
@@ -90,7 +90,7 @@ static void report_failure(struct step *s)
                 first = run;
         }
     const struct task *t = s->task[first->task];
-    check_status(s, t, first->number, latest_run(s, t, first->number)->done);
+    check_status(s, t, first->iteration, latest_run(s, t, first->iteration)->done);
 }
 
 /* The run at the queue's head has ended: reports its times, and frees its place. */
@@ -135,24 +135,24 @@ void retire_ended(struct step *s)
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-/* The number of the first run of the lane that is of a later iteration than `number`. */
-static uint64_t given_until(const struct queue *q, uint32_t number)
+/* The number of the first run of the lane that is of a later iteration. */
+static uint64_t given_until(const struct queue *q, uint32_t iteration)
 {
     uint64_t nth = q->retired;
-    while (nth < q->given && queued_run(q, nth)->number <= number)
+    while (nth < q->given && queued_run(q, nth)->iteration <= iteration)
         nth++;
     return nth;
 }
 
-/* Waits until all of the lane's runs up to iteration `number` have ended, and retires them.  Meanwhile it retires
+/* Waits until all of the lane's runs up to that iteration have ended, and retires them.  Meanwhile it retires
  * runs that have ended on other lanes.  It waits for the next run first, then for twice as many each time.  The
  * reason is Intel's CPU runtime, which leaves one core to the thread that waits for a kernel.  This thread computes
  * with the others, but only when that kernel can start.  A kernel at the end of a step can start when the step's
  * beginning has ended. */
-static void wait_queue(struct step *s, struct queue *q, uint32_t number)
+static void wait_queue(struct step *s, struct queue *q, uint32_t iteration)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };
-    uint64_t until = given_until(q, number);
+    uint64_t until = given_until(q, iteration);
     for (uint64_t stride = 1; q->retired < until;) {
         uint64_t next = MIN(until, q->retired + stride), start = now_ns();
         clWaitForEvents(1, &queued_flight(s, q, next - 1)->done);
@@ -169,17 +169,17 @@ static void wait_queue(struct step *s, struct queue *q, uint32_t number)
 
 /* Compute lanes come first: a thread that waits for them may compute meanwhile (see above), one that waits for a host
  * task does not. */
-static void wait_kind(struct step *s, uint32_t number, bool compute)
+static void wait_kind(struct step *s, uint32_t iteration, bool compute)
 {
     for (int i = 0; i < s->running->n_queues; i++)
         if ((s->pool->machine->lane[i]->kind == LANE_COMPUTE) == compute)
-            wait_queue(s, &s->running->queue[i], number);
+            wait_queue(s, &s->running->queue[i], iteration);
 }
 
-void wait_task(struct step *s, const struct task *t, uint32_t number)
+void wait_task(struct step *s, const struct task *t, uint32_t iteration)
 {
-    wait_kind(s, number, true);
-    wait_queue(s, &s->running->queue[t->lane->index], number);
+    wait_kind(s, iteration, true);
+    wait_queue(s, &s->running->queue[t->lane->index], iteration);
 }
 
 void wait_lanes(struct step *s)
@@ -190,23 +190,24 @@ void wait_lanes(struct step *s)
             clWaitForEvents(1, &queued_flight(s, q, q->given - 1)->done);
 }
 
-bool is_computed(const struct step *s, uint32_t number)
+bool is_computed(const struct step *s, uint32_t iteration)
 {
     const struct running *r = s->running;
     for (int i = 0; i < r->n_queues; i++)
-        if (s->pool->machine->lane[i]->kind == LANE_COMPUTE && given_until(&r->queue[i], number) > r->queue[i].retired)
+        if (s->pool->machine->lane[i]->kind == LANE_COMPUTE &&
+            given_until(&r->queue[i], iteration) > r->queue[i].retired)
             return false;
     return true;
 }
 
-void make_room(struct step *s, uint32_t number)
+void make_room(struct step *s, uint32_t iteration)
 {
-    if (number > 2)
-        wait_kind(s, number - 2, true);
+    if (iteration > 2)
+        wait_kind(s, iteration - 2, true);
     for (size_t i = 0; i < s->n; i++) {
         const struct task_runs *r = &s->running->task[i];
         if (r->issued - r->retired == MOST_RUNS)
-            wait_queue(s, &s->running->queue[s->task[i]->lane->index], r->flight[r->retired % MOST_RUNS].number);
+            wait_queue(s, &s->running->queue[s->task[i]->lane->index], r->flight[r->retired % MOST_RUNS].iteration);
     }
 }
 

@@ -1,6 +1,7 @@
 /* run.h - running lists: on OpenCL queues and host threads, or one task after another.
  *
- *     prepare    kernels, arguments and flights of finished lists; commands         prepare.c
+ *     prepare    kernels, arguments and flights of finished lists                    prepare.c
+ *     issue      the commands of one task, and their times                           issue.c
  *     execute    issues the tasks, and waits only where an edge crosses lanes; or
  *                runs one after another                                              execute.c, hostlane.c
  *     retire     sees tasks end that were issued                                     retire.c
@@ -22,8 +23,8 @@
 /* ---- the runs of a list ---------------------------------------------------------------------------------------- */
 
 struct task_flight { /* a run of a task, from when it is issued until it is retired */
-    uint32_t number; /* iteration */
-    cl_event work;   /* the end of its commands */
+    uint32_t iteration;
+    cl_event work; /* the end of its commands */
     /* The event that other tasks wait for: `work`; for host tasks, and where there is a wrapper, a user event. */
     cl_event done;
     cl_event *foreign;           /* by context: a user event that stands for `done` there; NULL: no task waits there */
@@ -38,8 +39,8 @@ struct task_runs {                        /* the runs of one task */
     cl_event parked;                      /* the end of the last run that was parked; NULL: none was */
     struct task_flight flight[MOST_RUNS]; /* the runs in flight: run k at k % MOST_RUNS */
 };
-struct issued { /* a run that has not been retired: position of the task, and iteration */
-    _Atomic uint32_t task, number;
+struct issued { /* a run that has not been retired: position of the task, iteration */
+    _Atomic uint32_t task, iteration;
 };
 struct queue {          /* the runs that a lane has been given, which it takes in this order */
     struct issued *run; /* run k is at k % cap */
@@ -76,8 +77,7 @@ struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n
 struct execution {
     bool serial;
     const struct lone_runner *alone; /* runs the tasks of a serial run; NULL: run_alone() does */
-    /* A watchdog: it is told of a list that is about to run, and of NULL when none runs any more.  NULL: there is none.
-     */
+    /* A watchdog: told of each list that is about to run, and of NULL when none runs any more.  NULL: there is none. */
     void (*watch)(struct step *s);
     struct observer *observers; /* a chain: see add_observer() */
     uint64_t held_ns;           /* how long observers have held the run */
@@ -85,30 +85,32 @@ struct execution {
 /* How lists run in this process.  `serial`, `alone` and `watch` are set before the first execute(). */
 extern struct execution execution;
 
+/* ---- issue.c --------------------------------------------------------------------------------------------------- */
+
 /* Issues the commands of a device's task; *done gets the event of the last one. */
-void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait,
+void issue(const struct step *s, const struct task *t, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
            cl_event *done);
-cl_int event_status(cl_event event);
+cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0, the error that it ended with */
 /* Ends the program where the task of that event has failed. */
-void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event);
+void check_status(const struct step *s, const struct task *t, uint32_t iteration, cl_event event);
 /* Sets the flight's times to those of its event `work`.  told_end: as in event_times(). */
 void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end);
-/* Runs task i of iteration `number` on this thread and waits for it; no other thread may use the list.  Its times are
+/* Runs task i of that iteration on this thread and waits for it; no other thread may use the list.  Its times are
  * left in *flight. */
-void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *flight);
+void run_alone(struct step *s, uint32_t iteration, size_t i, struct task_flight *flight);
 /* Runs the tasks of a serial run in its own way: perhaps several times, but to the effect of once. */
 struct lone_runner {
     void *(*begin)(struct step *s); /* begins an iteration; the other two are given what it returns */
-    void (*run)(void *begun, uint32_t number, size_t i, struct task_flight *flight);
+    void (*run)(void *begun, uint32_t iteration, size_t i, struct task_flight *flight);
     void (*end)(void *begun);
 };
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
-/* Issues iteration `number` of the list, as soon as the compute lanes have ended the iteration two before it and no
+/* Issues that iteration of the list, as soon as the compute lanes have ended the iteration two before it and no
  * task has MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs
  * the iteration, one task after another, and creates no thread. */
-void execute(struct step *s, uint32_t number);
+void execute(struct step *s, uint32_t iteration);
 /* Waits for all that was issued, and until no thread reads the list any more. */
 void drain(struct step *s);
 /* The same, but does not wait for tasks that stand aside, whose bytes are still on their way to the disk.  Brings back
@@ -117,22 +119,22 @@ void drain_but_disk(struct step *s);
 
 /* ---- retire.c -------------------------------------------------------------------------------------------------- */
 
-/* Waits until all runs up to iteration `number` on the compute lanes, and those on the task's lane, have ended, and
+/* Waits until all runs up to that iteration on the compute lanes, and those on the task's lane, have ended, and
  * retires them. */
-void wait_task(struct step *s, const struct task *t, uint32_t number);
-/* Have all runs up to iteration `number` on the compute lanes been retired? */
-bool is_computed(const struct step *s, uint32_t number);
+void wait_task(struct step *s, const struct task *t, uint32_t iteration);
+/* Have all runs up to that iteration on the compute lanes been retired? */
+bool is_computed(const struct step *s, uint32_t iteration);
 void wait_lanes(struct step *s);   /* waits until all that was issued has ended, without retiring it */
 void retire_ended(struct step *s); /* retires runs that have ended, without waiting */
-/* The latest run of a task, in iteration `number` or before, that has not been retired, or NULL. */
-struct task_flight *latest_run(const struct step *s, const struct task *t, uint32_t number);
+/* The latest run of a task, in that iteration or before, that has not been retired, or NULL. */
+struct task_flight *latest_run(const struct step *s, const struct task *t, uint32_t iteration);
 
 /* For the other files here. */
 extern pthread_mutex_t flights_lock; /* held while flights change, and while the driver is asked about them */
-void make_room(struct step *s, uint32_t number); /* waits until iteration `number` may be issued */
-void flush_lanes(const struct machine *m);       /* submits what was issued, on every queue */
-void wait_all(struct step *s);                   /* submits it, and waits until all of it has been retired */
-struct task_flight *open_flight(struct step *s, struct task *t, uint32_t number); /* for a run that is issued now */
+void make_room(struct step *s, uint32_t iteration); /* waits until it may be issued */
+void flush_lanes(const struct machine *m);          /* submits what was issued, on every queue */
+void wait_all(struct step *s);                      /* submits it, and waits until all of it has been retired */
+struct task_flight *open_flight(struct step *s, struct task *t, uint32_t iteration); /* for a run that is issued now */
 /* The nth run that the lane was given, if it is not retired, and its flight. */
 struct issued *queued_run(const struct queue *q, uint64_t nth);
 struct task_flight *queued_flight(const struct step *s, const struct queue *q, uint64_t nth);
@@ -144,11 +146,11 @@ void report_run(struct step *s, const struct task *t, const struct task_flight *
 
 /* An observer is told of every run of a task, by the thread that issues.  Any function may be NULL. */
 struct observer {
-    /* Called before task i of iteration `number` is issued.  It may hold the run, and adds to execution.held_ns for how
+    /* Called before task i of that iteration is issued.  It may hold the run, and adds to execution.held_ns for how
      * long. */
-    void (*issuing)(void *context, struct step *s, uint32_t number, size_t i);
-    /* Called when a run begins its flight, of which number and queued are known.  For a task that is decided late it is
-     * called when the task has run, right before `ended`. */
+    void (*issuing)(void *context, struct step *s, uint32_t iteration, size_t i);
+    /* Called when a run begins its flight, of which iteration and queued are known.  For a task that is decided late it
+     * is called when the task has run, right before `ended`. */
     void (*issued)(void *context, const struct step *s, const struct task *t, struct task_flight *flight);
     /* Called when the run has ended and its times are known, in the order of its lane. */
     void (*ended)(void *context, const struct step *s, const struct task *t, const struct task_flight *flight);
@@ -158,7 +160,7 @@ struct observer {
 /* The caller owns the observer.  It is told after those that were added before.  Remove it after a drain. */
 void add_observer(struct observer *o);
 void remove_observer(struct observer *o);
-void tell_issuing(struct step *s, uint32_t number, size_t i);
+void tell_issuing(struct step *s, uint32_t iteration, size_t i);
 void tell_issued(const struct step *s, const struct task *t, struct task_flight *flight);
 void tell_ended(const struct step *s, const struct task *t, const struct task_flight *flight);
 
@@ -167,11 +169,11 @@ void tell_ended(const struct step *s, const struct task *t, const struct task_fl
 struct job { /* what a thread is given: to wait for events, run a host task (or nothing), complete user events */
     struct step *step;
     struct task_flight *flight;
-    size_t task;     /* position in the list */
-    uint32_t number; /* iteration */
-    bool run;        /* the task is the host's: run it and write its times to the flight */
+    size_t task; /* position in the list */
+    uint32_t iteration;
+    bool run; /* the task is the host's: run it and write its times to the flight */
     /* Says, when the events have ended, whether the task runs.  A device's task is issued only then.  NULL: it runs. */
-    bool (*goes)(struct step *s, const struct task *t, uint32_t number);
+    bool (*goes)(struct step *s, const struct task *t, uint32_t iteration);
     /* Takes the job over when it has ended.  NULL: the thread drops it. */
     void (*ended)(struct job *job);
     cl_uint n_wait, n_complete;
@@ -191,16 +193,16 @@ void stop_thread(struct host_thread **thread);
 
 /* ---- late.c: tasks of which it is decided late whether they run ------------------------------------------------- */
 
-/* Calls take_member() for iteration `number`, or decides not to.  It is called once for each iteration that wants a
+/* Calls take_member() for the iteration, or decides not to.  It is called once for each iteration that wants a
  * member, from any thread, when the first of its tasks that need one could run. */
-typedef void member_asker(void *context, uint32_t number);
+typedef void member_asker(void *context, uint32_t iteration);
 /* Between these two, tasks that need a member run; before and after, none does.  Call both after a drain. */
 void start_late(struct step *s, member_asker *ask, void *context);
 void stop_late(struct step *s);
 /* Does t need a choice or a member, so that only when it could run it is known whether it runs? */
 bool is_decided_late(const struct task *t);
 /* Does t run?  The first task of an iteration that needs a member asks for one, for the whole iteration. */
-bool decide_late(struct step *s, const struct task *t, uint32_t number);
+bool decide_late(struct step *s, const struct task *t, uint32_t iteration);
 /* The job of a task that stands aside waits outside of its lane until its iteration has asked for a member.  Then it is
  * given to the lane, or dropped. */
 void park_job(struct step *s, const struct job *job);

@@ -11,7 +11,7 @@ bool is_conditional(const struct task *t) { return t->when.every > 1 || t->condi
 bool chooses(const struct task *t)
 {
     for (int i = 0; i < t->n_access; i++)
-        if (t->access[i].tensor->choice && (t->access[i].mode & ACCESS_WRITE) && !t->copy)
+        if (t->access[i].tensor->choice && (t->access[i].mode & ACCESS_WRITE) && !is_copy(t))
             return true;
     return false;
 }

@@ -20,7 +20,6 @@
 /* A space is a tensor's own bytes (data edges) or a slab of a device (reuse edges).  It is a sorted list of segments,
  * one at first; a touched range is cut out of it, so that every segment has one history: the node that wrote it last,
  * and those that have read it since. */
-enum { NONE = -1 };
 struct segment {        /* bytes up to the next segment */
     size_t begin;       /* its first byte */
     int writer, reader; /* its latest write and its latest read since, as positions in `touches`; or NONE */

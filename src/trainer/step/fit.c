@@ -4,8 +4,7 @@
 #include "place.h"
 #include "trainer/base/module.h" /* defines: modules, whose passes make room */
 
-/* Names what would make room for tensor t; the caller frees the text.  task: the first that touches t; NULL: t
- * persists. */
+/* Names what would make room for tensor t; the caller frees it.  task: the first that touches t; NULL: t persists. */
 static char *advice_on_room(const struct device *d, const struct task *task, const struct tensor *t, bool in_one_piece)
 {
     char *advice = NULL;

@@ -1,4 +1,4 @@
-/* task.c - adding tasks to a list, and how kernels and copies are issued. */
+/* task.c - adding tasks to a list: kernels, copies, work of the host; and what is said of them. */
 #include "step.h"
 
 const char *const role_name[ROLES] = {"other", "forward", "backward", "reduce",  "norm", "update",  "broadcast",
@@ -90,7 +90,7 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
     return t;
 }
 
-bool runs(const struct task *t, uint32_t number) { return number % t->when.every == t->when.rest; }
+bool runs(const struct task *t, uint32_t iteration) { return iteration % t->when.every == t->when.rest; }
 
 /* Euclid's greatest common divisor. */
 static uint64_t common_divisor(uint64_t a, uint64_t b)
@@ -148,6 +148,7 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
                         struct grid grid, const struct arg *args, int n_args)
 {
     struct task *t = add_task(s, lane, name);
+    t->action = ACT_KERNEL;
     t->file = file;
     t->function = function;
     t->grid = grid;
@@ -174,17 +175,17 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
 /* ---- copies ---------------------------------------------------------------------------------------------------- */
 
 /* Copies from the host's memory to the host's memory. */
-static void run_copy(void *context, const struct task *t, uint32_t number)
+static void run_copy(void *context, const struct task *t, uint32_t iteration)
 {
     (void)context;
-    const struct tensor *to = tensor_at(t->access[0].tensor, number);
-    const struct tensor *from = tensor_at(t->access[1].tensor, number);
+    const struct tensor *to = tensor_at(t->access[0].tensor, iteration);
+    const struct tensor *from = tensor_at(t->access[1].tensor, iteration);
     memcpy(tensor_memory(to), tensor_memory(from), to->bytes);
 }
 
 bool copies_nothing(const struct task *t)
 {
-    if (!t->copy)
+    if (!is_copy(t))
         return false; /* such a task may have fewer than two accesses */
     const struct tensor *to = t->access[0].tensor, *from = t->access[1].tensor;
     return to->storage == from->storage && to->offset == from->offset;
@@ -196,7 +197,7 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
           from->bytes);
     struct task *t = add_task(s, lane, name);
     t->run = lane->device->is_host ? run_copy : NULL;
-    t->copy = true;
+    t->action = ACT_COPY;
     add_access(t, to, ACCESS_WRITE);
     add_access(t, from, ACCESS_READ);
     if (copies_nothing(t)) {
@@ -230,6 +231,7 @@ struct tensor *add_download(struct step *s, const char *name, struct tensor *fro
 struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context)
 {
     struct task *t = add_task(s, lane, name);
+    t->action = ACT_HOST;
     t->run = run;
     t->context = context;
     return t;
@@ -239,6 +241,7 @@ struct task *add_issue(struct step *s, struct lane *lane, const char *name, issu
                        const void *description, size_t bytes)
 {
     struct task *t = add_task(s, lane, name);
+    t->action = ACT_ISSUE;
     t->issue = issue;
     t->context = copy_bytes(description, bytes);
     t->description = bytes;

@@ -37,11 +37,11 @@ struct grid {                                                                 /*
 
 struct task;
 struct step;
-/* What a task of the host does in iteration `number` (from 1 in training), on the lane's thread.  It uses the tensors
- * of task->access.  It may be run several times, so whatever it leaves elsewhere must follow from them and `number`. */
-typedef void host_function(void *context, const struct task *task, uint32_t number);
-/* Issues the task's commands of iteration `number` to its lane's queue; *done gets the event of the last command. */
-typedef void issue_function(const struct task *task, uint32_t number, cl_uint n_wait, const cl_event *wait,
+/* What a task of the host does in that iteration (from 1 in training), on the lane's thread.  It uses the tensors of
+ * task->access.  It may be run several times, so whatever it leaves elsewhere must follow from them and `iteration`. */
+typedef void host_function(void *context, const struct task *task, uint32_t iteration);
+/* Issues the task's commands of that iteration to its lane's queue; *done gets the event of the last command. */
+typedef void issue_function(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
                             cl_event *done);
 
 /* The iterations in which a task runs: those that leave `rest` when divided by `every`.  In all others it is as if the
@@ -56,9 +56,10 @@ struct condition {
     /* Bits that the choice word must have, or the task does nothing in this iteration; 0: it needs none.  A task of the
      * same iteration has written the word, and this task reads it on the host. */
     int needs;
-    bool member; /* the iteration must have a member of the rings; its first task whose `needs` hold asks for one */
-    bool aside;  /* with `member`: only tasks of the same condition wait for this one, so training never does */
-    bool ends;   /* with `member`: the iteration gives its member back when this task has ended */
+    bool unexpected; /* a forecast counts on it that the choice is the other one: the task does nothing */
+    bool member;     /* the iteration must have a member of the rings; its first task whose `needs` hold asks for one */
+    bool aside;      /* with `member`: only tasks of the same condition wait for this one, so training never does */
+    bool ends;       /* with `member`: the iteration gives its member back when this task has ended */
 };
 
 /* What a task is for: passes and printers ask for this, never for names. */
@@ -100,6 +101,13 @@ struct edge {                             /* it stands in the list of its consum
     enum edge_kind kind;
     bool wait; /* it crosses lanes and follows from no other wait, so execute() waits for it */
 };
+/* What a task does.  (One of a step file that is no copy is an ACT_HOST without a function: it is only looked at.) */
+enum task_action {
+    ACT_HOST,   /* it runs a function on the host */
+    ACT_COPY,   /* it copies access[1] to access[0]; what else it reads it only waits for */
+    ACT_KERNEL, /* it launches a kernel */
+    ACT_ISSUE   /* it issues commands of its own */
+};
 struct task {
     uint64_t origin; /* a number that a task shares with its pieces, its repeats and what stands in for it */
     char name[40];   /* "mlp.fc" */
@@ -128,15 +136,15 @@ struct task {
     struct condition condition;
     enum gate gate;
 
-    /* what it does: one of four */
-    bool copy;                   /* 1. it copies access[1] to access[0]; what else it reads it only waits for */
-    host_function *run;          /* 2. it runs this function on the host */
-    void *context;               /* the first argument of run or issue */
-    const char *file, *function; /* 3. it launches this kernel: cl/FILE, the function's name */
+    /* what it does */
+    enum task_action action;
+    host_function *run;          /* ACT_HOST: this function; a copy on a lane of the host has one too */
+    void *context;               /* the first argument of run, or of issue */
+    const char *file, *function; /* ACT_KERNEL: cl/FILE, the function's name */
     struct arg *args;
     int n_args;
     struct grid grid;
-    issue_function *issue; /* 4. it issues commands of its own */
+    issue_function *issue; /* ACT_ISSUE: it calls this function */
     size_t description;    /* size in bytes of issue's context, which the task owns; 0: it owns no context */
     void (*compile)(const struct task *t); /* called before the first run, so that issue need not compile; or NULL */
 
@@ -156,10 +164,11 @@ struct task {
     unsigned notify; /* bit set of contexts, other than its own, in which a task waits for it */
     bool flush;      /* another lane waits for it: submit it at once */
 };
-bool runs(const struct task *t, uint32_t number); /* does it run in that iteration, as far as t->when says? */
-bool is_conditional(const struct task *t);        /* are there iterations in which it does not run? */
-bool chooses(const struct task *t);               /* does it write a choice word? */
-struct tensor *choice_word(const struct task *t); /* the choice word that t reads or writes; NULL: none */
+static inline bool is_copy(const struct task *t) { return t->action == ACT_COPY; }
+bool runs(const struct task *t, uint32_t iteration); /* does it run in that iteration, as far as t->when says? */
+bool is_conditional(const struct task *t);           /* are there iterations in which it does not run? */
+bool chooses(const struct task *t);                  /* does it write a choice word? */
+struct tensor *choice_word(const struct task *t);    /* the choice word that t reads or writes; NULL: none */
 /* The bits of the choice word that t reads; and, has the word all bits of t->condition.needs?  Ask only after the tasks
  * that t waits for have ended.  Edges and proofs do not look at this: where a task does nothing, either its bytes have
  * been written already, or no task will read them. */

@@ -91,7 +91,7 @@ static void report(void *context, const struct task *task, uint32_t number)
         .lr = learning_rate(&t->rate, number),
         .halted = state[STATE_HALTED] != 0,
     };
-    ask_reported(t, number, state[STATE_HALTED] == 0 && isfinite(sum));
+    tell_step_reported(t, number, state[STATE_HALTED] == 0 && isfinite(sum));
 }
 
 void add_report(struct trainer *t)

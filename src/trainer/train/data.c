@@ -489,9 +489,9 @@ static void copy_window(const struct split *split, size_t offset, int seq_len, i
     }
 }
 
-/* The place of number i after shuffling the numbers below n.  A Feistel network permutes the numbers of an even count
- * of bits, and is applied again until the result is below n.  Nothing is stored, so any step can be asked for
- * directly. */
+/* The place of number i after shuffling the numbers below n.  A Feistel network permutes the numbers of an
+ * even count of bits, and is applied again until the result is below n.  Nothing is stored, so any step can
+ * be asked for directly. */
 static uint64_t shuffled(uint64_t i, uint64_t n, uint64_t seed, uint32_t epoch)
 {
     unsigned half = 1;

@@ -10,23 +10,6 @@
 
 #include <jansson.h>
 
-/* ---- data.c: texts that are made, not read ----------------------------------------------------------------------- */
-
-/* A folder that makes texts whose best possible loss is known (struct module, base/module.h). */
-struct text_maker {
-    const char *name; /* --data NAME: its own text; --data NAME:FILE: the text that this file describes */
-    void *(*open)(const char *file);             /* file NULL: its own text.  Ends the program if the file is wrong */
-    char *(*make)(const void *opened, size_t n); /* n bytes, the same ones every time; the caller frees them */
-    double (*rate)(const void *opened);          /* the text's information, in nats per byte */
-    /* Mean loss, in nats per byte, of the best model on windows of `seq_len` bytes side by side in (n) bytes of the
-     * text: it is told the first byte and predicts those after it, as validation does. */
-    double (*floor)(const void *opened, const uint16_t *bytes, size_t n, int seq_len);
-    void (*close)(void *opened);
-};
-const char *default_data(void); /* the data to train on without --data */
-/* The file that --data `given` reads, as a path or pattern; NULL: it reads none. */
-const char *file_of_data(const char *given);
-
 /* ---- tokens.c: text to token numbers and back ------------------------------------------------------------------ */
 
 enum token_kind {
@@ -64,7 +47,22 @@ json_t *tokenizer_to_json(const struct tokenizer *t);
 /* Reads it back, also as other programs write it anew.  A tokenizer without tokens: it is none of ours. */
 struct tokenizer tokenizer_from_json(const json_t *json);
 
-/* ---- data.c: data sets and windows ----------------------------------------------------------------------------- */
+/* ---- data.c: texts that are made, data sets and windows -------------------------------------------------------- */
+
+/* A folder that makes texts whose best possible loss is known (struct module, base/module.h). */
+struct text_maker {
+    const char *name; /* --data NAME: its own text; --data NAME:FILE: the text that this file describes */
+    void *(*open)(const char *file);             /* file NULL: its own text.  Ends the program if the file is wrong */
+    char *(*make)(const void *opened, size_t n); /* n bytes, the same ones every time; the caller frees them */
+    double (*rate)(const void *opened);          /* the text's information, in nats per byte */
+    /* Mean loss, in nats per byte, of the best model on windows of `seq_len` bytes side by side in (n) bytes of the
+     * text: it is told the first byte and predicts those after it, as validation does. */
+    double (*floor)(const void *opened, const uint16_t *bytes, size_t n, int seq_len);
+    void (*close)(void *opened);
+};
+const char *default_data(void); /* the data to train on without --data */
+/* The file that --data `given` reads, as a path or pattern; NULL: it reads none. */
+const char *file_of_data(const char *given);
 
 enum data_order { ORDER_SHUFFLE, ORDER_FILE };
 struct data_options {

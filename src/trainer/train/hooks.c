@@ -1,20 +1,29 @@
-/* hooks.c - asking folders: at each moment; which of them keeps runs; what a folder knows of a trainer. */
+/* hooks.c - calling folders: at each moment; which of them keeps runs; what a folder knows of a trainer. */
 #include "hooks.h"
 
 #include <math.h>
 
 /* ---- the moments ------------------------------------------------------------------------------------------------- */
 
-static const struct hooks *hooks_of(size_t i)
+/* The hooks of the first folder after the one with hooks h (NULL: of all folders) that has some; NULL: none has.  No
+ * two folders share a struct hooks. */
+static const struct hooks *next_hooks(const struct hooks *h)
 {
-    static const struct hooks none;
-    return modules[i]->hooks ? modules[i]->hooks : &none;
+    size_t i = 0;
+    if (h) {
+        while (modules[i]->hooks != h)
+            i++;
+        i++;
+    }
+    while (i < n_modules && !modules[i]->hooks)
+        i++;
+    return i < n_modules ? modules[i]->hooks : NULL;
 }
 
-bool ask_before(struct settings *s, int argc, char **argv, int *code)
+bool ask_options_read(struct settings *s, int argc, char **argv, int *code)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->before && !hooks_of(i)->before(s, argc, argv, code))
+    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
+        if (h->options_read && !h->options_read(s, argc, argv, code))
             return false;
     return true;
 }
@@ -22,87 +31,87 @@ bool ask_before(struct settings *s, int argc, char **argv, int *code)
 struct machine *ask_machine(struct trainer *t, bool plan_only)
 {
     struct machine *m = NULL;
-    for (size_t i = 0; i < n_modules && !m; i++)
-        if (hooks_of(i)->machine)
-            m = hooks_of(i)->machine(t, plan_only);
+    for (const struct hooks *h = next_hooks(NULL); h && !m; h = next_hooks(h))
+        if (h->machine)
+            m = h->machine(t, plan_only);
     return m;
 }
 
-void ask_opened(struct trainer *t)
+void tell_machine_opened(struct trainer *t)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->opened)
-            hooks_of(i)->opened(t);
+    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
+        if (h->machine_opened)
+            h->machine_opened(t);
 }
 
-void ask_built(struct trainer *t, struct step *list)
+void tell_list_built(struct trainer *t, struct step *list)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->built)
-            hooks_of(i)->built(t, list);
+    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
+        if (h->list_built)
+            h->list_built(t, list);
 }
 
-void ask_ready(struct trainer *t)
+void tell_lists_ready(struct trainer *t)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->ready)
-            hooks_of(i)->ready(t);
+    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
+        if (h->lists_ready)
+            h->lists_ready(t);
 }
 
-void ask_begins(struct trainer *t)
+void tell_model_filled(struct trainer *t)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->begins)
-            hooks_of(i)->begins(t);
+    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
+        if (h->model_filled)
+            h->model_filled(t);
 }
 
-void ask_summary(struct trainer *t)
+void tell_summary_printed(struct trainer *t)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->summary)
-            hooks_of(i)->summary(t);
+    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
+        if (h->summary_printed)
+            h->summary_printed(t);
 }
 
-void ask_stepped(struct trainer *t)
+void tell_step_issued(struct trainer *t)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->stepped)
-            hooks_of(i)->stepped(t);
+    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
+        if (h->step_issued)
+            h->step_issued(t);
 }
 
-void ask_reported(struct trainer *t, uint32_t number, bool sound)
+void tell_step_reported(struct trainer *t, uint32_t number, bool sound)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->reported)
-            hooks_of(i)->reported(t, number, sound);
+    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
+        if (h->step_reported)
+            h->step_reported(t, number, sound);
 }
 
-void ask_not_finite(struct trainer *t, uint32_t number, const struct result *r)
+void tell_step_not_finite(struct trainer *t, uint32_t number, const struct result *r)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->not_finite)
-            hooks_of(i)->not_finite(t, number, r);
+    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
+        if (h->step_not_finite)
+            h->step_not_finite(t, number, r);
 }
 
-void ask_ends(struct trainer *t)
+void tell_steps_ended(struct trainer *t)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->ends)
-            hooks_of(i)->ends(t);
+    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
+        if (h->steps_ended)
+            h->steps_ended(t);
 }
 
-void ask_keeps(struct trainer *t, struct kept_run *k)
+void ask_kept(struct trainer *t, struct kept_run *k)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->keeps)
-            hooks_of(i)->keeps(t, k);
+    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
+        if (h->kept)
+            h->kept(t, k);
 }
 
-void ask_leaves(struct trainer *t)
+void tell_trainer_closing(struct trainer *t)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->leaves)
-            hooks_of(i)->leaves(t);
+    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
+        if (h->trainer_closing)
+            h->trainer_closing(t);
 }
 
 /* ---- what only one folder knows ---------------------------------------------------------------------------------- */
@@ -123,10 +132,10 @@ void **own_of(const struct trainer *t, const struct module *m)
     return &t->own[i];
 }
 
-double foretold_seconds(const struct trainer *t, const struct task *task)
+double ask_predicted_seconds(const struct trainer *t, const struct task *task)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->foretold)
-            return hooks_of(i)->foretold(t, task);
+    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
+        if (h->predicted_seconds)
+            return h->predicted_seconds(t, task);
     return NAN;
 }

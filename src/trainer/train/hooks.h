@@ -1,22 +1,26 @@
-/* hooks.h - the moments at which the trainer asks the folders that it does not name.
+/* hooks.h - the moments at which the trainer calls the folders that it does not name.
  *
  * A folder of techniques or tools that takes part in a training puts functions here, and names them in its struct
- * module (base/module.h).  At each moment all folders are asked, in the order of their places.  NULL: it has nothing to
- * do.
+ * module (base/module.h).  At each moment the functions of all folders are called, in the order of the folders' places.
+ * A function that is NULL: the folder has nothing to do then.  The moments, in the order of a training:
  *
- *     before     yard train has read its options
- *                    machine     the devices are to be opened
- *                    opened      they are, and the mesh is known
- *                    built       a list has been built: this is where passes rewrite it           once for each list
- *                    ready       all lists have their addresses and could run
- *     begins     the model has its values
- *     summary    what the user sees before the first step is printed
- *                    stepped     a step has been issued
- *                    reported    its loss is known                                                on a lane's thread
- *                    not_finite  its loss or norm is not a number
- *     ends       no step comes any more
- *     keeps      the end of the run is told, and how it could go on
- *                    leaves      the trainer is about to go
+ *     options_read      yard train has read its options: does this process train?
+ *       machine           the devices are to be opened: is there a machine to use in their place?
+ *       machine_opened    the machine is there, and the mesh is known
+ *       list_built        a list has been built: this is where passes rewrite it         once for each list
+ *       lists_ready       all lists have their addresses and could run
+ *     model_filled      the parameters have their values
+ *     summary_printed   the trainer has printed what it trains: the folder adds its lines
+ *     step_issued       a step's tasks have been given to their lanes
+ *       step_reported     its loss is known                                              on a lane's thread
+ *     step_not_finite   its loss or norm is not a number
+ *     steps_ended       no further step comes
+ *     kept              the end of the run is told: what has the folder kept of it?
+ *       trainer_closing   the trainer is about to go
+ *
+ * Those that stand further right come in every command that makes a trainer, as far as it goes (yard check, say); the
+ * others come in yard train alone.  At a moment with a question mark a folder is asked, as by ask_machine(), and
+ * answers; of the other moments it is told, as by tell_list_built().
  *
  * What a folder knows of a trainer hangs on one pointer, own_of().
  */
@@ -31,55 +35,54 @@ struct kept_run {  /* what a run that has ended leaves to go on from */
     char *command; /* the words after `yard train` that say from where it goes on; NULL: it cannot go on */
     char *more;    /* further words of that command; NULL: none */
 };
-/* Appends the option with its path, quoted where a shell wants it. */
-void append_path(char **command, const char *option, const char *path);
 
 struct hooks {
     /* false: this process has no part in the training, and ends with *code.  argv: the command line. */
-    bool (*before)(struct settings *s, int argc, char **argv, int *code);
-    /* A machine to use in place of this host's devices; NULL: none.  plan_only: nothing is to run. */
+    bool (*options_read)(struct settings *s, int argc, char **argv, int *code);
+    /* NULL: this host's devices are used.  plan_only: nothing is to run. */
     struct machine *(*machine)(struct trainer *t, bool plan_only);
-    void (*opened)(struct trainer *t);
+    void (*machine_opened)(struct trainer *t);
     /* The list is neither placed nor ordered yet.  The hook is called for t->train, then t->eval, then t->sample, as
      * far as these are wanted. */
-    void (*built)(struct trainer *t, struct step *list);
-    void (*ready)(struct trainer *t); /* not called for a plan, which runs nothing */
-    void (*begins)(struct trainer *t);
-    void (*summary)(struct trainer *t);
-    void (*stepped)(struct trainer *t);
+    void (*list_built)(struct trainer *t, struct step *list);
+    void (*lists_ready)(struct trainer *t); /* not called for a plan, which runs nothing */
+    void (*model_filled)(struct trainer *t);
+    void (*summary_printed)(struct trainer *t);
+    void (*step_issued)(struct trainer *t);
     /* sound: loss and norm are finite. */
-    void (*reported)(struct trainer *t, uint32_t number, bool sound);
+    void (*step_reported)(struct trainer *t, uint32_t number, bool sound);
     /* Loss or norm of that step are not finite, and nothing is in flight: ends the program with the reason, if it can
      * be found. */
-    void (*not_finite)(struct trainer *t, uint32_t number, const struct result *r);
+    void (*step_not_finite)(struct trainer *t, uint32_t number, const struct result *r);
     /* The folder waits for what it still has under way.  The run may end badly: then the program ends next. */
-    void (*ends)(struct trainer *t);
-    /* Seconds that a task takes alone, as predicted; NAN: not known. */
-    double (*foretold)(const struct trainer *t, const struct task *task);
+    void (*steps_ended)(struct trainer *t);
     /* Writes to *k what the folder has kept of the run.  It may add to what others have written there. */
-    void (*keeps)(struct trainer *t, struct kept_run *k);
+    void (*kept)(struct trainer *t, struct kept_run *k);
     /* Nothing is in flight; lists and machine are still there. */
-    void (*leaves)(struct trainer *t);
+    void (*trainer_closing)(struct trainer *t);
+
+    /* A question at any time: the seconds that a task takes alone, as predicted; NAN: not known. */
+    double (*predicted_seconds)(const struct trainer *t, const struct task *task);
 };
 /* Where the folder keeps a pointer of its own for this trainer.  The pointer is NULL at first. */
 void **own_of(const struct trainer *t, const struct module *m);
 
-double foretold_seconds(const struct trainer *t, const struct task *task); /* NAN: no folder can tell */
+/* Each calls this function of all folders that have it. */
+bool ask_options_read(struct settings *s, int argc, char **argv, int *code); /* until one says false */
+struct machine *ask_machine(struct trainer *t, bool plan_only); /* until one brings a machine; NULL: none does */
+void tell_machine_opened(struct trainer *t);
+void tell_list_built(struct trainer *t, struct step *list);
+void tell_lists_ready(struct trainer *t);
+void tell_model_filled(struct trainer *t);
+void tell_summary_printed(struct trainer *t);
+void tell_step_issued(struct trainer *t);
+void tell_step_reported(struct trainer *t, uint32_t number, bool sound);
+void tell_step_not_finite(struct trainer *t, uint32_t number, const struct result *r);
+void tell_steps_ended(struct trainer *t);
+void ask_kept(struct trainer *t, struct kept_run *k);
+void tell_trainer_closing(struct trainer *t);
 
-/* Each asks all folders that have this hook.  The first two stop when one says false, or brings a machine. */
-bool ask_before(struct settings *s, int argc, char **argv, int *code);
-struct machine *ask_machine(struct trainer *t, bool plan_only); /* NULL: no folder brings one */
-void ask_opened(struct trainer *t);
-void ask_built(struct trainer *t, struct step *list);
-void ask_ready(struct trainer *t);
-void ask_begins(struct trainer *t);
-void ask_summary(struct trainer *t);
-void ask_stepped(struct trainer *t);
-void ask_reported(struct trainer *t, uint32_t number, bool sound);
-void ask_not_finite(struct trainer *t, uint32_t number, const struct result *r);
-void ask_ends(struct trainer *t);
-void ask_keeps(struct trainer *t, struct kept_run *k);
-void ask_leaves(struct trainer *t);
+double ask_predicted_seconds(const struct trainer *t, const struct task *task); /* NAN: no folder can tell */
 
 /* ---- runs that are kept ------------------------------------------------------------------------------------------ */
 
@@ -102,8 +105,7 @@ struct archive {
     const struct past *(*past)(void);
     /* The mesh of the run that goes on, on so many devices, where --mesh does not say. */
     struct mesh (*mesh)(const struct settings *s, int devices);
-    /* Is `path` a run, or a folder of runs?  Then *source becomes its model, with which a training or a sample can
-     * begin. */
+    /* Is `path` a run, or a folder of runs?  Then *source becomes its model, which training or sampling starts from. */
     bool (*open)(const char *path, struct source *source);
     void (*close)(struct source *source);
     /* Reads the parameters; moments: Adam's state too. */

@@ -66,8 +66,7 @@ static void put_abreast(struct step *s, const size_t *begin, int ranks)
     free(next);
 }
 
-/* Logits and losses of data-parallel rank k.  All tensor-parallel ranks have the losses; the first of them sums them
- * up. */
+/* Logits and losses of data-parallel rank k.  All tensor-parallel ranks have the losses; the first sums them up. */
 static void add_head(struct work *w, struct tensor *out, int micro, int k, int tp_rank)
 {
     struct trainer *t = w->t;

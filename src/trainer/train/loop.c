@@ -54,7 +54,7 @@ static void settle(struct training *training, uint32_t step)
         const struct result *r = step_result(training->trainer, training->shown);
         show_step(training->progress, training->shown, r);
         if (r->halted || !isfinite(r->loss)) {
-            ask_ends(training->trainer);
+            tell_steps_ended(training->trainer);
             explain_not_finite(training->trainer, training->shown, r);
         }
     }
@@ -103,7 +103,7 @@ static void between_steps(struct training *training, uint32_t step, bool last)
     if (evaluates)
         sound = evaluate_model(training, step);
     if (training->bad || !sound) {
-        ask_ends(t);
+        tell_steps_ended(t);
         explain_bad_model(step, training->bad);
     }
 }
@@ -129,7 +129,7 @@ static void train(struct training *training, uint32_t last)
         take_signals_back();
         while (shows_next(training, step))
             settle(training, training->shown + 1);
-        ask_stepped(t);
+        tell_step_issued(t);
         if (interrupted())
             last = step;
         between_steps(training, step, step == last);
@@ -140,7 +140,7 @@ static void train(struct training *training, uint32_t last)
     }
     settle(training, last);
     drain(t->train);
-    ask_ends(t);
+    tell_steps_ended(t);
 }
 
 /* How many tokens the data's first character has, from which a sample goes on: of bytes it may have several. */
@@ -165,39 +165,22 @@ static void check_guards(struct machine *m)
                  "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it", d->id);
 }
 
-void append_path(char **command, const char *option, const char *path)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:+=@%-";
-    bool is_plain = path[strspn(path, plain)] == '\0';
-    append_text(command, " %s ", option);
-    if (is_plain) {
-        append_text(command, "%s", path);
-        return;
-    }
-    append_text(command, "'");
-    for (; *path; path++) {
-        if (*path == '\'')
-            append_text(command, "'\\''"); /* ends the quotes, adds a quote, begins them again */
-        else
-            append_text(command, "%c", *path);
-    }
-    append_text(command, "'");
-}
-
 /* Says what the run has kept, and with which command it goes on.  step: the last one. */
 static void tell_end(struct trainer *t, uint32_t step)
 {
     const struct settings *s = t->settings;
     const bool stopped = interrupted();
     struct kept_run kept = {NULL, NULL, NULL};
-    ask_keeps(t, &kept);
+    ask_kept(t, &kept);
     if (stopped && s->save)
         note("interrupted after step %u, saved", step);
     else if (stopped)
         note("interrupted after step %u; %s", step, kept.what ? kept.what : "nothing is saved without --save DIR");
     if (kept.command && (stopped || (s->stop_after && s->stop_after < s->steps))) {
-        if (s->log)
-            append_path(&kept.more, "--log", s->log);
+        if (s->log) {
+            append_text(&kept.more, " --log ");
+            append_quoted(&kept.more, s->log);
+        }
         note("it goes on with: yard train%s%s", kept.command, kept.more ? kept.more : "");
     } else if (s->past && !s->save && !s->kept) {
         note("nothing of this is saved: --save %s goes on saving there", s->past->given);
@@ -218,7 +201,7 @@ int train_loop(struct trainer *t)
     const struct settings *s = t->settings;
     uint32_t before = s->past ? s->past->step : 0;
     uint32_t last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
-    ask_begins(t);
+    tell_model_filled(t);
     struct training training = {.trainer = t, .progress = begin_progress(t), .shown = before};
     if (before >= last)
         note(

@@ -182,7 +182,7 @@ static void print_training(const struct progress *p)
     else
         printf("on each of %d devices, ", n);
     printf("%zu tasks, %.3g GFLOP\n", t->train->n, p->flops / 1e9);
-    ask_summary(t);
+    tell_summary_printed(t);
     printf("\n");
     fflush(stdout);
     free(devices);
@@ -232,9 +232,9 @@ static void print_step(struct progress *p, uint32_t number, const struct result 
     free(line);
 }
 
-/* One more step, which took `ran` ms without the time in which it was held.  The first one compiles the kernels, and
- * counts neither in the total nor in the average.  One that is far longer than the others was stopped, and counts as
- * two. */
+/* One more step, which took `ran` ms without the time in which it was held.  The first one compiles the
+ * kernels, and counts neither in the total nor in the average.  One that is far longer than the others was
+ * stopped, and counts as two. */
 static void count_step(struct progress *p, double ran)
 {
     if (p->counted > 0)
@@ -309,7 +309,7 @@ enum exit_code end_progress(struct progress *p)
 {
     const double ms = p->total_ms / (p->counted - 1.0);
     if (p->total_ms >= 1e4 && !execution.serial && !p->trainer->train->running->wrapper && !interrupted())
-        printf("\nrate        %u steps behind the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n", p->counted - 1,
+        printf("\nrate        %u steps after the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n", p->counted - 1,
                ms, tokens_per_step(p->trainer) / ms * 1e3, p->flops / ms * 1e-6);
     if (p->log >= 0 && close(p->log) != 0) { /* a file system may put off writing until then (NFS) */
         p->log = -1;

@@ -87,7 +87,7 @@ static const float *find_logits(struct trainer *t, const int32_t *tokens, size_t
     for (int v = 0; v < t->config.vocab; v++)
         if (!isfinite(logits[v]))
             fail(EXIT_FAILED,
-                 "behind token %zu of the text the model's logits are not finite: its parameters are too large, "
+                 "after token %zu of the text the model's logits are not finite: its parameters are too large, "
                  "as those of a run that diverged",
                  n);
     return logits;

@@ -14,13 +14,15 @@ static struct one_life own_life;
 struct one_life *this_life = &own_life;
 
 #define BELOW_1 (1 - FLT_EPSILON / 2) /* the largest float below 1 */
+/* Each row is a struct option (base.h):
+ * name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option own_options[] = {
     {"model", 0, OPT_CHOICE, &s.preset, "nano", WORDS("tiny", "nano", "char", "gpt2"), 0, 0, GROUP_MODEL, OF_LIST,
      "sizes by name: tiny (2 layers, 2 heads, 32 channels, seq-len 32, batch 4), nano (4, 4, 128, 64, 12), char (6, 6, "
      "384, 256, 8), gpt2 (12, 12, 768, 1024, 4)"},
     {"layers", 0, OPT_INT, &s.layers, NULL, "N", 1, MAX_LAYERS, GROUP_MODEL, OF_LIST, "transformer layers"},
     {"heads", 0, OPT_INT, &s.heads, NULL, "N", 1, 1000, GROUP_MODEL, OF_LIST | OF_SAMPLE,
-     "attention heads; must divide --channels; of a model file that does not say its own"},
+     "attention heads; must divide --channels; also those of a model file that does not say how many it has"},
     {"channels", 0, OPT_INT, &s.channels, NULL, "N", 1, 100000, GROUP_MODEL, OF_LIST, "width of the model"},
     {"seq-len", 0, OPT_INT, &s.seq_len, NULL, "N", 1, 1000000, GROUP_MODEL, OF_LIST, "tokens per sequence"},
     {"untied", 0, OPT_FLAG, &s.untied, NULL, NULL, 0, 0, GROUP_MODEL, OF_LIST, "give the head weights of its own"},
@@ -28,51 +30,55 @@ static const struct option own_options[] = {
      "start from an llm.c checkpoint, safetensors with GPT-2 names (a file, the index of shards, or their folder, "
      "where a "
      "config.json is read too), or what --save wrote; brings its own sizes"},
-    {"config", 0, OPT_INPUT, &s.config, NULL, "FILE", 0, 0, GROUP_MODEL, OF_LIST, "lines `option = value`"},
+    {"config", 0, OPT_INPUT, &s.config, NULL, "FILE", 0, 0, GROUP_MODEL, OF_LIST, "file of lines `option = value`"},
 
     {"data", 0, OPT_INPUTS, &s.data.path, NULL, "PATH", 0, 0, GROUP_DATA, OF_LIST,
      "text (also packed with gzip), llm.c shard or uint16 tokens: a file, a folder or a quoted glob; a folder with "
      "train.bin and val.bin: the one to train, the other to validate; 'stories': a built-in text whose best "
      "possible loss is known; 'stories:FILE': by your own grammar; 'self': this program's sources (default: stories; "
      "plan, profile and bench: random tokens)"},
-    {"vocab", 0, OPT_INT, &s.vocab, NULL, "N", 1, 1e6, GROUP_DATA, 0, "of random tokens (default: 256; of gpt2 50257)"},
+    {"vocab", 0, OPT_INT, &s.vocab, NULL, "N", 1, 1e6, GROUP_DATA, 0,
+     "vocabulary of random tokens (default: 256; of gpt2 50257)"},
     {"tokens", 0, OPT_CHOICE, &s.data.tokens, "bytes", WORDS([TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "chars"), 0, 0,
      GROUP_DATA, OF_LIST, "what a token of text is"},
     {"order", 0, OPT_CHOICE, &s.data.order, "shuffle", WORDS([ORDER_SHUFFLE] = "shuffle", [ORDER_FILE] = "file"), 0, 0,
-     GROUP_DATA, OF_LIST, "random windows, or one after another"},
+     GROUP_DATA, OF_LIST, "take windows of the data at random, or one after another"},
     {"val-data", 0, OPT_INPUTS, &s.data.val_data, NULL, "PATH", 0, 0, GROUP_DATA, OF_LIST,
-     "default: --val-share of --data"},
+     "text to validate on (default: --val-share of --data)"},
     {"val-share", 0, OPT_DOUBLE, &s.data.val_share, "0.1", "X", 0, 0.9, GROUP_DATA, OF_LIST,
      "share of the data for validation: the end of a text, parts all over several files"},
     {"val-every", 0, OPT_INT, &s.val_every, NULL, "N", 0, 1e9, GROUP_DATA, OF_TRAIN,
-     "evaluate so often (0: only at the end)"},
+     "evaluate every N steps (0: only at the end)"},
     {"val-batches", 0, OPT_INT, &s.val_batches, NULL, "N", 0, 1e9, GROUP_DATA, OF_TRAIN,
      "evaluate on N batches (0: all)"},
 
     {"batch", 0, OPT_INT, &s.batch, NULL, "N", 1, 1e6, GROUP_TRAINING, OF_LIST, "sequences per step, over all devices"},
     {"micro-batch", 0, OPT_INT, &s.micro_batch, NULL, "N", 0, 1e6, GROUP_TRAINING, OF_LIST,
      "sequences a device takes at a time (0: its whole share); gradients are accumulated"},
-    {"steps", 0, OPT_INT, &s.steps, "500", "N", 1, 1e9, GROUP_TRAINING, OF_TRAIN, "of training"},
+    {"steps", 0, OPT_INT, &s.steps, "500", "N", 1, 1e9, GROUP_TRAINING, OF_TRAIN, "steps to train"},
     {"stop-after", 0, OPT_INT, &s.stop_after, NULL, "N", 0, 1e9, GROUP_TRAINING, OF_TRAIN,
      "save and stop after step N; the schedule is still meant for --steps (0: off)"},
     {"lr", 0, OPT_FLOAT, &s.lr, "1e-3", "X", 0, 1e3, GROUP_TRAINING, OF_TRAIN, "learning rate"},
     {"lr-min", 0, OPT_FLOAT, &s.lr_min, "-1", "X", -1, 1e3, GROUP_TRAINING, OF_TRAIN,
-     "at the end (-1: a tenth of --lr)"},
+     "learning rate at the end (-1: a tenth of --lr)"},
     {"schedule", 0, OPT_CHOICE, &s.schedule, "cosine",
      WORDS([RATE_COSINE] = "cosine", [RATE_CONSTANT] = "constant", [RATE_LINEAR] = "linear", [RATE_WSD] = "wsd"), 0, 0,
-     GROUP_TRAINING, OF_TRAIN, "of the learning rate; wsd: constant, and the last fifth of the steps decays"},
+     GROUP_TRAINING, OF_TRAIN, "course of the learning rate; wsd: constant, and the last fifth of the steps decays"},
     {"warmup", 0, OPT_INT, &s.warmup, "-1", "N", -1, 1e9, GROUP_TRAINING, OF_TRAIN,
      "steps in which the learning rate rises (-1: a twentieth of --steps, at most 100; none when constant)"},
-    {"beta1", 0, OPT_FLOAT, &s.beta1, "0.9", "X", 0, BELOW_1, GROUP_TRAINING, OF_TRAIN, "AdamW: mean of gradients"},
+    {"beta1", 0, OPT_FLOAT, &s.beta1, "0.9", "X", 0, BELOW_1, GROUP_TRAINING, OF_TRAIN,
+     "AdamW: decay of the mean of gradients"},
     {"beta2", 0, OPT_FLOAT, &s.beta2, "0.99", "X", 0, BELOW_1, GROUP_TRAINING, OF_TRAIN,
-     "AdamW: mean of squared gradients"},
-    {"eps", 0, OPT_FLOAT, &s.eps, "1e-8", "X", FLT_MIN, 1, GROUP_TRAINING, OF_TRAIN, "AdamW: added to the denominator"},
+     "AdamW: decay of the mean of squared gradients"},
+    {"eps", 0, OPT_FLOAT, &s.eps, "1e-8", "X", FLT_MIN, 1, GROUP_TRAINING, OF_TRAIN,
+     "AdamW: number added to the denominator"},
     {"weight-decay", 0, OPT_FLOAT, &s.weight_decay, "0.1", "X", 0, 10, GROUP_TRAINING, OF_TRAIN,
      "AdamW: decay of matrices"},
     {"clip", 0, OPT_FLOAT, &s.clip, "1", "X", 0, 1e9, GROUP_TRAINING, OF_TRAIN | OF_PLAN,
      "largest norm of the gradient; above 0 all updates, of a step file too, wait for the end of the last backward; 0: "
-     "no limit, and each layer is updated right behind its backward"},
-    {"seed", 0, OPT_LONG, &s.seed, "1337", "N", 0, 9e15, GROUP_TRAINING, OF_LIST | OF_SAMPLE, "of random numbers"},
+     "no limit, and each layer is updated right after its backward"},
+    {"seed", 0, OPT_LONG, &s.seed, "1337", "N", 0, 9e15, GROUP_TRAINING, OF_LIST | OF_SAMPLE,
+     "seed of all random numbers"},
 
     {"devices", 'd', OPT_TEXT, &s.devices, NULL, "P:D[/n|xN][,...]", 0, 0, GROUP_DEVICES, OF_RUN,
      "platform:device as `yard devices` numbers them; /n cuts a CPU into n sub-devices, xN uses a device as N logical "
@@ -92,15 +98,18 @@ static const struct option own_options[] = {
     {"grad-groups", 0, OPT_INT, &s.grad_groups, "1", "G", 1, MAX_RANKS, GROUP_DEVICES, OF_LIST,
      "sum the gradient in G groups of sequences, as dp=G does, to compare to the bit"},
     {"device-mem", 0, OPT_BYTES, &s.device_memory, NULL, "BYTES", 0, 0, GROUP_DEVICES, OF_RUN,
-     "budget per device, with K, M or G (0: of a CPU three quarters of the host's memory, of a GPU all of its own but "
+     "memory budget of each device, with K, M or G (0: of a CPU three quarters of the host's memory, of a GPU all of "
+     "its own but "
      "a sixteenth and 256 MiB, left to the driver)"},
-    {"host-mem", 0, OPT_BYTES, &s.host_memory, NULL, "BYTES", 0, 0, GROUP_DEVICES, OF_RUN, "the same for the host"},
+    {"host-mem", 0, OPT_BYTES, &s.host_memory, NULL, "BYTES", 0, 0, GROUP_DEVICES, OF_RUN,
+     "memory budget of the host, with K, M or G (0: all of its memory)"},
     {"gemm", 0, OPT_CHOICE, &s.kernels.gemm, "auto",
      WORDS([GEMM_AUTO] = "auto", [GEMM_OWN] = "own", [GEMM_CLBLAST] = "clblast"), 0, 0, GROUP_DEVICES, OF_RUN,
-     "matrix products: our kernel, which is for CPUs, or CLBlast (auto: ours on CPUs, CLBlast on GPUs)"},
+     "what computes matrix products: our kernel, which is for CPUs, or CLBlast (auto: ours on CPUs, CLBlast on GPUs)"},
     {"attention", 0, OPT_CHOICE, &s.kernels.attention, "plain",
      WORDS([ATTENTION_PLAIN] = "plain", [ATTENTION_FLASH] = "flash"), 0, 0, GROUP_DEVICES, OF_RUN,
-     "plain: products and softmax, keeps a (T, T) matrix per head; flash: fused kernels, memory grows with T alone"},
+     "how attention is computed. plain: products and softmax, keeps a (T, T) matrix per head; flash: fused kernels, "
+     "memory grows with T alone"},
     {"vector", 0, OPT_INT, &s.vector, NULL, "N", 0, 16, GROUP_DEVICES, OF_RUN,
      "floats per vector: 1, 4, 8 or 16, at most what the device has (0: just that); results depend on it to the last "
      "bit"},
@@ -108,22 +117,24 @@ static const struct option own_options[] = {
     {"serial", 0, OPT_FLAG, &s.serial, NULL, NULL, 0, 0, GROUP_LOOKING, OF_TRAIN | OF_SAMPLE,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers"},
     {"log", 0, OPT_OUTPUT, &s.log, NULL, "FILE.jsonl", 0, 0, GROUP_LOOKING, OF_TRAIN,
-     "one line of JSON per step; when it cannot be written any more the run goes on, and ends with exit code 4"},
+     "file that gets one line of JSON per step; when it cannot be written any more the run goes on, and ends with exit "
+     "code 4"},
     {"save", 0, OPT_KEPT, &s.save, NULL, "DIR", 0, 0, GROUP_LOOKING, OF_TRAIN,
      "write the parameters, for other programs, to DIR/model.safetensors at the end"},
     {"save-every", 0, OPT_INT, &s.save_every, NULL, "N", 0, 1e9, GROUP_LOOKING, OF_TRAIN,
-     "also every N steps (0: never)"},
+     "save every N steps too (0: only at the end)"},
     {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "200", "N", 0, 1e6, GROUP_LOOKING, OF_TRAIN,
-     "of text shown at the end"},
-    {"json", 0, OPT_FLAG, &s.json, NULL, NULL, 0, 0, GROUP_LOOKING, 0, "one JSON object on stdout and nothing else"},
+     "tokens of a sample text to print at the end"},
+    {"json", 0, OPT_FLAG, &s.json, NULL, NULL, 0, 0, GROUP_LOOKING, 0,
+     "print one JSON object on stdout and nothing else"},
 
     {"from", 0, OPT_INPUT, &s.from, NULL, "DIR|FILE", 0, 0, GROUP_SAMPLING, OF_SAMPLE,
-     "what --save wrote, or as --init"},
+     "model to write with: what --save wrote, or a file as for --init of yard train"},
     {"prompt", 0, OPT_TEXT, &s.prompt, "\n", "TEXT", 0, 0, GROUP_SAMPLING, OF_SAMPLE,
-     "to continue (default: a line's end)"},
+     "text to continue (default: a line's end)"},
     {"count", 0, OPT_INT, &s.count, "300", "N", 1, 1e7, GROUP_SAMPLING, OF_SAMPLE, "tokens to add"},
     {"temperature", 0, OPT_FLOAT, &s.temperature, "0.8", "X", 0, 100, GROUP_SAMPLING, OF_SAMPLE,
-     "0: always the likeliest"},
+     "how freely tokens are chosen; 0: always the likeliest"},
     {"top-k", 0, OPT_INT, &s.top_k, "40", "K", 0, 1e6, GROUP_SAMPLING, OF_SAMPLE,
      "choose among the K likeliest (0: all)"},
 };
@@ -163,8 +174,8 @@ static void gather_options(void)
             if (!find_option(&table, modules[i]->options[k].name)) /* its group is the folder's own */
                 add_group(modules[i]->options[k].group);
     for (size_t i = 0; i < n_modules; i++)
-        if (modules[i]->other_words)
-            table.others = modules[i]->other_words;
+        if (modules[i]->foreign_lookup)
+            table.foreign = modules[i]->foreign_lookup;
 }
 
 /* The options that the page names one by one belong to the command at hand too. */
@@ -237,7 +248,7 @@ static void check_together(void)
     if (s.stop_after && !s.save)
         fail(EXIT_USAGE, "--stop-after saves and stops: add --save DIR");
     if (s.stop_after > s.steps)
-        fail(EXIT_USAGE, "--stop-after %d is behind the last step, %d", s.stop_after, s.steps);
+        fail(EXIT_USAGE, "--stop-after %d is beyond the last step, %d", s.stop_after, s.steps);
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
@@ -410,7 +421,7 @@ static _Noreturn void refuse_word(const struct page *page, const char *word)
 {
     const bool samples = page->classes & OF_SAMPLE;
     const char *option = samples ? "from" : "data";
-    char *known = strchr(word, '=') ? known_elsewhere(&table, classes_of(page), word, "--") : NULL;
+    char *known = strchr(word, '=') ? find_foreign(&table, classes_of(page), word, "--") : NULL;
     if (known)
         fail(EXIT_USAGE, "'%s' is not an option: options start with --; %s", word, known);
     if (exists(word))

@@ -97,8 +97,7 @@ const char *engine_name(const struct trainer *t); /* what computes matrix produc
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
 _Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r);
 extern const char not_finite_advice[];
-/* Ends the program where no step shows it: after `step`, a parameter is not finite; NULL: the validation loss is
- * not. */
+/* Ends the program where no step shows it: after `step` a parameter is not finite; NULL: the validation loss. */
 _Noreturn void explain_bad_model(uint32_t step, const char *parameter);
 
 /* ---- feed.c: host tasks that fill batches; lists.c ------------------------------------------------------------- */
@@ -131,8 +130,7 @@ void sample_text(struct trainer *t, const char *prompt, int count);
 
 /* ---- loop.c, progress.c ---------------------------------------------------------------------------------------- */
 
-/* Trains by the settings, a resumed run from the step after its last one.  Returns the exit code (0, or 130 when
- * interrupted). */
+/* Trains by the settings, a resumed run from the step after its last.  Returns the exit code, 130 when interrupted. */
 int train_loop(struct trainer *t);
 
 struct progress;

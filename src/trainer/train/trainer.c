@@ -286,12 +286,11 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
     if (lists & KEEP_LOGITS)
         t->keep_logits->persistent = true;
     for (size_t i = 0; i < n; i++)
-        ask_built(t, all[i]);
+        tell_list_built(t, all[i]);
     return n;
 }
 
-/* Sees to it that the folder of --save is there, ours alone, and can be written: better to learn now than after the
- * training. */
+/* Sees to it that --save's folder is there, ours alone, and can be written: better to learn now than after training. */
 static void open_folder_of_save(struct trainer *t)
 {
     const char *folder = t->settings->save;
@@ -365,7 +364,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     t->feeds = allocate((size_t)((t->micros + 1) * t->mesh.dp) + 1, sizeof *t->feeds);
     if (trains)
         set_rate(t);
-    ask_opened(t);
+    tell_machine_opened(t);
     t->pool = new_pool(t->machine);
     make_model(t, trains);
     size_t n = build_lists(t, lists, all);
@@ -380,7 +379,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         open_folder_of_save(t);
     if (s->log)
         open_log(t);
-    ask_ready(t);
+    tell_lists_ready(t);
     return t;
 }
 
@@ -390,7 +389,7 @@ void free_trainer(struct trainer *t)
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
             drain(all[i]);
-    ask_leaves(t);
+    tell_trainer_closing(t);
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
             free_step(all[i]);
@@ -477,6 +476,6 @@ void explain_bad_model(uint32_t step, const char *parameter)
 void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r)
 {
     drain(t->train);
-    ask_not_finite(t, number, r);
+    tell_step_not_finite(t, number, r);
     fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite; %s", number, not_finite_advice);
 }

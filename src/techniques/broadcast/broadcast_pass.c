@@ -1,0 +1,200 @@
+/* broadcast_pass.c - the broadcast pass: what slices come to, the report, and the options.
+ *
+ * Beside the period stands what one queue would take, and a bound: what the fullest link needs for all broadcasts of a
+ * step.  Where one queue fills a link, more queues of it gain no more than latency.
+ */
+#include "order.h"
+#include "techniques/pass/pass.h"
+#include "tools/predict/predict.h"
+
+#include <math.h>
+
+/* ---- what it comes to -------------------------------------------------------------------------------------------- */
+
+/* Seconds that the fullest link needs for the broadcasts of a step; NAN: no link is described. */
+static double find_bound(const struct step *s)
+{
+    const struct machine *m = s->pool->machine;
+    double *seconds = allocate(m->n_links + 1, sizeof *seconds), most = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct link *link[2];
+        const struct task *t = s->task[i];
+        if (!is_broadcast(t))
+            continue;
+        links_of(t, link);
+        for (int k = 0; k < 2; k++)
+            if (link[k])
+                seconds[link[k]->index] += (double)t->access[0].tensor->bytes / link[k]->rate / t->when.every;
+    }
+    for (size_t i = 0; i < m->n_links; i++)
+        most = fmax(most, seconds[i]);
+    free(seconds);
+    return m->n_links ? most : NAN;
+}
+
+/* Does a broadcast of the list go through the host? */
+static bool is_staged(const struct step *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct access *a = s->task[i]->access;
+        if (is_broadcast(s->task[i]) && (a[0].tensor->device->is_host || a[1].tensor->device->is_host))
+            return true;
+    }
+    return false;
+}
+
+/* ---- the report -------------------------------------------------------------------------------------------------- */
+
+struct tally { /* the bytes that a queue sends of a layer */
+    int slices;
+    size_t bytes;
+};
+
+/* The first shard of the same owner and layer, which counts for all: without a layer an owner has several. */
+static size_t first_alike(const struct broadcast *b, size_t shard)
+{
+    size_t i = 0;
+    while (b->shards[i].owner != b->shards[shard].owner || b->shards[i].layer != b->shards[shard].layer)
+        i++;
+    return i;
+}
+
+/* [shard * queues + queue], which the caller frees. */
+static struct tally *count_slices(const struct broadcast *b)
+{
+    size_t queues = (size_t)b->queues;
+    struct tally *tally = allocate(b->n_shards * queues + 1, sizeof *tally);
+    for (size_t i = 0; i < b->n_shards; i++) {
+        struct tally *by_queue = &tally[first_alike(b, i) * queues];
+        for (int nth = 0; nth < b->shards[i].slices; nth++)
+            by_queue[b->shards[i].queue[nth]].slices++;
+    }
+    for (const struct message *message = b->messages; message < b->messages + b->n_messages; message++) {
+        struct tally *by_queue = &tally[first_alike(b, message->shard) * queues];
+        for (int nth = 0; nth < b->shards[message->shard].slices && !message->repeated; nth++) {
+            struct slice slice = slice_of(b, message, nth);
+            if (slice.begin < slice.end)
+                by_queue[slice.queue].bytes += slice.end - slice.begin;
+        }
+    }
+    return tally;
+}
+
+static json_t *queues_json(const struct broadcast *b)
+{
+    json_t *rows = json_array();
+    struct tally *tally = count_slices(b);
+    for (size_t i = 0; i < b->n_shards; i++) {
+        if (first_alike(b, i) != i)
+            continue;
+        for (int j = 0; j < b->queues; j++) {
+            const struct tally *t = &tally[i * (size_t)b->queues + (size_t)j];
+            json_t *row = json_pack("{s:s, s:i, s:i, s:i, s:I}", "device", b->shards[i].owner->id, "queue", j, "layer",
+                                    b->shards[i].layer, "slices", t->slices, "bytes", (json_int_t)t->bytes);
+            json_array_append_new(rows, row);
+        }
+    }
+    free(tally);
+    return rows;
+}
+
+static char *describe(const struct broadcast *b, const struct run_facts *w, bool staged)
+{
+    int senders = count_sending_queues(b), slices = 0;
+    if (!b->n_shards)
+        return copy_string("the list has no copy of role broadcast between devices");
+    for (size_t i = 0; i < b->n_shards; i++)
+        slices += b->shards[i].slices;
+    char *text = format_string("%d slices of %zu shards", slices, b->n_shards);
+    append_text(&text, ", dealt %s", broadcast_options.deal == DEAL_RANDOM ? "at random" : "evenly");
+    append_text(&text, " to %d queue%s", senders, senders == 1 ? "" : "s");
+    append_text(&text, " %s the main one", broadcast_options.main == MAIN_BOTH ? "with" : "beside");
+    append_text(&text, ", %s", staged ? "through the host" : "directly");
+    if (b->by_use)
+        append_text(&text, ", in order of use");
+    if (w->gather)
+        append_text(&text, ", each time they are gathered");
+    return text;
+}
+
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
+
+static bool wants_broadcast(const struct run_facts *w)
+{
+    (void)w; /* what is asked of the other techniques */
+    return broadcast_options.queues > 0;
+}
+
+/* Bytes: slices begin at multiples of it on every device. */
+static size_t largest_alignment(const struct machine *m)
+{
+    size_t largest = 1;
+    for (int d = 0; d < m->n_devices; d++)
+        largest = MAX(largest, m->device[d].alignment);
+    return largest;
+}
+
+static bool run_broadcast(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
+{
+    struct broadcast b = {
+        .step = s, .seed = w->seed, .queues = broadcast_options.queues, .align = largest_alignment(s->pool->machine)};
+    struct periods o = choose_order(&b, c);
+    struct edit *e = slice_list(&b);
+    commit(e);
+    bool any = b.n_shards > 0, staged = is_staged(s);
+    if (any && broadcast_options.slices < count_sending_queues(&b))
+        warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do",
+             broadcast_options.slices, count_sending_queues(&b));
+    r->reason = describe(&b, w, staged);
+    r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
+    report_ms(r, "period_ms", NULL, o.period);
+    report_ms(r, "one_queue_ms", any ? "one queue: a step of" : NULL, o.one_queue);
+    report_ms(r, "bound_ms", any ? "the fullest link" : NULL, find_bound(s));
+    free_messages(&b);
+    return any;
+}
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
+static const struct option options[] = {
+    {"broadcast-queues", 0, OPT_INT, &broadcast_options.queues, "0", "N", 0, 64, GROUP_TECHNIQUES, OF_LIST,
+     "send updated parameters, with --zero 3 gathered ones, to the other devices over N queues of each device. One of "
+     "the N is the main queue, which computes (0: off, over one queue beside the main one)"},
+    {"broadcast-slices", 0, OPT_INT, &broadcast_options.slices, "16", "M", 1, 4096, GROUP_TECHNIQUES, OF_LIST,
+     "cut what a device sends of a layer into M slices, of at least 512 bytes"},
+    {"broadcast-deal", 0, OPT_CHOICE, &broadcast_options.deal, "even",
+     WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"), 0, 0, GROUP_TECHNIQUES, OF_LIST,
+     "how slices are dealt to the queues (random: by --seed)"},
+    {"broadcast-main", 0, OPT_CHOICE, &broadcast_options.main, "both",
+     WORDS([MAIN_BOTH] = "both", [MAIN_COMPUTE] = "compute"), 0, 0, GROUP_TECHNIQUES, OF_LIST,
+     "the main queue computes and sends, or only computes while the other N - 1 send"},
+};
+static const struct law laws[] = {{"broadcast-slices", "broadcast-queues", NULL},
+                                  {"broadcast-deal", "broadcast-queues", NULL},
+                                  {"broadcast-main", "broadcast-queues", NULL}};
+
+static void check(struct settings *s)
+{
+    (void)s;
+    if (broadcast_options.queues == 1 && broadcast_options.main == MAIN_COMPUTE)
+        fail(EXIT_USAGE, "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
+}
+
+static const struct pass_traits traits = {.sends_copies = true};
+static const struct pass pass = {.place = 40,
+                                 .name = "broadcast",
+                                 .wanted = wants_broadcast,
+                                 .run = run_broadcast,
+                                 .turned_on = {"--broadcast-queues 3 --broadcast-main compute",
+                                               "--broadcast-queues 2 --broadcast-slices 5 --broadcast-deal random"},
+                                 .traits = &traits};
+const struct module module_broadcast = {.name = "broadcast",
+                                        .needs = "pass predict",
+                                        .place = 25,
+                                        .pass = &pass,
+                                        .options = options,
+                                        .n_options = COUNT(options),
+                                        .laws = laws,
+                                        .n_laws = COUNT(laws),
+                                        .check = check};

@@ -1,0 +1,88 @@
+/* of_training.c - the passes of a training: when its lists have been built, passes rewrite them: that for training as
+ * the options say, the others only as far as they must, since where parameters lie concerns all lists.
+ */
+#include "pass.h"
+#include "trainer/train/hooks.h"
+
+static const char *after; /* --after */
+extern const struct module module_pass;
+
+struct run_facts facts_of(const struct settings *s)
+{
+    return (struct run_facts){
+        .seed = (uint64_t)s->seed,
+        .clipped = s->clip > 0,
+        .paced = s->paced,
+        .draw = s->draw_seed >= 0 && !s->trial,
+        .draw_seed = (uint64_t)s->draw_seed,
+        .gather = s->zero == 3,
+        .trial = s->trial,
+    };
+}
+
+void run_all_passes(void) { after = NULL; }
+
+struct pass_reports reports_of(const struct trainer *t)
+{
+    const struct pass_reports *r = *own_of(t, &module_pass);
+    return r ? *r : (struct pass_reports){NULL, 0};
+}
+
+static const struct costs *costs_for(const struct trainer *t)
+{
+    const struct forecaster *f = find_forecaster();
+    return f ? f->costs(t) : NULL;
+}
+
+static void rewrite(struct trainer *t, struct step *list)
+{
+    if (t->settings->plain)
+        return;
+    struct run_facts w = facts_of(t->settings);
+    w.gather &= t->mesh.dp > 1;
+    if (list == t->train) {
+        struct pass_reports *r = allocate(1, sizeof *r);
+        r->report = run_passes(list, costs_for(t), &w, after, &r->n);
+        *own_of(t, &module_pass) = r;
+    } else {
+        run_on_other_list(list, costs_for(t), &w);
+        fetch_state(list);
+    }
+}
+
+static void print_all_reports(struct trainer *t)
+{
+    struct pass_reports r = reports_of(t);
+    print_reports(stdout, r.report, r.n);
+}
+
+static void free_all_reports(struct trainer *t)
+{
+    struct pass_reports *r = *own_of(t, &module_pass);
+    if (r)
+        free_reports(r->report, r->n);
+    free(r);
+}
+
+static void check(struct settings *s)
+{
+    (void)s;
+    if (after && !find_pass(after))
+        fail(EXIT_USAGE, "--after %s: there is no such pass; there are: %s", after, pass_names());
+}
+
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
+static const struct option options[] = {
+    {"after", 0, OPT_TEXT, &after, NULL, "PASS", 0, 0, GROUP_LOOKING, OF_PLAN,
+     "show the list as it is after that pass"},
+};
+static const struct hooks hooks = {
+    .list_built = rewrite, .summary_printed = print_all_reports, .trainer_closing = free_all_reports};
+const struct module module_pass = {
+    .name = "pass",
+    .place = 60,
+    .options = options,
+    .n_options = COUNT(options),
+    .check = check,
+    .hooks = &hooks,
+};

@@ -1,0 +1,46 @@
+/* reshard_options.c - the folder: yard ckpt, and the options of train that go on from a checkpoint and keep some. */
+#include "state.h"
+
+struct reshard_options reshard_options;
+
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
+static const struct option options[] = {
+    {"resume", 0, OPT_INPUT, &reshard_options.resume, NULL, "DIR|FILE", 0, 0, GROUP_LOOKING, OF_TRAIN,
+     "go on from a checkpoint (--save DIR writes DIR/step-N too), the newest one in a folder, or a snapshot. Sizes, "
+     "data, options and strategy are as "
+     "saved, except for what the command line says; on another number of devices dp is changed"},
+    {"keep", 0, OPT_INT, &reshard_options.keep, NULL, "K", 0, 1e9, GROUP_LOOKING, OF_TRAIN,
+     "keep the K newest checkpoints (0: all)"},
+};
+
+/* A restart goes on from its own checkpoint, whatever --resume says. */
+static void check(struct settings *s)
+{
+    (void)s;
+    if (this_life->from)
+        reshard_options.resume = this_life->from;
+}
+
+static const struct law laws[] = {
+    {"keep", "save", NULL},
+    {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"}};
+static const struct foreign_words foreign[] = {
+    {"resume",
+     "resume-from resume-from-checkpoint load load-checkpoint checkpoint ckpt ckpt-path restore continue continue-from",
+     NULL},
+    {"keep", "save-total-limit keep-last", NULL},
+};
+const struct module module_reshard = {.name = "reshard",
+                                      .needs = "command",
+                                      .place = 70,
+                                      .commands = &ckpt_command,
+                                      .n_commands = 1,
+                                      .options = options,
+                                      .n_options = COUNT(options),
+                                      .foreign = foreign,
+                                      .n_foreign = COUNT(foreign),
+                                      .laws = laws,
+                                      .n_laws = COUNT(laws),
+                                      .check = check,
+                                      .hooks = &reshard_hooks,
+                                      .archive = &archive};

@@ -1,0 +1,74 @@
+/* plan_text.c - a choice as text (see plan_text.h). */
+#include "plan_text.h"
+
+#include "tools/lists/line.h"
+#include "trainer/file/file.h"
+
+#include <unistd.h>
+
+void write_choice(const char *path, const struct choice_text *t, const unsigned char *choice)
+{
+    char *text = format_string("# %s\n", t->head);
+    for (size_t i = 0; i < t->n; i++)
+        append_text(&text, "%s %s\n", t->name[i], t->word[choice[i]]);
+    publish_text(path, text);
+    free(text);
+}
+
+/* All words of a line but the last, which are a decision's name; NULL: there is only one word.  The caller frees it. */
+static char *name_in(const struct line *l)
+{
+    char *name = NULL;
+    for (size_t k = 0; k + 1 < l->n; k++)
+        append_text(&name, "%s%s", k ? " " : "", l->word[k]);
+    return name;
+}
+
+/* The decision of that name; t->n: there is none. */
+static size_t find_decision(const struct choice_text *t, const char *name)
+{
+    size_t i = 0;
+    while (i < t->n && (!name || strcmp(t->name[i], name) != 0))
+        i++;
+    return i;
+}
+
+/* A line that has words. */
+static void read_line(const struct line *l, const struct choice_text *t, unsigned char *choice, bool *read)
+{
+    const char *word = l->word[l->n - 1];
+    char *name = name_in(l);
+    size_t i = find_decision(t, name);
+    int option = choice_number(t->word, word);
+    if (i == t->n)
+        fail_word(l, l->word[0], "a line such as `%s %s`", t->name[0], t->word[0]);
+    if (read[i])
+        fail_word(l, name, "each of them once");
+    if (option < 0)
+        fail_word(l, word, "%s", t->expected);
+    choice[i] = (unsigned char)option;
+    read[i] = true;
+    free(name);
+}
+
+bool read_choice(const char *path, const struct choice_text *t, unsigned char *choice)
+{
+    if (access(path, F_OK) != 0)
+        return false;
+    char *text = read_text(path), *rest = text, *line;
+    bool *read = allocate(t->n + 1, sizeof *read); /* by decision */
+    struct line l = {.path = path};
+    while ((line = strsep(&rest, "\n"))) {
+        l.number++;
+        split_line(&l, line);
+        if (l.n > 0)
+            read_line(&l, t, choice, read);
+    }
+    for (size_t i = 0; i < t->n; i++)
+        if (!read[i])
+            fail(EXIT_USAGE, "%s: a line `%s %s` is missing, or one with another of %s", path, t->name[i], t->word[0],
+                 t->expected);
+    free(text);
+    free(read);
+    return true;
+}

@@ -1,0 +1,24 @@
+/* plan_text.h - a choice as text, to be read, edited and loaded: a line per decision, its name and a word for what it
+ * is.
+ *
+ *     layer 0 D
+ *     layer 1 C
+ */
+#ifndef PLAN_TEXT_H
+#define PLAN_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct choice_text {
+    const char *head;        /* the first line, for people */
+    const char *const *word; /* what each option is called; NULL ends them */
+    const char *expected;    /* the words, for people: "D or C" */
+    const char **name;       /* what each decision is called */
+    size_t n;                /* decisions, at least 1 */
+};
+void write_choice(const char *path, const struct choice_text *text, const unsigned char *choice);
+/* false: there is no such file.  Ends the program (EXIT_USAGE) with the wrong line, or the missing decision. */
+bool read_choice(const char *path, const struct choice_text *text, unsigned char *choice);
+
+#endif

@@ -1,0 +1,202 @@
+/* search.c - the one search that all techniques use which choose (see search.h). */
+#include "search.h"
+#include "trainer/base/module.h"
+
+#include <math.h>
+
+struct search {
+    const struct question *q;
+    double work;    /* how many tasks have been simulated so far */
+    uint64_t draws; /* how many random numbers have been drawn */
+    uint64_t begun; /* now_ns() then */
+    unsigned char *best;
+    struct score record; /* the best choice's */
+};
+
+/* ---- scores ------------------------------------------------------------------------------------------------------ */
+
+/* By more than rounding, which sums of the same numbers in another order differ by. */
+static bool is_less(double a, double b) { return a < b - 1e-9 * fabs(b); }
+
+bool is_better(const struct score *a, const struct score *b)
+{
+    if (a->excess != b->excess)
+        return a->excess < b->excess;
+    if (is_less(a->period, b->period) || is_less(b->period, a->period))
+        return a->period < b->period;
+    return is_less(a->copied, b->copied);
+}
+
+static double sum_copies(const struct forecast *f)
+{
+    double bytes = 0;
+    for (size_t i = 0; i < f->n; i++)
+        if (is_copy(f->task[i]))
+            bytes += (double)f->task[i]->access[0].tensor->bytes;
+    return bytes;
+}
+
+/* most: the choice is only placed, and not simulated, if it needs more bytes than that beyond the budgets.  *work grows
+ * by the number of tasks that were simulated; a list that is only placed counts a fifth. */
+static struct score try_choice(const struct question *q, const unsigned char *choice, double most, double *work)
+{
+    struct edit *e = open_edit(q->step);
+    q->apply(q->pass, e, choice);
+    struct forecast f = try_list(q->step, q->costs, most, NULL, NULL);
+    bool simulated = f.excess <= most;
+    struct score score = {.excess = f.excess, .period = f.period, .copied = sum_copies(&f)};
+    if (f.why_not)
+        score.excess = INFINITY;
+    if (isnan(f.period))
+        score.period = simulated ? 0 : INFINITY;
+    *work += (double)f.n / (simulated ? 1 : 5);
+    free_forecast(&f);
+    undo(e);
+    return score;
+}
+
+struct score score_choice(const struct question *q, const unsigned char *choice)
+{
+    double work = 0;
+    return try_choice(q, choice, INFINITY, &work);
+}
+
+/* ---- other choices ----------------------------------------------------------------------------------------------- */
+
+/* A random number from 0 to n - 1. */
+static size_t draw_below(struct search *s, size_t n)
+{
+    double u = random_uniform(0, STREAM_PLAN, 0, s->draws);
+    s->draws++;
+    return (size_t)((double)n * u);
+}
+
+/* Decision i gets the option, and all others of its group that have such an option. */
+static void give_group(const struct question *q, unsigned char *choice, size_t i, unsigned char option)
+{
+    const int group = q->decision[i].group;
+    choice[i] = option;
+    if (group == NO_GROUP)
+        return;
+    for (size_t k = 0; k < q->n; k++)
+        if (q->decision[k].group == group && option < q->decision[k].options)
+            choice[k] = option;
+}
+
+/* Two times in eight two decisions exchange their options, if they may have them.  Else one decision gets another
+ * option; one time in eight its group gets it too. */
+static void change(struct search *s, unsigned char *choice)
+{
+    const struct decision *decision = s->q->decision;
+    size_t i = draw_below(s, s->q->n);
+    size_t other = draw_below(s, s->q->n);
+    size_t kind = draw_below(s, 8);
+    unsigned char mine = choice[i];
+    if (kind < 2 && choice[other] < decision[i].options && mine < decision[other].options) {
+        choice[i] = choice[other];
+        choice[other] = mine;
+        return;
+    }
+    unsigned char option = (unsigned char)draw_below(s, decision[i].options);
+    if (kind == 2)
+        give_group(s->q, choice, i, option);
+    else
+        choice[i] = option;
+}
+
+/* ---- the search -------------------------------------------------------------------------------------------------- */
+
+/* Tries a choice, and keeps it if it is the best so far. */
+static struct score consider(struct search *s, const unsigned char *choice, double most_excess)
+{
+    struct score score = try_choice(s->q, choice, most_excess, &s->work);
+    if (is_better(&score, &s->record)) {
+        s->record = score;
+        memcpy(s->best, choice, s->q->n);
+    }
+    show_busy(s->q->what, s->begun, s->work / (s->q->work + 1));
+    return score;
+}
+
+static bool is_perfect(const struct search *s)
+{
+    return s->record.excess == 0 && s->q->floor > 0 && !is_less(s->q->floor, s->record.period);
+}
+
+static bool goes_on(const struct search *s) { return s->work < s->q->work && !is_perfect(s); }
+
+/* Gives each group of the best choice each of its options, once. */
+static void try_groups(struct search *s)
+{
+    const struct question *q = s->q;
+    unsigned char *next = allocate(q->n, 1);
+    for (size_t i = 0; i < q->n; i++) {
+        const struct decision *d = &q->decision[i];
+        bool speaks_for_group = d->group == NO_GROUP || d->group == (int)i;
+        for (unsigned char option = 0; speaks_for_group && option < d->options; option++) {
+            memcpy(next, s->best, q->n);
+            give_group(q, next, i, option);
+            if (memcmp(next, s->best, q->n) != 0 && goes_on(s))
+                consider(s, next, s->record.excess);
+        }
+    }
+    free(next);
+}
+
+/* So many tries without a better choice end the search: some, and more for each decision. */
+enum { MOST_IDLE = 12000, IDLE_PER_DECISION = 20 };
+
+/* Goes on from a choice that is worse than the record by at most a share, which grows for as long as no better one is
+ * found: up to 30 %.  The cube keeps it near the record for most of that time. */
+static void travel(struct search *s)
+{
+    const struct question *q = s->q;
+    const size_t most_idle = MOST_IDLE + IDLE_PER_DECISION * q->n;
+    unsigned char *now = copy_bytes(s->best, q->n);
+    unsigned char *next = allocate(q->n, 1);
+    double excess = s->record.excess; /* that `now` has */
+    for (size_t idle = 0; idle < most_idle && goes_on(s); idle++) {
+        struct score record = s->record;
+        double share = 0.3 * pow((double)idle / (double)most_idle, 3);
+        memcpy(next, now, q->n);
+        change(s, next);
+        if (memcmp(next, now, q->n) == 0)
+            continue;
+        struct score score = consider(s, next, excess);
+        if (is_better(&s->record, &record))
+            idle = 0;
+        bool is_near = score.excess == excess && score.period <= s->record.period * (1 + share);
+        if (score.excess < excess || is_near) {
+            memcpy(now, next, q->n);
+            excess = score.excess;
+        }
+    }
+    free(now);
+    free(next);
+}
+
+/* Is start i the same as one before it? */
+static bool is_repeated(const struct question *q, const unsigned char *start, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (memcmp(start + k * q->n, start + i * q->n, q->n) == 0)
+            return true;
+    return false;
+}
+
+struct score choose(const struct question *q, const unsigned char *start, size_t n_starts, unsigned char *best)
+{
+    const struct score worst = {.excess = INFINITY, .period = INFINITY, .copied = INFINITY};
+    struct search s = {.q = q, .begun = now_ns(), .best = best, .record = worst};
+    for (size_t i = 0; i < n_starts && !is_perfect(&s); i++)
+        if (!is_repeated(q, start, i))
+            consider(&s, start + i * q->n, s.record.excess);
+    if (q->n > 0 && q->work > 0) {
+        try_groups(&s);
+        travel(&s);
+    }
+    erase_line();
+    return s.record;
+}
+
+const struct module module_search = {.name = "search", .needs = "lists predict"};

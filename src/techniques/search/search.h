@@ -1,0 +1,61 @@
+/* search.h - the one search that all techniques use which choose.
+ *
+ * A pass is a rule and a rewrite; choosing is done here.  The pass says what there is to decide, and how a choice is
+ * carried out; the search carries choices out in an edit, one after another, lets them be placed and simulated, and
+ * undoes each.
+ *
+ *     decision    0  1  2  3  4  5           what each means is the pass's business: "swap this tensor", "update
+ *     choice      1  1  0  0  2  0           this layer on the CPU"
+ *     group       a  a  a  b  b  -           what often goes together: the same tensor of all layers
+ *
+ *     starts  ->  the best of them  ->  flip one, flip a group, exchange two  ->  ...  until the work is spent
+ *
+ * A choice is better when it needs fewer bytes beyond the budgets, then when the step is shorter, then when it copies
+ * less.  A choice is placed before it is simulated, which is a fifth of the work: if it needs too many bytes, it is not
+ * simulated.  The search also goes on from a choice that is a little worse than the best.  How much worse it may be
+ * grows with the time in which nothing better was found (record-to-record travel, Dueck 1993).  The search draws from a
+ * seed of its own: the same question has the same answer.
+ *
+ * A fixed rule needs no search: it is one start, and `work` is 0.
+ */
+#ifndef SEARCH_H
+#define SEARCH_H
+
+#include "techniques/pass/edit.h"
+#include "tools/predict/predict.h"
+
+enum { NO_GROUP = -1 };
+struct decision {
+    unsigned char options; /* how many it has; the choice is 0 .. options - 1 */
+    int group;             /* the first decision of those that may change together; NO_GROUP: it changes alone */
+};
+struct score {
+    double excess; /* bytes beyond budgets, summed over devices; INFINITY: the list cannot be placed at all */
+    double period; /* seconds of a step; INFINITY: it was not simulated; 0: it is not known how long tasks take */
+    double copied; /* bytes that all copies of the list move */
+};
+/* Rewrites the list as the choice says, the same way each time. */
+typedef void apply_function(void *pass, struct edit *e, const unsigned char *choice);
+struct question {
+    struct step *step;
+    const struct costs *costs;
+    const char *what; /* for the terminal, while it takes long: "looking for what to swap" */
+    const struct decision *decision;
+    size_t n; /* decisions */
+    apply_function *apply;
+    void *pass;   /* the first argument of `apply` */
+    double floor; /* seconds: no step is shorter, so the search ends with one that is as short; 0: not known */
+    /* How many task simulations the search may spend.  The starts are always tried, whatever they cost; further choices
+     * as long as some of it is left. */
+    double work;
+};
+enum { SEARCH_WORK = 600000 }; /* a few seconds */
+
+/* Tries one choice; the list stays as it is. */
+struct score score_choice(const struct question *q, const unsigned char *choice);
+bool is_better(const struct score *a, const struct score *b);
+/* Writes the best choice that is found to best[n], and returns its score.  start: n_starts choices of n letters each,
+ * one after the other. */
+struct score choose(const struct question *q, const unsigned char *start, size_t n_starts, unsigned char *best);
+
+#endif

@@ -1,0 +1,201 @@
+/* snapshot_report.c - what `yard plan` says of snapshots: which iterations are recoverable in simulation, from when on,
+ * and what advice follows.  The technique needs none of it.
+ */
+#include "snapshot.h"
+#include "tools/predict/predict.h"
+
+#include <math.h>
+
+/* ---- which iterations are stored, and when ----------------------------------------------------------------------- */
+
+struct outcome {        /* an iteration's; all in seconds */
+    double begin;       /* the start of its first copy; INFINITY: it is dropped */
+    double recoverable; /* the end of its last persist, when the page is written, too */
+    double durable;     /* the end of its commit, whose time is that of the flush */
+};
+
+/* The outcome of iteration i, from 1.  The last sim->pattern simulated iterations repeat for ever; see simulate.c. */
+static struct outcome outcome_at(const struct simulation *sim, int i)
+{
+    struct outcome o = {.begin = INFINITY};
+    int beyond = MAX(i - sim->steps, 0);
+    int rounds = (beyond + sim->pattern - 1) / sim->pattern;
+    const struct moment *moments = &sim->moments[(size_t)(i - rounds * sim->pattern - 1) * sim->step->n];
+    double shift = rounds * sim->pattern * sim->period;
+    for (size_t t = 0; t < sim->step->n; t++) {
+        const struct task *task = sim->step->task[t];
+        const struct moment *m = &moments[t];
+        if (!task->condition.member || m->skipped)
+            continue;
+        o.begin = fmin(o.begin, m->start + shift);
+        if (task->condition.ends)
+            o.durable = m->end + shift;
+        else if (task->lane->kind == LANE_DISK)
+            o.recoverable = m->end + shift;
+    }
+    return o;
+}
+
+/* The longest time from an update's end to that of the copies for which the unit's next update waits.  They come right
+ * after it in the list: `update` is the last task before them.  Where it skips an iteration the copies alone hold the
+ * next one. */
+static double longest_hold(const struct simulation *sim)
+{
+    const struct moment *m = &sim->moments[(size_t)sim->first * sim->step->n];
+    const struct moment *update = m;
+    double hold = 0;
+    for (size_t i = 0; i < (size_t)sim->pattern * sim->step->n; i++) {
+        const struct task *t = sim->step->task[i % sim->step->n];
+        if (!t->condition.member) {
+            update = &m[i];
+        } else if (is_copy(t) && !t->condition.aside && !m[i].skipped) {
+            double from = update->skipped ? m[i].start : update->end;
+            hold = fmax(hold, m[i].end - from);
+        }
+    }
+    return hold;
+}
+
+/* ---- sentences --------------------------------------------------------------------------------------------------- */
+
+struct telling {
+    struct pass_report *report;
+    const struct costs *costs;
+    double other; /* the period with copies in the other place */
+};
+
+/* How often an iteration could be stored without any being dropped.  disk, links: the seconds they need for one. */
+static void advise(const struct telling *l, const struct simulation *sim, double disk, double links,
+                   const struct outcome *first)
+{
+    char **text = &l->report->reason;
+    int under_way = snapshot_options.slots - 1; /* the newest commit keeps one */
+    if (!under_way) {
+        append_text(text, ": the newest commit holds the only slot");
+        return;
+    }
+    double apart = fmax(fmax(disk, links), (first->durable - first->begin) / under_way);
+    double advised = fmax(ceil(apart / fmin(sim->period, l->other) - 1e-6), 1);
+    append_text(text, "; the %s up with ", disk < links ? "links keep" : "disk keeps");
+    if (advised > MOST_EVERY)
+        append_text(text, "one iteration in %.0f, and --snapshot-every takes at most %d", advised, MOST_EVERY);
+    else
+        append_text(text, "--snapshot-every %.0f", advised);
+}
+
+static void list_commits(const struct simulation *sim, json_t *commits, json_t *dropped)
+{
+    const int every = snapshot_options.every;
+    for (int i = every; i <= snapshot_options.iterations; i += every) {
+        struct outcome o = outcome_at(sim, i);
+        if (isfinite(o.begin))
+            json_array_append_new(commits, json_pack("{s:i, s:f, s:f}", "iteration", i, "written_ms",
+                                                     1e3 * o.recoverable, "durable_ms", 1e3 * o.durable));
+        else
+            json_array_append_new(dropped, json_integer(i));
+    }
+}
+
+static void tell_times(void *telling, const struct simulation *sim)
+{
+    const struct telling *l = telling;
+    const int every = snapshot_options.every;
+    json_t *dropped = json_object_get(l->report->fields, "dropped");
+    char **text = &l->report->reason;
+    double disk = 0, links = 0; /* seconds for an iteration */
+    struct outcome first = outcome_at(sim, every);
+    for (size_t t = 0; t < sim->step->n; t++) {
+        const struct task *task = sim->step->task[t];
+        if (task->condition.member && task->lane->kind == LANE_DISK)
+            disk += sim->seconds[t];
+        else if (task->condition.member && task->lane->kind != LANE_COMPUTE)
+            links += sim->seconds[t];
+    }
+    list_commits(sim, json_object_get(l->report->fields, "commits"), dropped);
+    if (disk > 0 && (!l->costs || sim->step->pool->machine->host->disk))
+        append_text(text, "; the disk needs %.3f ms for them", 1e3 * disk);
+    else
+        append_text(text, "; how fast the disk is nobody said (link disk), and it counts as if it took no time");
+    append_text(text, "; iteration %d is recoverable after %.3f ms, durable after %.3f ms", every,
+                1e3 * first.recoverable, 1e3 * first.durable);
+    append_text(text, "; %zu of %d iterations dropped", json_array_size(dropped), snapshot_options.iterations / every);
+    if (json_array_size(dropped))
+        advise(l, sim, disk, links, &first);
+    report_ms(l->report, "held_ms", "the next update is held for at most", longest_hold(sim));
+}
+
+/* Bytes that are stored in each slot, and the ways by which they come there. */
+struct ways {
+    size_t updates;
+    double bytes;     /* all that an iteration stores */
+    double on_device; /* size of the devices' buffers, for all slots */
+    double chosen; /* stored from a device straight to the host: --overlap local decides in the step who updates them */
+    double on_host; /* stored from the host, where they are updated */
+};
+
+static struct ways measure_ways(const struct step *s)
+{
+    struct ways w = {.updates = 0};
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        if (!t->condition.member || t->condition.ends)
+            continue;
+        const struct tensor *x = is_copy(t) ? t->access[1].tensor : t->access[0].tensor; /* its source; its buffer */
+        if (!is_copy(t)) {
+            w.updates++;
+            w.bytes += (double)x->bytes;
+        } else if (t->lane->kind == LANE_COMPUTE) {
+            w.on_device += s->pool->ring.n * (double)round_up(x->bytes, x->device->alignment);
+        } else if (x->device->is_host && !t->condition.needs) {
+            w.on_host += (double)x->bytes;
+        } else if (!x->device->is_host && t->condition.needs) {
+            w.chosen += (double)x->bytes;
+        }
+    }
+    return w;
+}
+
+/* Says which bytes go by way of the device under --snapshot-in device. */
+static void describe_place(const struct ways *w, char **text)
+{
+    char bytes[32];
+    if (w->on_device > 0)
+        append_text(text, ", by way of %s on the device", format_bytes(bytes, w->on_device));
+    else
+        append_text(text, "; --snapshot-in device has no effect here");
+    if (w->chosen > 0)
+        append_text(text, ": %s go straight to the host, since --overlap local decides in the step who updates them",
+                    format_bytes(bytes, w->chosen));
+    if (w->on_host > 0)
+        append_text(text, ": %s are on the host when they are updated", format_bytes(bytes, w->on_host));
+}
+
+void report_snapshot(struct step *s, const struct costs *c, const struct run_facts *w, double other,
+                     struct pass_report *r)
+{
+    const struct snapshot_options *o = &snapshot_options;
+    const bool in_device = o->in == IN_DEVICE;
+    const struct ways ways = measure_ways(s);
+    struct telling telling = {.report = r, .costs = c, .other = other};
+    char bytes[32];
+    r->fields =
+        json_pack("{s:[], s:[], s:s, s:I, s:n}", "commits", "dropped", "in", ways.on_device > 0 ? "device" : "host",
+                  "device_bytes", (json_int_t)ways.on_device, "held_ms");
+    if (!ways.updates) {
+        r->reason = copy_string("no task of role update writes parameters or the optimizer's state from gradients that "
+                                "were summed there, not sent");
+        return;
+    }
+    r->reason = format_string("%s of %zu updates into each of %d slots of %s", format_bytes(bytes, ways.bytes),
+                              ways.updates, o->slots, o->file);
+    if (in_device)
+        describe_place(&ways, &r->reason);
+    r->after = keep_forecast(try_list(s, c, INFINITY, tell_times, &telling));
+    if (w->clipped)
+        append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "
+                                "before; --clip 0 stores each layer right after its backward");
+    if (in_device && r->after->excess > 0)
+        refuse_budget(s->pool->machine, r->after, "--snapshot-in device", true);
+    report_ms(r, "host_ms", "with copies in the host a step takes", in_device ? other : r->after->period);
+    report_ms(r, "device_ms", "on the device", in_device ? r->after->period : other);
+}

@@ -1,0 +1,35 @@
+/* arguments.h - commands that take paths, and those of several words, as `yard trace summary FILE`. */
+#ifndef COMMAND_ARGUMENTS_H
+#define COMMAND_ARGUMENTS_H
+
+#include "trainer/base/module.h"
+
+struct option_table;
+/* Sets the options and returns the paths among the arguments, *n of them.  The first `inputs` of these are read: they
+ * and the options' outputs are claimed.  NULL: help was asked for, and printed: "usage: yard NAME ", then `help`, which
+ * begins with "FILE [options]...". */
+char **take_arguments(struct option_table *table, unsigned bit, const char *name, const char *help, int inputs,
+                      int argc, char **argv, int *n);
+
+struct word {
+    const char *name;         /* "diff" */
+    const char *takes;        /* "A B" */
+    const char *what;         /* its line of the overview */
+    int n;                    /* how many paths it takes */
+    unsigned bit;             /* its bit in its options' `commands` */
+    int (*run)(char **paths); /* returns the exit code */
+    const char *help;
+};
+struct words {
+    const char *command; /* "trace" */
+    const char *about;   /* the overview's text */
+    const char *list;    /* "summary, export or diff" */
+    int inputs;          /* how many of the paths are read, from the first on */
+    const struct word *word;
+    size_t n;
+    struct option_table *table;
+};
+/* Runs the word that comes first among the arguments; returns the exit code. */
+int run_words(const struct words *w, int argc, char **argv);
+
+#endif

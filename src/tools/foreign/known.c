@@ -1,0 +1,132 @@
+/* known.c - a word that is no option here: is it one of another program, or ours but for the way it is written? */
+#include "foreign.h"
+
+#include <ctype.h>
+
+enum { SHOWN_WORDS = 4 };
+
+struct all_words { /* the foreign words of all folders */
+    struct foreign_words *row;
+    size_t n, cap;
+};
+
+/* The caller frees the rows. */
+static struct all_words gather_words(void)
+{
+    struct all_words all = {.row = NULL};
+    for (size_t i = 0; i < n_modules; i++)
+        for (size_t k = 0; k < modules[i]->n_foreign; k++)
+            *APPEND(all.row, all.n, all.cap) = modules[i]->foreign[k];
+    return all;
+}
+
+/* The word as the lists have it: "--Batch_Size=8" is batch-size.  The caller frees it. */
+static char *plain_word(const char *typed)
+{
+    typed += strspn(typed, "-");
+    char *word = format_string("%.*s", (int)strcspn(typed, "="), typed);
+    for (char *c = word; *c; c++) {
+        if (*c == '_' || *c == '.')
+            *c = '-';
+        *c = (char)tolower((unsigned char)*c);
+    }
+    return word;
+}
+
+/* Our option, if the word is ours but for the way it is written, as weight_decay; else NULL. */
+static const struct option *find_plain(const struct option_table *table, unsigned command, const char *typed,
+                                       const char *word)
+{
+    const struct option *o = find_option(table, word);
+    typed += strspn(typed, "-");
+    if (!o || strncmp(typed, word, strlen(word)) == 0) /* so written too: only its dashes are wrong */
+        return NULL;
+    return o->commands & command ? o : NULL;
+}
+
+/* Our option that those words stand for; NULL: there is none. */
+static const struct option *option_for(const struct option_table *table, const struct foreign_words *f)
+{
+    if (!f->option)
+        return NULL;
+    const struct option *o = find_option(table, f->option);
+    CHECK(o, "--%s is to stand for %s, and is no option", f->option, f->words);
+    return o;
+}
+
+/* What our option `o` is called, and why, or why there is none (o NULL). */
+static char *answer_with(const struct option *o, const struct foreign_words *f, const char *dashes)
+{
+    if (!o)
+        return copy_string(f->why);
+    if (!f->why)
+        return format_string("here it is called %s%s", dashes, o->name);
+    return format_string("here it is called %s%s: %s", dashes, o->name, f->why);
+}
+
+static char *find_among(const struct all_words *all, const struct option_table *table, unsigned command,
+                        const char *word, const char *dashes)
+{
+    const struct option *untaken = NULL; /* an option of another command */
+    for (const struct foreign_words *f = all->row; f < all->row + all->n; f++) {
+        const struct option *o = option_for(table, f);
+        if (!has_word(f->words, word))
+            continue;
+        if (!o || (o->commands & command))
+            return answer_with(o, f, dashes);
+        untaken = o;
+    }
+    if (!untaken)
+        return NULL;
+    return format_string("%s%s, as it is called here, is an option of another command", dashes, untaken->name);
+}
+
+static char *find_known(const struct option_table *table, unsigned command, const char *typed, const char *dashes)
+{
+    const struct all_words all = gather_words();
+    char *word = plain_word(typed);
+    char *answer;
+    const struct option *same = find_plain(table, command, typed, word);
+    if (same)
+        answer = format_string("here it is called %s%s", dashes, same->name);
+    else
+        answer = find_among(&all, table, command, word, dashes);
+    free(word);
+    free(all.row);
+    return answer;
+}
+
+/* "--batch-size --bs": the first few of the words, as options.  The caller frees it. */
+static char *first_words(const char *list)
+{
+    char *text = copy_string(""), *words = copy_string(list);
+    char *rest = NULL;
+    char *word = strtok_r(words, " ", &rest);
+    for (int n = 0; word && n < SHOWN_WORDS; n++) {
+        append_text(&text, "%s--%s", n ? " " : "", word);
+        word = strtok_r(NULL, " ", &rest);
+    }
+    free(words);
+    return text;
+}
+
+/* Prints foreign words for the command's options: the first few of each, which are the usual ones; errors know all. */
+static void print_foreign(FILE *out, const struct option_table *table, unsigned command)
+{
+    const struct all_words all = gather_words();
+    fprintf(out, "\nWords of other programs:\n");
+    for (const struct foreign_words *f = all.row; f < all.row + all.n; f++) {
+        const struct option *o = option_for(table, f);
+        if (o && !(o->commands & command))
+            continue;
+        char *text = first_words(f->words);
+        if (f->why)
+            append_text(&text, ": %s", f->why);
+        int at = o ? fprintf(out, "  --%s for", o->name) : fprintf(out, "  none for");
+        print_wrapped(out, text, at);
+        free(text);
+    }
+    free(all.row);
+}
+
+const struct foreign_lookup foreign_lookup = {find_known, print_foreign};

@@ -1,0 +1,216 @@
+/* line.c - what the lines of a step file are made of (see line.h). */
+#include "line.h"
+
+#include "trainer/step/step.h"
+
+#define AT(type, member) offsetof(struct type, member)
+enum { MOST = 1000000, MOST_EVERY = 1000 };
+static const struct option_word {
+    enum line_of kind;
+    const char *key;
+    enum value value;
+    size_t at;        /* offset of its member in the struct */
+    double absent;    /* the member's value where the line does not have the word */
+    double low, high; /* the range of a counter */
+} options[] = {
+    {LINE_DEVICE, "memory", VALUE_BYTES, AT(device, budget), .absent = 0},
+    {LINE_DEVICE, "align", VALUE_BYTES, AT(device, alignment), .absent = 1},
+    {LINE_DEVICE, "slab", VALUE_BYTES, AT(device, max_allocation), .absent = 0},
+    {LINE_DEVICE, "share", VALUE_FLAG, AT(device, shares), .absent = 0},
+    {LINE_HOST, "issue", VALUE_TIME, AT(machine, issue), .absent = 0},
+    {LINE_LANE, "gap", VALUE_TIME, AT(lane, gap), .absent = 0},
+    {LINE_LINK, "queues", VALUE_COUNTER, AT(link, queues), .absent = 0, .low = 1, .high = MOST},
+    {LINE_LINK, "queue", VALUE_RATE, AT(link, queue), .absent = 0},
+    {LINE_TENSOR, "keep", VALUE_FLAG, AT(tensor, persistent), .absent = 0},
+    {LINE_TENSOR, "buffer", VALUE_FLAG, AT(tensor, is_buffer), .absent = 0},
+    {LINE_TENSOR, "choice", VALUE_FLAG, AT(tensor, choice), .absent = 0},
+    {LINE_TASK, "layer", VALUE_COUNTER, AT(task, layer), .absent = -1, .high = MOST},
+    {LINE_TASK, "micro", VALUE_COUNTER, AT(task, micro), .absent = -1, .high = MOST},
+    {LINE_TASK, "role", VALUE_ROLE, AT(task, role), .absent = ROLE_OTHER},
+    {LINE_TASK, "every", VALUE_COUNTER, AT(task, when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
+    {LINE_TASK, "rest", VALUE_COUNTER, AT(task, when.rest), .absent = 0, .high = MOST_EVERY},
+    {LINE_COPY, "time", VALUE_TIME, AT(task, seconds), .absent = -1},
+    {LINE_COPY, "msg", VALUE_COUNTER, AT(task, message), .absent = 0, .low = 1, .high = MOST},
+    {LINE_WORK, "cpu", VALUE_TIME, AT(task, host_seconds), .absent = -1},
+};
+
+void split_line(struct line *l, char *text)
+{
+    char *save = NULL;
+    text[strcspn(text, "#")] = '\0';
+    l->n = 0;
+    memset(l->used, 0, sizeof l->used);
+    for (char *word = strtok_r(text, " \t\r", &save); word; word = strtok_r(NULL, " \t\r", &save)) {
+        if (l->n == MOST_WORDS)
+            fail_word(l, word, "fewer words in a line");
+        char *shown = make_printable(copy_string(word), false);
+        if (strcmp(shown, word) != 0)
+            fail_word(l, word, "characters that can be shown, as UTF-8");
+        free(shown);
+        l->word[l->n++] = word;
+    }
+}
+
+char *word_at(struct line *l, size_t i)
+{
+    if (i >= l->n)
+        fail(EXIT_USAGE, "%s, line %d: '%.80s' ends too early: expected %s", l->path, l->number, l->word[l->n - 1],
+             l->takes);
+    l->used[i] = true;
+    return l->word[i];
+}
+
+/* Finds the one word that is `key` followed by the character `end`.  Returns what follows `end`; NULL: no such word. */
+static char *take_word(struct line *l, const char *key, char end)
+{
+    char *value = NULL;
+    size_t length = strlen(key);
+    for (size_t i = 1; i < l->n; i++) {
+        if (l->used[i] || strncmp(l->word[i], key, length) != 0 || l->word[i][length] != end)
+            continue;
+        if (value)
+            fail_word(l, l->word[i], "each option once");
+        l->used[i] = true;
+        value = l->word[i] + length;
+        if (end != '\0')
+            value++;
+    }
+    return value;
+}
+
+char *word_option(struct line *l, const char *key) { return take_word(l, key, '='); }
+
+char *next_name(const struct line *l, char **list)
+{
+    char *name = strsep(list, ",");
+    if (name && !*name)
+        fail_word(l, ",", "a name before and after each comma");
+    return name;
+}
+
+/* ---- values ---------------------------------------------------------------------------------------------------- */
+
+/* Seconds, or a number with a unit. */
+static bool parse_time(const char *text, double *seconds)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s", ""};
+    static const double per_second[] = {1e9, 1e6, 1e3, 1, 1};
+    size_t i = 0;
+    while (!ends_with(text, units[i]))
+        i++;
+    char *number = format_string("%.*s", (int)(strlen(text) - strlen(units[i])), text);
+    bool good = parse_double(number, seconds);
+    *seconds /= per_second[i];
+    free(number);
+    return good;
+}
+
+/* The index of the text among names[first] .. names[end - 1].  Else fails; `what` precedes the names in the message. */
+static int read_choice(const struct line *l, const char *text, const char *const *names, int first, int end,
+                       const char *what)
+{
+    for (int i = first; i < end; i++)
+        if (strcmp(names[i], text) == 0)
+            return i;
+    char *all = copy_string(names[first]);
+    for (int i = first + 1; i < end; i++)
+        append_text(&all, "%s%s", i + 1 < end ? ", " : " or ", names[i]);
+    fail_word(l, text, "%s%s", what, all);
+}
+
+double read_counter(const struct line *l, const char *text, double low, double high)
+{
+    int64_t whole;
+    if (!parse_int(text, &whole) || (double)whole < low || (double)whole > high)
+        fail_word(l, text, "a whole number from %.0f to %.0f", low, high);
+    return (double)whole;
+}
+
+double read_as(const struct line *l, enum value value, const char *text)
+{
+    static const struct {
+        double low, high;
+        const char *expected;
+    } rule[] = {[VALUE_BYTES] = {1, NO_LIMIT, "a number of bytes from 1 to 2^50, such as 4096, 64K, 512M or 16G"},
+                [VALUE_TIME] = {0, 1e6, "a time such as 0.5, 20ns, 3us, 1.5ms or 2s, from 0 to 1e6 s"},
+                [VALUE_RATE] = {1e-6, 1e30, "a rate in bytes per second, such as 12e9, without a unit"}};
+    double number = -1;
+    size_t bytes = 0;
+    bool good;
+    if (value == VALUE_CLASS)
+        return read_choice(l, text, memory_class_name, 0, MEM_BUFFERS, "");
+    if (value == VALUE_ROLE)
+        return read_choice(l, text, role_name, ROLE_OTHER + 1, ROLES_BY_HAND, "a role: ");
+    if (value == VALUE_TIME) {
+        good = parse_time(text, &number);
+    } else if (value == VALUE_BYTES) {
+        good = parse_bytes(text, &bytes);
+        number = (double)bytes;
+    } else {
+        good = parse_double(text, &number);
+    }
+    if (!good || !(number >= rule[value].low && number <= rule[value].high))
+        fail_word(l, text, "%s", rule[value].expected);
+    return number;
+}
+
+/* ---- options ---------------------------------------------------------------------------------------------------- */
+
+static double load_value(const void *at, enum value value)
+{
+    if (value == VALUE_BYTES)
+        return (double)*(const size_t *)at;
+    if (value == VALUE_TIME || value == VALUE_RATE)
+        return *(const double *)at;
+    if (value == VALUE_FLAG)
+        return *(const bool *)at;
+    return *(const int *)at;
+}
+
+static void store_value(void *at, enum value value, double number)
+{
+    if (value == VALUE_BYTES)
+        *(size_t *)at = (size_t)number;
+    else if (value == VALUE_TIME || value == VALUE_RATE)
+        *(double *)at = number;
+    else if (value == VALUE_FLAG)
+        *(bool *)at = number != 0;
+    else
+        *(int *)at = (int)number;
+}
+
+void read_options(struct line *l, enum line_of kind, void *to)
+{
+    for (const struct option_word *w = options; w < options + COUNT(options); w++) {
+        if (w->kind != kind)
+            continue;
+        char *text = take_word(l, w->key, w->value == VALUE_FLAG ? '\0' : '=');
+        double number = w->absent;
+        if (text && w->value == VALUE_FLAG)
+            number = true;
+        else if (text && w->value == VALUE_COUNTER)
+            number = read_counter(l, text, w->low, w->high);
+        else if (text)
+            number = read_as(l, w->value, text);
+        store_value((char *)to + w->at, w->value, number);
+    }
+}
+
+void write_options(FILE *out, enum line_of kind, const void *from)
+{
+    for (const struct option_word *w = options; w < options + COUNT(options); w++) {
+        if (w->kind != kind)
+            continue;
+        char text[32];
+        double number = load_value((const char *)from + w->at, w->value);
+        if (number == w->absent)
+            continue;
+        fprintf(out, " %s", w->key);
+        if (w->value == VALUE_BYTES || w->value == VALUE_COUNTER)
+            fprintf(out, "=%.0f", number);
+        else if (w->value == VALUE_ROLE)
+            fprintf(out, "=%s", role_name[(int)number]);
+        else if (w->value != VALUE_FLAG)
+            fprintf(out, "=%s", format_exactly(text, number));
+    }
+}

@@ -1,0 +1,49 @@
+/* line.h - a line of a step file as words: some have a place, the others are options, `key=value` or `flag`, in any
+ * order.  Options are listed in tables, by which lines are read and written.
+ *
+ * Protocol: split_line(), take all words that the line may have; one that is not `used` then is wrong.  Whatever is
+ * wrong ends the program (EXIT_USAGE) with file, line and word.
+ */
+#ifndef LINE_H
+#define LINE_H
+
+#include "trainer/base/base.h"
+
+enum { MOST_WORDS = 32 };
+struct line {
+    const char *path;
+    int number;             /* from 1 */
+    const char *takes;      /* the whole line, as it should be */
+    char *word[MOST_WORDS]; /* the first is its kind */
+    bool used[MOST_WORDS];
+    size_t n;
+};
+/* Cuts the text up; '#' begins a comment. */
+void split_line(struct line *l, char *text);
+/* (line, word, what is expected by printf rules) */
+#define fail_word(l, word, ...)                                                                                        \
+    fail(EXIT_USAGE, "%s, line %d: '%.80s': expected %s", (l)->path, (l)->number, (word), format_string(__VA_ARGS__))
+char *word_at(struct line *l, size_t i);            /* the word that has place i */
+char *word_option(struct line *l, const char *key); /* the value of `key=value`, or NULL */
+char *next_name(const struct line *l, char **list); /* cuts the first name off a list with commas; NULL: none is left */
+
+/* The values that words have, as a struct keeps them. */
+enum value {
+    VALUE_BYTES,   /* size_t */
+    VALUE_TIME,    /* double: seconds */
+    VALUE_RATE,    /* double: bytes per second */
+    VALUE_COUNTER, /* int */
+    VALUE_FLAG,    /* bool: the word is there or not */
+    VALUE_CLASS,   /* enum memory_class */
+    VALUE_ROLE     /* enum role */
+};
+enum line_of { LINE_DEVICE, LINE_HOST, LINE_LANE, LINE_LINK, LINE_TENSOR, LINE_TASK, LINE_COPY, LINE_WORK };
+double read_counter(const struct line *l, const char *text, double low, double high);
+double read_as(const struct line *l, enum value value, const char *text);
+/* Reads into a struct, or writes from it, all options that lines of that kind have.  The struct is a device, lane,
+ * link or tensor; a machine for LINE_HOST; a task for the last three: LINE_TASK has the options of all tasks, LINE_COPY
+ * those that only copies have, LINE_WORK those that only other tasks have. */
+void read_options(struct line *l, enum line_of kind, void *to);
+void write_options(FILE *out, enum line_of kind, const void *from);
+
+#endif

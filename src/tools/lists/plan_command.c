@@ -1,0 +1,250 @@
+/* plan_command.c - yard plan: the step as it would run: printed, verified, simulated. */
+#include "plan_command.h"
+
+#include "lists.h"
+#include "techniques/pass/pass.h"
+#include "tools/predict/predict.h"
+#include "tools/proof/proof.h"
+#include "tools/trace/record.h"
+#include "tools/trace/trace.h"
+
+struct plan_options plan_options;
+
+/* Proves the trainer's n lists, that for training first, and says the first fault.  Returns the exit code. */
+static int prove_lists(const struct trainer *t, struct step *const *all, size_t n)
+{
+    char *wrong = NULL;
+    for (size_t i = 0; i < n && !wrong; i++) {
+        wrong = verify_devices(all[i]);
+        if (!wrong)
+            wrong = verify(all[i], values_of(t, all[i]));
+    }
+    fflush(stdout); /* stdout and stderr may be one file: keep their order */
+    if (wrong) {
+        fprintf(stderr, "yard: verify: %s\n", wrong);
+        return EXIT_FAILED;
+    }
+    if (n == 1)
+        fprintf(stderr, "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered\n",
+                t->train->n);
+    else
+        fprintf(stderr,
+                "verify: %zu tasks of the train list, and those of the others: every read sees the right value, "
+                "every conflict is ordered,\n        provided that tasks touch what they declare (train "
+                "--serial --audit checks that)\n",
+                t->train->n);
+    return EXIT_OK;
+}
+
+/* The number of tasks of each lane; lanes without a task are left out. */
+static void print_task_counts(const struct step *list)
+{
+    const struct machine *m = list->pool->machine;
+    printf("list %s: %zu tasks, by lane (--print shows each, --simulate the period)\n", list->name, list->n);
+    for (int lane = 0; lane < m->n_lanes; lane++) {
+        size_t tasks = 0;
+        for (size_t i = 0; i < list->n; i++)
+            tasks += list->task[i]->lane->index == lane;
+        if (tasks > 0)
+            printf("  %-24s %7zu\n", m->lane[lane]->name, tasks);
+    }
+}
+
+static void print_plan_json(const struct trainer *t, struct step *const *all, size_t n, const struct simulation *sim)
+{
+    const struct pass_reports passes = reports_of(t);
+    json_t *plan = plan_json(t->pool, all, n);
+    json_object_set_new(plan, "passes", reports_json(passes.report, passes.n));
+    if (sim)
+        json_object_set_new(plan, "simulation", simulation_json(sim));
+    json_dumpf(plan, stdout, JSON_COMPACT);
+    putchar('\n');
+}
+
+static void print_plan(const struct trainer *t, struct step *const *all, size_t n, const struct simulation *sim)
+{
+    const struct pass_reports passes = reports_of(t);
+    print_reports(stdout, passes.report, passes.n);
+    if (plan_options.print || (!proof_options.verify && !sim)) {
+        print_task_counts(t->train);
+        print_memory(stdout, t->pool, all, n);
+    }
+    if (sim)
+        print_simulation(stdout, sim, costs_of(t));
+    if (plan_options.print) {
+        print_step(stdout, t->train);
+        print_map(stdout, t->pool, t->train);
+    }
+}
+
+static void trace_plan(const struct simulation *sim, const char *title)
+{
+    char *path = trace_path();
+    if (path)
+        write_simulation(sim, path, title);
+    if (record_options.shown)
+        show_trace(path, !record_options.file);
+    free(path);
+}
+
+static int show_plan(const struct trainer *t, const char *title)
+{
+    struct step *all[3]; /* they share one arena: one list runs at a time */
+    size_t n = 0;
+    all[n++] = t->train;
+    if (t->sample)
+        all[n++] = t->sample;
+    if (t->eval)
+        all[n++] = t->eval;
+    struct simulation *sim = NULL;
+    if (predict_options.simulate || plan_options.print_list)
+        sim = must_simulate(t->train, costs_of(t));
+    if (plan_options.print_list)
+        write_list(stdout, t->train, sim->seconds); /* seconds: how long each task takes alone */
+    else if (t->settings->json)
+        print_plan_json(t, all, n, sim);
+    else
+        print_plan(t, all, n, sim);
+    if (sim && !plan_options.print_list)
+        trace_plan(sim, title);
+    if (sim)
+        free_simulation(sim);
+    return proof_options.verify ? prove_lists(t, all, n) : EXIT_OK;
+}
+
+/* Both ways to plan make a trainer: one of a model, or one that has the list of a step file and nothing else. */
+
+static int plan_model(const struct settings *o)
+{
+    struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data.path != NULL, true);
+    char *shape = describe_shape(t);
+    int code = show_plan(t, shape);
+    free(shape);
+    free_trainer(t);
+    return code;
+}
+
+/* Frees what plan_list() made: new_trainer() had no part in it. */
+static void free_planned(struct trainer *t)
+{
+    tell_trainer_closing(t);
+    free_step(t->train);
+    free_pool(t->pool);
+    close_machine(t->machine);
+    free(t->own);
+}
+
+static int plan_list(const struct settings *o)
+{
+    struct step *s = read_list(plan_options.list);
+    set_budgets(s->pool->machine, o->device_memory, o->host_memory);
+    if (predict_options.what_if)
+        apply_what_if_to_list(s, predict_options.what_if);
+    if (o->clip > 0)
+        gate_updates(s);
+    struct trainer t = {.settings = o, .pool = s->pool, .machine = s->pool->machine, .train = s, .mesh = one_rank};
+    t.own = allocate(n_modules, sizeof *t.own);
+    tell_list_built(&t, s);
+    struct problem *p = place(s->pool, &s, 1, true);
+    if (p)
+        fail(p->code, "%s: %s", plan_options.list, p->sentence);
+    depend(s, true);
+    int code = show_plan(&t, plan_options.list);
+    free_planned(&t);
+    return code;
+}
+
+static const struct page page = {
+    "plan",
+    "[options]",
+    "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory.",
+    OF_LIST | OF_PLAN | OF_RUN,
+    " vocab json ",
+    NULL,
+    false};
+
+/* The way to show a plan that another folder brings, when the options ask for it; else NULL. */
+static const struct other_plan *other_plan(void)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (modules[i]->plan && modules[i]->plan->is_wanted())
+            return modules[i]->plan;
+    return NULL;
+}
+
+static int run_plan(int argc, char **argv)
+{
+    struct settings *s = parse_settings(&page, argc, argv);
+    const struct record_options *trace = &record_options;
+    if ((trace->file || trace->shown) && !predict_options.simulate)
+        fail(EXIT_USAGE, "yard plan --%s %s what is simulated: add --simulate", trace->file ? "trace" : "view",
+             trace->file ? "writes" : "shows");
+    if (plan_options.list)
+        return plan_list(s);
+    if (other_plan())
+        return other_plan()->run(s);
+    return plan_model(s);
+}
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+/* May the option stand beside --list?  A step file brings its machine, its times and its sizes. */
+static bool fits_list(const struct option *o)
+{
+    static const char *const beside[] = {"list",    "simulate",   "verify",   "print", "json", "trace",
+                                         "view",    "print-list", "clip",     "after", "seed", "iterations",
+                                         "what-if", "device-mem", "host-mem", NULL};
+    return strcmp(o->group, GROUP_TECHNIQUES) == 0 || choice_number(beside, o->name) >= 0;
+}
+
+static void check(struct settings *s)
+{
+    const struct plan_options *o = &plan_options;
+    const struct predict_options *times = &predict_options;
+    const char *unfit = o->list ? first_given(fits_list) : NULL;
+    (void)s;
+    if (unfit)
+        fail(EXIT_USAGE, "--list %s brings machine, sizes and times: leave --%s out", o->list, unfit);
+    if ((times->simulate || o->print_list) && !times->profile && !times->hardware && !o->list)
+        fail(EXIT_USAGE, "--%s needs times: add --profile, --hardware or --list",
+             times->simulate ? "simulate" : "print-list");
+    if (times->what_if && !times->simulate && !o->print_list && !other_plan())
+        fail(EXIT_USAGE, "--what-if changes what is predicted: add --simulate");
+}
+
+/* A training on several devices prints what each holds. */
+static void print_summary(struct trainer *t)
+{
+    if (t->machine->n_devices > 1)
+        print_memory(stdout, t->pool, (struct step *[]){t->train}, 1);
+}
+
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
+static const struct option options[] = {
+    {"print", 0, OPT_FLAG, &plan_options.print, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
+     "print tasks and memory map too"},
+    {"list", 0, OPT_INPUT, &plan_options.list, NULL, "FILE", 0, 0, GROUP_LOOKING, OF_PLAN,
+     "show the list of a step file instead of a model's: a machine, tensors and tasks written by hand, with their "
+     "times (the format: tutorials/reference-lists.md, examples: data/steps)"},
+    {"print-list", 0, OPT_FLAG, &plan_options.print_list, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
+     "print the train list as a step file, which is simulated to the same times; needs --profile, --hardware or "
+     "--list"},
+};
+static const struct law laws[] = {{"print-list", "json", "a step file is printed and nothing else"},
+                                  {"print-list", "print", "a step file is printed and nothing else"},
+                                  {"print-list", "trace", "a step file is printed and nothing else"},
+                                  {"print-list", "view", "a step file is printed and nothing else"}};
+static const struct hooks hooks = {.summary_printed = print_summary};
+static const struct subcommand command = {50, "plan", "show a training step as a list of tasks, and its memory",
+                                          run_plan, " simulate list print memory dry-run "};
+const struct module module_lists = {.name = "lists",
+                                    .needs = "pass predict proof trace",
+                                    .place = 55,
+                                    .commands = &command,
+                                    .n_commands = 1,
+                                    .options = options,
+                                    .n_options = COUNT(options),
+                                    .laws = laws,
+                                    .n_laws = COUNT(laws),
+                                    .check = check,
+                                    .hooks = &hooks};

@@ -1,0 +1,19 @@
+/* plan_command.h - yard plan: its options, and other ways to show a plan. */
+#ifndef PLAN_COMMAND_H
+#define PLAN_COMMAND_H
+
+#include "trainer/train/hooks.h"
+
+struct plan_options {
+    bool print, print_list;
+    const char *list; /* the step file that is planned instead of a model */
+};
+extern struct plan_options plan_options;
+
+/* A folder may register another way to show the model's plan (struct module), for when its options ask for it. */
+struct other_plan {
+    bool (*is_wanted)(void);
+    int (*run)(const struct settings *s); /* the exit code */
+};
+
+#endif

@@ -1,0 +1,117 @@
+/* training_costs.c - what a training has of predictions: costs, and for plans a machine that is only described. */
+#include "predict.h"
+#include "techniques/pass/pass.h"
+#include "trainer/train/hooks.h"
+
+#include <math.h>
+
+struct predict_options predict_options;
+static struct costs *trial; /* what was measured where no file says; NULL: nothing was */
+
+struct costs *costs_of(const struct trainer *t) { return *own_of(t, &module_predict); }
+
+static const char *costs_file(void)
+{
+    const struct predict_options *o = &predict_options;
+    if (o->pace)
+        return o->pace;
+    return o->profile ? o->profile : o->hardware;
+}
+
+/* A machine on paper, where hardware is described and devices of this host are not asked for; else NULL. */
+static struct machine *paper_machine(struct trainer *t, bool plan_only)
+{
+    const struct settings *s = t->settings;
+    const struct predict_options *o = &predict_options;
+    const char *file = s->trial ? NULL : costs_file();
+    struct costs *c = file ? read_costs(file) : trial;
+    *own_of(t, &module_predict) = c;
+    if (file && file == o->profile && !c->measured)
+        fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", o->profile);
+    t->separate = c && !c->measured;
+    if (!file || !o->hardware || s->devices || !plan_only)
+        return NULL;
+    struct mesh mesh = wanted_mesh(s, 1);
+    struct machine *m = virtual_machine(c, n_ranks(&mesh));
+    set_budgets(m, s->device_memory, s->host_memory);
+    return m;
+}
+
+static void adapt(struct trainer *t)
+{
+    struct costs *c = costs_of(t);
+    if (predict_options.what_if && c)
+        apply_what_if(c, t->machine, predict_options.what_if);
+    if (c && t->machine->device[0].cl)
+        check_fingerprint(c, &t->machine->device[0], engine_name(t));
+}
+
+static bool measure(struct settings *s, int argc, char **argv, int *code)
+{
+    (void)argc;
+    (void)argv;
+    (void)code;
+    run_trial_for(s);
+    return true;
+}
+
+void keep_trial(struct costs *c) { trial = c; }
+
+static void forget(struct trainer *t)
+{
+    struct costs *c = costs_of(t);
+    if (c && c != trial)
+        free_costs(c);
+}
+
+static double predict(const struct trainer *t, const struct task *task)
+{
+    enum cost_source source;
+    const struct costs *c = costs_of(t);
+    return c ? task_seconds(c, task, &source) : NAN;
+}
+
+static void check(struct settings *s)
+{
+    const struct predict_options *o = &predict_options;
+    (void)s;
+    if (o->what_if && strstr(o->what_if, "mem=") && was_given("device-mem"))
+        fail(EXIT_USAGE, "--what-if %s and --device-mem: both say what a device may hold; leave one out", o->what_if);
+}
+
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
+static const struct option options[] = {
+    {"simulate", 0, OPT_FLAG, &predict_options.simulate, NULL, NULL, 0, 0, GROUP_PREDICTING, OF_PLAN,
+     "predict the step on a virtual clock; needs --profile, --hardware or --list"},
+    {"profile", 0, OPT_INPUT, &predict_options.profile, NULL, "FILE", 0, 0, GROUP_PREDICTING, OF_TRAIN | OF_PLAN,
+     "task times that `yard profile` measured; train: for its plans, instead of a trial"},
+    {"hardware", 0, OPT_INPUT, &predict_options.hardware, NULL, "FILE", 0, 0, GROUP_PREDICTING, OF_TRAIN | OF_PLAN,
+     "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
+     "device is needed (bench: with --broadcast); train: on the real devices, for its plans, instead of a trial"},
+    {"what-if", 0, OPT_TEXT, &predict_options.what_if, NULL, "WORDS", 0, 0, GROUP_PREDICTING, OF_PLAN,
+     "predict for changed hardware, as \"link=2x cpu=0.5x device=1.5x mem=8G\"; with --memory: mixed, for mixed "
+     "precision, which is counted, not "
+     "run"},
+    {"output", 'o', OPT_OUTPUT, &predict_options.output, NULL, "FILE", 0, 0, GROUP_PREDICTING, 0,
+     "the profile to write"},
+};
+static const struct law laws[] = {{"profile", "hardware", "both say how long tasks take"}};
+static const struct hooks hooks = {.options_read = measure,
+                                   .machine = paper_machine,
+                                   .machine_opened = adapt,
+                                   .predicted_seconds = predict,
+                                   .trainer_closing = forget};
+static const struct subcommand command = {
+    .place = 60, .name = "profile", .help = "measure how long tasks take, to predict with", .run = run_profile};
+const struct module module_predict = {.name = "predict",
+                                      .needs = "command pass trace",
+                                      .place = 50,
+                                      .commands = &command,
+                                      .n_commands = 1,
+                                      .options = options,
+                                      .n_options = COUNT(options),
+                                      .laws = laws,
+                                      .n_laws = COUNT(laws),
+                                      .check = check,
+                                      .hooks = &hooks,
+                                      .forecaster = &forecaster};

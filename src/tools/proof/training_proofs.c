@@ -1,0 +1,70 @@
+/* training_proofs.c - the proofs that a training asks for: it keeps the values of its lists as they were built, and
+ * audits a serial run.
+ */
+#include "proof.h"
+
+struct proof_options proof_options;
+extern const struct module module_proof;
+
+struct list_values { /* one of the trainer's lists, and its values */
+    const struct step *list;
+    struct values *values;
+    struct list_values *next;
+};
+
+struct values *values_of(const struct trainer *t, const struct step *list)
+{
+    const struct list_values *known = *own_of(t, &module_proof);
+    while (known && known->list != list)
+        known = known->next;
+    return known ? known->values : NULL;
+}
+
+static void keep_values(struct trainer *t, struct step *list)
+{
+    if (!proof_options.verify || t->settings->trial)
+        return;
+    struct list_values *added = allocate(1, sizeof *added);
+    added->list = list;
+    added->values = number_values(list);
+    added->next = *own_of(t, &module_proof);
+    *own_of(t, &module_proof) = added;
+}
+
+static void choose_runner(struct trainer *t)
+{
+    execution.alone = NULL;
+    if (proof_options.audit && !t->settings->trial)
+        execution.alone = &audit_runner;
+}
+
+static void forget(struct trainer *t)
+{
+    struct list_values *first = *own_of(t, &module_proof);
+    while (first) {
+        struct list_values *next = first->next;
+        free_values(first->values);
+        free(first);
+        first = next;
+    }
+}
+
+static void check(struct settings *s)
+{
+    if (proof_options.audit && !s->serial)
+        fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
+}
+
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
+static const struct option options[] = {
+    {"audit", 0, OPT_FLAG, &proof_options.audit, NULL, NULL, 0, 0, GROUP_LOOKING, OF_TRAIN,
+     "with --serial: run every task over three fillings of what it does not declare to read, and compare: for the data "
+     "of this run, tasks touch what they declare and no more (slow)"},
+    {"verify", 0, OPT_FLAG, &proof_options.verify, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
+     "prove that every read sees the right value, that every conflict is ordered whatever the timing, and that memory "
+     "is within the budgets, provided that tasks touch what they declare (train --serial --audit checks that)"},
+};
+static const struct hooks hooks = {
+    .machine_opened = choose_runner, .list_built = keep_values, .trainer_closing = forget};
+const struct module module_proof = {
+    .name = "proof", .place = 10, .options = options, .n_options = COUNT(options), .check = check, .hooks = &hooks};

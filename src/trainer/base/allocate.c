@@ -1,0 +1,60 @@
+/* allocate.c - allocation that cannot return NULL, and strings and arrays built on it. */
+#include "base.h"
+
+#include <stdarg.h>
+
+static _Noreturn void out_of_memory(size_t count, size_t size)
+{
+    fail(EXIT_USAGE,
+         "out of memory on the host: %zu items of %zu bytes could not be allocated; "
+         "take a smaller model, batch or data set, or close other programs",
+         count, size);
+}
+
+void *allocate(size_t count, size_t size)
+{
+    void *p = calloc(MAX(count, 1), MAX(size, 1)); /* calloc checks the product */
+    if (!p)
+        out_of_memory(count, size);
+    return p;
+}
+
+void *reallocate(void *old, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / size)
+        out_of_memory(count, size);
+    void *p = realloc(old, MAX(count * size, 1));
+    if (!p)
+        out_of_memory(count, size);
+    return p;
+}
+
+void *copy_bytes(const void *from, size_t n) { return n ? memcpy(allocate(n, 1), from, n) : NULL; }
+
+char *copy_string(const char *text) { return copy_bytes(text, strlen(text) + 1); }
+
+char *format_string(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int n = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    CHECK(n >= 0, "bad format \"%s\"", format);
+    char *text = allocate((size_t)n + 1, 1); /* not vasprintf(): leak checkers do not report where that is called */
+    va_start(arguments, format);
+    vsnprintf(text, (size_t)n + 1, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+void *grow(void *items, size_t *cap, size_t wanted, size_t size)
+{
+    if (wanted <= *cap)
+        return items;
+    const size_t doubled = MAX(*cap * 2, 8);
+    const size_t larger = MAX(wanted, doubled);
+    items = reallocate(items, larger, size);
+    memset((char *)items + *cap * size, 0, (larger - *cap) * size);
+    *cap = larger;
+    return items;
+}

@@ -1,0 +1,93 @@
+/* options.h - options: on the command line, in config files, in the help and in the log. */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* One table of options serves parsing, config files, --help and the resolved record in the log.
+ * `--name value` and `--name=value`; OPT_FLAG takes no value (`--no-name` is not offered).
+ * A config file has lines `name = value`, the same names, '#' starts a comment.
+ * Precedence is the order of calls: the caller applies preset, then config file, then command line. */
+enum option_type {
+    OPT_FLAG,
+    OPT_INT,
+    OPT_LONG, /* a whole number of 64 bits */
+    OPT_DOUBLE,
+    OPT_FLOAT, /* a double that kernels get as a 32-bit float: no value between 0 and the smallest of those (FLT_MIN) */
+    OPT_BYTES,
+    OPT_TEXT,
+    OPT_CHOICE, /* one of several words; the value is its place among them, an enumerator; -1: none */
+    OPT_INPUT,  /* a path that is read */
+    OPT_INPUTS, /* a path that is read, or a pattern of several; it is an error to give two of them */
+    OPT_OUTPUT, /* a path that is written, never "" */
+    OPT_KEPT    /* an OPT_OUTPUT that may also be the path that the run goes on from */
+};
+struct option {
+    const char *name; /* without dashes */
+    char letter;      /* 'd' also accepts -d; 0: no letter */
+    enum option_type type;
+    void *value;          /* bool*, int*, int64_t*, double*, double*, size_t*, int* for a choice, else const char** */
+    const char *initial;  /* the value when the option is not given, as a user would write it; NULL: false, 0 or NULL */
+    const void *argument; /* the value's name in the help, "N"; for an OPT_CHOICE its words, see choice_words() */
+    double low, high;     /* the inclusive range of a number; both 0: any number */
+    const char *group;    /* the heading in the help */
+    unsigned commands;    /* bit set of the commands that take it; the parser is told one of them */
+    const char *help;     /* one line, which print_options() wraps */
+};
+/* The argument of an OPT_CHOICE: WORDS([FIRST] = "first", [SECOND] = "second"). */
+#define WORDS(...)                                                                                                     \
+    (const char *const[]) { __VA_ARGS__, NULL }
+/* The words of an OPT_CHOICE, indexed by enumerator; NULL ends them. */
+const char *const *choice_words(const struct option *o);
+bool is_output(const struct option *o);
+enum { MOST_OPTIONS = 128 };
+struct option_table {
+    const struct option *options;
+    size_t n;
+    const struct foreign_lookup *foreign; /* module.h: how foreign words are found; NULL: no folder knows them */
+    bool given[MOST_OPTIONS];             /* has the user given option i, on the command line or in a config file? */
+};
+
+/* Set every value to its initial one, or to 0, false or NULL where it has none; no option counts as given. */
+void reset_options(struct option_table *table);
+
+bool wants_help(int argc, char **argv); /* is --help or -h among the words? */
+/* Parse argv[0..argc) for the command with bit `command`; words that are no options go to `words` (argv-like, new
+ * array, *n_words of them).  Fails with EXIT_USAGE on an unknown option (naming the nearest), a missing or wrong value,
+ * or an option that only other commands take. */
+void parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
+                   char ***words, int *n_words);
+/* Reads the lines `name = value` of a text that a person writes.  '#' at a line's start or after white space begins a
+ * comment.  The first '=' that follows white space divides the line, or, if there is none, the first '='. */
+struct settings_text {
+    const char *path;
+    char *rest;         /* the lines that are still to be read; next_setting() writes zeros into the text */
+    int number;         /* the line's number, from 1 */
+    char *name, *value; /* what the line says; both lie in the text */
+};
+bool next_setting(struct settings_text *t); /* false: there are no more lines */
+/* Set options from the text of a config file, which is written to and must outlive the table; errors name path and
+ * line. */
+void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
+/* Set one option from a text, which must outlive the table.  The option counts as given.  `where` is how errors name
+ * it, as the user wrote it: "--batch", or "run.conf, line 3: batch". */
+void set_option(struct option_table *table, const struct option *o, const char *where, const char *text);
+/* Half a sentence about a foreign word (module.h): what it is called here, or why it does not exist here; `dashes` is
+ * written before names of options.  NULL: no folder knows the word.  The caller frees it. */
+char *find_foreign(const struct option_table *table, unsigned command, const char *word, const char *dashes);
+bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */
+/* The index of `word` in the list; -1: it is not there. */
+int choice_number(const char *const *words, const char *word);
+bool option_given(const struct option_table *table, const char *name);
+/* Print the `--name value` lines of the options of `command`, with their defaults, wrapped at 100 columns.  Options of
+ * one group must stand together in the table. */
+void print_options(FILE *out, const struct option_table *table, unsigned command);
+/* Print `text`, wrapped and indented as the texts of the help; the cursor is in column `at`. */
+void print_wrapped(FILE *out, const char *text, int at);
+const struct option *find_option(const struct option_table *table, const char *name);
+/* The option's present value as text, "" when unset; the caller frees it. */
+char *option_text(const struct option *option);
+
+#endif

@@ -1,0 +1,52 @@
+/* text.h - numbers as text and back, and UTF-8.  Implemented in text.c and utf8.c. */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* printf to the end of *text, which is reallocated; *text may be NULL before.  The caller frees it. */
+#define append_text(text, ...) append_string((text), format_string(__VA_ARGS__))
+void append_string(char **text, char *more);       /* frees `more` */
+void append_quoted(char **text, const char *word); /* appends a word, quoted where a shell wants it */
+/* `x` with so many decimal places; from a million on with four digits, "1.903e+17"; "inf", "nan" without a sign. */
+char *format_number(char out[32], double x, int places);
+char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */
+/* "1.50 GiB", "12.3 KiB", "17 B" into `out` (at least 32 bytes), which is returned. */
+char *format_bytes(char out[32], double bytes);
+/* "1 h 02 min", "3 min 10 s", "12 s" into `out`, which is returned. */
+char *format_seconds(char out[32], double seconds);
+/* The text a followed by the text b, cut to 63 characters.  It lives as long as the block around the call. */
+#define JOINED(a, b) join_texts((char[64]){0}, (a), (b))
+char *join_texts(char out[64], const char *a, const char *b);
+bool ends_with(const char *text, const char *end);
+#define NO_LIMIT ((size_t)1 << 50) /* bytes: the largest budget, and the size of memory where none is given */
+/* Bytes with an optional K, M, G suffix (1024-based), "512M".  Returns false when `text` is not that. */
+bool parse_bytes(const char *text, size_t *bytes);
+bool parse_int(const char *text, int64_t *value);
+bool parse_double(const char *text, double *value);
+/* Cut the white space off the end of `text`, in place; returns its first character that is no white space. */
+char *trim(char *text);
+/* Decode the character that begins at `text`, where `left` bytes are.  Returns its length in bytes, or 0 when it is
+ * invalid: a stray or missing continuation byte, a longer form than needed, a surrogate, or beyond U+10FFFF. */
+enum { CODE_POINTS = 0x110000, UTF8_BYTES = 4 /* bytes of the longest character */ };
+size_t utf8_decode(const char *text, size_t left, uint32_t *character);
+size_t valid_utf8(const char *text, size_t n); /* how many of the n bytes, from the first on, are valid UTF-8 */
+/* Prints UTF-8 whose bytes come a few at a time: a character is printed when its last byte has come.  Bytes that can be
+ * no character become U+FFFD, one for all bytes that together could have begun a character.  Control characters except
+ * '\t' and '\n' become '.'.  A stream begins as zeros; a character that is incomplete at its end becomes U+FFFD. */
+struct text_stream {
+    char begun[UTF8_BYTES]; /* the n bytes so far of the character that has begun */
+    size_t n;
+};
+void show_bytes(struct text_stream *s, FILE *out, const char *bytes, size_t n);
+void end_stream(struct text_stream *s, FILE *out);
+/* Replace by '?', in place, each byte that is not UTF-8 and each control character, since a terminal would obey it.
+ * '\t' stays, and so does '\n' where the text may have several `lines`.  Returns `text`. */
+char *make_printable(char *text, bool lines);
+/* Edit distance, for "did you mean". */
+int edit_distance(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,74 @@
+/* device_clock.c - device clocks on the host's clock.
+ *
+ * clGetDeviceAndHostTimer is missing on many drivers (it fails on PoCL 3.1 and rusticl 22.3), so the offset is
+ * measured: write one byte, wait, and read the host's clock at once; the smallest difference host - END of several
+ * tries is the offset plus the shortest wake-up.  PoCL stamps with the very clock we use (CLOCK_MONOTONIC_RAW): there
+ * the result is only that wake-up time, and 0 is used instead.
+ *
+ * Some drivers return zeros, or times before the command was queued or after it was seen complete, and report success.
+ * So every time is compared with the host's own record and replaced when it cannot be true.  With other drivers a
+ * command of an in-order queue seems to start before the previous one has ended: the device's clock has stepped back,
+ * and the start is moved to that end.
+ */
+#include "device.h"
+
+enum { TRIES = 12, SLACK_NS = 1000000 };
+
+static bool read_event_time(cl_event event, cl_profiling_info what, cl_ulong *ns)
+{
+    return clGetEventProfilingInfo(event, what, sizeof *ns, ns, NULL) == CL_SUCCESS && *ns != 0;
+}
+
+/* The least difference host - END of some tiny writes. */
+static void calibrate_clock(struct device *d)
+{
+    int64_t best = INT64_MAX;
+    cl_mem byte;
+    d->clock_step = device_number(d->cl, CL_DEVICE_PROFILING_TIMER_RESOLUTION);
+    CL_MAKE(byte = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, 1, NULL, &err));
+    bool valid = true;
+    for (int try = 0; try < TRIES && valid; try++) {
+        cl_event event;
+        cl_ulong end = 0;
+        CL(clEnqueueWriteBuffer(d->lane[LANE_UPLOAD]->queue, byte, CL_FALSE, 0, 1, "", 0, NULL, &event));
+        CL(clWaitForEvents(1, &event));
+        uint64_t host = now_ns();
+        valid = read_event_time(event, CL_PROFILING_COMMAND_END, &end);
+        best = MIN(best, (int64_t)(host - end));
+        CL(clReleaseEvent(event));
+    }
+    if (best >= 0 && best < SLACK_NS) /* it is the same clock: the difference is only the wake-up time */
+        best = 0;
+    d->clock_offset = best;
+    d->clock_valid = valid;
+    CL(clReleaseMemObject(byte));
+}
+
+void calibrate_clocks(struct machine *m)
+{
+    if (!m->options.profiling)
+        return;
+    for (int i = 0; i < m->n_devices; i++)
+        calibrate_clock(&m->device[i]);
+}
+
+enum told_times event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *told,
+                            uint64_t *start, uint64_t *end)
+{
+    cl_ulong began = 0, ended = 0; /* on the device's clock */
+    const uint64_t offset = (uint64_t)d->clock_offset;
+    *start = queued;
+    *end = seen;
+    if (!d->clock_valid || !read_event_time(event, CL_PROFILING_COMMAND_START, &began) ||
+        !read_event_time(event, CL_PROFILING_COMMAND_END, &ended))
+        return TIMES_MISSING;
+    if (began > ended || began + offset + SLACK_NS < queued || ended + offset > seen + SLACK_NS)
+        return TIMES_MISSING;
+    const bool stepped_back = began + d->clock_step < *told;
+    if (stepped_back)
+        began = *told;
+    *told = MAX(*told, ended);
+    *start = began + offset;
+    *end = MAX(began, ended) + offset;
+    return stepped_back ? TIMES_STEPPED_BACK : TIMES_TRUE;
+}

@@ -1,0 +1,198 @@
+/* slabs.c - slabs: large blocks of memory from OpenCL.  A guard behind each of them shows writes past its end. */
+#include "device.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+enum { GUARD_BYTE = 0xA5 };
+
+size_t default_budget(const struct device *d)
+{
+    bool has_own_memory = d->cl && !d->uses_ram;
+    if (!has_own_memory)
+        return d->memory;
+    size_t part = d->memory / 16;
+    return d->memory - part - MIN(part, (size_t)256 << 20);
+}
+
+const char *format_budget(char out[128], const struct device *d)
+{
+    char all[32];
+    bool is_default = d->budget == default_budget(d);
+    format_bytes(out, (double)d->budget);
+    if (d->limited && is_default)
+        strcat(out, ", all that a limit of this process leaves (a container's, a job's, ulimit)");
+    else if (is_default && d->budget < d->memory)
+        snprintf(out + strlen(out), 64, " (of %s; the rest is left to the driver)",
+                 format_bytes(all, (double)d->memory));
+    return out;
+}
+
+size_t guard_bytes(const struct device *d) { return d->by_hand ? 0 : GUARD_BYTES; }
+
+size_t slab_limit(const struct device *d)
+{
+    size_t usable = d->max_allocation - guard_bytes(d);
+    return usable / d->alignment * d->alignment;
+}
+
+/* A blocking write is not enough: OpenCL 1.2 lets it return when the driver has copied the data to memory of
+ * its own, as Intel's does.  A kernel on another lane could then start before the data arrive, and they
+ * would overwrite its results. */
+void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *from, size_t bytes)
+{
+    cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;
+    CL(clEnqueueWriteBuffer(queue, buffer, CL_FALSE, begin, bytes, from, 0, NULL, NULL));
+    CL(clFinish(queue));
+}
+
+/* Make the slab's buffer, and fill it with zeros and the guard.  NVIDIA's driver (580) counts the patterns of a fill in
+ * 32 bits: a fill of single bytes hangs above 2 GiB, and beyond 4 GiB it fills another place.  So the pattern is the
+ * longest that all devices know, 16 bytes, and the guard is written, not filled. */
+static cl_int make_slab_buffer(struct device *d, struct slab *slab)
+{
+    static const cl_uchar zeros[16];
+    unsigned char guard[GUARD_BYTES];
+    cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;
+    cl_int code;
+    memset(guard, GUARD_BYTE, sizeof guard);
+    slab->buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, slab->bytes + GUARD_BYTES, NULL, &code);
+    if (code != CL_SUCCESS)
+        return code;
+    /* Drivers of GPUs allocate a buffer when it is first used: a lack of memory may show only here. */
+    code = clEnqueueFillBuffer(queue, slab->buffer, zeros, sizeof zeros, 0, slab->bytes, 0, NULL, NULL);
+    if (code != CL_SUCCESS)
+        return code;
+    code = clEnqueueWriteBuffer(queue, slab->buffer, CL_FALSE, slab->bytes, GUARD_BYTES, guard, 0, NULL, NULL);
+    if (code != CL_SUCCESS)
+        return code;
+    return clFinish(queue);
+}
+
+static struct problem *allocate_device_slab(struct device *d, struct slab *slab)
+{
+    cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;
+    cl_int code = make_slab_buffer(d, slab);
+    if (code != CL_SUCCESS) {
+        char size[32];
+        if (slab->buffer)
+            clReleaseMemObject(slab->buffer);
+        return new_problem(EXIT_USAGE,
+                           "device %s cannot allocate %s (%s): use a smaller model, --batch or --micro-batch", d->id,
+                           format_bytes(size, (double)slab->bytes), cl_error_name(code));
+    }
+    if (d->is_cpu) /* CPUs' drivers map a buffer where it lies: there a debugger can look at tensors */
+        slab->seen = clEnqueueMapBuffer(queue, slab->buffer, CL_TRUE, CL_MAP_READ, 0, slab->bytes, 0, NULL, NULL, NULL);
+    if (slab->seen)
+        CL(clEnqueueUnmapMemObject(queue, slab->buffer, slab->seen, 0, NULL, NULL));
+    return NULL;
+}
+
+/* Map memory that OpenCL has allocated: it is pinned where that matters, for copies to devices of the copier's context.
+ * With some drivers copies to and from other memory block the caller.  slab->block stays NULL when it cannot be had. */
+static void allocate_pinned(const struct device *copier, struct slab *slab, size_t bytes)
+{
+    slab->queue = copier->lane[LANE_UPLOAD]->queue;
+    slab->pinned = clCreateBuffer(copier->context->cl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, NULL);
+    if (!slab->pinned)
+        return;
+    slab->block = clEnqueueMapBuffer(slab->queue, slab->pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL,
+                                     NULL, NULL);
+    if (!slab->block) {
+        CL(clReleaseMemObject(slab->pinned));
+        slab->pinned = NULL;
+    }
+}
+
+static struct problem *allocate_host_slab(const struct device *d, const struct device *copier, struct slab *slab)
+{
+    size_t bytes = slab->bytes + GUARD_BYTES + d->alignment; /* with room to align the slab's start */
+    allocate_pinned(copier, slab, bytes);
+    if (!slab->block)
+        slab->block = malloc(bytes);
+    if (!slab->block)
+        return new_problem(EXIT_USAGE, "the host cannot allocate %zu bytes: use a smaller model or --batch",
+                           slab->bytes);
+    size_t skipped = (d->alignment - (uintptr_t)slab->block % d->alignment) % d->alignment;
+    slab->host = (char *)slab->block + skipped;
+#ifdef MADV_HUGEPAGE
+    madvise(slab->host, slab->bytes, MADV_HUGEPAGE); /* then a disk can fetch large pieces at once from here */
+#endif
+    memset(slab->host, 0, slab->bytes);
+    memset((char *)slab->host + slab->bytes, GUARD_BYTE, GUARD_BYTES);
+    return NULL;
+}
+
+struct problem *add_slab(struct machine *m, struct device *d, const struct device *copier, size_t bytes)
+{
+    struct slab *slab = APPEND(d->slabs, d->n_slabs, d->cap_slabs);
+    slab->bytes = bytes;
+    struct problem *problem = NULL;
+    if (d->is_host)
+        problem = allocate_host_slab(d, copier ? copier : m->device, slab);
+    else
+        problem = allocate_device_slab(d, slab);
+    if (problem)
+        d->n_slabs--;
+    else
+        m->allocated += bytes + GUARD_BYTES;
+    return problem;
+}
+
+cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* lanes' threads call this too */
+    cl_buffer_region region = {begin, bytes};
+    cl_mem part;
+    pthread_mutex_lock(&lock); /* so that parts are listed in the order in which they are made */
+    CL_MAKE(part = clCreateSubBuffer(slab->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &err));
+    *APPEND(slab->parts, slab->n_parts, slab->cap_parts) = part;
+    pthread_mutex_unlock(&lock);
+    return part;
+}
+
+/* NVIDIA's driver (580) crashes when the older of two parts that overlap is released first. */
+static void release_parts(struct slab *slab)
+{
+    while (slab->n_parts > 0) {
+        slab->n_parts--;
+        CL(clReleaseMemObject(slab->parts[slab->n_parts]));
+    }
+    free(slab->parts);
+}
+
+int damaged_guards(struct device *d)
+{
+    unsigned char guard[GUARD_BYTES], whole[GUARD_BYTES];
+    int damaged = 0;
+    memset(whole, GUARD_BYTE, sizeof whole);
+    for (const struct slab *slab = d->slabs; slab < d->slabs + d->n_slabs; slab++) {
+        if (slab->buffer)
+            CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, slab->bytes, GUARD_BYTES,
+                                   guard, 0, NULL, NULL));
+        else
+            memcpy(guard, (char *)slab->host + slab->bytes, GUARD_BYTES);
+        damaged += memcmp(guard, whole, GUARD_BYTES) != 0;
+    }
+    return damaged;
+}
+
+void free_slabs(struct machine *m, struct device *d)
+{
+    for (struct slab *slab = d->slabs; slab < d->slabs + d->n_slabs; slab++) {
+        release_parts(slab);
+        if (slab->pinned) {
+            CL(clEnqueueUnmapMemObject(slab->queue, slab->pinned, slab->block, 0, NULL, NULL));
+            CL(clFinish(slab->queue));
+            CL(clReleaseMemObject(slab->pinned));
+        } else
+            free(slab->block);
+        if (slab->buffer)
+            CL(clReleaseMemObject(slab->buffer));
+        m->allocated -= slab->bytes + GUARD_BYTES;
+    }
+    free(d->slabs);
+    d->slabs = NULL;
+    d->n_slabs = 0;
+    d->cap_slabs = 0;
+}

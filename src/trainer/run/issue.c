@@ -1,0 +1,86 @@
+/* issue.c - issues the commands of a device's task, asks how they ended, takes their times; or runs one task alone. */
+#include "run.h"
+
+static void issue_copy(const struct task *t, uint32_t iteration, cl_uint n_wait, const cl_event *wait, cl_event *done)
+{
+    cl_command_queue queue = t->lane->queue;
+    struct tensor *to = tensor_at(t->access[0].tensor, iteration);
+    struct tensor *from = tensor_at(t->access[1].tensor, iteration);
+    if (copies_nothing(t))
+        CL(clEnqueueMarkerWithWaitList(queue, n_wait, wait, done));
+    else if (from->device->is_host)
+        CL(clEnqueueWriteBuffer(queue, tensor_buffer(to), CL_FALSE, 0, to->bytes, tensor_memory(from), n_wait, wait,
+                                done));
+    else if (to->device->is_host)
+        CL(clEnqueueReadBuffer(queue, tensor_buffer(from), CL_FALSE, 0, to->bytes, tensor_memory(to), n_wait, wait,
+                               done));
+    else
+        CL(clEnqueueCopyBuffer(queue, tensor_buffer(from), tensor_buffer(to), 0, 0, to->bytes, n_wait, wait, done));
+}
+
+void issue(const struct step *s, const struct task *t, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
+           cl_event *done)
+{
+    const struct grid *g = &t->grid;
+    wait = n_wait ? wait : NULL;
+    switch (t->action) {
+    case ACT_HOST:
+        CHECK(false, "task %s of the host is on lane %s", t->name, t->lane->name);
+        break;
+    case ACT_COPY:
+        issue_copy(t, iteration, n_wait, wait, done);
+        break;
+    case ACT_KERNEL:
+        CL(clEnqueueNDRangeKernel(t->lane->queue, s->running->task[t->index].kernel, (cl_uint)g->dims, NULL, g->global,
+                                  g->local[0] ? g->local : NULL, n_wait, wait, done));
+        break;
+    case ACT_ISSUE:
+        t->issue(t, iteration, n_wait, wait, done);
+        break;
+    }
+}
+
+cl_int event_status(cl_event event)
+{
+    cl_int status;
+    CL(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+    return status;
+}
+
+/* Fails when the event ended with an error. */
+void check_status(const struct step *s, const struct task *t, uint32_t iteration, cl_event event)
+{
+    cl_int status = event_status(event);
+    char where[64];
+    if (status < 0)
+        fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", iteration, s->name, t->name,
+             layer_and_micro(where, t), t->lane->name, cl_error_name(status), (int)status);
+}
+
+void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end)
+{
+    flight->told =
+        event_times(t->lane->device, flight->work, flight->queued, now_ns(), told_end, &flight->start, &flight->end);
+}
+
+void run_alone(struct step *s, uint32_t iteration, size_t i, struct task_flight *flight)
+{
+    const struct task *t = s->task[i];
+    const uint64_t start = now_ns();
+    uint64_t queued = flight->queued ? flight->queued : start;
+    uint64_t told_end = 0;
+    *flight = (struct task_flight){.iteration = iteration, .queued = queued, .start = start, .mark = flight->mark};
+    if (t->lane->device->is_host) {
+        t->run(t->context, t, iteration);
+        flight->end = now_ns();
+        return;
+    }
+    issue(s, t, iteration, 0, NULL, &flight->work);
+    clWaitForEvents(1, &flight->work);
+    check_status(s, t, iteration, flight->work);
+    take_times(t, flight, &told_end);
+    if (t->span)
+        flight->start = start;
+    CL(clReleaseEvent(flight->work));
+    flight->work = NULL;
+}
