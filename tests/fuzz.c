@@ -8,7 +8,7 @@
  * finding: its file and what was printed are kept in build/fuzz.  A new format is a line in `formats`.
  */
 #include "../src/techniques/reshard/folder.h"
-#include "../src/tools/tokens/tokens.h"
+#include "../src/tools/tokens/bpe.h"
 #include "../src/tools/trace/follow.h"
 #include "../src/trainer/cmd/cmd.h"
 #include "support_paper.h"
@@ -86,10 +86,9 @@ static int use_tokenizer(struct bpe *b)
 {
     static char bytes[] = "the cat's  on\n\xC3\xA9\xFF 12<|endoftext|> the";
     struct text text = {.name = "a text", .bytes = bytes, .n = sizeof bytes - 1};
-    char *line = bpe_to_text(b);
-    free_bpe(bpe_from_text(line, "its own line"));
-    free(line);
-    json_decref(bpe_to_json(b));
+    json_t *json = bpe_to_json(b);
+    free_bpe(bpe_from_json(json, "its own text"));
+    json_decref(json);
     if (!b->decodes_only) {
         size_t n, length;
         uint16_t *tokens = bpe_encode(b, &text, &n);
@@ -108,12 +107,6 @@ static int read_tokenizer(int n, char **words)
 {
     (void)n;
     return use_tokenizer(read_bpe(words[0]));
-}
-static int read_tokenizer_line(int n, char **words)
-{
-    size_t size;
-    (void)n;
-    return use_tokenizer(bpe_from_text(read_whole(words[0], &size), words[0]));
 }
 
 /* Commands as readers of files. */
@@ -168,7 +161,7 @@ static void make_foreign(void)
     free_checkpoint(c);
 }
 
-/* A tokenizer of README.md in all forms: tokenizer.json; a line; vocab.json and merges.txt, one sound and one to be
+/* A tokenizer of README.md in all forms: tokenizer.json; vocab.json and merges.txt, one sound and one to be
  * replaced, in two folders; and llm.c's. */
 static void make_tokenizers(void *unused)
 {
@@ -184,7 +177,6 @@ static void make_tokenizers(void *unused)
     json_array_foreach(json_object_get(model, "merges"), i, merge)
         append_text(&merges, "%s\n", json_string_value(merge));
     publish_text(FOLDER "seed.tokenizer.json", json_dumps(json, 0));
-    publish_text(FOLDER "seed.tokenizer.line", bpe_to_text(b));
     make_folder(FOLDER "merges");
     publish_text(FOLDER "seed.vocab.json", vocab);
     publish_text(FOLDER "merges/vocab.json", vocab);
@@ -290,7 +282,6 @@ static const struct format {
     {DATA "llmc-tiny.bin", "checkpoint.bin", run_plan, "--simulate --hardware " SERVER " --init @", 1},
     {DATA "llmc-tokens.bin", "shard.bin", run_plan, PLAN "--data @", 1},
     {FOLDER "seed.tokenizer.json", "tokenizer.json", read_tokenizer, "@", 1},
-    {FOLDER "seed.tokenizer.line", "tokenizer.line", read_tokenizer_line, "@", 1},
     {FOLDER "seed.vocab.json", "vocab.json", read_tokenizer, "@", 1},
     {FOLDER "seed.merges.txt", "merges/merges.txt", read_tokenizer, "@", 1},
     {FOLDER "seed.tokenizer.bin", "tokenizer.bin", read_tokenizer, "@", 1},

@@ -72,7 +72,7 @@ static void list_added(void *listing, int token)
 
 static struct text text_of(const char *bytes)
 {
-    return (struct text){.name = "a text", .bytes = (char *)bytes, .n = strlen(bytes)};
+    return (struct text){.name = "a text", .bytes = bytes, .n = strlen(bytes)};
 }
 
 static const char *const two_added[] = {"<|end|>", "<|end|>ing", NULL};
@@ -138,14 +138,15 @@ static struct text random_text(size_t n)
                                         "'ll",    "'",      "!",      "...",  "é",       "ß",          "я",
                                         "漢",     "\xC3",   "\xFF",   "٣",    "😀",       "\u00A0",     "\u2003",
                                         "\u3000", "\u200D", "\u0301", "<|en", "<|end|>", "<|end|>ing", "\xED\xA0\x80"};
-    struct text text = {.name = "a random text", .bytes = allocate(n + 16, 1)};
+    char *bytes = allocate(n + 16, 1);
+    struct text text = {.name = "a random text", .bytes = bytes};
     const size_t most = draw(2) ? COUNT(parts) + 1 : 8; /* a few parts make long words, and many equal ones */
     while (text.n < n) {
         const size_t i = draw(most);
         char byte[2] = {(char)draw(256)};
         const char *part = i < COUNT(parts) ? parts[i] : byte;
         const size_t length = i < COUNT(parts) ? strlen(part) : 1;
-        memcpy(text.bytes + text.n, part, length);
+        memcpy(bytes + text.n, part, length);
         text.n += length;
     }
     return text;
@@ -253,7 +254,7 @@ LAW(any_bytes_come_back_and_tokens_are_the_textbooks)
         assert_memory_equal(tokens, slow.tokens, n * sizeof *tokens);
         free(tokens);
         free(slow.tokens);
-        free(text.bytes);
+        free((void *)text.bytes);
         free_bpe(b);
     }
 }
@@ -261,9 +262,10 @@ LAW(any_bytes_come_back_and_tokens_are_the_textbooks)
 TEST(a_long_word_takes_no_quadratic_time)
 {
     const size_t n = 4000000;
-    struct text text = {.name = "a long word", .bytes = allocate(n, 1), .n = n};
+    char *bytes = allocate(n, 1);
+    struct text text = {.name = "a long word", .bytes = bytes, .n = n};
     for (size_t i = 0; i < n; i++)
-        text.bytes[i] = (char)('a' + draw(2));
+        bytes[i] = (char)('a' + draw(2));
     const uint64_t begun = now_ns();
     struct bpe *b = learn_bpe(&text, 1, 300, NULL);
     size_t n_tokens;
@@ -272,7 +274,7 @@ TEST(a_long_word_takes_no_quadratic_time)
     assert_true(n_tokens < n / 3);
     assert_true(seconds_since(begun) < 60);
     free(tokens);
-    free(text.bytes);
+    free((void *)text.bytes);
     free_bpe(b);
 }
 
@@ -374,7 +376,7 @@ LAW(the_most_frequent_pair_is_merged)
         assert_int_equal(b->n, slow->n);
         assert_int_equal(b->n_merges, slow->n_merges);
         assert_memory_equal(b->merges, slow->merges, b->n_merges * sizeof *b->merges);
-        free(text.bytes);
+        free((void *)text.bytes);
         free_bpe(b);
         free_bpe(slow);
     }
@@ -409,29 +411,31 @@ static void expect_same_tokens(const struct bpe *a, const struct bpe *b, const s
     free(y);
 }
 
-TEST(a_tokenizer_goes_through_text_and_json)
+static char *text_of_json(const struct bpe *b)
+{
+    json_t *json = bpe_to_json(b);
+    char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return text;
+}
+
+TEST(a_tokenizer_goes_through_json)
 {
     for (int i = 0; i < 10; i++) {
         struct bpe *b = random_bpe(258 + 100 * i);
         struct text text = random_text(3000);
-        char *line = bpe_to_text(b);
         json_t *json = bpe_to_json(b);
-        struct bpe *again = bpe_from_text(line, "a checkpoint"), *other = bpe_from_json(json, "tokenizer.json");
-        char *second = bpe_to_text(again), *third = bpe_to_text(other);
-        assert_string_equal(line, second);
-        assert_string_equal(line, third);
-        assert_true(strlen(line) < 1200 + 20 * b->n_merges);
-        assert_int_equal(valid_utf8(line, strlen(line)), strlen(line));
+        struct bpe *again = bpe_from_json(json, "tokenizer.json");
+        char *first = text_of_json(b), *second = text_of_json(again);
+        assert_string_equal(first, second);
+        assert_int_equal(valid_utf8(first, strlen(first)), strlen(first));
         expect_same_tokens(b, again, &text);
-        expect_same_tokens(b, other, &text);
         json_decref(json);
-        free(line);
+        free(first);
         free(second);
-        free(third);
-        free(text.bytes);
+        free((void *)text.bytes);
         free_bpe(b);
         free_bpe(again);
-        free_bpe(other);
     }
 }
 
@@ -455,7 +459,7 @@ TEST(other_ways_to_write_a_tokenizer)
     struct bpe *again = bpe_from_json(json, "tokenizer.json");
     expect_same_tokens(b, again, &text);
     json_decref(json);
-    free(text.bytes);
+    free((void *)text.bytes);
     free_bpe(b);
     free_bpe(again);
 }
@@ -528,7 +532,6 @@ TEST(what_is_not_computed_is_refused_by_its_name)
 }
 
 static void read_file(void *path) { read_bpe(path); }
-static void read_line(void *line) { bpe_from_text(line, "run/model"); }
 
 /* The vocabulary and the merges as GPT-2's two files have them; the texts last. */
 struct two_files {
@@ -570,7 +573,7 @@ TEST(vocab_json_and_merges_txt)
     expect_refusal(read_file, path, 1, "gpt2-merges.txt: merge 1 is not UTF-8");
     write_text("gpt2-merges.txt", "a a a\n");
     expect_refusal(read_file, path, 1, "merge 0, \"a a a\", needs \"a a\", which is no token of ");
-    free(text.bytes);
+    free((void *)text.bytes);
     free_bpe(b);
     free_bpe(by_vocab);
     free_bpe(by_merges);
@@ -610,65 +613,91 @@ TEST(llmc_only_decodes)
     assert_memory_equal(bpe_decode(b, 1, &n), "end", 3);
     assert_int_equal(n, 3);
     assert_int_equal(find_added(b, "end"), 1);
-    assert_null(bpe_to_json(b));
-    char *line = bpe_to_text(b);
-    assert_string_equal(line, "bpe 2 0 0 2 1 1 656e64 0 4 61");
-    struct bpe *again = bpe_from_text(line, "x");
+    json_t *json = bpe_to_json(b);
+    struct bpe *again = bpe_from_json(json, "x");
     assert_true(again->decodes_only);
+    assert_int_equal(find_added(again, "end"), 1);
     expect_refusal(read_file, write_llmc(3, 2), 1, "says version 3 and 2 tokens");
     expect_refusal(read_file, write_llmc(1, 70000), 1, "and 70000 tokens");
     expect_refusal(read_file, write_llmc(1, -1), 1, "and -1 tokens");
     expect_refusal(read_file, write_llmc(1, 3), 1, "token 2 has no bytes");
     expect_refusal(read_file, write_llmc(1, 1), 1, "goes on after its last token, at byte 1026");
-    free(line);
+    json_decref(json);
     free_bpe(b);
     free_bpe(again);
 }
 
-static void encode_by_llmc(void *line)
-{
-    struct text text = text_of("a");
-    size_t n;
-    text.name = "--prompt";
-    bpe_encode(bpe_from_text(line, "x"), &text, &n);
-}
+/* ---- as a kind of tokenizer -------------------------------------------------------------------------------------- */
 
-TEST(a_damaged_line_is_refused)
+static void read_line(void *line) { tokenizer_from_text(line, "run/model"); }
+static void check_word(void *word) { check_tokens(word); }
+
+TEST(a_checkpoint_keeps_a_tokenizer)
 {
-    struct text text = text_of("abab abab abc abc");
-    struct bpe *b = learn_bpe(&text, 1, 300, two_added);
-    char *line = bpe_to_text(b);
-    static const struct {
-        const char *old, *new, *part;
-    } cases[] = {
-        {"bpe 261", "bpe 262", "ends it, but not all tokens were there"},
-        {"bpe 261", "bpe 260", "is not the number that must be there"},
-        {"bpe 261", "bpe 65537", "word 2 of its tokenizer, \"bpe ...\", is not the number"},
-        {"bpe", "bpc", "word 1 of its tokenizer, \"bpe ...\", is another"},
-        {" 256 188", " 255 188", "has a number whose token has other bytes"},
-        {" 188 189", " 189 189", "word 5 of its tokenizer, \"bpe ...\", has a number whose token has other bytes"},
-        {" 64 65 258", " 64 258 258", "joins a token that neither"},
-        {" 64 65 258", " 64 65 64", "has a number whose token has other bytes"},
-        {" 64 65 258 220", " 64 65 258 64 65 258 220", "is there twice"},
-        {" 3c7c656e647c3e ", " 3c7c656e647c3 ", "is not bytes in hexadecimal"},
-        {" 3c7c656e647c3e ", " 3c7c656e647c3E ", "is not bytes in hexadecimal"},
-        {" 3c7c656e647c3e ", " c37c656e647c3e ", "is not UTF-8"},
-        {" 1 3c", " 5 3c", "is not the number that must be there"},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        const char *at = strstr(line, cases[i].old);
-        if (!at)
-            test_failed("%s is not in %s\n", cases[i].old, line);
-        char *wrong = format_string("%.*s%s%s", (int)(at - line), line, cases[i].new, at + strlen(cases[i].old));
-        expect_refusal(read_line, wrong, 1, cases[i].part);
-        free(wrong);
-    }
-    for (size_t n = 0; n + 40 < strlen(line); n += 13) {
+    const struct text text = text_of("abab abab<|endoftext|> abc abc");
+    const struct texts train = {.text = (struct text *)&text, .n = 1};
+    struct tokenizer t = make_tokenizer("bpe:300", &train, &train);
+    char *line = tokenizer_to_text(&t);
+    struct tokenizer again = tokenizer_from_text(line, "run/model");
+    assert_int_equal(again.n, t.n);
+    assert_false(again.takes_numbers);
+    assert_true(end_of_text(&t) >= 0); /* the text has it */
+    assert_int_equal(end_of_text(&t), end_of_text(&again));
+    assert_true(is_tokenizer(&again, lasting("bpe:%d", t.n)));
+    assert_false(is_tokenizer(&again, "bpe:300"));
+    assert_false(is_tokenizer(&again, "bytes"));
+    expect_same_tokens(t.own, again.own, &text);
+    for (size_t n = 0; n < strlen(line); n += 97) {
         char *cut = format_string("%.*s", (int)n, line);
-        expect_refusal(read_line, cut, 1, "run/model is damaged");
+        expect_refusal(read_line, cut, 1, "run/model is damaged: its tokenizer");
         free(cut);
     }
-    expect_refusal(encode_by_llmc, (char *)"bpe 1 0 0 1 0 4 61", 2, "--prompt cannot become tokens: the tokenizer is");
+    json_t *json = tokenizer_to_json(&t);
+    char *file = json_dumps(json, 0);
+    assert_true(is_tokenizer(&t, write_text("same.json", "%s", file)));
+    json_decref(json);
+    free(file);
     free(line);
-    free_bpe(b);
+    free_tokenizer(&t);
+    free_tokenizer(&again);
+}
+
+TEST(words_of_tokens)
+{
+    check_tokens("bytes");
+    check_tokens("bpe:257");
+    check_tokens("bpe:65536");
+    static const char *const wrong[] = {"bpe", "bpe:", "bpe:256", "bpe:65537", "bpe:1k"};
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        expect_refusal(check_word, (void *)wrong[i], 2, "expected bpe:N, where N is how many tokens to learn");
+    expect_refusal(check_word, (char *)"words", 2,
+                   "takes bytes, chars, bpe:N, or a tokenizer's FILE, which is not here");
+    expect_refusal(check_word, (char *)"ids", 2, "not \"ids\"");
+}
+
+static void encode_by_llmc(void *tokenizer)
+{
+    const struct text text = text_of("a");
+    size_t n;
+    encode_text(tokenizer, &text, &n);
+}
+
+TEST(a_tokenizer_that_only_decodes_takes_numbers)
+{
+    struct tokenizer t = make_tokenizer(write_llmc(2, 2), NULL, NULL);
+    const struct text text = text_of("1 0");
+    size_t n;
+    assert_true(t.takes_numbers);
+    assert_null(tokenizer_to_json(&t));
+    uint16_t *tokens = encode_text(&t, &text, &n);
+    assert_int_equal(n, 2);
+    assert_int_equal(tokens[0], 1);
+    char *line = tokenizer_to_text(&t);
+    struct tokenizer again = tokenizer_from_text(line, "x");
+    assert_true(again.takes_numbers);
+    expect_refusal(encode_by_llmc, &again, 2, "has \"a\", but this model knows only token numbers");
+    free(tokens);
+    free(line);
+    free_tokenizer(&t);
+    free_tokenizer(&again);
 }

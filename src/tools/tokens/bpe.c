@@ -220,11 +220,6 @@ static void encode_added(void *encoder, int token) { put_token(encoder, token); 
 
 uint16_t *bpe_encode(const struct bpe *b, const struct text *text, size_t *n)
 {
-    if (b->decodes_only)
-        fail(EXIT_USAGE,
-             "%s cannot become tokens: the tokenizer is llm.c's gpt2_tokenizer.bin, which only decodes; give "
-             "tokenizer.json, or vocab.json and merges.txt",
-             text->name);
     struct encoder e = {.b = b, .cached = allocate(CACHED_WORDS, sizeof *e.cached)};
     const struct visitor v = {.word = encode_word, .added = encode_added, .context = &e, .what = "encoding"};
     visit_text(b, text, &v);

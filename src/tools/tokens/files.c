@@ -225,7 +225,9 @@ static struct bpe *build_bpe(const char *path, const json_t *vocab, const char *
     struct bpe *b = new_bpe(v.n);
     size_t i;
     json_t *one;
-    read_bytes(b, &v);
+    b->decodes_only = !merges || json_is_null(merges);
+    if (!b->decodes_only)
+        read_bytes(b, &v);
     json_array_foreach((json_t *)merges, i, one) read_merge(b, &v, merges_path, i, one);
     json_array_foreach((json_t *)added, i, one) read_added(b, &v, one);
     read_others(b, &v);
@@ -308,20 +310,24 @@ static struct bpe *read_llmc(const char *path)
     if (size < LLMC_HEADER_BYTES || header[1] < 1 || header[1] > 2 || header[2] < 1 || header[2] > MOST_TOKENS)
         fail(EXIT_FAILED, "%s: its header says version %d and %d tokens; expected version 1 or 2 and at most %d", path,
              header[1], header[2], MOST_TOKENS);
-    struct bpe *b = new_bpe(header[2]);
-    b->decodes_only = true;
-    for (int i = 0; i < b->n; i++) {
+    const int end = header[1] == 2 ? header[3] : GPT2_END;
+    json_t *vocab = json_object(), *added = json_array();
+    for (int i = 0; i < header[2]; i++) {
         const size_t n = at < size ? (unsigned char)file[at] : 0;
         if (n == 0 || n > size - at - 1)
             fail(EXIT_FAILED, "%s is damaged: token %d has no bytes, or the file ends before them", path, i);
-        set_token(b, i, file + at + 1, n);
+        char *name = name_of_bytes(file + at + 1, n);
+        json_object_set_new(vocab, name, json_integer(i));
+        if (i == end)
+            json_array_append_new(added, json_pack("{s:s, s:i, s:b}", "content", name, "id", i, "special", true));
+        free(name);
         at += 1 + n;
     }
     if (at != size)
         fail(EXIT_FAILED, "%s is damaged: it goes on after its last token, at byte %zu of %zu", path, at, size);
-    const struct added end = {.token = header[1] == 2 ? header[3] : GPT2_END, .kinds = IS_SPECIAL};
-    if (end.token >= 0 && end.token < b->n)
-        add_added(b, &end, b->token[end.token].bytes, b->token[end.token].n);
+    struct bpe *b = build_bpe(path, vocab, path, NULL, added);
+    json_decref(vocab);
+    json_decref(added);
     free(file);
     return b;
 }

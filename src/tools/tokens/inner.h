@@ -2,7 +2,7 @@
 #ifndef TOKENS_INNER_H
 #define TOKENS_INNER_H
 
-#include "tokens.h"
+#include "bpe.h"
 
 /* ---- maps.c ----------------------------------------------------------------------------------------------------- */
 

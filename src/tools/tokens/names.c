@@ -1,43 +1,24 @@
 /* names.c - bytes as characters that can be shown, and back: GPT-2's files write tokens so. */
 #include "inner.h"
 
-/* Characters from U+0100 on stand for the bytes up to the space, for 127 to 160, and for 173, in this order. */
-enum { OTHERS = 256, FIRST = 33, SECOND = 34 };
-
-static uint32_t character_of_byte(unsigned char byte)
-{
-    if (byte <= ' ')
-        return OTHERS + byte;
-    if (byte >= 127 && byte <= 160)
-        return OTHERS + FIRST + (byte - 127u);
-    if (byte == 173)
-        return OTHERS + FIRST + SECOND;
-    return byte;
-}
-
 int byte_of_character(uint32_t character)
 {
+    uint32_t characters[256];
+    byte_characters(characters);
     for (int byte = 0; byte < 256; byte++)
-        if (character_of_byte((unsigned char)byte) == character)
+        if (characters[byte] == character)
             return byte;
     return -1;
 }
 
 char *name_of_bytes(const char *bytes, size_t n)
 {
-    char *name = allocate(2 * n + 1, 1);
+    uint32_t characters[256];
+    char *name = allocate(UTF8_BYTES * n + 1, 1);
     size_t length = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t c = character_of_byte((unsigned char)bytes[i]);
-        if (c < 0x80) {
-            name[length] = (char)c;
-            length++;
-        } else {
-            name[length] = (char)(0xC0 | c >> 6);
-            name[length + 1] = (char)(0x80 | (c & 0x3F));
-            length += 2;
-        }
-    }
+    byte_characters(characters);
+    for (size_t i = 0; i < n; i++)
+        length += utf8_encode(characters[(unsigned char)bytes[i]], name + length);
     return name;
 }
 

@@ -134,13 +134,12 @@ static void begin_log(struct progress *p)
 
 static void print_data(const struct trainer *t)
 {
-    static const char *const kinds[] = {[TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "characters", [TOKENS_IDS] = "ids"};
     const struct dataset *d = t->data;
     const char *path = t->settings->data.path;
     if (!d)
         return;
     print_line(stdout, "data        %s: %zu tokens (%s) to train, %zu to validate", path ? path : default_data(),
-               d->train.n, kinds[d->tokenizer.kind], d->val.n);
+               d->train.n, d->tokenizer.kind->noun, d->val.n);
     if (isnan(d->rate))
         return;
     char floor[32] = "it is higher";

@@ -2,7 +2,7 @@
  *
  *     settings   options, presets, config file: what the user asked for          settings.h: settings.c
  *     source     the file or the run with which a model begins                   settings.h: source.c
- *     data       files to windows of tokens, learning rate                       data.h: data.c, tokens.c, rate.c
+ *     data       files to windows of tokens, learning rate                       data.h: data.c, rate.c; tokens.h: tokens.c
  *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c, control.c
  *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
  *     sampler    text from the model                                             sampler.c
@@ -67,8 +67,8 @@ struct trainer {
 
     struct result result[RESULTS]; /* by step % RESULTS */
 };
-/* The tokenizer that a saved model names, as a data set without tokens (yard sample). */
-struct dataset *open_vocabulary(const struct source *model, int vocab);
+/* The tokenizer of the source, a saved model, as a data set without tokens (yard sample). */
+struct dataset *open_vocabulary(const struct settings *s, int vocab);
 enum lists { LIST_TRAIN = 1, LIST_EVAL = 2, LIST_SAMPLE = 4, KEEP_LOGITS = 8 /* there is one device */ };
 /* Opens the devices that are asked for.  separate: each gets an OpenCL context of its own. */
 struct machine *machine_of(const struct settings *s, bool separate);

@@ -1,4 +1,4 @@
-/* tokens.h - byte-level byte pair encoding (BPE), the tokenizer of GPT-2: text to token numbers and back.
+/* bpe.h - byte-level byte pair encoding (BPE), the tokenizer of GPT-2: text to token numbers and back.
  *
  *     a text      "I'm lower than 12"
  *     its words   "I"  "'m"  " lower"  " than"  " 12"          split.c: a word takes the space before it along
@@ -17,17 +17,18 @@
  *     bpe.c       encodes and decodes
  *     learn.c     learns merges
  *     files.c     reads tokenizer.json, vocab.json with merges.txt, gpt2_tokenizer.bin
- *     text.c      writes tokenizer.json; the tokenizer as a line of ASCII, and back
+ *     write.c     writes tokenizer.json
+ *     kind.c      registers all this as a kind of tokenizer: --tokens bpe:N
  *     inner.h     what these share;  names.c: bytes as characters;  maps.c: a hash map and a heap
  *
  * The numbers are those of Hugging Face's `tokenizers` for the same tokenizer.json.
  */
-#ifndef TOKENS_H
-#define TOKENS_H
+#ifndef BPE_H
+#define BPE_H
 
-#include "trainer/train/data.h"
+#include "trainer/train/tokens.h"
 
-enum { MOST_TOKENS = 65536 /* token numbers are kept as uint16_t */, MOST_TOKEN_BYTES = 1024 };
+enum { MOST_TOKEN_BYTES = 1024 };
 
 struct token {
     char *bytes;
@@ -60,7 +61,7 @@ struct bpe {
     const uint8_t *class_of; /* [CODE_POINTS] enum class */
 };
 
-/* Tokens of a text, *n of them; the caller frees them. */
+/* Tokens of a text, *n of them; the caller frees them.  Not for one that only decodes. */
 uint16_t *bpe_encode(const struct bpe *b, const struct text *text, size_t *n);
 /* The *n bytes of a token.  A model may have more tokens than its tokenizer: those are U+FFFD. */
 const char *bpe_decode(const struct bpe *b, int32_t token, size_t *n);
@@ -77,10 +78,8 @@ struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const cha
 /* Reads a file: tokenizer.json; vocab.json or merges.txt, with the other one beside it; or llm.c's gpt2_tokenizer.bin,
  * which only decodes.  Whatever is not computed here is refused by its name. */
 struct bpe *read_bpe(const char *path);
-struct bpe *bpe_from_json(const json_t *json, const char *path); /* tokenizer.json's */
-json_t *bpe_to_json(const struct bpe *b);                        /* NULL: it only decodes */
-/* One line of ASCII, at most 20 bytes a merge, and from it the same tokenizer again (text.c). */
-char *bpe_to_text(const struct bpe *b);
-struct bpe *bpe_from_text(const char *text, const char *path); /* refuses anything else, naming `path` */
+/* tokenizer.json's, and that again.  One that only decodes has "merges": null, which no other program knows. */
+struct bpe *bpe_from_json(const json_t *json, const char *path);
+json_t *bpe_to_json(const struct bpe *b);
 
 #endif
