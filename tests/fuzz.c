@@ -142,7 +142,7 @@ static void make_foreign(void)
     struct checkpoint *c = open_checkpoint(FOLDER "state");
     for (size_t i = 0; i < COUNT(folders); i++) {
         remove_folder(folders[i]);
-        export_huggingface(c, folders[i], NULL);
+        export_huggingface(c, folders[i], NULL, -1);
     }
     const char *shard = "model-00001-of-00001.safetensors";
     struct safetensors *st = open_safetensors(FOLDER "sharded/model.safetensors");

@@ -470,7 +470,7 @@ TEST(an_export_written_anew_has_its_heads)
     const char *state = temp_path("ours"), *folder = temp_path("exported");
     write_random_state(state, &gpt, &m, 3, 1, 5);
     struct checkpoint *c = open_checkpoint(state);
-    export_huggingface(c, folder, NULL);
+    export_huggingface(c, folder, NULL, -1);
     char *file = lasting("%s/model.safetensors", folder);
     assert_int_equal(read_config(file, 0).heads, 4);
     uint64_t before = loaded(folder);

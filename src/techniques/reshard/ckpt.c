@@ -408,7 +408,7 @@ static void export_folder(const struct checkpoint *c, const char *path)
     struct tokenizer t = tokenizer_from_text(c->tokenizer, c->path);
     json_t *tokenizer = tokenizer_to_json(&t);
     expect_free("yard ckpt export", path);
-    export_huggingface(c, path, tokenizer);
+    export_huggingface(c, path, tokenizer, end_of_text(&t));
     if (!tokenizer)
         note("it has no tokenizer: what the token numbers of this model stand for is not known here");
 }
@@ -451,7 +451,7 @@ static const struct word words[] = {
      "--mesh names; without --mesh the pieces are merged, and the strategy stays what it was.\n"},
     {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
      "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, with the\n"
-     "tokenizer of bytes or characters, or a file of llm.c's where OUT ends in .bin.\n"},
+     "tokenizer, or a file of llm.c's where OUT ends in .bin.\n"},
 };
 
 static const struct words ckpt_words = {

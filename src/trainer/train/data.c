@@ -519,20 +519,23 @@ static void expect_tokens(const struct files *f, const char *use, size_t n, cons
              use, option, needed);
 }
 
-/* The mean length of the targets of `val`. */
+/* The mean length of the tokens that a validation loss is of: all but the first. */
 static double measure_tokens(const struct dataset *d)
 {
+    const struct split *split = d->val.n > 1 ? &d->val : &d->train;
     double bytes = 0;
-    if (d->val.n < 2 || d->tokenizer.kind == &token_ids)
+    if (split->n < 2 || d->tokenizer.kind == &token_ids)
         return NAN;
-    for (size_t i = 1; i < d->val.n; i++) {
+    for (size_t i = 1; i < split->n; i++) {
         char own[DECODED_BYTES];
         size_t n;
-        decode_token(&d->tokenizer, d->val.tokens[i], own, &n);
+        decode_token(&d->tokenizer, split->tokens[i], own, &n);
         bytes += (double)n;
     }
-    return bytes / (double)(d->val.n - 1);
+    return bytes / (double)(split->n - 1);
 }
+
+double bits_per_byte(const struct dataset *d, double loss) { return loss / M_LN2 / d->bytes_per_token; }
 
 /* A folder as nanoGPT lays it out becomes its two files; val.bin is for validation if nothing else is named.  The paths
  * last as long as d. */

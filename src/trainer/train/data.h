@@ -48,12 +48,14 @@ struct dataset {
     int vocab;               /* every token is below it; that of the model if there is one, else tokenizer.n */
     struct split train, val; /* val.n is 0 without validation */
     char *own_path[2];      /* the two files of nanoGPT's folder, to train and to validate; NULL: not read from there */
-    double bytes_per_token; /* of `val`'s targets, its tokens but the first; NAN: not known */
+    double bytes_per_token; /* mean of `val`, or of `train` where there is no `val`; NAN: not known */
     double rate;            /* a made text's information, in nats per byte; NAN: not known */
     double floor;           /* the lowest possible loss on `val`, in nats per token; NAN: not known */
 };
 struct dataset *open_dataset(const struct data_options *o);
 void close_dataset(struct dataset *d);
+/* A loss in nats per token, in bits per byte: losses of other tokenizers can be compared with that.  NAN: not known. */
+double bits_per_byte(const struct dataset *d, double loss);
 
 /* Training window `sample` (0 to batch-1) of `step` (from 0): tokens (seq_len) and targets (seq_len), the targets one
  * token later.
