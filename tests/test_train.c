@@ -306,6 +306,7 @@ TEST(log_lines)
     static const int order[] = {1, 2, -2, 3, 4, -4, 5, -5}; /* steps; below 0: evaluations after them */
     assert_int_equal(json_array_size(lines), 1 + COUNT(order));
     const json_t *run = json_at(lines, "0.run");
+    assert_true(number_at(json_array_get(lines, 0), "bytes_per_token") == 1);
     assert_int_equal(number_at(run, "steps"), 5);
     assert_int_equal(number_at(run, "batch"), 4); /* the preset's: options are resolved */
     assert_int_equal(number_at(run, "seq-len"), 32);
@@ -314,7 +315,9 @@ TEST(log_lines)
         const json_t *line = json_array_get(lines, i + 1);
         assert_int_equal(number_at(line, "step"), abs(order[i]));
         assert_true(number_at(line, order[i] > 0 ? "loss" : "val_loss") > 0);
-        assert_int_equal(json_object_size(line), order[i] > 0 ? 6 : 2);
+        assert_int_equal(json_object_size(line), order[i] > 0 ? 6 : 3);
+        if (order[i] < 0) /* a token is a byte */
+            assert_true(fabs(number_at(line, "val_bits_per_byte") * M_LN2 - number_at(line, "val_loss")) < 1e-6);
         if (order[i] > 0) {
             assert_true(number_at(line, "norm") > 0);
             assert_true(number_at(line, "lr") > 0);

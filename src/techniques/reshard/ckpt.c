@@ -409,7 +409,10 @@ static void export_folder(const struct checkpoint *c, const char *path)
     json_t *tokenizer = tokenizer_to_json(&t);
     expect_free("yard ckpt export", path);
     export_huggingface(c, path, tokenizer, end_of_text(&t));
-    if (!tokenizer)
+    if (!tokenizer && t.kind != &token_ids)
+        note("it has no tokenizer.json: %s cannot be written as one%s%s", t.kind->noun,
+             *left_out ? ", since this yard was built without" : "", left_out);
+    else if (!tokenizer)
         note("it has no tokenizer: what the token numbers of this model stand for is not known here");
 }
 

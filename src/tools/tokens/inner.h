@@ -51,9 +51,15 @@ static inline uint64_t pair_key(int left, int right) { return (uint64_t)left << 
 
 /* GPT-2's files write bytes as characters: those that Latin-1 shows as themselves, the others as U+0100 and so on. */
 enum { BYTE_CHARACTERS = 256 + 68 };
+void byte_characters(uint32_t character[256]);
 int byte_of_character(uint32_t character); /* -1: the character stands for no byte */
 char *name_of_bytes(const char *bytes, size_t n);
 /* The *n bytes, which the caller frees; NULL: a character of the name stands for no byte. */
 char *bytes_of_name(const char *name, size_t *n);
+
+/* ---- single.c: tokenizer.json of bytes and of characters, also as other programs write it anew ------------------ */
+
+json_t *single_to_json(const struct tokenizer *t);     /* NULL: its tokens are others */
+struct tokenizer single_from_json(const json_t *json); /* without tokens: it is neither */
 
 #endif

@@ -1,6 +1,8 @@
 /* kind.c - byte pair encoding as a kind of tokenizer: --tokens bpe:N or a FILE, and files beside a model. */
-#include "bpe.h"
+#include "inner.h"
 #include "trainer/base/module.h"
+#include "trainer/file/file.h"
+#include "trainer/model/import.h"
 
 enum { LEAST_N = 257 };
 static const char end_of_texts[] = "<|endoftext|>";
@@ -37,7 +39,44 @@ static struct tokenizer learn(const char *word, const struct texts *train, const
     return tokenizer_of(learn_bpe(train->text, train->n, number_in(word), found ? added : NULL));
 }
 
-static struct tokenizer read(const char *path) { return tokenizer_of(read_bpe(path)); }
+static struct tokenizer read(const char *path)
+{
+    json_t *json = json_load_file(path, 0, NULL); /* it may be no JSON */
+    struct tokenizer t = single_from_json(json);
+    json_decref(json);
+    return t.n ? t : tokenizer_of(read_bpe(path));
+}
+
+struct reading {
+    const char *path;
+    struct tokenizer t;
+};
+
+static void read_this(void *reading)
+{
+    struct reading *r = reading;
+    r->t = read(r->path);
+}
+
+static struct tokenizer read_beside(const char *model)
+{
+    static const char *const names[] = {"tokenizer.json", "vocab.json", "gpt2_tokenizer.bin"};
+    struct reading r = {0};
+    for (size_t i = 0; i < COUNT(names) && !r.path; i++) {
+        char *path = file_beside(model, names[i]);
+        if (exists(path))
+            r.path = path;
+        else
+            free(path);
+    }
+    if (!r.path)
+        return r.t;
+    struct problem *problem = attempt(read_this, &r);
+    if (problem)
+        print_problem(stderr, "yard: warning: the tokenizer beside the model is not taken: ", problem);
+    free((char *)r.path);
+    return r.t;
+}
 
 static uint16_t *encode(const struct tokenizer *t, const struct text *text, size_t *n)
 {
@@ -61,35 +100,40 @@ static char *to_text(const struct tokenizer *t)
     return text;
 }
 
-static struct tokenizer from_text(const char *text, const char *path)
+static struct tokenizer from_text(const char *text)
 {
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     struct tokenizer t = {0};
     if (json_is_object(json))
-        t = tokenizer_of(bpe_from_json(json, path));
+        t = tokenizer_of(bpe_from_json(json, "the tokenizer of the model"));
     json_decref(json);
     return t;
 }
 
-static json_t *to_json(const struct tokenizer *t) { return t->takes_numbers ? NULL : bpe_to_json(bpe_of(t)); }
+static const struct token_kind token_bpe;
+static json_t *to_json(const struct tokenizer *t)
+{
+    if (t->kind != &token_bpe)
+        return single_to_json(t);
+    return t->takes_numbers ? NULL : bpe_to_json(bpe_of(t));
+}
 
 static void forget(struct tokenizer *t) { free_bpe(t->own); }
 
-static const char *const files[] = {"vocab.json", "gpt2_tokenizer.bin", NULL};
 static const struct token_kind token_bpe = {.name = "bpe",
                                             .word = "bpe:N",
                                             .noun = "byte pairs",
                                             .check = check,
                                             .make = learn,
-                                            .read = read,
-                                            .files = files,
                                             .encode = encode,
                                             .decode = decode,
                                             .end = end,
                                             .to_text = to_text,
                                             .from_text = from_text,
-                                            .to_json = to_json,
-                                            .free = forget};
+                                            .free = forget,
+                                            .read = read,
+                                            .beside = read_beside,
+                                            .to_json = to_json};
 
 static struct tokenizer tokenizer_of(struct bpe *b)
 {

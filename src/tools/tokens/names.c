@@ -1,6 +1,21 @@
 /* names.c - bytes as characters that can be shown, and back: GPT-2's files write tokens so. */
 #include "inner.h"
 
+/* Those that Latin-1 shows as themselves, the others, in ascending order, as the characters from 256 on. */
+void byte_characters(uint32_t character[256])
+{
+    uint32_t other = 256;
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        bool is_shown = (byte > ' ' && byte < 127) || (byte > 160 && byte != 173);
+        if (is_shown) {
+            character[byte] = byte;
+        } else {
+            character[byte] = other;
+            other++;
+        }
+    }
+}
+
 int byte_of_character(uint32_t character)
 {
     uint32_t characters[256];

@@ -217,12 +217,6 @@ static void free_files(struct files *f)
 
 /* ---- from files to tokens -------------------------------------------------------------------------------------- */
 
-struct source_text {
-    struct text text;
-    char *memory;  /* where it lies; NULL: in the program */
-    size_t mapped; /* bytes of the file that are mapped there; 0: the memory is allocated */
-};
-
 /* Anything can be trained on byte by byte, so this only warns.  At its end a text may be cut off within a character. */
 static void warn_of_encoding(const struct text *text, bool as_bytes)
 {
@@ -239,77 +233,74 @@ static void warn_of_encoding(const struct text *text, bool as_bytes)
              text->name, valid);
 }
 
-static void unpack_text(struct source_text *s)
+static void unpack_text(struct text *text)
 {
-    struct text *text = &s->text;
-    char *packed = s->memory;
-    s->memory = unpack_gzip(text->name, packed, &text->n);
-    text->bytes = s->memory;
+    char *packed = text->memory;
+    text->memory = unpack_gzip(text->name, packed, &text->n);
     free(packed);
-    const struct file_kind *kind = kind_of_bytes(text->bytes, text->n);
+    const struct file_kind *kind = kind_of_bytes(text->memory, text->n);
     if (kind && kind->kind == KIND_GZIP)
         fail(EXIT_USAGE, "%s is packed with gzip twice: unpack it with gunzip first", text->name);
     if (is_foreign(kind))
         fail(EXIT_USAGE, "%s is %s, packed with gzip, not a text to train on: unpack it with gunzip, then %s",
              text->name, kind->name, kind->way);
-    if (ends_with(text->name, ".bin.gz") || llmc_kind_of_bytes(text->bytes, text->n))
+    if (ends_with(text->name, ".bin.gz") || llmc_kind_of_bytes(text->memory, text->n))
         fail(EXIT_USAGE, "%s is packed with gzip and holds tokens: unpack it with gunzip first", text->name);
 }
 
 /* Reads a file, and leaves out what is no part of its text: gzip's packing, a byte order mark. */
-static void read_text_file(struct source_text *s, bool as_bytes)
+static void read_text_file(struct text *text, bool as_bytes)
 {
-    struct text *text = &s->text;
     const struct file_kind *kind = kind_of_file(text->name);
     const bool packed = kind && kind->kind == KIND_GZIP;
     if (!packed)
-        s->mapped = map_large(text->name, &s->memory);
-    text->n = s->mapped;
-    if (!s->mapped)
-        s->memory = read_whole(text->name, &text->n);
-    text->bytes = s->memory;
+        text->mapped = map_large(text->name, &text->memory);
+    text->n = text->mapped;
+    if (!text->mapped)
+        text->memory = read_whole(text->name, &text->n);
     if (packed)
-        unpack_text(s);
-    const size_t mark = byte_order_mark(text->bytes, text->n);
+        unpack_text(text);
+    const size_t mark = byte_order_mark(text->memory, text->n);
+    text->bytes = text->memory + mark;
     text->n -= mark;
-    text->bytes += mark;
     text->before = mark;
     warn_of_encoding(text, as_bytes);
 }
 
 /* The text of a file, a made one, or the program's own sources. */
-static void open_text(struct source_text *s, const struct files *f, const char *path, bool as_bytes)
+static struct text open_text(const struct files *f, const char *path, bool as_bytes)
 {
-    s->text.name = path ? path : f->given;
+    struct text text = {.name = path ? path : f->given};
     if (path) {
-        read_text_file(s, as_bytes);
+        read_text_file(&text, as_bytes);
     } else if (f->maker) {
-        s->memory = f->maker->make(f->made, MADE_BYTES);
-        s->text.bytes = s->memory;
-        s->text.n = MADE_BYTES;
+        text.memory = f->maker->make(f->made, MADE_BYTES);
+        text.bytes = text.memory;
+        text.n = MADE_BYTES;
     } else {
-        s->text.bytes = (const char *)embedded_text;
-        s->text.n = embedded_text_size;
+        text.bytes = (const char *)embedded_text;
+        text.n = embedded_text_size;
     }
+    return text;
 }
 
-static struct source_text *open_texts(const struct files *f, bool as_bytes)
+static struct texts open_texts(const struct files *f, bool as_bytes)
 {
-    struct source_text *all = allocate(f->n, sizeof *all);
+    struct texts all = {0};
     for (size_t i = 0; i < f->n; i++)
-        open_text(&all[i], f, f->paths[i], as_bytes);
+        *APPEND(all.text, all.n, all.cap) = open_text(f, f->paths[i], as_bytes);
     return all;
 }
 
-static void close_texts(struct source_text *all, size_t n)
+static void close_texts(struct texts *all)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (all[i].mapped)
-            unmap(all[i].memory, all[i].mapped);
+    for (const struct text *t = all->text; t < all->text + all->n; t++) {
+        if (t->mapped)
+            unmap(t->memory, t->mapped);
         else
-            free(all[i].memory);
+            free(t->memory);
     }
-    free(all);
+    free(all->text);
 }
 
 /* ---- cutting texts ---------------------------------------------------------------------------------------------- */
@@ -327,43 +318,40 @@ static size_t count_parts(const struct files *train, size_t n_tokens)
     return several ? MIN(VAL_PARTS, 1 + n_tokens / VAL_PART) : 1;
 }
 
-static size_t count_bytes(const struct source_text *all, size_t n)
+static size_t count_bytes(const struct texts *all)
 {
     size_t bytes = 0;
-    for (size_t i = 0; i < n; i++)
-        bytes += all[i].text.n;
+    for (size_t i = 0; i < all->n; i++)
+        bytes += all->text[i].n;
     return bytes;
 }
 
 /* Adds what bytes `begin` to `end` of all texts together are, a text for each file. */
-static void add_range(struct texts *to, const struct source_text *all, size_t n, size_t begin, size_t end)
+static void add_range(struct texts *to, const struct texts *all, size_t begin, size_t end)
 {
     size_t at = 0; /* where the text begins in all of them */
-    for (size_t i = 0; i < n; i++) {
-        const struct text *whole = &all[i].text;
-        const size_t from = MAX(begin, at), until = MIN(end, at + whole->n);
+    for (const struct text *t = all->text; t < all->text + all->n; t++) {
+        const size_t from = MAX(begin, at), until = MIN(end, at + t->n);
         if (from < until)
-            *APPEND(to->text, to->n, to->cap) = (struct text){.name = whole->name,
-                                                              .bytes = whole->bytes + (from - at),
-                                                              .n = until - from,
-                                                              .before = whole->before + (from - at)};
-        at += whole->n;
+            *APPEND(to->text, to->n, to->cap) = (struct text){
+                .name = t->name, .bytes = t->bytes + (from - at), .n = until - from, .before = t->before + (from - at)};
+        at += t->n;
     }
 }
 
 /* The place, moved to the first byte of the character that it lies in.  In what is no UTF-8 it moves three bytes at
  * most. */
-static size_t first_byte(const struct source_text *all, size_t n, size_t place)
+static size_t first_byte(const struct texts *all, size_t place)
 {
     size_t i = 0, at = place;
-    while (i < n && at >= all[i].text.n) {
-        at -= all[i].text.n;
+    while (i < all->n && at >= all->text[i].n) {
+        at -= all->text[i].n;
         i++;
     }
-    if (i == n)
+    if (i == all->n)
         return place;
     size_t back = 0;
-    while (back < MIN(at, UTF8_BYTES - 1) && (all[i].text.bytes[at - back] & 0xC0) == 0x80)
+    while (back < MIN(at, UTF8_BYTES - 1) && (all->text[i].bytes[at - back] & 0xC0) == 0x80)
         back++;
     return place - back;
 }
@@ -371,19 +359,18 @@ static size_t first_byte(const struct source_text *all, size_t n, size_t place)
 /* The texts together are cut into `parts` of about the same size, and the last share of each is for validation.
  * Several files may be of several kinds, so one part would not do: all of C would be trained on and only Markdown be
  * validated. */
-static void cut_texts(const struct source_text *all, size_t n, double share, size_t parts, struct texts *train,
-                      struct texts *val)
+static void cut_texts(const struct texts *all, double share, size_t parts, struct texts *train, struct texts *val)
 {
-    const size_t bytes = count_bytes(all, n);
+    const size_t bytes = count_bytes(all);
     for (size_t p = 0; p < parts; p++) {
         const size_t begin = bytes * p / parts;
         const size_t end = bytes * (p + 1) / parts;
         const size_t kept = (size_t)((double)(end - begin) * (1 - share));
-        const size_t cut = first_byte(all, n, begin + kept);
-        const size_t from = first_byte(all, n, begin);
-        const size_t until = first_byte(all, n, end);
-        add_range(train, all, n, from, cut);
-        add_range(val, all, n, cut, until);
+        const size_t cut = first_byte(all, begin + kept);
+        const size_t from = first_byte(all, begin);
+        const size_t until = first_byte(all, end);
+        add_range(train, all, from, cut);
+        add_range(val, all, cut, until);
     }
 }
 
@@ -442,46 +429,45 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
     if (known && known->takes_numbers)
         fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give it .bin files of its tokenizer",
              train->given);
-    struct source_text *to_train = open_texts(train, as_bytes), *to_validate = open_texts(val, as_bytes);
+    struct texts to_train = open_texts(train, as_bytes), to_validate = open_texts(val, as_bytes);
     struct texts texts[2] = {0}; /* to train, to validate */
-    const size_t bytes = count_bytes(to_train, train->n);
-    const bool shares = o->val_share > 0 && shares_validation(o, train);
-    cut_texts(to_train, train->n, shares ? o->val_share : 0, shares ? count_parts(train, bytes) : 1, &texts[0],
-              &texts[1]);
-    add_range(&texts[1], to_validate, val->n, 0, count_bytes(to_validate, val->n));
+    if (o->val_share > 0 && shares_validation(o, train))
+        cut_texts(&to_train, o->val_share, count_parts(train, count_bytes(&to_train)), &texts[0], &texts[1]);
+    else
+        add_range(&texts[0], &to_train, 0, SIZE_MAX);
+    add_range(&texts[1], &to_validate, 0, SIZE_MAX);
     d->tokenizer = known ? *known : make_tokenizer(word, &texts[0], &texts[1]);
     if (d->tokenizer.takes_numbers)
         fail(EXIT_USAGE, "--tokens %s: it only decodes, so %s cannot become its tokens", word, train->given);
     encode_texts(&d->train, &d->tokenizer, &texts[0]);
     encode_texts(&d->val, &d->tokenizer, &texts[1]);
     measure_made_text(d, train, o, &texts[1]);
-    close_texts(to_train, train->n);
-    close_texts(to_validate, val->n);
+    close_texts(&to_train);
+    close_texts(&to_validate);
     free(texts[0].text);
     free(texts[1].text);
 }
 
-/* The same with tokens.  A single part needs no second copy. */
+/* The same with tokens: those to validate go behind the others. */
 static void cut_tokens(struct dataset *d, double share, size_t parts)
 {
     uint16_t *tokens = d->train.tokens;
     const size_t n = d->train.n;
-    if (parts == 1) {
-        d->train.n = (size_t)((double)n * (1 - share));
-        d->val = (struct split){.tokens = tokens + d->train.n, .n = n - d->train.n, .shares_memory = true};
-        return;
-    }
+    uint16_t *val = allocate((size_t)((double)n * share) + parts + 1, sizeof *val);
     d->train.n = 0;
-    d->val.tokens = allocate(n, sizeof *tokens);
     for (size_t p = 0; p < parts; p++) {
         const size_t begin = n * p / parts;
         const size_t size = n * (p + 1) / parts - begin;
         const size_t kept = (size_t)((double)size * (1 - share));
-        memcpy(d->val.tokens + d->val.n, tokens + begin + kept, (size - kept) * sizeof *tokens);
+        memcpy(val + d->val.n, tokens + begin + kept, (size - kept) * sizeof *tokens);
         memmove(tokens + d->train.n, tokens + begin, kept * sizeof *tokens);
         d->train.n += kept;
         d->val.n += size - kept;
     }
+    d->val.tokens = tokens + d->train.n;
+    d->val.shares_memory = true;
+    memcpy(d->val.tokens, val, d->val.n * sizeof *val);
+    free(val);
 }
 
 static void load_ids(struct split *split, const struct files *f)

@@ -4,7 +4,6 @@
 #include "tokens.h"
 #include "trainer/base/module.h"
 #include "trainer/file/file.h"
-#include "trainer/model/import.h"
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------ */
 
@@ -36,11 +35,7 @@ static const char *decode_byte(const struct tokenizer *t, int32_t token, char ow
     return own;
 }
 
-static struct tokenizer bytes_from_text(const char *text, const char *path)
-{
-    (void)path;
-    return *text ? (struct tokenizer){0} : byte_tokenizer();
-}
+static struct tokenizer bytes_from_text(const char *text) { return *text ? (struct tokenizer){0} : byte_tokenizer(); }
 
 /* ---- characters ------------------------------------------------------------------------------------------------- */
 
@@ -131,9 +126,8 @@ static char *characters_to_text(const struct tokenizer *t)
     return text;
 }
 
-static struct tokenizer characters_from_text(const char *text, const char *path)
+static struct tokenizer characters_from_text(const char *text)
 {
-    (void)path;
     uint32_t *characters = allocate(strlen(text) + 1, sizeof *characters);
     struct tokenizer t = {.kind = &token_chars, .own = characters};
     const char *at = text;
@@ -187,117 +181,12 @@ static const char *decode_number(const struct tokenizer *t, int32_t token, char 
 
 static char *ids_to_text(const struct tokenizer *t) { return format_string(" %d", t->n); }
 
-static struct tokenizer ids_from_text(const char *text, const char *path)
+static struct tokenizer ids_from_text(const char *text)
 {
-    (void)path;
     int64_t n;
     if (*text != ' ' || !parse_int(text + 1, &n) || n < 1 || n > INT32_MAX)
         return (struct tokenizer){0};
     return id_tokenizer((int)n);
-}
-
-/* ---- as Hugging Face's tokenizer.json --------------------------------------------------------------------------- */
-
-void byte_characters(uint32_t character[256])
-{
-    uint32_t other = 256;
-    for (uint32_t byte = 0; byte < 256; byte++) {
-        bool is_shown = (byte > ' ' && byte < 127) || (byte > 160 && byte != 173);
-        if (is_shown) {
-            character[byte] = byte;
-        } else {
-            character[byte] = other;
-            other++;
-        }
-    }
-}
-
-/* {"a": 0, ...}: character i of n is token i. */
-static json_t *vocabulary_json(const uint32_t *character, int n)
-{
-    json_t *vocab = json_object();
-    for (int i = 0; i < n; i++) {
-        char token[5];
-        size_t length = utf8_encode(character[i], token);
-        token[length] = '\0';
-        json_object_set_new(vocab, token, json_integer(i));
-    }
-    return vocab;
-}
-
-/* Byte pair encoding that merges nothing, so that tokens are single characters. */
-static json_t *single_json(json_t *vocab, json_t *level, json_t *decoder)
-{
-    return json_pack("{s:s, s:n, s:n, s:[], s:n, s:o, s:n, s:o, s:{s:s, s:b, s:o, s:[]}}", "version", "1.0",
-                     "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", level, "post_processor",
-                     "decoder", decoder, "model", "type", "BPE", "byte_fallback", false, "vocab", vocab, "merges");
-}
-
-static json_t *bytes_to_json(const struct tokenizer *t)
-{
-    uint32_t character[256];
-    byte_characters(character);
-    json_t *level = json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "trim_offsets",
-                              true, "use_regex", false);
-    return single_json(vocabulary_json(character, t->n), level, json_incref(level));
-}
-
-static json_t *characters_to_json(const struct tokenizer *t)
-{
-    return single_json(vocabulary_json(t->own, t->n), json_null(), json_pack("{s:s}", "type", "Fuse"));
-}
-
-/* A tokenizer whose tokens are single characters, numbered from 0 as their code points ascend; one without tokens: the
- * vocabulary has others. */
-static struct tokenizer characters_from_json(const json_t *vocab)
-{
-    const size_t n = json_object_size(vocab);
-    uint32_t *characters = allocate(n + 1, sizeof *characters);
-    bool ours = true;
-    const char *token;
-    json_t *number;
-    json_object_foreach((json_t *)vocab, token, number)
-    {
-        uint32_t c = 0;
-        size_t length = strlen(token);
-        bool is_single = length > 0 && utf8_decode(token, length, &c) == length;
-        json_int_t i = json_is_integer(number) ? json_integer_value(number) : -1;
-        bool is_free = i >= 0 && (size_t)i < n && !characters[i]; /* 0 is free: NUL cannot be a key */
-        if (is_single && is_free)
-            characters[i] = c;
-        else
-            ours = false;
-    }
-    for (size_t i = 1; i < n; i++)
-        ours &= characters[i - 1] < characters[i];
-    if (!ours) {
-        free(characters);
-        return (struct tokenizer){0};
-    }
-    return (struct tokenizer){.kind = &token_chars, .n = (int)n, .own = characters};
-}
-
-struct tokenizer tokenizer_from_json(const json_t *json)
-{
-    const struct tokenizer bytes = byte_tokenizer();
-    const json_t *model = json_object_get(json, "model");
-    const json_t *vocab = json_object_get(model, "vocab");
-    const json_t *merges = json_object_get(model, "merges");
-    const json_t *added = json_object_get(json, "added_tokens");
-    const json_t *before = json_object_get(json, "pre_tokenizer");
-    const json_t *level = json_object_get(before, "type");
-    const size_t n = json_object_size(vocab);
-    if (n == 0 || n > MOST_TOKENS || json_array_size(merges) > 0 || json_array_size(added) > 0)
-        return (struct tokenizer){0};
-    if (!level)
-        return characters_from_json(vocab);
-    bool is_level = json_is_string(level) && strcmp(json_string_value(level), "ByteLevel") == 0;
-    if (!is_level)
-        return (struct tokenizer){0};
-    json_t *ours = tokenizer_to_json(&bytes);
-    bool same = json_equal(json_object_get(json_object_get(ours, "model"), "vocab"), vocab);
-    json_decref(ours);
-    return same ? bytes : (struct tokenizer){0};
 }
 
 /* ---- kinds ------------------------------------------------------------------------------------------------------ */
@@ -308,8 +197,7 @@ const struct token_kind token_bytes = {.name = "bytes",
                                        .make = make_bytes,
                                        .encode = encode_bytes,
                                        .decode = decode_byte,
-                                       .from_text = bytes_from_text,
-                                       .to_json = bytes_to_json};
+                                       .from_text = bytes_from_text};
 const struct token_kind token_chars = {.name = "chars",
                                        .word = "chars",
                                        .noun = "characters",
@@ -318,7 +206,6 @@ const struct token_kind token_chars = {.name = "chars",
                                        .decode = decode_character,
                                        .to_text = characters_to_text,
                                        .from_text = characters_from_text,
-                                       .to_json = characters_to_json,
                                        .free = free_own};
 const struct token_kind token_ids = {.name = "ids",
                                      .noun = "ids",
@@ -329,20 +216,21 @@ const struct token_kind token_ids = {.name = "ids",
 
 static const struct token_kind *const own_kinds[] = {&token_bytes, &token_chars, &token_ids};
 
-/* Kind number i, those of folders last; NULL: there are fewer. */
+/* The kind of the folder that has one; NULL: there is none. */
+static const struct token_kind *folder_kind(void)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (modules[i]->tokens)
+            return modules[i]->tokens;
+    return NULL;
+}
+
+/* Kind number i, the folder's last; NULL: there are fewer. */
 static const struct token_kind *kind_at(size_t i)
 {
     if (i < COUNT(own_kinds))
         return own_kinds[i];
-    size_t left = i - COUNT(own_kinds);
-    for (size_t k = 0; k < n_modules; k++) {
-        if (!modules[k]->tokens)
-            continue;
-        if (left == 0)
-            return modules[k]->tokens;
-        left--;
-    }
-    return NULL;
+    return i == COUNT(own_kinds) ? folder_kind() : NULL;
 }
 
 /* Does the text begin with the kind's name, and then end or have one of these characters? */
@@ -381,26 +269,12 @@ void check_tokens(const char *word)
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-/* Without tokens: it is no tokenizer.json of bytes or characters. */
-static struct tokenizer read_own(const char *path)
-{
-    json_t *json = json_load_file(path, 0, NULL);
-    struct tokenizer t = tokenizer_from_json(json);
-    json_decref(json);
-    return t;
-}
-
 static struct tokenizer read_tokenizer(const char *path)
 {
-    struct tokenizer t = read_own(path);
-    const struct token_kind *kind;
-    for (size_t i = 0; t.n == 0 && (kind = kind_at(i)); i++)
-        if (kind->read)
-            t = kind->read(path);
-    if (t.n == 0)
-        fail(EXIT_USAGE, "%s is no tokenizer.json of bytes or characters, and this yard was built without%s", path,
+    if (!folder_kind())
+        fail(EXIT_USAGE, "--tokens %s: a file of a tokenizer is not read, since this yard was built without%s", path,
              left_out);
-    return t;
+    return folder_kind()->read(path);
 }
 
 struct tokenizer make_tokenizer(const char *word, const struct texts *train, const struct texts *val)
@@ -413,63 +287,14 @@ struct tokenizer make_tokenizer(const char *word, const struct texts *train, con
 
 bool is_tokenizer(const struct tokenizer *t, const char *word)
 {
-    if (kind_of_word(word) != t->kind && kind_of_word(word))
+    if (kind_of_word(word) != t->kind)
         return false;
-    if (kind_of_word(word))
-        return !t->kind->check || atoi(word + strlen(t->kind->name) + 1) == t->n;
-    struct tokenizer other = read_tokenizer(word);
-    char *mine = tokenizer_to_text(t), *theirs = tokenizer_to_text(&other);
-    bool same = strcmp(mine, theirs) == 0;
-    free(mine);
-    free(theirs);
-    free_tokenizer(&other);
-    return same;
-}
-
-struct reading {
-    const char *path;
-    struct tokenizer t;
-};
-
-static void read_this(void *reading)
-{
-    struct reading *r = reading;
-    r->t = read_tokenizer(r->path);
-}
-
-/* The names of the files that may lie beside a model, in the order in which they are looked for. */
-static const char *name_beside(size_t i)
-{
-    const struct token_kind *kind;
-    if (i == 0)
-        return "tokenizer.json";
-    i--;
-    for (size_t k = 0; (kind = kind_at(k)); k++)
-        for (size_t file = 0; kind->files && kind->files[file]; file++) {
-            if (i == 0)
-                return kind->files[file];
-            i--;
-        }
-    return NULL;
+    return !t->kind->check || atoi(word + strlen(t->kind->name) + 1) == t->n;
 }
 
 struct tokenizer tokenizer_beside(const char *model)
 {
-    const char *name;
-    for (size_t i = 0; (name = name_beside(i)); i++) {
-        char *path = file_beside(model, name);
-        struct reading r = {.path = path};
-        struct problem *problem = NULL;
-        bool there = exists(path);
-        if (there)
-            problem = attempt(read_this, &r);
-        if (problem)
-            print_problem(stderr, "yard: warning: the tokenizer beside the model is not taken: ", problem);
-        free(path);
-        if (there)
-            return r.t;
-    }
-    return (struct tokenizer){0};
+    return folder_kind() ? folder_kind()->beside(model) : (struct tokenizer){0};
 }
 
 void free_tokenizer(struct tokenizer *t)
@@ -513,7 +338,7 @@ struct tokenizer tokenizer_from_text(const char *text, const char *path)
     const struct token_kind *kind;
     for (size_t i = 0; t.n == 0 && (kind = kind_at(i)); i++)
         if (begins_with_name(kind, text, " "))
-            t = kind->from_text(text + strlen(kind->name), path);
+            t = kind->from_text(text + strlen(kind->name));
     if (t.n == 0)
         fail(EXIT_FAILED,
              "%s is damaged: its tokenizer \"%.40s\" is wrong; expected \"bytes\", \"ids N\" or \"chars\" and "
@@ -522,4 +347,4 @@ struct tokenizer tokenizer_from_text(const char *text, const char *path)
     return t;
 }
 
-json_t *tokenizer_to_json(const struct tokenizer *t) { return t->kind->to_json ? t->kind->to_json(t) : NULL; }
+json_t *tokenizer_to_json(const struct tokenizer *t) { return folder_kind() ? folder_kind()->to_json(t) : NULL; }

@@ -3,10 +3,11 @@
  *     "I am"  --tokens bytes   73 32 97 109          a token is a byte
  *             --tokens chars   5 1 11 19             a character of the training text
  *             --tokens bpe:N   40 716                bytes that often stand together (src/tools/tokens)
+ *             --tokens FILE    40 716                what another program's tokenizer says (the same folder)
  *             (.bin files)     40 716                ids: the numbers were made elsewhere
  *
- * A *kind* of tokenizer is a table of functions.  The three that the trainer has are in tokens.c; a folder may add one
- * (struct module, base/module.h).
+ * A *kind* of tokenizer is a table of functions.  The three that the trainer has are in tokens.c; a folder may add
+ * another one (struct module, base/module.h).
  */
 #ifndef TRAIN_TOKENS_H
 #define TRAIN_TOKENS_H
@@ -24,12 +25,14 @@ struct tokenizer {
     bool takes_numbers; /* text cannot become its tokens, only numbers can: "17 4 25" */
     void *own;          /* the kind's own, such as a table of characters */
 };
-/* A text in memory. */
+/* A text, or a part of one, in memory. */
 struct text {
     const char *name; /* what error messages call it: its path, or "the prompt" */
     const char *bytes;
     size_t n;
     size_t before; /* how many bytes of the file stand before these */
+    char *memory;  /* where the bytes lie, if it is the text's own; NULL: it belongs to another text, or the program */
+    size_t mapped; /* bytes of the file that are mapped there; 0: the memory is allocated */
 };
 struct texts {
     struct text *text;
@@ -45,18 +48,18 @@ struct token_kind {
     void (*check)(const char *word);
     /* Makes what --tokens WORD says, out of the texts to train on.  val: what must be encoded too. */
     struct tokenizer (*make)(const char *word, const struct texts *train, const struct texts *val);
-    /* Reads a file of another program; ends the program when it is none that is read here. */
-    struct tokenizer (*read)(const char *path);
-    const char *const *files; /* names of such files, which may lie beside a model; NULL ends them */
     uint16_t *(*encode)(const struct tokenizer *t, const struct text *text, size_t *n);
     /* The *n bytes that the token stands for; they may be written to `own`. */
     const char *(*decode)(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n);
     int (*end)(const struct tokenizer *t);       /* the token that ends a text; -1: there is none */
     char *(*to_text)(const struct tokenizer *t); /* what follows the name in a checkpoint's line, with a space before */
-    /* Reads it.  A tokenizer without tokens: the text is something else. */
-    struct tokenizer (*from_text)(const char *text, const char *path);
-    json_t *(*to_json)(const struct tokenizer *t); /* Hugging Face's tokenizer.json; NULL: it has no such form */
+    struct tokenizer (*from_text)(const char *text); /* reads it; a tokenizer without tokens: the text is wrong */
     void (*free)(struct tokenizer *t);
+
+    /* Functions of the folder's kind, for tokenizers of any kind that other programs can keep in files. */
+    struct tokenizer (*read)(const char *path);    /* ends the program when it is none that is read here */
+    struct tokenizer (*beside)(const char *model); /* see tokenizer_beside() */
+    json_t *(*to_json)(const struct tokenizer *t); /* see tokenizer_to_json() */
 };
 extern const struct token_kind token_bytes, token_chars, token_ids;
 
@@ -70,7 +73,7 @@ const char *file_of_tokens(const char *word); /* NULL: it names no file */
 /* Makes or reads the tokenizer that --tokens says.  A kind that learns does so from `train` alone; the characters of
  * both are tokens, since it must be possible to score what is in `val`. */
 struct tokenizer make_tokenizer(const char *word, const struct texts *train, const struct texts *val);
-/* Is it the tokenizer that --tokens says? */
+/* Is it of the kind and size that --tokens says?  false of a FILE. */
 bool is_tokenizer(const struct tokenizer *t, const char *word);
 /* The one that a file of another program beside the model describes.  Without tokens: there is none; of one that cannot
  * be read a warning says why. */
@@ -91,12 +94,7 @@ int end_of_text(const struct tokenizer *t); /* the token that ends a text; -1: t
  * t NULL (tokens are random): "bytes".  Reading refuses anything else, naming `path`. */
 char *tokenizer_to_text(const struct tokenizer *t);
 struct tokenizer tokenizer_from_text(const char *text, const char *path);
-/* The tokenizer as Hugging Face's tokenizer.json; NULL: it has no such form. */
+/* The tokenizer as Hugging Face's tokenizer.json; NULL: it has no such form, or no folder makes it. */
 json_t *tokenizer_to_json(const struct tokenizer *t);
-/* Reads back those of bytes and characters, also as other programs write them anew.  Without tokens: it is neither. */
-struct tokenizer tokenizer_from_json(const json_t *json);
-/* GPT-2's files write bytes as characters: those that Latin-1 shows as themselves, the others, in ascending order, as
- * the characters from 256 on ("ByteLevel" knows which). */
-void byte_characters(uint32_t character[256]);
 
 #endif

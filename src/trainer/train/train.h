@@ -91,9 +91,6 @@ bool step_reported(struct trainer *t, uint32_t number); /* would step_result() r
  * after every round; where it says false the rest is left out, and there is no loss: NAN. */
 double evaluate(struct trainer *t, int64_t batches, bool (*goes_on)(void *), void *context);
 double tokens_per_step(const struct trainer *t);
-/* One line on sizes: "6 layers, 6 heads, ..."; the caller frees it. */
-char *describe_shape(const struct trainer *t);
-const char *engine_name(const struct trainer *t); /* what computes matrix products on device 0: "own" or "clblast" */
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
 _Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r);
 extern const char not_finite_advice[];

@@ -5,21 +5,6 @@
 #include <math.h>
 #include <unistd.h>
 
-char *describe_shape(const struct trainer *t)
-{
-    struct config c = t->config;
-    c.seq_len = t->seq;
-    const int n = t->machine->n_devices;
-    char sizes[160];
-    return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes(sizes, &c), t->batch, t->micros,
-                         t->micro_batch, n, n == 1 ? "" : "s");
-}
-
-const char *engine_name(const struct trainer *t)
-{
-    return word_of("gemm", (int)choose_engine(&t->machine->device[0], t->settings->kernels.gemm));
-}
-
 double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->seq; }
 
 /* ---- mesh and sizes -------------------------------------------------------------------------------------------- */
