@@ -287,6 +287,58 @@ TEST(sources_are_held_out_in_parts)
     }
 }
 
+/* The bytes that the split's tokens stand for; the text lasts. */
+static const char *text_of_split(const struct dataset *d, const struct split *split)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    for (size_t i = 0; i < split->n; i++) {
+        char own[DECODED_BYTES];
+        size_t n;
+        const char *bytes = decode_token(&d->tokenizer, split->tokens[i], own, &n);
+        fwrite(bytes, 1, n, out);
+    }
+    fclose(out);
+    const char *lasts = lasting("%s", text);
+    free(text);
+    return lasts;
+}
+
+/* Whatever tokens are, the same bytes are trained on; no character is cut; and what is to be validated is not learnt
+ * from. */
+TEST(a_text_is_cut_at_the_same_byte)
+{
+    static const char *const words[] = {"bytes", "chars", "bpe:300"};
+    char text[3 * 1000 + 1] = "";
+    const char *train[COUNT(words)], *val[COUNT(words)];
+    while (strlen(text) < 2900)
+        strcat(text, strlen(text) < 2600 ? "漢字 é" : "漢漢 é");
+    for (size_t i = 0; i < COUNT(words); i++) {
+        struct data_options o = options_for(write_text("cut.txt", "%s", text));
+        o.tokens = words[i];
+        struct dataset *d = open_dataset(&o);
+        train[i] = text_of_split(d, &d->train);
+        val[i] = text_of_split(d, &d->val);
+        assert_string_equal(lasting("%s%s", train[i], val[i]), text);
+        assert_int_equal(valid_utf8(train[i], strlen(train[i])), strlen(train[i]));
+        assert_in_range(strlen(train[i]), strlen(text) * 9 / 10 - 3, strlen(text) * 9 / 10);
+        assert_string_equal(train[i], train[0]);
+        if (d->tokenizer.kind != &token_bytes)
+            assert_true(d->bytes_per_token > 2);
+        else
+            assert_true(d->bytes_per_token == 1);
+        close_dataset(d);
+    }
+    struct data_options o = options_for(write_text("late.txt", "%s%s", text, "xyxyxyxyxyxyxy"));
+    o.tokens = "bpe:400";
+    struct dataset *d = open_dataset(&o);
+    char *line = tokenizer_to_text(&d->tokenizer);
+    assert_null(strstr(line, "xy"));
+    free(line);
+    close_dataset(d);
+}
+
 /* However small they are, the share is about what was asked for. */
 TEST(small_files_are_held_out_too)
 {
