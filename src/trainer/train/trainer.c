@@ -168,7 +168,7 @@ static struct tokenizer model_tokenizer(const struct settings *s, const struct s
 {
     struct tokenizer t = source_tokenizer(model);
     const char *word = s->data.tokens;
-    const bool is_known = t.n && t.kind != &token_ids;
+    const bool is_known = t.n && !t.takes_numbers;
     if (!is_known && model->path && was_given("tokens") && file_of_tokens(word)) {
         free_tokenizer(&t);
         t = make_tokenizer(word, NULL, NULL);
