@@ -27,7 +27,8 @@ static const struct {
                 {"model", "end_of_word_suffix", "[null, \"\"]"},
                 {"model", "byte_fallback", "[null, false]"},
                 {"model", "ignore_merges", "[null, false]"},
-                {"post_processor", "type", "[null, \"ByteLevel\"]"},
+                {"post_processor", "type", "[null, \"ByteLevel\", \"TemplateProcessing\"]"},
+                {"post_processor", "single", "[null, [{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}]]"},
                 {"decoder", "type", "[null, \"ByteLevel\"]"}};
 
 /* A part of tokenizer.json.  A sequence of one step is that step. */
