@@ -8,6 +8,7 @@
  * finding: its file and what was printed are kept in build/fuzz.  A new format is a line in `formats`.
  */
 #include "../src/techniques/reshard/folder.h"
+#include "../src/tools/tokens/bpe.h"
 #include "../src/tools/trace/follow.h"
 #include "../src/trainer/cmd/cmd.h"
 #include "support_paper.h"
@@ -80,6 +81,34 @@ static int follow(int n, char **words)
     return 0;
 }
 
+/* A tokenizer that was read is used and written. */
+static int use_tokenizer(struct bpe *b)
+{
+    static char bytes[] = "the cat's  on\n\xC3\xA9\xFF 12<|endoftext|> the";
+    struct text text = {.name = "a text", .bytes = bytes, .n = sizeof bytes - 1};
+    json_t *json = bpe_to_json(b);
+    free_bpe(bpe_from_json(json, "its own text"));
+    json_decref(json);
+    if (!b->decodes_only) {
+        size_t n, length;
+        uint16_t *tokens = bpe_encode(b, &text, &n);
+        size_t total = 0;
+        for (size_t i = 0; i < n; i++) {
+            bpe_decode(b, tokens[i], &length);
+            total += length;
+        }
+        CHECK(total == text.n, "%zu tokens of %zu bytes", n, total);
+        free(tokens);
+    }
+    free_bpe(b);
+    return 0;
+}
+static int read_tokenizer(int n, char **words)
+{
+    (void)n;
+    return use_tokenizer(read_bpe(words[0]));
+}
+
 /* Commands as readers of files. */
 static int run_plan(int argc, char **argv) { return find_command("plan")->run(argc, argv); }
 static int run_ckpt(int argc, char **argv) { return find_command("ckpt")->run(argc, argv); }
@@ -113,7 +142,7 @@ static void make_foreign(void)
     struct checkpoint *c = open_checkpoint(FOLDER "state");
     for (size_t i = 0; i < COUNT(folders); i++) {
         remove_folder(folders[i]);
-        export_huggingface(c, folders[i], NULL);
+        export_huggingface(c, folders[i], NULL, -1);
     }
     const char *shard = "model-00001-of-00001.safetensors";
     struct safetensors *st = open_safetensors(FOLDER "sharded/model.safetensors");
@@ -130,6 +159,37 @@ static void make_foreign(void)
     free(path);
     close_safetensors(st);
     free_checkpoint(c);
+}
+
+/* A tokenizer of README.md in all forms: tokenizer.json; vocab.json and merges.txt, one sound and one to be
+ * replaced, in two folders; and llm.c's. */
+static void make_tokenizers(void *unused)
+{
+    (void)unused;
+    static const char *const added[] = {"<|endoftext|>", NULL};
+    struct text text = {.name = "README.md"};
+    text.bytes = read_whole(text.name, &text.n);
+    struct bpe *b = learn_bpe(&text, 1, 290, added);
+    json_t *json = bpe_to_json(b), *model = json_object_get(json, "model");
+    char *vocab = json_dumps(json_object_get(model, "vocab"), 0), *merges = copy_string("#version: 0.2\n");
+    size_t i;
+    json_t *merge;
+    json_array_foreach(json_object_get(model, "merges"), i, merge)
+        append_text(&merges, "%s\n", json_string_value(merge));
+    publish_text(FOLDER "seed.tokenizer.json", json_dumps(json, 0));
+    make_folder(FOLDER "merges");
+    publish_text(FOLDER "seed.vocab.json", vocab);
+    publish_text(FOLDER "merges/vocab.json", vocab);
+    publish_text(FOLDER "seed.merges.txt", merges);
+    publish_text(FOLDER "merges.txt", merges);
+    int32_t header[256] = {20240328, 2, b->n, 256};
+    struct writer *w = open_writer(FOLDER "seed.tokenizer.bin");
+    write_bytes(w, header, sizeof header);
+    for (int k = 0; k < b->n; k++) {
+        write_bytes(w, &(char){(char)b->token[k].n}, 1);
+        write_bytes(w, b->token[k].bytes, b->token[k].n);
+    }
+    publish(w);
 }
 
 /* Three sound checkpoints: a seed, and one each whose manifest and whose shard are replaced; and a snapshot file. */
@@ -221,6 +281,10 @@ static const struct format {
      "--simulate --hardware " SERVER " --init " FOLDER "sharded", 1},
     {DATA "llmc-tiny.bin", "checkpoint.bin", run_plan, "--simulate --hardware " SERVER " --init @", 1},
     {DATA "llmc-tokens.bin", "shard.bin", run_plan, PLAN "--data @", 1},
+    {FOLDER "seed.tokenizer.json", "tokenizer.json", read_tokenizer, "@", 1},
+    {FOLDER "seed.vocab.json", "vocab.json", read_tokenizer, "@", 1},
+    {FOLDER "seed.merges.txt", "merges/merges.txt", read_tokenizer, "@", 1},
+    {FOLDER "seed.tokenizer.bin", "tokenizer.bin", read_tokenizer, "@", 1},
     {DATA "text.txt", "text", run_plan, PLAN "--tokens chars --data @", 1},
     {FOLDER "seed.trace", "trace", run_trace, "summary @", 1},
     {FOLDER "seed.trace", "trace", run_trace, "summary --json @", 1},
@@ -404,6 +468,8 @@ int main(int argc, char **argv)
     make_folder(FOLDER);
     if (run_child(make_trace, NULL).code != 0)
         fail(EXIT_FAILED, "the trace could not be made");
+    if (run_child(make_tokenizers, NULL).code != 0)
+        fail(EXIT_FAILED, "the tokenizers could not be made");
     if (run_child(make_states, NULL).code != 0)
         fail(EXIT_FAILED, "the checkpoints could not be made");
     for (time_t end = time(NULL) + seconds; number < files && time(NULL) < end; rounds++)

@@ -28,7 +28,7 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
     s->kernels.gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
     s->mesh = mesh;
     if (mesh) { /* the upper half of the 256 bytes hardly occurs in the text: one rank would have all words */
-        s->data.tokens = TOKENS_CHARS;
+        s->data.tokens = "chars";
         s->kernels.attention = ATTENTION_FLASH;
     }
     s->serial = true;

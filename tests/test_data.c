@@ -11,7 +11,7 @@ enum { T = 16 }; /* windows of most tests */
 
 static struct text text_of(const char *bytes)
 {
-    return (struct text){.name = "--prompt", .bytes = (char *)bytes, .n = strlen(bytes)};
+    return (struct text){.name = "--prompt", .bytes = bytes, .n = strlen(bytes)};
 }
 
 static struct data_options options_for(const char *path)
@@ -54,23 +54,41 @@ static char *write_numbered(const char *name, size_t n, bool shard)
 
 /* ---- tokenizers ------------------------------------------------------------------------------------------------ */
 
+static struct tokenizer char_tokenizer(const struct text *text)
+{
+    const struct texts train = {.text = (struct text *)text, .n = 1};
+    const struct texts val = {0};
+    return make_tokenizer("chars", &train, &val);
+}
+
+/* Writes what the token stands for to `out`, and returns its length. */
+static size_t decode(const struct tokenizer *t, int32_t token, char out[DECODED_BYTES])
+{
+    char own[DECODED_BYTES];
+    size_t n;
+    const char *bytes = decode_token(t, token, own, &n);
+    assert_in_range(n, 1, DECODED_BYTES);
+    memcpy(out, bytes, n);
+    return n;
+}
+
 TEST(characters_are_code_points_in_order)
 {
     struct text text = text_of("z\xF0\x9F\x98\x80"
                                "a\xC3\xA9\xE6\xBC\xA2\n"
                                "az\xF4\x8F\xBF\xBF");
-    struct tokenizer t = char_tokenizer(&text, 1);
+    struct tokenizer t = char_tokenizer(&text);
     static const uint32_t expected[] = {'\n', 'a', 'z', 0xE9, 0x6F22, 0x1F600, 0x10FFFF};
     static const uint16_t expected_tokens[] = {2, 5, 1, 3, 4, 0, 1, 2, 6};
     assert_int_equal(t.n, COUNT(expected));
-    assert_memory_equal(t.characters, expected, sizeof expected);
+    assert_memory_equal(t.own, expected, sizeof expected);
     size_t n, at = 0;
     uint16_t *tokens = encode_text(&t, &text, &n);
     assert_int_equal(n, COUNT(expected_tokens));
     assert_memory_equal(tokens, expected_tokens, sizeof expected_tokens);
     for (size_t i = 0; i < n; i++) { /* decoding gives the text back */
         char out[DECODED_BYTES];
-        size_t length = decode_token(&t, tokens[i], out);
+        size_t length = decode(&t, tokens[i], out);
         assert_memory_equal(text.bytes + at, out, length);
         at += length;
     }
@@ -79,7 +97,7 @@ TEST(characters_are_code_points_in_order)
     free_tokenizer(&t);
 }
 
-static void make_char_tokenizer(void *text) { char_tokenizer(text, 1); }
+static void make_char_tokenizer(void *text) { char_tokenizer(text); }
 
 TEST(invalid_utf8_is_refused)
 {
@@ -110,9 +128,9 @@ TEST(invalid_utf8_is_refused)
                                           "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"};
     for (size_t i = 0; i < COUNT(borders); i++) {
         struct text text = text_of(borders[i]);
-        struct tokenizer t = char_tokenizer(&text, 1);
+        struct tokenizer t = char_tokenizer(&text);
         char out[DECODED_BYTES];
-        assert_int_equal(decode_token(&t, 0, out), text.n);
+        assert_int_equal(decode(&t, 0, out), text.n);
         assert_memory_equal(out, text.bytes, text.n);
         free_tokenizer(&t);
     }
@@ -145,10 +163,10 @@ TEST(prompts)
     assert_memory_equal(tokens, ((uint16_t[]){17, 99, 0}), 6);
     free(tokens);
     char out[DECODED_BYTES];
-    assert_int_equal(decode_token(&ids, 17, out), 3);
+    assert_int_equal(decode(&ids, 17, out), 3);
     assert_memory_equal(out, "17 ", 3);
-    assert_int_equal(decode_token(&bytes, 300, out), 3); /* U+FFFD for what has no meaning */
-    assert_int_equal(decode_token(&bytes, 0xFF, out), 1);
+    assert_int_equal(decode(&bytes, 300, out), 3); /* U+FFFD for what has no meaning */
+    assert_int_equal(decode(&bytes, 0xFF, out), 1);
 
     struct prompt wrong = {ids, text_of("5 100")};
     expect_refusal(encode_prompt, &wrong, 2, "--prompt has \"100\", but this model knows only token numbers");
@@ -187,10 +205,10 @@ static const char alphabet65[] = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef
 TEST(character_recipe)
 {
     struct data_options o = options_for(write_letters("shakespeare.txt", 1115394, alphabet65));
-    o.tokens = TOKENS_CHARS;
+    o.tokens = "chars";
     struct dataset *d = open_dataset(&o);
     assert_int_equal(d->vocab, 65);
-    assert_int_equal(d->tokenizer.kind, TOKENS_CHARS);
+    assert_ptr_equal(d->tokenizer.kind, &token_chars);
     assert_int_equal(d->train.n, 1003854);
     assert_int_equal(d->val.n, 111540);
     for (int i = 0; i < 65; i++) /* the first 65 characters of the file are the alphabet in order */
@@ -218,7 +236,7 @@ TEST(stories_are_the_default)
     close_dataset(d);
     close_dataset(e);
     close_dataset(g);
-    o.tokens = TOKENS_CHARS; /* a character is a byte here, so the floor is the same */
+    o.tokens = "chars"; /* a character is a byte here, so the floor is the same */
     d = open_dataset(&o);
     assert_true(d->vocab < 64);
     assert_true(d->floor == floor);
@@ -229,6 +247,14 @@ TEST(stories_are_the_default)
     close_dataset(d);
     expect_no_dataset(options_for("stories:none.txt"), 4, "none.txt");
     expect_no_dataset(options_for(lasting("stories:%s", write_file("zero.txt", "a\0b", 3))), 2, "zero byte");
+}
+
+/* The place in the sources, moved to the first byte of its character. */
+static size_t first_byte(size_t place)
+{
+    while ((embedded_text[place] & 0xC0) == 0x80)
+        place--;
+    return place;
 }
 
 /* Parts of the sources, all over them; every byte is in one of the two splits, in order. */
@@ -246,16 +272,71 @@ TEST(sources_are_held_out_in_parts)
         assert_in_range(d->val.n, embedded_text_size * (size_t)share / 10 - 1,
                         embedded_text_size * (size_t)share / 10 + 64);
         for (size_t part = 0; part < 64; part++) {
-            size_t end = embedded_text_size * (part + 1) / 64, size = end - embedded_text_size * part / 64;
-            for (size_t first = (size_t)((double)size * (1 - o.val_share)), k = 0; i < end; i++, k++)
-                if (embedded_text[i] != (k < first ? d->train.tokens[train++] : d->val.tokens[val++]))
-                    changes++;
+            const size_t begin = embedded_text_size * part / 64;
+            const size_t end = embedded_text_size * (part + 1) / 64;
+            const size_t cut = begin + (size_t)((double)(end - begin) * (1 - o.val_share));
+            for (; i < first_byte(cut); i++)
+                changes += embedded_text[i] != d->train.tokens[train++];
+            for (; i < first_byte(end); i++)
+                changes += embedded_text[i] != d->val.tokens[val++];
         }
         assert_int_equal(changes, 0);
         assert_true(isnan(d->rate));
         assert_true(isnan(d->floor));
         close_dataset(d);
     }
+}
+
+/* The bytes that the split's tokens stand for; the text lasts. */
+static const char *text_of_split(const struct dataset *d, const struct split *split)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    for (size_t i = 0; i < split->n; i++) {
+        char own[DECODED_BYTES];
+        size_t n;
+        const char *bytes = decode_token(&d->tokenizer, split->tokens[i], own, &n);
+        fwrite(bytes, 1, n, out);
+    }
+    fclose(out);
+    const char *lasts = lasting("%s", text);
+    free(text);
+    return lasts;
+}
+
+/* Whatever tokens are, the same bytes are trained on; no character is cut; and what is to be validated is not learnt
+ * from. */
+TEST(a_text_is_cut_at_the_same_byte)
+{
+    static const char *const words[] = {"bytes", "chars", "bpe:300"};
+    char text[3 * 1000 + 1] = "";
+    const char *train[COUNT(words)], *val[COUNT(words)];
+    while (strlen(text) < 2900)
+        strcat(text, strlen(text) < 2600 ? "漢字 é" : "漢漢 é");
+    for (size_t i = 0; i < COUNT(words); i++) {
+        struct data_options o = options_for(write_text("cut.txt", "%s", text));
+        o.tokens = words[i];
+        struct dataset *d = open_dataset(&o);
+        train[i] = text_of_split(d, &d->train);
+        val[i] = text_of_split(d, &d->val);
+        assert_string_equal(lasting("%s%s", train[i], val[i]), text);
+        assert_int_equal(valid_utf8(train[i], strlen(train[i])), strlen(train[i]));
+        assert_in_range(strlen(train[i]), strlen(text) * 9 / 10 - 3, strlen(text) * 9 / 10);
+        assert_string_equal(train[i], train[0]);
+        if (d->tokenizer.kind != &token_bytes)
+            assert_true(d->bytes_per_token > 2);
+        else
+            assert_true(d->bytes_per_token == 1);
+        close_dataset(d);
+    }
+    struct data_options o = options_for(write_text("late.txt", "%s%s", text, "xyxyxyxyxyxyxy"));
+    o.tokens = "bpe:400";
+    struct dataset *d = open_dataset(&o);
+    char *line = tokenizer_to_text(&d->tokenizer);
+    assert_null(strstr(line, "xy"));
+    free(line);
+    close_dataset(d);
 }
 
 /* However small they are, the share is about what was asked for. */
@@ -309,7 +390,7 @@ TEST(validation_text_of_its_own)
     char *val = write_letters("val.txt", 100, "xbz");
     struct data_options o = options_for(train);
     o.val_data = val;
-    o.tokens = TOKENS_CHARS;
+    o.tokens = "chars";
     struct dataset *d = open_dataset(&o);
     assert_int_equal(d->train.n, 200);
     assert_int_equal(d->val.n, 100);
@@ -327,7 +408,7 @@ TEST(token_files)
 {
     struct data_options o = options_for(write_numbered("shard.bin", 1000, true));
     struct dataset *d = open_dataset(&o);
-    assert_int_equal(d->tokenizer.kind, TOKENS_IDS);
+    assert_ptr_equal(d->tokenizer.kind, &token_ids);
     assert_int_equal(d->vocab, 1000);
     assert_int_equal(d->train.n, 900);
     close_dataset(d);
@@ -400,7 +481,7 @@ TEST(data_refusals)
     open_it(&o);
     o = options_for(write_letters("val.txt", 100, "ab"));
     expect_no_dataset(o, 2, "val.txt has 10 tokens for validation, but a window of --seq-len needs 17");
-    o.tokens = TOKENS_CHARS;
+    o.tokens = "chars";
     o.path = write_file("latin1.txt", "caf\xE9 caf\xE9 caf\xE9 caf\xE9 caf\xE9", 24);
     expect_no_dataset(o, 2, "latin1.txt is not valid UTF-8 at byte 3 (0xE9); use --tokens bytes");
 }
@@ -636,7 +717,7 @@ TEST(packed_text)
 TEST(a_byte_order_mark_is_no_text)
 {
     struct data_options o = options_for(write_letters("unmarked.txt", 300, "abc"));
-    o.tokens = TOKENS_CHARS;
+    o.tokens = "chars";
     struct dataset *plain = open_dataset(&o);
     assert_int_equal(mkdir(temp_path("marked"), 0777), 0);
     char *marked = temp_path("marked/a.txt");

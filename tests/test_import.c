@@ -470,7 +470,7 @@ TEST(an_export_written_anew_has_its_heads)
     const char *state = temp_path("ours"), *folder = temp_path("exported");
     write_random_state(state, &gpt, &m, 3, 1, 5);
     struct checkpoint *c = open_checkpoint(state);
-    export_huggingface(c, folder, NULL);
+    export_huggingface(c, folder, NULL, -1);
     char *file = lasting("%s/model.safetensors", folder);
     assert_int_equal(read_config(file, 0).heads, 4);
     uint64_t before = loaded(folder);
@@ -491,40 +491,6 @@ TEST(an_export_written_anew_has_its_heads)
     assert_true(loaded(folder) == before);
     free_checkpoint(c);
     free_mesh(&m);
-}
-
-/* The tokens come back from tokenizer.json; of any other nothing is taken. */
-TEST(tokenizers_come_back)
-{
-    static const char *const ours[] = {"bytes", "chars a 20 41 416 20ac 1f600"};
-    static const char *const others[] = {
-        "{}",
-        "{\"model\": {\"vocab\": {\"a\": 0, \"b\": 1}, \"merges\": [\"a b\"]}}",
-        "{\"model\": {\"vocab\": {\"ab\": 0, \"b\": 1}, \"merges\": []}}",
-        "{\"model\": {\"vocab\": {\"b\": 0, \"a\": 1}, \"merges\": []}}",
-        "{\"model\": {\"vocab\": {\"a\": 0, \"b\": 0}, \"merges\": []}}",
-        "{\"model\": {\"vocab\": {\"a\": 0, \"b\": 2}, \"merges\": []}}",
-        "{\"model\": {\"vocab\": {\"a\": 0, \"b\": \"1\"}, \"merges\": []}}",
-        "{\"pre_tokenizer\": {\"type\": \"ByteLevel\"}, \"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}}",
-        "{\"added_tokens\": [{}], \"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}}"};
-    for (size_t i = 0; i < COUNT(ours); i++) {
-        struct tokenizer t = tokenizer_from_text(ours[i], "");
-        json_t *json = tokenizer_to_json(&t);
-        struct tokenizer back = tokenizer_from_json(json);
-        char *text = tokenizer_to_text(&back);
-        assert_string_equal(text, ours[i]);
-        free(text);
-        free_tokenizer(&t);
-        free_tokenizer(&back);
-        json_decref(json);
-    }
-    for (size_t i = 0; i < COUNT(others); i++) {
-        json_t *json = json_loads(others[i], 0, NULL);
-        assert_non_null(json);
-        assert_int_equal(tokenizer_from_json(json).n, 0);
-        json_decref(json);
-    }
-    assert_int_equal(tokenizer_from_json(NULL).n, 0);
 }
 
 /* Where something else is wanted and a model is given, the message names --init. */

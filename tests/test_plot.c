@@ -15,8 +15,9 @@ static const char *const log_text =
     "{\"step\":5,\"lo"; /* being written */
 
 static struct point train[] = {{1, 4}, {2, 3}, {4, 2}}, val[] = {{2, 3.5}, {4, 2.5}};
-static struct series series[] = {{"a.jsonl", "train", 0, false, train, 3, 3}, {"a.jsonl", "val", 0, true, val, 2, 2}};
-static const struct plot plot = {series, 2, 2};
+static struct series series[] = {{"a.jsonl", "train", 0, false, 0, train, 3, 3},
+                                 {"a.jsonl", "val", 0, true, 0, val, 2, 2}};
+static const struct plot plot = {"loss", series, 2, 2};
 
 static char *printed(int columns, int rows, bool colour)
 {

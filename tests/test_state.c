@@ -1026,11 +1026,11 @@ TEST(exports_agree)
     struct tokenizer bytes = tokenizer_from_text("bytes", "");
     json_t *tokenizer = tokenizer_to_json(&bytes), *vocab = json_at(tokenizer, "model.vocab");
     assert_int_equal(json_object_size(vocab), 256);
-    export_huggingface(c, hf, tokenizer);
+    export_huggingface(c, hf, tokenizer, -1);
     assert_true(number_at(vocab, "A") == 'A');
     assert_true(number_at(vocab, "\u0120") == ' ');
     assert_true(number_at(vocab, "\u00ff") == 255);
-    export_huggingface(c, hf, tokenizer); /* a second time: nothing of the first one is kept beside it */
+    export_huggingface(c, hf, tokenizer, -1); /* a second time: nothing of the first one is kept beside it */
     assert_int_not_equal(access(lasting("%s.kept-%ld", hf, (long)getpid()), F_OK), 0);
     char *file = lasting("%s/model.safetensors", hf);
     struct llmc_model *m = open_llmc_model(bin);
@@ -1065,7 +1065,7 @@ TEST(a_head_of_its_own_is_exported)
     const char *path = temp_path("untied"), *hf = temp_path("untied-hf");
     write_random_state(path, &c, &m, 3, 1, 5);
     struct checkpoint *k = open_checkpoint(path);
-    export_huggingface(k, hf, NULL);
+    export_huggingface(k, hf, NULL, -1);
     char *file = lasting("%s/model.safetensors", hf), *about = lasting("%s/config.json", hf);
     size_t n;
     char *text = read_whole(about, &n);

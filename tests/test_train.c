@@ -306,6 +306,7 @@ TEST(log_lines)
     static const int order[] = {1, 2, -2, 3, 4, -4, 5, -5}; /* steps; below 0: evaluations after them */
     assert_int_equal(json_array_size(lines), 1 + COUNT(order));
     const json_t *run = json_at(lines, "0.run");
+    assert_true(number_at(json_array_get(lines, 0), "bytes_per_token") == 1);
     assert_int_equal(number_at(run, "steps"), 5);
     assert_int_equal(number_at(run, "batch"), 4); /* the preset's: options are resolved */
     assert_int_equal(number_at(run, "seq-len"), 32);
@@ -314,7 +315,9 @@ TEST(log_lines)
         const json_t *line = json_array_get(lines, i + 1);
         assert_int_equal(number_at(line, "step"), abs(order[i]));
         assert_true(number_at(line, order[i] > 0 ? "loss" : "val_loss") > 0);
-        assert_int_equal(json_object_size(line), order[i] > 0 ? 6 : 2);
+        assert_int_equal(json_object_size(line), order[i] > 0 ? 6 : 3);
+        if (order[i] < 0) /* a token is a byte */
+            assert_true(fabs(number_at(line, "val_bits_per_byte") * M_LN2 - number_at(line, "val_loss")) < 1e-6);
         if (order[i] > 0) {
             assert_true(number_at(line, "norm") > 0);
             assert_true(number_at(line, "lr") > 0);
@@ -453,6 +456,62 @@ TEST(sample_with_characters)
                 folder);
     expect_yard(EXIT_OK, "äbcdäbc", "sample --from '%s' --prompt 'äb' --count 5 --temperature 0", folder);
     expect_yard(EXIT_USAGE, "x", "sample --from '%s' --prompt 'xyz' --count 5", folder);
+}
+
+/* A tokenizer is learnt, kept by checkpoints and models, and written for other programs. */
+TEST(a_run_with_learnt_tokens)
+{
+    const char *folder = temp_path("learnt"), *hf = temp_path("learnt-hf"), *log = temp_path("learnt.jsonl");
+    const char *both = temp_path("learnt-2"), *again = "--sample-tokens 0 --val-batches 1";
+    expect_yard(EXIT_OK, "vocabulary 300", "train --model tiny --tokens bpe:300 --steps 20 %s --save '%s' --log '%s'",
+                again, folder, log);
+    const json_t *first = json_array_get(read_log(log), 0), *last = last_line(log);
+    const double bits = number_at(last, "val_loss") / M_LN2 / number_at(first, "bytes_per_token");
+    assert_true(number_at(first, "bytes_per_token") > 1.5);
+    assert_true(fabs(number_at(last, "val_bits_per_byte") - bits) < 1e-6);
+    expect_yard(EXIT_OK, "step 22/22", "train --resume '%s' --tokens bpe:300 --steps 22 %s", folder, again);
+    expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh dp=2", folder, both);
+    expect_yard(EXIT_OK, "step 22/22", "train --resume '%s' -d 0:0x2 --steps 22 %s", both, again);
+    expect_yard(EXIT_OK, "", "ckpt export '%s' '%s'", folder, hf);
+    expect_yard(EXIT_OK, "step 2/2", "train --init '%s' --steps 2 %s", hf, again);
+    expect_yard(EXIT_OK, "Tom went", "sample --from '%s' --prompt 'Tom went' --count 3 --temperature 0", hf);
+    expect_yard(EXIT_USAGE, "was trained on byte pairs, and knows no others",
+                "train --init '%s' --tokens bpe:301 --steps 1", hf);
+    assert_int_equal(remove(lasting("%s/tokenizer.json", hf)), 0); /* its metadata have it too */
+    expect_yard(EXIT_OK, "Tom went", "sample --from '%s' --prompt 'Tom went' --count 3 --temperature 0", hf);
+}
+
+/* A tokenizer that is larger than the model is refused by number; of one that cannot be read the reason is said. */
+TEST(a_tokenizer_beside_a_model)
+{
+    const char *folder = temp_path("beside");
+    assert_int_equal(mkdir(folder, 0777), 0);
+    expect_yard(EXIT_OK, "", "train --model tiny --steps 1 --sample-tokens 0 --val-batches 1 --save '%s'",
+                temp_path("beside-0"));
+    expect_yard(EXIT_OK, "", "ckpt export '%s' '%s.bin'", temp_path("beside-0"), temp_path("beside/model"));
+    write_text("beside/tokenizer.json", "{\"model\": {\"type\": \"Unigram\"}}");
+    expect_yard(EXIT_OK, "asks for pre_tokenizer.type null", "sample --from '%s/model.bin' --count 2", folder);
+    expect_yard(EXIT_OK, "", "train --model tiny --tokens bpe:300 --steps 1 --sample-tokens 0 --save '%s'",
+                temp_path("beside-1"));
+    expect_yard(EXIT_OK, "", "ckpt export '%s' '%s'", temp_path("beside-1"), temp_path("beside-2"));
+    const char *large = temp_path("beside-2/tokenizer.json");
+    expect_yard(EXIT_FAILED, "its tokenizer has 300 tokens, its model only 256",
+                "sample --from '%s/model.bin' --tokens '%s' --count 2", folder, large);
+}
+
+/* The text ends where the model says so. */
+TEST(a_sample_ends_with_the_text)
+{
+    char text[2000] = "";
+    while (strlen(text) < 1900)
+        strcat(text, "ab<|endoftext|>");
+    const char *data = write_text("ends.txt", "%s", text), *folder = temp_path("ends");
+    expect_yard(EXIT_OK, "vocabulary 258", /* 256 bytes, the end of a text, "ab" */
+                "train --model tiny --seq-len 8 --tokens bpe:300 --data '%s' --steps 100 --lr 1e-2 --save '%s'", data,
+                folder);
+    struct ran ran =
+        expect_yard(EXIT_OK, "", "sample --from '%s' --prompt '<|endoftext|>' --count 50 --temperature 0", folder);
+    assert_string_equal(ran.out, "<|endoftext|>ab\n");
 }
 
 /* Ctrl-C: the step in flight ends, the model is saved, the exit code says so.  The log tells when training began. */

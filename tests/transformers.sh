@@ -17,7 +17,7 @@ cat >"$TMP/continue.py" <<'END'
 import sys
 from transformers import pipeline
 folder, kind, prompt, saved = sys.argv[1:]
-everything = open("LICENSE").read() + "".join(map(chr, range(1, 2048 if kind == "bytes" else 1)))
+everything = open("LICENSE").read() + "".join(map(chr, range(1, 2048 if kind != "chars" else 1)))
 write = pipeline("text-generation", model=folder)
 tokens = write.tokenizer(everything, verbose=False)["input_ids"]
 assert write.tokenizer.decode(tokens) == everything
@@ -28,7 +28,7 @@ for kind in ("-whole", "-shards"):
     write.tokenizer.save_pretrained(saved + kind)
 END
 
-for tokens in bytes chars; do
+for tokens in bytes chars bpe:300; do
     head=
     [ $tokens = bytes ] || head=--untied
     "$YARD" train --model tiny $head --seq-len 64 --tokens $tokens --data LICENSE --val-share 0 --sample-tokens 0 \
@@ -40,7 +40,8 @@ for tokens in bytes chars; do
         cmp "$TMP/ours" "$TMP/theirs-of-$tokens" && ! grep -iE 'warn|_token_id' "$TMP/err"
     result $? "a model of $tokens: $(head -n 1 "$TMP/ours")"
 done
-for saved in bytes-theirs-whole bytes-theirs-shards chars-theirs-whole chars-theirs-shards; do # metadata are gone
+for saved in bytes-theirs-whole bytes-theirs-shards chars-theirs-whole chars-theirs-shards \
+    bpe:300-theirs-whole bpe:300-theirs-shards; do # metadata are gone
     "$YARD" sample --from "$TMP/$saved" --prompt 'of the' --temperature 0 --count 50 >"$TMP/again" 2>"$TMP/err" &&
         cmp "$TMP/again" "$TMP/theirs-of-${saved%%-*}" && [ ! -s "$TMP/err" ]
     result $? "what transformers saves: $saved"

@@ -407,8 +407,11 @@ static void export_folder(const struct checkpoint *c, const char *path)
     struct tokenizer t = tokenizer_from_text(c->tokenizer, c->path);
     json_t *tokenizer = tokenizer_to_json(&t);
     expect_free("yard ckpt export", path);
-    export_huggingface(c, path, tokenizer);
-    if (!tokenizer)
+    export_huggingface(c, path, tokenizer, end_of_text(&t));
+    if (!tokenizer && t.kind != &token_ids)
+        note("it has no tokenizer.json: %s cannot be written as one%s%s", t.kind->noun,
+             *left_out ? ", since this yard was built without" : "", left_out);
+    else if (!tokenizer)
         note("it has no tokenizer: what the token numbers of this model stand for is not known here");
 }
 
@@ -450,7 +453,7 @@ static const struct word words[] = {
      "--mesh names; without --mesh the pieces are merged, and the strategy stays what it was.\n"},
     {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
      "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, with the\n"
-     "tokenizer of bytes or characters, or a file of llm.c's where OUT ends in .bin.\n"},
+     "tokenizer, or a file of llm.c's where OUT ends in .bin.\n"},
 };
 
 static const struct words ckpt_words = {

@@ -39,17 +39,18 @@ static void write_json(struct folder *folder, const char *name, const json_t *js
     free(text);
 }
 
-void export_huggingface(const struct checkpoint *c, const char *path, const json_t *tokenizer)
+void export_huggingface(const struct checkpoint *c, const char *path, const json_t *tokenizer, int end)
 {
     const struct config *m = &c->pieces->config;
     struct folder *folder = open_folder(path, 4);
     export_safetensors(c, file_in(folder, MODEL_FILE), !m->tied);
-    json_t *config = json_pack(
-        "{s:[s], s:n, s:n, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b, s:s, s:f, s:f, s:f}", "architectures",
-        "GPT2LMHeadModel", "bos_token_id", "eos_token_id", "model_type", "gpt2", "n_layer", m->layers, "n_head",
-        m->heads, "n_embd", m->channels, "n_ctx", m->seq_len, "n_positions", m->seq_len, "vocab_size", m->vocab,
-        "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, "tie_word_embeddings", m->tied, "torch_dtype",
-        "float32", "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0);
+    json_t *config =
+        json_pack("{s:[s], s:n, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b, s:s, s:f, s:f, s:f}",
+                  "architectures", "GPT2LMHeadModel", "bos_token_id", "eos_token_id",
+                  end < 0 ? json_null() : json_integer(end), "model_type", "gpt2", "n_layer", m->layers, "n_head",
+                  m->heads, "n_embd", m->channels, "n_ctx", m->seq_len, "n_positions", m->seq_len, "vocab_size",
+                  m->vocab, "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, "tie_word_embeddings",
+                  m->tied, "torch_dtype", "float32", "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0);
     write_json(folder, "config.json", config);
     if (tokenizer) {
         json_t *about = json_pack("{s:s, s:i, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "model_max_length",

@@ -246,8 +246,9 @@ extern const struct subcommand ckpt_command;
 /* All parameters as safetensors with Hugging Face's GPT-2 names.  prefixed: all names except the head's begin with
  * "transformer."; transformers 4 reads no head without that. */
 void export_safetensors(const struct checkpoint *c, const char *path, bool prefixed);
-/* A folder with the model in Hugging Face's GPT-2 form; tokenizer: see tokenizer_to_json(), NULL: none. */
-void export_huggingface(const struct checkpoint *c, const char *folder, const json_t *tokenizer);
+/* A folder with the model in Hugging Face's GPT-2 form.  tokenizer: see tokenizer_to_json(), NULL: none; end: see
+ * end_of_text(). */
+void export_huggingface(const struct checkpoint *c, const char *folder, const json_t *tokenizer, int end);
 /* One file with the model in llm.c's form. */
 void export_llmc(const struct checkpoint *c, const char *path);
 

@@ -50,7 +50,10 @@ static const struct foreign_words words[] = {
     {"val-batches", "eval-iters val-max-steps eval-batches val-steps limit-val-batches", NULL},
     {"val-share", "val-split validation-split valid-split val-fraction", NULL},
     {"order", "shuffle no-shuffle", "it takes shuffle or file"},
-    {"tokens", "tokenizer tokenizer-type vocab-file char-level", NULL},
+    {"tokens",
+     "tokenizer tokenizer-type tokenizer-name tokenizer-name-or-path tokenizer-model vocab-file merge-file char-level "
+     "e",
+     "it takes bytes, chars, bpe:N or a FILE"},
     {"vocab", "vocab-size n-vocab", NULL},
     {"data", "vocab-size n-vocab", "the vocabulary comes from the data and --tokens"},
     {"init", "init-from pretrained from-pretrained model-name-or-path load-weights finetune from", NULL},

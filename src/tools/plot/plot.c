@@ -9,12 +9,13 @@
 
 /* ---- reading a log --------------------------------------------------------------------------------------------- */
 
-enum { TRAIN, VAL, FLOOR, KINDS };
+enum { TRAIN, VAL, FLOOR, RATE, KINDS };
 
 struct log_reading { /* a log that is read */
     struct series series[KINDS];
     size_t line;       /* the number of the line, from 1 */
-    double floor;      /* which the log's first line tells; 0: it does not */
+    double floor;      /* the lowest loss, which the log's first line tells; 0: it does not */
+    double rate;       /* a bound below it, likewise */
     size_t not_finite; /* losses that are no finite numbers */
 };
 
@@ -51,17 +52,26 @@ static void take_loss(struct log_reading *r, struct series *s, double step, cons
         r->not_finite++; /* null stands for what is not a number */
 }
 
+static void take_number(const json_t *o, const char *key, double *number)
+{
+    const json_t *value = json_object_get(o, key);
+    if (json_is_number(value))
+        *number = json_number_value(value);
+}
+
 /* The losses of a line go to the series of their kind; the floor stands at each step. */
 static void take_line(struct log_reading *r, const char *line, size_t n)
 {
     json_t *o = parse_line(r, line, n);
-    const json_t *floor = json_object_get(o, "floor");
-    if (json_is_number(floor))
-        r->floor = json_number_value(floor);
+    take_number(o, "floor", &r->floor);
+    take_number(o, "rate", &r->rate);
+    take_number(o, "bytes_per_token", &r->series->bytes_per_token);
     if (json_object_get(o, "step")) {
         double step = json_number_value(json_object_get(o, "step"));
         if (r->floor > 0)
             add_point(&r->series[FLOOR], step, r->floor);
+        else if (r->rate > 0 && r->series->bytes_per_token != 1)
+            add_point(&r->series[RATE], step, r->rate);
         take_loss(r, &r->series[TRAIN], step, json_object_get(o, "loss"));
         take_loss(r, &r->series[VAL], step, json_object_get(o, "val_loss"));
     }
@@ -87,16 +97,63 @@ static void read_run(struct plot *p, size_t run, const char *path)
 {
     struct log_reading r = {.series = {[TRAIN] = {.path = path, .kind = "train", .run = run},
                                        [VAL] = {.path = path, .kind = "val", .run = run, .val = true},
-                                       [FLOOR] = {.path = path, .kind = "floor", .run = run}}};
+                                       [FLOOR] = {.path = path, .kind = "floor", .run = run},
+                                       [RATE] = {.path = path, .kind = "rate", .run = run}}};
     read_lines(&r, path);
     if (r.series[TRAIN].n + r.series[VAL].n == 0)
         fail(EXIT_FAILED, "%s holds no losses%s; yard plot reads what yard train --log FILE writes", path,
              r.not_finite ? " that are finite numbers" : "");
     if (r.not_finite)
         note("%s: left out, because they are not finite: %zu losses", path, r.not_finite);
-    for (int i = 0; i < KINDS; i++)
+    for (int i = 0; i < KINDS; i++) {
+        r.series[i].bytes_per_token = r.series->bytes_per_token;
         if (r.series[i].n > 0)
             *APPEND(p->series, p->n, p->cap) = r.series[i];
+    }
+}
+
+/* ---- bits per byte ---------------------------------------------------------------------------------------------- */
+
+/* Losses per token are not comparable where a token has another length. */
+static bool has_several_lengths(const struct plot *p)
+{
+    for (size_t i = 1; i < p->n; i++)
+        if (p->series[i].bytes_per_token != p->series->bytes_per_token)
+            return true;
+    return false;
+}
+
+/* The first series of a run that does not tell how long its tokens are; NULL: all do. */
+static const struct series *first_unknown(const struct plot *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (!(p->series[i].bytes_per_token > 0))
+            return &p->series[i];
+    return NULL;
+}
+
+static void convert_to_bits(struct plot *p)
+{
+    p->unit = "bits per byte";
+    for (struct series *s = p->series; s < p->series + p->n; s++)
+        for (size_t i = 0; i < s->n; i++)
+            s->point[i].loss /= M_LN2 * s->bytes_per_token;
+}
+
+static void choose_unit(struct plot *p, bool bits)
+{
+    const struct series *unknown = first_unknown(p);
+    p->unit = "loss";
+    if (bits && unknown)
+        fail(EXIT_USAGE, "%s does not tell how many bytes its tokens have: leave --bits out", unknown->path);
+    const bool several = has_several_lengths(p);
+    if (several && unknown)
+        warn("losses per token of these runs are not comparable, and %s does not tell how many bytes its tokens have",
+             unknown->path);
+    if (several && !unknown)
+        note("the runs have tokens of several lengths: losses are drawn in bits per byte");
+    if (bits || (several && !unknown))
+        convert_to_bits(p);
 }
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
@@ -104,8 +161,12 @@ static void read_run(struct plot *p, size_t run, const char *path)
 enum { WIDTH = 1280, HEIGHT = 720 }; /* pixels of the picture */
 enum { ROWS = 20 };                  /* lines of the terminal on which curves are drawn */
 static const char *png;
+static bool bits;
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
+    {"bits", 0, OPT_FLAG, &bits, NULL, NULL, 0, 0, "Output", 1,
+     "draw losses in bits per byte of text, not in nats per token; so it is in any case where several runs have tokens "
+     "of several lengths"},
     {"png", 0, OPT_OUTPUT, &png, NULL, "OUT", 0, 0, "Output", 1, "write a picture of 1280 x 720 pixels instead"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
@@ -126,6 +187,7 @@ static int run_plot(int argc, char **argv)
         fail(EXIT_USAGE, "yard plot needs a log that yard train --log FILE.jsonl wrote; 'yard plot --help' says more");
     for (int i = 0; i < n; i++)
         read_run(&p, (size_t)i, files[i]);
+    choose_unit(&p, bits);
     if (png)
         write_png(png, draw_picture(&p, WIDTH, HEIGHT)->pixels, WIDTH, HEIGHT);
     else

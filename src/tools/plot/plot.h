@@ -11,13 +11,15 @@ struct point {
 };
 struct series { /* the losses of one kind in one file */
     const char *path;
-    const char *kind;    /* "train", "val" or "floor" */
-    size_t run;          /* the number of the file, from 0 */
-    bool val;            /* true: its kind is "val" */
-    struct point *point; /* in order of the file */
+    const char *kind;       /* "train", "val", "floor" or "rate" */
+    size_t run;             /* the number of the file, from 0 */
+    bool val;               /* true: its kind is "val" */
+    double bytes_per_token; /* of the run; 0: not known */
+    struct point *point;    /* in order of the file */
     size_t n, cap;
 };
 struct plot {
+    const char *unit;      /* what losses are measured in, as the picture writes it */
     struct series *series; /* those with losses */
     size_t n, cap;
 };

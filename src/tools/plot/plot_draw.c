@@ -186,7 +186,7 @@ static uint32_t colour_of(const struct series *s)
     return (s->val ? strong : pale)[s->run % COUNT(pale)];
 }
 
-static void draw_axes(struct canvas *c, const struct frame *f)
+static void draw_axes(struct canvas *c, const struct frame *f, const char *unit)
 {
     char text[32];
     for (int i = 0; i < f->loss.n; i++) {
@@ -201,7 +201,7 @@ static void draw_axes(struct canvas *c, const struct frame *f)
     }
     fill_rect(c, f->x, f->y, 1, f->height, INK);
     fill_rect(c, f->x, f->y + f->height, f->width, 1, INK);
-    draw_text(c, 8, f->y - 22, 1, "loss", INK);
+    draw_text(c, 8, f->y - 22, 1, unit, INK);
     draw_text(c, f->x + f->width - text_width(1, "step"), f->y + f->height + 24, 1, "step", INK);
 }
 
@@ -214,7 +214,7 @@ struct canvas *draw_picture(const struct plot *p, int width, int height)
     struct frame f = {.x = LEFT, .y = TOP, .width = width - LEFT - RIGHT, .height = height - TOP - below};
     find_ranges(&f, p, f.width / 100, f.height / 48);
     fill_rect(c, 0, 0, width, height, PAPER);
-    draw_axes(c, &f);
+    draw_axes(c, &f, p->unit);
     for (const struct series *s = p->series; s < p->series + p->n; s++)
         if (!s->val)
             draw_curve(c, &f, s, colour_of(s), 1);

@@ -218,6 +218,7 @@ struct costs *costs_of(const struct trainer *t); /* from --profile, --hardware, 
 /* Measures a few steps on random tokens or the trainer's data; they change the trainer's weights.  The caller frees
  * the costs. */
 struct costs *measure_costs(struct trainer *t);
+const char *engine_name(const struct trainer *t); /* what computes matrix products on device 0: "own" or "clblast" */
 /* Where a plan is to be made of times that no file gives, it measures them with a trainer that has no plan, and whose
  * swaps only fit.  Later trainers of this process have these times. */
 void run_trial_for(struct settings *s);

@@ -1,5 +1,6 @@
 /* profile.c - yard profile: how long each kind of task takes here, for predictions. */
 #include "predict.h"
+#include "tools/trace/record.h"
 #include "trainer/train/train.h"
 
 static const struct page page = {

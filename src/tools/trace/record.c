@@ -161,6 +161,16 @@ static void measure_peaks(const struct machine *m)
     }
 }
 
+char *describe_shape(const struct trainer *t)
+{
+    struct config c = t->config;
+    c.seq_len = t->seq;
+    const int n = t->machine->n_devices;
+    char sizes[160];
+    return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes(sizes, &c), t->batch, t->micros,
+                         t->micro_batch, n, n == 1 ? "" : "s");
+}
+
 static void begin_recording(struct trainer *t, const char *path)
 {
     struct step *all[] = {t->train, t->eval, t->sample}, *lists[COUNT(all)];

@@ -13,4 +13,7 @@ extern struct record_options record_options;
  * no trace is written.  The caller frees it. */
 char *trace_path(void);
 
+/* One line on sizes: "6 layers, 6 heads, ..."; the caller frees it. */
+char *describe_shape(const struct trainer *t);
+
 #endif

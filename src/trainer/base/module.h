@@ -85,12 +85,13 @@ struct module {
     void (*check)(struct settings *s);
 
     /* for the trainer */
-    const struct hooks *hooks;     /* functions to call at moments of a training: train/hooks.h */
-    const struct archive *archive; /* functions that keep runs and resume them: train/hooks.h; one folder at most */
-    const struct text_maker *text; /* a source that --data can name: train/data.h */
-    const struct formats *formats; /* functions that know files of other programs: file/file.h; one folder at most */
-    bool gathers;                  /* does it gather sharded parameters?  Without such a folder there is no --zero 3 */
-    const char *makes_room;        /* options to suggest where memory is too small: "--swap auto" */
+    const struct hooks *hooks;       /* functions to call at moments of a training: train/hooks.h */
+    const struct archive *archive;   /* functions that keep runs and resume them: train/hooks.h; one folder at most */
+    const struct text_maker *text;   /* a source that --data can name: train/data.h */
+    const struct token_kind *tokens; /* a further kind of tokenizer: train/tokens.h; one folder at most */
+    const struct formats *formats;   /* functions that know files of other programs: file/file.h; one folder at most */
+    bool gathers;           /* does it gather sharded parameters?  Without such a folder there is no --zero 3 */
+    const char *makes_room; /* options to suggest where memory is too small: "--swap auto" */
 
     /* for other folders */
     const struct pass *pass;             /* a function that rewrites lists: techniques/pass/pass.h */

@@ -33,7 +33,8 @@ char *trim(char *text);
  * invalid: a stray or missing continuation byte, a longer form than needed, a surrogate, or beyond U+10FFFF. */
 enum { CODE_POINTS = 0x110000, UTF8_BYTES = 4 /* bytes of the longest character */ };
 size_t utf8_decode(const char *text, size_t left, uint32_t *character);
-size_t valid_utf8(const char *text, size_t n); /* how many of the n bytes, from the first on, are valid UTF-8 */
+size_t utf8_encode(uint32_t c, char out[UTF8_BYTES]); /* returns how many bytes the character has */
+size_t valid_utf8(const char *text, size_t n);        /* how many of the n bytes, from the first on, are valid UTF-8 */
 /* Prints UTF-8 whose bytes come a few at a time: a character is printed when its last byte has come.  Bytes that can be
  * no character become U+FFFD, one for all bytes that together could have begun a character.  Control characters except
  * '\t' and '\n' become '.'.  A stream begins as zeros; a character that is incomplete at its end becomes U+FFFD. */

@@ -34,6 +34,25 @@ size_t utf8_decode(const char *text, size_t left, uint32_t *character)
     return length;
 }
 
+size_t utf8_encode(uint32_t c, char out[UTF8_BYTES])
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    size_t length = 2;
+    if (c >= 0x800)
+        length++;
+    if (c >= 0x10000)
+        length++;
+    for (size_t i = length - 1; i > 0; i--) {
+        out[i] = (char)(0x80 | (c & 0x3F)); /* 10...... has the next lowest six bits */
+        c >>= 6;
+    }
+    out[0] = (char)((0xF00u >> length & 0xFF) | c); /* 110....., 1110.... or 11110... */
+    return length;
+}
+
 size_t valid_utf8(const char *text, size_t n)
 {
     size_t at = 0;

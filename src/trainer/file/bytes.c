@@ -1,9 +1,11 @@
 /* bytes.c - plain files, read by position.  With pread() a file that is cut short while we read it causes an error
- * message; with mmap() it would cause a SIGBUS. */
+ * message; with mmap(), which large texts need, it causes a SIGBUS. */
 #include "file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -83,6 +85,34 @@ char *read_whole(const char *path, size_t *size)
     read_at(r, text, *size, 0);
     close_reader(r);
     return text;
+}
+
+static void mapping_failed(int signal)
+{
+    (void)signal;
+    fail(EXIT_FAILED, "a text became shorter while it was read, or its disk failed: begin again");
+}
+
+size_t map_large(const char *path, char **memory)
+{
+    enum { LARGE = 64 << 20 };
+    struct reader *r = open_reader(path);
+    const size_t size = (size_t)r->size;
+    void *mapped = MAP_FAILED;
+    if (size >= LARGE)
+        mapped = mmap(NULL, size, PROT_READ, MAP_PRIVATE, r->fd, 0);
+    close_reader(r);
+    if (mapped == MAP_FAILED)
+        return 0;
+    signal(SIGBUS, mapping_failed);
+    *memory = mapped;
+    return size;
+}
+
+void unmap(char *memory, size_t size)
+{
+    munmap(memory, size);
+    signal(SIGBUS, SIG_DFL);
 }
 
 size_t byte_order_mark(const char *text, size_t n)

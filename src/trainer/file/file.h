@@ -26,6 +26,10 @@ void close_reader(struct reader *r);
 bool leads_to(const char *path, int fd); /* is fd the file that the path names now? */
 /* The bytes of a whole file, and a 0 after them that *size does not count.  The caller frees them. */
 char *read_whole(const char *path, size_t *size);
+/* Map a large regular file, and return its size; 0: it is small, or no file, and *memory is left as it was.  Unlike
+ * read_whole() this takes no memory that the system could not have back. */
+size_t map_large(const char *path, char **memory);
+void unmap(char *memory, size_t size);
 /* The length of UTF-8's byte order mark at the beginning of a text: 3, or 0 when there is none. */
 size_t byte_order_mark(const char *text, size_t n);
 /* Unpack a gzip file, whose bytes are in memory, with all its members.  *n: the bytes of `packed`, and afterwards those

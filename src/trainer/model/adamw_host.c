@@ -15,12 +15,8 @@
 #define WIDEST_VECTORS
 #endif
 
-struct adamw { /* what all elements share */
-    float scale, beta1, one_minus_beta1, beta2, one_minus_beta2, decay, eps, step_size, inv_sqrt_correction2;
-};
-
-WIDEST_VECTORS static void update(float *restrict p, float *restrict m, float *restrict v, const float *restrict g,
-                                  size_t n, const struct adamw *with)
+WIDEST_VECTORS void update_elements(float *restrict p, float *restrict m, float *restrict v, const float *restrict g,
+                                    size_t n, const struct adamw *with)
 {
     const struct adamw a = *with;
     for (size_t i = 0; i < n; i++) {
@@ -59,33 +55,7 @@ void adamw_on_host(void *context, const struct task *task, uint32_t number)
                       .eps = control[CONTROL_EPS],
                       .step_size = control[CONTROL_STEP_SIZE],
                       .inv_sqrt_correction2 = control[CONTROL_INV_SQRT_CORRECTION2]};
-    update(p, m, v, g, n_decay, &a);
+    update_elements(p, m, v, g, n_decay, &a);
     a.decay = 1;
-    update(p + n_decay, m + n_decay, v + n_decay, g + n_decay, n - n_decay, &a);
-}
-
-double measure_adamw(size_t elements)
-{
-    enum { LARGEST = 1 << 22, TIMES = 5 };
-    size_t n = elements < LARGEST ? elements : LARGEST;
-    float *all = allocate(4 * n, sizeof *all);
-    double best = INFINITY;
-    struct adamw a = {.scale = 1,
-                      .beta1 = 0.9f,
-                      .one_minus_beta1 = 0.1f,
-                      .beta2 = 0.99f,
-                      .one_minus_beta2 = 0.01f,
-                      .decay = 1,
-                      .eps = 1e-8f,
-                      .step_size = 1e-3f,
-                      .inv_sqrt_correction2 = 1};
-    for (size_t i = 0; i < n; i++)
-        all[i] = all[3 * n + i] = 1; /* numbers that are 0 or not normal may take another time */
-    for (int k = 0; k < TIMES; k++) {
-        uint64_t start = now_ns();
-        update(all, all + n, all + 2 * n, all + 3 * n, n, &a);
-        best = fmin(best, 1e-9 * (double)(now_ns() - start));
-    }
-    free(all);
-    return best * (double)elements / (double)n;
+    update_elements(p + n_decay, m + n_decay, v + n_decay, g + n_decay, n - n_decay, &a);
 }

@@ -99,7 +99,12 @@ struct tensor *gpt_head(struct build *b, struct tensor *hidden);
 
 /* AdamW on the host, with the accesses and args of the kernel's task (adamw_host.c). */
 host_function adamw_on_host;
-double measure_adamw(size_t elements); /* seconds that it takes, alone on a core */
+struct adamw { /* what all elements share */
+    float scale, beta1, one_minus_beta1, beta2, one_minus_beta2, decay, eps, step_size, inv_sqrt_correction2;
+};
+/* Updates n elements: values p, Adam's m and v, gradients g. */
+void update_elements(float *restrict p, float *restrict m, float *restrict v, const float *restrict g, size_t n,
+                     const struct adamw *with);
 /* Call it after a group's last backward of a unit on all ranks.  With a tied head it adds up the embedding's two
  * gradients; the gradient of a second group (grouped) it then adds to the first's. */
 void end_group(struct build *b, int unit, bool grouped);

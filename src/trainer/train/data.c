@@ -1,7 +1,10 @@
 /* data.c - data sets: which files, which tokens, which part is for validation; and the windows cut from them.
  *
- *     --data ─ find_files ─▶ paths ─▶ texts ─ tokenizer ─▶ tokens ─ cut_validation ─▶ train | val
- *                              └──── .bin ───────────────▶ tokens
+ *     --data ─ find_files ─▶ paths ─▶ texts ─── cut ── tokenizer ─▶ train | val
+ *                              └──── .bin ─▶ tokens ─ cut ─▶ train | val
+ *
+ * A text is cut before it becomes tokens: at the same byte whatever its tokens are, so that a tokenizer can learn from
+ * what is trained on alone, and losses of several tokenizers are of the same text.
  */
 #include "data.h"
 #include "trainer/base/embedded.h"
@@ -28,7 +31,7 @@ struct files {         /* the files of --data or --val-data, all of one kind */
 enum {
     MADE_BYTES = 2 << 20, /* how long a made text is */
     VAL_PARTS = 64,       /* parts at most into which the data are cut for validation */
-    VAL_PART = 1000,      /* tokens of a part at least, so that rounding does not matter */
+    VAL_PART = 1000,      /* bytes or tokens of a part at least, so that rounding does not matter */
 };
 
 /* ---- which files ----------------------------------------------------------------------------------------------- */
@@ -214,17 +217,6 @@ static void free_files(struct files *f)
 
 /* ---- from files to tokens -------------------------------------------------------------------------------------- */
 
-/* Appends and frees `tokens`. */
-static void append_tokens(struct split *split, uint16_t *tokens, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        split->used = MAX(split->used, 1 + tokens[i]);
-    split->tokens = reallocate(split->tokens, split->n + n, sizeof *tokens);
-    memcpy(split->tokens + split->n, tokens, n * sizeof *tokens);
-    split->n += n;
-    free(tokens);
-}
-
 /* Anything can be trained on byte by byte, so this only warns.  At its end a text may be cut off within a character. */
 static void warn_of_encoding(const struct text *text, bool as_bytes)
 {
@@ -243,29 +235,35 @@ static void warn_of_encoding(const struct text *text, bool as_bytes)
 
 static void unpack_text(struct text *text)
 {
-    char *packed = text->bytes;
-    text->bytes = unpack_gzip(text->name, packed, &text->n);
+    char *packed = text->memory;
+    text->memory = unpack_gzip(text->name, packed, &text->n);
     free(packed);
-    const struct file_kind *kind = kind_of_bytes(text->bytes, text->n);
+    const struct file_kind *kind = kind_of_bytes(text->memory, text->n);
     if (kind && kind->kind == KIND_GZIP)
         fail(EXIT_USAGE, "%s is packed with gzip twice: unpack it with gunzip first", text->name);
     if (is_foreign(kind))
         fail(EXIT_USAGE, "%s is %s, packed with gzip, not a text to train on: unpack it with gunzip, then %s",
              text->name, kind->name, kind->way);
-    if (ends_with(text->name, ".bin.gz") || llmc_kind_of_bytes(text->bytes, text->n))
+    if (ends_with(text->name, ".bin.gz") || llmc_kind_of_bytes(text->memory, text->n))
         fail(EXIT_USAGE, "%s is packed with gzip and holds tokens: unpack it with gunzip first", text->name);
 }
 
-/* Reads a file, and takes off what is no part of its text: gzip's packing, a byte order mark. */
+/* Reads a file, and leaves out what is no part of its text: gzip's packing, a byte order mark. */
 static void read_text_file(struct text *text, bool as_bytes)
 {
-    text->bytes = read_whole(text->name, &text->n);
-    const struct file_kind *kind = kind_of_bytes(text->bytes, text->n);
-    if (kind && kind->kind == KIND_GZIP)
+    const struct file_kind *kind = kind_of_file(text->name);
+    const bool packed = kind && kind->kind == KIND_GZIP;
+    if (!packed)
+        text->mapped = map_large(text->name, &text->memory);
+    text->n = text->mapped;
+    if (!text->mapped)
+        text->memory = read_whole(text->name, &text->n);
+    if (packed)
         unpack_text(text);
-    const size_t mark = byte_order_mark(text->bytes, text->n);
+    const size_t mark = byte_order_mark(text->memory, text->n);
+    text->bytes = text->memory + mark;
     text->n -= mark;
-    memmove(text->bytes, text->bytes + mark, text->n + 1);
+    text->before = mark;
     warn_of_encoding(text, as_bytes);
 }
 
@@ -276,49 +274,200 @@ static struct text open_text(const struct files *f, const char *path, bool as_by
     if (path) {
         read_text_file(&text, as_bytes);
     } else if (f->maker) {
-        text.bytes = f->maker->make(f->made, MADE_BYTES);
+        text.memory = f->maker->make(f->made, MADE_BYTES);
+        text.bytes = text.memory;
         text.n = MADE_BYTES;
     } else {
-        text.bytes = copy_bytes(embedded_text, embedded_text_size);
+        text.bytes = (const char *)embedded_text;
         text.n = embedded_text_size;
     }
     return text;
 }
 
-static void encode_texts(struct split *split, const struct tokenizer *tokenizer, struct text *texts, size_t n)
+static struct texts open_texts(const struct files *f, bool as_bytes)
 {
-    for (size_t i = 0; i < n; i++) {
-        size_t n_tokens;
-        uint16_t *tokens = encode_text(tokenizer, &texts[i], &n_tokens);
-        append_tokens(split, tokens, n_tokens);
-        free(texts[i].bytes);
+    struct texts all = {0};
+    for (size_t i = 0; i < f->n; i++)
+        *APPEND(all.text, all.n, all.cap) = open_text(f, f->paths[i], as_bytes);
+    return all;
+}
+
+static void close_texts(struct texts *all)
+{
+    for (const struct text *t = all->text; t < all->text + all->n; t++) {
+        if (t->mapped)
+            unmap(t->memory, t->mapped);
+        else
+            free(t->memory);
+    }
+    free(all->text);
+}
+
+/* ---- cutting texts ---------------------------------------------------------------------------------------------- */
+
+/* Are the last tokens of the training data for validation?  llm.c's shards come as separate train and val files, and
+ * its loader reads all of a file in order: so does ORDER_FILE. */
+static bool shares_validation(const struct data_options *o, const struct files *train)
+{
+    return !o->val_data && !(train->kind == FILE_SHARD && o->order == ORDER_FILE);
+}
+
+static size_t count_parts(const struct files *train, size_t n_tokens)
+{
+    bool several = train->n > 1 || strcmp(train->given, "self") == 0;
+    return several ? MIN(VAL_PARTS, 1 + n_tokens / VAL_PART) : 1;
+}
+
+static size_t count_bytes(const struct texts *all)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < all->n; i++)
+        bytes += all->text[i].n;
+    return bytes;
+}
+
+/* Adds what bytes `begin` to `end` of all texts together are, a text for each file. */
+static void add_range(struct texts *to, const struct texts *all, size_t begin, size_t end)
+{
+    size_t at = 0; /* where the text begins in all of them */
+    for (const struct text *t = all->text; t < all->text + all->n; t++) {
+        const size_t from = MAX(begin, at), until = MIN(end, at + t->n);
+        if (from < until)
+            *APPEND(to->text, to->n, to->cap) = (struct text){
+                .name = t->name, .bytes = t->bytes + (from - at), .n = until - from, .before = t->before + (from - at)};
+        at += t->n;
     }
 }
 
-/* The characters of --val-data belong to the vocabulary too: it must be possible to score them. */
+/* The place, moved to the first byte of the character that it lies in.  In what is no UTF-8 it moves three bytes at
+ * most. */
+static size_t first_byte(const struct texts *all, size_t place)
+{
+    size_t i = 0, at = place;
+    while (i < all->n && at >= all->text[i].n) {
+        at -= all->text[i].n;
+        i++;
+    }
+    if (i == all->n)
+        return place;
+    size_t back = 0;
+    while (back < MIN(at, UTF8_BYTES - 1) && (all->text[i].bytes[at - back] & 0xC0) == 0x80)
+        back++;
+    return place - back;
+}
+
+/* The texts together are cut into `parts` of about the same size, and the last share of each is for validation.
+ * Several files may be of several kinds, so one part would not do: all of C would be trained on and only Markdown be
+ * validated. */
+static void cut_texts(const struct texts *all, double share, size_t parts, struct texts *train, struct texts *val)
+{
+    const size_t bytes = count_bytes(all);
+    for (size_t p = 0; p < parts; p++) {
+        const size_t begin = bytes * p / parts;
+        const size_t end = bytes * (p + 1) / parts;
+        const size_t kept = (size_t)((double)(end - begin) * (1 - share));
+        const size_t cut = first_byte(all, begin + kept);
+        const size_t from = first_byte(all, begin);
+        const size_t until = first_byte(all, end);
+        add_range(train, all, from, cut);
+        add_range(val, all, cut, until);
+    }
+}
+
+/* ---- encoding --------------------------------------------------------------------------------------------------- */
+
+/* Appends and frees `tokens`. */
+static void append_tokens(struct split *split, uint16_t *tokens, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        split->used = MAX(split->used, 1 + tokens[i]);
+    if (!split->tokens) {
+        split->tokens = tokens;
+        split->n = n;
+        return;
+    }
+    split->tokens = reallocate(split->tokens, split->n + n, sizeof *tokens);
+    memcpy(split->tokens + split->n, tokens, n * sizeof *tokens);
+    split->n += n;
+    free(tokens);
+}
+
+static void encode_texts(struct split *split, const struct tokenizer *tokenizer, const struct texts *texts)
+{
+    for (size_t i = 0; i < texts->n; i++) {
+        size_t n;
+        uint16_t *tokens = encode_text(tokenizer, &texts->text[i], &n);
+        append_tokens(split, tokens, n);
+    }
+}
+
+/* Asks the maker of a text for its rate and floor.  It counts bytes, so every token must be one byte: characters of
+ * several bytes would make fewer tokens. */
+static void measure_made_text(struct dataset *d, const struct files *f, const struct data_options *o,
+                              const struct texts *val)
+{
+    const struct token_kind *kind = d->tokenizer.kind;
+    if (!f->maker || o->val_data)
+        return;
+    d->rate = f->maker->rate(f->made);
+    bool counts_bytes = d->train.n + d->val.n == MADE_BYTES && (kind == &token_bytes || kind == &token_chars);
+    if (!counts_bytes || val->n == 0 || d->val.n <= (size_t)o->seq_len)
+        return;
+    uint16_t *bytes = allocate(d->val.n, sizeof *bytes);
+    for (size_t i = 0; i < d->val.n; i++)
+        bytes[i] = (unsigned char)val->text->bytes[i];
+    d->floor = f->maker->floor(f->made, bytes, d->val.n, o->seq_len);
+    free(bytes);
+}
+
 static void load_texts(struct dataset *d, const struct data_options *o, const struct files *train,
                        const struct files *val)
 {
-    const size_t n = train->n + val->n;
-    struct text *texts = allocate(n, sizeof *texts);
-    const bool known = o->tokenizer.n > 0;
-    const enum token_kind kind = known ? o->tokenizer.kind : o->tokens;
-    if (kind == TOKENS_IDS)
-        fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give it .bin files of its tokenizer",
+    const char *word = o->tokens ? o->tokens : "bytes";
+    const struct tokenizer *known = o->tokenizer.n ? &o->tokenizer : NULL;
+    const bool as_bytes = known ? known->kind != &token_chars : strcmp(word, "chars") != 0;
+    if (known && known->takes_numbers)
+        fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give .bin files, or --tokens FILE",
              train->given);
-    for (size_t i = 0; i < train->n; i++)
-        texts[i] = open_text(train, train->paths[i], kind == TOKENS_BYTES);
-    for (size_t i = 0; i < val->n; i++)
-        texts[train->n + i] = open_text(val, val->paths[i], kind == TOKENS_BYTES);
-    if (known)
-        d->tokenizer = o->tokenizer;
-    else if (kind == TOKENS_CHARS)
-        d->tokenizer = char_tokenizer(texts, n);
+    struct texts to_train = open_texts(train, as_bytes), to_validate = open_texts(val, as_bytes);
+    struct texts texts[2] = {0}; /* to train, to validate */
+    if (o->val_share > 0 && shares_validation(o, train))
+        cut_texts(&to_train, o->val_share, count_parts(train, count_bytes(&to_train)), &texts[0], &texts[1]);
     else
-        d->tokenizer = (struct tokenizer){.kind = TOKENS_BYTES, .n = 256};
-    encode_texts(&d->train, &d->tokenizer, texts, train->n);
-    encode_texts(&d->val, &d->tokenizer, texts + train->n, val->n);
-    free(texts);
+        add_range(&texts[0], &to_train, 0, SIZE_MAX);
+    add_range(&texts[1], &to_validate, 0, SIZE_MAX);
+    d->tokenizer = known ? *known : make_tokenizer(word, &texts[0], &texts[1]);
+    if (d->tokenizer.takes_numbers)
+        fail(EXIT_USAGE, "--tokens %s: it only decodes, so %s cannot become its tokens", word, train->given);
+    encode_texts(&d->train, &d->tokenizer, &texts[0]);
+    encode_texts(&d->val, &d->tokenizer, &texts[1]);
+    measure_made_text(d, train, o, &texts[1]);
+    close_texts(&to_train);
+    close_texts(&to_validate);
+    free(texts[0].text);
+    free(texts[1].text);
+}
+
+/* The same with tokens: those to validate go behind the others. */
+static void cut_tokens(struct dataset *d, double share, size_t parts)
+{
+    uint16_t *tokens = d->train.tokens;
+    const size_t n = d->train.n;
+    uint16_t *val = allocate((size_t)((double)n * share) + parts + 1, sizeof *val);
+    d->train.n = 0;
+    for (size_t p = 0; p < parts; p++) {
+        const size_t begin = n * p / parts;
+        const size_t size = n * (p + 1) / parts - begin;
+        const size_t kept = (size_t)((double)size * (1 - share));
+        memcpy(val + d->val.n, tokens + begin + kept, (size - kept) * sizeof *tokens);
+        memmove(tokens + d->train.n, tokens + begin, kept * sizeof *tokens);
+        d->train.n += kept;
+        d->val.n += size - kept;
+    }
+    d->val.tokens = tokens + d->train.n;
+    d->val.shares_memory = true;
+    memcpy(d->val.tokens, val, d->val.n * sizeof *val);
+    free(val);
 }
 
 static void load_ids(struct split *split, const struct files *f)
@@ -335,36 +484,19 @@ static void load_tokens(struct dataset *d, const struct data_options *o, const s
                         const struct files *val)
 {
     const bool known = o->tokenizer.n > 0;
-    if (known && o->tokenizer.kind == TOKENS_CHARS)
+    if (known && o->tokenizer.kind == &token_chars)
         fail(EXIT_USAGE, "the model was trained on characters, but %s holds token numbers; give it text", train->given);
     load_ids(&d->train, train);
     load_ids(&d->val, val);
     if (known)
         d->tokenizer = o->tokenizer;
     else
-        d->tokenizer = (struct tokenizer){.kind = TOKENS_IDS, .n = MAX(d->train.used, d->val.used)};
+        d->tokenizer = id_tokenizer(MAX(d->train.used, d->val.used));
+    if (shares_validation(o, train))
+        cut_tokens(d, o->val_share, count_parts(train, d->train.n));
 }
 
 /* ---- splits ---------------------------------------------------------------------------------------------------- */
-
-/* The tokens are cut into `parts` of about the same size, and the last share of each is for validation.  Several files
- * may be of several kinds, so one part would not do: all of C would be trained on and only Markdown be validated. */
-static void cut_validation(struct dataset *d, double share, size_t parts)
-{
-    uint16_t *tokens = d->train.tokens;
-    const size_t n = d->train.n;
-    d->train.n = 0;
-    d->val.tokens = allocate(n, sizeof *tokens);
-    for (size_t p = 0; p < parts; p++) {
-        const size_t begin = n * p / parts;
-        const size_t size = n * (p + 1) / parts - begin;
-        const size_t kept = (size_t)((double)size * (1 - share));
-        memcpy(d->val.tokens + d->val.n, tokens + begin + kept, (size - kept) * sizeof *tokens);
-        memmove(tokens + d->train.n, tokens + begin, kept * sizeof *tokens);
-        d->train.n += kept;
-        d->val.n += size - kept;
-    }
-}
 
 static void expect_tokens(const struct files *f, const char *use, size_t n, const char *option, size_t needed)
 {
@@ -373,21 +505,23 @@ static void expect_tokens(const struct files *f, const char *use, size_t n, cons
              use, option, needed);
 }
 
-/* Asks the maker of a text for its rate and floor.  It counts bytes, so every token must be one byte: characters of
- * several bytes would make fewer tokens. */
-static void measure_made_text(struct dataset *d, const struct files *f, const struct data_options *o)
+/* The mean length of the tokens that a validation loss is of: all but the first. */
+static double measure_tokens(const struct dataset *d)
 {
-    d->rate = d->floor = NAN;
-    if (!f->maker || o->val_data || d->train.n + d->val.n != MADE_BYTES)
-        return;
-    d->rate = f->maker->rate(f->made);
-    uint16_t *bytes = copy_bytes(d->val.tokens, d->val.n * sizeof *bytes);
-    for (size_t i = 0; i < d->val.n && d->tokenizer.kind == TOKENS_CHARS; i++)
-        bytes[i] = (uint16_t)d->tokenizer.characters[bytes[i]];
-    if (d->val.n > (size_t)o->seq_len)
-        d->floor = f->maker->floor(f->made, bytes, d->val.n, o->seq_len);
-    free(bytes);
+    const struct split *split = d->val.n > 1 ? &d->val : &d->train;
+    double bytes = 0;
+    if (split->n < 2 || d->tokenizer.kind == &token_ids)
+        return NAN;
+    for (size_t i = 1; i < split->n; i++) {
+        char own[DECODED_BYTES];
+        size_t n;
+        decode_token(&d->tokenizer, split->tokens[i], own, &n);
+        bytes += (double)n;
+    }
+    return bytes / (double)(split->n - 1);
 }
+
+double bits_per_byte(const struct dataset *d, double loss) { return loss / M_LN2 / d->bytes_per_token; }
 
 /* A folder as nanoGPT lays it out becomes its two files; val.bin is for validation if nothing else is named.  The paths
  * last as long as d. */
@@ -409,19 +543,6 @@ static struct data_options name_files(struct dataset *d, const struct data_optio
         note("data: %s is laid out as nanoGPT's: %s to train, %s to validate; its other files are not read", o->path,
              named.path, o->val_data ? o->val_data : named.val_data);
     return named;
-}
-
-/* Are the last tokens of the training data for validation?  llm.c's shards come as separate train and val files, and
- * its loader reads all of a file in order: so does ORDER_FILE. */
-static bool shares_validation(const struct data_options *o, const struct files *train)
-{
-    return !o->val_data && !(train->kind == FILE_SHARD && o->order == ORDER_FILE);
-}
-
-static size_t count_parts(const struct files *train, size_t n_tokens)
-{
-    bool several = train->n > 1 || strcmp(train->given, "self") == 0;
-    return several ? MIN(VAL_PARTS, 1 + n_tokens / VAL_PART) : 1;
 }
 
 static void expect_enough(const struct dataset *d, const struct data_options *o, const struct files *train,
@@ -449,6 +570,7 @@ struct dataset *open_dataset(const struct data_options *given)
     if (o.val_data && (val.kind == FILE_TEXT) != (train.kind == FILE_TEXT))
         fail(EXIT_USAGE, "--val-data %s is %s, but the training data %s is %s; both must be text or both tokens",
              val.given, kind_name[val.kind], train.given, kind_name[train.kind]);
+    d->rate = d->floor = NAN;
     if (train.kind == FILE_TEXT)
         load_texts(d, &o, &train, &val);
     else
@@ -458,9 +580,7 @@ struct dataset *open_dataset(const struct data_options *given)
         fail(EXIT_USAGE, "%s has token %d, but the model's vocabulary is %d; use data of its tokenizer", train.given,
              used - 1, o.vocab);
     d->vocab = o.vocab ? o.vocab : d->tokenizer.n;
-    if (shares_validation(&o, &train))
-        cut_validation(d, o.val_share, count_parts(&train, d->train.n));
-    measure_made_text(d, &train, &o);
+    d->bytes_per_token = measure_tokens(d);
     expect_enough(d, &o, &train, &val);
     free_files(&train);
     free_files(&val);
@@ -471,7 +591,8 @@ void close_dataset(struct dataset *d)
 {
     free_tokenizer(&d->tokenizer);
     free(d->train.tokens);
-    free(d->val.tokens);
+    if (!d->val.shares_memory)
+        free(d->val.tokens);
     free(d->own_path[0]);
     free(d->own_path[1]);
     free(d);

@@ -6,46 +6,7 @@
 #ifndef DATA_H
 #define DATA_H
 
-#include "trainer/base/base.h"
-
-#include <jansson.h>
-
-/* ---- tokens.c: text to token numbers and back ------------------------------------------------------------------ */
-
-enum token_kind {
-    TOKENS_BYTES, /* a token is a byte; 256 of them */
-    TOKENS_CHARS, /* a token is a character (code point) of the training text, numbered in ascending order */
-    TOKENS_IDS,   /* token numbers made elsewhere; what they stand for is not known here */
-};
-struct tokenizer {
-    enum token_kind kind;
-    int n;                /* number of tokens */
-    uint32_t *characters; /* TOKENS_CHARS: [n] code points, ascending */
-};
-/* A text in memory and what error messages call it: its path, or "--prompt". */
-struct text {
-    const char *name;
-    char *bytes;
-    size_t n;
-};
-
-/* The distinct characters of all texts, sorted.  Invalid UTF-8 is refused with its byte. */
-struct tokenizer char_tokenizer(const struct text *texts, size_t n_texts);
-void free_tokenizer(struct tokenizer *t);
-/* Tokens of a text, *n of them; the caller frees them.  A character that is no token is refused by name and byte.
- * TOKENS_IDS takes numbers separated by spaces. */
-uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t *n);
-/* Writes the bytes that `token` stands for to out, and returns how many.  TOKENS_IDS gives "17 ". */
-enum { DECODED_BYTES = 16 };
-size_t decode_token(const struct tokenizer *t, int32_t token, char out[DECODED_BYTES]);
-/* One line of ASCII for a checkpoint's metadata: "bytes", "ids 50257", "chars a 20 21 2c ..." (hexadecimal).  The
- * caller frees it.  t NULL (tokens are random): "bytes".  Reading refuses anything else, naming `path`. */
-char *tokenizer_to_text(const struct tokenizer *t);
-struct tokenizer tokenizer_from_text(const char *text, const char *path);
-/* The tokenizer as Hugging Face's tokenizer.json; NULL: TOKENS_IDS has none. */
-json_t *tokenizer_to_json(const struct tokenizer *t);
-/* Reads it back, also as other programs write it anew.  A tokenizer without tokens: it is none of ours. */
-struct tokenizer tokenizer_from_json(const json_t *json);
+#include "tokens.h" /* defines: tokenizer, text */
 
 /* ---- data.c: texts that are made, data sets and windows -------------------------------------------------------- */
 
@@ -56,7 +17,7 @@ struct text_maker {
     char *(*make)(const void *opened, size_t n); /* n bytes, the same ones every time; the caller frees them */
     double (*rate)(const void *opened);          /* the text's information, in nats per byte */
     /* Mean loss, in nats per byte, of the best model on windows of `seq_len` bytes side by side in (n) bytes of the
-     * text: it is told the first byte and predicts those after it, as validation does. */
+     * text: it is told the first byte and predicts those after it, as validation does.  Each bytes[i] is below 256. */
     double (*floor)(const void *opened, const uint16_t *bytes, size_t n, int seq_len);
     void (*close)(void *opened);
 };
@@ -66,10 +27,10 @@ const char *file_of_data(const char *given);
 
 enum data_order { ORDER_SHUFFLE, ORDER_FILE };
 struct data_options {
-    const char *path;       /* "self", a made text, a file, folder or glob; NULL: default_data() */
-    const char *val_data;   /* likewise; NULL: val_share of the data */
-    double val_share;       /* 0 to 1; 0: no validation */
-    enum token_kind tokens; /* what a token of text is: a byte or a character */
+    const char *path;     /* "self", a made text, a file, folder or glob; NULL: default_data() */
+    const char *val_data; /* likewise; NULL: val_share of the data */
+    double val_share;     /* 0 to 1; 0: no validation */
+    const char *tokens;   /* what a token of text is: a word of --tokens; NULL: a byte */
     enum data_order order;
     int batch, seq_len;         /* data that are too short for them are refused */
     struct tokenizer tokenizer; /* the loaded model's, which is taken over; without tokens: it is made from the data */
@@ -78,19 +39,23 @@ struct data_options {
 struct split {
     uint16_t *tokens; /* (n) */
     size_t n;
-    int used;      /* every token is below it */
-    uint64_t hash; /* a hash of the tokens, once reshard has asked for it; 0: not yet */
+    bool shares_memory; /* the tokens lie behind those of `train`, which owns the memory */
+    int used;           /* every token is below it */
+    uint64_t hash;      /* a hash of the tokens, once reshard has asked for it; 0: not yet */
 };
 struct dataset {
     struct tokenizer tokenizer;
     int vocab;               /* every token is below it; that of the model if there is one, else tokenizer.n */
     struct split train, val; /* val.n is 0 without validation */
-    char *own_path[2]; /* the two files of nanoGPT's folder, to train and to validate; NULL: not read from there */
-    double rate;       /* a made text's information, in nats per token; NAN: not known */
-    double floor;      /* the lowest possible loss on `val`, in nats per token; NAN: not known */
+    char *own_path[2];      /* the two files of nanoGPT's folder, to train and to validate; NULL: not read from there */
+    double bytes_per_token; /* mean of `val`, or of `train` where there is no `val`; NAN: not known */
+    double rate;            /* a made text's information, in nats per byte; NAN: not known */
+    double floor;           /* the lowest possible loss on `val`, in nats per token; NAN: not known */
 };
 struct dataset *open_dataset(const struct data_options *o);
 void close_dataset(struct dataset *d);
+/* A loss in nats per token, in bits per byte: losses of other tokenizers can be compared with that.  NAN: not known. */
+double bits_per_byte(const struct dataset *d, double loss);
 
 /* Training window `sample` (0 to batch-1) of `step` (from 0): tokens (seq_len) and targets (seq_len), the targets one
  * token later.

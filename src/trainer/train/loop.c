@@ -149,7 +149,7 @@ static size_t first_character(const struct dataset *d)
     char bytes[UTF8_BYTES];
     uint32_t c;
     size_t n = MIN(d->train.n, sizeof bytes);
-    if (d->tokenizer.kind != TOKENS_BYTES)
+    if (d->tokenizer.kind != &token_bytes)
         return 1;
     for (size_t i = 0; i < n; i++)
         bytes[i] = (char)d->train.tokens[i];
@@ -215,7 +215,7 @@ int train_loop(struct trainer *t)
     tell_end(t, training.shown);
     if (interrupted())
         return EXIT_INTERRUPTED;
-    if (t->sample && s->sample_tokens && t->data->tokenizer.kind != TOKENS_IDS) /* token numbers say nothing */
+    if (t->sample && s->sample_tokens && t->data->tokenizer.kind != &token_ids) /* token numbers say nothing */
         print_sample(t);
     return (int)code;
 }

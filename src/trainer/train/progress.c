@@ -100,9 +100,11 @@ static void log_run(struct trainer *t)
 {
     json_t *line = json_pack("{s:o}", "run", options_json(false));
     if (t->data && !isnan(t->data->rate)) {
-        json_object_set_new(line, "rate", number_json(t->data->rate));
+        json_object_set_new(line, "rate", number_json(t->data->rate * t->data->bytes_per_token));
         json_object_set_new(line, "floor", number_json(t->data->floor));
     }
+    if (t->data)
+        json_object_set_new(line, "bytes_per_token", number_json(t->data->bytes_per_token));
     write_log(t, line);
 }
 
@@ -132,22 +134,35 @@ static void begin_log(struct progress *p)
 
 /* ---- before the first step ------------------------------------------------------------------------------------- */
 
-static void print_data(const struct trainer *t)
+/* Stories' floor; of tokens that are not bytes only the text's information is known. */
+static void print_floor(const struct dataset *d, int seq_len)
 {
-    static const char *const kinds[] = {[TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "characters", [TOKENS_IDS] = "ids"};
-    const struct dataset *d = t->data;
-    const char *path = t->settings->data.path;
-    if (!d)
-        return;
-    print_line(stdout, "data        %s: %zu tokens (%s) to train, %zu to validate", path ? path : default_data(),
-               d->train.n, kinds[d->tokenizer.kind], d->val.n);
     if (isnan(d->rate))
         return;
+    if (d->bytes_per_token != 1) {
+        printf("floor       %.4f bits a byte: the text's information, which no tokens and no model can lower\n",
+               d->rate / M_LN2);
+        return;
+    }
     char floor[32] = "it is higher";
     if (!isnan(d->floor))
         format_number(floor, d->floor, 4);
-    printf("floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s\n", d->rate, t->seq,
+    printf("floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s\n", d->rate, seq_len,
            floor);
+}
+
+static void print_data(const struct trainer *t)
+{
+    const struct dataset *d = t->data;
+    const char *path = t->settings->data.path;
+    char length[64] = "";
+    if (!d)
+        return;
+    if (d->bytes_per_token != 1 && !isnan(d->bytes_per_token))
+        snprintf(length, sizeof length, ", %.2f bytes each", d->bytes_per_token);
+    print_line(stdout, "data        %s: %zu tokens (%s%s) to train, %zu to validate", path ? path : default_data(),
+               d->train.n, d->tokenizer.kind->noun, length, d->val.n);
+    print_floor(d, t->seq);
 }
 
 /* Memory by class is shown of a single device; of several there is a table. */
@@ -289,14 +304,18 @@ void show_evaluation(struct progress *p, uint32_t number, double loss)
 {
     const struct dataset *d = p->trainer->data;
     const double most = log(d->vocab);
+    const double bits = bits_per_byte(d, loss);
     char text[32];
     erase_line();
     printf("step %*u/%u  validation loss %s", p->width, number, p->steps, format_number(text, loss, 4));
     if (d->floor < most) /* not if the floor is not a number, or with a vocabulary of one */
         printf("  floor %.4f  %.1f %% learnt", d->floor, 100 * (most - loss) / (most - d->floor));
+    if (d->bytes_per_token != 1 && !isnan(bits))
+        printf("  %.4f bits a byte", bits);
     printf("\n");
     fflush(stdout);
-    write_log(p->trainer, json_pack("{s:i, s:o}", "step", (int)number, "val_loss", number_json(loss)));
+    write_log(p->trainer, json_pack("{s:i, s:o, s:o}", "step", (int)number, "val_loss", number_json(loss),
+                                    "val_bits_per_byte", number_json(bits)));
     p->last_ns = now_ns(); /* the evaluation's time is not the next step's */
     p->held_ns = execution.held_ns;
 }

@@ -67,8 +67,9 @@ static int32_t choose_token(const float *logits, int vocab, const struct setting
 /* A token of bytes may be a part of a character only, which is shown when the last of its tokens comes. */
 static void print_token(struct text_stream *shown, const struct tokenizer *tokenizer, int32_t token)
 {
-    char bytes[DECODED_BYTES];
-    size_t n = decode_token(tokenizer, token, bytes);
+    char own[DECODED_BYTES];
+    size_t n;
+    const char *bytes = decode_token(tokenizer, token, own, &n);
     show_bytes(shown, stdout, bytes, n);
     fflush(stdout);
 }
@@ -96,6 +97,7 @@ static const float *find_logits(struct trainer *t, const int32_t *tokens, size_t
 void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count)
 {
     const struct tokenizer *tokenizer = &t->data->tokenizer;
+    const int end = end_of_text(tokenizer);
     int32_t *tokens = allocate(n + (size_t)count, sizeof *tokens);
     struct text_stream shown = {0};
     for (size_t i = 0; i < n; i++) {
@@ -105,6 +107,8 @@ void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count
     for (int i = 0; i < count && !interrupted(); i++) {
         const float *logits = find_logits(t, tokens, n, (uint32_t)i + 1);
         tokens[n] = choose_token(logits, MIN(t->config.vocab, tokenizer->n), t->settings, (uint64_t)i);
+        if (tokens[n] == end)
+            break;
         print_token(&shown, tokenizer, tokens[n]);
         n++;
     }
@@ -115,15 +119,14 @@ void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count
 
 void sample_text(struct trainer *t, const char *prompt, int count)
 {
-    struct text text = {"the prompt", copy_string(prompt), strlen(prompt)};
+    const struct text text = {.name = "the prompt", .bytes = prompt, .n = strlen(prompt)};
     size_t n;
     uint16_t *given = encode_text(&t->data->tokenizer, &text, &n);
     if (n == 0)
         fail(EXIT_USAGE, "%s",
-             t->data->tokenizer.kind == TOKENS_IDS
+             t->data->tokenizer.takes_numbers
                  ? "the model knows token numbers, not text: give it some to continue, such as --prompt \"17 4 25\""
                  : "--prompt is empty: give at least one character to continue");
     sample_tokens(t, given, n, count);
     free(given);
-    free(text.bytes);
 }

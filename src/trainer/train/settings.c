@@ -38,8 +38,11 @@ static const struct option own_options[] = {
      "plan, profile and bench: random tokens)"},
     {"vocab", 0, OPT_INT, &asked.vocab, NULL, "N", 1, 1e6, GROUP_DATA, 0,
      "vocabulary of random tokens (default: 256; of gpt2 50257)"},
-    {"tokens", 0, OPT_CHOICE, &asked.data.tokens, "bytes", WORDS([TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "chars"), 0,
-     0, GROUP_DATA, OF_LIST, "what a token of text is"},
+    {"tokens", 0, OPT_TEXT, &asked.data.tokens, "bytes", "bytes|chars|bpe:N|FILE", 0, 0, GROUP_DATA,
+     OF_LIST | OF_SAMPLE,
+     "what a token of text is: a byte, a character, one of N tokens that are learnt from the training text (byte pair "
+     "encoding), or what a FILE says: tokenizer.json, vocab.json beside merges.txt, llm.c's gpt2_tokenizer.bin. A "
+     "model brings its own tokenizer, or has such a file beside it; else FILE is its tokenizer"},
     {"order", 0, OPT_CHOICE, &asked.data.order, "shuffle", WORDS([ORDER_SHUFFLE] = "shuffle", [ORDER_FILE] = "file"), 0,
      0, GROUP_DATA, OF_LIST, "take windows of the data at random, or one after another"},
     {"val-data", 0, OPT_INPUTS, &asked.data.val_data, NULL, "PATH", 0, 0, GROUP_DATA, OF_LIST,
@@ -131,7 +134,8 @@ static const struct option own_options[] = {
      "model to write with: what --save wrote, or a file as for --init of yard train"},
     {"prompt", 0, OPT_TEXT, &asked.prompt, "\n", "TEXT", 0, 0, GROUP_SAMPLING, OF_SAMPLE,
      "text to continue (default: a line's end)"},
-    {"count", 0, OPT_INT, &asked.count, "300", "N", 1, 1e7, GROUP_SAMPLING, OF_SAMPLE, "tokens to add"},
+    {"count", 0, OPT_INT, &asked.count, "300", "N", 1, 1e7, GROUP_SAMPLING, OF_SAMPLE,
+     "tokens to add; an end-of-text token, <|endoftext|>, ends the text earlier"},
     {"temperature", 0, OPT_FLOAT, &asked.temperature, "0.8", "X", 0, 100, GROUP_SAMPLING, OF_SAMPLE,
      "how freely tokens are chosen; 0: always the likeliest"},
     {"top-k", 0, OPT_INT, &asked.top_k, "40", "K", 0, 1e6, GROUP_SAMPLING, OF_SAMPLE,
@@ -236,6 +240,8 @@ static void check_together(void)
     for (size_t i = 0; i < n_modules; i++)
         for (size_t k = 0; k < modules[i]->n_laws; k++)
             keep_law(&modules[i]->laws[k]);
+    if (was_given("tokens"))
+        check_tokens(asked.data.tokens);
     if (was_given("lr-min") && asked.schedule == RATE_CONSTANT)
         warn("--lr-min has no effect with --schedule constant");
     if (was_given("val-share") && was_given("val-data"))
@@ -406,6 +412,8 @@ static void claim_files(const struct page *page)
     for (size_t i = 0; i < table.n; i++)
         if (options[i].type >= OPT_INPUT && (options[i].commands & classes_of(page)))
             claim_file(&options[i]);
+    if (was_given("tokens") && file_of_tokens(asked.data.tokens))
+        claim_input("--tokens", asked.data.tokens);
     if (asked.save)
         claim_output("--save", saved_model(&asked), NULL);
 }

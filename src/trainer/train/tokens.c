@@ -1,28 +1,46 @@
-/* tokens.c - the two built-in tokenizers, bytes and characters, and the one that leaves token numbers as they are. */
-#include "data.h"
+/* tokens.c - the three kinds of tokenizers that the trainer has: bytes, characters, and numbers that are left as they
+ * are; and finding the kind of a word or of a text.
+ */
+#include "tokens.h"
+#include "trainer/base/module.h"
+#include "trainer/file/file.h"
 
-enum { MAX_TOKENS = 65536 }; /* tokens are kept as uint16_t */
+/* ---- bytes ------------------------------------------------------------------------------------------------------ */
 
-/* ---- UTF-8 ----------------------------------------------------------------------------------------------------- */
+struct tokenizer byte_tokenizer(void) { return (struct tokenizer){.kind = &token_bytes, .n = 256}; }
 
-static size_t utf8_encode(uint32_t c, char out[4])
+static struct tokenizer make_bytes(const char *word, const struct texts *train, const struct texts *val)
 {
-    if (c < 0x80) {
-        out[0] = (char)c;
-        return 1;
-    }
-    size_t length = 2;
-    if (c >= 0x800)
-        length++;
-    if (c >= 0x10000)
-        length++;
-    for (size_t i = length - 1; i > 0; i--) {
-        out[i] = (char)(0x80 | (c & 0x3F)); /* 10...... has the next lowest six bits */
-        c >>= 6;
-    }
-    out[0] = (char)((0xF00u >> length & 0xFF) | c); /* 110....., 1110.... or 11110... */
-    return length;
+    (void)word;
+    (void)train;
+    (void)val;
+    return byte_tokenizer();
 }
+
+static uint16_t *encode_bytes(const struct tokenizer *t, const struct text *text, size_t *n)
+{
+    (void)t;
+    uint16_t *tokens = allocate(text->n, sizeof *tokens);
+    for (size_t i = 0; i < text->n; i++)
+        tokens[i] = (unsigned char)text->bytes[i];
+    *n = text->n;
+    return tokens;
+}
+
+static const char *decode_byte(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
+{
+    (void)t;
+    own[0] = (char)token;
+    *n = 1;
+    return own;
+}
+
+static struct tokenizer bytes_from_text(const char *text) { return *text ? (struct tokenizer){0} : byte_tokenizer(); }
+
+/* ---- characters ------------------------------------------------------------------------------------------------- */
+
+/* `own` is their code points, ascending: [n] of them. */
+static const uint32_t *characters_of(const struct tokenizer *t) { return t->own; }
 
 /* The character at byte *at of the text; *at moves on to the next one. */
 static uint32_t next_character(const struct text *text, size_t *at)
@@ -31,55 +49,50 @@ static uint32_t next_character(const struct text *text, size_t *at)
     size_t length = utf8_decode(text->bytes + *at, text->n - *at, &c);
     if (length == 0)
         fail(EXIT_USAGE, "%s is not valid UTF-8 at byte %zu (0x%02X); use --tokens bytes, or convert it to UTF-8",
-             text->name, *at, (unsigned)(unsigned char)text->bytes[*at]);
+             text->name, text->before + *at, (unsigned)(unsigned char)text->bytes[*at]);
     *at += length;
     return c;
 }
 
-/* ---- making tokenizers ----------------------------------------------------------------------------------------- */
-
-struct tokenizer char_tokenizer(const struct text *texts, size_t n_texts)
+static void see_characters(const struct texts *texts, bool *seen) /* [CODE_POINTS] */
 {
+    for (size_t i = 0; i < texts->n; i++) {
+        size_t at = 0;
+        while (at < texts->text[i].n)
+            seen[next_character(&texts->text[i], &at)] = true;
+    }
+}
+
+static struct tokenizer make_characters(const char *word, const struct texts *train, const struct texts *val)
+{
+    (void)word;
     bool *seen = allocate(CODE_POINTS, sizeof *seen);
     int n = 0;
-    for (size_t i = 0; i < n_texts; i++)
-        for (size_t at = 0; at < texts[i].n;) {
-            uint32_t c = next_character(&texts[i], &at);
-            n += !seen[c];
-            seen[c] = true;
-        }
-    if (n > MAX_TOKENS)
-        fail(EXIT_USAGE, "the text has %d different characters, at most %d can be tokens; use --tokens bytes", n,
-             MAX_TOKENS);
-    struct tokenizer t = {.kind = TOKENS_CHARS, .characters = allocate((size_t)n, sizeof *t.characters)};
+    see_characters(train, seen);
+    see_characters(val, seen);
     for (uint32_t c = 0; c < CODE_POINTS; c++)
-        if (seen[c])
-            t.characters[t.n++] = c;
+        n += seen[c];
+    if (n > MOST_TOKENS)
+        fail(EXIT_USAGE, "the text has %d different characters, at most %d can be tokens; use --tokens bytes", n,
+             MOST_TOKENS);
+    uint32_t *characters = allocate((size_t)n, sizeof *characters);
+    struct tokenizer t = {.kind = &token_chars, .own = characters};
+    for (uint32_t c = 0; c < CODE_POINTS; c++)
+        if (seen[c]) {
+            characters[t.n] = c;
+            t.n++;
+        }
     free(seen);
     return t;
 }
 
-void free_tokenizer(struct tokenizer *t)
+static uint16_t *encode_characters(const struct tokenizer *t, const struct text *text, size_t *n)
 {
-    free(t->characters);
-    t->characters = NULL;
-}
-
-/* ---- encoding -------------------------------------------------------------------------------------------------- */
-
-static size_t encode_bytes(const struct text *text, uint16_t *tokens)
-{
-    for (size_t i = 0; i < text->n; i++)
-        tokens[i] = (unsigned char)text->bytes[i];
-    return text->n;
-}
-
-static size_t encode_characters(const struct tokenizer *t, const struct text *text, uint16_t *tokens)
-{
+    uint16_t *tokens = allocate(text->n, sizeof *tokens);        /* a character takes a byte at least */
     int32_t *token_of = allocate(CODE_POINTS, sizeof *token_of); /* 1 + token; 0: no token */
-    size_t n = 0;
+    *n = 0;
     for (int i = 0; i < t->n; i++)
-        token_of[t->characters[i]] = 1 + i;
+        token_of[characters_of(t)[i]] = 1 + i;
     for (size_t at = 0; at < text->n;) {
         size_t start = at;
         uint32_t c = next_character(text, &at);
@@ -90,17 +103,61 @@ static size_t encode_characters(const struct tokenizer *t, const struct text *te
             fail(EXIT_USAGE,
                  "%s has the character '%s' (U+%04X) at byte %zu, which is none of the %d characters of the model's "
                  "vocabulary; leave it out, or train on text that has it",
-                 text->name, shown, (unsigned)c, start, t->n);
-        tokens[n++] = (uint16_t)(token_of[c] - 1);
+                 text->name, shown, (unsigned)c, text->before + start, t->n);
+        tokens[*n] = (uint16_t)(token_of[c] - 1);
+        *n += 1;
     }
     free(token_of);
-    return n;
+    return tokens;
 }
 
-static size_t encode_numbers(const struct tokenizer *t, const struct text *text, uint16_t *tokens)
+static const char *decode_character(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
 {
-    char *copy = copy_string(text->bytes), *rest = copy;
-    size_t n = 0;
+    *n = utf8_encode(characters_of(t)[token], own);
+    return own;
+}
+
+/* Hexadecimal code points, ascending, each after a space. */
+static char *characters_to_text(const struct tokenizer *t)
+{
+    char *text = allocate(1 + 7 * (size_t)t->n, 1), *end = text; /* " 10ffff" is the longest */
+    for (int i = 0; i < t->n; i++)
+        end += sprintf(end, " %x", (unsigned)characters_of(t)[i]);
+    return text;
+}
+
+static struct tokenizer characters_from_text(const char *text)
+{
+    uint32_t *characters = allocate(strlen(text) + 1, sizeof *characters);
+    struct tokenizer t = {.kind = &token_chars, .own = characters};
+    const char *at = text;
+    while (*at) {
+        char *end;
+        bool is_separate = at[0] == ' ' && at[1] != ' ';
+        unsigned long c = strtoul(at + 1, &end, 16);
+        bool ascends = t.n == 0 || c > characters[t.n - 1];
+        if (!is_separate || end == at + 1 || c >= CODE_POINTS || !ascends || t.n == MOST_TOKENS) {
+            free(characters);
+            return (struct tokenizer){0};
+        }
+        characters[t.n] = (uint32_t)c;
+        t.n++;
+        at = end;
+    }
+    return t;
+}
+
+static void free_own(struct tokenizer *t) { free(t->own); }
+
+/* ---- numbers ---------------------------------------------------------------------------------------------------- */
+
+struct tokenizer id_tokenizer(int n) { return (struct tokenizer){.kind = &token_ids, .n = n, .takes_numbers = true}; }
+
+uint16_t *encode_numbers(const struct tokenizer *t, const struct text *text, size_t *n)
+{
+    char *copy = format_string("%.*s", (int)text->n, text->bytes), *rest = copy;
+    uint16_t *tokens = allocate(text->n, sizeof *tokens);
+    *n = 0;
     for (char *word; (word = strtok_r(rest, " \t\r\n,", &rest));) {
         int64_t id;
         if (!parse_int(word, &id) || id < 0 || id >= t->n)
@@ -108,197 +165,186 @@ static size_t encode_numbers(const struct tokenizer *t, const struct text *text,
                  "%s has \"%s\", but this model knows only token numbers: give numbers from 0 to %d, separated by "
                  "spaces",
                  text->name, word, t->n - 1);
-        tokens[n++] = (uint16_t)id;
+        tokens[*n] = (uint16_t)id;
+        *n += 1;
     }
     free(copy);
-    return n;
-}
-
-uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t *n)
-{
-    uint16_t *tokens = allocate(text->n, sizeof *tokens); /* a token takes a byte at least */
-    switch (t->kind) {
-    case TOKENS_BYTES:
-        *n = encode_bytes(text, tokens);
-        break;
-    case TOKENS_CHARS:
-        *n = encode_characters(t, text, tokens);
-        break;
-    case TOKENS_IDS:
-        *n = encode_numbers(t, text, tokens);
-        break;
-    }
     return tokens;
 }
 
-/* ---- decoding -------------------------------------------------------------------------------------------------- */
-
-size_t decode_token(const struct tokenizer *t, int32_t token, char out[DECODED_BYTES])
+static const char *decode_number(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
 {
-    if (t->kind == TOKENS_IDS)
-        return (size_t)snprintf(out, DECODED_BYTES, "%d ", token);
-    if (token < 0 || token >= t->n) /* a model may have more tokens than its tokenizer: padding */
-        return utf8_encode(0xFFFD, out);
-    if (t->kind == TOKENS_CHARS)
-        return utf8_encode(t->characters[token], out);
-    out[0] = (char)token;
-    return 1;
+    (void)t;
+    *n = (size_t)snprintf(own, DECODED_BYTES, "%d ", token);
+    return own;
 }
 
-/* ---- as text --------------------------------------------------------------------------------------------------- */
+static char *ids_to_text(const struct tokenizer *t) { return format_string(" %d", t->n); }
+
+static struct tokenizer ids_from_text(const char *text)
+{
+    int64_t n;
+    if (*text != ' ' || !parse_int(text + 1, &n) || n < 1 || n > INT32_MAX)
+        return (struct tokenizer){0};
+    return id_tokenizer((int)n);
+}
+
+/* ---- kinds ------------------------------------------------------------------------------------------------------ */
+
+const struct token_kind token_bytes = {.name = "bytes",
+                                       .word = "bytes",
+                                       .noun = "bytes",
+                                       .make = make_bytes,
+                                       .encode = encode_bytes,
+                                       .decode = decode_byte,
+                                       .from_text = bytes_from_text};
+const struct token_kind token_chars = {.name = "chars",
+                                       .word = "chars",
+                                       .noun = "characters",
+                                       .make = make_characters,
+                                       .encode = encode_characters,
+                                       .decode = decode_character,
+                                       .to_text = characters_to_text,
+                                       .from_text = characters_from_text,
+                                       .free = free_own};
+const struct token_kind token_ids = {.name = "ids",
+                                     .noun = "ids",
+                                     .encode = encode_numbers,
+                                     .decode = decode_number,
+                                     .to_text = ids_to_text,
+                                     .from_text = ids_from_text};
+
+static const struct token_kind *const own_kinds[] = {&token_bytes, &token_chars, &token_ids};
+
+/* The kind of the folder that has one; NULL: there is none. */
+static const struct token_kind *folder_kind(void)
+{
+    for (size_t i = 0; i < n_modules; i++)
+        if (modules[i]->tokens)
+            return modules[i]->tokens;
+    return NULL;
+}
+
+/* Kind number i, the folder's last; NULL: there are fewer. */
+static const struct token_kind *kind_at(size_t i)
+{
+    if (i < COUNT(own_kinds))
+        return own_kinds[i];
+    return i == COUNT(own_kinds) ? folder_kind() : NULL;
+}
+
+/* Does the text begin with the kind's name, and then end or have one of these characters? */
+static bool begins_with_name(const struct token_kind *kind, const char *text, const char *next)
+{
+    const size_t length = strlen(kind->name);
+    return strncmp(text, kind->name, length) == 0 && (!text[length] || strchr(next, text[length]));
+}
+
+/* The kind of a word of --tokens; NULL: the word is a file's name, or wrong. */
+static const struct token_kind *kind_of_word(const char *word)
+{
+    const struct token_kind *kind;
+    for (size_t i = 0; (kind = kind_at(i)); i++)
+        if (kind->make && begins_with_name(kind, word, kind->check ? ":" : ""))
+            return kind;
+    return NULL;
+}
+
+const char *file_of_tokens(const char *word) { return kind_of_word(word) ? NULL : word; }
+
+void check_tokens(const char *word)
+{
+    const struct token_kind *kind = kind_of_word(word);
+    if (kind && kind->check)
+        kind->check(word);
+    if (kind || (exists(word) && !is_folder(word)))
+        return;
+    char *words = copy_string("");
+    for (size_t i = 0; (kind = kind_at(i)); i++)
+        if (kind->word)
+            append_text(&words, "%s, ", kind->word);
+    fail(EXIT_USAGE, "--tokens takes %sor a tokenizer's FILE, which is not here, not \"%s\"%s%s", words, word,
+         *left_out ? "; this yard was built without" : "", left_out);
+}
+
+/* ---- making ----------------------------------------------------------------------------------------------------- */
+
+static struct tokenizer read_tokenizer(const char *path)
+{
+    if (!folder_kind())
+        fail(EXIT_USAGE, "--tokens %s: a file of a tokenizer is not read, since this yard was built without%s", path,
+             left_out);
+    return folder_kind()->read(path);
+}
+
+struct tokenizer make_tokenizer(const char *word, const struct texts *train, const struct texts *val)
+{
+    const struct token_kind *kind = kind_of_word(word);
+    if (kind)
+        return kind->make(word, train, val);
+    return read_tokenizer(word);
+}
+
+bool is_tokenizer(const struct tokenizer *t, const char *word)
+{
+    if (kind_of_word(word) != t->kind)
+        return false;
+    return !t->kind->check || atoi(word + strlen(t->kind->name) + 1) == t->n;
+}
+
+struct tokenizer tokenizer_beside(const char *model)
+{
+    return folder_kind() ? folder_kind()->beside(model) : (struct tokenizer){0};
+}
+
+void free_tokenizer(struct tokenizer *t)
+{
+    if (t->n && t->kind->free)
+        t->kind->free(t);
+    *t = (struct tokenizer){0};
+}
+
+/* ---- using ------------------------------------------------------------------------------------------------------ */
+
+uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t *n)
+{
+    return t->kind->encode(t, text, n);
+}
+
+const char *decode_token(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
+{
+    bool is_known = token >= 0 && token < t->n;
+    if (is_known || t->kind == &token_ids)
+        return t->kind->decode(t, token, own, n);
+    *n = utf8_encode(0xFFFD, own); /* a model may have more tokens than its tokenizer: padding */
+    return own;
+}
+
+int end_of_text(const struct tokenizer *t) { return t->kind->end ? t->kind->end(t) : -1; }
 
 char *tokenizer_to_text(const struct tokenizer *t)
 {
-    if (!t || t->kind == TOKENS_BYTES)
+    if (!t)
         return copy_string("bytes");
-    if (t->kind == TOKENS_IDS)
-        return format_string("ids %d", t->n);
-    char *text = allocate(8 + 7 * (size_t)t->n, 1), *end = text; /* " 10ffff" is the longest */
-    end += sprintf(end, "chars");
-    for (int i = 0; i < t->n; i++)
-        end += sprintf(end, " %x", (unsigned)t->characters[i]);
+    char *rest = t->kind->to_text ? t->kind->to_text(t) : copy_string("");
+    char *text = format_string("%s%s", t->kind->name, rest);
+    free(rest);
     return text;
-}
-
-/* Hexadecimal code points, ascending, each after a space.  A tokenizer without tokens: the text has something else. */
-static struct tokenizer read_characters(const char *text)
-{
-    struct tokenizer t = {.kind = TOKENS_CHARS, .characters = allocate(strlen(text), sizeof *t.characters)};
-    const char *at = text;
-    while (*at) {
-        if (at[0] != ' ' || at[1] == ' ')
-            return (struct tokenizer){0};
-        char *end;
-        unsigned long c = strtoul(at + 1, &end, 16);
-        bool ascends = t.n == 0 || c > t.characters[t.n - 1];
-        if (end == at + 1 || c >= CODE_POINTS || !ascends || t.n == MAX_TOKENS)
-            return (struct tokenizer){0};
-        t.characters[t.n++] = (uint32_t)c;
-        at = end;
-    }
-    return t;
 }
 
 struct tokenizer tokenizer_from_text(const char *text, const char *path)
 {
-    int64_t n;
     struct tokenizer t = {0};
-    if (strcmp(text, "bytes") == 0)
-        t = (struct tokenizer){.kind = TOKENS_BYTES, .n = 256};
-    else if (strncmp(text, "ids ", 4) == 0 && parse_int(text + 4, &n) && n >= 1 && n <= INT32_MAX)
-        t = (struct tokenizer){.kind = TOKENS_IDS, .n = (int)n};
-    else if (strncmp(text, "chars ", 6) == 0)
-        t = read_characters(text + strlen("chars"));
+    const struct token_kind *kind;
+    for (size_t i = 0; t.n == 0 && (kind = kind_at(i)); i++)
+        if (begins_with_name(kind, text, " "))
+            t = kind->from_text(text + strlen(kind->name));
     if (t.n == 0)
         fail(EXIT_FAILED,
              "%s is damaged: its tokenizer \"%.40s\" is wrong; expected \"bytes\", \"ids N\" or \"chars\" and "
-             "ascending hexadecimal code points",
-             path, text);
+             "ascending hexadecimal code points%s%s",
+             path, text, *left_out ? "; this yard was built without" : "", left_out);
     return t;
 }
 
-/* ---- as Hugging Face's tokenizer.json --------------------------------------------------------------------------- */
-
-/* Bytes are written as GPT-2 does it: those that Latin-1 shows as themselves, the others, in ascending order, as the
- * characters from 256 on ("ByteLevel" knows which). */
-static void fill_byte_characters(uint32_t character[256])
-{
-    uint32_t other = 256;
-    for (uint32_t byte = 0; byte < 256; byte++) {
-        bool is_shown = (byte > ' ' && byte < 127) || (byte > 160 && byte != 173);
-        if (is_shown) {
-            character[byte] = byte;
-        } else {
-            character[byte] = other;
-            other++;
-        }
-    }
-}
-
-/* {"a": 0, ...}: character i of n is token i. */
-static json_t *vocabulary_json(const uint32_t *character, int n)
-{
-    json_t *vocab = json_object();
-    for (int i = 0; i < n; i++) {
-        char token[5];
-        size_t length = utf8_encode(character[i], token);
-        token[length] = '\0';
-        json_object_set_new(vocab, token, json_integer(i));
-    }
-    return vocab;
-}
-
-/* Byte pair encoding that merges nothing, so that tokens are single characters. */
-json_t *tokenizer_to_json(const struct tokenizer *t)
-{
-    json_t *vocab, *level, *decoder;
-    if (t->kind == TOKENS_IDS)
-        return NULL;
-    if (t->kind == TOKENS_CHARS) {
-        vocab = vocabulary_json(t->characters, t->n);
-        level = json_null();
-        decoder = json_pack("{s:s}", "type", "Fuse");
-    } else {
-        uint32_t character[256];
-        fill_byte_characters(character);
-        vocab = vocabulary_json(character, t->n);
-        level = json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "trim_offsets", true,
-                          "use_regex", false);
-        decoder = json_incref(level);
-    }
-    return json_pack("{s:s, s:n, s:n, s:[], s:n, s:o, s:n, s:o, s:{s:s, s:b, s:o, s:[]}}", "version", "1.0",
-                     "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", level, "post_processor",
-                     "decoder", decoder, "model", "type", "BPE", "byte_fallback", false, "vocab", vocab, "merges");
-}
-
-/* A tokenizer whose tokens are single characters, numbered from 0 as their code points ascend; one without tokens: the
- * vocabulary has others. */
-static struct tokenizer characters_from_json(const json_t *vocab)
-{
-    const size_t n = json_object_size(vocab);
-    struct tokenizer t = {.kind = TOKENS_CHARS, .characters = allocate(n + 1, sizeof *t.characters)};
-    bool ours = true;
-    const char *token;
-    json_t *number;
-    json_object_foreach((json_t *)vocab, token, number)
-    {
-        uint32_t c = 0;
-        size_t length = strlen(token);
-        bool is_single = length > 0 && utf8_decode(token, length, &c) == length;
-        json_int_t i = json_is_integer(number) ? json_integer_value(number) : -1;
-        bool is_free = i >= 0 && (size_t)i < n && !t.characters[i]; /* 0 is free: NUL cannot be a key */
-        if (is_single && is_free)
-            t.characters[i] = c;
-        else
-            ours = false;
-    }
-    for (size_t i = 1; i < n; i++)
-        ours &= t.characters[i - 1] < t.characters[i];
-    if (!ours) {
-        free_tokenizer(&t);
-        return (struct tokenizer){0};
-    }
-    t.n = (int)n;
-    return t;
-}
-
-struct tokenizer tokenizer_from_json(const json_t *json)
-{
-    const struct tokenizer bytes = {.kind = TOKENS_BYTES, .n = 256};
-    const json_t *model = json_object_get(json, "model");
-    const json_t *vocab = json_object_get(model, "vocab");
-    const json_t *merges = json_object_get(model, "merges");
-    const json_t *added = json_object_get(json, "added_tokens");
-    const json_t *level = json_object_get(json_object_get(json, "pre_tokenizer"), "type");
-    const size_t n = json_object_size(vocab);
-    if (n == 0 || n > MAX_TOKENS || json_array_size(merges) > 0 || json_array_size(added) > 0)
-        return (struct tokenizer){0};
-    if (!level)
-        return characters_from_json(vocab);
-    if (!json_is_string(level) || strcmp(json_string_value(level), "ByteLevel") != 0)
-        return (struct tokenizer){0};
-    json_t *ours = tokenizer_to_json(&bytes);
-    bool same = json_equal(json_object_get(json_object_get(ours, "model"), "vocab"), vocab);
-    json_decref(ours);
-    return same ? bytes : (struct tokenizer){0};
-}
+json_t *tokenizer_to_json(const struct tokenizer *t) { return folder_kind() ? folder_kind()->to_json(t) : NULL; }

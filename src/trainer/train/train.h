@@ -2,7 +2,8 @@
  *
  *     settings   options, presets, config file: what the user asked for          settings.h: settings.c
  *     source     the file or the run with which a model begins                   settings.h: source.c
- *     data       files to windows of tokens, learning rate                       data.h: data.c, tokens.c, rate.c
+ *     data       files to windows of tokens, learning rate                       data.h: data.c, rate.c
+ *     tokens     text to tokens and back                                         tokens.h: tokens.c
  *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c, control.c
  *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
  *     sampler    text from the model                                             sampler.c
@@ -67,8 +68,8 @@ struct trainer {
 
     struct result result[RESULTS]; /* by step % RESULTS */
 };
-/* The tokenizer that a saved model names, as a data set without tokens (yard sample). */
-struct dataset *open_vocabulary(const struct source *model, int vocab);
+/* The tokenizer of the source, a saved model, as a data set without tokens (yard sample). */
+struct dataset *open_vocabulary(const struct settings *s, int vocab);
 enum lists { LIST_TRAIN = 1, LIST_EVAL = 2, LIST_SAMPLE = 4, KEEP_LOGITS = 8 /* there is one device */ };
 /* Opens the devices that are asked for.  separate: each gets an OpenCL context of its own. */
 struct machine *machine_of(const struct settings *s, bool separate);
@@ -91,9 +92,6 @@ bool step_reported(struct trainer *t, uint32_t number); /* would step_result() r
  * after every round; where it says false the rest is left out, and there is no loss: NAN. */
 double evaluate(struct trainer *t, int64_t batches, bool (*goes_on)(void *), void *context);
 double tokens_per_step(const struct trainer *t);
-/* One line on sizes: "6 layers, 6 heads, ..."; the caller frees it. */
-char *describe_shape(const struct trainer *t);
-const char *engine_name(const struct trainer *t); /* what computes matrix products on device 0: "own" or "clblast" */
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
 _Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r);
 extern const char not_finite_advice[]; /* ends a sentence on what is not finite: what to try */

@@ -5,21 +5,6 @@
 #include <math.h>
 #include <unistd.h>
 
-char *describe_shape(const struct trainer *t)
-{
-    struct config c = t->config;
-    c.seq_len = t->seq;
-    const int n = t->machine->n_devices;
-    char sizes[160];
-    return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes(sizes, &c), t->batch, t->micros,
-                         t->micro_batch, n, n == 1 ? "" : "s");
-}
-
-const char *engine_name(const struct trainer *t)
-{
-    return word_of("gemm", (int)choose_engine(&t->machine->device[0], t->settings->kernels.gemm));
-}
-
 double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->seq; }
 
 /* ---- mesh and sizes -------------------------------------------------------------------------------------------- */
@@ -155,30 +140,50 @@ static void set_batch(struct trainer *t, bool samples_only)
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-/* Programs that write a model anew leave our metadata out; but its tokenizer.json may be there. */
-static struct tokenizer tokenizer_beside(const char *model)
-{
-    char *path = file_beside(model, "tokenizer.json");
-    json_t *json = json_load_file(path, 0, NULL);
-    struct tokenizer t = tokenizer_from_json(json);
-    json_decref(json);
-    free(path);
-    return t;
-}
-
-/* The tokenizer of the model that a run begins with.  One without tokens: the model says nothing of it. */
+/* The tokenizer of the model that a run begins with.  One without tokens: the model says nothing of it.  Programs that
+ * write a model anew leave our metadata out; but a tokenizer may lie beside it. */
 static struct tokenizer source_tokenizer(const struct source *s)
 {
     struct tokenizer t = {0};
-    if (s->checkpoint)
-        return tokenizer_from_text(s->tokenizer, s->path);
-    if (!s->path || has_magic(s->path, LLMC_MODEL_MAGIC))
+    char *text = NULL;
+    if (!s->path)
         return t;
-    char *text = read_weights_metadata(s->path, "yard.tokenizer");
+    if (s->checkpoint)
+        text = copy_string(s->tokenizer);
+    else if (!has_magic(s->path, LLMC_MODEL_MAGIC))
+        text = read_weights_metadata(s->path, "yard.tokenizer");
     if (text)
         t = tokenizer_from_text(text, s->path);
+    else
+        t = tokenizer_beside(s->path);
     free(text);
-    return t.n ? t : tokenizer_beside(s->path);
+    return t;
+}
+
+/* Does --tokens repeat what the run that goes on was begun with? */
+static bool is_recorded_tokens(const struct settings *s)
+{
+    const json_t *word = s->past ? json_object_get(s->past->options, "tokens") : NULL;
+    return word && strcmp(json_string_value(word), s->data.tokens) == 0;
+}
+
+/* The model's tokenizer, or the one that --tokens says where the model knows none.  vocab: the model's. */
+static struct tokenizer model_tokenizer(const struct settings *s, const struct source *model, int vocab)
+{
+    struct tokenizer t = source_tokenizer(model);
+    const char *word = s->data.tokens;
+    const bool is_known = t.n && !t.takes_numbers;
+    if (!is_known && model->path && was_given("tokens") && file_of_tokens(word)) {
+        free_tokenizer(&t);
+        t = make_tokenizer(word, NULL, NULL);
+    } else if (is_known && was_given("tokens") && !is_recorded_tokens(s) && !is_tokenizer(&t, word)) {
+        fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others: leave --tokens out", word,
+             model->path, t.kind->noun);
+    }
+    if (vocab && t.n > vocab)
+        fail(EXIT_FAILED, "%s: its tokenizer has %d tokens, its model only %d: they do not belong together",
+             model->path, t.n, vocab);
+    return t;
 }
 
 static void warn_of_bytes(const char *model)
@@ -186,18 +191,16 @@ static void warn_of_bytes(const char *model)
     warn("%s does not say what its 256 tokens are: they are taken for bytes", model);
 }
 
-struct dataset *open_vocabulary(const struct source *model, int vocab)
+struct dataset *open_vocabulary(const struct settings *s, int vocab)
 {
+    const struct source *model = &s->source;
     struct dataset *d = allocate(1, sizeof *d);
     d->vocab = vocab;
-    d->tokenizer = source_tokenizer(model);
+    d->tokenizer = model_tokenizer(s, model, vocab);
     if (!d->tokenizer.n && vocab == 256)
         warn_of_bytes(model->path);
     if (!d->tokenizer.n)
-        d->tokenizer = (struct tokenizer){.kind = vocab == 256 ? TOKENS_BYTES : TOKENS_IDS, .n = vocab};
-    if (d->tokenizer.n > vocab)
-        fail(EXIT_FAILED, "%s: its tokenizer has %d tokens, its model only %d: the file is damaged", model->path,
-             d->tokenizer.n, vocab);
+        d->tokenizer = vocab == 256 ? byte_tokenizer() : id_tokenizer(vocab);
     return d;
 }
 
@@ -221,22 +224,18 @@ static struct dataset *open_data(const struct settings *s, int vocab)
     struct data_options o = s->data;
     o.batch = s->batch;
     o.seq_len = s->seq_len;
-    o.tokenizer = source_tokenizer(&s->source);
+    o.tokenizer = model_tokenizer(s, &s->source, vocab);
     o.vocab = vocab;
     expect_recorded_data(s, "data", o.path);
     expect_recorded_data(s, "val-data", o.val_data);
-    const enum token_kind kind = o.tokenizer.kind;
-    if (o.tokenizer.n && kind != TOKENS_IDS && was_given("tokens") && o.tokens != kind)
-        fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others: leave --tokens out",
-             word_of("tokens", (int)o.tokens), s->source.path, word_of("tokens", (int)kind));
     struct dataset *d = open_dataset(&o);
-    bool unsaid = s->source.path && !o.tokenizer.n && d->tokenizer.kind == TOKENS_BYTES;
+    bool unsaid = s->source.path && !o.tokenizer.n && d->tokenizer.kind == &token_bytes;
     if (unsaid && vocab == d->tokenizer.n)
         warn_of_bytes(s->source.path);
     else if (unsaid)
         warn("%s does not say what its %d tokens stand for, so the text is taken byte by byte, as numbers below 256: "
-             "not what the model has learnt; to train on its own tokens, give --data token files (.bin) of its "
-             "tokenizer",
+             "not what the model has learnt; to train on its own tokens, give --tokens the FILE of its tokenizer, or "
+             "--data token files (.bin)",
              s->source.path, vocab);
     return d;
 }

@@ -1,0 +1,244 @@
+/* bpe.c - makes tokenizers out of tokens and merges, encodes and decodes. */
+#include "inner.h"
+
+/* ---- making a tokenizer ----------------------------------------------------------------------------------------- */
+
+struct bpe *new_bpe(int n)
+{
+    struct bpe *b = allocate(1, sizeof *b);
+    b->n = n;
+    b->token = allocate((size_t)n, sizeof *b->token);
+    b->ranks = new_map();
+    b->class_of = unicode_classes();
+    return b;
+}
+
+void free_bpe(struct bpe *b)
+{
+    for (int i = 0; i < b->n; i++)
+        free(b->token[i].bytes);
+    free(b->token);
+    free(b->merges);
+    free(b->added);
+    free_map(b->ranks);
+    free((uint8_t *)b->class_of);
+    free(b);
+}
+
+const char *set_token(struct bpe *b, int id, const char *bytes, size_t n)
+{
+    struct token *t = &b->token[id];
+    if (n == 0 || n > MOST_TOKEN_BYTES)
+        return "has no bytes, or more than 1,024";
+    if (t->bytes && (t->n != n || memcmp(t->bytes, bytes, n) != 0))
+        return "has a number whose token has other bytes";
+    if (!t->bytes)
+        *t = (struct token){.bytes = copy_bytes(bytes, n), .n = n};
+    return NULL;
+}
+
+size_t join_bytes(const struct bpe *b, int left, int right, char bytes[2 * MOST_TOKEN_BYTES])
+{
+    const struct token *l = &b->token[left], *r = &b->token[right];
+    memcpy(bytes, l->bytes, l->n);
+    memcpy(bytes + l->n, r->bytes, r->n);
+    return l->n + r->n;
+}
+
+/* Tokens are made from bytes on, so no token can be made of itself. */
+const char *add_merge(struct bpe *b, int left, int right, int result)
+{
+    char bytes[2 * MOST_TOKEN_BYTES];
+    if (!b->token[left].bytes || !b->token[right].bytes)
+        return "joins a token that neither a byte nor a merge before it makes";
+    if (map_find(b->ranks, pair_key(left, right)) != NO_NUMBER)
+        return "is there twice";
+    const size_t n = join_bytes(b, left, right, bytes);
+    const char *problem = set_token(b, result, bytes, n);
+    if (problem)
+        return problem;
+    const size_t last = b->token[left].n - 1;
+    b->joined[(unsigned char)bytes[last]][(unsigned char)bytes[last + 1]] = true;
+    map_put(b->ranks, pair_key(left, right), (uint32_t)b->n_merges);
+    *APPEND(b->merges, b->n_merges, b->cap_merges) = (struct merge){left, right, result};
+    return NULL;
+}
+
+const char *add_added(struct bpe *b, const struct added *a, const char *text, size_t n)
+{
+    if (valid_utf8(text, n) < n || memchr(text, '\0', n))
+        return "is not UTF-8";
+    const char *problem = set_token(b, a->token, text, n);
+    if (problem)
+        return problem;
+    *APPEND(b->added, b->n_added, b->cap_added) = *a;
+    b->begins_added[(unsigned char)*text] = true;
+    return NULL;
+}
+
+int find_added(const struct bpe *b, const char *text)
+{
+    for (size_t i = 0; i < b->n_added; i++) {
+        const struct token *t = &b->token[b->added[i].token];
+        if (t->n == strlen(text) && memcmp(t->bytes, text, t->n) == 0)
+            return b->added[i].token;
+    }
+    return -1;
+}
+
+/* ---- encoding: merging a word ----------------------------------------------------------------------------------- */
+
+/* The tokens of a word are a linked list, in which a token is known by the place of its first byte. */
+enum { GONE = -1 };
+struct linked_token {
+    int token;               /* GONE: it was joined to the one before */
+    uint32_t previous, next; /* the word's first has itself as previous one; after the last comes the word's length */
+};
+/* The tokens of a word that was met before, if it is short. */
+enum { CACHED_BYTES = 22, CACHED_TOKENS = 12, CACHED_WORDS = 1 << 15 };
+struct cached {
+    uint8_t n_bytes, n_tokens; /* 0: there is none */
+    char bytes[CACHED_BYTES];
+    uint16_t tokens[CACHED_TOKENS];
+};
+struct encoder {
+    const struct bpe *b;
+    uint16_t *tokens; /* the text's, as far as it is encoded */
+    size_t n, cap;
+    struct linked_token *word; /* of the word, or piece of one, that is being merged */
+    size_t cap_word;
+    struct heap merges;    /* pairs of neighbours in it that have a merge: rank << 32 | place */
+    struct cached *cached; /* [CACHED_WORDS] a word's slot is given by its hash; the last one that came stays there */
+};
+
+static void put_token(struct encoder *e, int token)
+{
+    if (e->n == e->cap) {
+        e->cap += e->cap / 2 + 1024;
+        e->tokens = reallocate(e->tokens, e->cap, sizeof *e->tokens);
+    }
+    e->tokens[e->n] = (uint16_t)token;
+    e->n++;
+}
+
+/* Puts the pair that begins at this place of a word of n bytes into the heap, if it has a merge. */
+static void offer(struct encoder *e, uint32_t at, size_t n)
+{
+    const struct linked_token *left = &e->word[at];
+    if (left->next == n)
+        return;
+    const int64_t rank = map_find(e->b->ranks, pair_key(left->token, e->word[left->next].token));
+    if (rank != NO_NUMBER)
+        heap_push(&e->merges, (uint64_t)rank << 32 | at);
+}
+
+/* Is the pair still there?  A merge that was carried out since may have taken one of the two. */
+static bool is_pair(const struct encoder *e, const struct merge *m, uint32_t at, size_t n)
+{
+    const struct linked_token *left = &e->word[at];
+    return left->token == m->left && left->next < n && e->word[left->next].token == m->right;
+}
+
+static void join(struct encoder *e, const struct merge *m, uint32_t at, size_t n)
+{
+    struct linked_token *left = &e->word[at], *right = &e->word[left->next];
+    left->token = m->result;
+    right->token = GONE;
+    left->next = right->next;
+    if (left->next < n)
+        e->word[left->next].previous = at;
+    if (at > 0)
+        offer(e, left->previous, n);
+    offer(e, at, n);
+}
+
+/* Of all pairs the one of the lowest rank is merged, the leftmost if there are several.  With the heap a word of n
+ * bytes takes n log n steps. */
+static void merge_word(struct encoder *e, const char *bytes, size_t n)
+{
+    e->word = grow(e->word, &e->cap_word, n, sizeof *e->word);
+    for (uint32_t i = 0; i < n; i++) {
+        int token = e->b->of_byte[(unsigned char)bytes[i]];
+        e->word[i] = (struct linked_token){.token = token, .previous = i ? i - 1 : 0, .next = i + 1};
+    }
+    for (uint32_t i = 0; i < n; i++)
+        offer(e, i, n);
+    while (e->merges.n > 0) {
+        const uint64_t top = heap_pop(&e->merges);
+        const struct merge *m = &e->b->merges[top >> 32];
+        const uint32_t at = (uint32_t)top;
+        if (is_pair(e, m, at, n))
+            join(e, m, at, n);
+    }
+    for (uint32_t i = 0; i < n; i = e->word[i].next)
+        put_token(e, e->word[i].token);
+}
+
+/* ---- encoding: all words ---------------------------------------------------------------------------------------- */
+
+static void encode_piece(struct encoder *e, const char *bytes, size_t n)
+{
+    if (n > CACHED_BYTES) {
+        merge_word(e, bytes, n);
+        return;
+    }
+    struct cached *c = &e->cached[hash_bytes(bytes, n, 0) % CACHED_WORDS];
+    if (c->n_bytes == n && memcmp(c->bytes, bytes, n) == 0) {
+        for (int i = 0; i < c->n_tokens; i++)
+            put_token(e, c->tokens[i]);
+        return;
+    }
+    const size_t begin = e->n;
+    merge_word(e, bytes, n);
+    const size_t n_tokens = e->n - begin;
+    if (n_tokens > CACHED_TOKENS)
+        return;
+    c->n_bytes = (uint8_t)n;
+    c->n_tokens = (uint8_t)n_tokens;
+    memcpy(c->bytes, bytes, n);
+    memcpy(c->tokens, e->tokens + begin, n_tokens * sizeof *c->tokens);
+}
+
+/* No token lies across two bytes that no merge joins.  There a long word is cut, since short ones take less memory, and
+ * may have been met before. */
+static void encode_word(void *encoder, const char *bytes, size_t n)
+{
+    struct encoder *e = encoder;
+    size_t begin = 0;
+    if (n >= UINT32_MAX)
+        fail(EXIT_USAGE, "the text has a word of %zu bytes, without white space; expected less than 4 GiB", n);
+    for (size_t i = 1; i < n && n > CACHED_BYTES; i++) {
+        if (e->b->joined[(unsigned char)bytes[i - 1]][(unsigned char)bytes[i]])
+            continue;
+        encode_piece(e, bytes + begin, i - begin);
+        begin = i;
+    }
+    encode_piece(e, bytes + begin, n - begin);
+}
+
+static void encode_added(void *encoder, int token) { put_token(encoder, token); }
+
+uint16_t *bpe_encode(const struct bpe *b, const struct text *text, size_t *n)
+{
+    struct encoder e = {.b = b, .cached = allocate(CACHED_WORDS, sizeof *e.cached)};
+    const struct visitor v = {.word = encode_word, .added = encode_added, .context = &e, .what = "encoding"};
+    visit_text(b, text, &v);
+    free(e.cached);
+    free(e.word);
+    free(e.merges.item);
+    *n = e.n;
+    return reallocate(e.tokens, e.n, sizeof *e.tokens);
+}
+
+/* ---- decoding --------------------------------------------------------------------------------------------------- */
+
+const char *bpe_decode(const struct bpe *b, int32_t token, size_t *n)
+{
+    static const char unknown[] = "\xEF\xBF\xBD"; /* U+FFFD */
+    if (token < 0 || token >= b->n) {
+        *n = sizeof unknown - 1;
+        return unknown;
+    }
+    *n = b->token[token].n;
+    return b->token[token].bytes;
+}

@@ -1,0 +1,86 @@
+/* bpe.h - byte-level byte pair encoding (BPE), the tokenizer of GPT-2: text to token numbers and back.
+ *
+ *     a text      "I'm lower than 12"
+ *     its words   "I"  "'m"  " lower"  " than"  " 12"          split.c: a word takes the space before it along
+ *     its bytes   ' ' 'l' 'o' 'w' 'e' 'r'                      each is a token; so any bytes can be encoded
+ *     merges      ' ' 'l' 'ow' 'e' 'r'                         bpe.c: two neighbours become one token, those first
+ *                 ' ' 'l' 'ow' 'er'                            whose merge was learnt first, until no neighbours have
+ *                 ' ' 'low' 'er'                               a merge; a word's tokens depend on that word alone
+ *                 ' low' 'er'
+ *     numbers     300 271                                      a token is known by its number
+ *
+ * The merges are learnt from a text: the most frequent pair of neighbours becomes a token, then the most frequent pair
+ * of what there is now, and so on.  Sennrich, Haddow, Birch: Neural Machine Translation of Rare Words with Subword
+ * Units, 2016; on bytes: Radford and others: Language Models are Unsupervised Multitask Learners, 2019 (GPT-2).
+ *
+ *     split.c     cuts a text into words;  classes.c, made by classes.py: which characters are letters and numbers
+ *     bpe.c       encodes and decodes
+ *     learn.c     learns merges
+ *     files.c     reads tokenizer.json, vocab.json with merges.txt, gpt2_tokenizer.bin
+ *     write.c     writes tokenizer.json
+ *     single.c    tokenizer.json of bytes and characters
+ *     kind.c      registers all this as a kind of tokenizer: --tokens bpe:N
+ *     inner.h     what these share;  names.c: bytes as characters;  maps.c: a hash map and a heap
+ *
+ * The numbers are those of Hugging Face's `tokenizers` for the same tokenizer.json.
+ */
+#ifndef BPE_H
+#define BPE_H
+
+#include "trainer/train/tokens.h"
+
+enum { MOST_TOKEN_BYTES = 1024 };
+
+struct token {
+    char *bytes;
+    size_t n;
+};
+struct merge {
+    int left, right, result; /* tokens; result's bytes are left's and then right's */
+};
+/* A token that stands for a text of its own, "<|endoftext|>".  It is found in any text before words are. */
+enum added_kind {
+    IS_SPECIAL = 1,    /* Hugging Face's decoders may skip it */
+    IS_NORMALIZED = 2, /* it is looked for only after those that are not: Hugging Face's tokenizers do so */
+};
+struct added {
+    int token;
+    unsigned kinds; /* a sum of enum added_kind */
+};
+struct bpe {
+    int n;
+    struct token *token;  /* [n] */
+    bool decodes_only;    /* there are no merges, and of_byte is not set */
+    int of_byte[256];     /* the token of a single byte */
+    struct merge *merges; /* in the order in which they were learnt; a merge's place here is its rank */
+    size_t n_merges, cap_merges;
+    struct number_map *ranks; /* of pairs, see pair_key(); the rank of their merge */
+    bool joined[256][256];    /* bytes x and y: does a merge join a token that ends with x to one that begins with y? */
+    struct added *added;
+    size_t n_added, cap_added;
+    bool begins_added[256];  /* bytes with which added tokens begin */
+    const uint8_t *class_of; /* [CODE_POINTS] enum class */
+};
+
+/* Tokens of a text, *n of them; the caller frees them.  Not for one that only decodes. */
+uint16_t *bpe_encode(const struct bpe *b, const struct text *text, size_t *n);
+/* The *n bytes of a token.  A model may have more tokens than its tokenizer: those are U+FFFD. */
+const char *bpe_decode(const struct bpe *b, int32_t token, size_t *n);
+/* The number of the added token that stands for this text, "<|endoftext|>"; -1: there is none. */
+int find_added(const struct bpe *b, const char *text);
+void free_bpe(struct bpe *b);
+
+/* Learns merges until there are n tokens: 256 bytes, the added ones, and a merge's each.  Of pairs that are equally
+ * frequent that of the smaller numbers is taken.  It ends earlier when no pair occurs twice: look at the result's n.
+ * The texts are only read.  added: texts of added tokens, ended by NULL; they part words.  n is 256 and those, or more.
+ */
+struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const char *const *added);
+
+/* Reads a file: tokenizer.json; vocab.json or merges.txt, with the other one beside it; or llm.c's gpt2_tokenizer.bin,
+ * which only decodes.  Whatever is not computed here is refused by its name. */
+struct bpe *read_bpe(const char *path);
+/* tokenizer.json's, and that again.  One that only decodes has "merges": null, which no other program knows. */
+struct bpe *bpe_from_json(const json_t *json, const char *path);
+json_t *bpe_to_json(const struct bpe *b);
+
+#endif

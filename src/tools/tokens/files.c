@@ -1,0 +1,362 @@
+/* files.c - reads what other programs keep tokenizers in.
+ *
+ *     tokenizer.json              Hugging Face's: {"model": {"type": "BPE", "vocab": {"Ġthe": 262, ...},
+ *                                 "merges": ["Ġ t", ...]}, "added_tokens": [{"content": "<|endoftext|>", ...}], ...}
+ *     vocab.json, merges.txt      GPT-2's own: that vocabulary, and those merges, a line each
+ *     gpt2_tokenizer.bin          llm.c's: the bytes of each token, no merges
+ *
+ * In the first two, bytes are written as characters (names.c).
+ */
+#include "inner.h"
+#include "trainer/file/file.h"
+
+/* ---- what is asked for ------------------------------------------------------------------------------------------ */
+
+/* Fields of tokenizer.json that change which tokens a text becomes, and a JSON array of the values that mean what is
+ * computed here; null is among them where the field may be missing. */
+static const struct {
+    const char *part, *field, *allowed;
+} computed[] = {{"normalizer", "type", "[null]"},
+                {"pre_tokenizer", "type", "[\"ByteLevel\"]"},
+                {"pre_tokenizer", "add_prefix_space", "[false]"},
+                {"pre_tokenizer", "use_regex", "[null, true]"},
+                {"model", "type", "[\"BPE\"]"},
+                {"model", "dropout", "[null, 0, 0.0]"},
+                {"model", "unk_token", "[null]"},
+                {"model", "continuing_subword_prefix", "[null, \"\"]"},
+                {"model", "end_of_word_suffix", "[null, \"\"]"},
+                {"model", "byte_fallback", "[null, false]"},
+                {"model", "ignore_merges", "[null, false]"},
+                {"post_processor", "type", "[null, \"ByteLevel\", \"TemplateProcessing\"]"},
+                {"post_processor", "single", "[null, [{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}]]"},
+                {"decoder", "type", "[null, \"ByteLevel\"]"}};
+
+/* A part of tokenizer.json.  A sequence of one step is that step. */
+static const json_t *part_of(const json_t *top, const char *name)
+{
+    const json_t *part = json_object_get(top, name);
+    const json_t *steps = json_object_get(part, "pretokenizers");
+    return json_array_size(steps) == 1 ? json_array_get(steps, 0) : part;
+}
+
+static bool is_among(const json_t *value, const json_t *allowed)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach((json_t *)allowed, i, one)
+    {
+        bool both_missing = json_is_null(one) && (!value || json_is_null(value));
+        if (both_missing || json_equal(one, value))
+            return true;
+    }
+    return false;
+}
+
+static void refuse_other_kinds(const char *path, const json_t *top)
+{
+    for (size_t i = 0; i < COUNT(computed); i++) {
+        const json_t *value = json_object_get(part_of(top, computed[i].part), computed[i].field);
+        json_t *allowed = json_loads(computed[i].allowed, 0, NULL);
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        if (!is_among(value, allowed))
+            fail(EXIT_USAGE,
+                 "%s asks for %s.%s %.80s, but only byte-level BPE as GPT-2 has it is computed here: a text would "
+                 "become other tokens",
+                 path, computed[i].part, computed[i].field, value ? text : "null");
+        json_decref(allowed);
+        free(text);
+    }
+}
+
+/* ---- the vocabulary --------------------------------------------------------------------------------------------- */
+
+struct vocabulary {
+    const char *path;
+    json_t *numbers;   /* {"Ġthe": 262, ...}, with added tokens too */
+    const char **name; /* [n] in `numbers` */
+    int n;
+};
+
+static int number_of(const struct vocabulary *v, const char *name)
+{
+    const json_t *number = json_object_get(v->numbers, name);
+    return number ? (int)json_integer_value(number) : -1;
+}
+
+/* An added token may be one of the vocabulary's; then both give it the same number. */
+static void add_to_vocabulary(struct vocabulary *v, size_t i, const json_t *added)
+{
+    const char *content = json_string_value(json_object_get(added, "content"));
+    json_t *id = json_object_get(added, "id");
+    if (!content || !json_is_integer(id))
+        fail(EXIT_FAILED, "%s: added token %zu must have a content and a number as id", v->path, i);
+    const json_t *known = json_object_get(v->numbers, content);
+    if (known && !json_equal(known, id))
+        fail(EXIT_FAILED, "%s: added token %zu, \"%.80s\", has two numbers; expected one", v->path, i, content);
+    json_object_set(v->numbers, content, id);
+}
+
+static struct vocabulary number_tokens(const char *path, const json_t *vocab, const json_t *added)
+{
+    struct vocabulary v = {.path = path, .numbers = json_object()};
+    size_t i;
+    const char *name;
+    json_t *one;
+    json_object_update(v.numbers, (json_t *)vocab);
+    json_array_foreach((json_t *)added, i, one) add_to_vocabulary(&v, i, one);
+    const size_t n = json_object_size(v.numbers);
+    if (n > MOST_TOKENS)
+        fail(EXIT_USAGE,
+             "%s has %zu tokens, but token numbers are kept in 16 bits: take a tokenizer of at most %d tokens", path, n,
+             MOST_TOKENS);
+    v.n = (int)n;
+    v.name = allocate(n, sizeof *v.name);
+    json_object_foreach(v.numbers, name, one)
+    {
+        const json_int_t id = json_is_integer(one) ? json_integer_value(one) : -1;
+        if (id < 0 || id >= v.n || v.name[id])
+            fail(EXIT_FAILED, "%s: the token \"%.80s\" must have a number of its own from 0 to %d", path, name,
+                 v.n - 1);
+        v.name[id] = name;
+    }
+    return v;
+}
+
+static void free_vocabulary(struct vocabulary *v)
+{
+    json_decref(v->numbers);
+    free(v->name);
+}
+
+/* ---- a tokenizer from a vocabulary ------------------------------------------------------------------------------ */
+
+static void read_bytes(struct bpe *b, const struct vocabulary *v)
+{
+    for (int byte = 0; byte < 256; byte++) {
+        const char one = (char)byte;
+        char *name = name_of_bytes(&one, 1);
+        const int token = number_of(v, name);
+        if (token < 0)
+            fail(EXIT_USAGE, "%s has no token \"%s\" for the byte 0x%02X; expected one for each of the 256 bytes",
+                 v->path, name, (unsigned)byte);
+        free(name);
+        b->of_byte[byte] = token;
+        set_token(b, token, &one, 1);
+    }
+}
+
+static void add_named_merge(struct bpe *b, const struct vocabulary *v, const char *path, size_t i, const char *left,
+                            const char *right)
+{
+    char *both = format_string("%s%s", left, right);
+    const char *const names[] = {left, right, both};
+    int token[COUNT(names)];
+    for (size_t k = 0; k < COUNT(names); k++) {
+        token[k] = number_of(v, names[k]);
+        if (token[k] < 0)
+            fail(EXIT_FAILED, "%s: merge %zu, \"%.80s %.80s\", needs \"%.80s\", which is no token of %s", path, i, left,
+                 right, names[k], v->path);
+    }
+    const char *problem = add_merge(b, token[0], token[1], token[2]);
+    if (problem)
+        fail(EXIT_FAILED, "%s: merge %zu, \"%.80s %.80s\", %s", path, i, left, right, problem);
+    free(both);
+}
+
+/* A merge is ["a", "b"] or "a b". */
+static void read_merge(struct bpe *b, const struct vocabulary *v, const char *path, size_t i, const json_t *merge)
+{
+    const char *left = json_string_value(json_array_get(merge, 0));
+    const char *right = json_string_value(json_array_get(merge, 1));
+    char *copy = NULL;
+    if (json_is_string(merge)) {
+        copy = copy_string(json_string_value(merge));
+        right = copy;
+        left = strsep((char **)&right, " ");
+    }
+    if (!left || !right || json_array_size(merge) > 2)
+        fail(EXIT_FAILED, "%s: merge %zu must have two tokens, as \"a b\" or [\"a\", \"b\"]", path, i);
+    add_named_merge(b, v, path, i, left, right);
+    free(copy);
+}
+
+static void read_added(struct bpe *b, const struct vocabulary *v, const json_t *added)
+{
+    static const char *const others[] = {"single_word", "lstrip", "rstrip"};
+    const char *content = json_string_value(json_object_get(added, "content"));
+    for (size_t i = 0; i < COUNT(others); i++)
+        if (json_is_true(json_object_get(added, others[i])))
+            fail(EXIT_USAGE,
+                 "%s asks for %s with the added token \"%.80s\", which is not computed here: the text would become "
+                 "other tokens",
+                 v->path, others[i], content);
+    struct added a = {.token = number_of(v, content)};
+    if (json_is_true(json_object_get(added, "special")))
+        a.kinds |= IS_SPECIAL;
+    if (json_is_true(json_object_get(added, "normalized")))
+        a.kinds |= IS_NORMALIZED;
+    const char *problem = add_added(b, &a, content, strlen(content));
+    if (problem)
+        fail(EXIT_FAILED, "%s: the added token \"%.80s\" %s", v->path, content, problem);
+}
+
+/* Tokens that no merge makes, and that are not added: no text becomes them. */
+static void read_others(struct bpe *b, const struct vocabulary *v)
+{
+    for (int i = 0; i < v->n; i++) {
+        if (b->token[i].bytes)
+            continue;
+        size_t n;
+        char *bytes = bytes_of_name(v->name[i], &n);
+        if (!bytes)
+            fail(EXIT_USAGE, "%s: the token \"%.80s\" has a character that stands for no byte, and is not added",
+                 v->path, v->name[i]);
+        const char *problem = set_token(b, i, bytes, n);
+        if (problem)
+            fail(EXIT_FAILED, "%s: the token \"%.80s\" %s", v->path, v->name[i], problem);
+        free(bytes);
+    }
+}
+
+/* merges_path: where the merges were read, for sentences. */
+static struct bpe *build_bpe(const char *path, const json_t *vocab, const char *merges_path, const json_t *merges,
+                             const json_t *added)
+{
+    struct vocabulary v = number_tokens(path, vocab, added);
+    struct bpe *b = new_bpe(v.n);
+    size_t i;
+    json_t *one;
+    b->decodes_only = !merges || json_is_null(merges);
+    if (!b->decodes_only)
+        read_bytes(b, &v);
+    json_array_foreach((json_t *)merges, i, one) read_merge(b, &v, merges_path, i, one);
+    json_array_foreach((json_t *)added, i, one) read_added(b, &v, one);
+    read_others(b, &v);
+    free_vocabulary(&v);
+    return b;
+}
+
+struct bpe *bpe_from_json(const json_t *json, const char *path)
+{
+    const json_t *model = json_object_get(json, "model");
+    refuse_other_kinds(path, json);
+    return build_bpe(path, json_object_get(model, "vocab"), path, json_object_get(model, "merges"),
+                     json_object_get(json, "added_tokens"));
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------ */
+
+static json_t *read_object(const char *path)
+{
+    json_error_t error;
+    char *text = read_text(path);
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    free(text);
+    if (!json)
+        fail(EXIT_FAILED, "%s is no valid JSON: line %d: %s; get a fresh copy", path, error.line, error.text);
+    if (!json_is_object(json))
+        fail(EXIT_FAILED, "%s is damaged: expected a JSON object, {...}", path);
+    return json;
+}
+
+static json_t *read_merges(const char *path)
+{
+    char *text = read_text(path), *rest = text;
+    json_t *merges = json_array();
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        line = trim(line);
+        if (!*line || strncmp(line, "#version", strlen("#version")) == 0)
+            continue;
+        json_t *merge = json_string(line);
+        if (!merge)
+            fail(EXIT_FAILED, "%s: merge %zu is not UTF-8", path, json_array_size(merges));
+        json_array_append_new(merges, merge);
+    }
+    free(text);
+    return merges;
+}
+
+/* The path with another ending. */
+static char *path_beside(const char *path, const char *end, const char *other)
+{
+    return format_string("%.*s%s", (int)(strlen(path) - strlen(end)), path, other);
+}
+
+/* GPT-2's two files do not say which tokens are added: <|endoftext|> is, as everybody takes it. */
+static struct bpe *read_two_files(const char *path, const char *merges_path, const json_t *vocab)
+{
+    static const char end[] = "<|endoftext|>";
+    json_t *added = json_array(), *number = json_object_get(vocab, end);
+    json_t *merges = read_merges(merges_path);
+    if (number)
+        json_array_append_new(added, json_pack("{s:s, s:O, s:b}", "content", end, "id", number, "special", true));
+    struct bpe *b = build_bpe(path, vocab, merges_path, merges, added);
+    json_decref(merges);
+    json_decref(added);
+    return b;
+}
+
+/* ---- llm.c's ---------------------------------------------------------------------------------------------------- */
+
+/* A header of 256 int32: magic, version 1 or 2, how many tokens, from version 2 on the end-of-text token; then a byte
+ * with the length of each token, and its bytes. */
+enum { LLMC_MAGIC = 20240328, GPT2_END = 50256 };
+
+static struct bpe *read_llmc(const char *path)
+{
+    size_t size, at = LLMC_HEADER_BYTES;
+    int32_t header[4] = {0};
+    char *file = read_whole(path, &size);
+    memcpy(header, file, MIN(size, sizeof header));
+    if (size < LLMC_HEADER_BYTES || header[1] < 1 || header[1] > 2 || header[2] < 1 || header[2] > MOST_TOKENS)
+        fail(EXIT_FAILED, "%s: its header says version %d and %d tokens; expected version 1 or 2 and at most %d", path,
+             header[1], header[2], MOST_TOKENS);
+    const int end = header[1] == 2 ? header[3] : GPT2_END;
+    json_t *vocab = json_object(), *added = json_array();
+    for (int i = 0; i < header[2]; i++) {
+        const size_t n = at < size ? (unsigned char)file[at] : 0;
+        if (n == 0 || n > size - at - 1)
+            fail(EXIT_FAILED, "%s is damaged: token %d has no bytes, or the file ends before them", path, i);
+        char *name = name_of_bytes(file + at + 1, n);
+        json_object_set_new(vocab, name, json_integer(i));
+        if (i == end)
+            json_array_append_new(added, json_pack("{s:s, s:i, s:b}", "content", name, "id", i, "special", true));
+        free(name);
+        at += 1 + n;
+    }
+    if (at != size)
+        fail(EXIT_FAILED, "%s is damaged: it goes on after its last token, at byte %zu of %zu", path, at, size);
+    struct bpe *b = build_bpe(path, vocab, path, NULL, added);
+    json_decref(vocab);
+    json_decref(added);
+    free(file);
+    return b;
+}
+
+/* ---- any of them ------------------------------------------------------------------------------------------------ */
+
+struct bpe *read_bpe(const char *path)
+{
+    static const char vocab[] = "vocab.json", merges[] = "merges.txt";
+    if (has_magic(path, LLMC_MAGIC))
+        return read_llmc(path);
+    const bool is_merges = ends_with(path, merges);
+    char *first = is_merges ? path_beside(path, merges, vocab) : copy_string(path);
+    json_t *json = read_object(first);
+    struct bpe *b = NULL;
+    if (json_is_object(json_object_get(json, "model"))) { /* in a vocab.json it is a word's number */
+        b = bpe_from_json(json, first);
+    } else if (ends_with(first, vocab)) {
+        char *second = path_beside(first, vocab, merges);
+        b = read_two_files(first, second, json);
+        free(second);
+    } else {
+        fail(EXIT_USAGE,
+             "%s is no tokenizer: it has no \"model\"; expected Hugging Face's tokenizer.json, or vocab.json with "
+             "merges.txt beside it, or llm.c's gpt2_tokenizer.bin",
+             path);
+    }
+    json_decref(json);
+    free(first);
+    return b;
+}

@@ -1,0 +1,267 @@
+/* learn.c - learns merges: the most frequent pair of neighbours becomes a token, again and again.
+ *
+ *     the texts' different words and how often each is there:      low 5   lower 2   newest 6
+ *     the pairs in them, counted:                                  w e 8   l o 7   o w 7   n e 6   e w 6   e s 6 ...
+ *     the most frequent becomes a token where it is:               lo(we)r   ne(we)st
+ *     where it was, pairs are lost, and others come:               o w 5   w e 0   o we 2   e we 6   we s 6 ...
+ *
+ * A pair keeps the places where it is, so that a merge costs as many steps as the pair has places.
+ */
+#include "inner.h"
+
+enum { LEAST_COUNT = 2, WORD_END = -1, GONE = -2 };
+static const uint32_t no_place = UINT32_MAX;
+
+struct counted_word {
+    const char *bytes; /* in a text */
+    size_t n;
+    uint64_t count; /* how often it is there */
+};
+/* The different words one after another, with a place for each byte and one for the word's end.  A token lies at the
+ * place of its first byte. */
+struct position {
+    int token;       /* GONE: it was joined to the one before; WORD_END */
+    uint32_t before; /* where the token before begins; no_place: there is none in this word */
+    uint32_t word;
+};
+struct token_pair {
+    int left, right;
+    uint64_t count;
+    uint32_t *places; /* where it begins; at some of them it may be no longer */
+    size_t n, cap;
+    bool gained; /* it is in `gained` */
+};
+struct learner {
+    struct bpe *b;
+    struct counted_word *words;
+    size_t n_words, cap_words;
+    struct position *places;
+    size_t n_places;
+    struct token_pair *pairs;
+    size_t n_pairs, cap_pairs;
+    struct number_map *found; /* words by their hash, then pairs by pair_key() */
+    uint32_t *gained;         /* pairs whose count grew in this merge */
+    size_t n_gained, cap_gained;
+    struct heap frequent; /* most frequent first, see heap_item(); counts may have become smaller since */
+};
+
+/* ---- counting words --------------------------------------------------------------------------------------------- */
+
+static void count_word(void *learner, const char *bytes, size_t n)
+{
+    struct learner *l = learner;
+    uint64_t key = hash_bytes(bytes, n, 0);
+    int64_t i = map_find(l->found, key);
+    while (i != NO_NUMBER && (l->words[i].n != n || memcmp(l->words[i].bytes, bytes, n) != 0)) {
+        key++; /* another word has the same hash */
+        i = map_find(l->found, key);
+    }
+    if (i == NO_NUMBER) {
+        i = (int64_t)l->n_words;
+        map_put(l->found, key, (uint32_t)i);
+        *APPEND(l->words, l->n_words, l->cap_words) = (struct counted_word){.bytes = bytes, .n = n};
+        l->n_places += n + 1;
+    }
+    l->words[i].count++;
+}
+
+static void pass_added(void *learner, int token)
+{
+    (void)learner;
+    (void)token;
+}
+
+static void lay_out(struct learner *l)
+{
+    uint32_t at = 0;
+    if (l->n_places >= no_place)
+        fail(EXIT_USAGE, "the text has %zu bytes in different words, too many to learn tokens from; take a part of it",
+             l->n_places);
+    l->places = allocate(l->n_places, sizeof *l->places);
+    for (uint32_t i = 0; i < l->n_words; i++) {
+        const struct counted_word *w = &l->words[i];
+        for (size_t k = 0; k <= w->n; k++) {
+            int token = k < w->n ? l->b->of_byte[(unsigned char)w->bytes[k]] : WORD_END;
+            l->places[at] = (struct position){.token = token, .before = k ? at - 1 : no_place, .word = i};
+            at++;
+        }
+    }
+}
+
+/* ---- counting pairs --------------------------------------------------------------------------------------------- */
+
+static uint32_t place_after(const struct learner *l, uint32_t at)
+{
+    return at + (uint32_t)l->b->token[l->places[at].token].n;
+}
+
+/* The pair that begins at this place; NULL: there is none, since the token is its word's last. */
+static struct token_pair *pair_at(struct learner *l, uint32_t at)
+{
+    const int left = l->places[at].token, right = l->places[place_after(l, at)].token;
+    if (right == WORD_END)
+        return NULL;
+    int64_t i = map_find(l->found, pair_key(left, right));
+    if (i == NO_NUMBER) {
+        i = (int64_t)l->n_pairs;
+        map_put(l->found, pair_key(left, right), (uint32_t)i);
+        *APPEND(l->pairs, l->n_pairs, l->cap_pairs) = (struct token_pair){.left = left, .right = right};
+    }
+    return &l->pairs[i];
+}
+
+static void gain_pair(struct learner *l, uint32_t at)
+{
+    struct token_pair *p = pair_at(l, at);
+    if (!p)
+        return;
+    p->count += l->words[l->places[at].word].count;
+    *APPEND(p->places, p->n, p->cap) = at;
+    if (!p->gained)
+        *APPEND(l->gained, l->n_gained, l->cap_gained) = (uint32_t)(p - l->pairs);
+    p->gained = true;
+}
+
+static void lose_pair(struct learner *l, uint32_t at)
+{
+    struct token_pair *p = pair_at(l, at);
+    if (p)
+        p->count -= l->words[l->places[at].word].count;
+}
+
+/* ---- the most frequent pair ------------------------------------------------------------------------------------- */
+
+/* The heap's smallest item is the most frequent pair, and among those the one of the smallest numbers. */
+static uint64_t heap_item(const struct token_pair *p)
+{
+    const uint64_t rarity = UINT32_MAX - MIN(p->count, (uint64_t)UINT32_MAX);
+    return rarity << 32 | pair_key(p->left, p->right);
+}
+
+static void offer_gained(struct learner *l)
+{
+    for (size_t i = 0; i < l->n_gained; i++) {
+        struct token_pair *p = &l->pairs[l->gained[i]];
+        p->gained = false;
+        if (p->count >= LEAST_COUNT)
+            heap_push(&l->frequent, heap_item(p));
+    }
+    l->n_gained = 0;
+}
+
+/* NULL: no pair occurs twice. */
+static struct token_pair *most_frequent(struct learner *l)
+{
+    while (l->frequent.n > 0) {
+        const uint64_t item = heap_pop(&l->frequent);
+        struct token_pair *p = &l->pairs[map_find(l->found, (uint32_t)item)];
+        if (heap_item(p) == item)
+            return p;
+        if (p->count >= LEAST_COUNT)
+            heap_push(&l->frequent, heap_item(p));
+    }
+    return NULL;
+}
+
+/* ---- merging ---------------------------------------------------------------------------------------------------- */
+
+static void merge_at(struct learner *l, uint32_t at, int result)
+{
+    struct position *first = &l->places[at];
+    const uint32_t second = place_after(l, at);
+    lose_pair(l, at);
+    lose_pair(l, second);
+    if (first->before != no_place)
+        lose_pair(l, first->before);
+    first->token = result;
+    l->places[second].token = GONE;
+    l->places[place_after(l, at)].before = at;
+    if (first->before != no_place)
+        gain_pair(l, first->before);
+    gain_pair(l, at);
+}
+
+/* From left to right, so that "aaa" becomes "aa" "a": a pair got its places in this order, all of them in the merge
+ * that made the newer one of the two. */
+static void merge_everywhere(struct learner *l, struct token_pair *p, int result)
+{
+    const int left = p->left, right = p->right;
+    const size_t n = p->n;
+    uint32_t *places = p->places;
+    p->places = NULL; /* p moves when pairs are added */
+    p->n = p->cap = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool is_left = l->places[places[i]].token == left;
+        if (is_left && l->places[place_after(l, places[i])].token == right)
+            merge_at(l, places[i], result);
+    }
+    free(places);
+}
+
+/* No two merges make the same bytes.  As long as no token lies across the bounds of a piece of text, its tokens depend
+ * on that piece alone; so where the second merge finds its two, the first one had found its own before. */
+static void learn_merges(struct learner *l, int n)
+{
+    struct bpe *b = l->b;
+    const uint64_t begun = now_ns();
+    const int first = b->n;
+    for (struct token_pair *p; b->n < n && (p = most_frequent(l));) {
+        const int result = b->n;
+        if (add_merge(b, p->left, p->right, result))
+            continue; /* it would be too long */
+        b->n++;
+        merge_everywhere(l, p, result);
+        offer_gained(l);
+        show_busy("learning tokens", begun, (double)(b->n - first) / (n - first));
+    }
+    erase_line();
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------- */
+
+/* 256 bytes, numbered as GPT-2 does it: as their characters ascend; then the added tokens. */
+static struct bpe *begin_tokens(int n, const char *const *added)
+{
+    struct bpe *b = new_bpe(n);
+    b->n = 0;
+    for (uint32_t c = 0; c < BYTE_CHARACTERS; c++) {
+        const int byte = byte_of_character(c);
+        if (byte < 0)
+            continue;
+        b->of_byte[byte] = b->n;
+        set_token(b, b->n, &(char){(char)byte}, 1);
+        b->n++;
+    }
+    for (size_t i = 0; added && added[i]; i++) {
+        const struct added a = {.token = b->n, .kinds = IS_SPECIAL};
+        const char *problem = add_added(b, &a, added[i], strlen(added[i]));
+        CHECK(!problem && b->n < n, "added token \"%s\" %s; %d of %d tokens", added[i], problem, b->n, n);
+        b->n++;
+    }
+    return b;
+}
+
+struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const char *const *added)
+{
+    struct learner l = {.b = begin_tokens(n, added), .found = new_map()};
+    const struct visitor v = {.word = count_word, .added = pass_added, .context = &l, .what = "counting words"};
+    for (size_t i = 0; i < n_texts; i++)
+        visit_text(l.b, &texts[i], &v);
+    lay_out(&l);
+    free_map(l.found);
+    l.found = new_map();
+    for (uint32_t at = 0; at < l.n_places; at++)
+        if (l.places[at].token != WORD_END)
+            gain_pair(&l, at);
+    offer_gained(&l);
+    learn_merges(&l, n);
+    for (size_t i = 0; i < l.n_pairs; i++)
+        free(l.pairs[i].places);
+    free(l.pairs);
+    free(l.places);
+    free(l.words);
+    free(l.gained);
+    free(l.frequent.item);
+    free_map(l.found);
+    return l.b;
+}

@@ -1,0 +1,59 @@
+/* names.c - bytes as characters that can be shown, and back: GPT-2's files write tokens so. */
+#include "inner.h"
+
+/* Those that Latin-1 shows as themselves, the others, in ascending order, as the characters from 256 on. */
+void byte_characters(uint32_t character[256])
+{
+    uint32_t other = 256;
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        bool is_shown = (byte > ' ' && byte < 127) || (byte > 160 && byte != 173);
+        if (is_shown) {
+            character[byte] = byte;
+        } else {
+            character[byte] = other;
+            other++;
+        }
+    }
+}
+
+int byte_of_character(uint32_t character)
+{
+    uint32_t characters[256];
+    byte_characters(characters);
+    for (int byte = 0; byte < 256; byte++)
+        if (characters[byte] == character)
+            return byte;
+    return -1;
+}
+
+char *name_of_bytes(const char *bytes, size_t n)
+{
+    uint32_t characters[256];
+    char *name = allocate(UTF8_BYTES * n + 1, 1);
+    size_t length = 0;
+    byte_characters(characters);
+    for (size_t i = 0; i < n; i++)
+        length += utf8_encode(characters[(unsigned char)bytes[i]], name + length);
+    return name;
+}
+
+char *bytes_of_name(const char *name, size_t *n)
+{
+    const size_t length = strlen(name);
+    char *bytes = allocate(length, 1);
+    size_t at = 0;
+    *n = 0;
+    while (at < length) {
+        uint32_t c = 0;
+        const size_t taken = utf8_decode(name + at, length - at, &c);
+        const int byte = taken > 0 ? byte_of_character(c) : -1;
+        if (byte < 0) {
+            free(bytes);
+            return NULL;
+        }
+        bytes[*n] = (char)byte;
+        *n += 1;
+        at += taken;
+    }
+    return bytes;
+}

@@ -1,0 +1,98 @@
+/* single.c - the tokenizers of bytes and of characters as tokenizer.json: byte pair encoding that merges nothing, so
+ * that tokens are single characters.
+ */
+#include "inner.h"
+
+/* {"a": 0, ...}: character i of n is token i. */
+static json_t *vocabulary_json(const uint32_t *character, int n)
+{
+    json_t *vocab = json_object();
+    for (int i = 0; i < n; i++) {
+        char token[5];
+        size_t length = utf8_encode(character[i], token);
+        token[length] = '\0';
+        json_object_set_new(vocab, token, json_integer(i));
+    }
+    return vocab;
+}
+
+static json_t *single_json(json_t *vocab, json_t *level, json_t *decoder)
+{
+    return json_pack("{s:s, s:n, s:n, s:[], s:n, s:o, s:n, s:o, s:{s:s, s:b, s:o, s:[]}}", "version", "1.0",
+                     "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", level, "post_processor",
+                     "decoder", decoder, "model", "type", "BPE", "byte_fallback", false, "vocab", vocab, "merges");
+}
+
+static json_t *bytes_to_json(const struct tokenizer *t)
+{
+    uint32_t character[256];
+    byte_characters(character);
+    json_t *level = json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "trim_offsets",
+                              true, "use_regex", false);
+    return single_json(vocabulary_json(character, t->n), level, json_incref(level));
+}
+
+static json_t *characters_to_json(const struct tokenizer *t)
+{
+    return single_json(vocabulary_json(t->own, t->n), json_null(), json_pack("{s:s}", "type", "Fuse"));
+}
+
+/* A tokenizer whose tokens are single characters, numbered from 0 as their code points ascend; one without tokens: the
+ * vocabulary has others. */
+static struct tokenizer characters_from_json(const json_t *vocab)
+{
+    const size_t n = json_object_size(vocab);
+    uint32_t *characters = allocate(n + 1, sizeof *characters);
+    bool ours = true;
+    const char *token;
+    json_t *number;
+    json_object_foreach((json_t *)vocab, token, number)
+    {
+        uint32_t c = 0;
+        size_t length = strlen(token);
+        bool is_single = length > 0 && utf8_decode(token, length, &c) == length;
+        json_int_t i = json_is_integer(number) ? json_integer_value(number) : -1;
+        bool is_free = i >= 0 && (size_t)i < n && !characters[i]; /* 0 is free: NUL cannot be a key */
+        if (is_single && is_free)
+            characters[i] = c;
+        else
+            ours = false;
+    }
+    for (size_t i = 1; i < n; i++)
+        ours &= characters[i - 1] < characters[i];
+    if (!ours) {
+        free(characters);
+        return (struct tokenizer){0};
+    }
+    return (struct tokenizer){.kind = &token_chars, .n = (int)n, .own = characters};
+}
+
+struct tokenizer single_from_json(const json_t *json)
+{
+    const struct tokenizer bytes = byte_tokenizer();
+    const json_t *model = json_object_get(json, "model");
+    const json_t *vocab = json_object_get(model, "vocab");
+    const json_t *merges = json_object_get(model, "merges");
+    const json_t *added = json_object_get(json, "added_tokens");
+    const json_t *before = json_object_get(json, "pre_tokenizer");
+    const json_t *level = json_object_get(before, "type");
+    const size_t n = json_object_size(vocab);
+    if (n == 0 || n > MOST_TOKENS || json_array_size(merges) > 0 || json_array_size(added) > 0)
+        return (struct tokenizer){0};
+    if (!level)
+        return characters_from_json(vocab);
+    bool is_level = json_is_string(level) && strcmp(json_string_value(level), "ByteLevel") == 0;
+    if (!is_level)
+        return (struct tokenizer){0};
+    json_t *ours = bytes_to_json(&bytes);
+    bool same = json_equal(json_object_get(json_object_get(ours, "model"), "vocab"), vocab);
+    json_decref(ours);
+    return same ? bytes : (struct tokenizer){0};
+}
+
+json_t *single_to_json(const struct tokenizer *t)
+{
+    if (t->kind == &token_bytes)
+        return bytes_to_json(t);
+    return t->kind == &token_chars ? characters_to_json(t) : NULL;
+}

@@ -1,0 +1,160 @@
+/* split.c - cuts a text into added tokens and words.
+ *
+ * Words are what GPT-2's pattern finds, one after another:
+ *
+ *     's|'t|'re|'ve|'m|'ll|'d          English endings
+ *     | ?\p{L}+                        letters, perhaps with a space before them
+ *     | ?\p{N}+                        numbers
+ *     | ?[^\s\p{L}\p{N}]+              all else that is no white space
+ *     |\s+(?!\S)|\s+                   white space, but for its last character if a word follows: "  a" is " " " a"
+ *
+ * Bytes that are no UTF-8 are each a character of the third kind.
+ */
+#include "inner.h"
+
+uint8_t *unicode_classes(void)
+{
+    uint8_t *class_of = allocate(CODE_POINTS, sizeof *class_of);
+    size_t begin = 0;
+    const char *run = unicode_runs;
+    while (*run) {
+        char *end;
+        size_t n = strtoul(run + 1, &end, 10);
+        memset(class_of + begin, *run, n);
+        begin += n;
+        run = end;
+        if (*run == ' ')
+            run++;
+    }
+    CHECK(begin == CODE_POINTS, "%zu", begin);
+    return class_of;
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------ */
+
+/* The class of the character that the text, of n bytes, begins with; *length becomes how many bytes it has. */
+static enum class class_at(const uint8_t *class_of, const char *text, size_t n, size_t *length) {
+    uint32_t c = (unsigned char)*text; *length = 1; if (c < 0x80) return class_of[c];
+    *length = utf8_decode(text, n, &c); if (*length == 0){ *length = 1; return OTHER;}
+return class_of[c];
+}
+
+/* How many bytes the characters of this class have that the text begins with; *last becomes where the last begins. */
+static size_t run_length(const uint8_t *class_of, enum class class, const char *text, size_t n, size_t *last)
+{
+    size_t at = 0;
+    while (at < n) {
+        size_t length;
+        if (class_at(class_of, text + at, n - at, &length) != class)
+            break;
+        *last = at;
+        at += length;
+    }
+    return at;
+}
+
+/* The length of the English ending that the text begins with; 0: it begins with none. */
+static size_t ending_length(const char *text, size_t n)
+{
+    static const char *const endings[] = {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"};
+    if (*text != '\'')
+        return 0;
+    for (size_t i = 0; i < COUNT(endings); i++) {
+        size_t length = strlen(endings[i]);
+        if (length <= n && memcmp(text, endings[i], length) == 0)
+            return length;
+    }
+    return 0;
+}
+
+/* The length of the word that the text, of n bytes, begins with. */
+static size_t word_length(const uint8_t *class_of, const char *text, size_t n)
+{
+    size_t length, last = 0;
+    size_t begin = 0; /* of the word without the space before it */
+    const size_t ending = ending_length(text, n);
+    if (ending)
+        return ending;
+    if (*text == ' ' && n > 1)
+        begin = 1;
+    const enum class class = class_at(class_of, text + begin, n - begin, &length);
+    if (class != SPACE)
+        return begin + run_length(class_of, class, text + begin, n - begin, &last);
+    const size_t spaces = run_length(class_of, SPACE, text, n, &last);
+    if (spaces < n && last > 0)
+        return last;
+    return spaces;
+}
+
+/* ---- added tokens ----------------------------------------------------------------------------------------------- */
+
+struct cutting {
+    const struct bpe *b;
+    const struct text *text;
+    const struct visitor *v;
+    uint64_t begun; /* ns */
+};
+
+static void cut_words(const struct cutting *c, const char *part, size_t n)
+{
+    enum { TOLD_AFTER = 1 << 20 }; /* bytes, a power of two */
+    size_t at = 0;
+    while (at < n) {
+        size_t length = word_length(c->b->class_of, part + at, n - at);
+        c->v->word(c->v->context, part + at, length);
+        const size_t before = (size_t)(part - c->text->bytes) + at;
+        if ((before ^ (before + length)) >= TOLD_AFTER) /* the two are in different blocks of this size */
+            show_busy(c->v->what, c->begun, (double)before / (double)c->text->n);
+        at += length;
+    }
+}
+
+/* The longest added token that the text begins with; NULL: it begins with none.  normalized: IS_NORMALIZED or 0. */
+static const struct added *added_at(const struct bpe *b, unsigned normalized, const char *text, size_t n)
+{
+    const struct added *longest = NULL;
+    size_t most = 0;
+    if (!b->begins_added[(unsigned char)*text])
+        return NULL;
+    for (size_t i = 0; i < b->n_added; i++) {
+        const struct added *a = &b->added[i];
+        const struct token *t = &b->token[a->token];
+        bool is_asked = (a->kinds & IS_NORMALIZED) == normalized;
+        if (is_asked && t->n > most && t->n <= n && memcmp(text, t->bytes, t->n) == 0) {
+            longest = a;
+            most = t->n;
+        }
+    }
+    return longest;
+}
+
+/* Levels of cutting: at added tokens that are not normalized, at those that are, into words. */
+enum level { AT_ADDED, AT_NORMALIZED, INTO_WORDS };
+
+static void cut(const struct cutting *c, enum level level, const char *part, size_t n)
+{
+    size_t begin = 0, at = 0;
+    if (level == INTO_WORDS) {
+        cut_words(c, part, n);
+        return;
+    }
+    while (at < n) {
+        const struct added *a = added_at(c->b, level == AT_NORMALIZED ? IS_NORMALIZED : 0, part + at, n - at);
+        if (!a) {
+            at++;
+            continue;
+        }
+        cut(c, level + 1, part + begin, at - begin);
+        c->v->added(c->v->context, a->token);
+        at += c->b->token[a->token].n;
+        begin = at;
+    }
+    cut(c, level + 1, part + begin, n - begin);
+}
+
+void visit_text(const struct bpe *b, const struct text *text, const struct visitor *v)
+{
+    const struct cutting c = {.b = b, .text = text, .v = v, .begun = now_ns()};
+    cut(&c, AT_ADDED, text->bytes, text->n);
+    erase_line();
+}

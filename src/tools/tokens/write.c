@@ -1,0 +1,69 @@
+/* write.c - a tokenizer as tokenizer.json. */
+#include "inner.h"
+
+/* How tokenizer.json writes a token; the caller frees it. */
+static char *name_of_token(const struct bpe *b, int token)
+{
+    const struct token *t = &b->token[token];
+    for (size_t i = 0; i < b->n_added; i++)
+        if (b->added[i].token == token)
+            return format_string("%.*s", (int)t->n, t->bytes);
+    return name_of_bytes(t->bytes, t->n);
+}
+
+static json_t *vocabulary_json(const struct bpe *b)
+{
+    json_t *vocab = json_object();
+    for (int i = 0; i < b->n; i++) {
+        char *name = name_of_token(b, i);
+        if (json_object_get(vocab, name))
+            fail(EXIT_FAILED, "the tokenizer has two tokens that a tokenizer.json would write \"%.80s\"", name);
+        json_object_set_new(vocab, name, json_integer(i));
+        free(name);
+    }
+    return vocab;
+}
+
+static json_t *merges_json(const struct bpe *b)
+{
+    if (b->decodes_only)
+        return json_null();
+    json_t *merges = json_array();
+    for (size_t i = 0; i < b->n_merges; i++) {
+        char *left = name_of_token(b, b->merges[i].left), *right = name_of_token(b, b->merges[i].right);
+        char *both = format_string("%s %s", left, right);
+        json_array_append_new(merges, json_string(both));
+        free(left);
+        free(right);
+        free(both);
+    }
+    return merges;
+}
+
+static json_t *added_json(const struct bpe *b)
+{
+    json_t *added = json_array();
+    for (size_t i = 0; i < b->n_added; i++) {
+        const struct added *a = &b->added[i];
+        char *content = name_of_token(b, a->token);
+        json_array_append_new(added,
+                              json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", a->token, "content", content,
+                                        "single_word", false, "lstrip", false, "rstrip", false, "normalized",
+                                        (a->kinds & IS_NORMALIZED) != 0, "special", (a->kinds & IS_SPECIAL) != 0));
+        free(content);
+    }
+    return added;
+}
+
+json_t *bpe_to_json(const struct bpe *b)
+{
+    json_t *level = json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "trim_offsets",
+                              true, "use_regex", true);
+    json_t *model =
+        json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout", "unk_token",
+                  "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", false, "byte_fallback", false,
+                  "ignore_merges", false, "vocab", vocabulary_json(b), "merges", merges_json(b));
+    return json_pack("{s:s, s:n, s:n, s:o, s:n, s:O, s:n, s:o, s:o}", "version", "1.0", "truncation", "padding",
+                     "added_tokens", added_json(b), "normalizer", "pre_tokenizer", level, "post_processor", "decoder",
+                     level, "model", model);
+}

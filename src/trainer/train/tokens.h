@@ -1,0 +1,101 @@
+/* tokens.h - text to token numbers and back.
+ *
+ *     "I am"  --tokens bytes   73 32 97 109          a token is a byte
+ *             --tokens chars   5 1 11 19             a character of the training text
+ *             --tokens bpe:N   40 716                bytes that often stand together (src/tools/tokens)
+ *             --tokens FILE    40 716                what another program's tokenizer says (the same folder)
+ *             (.bin files)     40 716                ids: the numbers were made elsewhere
+ *
+ * A *kind* of tokenizer is a table of functions.  The three that the trainer has are in tokens.c; a folder may add
+ * another one (struct module, base/module.h).
+ */
+#ifndef TRAIN_TOKENS_H
+#define TRAIN_TOKENS_H
+
+#include "trainer/base/base.h"
+
+#include <jansson.h>
+
+enum { MOST_TOKENS = 65536 }; /* token numbers are kept as uint16_t */
+
+struct token_kind;
+struct tokenizer {
+    const struct token_kind *kind;
+    int n;              /* how many tokens there are; 0: there is no tokenizer */
+    bool takes_numbers; /* text cannot become its tokens, only numbers can: "17 4 25" */
+    void *own;          /* the kind's own, such as a table of characters */
+};
+/* A text, or a part of one, in memory. */
+struct text {
+    const char *name; /* what error messages call it: its path, or "the prompt" */
+    const char *bytes;
+    size_t n;
+    size_t before; /* how many bytes of the file stand before these */
+    char *memory;  /* where the bytes lie, if it is the text's own; NULL: it belongs to another text, or the program */
+    size_t mapped; /* bytes of the file that are mapped there; 0: the memory is allocated */
+};
+struct texts {
+    struct text *text;
+    size_t n, cap;
+};
+enum { DECODED_BYTES = 16 };
+/* A field that is NULL says that the kind cannot do this. */
+struct token_kind {
+    const char *name; /* its word in --tokens, NAME or NAME:..., and the first word of its line for checkpoints */
+    const char *word; /* how a sentence writes that, "bpe:N"; NULL: --tokens has no such word */
+    const char *noun; /* what its tokens are: "bytes" */
+    /* Ends the program unless --tokens may have this word, NAME or NAME:...  NULL: the word is NAME. */
+    void (*check)(const char *word);
+    /* Makes what --tokens WORD says, out of the texts to train on.  val: what must be encoded too. */
+    struct tokenizer (*make)(const char *word, const struct texts *train, const struct texts *val);
+    uint16_t *(*encode)(const struct tokenizer *t, const struct text *text, size_t *n);
+    /* The *n bytes that the token stands for; they may be written to `own`. */
+    const char *(*decode)(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n);
+    int (*end)(const struct tokenizer *t);       /* the token that ends a text; -1: there is none */
+    char *(*to_text)(const struct tokenizer *t); /* what follows the name in a checkpoint's line, with a space before */
+    struct tokenizer (*from_text)(const char *text); /* reads it; a tokenizer without tokens: the text is wrong */
+    void (*free)(struct tokenizer *t);
+
+    /* Functions of the folder's kind, for tokenizers of any kind that other programs can keep in files. */
+    struct tokenizer (*read)(const char *path);    /* ends the program when it is none that is read here */
+    struct tokenizer (*beside)(const char *model); /* see tokenizer_beside() */
+    json_t *(*to_json)(const struct tokenizer *t); /* see tokenizer_to_json() */
+};
+extern const struct token_kind token_bytes, token_chars, token_ids;
+
+/* ---- making ---------------------------------------------------------------------------------------------------- */
+
+struct tokenizer byte_tokenizer(void);
+struct tokenizer id_tokenizer(int n); /* numbers below n */
+/* What --tokens says: NAME or NAME:... of a kind, or a FILE.  Checked early, since it ends the program when it is
+ * wrong. */
+void check_tokens(const char *word);
+const char *file_of_tokens(const char *word); /* NULL: it names no file */
+/* Makes or reads the tokenizer that --tokens says.  A kind that learns does so from `train` alone; the characters of
+ * both are tokens, since it must be possible to score what is in `val`. */
+struct tokenizer make_tokenizer(const char *word, const struct texts *train, const struct texts *val);
+/* Is it of the kind and size that --tokens says?  false of a FILE. */
+bool is_tokenizer(const struct tokenizer *t, const char *word);
+/* The one that a file of another program beside the model describes.  Without tokens: there is none; of one that cannot
+ * be read a warning says why. */
+struct tokenizer tokenizer_beside(const char *model);
+void free_tokenizer(struct tokenizer *t);
+
+/* ---- using ----------------------------------------------------------------------------------------------------- */
+
+/* Tokens of a text, *n of them; the caller frees them.  A character that is no token is refused by name and byte. */
+uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t *n);
+/* The same of numbers between spaces. */
+uint16_t *encode_numbers(const struct tokenizer *t, const struct text *text, size_t *n);
+/* The *n bytes that a token stands for; they may be written to `own`.  Numbers alone give "17 ". */
+const char *decode_token(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n);
+int end_of_text(const struct tokenizer *t); /* the token that ends a text; -1: there is none */
+
+/* One line of text for a checkpoint: "bytes", "ids 50257", "chars a 20 21 2c ..." (hexadecimal).  The caller frees it.
+ * t NULL (tokens are random): "bytes".  Reading refuses anything else, naming `path`. */
+char *tokenizer_to_text(const struct tokenizer *t);
+struct tokenizer tokenizer_from_text(const char *text, const char *path);
+/* The tokenizer as Hugging Face's tokenizer.json; NULL: it has no such form, or no folder makes it. */
+json_t *tokenizer_to_json(const struct tokenizer *t);
+
+#endif
