@@ -95,9 +95,6 @@
 #define FETCH_TO_WRITE(at) ((void)0)
 #endif
 
-enum { START_ZERO, START_OLD, START_BIAS };
-enum { CAUSAL_NONE, CAUSAL_OUT, CAUSAL_A, CAUSAL_A_TRANSPOSED };
-
 /* Element (i,j) of a matrix in global memory is at[i*row + j*col]. */
 struct view {
     global const float *at;

@@ -14,6 +14,11 @@ enum {
     FMA_CHAINS = 12,   /* independent chains of the probe of fused multiply-adds */
 };
 
+/* A matrix product C = start + A B: with what C begins; and which matrix is a lower triangle, whose other elements are
+ * not computed, or are 0: none, C, A, A transposed. */
+enum gemm_start { START_ZERO, START_OLD, START_BIAS };
+enum gemm_causal { CAUSAL_NONE, CAUSAL_OUT, CAUSAL_A, CAUSAL_A_TRANSPOSED };
+
 /* The control block: what changes from step to step, written by the host before each step (see adamw.cl). */
 enum control_word {
     CONTROL_LR,

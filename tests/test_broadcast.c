@@ -486,6 +486,38 @@ TEST(slices_go_when_the_whole_does)
     free(seldom);
 }
 
+/* A message's copies become neighbours where they lead to what persists.  What a layer gathers stays where it is
+ * gathered: sooner, its bytes would be held for longer. */
+TEST(what_is_gathered_is_not_sent_sooner)
+{
+    for (int keep = 0; keep < 2; keep++) {
+        const char *path =
+            write_text("later.txt",
+                       "device a memory=1M\ndevice b memory=1M\ndevice c memory=1M\n"
+                       "link a down 2e6 queues=2\nlink b up 1e6\nlink c up 1e6\ntensor wa a 8K parameters\n"
+                       "tensor wb b 8K work%s\ntensor wc c 8K work%s\ntask u a.compute 0 role=update writes=wa\n"
+                       "copy x wb wa role=broadcast msg=1\ntask between c.compute 1ms\n"
+                       "copy x wc wa role=broadcast msg=1\ntask f b.compute 1ms role=forward reads=wb\n"
+                       "task f c.compute 1ms role=forward reads=wc\n",
+                       keep ? " keep" : "", keep ? " keep" : "");
+        json_t *task;
+        size_t i, before = 0, after = 0;
+        bool passed = false;
+        json_array_foreach(json_at(plan(lasting("--list %s --broadcast-queues 2", path)), "lists.0.tasks"), i, task)
+        {
+            bool sends = strncmp(text_at(task, "task"), "x", 1) == 0;
+            passed = passed || strcmp(text_at(task, "task"), "between") == 0;
+            before += sends && !passed;
+            after += sends && passed;
+        }
+        assert_true(passed);
+        assert_true(before > 0);
+        if ((after > 0) != !keep)
+            test_failed("%s: %zu copies before the task between, %zu after it\n", keep ? "kept" : "gathered", before,
+                        after);
+    }
+}
+
 /* Each slice begins with another device: what two queues send fills the links of both. */
 TEST(slices_begin_in_turn)
 {

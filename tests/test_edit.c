@@ -268,3 +268,18 @@ TEST(a_piece_is_cut_again)
     free_values(values);
     end_paper(&d.paper);
 }
+
+/* The word says whether the task works, and is no work itself. */
+TEST(looking_at_a_word_is_no_work)
+{
+    struct diamond d = new_diamond();
+    struct tensor *word = new_bytes(&d.paper, d.paper.host, "word", 1, true);
+    size_t bytes = d.g->bytes;
+    int n_access = d.g->n_access;
+    assert_true(bytes > 0);
+    need_choice(d.g, word, 1, true);
+    assert_int_equal(d.g->bytes, bytes);
+    assert_int_equal(d.g->n_access, n_access + 1);
+    assert_true(touches_bytes(d.g, word, ACCESS_READ));
+    end_paper(&d.paper);
+}

@@ -354,6 +354,84 @@ TEST(what_has_to_stay_keeps_its_neighbours)
     }
 }
 
+/* The layers of the host's updates, in list order, after all buckets have gone to that side. */
+static const char *order_on_host(struct step *s, enum side where)
+{
+    struct update_buckets b;
+    unsigned char side[MOST_BUCKETS];
+    const char *order = "";
+    struct uses *uses = find_uses(s->task, s->n, s->pool);
+    memset(side, where, sizeof side);
+    find_buckets(&b, uses);
+    struct edit *e = open_edit(s);
+    struct mover m = begin_moves(e, s, uses, 1, GRADIENTS_ALONE);
+    move_updates(&m, &b, side);
+    end_moves(&m);
+    commit(e);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->task[i]->role == ROLE_UPDATE && s->task[i]->lane->device->is_host)
+            order = lasting("%s%d", order, s->task[i]->layer);
+    free_uses(uses);
+    free(b.bucket_of);
+    return order;
+}
+
+/* C: the first released is updated first.  L: the last released is.  So it is wherever the updates stood in the
+ * list. */
+TEST(the_host_updates_in_the_order_of_the_plan)
+{
+    static const char *const updates[] = {"012", "021", "102", "120", "201", "210"};
+    for (size_t i = 0; i < COUNT(updates); i++)
+        for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++) {
+            char *text = copy_string("device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\n");
+            for (int l = 0; l < 3; l++)
+                append_text(&text, "tensor w%d gpu 1000 parameters\ntensor g%d gpu 1000 gradients\n", l, l);
+            for (int l = 2; l >= 0; l--)
+                append_text(&text, "task b gpu.compute 1ms layer=%d role=backward reads=w%d writes=g%d\n", l, l, l);
+            for (const char *l = updates[i]; *l; l++)
+                append_text(&text, "task u gpu.compute 1ms cpu=1ms layer=%c role=update reads=g%c,w%c writes=w%c\n", *l,
+                            *l, *l, *l);
+            struct step *s = list_of("%s", text);
+            const char *order = order_on_host(s, side);
+            const char *expected = side == ON_CPU ? "210" : "012";
+            if (strcmp(order, expected) != 0)
+                test_failed("updates %s, %s: %s, expected %s\n", updates[i], side == ON_CPU ? "C" : "L", order,
+                            expected);
+            free_list(s);
+            free(text);
+        }
+}
+
+/* An update can run when all its gradients are made, and a layer is released when all its updates can run. */
+TEST(a_layer_is_released_by_its_last_gradient)
+{
+    static const char *const updates[] = {
+        "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g0,g1,w0 writes=w0\n",
+        "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g1,g0,w0 writes=w0\n",
+        "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n"
+        "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g1,w1 writes=w1\n",
+        "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g1,w1 writes=w1\n"
+        "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n"};
+    for (size_t i = 0; i < COUNT(updates); i++) {
+        struct step *s = list_of("device gpu memory=1G\ntensor w0 gpu 1000 parameters\n"
+                                 "tensor w1 gpu 1000 parameters\ntensor g0 gpu 1000 gradients\n"
+                                 "tensor g1 gpu 1000 gradients\n"
+                                 "task f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
+                                 "task b gpu.compute 1ms layer=0 role=backward reads=w0 writes=g0\n"
+                                 "task b gpu.compute 1ms layer=0 role=backward reads=w1 writes=g1\n%s",
+                                 updates[i]);
+        struct update_buckets b;
+        struct uses *uses = find_uses(s->task, s->n, s->pool);
+        find_buckets(&b, uses);
+        assert_int_equal(b.n, 1);
+        if (b.bucket[0].released != 2)
+            test_failed("%sis released by task %d, expected 2\n", updates[i], b.bucket[0].released);
+        free_uses(uses);
+        free(b.bucket_of);
+        free_list(s);
+    }
+}
+
 /* ---- budgets, plans as text -------------------------------------------------------------------------------------- */
 
 /* Four parameters of 500,000 bytes, a gradient beside four activations of 1 MiB, and Adam's 4 x 1,000,000; on the host

@@ -811,6 +811,9 @@ TEST(what_was_found_stays)
         assert_true(notices(&x) == false);
         assert_true(x.step == 3);
         assert_true(!x.damage);
+        struct checkpoint *c = open_snapshot(x.path);
+        assert_true(snapfile_of(c)->newest.seq > s.newest.seq); /* newer than all that was there, damaged or not */
+        free_checkpoint(c);
         free(now);
         free(x.bytes);
         json_decref(d.options);

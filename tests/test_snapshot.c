@@ -449,6 +449,99 @@ TEST(copies_of_the_side_that_is_not_expected_take_no_time)
     assert_true(n_idle > 0);
 }
 
+/* The list of a model on paper with --overlap local, some of whose updates are expected on the CPU and some on the
+ * device. */
+static struct trainer *plan_both_sides(void)
+{
+    struct settings *s =
+        settings_of("--model nano --micro-batch 1 --overlap local --clip 0 --snapshot build/never.snap");
+    predict_options.hardware = "data/hardware/laptop.txt";
+    predict_options.simulate = true;
+    return new_trainer(s, LIST_TRAIN, false, true);
+}
+
+/* The update that writes what the copy stores: either side has parameters and state of its own. */
+static const struct task *update_that_is_stored(const struct step *s, const struct task *copy)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        if (t->role == ROLE_UPDATE && touches_bytes(t, copy->access[1].tensor, ACCESS_WRITE))
+            return t;
+    }
+    test_failed("copy %zu %s stores what no update writes\n", copy->index, copy->name);
+    return NULL;
+}
+
+/* A snapshot's copy does nothing where its update does nothing, and is expected where its update is. */
+TEST(a_copy_is_expected_when_its_update_is)
+{
+    struct trainer *t = plan_both_sides();
+    const struct step *s = t->train;
+    int found[2][2] = {{0}}; /* by side, the host's first, and by whether it is expected */
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *copy = s->task[i];
+        if (copy->role != ROLE_SNAPSHOT || !is_copy(copy))
+            continue;
+        const struct task *update = update_that_is_stored(s, copy);
+        assert_int_equal(copy->condition.unexpected, update->condition.unexpected);
+        assert_int_equal(copy->seconds == 0, update->condition.unexpected);
+        found[!update->lane->device->is_host][!update->condition.unexpected]++;
+    }
+    for (int side = 0; side < 2; side++)
+        for (int expected = 0; expected < 2; expected++)
+            assert_true(found[side][expected] > 0);
+    free_trainer(t);
+}
+
+/* The new parameters go up first: the device waits for them, and nothing waits for a snapshot. */
+TEST(an_update_of_either_side_is_stored_after_its_copies_back)
+{
+    struct trainer *t = plan_both_sides();
+    const struct step *s = t->train;
+    const struct task *snapshot = NULL;
+    int ups = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *task = s->task[i];
+        if (task->role == ROLE_SNAPSHOT)
+            snapshot = task;
+        if (strcmp(task->name, "overlap.up") != 0)
+            continue;
+        ups++;
+        if (snapshot && snapshot->layer == task->layer)
+            test_failed("layer %d: task %zu %s comes before %zu %s\n", task->layer, snapshot->index, snapshot->name,
+                        task->index, task->name);
+    }
+    assert_true(ups > 0);
+    free_trainer(t);
+}
+
+/* Whether an iteration has a slot is known late, and lane order holds only between tasks that are known alike: so the
+ * copies of snapshots from a device have lanes of their own.  Here most updates move to the CPU, and their gradients go
+ * down on another lane. */
+TEST(no_lane_has_snapshots_and_other_copies)
+{
+    json_t *tasks = json_at(plan("--model tiny --layers 4 --hardware data/hardware/server.txt --clip 0 --overlap plan "
+                                 "--snapshot x"),
+                            "lists.0.tasks");
+    json_t *one, *other;
+    size_t i, k, snapshots = 0, downs = 0;
+    json_array_foreach(tasks, i, one)
+    {
+        const char *lane = text_at(one, "lane");
+        downs += strcmp(text_at(one, "task"), "overlap.down") == 0;
+        if (strcmp(text_at(one, "task"), "snapshot") != 0 || !strstr(lane, "download"))
+            continue;
+        snapshots++;
+        json_array_foreach(tasks, k, other)
+        {
+            if (strcmp(text_at(other, "lane"), lane) == 0 && strcmp(text_at(other, "task"), "snapshot") != 0)
+                test_failed("%s is on %s, beside snapshots\n", text_at(other, "task"), lane);
+        }
+    }
+    assert_true(snapshots > 0);
+    assert_true(downs > 0);
+}
+
 /* Updates that move to the host in pieces: each piece goes to its own place in the unit's buffer. */
 TEST(pieces_of_an_update_have_places_of_their_own)
 {

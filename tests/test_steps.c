@@ -406,6 +406,28 @@ TEST(what_is_needed_is_that_of_the_whole_list)
     free_list(s);
 }
 
+/* What is to be raised is what the budget comes from: a limit of the process only where nobody has set a smaller
+ * budget. */
+TEST(the_option_that_would_make_room_is_named)
+{
+    struct step *s = read_list("data/steps/swap.txt");
+    must(place(s->pool, &s, 1, true));
+    struct device *d = &s->pool->machine->device[0];
+    const size_t half = d->placed / 2;
+    for (int limited = 0; limited < 2; limited++)
+        for (int set = 0; set < 2; set++) {
+            const char *option = limited && !set ? "or limit" : "or --device-mem";
+            d->limited = limited;
+            d->budget = half;
+            d->memory = set ? 4 * half : half;
+            struct problem *wrong = place(s->pool, &s, 1, true);
+            assert_non_null(wrong);
+            expect_text(wrong->sentence, option);
+            free(wrong);
+        }
+    free_list(s);
+}
+
 /* n forwards that each leave a tensor, of this many sizes in turn, and n backwards that read them in reverse. */
 static char *nested_lives(int n, int sizes)
 {
@@ -675,6 +697,49 @@ TEST(members_of_a_ring_are_placed_alike)
     assert_ptr_equal(nth_member(b, 1), b);
     assert_ptr_equal(nth_member(b, 2), other);
     free_list(s);
+}
+
+/* Two devices with a context each, and a way from a to b in two copies, which the list has in the other order: up to b
+ * goes what the step before has brought down.  The bytes, all members of the ring, are pinned for the one that copies
+ * down. */
+TEST(a_move_is_pinned_for_the_device_that_copies_down)
+{
+    struct paper p = new_paper(2, &slow_speeds);
+    struct device *from = &p.machine->device[0], *to = &p.machine->device[1];
+    struct tensor *a = new_bytes(&p, from, "a", 1024, true), *b = new_bytes(&p, to, "b", 1024, true);
+    struct tensor *h = new_bytes(&p, p.host, "h", 1024, true), *member = new_bytes(&p, p.host, "h2", 1024, true);
+    h->ring = &p.pool->ring;
+    h->next_member = member;
+    add_copy(p.step, to->lane[LANE_UPLOAD], "up", b, h);
+    add_copy(p.step, from->lane[LANE_DOWNLOAD], "down", h, a);
+    must(place(p.pool, &p.step, 1, true));
+    assert_ptr_equal(h->copier, from);
+    assert_ptr_equal(member->copier, from);
+    end_paper(&p);
+}
+
+/* The host has an arena for each context, and a byte of one is counted once: its memory is enough to the byte. */
+TEST(memory_of_all_contexts_is_counted_once)
+{
+    struct paper p = new_paper(2, &slow_speeds);
+    struct device *host = p.host;
+    for (int i = 0; i < 2; i++) {
+        struct device *d = &p.machine->device[i];
+        add_copy(p.step, d->lane[LANE_DOWNLOAD], "down", new_bytes(&p, host, "h", 1024, true),
+                 new_bytes(&p, d, "x", 1024, true));
+    }
+    p.machine->n_contexts = 2;
+    host->uses_ram = true;
+    must(place(p.pool, &p.step, 1, true));
+    assert_true(host->placed >= 2 * 4096);
+    host->memory = host->placed;
+    must(place(p.pool, &p.step, 1, true));
+    host->memory--;
+    struct problem *wrong = place(p.pool, &p.step, 1, true);
+    assert_non_null(wrong);
+    expect_text(wrong->sentence, "share one memory");
+    free(wrong);
+    end_paper(&p);
 }
 
 /* p, which no task touches, and y are in two slabs of 8 bytes each, then on the same bytes, then too much. */

@@ -53,11 +53,6 @@ bool is_broadcast(const struct task *t)
            t->access[0].tensor->device != t->access[1].tensor->device;
 }
 
-static bool same_bytes(const struct tensor *a, const struct tensor *b)
-{
-    return a->storage == b->storage && a->offset == b->offset && a->bytes == b->bytes;
-}
-
 static bool run_together(const struct task *a, const struct task *b)
 {
     return a->when.every == b->when.every && a->when.rest == b->when.rest;

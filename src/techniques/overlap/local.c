@@ -230,7 +230,7 @@ static void add_choice(const struct offer *o, struct task *maker)
     struct step *s = o->mover->step;
     struct machine *m = s->pool->machine;
     insert_behind(o->mover->edit, maker);
-    s->tags = (struct tags){o->update->layer, -1, ROLE_OFFLOAD};
+    s->tags = (struct tags){o->update->layer, NONE, ROLE_OFFLOAD};
     struct task *t = add_host(s, lane_for(m, m->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, o->chooser);
     t->description = sizeof *o->chooser; /* it is the task's own */
     add_access(t, o->word, ACCESS_BOTH);

@@ -93,17 +93,12 @@ static bool in_one_bucket(const struct task *a, const struct task *b)
     return a->layer >= 0 || strcmp(parameters_of(a)->storage->name, parameters_of(b)->storage->name) == 0;
 }
 
-static bool same_range(const struct tensor *a, const struct tensor *b)
-{
-    return a->storage == b->storage && a->offset == b->offset && a->bytes == b->bytes;
-}
-
 /* Does the task write some bytes of x, but not just those of x? */
 static bool writes_other_range(const struct task *t, const struct tensor *x)
 {
     for (int i = 0; i < t->n_access; i++) {
         const struct access *a = &t->access[i];
-        if ((a->mode & ACCESS_WRITE) && share_bytes(a->tensor, x) && !same_range(a->tensor, x))
+        if ((a->mode & ACCESS_WRITE) && share_bytes(a->tensor, x) && !same_bytes(a->tensor, x))
             return true;
     }
     return false;
@@ -278,7 +273,7 @@ struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker,
     while (last->next->role == ROLE_OFFLOAD)
         last = last->next;
     insert_behind(m->edit, last);
-    s->tags = (struct tags){layer, -1, ROLE_OFFLOAD};
+    s->tags = (struct tags){layer, NONE, ROLE_OFFLOAD};
     carry(s, "overlap.down", copy, x, purpose);
     return copy;
 }
@@ -288,9 +283,9 @@ static struct tensor *first_alike(struct tensor *x)
 {
     struct tensor *first = x;
     for (struct tensor *view = x->storage->view; view; view = view->view)
-        if (same_range(view, x) && view->id < first->id)
+        if (same_bytes(view, x) && view->id < first->id)
             first = view;
-    return same_range(x->storage, x) ? x->storage : first;
+    return same_bytes(x->storage, x) ? x->storage : first;
 }
 
 struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struct tensor *part)

@@ -64,16 +64,16 @@ static bool makes_room(const struct pass_traits *p, const struct run_facts *w)
     return p->makes_room;
 }
 
-static bool remakes(const struct pass_traits *p, const struct run_facts *w)
+static bool foretells_remade(const struct pass_traits *p, const struct run_facts *w)
 {
     (void)w;
-    return p->remakes != NULL;
+    return p->foretell_remade != NULL;
 }
 
 /* A pass whose way to make room is not known before it has run. */
 static bool surprises(const struct pass_traits *p, const struct run_facts *w)
 {
-    return makes_room(p, w) && !p->remakes;
+    return makes_room(p, w) && !p->foretell_remade;
 }
 
 /* ---- carrying a choice out --------------------------------------------------------------------------------------- */
@@ -128,11 +128,11 @@ static void try_all_with_room(struct overlapper *o)
     try_all(o);
     restore_limits(m, had, m->n_devices);
     free(had);
-    const struct pass *remaking = find_wanted(remakes, o->facts);
+    const struct pass *remaking = find_wanted(foretells_remade, o->facts);
     if (!remaking)
         return;
     struct candidate wanted = p->of[asked_of(o->facts)];
-    o->remade = traits_of(remaking)->remakes(p->uses, p->step->pool);
+    o->remade = traits_of(remaking)->foretell_remade(p->uses, p->step->pool);
     try_candidate(&p->question, &wanted);
     if (wanted.score.excess > 0 && !find_wanted(surprises, o->facts))
         try_all(o);
@@ -272,7 +272,7 @@ static const struct pass *try_each(struct overlapper *o)
     if (!lacks_room || !find_wanted(makes_room, o->facts))
         return NULL;
     try_all_with_room(o);
-    return find_wanted(remakes, o->facts) ? NULL : find_wanted(surprises, o->facts);
+    return find_wanted(foretells_remade, o->facts) ? NULL : find_wanted(surprises, o->facts);
 }
 
 /* Settles what the --overlap that is asked for does.  room: as try_each() has returned it.  Returns whether that is a

@@ -109,11 +109,11 @@ struct pass_traits {
     bool sends_copies; /* it sends parameters that others copy, over queues of its own */
     bool makes_room;   /* after it the list may fit in less than it needs now */
     /* What it will make again, as the `from` of remake(); NULL: this cannot be told before. */
-    int *(*remakes)(const struct uses *u, const struct pool *pool);
+    int *(*foretell_remade)(const struct uses *u, const struct pool *pool);
     bool (*moves_state)(void); /* does it move parameters and the optimizer's state?  NULL: no */
     bool (*fills_host)(void);  /* is what it keeps on the host known only after it has run?  NULL: no */
 
-    pass_run *remake; /* chooses in recompute's place what is made again; NULL: this pass does not do that */
+    pass_run *choose_remade; /* chooses in recompute's place what is made again; NULL: this pass does not do that */
 };
 const struct pass_traits *traits_of(const struct pass *p); /* where it has none, those of which each is zero */
 /* Is a pass wanted that has this trait?  The first one, or NULL. */

@@ -105,8 +105,8 @@ static pass_run *chooser(void)
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
-        if (traits_of(all[i])->remake)
-            return traits_of(all[i])->remake;
+        if (traits_of(all[i])->choose_remade)
+            return traits_of(all[i])->choose_remade;
     return NULL;
 }
 
@@ -141,7 +141,7 @@ static void check_recompute_options(struct settings *s)
 static const struct pass_traits traits = {
     .wants_times = wants_times,
     .makes_room = true,
-    .remakes = remade_by_rule,
+    .foretell_remade = remade_by_rule,
 };
 static const struct pass pass = {
     .place = 30,

@@ -36,7 +36,7 @@ static const struct pass_traits traits = {.wants_times = wants_times,
                                           .makes_room = true,
                                           .moves_state = moves_state,
                                           .fills_host = fills_host,
-                                          .remake = remake_by_search};
+                                          .choose_remade = remake_by_search};
 static const struct pass pass = {.place = 50,
                                  .name = "swap",
                                  .wanted = wants_swap,

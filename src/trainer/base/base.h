@@ -1,4 +1,5 @@
-/* base.h - what all other folders use.  Nothing here knows of OpenCL or of training.
+/* base.h - what all other folders use.  Nothing here calls OpenCL or trains; two tables, of random streams (below) and
+ * of what folders register (module.h), name those who use them.
  *
  *     base.h        errors                             error.c
  *                   signals, this process              process.c

@@ -30,9 +30,6 @@ struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struc
 
 /* C(M,N) = start + op(A) op(B), row-major, batch*heads products. */
 enum gemm_form { GEMM_NT, GEMM_NN, GEMM_TN }; /* A(M,K) B(N,K) | A(M,K) B(K,N) | A(K,M) B(K,N) */
-enum gemm_start { START_ZERO, START_OLD, START_BIAS };
-/* Which matrix is a lower triangle, whose other elements are not computed, or are 0: none, C, A, A transposed. */
-enum gemm_causal { CAUSAL_NONE, CAUSAL_OUT, CAUSAL_A, CAUSAL_A_TRANSPOSED };
 /* How much of its tensor C is: all; the first part that is written; a later part, so that what was written is kept. */
 enum gemm_part { PART_WHOLE, PART_FIRST, PART_NEXT };
 /* Matrix z = i*heads + h of an operand starts at element base + i*outer + h*inner; its rows are ld elements apart. */

@@ -98,6 +98,11 @@ struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, siz
     return add_view(p, of, name, offset * ELEMENT_BYTES, 0, rank, shape);
 }
 
+bool same_bytes(const struct tensor *a, const struct tensor *b)
+{
+    return a->storage == b->storage && a->offset == b->offset && a->bytes == b->bytes;
+}
+
 bool share_bytes(const struct tensor *a, const struct tensor *b)
 {
     return a->storage == b->storage && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;

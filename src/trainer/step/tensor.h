@@ -101,6 +101,7 @@ struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, siz
  * bytes as buffers, whatever its class: counted_as().  Returns t. */
 struct tensor *as_buffer(struct tensor *t);
 enum memory_class counted_as(const struct tensor *t);
+bool same_bytes(const struct tensor *a, const struct tensor *b);  /* are they the same part of one storage? */
 bool share_bytes(const struct tensor *a, const struct tensor *b); /* are they overlapping parts of one storage? */
 size_t count_elements(const struct tensor *t);
 cl_mem tensor_buffer(struct tensor *t);      /* the sub-buffer of an OpenCL device's tensor; call it after place() */

@@ -34,7 +34,7 @@ struct progress {
 /* ---- the log --------------------------------------------------------------------------------------------------- */
 
 /* Opens and locks the log before anything of this run is in it: another run's log would be lost.  A log that is the
- * same file as stdout or stderr is left to open_device(). */
+ * same file as stdout or stderr is left to open_shared_log(). */
 void open_log(struct trainer *t)
 {
     const char *path = t->settings->log;
@@ -46,7 +46,7 @@ void open_log(struct trainer *t)
 }
 
 /* Opens a log that others may write too.  If stdout is the same file, both share one position in it. */
-static int open_device(const char *path)
+static int open_shared_log(const char *path)
 {
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
         if (leads_to(path, fd))
@@ -118,7 +118,7 @@ static void begin_log(struct progress *p)
     struct stat status;
     p->log = t->log;
     if (s->log && p->log < 0)
-        p->log = open_device(s->log);
+        p->log = open_shared_log(s->log);
     if (s->log && (p->log < 0 || fstat(p->log, &status) != 0))
         fail(EXIT_IO, "cannot write the log %s: %s", s->log, strerror(errno));
     if (t->log >= 0 && !goes_on && ftruncate(t->log, 0) != 0)
