@@ -81,7 +81,7 @@ static struct tensor *part_of_buffers(struct pool *p, struct tensor *buffers, co
 /* ---- the tasks of an update -------------------------------------------------------------------------------------- */
 
 /* A task that runs only where its iteration has a slot. */
-static struct task *in_slot(struct task *t)
+struct task *in_slot(struct task *t)
 {
     t->condition.member = true;
     t->when.every = (uint32_t)snapshot_options.every;
@@ -104,6 +104,11 @@ static void add_snapshot_by_device(struct step *s, struct tensor *to, struct ten
     struct lane *lane = lane_for(s->pool->machine, x->device, LANE_COMPUTE, FOR_SNAPSHOT);
     in_slot(add_copy(s, lane, "snapshot.device", here, x));
     add_snapshot(s, to, here)->condition.aside = true;
+}
+
+bool is_state(const struct access *a)
+{
+    return (a->mode & ACCESS_WRITE) && (a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER);
 }
 
 /* Copies the tensors that `update` wrote into the buffers.  `update` writes all that is stored of `whole`, or, on the
@@ -137,7 +142,7 @@ void add_persist(const struct storing *v, struct tensor *buffers, const struct t
         persist->seconds = given_seconds(persist);
 }
 
-static void store_update(struct storing *v, struct task *update, size_t bytes)
+void store_update(struct storing *v, struct task *update, size_t bytes)
 {
     struct step *s = v->step;
     struct tensor *buffers = new_buffers(s->pool, s->pool->machine->host, bytes);
@@ -146,154 +151,3 @@ static void store_update(struct storing *v, struct task *update, size_t bytes)
     copy_written(v, buffers, update, update, v->in);
     add_persist(v, buffers, update);
 }
-
-/* ---- the list ---------------------------------------------------------------------------------------------------- */
-
-/* It is the last task of the list, since all others are inserted before it: with --serial the report comes before it,
- * for which it waits. */
-static void add_commit(const struct storing *v)
-{
-    struct step *s = v->step;
-    struct device *host = s->pool->machine->host;
-    s->tags.role = ROLE_SNAPSHOT;
-    struct task *t = in_slot(add_host(s, host->lane[LANE_DISK], "commit", NULL, NULL));
-    t->condition.aside = true;
-    t->condition.ends = true;
-    if (v->by_hand)
-        t->seconds = host->disk ? host->disk->latency : 0;
-}
-
-/* Adds all tasks.  Returns how many updates are stored. */
-static size_t store_all(struct storing *v)
-{
-    struct step *s = v->step;
-    size_t n = s->n, updates = 0;
-    size_t *bytes = bytes_to_store(s->task, n, s->pool);
-    s->pool->ring.n = snapshot_options.slots;
-    add_commit(v);
-    for (size_t i = 0; i < n; i++) {
-        struct task *update = s->task[i];
-        if (!bytes[i])
-            continue;
-        struct task *last = last_on_host(s, n, update);
-        if (last)
-            store_either(v, update, last, n, bytes[i]);
-        else
-            store_update(v, update, bytes[i]);
-        updates++;
-    }
-    free(bytes);
-    return updates;
-}
-
-/* ---- the pass ---------------------------------------------------------------------------------------------------- */
-
-static bool wants_snapshot(const struct run_facts *w) { return snapshot_options.file && !w->trial; }
-
-/* The period with copies in that place; INFINITY: it does not fit. */
-static double try_place(struct step *s, const struct costs *c, enum snapshot_in in)
-{
-    struct storing v = {.step = s, .edit = open_edit(s), .in = in, .by_hand = !c};
-    store_all(&v);
-    struct forecast f = try_list(s, c, 0, NULL, NULL);
-    double period = f.excess > 0 ? INFINITY : f.period;
-    free_forecast(&f);
-    undo(v.edit);
-    return period;
-}
-
-static bool run_snapshot(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
-{
-    enum snapshot_in in = snapshot_options.in;
-    enum snapshot_in other = in == IN_DEVICE ? IN_HOST : IN_DEVICE;
-    double other_period = has_times(s, c) ? try_place(s, c, other) : NAN;
-    struct storing v = {.step = s, .edit = open_edit(s), .in = in, .by_hand = !c};
-    bool any = store_all(&v) > 0;
-    if (any)
-        commit(v.edit); /* the edit's: from here on the list has the tasks */
-    else
-        undo(v.edit);
-    report_snapshot(s, c, w, other_period, r);
-    return any;
-}
-
-/* Tells passes that run earlier, and look for what fits, how many bytes all buffers will take. */
-static void reserve_buffers(struct step *s, const struct run_facts *w)
-{
-    (void)w;
-    size_t n;
-    struct task **task = tasks_in_order(s, &n);
-    size_t *bytes = bytes_to_store(task, n, s->pool);
-    for (size_t i = 0; i < n; i++) {
-        bool either = choice_word(task[i]) != NULL;
-        if (!bytes[i])
-            continue;
-        new_buffers(s->pool, s->pool->machine->host, bytes[i]);
-        for (int k = 0; k < task[i]->n_access; k++) {
-            const struct access *a = &task[i]->access[k];
-            if (snapshot_options.in == IN_DEVICE && is_state(a) && !either && !a->tensor->device->is_host)
-                new_buffers(s->pool, a->tensor->device, a->tensor->bytes);
-        }
-    }
-    free(task);
-    free(bytes);
-}
-
-/* ---- the folder -------------------------------------------------------------------------------------------------- */
-
-static const struct pass_traits traits = {.reserve = reserve_buffers};
-static const struct pass pass = {.place = 60,
-                                 .name = "snapshot",
-                                 .wanted = wants_snapshot,
-                                 .run = run_snapshot,
-                                 .turned_on = {NULL},
-                                 .traits = &traits};
-
-static void check_snapshot_options(struct settings *s)
-{
-    const struct snapshot_options *o = &snapshot_options;
-    if (!o->file)
-        return;
-    if (o->slots == 1)
-        warn("--snapshot-slots 1: the first snapshot keeps the only slot, and no later one is stored; use 2 or more");
-    if (s->trains && o->every > s->steps)
-        warn("--snapshot-every %d: the last step is %d, so no snapshot is stored; use a smaller one", o->every,
-             s->steps);
-    s->kept = true;
-}
-
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
-static const struct option options[] = {
-    {"snapshot", 0, OPT_KEPT, &snapshot_options.file, NULL, "FILE", 0, 0, GROUP_TECHNIQUES, OF_TRAIN | OF_PLAN,
-     "store each unit in FILE as soon as it is updated, while the rest of the step goes on: --resume FILE goes on from "
-     "there after any interruption (plan: say when which iteration could be recovered, and write nothing)"},
-    {"snapshot-every", 0, OPT_INT, &snapshot_options.every, "1", "K", 1, MOST_EVERY, GROUP_TECHNIQUES,
-     OF_TRAIN | OF_PLAN, "store every Kth iteration"},
-    {"snapshot-slots", 0, OPT_INT, &snapshot_options.slots, "2", "S", 1, MOST_MEMBERS, GROUP_TECHNIQUES,
-     OF_TRAIN | OF_PLAN,
-     "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait. The "
-     "newest one keeps its slot, so with 1 only the first is stored"},
-    {"snapshot-in", 0, OPT_CHOICE, &snapshot_options.in, "host", WORDS([IN_HOST] = "host", [IN_DEVICE] = "device"), 0,
-     0, GROUP_TECHNIQUES, OF_TRAIN | OF_PLAN,
-     "a unit's next update waits for its copy. host: into the host's memory; device: into the device's, with room for "
-     "S copies, from where it goes down while training goes on: for slow links"},
-    {"iterations", 0, OPT_INT, &snapshot_options.iterations, "16", "N", 1, 1e6, GROUP_PREDICTING, OF_PLAN,
-     "with --snapshot: report the commits of the first N iterations"},
-};
-static const struct law laws[] = {{"snapshot-every", "snapshot", NULL},
-                                  {"snapshot-slots", "snapshot", NULL},
-                                  {"snapshot-in", "snapshot", NULL},
-                                  {"iterations", "snapshot", NULL},
-                                  {"print-list", "snapshot", "a step file has no words for slots"}};
-const struct module module_snapshot = {.name = "snapshot",
-                                       .needs = "pass predict reshard",
-                                       .place = 24,
-                                       .pass = &pass,
-                                       .options = options,
-                                       .n_options = COUNT(options),
-                                       .unrecorded = "snapshot",
-                                       .laws = laws,
-                                       .n_laws = COUNT(laws),
-                                       .check = check_snapshot_options,
-                                       .hooks = &snapshot_hooks,
-                                       .store = &snapshot_store};

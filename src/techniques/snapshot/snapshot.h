@@ -1,12 +1,12 @@
 /* snapshot.h - per-layer snapshots: what the files of this folder know of each other.
  *
- *     snapshot.c          the technique: puts the tasks that store each update into the list         begin here
+ *     snapshot.c          the technique: puts the tasks that store an update into the list           begin here
  *     running.c           what these tasks do in a run                                                then
  *     writer.c            the protocol by which they write the file, so that no crash loses a commit  then
  *     file.c              where every byte of the file lies                                           then
  *     opening.c           opening, reading and closing a file: its newest iteration, its lock; calls of the system
  *     stored.c            which updates are stored, where ranks have the same state; an update that is listed twice
- *     snapshot_report.c   what `yard plan` says of it: which iterations are recoverable, and when
+ *     snapshot_pass.c     the pass: it goes through all updates; the report of `yard plan`, and the options
  *
  * Words.  A *payload* is what one update wrote: its part of the parameters, of Adam's m and of v.  A *slot* is the room
  * in the file for all payloads of an iteration; buffers in memory have as many.  A *commit* is written on a page,
@@ -38,22 +38,26 @@ extern struct snapshot_options snapshot_options;
 extern const struct hooks snapshot_hooks;
 extern const struct module module_snapshot;
 
-/* ---- snapshot.c, stored.c, snapshot_report.c: the list ----------------------------------------------------------- */
+/* ---- snapshot.c, stored.c: the list ------------------------------------------------------------------------------ */
 
-/* Is the access a write of parameters or of the optimizer's state? */
-bool is_state(const struct access *a);
 struct storing { /* a list that is to be stored */
     struct step *step;
     struct edit *edit;
     enum snapshot_in in;
     bool by_hand; /* the tasks of a step file say themselves how long they take */
 };
-/* The parts of store_update(): a buffer of so many bytes on d for each slot; the copies of what `update` wrote into
- * them; and what writes them to the disk. */
+/* Adds the tasks that store what an update writes: so many bytes. */
+void store_update(struct storing *v, struct task *update, size_t bytes);
+/* Its parts: a task that runs only where its iteration has a slot; a buffer of so many bytes on d for each slot; the
+ * copies of what `update` wrote into them; and what writes them to the disk. */
+struct task *in_slot(struct task *t);
 struct tensor *new_buffers(struct pool *p, struct device *d, size_t bytes);
 void copy_written(const struct storing *v, struct tensor *buffers, const struct task *whole, const struct task *update,
                   enum snapshot_in in);
 void add_persist(const struct storing *v, struct tensor *buffers, const struct task *update);
+
+/* Is the access a write of parameters or of the optimizer's state? */
+bool is_state(const struct access *a);
 
 /* stored.c.  Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
 size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *pool);
@@ -61,10 +65,6 @@ size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *po
  * And the tasks that store such an update, whichever side does it in a step. */
 struct task *last_on_host(const struct step *s, size_t n, const struct task *update);
 void store_either(struct storing *v, struct task *update, struct task *last, size_t n, size_t bytes);
-/* snapshot_report.c.  Writes r's fields, and its sentence on the list as the pass has left it.  other: the period,
- * in seconds, with copies in the other place of enum snapshot_in; NAN where it is not known. */
-void report_snapshot(struct step *s, const struct costs *c, const struct run_facts *w, double other,
-                     struct pass_report *r);
 
 /* ---- file.c: the file -------------------------------------------------------------------------------------------- */
 

@@ -60,11 +60,6 @@ static void follow_copy(struct arrivals *a, const struct task *copy)
     }
 }
 
-bool is_state(const struct access *a)
-{
-    return (a->mode & ACCESS_WRITE) && (a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER);
-}
-
 /* The bytes of the state that the update writes, each tensor of it on the host's alignment, as in a payload. */
 static size_t state_bytes(const struct task *update, size_t alignment)
 {

@@ -1,8 +1,16 @@
-/* fit.c - says why a tensor does not fit: which task needs it, how many bytes are short, and which option would make
- * room.
+/* fit.c - how much an arena takes, and why a tensor does not fit: which task needs it, how many bytes are short, and
+ * which option would make room.
  */
 #include "place.h"
 #include "trainer/base/module.h" /* defines: modules, whose passes make room */
+
+size_t arena_bytes(const struct arena *a)
+{
+    size_t sum = a->before;
+    for (int i = 0; i < a->n_slabs; i++)
+        sum += round_up(a->high[i], a->device->alignment) + guard_bytes(a->device);
+    return sum;
+}
 
 /* Names what would make room for tensor t; the caller frees it.  task: the first that touches t; NULL: t persists. */
 static char *advice_on_room(const struct device *d, const struct task *task, const struct tensor *t, bool in_one_piece)

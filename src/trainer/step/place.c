@@ -73,14 +73,6 @@ static void add_life(struct arena *arenas, struct tensor *t, struct step *const 
     l->last = start + (size_t)t->last;
 }
 
-size_t arena_bytes(const struct arena *a)
-{
-    size_t sum = a->before;
-    for (int i = 0; i < a->n_slabs; i++)
-        sum += round_up(a->high[i], a->device->alignment) + guard_bytes(a->device);
-    return sum;
-}
-
 /* Gives the arena's lives addresses, in the order of a->lives.  Returns NULL, or a problem if one does not fit. */
 static struct problem *assign(struct arena *a, size_t *looks)
 {

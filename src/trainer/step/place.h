@@ -28,7 +28,7 @@ struct arena {
     size_t high[SLABS_PER_DEVICE]; /* by slab: bytes in use from its start */
     int n_slabs;
 };
-size_t arena_bytes(const struct arena *a); /* place.c: bytes of the device that this arena, and those before it, take */
+size_t arena_bytes(const struct arena *a); /* fit.c: bytes of the device that this arena, and those before it, take */
 
 /* addresses.c.  A map of the lives of an arena that have an address.  looks: counts the ranges of addresses that are
  * looked at or moved. */

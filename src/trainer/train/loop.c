@@ -115,7 +115,7 @@ static bool shows_next(const struct training *training, uint32_t step)
     uint32_t next = training->shown + 1;
     if (next > step)
         return false;
-    return training->shown + RESULTS <= step || step_reported(training->trainer, next);
+    return training->shown + RESULTS <= step || has_result(training->trainer, next);
 }
 
 static void train(struct training *training, uint32_t last)

@@ -87,7 +87,7 @@ void free_trainer(struct trainer *t);
 void run_step(struct trainer *t, uint32_t number);
 /* Waits until that step has been computed and reported, and returns its result. */
 const struct result *step_result(struct trainer *t, uint32_t number);
-bool step_reported(struct trainer *t, uint32_t number); /* would step_result() return at once? */
+bool has_result(struct trainer *t, uint32_t number); /* would step_result() return at once? */
 /* Mean loss over the validation split, or its first `batches` batches (0: all).  `goes_on`, unless NULL, is called
  * after every round; where it says false the rest is left out, and there is no loss: NAN. */
 double evaluate(struct trainer *t, int64_t batches, bool (*goes_on)(void *), void *context);

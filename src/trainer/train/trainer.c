@@ -430,7 +430,7 @@ const struct result *step_result(struct trainer *t, uint32_t number)
     return r;
 }
 
-bool step_reported(struct trainer *t, uint32_t number)
+bool has_result(struct trainer *t, uint32_t number)
 {
     retire_ended(t->train);
     return is_computed(t->train, number) && !latest_run(t->train, t->report, number);
