@@ -497,6 +497,10 @@ TEST(what_is_not_computed_is_refused_by_its_name)
         const char *part;
     } cases[] = {
         {{"normalizer", "{\"type\": \"NFC\"}"}, 2, "t.json asks for normalizer.type \"NFC\", but only"},
+        {{"normalizer", "\"Lowercase\""}, 2, "asks for normalizer.type \"Lowercase\""},
+        {{"normalizer", "{\"a\": 1}"}, 2, "asks for normalizer {\"a\":1}"},
+        {{"model.merges", "\"a b\""}, 1, "its merges must be a list"},
+        {{"added_tokens", "{\"content\": 1}"}, 1, "its added_tokens must be a list"},
         {{"model.type", "\"Unigram\""}, 2, "asks for model.type \"Unigram\""},
         {{"model.type", ""}, 2, "asks for model.type null"},
         {{"model.dropout", "0.1"}, 2, "asks for model.dropout 0.1"},
@@ -641,6 +645,9 @@ TEST(tokenizers_come_back)
         "{\"model\": {\"vocab\": {\"a\": 0, \"b\": 2}, \"merges\": []}}",
         "{\"model\": {\"vocab\": {\"a\": 0, \"b\": \"1\"}, \"merges\": []}}",
         "{\"pre_tokenizer\": {\"type\": \"ByteLevel\"}, \"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}}",
+        "{\"normalizer\": {\"type\": \"Lowercase\"}, \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0}, \"merges\": "
+        "[]}}",
+        "{\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"a\": 0}, \"merges\": []}}",
         "{\"added_tokens\": [{}], \"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}}"};
     for (size_t i = 0; i < COUNT(ours); i++) {
         struct tokenizer t = tokenizer_from_text(ours[i], "");

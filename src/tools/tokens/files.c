@@ -12,24 +12,23 @@
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------ */
 
-/* Fields of tokenizer.json that change which tokens a text becomes, and a JSON array of the values that mean what is
- * computed here; null is among them where the field may be missing. */
-static const struct {
-    const char *part, *field, *allowed;
-} computed[] = {{"normalizer", "type", "[null]"},
-                {"pre_tokenizer", "type", "[\"ByteLevel\"]"},
-                {"pre_tokenizer", "add_prefix_space", "[false]"},
-                {"pre_tokenizer", "use_regex", "[null, true]"},
-                {"model", "type", "[\"BPE\"]"},
-                {"model", "dropout", "[null, 0, 0.0]"},
-                {"model", "unk_token", "[null]"},
-                {"model", "continuing_subword_prefix", "[null, \"\"]"},
-                {"model", "end_of_word_suffix", "[null, \"\"]"},
-                {"model", "byte_fallback", "[null, false]"},
-                {"model", "ignore_merges", "[null, false]"},
-                {"post_processor", "type", "[null, \"ByteLevel\", \"TemplateProcessing\"]"},
-                {"post_processor", "single", "[null, [{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}]]"},
-                {"decoder", "type", "[null, \"ByteLevel\"]"}};
+/* Fields of tokenizer.json that change which tokens a text becomes. */
+static const struct field_rule computed[] = {
+    {"normalizer", "type", "[null]"},
+    {"normalizer", NULL, "[null]"},
+    {"pre_tokenizer", "type", "[\"ByteLevel\"]"},
+    {"pre_tokenizer", "add_prefix_space", "[false]"},
+    {"pre_tokenizer", "use_regex", "[null, true]"},
+    {"model", "type", "[\"BPE\"]"},
+    {"model", "dropout", "[null, 0, 0.0]"},
+    {"model", "unk_token", "[null]"},
+    {"model", "continuing_subword_prefix", "[null, \"\"]"},
+    {"model", "end_of_word_suffix", "[null, \"\"]"},
+    {"model", "byte_fallback", "[null, false]"},
+    {"model", "ignore_merges", "[null, false]"},
+    {"post_processor", "type", "[null, \"ByteLevel\", \"TemplateProcessing\"]"},
+    {"post_processor", "single", "[null, [{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}]]"},
+    {"decoder", "type", "[null, \"ByteLevel\"]"}};
 
 /* A part of tokenizer.json.  A sequence of one step is that step. */
 static const json_t *part_of(const json_t *top, const char *name)
@@ -52,20 +51,46 @@ static bool is_among(const json_t *value, const json_t *allowed)
     return false;
 }
 
+/* What the rule is about.  A part that should be an object and is none stands for itself: no rule allows it. */
+static const json_t *value_of(const json_t *top, const struct field_rule *r)
+{
+    const json_t *part = part_of(top, r->part);
+    bool has_fields = !part || json_is_null(part) || json_is_object(part);
+    if (!r->field || !has_fields)
+        return part;
+    return json_object_get(part, r->field);
+}
+
+const struct field_rule *broken_rule(const json_t *top, const struct field_rule *rules, size_t n)
+{
+    for (const struct field_rule *r = rules; r < rules + n; r++) {
+        json_t *allowed = json_loads(r->allowed, 0, NULL);
+        bool keeps = is_among(value_of(top, r), allowed);
+        json_decref(allowed);
+        if (!keeps)
+            return r;
+    }
+    return NULL;
+}
+
 static void refuse_other_kinds(const char *path, const json_t *top)
 {
-    for (size_t i = 0; i < COUNT(computed); i++) {
-        const json_t *value = json_object_get(part_of(top, computed[i].part), computed[i].field);
-        json_t *allowed = json_loads(computed[i].allowed, 0, NULL);
-        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-        if (!is_among(value, allowed))
-            fail(EXIT_USAGE,
-                 "%s asks for %s.%s %.80s, but only byte-level BPE as GPT-2 has it is computed here: a text would "
-                 "become other tokens",
-                 path, computed[i].part, computed[i].field, value ? text : "null");
-        json_decref(allowed);
-        free(text);
-    }
+    const struct field_rule *r = broken_rule(top, computed, COUNT(computed));
+    if (!r)
+        return;
+    const json_t *value = value_of(top, r);
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    fail(EXIT_USAGE,
+         "%s asks for %s%s%s %.80s, but only byte-level BPE as GPT-2 has it is computed here: a text would become "
+         "other tokens",
+         path, r->part, r->field ? "." : "", r->field ? r->field : "", value ? text : "null");
+}
+
+/* Fails where the value is there and is no list. */
+static void expect_list(const char *path, const char *name, const json_t *value)
+{
+    if (value && !json_is_null(value) && !json_is_array(value))
+        fail(EXIT_FAILED, "%s: its %s must be a list; get a fresh copy of the file", path, name);
 }
 
 /* ---- the vocabulary --------------------------------------------------------------------------------------------- */
@@ -222,7 +247,11 @@ static void read_others(struct bpe *b, const struct vocabulary *v)
 static struct bpe *build_bpe(const char *path, const json_t *vocab, const char *merges_path, const json_t *merges,
                              const json_t *added)
 {
+    expect_list(merges_path, "merges", merges);
+    expect_list(path, "added_tokens", added);
     struct vocabulary v = number_tokens(path, vocab, added);
+    if (v.n == 0)
+        fail(EXIT_FAILED, "%s has no tokens; get a fresh copy of the file", path);
     struct bpe *b = new_bpe(v.n);
     size_t i;
     json_t *one;

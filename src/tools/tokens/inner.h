@@ -57,6 +57,15 @@ char *name_of_bytes(const char *bytes, size_t n);
 /* The *n bytes, which the caller frees; NULL: a character of the name stands for no byte. */
 char *bytes_of_name(const char *name, size_t *n);
 
+/* ---- files.c: fields of tokenizer.json ------------------------------------------------------------------------- */
+
+struct field_rule {
+    const char *part, *field; /* field NULL: the rule is about the part as a whole */
+    const char *allowed;      /* a JSON array of values; null among them: the field may be missing */
+};
+/* The first rule that the file does not keep; NULL: it keeps all. */
+const struct field_rule *broken_rule(const json_t *top, const struct field_rule *rules, size_t n);
+
 /* ---- single.c: tokenizer.json of bytes and of characters, also as other programs write it anew ------------------ */
 
 json_t *single_to_json(const struct tokenizer *t);     /* NULL: its tokens are others */

@@ -67,6 +67,16 @@ static struct tokenizer characters_from_json(const json_t *vocab)
     return (struct tokenizer){.kind = &token_chars, .n = (int)n, .own = characters};
 }
 
+/* What the file may not ask for beside: then a text would become other tokens. */
+static const struct field_rule plain[] = {{"normalizer", NULL, "[null]"},
+                                          {"pre_tokenizer", "add_prefix_space", "[null, false]"},
+                                          {"post_processor", NULL, "[null]"},
+                                          {"model", "type", "[\"BPE\"]"},
+                                          {"model", "unk_token", "[null]"},
+                                          {"model", "continuing_subword_prefix", "[null, \"\"]"},
+                                          {"model", "end_of_word_suffix", "[null, \"\"]"},
+                                          {"model", "byte_fallback", "[null, false]"}};
+
 struct tokenizer single_from_json(const json_t *json)
 {
     const struct tokenizer bytes = byte_tokenizer();
@@ -78,6 +88,8 @@ struct tokenizer single_from_json(const json_t *json)
     const json_t *level = json_object_get(before, "type");
     const size_t n = json_object_size(vocab);
     if (n == 0 || n > MOST_TOKENS || json_array_size(merges) > 0 || json_array_size(added) > 0)
+        return (struct tokenizer){0};
+    if (broken_rule(json, plain, COUNT(plain)))
         return (struct tokenizer){0};
     if (!level)
         return characters_from_json(vocab);

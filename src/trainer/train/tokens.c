@@ -285,8 +285,23 @@ struct tokenizer make_tokenizer(const char *word, const struct texts *train, con
     return read_tokenizer(word);
 }
 
+/* Does the file have just these tokens? */
+static bool is_in_file(const struct tokenizer *t, const char *path)
+{
+    struct tokenizer other = make_tokenizer(path, NULL, NULL);
+    char *ours = tokenizer_to_text(t);
+    char *theirs = tokenizer_to_text(&other);
+    bool same = strcmp(ours, theirs) == 0;
+    free(ours);
+    free(theirs);
+    free_tokenizer(&other);
+    return same;
+}
+
 bool is_tokenizer(const struct tokenizer *t, const char *word)
 {
+    if (file_of_tokens(word))
+        return is_in_file(t, word);
     if (kind_of_word(word) != t->kind)
         return false;
     return !t->kind->check || atoi(word + strlen(t->kind->name) + 1) == t->n;

@@ -160,11 +160,11 @@ static struct tokenizer source_tokenizer(const struct source *s)
     return t;
 }
 
-/* Does --tokens repeat what the run that goes on was begun with? */
+/* Does --tokens repeat the word with which the run that goes on was begun?  (A file may have changed since.) */
 static bool is_recorded_tokens(const struct settings *s)
 {
     const json_t *word = s->past ? json_object_get(s->past->options, "tokens") : NULL;
-    return word && strcmp(json_string_value(word), s->data.tokens) == 0;
+    return word && !file_of_tokens(s->data.tokens) && strcmp(json_string_value(word), s->data.tokens) == 0;
 }
 
 /* The model's tokenizer, or the one that --tokens says where the model knows none.  vocab: the model's. */
