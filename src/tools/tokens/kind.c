@@ -36,7 +36,10 @@ static struct tokenizer learn(const char *word, const struct texts *train, const
     const char *found = NULL;
     for (size_t i = 0; i < train->n && !found; i++)
         found = memmem(train->text[i].bytes, train->text[i].n, end_of_texts, strlen(end_of_texts));
-    return tokenizer_of(learn_bpe(train->text, train->n, number_in(word), found ? added : NULL));
+    struct tokenizer t = tokenizer_of(learn_bpe(train->text, train->n, number_in(word), found ? added : NULL));
+    if (t.n < number_in(word))
+        warn("--tokens %s: the training text gives %d tokens, since then no two stand side by side twice", word, t.n);
+    return t;
 }
 
 static struct tokenizer read(const char *path)
