@@ -187,44 +187,24 @@ int last_maker(const struct uses *uses, const struct task *update)
     return last;
 }
 
-/* The bucket of that update alone, which is not among the others yet. */
-static struct update_bucket new_bucket(const struct task *update)
-{
-    struct update_bucket new = {.layer = update->layer, .update = update->index, .released = NOWHERE};
-    if (update->layer < 0)
-        snprintf(new.name, sizeof new.name, "other %s", parameters_of(update)->storage->name);
-    else
-        snprintf(new.name, sizeof new.name, "layer %d", update->layer);
-    return new;
-}
-
-/* NULL: there is no bucket of that name. */
-static struct update_bucket *find_bucket(struct update_buckets *b, const char *name)
+/* The bucket that the update belongs to; NULL: there is none yet. */
+static struct update_bucket *find_bucket(struct update_buckets *b, const struct uses *uses, const struct task *update)
 {
     for (size_t k = 0; k < b->n; k++)
-        if (strcmp(b->bucket[k].name, name) == 0)
+        if (in_one_bucket(uses->task[b->bucket[k].update], update))
             return &b->bucket[k];
     return NULL;
 }
 
-/* The bucket that the update belongs to, which is added where it is a new one; NULL: there is no room for one more. */
-static struct update_bucket *bucket_for(struct update_buckets *b, const struct task *update)
+static void add_bucket(struct update_buckets *b, const struct task *update)
 {
-    struct update_bucket new = new_bucket(update);
-    struct update_bucket *bucket = find_bucket(b, new.name);
-    if (bucket || b->n == MOST_BUCKETS)
-        return bucket;
-    bucket = &b->bucket[b->n];
+    struct update_bucket *new = &b->bucket[b->n];
     b->n++;
-    *bucket = new;
-    return bucket;
-}
-
-static int number_of(struct update_buckets *b, const struct task *update)
-{
-    struct update_bucket same = new_bucket(update);
-    const struct update_bucket *bucket = find_bucket(b, same.name);
-    return bucket ? (int)(bucket - b->bucket) : NONE;
+    *new = (struct update_bucket){.layer = update->layer, .update = update->index, .released = NOWHERE};
+    if (update->layer < 0)
+        snprintf(new->name, sizeof new->name, "other %s", parameters_of(update)->storage->name);
+    else
+        snprintf(new->name, sizeof new->name, "layer %d", update->layer);
 }
 
 ORDER(by_release, struct update_bucket, BY(a->released, b->released, COMPARE(a->update, b->update)))
@@ -236,15 +216,19 @@ void find_buckets(struct update_buckets *b, const struct uses *uses)
     b->bucket_of = allocate(uses->n, sizeof *b->bucket_of);
     for (size_t i = 0; i < uses->n; i++) {
         const struct task *t = uses->task[i];
-        struct update_bucket *bucket = moves[i] ? bucket_for(b, t) : NULL;
+        if (moves[i] && !find_bucket(b, uses, t) && b->n < MOST_BUCKETS)
+            add_bucket(b, t);
+        struct update_bucket *bucket = moves[i] ? find_bucket(b, uses, t) : NULL;
         if (!bucket)
             continue;
         int maker = last_maker(uses, t);
         bucket->released = MAX(bucket->released, maker);
     }
     SORT(b->bucket, b->n, by_release);
-    for (size_t i = 0; i < uses->n; i++) /* now their numbers are known */
-        b->bucket_of[i] = moves[i] ? number_of(b, uses->task[i]) : NONE;
+    for (size_t i = 0; i < uses->n; i++) { /* now their numbers are known */
+        const struct update_bucket *bucket = moves[i] ? find_bucket(b, uses, uses->task[i]) : NULL;
+        b->bucket_of[i] = bucket ? (int)(bucket - b->bucket) : NONE;
+    }
     free(moves);
 }
 
