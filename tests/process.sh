@@ -326,13 +326,23 @@ result $? 'what is removed while it is written is noticed'
 echo notes >"$TMP/anew/step-2/mine.txt"
 mkdir "$TMP/anew/step-2/plots"
 "$YARD" $train --steps 3 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err" &&
-    grep -q "the rest is in $TMP/anew/step-2.kept-[0-9]* now" "$TMP/err" &&
-    grep -qx notes "$TMP"/anew/step-2.kept-*/mine.txt && mv "$TMP"/anew/step-2.kept-* "$TMP/anew/rest" &&
-    echo notes >"$TMP/anew/step-3/mine.txt" && # where a new checkpoint takes its place
-    "$YARD" $train --steps 3 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err" &&
-    grep -qx notes "$TMP"/anew/step-3.kept-*/mine.txt &&
-    [ "$(ls -A "$TMP/anew" "$TMP/anew/rest" | sed 's/kept-.*/kept/' | tr '\n' ' ')" = \
-        "$TMP/anew: model.safetensors rest step-3 step-3.kept  $TMP/anew/rest: mine.txt plots " ]
-result $? 'files of the user in an old checkpoint stay, and that is said'
+    grep -q "the rest is in $TMP/anew/step-2.kept-[0-9]* now" "$TMP/err"
+result $? 'that files of the user in an old checkpoint stay is said'
+
+grep -qx notes "$TMP"/anew/step-2.kept-*/mine.txt
+result $? 'they stay in a folder beside'
+
+mv "$TMP"/anew/step-2.kept-* "$TMP/anew/rest"
+echo notes >"$TMP/anew/step-3/mine.txt"
+"$YARD" $train --steps 3 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err" && grep -qx notes "$TMP"/anew/step-3.kept-*/mine.txt
+result $? 'they stay where a new checkpoint takes the place of the old one'
+
+ls -A "$TMP/anew" | sed 's/kept-.*/kept/' >"$TMP/err"
+printf '%s\n' model.safetensors rest step-3 step-3.kept | cmp -s - "$TMP/err"
+result $? 'nothing else is left beside the checkpoints'
+
+ls -A "$TMP/anew/rest" >"$TMP/err"
+printf '%s\n' mine.txt plots | cmp -s - "$TMP/err"
+result $? 'of an old checkpoint only the files of the user are left'
 
 finish

@@ -25,7 +25,7 @@
 #include "tools/predict/predict.h"
 
 struct decision {
-    unsigned char options; /* how many it has; the choice is 0 .. options - 1 */
+    unsigned char options; /* how many it has; the search tries 0 .. options - 1.  A start may say more (swap_auto.c) */
     int group;             /* the first decision of those that may change together; NONE: it changes alone */
 };
 struct score {

@@ -251,7 +251,9 @@ static void place_copies(struct room *r, const struct pool *pool, const struct s
 
 /* ---- what a choice does to the list ------------------------------------------------------------------------------ */
 
-/* A choice is an enum action; but where nothing may be swapped (--recompute auto), all but KEEP means REMAKE. */
+/* The action that a choice means for the gap.  The starts of the search say SWAP or REMAKE for all gaps alike; a gap
+ * that lacks that action takes the other one, and where nothing may be swapped (--recompute auto) all but KEEP is
+ * REMAKE. */
 static enum action action_of(const struct swapper *swapper, const struct gap *g, const unsigned char *choice)
 {
     if (!g->decision || g->decision >= swapper->admitted || choice[g->decision] == KEEP)
