@@ -584,6 +584,23 @@ TEST(vocab_json_and_merges_txt)
     free_bpe(by_merges);
 }
 
+/* Numbers made elsewhere: --tokens FILE says what they mean, and no other word can. */
+TEST(a_file_says_what_numbers_mean)
+{
+    struct bpe *b = random_bpe(400);
+    struct two_files two = two_files_of(b, 400);
+    write_text("gpt2-merges.txt", "%s", two.merges);
+    const char *vocab = lasting("%s", write_text("gpt2-vocab.json", "%s", two.vocab));
+    char *text = allocate(8001, 1);
+    memset(text, 0x81, 8000); /* as numbers of 16 bits: 0x8181 is 33153 */
+    const char *ids = lasting("%s", write_text("ids.bin", "%s", text));
+    expect_yard(EXIT_USAGE, "has token 33153, but --tokens ", "train --steps 1 --data %s --tokens %s", ids, vocab);
+    expect_yard(EXIT_OK, "--tokens chars has no effect: ",
+                "train --model tiny --steps 1 --sample-tokens 0 --data %s --tokens chars", ids);
+    free(text);
+    free_bpe(b);
+}
+
 TEST(too_many_tokens_are_refused_by_their_number)
 {
     struct bpe *b = only_bytes(258);

@@ -480,6 +480,22 @@ static void load_ids(struct split *split, const struct files *f)
     }
 }
 
+/* The tokenizer of numbers of which no model says what they are: that of --tokens FILE, if there is one. */
+static struct tokenizer tokenizer_of_ids(const struct data_options *o, const char *given, int used)
+{
+    const char *word = o->tokens ? o->tokens : "bytes";
+    if (!file_of_tokens(word)) {
+        if (strcmp(word, "bytes") != 0)
+            warn("--tokens %s has no effect: %s holds token numbers; --tokens FILE says what they mean", word, given);
+        return id_tokenizer(used);
+    }
+    struct tokenizer t = make_tokenizer(word, NULL, NULL);
+    if (used > t.n)
+        fail(EXIT_USAGE, "%s has token %d, but --tokens %s has only %d tokens: name the file of its tokenizer", given,
+             used - 1, word, t.n);
+    return t;
+}
+
 static void load_tokens(struct dataset *d, const struct data_options *o, const struct files *train,
                         const struct files *val)
 {
@@ -491,7 +507,7 @@ static void load_tokens(struct dataset *d, const struct data_options *o, const s
     if (known)
         d->tokenizer = o->tokenizer;
     else
-        d->tokenizer = id_tokenizer(MAX(d->train.used, d->val.used));
+        d->tokenizer = tokenizer_of_ids(o, train->given, MAX(d->train.used, d->val.used));
     if (shares_validation(o, train))
         cut_tokens(d, o->val_share, count_parts(train, d->train.n));
 }

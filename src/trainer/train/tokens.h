@@ -74,7 +74,7 @@ const char *file_of_tokens(const char *word); /* NULL: it names no file */
 /* Makes or reads the tokenizer that --tokens says.  A kind that learns does so from `train` alone; the characters of
  * both are tokens, since it must be possible to score what is in `val`. */
 struct tokenizer make_tokenizer(const char *word, const struct texts *train, const struct texts *val);
-/* Is it of the kind and size that --tokens says?  false of a FILE. */
+/* Is it of the kind and size that --tokens says?  Of a FILE: has the file just these tokens? */
 bool is_tokenizer(const struct tokenizer *t, const char *word);
 /* The one that a file of another program beside the model describes.  Without tokens: there is none; of one that cannot
  * be read a warning says why. */
