@@ -196,7 +196,7 @@ static struct update_bucket *find_bucket(struct update_buckets *b, const struct 
     return NULL;
 }
 
-static void add_bucket(struct update_buckets *b, const struct task *update)
+static struct update_bucket *add_bucket(struct update_buckets *b, const struct task *update)
 {
     struct update_bucket *new = &b->bucket[b->n];
     b->n++;
@@ -205,6 +205,7 @@ static void add_bucket(struct update_buckets *b, const struct task *update)
         snprintf(new->name, sizeof new->name, "other %s", parameters_of(update)->storage->name);
     else
         snprintf(new->name, sizeof new->name, "layer %d", update->layer);
+    return new;
 }
 
 ORDER(by_release, struct update_bucket, BY(a->released, b->released, COMPARE(a->update, b->update)))
@@ -216,9 +217,9 @@ void find_buckets(struct update_buckets *b, const struct uses *uses)
     b->bucket_of = allocate(uses->n, sizeof *b->bucket_of);
     for (size_t i = 0; i < uses->n; i++) {
         const struct task *t = uses->task[i];
-        if (moves[i] && !find_bucket(b, uses, t) && b->n < MOST_BUCKETS)
-            add_bucket(b, t);
         struct update_bucket *bucket = moves[i] ? find_bucket(b, uses, t) : NULL;
+        if (moves[i] && !bucket && b->n < MOST_BUCKETS)
+            bucket = add_bucket(b, t);
         if (!bucket)
             continue;
         int maker = last_maker(uses, t);

@@ -9,6 +9,7 @@
  */
 #include "inner.h"
 #include "trainer/file/file.h"
+#include "trainer/model/import.h" /* declares: read_json() */
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------ */
 
@@ -31,7 +32,7 @@ static const struct field_rule computed[] = {
     {"decoder", "type", "[null, \"ByteLevel\"]"}};
 
 /* A part of tokenizer.json.  A sequence of one step is that step. */
-static const json_t *part_of(const json_t *top, const char *name)
+static const json_t *step_or_part(const json_t *top, const char *name)
 {
     const json_t *part = json_object_get(top, name);
     const json_t *steps = json_object_get(part, "pretokenizers");
@@ -54,7 +55,7 @@ static bool is_among(const json_t *value, const json_t *allowed)
 /* What the rule is about.  A part that should be an object and is none stands for itself: no rule allows it. */
 static const json_t *value_of(const json_t *top, const struct field_rule *r)
 {
-    const json_t *part = part_of(top, r->part);
+    const json_t *part = step_or_part(top, r->part);
     bool has_fields = !part || json_is_null(part) || json_is_object(part);
     if (!r->field || !has_fields)
         return part;
@@ -275,19 +276,6 @@ struct bpe *bpe_from_json(const json_t *json, const char *path)
 
 /* ---- files ------------------------------------------------------------------------------------------------------ */
 
-static json_t *read_object(const char *path)
-{
-    json_error_t error;
-    char *text = read_text(path);
-    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-    free(text);
-    if (!json)
-        fail(EXIT_FAILED, "%s is no valid JSON: line %d: %s; get a fresh copy", path, error.line, error.text);
-    if (!json_is_object(json))
-        fail(EXIT_FAILED, "%s is damaged: expected a JSON object, {...}", path);
-    return json;
-}
-
 static json_t *read_merges(const char *path)
 {
     char *text = read_text(path), *rest = text;
@@ -371,7 +359,7 @@ struct bpe *read_bpe(const char *path)
         return read_llmc(path);
     const bool is_merges = ends_with(path, merges);
     char *first = is_merges ? path_beside(path, merges, vocab) : copy_string(path);
-    json_t *json = read_object(first);
+    json_t *json = read_json(first);
     struct bpe *b = NULL;
     if (json_is_object(json_object_get(json, "model"))) { /* in a vocab.json it is a word's number */
         b = bpe_from_json(json, first);

@@ -52,10 +52,16 @@ static inline uint64_t pair_key(int left, int right) { return (uint64_t)left << 
 /* GPT-2's files write bytes as characters: those that Latin-1 shows as themselves, the others as U+0100 and so on. */
 enum { BYTE_CHARACTERS = 256 + 68 };
 void byte_characters(uint32_t character[256]);
-int byte_of_character(uint32_t character); /* -1: the character stands for no byte */
+void bytes_of_characters(int byte_of[BYTE_CHARACTERS]); /* by character; NONE: it stands for no byte */
 char *name_of_bytes(const char *bytes, size_t n);
 /* The *n bytes, which the caller frees; NULL: a character of the name stands for no byte. */
 char *bytes_of_name(const char *name, size_t *n);
+
+/* ---- write.c: parts of tokenizer.json --------------------------------------------------------------------------- */
+
+json_t *byte_level_json(bool splits); /* splits: a text is cut into GPT-2's words */
+/* The file of these parts, which it takes over. */
+json_t *tokenizer_json(json_t *added, json_t *before, json_t *decoder, json_t *model);
 
 /* ---- files.c: fields of tokenizer.json ------------------------------------------------------------------------- */
 

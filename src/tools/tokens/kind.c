@@ -21,7 +21,7 @@ static int number_in(const char *word)
     return (int)n;
 }
 
-static void check(const char *word)
+static void check_word(const char *word)
 {
     if (!number_in(word))
         fail(EXIT_USAGE, "--tokens %s: expected bpe:N, where N is how many tokens to learn, from %d to %d", word,
@@ -36,13 +36,14 @@ static struct tokenizer learn(const char *word, const struct texts *train, const
     const char *found = NULL;
     for (size_t i = 0; i < train->n && !found; i++)
         found = memmem(train->text[i].bytes, train->text[i].n, end_of_texts, strlen(end_of_texts));
-    struct tokenizer t = tokenizer_of(learn_bpe(train->text, train->n, number_in(word), found ? added : NULL));
-    if (t.n < number_in(word))
+    const int wanted = number_in(word);
+    struct tokenizer t = tokenizer_of(learn_bpe(train->text, train->n, wanted, found ? added : NULL));
+    if (t.n < wanted)
         warn("--tokens %s: the training text gives %d tokens, since then no two stand side by side twice", word, t.n);
     return t;
 }
 
-static struct tokenizer read(const char *path)
+static struct tokenizer read_file_of(const char *path)
 {
     json_t *json = json_load_file(path, 0, NULL); /* it may be no JSON */
     struct tokenizer t = single_from_json(json);
@@ -54,21 +55,21 @@ static struct tokenizer read(const char *path)
     return t;
 }
 
-struct reading {
+struct neighbour { /* a file beside a model; the argument of read_this(), for attempt() */
     const char *path;
     struct tokenizer t;
 };
 
-static void read_this(void *reading)
+static void read_this(void *neighbour)
 {
-    struct reading *r = reading;
-    r->t = read(r->path);
+    struct neighbour *r = neighbour;
+    r->t = read_file_of(r->path);
 }
 
 static struct tokenizer read_beside(const char *model)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "gpt2_tokenizer.bin"};
-    struct reading r = {0};
+    struct neighbour r = {0};
     for (size_t i = 0; i < COUNT(names) && !r.path; i++) {
         char *path = file_beside(model, names[i]);
         if (exists(path))
@@ -85,18 +86,18 @@ static struct tokenizer read_beside(const char *model)
     return r.t;
 }
 
-static uint16_t *encode(const struct tokenizer *t, const struct text *text, size_t *n)
+static uint16_t *encode_bpe(const struct tokenizer *t, const struct text *text, size_t *n)
 {
     return t->takes_numbers ? encode_numbers(t, text, n) : bpe_encode(bpe_of(t), text, n);
 }
 
-static const char *decode(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
+static const char *decode_bpe(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
 {
     (void)own;
     return bpe_decode(bpe_of(t), token, n);
 }
 
-static int end(const struct tokenizer *t) { return find_added(bpe_of(t), end_of_texts); }
+static int find_end(const struct tokenizer *t) { return find_added(bpe_of(t), end_of_texts); }
 
 static char *to_text(const struct tokenizer *t)
 {
@@ -130,15 +131,15 @@ static void forget(struct tokenizer *t) { free_bpe(t->own); }
 static const struct token_kind token_bpe = {.name = "bpe",
                                             .word = "bpe:N",
                                             .noun = "byte pairs",
-                                            .check = check,
+                                            .check = check_word,
                                             .make = learn,
-                                            .encode = encode,
-                                            .decode = decode,
-                                            .end = end,
+                                            .encode = encode_bpe,
+                                            .decode = decode_bpe,
+                                            .end = find_end,
                                             .to_text = to_text,
                                             .from_text = from_text,
                                             .free = forget,
-                                            .read = read,
+                                            .read = read_file_of,
                                             .beside = read_beside,
                                             .to_json = to_json};
 

@@ -223,10 +223,12 @@ static void learn_merges(struct learner *l, int n)
 static struct bpe *begin_tokens(int n, const char *const *added)
 {
     struct bpe *b = new_bpe(n);
+    int byte_of[BYTE_CHARACTERS];
+    bytes_of_characters(byte_of);
     b->n = 0;
-    for (uint32_t c = 0; c < BYTE_CHARACTERS; c++) {
-        const int byte = byte_of_character(c);
-        if (byte < 0)
+    for (int c = 0; c < BYTE_CHARACTERS; c++) {
+        const int byte = byte_of[c];
+        if (byte == NONE)
             continue;
         b->of_byte[byte] = b->n;
         set_token(b, b->n, &(char){(char)byte}, 1);

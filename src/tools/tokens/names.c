@@ -16,14 +16,14 @@ void byte_characters(uint32_t character[256])
     }
 }
 
-int byte_of_character(uint32_t character)
+void bytes_of_characters(int byte_of[BYTE_CHARACTERS])
 {
     uint32_t characters[256];
     byte_characters(characters);
+    for (int c = 0; c < BYTE_CHARACTERS; c++)
+        byte_of[c] = NONE;
     for (int byte = 0; byte < 256; byte++)
-        if (characters[byte] == character)
-            return byte;
-    return -1;
+        byte_of[characters[byte]] = byte;
 }
 
 char *name_of_bytes(const char *bytes, size_t n)
@@ -41,12 +41,14 @@ char *bytes_of_name(const char *name, size_t *n)
 {
     const size_t length = strlen(name);
     char *bytes = allocate(length, 1);
+    int byte_of[BYTE_CHARACTERS];
     size_t at = 0;
     *n = 0;
+    bytes_of_characters(byte_of);
     while (at < length) {
         uint32_t c = 0;
         const size_t taken = utf8_decode(name + at, length - at, &c);
-        const int byte = taken > 0 ? byte_of_character(c) : -1;
+        const int byte = taken > 0 && c < BYTE_CHARACTERS ? byte_of[c] : NONE;
         if (byte < 0) {
             free(bytes);
             return NULL;

@@ -4,7 +4,7 @@
 #include "inner.h"
 
 /* {"a": 0, ...}: character i of n is token i. */
-static json_t *vocabulary_json(const uint32_t *character, int n)
+static json_t *single_vocabulary(const uint32_t *character, int n)
 {
     json_t *vocab = json_object();
     for (int i = 0; i < n; i++) {
@@ -16,25 +16,23 @@ static json_t *vocabulary_json(const uint32_t *character, int n)
     return vocab;
 }
 
-static json_t *single_json(json_t *vocab, json_t *level, json_t *decoder)
+static json_t *single_json(json_t *vocab, json_t *before, json_t *decoder)
 {
-    return json_pack("{s:s, s:n, s:n, s:[], s:n, s:o, s:n, s:o, s:{s:s, s:b, s:o, s:[]}}", "version", "1.0",
-                     "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", level, "post_processor",
-                     "decoder", decoder, "model", "type", "BPE", "byte_fallback", false, "vocab", vocab, "merges");
+    json_t *model = json_pack("{s:s, s:b, s:o, s:[]}", "type", "BPE", "byte_fallback", false, "vocab", vocab, "merges");
+    return tokenizer_json(json_array(), before, decoder, model);
 }
 
 static json_t *bytes_to_json(const struct tokenizer *t)
 {
     uint32_t character[256];
     byte_characters(character);
-    json_t *level = json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "trim_offsets",
-                              true, "use_regex", false);
-    return single_json(vocabulary_json(character, t->n), level, json_incref(level));
+    json_t *level = byte_level_json(false);
+    return single_json(single_vocabulary(character, t->n), level, json_incref(level));
 }
 
 static json_t *characters_to_json(const struct tokenizer *t)
 {
-    return single_json(vocabulary_json(t->own, t->n), json_null(), json_pack("{s:s}", "type", "Fuse"));
+    return single_json(single_vocabulary(t->own, t->n), json_null(), json_pack("{s:s}", "type", "Fuse"));
 }
 
 /* A tokenizer whose tokens are single characters, numbered from 0 as their code points ascend; one without tokens: the

@@ -55,15 +55,25 @@ static json_t *added_json(const struct bpe *b)
     return added;
 }
 
+json_t *byte_level_json(bool splits)
+{
+    return json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "trim_offsets", true,
+                     "use_regex", splits);
+}
+
+json_t *tokenizer_json(json_t *added, json_t *before, json_t *decoder, json_t *model)
+{
+    return json_pack("{s:s, s:n, s:n, s:o, s:n, s:o, s:n, s:o, s:o}", "version", "1.0", "truncation", "padding",
+                     "added_tokens", added, "normalizer", "pre_tokenizer", before, "post_processor", "decoder", decoder,
+                     "model", model);
+}
+
 json_t *bpe_to_json(const struct bpe *b)
 {
-    json_t *level = json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "trim_offsets",
-                              true, "use_regex", true);
+    json_t *level = byte_level_json(true);
     json_t *model =
         json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout", "unk_token",
                   "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", false, "byte_fallback", false,
                   "ignore_merges", false, "vocab", vocabulary_json(b), "merges", merges_json(b));
-    return json_pack("{s:s, s:n, s:n, s:o, s:n, s:O, s:n, s:o, s:o}", "version", "1.0", "truncation", "padding",
-                     "added_tokens", added_json(b), "normalizer", "pre_tokenizer", level, "post_processor", "decoder",
-                     level, "model", model);
+    return tokenizer_json(added_json(b), level, json_incref(level), model);
 }

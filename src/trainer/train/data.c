@@ -362,15 +362,16 @@ static size_t first_byte(const struct texts *all, size_t place)
 static void cut_texts(const struct texts *all, double share, size_t parts, struct texts *train, struct texts *val)
 {
     const size_t bytes = count_bytes(all);
+    size_t from = 0; /* where the part begins: where the one before it has ended */
     for (size_t p = 0; p < parts; p++) {
         const size_t begin = bytes * p / parts;
         const size_t end = bytes * (p + 1) / parts;
         const size_t kept = (size_t)((double)(end - begin) * (1 - share));
         const size_t cut = first_byte(all, begin + kept);
-        const size_t from = first_byte(all, begin);
         const size_t until = first_byte(all, end);
         add_range(train, all, from, cut);
         add_range(val, all, cut, until);
+        from = until;
     }
 }
 
@@ -420,10 +421,12 @@ static void measure_made_text(struct dataset *d, const struct files *f, const st
     free(bytes);
 }
 
+static const char *word_of_tokens(const struct data_options *o) { return o->tokens ? o->tokens : "bytes"; }
+
 static void load_texts(struct dataset *d, const struct data_options *o, const struct files *train,
                        const struct files *val)
 {
-    const char *word = o->tokens ? o->tokens : "bytes";
+    const char *word = word_of_tokens(o);
     const struct tokenizer *known = o->tokenizer.n ? &o->tokenizer : NULL;
     const bool as_bytes = known ? known->kind != &token_chars : strcmp(word, "chars") != 0;
     if (known && known->takes_numbers)
@@ -483,7 +486,7 @@ static void load_ids(struct split *split, const struct files *f)
 /* The tokenizer of numbers of which no model says what they are: that of --tokens FILE, if there is one. */
 static struct tokenizer tokenizer_of_ids(const struct data_options *o, const char *given, int used)
 {
-    const char *word = o->tokens ? o->tokens : "bytes";
+    const char *word = word_of_tokens(o);
     if (!file_of_tokens(word)) {
         if (strcmp(word, "bytes") != 0)
             warn("--tokens %s has no effect: %s holds token numbers; --tokens FILE says what they mean", word, given);

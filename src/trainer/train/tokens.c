@@ -288,7 +288,7 @@ struct tokenizer make_tokenizer(const char *word, const struct texts *train, con
 /* Does the file have just these tokens? */
 static bool is_in_file(const struct tokenizer *t, const char *path)
 {
-    struct tokenizer other = make_tokenizer(path, NULL, NULL);
+    struct tokenizer other = read_tokenizer(path);
     char *ours = tokenizer_to_text(t);
     char *theirs = tokenizer_to_text(&other);
     bool same = strcmp(ours, theirs) == 0;
