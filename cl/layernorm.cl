@@ -107,7 +107,7 @@ KERNEL void layernorm_backward_params(__global float *dw,         /* (C) */
                                       int N, int C, int accumulate)
 {
     enum { K = COLUMN_VECTORS }; /* unrolled, so that the sums stay in registers */
-    __local float tile_d[TILE_SIZE], tile_x[TILE_SIZE];
+    __local float tile_d[TILE_SIZE], tile_x[TILE_SIZE], tile_mean[TILE_ROWS], tile_rstd[TILE_ROWS];
     int first = get_group_id(0) * COLUMN_BLOCK, left = C - first;
     vec sum_w[K], sum_b[K];
 
@@ -123,9 +123,11 @@ KERNEL void layernorm_backward_params(__global float *dw,         /* (C) */
         int rows = min((int)TILE_ROWS, N - n);
         load_tile(tile_d, d_rows, rows, left, C);
         load_tile(tile_x, x_rows, rows, left, C);
+        load_stretch(tile_mean, mean + n, TILE_ROWS, rows);
+        load_stretch(tile_rstd, rstd + n, TILE_ROWS, rows);
         wait_for_all();
         IN_ORDER for (int row = 0; row < rows && ADDS; row++) {
-            float m = mean[n + row], r = rstd[n + row];
+            float m = from_stretch(tile_mean, mean + n, row), r = from_stretch(tile_rstd, rstd + n, row);
 #pragma unroll
             for (int k = 0; k < K; k++) {
                 int c = FIRST + k * STRIDE;

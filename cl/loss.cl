@@ -131,7 +131,7 @@ KERNEL void loss_sum(__global float *total,        /* (1) */
     float sum = accumulate && adds ? total[0] : 0.0f;
     for (int begin = 0; begin < N; begin += TILE) {
         int left = N - begin;
-        load_stretch(tile, losses + begin, left);
+        load_stretch(tile, losses + begin, TILE, left);
         wait_for_all();
         IN_ORDER for (int i = 0; i < min((int)TILE, left) && adds; i++)
             sum += from_stretch(tile, losses + begin, i);

@@ -60,7 +60,7 @@ KERNEL void norm_finish(__global float *state,                       /* (4) */
     float sum = 0, lost = 0, wrong = 0;
     for (int begin = 0; begin < n_blocks; begin += TILE) {
         int left = n_blocks - begin;
-        load_stretch(tile, partial + begin, left);
+        load_stretch(tile, partial + begin, TILE, left);
         wait_for_all();
         IN_ORDER for (int i = 0; i < min((int)TILE, left) && adds; i++) {
             float term = from_stretch(tile, partial + begin, i) - lost;

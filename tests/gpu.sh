@@ -272,13 +272,19 @@ SIZES
     model=nano batch=12
 }
 
-trains() {
-    run "$YARD" train --model $model --batch $batch $on --steps 20 --trace $tmp/train.trace \
+trains() { # OPTIONS
+    run "$YARD" train --model $model --batch $batch $on "$@" --steps 20 --trace $tmp/train.trace \
         --log $tmp/train.jsonl || return
     field loss <$tmp/train.jsonl >$tmp/losses
     figure "$model, $batch sequences: loss $(sed -n 1p $tmp/losses) to $(sed -n 20p $tmp/losses)," \
         "$(median ms $tmp/train.jsonl) ms a step, $(median tokens_per_s $tmp/train.jsonl) tokens/s"
     awk 'NR == 1 { first = $1 } END { exit !(NR == 20 && $1 < first) }' $tmp/losses
+}
+
+planned() { # a step that is simulated from measured times, beside the median of the one that ran
+    run "$YARD" profile -o $tmp/gpu.profile --model $model --batch $batch -d $device --data self || return
+    run "$YARD" plan --simulate --profile $tmp/gpu.profile --model $model --batch $batch --vocab 256 || return
+    figure "$(sed -n 's/^simulated step: \([0-9.]* ms\).*/\1/p' $log), run: $(median ms $tmp/train.jsonl) ms"
 }
 
 summary() {
@@ -386,6 +392,7 @@ row 'bench, peaks' 90 bench --model tiny --gemm clblast --steps 3
 choose_size
 row "training, $model" 120 trains
 row 'trace summary' 30 summary
+row 'planned from a profile' 90 planned
 row 'copies under kernels' 90 copies
 row 'overlap all-cpu' 60 on_the_cpu "$one" '--overlap all-cpu'
 row 'overlap local' 60 on_the_cpu "$one" '--overlap local'
@@ -407,6 +414,7 @@ row 'many at once' 90 on_the_cpu "$two" "--zero 3 --broadcast-queues 3 --recompu
     --snapshot $tmp/state.snap --snapshot-slots 5"
 row 'GPU and CPU in one run' 60 pair
 row 'kept kernels' 60 cache
+row "flash, $model" 120 trains --attention flash
 [ $model = nano ] || row "bench, $model" 120 bench --model $model --gemm clblast
 row 'bench, own products' 90 in_own_shape bench --model tiny --gemm own --steps 3
 
