@@ -65,7 +65,7 @@ registered() { # FILE: its module, in one line
 options_of() { # FILE: names of the options of the module in it
     table=$(registered "$1" | sed -n 's/.*\.options = \([a-z_]*\).*/\1/p')
     [ -n "$table" ] || return
-    sed -n "/^\(static \)\?const struct option $table\[/,/};\$/p" "$1" | sed -n 's/^    {"\([a-z-]*\)", .*/\1/p'
+    sed -n "/^\(static \)\?const struct option $table\[/,/};\$/p" "$1" | sed -n 's/^    {.name = "\([a-z-]*\)",.*/\1/p'
 }
 
 command_of() { # FILE: name of the command of the module in it, the first string in its struct

@@ -158,17 +158,43 @@ static bool run_broadcast(struct step *s, const struct costs *c, const struct ru
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"broadcast-queues", 0, OPT_INT, &broadcast_options.queues, "0", "N", 0, 64, GROUP_TECHNIQUES, OF_LIST,
-     "send updated parameters, with --zero 3 gathered ones, to the other devices over N queues of each device. One of "
-     "the N is the main queue, which computes (0: off, over one queue beside the main one)"},
-    {"broadcast-slices", 0, OPT_INT, &broadcast_options.slices, "16", "M", 1, 4096, GROUP_TECHNIQUES, OF_LIST,
-     "cut what a device sends of a layer into M slices, of at least 512 bytes"},
-    {"broadcast-deal", 0, OPT_CHOICE, &broadcast_options.deal, "even",
-     WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"), 0, 0, GROUP_TECHNIQUES, OF_LIST,
-     "how slices are dealt to the queues (random: by --seed)"},
-    {"broadcast-main", 0, OPT_CHOICE, &broadcast_options.main, "both",
-     WORDS([MAIN_BOTH] = "both", [MAIN_COMPUTE] = "compute"), 0, 0, GROUP_TECHNIQUES, OF_LIST,
-     "the main queue computes and sends, or only computes while the other N - 1 send"},
+    {.name = "broadcast-queues",
+     .type = OPT_INT,
+     .value = &broadcast_options.queues,
+     .initial = "0",
+     .argument = "N",
+     .low = 0,
+     .high = 64,
+     .group = GROUP_TECHNIQUES,
+     .commands = OF_LIST,
+     .help = "send updated parameters, with --zero 3 gathered ones, to the other devices over N queues of each "
+             "device. One of the N is the main queue, which computes (0: off, over one queue beside the main one)"},
+    {.name = "broadcast-slices",
+     .type = OPT_INT,
+     .value = &broadcast_options.slices,
+     .initial = "16",
+     .argument = "M",
+     .low = 1,
+     .high = 4096,
+     .group = GROUP_TECHNIQUES,
+     .commands = OF_LIST,
+     .help = "cut what a device sends of a layer into M slices, of at least 512 bytes"},
+    {.name = "broadcast-deal",
+     .type = OPT_CHOICE,
+     .value = &broadcast_options.deal,
+     .initial = "even",
+     .argument = WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"),
+     .group = GROUP_TECHNIQUES,
+     .commands = OF_LIST,
+     .help = "how slices are dealt to the queues (random: by --seed)"},
+    {.name = "broadcast-main",
+     .type = OPT_CHOICE,
+     .value = &broadcast_options.main,
+     .initial = "both",
+     .argument = WORDS([MAIN_BOTH] = "both", [MAIN_COMPUTE] = "compute"),
+     .group = GROUP_TECHNIQUES,
+     .commands = OF_LIST,
+     .help = "the main queue computes and sends, or only computes while the other N - 1 send"},
 };
 static const struct law laws[] = {{"broadcast-slices", "broadcast-queues", NULL},
                                   {"broadcast-deal", "broadcast-queues", NULL},
@@ -181,20 +207,26 @@ static void check_broadcast_options(struct settings *s)
         fail(EXIT_USAGE, "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
 }
 
-static const struct pass_traits traits = {.sends_copies = true};
-static const struct pass pass = {.place = 40,
-                                 .name = "broadcast",
-                                 .wanted = wants_broadcast,
-                                 .run = run_broadcast,
-                                 .turned_on = {"--broadcast-queues 3 --broadcast-main compute",
-                                               "--broadcast-queues 2 --broadcast-slices 5 --broadcast-deal random"},
-                                 .traits = &traits};
-const struct module module_broadcast = {.name = "broadcast",
-                                        .needs = "pass predict",
-                                        .place = 25,
-                                        .pass = &pass,
-                                        .options = options,
-                                        .n_options = COUNT(options),
-                                        .laws = laws,
-                                        .n_laws = COUNT(laws),
-                                        .check = check_broadcast_options};
+static const struct pass_traits traits = {
+    .sends_copies = true,
+};
+static const struct pass pass = {
+    .place = 40,
+    .name = "broadcast",
+    .wanted = wants_broadcast,
+    .run = run_broadcast,
+    .turned_on = {"--broadcast-queues 3 --broadcast-main compute",
+                  "--broadcast-queues 2 --broadcast-slices 5 --broadcast-deal random"},
+    .traits = &traits,
+};
+const struct module module_broadcast = {
+    .name = "broadcast",
+    .needs = "pass predict",
+    .place = 25,
+    .pass = &pass,
+    .options = options,
+    .n_options = COUNT(options),
+    .laws = laws,
+    .n_laws = COUNT(laws),
+    .check = check_broadcast_options,
+};

@@ -389,7 +389,9 @@ static bool run_gather(struct step *s, const struct costs *c, const struct run_f
     return v.gathered > 0;
 }
 
-static const struct pass_traits traits = {.every_list = true};
+static const struct pass_traits traits = {
+    .every_list = true,
+};
 static const struct pass pass = {
     .place = 20,
     .name = "gather",

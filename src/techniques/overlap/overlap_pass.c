@@ -344,17 +344,21 @@ static bool run_overlap(struct step *s, const struct costs *c, const struct run_
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static const struct pass_traits traits = {.own_room = true,
-                                          .wants_times = wants_times,
-                                          .always_needs_times = true,
-                                          .moves_updates = true,
-                                          .may_change = may_change};
-static const struct pass pass = {.place = 10,
-                                 .name = "overlap",
-                                 .wanted = wants_overlap,
-                                 .run = run_overlap,
-                                 .turned_on = {"--overlap all-cpu"},
-                                 .traits = &traits};
+static const struct pass_traits traits = {
+    .own_room = true,
+    .wants_times = wants_times,
+    .always_needs_times = true,
+    .moves_updates = true,
+    .may_change = may_change,
+};
+static const struct pass pass = {
+    .place = 10,
+    .name = "overlap",
+    .wanted = wants_overlap,
+    .run = run_overlap,
+    .turned_on = {"--overlap all-cpu"},
+    .traits = &traits,
+};
 
 static void check_overlap_options(struct settings *s)
 {
@@ -375,26 +379,39 @@ static void tell_choices(struct trainer *t, struct kept_run *k)
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"overlap", 0, OPT_CHOICE, &overlap_options.how, "off",
-     WORDS([OVERLAP_OFF] = "off", [OVERLAP_PLAN] = "plan", [OVERLAP_LOCAL] = "local", [OVERLAP_ALL_CPU] = "all-cpu",
-           [OVERLAP_ALL_DEVICE] = "all-device"),
-     0, 0, GROUP_TECHNIQUES, OF_LIST,
-     "run optimizer updates of some layers on the CPU while the device goes on. plan: chosen for the shortest step; "
-     "local: chosen at the end of each layer's backward, by the work that the CPU still has"},
-    {"overlap-plan", 0, OPT_OUTPUT, &overlap_options.plan, NULL, "FILE", 0, 0, GROUP_TECHNIQUES, OF_LIST,
-     "file with the plan of --overlap plan as text: read when it is there, else written"},
+    {.name = "overlap",
+     .type = OPT_CHOICE,
+     .value = &overlap_options.how,
+     .initial = "off",
+     .argument = WORDS([OVERLAP_OFF] = "off", [OVERLAP_PLAN] = "plan", [OVERLAP_LOCAL] = "local",
+                       [OVERLAP_ALL_CPU] = "all-cpu", [OVERLAP_ALL_DEVICE] = "all-device"),
+     .group = GROUP_TECHNIQUES,
+     .commands = OF_LIST,
+     .help = "run optimizer updates of some layers on the CPU while the device goes on. plan: chosen for the "
+             "shortest step; local: chosen at the end of each layer's backward, by the work that the CPU still has"},
+    {.name = "overlap-plan",
+     .type = OPT_OUTPUT,
+     .value = &overlap_options.plan,
+     .argument = "FILE",
+     .group = GROUP_TECHNIQUES,
+     .commands = OF_LIST,
+     .help = "file with the plan of --overlap plan as text: read when it is there, else written"},
 };
-static const struct hooks hooks = {.kept = tell_choices};
+static const struct hooks hooks = {
+    .kept = tell_choices,
+};
 static const struct foreign_words foreign[] = {
     {"overlap", "cpu-offload offload offload-optimizer zero-offload", NULL},
 };
-const struct module module_overlap = {.name = "overlap",
-                                      .needs = "pass predict search",
-                                      .place = 21,
-                                      .pass = &pass,
-                                      .options = options,
-                                      .n_options = COUNT(options),
-                                      .foreign = foreign,
-                                      .n_foreign = COUNT(foreign),
-                                      .check = check_overlap_options,
-                                      .hooks = &hooks};
+const struct module module_overlap = {
+    .name = "overlap",
+    .needs = "pass predict search",
+    .place = 21,
+    .pass = &pass,
+    .options = options,
+    .n_options = COUNT(options),
+    .foreign = foreign,
+    .n_foreign = COUNT(foreign),
+    .check = check_overlap_options,
+    .hooks = &hooks,
+};

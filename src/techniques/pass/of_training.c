@@ -73,8 +73,13 @@ static void check_pass_options(struct settings *s)
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"after", 0, OPT_TEXT, &after, NULL, "PASS", 0, 0, GROUP_LOOKING, OF_PLAN,
-     "show the list as it is after that pass"},
+    {.name = "after",
+     .type = OPT_TEXT,
+     .value = &after,
+     .argument = "PASS",
+     .group = GROUP_LOOKING,
+     .commands = OF_PLAN,
+     .help = "show the list as it is after that pass"},
 };
 static const struct hooks hooks = {
     .list_built = rewrite, .summary_printed = print_all_reports, .trainer_closing = free_all_reports};

@@ -153,12 +153,17 @@ static const struct pass pass = {
 };
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"recompute", 0, OPT_CHOICE, &recompute_options.how, "off",
-     WORDS([RECOMPUTE_OFF] = "off", [RECOMPUTE_FULL] = "full", [RECOMPUTE_SELECTIVE] = "selective",
-           [RECOMPUTE_AUTO] = "auto"),
-     0, 0, GROUP_TECHNIQUES, OF_LIST,
-     "make activations again before a layer's backward instead of keeping them. full: all but the layer's input; "
-     "selective: attention's (T, T) matrices and GELU's output; auto: as the budget needs, for the shortest step"},
+    {.name = "recompute",
+     .type = OPT_CHOICE,
+     .value = &recompute_options.how,
+     .initial = "off",
+     .argument = WORDS([RECOMPUTE_OFF] = "off", [RECOMPUTE_FULL] = "full", [RECOMPUTE_SELECTIVE] = "selective",
+                       [RECOMPUTE_AUTO] = "auto"),
+     .group = GROUP_TECHNIQUES,
+     .commands = OF_LIST,
+     .help =
+         "make activations again before a layer's backward instead of keeping them. full: all but the layer's input; "
+         "selective: attention's (T, T) matrices and GELU's output; auto: as the budget needs, for the shortest step"},
 };
 static const struct foreign_words foreign[] = {
     {"recompute",

@@ -20,13 +20,35 @@ static struct {
 enum { LS = 1, VERIFY = 2, CKPT_DIFF = 4, RESHARD = 8, CKPT_EXPORT = 16 };
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"mesh", 0, OPT_TEXT, &given.mesh, NULL, "dp=A,pp=B,tp=C", 0, 0, "What", RESHARD,
-     "how the state is to be cut, and to be trained; an omitted axis is 1 (default: merged, the strategy stays)"},
-    {"zero", 0, OPT_INT, &given.zero, NULL, "0..3", 0, 3, "What", RESHARD,
-     "what data-parallel ranks share out: 1 and 2 Adam's state, 3 parameters too (default: as it was)"},
-    {"plan", 0, OPT_FLAG, &given.plan, NULL, NULL, 0, 0, "What", RESHARD, "print the copies instead of making them"},
-    {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", ~0u,
-     "print one JSON object on stdout instead of tables"},
+    {.name = "mesh",
+     .type = OPT_TEXT,
+     .value = &given.mesh,
+     .argument = "dp=A,pp=B,tp=C",
+     .group = "What",
+     .commands = RESHARD,
+     .help =
+         "how the state is to be cut, and to be trained; an omitted axis is 1 (default: merged, the strategy stays)"},
+    {.name = "zero",
+     .type = OPT_INT,
+     .value = &given.zero,
+     .argument = "0..3",
+     .low = 0,
+     .high = 3,
+     .group = "What",
+     .commands = RESHARD,
+     .help = "what data-parallel ranks share out: 1 and 2 Adam's state, 3 parameters too (default: as it was)"},
+    {.name = "plan",
+     .type = OPT_FLAG,
+     .value = &given.plan,
+     .group = "What",
+     .commands = RESHARD,
+     .help = "print the copies instead of making them"},
+    {.name = "json",
+     .type = OPT_FLAG,
+     .value = &given.json,
+     .group = "Output",
+     .commands = ~0u,
+     .help = "print one JSON object on stdout instead of tables"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
@@ -471,8 +493,10 @@ static const struct words ckpt_words = {
 
 static int run_ckpt(int argc, char **argv) { return run_words(&ckpt_words, argc, argv); }
 
-const struct subcommand ckpt_command = {.place = 110,
-                                        .name = "ckpt",
-                                        .help = "look into checkpoints, check, compare, reshard and export them",
-                                        .run = run_ckpt,
-                                        .foreign = " export convert save reshard "};
+const struct subcommand ckpt_command = {
+    .place = 110,
+    .name = "ckpt",
+    .help = "look into checkpoints, check, compare, reshard and export them",
+    .run = run_ckpt,
+    .foreign = " export convert save reshard ",
+};

@@ -5,12 +5,24 @@ struct reshard_options reshard_options;
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"resume", 0, OPT_INPUT, &reshard_options.resume, NULL, "DIR|FILE", 0, 0, GROUP_LOOKING, OF_TRAIN,
-     "go on from a checkpoint (--save DIR writes DIR/step-N too), the newest one in a folder, or a snapshot. Sizes, "
-     "data, options and strategy are as "
-     "saved, except for what the command line says; on another number of devices dp is changed"},
-    {"keep", 0, OPT_INT, &reshard_options.keep, NULL, "K", 0, 1e9, GROUP_LOOKING, OF_TRAIN,
-     "keep the K newest checkpoints (0: all)"},
+    {.name = "resume",
+     .type = OPT_INPUT,
+     .value = &reshard_options.resume,
+     .argument = "DIR|FILE",
+     .group = GROUP_LOOKING,
+     .commands = OF_TRAIN,
+     .help = "go on from a checkpoint (--save DIR writes DIR/step-N too), the newest one in a folder, or a snapshot. "
+             "Sizes, data, options and strategy are as saved, except for what the command line says; on another "
+             "number of devices dp is changed"},
+    {.name = "keep",
+     .type = OPT_INT,
+     .value = &reshard_options.keep,
+     .argument = "K",
+     .low = 0,
+     .high = 1e9,
+     .group = GROUP_LOOKING,
+     .commands = OF_TRAIN,
+     .help = "keep the K newest checkpoints (0: all)"},
 };
 
 /* A restart goes on from its own checkpoint, whatever --resume says. */
@@ -30,17 +42,19 @@ static const struct foreign_words foreign[] = {
      NULL},
     {"keep", "save-total-limit keep-last", NULL},
 };
-const struct module module_reshard = {.name = "reshard",
-                                      .needs = "command",
-                                      .place = 70,
-                                      .commands = &ckpt_command,
-                                      .n_commands = 1,
-                                      .options = options,
-                                      .n_options = COUNT(options),
-                                      .foreign = foreign,
-                                      .n_foreign = COUNT(foreign),
-                                      .laws = laws,
-                                      .n_laws = COUNT(laws),
-                                      .check = check_reshard_options,
-                                      .hooks = &reshard_hooks,
-                                      .archive = &archive};
+const struct module module_reshard = {
+    .name = "reshard",
+    .needs = "command",
+    .place = 70,
+    .commands = &ckpt_command,
+    .n_commands = 1,
+    .options = options,
+    .n_options = COUNT(options),
+    .foreign = foreign,
+    .n_foreign = COUNT(foreign),
+    .laws = laws,
+    .n_laws = COUNT(laws),
+    .check = check_reshard_options,
+    .hooks = &reshard_hooks,
+    .archive = &archive,
+};

@@ -272,18 +272,22 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
         append_text(&k->command, " --keep %d", reshard_options.keep);
 }
 
-const struct archive archive = {.option = "--resume",
-                                .past = past,
-                                .mesh = resumed_mesh,
-                                .open = open_run,
-                                .close = close_run,
-                                .load = load_run,
-                                .refuse = expect_outside,
-                                .compare = compare_with_saved,
-                                .save = save_training};
-const struct hooks reshard_hooks = {.list_built = record_training,
-                                    .lists_ready = number_run,
-                                    .model_filled = compare_training,
-                                    .summary_printed = print_resumed,
-                                    .kept = tell_kept,
-                                    .trainer_closing = forget};
+const struct archive archive = {
+    .option = "--resume",
+    .past = past,
+    .mesh = resumed_mesh,
+    .open = open_run,
+    .close = close_run,
+    .load = load_run,
+    .refuse = expect_outside,
+    .compare = compare_with_saved,
+    .save = save_training,
+};
+const struct hooks reshard_hooks = {
+    .list_built = record_training,
+    .lists_ready = number_run,
+    .model_filled = compare_training,
+    .summary_printed = print_resumed,
+    .kept = tell_kept,
+    .trainer_closing = forget,
+};

@@ -199,4 +199,7 @@ struct score choose(const struct question *q, const unsigned char *start, size_t
     return s.record;
 }
 
-const struct module module_search = {.name = "search", .needs = "lists predict"};
+const struct module module_search = {
+    .name = "search",
+    .needs = "lists predict",
+};

@@ -208,9 +208,11 @@ static void forget(struct trainer *t)
     free(s);
 }
 
-const struct hooks snapshot_hooks = {.model_filled = open_snapshots,
-                                     .step_issued = show_commits,
-                                     .step_reported = note_reported,
-                                     .steps_ended = end_snapshots,
-                                     .kept = tell_kept,
-                                     .trainer_closing = forget};
+const struct hooks snapshot_hooks = {
+    .model_filled = open_snapshots,
+    .step_issued = show_commits,
+    .step_reported = note_reported,
+    .steps_ended = end_snapshots,
+    .kept = tell_kept,
+    .trainer_closing = forget,
+};

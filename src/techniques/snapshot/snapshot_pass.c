@@ -296,13 +296,17 @@ static void reserve_buffers(struct step *s, const struct run_facts *w)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static const struct pass_traits traits = {.reserve = reserve_buffers};
-static const struct pass pass = {.place = 60,
-                                 .name = "snapshot",
-                                 .wanted = wants_snapshot,
-                                 .run = run_snapshot,
-                                 .turned_on = {NULL},
-                                 .traits = &traits};
+static const struct pass_traits traits = {
+    .reserve = reserve_buffers,
+};
+static const struct pass pass = {
+    .place = 60,
+    .name = "snapshot",
+    .wanted = wants_snapshot,
+    .run = run_snapshot,
+    .turned_on = {NULL},
+    .traits = &traits,
+};
 
 static void check_snapshot_options(struct settings *s)
 {
@@ -319,36 +323,72 @@ static void check_snapshot_options(struct settings *s)
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"snapshot", 0, OPT_KEPT, &snapshot_options.file, NULL, "FILE", 0, 0, GROUP_TECHNIQUES, OF_TRAIN | OF_PLAN,
-     "store each unit in FILE as soon as it is updated, while the rest of the step goes on: --resume FILE goes on from "
-     "there after any interruption (plan: say when which iteration could be recovered, and write nothing)"},
-    {"snapshot-every", 0, OPT_INT, &snapshot_options.every, "1", "K", 1, MOST_EVERY, GROUP_TECHNIQUES,
-     OF_TRAIN | OF_PLAN, "store every Kth iteration"},
-    {"snapshot-slots", 0, OPT_INT, &snapshot_options.slots, "2", "S", 1, MOST_MEMBERS, GROUP_TECHNIQUES,
-     OF_TRAIN | OF_PLAN,
-     "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait. The "
-     "newest one keeps its slot, so with 1 only the first is stored"},
-    {"snapshot-in", 0, OPT_CHOICE, &snapshot_options.in, "host", WORDS([IN_HOST] = "host", [IN_DEVICE] = "device"), 0,
-     0, GROUP_TECHNIQUES, OF_TRAIN | OF_PLAN,
-     "a unit's next update waits for its copy. host: into the host's memory; device: into the device's, with room for "
-     "S copies, from where it goes down while training goes on: for slow links"},
-    {"iterations", 0, OPT_INT, &snapshot_options.iterations, "16", "N", 1, 1e6, GROUP_PREDICTING, OF_PLAN,
-     "with --snapshot: report the commits of the first N iterations"},
+    {.name = "snapshot",
+     .type = OPT_KEPT,
+     .value = &snapshot_options.file,
+     .argument = "FILE",
+     .group = GROUP_TECHNIQUES,
+     .commands = OF_TRAIN | OF_PLAN,
+     .help = "store each unit in FILE as soon as it is updated, while the rest of the step goes on: --resume FILE "
+             "goes on from there after any interruption (plan: say when which iteration could be recovered, and "
+             "write nothing)"},
+    {.name = "snapshot-every",
+     .type = OPT_INT,
+     .value = &snapshot_options.every,
+     .initial = "1",
+     .argument = "K",
+     .low = 1,
+     .high = MOST_EVERY,
+     .group = GROUP_TECHNIQUES,
+     .commands = OF_TRAIN | OF_PLAN,
+     .help = "store every Kth iteration"},
+    {.name = "snapshot-slots",
+     .type = OPT_INT,
+     .value = &snapshot_options.slots,
+     .initial = "2",
+     .argument = "S",
+     .low = 1,
+     .high = MOST_MEMBERS,
+     .group = GROUP_TECHNIQUES,
+     .commands = OF_TRAIN | OF_PLAN,
+     .help = "iterations for which the file has room; one that finds no slot free is dropped, and training does not "
+             "wait. The newest one keeps its slot, so with 1 only the first is stored"},
+    {.name = "snapshot-in",
+     .type = OPT_CHOICE,
+     .value = &snapshot_options.in,
+     .initial = "host",
+     .argument = WORDS([IN_HOST] = "host", [IN_DEVICE] = "device"),
+     .group = GROUP_TECHNIQUES,
+     .commands = OF_TRAIN | OF_PLAN,
+     .help = "a unit's next update waits for its copy. host: into the host's memory; device: into the device's, with "
+             "room for S copies, from where it goes down while training goes on: for slow links"},
+    {.name = "iterations",
+     .type = OPT_INT,
+     .value = &snapshot_options.iterations,
+     .initial = "16",
+     .argument = "N",
+     .low = 1,
+     .high = 1e6,
+     .group = GROUP_PREDICTING,
+     .commands = OF_PLAN,
+     .help = "with --snapshot: report the commits of the first N iterations"},
 };
 static const struct law laws[] = {{"snapshot-every", "snapshot", NULL},
                                   {"snapshot-slots", "snapshot", NULL},
                                   {"snapshot-in", "snapshot", NULL},
                                   {"iterations", "snapshot", NULL},
                                   {"print-list", "snapshot", "a step file has no words for slots"}};
-const struct module module_snapshot = {.name = "snapshot",
-                                       .needs = "pass predict reshard",
-                                       .place = 24,
-                                       .pass = &pass,
-                                       .options = options,
-                                       .n_options = COUNT(options),
-                                       .unrecorded = "snapshot",
-                                       .laws = laws,
-                                       .n_laws = COUNT(laws),
-                                       .check = check_snapshot_options,
-                                       .hooks = &snapshot_hooks,
-                                       .store = &snapshot_store};
+const struct module module_snapshot = {
+    .name = "snapshot",
+    .needs = "pass predict reshard",
+    .place = 24,
+    .pass = &pass,
+    .options = options,
+    .n_options = COUNT(options),
+    .unrecorded = "snapshot",
+    .laws = laws,
+    .n_laws = COUNT(laws),
+    .check = check_snapshot_options,
+    .hooks = &snapshot_hooks,
+    .store = &snapshot_store,
+};

@@ -32,17 +32,21 @@ static bool wants_times(const struct run_facts *w)
     return swap_options.how == SWAP_AUTO;
 }
 
-static const struct pass_traits traits = {.wants_times = wants_times,
-                                          .makes_room = true,
-                                          .moves_state = moves_state,
-                                          .fills_host = fills_host,
-                                          .choose_remade = remake_by_search};
-static const struct pass pass = {.place = 50,
-                                 .name = "swap",
-                                 .wanted = wants_swap,
-                                 .run = run_swap,
-                                 .turned_on = {"--swap layer"},
-                                 .traits = &traits};
+static const struct pass_traits traits = {
+    .wants_times = wants_times,
+    .makes_room = true,
+    .moves_state = moves_state,
+    .fills_host = fills_host,
+    .choose_remade = remake_by_search,
+};
+static const struct pass pass = {
+    .place = 50,
+    .name = "swap",
+    .wanted = wants_swap,
+    .run = run_swap,
+    .turned_on = {"--swap layer"},
+    .traits = &traits,
+};
 
 /* ---- the options ------------------------------------------------------------------------------------------------- */
 
@@ -67,28 +71,43 @@ static void check_swap_options(struct settings *s)
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"swap", 0, OPT_CHOICE, &swap_options.how, "off",
-     WORDS([SWAP_OFF] = "off", [SWAP_AUTO] = "auto", [SWAP_LAYER] = "layer", [SWAP_MICROBATCH] = "microbatch"), 0, 0,
-     GROUP_TECHNIQUES, OF_LIST,
-     "move data to the host and back in time. auto: as the budget needs, for the shortest step; data that is cheaper "
-     "to make again is made again. layer: away during the next layer's forward, back during that layer's backward. "
-     "microbatch: away after a micro-batch's forward, back during the backward before its own"},
-    {"swap-what", 0, OPT_TEXT, &classes, "activations", "CLASS,...", 0, 0, GROUP_TECHNIQUES, OF_LIST,
-     "which of activations, gradients, optimizer and parameters may leave; state then lives on the host"},
+    {.name = "swap",
+     .type = OPT_CHOICE,
+     .value = &swap_options.how,
+     .initial = "off",
+     .argument =
+         WORDS([SWAP_OFF] = "off", [SWAP_AUTO] = "auto", [SWAP_LAYER] = "layer", [SWAP_MICROBATCH] = "microbatch"),
+     .group = GROUP_TECHNIQUES,
+     .commands = OF_LIST,
+     .help =
+         "move data to the host and back in time. auto: as the budget needs, for the shortest step; data that is "
+         "cheaper "
+         "to make again is made again. layer: away during the next layer's forward, back during that layer's backward. "
+         "microbatch: away after a micro-batch's forward, back during the backward before its own"},
+    {.name = "swap-what",
+     .type = OPT_TEXT,
+     .value = &classes,
+     .initial = "activations",
+     .argument = "CLASS,...",
+     .group = GROUP_TECHNIQUES,
+     .commands = OF_LIST,
+     .help = "which of activations, gradients, optimizer and parameters may leave; state then lives on the host"},
 };
 static const struct law laws[] = {{"swap-what", "swap", NULL}};
 static const struct foreign_words foreign[] = {
     {"swap", "offload-activations swap-activations", NULL},
 };
-const struct module module_swap = {.name = "swap",
-                                   .needs = "pass predict search",
-                                   .place = 23,
-                                   .pass = &pass,
-                                   .options = options,
-                                   .n_options = COUNT(options),
-                                   .makes_room = "--swap auto",
-                                   .foreign = foreign,
-                                   .n_foreign = COUNT(foreign),
-                                   .laws = laws,
-                                   .n_laws = COUNT(laws),
-                                   .check = check_swap_options};
+const struct module module_swap = {
+    .name = "swap",
+    .needs = "pass predict search",
+    .place = 23,
+    .pass = &pass,
+    .options = options,
+    .n_options = COUNT(options),
+    .makes_room = "--swap auto",
+    .foreign = foreign,
+    .n_foreign = COUNT(foreign),
+    .laws = laws,
+    .n_laws = COUNT(laws),
+    .check = check_swap_options,
+};

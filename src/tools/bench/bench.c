@@ -376,21 +376,29 @@ static int run_bench(int argc, char **argv)
     return EXIT_OK;
 }
 
-static const struct subcommand command = {.place = 100,
-                                          .name = "bench",
-                                          .help = "measure the device, its matrix products and training",
-                                          .run = run_bench,
-                                          .foreign = " benchmark speed "};
+static const struct subcommand command = {
+    .place = 100,
+    .name = "bench",
+    .help = "measure the device, its matrix products and training",
+    .run = run_bench,
+    .foreign = " benchmark speed ",
+};
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"broadcast", 0, OPT_FLAG, &sweeps, NULL, NULL, 0, 0, GROUP_PREDICTING, 0,
-     "instead, train with one broadcast queue and with several, and slices of several sizes"},
+    {.name = "broadcast",
+     .type = OPT_FLAG,
+     .value = &sweeps,
+     .group = GROUP_PREDICTING,
+     .commands = 0,
+     .help = "instead, train with one broadcast queue and with several, and slices of several sizes"},
 };
-const struct module module_bench = {.name = "bench",
-                                    .needs = "broadcast command pass predict trace",
-                                    .place = 96,
-                                    .commands = &command,
-                                    .n_commands = 1,
-                                    .options = options,
-                                    .n_options = COUNT(options),
-                                    .check = check_bench_options};
+const struct module module_bench = {
+    .name = "bench",
+    .needs = "broadcast command pass predict trace",
+    .place = 96,
+    .commands = &command,
+    .n_commands = 1,
+    .options = options,
+    .n_options = COUNT(options),
+    .check = check_bench_options,
+};

@@ -252,4 +252,7 @@ json_t *board_json(const struct board *b)
                      "moved", (json_int_t)count_moves(b));
 }
 
-const struct module module_board = {.name = "board", .needs = "pass predict proof lists trace"};
+const struct module module_board = {
+    .name = "board",
+    .needs = "pass predict proof lists trace",
+};

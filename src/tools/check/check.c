@@ -213,11 +213,13 @@ static int run_check(int argc, char **argv)
     return passed ? EXIT_OK : EXIT_FAILED;
 }
 
-static const struct subcommand command = {.place = 40,
-                                          .name = "check",
-                                          .help = "compare with reference numbers made by another program",
-                                          .run = run_check,
-                                          .foreign = " verify "};
+static const struct subcommand command = {
+    .place = 40,
+    .name = "check",
+    .help = "compare with reference numbers made by another program",
+    .run = run_check,
+    .foreign = " verify ",
+};
 /* Does the option make sense beside --gradients? */
 static bool fits_gradients(const struct option *o)
 {
@@ -238,17 +240,32 @@ static void check_gradients_options(struct settings *s)
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"gradients", 0, OPT_FLAG, &check_options.gradients, NULL, NULL, 0, 0, "Checking", 0,
-     "instead of a FILE: compare the backward of every operation with differences of its forward, on a small model "
-     "with random values; shows the worst element of the gradient of each input"},
-    {"tolerance", 0, OPT_DOUBLE, &check_options.tolerance, "1e-5", "X", 0, 1, "Checking", 0,
-     "largest relative error (with --gradients 1e-4)"},
+    {.name = "gradients",
+     .type = OPT_FLAG,
+     .value = &check_options.gradients,
+     .group = "Checking",
+     .commands = 0,
+     .help =
+         "instead of a FILE: compare the backward of every operation with differences of its forward, on a small model "
+         "with random values; shows the worst element of the gradient of each input"},
+    {.name = "tolerance",
+     .type = OPT_DOUBLE,
+     .value = &check_options.tolerance,
+     .initial = "1e-5",
+     .argument = "X",
+     .low = 0,
+     .high = 1,
+     .group = "Checking",
+     .commands = 0,
+     .help = "largest relative error (with --gradients 1e-4)"},
 };
-const struct module module_check = {.name = "check",
-                                    .needs = "command reshard",
-                                    .place = 95,
-                                    .commands = &command,
-                                    .n_commands = 1,
-                                    .options = options,
-                                    .n_options = COUNT(options),
-                                    .check = check_gradients_options};
+const struct module module_check = {
+    .name = "check",
+    .needs = "command reshard",
+    .place = 95,
+    .commands = &command,
+    .n_commands = 1,
+    .options = options,
+    .n_options = COUNT(options),
+    .check = check_gradients_options,
+};

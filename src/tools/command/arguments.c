@@ -64,4 +64,6 @@ int run_words(const struct words *w, int argc, char **argv)
     return word->run(paths);
 }
 
-const struct module module_command = {.name = "command"};
+const struct module module_command = {
+    .name = "command",
+};

@@ -128,11 +128,13 @@ static void list_devices(bool json)
         fail_without_device(platforms, n, EXIT_NO_DEVICE);
 }
 
-static const struct page page = {.name = "devices",
-                                 .takes = "[--json]",
-                                 .text = "Shows the OpenCL platforms and devices, numbered as -d takes them.",
-                                 .classes = OF_THIS,
-                                 .also = " json "};
+static const struct page page = {
+    .name = "devices",
+    .takes = "[--json]",
+    .text = "Shows the OpenCL platforms and devices, numbered as -d takes them.",
+    .classes = OF_THIS,
+    .also = " json ",
+};
 
 static int run_devices(int argc, char **argv)
 {
@@ -140,9 +142,15 @@ static int run_devices(int argc, char **argv)
     return EXIT_OK;
 }
 
-static const struct subcommand command = {.place = 10,
-                                          .name = "devices",
-                                          .help = "show the OpenCL devices",
-                                          .run = run_devices,
-                                          .foreign = " info device clinfo gpus "};
-const struct module module_devices = {.name = "devices", .commands = &command, .n_commands = 1};
+static const struct subcommand command = {
+    .place = 10,
+    .name = "devices",
+    .help = "show the OpenCL devices",
+    .run = run_devices,
+    .foreign = " info device clinfo gpus ",
+};
+const struct module module_devices = {
+    .name = "devices",
+    .commands = &command,
+    .n_commands = 1,
+};

@@ -123,5 +123,11 @@ static void name_first(struct trainer *t, uint32_t number, const struct result *
          not_finite_advice);
 }
 
-static const struct hooks hooks = {.step_not_finite = name_first};
-const struct module module_finite = {.name = "finite", .place = 6, .hooks = &hooks};
+static const struct hooks hooks = {
+    .step_not_finite = name_first,
+};
+const struct module module_finite = {
+    .name = "finite",
+    .place = 6,
+    .hooks = &hooks,
+};

@@ -221,33 +221,54 @@ static void print_summary(struct trainer *t)
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"print", 0, OPT_FLAG, &plan_options.print, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
-     "print tasks and memory map too"},
-    {"list", 0, OPT_INPUT, &plan_options.list, NULL, "FILE", 0, 0, GROUP_LOOKING, OF_PLAN,
-     "show the list of a step file instead of a model's: a machine, tensors and tasks written by hand, with their "
-     "times (the format: tutorials/reference-lists.md, examples: data/steps)"},
-    {"print-list", 0, OPT_FLAG, &plan_options.print_list, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
-     "print the train list as a step file, which is simulated to the same times; needs --profile, --hardware or "
-     "--list"},
+    {.name = "print",
+     .type = OPT_FLAG,
+     .value = &plan_options.print,
+     .group = GROUP_LOOKING,
+     .commands = OF_PLAN,
+     .help = "print tasks and memory map too"},
+    {.name = "list",
+     .type = OPT_INPUT,
+     .value = &plan_options.list,
+     .argument = "FILE",
+     .group = GROUP_LOOKING,
+     .commands = OF_PLAN,
+     .help =
+         "show the list of a step file instead of a model's: a machine, tensors and tasks written by hand, with their "
+         "times (the format: tutorials/reference-lists.md, examples: data/steps)"},
+    {.name = "print-list",
+     .type = OPT_FLAG,
+     .value = &plan_options.print_list,
+     .group = GROUP_LOOKING,
+     .commands = OF_PLAN,
+     .help =
+         "print the train list as a step file, which is simulated to the same times; needs --profile, --hardware or "
+         "--list"},
 };
 static const struct law laws[] = {{"print-list", "json", "a step file is printed and nothing else"},
                                   {"print-list", "print", "a step file is printed and nothing else"},
                                   {"print-list", "trace", "a step file is printed and nothing else"},
                                   {"print-list", "view", "a step file is printed and nothing else"}};
-static const struct hooks hooks = {.summary_printed = print_summary};
-static const struct subcommand command = {.place = 50,
-                                          .name = "plan",
-                                          .help = "show a training step as a list of tasks, and its memory",
-                                          .run = run_plan,
-                                          .foreign = " simulate list print memory dry-run "};
-const struct module module_lists = {.name = "lists",
-                                    .needs = "pass predict proof trace",
-                                    .place = 55,
-                                    .commands = &command,
-                                    .n_commands = 1,
-                                    .options = options,
-                                    .n_options = COUNT(options),
-                                    .laws = laws,
-                                    .n_laws = COUNT(laws),
-                                    .check = check_plan_options,
-                                    .hooks = &hooks};
+static const struct hooks hooks = {
+    .summary_printed = print_summary,
+};
+static const struct subcommand command = {
+    .place = 50,
+    .name = "plan",
+    .help = "show a training step as a list of tasks, and its memory",
+    .run = run_plan,
+    .foreign = " simulate list print memory dry-run ",
+};
+const struct module module_lists = {
+    .name = "lists",
+    .needs = "pass predict proof trace",
+    .place = 55,
+    .commands = &command,
+    .n_commands = 1,
+    .options = options,
+    .n_options = COUNT(options),
+    .laws = laws,
+    .n_laws = COUNT(laws),
+    .check = check_plan_options,
+    .hooks = &hooks,
+};

@@ -239,14 +239,21 @@ static void check_memory_options(struct settings *s)
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"memory", 0, OPT_FLAG, &wanted, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
-     "print a table instead: what each device would hold at the peak, with each kind of --recompute and of --zero"},
+    {.name = "memory",
+     .type = OPT_FLAG,
+     .value = &wanted,
+     .group = GROUP_LOOKING,
+     .commands = OF_PLAN,
+     .help =
+         "print a table instead: what each device would hold at the peak, with each kind of --recompute and of --zero"},
 };
 static const struct other_plan plan = {is_wanted, plan_memory};
-const struct module module_memory = {.name = "memory",
-                                     .needs = "command lists recompute swap",
-                                     .place = 54,
-                                     .options = options,
-                                     .n_options = COUNT(options),
-                                     .check = check_memory_options,
-                                     .plan = &plan};
+const struct module module_memory = {
+    .name = "memory",
+    .needs = "command lists recompute swap",
+    .place = 54,
+    .options = options,
+    .n_options = COUNT(options),
+    .check = check_memory_options,
+    .plan = &plan,
+};

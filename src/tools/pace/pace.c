@@ -176,23 +176,42 @@ static void stop(struct trainer *t)
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"pace", 0, OPT_INPUT, &pace_options.file, NULL, "FILE", 0, 0, GROUP_PREDICTING, OF_TRAIN,
-     "pad every task of a real run to its predicted end, by a profile or a hardware description, all stretched alike"},
-    {"delay-seed", 0, OPT_LONG, &pace_options.delay_seed, "-1", "N", -1, 9e15, GROUP_LOOKING, OF_TRAIN,
-     "delay the end of tasks at random, and with --overlap local draw where updates run (-1: neither)"},
+    {.name = "pace",
+     .type = OPT_INPUT,
+     .value = &pace_options.file,
+     .argument = "FILE",
+     .group = GROUP_PREDICTING,
+     .commands = OF_TRAIN,
+     .help = "pad every task of a real run to its predicted end, by a profile or a hardware description, all "
+             "stretched alike"},
+    {.name = "delay-seed",
+     .type = OPT_LONG,
+     .value = &pace_options.delay_seed,
+     .initial = "-1",
+     .argument = "N",
+     .low = -1,
+     .high = 9e15,
+     .group = GROUP_LOOKING,
+     .commands = OF_TRAIN,
+     .help = "delay the end of tasks at random, and with --overlap local draw where updates run (-1: neither)"},
 };
 static const struct law laws[] = {{"hardware", "pace", "both say how long tasks take"},
                                   {"profile", "pace", "both say how long tasks take"},
                                   {"pace", "delay-seed", "both decide when tasks end"},
                                   {"serial", "pace", "tasks run one after another, as fast as they can"},
                                   {"serial", "delay-seed", "tasks run one after another, as fast as they can"}};
-static const struct hooks hooks = {.lists_ready = start_pace, .trainer_closing = stop};
-const struct module module_pace = {.name = "pace",
-                                   .needs = "predict",
-                                   .place = 80,
-                                   .options = options,
-                                   .n_options = COUNT(options),
-                                   .laws = laws,
-                                   .n_laws = COUNT(laws),
-                                   .check = check_pace_options,
-                                   .hooks = &hooks};
+static const struct hooks hooks = {
+    .lists_ready = start_pace,
+    .trainer_closing = stop,
+};
+const struct module module_pace = {
+    .name = "pace",
+    .needs = "predict",
+    .place = 80,
+    .options = options,
+    .n_options = COUNT(options),
+    .laws = laws,
+    .n_laws = COUNT(laws),
+    .check = check_pace_options,
+    .hooks = &hooks,
+};

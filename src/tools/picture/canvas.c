@@ -66,4 +66,6 @@ double tick_length(double least)
     return power * 10;
 }
 
-const struct module module_picture = {.name = "picture"};
+const struct module module_picture = {
+    .name = "picture",
+};

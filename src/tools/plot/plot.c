@@ -164,10 +164,20 @@ static const char *png;
 static bool bits;
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"bits", 0, OPT_FLAG, &bits, NULL, NULL, 0, 0, "Output", 1,
-     "draw losses in bits per byte of text, not in nats per token; so it is in any case where several runs have tokens "
-     "of several lengths"},
-    {"png", 0, OPT_OUTPUT, &png, NULL, "OUT", 0, 0, "Output", 1, "write a picture of 1280 x 720 pixels instead"},
+    {.name = "bits",
+     .type = OPT_FLAG,
+     .value = &bits,
+     .group = "Output",
+     .commands = 1,
+     .help = "draw losses in bits per byte of text, not in nats per token; so it is in any case where several runs "
+             "have tokens of several lengths"},
+    {.name = "png",
+     .type = OPT_OUTPUT,
+     .value = &png,
+     .argument = "OUT",
+     .group = "Output",
+     .commands = 1,
+     .help = "write a picture of 1280 x 720 pixels instead"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
@@ -195,9 +205,16 @@ static int run_plot(int argc, char **argv)
     return EXIT_OK;
 }
 
-static const struct subcommand command = {.place = 90,
-                                          .name = "plot",
-                                          .help = "draw the losses that --log recorded",
-                                          .run = run_plot,
-                                          .foreign = " curve loss graph "};
-const struct module module_plot = {.name = "plot", .needs = "command picture", .commands = &command, .n_commands = 1};
+static const struct subcommand command = {
+    .place = 90,
+    .name = "plot",
+    .help = "draw the losses that --log recorded",
+    .run = run_plot,
+    .foreign = " curve loss graph ",
+};
+const struct module module_plot = {
+    .name = "plot",
+    .needs = "command picture",
+    .commands = &command,
+    .n_commands = 1,
+};

@@ -81,37 +81,68 @@ static void check_predict_options(struct settings *s)
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"simulate", 0, OPT_FLAG, &predict_options.simulate, NULL, NULL, 0, 0, GROUP_PREDICTING, OF_PLAN,
-     "predict the step on a virtual clock; needs --profile, --hardware or --list"},
-    {"profile", 0, OPT_INPUT, &predict_options.profile, NULL, "FILE", 0, 0, GROUP_PREDICTING, OF_TRAIN | OF_PLAN,
-     "task times that `yard profile` measured; train: for its plans, instead of a trial"},
-    {"hardware", 0, OPT_INPUT, &predict_options.hardware, NULL, "FILE", 0, 0, GROUP_PREDICTING, OF_TRAIN | OF_PLAN,
-     "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
-     "device is needed (bench: with --broadcast); train: on the real devices, for its plans, instead of a trial"},
-    {"what-if", 0, OPT_TEXT, &predict_options.what_if, NULL, "WORDS", 0, 0, GROUP_PREDICTING, OF_PLAN,
-     "predict for changed hardware, as \"link=2x cpu=0.5x device=1.5x mem=8G\"; with --memory: mixed, for mixed "
-     "precision, which is counted, not "
-     "run"},
-    {"output", 'o', OPT_OUTPUT, &predict_options.output, NULL, "FILE", 0, 0, GROUP_PREDICTING, 0,
-     "the profile to write"},
+    {.name = "simulate",
+     .type = OPT_FLAG,
+     .value = &predict_options.simulate,
+     .group = GROUP_PREDICTING,
+     .commands = OF_PLAN,
+     .help = "predict the step on a virtual clock; needs --profile, --hardware or --list"},
+    {.name = "profile",
+     .type = OPT_INPUT,
+     .value = &predict_options.profile,
+     .argument = "FILE",
+     .group = GROUP_PREDICTING,
+     .commands = OF_TRAIN | OF_PLAN,
+     .help = "task times that `yard profile` measured; train: for its plans, instead of a trial"},
+    {.name = "hardware",
+     .type = OPT_INPUT,
+     .value = &predict_options.hardware,
+     .argument = "FILE",
+     .group = GROUP_PREDICTING,
+     .commands = OF_TRAIN | OF_PLAN,
+     .help =
+         "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
+         "device is needed (bench: with --broadcast); train: on the real devices, for its plans, instead of a trial"},
+    {.name = "what-if",
+     .type = OPT_TEXT,
+     .value = &predict_options.what_if,
+     .argument = "WORDS",
+     .group = GROUP_PREDICTING,
+     .commands = OF_PLAN,
+     .help =
+         "predict for changed hardware, as \"link=2x cpu=0.5x device=1.5x mem=8G\"; with --memory: mixed, for mixed "
+         "precision, which is counted, not "
+         "run"},
+    {.name = "output",
+     .letter = 'o',
+     .type = OPT_OUTPUT,
+     .value = &predict_options.output,
+     .argument = "FILE",
+     .group = GROUP_PREDICTING,
+     .commands = 0,
+     .help = "the profile to write"},
 };
 static const struct law laws[] = {{"profile", "hardware", "both say how long tasks take"}};
-static const struct hooks hooks = {.options_read = measure,
-                                   .machine = paper_machine,
-                                   .machine_opened = adapt,
-                                   .predicted_seconds = predict,
-                                   .trainer_closing = forget};
+static const struct hooks hooks = {
+    .options_read = measure,
+    .machine = paper_machine,
+    .machine_opened = adapt,
+    .predicted_seconds = predict,
+    .trainer_closing = forget,
+};
 static const struct subcommand command = {
     .place = 60, .name = "profile", .help = "measure how long tasks take, to predict with", .run = run_profile};
-const struct module module_predict = {.name = "predict",
-                                      .needs = "command pass trace",
-                                      .place = 50,
-                                      .commands = &command,
-                                      .n_commands = 1,
-                                      .options = options,
-                                      .n_options = COUNT(options),
-                                      .laws = laws,
-                                      .n_laws = COUNT(laws),
-                                      .check = check_predict_options,
-                                      .hooks = &hooks,
-                                      .forecaster = &forecaster};
+const struct module module_predict = {
+    .name = "predict",
+    .needs = "command pass trace",
+    .place = 50,
+    .commands = &command,
+    .n_commands = 1,
+    .options = options,
+    .n_options = COUNT(options),
+    .laws = laws,
+    .n_laws = COUNT(laws),
+    .check = check_predict_options,
+    .hooks = &hooks,
+    .forecaster = &forecaster,
+};

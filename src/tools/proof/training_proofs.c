@@ -57,18 +57,29 @@ static void check_proof_options(struct settings *s)
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"audit", 0, OPT_FLAG, &proof_options.audit, NULL, NULL, 0, 0, GROUP_LOOKING, OF_TRAIN,
-     "with --serial: run every task over three fillings of what it does not declare to read, and compare: for the data "
-     "of this run, tasks touch what they declare and no more (slow)"},
-    {"verify", 0, OPT_FLAG, &proof_options.verify, NULL, NULL, 0, 0, GROUP_LOOKING, OF_PLAN,
-     "prove that every read sees the right value, that every conflict is ordered whatever the timing, and that memory "
-     "is within the budgets, provided that tasks touch what they declare (train --serial --audit checks that)"},
+    {.name = "audit",
+     .type = OPT_FLAG,
+     .value = &proof_options.audit,
+     .group = GROUP_LOOKING,
+     .commands = OF_TRAIN,
+     .help = "with --serial: run every task over three fillings of what it does not declare to read, and compare: "
+             "for the data of this run, tasks touch what they declare and no more (slow)"},
+    {.name = "verify",
+     .type = OPT_FLAG,
+     .value = &proof_options.verify,
+     .group = GROUP_LOOKING,
+     .commands = OF_PLAN,
+     .help = "prove that every read sees the right value, that every conflict is ordered whatever the timing, and "
+             "that memory is within the budgets, provided that tasks touch what they declare (train --serial --audit "
+             "checks that)"},
 };
 static const struct hooks hooks = {
     .machine_opened = choose_runner, .list_built = keep_values, .trainer_closing = forget};
-const struct module module_proof = {.name = "proof",
-                                    .place = 10,
-                                    .options = options,
-                                    .n_options = COUNT(options),
-                                    .check = check_proof_options,
-                                    .hooks = &hooks};
+const struct module module_proof = {
+    .name = "proof",
+    .place = 10,
+    .options = options,
+    .n_options = COUNT(options),
+    .check = check_proof_options,
+    .hooks = &hooks,
+};

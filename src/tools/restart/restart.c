@@ -138,17 +138,26 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"restart", 0, OPT_FLAG, &restarts, NULL, NULL, 0, 0, GROUP_TECHNIQUES, OF_TRAIN,
-     "train in a process of its own. When that dies, the next one goes on from the newest commit in --snapshot FILE; "
-     "without --resume the first one does too. Ctrl-C, a not-a-number that comes again, and 3 restarts without a newer "
-     "commit end the run"},
+    {.name = "restart",
+     .type = OPT_FLAG,
+     .value = &restarts,
+     .group = GROUP_TECHNIQUES,
+     .commands = OF_TRAIN,
+     .help = "train in a process of its own. When that dies, the next one goes on from the newest commit in "
+             "--snapshot FILE; without --resume the first one does too. Ctrl-C, a not-a-number that comes again, and "
+             "3 restarts without a newer commit end the run"},
 };
-static const struct hooks hooks = {.options_read = train_in_children, .kept = tell_kept};
-const struct module module_restart = {.name = "restart",
-                                      .needs = "snapshot",
-                                      .place = 24,
-                                      .options = options,
-                                      .n_options = COUNT(options),
-                                      .unrecorded = "restart",
-                                      .check = check_restart_options,
-                                      .hooks = &hooks};
+static const struct hooks hooks = {
+    .options_read = train_in_children,
+    .kept = tell_kept,
+};
+const struct module module_restart = {
+    .name = "restart",
+    .needs = "snapshot",
+    .place = 24,
+    .options = options,
+    .n_options = COUNT(options),
+    .unrecorded = "restart",
+    .check = check_restart_options,
+    .hooks = &hooks,
+};

@@ -557,10 +557,15 @@ static double floor_of(const void *stories, const uint16_t *bytes, size_t n, int
 }
 static void close_stories(void *stories) { free_stories(stories); }
 
-static const struct text_maker maker = {.name = "stories",
-                                        .open = open_stories,
-                                        .make = make_text,
-                                        .rate = rate_of,
-                                        .floor = floor_of,
-                                        .close = close_stories};
-const struct module module_stories = {.name = "stories", .text = &maker};
+static const struct text_maker maker = {
+    .name = "stories",
+    .open = open_stories,
+    .make = make_text,
+    .rate = rate_of,
+    .floor = floor_of,
+    .close = close_stories,
+};
+const struct module module_stories = {
+    .name = "stories",
+    .text = &maker,
+};

@@ -128,24 +128,29 @@ static json_t *to_json(const struct tokenizer *t)
 
 static void forget(struct tokenizer *t) { free_bpe(t->own); }
 
-static const struct token_kind token_bpe = {.name = "bpe",
-                                            .word = "bpe:N",
-                                            .noun = "byte pairs",
-                                            .check = check_word,
-                                            .make = learn,
-                                            .encode = encode_bpe,
-                                            .decode = decode_bpe,
-                                            .end = find_end,
-                                            .to_text = to_text,
-                                            .from_text = from_text,
-                                            .free = forget,
-                                            .read = read_file_of,
-                                            .beside = read_beside,
-                                            .to_json = to_json};
+static const struct token_kind token_bpe = {
+    .name = "bpe",
+    .word = "bpe:N",
+    .noun = "byte pairs",
+    .check = check_word,
+    .make = learn,
+    .encode = encode_bpe,
+    .decode = decode_bpe,
+    .end = find_end,
+    .to_text = to_text,
+    .from_text = from_text,
+    .free = forget,
+    .read = read_file_of,
+    .beside = read_beside,
+    .to_json = to_json,
+};
 
 static struct tokenizer tokenizer_of(struct bpe *b)
 {
     return (struct tokenizer){.kind = &token_bpe, .n = b->n, .takes_numbers = b->decodes_only, .own = b};
 }
 
-const struct module module_tokens = {.name = "tokens", .tokens = &token_bpe};
+const struct module module_tokens = {
+    .name = "tokens",
+    .tokens = &token_bpe,
+};

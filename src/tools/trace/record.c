@@ -250,24 +250,33 @@ static void check_record_options(struct settings *s) { s->time_tasks |= record_o
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"trace", 0, OPT_OUTPUT, &record_options.file, NULL, "FILE", 0, 0, GROUP_LOOKING, OF_TRAIN | OF_PLAN,
-     "record what ran when (plan: what is simulated); see `yard trace --help`"},
+    {.name = "trace",
+     .type = OPT_OUTPUT,
+     .value = &record_options.file,
+     .argument = "FILE",
+     .group = GROUP_LOOKING,
+     .commands = OF_TRAIN | OF_PLAN,
+     .help = "record what ran when (plan: what is simulated); see `yard trace --help`"},
 };
-static const struct hooks hooks = {.machine_opened = expect_trace,
-                                   .lists_ready = start_trace,
-                                   .model_filled = begin_training,
-                                   .trainer_closing = end_trace};
+static const struct hooks hooks = {
+    .machine_opened = expect_trace,
+    .lists_ready = start_trace,
+    .model_filled = begin_training,
+    .trainer_closing = end_trace,
+};
 static const struct foreign_words foreign[] = {
     {"trace", "profiler torch-profile nvtx", NULL},
 };
-const struct module module_trace = {.name = "trace",
-                                    .needs = "command pass",
-                                    .place = 90,
-                                    .commands = &trace_command,
-                                    .n_commands = 1,
-                                    .options = options,
-                                    .n_options = COUNT(options),
-                                    .foreign = foreign,
-                                    .n_foreign = COUNT(foreign),
-                                    .check = check_record_options,
-                                    .hooks = &hooks};
+const struct module module_trace = {
+    .name = "trace",
+    .needs = "command pass",
+    .place = 90,
+    .commands = &trace_command,
+    .n_commands = 1,
+    .options = options,
+    .n_options = COUNT(options),
+    .foreign = foreign,
+    .n_foreign = COUNT(foreign),
+    .check = check_record_options,
+    .hooks = &hooks,
+};

@@ -10,14 +10,33 @@ struct trace_options trace_options;
 enum { SUMMARY = 1, EXPORT = 2, DIFF = 4 };
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"list", 0, OPT_TEXT, &trace_options.list, NULL, "NAME", 0, 0, "What", SUMMARY | EXPORT | DIFF,
-     "show only this task list: train, eval ... (default: the first that has run; diff: all)"},
-    {"steps", 0, OPT_TEXT, &trace_options.steps, NULL, "A:B", 0, 0, "What", EXPORT,
-     "write only the steps A to B; A: is from A on, :B up to B, A alone is one step"},
-    {"chrome", 0, OPT_OUTPUT, &trace_options.chrome, NULL, "FILE", 0, 0, "Output", EXPORT,
-     "file to write; compressed when its name ends in .gz"},
-    {"json", 0, OPT_FLAG, &trace_options.json, NULL, NULL, 0, 0, "Output", SUMMARY | DIFF,
-     "print one JSON object on stdout instead of tables; shares are 0 to 1"},
+    {.name = "list",
+     .type = OPT_TEXT,
+     .value = &trace_options.list,
+     .argument = "NAME",
+     .group = "What",
+     .commands = SUMMARY | EXPORT | DIFF,
+     .help = "show only this task list: train, eval ... (default: the first that has run; diff: all)"},
+    {.name = "steps",
+     .type = OPT_TEXT,
+     .value = &trace_options.steps,
+     .argument = "A:B",
+     .group = "What",
+     .commands = EXPORT,
+     .help = "write only the steps A to B; A: is from A on, :B up to B, A alone is one step"},
+    {.name = "chrome",
+     .type = OPT_OUTPUT,
+     .value = &trace_options.chrome,
+     .argument = "FILE",
+     .group = "Output",
+     .commands = EXPORT,
+     .help = "file to write; compressed when its name ends in .gz"},
+    {.name = "json",
+     .type = OPT_FLAG,
+     .value = &trace_options.json,
+     .group = "Output",
+     .commands = SUMMARY | DIFF,
+     .help = "print one JSON object on stdout instead of tables; shares are 0 to 1"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
@@ -64,8 +83,10 @@ static const struct words trace_words = {
 
 static int run_trace(int argc, char **argv) { return run_words(&trace_words, argc, argv); }
 
-const struct subcommand trace_command = {.place = 70,
-                                         .name = "trace",
-                                         .help = "summarise, export or compare what --trace recorded",
-                                         .run = run_trace,
-                                         .foreign = " summary chrome perfetto "};
+const struct subcommand trace_command = {
+    .place = 70,
+    .name = "trace",
+    .help = "summarise, export or compare what --trace recorded",
+    .run = run_trace,
+    .foreign = " summary chrome perfetto ",
+};

@@ -16,21 +16,64 @@ static struct {
 
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
-    {"step", 0, OPT_INT, &given.step, NULL, "N", 1, INT32_MAX, "What", 1,
-     "look at this step first (default: all of the trace)"},
-    {"script", 0, OPT_TEXT, &given.script, NULL, "KEYS", 0, 0, "What", 1,
-     "press these keys first, with spaces between; further words: /name searches, click:X,Y, move:X,Y, wheel:N, "
-     "drag:X,Y,X,Y, hold:X,Y,X,Y (the button stays down), measure:X,Y,X,Y"},
-    {"clip", 0, OPT_FLOAT, &given.clip, "1", "X", 0, 1e9, "What", 1,
-     "largest norm of the gradient in a step file, as for yard plan: above 0 no update starts before the norm of all "
-     "gradients is known"},
-    {"size", 0, OPT_TEXT, &given.size, "1280x720", "WxH", 0, 0, "What", 1, "pixels of the window or picture"},
-    {"png", 0, OPT_OUTPUT, &given.png, NULL, "OUT", 0, 0, "Output", 1,
-     "write a picture instead of opening a window; needs no display"},
-    {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", 1,
-     "print what is seen and selected as one JSON object on stdout, without a window"},
-    {"output", 'o', OPT_OUTPUT, &given.output, NULL, "FILE", 0, 0, "Output", 1,
-     "the step file that key s writes (default: FILE.moved.txt beside FILE.txt)"},
+    {.name = "step",
+     .type = OPT_INT,
+     .value = &given.step,
+     .argument = "N",
+     .low = 1,
+     .high = INT32_MAX,
+     .group = "What",
+     .commands = 1,
+     .help = "look at this step first (default: all of the trace)"},
+    {.name = "script",
+     .type = OPT_TEXT,
+     .value = &given.script,
+     .argument = "KEYS",
+     .group = "What",
+     .commands = 1,
+     .help =
+         "press these keys first, with spaces between; further words: /name searches, click:X,Y, move:X,Y, wheel:N, "
+         "drag:X,Y,X,Y, hold:X,Y,X,Y (the button stays down), measure:X,Y,X,Y"},
+    {.name = "clip",
+     .type = OPT_FLOAT,
+     .value = &given.clip,
+     .initial = "1",
+     .argument = "X",
+     .low = 0,
+     .high = 1e9,
+     .group = "What",
+     .commands = 1,
+     .help = "largest norm of the gradient in a step file, as for yard plan: above 0 no update starts before the "
+             "norm of all gradients is known"},
+    {.name = "size",
+     .type = OPT_TEXT,
+     .value = &given.size,
+     .initial = "1280x720",
+     .argument = "WxH",
+     .group = "What",
+     .commands = 1,
+     .help = "pixels of the window or picture"},
+    {.name = "png",
+     .type = OPT_OUTPUT,
+     .value = &given.png,
+     .argument = "OUT",
+     .group = "Output",
+     .commands = 1,
+     .help = "write a picture instead of opening a window; needs no display"},
+    {.name = "json",
+     .type = OPT_FLAG,
+     .value = &given.json,
+     .group = "Output",
+     .commands = 1,
+     .help = "print what is seen and selected as one JSON object on stdout, without a window"},
+    {.name = "output",
+     .letter = 'o',
+     .type = OPT_OUTPUT,
+     .value = &given.output,
+     .argument = "FILE",
+     .group = "Output",
+     .commands = 1,
+     .help = "the step file that key s writes (default: FILE.moved.txt beside FILE.txt)"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
@@ -202,20 +245,28 @@ static int run_view(int argc, char **argv)
     return EXIT_OK;
 }
 
-static const struct subcommand command = {.place = 80,
-                                          .name = "view",
-                                          .help = "show a trace, also of a run that goes on",
-                                          .run = run_view,
-                                          .foreign = " show timeline gui window "};
+static const struct subcommand command = {
+    .place = 80,
+    .name = "view",
+    .help = "show a trace, also of a run that goes on",
+    .run = run_view,
+    .foreign = " show timeline gui window ",
+};
 /* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option of_runs[] = {
-    {"view", 0, OPT_FLAG, &record_options.shown, NULL, NULL, 0, 0, GROUP_LOOKING, OF_RUN,
-     "show in a window what runs when, as it runs"},
+    {.name = "view",
+     .type = OPT_FLAG,
+     .value = &record_options.shown,
+     .group = GROUP_LOOKING,
+     .commands = OF_RUN,
+     .help = "show in a window what runs when, as it runs"},
 };
-const struct module module_view = {.name = "view",
-                                   .needs = "board command picture trace",
-                                   .place = 91,
-                                   .commands = &command,
-                                   .n_commands = 1,
-                                   .options = of_runs,
-                                   .n_options = COUNT(of_runs)};
+const struct module module_view = {
+    .name = "view",
+    .needs = "board command picture trace",
+    .place = 91,
+    .commands = &command,
+    .n_commands = 1,
+    .options = of_runs,
+    .n_options = COUNT(of_runs),
+};

@@ -176,5 +176,11 @@ static bool start_watch(struct settings *s, int argc, char **argv, int *code)
     return true;
 }
 
-static const struct hooks hooks = {.options_read = start_watch};
-const struct module module_watch = {.name = "watch", .place = 5, .hooks = &hooks};
+static const struct hooks hooks = {
+    .options_read = start_watch,
+};
+const struct module module_watch = {
+    .name = "watch",
+    .place = 5,
+    .hooks = &hooks,
+};

@@ -82,4 +82,8 @@ static const struct subcommand own[] = {
      .help = "let a saved model write",
      .run = run_sample,
      .foreign = " generate inference infer predict complete chat prompt write text "}};
-const struct module module_cmd = {.name = "cmd", .commands = own, .n_commands = COUNT(own)};
+const struct module module_cmd = {
+    .name = "cmd",
+    .commands = own,
+    .n_commands = COUNT(own),
+};

@@ -2,10 +2,12 @@
 #include "cmd.h"
 #include "trainer/train/train.h"
 
-static const struct page page = {.name = "sample",
-                                 .takes = "--from DIR|FILE [options]",
-                                 .text = "Lets a saved model write.",
-                                 .classes = OF_SAMPLE | OF_RUN};
+static const struct page page = {
+    .name = "sample",
+    .takes = "--from DIR|FILE [options]",
+    .text = "Lets a saved model write.",
+    .classes = OF_SAMPLE | OF_RUN,
+};
 
 int run_sample(int argc, char **argv)
 {

@@ -191,28 +191,34 @@ static struct tokenizer ids_from_text(const char *text)
 
 /* ---- kinds ------------------------------------------------------------------------------------------------------ */
 
-const struct token_kind token_bytes = {.name = "bytes",
-                                       .word = "bytes",
-                                       .noun = "bytes",
-                                       .make = make_bytes,
-                                       .encode = encode_bytes,
-                                       .decode = decode_byte,
-                                       .from_text = bytes_from_text};
-const struct token_kind token_chars = {.name = "chars",
-                                       .word = "chars",
-                                       .noun = "characters",
-                                       .make = make_characters,
-                                       .encode = encode_characters,
-                                       .decode = decode_character,
-                                       .to_text = characters_to_text,
-                                       .from_text = characters_from_text,
-                                       .free = free_own};
-const struct token_kind token_ids = {.name = "ids",
-                                     .noun = "ids",
-                                     .encode = encode_numbers,
-                                     .decode = decode_number,
-                                     .to_text = ids_to_text,
-                                     .from_text = ids_from_text};
+const struct token_kind token_bytes = {
+    .name = "bytes",
+    .word = "bytes",
+    .noun = "bytes",
+    .make = make_bytes,
+    .encode = encode_bytes,
+    .decode = decode_byte,
+    .from_text = bytes_from_text,
+};
+const struct token_kind token_chars = {
+    .name = "chars",
+    .word = "chars",
+    .noun = "characters",
+    .make = make_characters,
+    .encode = encode_characters,
+    .decode = decode_character,
+    .to_text = characters_to_text,
+    .from_text = characters_from_text,
+    .free = free_own,
+};
+const struct token_kind token_ids = {
+    .name = "ids",
+    .noun = "ids",
+    .encode = encode_numbers,
+    .decode = decode_number,
+    .to_text = ids_to_text,
+    .from_text = ids_from_text,
+};
 
 static const struct token_kind *const own_kinds[] = {&token_bytes, &token_chars, &token_ids};
 
