@@ -84,7 +84,7 @@ done >"$TMP/help"
 for page in $pages; do
     grep -oE '(^|[^-a-z])--[a-z][-a-z0-9]*' "$page" | sed 's/^[^-]//' | sort -u | while read -r option; do
         case $option in --args | --rm | --cap-add | --security-opt) continue ;; esac # gdb's and docker's
-        grep -qE -- "$option( |,|\$)" "$TMP/help" || grep -qF "{\"${option#--}\", 0, OPT_" "$page" ||
+        grep -qE -- "$option( |,|\$)" "$TMP/help" || grep -qF "{.name = \"${option#--}\"," "$page" ||
             echo "$page: no command has $option"
     done
 done >"$TMP/wrong"
