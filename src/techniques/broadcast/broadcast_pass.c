@@ -156,7 +156,6 @@ static bool run_broadcast(struct step *s, const struct costs *c, const struct ru
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "broadcast-queues",
      .type = OPT_INT,

@@ -377,7 +377,6 @@ static void tell_choices(struct trainer *t, struct kept_run *k)
     free(choices);
 }
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "overlap",
      .type = OPT_CHOICE,

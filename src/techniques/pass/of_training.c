@@ -71,7 +71,6 @@ static void check_pass_options(struct settings *s)
         fail(EXIT_USAGE, "--after %s: there is no such pass; there are: %s", after, pass_names());
 }
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "after",
      .type = OPT_TEXT,

@@ -20,18 +20,23 @@
  *        sentence in r->reason; or undo(), a sentence on why nothing has changed, and false: the pass declines
  *     3. rows of its options (struct option, base/options.h), which point to its own variables.  Their names begin with
  *        the folder's.  A switch:
- *            {"NAME", 0, OPT_FLAG, &is_on, NULL, NULL, 0, 0, GROUP_TECHNIQUES, OF_LIST, "what it does"}
+ *            {.name = "NAME", .type = OPT_FLAG, .value = &is_on, .group = GROUP_TECHNIQUES, .commands = OF_LIST,
+ *             .help = "what it does"}
  *     4. a struct pass and a struct module (base/module.h), which needs "pass".  The place of the pass in the order:
- *        overlap has 10, gather 20, recompute 30, broadcast 40, swap 50, snapshot 60; first what only reorders, later
- *        what must see the tasks that others insert
+ *        overlap has 10, gather 20, recompute 30, broadcast 40, swap 50, snapshot 60.  A pass that only reorders comes
+ *        before 10; one that must see the tasks of others comes after these.  The place of the module is of no weight for a pass
  *
  * The shortest that is there is recompute/.  A pass needs no hooks.
  *
- * What a pass may rely on, and must leave so: s->task holds the list's order; while an edit is open, the tasks that
- * were there keep their places in the array (edit.h says more); the origin of a task says what it computes; a storage
- * that persists has one home; tasks of one layer, micro-batch and role are a block (same_block(), which looks at no
- * device, and says no of tasks without a layer).  The gradient of a weight is of class MEM_GRADIENTS, as its storage
- * says; that of an input is of class MEM_ACTIVATIONS.
+ * What a pass may rely on, and must leave so:
+ *     - s->task holds the list's order.  While an edit is open, the tasks that were there keep their places in the array
+ *       (edit.h says more).
+ *     - The origin of a task says what it computes.
+ *     - A storage that persists has one home.
+ *     - Tasks of one layer, micro-batch and role on a device are a *block*, also where they stand apart.  same_block()
+ *       says whether two are of one; it looks at no device, and says no of tasks without a layer.
+ *     - The gradient of a weight is of class MEM_GRADIENTS, as its storage says; that of an input is of class
+ *       MEM_ACTIVATIONS.
  */
 #ifndef PASS_H
 #define PASS_H

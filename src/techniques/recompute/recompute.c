@@ -151,7 +151,6 @@ static const struct pass pass = {
     .turned_on = {"--recompute selective", "--recompute full"},
     .traits = &traits,
 };
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "recompute",
      .type = OPT_CHOICE,

@@ -18,7 +18,6 @@ static struct {
 } given;
 
 enum { LS = 1, VERIFY = 2, CKPT_DIFF = 4, RESHARD = 8, CKPT_EXPORT = 16 };
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "mesh",
      .type = OPT_TEXT,

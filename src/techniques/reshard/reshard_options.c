@@ -3,7 +3,6 @@
 
 struct reshard_options reshard_options;
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "resume",
      .type = OPT_INPUT,

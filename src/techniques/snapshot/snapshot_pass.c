@@ -321,7 +321,6 @@ static void check_snapshot_options(struct settings *s)
     s->kept = true;
 }
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "snapshot",
      .type = OPT_KEPT,

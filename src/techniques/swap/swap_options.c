@@ -69,7 +69,6 @@ static void check_swap_options(struct settings *s)
     free(text);
 }
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "swap",
      .type = OPT_CHOICE,

@@ -383,7 +383,6 @@ static const struct subcommand command = {
     .run = run_bench,
     .foreign = " benchmark speed ",
 };
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "broadcast",
      .type = OPT_FLAG,

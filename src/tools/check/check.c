@@ -238,7 +238,6 @@ static void check_gradients_options(struct settings *s)
              "--gradients takes a model of its own, updates nothing, and runs each task alone: leave --%s out", unfit);
 }
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "gradients",
      .type = OPT_FLAG,

@@ -219,7 +219,6 @@ static void print_summary(struct trainer *t)
         print_memory(stdout, t->pool, (struct step *[]){t->train}, 1);
 }
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "print",
      .type = OPT_FLAG,

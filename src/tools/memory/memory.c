@@ -237,7 +237,6 @@ static void check_memory_options(struct settings *s)
              "--memory prints a table and nothing else: leave --simulate, --verify, --print and --print-list out");
 }
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "memory",
      .type = OPT_FLAG,

@@ -174,7 +174,6 @@ static void stop(struct trainer *t)
         stop_pacing(t->train);
 }
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "pace",
      .type = OPT_INPUT,

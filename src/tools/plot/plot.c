@@ -162,7 +162,6 @@ enum { WIDTH = 1280, HEIGHT = 720 }; /* pixels of the picture */
 enum { ROWS = 20 };                  /* lines of the terminal on which curves are drawn */
 static const char *png;
 static bool bits;
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "bits",
      .type = OPT_FLAG,

@@ -79,7 +79,6 @@ static void check_predict_options(struct settings *s)
         fail(EXIT_USAGE, "--what-if %s and --device-mem: both say what a device may hold; leave one out", o->what_if);
 }
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "simulate",
      .type = OPT_FLAG,

@@ -55,7 +55,6 @@ static void check_proof_options(struct settings *s)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
 }
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "audit",
      .type = OPT_FLAG,

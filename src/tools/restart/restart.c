@@ -136,7 +136,6 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
         append_text(&k->more, " --restart");
 }
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "restart",
      .type = OPT_FLAG,

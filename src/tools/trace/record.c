@@ -248,7 +248,6 @@ static void end_trace(struct trainer *t)
 
 static void check_record_options(struct settings *s) { s->time_tasks |= record_options.file || record_options.shown; }
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "trace",
      .type = OPT_OUTPUT,

@@ -8,7 +8,6 @@
 struct trace_options trace_options;
 
 enum { SUMMARY = 1, EXPORT = 2, DIFF = 4 };
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "list",
      .type = OPT_TEXT,

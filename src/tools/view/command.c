@@ -14,7 +14,6 @@ static struct {
     double clip;
 } given;
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "step",
      .type = OPT_INT,
@@ -252,7 +251,6 @@ static const struct subcommand command = {
     .run = run_view,
     .foreign = " show timeline gui window ",
 };
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option of_runs[] = {
     {.name = "view",
      .type = OPT_FLAG,

@@ -14,8 +14,7 @@ static struct one_life own_life;
 struct one_life *this_life = &own_life;
 
 #define BELOW_1 (1 - FLT_EPSILON / 2) /* the largest float below 1 */
-/* Each row is a struct option (base/options.h):
- * name, letter, type, value, default, argument, low, high, group, commands, help */
+/* Each row is a struct option (base/options.h): */
 static const struct option own_options[] = {
     {.name = "model",
      .type = OPT_CHOICE,
