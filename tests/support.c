@@ -160,7 +160,7 @@ void contexts_joined(void)
 void need_own_products(void)
 {
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
-    bool short_loops = m->device[0].short_loops;
+    bool short_loops = m->device[0].quirks.short_loops;
     close_machine(m);
     if (short_loops)
         skip();

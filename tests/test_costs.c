@@ -230,7 +230,7 @@ TEST(costs_of_host_lanes)
     describe_speeds(p.machine, p.costs);
     links_of(persist, link);
     assert_true(link[0]);
-    assert_true(link[0] == p.host->disk);
+    assert_true(link[0] == p.host->described.disk);
     assert_true(!link[1]);
     assert_true(link[0]->rate == 5e8);
     assert_true(link[0]->latency == 3e-6);
@@ -264,7 +264,7 @@ TEST(what_if)
 static void check_print(void *changed)
 {
     struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
-    struct device d = {.name = "some device", .units = 2, .vector = 8};
+    struct device d = {.name = "some device", .units = 2, .shape.vector = 8};
     free(c->driver);
     c->driver = copy_string(""); /* as of a device without a driver */
     if (strcmp(changed, "device") == 0)
@@ -272,7 +272,7 @@ static void check_print(void *changed)
     if (strcmp(changed, "units") == 0)
         d.units = 4;
     if (strcmp(changed, "vector") == 0)
-        d.vector = 4;
+        d.shape.vector = 4;
     check_fingerprint(c, &d, strcmp(changed, "engine") ? "own" : "clblast");
     free_costs(c);
 }

@@ -103,7 +103,7 @@ static void run(const char *file, const char *kernel, size_t n_groups, const str
             at = &args[i].i;
         CL(clSetKernelArg(k, i, args[i].kind == ARRAY ? sizeof mem : 4, at));
     }
-    size_t local = device->work_group, global = n_groups * local;
+    size_t local = device->shape.work_group, global = n_groups * local;
     CL(clEnqueueNDRangeKernel(queue(), k, 1, NULL, &global, &local, 0, NULL, NULL));
     fetch(&b, kernel);
     CL(clReleaseKernel(k));
@@ -115,7 +115,7 @@ static void run(const char *file, const char *kernel, size_t n_groups, const str
 static size_t blocks_of(int n) { return ceil_div((size_t)n, BLOCK); }
 static size_t columns_of_groups(int n)
 {
-    return ceil_div((size_t)n, device->work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS);
+    return ceil_div((size_t)n, device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS);
 }
 
 /* ---- arrays ----------------------------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static struct twins twins(int n, uint64_t seed)
 
 static void same_bits(const char *what, struct twins *t)
 {
-    for (size_t i = 0; i < t->n && device->short_loops; i++)
+    for (size_t i = 0; i < t->n && device->quirks.short_loops; i++)
         t->ours[i] += 0.0f; /* llvmpipe: -0 becomes 0 */
     expect_same_bits(what, t->ours, t->expected, t->n);
     free(t->ours);
@@ -223,7 +223,7 @@ TEST(fma_peak_kernel)
     {
         float out[256] = {0};
         RUN("bench.cl", "fma_peak", 1, A(out, 256), I(100), F(0.5f), F(0.25f));
-        for (unsigned i = 0; i < device->work_group; i++)
+        for (unsigned i = 0; i < device->shape.work_group; i++)
             assert_true(out[i] > 0 && out[i] <= 12 * 16 * 0.5f);
     }
 }
@@ -462,7 +462,8 @@ static void check_norm(int n, float clip, float *first_shape)
     expect_close("norm_blocks", partial.ours, partial.expected, partial.n, 2e-6);
     if (first_shape[0] == 0)
         memcpy(first_shape, partial.ours, sizeof(float) * (size_t)n_blocks);
-    if (device->vector == 1 || device->work_group == 1) /* all real devices: the tree is the same on CPU and GPU */
+    if (device->shape.vector == 1 ||
+        device->shape.work_group == 1) /* all real devices: the tree is the same on CPU and GPU */
         expect_same_bits("norm_blocks in every shape", partial.ours, first_shape, partial.n);
     RUN("norm.cl", "norm_finish", 1, A(result.ours, 4), A(partial.expected, n_blocks), I(n_blocks), A(control, 16),
         A(&loss, 1), I(1));
@@ -545,7 +546,7 @@ static void check_sums(int N, int C, bool accumulate)
     same_bits("layernorm dw", &dw);
     same_bits("layernorm db", &db);
     same_bits("loss_sum", &total);
-    close_by("norm_finish", &norm, device->correct_divide ? 0 : 1e-7); /* a square root, and clip / norm */
+    close_by("norm_finish", &norm, device->quirks.correct_divide ? 0 : 1e-7); /* a square root, and clip / norm */
     free(d);
     free(x);
     free(mean);
@@ -595,7 +596,7 @@ static void check_adamw(int n, int n_decay, float halted, int choice)
         if (choice == CHOICE_DEVICE)
             ref_adamw(p.expected, m.expected, v.expected, g, control, state, n, n_decay);
     }
-    if (device->correct_divide) {
+    if (device->quirks.correct_divide) {
         same_bits("adamw p", &p);
         same_bits("adamw m", &m);
         same_bits("adamw v", &v);
@@ -728,9 +729,9 @@ static void compare_product(const struct product *p, const float *ours, double t
                 size_t i = element(&p->c, &p->s, z, m, n);
                 expected[i] = p->g.causal == CAUSAL_OUT && n > m ? ours[i] : chain(p, z, m, n);
             }
-    char *what =
-        lasting("gemm %s %d x %d x %d, %d x %d, start %d, causal %d, VEC %u WG %u", gemm_form_name[p->g.form], p->s.m,
-                p->s.n, p->s.k, p->s.batch, p->s.heads, p->g.start, p->g.causal, device->vector, device->work_group);
+    char *what = lasting("gemm %s %d x %d x %d, %d x %d, start %d, causal %d, VEC %u WG %u", gemm_form_name[p->g.form],
+                         p->s.m, p->s.n, p->s.k, p->s.batch, p->s.heads, p->g.start, p->g.causal, device->shape.vector,
+                         device->shape.work_group);
     if (tolerance > 0)
         expect_close(what, ours, expected, p->c.n, tolerance);
     else
@@ -815,7 +816,7 @@ TEST(own_gemm_at_tile_borders)
     {
         if (!has_own_products(device))
             continue;
-        int rows = (int)device->tile_rows, width = (int)(device->tile_vectors * device->vector);
+        int rows = (int)device->shape.tile_rows, width = (int)(device->shape.tile_vectors * device->shape.vector);
         int ms[] = BORDERS(rows), ns[] = {1, width / 2, width / 2 + 1, width - 1, width, width + 1, 2 * width + 1};
         for_each(m, ms)
         {
@@ -854,7 +855,7 @@ TEST(clblast_agrees_in_large_products)
 /* A triangle's upper part: zeros up to the end of the row's tile, NaN beyond, which must not be read. */
 static void make_triangle(struct product *p)
 {
-    int T = p->s.m, rows = (int)device->tile_rows;
+    int T = p->s.m, rows = (int)device->shape.tile_rows;
     for (int z = 0; z < p->s.batch * p->s.heads; z++)
         for (int r = 0; r < T; r++)
             for (int c = r + 1; c < T; c++)
@@ -881,7 +882,7 @@ TEST(causal_products)
     {
         if (!has_own_products(device))
             continue;
-        int rows = (int)device->tile_rows, width = (int)(device->tile_vectors * device->vector);
+        int rows = (int)device->shape.tile_rows, width = (int)(device->shape.tile_vectors * device->shape.vector);
         int by_rows[] = BORDERS(rows), by_width[] = BORDERS(width), longer[] = {70, 150};
         for (enum gemm_causal causal = CAUSAL_OUT; causal <= CAUSAL_A_TRANSPOSED; causal++) {
             for_each(T, by_rows) check_causal(machines[shape_], (int)T, 8, causal);
@@ -926,7 +927,7 @@ TEST(the_same_condition_before_and_after_waiting)
     {
         enum { N = 3 };
         float in[2 * N] = {1, 2, 3, 10, 20, 30}, out[N] = {0};
-        if (device->work_group < N)
+        if (device->shape.work_group < N)
             continue;
         RUN("wait.cl", "wait_often", 1, A(out, N), A(in, 2 * N), I(N), I(64), I(1));
         expect_same_bits("behind a wait", out, in + N, N);
@@ -990,18 +991,18 @@ static void check_attention(int B, int T, int H, int hs)
     ref_attention(x.out, x.dqkv, dout, qkv, B, T, H, hs);
     for_each_shape for (enum attention kind = ATTENTION_PLAIN; kind <= ATTENTION_FLASH; kind++)
     {
-        if (device->short_loops ? kind == ATTENTION_PLAIN || shape_ > 0 /* which llvmpipe computes wrong */
-                                : kind == ATTENTION_PLAIN && device->vector == 1)
+        if (device->quirks.short_loops ? kind == ATTENTION_PLAIN || shape_ > 0 /* which llvmpipe computes wrong */
+                                       : kind == ATTENTION_PLAIN && device->shape.vector == 1)
             continue;
         struct attended y = attend(machines[shape_], kind, B, T, H, hs);
         char *what = lasting("%s attention, B %d, T %d, %d heads of %d, VEC %u WG %u", kind ? "flash" : "plain", B, T,
-                             H, hs, device->vector, device->work_group);
+                             H, hs, device->shape.vector, device->shape.work_group);
         expect_close(what, y.out, x.out, n, 3e-6);
         expect_close(what, y.dqkv, x.dqkv, 3 * n, 1e-5);
-        if (kind == ATTENTION_FLASH && device->vector == 1 && !one.n)
+        if (kind == ATTENTION_FLASH && device->shape.vector == 1 && !one.n)
             one = y;
         else {
-            if (kind == ATTENTION_FLASH && device->vector == 1) {
+            if (kind == ATTENTION_FLASH && device->shape.vector == 1) {
                 expect_same_bits(what, y.out, one.out, n);
                 expect_same_bits(what, y.dqkv, one.dqkv, 3 * n);
             }
@@ -1022,18 +1023,18 @@ TEST(attention_plain_and_flash)
     static const size_t rooms[] = {SIZE_MAX, 49152, 24576};
     size_t had[COUNT(shapes)];
     for (size_t i = 0; i < COUNT(shapes); i++)
-        had[i] = machines[i]->device[0].local_memory;
+        had[i] = machines[i]->device[0].shape.local_memory;
     for (size_t r = 0; r < COUNT(rooms); r++) {
         for (size_t i = 0; i < COUNT(shapes); i++)
-            if (machines[i]->device[0].vector == 1)
-                machines[i]->device[0].local_memory = MIN(had[i], rooms[r]);
+            if (machines[i]->device[0].shape.vector == 1)
+                machines[i]->device[0].shape.local_memory = MIN(had[i], rooms[r]);
         check_attention(2, 1, 1, 3);
         check_attention(1, 9, 2, 4);
         check_attention(1, 70, 2, 17);
         check_attention(2, 131, 1, 32);
     }
     for (size_t i = 0; i < COUNT(shapes); i++)
-        machines[i]->device[0].local_memory = had[i];
+        machines[i]->device[0].shape.local_memory = had[i];
 }
 
 ALWAYS(machines_close)

@@ -12,7 +12,7 @@ TEST(each_device_has_its_engine)
     struct machine *m = virtual_machine(costs, 2);
     struct mesh two = one_rank;
     two.dp = 2;
-    m->device[1].one_item = true;
+    m->device[1].shape.one_item = true;
     struct pool *p = new_pool(m);
     struct model *model = new_model(p, &(struct config){1, 2, 32, 16, 64, true}, &two, false, (struct gradients){0});
     struct step *s = new_step(p, "engines");
@@ -455,7 +455,7 @@ TEST(unlike_ranks_agree)
     struct machine *m = virtual_machine(costs, 3);
     struct mesh three = one_rank;
     three.tp = 3;
-    m->device[2].vector = m->device[0].vector + 4;
+    m->device[2].shape.vector = m->device[0].shape.vector + 4;
     struct pool *p = new_pool(m);
     struct model *model = new_model(p, &(struct config){1, 4, 32, 16, 64, true}, &three, true, (struct gradients){0});
     struct step *s = new_step(p, "agree");

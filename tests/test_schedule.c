@@ -44,7 +44,7 @@ static struct tensor *new_array(struct pool *p, struct device *d, const char *na
 
 static struct grid cover(const struct device *d, size_t n)
 {
-    size_t wg = d->work_group;
+    size_t wg = d->shape.work_group;
     return (struct grid){1, {ceil_div(n, 4096) * wg, 1, 1}, {wg, 1, 1}};
 }
 

@@ -297,7 +297,7 @@ TEST(the_shipped_hardware)
         struct trainer *t = plan_tiny(path, shipped[i].ranks);
         const struct device *d = t->machine->device;
         assert_string_equal(costs_of(t)->name, shipped[i].name);
-        assert_true(d->work_group == shipped[i].work_group);
+        assert_true(d->shape.work_group == shipped[i].work_group);
         assert_true(d->units == shipped[i].units);
         struct simulation *sim = must_simulate(t->train, costs_of(t));
         assert_true(sim->period > 1e-6 && sim->period < 1);

@@ -60,12 +60,12 @@ static void expect_machine_as_written(const struct machine *m)
     assert_true(d->alignment == 512);
     assert_true(m->host->budget == 1 << 30);
     assert_true(m->host->alignment == 64);
-    assert_true(d->link[LINK_UP]->rate == 1e3);
-    assert_true(d->link[LINK_UP]->latency == 2e-3);
-    assert_true(!d->link[LINK_DOWN]);
-    assert_true(d->link[LINK_UP]->queues == 4);
-    assert_true(d->link[LINK_UP]->queue == 250);
-    assert_true(m->host->disk->rate == 5e8);
+    assert_true(d->described.link[LINK_UP]->rate == 1e3);
+    assert_true(d->described.link[LINK_UP]->latency == 2e-3);
+    assert_true(!d->described.link[LINK_DOWN]);
+    assert_true(d->described.link[LINK_UP]->queues == 4);
+    assert_true(d->described.link[LINK_UP]->queue == 250);
+    assert_true(m->host->described.disk->rate == 5e8);
 }
 
 TEST(every_word_is_kept)

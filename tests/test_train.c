@@ -669,7 +669,7 @@ static char *trained_bytes(const char *words, unsigned width, size_t *n)
 TEST(bits_follow_the_vector_width)
 {
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
-    unsigned own = m->device[0].vector;
+    unsigned own = m->device[0].shape.vector;
     close_machine(m);
     static const unsigned widths[] = {1, 4, 8, 16};
     char *before = NULL;

@@ -112,7 +112,7 @@ static void tell_times(void *telling, const struct simulation *sim)
             links += sim->seconds[t];
     }
     list_commits(sim, json_object_get(l->report->fields, "commits"), dropped);
-    if (disk > 0 && (!l->costs || sim->step->pool->machine->host->disk))
+    if (disk > 0 && (!l->costs || sim->step->pool->machine->host->described.disk))
         append_text(text, "; the disk needs %.3f ms for them", 1e3 * disk);
     else
         append_text(text, "; how fast the disk is nobody said (link disk), and it counts as if it took no time");
@@ -215,7 +215,7 @@ static void add_commit(const struct storing *v)
     t->condition.aside = true;
     t->condition.ends = true;
     if (v->by_hand)
-        t->seconds = host->disk ? host->disk->latency : 0;
+        t->seconds = host->described.disk ? host->described.disk->latency : 0;
 }
 
 /* Adds all tasks.  Returns how many updates are stored. */

@@ -37,7 +37,7 @@ static json_t *device_json(cl_device_id id, unsigned platform, unsigned device)
                           (json_int_t)m->device[0].budget, "kernel_vector", (int)own_vector_width(id), "alignment",
                           (json_int_t)device_number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8,
                           "correctly_rounded_divide_sqrt", (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0, "fma",
-                          (fp & CL_FP_FMA) != 0, "timer_valid", m->device[0].clock_valid);
+                          (fp & CL_FP_FMA) != 0, "timer_valid", m->device[0].clock.valid);
     close_machine(m);
     for (size_t i = 0; i < COUNT(properties); i++) {
         json_t *value;

@@ -17,7 +17,7 @@ static const struct option_word {
     {LINE_DEVICE, "memory", VALUE_BYTES, AT(device, budget), .absent = 0},
     {LINE_DEVICE, "align", VALUE_BYTES, AT(device, alignment), .absent = 1},
     {LINE_DEVICE, "slab", VALUE_BYTES, AT(device, max_allocation), .absent = 0},
-    {LINE_DEVICE, "share", VALUE_FLAG, AT(device, shares), .absent = 0},
+    {LINE_DEVICE, "share", VALUE_FLAG, AT(device, described.shares), .absent = 0},
     {LINE_HOST, "issue", VALUE_TIME, AT(machine, issue), .absent = 0},
     {LINE_LANE, "gap", VALUE_TIME, AT(lane, gap), .absent = 0},
     {LINE_LINK, "queues", VALUE_COUNTER, AT(link, queues), .absent = 0, .low = 1, .high = MOST},

@@ -3,7 +3,7 @@
 
 const char *budget_rule(const struct machine *m)
 {
-    if (m->host->by_hand)
+    if (m->host->described.by_hand)
         return "memory= in the step file, or --device-mem and --host-mem";
     if (!m->device[0].cl)
         return "--device-mem, --host-mem, else the memory that is described";

@@ -112,7 +112,7 @@ static void device_line(struct reading *r)
     d->memory = d->budget;
     if (!d->max_allocation)
         d->max_allocation = d->budget;
-    d->by_hand = true;
+    d->described.by_hand = true;
 }
 
 /* Where a link says how many queues of a device may use it, the device has no more lanes of the link's direction. */
@@ -120,7 +120,7 @@ static void check_queues(const struct reading *r, const char *word, const struct
 {
     static const enum lane_kind kind[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
-        const struct link *link = d->link[direction];
+        const struct link *link = d->described.link[direction];
         int n = count_lanes(d, kind[direction]);
         if (link && link->queues && n > link->queues)
             fail_word(&r->line, word, "at most %d %s lane%s of %s, as queues= of its link says, not %d", link->queues,
@@ -170,18 +170,18 @@ static void link_line(struct reading *r)
         struct device *d = read_device(r, name, "a device that is declared above");
         if (d->is_host)
             fail_word(&r->line, name, "a device: a link joins it to the host");
-        if (d->link[direction])
+        if (d->described.link[direction])
             fail_word(&r->line, name, "a device that has no link in this direction yet");
-        d->link[direction] = link;
+        d->described.link[direction] = link;
         check_queues(r, name, d);
     }
 }
 
 static void disk_line(struct reading *r)
 {
-    if (r->machine->host->disk)
+    if (r->machine->host->described.disk)
         fail_word(&r->line, r->line.word[0], "one disk");
-    r->machine->host->disk = read_link(r, 1);
+    r->machine->host->described.disk = read_link(r, 1);
 }
 
 static void tensor_line(struct reading *r)
@@ -282,7 +282,7 @@ static void begin_reading(struct reading *r, int n)
 {
     r->machine = new_machine(n);
     r->machine->n_contexts = 1;
-    name_device(r->machine, n, "host", NO_LIMIT)->by_hand = true;
+    name_device(r->machine, n, "host", NO_LIMIT)->described.by_hand = true;
     r->devices = json_pack("{s:i}", "host", n);
     r->lanes = json_object();
     r->tensors = json_object();

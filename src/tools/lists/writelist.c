@@ -40,7 +40,7 @@ static void write_link(FILE *out, const struct machine *m, const struct link *l)
     const char *before = "link ", *way = NULL;
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++)
         for (int d = 0; d < m->n_devices; d++)
-            if (m->device[d].link[direction] == l) {
+            if (m->device[d].described.link[direction] == l) {
                 fprintf(out, "%s%s", before, NAME(m->device[d].id));
                 before = ",";
                 way = ways[direction];
@@ -63,8 +63,8 @@ static void write_device(FILE *out, const struct machine *m, const struct device
     line.max_allocation = 0; /* no slab= */
     if (slab_limit(d) < d->budget - guard_bytes(d))
         line.max_allocation = slab_limit(d);
-    if (!d->by_hand)
-        line.shares = true;
+    if (!d->described.by_hand)
+        line.described.shares = true;
     fprintf(out, "device %s", NAME(d->id));
     write_options(out, LINE_DEVICE, &line);
     if (d->is_host)

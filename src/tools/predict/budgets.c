@@ -7,9 +7,9 @@ void set_budgets(struct machine *m, size_t each, size_t host)
         size_t bytes = d->is_host ? host : each;
         if (bytes == 0)
             continue;
-        if (d->by_hand && d->max_allocation == d->budget)
+        if (d->described.by_hand && d->max_allocation == d->budget)
             d->max_allocation = bytes;
-        if (d->by_hand)
+        if (d->described.by_hand)
             d->memory = bytes;
         d->budget = bytes;
     }
@@ -19,7 +19,7 @@ struct device *lift_limits(struct machine *m, int n)
 {
     struct device *had = copy_bytes(m->device, (size_t)n * sizeof *had);
     for (struct device *d = m->device; d < m->device + n; d++) {
-        if (d->by_hand && d->max_allocation == d->budget)
+        if (d->described.by_hand && d->max_allocation == d->budget)
             d->max_allocation = NO_LIMIT;
         d->budget = NO_LIMIT;
     }
@@ -54,9 +54,9 @@ char *raise_budgets(struct machine *m, const struct device *had, const struct fo
     for (int i = 0; i < m->n_devices; i++)
         most = MAX(most, f->need[i]);
     for (struct device *d = m->device; d <= m->host; d++) {
-        bool has_own = d->by_hand || d->is_host;
+        bool has_own = d->described.by_hand || d->is_host;
         size_t budget = MAX(d->budget, has_own ? f->need[d->index] : most);
-        if (d->by_hand && d->max_allocation == d->budget)
+        if (d->described.by_hand && d->max_allocation == d->budget)
             d->max_allocation = budget;
         d->budget = budget;
     }
@@ -66,7 +66,7 @@ char *raise_budgets(struct machine *m, const struct device *had, const struct fo
 /* The owner of the budget, as the user names it. */
 static const char *owner_of(const struct device *d)
 {
-    if (d->by_hand)
+    if (d->described.by_hand)
         return d->id;
     return d->is_host ? "the host (--host-mem)" : "each device";
 }
@@ -76,7 +76,7 @@ _Noreturn void refuse_budgets(const struct machine *m, const struct device *had,
     char *work = NULL, text[32];
     const struct device *first = NULL; /* the first device that needs more */
     for (const struct device *d = m->device; d <= m->host; d++) {
-        if (d->budget == had[d->index].budget || (first && !d->by_hand && !d->is_host))
+        if (d->budget == had[d->index].budget || (first && !d->described.by_hand && !d->is_host))
             continue;
         append_text(&work, "%s%zu bytes (%s) for %s", first ? ", " : "", d->budget,
                     format_bytes(text, (double)d->budget), owner_of(d));
@@ -85,7 +85,7 @@ _Noreturn void refuse_budgets(const struct machine *m, const struct device *had,
     }
     const char *how = sure ? "work" : "are needed, or more where --overlap then chooses anew";
     const char *option = first->is_host ? "--host-mem" : "--device-mem";
-    if (first->by_hand)
+    if (first->described.by_hand)
         fail(EXIT_USAGE, "%s; %s %s: use a larger memory= or %s, or smaller tensors", shortage, work, how, option);
     fail(EXIT_USAGE,
          "%s; %s %s: use a larger %s, or --recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len",

@@ -180,7 +180,7 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
                   {"driver", c->driver, driver},
                   {"engine", c->engine, engine},
                   {"units", format_exactly(units, (double)c->units), format_exactly(units_now, d->units)},
-                  {"vector", format_exactly(vector, (double)c->vector), format_exactly(vector_now, d->vector)}};
+                  {"vector", format_exactly(vector, (double)c->vector), format_exactly(vector_now, d->shape.vector)}};
     for (size_t i = 0; i < COUNT(fields); i++) {
         char *now = copy_string(fields[i].now);
         if (strcmp(fields[i].profile, trim(now)) != 0) /* some drivers pad their names with blanks */
@@ -268,12 +268,12 @@ void links_of(const struct task *t, const struct link *link[2])
     link[0] = NULL;
     link[1] = NULL;
     if (t->lane->kind == LANE_DISK && (is_copy(t) || t->seconds < 0))
-        link[0] = t->lane->device->disk;
+        link[0] = t->lane->device->described.disk;
     else if (is_copy(t) && t->access[0].tensor->device != t->access[1].tensor->device) {
         const struct device *to = t->access[0].tensor->device;
         const struct device *from = t->access[1].tensor->device;
-        link[0] = from->link[LINK_DOWN]; /* the host has none */
-        link[1] = to->link[LINK_UP];
+        link[0] = from->described.link[LINK_DOWN]; /* the host has none */
+        link[1] = to->described.link[LINK_UP];
     }
 }
 
@@ -432,7 +432,7 @@ void apply_what_if_to_list(struct step *s, const char *text)
     }
     for (size_t i = 0; i < m->n_links; i++) {
         struct link *link = m->link[i];
-        if (link == m->host->disk)
+        if (link == m->host->described.disk)
             continue;
         link->rate *= c.scale_link;
         link->queue *= c.scale_link;

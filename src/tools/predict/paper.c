@@ -10,9 +10,9 @@ static void describe_links(struct machine *m, const struct costs *c, int i)
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
         const struct lane_speed *speed = &c->link[lane[direction]];
         if (i % c->link_share != 0)
-            m->device[i].link[direction] = m->device[i - 1].link[direction];
+            m->device[i].described.link[direction] = m->device[i - 1].described.link[direction];
         else
-            m->device[i].link[direction] = add_link(m, speed->bytes_per_s * c->scale_link, speed->latency);
+            m->device[i].described.link[direction] = add_link(m, speed->bytes_per_s * c->scale_link, speed->latency);
     }
 }
 
@@ -21,7 +21,7 @@ void describe_speeds(struct machine *m, const struct costs *c)
     const struct lane_speed *disk = &c->link[LANE_DISK];
     drop_links(m);
     if (disk->bytes_per_s > 0)
-        m->host->disk = add_link(m, disk->bytes_per_s, disk->latency);
+        m->host->described.disk = add_link(m, disk->bytes_per_s, disk->latency);
     for (int i = 0; i < m->n_devices; i++) {
         if (!c->measured) /* (a profile has measured the copies, with their links) */
             describe_links(m, c, i);
@@ -41,13 +41,13 @@ static void describe_device(struct machine *m, const struct costs *c, int i)
     snprintf(d->name, sizeof d->name, "%s", c->name);
     d->alignment = DEVICE_ALIGNMENT;
     d->units = (unsigned)MAX(c->units, 1);
-    d->vector = (unsigned)MAX(c->vector, 1);
-    d->one_item = d->vector > 1;
-    d->work_group = d->one_item ? 1 : GPU_WORK_GROUP;
+    d->shape.vector = (unsigned)MAX(c->vector, 1);
+    d->shape.one_item = d->shape.vector > 1;
+    d->shape.work_group = d->shape.one_item ? 1 : GPU_WORK_GROUP;
     choose_tile(d);
-    if (d->one_item)
-        d->local_memory = 256 << 10; /* with PoCL it is a core's L2 cache */
-    d->context = &m->context[i];     /* each device has its own, so moves are staged through the host */
+    if (d->shape.one_item)
+        d->shape.local_memory = 256 << 10; /* with PoCL it is a core's L2 cache */
+    d->context = &m->context[i];           /* each device has its own, so moves are staged through the host */
 }
 
 struct machine *virtual_machine(const struct costs *c, int n_devices)

@@ -227,7 +227,7 @@ struct costs *measure_costs(struct trainer *t)
                         .driver = copy_string(driver),
                         .engine = copy_string(engine_name(t)),
                         .units = d->units,
-                        .vector = d->vector,
+                        .vector = d->shape.vector,
                         .link_share = 1,
                         .scale_link = 1,
                         .scale_device = 1,

@@ -384,7 +384,8 @@ char *verify_devices(const struct step *s)
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
         const struct device *d = t->lane->device;
-        bool moved = d->is_host && d->by_hand && t->role == ROLE_UPDATE; /* a pass moved it, but not all its tensors */
+        /* Has a pass moved it?  Not all its tensors have moved then. */
+        bool moved = d->is_host && d->described.by_hand && t->role == ROLE_UPDATE;
         if (is_copy(t) || chooses(t) || moved)
             continue;
         for (int k = 0; k < t->n_access; k++) {

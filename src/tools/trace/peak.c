@@ -24,17 +24,17 @@ struct probe {
 
 struct probe *open_probe(struct device *d)
 {
-    const bool alone = d->work_group == 1;
-    const size_t group = d->work_group;
+    const bool alone = d->shape.work_group == 1;
+    const size_t group = d->shape.work_group;
     const size_t items = alone ? d->units * 8 : d->units * 16 * group;
-    cl_int rounds = alone ? 400000 / (cl_int)MAX(d->vector / 4, 1u) : 4000;
+    cl_int rounds = alone ? 400000 / (cl_int)MAX(d->shape.vector / 4, 1u) : 4000;
     cl_float x = 0.999f, y = 0.001f;
     struct probe *p = allocate(1, sizeof *p);
     *p = (struct probe){.device = d,
                         .kernel = make_kernel(d, "bench.cl", "fma_peak"),
                         .group = group,
                         .items = items,
-                        .work = 2.0 * FMA_CHAINS * d->vector * rounds * (double)items};
+                        .work = 2.0 * FMA_CHAINS * d->shape.vector * rounds * (double)items};
     CL_MAKE(p->out = clCreateBuffer(d->context->cl, CL_MEM_WRITE_ONLY, items * sizeof(float), NULL, &err));
     CL(clSetKernelArg(p->kernel, 0, sizeof p->out, &p->out));
     CL(clSetKernelArg(p->kernel, 1, sizeof rounds, &rounds));
@@ -81,7 +81,7 @@ double measure_copy(struct device *d, double seconds)
         CL(clSetKernelArg(k, i, sizeof buffer[i], &buffer[i]));
     }
     CL(clSetKernelArg(k, 2, sizeof n, &n));
-    size_t group = d->work_group, items = ceil_div((size_t)n, BLOCK) * group;
+    size_t group = d->shape.work_group, items = ceil_div((size_t)n, BLOCK) * group;
     double least = INFINITY, spent = 0;
     run_kernel(d, k, items, group); /* compiles */
     while (spent < seconds) {

@@ -15,7 +15,7 @@ PRINTF_LIKE(3, 4) static void add_text(char *out, size_t size, const char *forma
 /* "512x1024", or in a step file the name. */
 static void add_shape(char *out, size_t size, const struct tensor *x)
 {
-    if (x->device->by_hand) {
+    if (x->device->described.by_hand) {
         add_text(out, size, "%s", x->name);
         return;
     }

@@ -105,39 +105,69 @@ struct lane {
 enum { MAX_DEVICES = 16 };
 enum { SHORT_LOOPS = 65535 };  /* rounds in all after which llvmpipe ends a work-item's loops */
 enum { GPU_WORK_GROUP = 128 }; /* work-items per row, unless one_item, the device or YARD_WG say otherwise */
+
+/* The four structs that follow are parts of struct device, a subject each. */
+
+/* In which shape kernels are compiled for a device and launched on it. */
+struct kernel_shape {
+    unsigned vector;                  /* floats per vector, VEC in the kernels: bits depend on it */
+    unsigned work_group;              /* work-items per row: WG in the kernels, 1 on CPUs */
+    bool one_item;                    /* one work-item computes a whole row, as on CPUs with vectors */
+    bool forced;                      /* YARD_VEC or YARD_WG, which tests use, have set the shape */
+    unsigned tile_rows, tile_vectors; /* register tile of the GEMM: ROWS, COLS in gemm.cl */
+    size_t most_items;                /* the most work-items of a work-group; 0: not known (a described device) */
+    size_t local_memory;              /* bytes that a work-group may share */
+};
+/* How a device differs from others in what its driver does. */
+struct quirks {
+    bool correct_divide; /* it rounds divisions and square roots correctly */
+    bool runs_late;      /* PoCL's basic device: a command runs in the thread that waits for it, and not before */
+    bool short_loops;    /* llvmpipe: a work-item's loops end after SHORT_LOOPS rounds in all, without an error */
+};
+/* A device's clock against the host's.  It is measured anew from time to time (device_clock.c), while threads of lanes
+ * may ask for times. */
+struct device_clock {
+    _Atomic int64_t offset; /* host clock = device clock + offset, ns */
+    _Atomic uint64_t step;  /* the resolution of the device's clock, ns */
+    _Atomic bool valid;     /* false: the driver's times cannot be used */
+};
+/* What a file says of a device that is only described: one of a step file, or of other hardware.  Zeros elsewhere. */
+struct description {
+    bool by_hand;                  /* a step file describes it: all its bytes are for tensors, there are no guards */
+    bool shares;                   /* tensors share bytes even if there is room for all at once (step files) */
+    struct link *link[DIRECTIONS]; /* what its copies share; NULL: they take no time of their own */
+    struct link *disk;             /* the host's: the link that copies on its disk lanes share, or NULL */
+};
 struct device {
     char id[24];    /* its name for -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
     char name[128]; /* the driver's name for it */
     int index;      /* its place in machine->device */
-    bool is_host, is_cpu, is_logical; /* is_logical: a logical device, which shares its cores with others */
-    bool one_item;                    /* one work-item computes a whole row, as on CPUs with vectors */
-    bool uses_ram;                    /* its memory is a part of the host's, which is counted once */
-    bool limited;                     /* a limit of this process leaves it less memory than there is */
-    bool by_hand;                     /* a step file describes it: all its bytes are for tensors, there are no guards */
-    bool shares;                      /* tensors share bytes even if there is room for all at once (step files) */
-    struct context *context;          /* NULL for the host */
-    cl_device_id cl, root;            /* root: the device that a sub-device was cut from, else the same as cl */
-    unsigned units;                   /* compute units (cores) */
-    unsigned vector;                  /* floats per vector, VEC in the kernels: bits depend on it */
-    unsigned work_group;              /* work-items per row: WG in the kernels, 1 on CPUs */
-    size_t most_items;                /* the most work-items of a work-group; 0: not known (a described device) */
-    bool forced_shape;                /* YARD_VEC or YARD_WG, which tests use, have set these */
-    unsigned tile_rows, tile_vectors; /* register tile of the GEMM: ROWS, COLS in gemm.cl */
-    bool correct_divide;              /* it rounds divisions and square roots correctly */
-    bool runs_late;   /* PoCL's basic device: a command runs in the thread that waits for it, and not before */
-    bool short_loops; /* llvmpipe: a work-item's loops end after SHORT_LOOPS rounds in all, without an error */
-    size_t alignment, max_allocation, memory, local_memory; /* bytes */
-    size_t budget, placed;           /* bytes that place() may use, and bytes that it has used last */
+    bool is_host, is_cpu;
+    bool is_logical;               /* it is a logical device, which shares its cores with others */
+    struct context *context;       /* NULL for the host */
+    cl_device_id cl;               /* NULL for the host, and if the device is only described */
+    cl_device_id root;             /* the device that a sub-device was cut from, else the same as cl */
+    struct lane *lane[LANE_KINDS]; /* its first lane of each kind, or NULL */
+
+    /* how fast it computes */
+    unsigned units;                  /* compute units (cores) */
     double flops_per_s, bytes_per_s; /* the most that its arithmetic and its memory reach; 0: not known */
+
+    /* its memory, in bytes */
+    size_t memory;         /* all of it, as far as this process may have it */
+    size_t max_allocation; /* the most bytes of one buffer, and so of a slab */
+    size_t alignment;      /* tensors begin at multiples of this */
+    size_t budget;         /* what place() may use */
+    size_t placed;         /* what place() has used last */
+    bool uses_ram;         /* its memory is a part of the host's, which is counted once */
+    bool limited;          /* a limit of this process leaves it less memory than there is */
     struct slab *slabs;
     size_t n_slabs, cap_slabs;
-    /* The next three are measured anew from time to time, while threads of lanes may ask for times. */
-    _Atomic int64_t clock_offset;  /* host clock = device clock + offset, ns */
-    _Atomic uint64_t clock_step;   /* the resolution of the device's clock, ns */
-    _Atomic bool clock_valid;      /* false: the driver's times cannot be used */
-    struct lane *lane[LANE_KINDS]; /* its first lane of each kind, or NULL */
-    struct link *link[DIRECTIONS]; /* NULL: copies take no time of their own */
-    struct link *disk;             /* the host's: the link that copies on its disk lanes share, or NULL */
+
+    struct kernel_shape shape;
+    struct quirks quirks;
+    struct device_clock clock;
+    struct description described;
 };
 
 struct machine_options {

@@ -24,7 +24,7 @@ static void calibrate_clock(struct device *d)
 {
     int64_t best = INT64_MAX;
     cl_mem byte;
-    d->clock_step = device_number(d->cl, CL_DEVICE_PROFILING_TIMER_RESOLUTION);
+    d->clock.step = device_number(d->cl, CL_DEVICE_PROFILING_TIMER_RESOLUTION);
     CL_MAKE(byte = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, 1, NULL, &err));
     bool valid = true;
     for (int try = 0; try < TRIES && valid; try++) {
@@ -39,8 +39,8 @@ static void calibrate_clock(struct device *d)
     }
     if (best >= 0 && best < SLACK_NS) /* it is the same clock: the difference is only the wake-up time */
         best = 0;
-    d->clock_offset = best;
-    d->clock_valid = valid;
+    d->clock.offset = best;
+    d->clock.valid = valid;
     CL(clReleaseMemObject(byte));
 }
 
@@ -56,15 +56,15 @@ enum told_times event_times(const struct device *d, cl_event event, uint64_t que
                             uint64_t *start, uint64_t *end)
 {
     cl_ulong began = 0, ended = 0; /* on the device's clock */
-    const uint64_t offset = (uint64_t)d->clock_offset;
+    const uint64_t offset = (uint64_t)d->clock.offset;
     *start = queued;
     *end = seen;
-    if (!d->clock_valid || !read_event_time(event, CL_PROFILING_COMMAND_START, &began) ||
+    if (!d->clock.valid || !read_event_time(event, CL_PROFILING_COMMAND_START, &began) ||
         !read_event_time(event, CL_PROFILING_COMMAND_END, &ended))
         return TIMES_MISSING;
     if (began > ended || began + offset + SLACK_NS < queued || ended + offset > seen + SLACK_NS)
         return TIMES_MISSING;
-    const bool stepped_back = began + d->clock_step < *told;
+    const bool stepped_back = began + d->clock.step < *told;
     if (stepped_back)
         began = *told;
     *told = MAX(*told, ended);

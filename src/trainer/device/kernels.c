@@ -95,8 +95,8 @@ static cl_program build_program(struct device *d, const char *file)
     /* -w: no warnings.  PoCL prints only how many there are, and newer compilers warn of each loop that they unroll
      * later than asked. */
     snprintf(options, sizeof options, "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u -D ON_CPU=%d%s %s",
-             d->vector, d->work_group, d->tile_rows, d->tile_vectors, d->is_cpu,
-             d->correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? extra : "");
+             d->shape.vector, d->shape.work_group, d->shape.tile_rows, d->shape.tile_vectors, d->is_cpu,
+             d->quirks.correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? extra : "");
     char *entry = cache_entry(d, options, text);
     cl_program program = load_program(d, entry, options);
     if (!program) {

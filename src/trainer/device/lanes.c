@@ -49,13 +49,13 @@ struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, 
 
 void choose_tile(struct device *d)
 {
-    d->tile_rows = 6; /* gemm.cl says why */
-    d->tile_vectors = 2;
-    if (d->vector == 16)
-        d->tile_vectors = 4;
-    if (d->vector == 1) {
-        d->tile_rows = 4;
-        d->tile_vectors = 4;
+    d->shape.tile_rows = 6; /* gemm.cl says why */
+    d->shape.tile_vectors = 2;
+    if (d->shape.vector == 16)
+        d->shape.tile_vectors = 4;
+    if (d->shape.vector == 1) {
+        d->shape.tile_rows = 4;
+        d->shape.tile_vectors = 4;
     }
 }
 
@@ -63,17 +63,17 @@ struct device *name_device(struct machine *m, int i, const char *id, size_t memo
 {
     struct device *d = &m->device[i];
     bool host = i == m->n_devices;
-    *d = (struct device){.index = i,
-                         .is_host = host,
-                         .is_cpu = host,
-                         .units = 1,
-                         .vector = 1,
-                         .work_group = 1,
-                         .alignment = 1,
-                         .memory = memory,
-                         .budget = memory,
-                         .max_allocation = memory,
-                         .local_memory = 32768};
+    *d = (struct device){
+        .index = i,
+        .is_host = host,
+        .is_cpu = host,
+        .units = 1,
+        .memory = memory,
+        .max_allocation = memory,
+        .alignment = 1,
+        .budget = memory,
+        .shape = {.vector = 1, .work_group = 1, .local_memory = 32768},
+    };
     choose_tile(d);
     snprintf(d->id, sizeof d->id, "%s", id);
     snprintf(d->name, sizeof d->name, "%s", id);
@@ -103,9 +103,9 @@ void drop_links(struct machine *m)
     for (size_t i = 0; i < m->n_links; i++)
         free(m->link[i]);
     for (int i = 0; i <= m->n_devices; i++) {
-        m->device[i].link[LINK_UP] = NULL;
-        m->device[i].link[LINK_DOWN] = NULL;
+        m->device[i].described.link[LINK_UP] = NULL;
+        m->device[i].described.link[LINK_DOWN] = NULL;
     }
-    m->host->disk = NULL;
+    m->host->described.disk = NULL;
     m->n_links = 0;
 }

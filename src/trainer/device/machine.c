@@ -103,12 +103,12 @@ unsigned own_vector_width(cl_device_id id)
 static unsigned kernel_work_group(const struct device *d)
 {
     const char *forced = getenv("YARD_WG");
-    const unsigned fits = 256 / d->vector; /* common.cl: what a work-group keeps in local memory */
-    int64_t wanted = d->one_item ? 1 : GPU_WORK_GROUP;
+    const unsigned fits = 256 / d->shape.vector; /* common.cl: what a work-group keeps in local memory */
+    int64_t wanted = d->shape.one_item ? 1 : GPU_WORK_GROUP;
     if (forced && (!parse_int(forced, &wanted) || wanted < 1 || wanted > fits))
         fail(EXIT_USAGE, "YARD_WG=%s: with vectors of %u the kernels know work-groups of 1 to %u work-items", forced,
-             d->vector, fits);
-    const size_t allowed = MIN(fits, d->most_items);
+             d->shape.vector, fits);
+    const size_t allowed = MIN(fits, d->shape.most_items);
     const size_t most = MIN((size_t)wanted, allowed);
     unsigned power = 1;
     while (power * 2 <= most)
@@ -149,7 +149,7 @@ static void describe_memory(struct device *d)
     else
         d->memory = MIN(most, device_number(d->cl, CL_DEVICE_GLOBAL_MEM_SIZE));
     d->max_allocation = device_number(d->cl, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    d->local_memory = device_number(d->cl, CL_DEVICE_LOCAL_MEM_SIZE);
+    d->shape.local_memory = device_number(d->cl, CL_DEVICE_LOCAL_MEM_SIZE);
 }
 
 /* The shapes of vectors, work-groups and tiles with which kernels are compiled.  vector: the width that --vector asks
@@ -163,11 +163,11 @@ static void choose_shapes(struct device *d, unsigned vector)
              "--vector %u: the kernels know vectors of 1, 4, 8 and 16 floats, and %s computes with vectors of %u "
              "floats; take that or fewer",
              vector, d->name, own);
-    d->vector = vector ? vector : own;
-    d->one_item = d->is_cpu && own > 1;
-    d->forced_shape = getenv("YARD_VEC") || getenv("YARD_WG");
-    d->most_items = device_number(d->cl, CL_DEVICE_MAX_WORK_GROUP_SIZE);
-    d->work_group = kernel_work_group(d);
+    d->shape.vector = vector ? vector : own;
+    d->shape.one_item = d->is_cpu && own > 1;
+    d->shape.forced = getenv("YARD_VEC") || getenv("YARD_WG");
+    d->shape.most_items = device_number(d->cl, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    d->shape.work_group = kernel_work_group(d);
     choose_tile(d);
 }
 
@@ -176,9 +176,9 @@ static void describe_device(struct device *d, unsigned vector)
     device_text(d->cl, CL_DEVICE_NAME, d->name, sizeof d->name);
     d->is_cpu = device_number(d->cl, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
     d->units = (unsigned)device_number(d->cl, CL_DEVICE_MAX_COMPUTE_UNITS);
-    d->correct_divide = device_number(d->cl, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
-    d->runs_late = is_pocl(platform_of(d)) && strncmp(d->name, "basic-", 6) == 0;
-    d->short_loops = strncmp(d->name, "llvmpipe", 8) == 0;
+    d->quirks.correct_divide = device_number(d->cl, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
+    d->quirks.runs_late = is_pocl(platform_of(d)) && strncmp(d->name, "basic-", 6) == 0;
+    d->quirks.short_loops = strncmp(d->name, "llvmpipe", 8) == 0;
     describe_memory(d);
     choose_shapes(d, vector);
 }
@@ -308,7 +308,7 @@ const struct link *link_of_lanes(const struct device *d, enum lane_kind kind)
 {
     if (kind == LANE_COMPUTE)
         return NULL;
-    return kind == LANE_UPLOAD ? d->link[LINK_UP] : d->link[LINK_DOWN];
+    return kind == LANE_UPLOAD ? d->described.link[LINK_UP] : d->described.link[LINK_DOWN];
 }
 
 struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, int purpose)
@@ -440,9 +440,9 @@ unsigned spare_cores(const struct machine *m) { return m->host->units - MIN(coun
 unsigned vector_width(const struct machine *m)
 {
     for (int i = 1; i < m->n_devices; i++)
-        if (m->device[i].vector != m->device[0].vector)
+        if (m->device[i].shape.vector != m->device[0].shape.vector)
             return 0;
-    return m->device[0].vector;
+    return m->device[0].shape.vector;
 }
 
 char *describe_machine(const struct machine *m)

@@ -28,7 +28,7 @@ const char *format_budget(char out[128], const struct device *d)
     return out;
 }
 
-size_t guard_bytes(const struct device *d) { return d->by_hand ? 0 : GUARD_BYTES; }
+size_t guard_bytes(const struct device *d) { return d->described.by_hand ? 0 : GUARD_BYTES; }
 
 size_t slab_limit(const struct device *d)
 {

@@ -55,7 +55,7 @@ struct tensor *view_of_shard(struct pool *p, struct tensor *of, int k, struct sh
 void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x)
 {
     struct lane *lane = sum->device->lane[LANE_COMPUTE];
-    size_t n = count_elements(sum), wg = sum->device->work_group;
+    size_t n = count_elements(sum), wg = sum->device->shape.work_group;
     struct arg args[] = {INOUT(sum), IN(x), ELEMENTS(n)};
     struct grid grid = {.dims = 1, .global = {ceil_div(n, BLOCK) * wg, 1, 1}, .local = {wg, 1, 1}};
     struct task *t = add_kernel(s, lane, name, "elementwise.cl", "accumulate", grid, args, (int)COUNT(args));

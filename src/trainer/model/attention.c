@@ -165,22 +165,22 @@ struct tiles {   /* how a work-group cuts the (T, T) square */
 static struct tiles choose_tiles(const struct device *d, int hs, int kept, int streams)
 {
     enum { MOST = 64, LEAST_ROWS = 8 };
-    int least = (int)(d->vector * d->tile_vectors);
+    int least = (int)(d->shape.vector * d->shape.tile_vectors);
     for (int columns = MOST; columns >= least; columns /= 2)
         for (int rows = MOST; rows >= LEAST_ROWS; rows /= 2) {
             size_t floats = (size_t)(kept * hs * columns + streams * rows * (hs + 1 + columns) + 3 * columns);
-            if (floats * ELEMENT_BYTES <= d->local_memory)
+            if (floats * ELEMENT_BYTES <= d->shape.local_memory)
                 return (struct tiles){columns, rows, floats * ELEMENT_BYTES};
         }
     fail(EXIT_USAGE,
          "heads of %d channels are too wide for the local memory of device %s, %zu bytes: use more --heads, or "
          "--attention plain",
-         hs, d->id, d->local_memory);
+         hs, d->id, d->shape.local_memory);
 }
 
 static struct grid flash_grid(const struct build *b, const struct heads *h, const struct tiles *t)
 {
-    size_t wg = b->device->work_group, blocks = ceil_div((size_t)h->t, (size_t)t->columns);
+    size_t wg = b->device->shape.work_group, blocks = ceil_div((size_t)h->t, (size_t)t->columns);
     return (struct grid){2, {blocks * wg, (size_t)(h->batch * h->heads), 1}, {wg, 1, 1}};
 }
 

@@ -9,7 +9,7 @@ enum { CLBLAST_ITEMS = 64 }; /* work-items of a work-group of CLBlast's */
 
 bool has_own_products(const struct device *d)
 {
-    return !d->short_loops && (d->is_cpu || d->most_items < CLBLAST_ITEMS || d->forced_shape);
+    return !d->quirks.short_loops && (d->is_cpu || d->shape.most_items < CLBLAST_ITEMS || d->shape.forced);
 }
 
 /* Our own products are for CPUs whose vectors a kernel can use. */
@@ -17,16 +17,16 @@ enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
 {
     enum gemm_engine engine = wanted;
     if (engine == GEMM_AUTO)
-        engine = d->one_item ? GEMM_OWN : GEMM_CLBLAST;
+        engine = d->shape.one_item ? GEMM_OWN : GEMM_CLBLAST;
     if (engine == GEMM_OWN && !has_own_products(d)) {
         const char *why = "is a GPU, where --gemm own computes one work-item at a time";
-        if (d->short_loops)
+        if (d->quirks.short_loops)
             why = "ends a kernel's loops too soon for --gemm own";
         fail(EXIT_USAGE, "device %s, %s, %s: use --gemm clblast", d->id, d->name, why);
     }
-    if (engine == GEMM_CLBLAST && d->most_items && d->most_items < CLBLAST_ITEMS)
+    if (engine == GEMM_CLBLAST && d->shape.most_items && d->shape.most_items < CLBLAST_ITEMS)
         fail(EXIT_USAGE, "device %s, %s, takes work-groups of %zu work-items, and CLBlast's have %d: use --gemm own",
-             d->id, d->name, d->most_items, CLBLAST_ITEMS);
+             d->id, d->name, d->shape.most_items, CLBLAST_ITEMS);
     return engine;
 }
 
@@ -38,8 +38,9 @@ struct build new_build(struct step *s, struct model *m, struct kernels kernels, 
      * be four of the driver's, which counts inner loops and their ends. */
     for (int rank = 0; rank < n_ranks(m->mesh); rank++) {
         const struct device *d = m->replica[rank].device;
-        const size_t parts = ceil_div((size_t)m->params->config.channels, (size_t)d->work_group * d->vector);
-        if (d->short_loops && (size_t)(batch * seq) > SHORT_LOOPS / 4 / parts)
+        const size_t parts =
+            ceil_div((size_t)m->params->config.channels, (size_t)d->shape.work_group * d->shape.vector);
+        if (d->quirks.short_loops && (size_t)(batch * seq) > SHORT_LOOPS / 4 / parts)
             fail(EXIT_USAGE,
                  "device %s, %s, ends a kernel's loops after %d rounds: a micro-batch may have %zu tokens there, "
                  "not %d; use a smaller --micro-batch or --seq-len, or another driver",
@@ -71,7 +72,7 @@ void end_build(struct build *b)
 
 struct grid groups(const struct build *b, size_t n)
 {
-    size_t wg = b->device->work_group;
+    size_t wg = b->device->shape.work_group;
     return (struct grid){1, {n * wg, 1, 1}, {wg, 1, 1}};
 }
 
@@ -79,7 +80,7 @@ struct grid blocks(const struct build *b, size_t n) { return groups(b, ceil_div(
 
 struct grid column_blocks(const struct build *b, size_t n)
 {
-    return groups(b, ceil_div(n, b->device->work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
+    return groups(b, ceil_div(n, b->device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
 }
 
 struct tensor *activation(struct build *b, const char *name, int rank, const int64_t *shape)

@@ -32,7 +32,7 @@ static double estimate_time(const struct device *d, const struct gemm *g, size_t
     size_t matrices = (size_t)(g->batch * g->heads);
     size_t groups = ceil_div((size_t)g->n, span) * ceil_div((size_t)g->m, band) * matrices;
     double rounds = (double)ceil_div(groups, d->units) + MIN(0.05 * d->units, 0.25);
-    double computed = (double)(band * span) / d->vector;
+    double computed = (double)(band * span) / d->shape.vector;
     double packed = 4 * (double)(band + span);
     return rounds * (computed + packed);
 }
@@ -41,7 +41,7 @@ static double estimate_time(const struct device *d, const struct gemm *g, size_t
  * small, all of it. */
 static size_t room_of(const struct device *d)
 {
-    return MIN(MAX(d->local_memory / 2, ROOM), d->local_memory) / ELEMENT_BYTES;
+    return MIN(MAX(d->shape.local_memory / 2, ROOM), d->shape.local_memory) / ELEMENT_BYTES;
 }
 
 /* How deep panels of that span are at most.  All rounds over the product's k are as deep. */
@@ -60,7 +60,7 @@ static size_t choose_depth(size_t room, size_t k, size_t span)
 static struct blocking choose_blocking(const struct device *d, const struct gemm *g)
 {
     const size_t m = (size_t)g->m;
-    const size_t columns = d->tile_vectors * d->vector; /* of a panel */
+    const size_t columns = d->shape.tile_vectors * d->shape.vector; /* of a panel */
     const size_t all = round_up((size_t)g->n, columns);
     const size_t room = room_of(d);
     const size_t least = MIN(4 * columns, all);
@@ -71,7 +71,7 @@ static struct blocking choose_blocking(const struct device *d, const struct gemm
     double best_time = INFINITY;
     for (size_t span = least; span <= widest; span += columns)
         for (size_t bands = 1; bands == 1 || bands <= m / MIN_BAND; bands++) {
-            size_t band = round_up(ceil_div(m, bands), d->tile_rows);
+            size_t band = round_up(ceil_div(m, bands), d->shape.tile_rows);
             double time = estimate_time(d, g, band, span);
             if (time >= best_time)
                 continue;

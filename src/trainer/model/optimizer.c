@@ -103,7 +103,8 @@ static void agree(struct build *b, int unit, int k)
         const struct unit *u = &b->model->part[tp]->unit[unit];
         const struct replica *r = first + tp;
         size_t n = u->elements - u->n_counted;
-        bool alike = strcmp(r->device->name, first->device->name) == 0 && r->device->vector == first->device->vector;
+        bool alike =
+            strcmp(r->device->name, first->device->name) == 0 && r->device->shape.vector == first->device->shape.vector;
         if (n == 0 || alike)
             continue;
         struct tensor *to = view_same(b, r->grad[unit], n);

@@ -62,7 +62,7 @@ static void stop_running(struct step *s)
 static void refuse_late_devices(const struct machine *m)
 {
     for (const struct device *d = m->device; d < m->device + m->n_devices; d++)
-        if (d->runs_late && !execution.serial)
+        if (d->quirks.runs_late && !execution.serial)
             fail(
                 EXIT_USAGE,
                 "device %s, %s, runs a command only when somebody waits for it, so lanes would wait for each other for "

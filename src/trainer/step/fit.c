@@ -16,7 +16,7 @@ size_t arena_bytes(const struct arena *a)
 static char *advice_on_room(const struct device *d, const struct task *task, const struct tensor *t, bool in_one_piece)
 {
     char *advice = NULL;
-    if (d->by_hand)
+    if (d->described.by_hand)
         return copy_string("smaller tensors, or a larger memory= or ");
     if (in_one_piece && !task)
         return copy_string("a smaller model");
@@ -89,7 +89,7 @@ struct problem *does_not_fit(const struct arena *a, const struct tensor *t, bool
         what = copy_string("the state that is kept from step to step");
     char *why = in_one_piece ? why_not_in_one_piece(d, t) : why_not_in_budget(a, t);
     char *advice = advice_on_room(d, task, t, in_one_piece);
-    const char *option = !in_one_piece || d->by_hand ? budget_option(d) : "";
+    const char *option = !in_one_piece || d->described.by_hand ? budget_option(d) : "";
     struct problem *p =
         new_problem(EXIT_USAGE, "device %s: %s does not fit: %s; use %s%s", d->id, what, why, advice, option);
     free(advice);

@@ -153,7 +153,7 @@ static struct problem *place_device(struct arena *a, size_t *looks)
     size_t all = 0;
     for (size_t i = 0; i < a->n; i++)
         all += a->lives[i].bytes;
-    if (!wrong && d->by_hand && !d->shares && all <= MIN(d->memory, slab_limit(d)))
+    if (!wrong && d->described.by_hand && !d->described.shares && all <= MIN(d->memory, slab_limit(d)))
         place_apart(a);
     return wrong;
 }
