@@ -411,11 +411,7 @@ void expect_rule(const struct rule *rule, struct candidate *expected)
     }
 }
 
-static bool moves_state(const struct pass_traits *p, const struct run_facts *w)
-{
-    (void)w;
-    return p->moves_state && p->moves_state();
-}
+static bool moves_state(const struct pass_traits *p) { return p->moves_state && p->moves_state(); }
 
 /* Why all is decided before the step runs; NULL: it need not be.  The caller frees it. */
 static char *reason_to_decide_now(const struct task *update, const struct run_facts *w, const struct pass *room)

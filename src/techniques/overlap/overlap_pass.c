@@ -41,40 +41,24 @@ static bool wants_overlap(const struct run_facts *w) { return asked_of(w) != OVE
 static bool decides(void) { return overlap_options.how == OVERLAP_PLAN || overlap_options.how == OVERLAP_LOCAL; }
 
 /* A plan that is there already needs none. */
-static bool wants_times(const struct run_facts *w)
+static bool wants_times(void)
 {
     const char *plan = overlap_options.plan;
-    (void)w;
     return decides() && !(plan && access(plan, F_OK) == 0);
 }
 
 /* ---- other passes, which run later ------------------------------------------------------------------------------- */
 
-static bool fills_host(const struct pass_traits *p, const struct run_facts *w)
-{
-    (void)w;
-    return p->fills_host && p->fills_host();
-}
+static bool fills_host(const struct pass_traits *p) { return p->fills_host && p->fills_host(); }
 
 static bool may_change(const struct run_facts *w) { return decides() && (w->gather || find_wanted(fills_host, w)); }
 
-static bool makes_room(const struct pass_traits *p, const struct run_facts *w)
-{
-    (void)w;
-    return p->makes_room;
-}
+static bool makes_room(const struct pass_traits *p) { return p->makes_room; }
 
-static bool foretells_remade(const struct pass_traits *p, const struct run_facts *w)
-{
-    (void)w;
-    return p->foretell_remade != NULL;
-}
+static bool foretells_remade(const struct pass_traits *p) { return p->foretell_remade != NULL; }
 
 /* A pass whose way to make room is not known before it has run. */
-static bool surprises(const struct pass_traits *p, const struct run_facts *w)
-{
-    return makes_room(p, w) && !p->foretell_remade;
-}
+static bool surprises(const struct pass_traits *p) { return p->makes_room && !p->foretell_remade; }
 
 /* ---- carrying a choice out --------------------------------------------------------------------------------------- */
 

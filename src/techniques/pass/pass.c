@@ -42,30 +42,28 @@ const struct pass *find_wanted(has_trait *has, const struct run_facts *w)
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
-        if (all[i]->wanted(w) && has(traits_of(all[i]), w))
+        if (all[i]->wanted(w) && has(traits_of(all[i])))
             return all[i];
     return NULL;
 }
 
-static bool sends(const struct pass_traits *p, const struct run_facts *w)
-{
-    (void)w;
-    return p->sends_copies;
-}
+static bool sends(const struct pass_traits *p) { return p->sends_copies; }
 
-static bool reserves(const struct pass_traits *p, const struct run_facts *w)
-{
-    (void)w;
-    return p->reserve != NULL;
-}
-
-static bool changes(const struct pass_traits *p, const struct run_facts *w)
-{
-    return p->may_change && p->may_change(w);
-}
+static bool reserves(const struct pass_traits *p) { return p->reserve != NULL; }
 
 bool is_sender_wanted(const struct run_facts *w) { return find_wanted(sends, w) != NULL; }
-bool plan_may_change(const struct run_facts *w) { return find_wanted(changes, w) != NULL; }
+
+bool plan_may_change(const struct run_facts *w)
+{
+    size_t n;
+    const struct pass *const *all = all_passes(&n);
+    for (size_t i = 0; i < n; i++) {
+        const struct pass_traits *traits = traits_of(all[i]);
+        if (traits->may_change && all[i]->wanted(w) && traits->may_change(w))
+            return true;
+    }
+    return false;
+}
 
 char *pass_names(void)
 {
@@ -101,7 +99,7 @@ void free_reports(struct pass_report *reports, size_t n)
         free(r->gain);
         json_decref(r->fields);
         if (r->after)
-            find_forecaster()->free(r->after);
+            sole_parts().forecaster->free(r->after);
     }
     free(reports);
 }
@@ -149,14 +147,6 @@ void end_room(struct step *s, size_t first, size_t end)
 }
 
 /* ---- running them ------------------------------------------------------------------------------------------------ */
-
-const struct forecaster *find_forecaster(void)
-{
-    for (size_t i = 0; i < n_modules; i++)
-        if (modules[i]->forecaster)
-            return modules[i]->forecaster;
-    return NULL;
-}
 
 struct pass_runner { /* runs the passes over one list */
     struct step *step;
@@ -222,7 +212,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
     size_t n_passes;
     const struct pass *const *all = all_passes(&n_passes);
     struct pass_report *reports = allocate(n_passes + 1, sizeof *reports);
-    struct pass_runner runner = {.step = s, .costs = c, .facts = w, .forecaster = find_forecaster()};
+    struct pass_runner runner = {.step = s, .costs = c, .facts = w, .forecaster = sole_parts().forecaster};
     const bool grows = find_wanted(reserves, w) != NULL;
     *n = 0;
     for (size_t i = 0; i < n_passes; i++) {

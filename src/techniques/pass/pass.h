@@ -20,11 +20,16 @@
  *        sentence in r->reason; or undo(), a sentence on why nothing has changed, and false: the pass declines
  *     3. rows of its options (struct option, base/options.h), which point to its own variables.  Their names begin with
  *        the folder's.  A switch:
- *            {.name = "NAME", .type = OPT_FLAG, .value = &is_on, .group = GROUP_TECHNIQUES, .commands = OF_LIST,
+ *            {.name = "NAME",
+ *             .type = OPT_FLAG,
+ *             .value = &is_on,
+ *             .group = GROUP_TECHNIQUES,
+ *             .commands = OF_LIST,
  *             .help = "what it does"}
  *     4. a struct pass and a struct module (base/module.h), which needs "pass".  The place of the pass in the order:
  *        overlap has 10, gather 20, recompute 30, broadcast 40, swap 50, snapshot 60.  A pass that only reorders comes
- *        before 10; one that must see the tasks of others comes after these.  The place of the module is of no weight for a pass
+ *        before 10; one that must see the tasks of others comes after these.  The place of the module is of no weight
+ *        for a pass.
  *
  * The shortest that is there is recompute/.  A pass needs no hooks.
  *
@@ -101,7 +106,7 @@ struct pass_traits {
     bool own_room; /* it calls reserve_room() itself, for each of its choices */
 
     /* Does it choose by how long tasks take?  Where no times are given, a trial of a few steps measures them. */
-    bool (*wants_times)(const struct run_facts *w);
+    bool (*wants_times)(void);
     /* After the trial, in which the pass runs without times: true: times are needed in any case; false: only if this
      * pass had to make room in the trial. */
     bool always_needs_times;
@@ -122,14 +127,14 @@ struct pass_traits {
 };
 const struct pass_traits *traits_of(const struct pass *p); /* where it has none, those of which each is zero */
 /* Is a pass wanted that has this trait?  The first one, or NULL. */
-typedef bool has_trait(const struct pass_traits *p, const struct run_facts *w);
+typedef bool has_trait(const struct pass_traits *p);
 const struct pass *find_wanted(has_trait *has, const struct run_facts *w);
 bool is_sender_wanted(const struct run_facts *w); /* is a pass wanted that sends_copies? */
 bool plan_may_change(const struct run_facts *w);  /* might a wanted pass choose otherwise with larger budgets? */
 
 /* ---- what they come to ------------------------------------------------------------------------------------------- */
 
-/* The folder that predicts, of which there is one at most: it looks at the list before and after each pass. */
+/* The folder that predicts (struct sole_parts, base/module.h): it looks at the list before and after each pass. */
 struct forecaster {
     const struct costs *(*costs)(const struct trainer *t);          /* NULL: none are known */
     struct outlook *(*look)(struct step *s, const struct costs *c); /* bytes and time of the list as it is */
@@ -140,7 +145,6 @@ struct forecaster {
     void (*must_fit)(struct machine *m, const struct outlook *o, const char *option, bool sure);
     void (*free)(struct forecast *f);
 };
-const struct forecaster *find_forecaster(void); /* NULL: there is none */
 
 /* Runs all passes that are wanted, up to the one named `after` (NULL: all).  Returns *n reports, for free_reports(). */
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct run_facts *w, const char *after,

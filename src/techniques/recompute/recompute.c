@@ -116,11 +116,7 @@ static bool wants_recompute(const struct run_facts *w)
     return recompute_options.how != RECOMPUTE_OFF;
 }
 
-static bool wants_times(const struct run_facts *w)
-{
-    (void)w;
-    return recompute_options.how == RECOMPUTE_AUTO;
-}
+static bool wants_times(void) { return recompute_options.how == RECOMPUTE_AUTO; }
 
 static bool run_recompute(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {

@@ -55,5 +55,5 @@ const struct module module_reshard = {
     .n_laws = COUNT(laws),
     .check = check_reshard_options,
     .hooks = &reshard_hooks,
-    .archive = &archive,
+    .sole.archive = &archive,
 };

@@ -26,11 +26,7 @@ static bool moves_state(void)
 
 static bool fills_host(void) { return swap_options.how == SWAP_LAYER || swap_options.how == SWAP_MICROBATCH; }
 
-static bool wants_times(const struct run_facts *w)
-{
-    (void)w;
-    return swap_options.how == SWAP_AUTO;
-}
+static bool wants_times(void) { return swap_options.how == SWAP_AUTO; }
 
 static const struct pass_traits traits = {
     .wants_times = wants_times,

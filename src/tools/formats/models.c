@@ -267,5 +267,5 @@ static void refuse_folder(const char *folder)
 static const struct formats formats = {kind_of_others, refuse_model, refuse_folder};
 const struct module module_formats = {
     .name = "formats",
-    .formats = &formats,
+    .sole.formats = &formats,
 };

@@ -143,5 +143,5 @@ const struct module module_predict = {
     .n_laws = COUNT(laws),
     .check = check_predict_options,
     .hooks = &hooks,
-    .forecaster = &forecaster,
+    .sole.forecaster = &forecaster,
 };

@@ -271,18 +271,15 @@ static void time_device_updates(const struct settings *trial, int n_devices, str
     memcpy(costs->gap, had.gap, sizeof had.gap);
 }
 
-static bool asks_times(const struct pass_traits *p, const struct run_facts *w)
-{
-    return p->wants_times && p->wants_times(w);
-}
+static bool asks_times(const struct pass_traits *p) { return p->wants_times && p->wants_times(); }
 
 /* Does a pass need times, after what it has done to the list without any?  One that only makes room needs none where
  * it had nothing to do. */
-static bool needs_times(const struct pass_report *done, const struct run_facts *w)
+static bool needs_times(const struct pass_report *done)
 {
     const struct pass_traits *traits = traits_of(done->pass);
     if (traits->always_needs_times)
-        return asks_times(traits, w);
+        return asks_times(traits);
     return traits->makes_room && !done->declined;
 }
 
@@ -306,7 +303,7 @@ void run_trial_for(struct settings *s)
     struct pass_reports done = reports_of(t);
     for (size_t i = 0; i < done.n; i++) {
         const struct pass_report *report = &done.report[i];
-        if (needs_times(report, &w))
+        if (needs_times(report))
             measures = true;
         if (traits_of(report->pass)->moves_updates && !report->declined)
             moved = true;

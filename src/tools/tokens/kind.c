@@ -152,5 +152,5 @@ static struct tokenizer tokenizer_of(struct bpe *b)
 
 const struct module module_tokens = {
     .name = "tokens",
-    .tokens = &token_bpe,
+    .sole.tokens = &token_bpe,
 };

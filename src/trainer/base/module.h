@@ -49,11 +49,12 @@ struct foreign_words {
     const char *words;  /* in small letters with dashes, between spaces */
     const char *why;    /* half a sentence to add; NULL: nothing needs to be said */
 };
-/* The two functions of the folder that looks for foreign words: one for find_foreign(), one that prints them in the
- * help. */
+/* The two functions of the folder that looks for foreign words, among those of all folders. */
 struct option_table;
 struct foreign_lookup {
+    /* What find_foreign() returns. */
     char *(*find)(const struct option_table *table, unsigned command, const char *typed, const char *dashes);
+    /* Prints them in the help. */
     void (*print)(FILE *out, const struct option_table *table, unsigned command);
 };
 /* A rule for two options. */
@@ -61,6 +62,15 @@ struct law {
     const char *option, *other;
     const char *why; /* why the two exclude each other, so that one must be left out.  NULL: they do not, but `option`
                       * only details `other`, and a warning says that it has no effect where `other` is off */
+};
+
+/* What one folder at most has.  NULL: no folder has it, or not this one. */
+struct sole_parts {
+    const struct foreign_lookup *foreign_lookup; /* above */
+    const struct archive *archive;               /* functions that keep runs and resume them: train/hooks.h */
+    const struct token_kind *tokens;             /* a further kind of tokenizer: train/tokens.h */
+    const struct formats *formats;               /* functions that know files of other programs: file/file.h */
+    const struct forecaster *forecaster;         /* functions that predict a list's time: techniques/pass/pass.h */
 };
 
 struct settings;
@@ -78,26 +88,23 @@ struct module {
     const char *unrecorded; /* names of its options that a resumed run does not take over, between spaces */
     const struct foreign_words *foreign; /* foreign words for options */
     size_t n_foreign;
-    const struct foreign_lookup *foreign_lookup; /* functions that search all folders' `foreign`; one folder at most */
-    const struct law *laws;                      /* rules between its own options and any others */
+    const struct law *laws; /* rules between its own options and any others */
     size_t n_laws;
     /* Called when all options are known; ends the program when they make no sense together. */
     void (*check)(struct settings *s);
 
     /* for the trainer */
-    const struct hooks *hooks;       /* functions to call at moments of a training: train/hooks.h */
-    const struct archive *archive;   /* functions that keep runs and resume them: train/hooks.h; one folder at most */
-    const struct text_maker *text;   /* a source that --data can name: train/data.h */
-    const struct token_kind *tokens; /* a further kind of tokenizer: train/tokens.h; one folder at most */
-    const struct formats *formats;   /* functions that know files of other programs: file/file.h; one folder at most */
-    bool gathers;           /* does it gather sharded parameters?  Without such a folder there is no --zero 3 */
-    const char *makes_room; /* options to suggest where memory is too small: "--swap auto" */
+    const struct hooks *hooks;     /* functions to call at moments of a training: train/hooks.h */
+    const struct text_maker *text; /* a source that --data can name: train/data.h */
+    bool gathers;                  /* does it gather sharded parameters?  Without such a folder there is no --zero 3 */
+    const char *makes_room;        /* options to suggest where memory is too small: "--swap auto" */
 
     /* for other folders */
-    const struct pass *pass;             /* a function that rewrites lists: techniques/pass/pass.h */
-    const struct forecaster *forecaster; /* functions that predict a list's time: the same file; one folder at most */
-    const struct store *store;           /* another form of a checkpoint: techniques/reshard/state.h */
-    const struct other_plan *plan;       /* another way to show a plan: tools/lists/plan_command.h */
+    const struct pass *pass;       /* a function that rewrites lists: techniques/pass/pass.h */
+    const struct store *store;     /* another form of a checkpoint: techniques/reshard/state.h */
+    const struct other_plan *plan; /* another way to show a plan: tools/lists/plan_command.h */
+
+    struct sole_parts sole; /* what no other folder may have */
 };
 
 /* The folders that are built, by ascending places; make writes the table. */
@@ -105,8 +112,11 @@ extern const struct module *const modules[];
 extern const size_t n_modules;
 extern const char left_out[]; /* folders that this yard was built without, between spaces: " plot view"; "": none */
 
+/* ---- module.c -------------------------------------------------------------------------------------------------- */
+
+struct sole_parts sole_parts(void); /* those of all folders, each from the folder that has it */
 /* Does a word that the user typed, "swap-what" or "stories:FILE", belong to a folder that was left out?  The name of an
- * option is therefore its folder's, or begins with that and a dash.  (options.c) */
+ * option is therefore its folder's, or begins with that and a dash. */
 bool is_left_out(const char *typed);
 
 #endif

@@ -41,14 +41,6 @@ char *find_foreign(const struct option_table *table, unsigned command, const cha
     return table->foreign->find(table, command, typed, dashes);
 }
 
-bool is_left_out(const char *typed)
-{
-    char *folder = format_string("%.*s", (int)strcspn(typed, "-:"), typed);
-    bool yes = has_word(left_out, folder);
-    free(folder);
-    return yes;
-}
-
 /* The command's option whose name is nearest to what was typed; NULL: none is near. */
 static const struct option *nearest_option(const struct option_table *table, unsigned command, const char *typed)
 {

@@ -69,14 +69,13 @@ struct glimpse {
 };
 bool glimpse_has(const struct glimpse *g, size_t at, const char *text, size_t n);
 uint32_t glimpse_word(const struct glimpse *g, size_t at);
-/* Functions of the folder that knows files of other programs; there is one at most (struct module). */
+/* Functions of the folder that knows files of other programs (struct sole_parts, base/module.h). */
 struct formats {
     const struct file_kind *(*kind)(const struct glimpse *g); /* NULL: the file is of no kind that is known */
     /* End the program when the path is a model of another program that yard cannot read but knows; else return. */
     void (*refuse_model)(const char *path);
     void (*refuse_folder)(const char *path);
 };
-const struct formats *find_formats(void); /* NULL: there is none */
 /* The whole of a small text that a person writes, without its byte order mark.  Ends the program when it has a zero
  * byte, more than 16 MiB or another format.  The caller frees it. */
 char *read_text(const char *path);

@@ -73,14 +73,6 @@ static const struct file_kind *find_safetensors(const struct glimpse *g)
 
 /* ---- finding it ------------------------------------------------------------------------------------------------- */
 
-const struct formats *find_formats(void)
-{
-    for (size_t i = 0; i < n_modules; i++)
-        if (modules[i]->formats)
-            return modules[i]->formats;
-    return NULL;
-}
-
 static const struct file_kind *kind_of_glimpse(const struct glimpse *g)
 {
     for (size_t i = 0; i < COUNT(signatures); i++) {
@@ -90,9 +82,10 @@ static const struct file_kind *kind_of_glimpse(const struct glimpse *g)
             return kind;
     }
     const struct file_kind *weights = find_safetensors(g);
-    if (weights || !find_formats())
+    const struct formats *formats = sole_parts().formats;
+    if (weights || !formats)
         return weights;
-    return find_formats()->kind(g);
+    return formats->kind(g);
 }
 
 const struct file_kind *kind_of_bytes(const char *bytes, size_t n)

@@ -1,5 +1,6 @@
 /* find.c - is there a model: by a file's first bytes, and by the names in a folder.  Files beside it. */
 #include "model.h"
+#include "trainer/base/module.h"
 
 #include <libgen.h>
 
@@ -70,12 +71,12 @@ json_t *read_json(const char *path)
 
 void refuse_foreign_file(const char *path)
 {
-    if (find_formats())
-        find_formats()->refuse_model(path);
+    if (sole_parts().formats)
+        sole_parts().formats->refuse_model(path);
 }
 
 void refuse_foreign_folder(const char *folder)
 {
-    if (find_formats())
-        find_formats()->refuse_folder(folder);
+    if (sole_parts().formats)
+        sole_parts().formats->refuse_folder(folder);
 }

@@ -1,29 +1,21 @@
-/* hooks.c - calling folders: at each moment; which of them keeps runs; what a folder knows of a trainer. */
+/* hooks.c - calls the folders at each moment of a training, and keeps what each knows of a trainer. */
 #include "hooks.h"
 
 #include <math.h>
 
 /* ---- the moments ------------------------------------------------------------------------------------------------- */
 
-/* The hooks of the first folder after the one with hooks h (NULL: of all folders) that has some; NULL: none has.  No
- * two folders share a struct hooks. */
-static const struct hooks *next_hooks(const struct hooks *h)
+/* The hooks of folder i, each of them NULL if the folder has none. */
+static const struct hooks *hooks_of(size_t i)
 {
-    size_t i = 0;
-    if (h) {
-        while (modules[i]->hooks != h)
-            i++;
-        i++;
-    }
-    while (i < n_modules && !modules[i]->hooks)
-        i++;
-    return i < n_modules ? modules[i]->hooks : NULL;
+    static const struct hooks none;
+    return modules[i]->hooks ? modules[i]->hooks : &none;
 }
 
 bool ask_options_read(struct settings *s, int argc, char **argv, int *code)
 {
-    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
-        if (h->options_read && !h->options_read(s, argc, argv, code))
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->options_read && !hooks_of(i)->options_read(s, argc, argv, code))
             return false;
     return true;
 }
@@ -31,98 +23,98 @@ bool ask_options_read(struct settings *s, int argc, char **argv, int *code)
 struct machine *ask_machine(struct trainer *t, bool plan_only)
 {
     struct machine *m = NULL;
-    for (const struct hooks *h = next_hooks(NULL); h && !m; h = next_hooks(h))
-        if (h->machine)
-            m = h->machine(t, plan_only);
+    for (size_t i = 0; i < n_modules && !m; i++)
+        if (hooks_of(i)->machine)
+            m = hooks_of(i)->machine(t, plan_only);
     return m;
 }
 
 void tell_machine_opened(struct trainer *t)
 {
-    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
-        if (h->machine_opened)
-            h->machine_opened(t);
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->machine_opened)
+            hooks_of(i)->machine_opened(t);
 }
 
 void tell_list_built(struct trainer *t, struct step *list)
 {
-    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
-        if (h->list_built)
-            h->list_built(t, list);
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->list_built)
+            hooks_of(i)->list_built(t, list);
 }
 
 void tell_lists_ready(struct trainer *t)
 {
-    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
-        if (h->lists_ready)
-            h->lists_ready(t);
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->lists_ready)
+            hooks_of(i)->lists_ready(t);
 }
 
 void tell_model_filled(struct trainer *t)
 {
-    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
-        if (h->model_filled)
-            h->model_filled(t);
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->model_filled)
+            hooks_of(i)->model_filled(t);
 }
 
 void tell_summary_printed(struct trainer *t)
 {
-    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
-        if (h->summary_printed)
-            h->summary_printed(t);
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->summary_printed)
+            hooks_of(i)->summary_printed(t);
 }
 
 void tell_step_issued(struct trainer *t)
 {
-    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
-        if (h->step_issued)
-            h->step_issued(t);
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->step_issued)
+            hooks_of(i)->step_issued(t);
 }
 
 void tell_step_reported(struct trainer *t, uint32_t number, bool sound)
 {
-    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
-        if (h->step_reported)
-            h->step_reported(t, number, sound);
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->step_reported)
+            hooks_of(i)->step_reported(t, number, sound);
 }
 
 void tell_step_not_finite(struct trainer *t, uint32_t number, const struct result *r)
 {
-    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
-        if (h->step_not_finite)
-            h->step_not_finite(t, number, r);
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->step_not_finite)
+            hooks_of(i)->step_not_finite(t, number, r);
 }
 
 void tell_steps_ended(struct trainer *t)
 {
-    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
-        if (h->steps_ended)
-            h->steps_ended(t);
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->steps_ended)
+            hooks_of(i)->steps_ended(t);
 }
 
 void ask_kept(struct trainer *t, struct kept_run *k)
 {
-    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
-        if (h->kept)
-            h->kept(t, k);
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->kept)
+            hooks_of(i)->kept(t, k);
 }
 
 void tell_trainer_closing(struct trainer *t)
 {
-    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
-        if (h->trainer_closing)
-            h->trainer_closing(t);
+    for (size_t i = 0; i < n_modules; i++)
+        if (hooks_of(i)->trainer_closing)
+            hooks_of(i)->trainer_closing(t);
 }
 
-/* ---- what only one folder knows ---------------------------------------------------------------------------------- */
-
-const struct archive *find_archive(void)
+double ask_predicted_seconds(const struct trainer *t, const struct task *task)
 {
     for (size_t i = 0; i < n_modules; i++)
-        if (modules[i]->archive)
-            return modules[i]->archive;
-    return NULL;
+        if (hooks_of(i)->predicted_seconds)
+            return hooks_of(i)->predicted_seconds(t, task);
+    return NAN;
 }
+
+/* ---- what a folder knows of a trainer ---------------------------------------------------------------------------- */
 
 void **own_of(const struct trainer *t, const struct module *m)
 {
@@ -130,12 +122,4 @@ void **own_of(const struct trainer *t, const struct module *m)
     while (modules[i] != m)
         i++;
     return &t->own[i];
-}
-
-double ask_predicted_seconds(const struct trainer *t, const struct task *task)
-{
-    for (const struct hooks *h = next_hooks(NULL); h; h = next_hooks(h))
-        if (h->predicted_seconds)
-            return h->predicted_seconds(t, task);
-    return NAN;
 }

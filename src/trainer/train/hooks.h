@@ -118,6 +118,5 @@ struct archive {
     /* Writes the run as it is after that step to --save's folder.  first: it is this process's first save. */
     void (*save)(struct trainer *t, uint32_t step, bool first);
 };
-const struct archive *find_archive(void); /* NULL: there is none */
 
 #endif

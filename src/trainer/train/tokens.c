@@ -222,21 +222,12 @@ const struct token_kind token_ids = {
 
 static const struct token_kind *const own_kinds[] = {&token_bytes, &token_chars, &token_ids};
 
-/* The kind of the folder that has one; NULL: there is none. */
-static const struct token_kind *folder_kind(void)
-{
-    for (size_t i = 0; i < n_modules; i++)
-        if (modules[i]->tokens)
-            return modules[i]->tokens;
-    return NULL;
-}
-
 /* Kind number i, the folder's last; NULL: there are fewer. */
 static const struct token_kind *kind_at(size_t i)
 {
     if (i < COUNT(own_kinds))
         return own_kinds[i];
-    return i == COUNT(own_kinds) ? folder_kind() : NULL;
+    return i == COUNT(own_kinds) ? sole_parts().tokens : NULL;
 }
 
 /* Does the text begin with the kind's name, and then end or have one of these characters? */
@@ -277,10 +268,10 @@ void check_tokens(const char *word)
 
 static struct tokenizer read_tokenizer(const char *path)
 {
-    if (!folder_kind())
+    if (!sole_parts().tokens)
         fail(EXIT_USAGE, "--tokens %s: a file of a tokenizer is not read, since this yard was built without%s", path,
              left_out);
-    return folder_kind()->read(path);
+    return sole_parts().tokens->read(path);
 }
 
 struct tokenizer make_tokenizer(const char *word, const struct texts *train, const struct texts *val)
@@ -315,7 +306,7 @@ bool is_tokenizer(const struct tokenizer *t, const char *word)
 
 struct tokenizer tokenizer_beside(const char *model)
 {
-    return folder_kind() ? folder_kind()->beside(model) : (struct tokenizer){0};
+    return sole_parts().tokens ? sole_parts().tokens->beside(model) : (struct tokenizer){0};
 }
 
 void free_tokenizer(struct tokenizer *t)
@@ -368,4 +359,7 @@ struct tokenizer tokenizer_from_text(const char *text, const char *path)
     return t;
 }
 
-json_t *tokenizer_to_json(const struct tokenizer *t) { return folder_kind() ? folder_kind()->to_json(t) : NULL; }
+json_t *tokenizer_to_json(const struct tokenizer *t)
+{
+    return sole_parts().tokens ? sole_parts().tokens->to_json(t) : NULL;
+}

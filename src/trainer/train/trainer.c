@@ -16,7 +16,7 @@ struct mesh wanted_mesh(const struct settings *s, int devices)
 {
     struct mesh m;
     if (s->past && !s->mesh)
-        m = find_archive()->mesh(s, devices);
+        m = sole_parts().archive->mesh(s, devices);
     else
         must(parse_mesh(s->mesh, devices, &m));
     m.zero = s->zero;
@@ -302,8 +302,8 @@ static void open_folder_of_save(struct trainer *t)
     abandon(open_writer(file));
     free(file);
     t->lock = lock_folder("--save", folder);
-    if (find_archive()) /* asked again: meanwhile another process may have written a run there */
-        find_archive()->refuse("--save", folder);
+    if (sole_parts().archive) /* asked again: meanwhile another process may have written a run there */
+        sole_parts().archive->refuse("--save", folder);
 }
 
 /* ---- a trainer -------------------------------------------------------------------------------------------------- */
