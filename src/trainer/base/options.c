@@ -110,102 +110,141 @@ static bool takes(const struct option *o, double value)
     return any || (value >= o->low && value <= o->high);
 }
 
+/* ---- types: how the text of a value becomes the option's variable, and back --------------------------------------- */
+
+/* Functions store_*(): parse the text into the option's variable; false: it is no such value, or out of range. */
+
+static bool store_flag(const struct option *o, const char *text)
+{
+    bool is_true = strcmp(text, "true") == 0;
+    *(bool *)o->value = is_true;
+    return is_true || strcmp(text, "false") == 0;
+}
+
+static bool store_int(const struct option *o, const char *text)
+{
+    int64_t number = 0;
+    if (!parse_int(text, &number) || !takes(o, (double)number))
+        return false;
+    *(int *)o->value = (int)number;
+    return true;
+}
+
+static bool store_long(const struct option *o, const char *text)
+{
+    int64_t number = 0;
+    if (!parse_int(text, &number) || !takes(o, (double)number))
+        return false;
+    *(int64_t *)o->value = number;
+    return true;
+}
+
+static bool store_double(const struct option *o, const char *text)
+{
+    double number = 0;
+    if (!parse_double(text, &number) || !takes(o, number))
+        return false;
+    *(double *)o->value = number;
+    return true;
+}
+
+static bool store_bytes(const struct option *o, const char *text)
+{
+    return parse_bytes(text, o->value) && takes(o, (double)*(size_t *)o->value);
+}
+
+static bool store_choice(const struct option *o, const char *text)
+{
+    *(int *)o->value = choice_number(choice_words(o), text);
+    return *(int *)o->value >= 0;
+}
+
+/* The variable points to the text, which must therefore outlive the table. */
+static bool store_text(const struct option *o, const char *text)
+{
+    *(const char **)o->value = text;
+    return true;
+}
+
+static bool store_path(const struct option *o, const char *text)
+{
+    *(const char **)o->value = text;
+    return *text != '\0';
+}
+
+/* Functions *_text(): the variable as text; the caller frees it. */
+
+static char *flag_text(const struct option *o) { return copy_string(*(const bool *)o->value ? "true" : "false"); }
+
+static char *int_text(const struct option *o) { return format_string("%d", *(const int *)o->value); }
+
+static char *long_text(const struct option *o) { return format_string("%lld", (long long)*(const int64_t *)o->value); }
+
+static char *double_text(const struct option *o)
+{
+    char number[32];
+    return copy_string(format_exactly(number, *(const double *)o->value));
+}
+
+static char *bytes_text(const struct option *o) { return format_string("%zu", *(const size_t *)o->value); }
+
+static char *choice_text(const struct option *o)
+{
+    int choice = *(const int *)o->value;
+    return copy_string(choice < 0 ? "" : choice_words(o)[choice]);
+}
+
+static char *text_text(const struct option *o)
+{
+    const char *text = *(char *const *)o->value;
+    return copy_string(text ? text : "");
+}
+
+struct type {
+    size_t bytes;         /* the size of the option's variable */
+    const char *expected; /* what its values are, in a sentence; NULL: the option's `argument` says it */
+    bool (*store)(const struct option *o, const char *text);
+    char *(*text)(const struct option *o);
+};
+static const struct type types[] = {
+    [OPT_FLAG] = {.bytes = sizeof(bool), .expected = "true or false", .store = store_flag, .text = flag_text},
+    [OPT_INT] = {.bytes = sizeof(int), .expected = "a whole number", .store = store_int, .text = int_text},
+    [OPT_LONG] = {.bytes = sizeof(int64_t), .expected = "a whole number", .store = store_long, .text = long_text},
+    [OPT_DOUBLE] = {.bytes = sizeof(double), .expected = "a number", .store = store_double, .text = double_text},
+    [OPT_FLOAT] = {.bytes = sizeof(double), .expected = "a number", .store = store_double, .text = double_text},
+    [OPT_BYTES] = {.bytes = sizeof(size_t),
+                   .expected = "a number of bytes with an optional K, M or G, such as 512M",
+                   .store = store_bytes,
+                   .text = bytes_text},
+    [OPT_TEXT] = {.bytes = sizeof(char *), .expected = NULL, .store = store_text, .text = text_text},
+    [OPT_CHOICE] = {.bytes = sizeof(int), .expected = NULL, .store = store_choice, .text = choice_text},
+    [OPT_INPUT] = {.bytes = sizeof(char *), .expected = "a path", .store = store_path, .text = text_text},
+    [OPT_INPUTS] = {.bytes = sizeof(char *), .expected = "a path", .store = store_path, .text = text_text},
+    [OPT_OUTPUT] = {.bytes = sizeof(char *), .expected = "a path", .store = store_path, .text = text_text},
+    [OPT_KEPT] = {.bytes = sizeof(char *), .expected = "a path", .store = store_path, .text = text_text},
+};
+
 /* The middle of a sentence that says which values the option takes.  The caller frees it. */
 static char *expectation(const struct option *o)
 {
-    static const char *const kinds[] = {
-        [OPT_FLAG] = "true or false",  [OPT_INT] = "a whole number",
-        [OPT_LONG] = "a whole number", [OPT_DOUBLE] = "a number",
-        [OPT_FLOAT] = "a number",      [OPT_BYTES] = "a number of bytes with an optional K, M or G, such as 512M",
-        [OPT_INPUT] = "a path",        [OPT_INPUTS] = "a path",
-        [OPT_OUTPUT] = "a path",       [OPT_KEPT] = "a path"};
+    const char *expected = types[o->type].expected;
     if (o->type == OPT_TEXT)
         return argument_name(o);
     if (o->type == OPT_CHOICE)
         return format_string("one of %s", argument_name(o));
     if (o->low == 0 && o->high == 0)
-        return copy_string(kinds[o->type]);
+        return copy_string(expected);
     const char *not_tiny = o->type == OPT_FLOAT && o->low <= 0 ? " (as a 32-bit float: 0, or at least 1.2e-38)" : "";
-    return format_string("%s from %.10g to %.10g%s", kinds[o->type], o->low, o->high, not_tiny);
+    return format_string("%s from %.10g to %.10g%s", expected, o->low, o->high, not_tiny);
 }
 
-/* Parse the text into the option's variable; false when it is no such value or out of range.  Of a text the pointer is
- * kept, so the text must outlive the table. */
-static bool store_value(const struct option *o, const char *text)
-{
-    int64_t whole = 0;
-    double number = 0;
-    switch (o->type) {
-    case OPT_FLAG:
-        *(bool *)o->value = strcmp(text, "true") == 0;
-        return *(bool *)o->value || strcmp(text, "false") == 0;
-    case OPT_INT:
-    case OPT_LONG:
-        if (!parse_int(text, &whole) || !takes(o, (double)whole))
-            return false;
-        if (o->type == OPT_INT)
-            *(int *)o->value = (int)whole;
-        else
-            *(int64_t *)o->value = whole;
-        return true;
-    case OPT_DOUBLE:
-    case OPT_FLOAT:
-        if (!parse_double(text, &number) || !takes(o, number))
-            return false;
-        *(double *)o->value = number;
-        return true;
-    case OPT_BYTES:
-        return parse_bytes(text, o->value) && takes(o, (double)*(size_t *)o->value);
-    case OPT_CHOICE:
-        *(int *)o->value = choice_number(choice_words(o), text);
-        return *(int *)o->value >= 0;
-    case OPT_TEXT:
-    case OPT_INPUT:
-    case OPT_INPUTS:
-    case OPT_OUTPUT:
-    case OPT_KEPT:
-        break;
-    }
-    *(const char **)o->value = text;
-    return *text || o->type == OPT_TEXT;
-}
+/* ---- setting options -------------------------------------------------------------------------------------------- */
 
 void set_option(struct option_table *table, const struct option *o, const char *where, const char *text)
 {
-    if (!store_value(o, text))
+    if (!types[o->type].store(o, text))
         fail(EXIT_USAGE, "%s takes %s, not \"%s\"", where, expectation(o), text);
     table->given[o - table->options] = true;
-}
-
-/* The value of an option that was not given and has no initial value. */
-static void clear_value(const struct option *o)
-{
-    switch (o->type) {
-    case OPT_FLAG:
-        *(bool *)o->value = false;
-        break;
-    case OPT_INT:
-    case OPT_CHOICE:
-        *(int *)o->value = 0;
-        break;
-    case OPT_LONG:
-        *(int64_t *)o->value = 0;
-        break;
-    case OPT_DOUBLE:
-    case OPT_FLOAT:
-        *(double *)o->value = 0;
-        break;
-    case OPT_BYTES:
-        *(size_t *)o->value = 0;
-        break;
-    case OPT_TEXT:
-    case OPT_INPUT:
-    case OPT_INPUTS:
-    case OPT_OUTPUT:
-    case OPT_KEPT:
-        *(const char **)o->value = NULL;
-        break;
-    }
 }
 
 void reset_options(struct option_table *table)
@@ -213,40 +252,12 @@ void reset_options(struct option_table *table)
     CHECK(table->n <= MOST_OPTIONS, "%zu options, room for %d", table->n, MOST_OPTIONS);
     memset(table->given, 0, sizeof table->given);
     for (const struct option *o = table->options; o < table->options + table->n; o++)
-        clear_value(o);
+        memset(o->value, 0, types[o->type].bytes);
     for (const struct option *o = table->options; o < table->options + table->n; o++)
-        CHECK(!o->initial || store_value(o, o->initial), "--%s begins with \"%s\"", o->name, o->initial);
+        CHECK(!o->initial || types[o->type].store(o, o->initial), "--%s begins with \"%s\"", o->name, o->initial);
 }
 
-char *option_text(const struct option *o)
-{
-    char number[32];
-    int choice;
-    switch (o->type) {
-    case OPT_FLAG:
-        return copy_string(*(const bool *)o->value ? "true" : "false");
-    case OPT_INT:
-        return format_string("%d", *(const int *)o->value);
-    case OPT_LONG:
-        return format_string("%lld", (long long)*(const int64_t *)o->value);
-    case OPT_CHOICE:
-        choice = *(const int *)o->value;
-        return copy_string(choice < 0 ? "" : choice_words(o)[choice]);
-    case OPT_DOUBLE:
-    case OPT_FLOAT:
-        return copy_string(format_exactly(number, *(const double *)o->value));
-    case OPT_BYTES:
-        return format_string("%zu", *(const size_t *)o->value);
-    case OPT_TEXT:
-    case OPT_INPUT:
-    case OPT_INPUTS:
-    case OPT_OUTPUT:
-    case OPT_KEPT:
-        break;
-    }
-    const char *text = *(char *const *)o->value;
-    return copy_string(text ? text : "");
-}
+char *option_text(const struct option *o) { return types[o->type].text(o); }
 
 /* ---- command line ---------------------------------------------------------------------------------------------- */
 

@@ -97,11 +97,10 @@ int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)c
 struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
                   struct tensor *in)
 {
-    static struct op unused; /* Callers fill in an op even where none is recorded: they fill this one. */
     struct tape *t = b->tape;
     int layer = b->step->tags.layer;
     if (!b->backward_wanted)
-        return &unused;
+        return &b->unrecorded;
     bool before_layers = t->n == 0 || t->ops[t->n - 1].unit == 0;
     int unit = b->model->params->n_units - 1;
     if (layer >= 0)
