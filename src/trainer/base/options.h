@@ -1,4 +1,17 @@
-/* options.h - options: on the command line, in config files, in the help and in the log. */
+/* options.h - options: on the command line, in config files, in the help and in the log.
+ *
+ * One table of options serves all four.  A row says the option's name and type, and points to the variable that gets
+ * its value:
+ *
+ *     static int batch;
+ *     {.name = "batch", .letter = 'b', .type = OPT_INT, .value = &batch, .initial = "8", .argument = "N", .low = 1, ...}
+ *
+ *     yard train --batch 4        on the command line; --batch=4 and -b 4 are the same
+ *     batch = 4   # so many       a line of a config file
+ *
+ * The caller applies reset_options(), then a preset, a config file and the command line: a later value replaces an
+ * earlier one.  A user's mistake ends the program with EXIT_USAGE.
+ */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
@@ -6,19 +19,18 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* One table of options serves parsing, config files, --help and the resolved record in the log.
- * `--name value` and `--name=value`; OPT_FLAG takes no value (`--no-name` is not offered).
- * A config file has lines `name = value`, the same names, '#' starts a comment.
- * Precedence is the order of calls: the caller applies preset, then config file, then command line. */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+/* The type of an option's value, and that of its variable: */
 enum option_type {
-    OPT_FLAG,
-    OPT_INT,
-    OPT_LONG, /* a whole number of 64 bits */
-    OPT_DOUBLE,
-    OPT_FLOAT, /* a double that kernels get as a 32-bit float: no value between 0 and the smallest of those (FLT_MIN) */
-    OPT_BYTES,
-    OPT_TEXT,
-    OPT_CHOICE, /* one of several words; the value is its place among them, an enumerator; -1: none */
+    OPT_FLAG, /* bool: --name takes no value and means true (there is no --no-name); a config file has true or false */
+    OPT_INT,  /* int */
+    OPT_LONG, /* int64_t */
+    OPT_DOUBLE, /* double */
+    OPT_FLOAT,  /* double that kernels get as a 32-bit float: none between 0 and the smallest of those (FLT_MIN) */
+    OPT_BYTES,  /* size_t: "512M" */
+    OPT_TEXT,   /* const char *, as all that follow but OPT_CHOICE */
+    OPT_CHOICE, /* int: one of several words; its place among them, an enumerator; -1: none */
     OPT_INPUT,  /* a path that is read */
     OPT_INPUTS, /* a path that is read, or a pattern of several; it is an error to give two of them */
     OPT_OUTPUT, /* a path that is written, never "" */
@@ -28,7 +40,7 @@ struct option {
     const char *name; /* without dashes */
     char letter;      /* 'd' also accepts -d; 0: no letter */
     enum option_type type;
-    void *value;          /* bool*, int*, int64_t*, double*, double*, size_t*, int* for a choice, else const char** */
+    void *value; /* the variable, of the C type above; of a text it gets a pointer into argv or the config file */
     const char *initial;  /* the value when the option is not given, as a user would write it; NULL: false, 0 or NULL */
     const void *argument; /* the value's name in the help, "N"; for an OPT_CHOICE its words, see choice_words() */
     double low, high;     /* the inclusive range of a number; both 0: any number */
@@ -39,9 +51,6 @@ struct option {
 /* The argument of an OPT_CHOICE: WORDS([FIRST] = "first", [SECOND] = "second"). */
 #define WORDS(...)                                                                                                     \
     (const char *const[]) { __VA_ARGS__, NULL }
-/* The words of an OPT_CHOICE, indexed by enumerator; NULL ends them. */
-const char *const *choice_words(const struct option *o);
-bool is_output(const struct option *o);
 enum { MOST_OPTIONS = 128 };
 struct option_table {
     const struct option *options;
@@ -50,15 +59,22 @@ struct option_table {
     bool given[MOST_OPTIONS];             /* has the user given option i, on the command line or in a config file? */
 };
 
+/* ---- setting values ---------------------------------------------------------------------------------------------- */
+
 /* Set every value to its initial one, or to 0, false or NULL where it has none; no option counts as given. */
 void reset_options(struct option_table *table);
-
-bool wants_help(int argc, char **argv); /* is --help or -h among the words? */
 /* Parse argv[0..argc) for the command with bit `command`; words that are no options go to `words` (argv-like, new
- * array, *n_words of them).  Fails with EXIT_USAGE on an unknown option (naming the nearest), a missing or wrong value,
- * or an option that only other commands take. */
+ * array, *n_words of them).  Refused are an unknown option (naming the nearest), a missing or wrong value, and an
+ * option that only other commands take. */
 void parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
                    char ***words, int *n_words);
+/* Set options from the text of a config file, which is written to and must outlive the table; errors name path and
+ * line. */
+void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
+/* Set one option from a text, which must outlive the table.  The option counts as given.  `where` is how errors name
+ * it, as the user wrote it: "--batch", or "run.conf, line 3: batch". */
+void set_option(struct option_table *table, const struct option *o, const char *where, const char *text);
+
 /* Reads the lines `name = value` of a text that a person writes.  '#' at a line's start or after white space begins a
  * comment.  The first '=' that follows white space divides the line, or, if there is none, the first '='. */
 struct settings_text {
@@ -68,26 +84,30 @@ struct settings_text {
     char *name, *value; /* what the line says; both lie in the text */
 };
 bool next_setting(struct settings_text *t); /* false: there are no more lines */
-/* Set options from the text of a config file, which is written to and must outlive the table; errors name path and
- * line. */
-void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
-/* Set one option from a text, which must outlive the table.  The option counts as given.  `where` is how errors name
- * it, as the user wrote it: "--batch", or "run.conf, line 3: batch". */
-void set_option(struct option_table *table, const struct option *o, const char *where, const char *text);
+
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
+
+bool wants_help(int argc, char **argv); /* is --help or -h among the words? */
+const struct option *find_option(const struct option_table *table, const char *name); /* NULL: there is none */
+bool option_given(const struct option_table *table, const char *name);                /* there must be such an option */
+/* The option's present value as text, "" when unset; the caller frees it. */
+char *option_text(const struct option *option);
+bool is_output(const struct option *o); /* is its value a path that is written? */
+/* The words of an OPT_CHOICE, indexed by enumerator; NULL ends them. */
+const char *const *choice_words(const struct option *o);
+int choice_number(const char *const *words,
+                  const char *word);                /* the word's index in such a list; -1: it is not there */
+bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */
 /* Half a sentence about a foreign word (module.h): what it is called here, or why it does not exist here; `dashes` is
  * written before names of options.  NULL: no folder knows the word.  The caller frees it. */
 char *find_foreign(const struct option_table *table, unsigned command, const char *word, const char *dashes);
-bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */
-/* The index of `word` in the list; -1: it is not there. */
-int choice_number(const char *const *words, const char *word);
-bool option_given(const struct option_table *table, const char *name);
+
+/* ---- the help ---------------------------------------------------------------------------------------------------- */
+
 /* Print the `--name value` lines of the options of `command`, with their defaults, wrapped at 100 columns.  Options of
  * one group must stand together in the table. */
 void print_options(FILE *out, const struct option_table *table, unsigned command);
 /* Print `text`, wrapped and indented as the texts of the help; the cursor is in column `at`. */
 void print_wrapped(FILE *out, const char *text, int at);
-const struct option *find_option(const struct option_table *table, const char *name);
-/* The option's present value as text, "" when unset; the caller frees it. */
-char *option_text(const struct option *option);
 
 #endif

@@ -1,4 +1,8 @@
-/* text.h - numbers as text and back, and UTF-8.  Implemented in text.c and utf8.c. */
+/* text.h - numbers as text and back, and UTF-8.
+ *
+ * Functions format_*() write into an array of the caller's, and return it; format_string() is in allocate.h.  Functions
+ * parse_*() return false, and leave the value alone, if the text as a whole is no such number.
+ */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
@@ -7,31 +11,40 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* ---- text.c: texts that are put together ------------------------------------------------------------------------- */
+
 /* printf to the end of *text, which is reallocated; *text may be NULL before.  The caller frees it. */
 #define append_text(text, ...) append_string((text), format_string(__VA_ARGS__))
 void append_string(char **text, char *more);       /* frees `more` */
 void append_quoted(char **text, const char *word); /* appends a word, quoted where a shell wants it */
-/* `x` with so many decimal places; from a million on with four digits, "1.903e+17"; "inf", "nan" without a sign. */
-char *format_number(char out[32], double x, int places);
-char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */
-/* "1.50 GiB", "12.3 KiB", "17 B" into `out` (at least 32 bytes), which is returned. */
-char *format_bytes(char out[32], double bytes);
-/* "1 h 02 min", "3 min 10 s", "12 s" into `out`, which is returned. */
-char *format_seconds(char out[32], double seconds);
 /* The text a followed by the text b, cut to 63 characters.  It lives as long as the block around the call. */
 #define JOINED(a, b) join_texts((char[64]){0}, (a), (b))
 char *join_texts(char out[64], const char *a, const char *b);
 bool ends_with(const char *text, const char *end);
+/* Cut the white space off the end of `text`, in place; returns its first character that is no white space. */
+char *trim(char *text);
+/* How many bytes must be added, left out or changed to make b of a: for "did you mean". */
+int edit_distance(const char *a, const char *b);
+
+/* ---- text.c: numbers --------------------------------------------------------------------------------------------- */
+
+/* `x` with so many decimal places; from a million on with four digits, "1.903e+17"; "inf", "nan" without a sign. */
+char *format_number(char out[32], double x, int places);
+char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */
+char *format_bytes(char out[32], double bytes);     /* "1.50 GiB", "12.3 KiB", "17 B" */
+char *format_seconds(char out[32], double seconds); /* "1 h 02 min", "3 min 10 s", "12 s" */
 #define NO_LIMIT ((size_t)1 << 50) /* bytes: the largest budget, and the size of memory where none is given */
-/* Bytes with an optional K, M, G suffix (1024-based), "512M".  Returns false when `text` is not that. */
+/* Bytes with an optional K, M, G suffix (1024-based), "512M". */
 bool parse_bytes(const char *text, size_t *bytes);
 bool parse_int(const char *text, int64_t *value);
 bool parse_double(const char *text, double *value);
-/* Cut the white space off the end of `text`, in place; returns its first character that is no white space. */
-char *trim(char *text);
+
+/* ---- utf8.c ------------------------------------------------------------------------------------------------------ */
+
+enum { CODE_POINTS = 0x110000 }; /* a character's number is below it */
+enum { UTF8_BYTES = 4 };         /* bytes of the longest character */
 /* Decode the character that begins at `text`, where `left` bytes are.  Returns its length in bytes, or 0 when it is
  * invalid: a stray or missing continuation byte, a longer form than needed, a surrogate, or beyond U+10FFFF. */
-enum { CODE_POINTS = 0x110000, UTF8_BYTES = 4 /* bytes of the longest character */ };
 size_t utf8_decode(const char *text, size_t left, uint32_t *character);
 size_t utf8_encode(uint32_t c, char out[UTF8_BYTES]); /* returns how many bytes the character has */
 size_t valid_utf8(const char *text, size_t n);        /* how many of the n bytes, from the first on, are valid UTF-8 */
@@ -47,7 +60,5 @@ void end_stream(struct text_stream *s, FILE *out);
 /* Replace by '?', in place, each byte that is not UTF-8 and each control character, since a terminal would obey it.
  * '\t' stays, and so does '\n' where the text may have several `lines`.  Returns `text`. */
 char *make_printable(char *text, bool lines);
-/* Edit distance, for "did you mean". */
-int edit_distance(const char *a, const char *b);
 
 #endif

@@ -1,5 +1,13 @@
-/* build.h - the builder, by which operations add their tasks, and the tape of their notes, from which backward follows.
- * Implemented in build.c, and the ranks of a tensor-parallel group in tp_ranks.c.
+/* build.h - building a step's list: operations add their tasks by a *builder*, and note on a *tape* what they did.
+ *
+ *     on_rank()                     the tasks that follow belong to this rank and micro-batch
+ *     y = linear(b, ..., x, ...)    an operation (ops.h): adds its forward's tasks, and records itself on b->tape
+ *     backward()                    reads the tape from its end: each record's rules add the tasks of its gradients
+ *
+ * A tensor's gradient is one tensor.  A rule takes that of the operation's result, gradient(b, op->out), and adds what
+ * it computes to those of the operands (give_gradient()) and of the parameters (begin_contribution()).
+ *
+ * The tensors belong to the pool and the tasks to the list, as elsewhere; end_build() frees the builder's own arrays.
  */
 #ifndef BUILD_H
 #define BUILD_H
@@ -13,85 +21,13 @@ struct kernels { /* which kernels are wanted; each device has its own answer to 
     enum gemm_engine gemm;
     enum attention attention;
 };
+
+/* ---- what is recorded -------------------------------------------------------------------------------------------- */
+
+struct build;
 struct op;
-struct rendezvous; /* tp_ranks.c */
-/* What backward needs to know of a rank's forward of one stage and micro-batch. */
-struct tape {
-    int rank, micro;
-    int group;      /* group of sequences of --grad-groups, from 0; from 1 on gradients go to the rank's second set */
-    struct op *ops; /* the operations, in the order of the forward */
-    size_t n, cap;
-    struct tensor *in;  /* the residual stream as it came from the stage before; NULL in the first stage */
-    struct tensor *out; /* the residual stream as it leaves */
-};
-struct bucket {           /* a unit's gradient, or a tensor-parallel rank's part of it, on all data-parallel ranks */
-    struct tensor **part; /* from send_unit() to reduce_unit(): what is to be summed, see add_reduce_moves() */
-    struct tensor **sum;  /* after reduce_unit(): the sum of each shard */
-};
-struct build {
-    struct step *step;
-    struct model *model;
-    struct replica *replica; /* the rank whose tasks are being added */
-    struct device *device;   /* the device of that rank */
-    struct kernels kernels;
-    int batch, seq; /* B, T of a micro-batch */
-    bool backward_wanted;
-    struct tape *tape;    /* operations are recorded there, if a backward is wanted */
-    struct tensor **grad; /* by id of a tensor: its gradient, as far as it has arrived */
-    int *summed;          /* by id of a gradient: the group, from 1, that has begun to sum it */
-    size_t cap_grad, cap_summed;
-    struct bucket *bucket;   /* [unit, tp_rank]: see bucket_of() in optimizer.c */
-    struct tensor *partials; /* the norm's block sums */
-    bool released;           /* release_updates() has been called */
-    int tp_rank;             /* tensor-parallel coordinate of the rank whose tasks are being added */
-
-    /* tp_ranks.c: where the ranks of a tensor-parallel group have met so far */
-    struct rendezvous *met; /* those of rank 0, then those of rank 1 ...: all ranks have equally many */
-    size_t n_met, cap_met;
-    size_t n_rendezvous; /* how many one rank has */
-    size_t group_begin;  /* position in the list of the group's first task */
-};
-struct build new_build(struct step *s, struct model *m, struct kernels kernels, int batch, int seq);
-/* The tasks that follow belong to this rank and micro-batch (NONE: to none). */
-void on_rank(struct build *b, int rank, int micro, enum role role);
-void end_build(struct build *b);
-
-/* The ranks of a tensor-parallel group are built one after another, each as if alone (tp_ranks.c):
- *
- *     for (int k = first_tp_rank(b); k >= 0; k = next_tp_rank(b))
- *         ... the tasks of rank k, which meets the others in collectives
- */
-int first_tp_rank(struct build *b);
-int next_tp_rank(struct build *b); /* NONE: no more; their tasks are now in an order that is correct */
-/* all_reduce: this rank's x becomes the sum of the x of all ranks.  all_gather: x has `tp` parts, of which each rank
- * has computed its own, and becomes whole.  A part's size is a multiple of UNIT_ALIGN. */
-void all_reduce(struct build *b, const char *name, struct tensor *x);
-void all_gather(struct build *b, const char *name, struct tensor *x);
-
-/* May --gemm own be used on d?  Not on a GPU, which would compute one work-item at a time. */
-bool has_own_products(const struct device *d);
-enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
-
-/* Add a kernel task on the device's compute lane.  args: see task.h's IN, OUT, INT... */
-#define LAUNCH(b, name, file, function, grid, ...)                                                                     \
-    add_kernel((b)->step, (b)->device->lane[LANE_COMPUTE], name, file, function, grid, (struct arg[]){__VA_ARGS__},    \
-               (int)COUNT(((struct arg[]){__VA_ARGS__})))
-struct grid groups(const struct build *b, size_t n); /* n work-groups of WG work-items */
-struct grid blocks(const struct build *b, size_t n); /* enough work-groups for n elements, BLOCK each */
-struct grid column_blocks(const struct build *b, size_t n);
-struct tensor *activation(struct build *b, const char *name, int rank, const int64_t *shape);
-/* Gives two arguments at once, rank and shape: SHAPE(rows, columns) */
-#define SHAPE(...)                                                                                                     \
-    (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]) { __VA_ARGS__ }
-int rows_of(const struct tensor *t);    /* product of all dimensions but the last */
-int columns_of(const struct tensor *t); /* the last dimension */
-int words_of(const struct build *b);    /* the number of words for which this rank has rows of the head */
-
-/* What a pipeline's stage does with a micro-batch: forward; backward as a whole, or in two halves. */
-enum computation { FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, COMPUTATIONS };
-
-/* An operation notes on the tape what its gradients need; backward() calls the notes in reverse. */
 typedef void gradient_rule(struct build *b, const struct op *op);
+/* What an operation's gradients need of its forward. */
 struct op {
     gradient_rule *weights; /* adds tasks for the gradients of its parameters; NULL: it has no parameters */
     gradient_rule *inputs;  /* adds tasks for the gradients of in[]; NULL: no operation wants them */
@@ -104,6 +40,89 @@ struct op {
     double scale; /* cross_entropy(): the factor of the gradient */
     size_t end;   /* length of the list when its forward had been added */
 };
+/* A rank's forward of one stage and micro-batch. */
+struct tape {
+    int rank, micro;
+    int group;      /* group of sequences of --grad-groups, from 0; from 1 on gradients go to the rank's second set */
+    struct op *ops; /* the operations, in the order of the forward */
+    size_t n, cap;
+    struct tensor *in;  /* the residual stream as it came from the stage before; NULL in the first stage */
+    struct tensor *out; /* the residual stream as it leaves */
+};
+
+/* ---- build.c: the builder ---------------------------------------------------------------------------------------- */
+
+struct bucket {           /* a unit's gradient, or a tensor-parallel rank's part of it, on all data-parallel ranks */
+    struct tensor **part; /* from send_unit() to reduce_unit(): what is to be summed, see add_reduce_moves() */
+    struct tensor **sum;  /* after reduce_unit(): the sum of each shard */
+};
+struct rendezvous; /* tp_ranks.c */
+struct build {
+    struct step *step; /* the list */
+    struct model *model;
+    struct kernels kernels;
+    int batch, seq; /* B, T of a micro-batch */
+
+    /* set by on_rank(): the rank whose tasks are being added */
+    struct replica *replica;
+    struct device *device;
+    int tp_rank; /* its tensor-parallel coordinate */
+
+    /* forward and backward */
+    bool backward_wanted;
+    struct tape *tape;    /* operations are recorded there, if a backward is wanted */
+    struct op unrecorded; /* what record() returns, to be filled in to no effect, if none is wanted */
+    struct tensor **grad; /* by id of a tensor: its gradient, as far as it has arrived */
+    int *summed;          /* by id of a gradient: the group, from 1, that has begun to sum it */
+    size_t cap_grad, cap_summed;
+
+    /* optimizer.c */
+    struct bucket *bucket;   /* [unit, tp_rank]: see bucket_of() */
+    struct tensor *partials; /* the norm's block sums */
+    bool released;           /* release_updates() has been called */
+
+    /* tp_ranks.c: where the ranks of a tensor-parallel group have met so far */
+    struct rendezvous *met; /* those of rank 0, then those of rank 1 ...: all ranks have equally many */
+    size_t n_met, cap_met;
+    size_t n_rendezvous; /* how many one rank has */
+    size_t group_begin;  /* position in the list of the group's first task */
+};
+/* batch, seq: B, T of a micro-batch.  Ends the program (EXIT_USAGE) if a device cannot compute so many tokens. */
+struct build new_build(struct step *s, struct model *m, struct kernels kernels, int batch, int seq);
+/* The tasks that follow belong to this rank and micro-batch (NONE: to none). */
+void on_rank(struct build *b, int rank, int micro, enum role role);
+void end_build(struct build *b);
+
+/* May --gemm own be used on d?  Not on a GPU, which would compute one work-item at a time. */
+bool has_own_products(const struct device *d);
+/* The engine of d's products.  Ends the program (EXIT_USAGE) if the wanted one cannot be used there. */
+enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
+
+/* ---- build.c: adding tasks --------------------------------------------------------------------------------------- */
+
+/* Add a kernel task on the device's compute lane.  args: see task.h's IN, OUT, INT... */
+#define LAUNCH(b, name, file, function, grid, ...)                                                                     \
+    add_kernel((b)->step, (b)->device->lane[LANE_COMPUTE], name, file, function, grid, (struct arg[]){__VA_ARGS__},    \
+               (int)COUNT(((struct arg[]){__VA_ARGS__})))
+struct grid groups(const struct build *b, size_t n);        /* n work-groups of WG work-items */
+struct grid blocks(const struct build *b, size_t n);        /* enough work-groups for n elements, BLOCK each */
+struct grid column_blocks(const struct build *b, size_t n); /* for n columns: CPU_COLUMNS or GPU_COLUMNS each */
+/* A new tensor of floats on the rank's device, of class MEM_ACTIVATIONS: activation(b, name, SHAPE(rows, columns)) */
+struct tensor *activation(struct build *b, const char *name, int rank, const int64_t *shape);
+/* Gives two arguments at once, rank and shape: SHAPE(rows, columns) */
+#define SHAPE(...)                                                                                                     \
+    (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]) { __VA_ARGS__ }
+int rows_of(const struct tensor *t);    /* product of all dimensions but the last */
+int columns_of(const struct tensor *t); /* the last dimension */
+int words_of(const struct build *b);    /* the number of words for which this rank has rows of the head */
+
+/* ---- build.c: the tape, and gradients ---------------------------------------------------------------------------- */
+
+/* What a pipeline's stage does with a micro-batch: forward; backward as a whole, or in two halves. */
+enum computation { FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, COMPUTATIONS };
+
+/* Call it after the forward's tasks have been added.  The caller fills in what else the rules need, before the next
+ * operation is recorded. */
 struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
                   struct tensor *in);
 /* Calls the gradient rules of a unit's operations, the last operation first: BACKWARD both rules of each, else one. */
@@ -116,7 +135,21 @@ void give_gradient(struct build *b, const struct op *op, const struct tensor *t,
 /* Call it before adding the tasks of a contribution to a parameter's gradient.  Returns whether there is already a sum
  * to add to: the step's first contribution starts anew.  It may have to add a task that clears the gradient first. */
 bool begin_contribution(struct build *b, const struct tensor *grad);
-/* A new tensor shaped like t, for its gradient. */
+/* A new tensor shaped like t, for its gradient; its name is that of op and `suffix`. */
 struct tensor *like(struct build *b, const struct op *op, const char *suffix, const struct tensor *t);
+
+/* ---- tp_ranks.c: the ranks of a tensor-parallel group ------------------------------------------------------------ */
+
+/* They are built one after another, each as if alone:
+ *
+ *     for (int k = first_tp_rank(b); k >= 0; k = next_tp_rank(b))
+ *         ... the tasks of rank k, which meets the others in collectives
+ */
+int first_tp_rank(struct build *b);
+int next_tp_rank(struct build *b); /* NONE: no more; their tasks are now in an order that is correct */
+/* all_reduce: this rank's x becomes the sum of the x of all ranks.  all_gather: x has `tp` parts, of which each rank
+ * has computed its own, and becomes whole.  A part's size is a multiple of UNIT_ALIGN. */
+void all_reduce(struct build *b, const char *name, struct tensor *x);
+void all_gather(struct build *b, const char *name, struct tensor *x);
 
 #endif

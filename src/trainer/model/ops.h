@@ -1,5 +1,8 @@
-/* ops.h - the operations of which a model is made.  Each adds its forward's tasks, and notes how to add its backward's.
- * Implemented in ops.c, linear.c and attention.c, and matrix products in gemm.c.
+/* ops.h - the operations of which a model is made.  Each adds its forward's tasks, and records how to add its
+ * backward's (build.h).
+ *
+ * Sizes as in model.h: N = B*T tokens of a micro-batch, C channels, H heads, V words.  All values are floats, and rows
+ * lie one after another.  Each operation returns its result: a new tensor on the rank's device, named `name`.
  */
 #ifndef OPS_H
 #define OPS_H
@@ -8,14 +11,19 @@
 
 /* ---- ops.c, linear.c, attention.c: the operations, each with its backward -------------------------------------- */
 
-/* A micro-batch on the device: views of one uploaded tensor. */
+/* A micro-batch, on a device or on the host: four views of one tensor, which is uploaded at once.  Of int32. */
 struct batch {
-    struct tensor *all, *tokens, *targets, *order, *start;
+    struct tensor *all;
+    struct tensor *tokens, *targets; /* (N) each: a position's token, and the one after it */
+    struct tensor *order;            /* (N) the positions, sorted by token: see sort_positions() in train/data.h */
+    struct tensor *start;            /* (V + 1) where those of a token begin in `order` */
 };
-struct tensor *embed(struct build *b, const struct batch *batch); /* (N, C) */
+/* (N, C): each token's embedding plus that of its position. */
+struct tensor *embed(struct build *b, const struct batch *batch);
+/* x (N, C), w (C), bias (C): (N, C). */
 struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
-struct tensor *gelu(struct build *b, const char *name, struct tensor *x);
-struct tensor *add(struct build *b, const char *name, struct tensor *x, struct tensor *y);
+struct tensor *gelu(struct build *b, const char *name, struct tensor *x);                  /* of x's shape */
+struct tensor *add(struct build *b, const char *name, struct tensor *x, struct tensor *y); /* x + y, of one shape */
 /* x (N, in) * w(out, in)^T + bias(out): (N, out).  bias.value may be NULL. */
 struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
 /* qkv (N, 3C): causal attention of H heads: (N, C).  With tensor parallelism H and C are those of the rank's heads. */
@@ -28,28 +36,31 @@ struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struc
 
 /* ---- gemm.c: matrix products, two engines and one function -------------------------------------------------- */
 
-/* C(M,N) = start + op(A) op(B), row-major, batch*heads products. */
+/* C(M,N) = start + op(A) op(B), row-major.  A task computes batch*heads such products, or, where both are 1, one.  Here
+ * N is not the number of tokens. */
 enum gemm_form { GEMM_NT, GEMM_NN, GEMM_TN }; /* A(M,K) B(N,K) | A(M,K) B(K,N) | A(K,M) B(K,N) */
+extern const char *const gemm_form_name[3];   /* "NT", "NN", "TN" */
 /* How much of its tensor C is: all; the first part that is written; a later part, so that what was written is kept. */
 enum gemm_part { PART_WHOLE, PART_FIRST, PART_NEXT };
-/* Matrix z = i*heads + h of an operand starts at element base + i*outer + h*inner; its rows are ld elements apart. */
+/* Where the matrices of an operand lie in its tensor: matrix (i, h), for i below batch and h below heads, starts at
+ * element base + i*outer + h*inner. */
 struct operand {
     struct tensor *tensor;
     size_t base;
-    int ld;
+    int ld; /* elements from a row's start to the next one's */
     size_t outer, inner;
 };
 struct gemm {
     enum gemm_form form;
-    int m, n, k, batch, heads;
+    int m, n, k; /* M, N, K */
+    int batch, heads;
     struct operand a, b, c;
-    enum gemm_start start;
-    struct tensor *bias; /* (N) with START_BIAS */
-    enum gemm_causal causal;
+    enum gemm_start start;   /* cl/shared.h: with what C begins */
+    struct tensor *bias;     /* (N) with START_BIAS */
+    enum gemm_causal causal; /* cl/shared.h: which matrix is a lower triangle */
     enum gemm_part part;
 };
-extern const char *const gemm_form_name[3];
-void gemm(struct build *b, const char *name, const struct gemm *g);
-struct operand matrix(struct tensor *t, int ld); /* a whole tensor as one matrix */
+void gemm(struct build *b, const char *name, const struct gemm *g); /* adds the task, with the device's engine */
+struct operand matrix(struct tensor *t, int ld);                    /* a whole tensor as one matrix */
 
 #endif

@@ -1,5 +1,11 @@
 /* pipeline.h - pipelines: in which order a device does the forwards and backwards of its stages and micro-batches.
- * Implemented in pipeline.c.
+ *
+ * What a device does at a time is a *turn*: one computation of one stage for one micro-batch.  An *order* says which
+ * turns each device takes one after another; train/lists.c adds their tasks to the list.  1f1b with 2 devices and 3
+ * micro-batches (F forward, B backward):
+ *
+ *     device 0   F0 F1 B0 F2 B1 B2
+ *     device 1   F0 B0 F1 B1 F2 B2
  */
 #ifndef PIPELINE_H
 #define PIPELINE_H
@@ -16,22 +22,28 @@ enum pipeline {
     PIPELINE_DUALPIPEV,
     PIPELINES
 };
-extern const char *const pipeline_name[PIPELINES + 1]; /* NULL ends them */
-struct turn {                                          /* one thing that a device does */
+extern const char *const pipeline_name[PIPELINES + 1]; /* "1f1b", ...: words of --pipeline; NULL ends them */
+struct turns;                                          /* pipeline.c: those that a device has taken so far */
+struct order {
+    void (*take_turns)(struct turns *of_a_device); /* adds all turns of the device, in its order */
+    int chunks;                                    /* stages per device */
+    bool folded;                                   /* as in struct mesh */
+};
+extern const struct order pipeline_orders[PIPELINES];
+
+/* ---- pipeline.c: orders ------------------------------------------------------------------------------------------ */
+
+struct turn {
     enum computation computation;
     int stage, micro;
 };
-struct turns;
-struct order {
-    void (*take_turns)(struct turns *of_a_device);
-    int chunks;  /* stages per device */
-    bool folded; /* as in struct mesh */
-};
-extern const struct order pipeline_orders[PIPELINES];
 /* The *n turns of the device with pipeline coordinate p, in its order; the caller frees them. */
 struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros, int *n);
 /* The *n turns of all devices, in an order that is correct when they are taken one by one; the caller frees them. */
 struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n);
+
+/* ---- pipeline.c: the tasks of a turn ----------------------------------------------------------------------------- */
+
 /* The tasks that follow belong to the tape's rank and micro-batch. */
 void on_tape(struct build *b, struct tape *tape, enum role role);
 /* Adds one stage's forward of a micro-batch, for the rank with data-parallel coordinate k and tensor-parallel

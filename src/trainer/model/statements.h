@@ -1,4 +1,10 @@
-/* statements.h - what is said of a model, beside its tensors. */
+/* statements.h - what is said of a model of another program beside its tensors: by a config.json in its folder, and by
+ * the metadata "config" in its file's header.
+ *
+ * Both are the fields of a JSON object.  A field that asks for what is not computed here ends the program with
+ * EXIT_USAGE; one that contradicts another, or the shapes of the tensors, with EXIT_FAILED.  The sentence names file and
+ * field.  Implemented in statements.c.
+ */
 #ifndef STATEMENTS_H
 #define STATEMENTS_H
 
@@ -6,23 +12,24 @@
 
 #define TIED_FIELD "tie_word_embeddings"
 struct statement {
-    char *where; /* the path of config.json, or the file and "metadata" */
-    json_t *fields;
+    char *where;    /* how messages name it: the path of config.json, or "FILE, metadata ..." */
+    json_t *fields; /* the object */
 };
 struct statements {
-    struct statement all[2]; /* config.json, metadata */
-    size_t n;
+    struct statement all[2]; /* that of config.json first */
+    size_t n;                /* how many there are: 0 to 2 */
 };
-/* What is said of the model at `path`, which is in these files. */
+/* What is said of the model at `path`, whose tensors are in these files.  For free_statements(). */
 struct statements read_statements(const char *path, struct safetensors *const *file, size_t n_files);
 void free_statements(struct statements *s);
 /* Fail where a statement asks for what is not computed here, or for other sizes than the shapes in `path` give. */
 void refuse_other_computation(const struct statements *s);
 void expect_sizes(const struct statements *s, const char *path, const struct config *c);
-/* No tensor's shape says how many heads there are.  heads: the number that --heads gives; 0: it was not given. */
+/* The number of heads, which no tensor's shape says: what a statement says, else `heads`, the number that --heads gives
+ * (0: it was not given), else a guess, with a warning. */
 int count_heads(const struct statements *s, const char *path, int channels, int heads);
 /* The last statement that says whether the head is tied; NULL: none does. */
 const struct statement *find_tied_field(const struct statements *s);
-bool says_tied(const struct statement *s);
+bool says_tied(const struct statement *s); /* what it says */
 
 #endif
