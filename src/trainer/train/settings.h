@@ -1,5 +1,8 @@
 /* settings.h - what the user asked for: the options of a command, and the model with which it begins.
- * Implemented in settings.c and source.c.
+ *
+ * A command describes itself in a struct page.  parse_settings() then reads its words, a config file and presets into
+ * the one struct settings of this process, refuses what makes no sense (EXIT_USAGE), and opens the source, the model
+ * that a resumed run, --init or --from names.  Folders keep their options in variables of their own (base/module.h).
  */
 #ifndef SETTINGS_H
 #define SETTINGS_H
@@ -12,8 +15,10 @@
 /* ---- settings.c ------------------------------------------------------------------------------------------------ */
 
 struct settings;
-struct page { /* a command's options, and what `yard NAME --help` says of it */
-    const char *name, *takes, *text;
+struct page {                             /* a command's options, and what `yard NAME --help` says of it */
+    const char *name;                     /* "train" */
+    const char *takes;                    /* what follows the name in its first line: "[options]" */
+    const char *text;                     /* sentences on what the command does */
     unsigned classes;                     /* it has the options of these classes (OF_TRAIN ...) */
     const char *also;                     /* further options, separated by spaces; some may be of folders left out */
     void (*defaults)(struct settings *s); /* sets other initial values; NULL: there are none */
@@ -29,33 +34,47 @@ struct source {
     const char *tokenizer;         /* the run's, as text */
 };
 struct settings {
+    /* The first fields are the values of options of the same names; `yard NAME --help` tells what each means.  A text
+     * is NULL if there is none. */
+
     /* model */
-    const char *init, *config;
-    int preset;                                  /* -1: a model brings its own sizes */
-    int layers, heads, channels, seq_len, vocab; /* vocab: of random tokens, where there are no data */
+    const char *init, *config;          /* paths */
+    int preset;                         /* place in the words of --model; -1: a model brings its own sizes */
+    int layers, heads, channels, vocab; /* sizes; vocab: of random tokens, where there are no data */
+    int seq_len;                        /* tokens per sequence */
     bool untied;
     /* data */
     struct data_options data; /* open_data() fills in its sizes and its tokenizer */
-    int val_every, val_batches;
+    int val_every;            /* in steps */
+    int val_batches;          /* 0: all */
     /* training */
-    int batch, micro_batch, steps, stop_after, warmup;
+    int batch, micro_batch; /* in sequences; micro_batch 0: the whole share of a device */
+    int steps, stop_after;  /* numbers of steps, which count from 1 */
+    int warmup;             /* in steps; -1: see fill_rate() */
     int64_t seed;
-    double lr, lr_min, beta1, beta2, eps, weight_decay, clip;
+    double lr, lr_min; /* lr_min -1: see fill_rate() */
     enum rate_schedule schedule;
+    double beta1, beta2, eps, weight_decay; /* AdamW's */
+    double clip;                            /* the largest norm of the gradient; 0: it is not clipped */
     /* devices */
-    const char *devices, *mesh, *stages;
+    const char *devices, *mesh, *stages; /* as the user wrote them */
     enum pipeline pipeline;
     struct kernels kernels;
-    int zero, grad_groups, vector; /* vector 0: as the device likes it */
-    size_t device_memory, host_memory;
+    int zero;                          /* 0 to 3 */
+    int grad_groups;                   /* groups of sequences whose gradients are summed apart */
+    int vector;                        /* floats per vector; 0: as the device likes it */
+    size_t device_memory, host_memory; /* budgets in bytes; 0: all that may be used */
     /* running and looking */
     bool serial, json;
-    const char *log, *save;
-    int save_every, sample_tokens;
+    const char *log, *save; /* paths: a file, a folder */
+    int save_every;         /* in steps; 0: only at the end */
+    int sample_tokens;      /* tokens of the sample after the training; 0: none */
     /* yard sample */
-    const char *from, *prompt;
-    int count, top_k;
-    double temperature;
+    const char *from;   /* a path */
+    const char *prompt; /* a text */
+    int count;          /* tokens to sample */
+    int top_k;          /* among how many tokens; 0: all */
+    double temperature; /* 0: always the likeliest token */
 
     /* These are no options, but what follows from them. */
     const char *word;        /* the first word that is no option, where the page takes one; NULL: there is none */

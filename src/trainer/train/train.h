@@ -1,5 +1,11 @@
 /* train.h - from settings to a running trainer.
  *
+ *     struct trainer *t = new_trainer(settings, LIST_TRAIN | LIST_EVAL, true, false);
+ *     run_step(t, 1);  run_step(t, 2);  step_result(t, 1)->loss ...          as train_loop() does
+ *     free_trainer(t);
+ *
+ * A user's mistake, a device without room or a file that cannot be read ends the program with a sentence.
+ *
  *     settings   options, presets, config file: what the user asked for          settings.h: settings.c
  *     source     the file or the run with which a model begins                   settings.h: source.c
  *     data       files to windows of tokens, learning rate                       data.h: data.c, rate.c
@@ -20,13 +26,15 @@
 
 /* ---- trainer.c ------------------------------------------------------------------------------------------------- */
 
-struct result { /* what the report task says of one training step */
-    double loss, norm, lr;
+struct result {        /* what the report task says of one training step */
+    double loss;       /* mean over the step's tokens, in nats */
+    double norm;       /* the gradient's, before it is clipped */
+    double lr;         /* the learning rate */
     bool halted;       /* the step was not finite, and has updated nothing */
-    uint64_t ended_ns; /* when the step's last task on a compute lane ended (step_result) */
+    uint64_t ended_ns; /* when the step's last task on a compute lane ended (step_result), by now_ns() */
 };
 enum { RESULTS = KEPT_ENDS }; /* how many are kept */
-struct losses {
+struct losses {               /* those of n tokens */
     double sum;
     uint64_t n;
 };
@@ -40,33 +48,47 @@ struct feed { /* what a batch.prepare task needs to know */
 struct trainer {
     const struct settings *settings;
     void **own; /* a pointer for each folder, in the order of modules[]: see own_of() */
+
+    /* what it trains, and where */
     struct machine *machine;
+    bool separate; /* each device has a context of its own */
     struct pool *pool;
-    struct model *model;
+    struct mesh mesh;
     struct config config;
+    struct model *model;
+
+    /* with what it trains */
+    struct rate rate;
     struct dataset *data;                        /* NULL: random tokens */
     const int32_t *fixed_tokens, *fixed_targets; /* each step's, (batch, seq), for yard check; NULL: from data */
-    struct rate rate;
-    int lock;      /* the file that locks --save's folder; 0: none */
-    int log;       /* the file of --log, open and locked; -1: none, or a device or pipe, which is not open yet */
     int64_t ahead; /* how many batches the data are ahead of the step, where the run before had another --batch */
-    struct progress *progress; /* its lines on the terminal and in the log; NULL: it has not begun */
-    struct mesh mesh;
-    int micro_batch, micros, batch, seq; /* per data-parallel rank: micros micro-batches of micro_batch sequences */
-    struct step *train, *eval, *sample;  /* NULL where not wanted */
-    const struct task *report;           /* the task of the train list that makes results */
-    bool separate;                       /* each device has a context of its own */
+    int batch;     /* sequences of a step, over all ranks */
+    int seq;       /* tokens of a sequence */
+    int micros, micro_batch; /* a data-parallel rank has `micros` micro-batches of micro_batch sequences each */
+    struct feed *feeds;      /* [micro * dp + data-parallel rank]; then those of an evaluation, and the sample's */
 
-    struct feed *feeds;           /* [micro * dp + data-parallel rank]; then those of an evaluation, and the sample's */
-    struct tensor **rank_total;   /* (1) the sum of its losses, by data-parallel rank */
+    /* its lists; NULL where not wanted */
+    struct step *train, *eval, *sample;
+
+    /* of the train list */
+    const struct task *report;     /* the task that makes results */
+    struct result result[RESULTS]; /* by step % RESULTS */
+    struct tensor **rank_total;    /* (1) the sum of its losses, by data-parallel rank */
+    struct tensor *keep_logits;    /* logits of rank 0's first micro-batch, which yard check compares */
+
+    /* of the eval list */
+    struct losses eval_sum[2]; /* an evaluation's losses up to its iteration i, at i & 1 */
+    uint32_t evaluated;        /* the last iteration of the evaluation before: numbers of iterations only grow */
+
+    /* of the sample list */
     struct tensor *sample_logits; /* (V) on the host */
     int32_t *sample_tokens;       /* (seq) window for the next sampled token */
     int sample_position;          /* where the last token stands in that window */
-    struct losses eval_sum[2];    /* an evaluation's losses up to its iteration i, at i & 1 */
-    uint32_t evaluated;           /* the last iteration of the evaluation before: numbers of iterations only grow */
-    struct tensor *keep_logits;   /* logits of rank 0's first micro-batch, which yard check compares */
 
-    struct result result[RESULTS]; /* by step % RESULTS */
+    /* what it writes */
+    int lock; /* the file that locks --save's folder; 0: none */
+    int log;  /* the file of --log, open and locked; -1: none, or a device or pipe, which is not open yet */
+    struct progress *progress; /* its lines on the terminal and in the log; NULL: it has not begun */
 };
 /* The tokenizer of the source, a saved model, as a data set without tokens (yard sample). */
 struct dataset *open_vocabulary(const struct settings *s, int vocab);
