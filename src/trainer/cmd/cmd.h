@@ -1,4 +1,6 @@
-/* cmd.h - the subcommands: finding them, and what several of them share. */
+/* cmd.h - the subcommands of yard: those that all folders register (struct subcommand in base/module.h), and the
+ * trainer's own two.
+ */
 #ifndef CMD_H
 #define CMD_H
 
@@ -9,11 +11,13 @@
 /* ---- commands.c: the commands of all folders --------------------------------------------------------------------- */
 
 const struct subcommand *find_command(const char *name); /* NULL: there is none */
-void print_commands(FILE *out);
-_Noreturn void refuse_command(const char *word); /* says that there is no such command, and which may be meant */
+void print_commands(FILE *out);                          /* the list that `yard --help` shows */
+/* Ends the program (EXIT_USAGE): there is no such command; the sentence says which may be meant. */
+_Noreturn void refuse_command(const char *word);
 
 /* ---- train.c, sample.c -------------------------------------------------------------------------------- */
 
+/* Both get the words after the command's name, and return the exit code. */
 int run_train(int argc, char **argv);
 int run_sample(int argc, char **argv);
 

@@ -40,7 +40,7 @@ void print_commands(FILE *out)
 
 /* ---- unknown commands -------------------------------------------------------------------------------------------- */
 
-/* Uses for which other programs have a command, and we have none. */
+/* Uses for which other programs have a command, and this one has none. */
 static const struct {
     const char *words; /* foreign words for the command, between spaces */
     const char *way;   /* how to do it here */

@@ -76,8 +76,8 @@ static struct tensor *move_slice(struct step *s, const char *name, struct tensor
     return received;
 }
 
-/* The slices that device k is to sum are at [k * n ...].  Each device begins with another sender, so that none sends
- * everything at once. */
+/* The result has the slices that device k is to sum at [k * n] and after.  In each turn the devices receive from
+ * different senders, so that none sends to all at once. */
 struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain)
 {
     struct tensor **part = allocate((size_t)(n * n), sizeof *part);
@@ -93,9 +93,14 @@ struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor
     return part;
 }
 
-/* The n slices of a part are added up in rank order.  The sum is collected in one of them: at first in slice 0; in
- * place, from slice k on in that, which is device k's own; else, on device 0, from slice 1 on in that, which was
- * received.  (a + b and b + a are the same bits.) */
+/* The n slices of a part are added up in rank order.  The sum is collected in one of them, at first in slice 0.  It may
+ * have to move on to the slice where it is to stay:
+ *
+ *     in place    to slice k, a part of tensor k itself
+ *     else        on device 0 to slice 1, which was received, since slice 0 is a part of tensor 0 itself; on all other
+ *                 devices slice 0 was received too
+ *
+ * a + b and b + a are the same bits. */
 struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor *const *part, int n, bool in_place)
 {
     struct tensor **sums = allocate((size_t)n, sizeof *sums);

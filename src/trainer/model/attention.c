@@ -188,8 +188,8 @@ static struct grid flash_grid(const struct build *b, const struct heads *h, cons
     INT((h).t), INT((h).heads), INT((h).hs), FLOAT((h).scale), INT((tiles).columns), INT((tiles).rows),                \
         LOCAL((tiles).local_bytes)
 
-/* The task computes so many products, of a triangle of (T, T) each, and for each token it reads and writes so many rows
- * of C floats. */
+/* Says how much work the task is: it computes so many products, of a triangle of (T, T) each, and for each token it
+ * reads and writes so many rows of C floats. */
 static void set_work(struct task *t, const struct heads *h, int products, int rows)
 {
     t->flops = (double)products * h->t * h->t * h->channels * h->batch;

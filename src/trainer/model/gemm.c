@@ -109,7 +109,7 @@ static struct task *own_gemm(struct build *b, const char *name, const struct gem
     struct arg bias = NO_TENSOR;
     if (g->start == START_BIAS)
         bias = IN(g->bias);
-    /* `//` keeps clang-format from joining lines, of which each has its subject */
+    /* Each line of arguments has a subject.  The empty `//` keeps clang-format from joining them. */
     return LAUNCH(b, name, "gemm.cl", "gemm", grid, INT(g->m), INT(g->n), INT(g->k), INT(g->start), INT(g->causal), //
                   INT(sizes.band), INT(sizes.span), INT(sizes.depth), INT(sizes.block), INT(g->heads),              //
                   IN(A->tensor), INT(A->base), INT(A->outer), INT(A->inner), INT(in_a.row), INT(in_a.column),       //

@@ -155,7 +155,8 @@ static struct named *find_named(struct weights *w, const char *bare)
     return &w->named[i];
 }
 
-/* The file has no GPT-2: says what else it holds, as the names of its tensors tell. */
+/* Ends the program, since the file has no GPT-2, with a sentence on what it has instead, as the names of its tensors
+ * tell. */
 static _Noreturn void refuse_other_tensors(struct weights *w, const char *missing)
 {
     for (size_t i = 0; i < w->n; i++) {

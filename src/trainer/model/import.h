@@ -1,5 +1,11 @@
-/* import.h - models as files that other programs read and write.
- * Implemented in save_model.c (writing), import.c and statements.c (reading) and find.c (is there one?).
+/* import.h - models as files that other programs read and write: safetensors with Hugging Face's names.
+ *
+ *     writing             save_model()                                          save_model.c
+ *     is there a model?   model_in_folder(), fits_safetensors()                 find.c
+ *     reading             read_weights_config(), then init_from_weights()       import.c, statements.c
+ *
+ * A file that is wrong ends the program with a sentence that names it: EXIT_FAILED if it is damaged or contradicts
+ * itself, EXIT_USAGE if it is right but not read here, EXIT_IO if it cannot be read.
  */
 #ifndef IMPORT_H
 #define IMPORT_H
@@ -27,9 +33,9 @@ void save_model(struct model *m, const char *path, uint32_t step, const char *to
 
 /* ---- import.c, find.c: models of other programs ----------------------------------------------------------------- */
 
-/* read_config() and init_from_file() for safetensors with GPT-2 names, which are one file or, with an index, several.
- * What the file and a config.json beside it say is taken; what is not computed here, or contradicts the shapes, is
- * refused by its name. */
+/* Sizes, and then values, of safetensors with GPT-2 names, which are one file or, with an index, several: called by
+ * read_config() and init_from_file() of model.h.  What the file and a config.json beside it say is taken; what is not
+ * computed here, or contradicts the shapes, is refused by its name. */
 struct config read_weights_config(const char *path, int heads);
 void init_from_weights(struct model *m, const char *path);
 char *read_weights_metadata(const char *path, const char *key); /* NULL: it has none; the caller frees the text */

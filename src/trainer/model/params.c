@@ -85,7 +85,7 @@ int64_t padded_words(int64_t words)
     return 100 * (rows - words) < words ? rows : words;
 }
 
-/* Makes of a parameter part k of n. */
+/* Turns a whole parameter into part k of n of it. */
 static void cut_param(struct param *x, int k, int n)
 {
     struct part part = part_of(&x->cut, x->shape, k, n);
@@ -132,7 +132,8 @@ static void add_param(struct params *p, const struct param_row *row, int unit, i
     x->rows = is_head ? padded_words(x->shape[0]) : x->shape[0];
 }
 
-/* Gives places in rank k's unit to its parameters of so many dimensions that are cut among n ranks, or are not. */
+/* Gives some parameters of rank k's unit their places, after those that have one: the parameters with so many
+ * dimensions, and of these the ones that are cut among the n ranks, or those that are not. */
 static void lay_out_some(struct params *p, struct unit *u, int dimensions, bool cut, int k, int n)
 {
     for (int i = u->first; i < u->first + u->n; i++) {

@@ -1,5 +1,9 @@
 /* params.h - a model's sizes, and the table of its parameters, from which all that concerns parameters follows.
- * Implemented in params.c.
+ *
+ *     param[0] wte   param[1] wpe | param[2] h.0.attn.c_attn.weight ... | ... | ln_f.weight, ln_f.bias
+ *     unit[0]                     | unit[1]: layer 0                    | ... | unit[n_units - 1]
+ *
+ * Sizes and offsets are in elements, which are floats.  Implemented in params.c.
  */
 #ifndef PARAMS_H
 #define PARAMS_H
@@ -11,9 +15,9 @@ struct config {
     bool tied;                                   /* the head is the token embedding */
 };
 enum { MAX_LAYERS = 1000 };
-void check_config(const struct config *c); /* refuses impossible sizes */
+void check_config(const struct config *c); /* ends the program (EXIT_USAGE) if sizes are impossible */
 bool same_sizes(const struct config *a, const struct config *b);
-const char *describe_sizes(char out[160], const struct config *c); /* "2 layers, 2 heads, ..." */
+const char *describe_sizes(char out[160], const struct config *c); /* "2 layers, 2 heads, ..." into out, returned */
 
 enum init { INIT_ZERO, INIT_ONE, INIT_NORMAL, INIT_RESIDUAL };
 
@@ -48,12 +52,13 @@ struct params {
     struct unit *unit;
     int n, n_units;
 };
-/* The table of what rank k of a tensor-parallel group has: the same parameters, but only the rank's parts of them. */
+/* The table of what rank k of a tensor-parallel group has: the same parameters, but only the rank's parts of them.  For
+ * free_params(). */
 struct params *new_params(const struct config *c, const struct mesh *m, int k);
-struct problem *check_tp_ranks(const struct config *c,
-                               const struct mesh *m); /* can the model be cut for m->tp ranks? */
-int64_t padded_words(int64_t words);                  /* rows that a head of so many words has */
-int layer_of_unit(const struct params *p, int unit);  /* NONE: embedding or final */
+/* Can the model be cut for m->tp ranks?  NULL: it can. */
+struct problem *check_tp_ranks(const struct config *c, const struct mesh *m);
+int64_t padded_words(int64_t words);                 /* rows that a head of so many words has */
+int layer_of_unit(const struct params *p, int unit); /* NONE: embedding or final */
 void free_params(struct params *p);
 size_t param_elements(const struct param *p);
 /* A parameter's shape in files with Hugging Face's names: Conv1D weights are transposed there. */

@@ -113,7 +113,7 @@ static void make_tied_head(struct model *m, struct replica *r)
         head->grad = as_buffer(new_kept(m, r, MEM_GRADIENTS, "grad.head", SHAPE(wte->rows, wte->shape[1])));
 }
 
-/* Which of enum other_param a unit without layer begins with. */
+/* The first parameter of a unit that is no layer. */
 static enum other_param first_other(const struct params *p, int unit)
 {
     if (unit == 0)
@@ -214,7 +214,7 @@ static void free_replica(struct replica *r)
     free(r->v);
     free(r->shard);
     free(r->by_param);
-    if (r->group) { /* the rest is r's */
+    if (r->group) { /* all its other arrays are those of r */
         free(r->group->grad);
         free(r->group->by_param);
         free(r->group);

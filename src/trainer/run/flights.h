@@ -1,5 +1,11 @@
-/* flights.h - what the files that run lists, and a watchdog, know of each other: flights of tasks, from when they are
- * issued until they are retired.  A flight is a struct task_flight, which run.h describes.
+/* flights.h - flights: the runs of tasks that have been issued and are not retired yet.  This is for the files of this
+ * folder, and for a watchdog (tools/watch); all others need run.h alone, which describes struct task_flight.
+ *
+ *     issue     open_flight(), tell_issued()                      the run is in flight, and in its lane's queue
+ *     look      queued_run(), queued_flight(), has_ended()
+ *     retire    report_run(), which calls tell_ended()            its times are known, and its place is free
+ *
+ * Flights change on the thread that issues.  Another thread that looks at them holds flights_lock.
  */
 #ifndef FLIGHTS_H
 #define FLIGHTS_H

@@ -83,7 +83,7 @@ static void issue_late(struct job *job)
     drop_job(job);
 }
 
-/* Its events have ended without an error. */
+/* Call it when the job's events have ended without an error: runs the host's task, or a copy that stands aside. */
 static void do_work(struct job *job)
 {
     const struct task *t = job->step->task[job->task];
@@ -100,7 +100,7 @@ static void do_work(struct job *job)
     flight->end = now_ns();
 }
 
-/* Lets go on what waits for the job, and hands the job on. */
+/* Completes the user events by which others wait for the job, and hands the job on. */
 static void end_job(struct job *job, cl_int status)
 {
     struct step *s = job->step;

@@ -63,7 +63,8 @@ static void settle_job(struct job *job)
         drop_job(job);
 }
 
-/* All jobs that are parked are of this iteration, or of later ones. */
+/* The iteration asks for its member.  Its parked jobs, which come first in the queue, are then given to a thread, or
+ * dropped. */
 static void ask(struct late *l, uint32_t iteration)
 {
     l->ask(l->context, iteration);
@@ -83,7 +84,7 @@ bool decide_late(struct step *s, const struct task *t, uint32_t iteration)
 {
     struct late *l = s->running->late;
     if (!has_needed(t))
-        return false; /* (it has nothing to store, and so its iteration does not ask because of it) */
+        return false; /* and the iteration does not ask for a member because of a task that has nothing to store */
     if (!t->condition.member)
         return true;
     if (!l)

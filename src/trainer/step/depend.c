@@ -59,8 +59,8 @@ struct walk {
     int n;         /* tasks of the list */
 };
 
-/* None from a node to itself, none twice, and none into the first copy: the second shows every edge of the steady
- * state. */
+/* Adds an edge, unless it goes from a node to itself, or has been added before, or goes into the first copy of the
+ * list: the second copy shows every edge of the steady state. */
 static void add_edge(struct walk *w, int from, int to, enum edge_kind kind)
 {
     struct step *s = w->step;

@@ -32,7 +32,8 @@ static struct holding *list_holdings(const struct step *s, size_t *n)
     return all;
 }
 
-/* Levels are few, however many devices there are: only one on which a tensor begins or has ended gets a new one. */
+/* A device gets a new level only where a tensor begins or has ended on it.  So levels are few, however many devices
+ * there are. */
 void find_levels(struct step *s)
 {
     size_t n_devices = (size_t)s->pool->machine->n_devices + 1, n;

@@ -6,8 +6,8 @@
  *         batch.prepare, batch.upload      the windows of tokens             host, each rank
  *         forward, backward
  *     control.prepare, control.upload      lr, Adam's corrections ...        host, each rank
- *     sums over ranks, norm, AdamW, parameters to all ranks                  see optimizer.c; without clipping the
- *                                                                            last backward has them, unit by unit
+ *     sums over ranks, norm, AdamW, parameters to all ranks                  see optimizer.c; without clipping they
+ *                                                                            come in the last backward, unit by unit
  *     report.* , report                    loss and norm                     each rank, host
  *
  * All that a step needs follows from its number, so only the model is kept between steps.  The list is cyclic, and
@@ -112,7 +112,7 @@ static void add_unit_backward(struct train_list *list, const struct turn *turn, 
         }
 }
 
-/* Gradients of the stage's inputs go to the stage before. */
+/* Sends the gradients of the stage's inputs to the stage before. */
 static void send_gradients(struct train_list *list, int stage, int micro)
 {
     const struct mesh *m = &list->t->mesh;
@@ -129,8 +129,8 @@ static void free_tapes(struct train_list *list, int stage, int micro)
             free(tape_at(list, stage, micro, k, j)->ops);
 }
 
-/* A unit's gradients are sent after its last backward.  They are summed one unit later in the list, when all have
- * arrived; or at once, where no other rank has any. */
+/* The backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its backward.
+ * They are summed one unit later in the list, when all have arrived; or at once, where no other rank has any. */
 static void add_backwards(struct train_list *list, const struct turn *turn)
 {
     const struct trainer *t = list->t;

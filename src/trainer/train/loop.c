@@ -14,11 +14,10 @@
 struct training {
     struct trainer *trainer;
     struct progress *progress;
-    uint32_t shown;     /* results up to this step have been shown */
-    uint32_t saved;     /* the last step after which the model was saved */
-    uint32_t exported;  /* ... written for other programs */
-    uint32_t evaluated; /* ... evaluated */
-    const char *bad;    /* a parameter that is not finite: such a model is not saved; NULL: none */
+    uint32_t shown; /* results up to this step have been shown */
+    /* The last step after which the model was saved, was written for other programs, was evaluated; 0: none yet. */
+    uint32_t saved, exported, evaluated;
+    const char *bad; /* a parameter that is not finite: such a model is not saved; NULL: none */
 };
 
 /* Writes the file for other programs. */
@@ -108,8 +107,8 @@ static void between_steps(struct training *training, uint32_t step, bool last)
     }
 }
 
-/* Is the next result to be shown now?  It is when it has been reported; or when its place is needed again: then it is
- * waited for. */
+/* Is the next result to be shown now?  It is when it has been reported, and when another step's result is about to take
+ * its place, in which case it is waited for. */
 static bool shows_next(const struct training *training, uint32_t step)
 {
     uint32_t next = training->shown + 1;

@@ -14,7 +14,6 @@ static struct one_life own_life;
 struct one_life *this_life = &own_life;
 
 #define BELOW_1 (1 - FLT_EPSILON / 2) /* the largest float below 1 */
-/* Each row is a struct option (base/options.h): */
 static const struct option own_options[] = {
     {.name = "model",
      .type = OPT_CHOICE,
@@ -94,8 +93,7 @@ static const struct option own_options[] = {
          "text (also packed with gzip), llm.c shard or uint16 tokens: a file, a folder or a quoted glob; a folder with "
          "train.bin and val.bin: the one to train, the other to validate; 'stories': a built-in text whose best "
          "possible loss is known; 'stories:FILE': by your own grammar; 'self': this program's sources (default: "
-         "stories; "
-         "plan, profile and bench: random tokens)"},
+         "stories; plan, profile and bench: random tokens)"},
     {.name = "vocab",
      .type = OPT_INT,
      .value = &asked.vocab,
@@ -114,9 +112,9 @@ static const struct option own_options[] = {
      .commands = OF_LIST | OF_SAMPLE,
      .help =
          "what a token of text is: a byte, a character, one of N tokens that are learnt from the training text (byte "
-         "pair "
-         "encoding), or what a FILE says: tokenizer.json, vocab.json beside merges.txt, llm.c's gpt2_tokenizer.bin. A "
-         "model brings its own tokenizer, or has such a file beside it; else FILE is its tokenizer"},
+         "pair encoding), or what a FILE says: tokenizer.json, vocab.json beside merges.txt, llm.c's "
+         "gpt2_tokenizer.bin. A model brings its own tokenizer, or has such a file beside it; else FILE is its "
+         "tokenizer"},
     {.name = "order",
      .type = OPT_CHOICE,
      .value = &asked.data.order,

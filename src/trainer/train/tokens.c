@@ -222,7 +222,7 @@ const struct token_kind token_ids = {
 
 static const struct token_kind *const own_kinds[] = {&token_bytes, &token_chars, &token_ids};
 
-/* Kind number i, the folder's last; NULL: there are fewer. */
+/* Kind number i: the trainer's own ones come first, the folder's last.  NULL: there are fewer. */
 static const struct token_kind *kind_at(size_t i)
 {
     if (i < COUNT(own_kinds))
