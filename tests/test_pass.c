@@ -195,8 +195,8 @@ TEST(overlap_counts_on_swap)
     assert_non_null(strchr(text_at(tight, "choice"), 'C'));
 }
 
-/* The best plan does not fit, even with what recompute will make again: overlap knows how much that is, and takes a plan
- * that fits then, instead of hoping that recompute makes room. */
+/* The best plan does not fit, even with what recompute will make again.  Overlap knows how much that is, and takes a
+ * plan that fits then, instead of hoping that recompute makes room. */
 TEST(overlap_counts_on_recompute)
 {
     const char *words = "plan --model tiny --layers 4 --seq-len 64 --batch 4 --hardware data/hardware/server.txt "

@@ -24,13 +24,14 @@
  *             .help = "what it does"}
  *     4. a struct pass and a struct module (base/module.h), which needs "pass".  The place of the pass in the order:
  *        overlap has 10, gather 20, recompute 30, broadcast 40, swap 50, snapshot 60.  A pass that only reorders comes
- *        before 10; one that must see the tasks of others comes after these.  The place of the module is of no weight for a pass
+ *        before 10; one that must see the tasks of others comes after these.  The place of the module does not matter for
+ *        a pass
  *
  * The shortest that is there is recompute/.  A pass needs no hooks.
  *
  * What a pass may rely on, and must leave so:
- *     - s->task holds the list's order.  While an edit is open, the tasks that were there keep their places in the array
- *       (edit.h says more).
+ *     - s->task holds the list's order.  While an edit is open, the tasks that were there keep their places in the
+ *       array (edit.h says more).
  *     - The origin of a task says what it computes.
  *     - A storage that persists has one home.
  *     - Tasks of one layer, micro-batch and role on a device are a *block*, also where they stand apart.  same_block()
