@@ -24,8 +24,8 @@
  *             .help = "what it does"}
  *     4. a struct pass and a struct module (base/module.h), which needs "pass".  The place of the pass in the order:
  *        overlap has 10, gather 20, recompute 30, broadcast 40, swap 50, snapshot 60.  A pass that only reorders comes
- *        before 10; one that must see the tasks of others comes after these.  The place of the module does not matter for
- *        a pass
+ *        before 10; one that must see the tasks of others comes after these.  The place of the module does not
+ *        matter for a pass
  *
  * The shortest that is there is recompute/.  A pass needs no hooks.
  *
