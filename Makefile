@@ -11,8 +11,6 @@
 
 BUILD    = build
 YARD     = yard
-# Files shared by all builds in this tree.  A build elsewhere has its own: this tree may be read-only.
-SHARED   = $(if $(filter /% ../%,$(BUILD)),$(BUILD),build)
 OPTIMISE = -O2 -g
 CPPFLAGS = -I. -Isrc -D_GNU_SOURCE= -DCL_TARGET_OPENCL_VERSION=120
 CFLAGS   = -std=c11 $(OPTIMISE) -fno-omit-frame-pointer -ffp-contract=off -pthread
@@ -27,30 +25,63 @@ LDFLAGS  += -L$(PREFIX)/lib -Wl,-rpath,$(PREFIX)/lib
 OPENCL    = $(if $(CONDA_PREFIX),-lOpenCL,-framework OpenCL)
 endif
 
-# ---- what there is -------------------------------------------------------------------------------------------------
-
-# Every .c file below src/ belongs to the program.  Only the viewer's window needs SDL2: without it, pictures remain.
-# It is looked for whenever something is compiled, since the packages may have been installed a moment ago.
-SOURCES := $(sort $(wildcard src/*.c src/*/*/*.c))
-# Folders register themselves (src/trainer/base/module.h).  WITHOUT="view plot" leaves some out, and what needs them.
-WITHOUT     =
-REGISTERED := $(shell grep -l '^const struct module module_' $(SOURCES))
-MODULES     = awk -v without='$(WITHOUT)' -f src/trainer/base/modules.awk
-TABLE       = $(BUILD)/modules$(subst $() ,,$(WITHOUT:%=-%))
-ifneq ($(strip $(WITHOUT)),)
-LEFT_OUT   := $(shell $(MODULES) -v as=folders $(REGISTERED) || echo none)
-$(if $(filter none,$(LEFT_OUT)),$(error see above))
-GO_ALONG   := $(shell $(MODULES) -v as=note $(REGISTERED))
-$(if $(GO_ALONG),$(info $(GO_ALONG)))
-SOURCES    := $(filter-out $(LEFT_OUT:=/%),$(SOURCES))
-TESTING    := $(filter test tests check kills drivers asan tsan,$(MAKECMDGOALS))
-$(if $(TESTING),$(error tests need every folder: leave WITHOUT out))
-endif
+# Only the viewer's window needs SDL2: without it, pictures remain.  It is looked for whenever something is compiled,
+# since the packages may have been installed a moment ago.
 SDL2     = $(shell sdl2-config --libs 2>/dev/null)
 CPPFLAGS += $(if $(SDL2),-DHAVE_SDL2 $(shell sdl2-config --cflags 2>/dev/null))
 LDLIBS   += $(SDL2)
 
+# Files shared by all builds in this tree are in build/.  A build elsewhere has its own: this tree may be read-only.
+SHARED = build
+ifneq ($(filter /% ../%,$(BUILD)),)
+SHARED = $(BUILD)
+endif
+
+# ---- the folders of the program ------------------------------------------------------------------------------------
+
+# Every .c file below src/ belongs to the program.  Folders register themselves: each has one file with a line
+# `const struct module module_NAME` (src/trainer/base/module.h), and the table of these structs is written anew by
+# modules.awk whenever the program is built.
+SOURCES    := $(sort $(wildcard src/*.c src/*/*/*.c))
+REGISTERED := $(shell grep -l '^const struct module module_' $(SOURCES))
+MODULES     = awk -v without='$(WITHOUT)' -f src/trainer/base/modules.awk
+
+# WITHOUT="view plot" leaves two folders out, and those that need them; WITHOUT=all leaves the trainer alone.  The table
+# is build/modules.c, or build/modules-view-plot.c without these two.
+WITHOUT =
+NOTHING =
+SPACE   = $(NOTHING) $(NOTHING)
+TABLE   = $(BUILD)/modules$(subst $(SPACE),,$(WITHOUT:%=-%))
+
+ifneq ($(strip $(WITHOUT)),)
+
+# src/tools/view and the like; where a name is unknown, awk has said so and fails.
+LEFT_OUT := $(shell $(MODULES) -v as=folders $(REGISTERED) || echo unknown)
+ifeq ($(LEFT_OUT),unknown)
+$(error see above)
+endif
+SOURCES := $(filter-out $(LEFT_OUT:=/%),$(SOURCES))
+
+# A sentence on the folders that go along, since they need one that was named.
+GO_ALONG := $(shell $(MODULES) -v as=note $(REGISTERED))
+ifneq ($(GO_ALONG),)
+$(info $(GO_ALONG))
+endif
+
+ifneq ($(filter test tests check kills drivers asan tsan,$(MAKECMDGOALS)),)
+$(error tests need every folder: leave WITHOUT out)
+endif
+
+endif
+
+# ---- files ---------------------------------------------------------------------------------------------------------
+
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o $(TABLE).o
+KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
+TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
+C_FILES  = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/*.[ch])
+
+# Tests that are programs; and what each of them is linked with besides the trainer.
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
 # Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
@@ -58,24 +89,29 @@ SCRIPTS  = $(patsubst %,tests/%.sh,errors errors_files installs labs pages progr
 NO_TESTS = $(patsubst %,tests/%.sh,run report mistakes helpers packages drivers driver_rows distro gpu gpu_kit)
 LONGER   = $(filter-out $(SCRIPTS) $(NO_TESTS),$(sort $(wildcard tests/*.sh)))
 ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
-# T: what the tests that `make test` is to run have in their names; empty: all that one needs to trust a build.
-T       ?=
-# PART: which of their checks; tests/run.sh tells.
-PART     = $(if $(T),all,test)
-# CHOSEN: these tests.
-NAMED    = $(foreach test,$(ALL_TESTS),$(if $(findstring $(T),$(notdir $(test))),$(test)))
-CHOSEN   = $(if $(T),$(strip $(NAMED)),$(TESTS) $(SCRIPTS))
-KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
-TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
-C_FILES  = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/*.[ch])
 
+# `make test` runs all tests that one needs to trust a build, or with T=swap those that have "swap" in their names.
+# CHOSEN is these tests, and PART which of their checks (see tests/run.sh).
+T     ?=
+CHOSEN = $(TESTS) $(SCRIPTS)
+PART   = test
+ifneq ($(T),)
+CHOSEN = $(strip $(foreach test,$(ALL_TESTS),$(if $(findstring $(T),$(notdir $(test))),$(test))))
+PART   = all
+endif
+
+# ---- how commands are run ------------------------------------------------------------------------------------------
+
+# They begin with $(Q) or @, and are not shown; with V=1 those with $(Q) are.
 Q = $(if $(V),,@)
+
+# As many jobs as there are cores; a make in a make shares those of the outer one.
 ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 
-# A file is what was written beside it, if that differs: else its time stays, and nothing is made anew.
-IF_CHANGED = if cmp -s $@.new$$$$ $@; then rm $@.new$$$$; else mv $@.new$$$$ $@; fi
+# The target becomes what a command prints, and keeps its time where that is as before.
+IF_CHANGED = src/trainer/base/if_changed.sh $@
 
 # ---- building ------------------------------------------------------------------------------------------------------
 
@@ -86,24 +122,29 @@ $(YARD): $(OBJECTS) $(LINKED) | $(SHARED)/yard-gdb.py
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LDLIBS)
 
 $(LINKED): FORCE
-	@mkdir -p $(@D); echo '$(WITHOUT)' >$@.new$$$$; $(IF_CHANGED)
+	@mkdir -p $(@D)
+	@$(IF_CHANGED) echo '$(WITHOUT)'
 
 # gdb loads it by its name, which src/main.c writes into the program.
 $(SHARED)/yard-gdb.py: tutorials/gdb/yard.py
-	@mkdir -p $(@D); cp $< $@
+	@mkdir -p $(@D)
+	@cp $< $@
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(SHARED)/packages
-	@echo "compile  $<"; mkdir -p $(@D)
+	@echo "compile  $<"
+	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -MMD -MP -c -o $@ $<
 
 # The optimizer's loop on the host is worth vectors; no math-errno: sqrtf sets none.
 $(BUILD)/src/trainer/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
 
 # The kernels and the texts of --data stories and self travel inside the program.  Folders among the prerequisites:
-# their time changes when a file comes or goes.
-EMBED = src/trainer/base/embed.awk
-$(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) $(EMBED) $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
-	@echo "embed    $(words $(KERNELS)) kernels, $(words $(TEXT)) texts"; mkdir -p $(@D)
+# their time changes when a file comes or goes.  The shell has its own number for $$$$: several makes may run at a time.
+EMBED   = src/trainer/base/embed.awk
+FOLDERS = $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
+$(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) $(EMBED) $(FOLDERS)
+	@echo "embed    $(words $(KERNELS)) kernels, $(words $(TEXT)) texts"
+	@mkdir -p $(@D)
 	$(Q)LC_ALL=C awk -f $(EMBED) $(KERNELS) -- data/stories.txt $(TEXT) >$@.new$$$$ && mv $@.new$$$$ $@
 
 $(BUILD)/embedded.o: $(SHARED)/embedded.c $(BUILD)/flags | $(SHARED)/packages
@@ -111,13 +152,15 @@ $(BUILD)/embedded.o: $(SHARED)/embedded.c $(BUILD)/flags | $(SHARED)/packages
 
 # The table of the folders that are built.
 $(TABLE).c: FORCE | $(SHARED)/packages
-	@mkdir -p $(@D); $(MODULES) -v as=table $(REGISTERED) >$@.new$$$$ && $(IF_CHANGED)
+	@mkdir -p $(@D)
+	@$(IF_CHANGED) $(MODULES) -v as=table $(REGISTERED)
 $(TABLE).o: $(TABLE).c src/trainer/base/module.h $(BUILD)/flags
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
 
 # This file changes when the flags do, and then everything is compiled again.
 $(BUILD)/flags: FORCE | $(SHARED)/packages
-	@mkdir -p $(@D); echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)' >$@.new$$$$; $(IF_CHANGED)
+	@mkdir -p $(@D)
+	@$(IF_CHANGED) echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)'
 
 # Packages are looked for once, and again after `make clean` or `make deps`.  The other stamps wait for the first.
 PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/packages.sh
@@ -125,7 +168,8 @@ TEST_NEEDS = tests patch
 $(SHARED)/packages:
 	@$(PACKAGES) build optional window
 	@$(PACKAGES) name $(TEST_NEEDS)
-	@mkdir -p $(@D); touch $@
+	@mkdir -p $(@D)
+	@touch $@
 
 $(SHARED)/packages-tests: | $(SHARED)/packages
 	@$(PACKAGES) $(TEST_NEEDS)
@@ -155,14 +199,14 @@ demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it t
 
 test: $(YARD) $(TESTS) ## what one needs to trust a build and a change: 3 minutes.  T=swap: all tests of that name
 	@[ -n "$(CHOSEN)" ] || { echo "no test has $(T) in its name; there are: $(notdir $(ALL_TESTS))"; exit 2; }
-	@[ $(PART) != test ] || rm -f $(BUILD)/tests/passed
 	@YARD=./$(YARD) YARD_TESTS=$(PART) tests/run.sh $(BUILD)/tests $(CHOSEN)
-	@[ $(PART) != test ] || touch $(BUILD)/tests/passed
 
 tests: test # else make finds the folder of that name, and nothing to do
 
 check: $(BUILD)/tests/passed ## all other tests, after `make test` where it has not passed yet: 12 minutes more
 	@YARD=./$(YARD) YARD_TESTS=check tests/run.sh $(BUILD)/tests $(ALL_TESTS)
+
+# run.sh makes this file where all of `make test` have passed.  It is older than what has changed since.
 READ_BY_TESTS = $(wildcard tests/*.sh tests/*.awk tests/walk/* tests/data/* data/* data/*/* tutorials/* tutorials/*/* \
                     README.md)
 $(BUILD)/tests/passed: $(YARD) $(TESTS) $(READ_BY_TESTS)
@@ -246,7 +290,8 @@ format-check: ## fail when `make format` would change something
 	@clang-format --dry-run -Werror $(C_FILES)
 
 deps: ## look for the packages again, install what is missing
-	@rm -f build/packages* $(SHARED)/packages*; $(PACKAGES) build $(TEST_NEEDS) window
+	@rm -f build/packages* $(SHARED)/packages*
+	@$(PACKAGES) build $(TEST_NEEDS) window
 
 clean: ## remove all that was made
 	rm -rf build $(PROGRAMS)

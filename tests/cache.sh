@@ -45,27 +45,40 @@ whole=$(ls -S "$YARD_CACHE" | head -n 1) # the largest
 other=$(ls -S "$YARD_CACHE" | tail -n 1)
 cp "$YARD_CACHE/$whole" "$TMP/whole"
 bytes=$(wc -c <"$TMP/whole")
-flip() { # OFFSET: the entry with that byte changed, to the one above it
+
+flip() { # OFFSET: the entry with that byte changed, to the next higher one
     {
         head -c "$1" "$TMP/whole"
         tail -c +$(($1 + 1)) "$TMP/whole" | head -c 1 | LC_ALL=C tr '\000-\377' '\001-\377\000'
         tail -c +$(($1 + 2)) "$TMP/whole"
     } >"$YARD_CACHE/$whole"
 }
+
 mended() { # DAMAGE: the entry was compiled again, and the next start uses what that made
     damaged=$(ls -i "$YARD_CACHE/$whole")
     same "numbers with $1"
-    [ "$(ls -i "$YARD_CACHE/$whole")" != "$damaged" ] && entries >"$TMP/before" && start "$TMP/now" &&
-        entries | cmp -s - "$TMP/before"
-    result $? "$1: compiled again"
+    check "$1: the entry is compiled again" [ "$(ls -i "$YARD_CACHE/$whole")" != "$damaged" ]
+    entries >"$TMP/before"
+    same "$1: numbers of the next start"
+    entries | cmp -s - "$TMP/before"
+    result $? "$1: the next start compiles nothing"
 }
-flip $((bytes / 2)) && mended 'a changed byte'
-flip $((bytes - 1)) && mended 'a changed last byte'
-head -c $((bytes / 2)) "$TMP/whole" >"$YARD_CACHE/$whole" && mended 'half an entry'
-head -c 20 "$TMP/whole" >"$YARD_CACHE/$whole" && mended 'part of a header'
-: >"$YARD_CACHE/$whole" && mended 'an empty entry'
-cp "$YARD_CACHE/$other" "$YARD_CACHE/$whole" && mended "another program's entry"
-cp "$TMP/whole" "$YARD_CACHE/$whole" && echo more >>"$YARD_CACHE/$whole" && mended 'an entry that is too long'
+
+flip $((bytes / 2))
+mended 'a changed byte'
+flip $((bytes - 1))
+mended 'a changed last byte'
+head -c $((bytes / 2)) "$TMP/whole" >"$YARD_CACHE/$whole"
+mended 'half an entry'
+head -c 20 "$TMP/whole" >"$YARD_CACHE/$whole"
+mended 'part of a header'
+: >"$YARD_CACHE/$whole"
+mended 'an empty entry'
+cp "$YARD_CACHE/$other" "$YARD_CACHE/$whole"
+mended "another program's entry"
+cp "$TMP/whole" "$YARD_CACHE/$whole"
+echo more >>"$YARD_CACHE/$whole"
+mended 'an entry that is too long'
 
 # ---- what decides about the code is in the key ----------------------------------------------------------------------
 
@@ -85,18 +98,21 @@ result $? 'other options make other entries'
 # ---- a folder that is not there -------------------------------------------------------------------------------------
 
 YARD_CACHE="$TMP/no/folder" "$YARD" train --model tiny --steps 1 >/dev/null 2>"$TMP/err"
-[ $? -eq 4 ] && grep -q "cannot create $TMP/no/folder/.*does the folder exist" "$TMP/err"
-result $? 'a folder that is not there is named'
+check 'a folder that is not there ends the run' [ $? -eq 4 ]
+check 'a folder that is not there is named' \
+    grep -q "cannot create $TMP/no/folder/.*does the folder exist" "$TMP/err"
 
 # ---- two at once ----------------------------------------------------------------------------------------------------
 
 export YARD_CACHE="$TMP/both"
 start "$TMP/one" &
-start "$TMP/two"
-second=$?
-wait $! && [ $second -eq 0 ] && cmp -s "$TMP/one" "$TMP/reference" && cmp -s "$TMP/two" "$TMP/reference" &&
-    [ -z "$(ls "$YARD_CACHE" | grep -v '\.program$')" ]
-result $? 'two processes fill a cache together'
-same 'and a third uses it'
+first=$!
+name='two processes fill a cache together'
+check "$name: the second one succeeds" start "$TMP/two"
+check "$name: the first one succeeds" wait $first
+check "$name: the first one has the numbers" cmp -s "$TMP/one" "$TMP/reference"
+check "$name: the second one has the numbers" cmp -s "$TMP/two" "$TMP/reference"
+check "$name: only whole entries are left" [ -z "$(ls "$YARD_CACHE" | grep -v '\.program$')" ]
+same "$name: a third one has the numbers"
 
 finish

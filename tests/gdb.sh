@@ -21,7 +21,10 @@ command -v gdb >/dev/null || cannot 'there is no gdb'
 gdb -q -batch -ex 'python print(1)' 2>/dev/null | grep -q 1 || cannot 'this gdb has no Python'
 gdb -q -batch -ex run --args /bin/true 2>&1 | grep -q 'exited normally' || cannot 'gdb may not run programs here'
 ./yard devices | grep -q '^platform 0: Portable Computing Language' || cannot "pages show PoCL's names"
-make -s -j2 debug >"$TMP/make" 2>&1 || { cat "$TMP/make"; exit 1; }
+if ! make -s -j2 debug >"$TMP/make" 2>&1; then
+    cat "$TMP/make"
+    exit 1
+fi
 mkdir -p build/kernels
 
 split_page() { # PAGE: each of its transcripts to $TMP/block.N, as lines "$ COMMAND", "> COMMAND OF GDB" and "= LINE"

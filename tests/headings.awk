@@ -20,25 +20,31 @@ FNR == 1 {
 
 # ---- headings -------------------------------------------------------------------------------------------------------
 
-in_header && (/^\/\* ----/ || /^\/\* [a-z0-9_\/]+\.c[:.,]/) {
+function note_files(heading,   file) { # those that it names are the files of what is declared below it
     n_files = 0
-    heading = $0
-    if (!/^\/\* ----/) # only the names that the comment begins with
-        match(heading, /^\/\* [a-z0-9_\/]+\.c(, [a-z0-9_\/]+\.c)*/)
-    else
-        RLENGTH = length(heading)
-    heading = substr(heading, 1, RLENGTH)
     while (match(heading, /[a-z0-9_\/]+\.c/)) {
         file = substr(heading, RSTART, RLENGTH)
-        files[++n_files] = path_of(file)
         heading = substr(heading, RSTART + RLENGTH)
+        files[++n_files] = path_of(file)
     }
+}
+
+in_header && /^\/\* ----/ { note_files($0) }
+in_header && match($0, /^\/\* [a-z0-9_\/]+\.c(, [a-z0-9_\/]+\.c)*[:.,]/) {
+    note_files(substr($0, 1, RLENGTH)) # only the names that the comment begins with
 }
 
 # ---- functions ------------------------------------------------------------------------------------------------------
 
 function path_of(file) { # as a heading names it
     return file ~ /\// ? "src/" file : folder file
+}
+
+function all_files(   i, all) { # of the heading, between spaces
+    all = files[1]
+    for (i = 2; i <= n_files; i++)
+        all = all " " files[i]
+    return all
 }
 
 function name_of(line) { # of the function that the line declares or defines; "": it does neither
@@ -70,8 +76,8 @@ in_header {
     where[n_checked] = FILENAME ": " name "()"
     what[n_checked] = name
     named[n_checked] = named_here
-    for (i = 1; i <= n_files && named_here == ""; i++)
-        named[n_checked] = named[n_checked] (i > 1 ? " " : "") files[i]
+    if (named_here == "")
+        named[n_checked] = all_files()
 }
 
 END {

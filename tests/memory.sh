@@ -77,8 +77,10 @@ cl_int clReleaseMemObject(cl_mem mem)
     for (int k = i + 1; i >= 0 && k < n_parts && getenv("SHIM_GPU"); k++)
         if (parts[k].of == parts[i].of && parts[k].begin < parts[i].end && parts[i].begin < parts[k].end)
             abort();
-    if (i >= 0)
-        memmove(parts + i, parts + i + 1, (size_t)(--n_parts - i) * sizeof parts[0]);
+    if (i >= 0) {
+        n_parts--;
+        memmove(parts + i, parts + i + 1, (size_t)(n_parts - i) * sizeof parts[0]);
+    }
     return next(mem);
 }
 
@@ -95,7 +97,8 @@ cl_int clEnqueueFillBuffer(cl_command_queue q, cl_mem m, const void *p, size_t p
 
 cl_int clFinish(cl_command_queue q)
 {
-    cl_int (*next)(cl_command_queue) = dlsym(RTLD_NEXT, "clFinish"), code = next(q);
+    cl_int (*next)(cl_command_queue) = dlsym(RTLD_NEXT, "clFinish");
+    cl_int code = next(q);
     int lazy = filled && fails("finish");
     filled = 0;
     return lazy ? CL_OUT_OF_RESOURCES : code;
@@ -108,18 +111,20 @@ yard() { # 'NAME=VALUE ...' WORDS: yard WORDS on a device that the shim changes 
     env $settings LD_PRELOAD="$TMP/shim.so" "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
     code=$?
 }
+
 says() { # WHAT TEXT: there is that text in the output
     [ $code -eq 0 ] && grep -qF -- "$2" "$TMP/out"
     result $? "$1"
 }
+
 refuses() { # CODE WHAT TEXT...: it ends with that code and one sentence, with these parts
-    [ $code -eq "$1" ] && [ "$(grep -c '^yard: ' "$TMP/err")" -eq 1 ]
-    wrong=$? what=$2
+    what=$2
+    check "$what: the exit code is $1; it was $code" [ $code -eq "$1" ]
+    check "$what: it says one sentence" [ "$(grep -c '^yard: ' "$TMP/err")" -eq 1 ]
     shift 2
     for part in "$@"; do
-        grep -qF -- "$part" "$TMP/err" || wrong=1
+        check "$what: it says '$part'" grep -qF -- "$part" "$TMP/err"
     done
-    result $wrong "$what"
 }
 mib=1048576 gpu='SHIM_GPU=1 SHIM_MEMORY=12884901888 SHIM_PIECE=3221225472'
 tiny='train --model tiny --steps 2 --sample-tokens 0 --val-batches 1'

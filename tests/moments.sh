@@ -24,23 +24,24 @@ result $? 'a run that is saved and stored goes on from what is saved'
 train --resume "$TMP/saved" --steps 4
 grep -qx "nothing of this is saved: --save $TMP/saved goes on saving there" "$TMP/err"
 result $? 'a run that goes on and is not kept says so'
-train --resume "$TMP/saved" --steps 4 --snapshot "$TMP/b.snap" && ! grep -q 'nothing of this is saved' "$TMP/err"
-result $? 'one that is stored does not'
-train --steps 8 --snapshot "$TMP/a.snap" --restart --log "$TMP/log" && grep -q "\"resume\":\"$TMP/a.snap\"" "$TMP/log"
-result $? 'a restart is resumed from its snapshot, whatever the words say'
-train --steps 30 --overlap local --clip 0 --snapshot "$TMP/c.snap" &&
-    tail -n 1 "$TMP/err" | grep -q '^overlap: the CPU was given [0-9]* of [0-9]* updates'
-result $? 'what the step has chosen is told when all is stored'
+check 'a run that goes on and is stored succeeds' train --resume "$TMP/saved" --steps 4 --snapshot "$TMP/b.snap"
+check 'it does not say that nothing is saved' lacks 'nothing of this is saved' "$TMP/err"
+check 'a run with --restart goes on' train --steps 8 --snapshot "$TMP/a.snap" --restart --log "$TMP/log"
+check 'it is resumed from its snapshot, whatever the words say' grep -q "\"resume\":\"$TMP/a.snap\"" "$TMP/log"
+check 'a run that chooses in each step succeeds' \
+    train --steps 30 --overlap local --clip 0 --snapshot "$TMP/c.snap"
+tail -n 1 "$TMP/err" | grep -q '^overlap: the CPU was given [0-9]* of [0-9]* updates'
+result $? 'what the step has chosen is told last, when all is stored'
 
 # ---- before it begins -----------------------------------------------------------------------------------------------
 
 "$YARD" plan --model tiny --memory --overlap all-cpu >"$TMP/whole" 2>/dev/null
 "$YARD" plan --model tiny --memory --overlap all-cpu --after overlap >"$TMP/after" 2>"$TMP/err"
-diff "$TMP/whole" "$TMP/after" >>"$TMP/err" && [ "$(grep -c warning "$TMP/err")" -eq 1 ]
-result $? 'plan --memory takes no notice of --after, and says so once'
-"$YARD" bench --broadcast --model tiny -d 0:0x2 --broadcast-deal random >"$TMP/out" 2>"$TMP/err" &&
-    ! grep -q 'no effect' "$TMP/err"
-result $? 'what a sweep sets itself has an effect'
+check 'plan --memory takes no notice of --after' cmp -s "$TMP/whole" "$TMP/after"
+check 'plan --memory says so once' [ "$(grep -c warning "$TMP/err")" -eq 1 ]
+"$YARD" bench --broadcast --model tiny -d 0:0x2 --broadcast-deal random >"$TMP/out" 2>"$TMP/err"
+result $? 'a sweep takes an option that it sets itself'
+check 'it does not say that this has no effect' lacks 'no effect' "$TMP/err"
 
 # Values are numbered before passes rewrite the list; a restart has its process before a trial is run there; a trace
 # knows whether the run is paced; the peaks of a list stand above what passes did.

@@ -25,22 +25,23 @@ awk -f tests/headings.awk src/*/*/*.[ch] >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'functions that stand below a file of the name in a header are in that file'
 
 # Lines that are neither blank nor only comment.
-awk '
-    {
+lines=$(awk '
+    function code_of(line,   code, mark, at) { # the line without its comments; in_comment: it begins within one
         code = ""
-        for (rest = $0; rest != ""; ) {
+        while (line != "") {
             mark = in_comment ? "*/" : "/*"
-            at = index(rest, mark)
+            at = index(line, mark)
+            if (at == 0)
+                return in_comment ? code : code line
             if (!in_comment)
-                code = code (at > 0 ? substr(rest, 1, at - 1) : rest)
-            if (at > 0)
-                in_comment = !in_comment
-            rest = at > 0 ? substr(rest, at + 2) : ""
+                code = code substr(line, 1, at - 1)
+            in_comment = !in_comment
+            line = substr(line, at + 2)
         }
-        n += code ~ /[^ \t]/
+        return code
     }
-    END { print n }' src/trainer/*/*.[ch] >"$TMP/lines"
-lines=$(cat "$TMP/lines")
+    code_of($0) ~ /[^ \t]/ { n++ }
+    END { print n }' src/trainer/*/*.[ch])
 echo "the trainer has $lines lines of code" >"$TMP/err"
 [ "$lines" -le "$trainer" ]
 result $? "the trainer has at most $trainer lines of code: $lines"

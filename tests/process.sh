@@ -16,15 +16,29 @@ start() { # WORDS...: yard in the background
     child=$!
 }
 
-ended() { # CODE 'part of the sentence': how the run in the background went
+ended() { # NAME CODE 'part of the sentence': two checks of the run in the background
+    name=$1
     wait "$child"
     code=$?
-    [ "$code" -eq "$1" ] && grep -qF -- "$2" "$TMP/err"
+    check "$name: the exit code is $2; it was $code" [ "$code" -eq "$2" ]
+    check "$name: it says '$3'" grep -qF -- "$3" "$TMP/err"
 }
 
-only_whole() { # FOLDER: it holds a checkpoint and the model, and nothing half-written
-    ls -A "$1" | sed 's/step-[0-9]*$/step-N/' | sort -u | tr '\n' ' ' | grep -qx 'model.safetensors step-N ' &&
-        ls "$1"/step-*/manifest.json "$1"/step-*/rank-0.safetensors >/dev/null
+only_whole() { # NAME FOLDER: two checks that it holds checkpoints and the model, and nothing half-written
+    files=$(ls -A "$2" | sed 's/step-[0-9]*$/step-N/' | sort -u | tr '\n' ' ')
+    check "$1: there are only checkpoints and a model; there were: $files" [ "$files" = 'model.safetensors step-N ' ]
+    for step in "$2"/step-*; do
+        [ -f "$step/manifest.json" ] && [ -f "$step/rank-0.safetensors" ]
+        result $? "$1: ${step##*/} has its manifest and its file"
+    done
+}
+
+said_times() { # N PATTERN FILE: so many lines of the file have the pattern
+    [ "$(grep -c -- "$2" "$3")" -eq "$1" ]
+}
+
+runs() { # WORDS...: yard succeeds with them
+    "$YARD" "$@" >"$TMP/out" 2>"$TMP/err"
 }
 
 train='train --model tiny --sample-tokens 0 --val-batches 1'
@@ -36,8 +50,10 @@ trained="grep -q '\"step\":9,' $TMP/log"
 start $train --steps 100000000 --channels 1024 --save "$TMP/set-up"
 within 600 "[ -d $TMP/set-up ]"
 kill -INT "$child"
-ended 130 'yard: interrupted' && ! grep -q '^step  *1/' "$TMP/out" && [ -z "$(ls -A "$TMP/set-up")" ]
-result $? 'a signal before the first step ends the run at once'
+name='a signal before the first step'
+ended "$name" 130 'yard: interrupted'
+check "$name: no step was made" lacks '^step  *1/' "$TMP/out"
+check "$name: nothing is saved" [ -z "$(ls -A "$TMP/set-up")" ]
 
 # Under nohup this script ignores SIGHUP, and so do its children: the last digit of the mask is odd then.
 signals='INT TERM HUP USR1 USR2 XCPU'
@@ -49,46 +65,47 @@ for signal in $signals; do
     start $train --steps 100000000 --log "$TMP/log" --save "$TMP/$signal"
     within 600 "$trained"
     kill -$signal "$child"
-    ended 130 ', saved' && only_whole "$TMP/$signal" && [ -f "$TMP/$signal/model.safetensors" ] &&
-        grep -qx "it goes on with: yard train --resume $TMP/$signal --save $TMP/$signal --log $TMP/log" "$TMP/err"
-    result $? "SIG$signal: the step in flight ends, the state is saved, and the command that resumes printed"
+    ended "SIG$signal" 130 ', saved'
+    only_whole "SIG$signal" "$TMP/$signal"
+    check "SIG$signal: the command that resumes is printed" grep -qx \
+        "it goes on with: yard train --resume $TMP/$signal --save $TMP/$signal --log $TMP/log" "$TMP/err"
 done
 
 rm -f "$TMP/log"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap"
 within 600 "grep -q '^{\"snapshot\":' $TMP/log"
 kill -INT "$child"
-ended 130 '; the newest snapshot is of step ' && "$YARD" ckpt verify "$TMP/run.snap" >/dev/null &&
-    grep -qx "it goes on with: yard train --resume $TMP/run.snap --snapshot $TMP/run.snap --log $TMP/log" "$TMP/err" &&
-    "$YARD" train --resume "$TMP/run.snap" --snapshot "$TMP/run.snap" --log "$TMP/log" --steps 1 --warmup 0 \
-        >"$TMP/out" 2>&1 && grep -q 'nothing is left to train' "$TMP/out"
-result $? 'with --snapshot: the writes under way are finished, and the command that resumes printed'
+name='a signal with --snapshot'
+ended "$name" 130 '; the newest snapshot is of step '
+check "$name: the command that resumes is printed" grep -qx \
+    "it goes on with: yard train --resume $TMP/run.snap --snapshot $TMP/run.snap --log $TMP/log" "$TMP/err"
+check "$name: the writes under way were finished" runs ckpt verify "$TMP/run.snap"
+check "$name: the run is resumed" \
+    runs train --resume "$TMP/run.snap" --snapshot "$TMP/run.snap" --log "$TMP/log" --steps 1 --warmup 0
+check "$name: it had made that step" grep -q 'nothing is left to train' "$TMP/out" "$TMP/err"
 
 # An evaluation that has begun is interrupted and has no loss; one that the signal was ahead of is made whole.  Which
 # of the two this script meets is a matter of milliseconds, so it tries until it has met the first.
-wrong=0
+name='a signal during an evaluation'
+met='the evaluation after step 9 was interrupted, and has no loss'
 for attempt in 1 2 3 4 5 6 7 8 9 10; do
     rm -rf "$TMP/log" "$TMP/evaluation"
     start train --model tiny --micro-batch 1 --val-every 9 --steps 100000000 --log "$TMP/log" --save "$TMP/evaluation"
     within 600 "$trained"
     kill -INT "$child"
-    ended 130 'yard: interrupted' && only_whole "$TMP/evaluation" || wrong=1
-    losses=$(grep -c val_loss "$TMP/log")
-    step=$(sed -n 's/.*interrupted after step \([0-9]*\), saved.*/\1/p' "$TMP/err")
-    if grep -q 'the evaluation after step 9 was interrupted, and has no loss' "$TMP/err"; then
-        [ "$losses" -eq 0 ] && [ "$step" -eq 9 ] || wrong=1
-        break
-    fi
-    [ "$losses" -ge 1 ] || wrong=1
+    ended "$name, attempt $attempt" 130 'yard: interrupted'
+    only_whole "$name, attempt $attempt" "$TMP/evaluation"
+    grep -q "$met" "$TMP/err" && break
+    check 'a signal ahead of an evaluation: it is made, and has a loss' grep -q val_loss "$TMP/log"
 done
-[ "$wrong" -eq 0 ] && grep -q 'the evaluation after step 9 was interrupted' "$TMP/err"
-result $? 'during an evaluation a signal ends it within a round, and the model is saved'
+check "$name: it ends, and says so" grep -q "$met" "$TMP/err"
+check "$name: it has no loss" lacks val_loss "$TMP/log"
+check "$name: the step before it is saved" grep -q 'interrupted after step 9, saved' "$TMP/err"
 
 start sample --from "$TMP/INT" --count 1000000
 within 600 "[ -s $TMP/out ]"
 kill -TERM "$child"
-ended 130 'yard: interrupted'
-result $? 'a signal ends yard sample with a sentence'
+ended 'a signal to yard sample' 130 'yard: interrupted'
 
 rm "$TMP/log"
 (trap '' HUP && exec "$YARD" $train --steps 200 --log "$TMP/log") >"$TMP/out" 2>"$TMP/err" </dev/null &
@@ -112,33 +129,30 @@ for whom in "" -; do
     child=$!
     within 600 "grep -q '^{\"snapshot\":' $TMP/log"
     kill -INT "$whom$child"
-    ended 130 '; the newest snapshot is of step ' && ! grep -q 'yard: restart' "$TMP/err" &&
-        [ "$(grep -c 'yard: interrupted' "$TMP/err")" -eq 1 ] &&
+    name="--restart: SIGINT to ${whom:+all and }the parent"
+    ended "$name" 130 '; the newest snapshot is of step '
+    check "$name: nothing is restarted" lacks 'yard: restart' "$TMP/err"
+    check "$name: the run is interrupted once" said_times 1 'yard: interrupted' "$TMP/err"
+    check "$name: the command that goes on is printed" \
         grep -q -- "^it goes on with: .* --snapshot $TMP/run.snap --restart" "$TMP/err"
-    result $? "--restart: SIGINT to ${whom:+all and }the parent ends the run, once, and nothing is restarted"
 done
 
-# That is told in two lines:
+# A resumed run tells in two lines what its first step waited for:
 #
 #     resumed     step 2 of run.snap; 1.494 s from the start to the first step:
 #                 open 0.003, read 0.009, verify 0.000, upload 0.023, devices and lists 1.459
-"$YARD" $train --resume "$TMP/run.snap" --steps 1 --warmup 0 >"$TMP/out" 2>"$TMP/err" &&
-    awk '
-        told {
-            gsub(",", "")
-            parts = $2 + $4 + $6 + $8 + $12
-            print all, parts
-            exit !(all > parts - 0.003 && all < parts + 0.003)
-        }
-        /^resumed / {
-            all = $6
-            told = 1
-        }
-        END {
-            if (!told)
-                exit 1
-        }' "$TMP/out" >"$TMP/err"
-result $? 'what the first step waited for is told, and its parts add up'
+name='a run that is resumed'
+check "$name: it succeeds" runs $train --resume "$TMP/run.snap" --steps 1 --warmup 0
+seconds=$(sed -n 's/^resumed .*; \([0-9.]*\) s from the start.*/\1/p' "$TMP/out")
+check "$name: it tells what its first step waited for" [ -n "$seconds" ]
+sed -n '/^resumed /{n;p;}' "$TMP/out" | tr -d , | awk -v all="$seconds" '
+    {
+        parts = $2 + $4 + $6 + $8 + $12
+        print all " s; the parts are " parts " s"
+        off = all - parts
+        exit !(off > -0.003 && off < 0.003)
+    }' >"$TMP/err"
+result $? "$name: the parts of that time add up"
 
 rm -f "$TMP/log" "$TMP/run.snap"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart
@@ -153,9 +167,9 @@ left=$(trainer)
 kill -KILL "$child"
 wait "$child" 2>/dev/null
 child=
-within 60 "! grep -q '^State:.[^ZX]' /proc/$left/status" &&
-    "$YARD" ckpt ls "$TMP/run.snap" >"$TMP/out" 2>"$TMP/err"
-result $? '--restart: a parent that is killed leaves no child behind'
+check '--restart: a parent that is killed leaves no child behind' \
+    within 60 "! grep -q '^State:.[^ZX]' /proc/$left/status"
+check '--restart: the snapshot can be read after that' runs ckpt ls "$TMP/run.snap"
 
 rm -f "$TMP/log" "$TMP/run.snap"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --snapshot-every 1000 --restart \
@@ -165,58 +179,66 @@ while kill -0 "$child" 2>/dev/null; do
     rm -f "$TMP/log"
     kill -KILL $(trainer) 2>/dev/null
 done
-ended 1 'yard: given up: 3 restarts, and no newer commit in' && [ "$(grep -c 'yard: restart' "$TMP/err")" -eq 3 ] &&
-    grep -q 'yard: restart 3: the run was killed by signal 9 (.*) after step [0-9]*; it begins again' "$TMP/err" &&
-    ls "$TMP/traced" "$TMP/traced.1" "$TMP/traced.2" "$TMP/traced.3" >"$TMP/out"
-result $? '--restart: it gives up after 3 restarts without a commit; each has a trace of its own'
+name='--restart without a commit'
+ended "$name" 1 'yard: given up: 3 restarts, and no newer commit in'
+check "$name: there were 3 restarts" said_times 3 'yard: restart' "$TMP/err"
+check "$name: each says why, and that it begins again" said_times 3 \
+    'yard: restart [123]: the run was killed by signal 9 (.*) after step [0-9]*; it begins again' "$TMP/err"
+for trace in traced traced.1 traced.2 traced.3; do
+    check "$name: there is the trace $trace" [ -f "$TMP/$trace" ]
+done
 
-tried() { # CODE 'part of the sentence' WORDS...: it ends so, and is not restarted, however SIGCHLD was inherited
+ends_at_once() { # CODE 'part of the sentence' OPTIONS: a run that is not restarted, however SIGCHLD was inherited
     (trap '' CHLD && exec "$YARD" $train --snapshot "$TMP/run.snap" --restart $3) >"$TMP/out" 2>"$TMP/err"
-    [ $? -eq "$1" ] && grep -qF -- "$2" "$TMP/err" && ! grep -q 'yard: restart' "$TMP/err"
+    code=$?
+    check "--restart $3: the exit code is $1; it was $code" [ $code -eq "$1" ]
+    check "--restart $3: it says '$2'" grep -qF -- "$2" "$TMP/err"
+    check "--restart $3: nothing is restarted" lacks 'yard: restart' "$TMP/err"
 }
-tried 2 'unknown option' --unknown && tried 3 'OpenCL platforms' '-d 99:0' &&
-    tried 4 "$TMP/none/here" "--data $TMP/none/here" &&
-    tried 1 'no restart: the same step would come to the same' '--steps 60 --lr 1000 --clip 0'
-result $? '--restart: usage, no device, files, and not-a-number end it at once'
+ends_at_once 2 'unknown option' --unknown
+ends_at_once 3 'OpenCL platforms' '-d 99:0'
+ends_at_once 4 "$TMP/none/here" "--data $TMP/none/here"
+ends_at_once 1 'no restart: the same step would come to the same' '--steps 60 --lr 1000 --clip 0'
 
 # ---- descriptors and limits -----------------------------------------------------------------------------------------
 
 "$YARD" $train --steps 3 --trace "$TMP/trace" <&- >&- 2>&-
-[ $? -eq 0 ] && "$YARD" trace summary "$TMP/trace" >"$TMP/out" 2>"$TMP/err"
-result $? 'with descriptors 0 to 2 closed, no progress gets into the trace'
+result $? 'it trains with descriptors 0 to 2 closed'
+check 'with descriptors 0 to 2 closed, no progress gets into the trace' runs trace summary "$TMP/trace"
 
 rm -f "$TMP/log"
-"$YARD" $train --steps 400 --save "$TMP/untraced" >"$TMP/out" 2>"$TMP/err"
+runs $train --steps 400 --save "$TMP/untraced"
 start $train --steps 400 --log "$TMP/log" --trace "$TMP/cut.trace" --save "$TMP/cut"
 within 600 "$trained"
 : >"$TMP/cut.trace"
-ended 0 'the trace was cut by another program' && [ "$(grep -c 'the trace was cut' "$TMP/err")" -eq 1 ] &&
-    cmp "$TMP/cut/model.safetensors" "$TMP/untraced/model.safetensors" >"$TMP/out" 2>&1
-result $? 'training outlives a trace that somebody cuts'
+name='a trace that somebody cuts'
+ended "$name" 0 'the trace was cut by another program'
+check "$name: that is said once" said_times 1 'the trace was cut' "$TMP/err"
+check "$name: training comes to the same" cmp -s "$TMP/cut/model.safetensors" "$TMP/untraced/model.safetensors"
 
 # (A plan for a described machine starts no driver, which might have files of its own to write.)
 (ulimit -f 4 && exec "$YARD" plan --model tiny --hardware data/hardware/server.txt --print) >"$TMP/out" 2>"$TMP/err"
-[ $? -eq 4 ] && grep -q 'is the disk full?' "$TMP/err"
-result $? 'a limit on the size of files is like a full disk'
+check 'a limit on the size of files: the exit code is that of a full disk' [ $? -eq 4 ]
+check 'a limit on the size of files: it asks whether the disk is full' grep -q 'is the disk full?' "$TMP/err"
 
 # ---- a full disk under the driver's kernels -------------------------------------------------------------------------
 
 mkdir "$TMP/small"
 if unshare --mount mount -t tmpfs -o size=600k tmpfs "$TMP/small" 2>/dev/null && "$YARD" devices | grep -q PoCL; then
-    # With a name space of mounts for itself: sh mounts $0, and runs the words behind it.
+    # The mount is seen by this command alone.  The inner sh has the folder as $0 and the run's words as $@.
     unshare --mount sh -c 'mount -t tmpfs -o size=600k tmpfs "$0" && POCL_CACHE_DIR=$0/cache "$@"' "$TMP/small" \
         "$YARD" train --model nano --steps 1 --sample-tokens 0 >"$TMP/out" 2>"$TMP/err"
-    [ $? -eq 4 ] && grep -q 'is full; make room there' "$TMP/err"
-    result $? 'a full disk under the cache of kernels is named'
+    check 'a full disk under the cache of kernels ends the run' [ $? -eq 4 ]
+    check 'a full disk under the cache of kernels is named' grep -q 'is full; make room there' "$TMP/err"
 else
     skip 'a full disk under the cache of kernels' 'a small disk can be mounted by root alone'
 fi
 
 # ---- folders and strays ---------------------------------------------------------------------------------------------
 
-"$YARD" $train --steps 3 --trace "$TMP/new/trace" --log "$TMP/new/log" --save "$TMP/new" >"$TMP/out" 2>"$TMP/err" &&
-    [ "$(ls "$TMP/new" | tr '\n' ' ')" = 'log model.safetensors step-3 trace ' ]
-result $? 'a trace and a log may lie in the folder that --save makes'
+check 'a trace and a log may lie in the folder that --save makes' \
+    runs $train --steps 3 --trace "$TMP/new/trace" --log "$TMP/new/log" --save "$TMP/new"
+check 'all of them are there' [ "$(ls "$TMP/new" | tr '\n' ' ')" = 'log model.safetensors step-3 trace ' ]
 
 rm "$TMP/log"
 start $train --steps 100000000 --save-every 1 --log "$TMP/log" --save "$TMP/strays"
@@ -229,27 +251,32 @@ wait "$child" 2>/dev/null
 : >"$TMP/strays/mine.tmp-$child"
 mkdir -p "$TMP/strays/step-7.tmp-$child" "$TMP/strays/step-7.tmp-$$" # the first may have been renamed by then
 : >"$TMP/strays/step-7.tmp-$child/rank-0.safetensors"
-"$YARD" $train --steps 3 --save "$TMP/strays" >"$TMP/out" 2>"$TMP/err" &&
-    [ "$(ls -A "$TMP/strays" | tr '\n' ' ')" = \
-        "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ step-3 step-7.tmp-$$ " ]
-result $? 'what a killed run left behind is removed, and nothing else'
+check 'a run saves where another one was killed' runs $train --steps 3 --save "$TMP/strays"
+check "a killed run's checkpoint is removed" [ ! -e "$TMP/strays/step-7.tmp-$child" ]
+check "a killed run's model is removed" [ ! -e "$TMP/strays/model.safetensors.tmp-$child" ]
+check 'what a process that lives is writing stays: its checkpoint' [ -e "$TMP/strays/step-7.tmp-$$" ]
+check 'what a process that lives is writing stays: its model' [ -e "$TMP/strays/model.safetensors.tmp-$$" ]
+check 'a file of the user stays' [ -e "$TMP/strays/mine.tmp-$child" ]
+files=$(ls -A "$TMP/strays" | tr '\n' ' ')
+check "nothing else is there: $files" \
+    [ "$files" = "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ step-3 step-7.tmp-$$ " ]
 
 # ---- two writers, one file ------------------------------------------------------------------------------------------
 
-"$YARD" $train --steps 2 --save "$TMP/old" >"$TMP/out" 2>"$TMP/err"
-result $? 'a checkpoint that others want to rewrite'
+check 'a checkpoint that others want to rewrite' runs $train --steps 2 --save "$TMP/old"
 rm -f "$TMP/log"
 mkdir "$TMP/live"
 start $train --steps 100000000 --log "$TMP/log" --trace "$TMP/live.trace" --save "$TMP/live" \
     --snapshot "$TMP/live.snap"
 within 600 "$trained"
-busy() { # WORDS...: refused, since another run writes there
-    "$YARD" "$@" >"$TMP/out2" 2>"$TMP/err2"
+mv "$TMP/err" "$TMP/live.err" # the run goes on writing there; `err` is now of other commands
+
+busy() { # WORDS...: they are refused, since another run writes there
+    runs "$@"
     code=$?
-    [ $code -eq 2 ] && [ "$(grep -c '^yard: ' "$TMP/err2")" -eq 1 ] && grep -q 'another run is writing' "$TMP/err2"
-    wrong=$?
-    cp "$TMP/err2" "$TMP/err"
-    result $wrong "while a run goes on: $*"
+    check "while a run goes on: $*: the exit code is 2; it was $code" [ $code -eq 2 ]
+    check "while a run goes on: $*: it says one sentence" said_times 1 '^yard: ' "$TMP/err"
+    check "while a run goes on: $*: it says why" grep -q 'another run is writing' "$TMP/err"
 }
 busy $train --steps 2 --log "$TMP/log"
 busy $train --steps 3 --resume "$TMP/old" --log "$TMP/log"
@@ -263,42 +290,52 @@ busy ckpt reshard "$TMP/old" "$TMP/live"
 busy ckpt reshard "$TMP/old" "$TMP/live/step-9"
 busy ckpt export "$TMP/old" "$TMP/live"
 busy ckpt export "$TMP/old" "$TMP/live/model.bin"
-"$YARD" $train --steps 2 --log /dev/null >"$TMP/out2" 2>"$TMP/err"
-result $? 'many may write to /dev/null'
+check 'many may write to /dev/null' runs $train --steps 2 --log /dev/null
+mv "$TMP/live.err" "$TMP/err"
 kill -INT "$child"
-ended 130 ', saved' && only_whole "$TMP/live" && [ "$(head -c 8 "$TMP/log")" = '{"run":{' ] &&
-    grep '"loss"' "$TMP/log" | sed 's/^{"step":\([0-9]*\),.*/\1/' | awk '$0 != NR { exit 1 }' &&
-    "$YARD" plot "$TMP/log" >"$TMP/out" 2>"$TMP/err" &&
-    "$YARD" trace summary "$TMP/live.trace" >"$TMP/out" 2>"$TMP/err" &&
-    "$YARD" ckpt verify "$TMP/live.snap" >"$TMP/out" 2>"$TMP/err"
-result $? 'and the run has lost nothing'
+name='the run that went on'
+ended "$name" 130 ', saved'
+only_whole "$name" "$TMP/live"
+check "$name: its log begins with its description" [ "$(head -c 8 "$TMP/log")" = '{"run":{' ]
+grep '"loss"' "$TMP/log" | sed 's/^{"step":\([0-9]*\),.*/\1/' |
+    awk '$0 != NR { print "line " NR " is of step " $0 }' >"$TMP/wrong"
+no_complaints "$TMP/wrong" "$name: its log has every step"
+check "$name: its log can be drawn" runs plot "$TMP/log"
+check "$name: its trace can be read" runs trace summary "$TMP/live.trace"
+check "$name: its snapshot is sound" runs ckpt verify "$TMP/live.snap"
 
 mkfifo "$TMP/fifo"
 cat "$TMP/fifo" >"$TMP/piped" &
-"$YARD" $train --steps 3 --log "$TMP/fifo" >"$TMP/out" 2>"$TMP/err"
-[ $? -eq 0 ] && wait $! && [ "$(wc -l <"$TMP/piped")" -eq 5 ]
-result $? 'a log may be a pipe'
-"$YARD" $train --steps 3 --log /dev/stdout >"$TMP/out" 2>"$TMP/err" &&
-    [ "$(grep -c '^{"' "$TMP/out")" -eq 5 ] && grep -q '^devices ' "$TMP/out" &&
-    grep -q '^sample:\|validation' "$TMP/out"
-result $? 'or what stdout leads to'
+reader=$!
+check 'a log may be a pipe' runs $train --steps 3 --log "$TMP/fifo"
+wait $reader
+check 'the pipe has had all lines: the run, 3 steps, the end' [ "$(wc -l <"$TMP/piped")" -eq 5 ]
+check 'a log may be what stdout leads to' runs $train --steps 3 --log /dev/stdout
+check 'stdout has all lines of the log' said_times 5 '^{"' "$TMP/out"
+check 'stdout has what the run prints in the beginning' grep -q '^devices ' "$TMP/out"
+check 'stdout has what the run prints in the end' grep -q '^sample:\|validation' "$TMP/out"
 
 # ---- a log that is lost ---------------------------------------------------------------------------------------------
 
-lost() { # 'part of the warning', and no other
-    [ "$(grep -c '^yard: ' "$TMP/err")" -eq 1 ] &&
-        grep -q "warning: cannot write the log .*$1.*training goes on" "$TMP/err"
+loses_log() { # NAME CODE: three checks of a run that has ended with that code
+    check "$1: the exit code is 4; it was $2" [ "$2" -eq 4 ]
+    check "$1: a warning asks whether the disk is full" \
+        grep -q 'warning: cannot write the log .*is the disk full?.*training goes on' "$TMP/err"
+    check "$1: that is all that is said" said_times 1 '^yard: ' "$TMP/err"
 }
+
 if [ -c /dev/full ]; then
-    "$YARD" $train --steps 3 --log /dev/full --save "$TMP/full" >"$TMP/out" 2>"$TMP/err"
-    [ $? -eq 4 ] && lost 'is the disk full?' && only_whole "$TMP/full" && "$YARD" ckpt verify "$TMP/full" >"$TMP/out"
-    result $? 'a full disk under the log costs the log, not the run and what it saves'
+    name='a full disk under the log'
+    runs $train --steps 3 --log /dev/full --save "$TMP/full"
+    loses_log "$name" $?
+    only_whole "$name" "$TMP/full"
+    check "$name: what is saved is sound" runs ckpt verify "$TMP/full"
 fi
-"$YARD" $train --steps 60 --save "$TMP/goes-on" --stop-after 30 --log "$TMP/whole.log" >"$TMP/out" 2>"$TMP/err" &&
-    "$YARD" $train --resume "$TMP/goes-on" --save "$TMP/goes-on" --stop-after 60 --log "$TMP/whole.log" \
-        >"$TMP/out" 2>"$TMP/err" &&
-    [ "$(grep -c '"loss"' "$TMP/whole.log")" -eq 60 ]
-result $? 'a log goes on behind what is there'
+name='a run that stops and goes on'
+check "$name: it stops" runs $train --steps 60 --save "$TMP/goes-on" --stop-after 30 --log "$TMP/whole.log"
+check "$name: it goes on" \
+    runs $train --resume "$TMP/goes-on" --save "$TMP/goes-on" --stop-after 60 --log "$TMP/whole.log"
+check "$name: its log has all 60 steps" said_times 60 '"loss"' "$TMP/whole.log"
 
 # A log that is some lines short of a limit on files, which the driver's own ones keep far below.  What ulimit counts
 # in, shells do not agree on: so a file of one unit is measured.
@@ -308,41 +345,44 @@ limit=$(($(wc -c <"$TMP/unit") * 40000))
     head -c $((limit - 1010)) | sed '$d' >"$TMP/short.log"
 (ulimit -f 40000 && exec "$YARD" $train --resume "$TMP/goes-on" --steps 120 --log "$TMP/short.log") \
     >"$TMP/out" 2>"$TMP/err"
-[ $? -eq 4 ] && lost 'is the disk full?' && grep -q 'step 120/120  validation loss' "$TMP/out" &&
-    tail -n 1 "$TMP/short.log" | grep -q '^{"step":6[0-9],.*}$' && [ -z "$(tail -c 1 "$TMP/short.log")" ]
-result $? 'and of one that is cut short the last line is whole'
+loses_log 'a log that is cut short' $?
+check 'a log that is cut short: training goes on to its end' grep -q 'step 120/120  validation loss' "$TMP/out"
+tail -n 1 "$TMP/short.log" | grep -q '^{"step":6[0-9],.*}$'
+result $? 'a log that is cut short: its last line is whole'
+check 'a log that is cut short: it ends with the end of a line' [ -z "$(tail -c 1 "$TMP/short.log")" ]
+
 rm -f "$TMP/short.log" "$TMP/log"
 start $train --steps 3000 --log "$TMP/log" --snapshot "$TMP/gone.snap" --trace "$TMP/gone.trace"
 within 600 "grep -q '^{\"snapshot\":' $TMP/log"
 rm -f "$TMP/log" "$TMP/gone.snap" "$TMP/gone.trace"
-ended 4 'gone.snap was removed, renamed or replaced by another program' && grep -q '^snapshots   0 stored' "$TMP/out" &&
-    grep -q 'log: it was removed while it was written' "$TMP/err" &&
-    grep -q 'gone.trace was removed while it was written' "$TMP/err" && [ "$(grep -c warning "$TMP/err")" -eq 3 ]
-result $? 'what is removed while it is written is noticed'
+name='files that are removed while they are written'
+ended "$name" 4 'gone.snap was removed, renamed or replaced by another program'
+check "$name: no snapshot counts as stored" grep -q '^snapshots   0 stored' "$TMP/out"
+check "$name: the log is named" grep -q 'log: it was removed while it was written' "$TMP/err"
+check "$name: the trace is named" grep -q 'gone.trace was removed while it was written' "$TMP/err"
+check "$name: there is one warning for each" said_times 3 warning "$TMP/err"
 
 # ---- what is somebody else's ----------------------------------------------------------------------------------------
 
-"$YARD" $train --steps 2 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err"
+runs $train --steps 2 --save "$TMP/anew"
 echo notes >"$TMP/anew/step-2/mine.txt"
 mkdir "$TMP/anew/step-2/plots"
-"$YARD" $train --steps 3 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err" &&
-    grep -q "the rest is in $TMP/anew/step-2.kept-[0-9]* now" "$TMP/err"
-result $? 'that files of the user in an old checkpoint stay is said'
-
-grep -qx notes "$TMP"/anew/step-2.kept-*/mine.txt
-result $? 'they stay in a folder beside'
+name='files of the user in an old checkpoint'
+check "$name: a run saves another one beside it" runs $train --steps 3 --save "$TMP/anew"
+check "$name: it says where they are now" grep -q "the rest is in $TMP/anew/step-2.kept-[0-9]* now" "$TMP/err"
+check "$name: they are there" grep -qx notes "$TMP"/anew/step-2.kept-*/mine.txt
 
 mv "$TMP"/anew/step-2.kept-* "$TMP/anew/rest"
 echo notes >"$TMP/anew/step-3/mine.txt"
-"$YARD" $train --steps 3 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err" && grep -qx notes "$TMP"/anew/step-3.kept-*/mine.txt
-result $? 'they stay where a new checkpoint takes the place of the old one'
+check "$name: a new checkpoint takes its place" runs $train --steps 3 --save "$TMP/anew"
+check "$name: they are kept then too" grep -qx notes "$TMP"/anew/step-3.kept-*/mine.txt
 
 ls -A "$TMP/anew" | sed 's/kept-.*/kept/' >"$TMP/err"
 printf '%s\n' model.safetensors rest step-3 step-3.kept | cmp -s - "$TMP/err"
-result $? 'nothing else is left beside the checkpoints'
+result $? "$name: nothing else is left beside the checkpoints"
 
 ls -A "$TMP/anew/rest" >"$TMP/err"
 printf '%s\n' mine.txt plots | cmp -s - "$TMP/err"
-result $? 'of an old checkpoint only the files of the user are left'
+result $? "$name: nothing else is left of the old checkpoint"
 
 finish

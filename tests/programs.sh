@@ -69,7 +69,7 @@ for text in README.md tutorials/*.md; do
     typed "$text" >"$TMP/$text"
 done
 
-scripts=$(ls tests/*.sh tutorials/labs/*.sh tutorials/labs/*/grade tutorials/labs/*/*.sh data/gallery/*.sh 2>/dev/null)
+scripts=$(ls tests/*.sh tutorials/labs/*.sh tutorials/labs/*/grade tutorials/labs/*/*.sh data/gallery/*.sh src/*/*/*.sh 2>/dev/null)
 awk -f tests/commands.awk $scripts >"$TMP/words"
 (cd "$TMP" && awk -f "$OLDPWD/tests/commands.awk" Makefile README.md tutorials/*.md) >>"$TMP/words"
 echo "$builtin" | tr -s ' \n' '\n\n' | awk '

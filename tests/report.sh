@@ -1,6 +1,8 @@
 # report.sh - the report of a test that is a script, in TAP (see run.sh).  A script reads it with `. tests/report.sh`.
 #
 #     result CODE NAME            a check is well if CODE is 0; else $TMP/err tells what was said last
+#     check NAME WORDS...         a check is well if the command WORDS succeeds; else the same
+#     lacks PATTERN FILE          succeeds if no line of FILE has PATTERN, as the shell's ! may not stand in WORDS
 #     no_complaints FILE NAME     a check is well if FILE, which lists what is wrong, is empty
 #     skip NAME WHY               a check cannot be made here
 #     skip_all NAME WHY           none of the script's checks can: it ends
@@ -20,6 +22,17 @@ verdict() { # CODE NAME FILE LINES: so many lines of FILE say what is wrong
 }
 
 result() { verdict "$1" "$2" "$TMP/err" 8; }
+
+check() {
+    fact=$1
+    shift
+    "$@"
+    result $? "$fact"
+}
+
+lacks() {
+    [ -r "$2" ] && ! grep -q -e "$1" "$2"
+}
 
 no_complaints() {
     [ ! -s "$1" ]

@@ -9,6 +9,8 @@
 # echo; "# SKIP why" after either marks a check that could not be made here.  A test that announces 1..N checks and
 # reports fewer has failed: something in it ended the program.  LOGS/<test>.log keeps what it printed.
 #
+# When all of part "test" have passed, LOGS/passed is there; `make check` looks at it.
+#
 # As many tests run side by side as there are cores (JOBS).  Those that take longest start first.
 # LOGS/seconds-PART keeps what each took, for the next run's order and its guess of the time left; before there is one,
 # tests/seconds.txt serves.  The last line is 'N passed, N failed', in checks; the exit code is 0 when none failed.
@@ -16,7 +18,7 @@ set -u
 logs=$1
 shift
 mkdir -p "$logs"
-exec 9>"$logs/lock" # of this folder there may be one run
+exec 9>"$logs/lock" # one run at a time uses this folder
 if command -v flock >/dev/null && ! flock -n 9; then
     echo "other tests are running in $logs: wait for them, or choose another folder with BUILD=" >&2
     exit 1
@@ -167,6 +169,7 @@ show_progress() {
 
 # ---- all of them ----------------------------------------------------------------------------------------------------
 
+[ "$YARD_TESTS" != test ] || rm -f "$logs/passed"
 guesses=$logs/seconds-$YARD_TESTS
 [ -s "$guesses" ] || guesses=tests/seconds.txt
 in_order=$(for test in "$@"; do echo "$test"; done |
@@ -249,4 +252,5 @@ echo
 [ "$skipped" -eq 0 ] || echo "$skipped skipped"
 [ -z "$failures" ] || echo "failed:$failures"
 echo "$passed passed, $failed failed, in $(($(date +%s) - begun)) s"
-[ "$failed" -eq 0 ]
+[ "$failed" -eq 0 ] || exit 1
+[ "$YARD_TESTS" != test ] || touch "$logs/passed"

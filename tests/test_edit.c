@@ -269,6 +269,23 @@ TEST(a_piece_is_cut_again)
     end_paper(&d.paper);
 }
 
+/* A marker copies a tensor onto itself, which is nothing.  A copy within a storage moves bytes. */
+TEST(copies_within_a_storage_are_work)
+{
+    struct diamond d = new_diamond();
+    struct lane *lane = d.paper.host->lane[LANE_CPU];
+    struct tensor *all = new_bytes(&d.paper, d.paper.host, "all", 8, true);
+    struct tensor *front = new_range(d.paper.pool, all, "front", 0, 4);
+    struct tensor *back = new_range(d.paper.pool, all, "back", 4, 8);
+    struct task *marker = add_copy(d.paper.step, lane, "marker", front, front);
+    struct task *moves = add_copy(d.paper.step, lane, "moves", back, front);
+    assert_true(copies_nothing(marker));
+    assert_int_equal(marker->bytes, 0);
+    assert_false(copies_nothing(moves));
+    assert_int_equal(moves->bytes, 8); /* 4 are read, 4 written */
+    end_paper(&d.paper);
+}
+
 /* The word says whether the task works, and is no work itself. */
 TEST(looking_at_a_word_is_no_work)
 {

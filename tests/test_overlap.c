@@ -432,6 +432,28 @@ TEST(a_layer_is_released_by_its_last_gradient)
     }
 }
 
+/* What all updates read, as the norm of the gradients, is copied to the host once: no tensor goes down twice. */
+TEST(what_updates_share_goes_down_once)
+{
+    struct settings *settings = settings_of("--model tiny --overlap all-cpu");
+    predict_options.hardware = "data/hardware/server.txt";
+    struct trainer *t = new_trainer(settings, LIST_TRAIN, false, true);
+    size_t downloads = 0;
+    for (size_t i = 0; i < t->train->n; i++) {
+        const struct task *a = t->train->task[i];
+        if (!is_copy(a) || a->lane->kind != LANE_DOWNLOAD)
+            continue;
+        downloads++;
+        for (size_t k = 0; k < i; k++) {
+            const struct task *b = t->train->task[k];
+            if (is_copy(b) && b->lane == a->lane && b->access[1].tensor == a->access[1].tensor)
+                test_failed("tensor %s is copied down by tasks %zu and %zu\n", a->access[1].tensor->name, k, i);
+        }
+    }
+    assert_true(downloads > 0);
+    free_trainer(t);
+}
+
 /* ---- budgets, plans as text -------------------------------------------------------------------------------------- */
 
 /* Four parameters of 500,000 bytes, a gradient beside four activations of 1 MiB, and Adam's 4 x 1,000,000; on the host

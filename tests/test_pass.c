@@ -195,6 +195,16 @@ TEST(overlap_counts_on_swap)
     assert_non_null(strchr(text_at(tight, "choice"), 'C'));
 }
 
+/* The best plan does not fit, even with what recompute will make again.  Overlap knows how much that is, and takes a
+ * plan that fits then, instead of hoping that recompute makes room. */
+TEST(overlap_counts_on_recompute)
+{
+    const char *words = "plan --model tiny --layers 4 --seq-len 64 --batch 4 --hardware data/hardware/server.txt "
+                        "--overlap plan --recompute full --device-mem";
+    expect_yard(EXIT_OK, "pass recompute: full", "%s 1500K", words);
+    expect_yard(EXIT_USAGE, "at least 1.40 MiB are needed", "%s 800K", words);
+}
+
 /* A list written by hand goes through the same passes: the numbers are those of its comment. */
 TEST(passes_on_a_step_file)
 {

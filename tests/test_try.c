@@ -142,6 +142,31 @@ TEST(addresses_are_those_of_the_plain_algorithm)
     assert_true(second > 0 && second < 80); /* each order is the better one at times */
 }
 
+/* A list of n tasks, of which only task `at` touches x; and x keeps its bytes to itself from task `first` to `last`. */
+static void expect_life(int n, int at, int first, int last)
+{
+    struct paper p = new_paper(1, &slow_speeds);
+    struct tensor *x = new_bytes(&p, p.device, "x", 512, false);
+    x->exclusive = EXCLUSIVE_SOME;
+    for (int i = 0; i < n; i++) {
+        struct task *t = add_host(p.step, p.device->lane[LANE_COMPUTE], "t", NULL, NULL);
+        if (i == at)
+            add_access(t, x, ACCESS_WRITE);
+    }
+    must(place(p.pool, &p.step, 1, true));
+    assert_int_equal(x->first, first);
+    assert_int_equal(x->last, last);
+    end_paper(&p);
+}
+
+/* 512 tasks before and after; in a list of more than 16 x 512 a sixteenth of it; and within the list. */
+TEST(some_tensors_keep_others_away)
+{
+    expect_life(2000, 700, 700 - 512, 700 + 512);
+    expect_life(16000, 8000, 8000 - 1000, 8000 + 1000);
+    expect_life(600, 300, 0, 599);
+}
+
 /* ---- verify() ---------------------------------------------------------------------------------------------------- */
 
 /* Tasks that write what persists run in every other iteration. */

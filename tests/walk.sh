@@ -1,46 +1,62 @@
 #!/bin/sh
-# walk.sh - walks the pages as a student would, in a copy of the project.  Every command of an indented block is run.
-# What the page says is compared with what its commands printed: blocks line by line, prose and tables by their
-# numbers.  What it tells the student to change is changed.
+# walk.sh - walks the pages as a student would, in a copy of the project: runs their commands, compares what a page says
+# with what they printed, and makes the changes that it tells the student to make.
 #
-#     plan's output (but of a measured profile)     word for word, as that of a simulated bench
-#     other output                                  counts and sizes as they are; losses, times and rates may differ
-#     a line that ends in "..."                     only its beginning counts; "..." alone stands for what is left out
-#     a command that fails                          the page must show the sentence
-#     blocks between ```                            not looked at: pictures, what is typed into gdb, sample text
-#     <!-- test: COMMAND -->                        what the text tells the student to change by hand
-#     <!-- by hand: WHY -->                         a change that no test makes
-#     <!-- numbers: COMMAND -->                     prints numbers of the next paragraph (or list, or table)
-#     <!-- sum: EXPRESSION, ... -->                 computes some of them from numbers that are shown
-#     <!-- measured: ON WHAT -->                    numbers of the next paragraph or block that no test can see,
-#                                                   but for tasks
-#     --png build/NAME.png                          of a simulated step: the page's picture, byte for byte, unless none
-#                                                   is (another zlib packs otherwise)
+#     PAGES=tutorials/03-a-kernel.md tests/walk.sh       that page.  Without PAGES: `make test` (YARD_TESTS=test) takes
+#                                                        two pages, `make check` the others, a run by hand all
 #
-# A number of prose or of a table is right if it stands in a block of its page, in code of its paragraph, in a list of
-# data/steps that a shown command reads, in what a mark before its paragraph prints, or with the same unit in what plan
-# printed; all rounded to its digits: 13.5 is 13.500 and 13.46, and 96 % is 96.2 %, but a count is itself.  Not
-# compared are whole numbers to 10 without a unit, numbers that are part of a name or formula (GPT-2, 1F1B, 32-bit,
-# OpenCL 1.2, 12/N), years of papers, and links.  Code that quotes output (`at least 12.000 ms`) must be in it, or is
-# read as prose.
+# A page is Markdown.  Where that does not tell enough, it has marks: comments <!-- KIND: WORDS -->, which a reader does
+# not see, and which may go on in the next line.  An example, with what is done beside each line:
 #
-# A paragraph or item that begins with "Try", "Replace" and the like, or tells in a section "Change it" to write,
-# replace or leave out something, must have a mark in it or behind it, or a command if it changes no file.
+#         ./yard plan --model tiny --simulate           a command of an indented block is run
+#         simulated step: 8.000 ms, ...                 this line must have been printed; ... is for the rest of it
 #
-# PAGES names those that are walked.  Else `make test` (YARD_TESTS=test) takes two, `make check` the others, and a run
-# by hand all.  Long runs are cut short, but for traced ones: their records are counted.  Outputs are compared on a CPU
-# with PoCL, where they come from; elsewhere the commands are only run.
+#     <!-- numbers: wc -l <cl/gelu.cl -->               this is run: its numbers prove some of the next paragraph
+#     <!-- sum: 8.000/2, log(256) -->                   awk computes these, and they prove numbers of it too
+#     Half a step takes 4 ms, by a kernel of 24 lines.  a number that nothing proves is a complaint
+#
+#     <!-- measured: on one H100 -->                    the numbers of the next paragraph or block are not looked for,
+#     There it takes 0.3 ms.                            since no test can see them; only numbers of tasks are
+#
+#     Replace the 2 in src/a/b/c.c by a 3, and make.    a change: without a mark behind it, it would be a complaint
+#     <!-- test: edit src/a/b/c.c 's/2/3/' && make -->  so this is run; edit() is below
+#     <!-- by hand: it takes gdb -->                    or this says why no test makes the change
+#
+# The rules:
+#
+#     a line of output         what `yard plan` prints (but of a measured profile), and a simulated `yard bench`, must
+#                              be as it is shown; of other commands losses, times and rates may differ, but not counts
+#                              and sizes.  A line that is "..." alone stands for lines that are left out
+#     a command that fails     the page must show the sentence
+#     between ``` and ```      nothing is looked at: pictures, what is typed into gdb, sample text
+#     a number of prose        is proved by a block of its page, by code of its paragraph, by a list of data/steps
+#                              that a shown command reads, by a mark before its paragraph, or, if the unit is the
+#                              same, by what plan printed.  It may be rounded: 13.5 is 13.500 and 13.46, and 96 % is 96.2 %, but a
+#                              count is itself.  Not looked for are whole numbers to 10 without a unit, numbers that
+#                              are part of a name or formula (GPT-2, 1F1B, 32-bit, OpenCL 1.2, 12/N), years of papers,
+#                              and links.  Code that quotes output (`at least 12.000 ms`) must have been printed; else
+#                              its numbers are looked for like those of prose
+#     a change                 is told by a paragraph or item that begins with "Try", "Replace" and the like, or that
+#                              in a section "Change it" says to write, replace or leave out something.  A mark proves
+#                              it that stands in it, in front of it or behind it; or a command, if it changes no file
+#     --png build/NAME.png     of a simulated step draws the page's picture, byte for byte; unless all pictures of the
+#                              pages are different, since another zlib packs otherwise
+#
+# Long runs are cut short, except traced ones, whose records are counted.  Outputs are compared on a CPU with PoCL,
+# where they come from; elsewhere the commands are only run.
 #
 # A page goes through these files of $TMP, by the programs of tests/walk, whose heads show examples:
 #
 #     page.awk       takes it apart             page
-#     here           commands are run           exact, loose and proof: what they printed; wrong: which of them failed
+#     run_commands   runs its commands          exact, loose and proof: what they printed; wrong: which of them failed
 #     said.awk       what should be printed     said
 #     lines.awk      is it?                     more of wrong
 #     numbers.awk    the numbers of prose       more of wrong
 #     edits.awk      what is to be changed      more of wrong
 #
 # In the end `compared` has a line for each line, number and change that was compared, and they are counted.
+#
+# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
 set -u
 LC_ALL=C
 export LC_ALL
@@ -54,7 +70,7 @@ TMP=$(cd "${TMP:-$(mktemp -d)}" && pwd)
 
 # ---- the copy -------------------------------------------------------------------------------------------------------
 
-prepare_copy() { # and go there.  It is built already, so that make compiles only what is edited
+prepare_copy() { # makes the copy and goes there.  It is built already, so that make compiles only what is edited
     walk=$TMP/walk
     mkdir -p "$walk/build" "$walk/tests"
     cp -Rp Makefile README.md LICENSE cl data src tutorials "$walk"
@@ -66,22 +82,31 @@ prepare_copy() { # and go there.  It is built already, so that make compiles onl
     make -s build/flags
     find build -type f -exec touch {} +
     cp "$YARD" yard
-    for text in my.txt tinyshakespeare.txt; do cp LICENSE $text; done
+    cp LICENSE my.txt # texts that pages name, and that a student brings along
+    cp LICENSE tinyshakespeare.txt
 }
 
-look_at_devices() { # is the first platform PoCL, whose output the pages show?  Can its device be cut in two?
+# Sets $same: is the first platform PoCL, whose output the pages show?  And $half: pages cut the first device in two and
+# call a half 0:0/2; where it cannot be cut, it is taken twice, as 0:0x2, and prints the same but for that name.
+look_at_devices() {
     ./yard devices >"$TMP/devices"
     same=no
-    ! grep -q '^platform 0: Portable Computing Language' "$TMP/devices" || same=yes
-    half=x2 # where not, two devices are one twice: what is printed is alike but for this name
-    ! grep -q -e '-d 0:0/2' "$TMP/devices" || half=/2
+    if grep -q '^platform 0: Portable Computing Language' "$TMP/devices"; then
+        same=yes
+    fi
+    half=x2
+    if grep -q -e '-d 0:0/2' "$TMP/devices"; then
+        half=/2
+    fi
 }
 
 as_cut() { # names of devices as the pages have them
     sed "s|0:0$half|0:0/2|g"
 }
 
-edit() { # FILE SCRIPT...: the original with these changes; fails if it is left as it was, but for an empty script
+# The file becomes the original with these changes of sed.  A script that changes nothing fails, except an empty one,
+# which brings the original back.
+edit() { # FILE SCRIPT...
     file=$1
     shift
     printf '%s\n' "$@" >"$TMP/script"
@@ -132,9 +157,10 @@ run_block() { # COMMAND: of a block, or of a mark "test"
 
 run_proof() { # KIND N WORDS: of a mark "numbers" or "sum"
     paragraph=${2%% *} command=${2#* }
-    [ "$1" = numbers ] ||
-        command="awk 'function p(x) { printf \"%.9f\n\", x }
-            BEGIN { p($(echo "$command" | sed 's/, /); p(/g')) }'"
+    if [ "$1" = sum ]; then # "4+8, log(256)": each of them in a line
+        values=$(echo "$command" | sed 's/, /); show(/g')
+        command="awk 'function show(x) { printf \"%.9f\n\", x } BEGIN { show($values) }'"
+    fi
     run "$command" "$TMP/proof" "$paragraph "
 }
 
@@ -145,17 +171,25 @@ run() { # COMMAND FILE BEFORE: what it prints goes to FILE, with BEFORE in front
     as_cut <"$TMP/out" | sed "s/^/$3/" >>"$2"
     compare_picture "$1"
     said=$(sed -n '/^yard: /{p;q;}; /^FAILED/{p;q;}' "$TMP/out" | cut -c 1-20)
-    [ $code -eq 0 ] || { [ -n "$said" ] && grep -qF "$said" "$TMP/page"; } || # a failure that the page shows
+    if [ $code -ne 0 ] && ! page_shows "$said"; then
         echo "exit code $code: $1: $said" >>"$TMP/wrong"
+    fi
 }
 
-compare_picture() { # COMMAND: the picture that it has drawn with the page's
+page_shows() { # SENTENCE
+    [ -n "$1" ] && grep -qF "$1" "$TMP/page"
+}
+
+# Notes in $TMP/alike or $TMP/unlike whether the picture that the command has drawn is the page's.
+compare_picture() { # COMMAND
     name=$(echo "$1" | sed -n 's|.*--png build/\([^ ]*\).*|\1|p')
     [ "$name" != predicted.png ] || return # that one shows a paced run too
     [ -f "tutorials/pictures/$name" ] || return
-    list=$TMP/unlike
-    ! cmp -s "build/$name" "tutorials/pictures/$name" || list=$TMP/alike
-    echo "$name is another picture" >>"$list"
+    if cmp -s "build/$name" "tutorials/pictures/$name"; then
+        echo "$name" >>"$TMP/alike"
+    else
+        echo "$name is another picture" >>"$TMP/unlike"
+    fi
 }
 
 run_commands() { # of the page, in its order
@@ -215,8 +249,10 @@ for page in ${PAGES:-$(choose_pages)}; do
     walk_page "$page"
     no_complaints "$TMP/wrong" "$page"
 done
-: >"$TMP/wrong" # of pictures only if one is alike: another zlib packs all of them otherwise
-[ ! -s "$TMP/alike" ] || [ ! -s "$TMP/unlike" ] || cp "$TMP/unlike" "$TMP/wrong"
+: >"$TMP/wrong"
+if [ -s "$TMP/alike" ] && [ -s "$TMP/unlike" ]; then # another zlib would pack all of them otherwise
+    cp "$TMP/unlike" "$TMP/wrong"
+fi
 no_complaints "$TMP/wrong" 'pictures'
 [ $same = yes ] || skip 'what they print' 'platform 0 is not PoCL'
 for kind in line number measured edit; do

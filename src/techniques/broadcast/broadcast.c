@@ -109,7 +109,7 @@ static void add_hop(struct broadcast *b, struct edit *e, struct task *copy)
     *APPEND(message->hops, message->n, message->cap) = (struct hop){.copy = copy, .parent = parent};
 }
 
-/* Which tasks read what the hop brings: sets the first one after the message, or else of the next step. */
+/* Finds the reader of what the hop brings: the first one after the message, or else the first of the next step. */
 static void find_reader(const struct uses *uses, struct message *message, struct hop *h)
 {
     const struct tensor *brought = h->copy->access[0].tensor;

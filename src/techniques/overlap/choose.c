@@ -46,7 +46,7 @@ void try_candidate(const struct question *q, struct candidate *c)
 
 /* ---- how long it takes ------------------------------------------------------------------------------------------- */
 
-/* In the mean over all steps. */
+/* The task's time, in the mean over all steps. */
 static double seconds_of(const struct planner *p, const struct task *t)
 {
     return seconds_alone(p->question.costs, t) / t->when.every;

@@ -20,8 +20,8 @@ void expect_rule(const struct rule *rule, struct candidate *expected);
  * room: the pass that is to make room for it, in a way that nobody knows yet; NULL: none has to. */
 void decide_in_step(struct rule *rule, const struct run_facts *w, const struct pass *room, struct candidate *expected,
                     struct pass_report *r);
-/* In place of move_updates(): the fixed buckets move to the sides that the plan says, all others are listed on both
- * sides, and are expected to run where it says.  No update leaves its place in the list. */
+/* It is called in place of move_updates(): the fixed buckets move to the sides that the plan says, all others are
+ * listed on both sides, and are expected to run where it says.  No update leaves its place in the list. */
 void offer_updates(struct mover *m, struct rule *rule, const unsigned char *side);
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */
 char *describe_choices(const struct step *s);

@@ -155,8 +155,8 @@ static bool can_move(const struct uses *uses, const bool *moves, const struct ta
     return true;
 }
 
-/* By position in the list: can the task move?  Where one update has to stay, others may have to stay because of it, so
- * the question is asked again until no answer changes.  The caller frees the array. */
+/* Which tasks can move, by their positions in the list.  Where one update has to stay, others may have to stay because
+ * of it, so the question is asked again until no answer changes.  The caller frees the array. */
 static bool *find_movable(const struct uses *uses)
 {
     bool *moves = allocate(uses->n, sizeof *moves);
@@ -323,7 +323,7 @@ struct tensor *host_side(struct mover *m, const struct task *update, const struc
 
 /* ---- moving an update -------------------------------------------------------------------------------------------- */
 
-/* As many pieces as there are cores, and none is larger than LARGEST. */
+/* Cuts it into as many pieces as there are cores, and more where one would be larger than LARGEST. */
 struct update_pieces cut_update(struct mover *m, struct task *update)
 {
     enum { LARGEST = 16 << 20, SMALLEST = 256 << 10 }; /* bytes */

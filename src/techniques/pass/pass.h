@@ -28,14 +28,14 @@
  *             .help = "what it does"}
  *     4. a struct pass and a struct module (base/module.h), which needs "pass".  The place of the pass in the order:
  *        overlap has 10, gather 20, recompute 30, broadcast 40, swap 50, snapshot 60.  A pass that only reorders comes
- *        before 10; one that must see the tasks of others comes after these.  The place of the module is of no weight
- *        for a pass.
+ *        before 10; one that must see the tasks of others comes after these.  The place of the module does not
+ *        matter for a pass
  *
  * The shortest that is there is recompute/.  A pass needs no hooks.
  *
  * What a pass may rely on, and must leave so:
- *     - s->task holds the list's order.  While an edit is open, the tasks that were there keep their places in the array
- *       (edit.h says more).
+ *     - s->task holds the list's order.  While an edit is open, the tasks that were there keep their places in the
+ *       array (edit.h says more).
  *     - The origin of a task says what it computes.
  *     - A storage that persists has one home.
  *     - Tasks of one layer, micro-batch and role on a device are a *block*, also where they stand apart.  same_block()
@@ -97,33 +97,36 @@ char *pass_names(void);                          /* "recompute, swap"; the calle
 
 /* ---- what only some passes have, and what others want to know of them -------------------------------------------- */
 
+/* Most passes have none or two of these.  They stand in groups, by who asks for them. */
 struct pass_traits {
-    bool every_list; /* it rewrites the lists of evaluation and sampling too */
+    /* run_on_other_list() asks */
+    bool every_list; /* the pass rewrites the lists of evaluation and sampling too */
 
-    /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
-     * So earlier passes, which look for what fits, see their bytes.  NULL: the pass adds nothing that persists. */
+    /* reserve_room() asks.  The function adds tensors that persist and that no task touches, as large as what the pass
+     * will add to the list as it is now: so earlier passes, which look for what fits, see their bytes.  NULL: the pass
+     * adds nothing that persists. */
     void (*reserve)(struct step *s, const struct run_facts *w);
-    bool own_room; /* it calls reserve_room() itself, for each of its choices */
+    bool own_room; /* the pass calls reserve_room() itself, for each of its choices */
 
-    /* Does it choose by how long tasks take?  Where no times are given, a trial of a few steps measures them. */
-    bool (*wants_times)(void);
-    /* After the trial, in which the pass runs without times: true: times are needed in any case; false: only if this
-     * pass had to make room in the trial. */
-    bool always_needs_times;
-    bool moves_updates; /* to the CPU.  What it moves in the trial is to be measured on its device too */
-    /* Might it choose otherwise with larger budgets?  So it is with a pass that chooses by the budgets, before it is
-     * known what later passes keep on the host.  NULL: never. */
+    /* The trial asks: a few steps that are measured where no times are given (predict/trial.c). */
+    bool (*wants_times)(void); /* does it choose by how long tasks take?  NULL: no */
+    bool always_needs_times; /* false: it needs times only if it had to make room in the trial, where it had none */
+    bool moves_updates;      /* it moves updates to the CPU; the trial measures these on their device too */
+
+    /* plan_may_change() asks.  Might the pass choose otherwise with larger budgets?  So it is with a pass that chooses
+     * by the budgets before it is known what later passes keep on the host.  NULL: never. */
     bool (*may_change)(const struct run_facts *w);
 
-    /* What earlier passes ask, which look ahead: */
+    /* Earlier passes ask, which look ahead. */
     bool sends_copies; /* it sends parameters that others copy, over queues of its own */
-    bool makes_room;   /* after it the list may fit in less than it needs now */
-    /* What it will make again, as the `from` of remake(); NULL: this cannot be told before. */
+    bool makes_room;   /* the list may fit after it in less than it needs now */
+    /* The tensors that it will make again, as the `from` of remake().  NULL: that is not known before it runs. */
     int *(*foretell_remade)(const struct uses *u, const struct pool *pool);
     bool (*moves_state)(void); /* does it move parameters and the optimizer's state?  NULL: no */
-    bool (*fills_host)(void);  /* is what it keeps on the host known only after it has run?  NULL: no */
+    bool (*fills_host)(void);  /* is it known only after it has run what it keeps on the host?  NULL: no */
 
-    pass_run *choose_remade; /* chooses in recompute's place what is made again; NULL: this pass does not do that */
+    /* `--recompute auto` asks.  The function chooses what is made again.  NULL: the pass does not choose that. */
+    pass_run *choose_remade;
 };
 const struct pass_traits *traits_of(const struct pass *p); /* where it has none, those of which each is zero */
 /* Is a pass wanted that has this trait?  The first one, or NULL. */

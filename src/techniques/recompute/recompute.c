@@ -14,7 +14,7 @@
  *     full         of each layer only its input is kept.  The forward is computed almost twice, for a third more work;
  *                  what nothing reads again, as the layer's last product, is not repeated
  *     selective    only what is large and cheap is dropped: the (T, T) matrices of attention and GELU's output
- *     auto         what must be, in a budget: another folder's pass chooses it (`remake` of struct pass_traits)
+ *     auto         what must be, in a budget: another folder's pass chooses it (choose_remade of struct pass_traits)
  *
  * The rewrite is remake() (pass/remake.c).
  *

@@ -236,7 +236,7 @@ static int run_verify(char **words)
 
 /* ---- diff ------------------------------------------------------------------------------------------------------ */
 
-/* Which of the two is the later one of the same run; NULL: neither is. */
+/* Returns the later one if both are of the same run; else NULL. */
 static const struct checkpoint *later_of(const struct checkpoint *a, const struct checkpoint *b)
 {
     int order = BY(a->session, b->session, COMPARE(a->step, b->step));
@@ -319,8 +319,8 @@ static struct mesh new_mesh(const struct checkpoint *from, int zero)
     return m;
 }
 
-/* The same state, to be written to `path` with other pieces.  With --mesh the new mesh is also the new strategy;
- * without it the pieces are merged, and the strategy stays. */
+/* Describes the same state, to be written to `path` with other pieces.  With --mesh the new mesh is also the new
+ * strategy; without it the pieces are merged, and the strategy stays. */
 static struct checkpoint *recut(const struct checkpoint *from, const char *path)
 {
     struct mesh strategy = strategy_of(from), m = new_mesh(from, strategy.zero);

@@ -78,27 +78,53 @@ json_t *mesh_json(const struct mesh *m)
     return json_pack("{s:i, s:i, s:i, s:i}", "dp", m->dp, "pp", m->pp, "tp", m->tp, "zero", m->zero);
 }
 
-/* All fields but the hash and the tensors. */
-static json_t *head_json(const struct checkpoint *c)
+/* The object owns the value then. */
+static void add_field(json_t *object, const char *name, json_t *value)
 {
-    const struct config *m = &c->pieces->config;
-    json_t *config = json_pack("{s:i, s:i, s:i, s:i, s:i, s:b}", "layers", m->layers, "heads", m->heads, "channels",
-                               m->channels, "seq-len", m->seq_len, "vocab", m->vocab, "tied", m->tied);
-    json_t *head = json_pack("{s:i, s:s, s:o, s:i, s:s, s:o, s:o, s:O}", "version", VERSION, "program", YARD_VERSION,
-                             "data", hash_json(c->data), "vector", (int)c->vector, "tokenizer", c->tokenizer, "config",
-                             config, "mesh", mesh_json(&c->pieces->mesh), "options", c->options);
-    CHECK(head, "no manifest for step %u", c->step);
-    if (c->stored)
-        return head;
+    CHECK(value, "the field \"%s\" of a manifest has no value", name);
+    json_object_set_new(object, name, value);
+}
+
+static json_t *sizes_json(const struct config *sizes)
+{
+    json_t *config = json_object();
+    add_field(config, "layers", json_integer(sizes->layers));
+    add_field(config, "heads", json_integer(sizes->heads));
+    add_field(config, "channels", json_integer(sizes->channels));
+    add_field(config, "seq-len", json_integer(sizes->seq_len));
+    add_field(config, "vocab", json_integer(sizes->vocab));
+    add_field(config, "tied", json_boolean(sizes->tied));
+    return config;
+}
+
+static json_t *files_json(const struct checkpoint *c)
+{
     json_t *files = json_array();
     for (int r = 0; r < n_ranks(&c->pieces->mesh); r++)
         if (c->bytes[r])
             json_array_append_new(files, json_pack("{s:i, s:I}", "rank", r, "bytes", (json_int_t)c->bytes[r]));
-    json_object_set_new(head, "files", files);
-    json_object_set_new(head, "run", hash_json(c->run));
-    json_object_set_new(head, "step", json_integer(c->step));
-    json_object_set_new(head, "session", json_integer(c->session));
-    json_object_set_new(head, "samples", json_integer(c->samples));
+    return files;
+}
+
+/* All fields but the hash and the tensors.  read_head() reads them. */
+static json_t *head_json(const struct checkpoint *c)
+{
+    json_t *head = json_object();
+    add_field(head, "version", json_integer(VERSION));
+    add_field(head, "program", json_string(YARD_VERSION));
+    add_field(head, "data", hash_json(c->data));
+    add_field(head, "vector", json_integer(c->vector));
+    add_field(head, "tokenizer", json_string(c->tokenizer));
+    add_field(head, "config", sizes_json(&c->pieces->config));
+    add_field(head, "mesh", mesh_json(&c->pieces->mesh));
+    add_field(head, "options", json_incref(c->options));
+    if (c->stored)
+        return head;
+    add_field(head, "files", files_json(c));
+    add_field(head, "run", hash_json(c->run));
+    add_field(head, "step", json_integer(c->step));
+    add_field(head, "session", json_integer(c->session));
+    add_field(head, "samples", json_integer(c->samples));
     return head;
 }
 
@@ -141,69 +167,107 @@ static _Noreturn void refuse(const struct place *at, const char *reason)
     fail(EXIT_FAILED, "%s is damaged or not ours: %s", at->path, reason);
 }
 
-/* Like json_unpack(): "{s:I, s?s}" is a field that must be there and one that may be there.  Further fields are
- * refused, since they may mean something that we would miss. */
+/* Like json_unpack(), for one field or one list: "{s:s}" is a text that must be there, "{s?s}" one that may be. */
 static void unpack(const struct place *at, json_t *value, const char *format, ...)
 {
     json_error_t error;
     va_list fields;
     va_start(fields, format);
-    if (json_vunpack_ex(value, &error, JSON_STRICT, format, fields) != 0)
+    if (json_vunpack_ex(value, &error, 0, format, fields) != 0)
         REFUSE(at, "%s", error.text);
     va_end(fields);
 }
 
-struct bounds {
-    const char *field;
-    json_int_t value, low, high; /* low <= value <= high is expected */
-};
-
-#define EXPECT(at, ...) expect_within(at, (struct bounds[]){__VA_ARGS__}, COUNT(((struct bounds[]){__VA_ARGS__})))
-static void expect_within(const struct place *at, const struct bounds *bounds, size_t n)
+/* Further fields than these are refused, since they may mean something that we would miss.  The names end with NULL. */
+static void refuse_others(const struct place *at, json_t *object, const char *const *names)
 {
-    for (size_t i = 0; i < n; i++) {
-        const struct bounds *b = &bounds[i];
-        if (b->value < b->low || b->value > b->high)
-            REFUSE(at, "\"%s\" must be a whole number from %lld to %lld", b->field, b->low, b->high);
-    }
+    json_t *others = json_copy(object);
+    for (size_t i = 0; names[i]; i++)
+        json_object_del(others, names[i]);
+    unpack(at, others, "{!}"); /* '!' allows no field beyond those that the format has, which are none */
+    json_decref(others);
 }
 
-static uint64_t read_hash(const struct place *at, const char *field, const char *text)
+static void expect_within(const struct place *at, const char *field, json_int_t value, json_int_t low, json_int_t high)
 {
-    if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+    if (value < low || value > high)
+        REFUSE(at, "\"%s\" must be a whole number from %lld to %lld", field, low, high);
+}
+
+static int64_t read_number(const struct place *at, json_t *object, const char *field, int64_t low, int64_t high)
+{
+    json_int_t value = 0;
+    unpack(at, object, "{s:I}", field, &value);
+    expect_within(at, field, value, low, high);
+    return value;
+}
+
+static const char *read_string(const struct place *at, json_t *object, const char *field)
+{
+    const char *text = NULL;
+    unpack(at, object, "{s:s}", field, &text);
+    return text;
+}
+
+/* NULL: the object does not have the field. */
+static const char *read_optional_string(const struct place *at, json_t *object, const char *field)
+{
+    const char *text = NULL;
+    unpack(at, object, "{s?s}", field, &text);
+    return text;
+}
+
+static json_t *read_value(const struct place *at, json_t *object, const char *field)
+{
+    json_t *value = NULL;
+    unpack(at, object, "{s:o}", field, &value);
+    return value;
+}
+
+static uint64_t parse_hash(const struct place *at, const char *field, const char *text)
+{
+    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
         REFUSE(at, "\"%s\" must be 16 hexadecimal digits", field);
     return strtoull(text, NULL, 16);
 }
 
+static uint64_t read_hash(const struct place *at, json_t *object, const char *field)
+{
+    return parse_hash(at, field, read_string(at, object, field));
+}
+
 static struct config read_sizes(const char *path, json_t *config)
 {
+    static const char *const fields[] = {"layers", "heads", "channels", "seq-len", "vocab", "tied", NULL};
     const struct place at = {path, "config"};
-    int tied;
-    json_int_t layers, heads, channels, seq_len, vocab;
-    unpack(&at, config, "{s:I, s:I, s:I, s:I, s:I, s:b}", "layers", &layers, "heads", &heads, "channels", &channels,
-           "seq-len", &seq_len, "vocab", &vocab, "tied", &tied);
-    EXPECT(&at, {"layers", layers, 1, MAX_LAYERS}, {"heads", heads, 1, 1 << 20}, {"channels", channels, 1, 1 << 20},
-           {"seq-len", seq_len, 1, 1 << 30}, {"vocab", vocab, 1, 1 << 30});
-    if (channels % heads)
-        REFUSE(&at, "%lld channels cannot be shared by %lld heads", channels, heads);
-    struct config sizes = {.layers = (int)layers,
-                           .heads = (int)heads,
-                           .channels = (int)channels,
-                           .seq_len = (int)seq_len,
-                           .vocab = (int)vocab,
-                           .tied = tied};
+    struct config sizes = {0};
+    int tied = 0;
+    sizes.layers = (int)read_number(&at, config, "layers", 1, MAX_LAYERS);
+    sizes.heads = (int)read_number(&at, config, "heads", 1, 1 << 20);
+    sizes.channels = (int)read_number(&at, config, "channels", 1, 1 << 20);
+    sizes.seq_len = (int)read_number(&at, config, "seq-len", 1, 1 << 30);
+    sizes.vocab = (int)read_number(&at, config, "vocab", 1, 1 << 30);
+    unpack(&at, config, "{s:b}", "tied", &tied);
+    sizes.tied = tied;
+    refuse_others(&at, config, fields);
+    if (sizes.channels % sizes.heads)
+        REFUSE(&at, "%d channels cannot be shared by %d heads", sizes.channels, sizes.heads);
     check_config(&sizes);
     return sizes;
 }
 
 static struct mesh read_mesh(const char *path, json_t *mesh)
 {
+    static const char *const fields[] = {"dp", "pp", "tp", "zero", NULL};
     const struct place at = {path, "mesh"};
-    json_int_t dp, pp, tp, zero;
-    unpack(&at, mesh, "{s:I, s:I, s:I, s:I}", "dp", &dp, "pp", &pp, "tp", &tp, "zero", &zero);
-    EXPECT(&at, {"dp", dp, 1, MAX_RANKS}, {"pp", pp, 1, MAX_RANKS}, {"tp", tp, 1, MAX_RANKS}, {"zero", zero, 0, 3});
-    EXPECT(&at, {"dp * pp * tp", dp * pp * tp, 1, MAX_RANKS});
-    return (struct mesh){.dp = (int)dp, .pp = (int)pp, .tp = (int)tp, .zero = (int)zero, .chunks = 1};
+    struct mesh m = {.chunks = 1};
+    m.dp = (int)read_number(&at, mesh, "dp", 1, MAX_RANKS);
+    m.pp = (int)read_number(&at, mesh, "pp", 1, MAX_RANKS);
+    m.tp = (int)read_number(&at, mesh, "tp", 1, MAX_RANKS);
+    m.zero = (int)read_number(&at, mesh, "zero", 0, 3);
+    refuse_others(&at, mesh, fields);
+    expect_within(&at, "dp * pp * tp", (json_int_t)m.dp * m.pp * m.tp, 1, MAX_RANKS);
+    return m;
 }
 
 const char *recorded_option(const struct checkpoint *c, const char *name)
@@ -245,6 +309,7 @@ static void read_options(const char *path, json_t *options, struct checkpoint *c
 
 static void read_files(const char *path, json_t *files, struct checkpoint *c)
 {
+    static const char *const fields[] = {"rank", "bytes", NULL};
     const struct place at = {path, "files"};
     int ranks = n_ranks(&c->pieces->mesh);
     size_t i;
@@ -252,47 +317,49 @@ static void read_files(const char *path, json_t *files, struct checkpoint *c)
     c->bytes = allocate((size_t)ranks, sizeof *c->bytes);
     json_array_foreach(files, i, file)
     {
-        json_int_t rank, bytes;
-        unpack(&at, file, "{s:I, s:I}", "rank", &rank, "bytes", &bytes);
-        EXPECT(&at, {"rank", rank, 0, ranks - 1}, {"bytes", bytes, 8, INT64_MAX});
+        int rank = (int)read_number(&at, file, "rank", 0, ranks - 1);
+        int64_t bytes = read_number(&at, file, "bytes", 8, INT64_MAX);
+        refuse_others(&at, file, fields);
         if (c->bytes[rank])
-            REFUSE(&at, "rank %d is there twice", (int)rank);
+            REFUSE(&at, "rank %d is there twice", rank);
         c->bytes[rank] = (uint64_t)bytes;
     }
 }
 
-/* Reads everything but the tensors, which are returned. */
-static json_t *read_head(const char *path, json_t *all, struct checkpoint *c)
+/* What belongs to one state.  A checkpoint in another form has it from elsewhere. */
+static void read_state(const struct place *at, json_t *all, struct checkpoint *c)
 {
-    const struct place at = {.path = path};
-    const char *hash, *data, *tokenizer, *program = "", *run = NULL;
-    json_t *config, *mesh, *options, *tensors, *files = NULL;
-    json_int_t version, vector;
-    json_int_t step = 0, session = 1, samples = 0; /* another form has none of these three, nor files and run */
-    unpack(&at, all,
-           c->stored ? "{s:s, s:I, s?s, s:s, s:I, s:s, s:o, s:o, s:o, s:o}"
-                     : "{s:s, s:I, s?s, s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s?s}",
-           "hash", &hash, "version", &version, "program", &program, "data", &data, "vector", &vector, "tokenizer",
-           &tokenizer, "config", &config, "mesh", &mesh, "options", &options, "tensors", &tensors, "step", &step,
-           "session", &session, "samples", &samples, "files", &files, "run", &run);
-    EXPECT(&at, {"version", version, 1, VERSION}, {"vector", vector, 0, 1024}, {"step", step, 0, MAX_STEP},
-           {"session", session, 1, MOST}, {"samples", samples, 0, MOST});
-    snprintf(c->program, sizeof c->program, "%s", program);
+    const char *run = read_optional_string(at, all, "run");
     if (run)
-        c->run = read_hash(&at, "run", run);
-    c->data = read_hash(&at, "data", data);
-    c->vector = (unsigned)vector;
-    c->step = (uint32_t)step;
-    c->session = session;
-    c->samples = samples;
-    c->tokenizer = copy_string(tokenizer);
-    struct config sizes = read_sizes(path, config);
+        c->run = parse_hash(at, "run", run);
+    c->step = (uint32_t)read_number(at, all, "step", 0, MAX_STEP);
+    c->session = read_number(at, all, "session", 1, MOST);
+    c->samples = read_number(at, all, "samples", 0, MOST);
+    read_files(at->path, read_value(at, all, "files"), c);
+}
+
+/* Reads all fields that head_json() has written. */
+static void read_head(const char *path, json_t *all, struct checkpoint *c)
+{
+    static const char *const of_all[] = {"hash",   "version", "program", "data",    "vector", "tokenizer",
+                                         "config", "mesh",    "options", "tensors", NULL};
+    static const char *const of_one[] = {"hash",   "version", "program", "data",    "vector", "tokenizer",
+                                         "config", "mesh",    "options", "tensors", "files",  "run",
+                                         "step",   "session", "samples", NULL};
+    const struct place at = {.path = path};
+    read_number(&at, all, "version", 1, VERSION);
+    const char *program = read_optional_string(&at, all, "program");
+    snprintf(c->program, sizeof c->program, "%s", program ? program : "");
+    c->data = read_hash(&at, all, "data");
+    c->vector = (unsigned)read_number(&at, all, "vector", 0, 1024);
+    c->tokenizer = copy_string(read_string(&at, all, "tokenizer"));
+    struct config sizes = read_sizes(path, read_value(&at, all, "config"));
     c->pieces = uncut_state(&sizes);
-    c->pieces->mesh = read_mesh(path, mesh);
-    read_options(path, options, c);
+    c->pieces->mesh = read_mesh(path, read_value(&at, all, "mesh"));
+    read_options(path, read_value(&at, all, "options"), c);
     if (!c->stored)
-        read_files(path, files, c);
-    return tensors;
+        read_state(&at, all, c);
+    refuse_others(&at, all, c->stored ? of_all : of_one);
 }
 
 static void expect_range(const struct place *at, const struct piece *p, int axis, int64_t end)
@@ -302,18 +369,19 @@ static void expect_range(const struct place *at, const struct piece *p, int axis
                (long long)p->end[axis], (long long)end);
 }
 
-/* The elements that a piece has: "flat": [begin, end], or "box": a pair [begin, end] for each axis. */
+/* The elements that a piece has: "flat": [begin, end], or "box": a pair [begin, end] for each axis.  In a format '!'
+ * refuses a longer list. */
 static void read_ranges(const struct place *at, const struct kept_tensor *t, json_t *flat, json_t *box, struct piece *p)
 {
     json_int_t first[2] = {0, 1}, second[2] = {0, 1}; /* begin and end; a vector's second axis is [0, 1) */
     if (!flat == !box)
         REFUSE(at, "it must have either \"flat\" or \"box\"");
     if (flat)
-        unpack(at, flat, "[I, I]", &first[0], &first[1]);
+        unpack(at, flat, "[I, I!]", &first[0], &first[1]);
     else if (t->dims == 1)
-        unpack(at, box, "[[I, I]]", &first[0], &first[1]);
+        unpack(at, box, "[[I, I!]!]", &first[0], &first[1]);
     else
-        unpack(at, box, "[[I, I], [I, I]]", &first[0], &first[1], &second[0], &second[1]);
+        unpack(at, box, "[[I, I!], [I, I!]!]", &first[0], &first[1], &second[0], &second[1]);
     p->flat = flat != NULL;
     p->begin[0] = first[0];
     p->end[0] = first[1];
@@ -324,31 +392,44 @@ static void read_ranges(const struct place *at, const struct kept_tensor *t, jso
         expect_range(at, p, 1, t->shape[1]);
 }
 
+/* A piece of a checkpoint that is a folder names its rank's file, and has its hash. */
+static void read_file_and_hash(const struct place *at, json_t *piece, struct piece *p)
+{
+    const char *file = read_string(at, piece, "file");
+    char expected[48];
+    snprintf(expected, sizeof expected, "rank-%d.safetensors", p->rank);
+    if (strcmp(file, expected) != 0)
+        REFUSE(at, "\"file\" must be \"%s\", as its rank is %d", expected, p->rank);
+    p->hash = read_hash(at, piece, "hash");
+}
+
+/* Its bytes lie within its rank's file, or within the place of one state. */
+static void read_offset(const struct place *at, const struct checkpoint *c, json_t *piece, struct piece *p)
+{
+    uint64_t bytes = ELEMENT_BYTES * piece_elements(p);
+    uint64_t room = c->stored ? c->stored->bytes : c->bytes[p->rank];
+    if (bytes > room)
+        REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes,
+               c->stored ? c->stored->store->place : read_string(at, piece, "file"));
+    int64_t first = c->stored ? 0 : 8; /* a file begins with the length of its header, 8 bytes */
+    p->file_at = (uint64_t)read_number(at, piece, "offset", first, (int64_t)(room - bytes));
+}
+
 static struct piece read_piece(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
                                json_t *piece)
 {
+    static const char *const of_all[] = {"offset", "rank", "flat", "box", NULL};
+    static const char *const of_one[] = {"offset", "rank", "flat", "box", "file", "hash", NULL};
     struct piece p = {0};
-    char name[48];
-    const char *file = NULL, *hash = NULL;
     json_t *flat = NULL, *box = NULL;
-    json_int_t offset, rank;
-    unpack(at, piece, c->stored ? "{s:I, s:I, s?o, s?o}" : "{s:I, s:I, s?o, s?o, s:s, s:s}", "offset", &offset, "rank",
-           &rank, "flat", &flat, "box", &box, "file", &file, "hash", &hash);
-    EXPECT(at, {"rank", rank, 0, n_ranks(&c->pieces->mesh) - 1});
-    p.rank = (int)rank;
+    p.rank = (int)read_number(at, piece, "rank", 0, n_ranks(&c->pieces->mesh) - 1);
+    unpack(at, piece, "{s?o}", "flat", &flat);
+    unpack(at, piece, "{s?o}", "box", &box);
     read_ranges(at, t, flat, box, &p);
-    snprintf(name, sizeof name, "rank-%d.safetensors", p.rank);
-    if (file && strcmp(file, name) != 0)
-        REFUSE(at, "\"file\" must be \"%s\", as its rank is %d", name, p.rank);
-    uint64_t bytes = ELEMENT_BYTES * piece_elements(&p);
-    uint64_t room = c->stored ? c->stored->bytes : c->bytes[rank];
-    if (bytes > room)
-        REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes,
-               file ? file : c->stored->store->place);
-    EXPECT(at, {"offset", offset, c->stored ? 0 : 8, (json_int_t)(room - bytes)});
-    p.file_at = (uint64_t)offset;
-    if (file)
-        p.hash = read_hash(at, "hash", hash);
+    if (!c->stored)
+        read_file_and_hash(at, piece, &p);
+    read_offset(at, c, piece, &p);
+    refuse_others(at, piece, c->stored ? of_all : of_one);
     return p;
 }
 
@@ -424,8 +505,8 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
     c->path = copy_string(path);
     c->stored = s;
     c->room = allocate(1, sizeof *c->room);
-    json_t *tensors = read_head(path, all, c);
-    read_tensors(path, tensors, c);
+    read_head(path, all, c);
+    read_tensors(path, read_value(&at, all, "tensors"), c);
     json_decref(all);
     return c;
 }

@@ -53,7 +53,7 @@ char *piece_name(char out[96], const struct kept_tensor *t, size_t i)
 
 /* ---- cutting ---------------------------------------------------------------------------------------------------- */
 
-/* Which elements of the tensor the piece has: n of them, from element `first` of the tensor on. */
+/* The piece has n elements of the tensor, from element `first` on. */
 static void set_range(struct piece *x, size_t first, size_t n)
 {
     x->flat = true;

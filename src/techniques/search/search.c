@@ -15,7 +15,7 @@ struct search {
 
 /* ---- scores ------------------------------------------------------------------------------------------------------ */
 
-/* By more than rounding, which sums of the same numbers in another order differ by. */
+/* Is a less than b by more than rounding?  Sums of the same numbers in another order differ by rounding. */
 static bool is_less(double a, double b) { return a < b - 1e-9 * fabs(b); }
 
 bool is_better(const struct score *a, const struct score *b)
@@ -143,7 +143,7 @@ static void try_groups(struct search *s)
     free(next);
 }
 
-/* So many tries without a better choice end the search: some, and more for each decision. */
+/* The search ends after so many tries without a better choice: some, and more for each decision. */
 enum { MOST_IDLE = 12000, IDLE_PER_DECISION = 20 };
 
 /* Goes on from a choice that is worse than the record by at most a share, which grows for as long as no better one is

@@ -1,17 +1,11 @@
-/* opening.c - opening, reading and closing a snapshot file, for a run that resumes and for one that writes.
+/* opening.c - opening a snapshot file to write into it, and closing it.
  *
- * Reading.  A page is valid if it has its hash, and the file's length.  With its slot and hashes put into the
- * manifest's pieces a commit is a checkpoint like any other; by falling seq, the first one that verifies is the newest
- * recoverable iteration.  So all pieces are of one iteration: what a later one has already written lies in another
- * slot.  Every size is checked before it is used.  What does not hold is told, a newer commit that is passed over too.
+ *     lock_name                 the file that has the name is locked, or made: it keeps a second run out
+ *     recover                   what is on the disk for sure is read
+ *     make_file or take_over    a new file beside it, or this one, if its layout is the same
  *
- * Copies of a byte on its way back: from the page cache to memory, from there to the tensor, and to the device.  All is
- * read and hashed once here, to choose, and once more when it is loaded: in between a run may have begun to write the
- * slot again, and then the hash tells.
- *
- * Writing.  A new file is made beside its name, filled with zeros and synced, so that writing allocates nothing.  It
- * takes the name at once where there is nothing to lose, else when its first commit is durable.  A lock on the file
- * keeps a second run out.
+ * A new file is made beside its name, filled with zeros and synced, so that writing allocates nothing.  It takes the
+ * name at once where there is nothing to lose, else when its first commit is durable.
  *
  * A file whose layout and options are the same is taken over.  Slot and page are chosen by what is there, not by
  * counting: a run that goes on with a file keeps the page and the slot of the commit that it found, whichever they are.
@@ -20,333 +14,14 @@
  */
 #include "snapshot.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#define NOTHING_COMMITTED "has no whole iteration: nothing was committed yet"
-
-/* ---- reading: the pages ------------------------------------------------------------------------------------------ */
-
-/* All reading begins with the two pages, which say where the newest commit is. */
-
-/* Is a run writing the file?  Then it has it locked. */
-static bool is_written(struct reader *r)
-{
-    if (flock(r->fd, LOCK_SH | LOCK_NB) != 0)
-        return errno == EWOULDBLOCK;
-    flock(r->fd, LOCK_UN);
-    return false;
-}
-
-/* A page that a run is writing may be read half-written: it is read again, until it is whole.  Without a run a bad page
- * stays bad. */
-static const char *read_page(struct reader *r, bool live, int k, struct snapfile *found)
-{
-    enum { TRIES = 200 };
-    const struct timespec wait = {.tv_nsec = 1000000};
-    char page[SNAP_PAGE];
-    const char *wrong;
-    for (int tries = 0;; tries++) {
-        read_at(r, page, SNAP_PAGE, (uint64_t)k * SNAP_PAGE);
-        wrong = parse_page(found, page, r);
-        if (!wrong || !live || tries == TRIES)
-            return wrong;
-        live = is_written(r); /* false: the page is read once more, since a run may just have ended */
-        if (live)
-            nanosleep(&wait, NULL);
-    }
-}
-
-struct pages {               /* the two pages of a file */
-    struct snapfile says[2]; /* what each of them says of the file */
-    const char *wrong[2];    /* why it is not valid; NULL: it is */
-};
-
-static struct pages read_pages(struct reader *r, bool live)
-{
-    struct pages p = {0};
-    for (int k = 0; k < 2; k++)
-        p.wrong[k] = read_page(r, live, k, &p.says[k]);
-    return p;
-}
-
-/* The valid page that has the newer commit; NONE: no page is valid. */
-static int newer_page(const struct pages *p)
-{
-    if (p->wrong[0] && p->wrong[1])
-        return NONE;
-    if (p->wrong[0])
-        return 1;
-    if (p->wrong[1])
-        return 0;
-    return p->says[1].newest.seq > p->says[0].newest.seq ? 1 : 0;
-}
-
-/* Has a run committed something since `before` was read? */
-static bool has_moved_on(struct reader *r, const struct pages *before)
-{
-    struct pages now = read_pages(r, true);
-    for (int k = 0; k < 2; k++)
-        if (now.says[k].newest.seq != before->says[k].newest.seq)
-            return true;
-    return false;
-}
-
-struct snap_commit look_for_commit(const char *path)
-{
-    struct snap_commit newest = {0};
-    if (!is_snapshot(path))
-        return newest;
-    struct reader *r = open_reader(path);
-    if (r->size >= MANIFEST_AT) {
-        struct pages pages = read_pages(r, true);
-        int newer = newer_page(&pages);
-        if (newer != NONE)
-            newest = pages.says[newer].newest;
-    }
-    close_reader(r);
-    return newest;
-}
-
-/* ---- reading: the newest commit that is whole -------------------------------------------------------------------- */
-
-/* The manifest describes the pieces; a commit says in which slot they lie, and which hashes they have. */
-
-#define NOTE_DAMAGE(f, ...)                                                                                            \
-    (void)(*APPEND((f)->in.damage, (f)->in.n_damage, (f)->in.cap_damage) = format_string(__VA_ARGS__))
-
-/* The pieces get the commit's hashes and its slot's place, and are then those of a checkpoint.  Is it whole? */
-static bool install_commit(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
-{
-    struct snapfile *f = snapfile_of(c);
-    uint64_t *hashes = allocate(f->in.n, sizeof *hashes), *hash = hashes;
-    uint64_t slot_before = 0; /* the slot that the pieces' places in the file count from so far */
-    if (f->newest.slot)
-        slot_before = slot_at(f, (int)f->newest.slot);
-    size_t damage = f->in.n_damage;
-    f->newest = *commit;
-    read_at(r, hashes, sizeof *hashes * f->in.n, hashes_at(f, (int)commit->slot));
-    if (hash_bytes(hashes, sizeof *hashes * f->in.n, 0) != commit->hash)
-        NOTE_DAMAGE(f, "%s: iteration %u is torn or damaged: the hashes at byte %llu are not those of its commit",
-                    c->path, commit->step, (unsigned long long)hashes_at(f, (int)commit->slot));
-    for (size_t i = 0; i < c->pieces->n; i++)
-        for (size_t k = 0; k < c->pieces->tensor[i].n; k++) {
-            c->pieces->tensor[i].piece[k].hash = *hash++;
-            c->pieces->tensor[i].piece[k].file_at += slot_at(f, (int)commit->slot) - slot_before;
-        }
-    for (size_t i = 0; i < c->pieces->n && f->in.n_damage == damage; i++) {
-        struct problem *p = verify_tensor(c, i);
-        if (p)
-            NOTE_DAMAGE(f, "iteration %u is torn or damaged: %s", commit->step, p->sentence);
-        free(p);
-    }
-    free(hashes);
-    return f->in.n_damage == damage;
-}
-
-/* The checkpoint that the file's manifest describes, whose pieces lie in no slot yet.  It owns f. */
-static struct checkpoint *read_description(struct reader *r, const char *path, struct snapfile *f)
-{
-    size_t n = (size_t)f->manifest_bytes;
-    char *manifest = allocate(n + 1, 1);
-    read_at(r, manifest, n, MANIFEST_AT);
-    if (hash_bytes(manifest, n, 0) != f->manifest_hash)
-        fail(EXIT_FAILED, "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say", path,
-             MANIFEST_AT, MANIFEST_AT + n);
-    struct checkpoint *c = parse_manifest(path, manifest, n, &f->in);
-    size_t pieces = count_pieces(c->pieces);
-    if (pieces != f->in.n)
-        fail(EXIT_FAILED, "%s is damaged or not ours: it has %zu pieces, its pages say %zu", path, pieces, f->in.n);
-    free(manifest);
-    return c;
-}
-
-static void note_pages(struct snapfile *f, const char *path, const struct pages *p)
-{
-    for (int k = 0; k < 2; k++)
-        if (p->wrong[k])
-            NOTE_DAMAGE(f, "%s: page %d is torn or damaged: %s", path, k, p->wrong[k]);
-        else
-            f->last_seq = MAX(f->last_seq, p->says[k].newest.seq);
-}
-
-/* Gives c the newest commit that is whole.  Returns the page that has it; NONE: no commit is whole. */
-static int choose_commit(struct reader *r, struct checkpoint *c, const struct pages *p)
-{
-    const int newer = newer_page(p);
-    const int order[2] = {newer, 1 - newer};
-    for (int i = 0; i < 2; i++) {
-        int k = order[i];
-        if (p->wrong[k] || !p->says[k].newest.slot)
-            continue;
-        bool whole = install_commit(r, c, &p->says[k].newest);
-        if (whole)
-            return k;
-    }
-    return NONE;
-}
-
-/* live: a run may be writing.  *overtaken: something does not match, and meanwhile the run has committed anew, so it
- * may have written the slot that was read. */
-static struct checkpoint *read_once(const char *path, bool live, bool *overtaken)
-{
-    struct reader *r = open_reader(path);
-    if (r->size == 0) /* a run that was killed just now had only made it */
-        fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
-    if (r->size < MANIFEST_AT)
-        fail(EXIT_FAILED, "%s has %llu bytes, which is no snapshot: it was cut off", path, (unsigned long long)r->size);
-    struct pages pages = read_pages(r, live);
-    if (newer_page(&pages) == NONE)
-        fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", path, pages.wrong[0], pages.wrong[1]);
-    struct snapfile *f = allocate(1, sizeof *f);
-    *f = pages.says[pages.wrong[0] ? 1 : 0]; /* but for the commit and its run, valid pages say the same */
-    f->newest = (struct snap_commit){0};
-    struct checkpoint *c = read_description(r, path, f);
-    note_pages(f, path, &pages);
-    f->page = choose_commit(r, c, &pages);
-    *overtaken = live && f->in.n_damage && has_moved_on(r, &pages);
-    close_reader(r);
-    c->run = 0; /* not known */
-    if (f->page == NONE)
-        f->newest = (struct snap_commit){0};
-    else if (*c->program) /* versions that did not write their name had other bytes in the run's place */
-        c->run = pages.says[f->page].run;
-    c->step = f->newest.step;
-    c->samples = f->newest.samples;
-    c->session = f->newest.session;
-    return c;
-}
-
-struct checkpoint *read_snapshot(const char *path)
-{
-    enum { TRIES = 100 };
-    bool overtaken = false;
-    struct checkpoint *c = read_once(path, true, &overtaken);
-    for (int tries = 1; overtaken && tries < TRIES; tries++) {
-        free_checkpoint(c);
-        c = read_once(path, true, &overtaken);
-    }
-    return c;
-}
-
-struct checkpoint *open_snapshot(const char *path)
-{
-    struct checkpoint *c = read_snapshot(path);
-    const struct snapfile *f = snapfile_of(c);
-    if (!f->newest.slot && f->in.n_damage)
-        fail(EXIT_FAILED, "%s has no whole iteration: %s", path, f->in.damage[0]);
-    if (!f->newest.slot)
-        fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
-    return c;
-}
-
-/* ---- reading: a snapshot file as a store (struct store) ---------------------------------------------------------- */
-
-/* With this reshard/ reads, verifies and shows it like any checkpoint. */
-
-static json_t *snapshot_json(const struct checkpoint *c)
-{
-    const struct snapfile *f = snapfile_of(c);
-    return json_pack("{s:i, s:i, s:I, s:I}", "slots", f->slots, "slot", (int)f->newest.slot, "commit",
-                     (json_int_t)f->newest.seq, "slot_bytes", (json_int_t)f->in.bytes);
-}
-
-static void print_snapshot(const struct checkpoint *c)
-{
-    const struct snapfile *f = snapfile_of(c);
-    char bytes[32];
-    printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", f->newest.slot, f->slots, f->in.n,
-           format_bytes(bytes, (double)f->in.bytes), (unsigned long long)f->newest.seq);
-}
-
-const struct store snapshot_store = {.name = "snapshot",
-                                     .option = "--snapshot",
-                                     .place = "a slot",
-                                     .advice = "or a run writes there: read it once more, or copy it",
-                                     .is_ours = is_snapshot,
-                                     .open = open_snapshot,
-                                     .to_json = snapshot_json,
-                                     .print = print_snapshot};
-
-/* ---- calls of the system ----------------------------------------------------------------------------------------- */
-
-/* What Linux and macOS do each in its own way.  writer.c uses the first two. */
-
-#ifdef __linux__
-int flush_file(int fd) { return fdatasync(fd); } /* the file's length stays */
-
-/* Only a hint: if something goes wrong, flush_file() tells. */
-void start_writing(int fd, uint64_t at, size_t n) { sync_file_range(fd, (off_t)at, (off_t)n, SYNC_FILE_RANGE_WRITE); }
-
-/* After this the next read is from the disk. */
-static void forget_cached(int fd) { posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
-
-/* The file itself, if it lies in persistent memory and libpmem is installed; else NULL. */
-static char *map_memory(int fd, uint64_t bytes, persist_bytes **persist)
-{
-    char name[32];
-    size_t mapped = 0;
-    int persistent = 0;
-    void *(*map)(const char *, size_t, int, mode_t, size_t *, int *) = NULL;
-    void *library = dlopen("libpmem.so.1", RTLD_NOW | RTLD_LOCAL); /* stays */
-    if (!library)
-        return NULL;
-    *(void **)&map = dlsym(library, "pmem_map_file");
-    *(void **)persist = dlsym(library, "pmem_memcpy_persist");
-    if (!map || !*persist)
-        return NULL;
-    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    char *at = map(name, 0, 0, 0, &mapped, &persistent);
-    if (at && persistent && mapped >= bytes)
-        return at;
-    if (at)
-        munmap(at, mapped);
-    return NULL;
-}
-
-/* The same file past the page cache; -1: reading a page tells that the file system does not have that. */
-static int open_direct(int fd)
-{
-    _Alignas(SNAP_PAGE) char page[SNAP_PAGE];
-    char name[32];
-    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    int direct = open(name, O_RDWR | O_CLOEXEC | O_DIRECT);
-    if (direct >= 0 && pread(direct, page, SNAP_PAGE, 0) == SNAP_PAGE)
-        return direct;
-    if (direct >= 0)
-        close(direct);
-    return -1;
-}
-#else
-int flush_file(int fd) { return fcntl(fd, F_FULLFSYNC); }
-void start_writing(int fd, uint64_t at, size_t n)
-{
-    (void)fd;
-    (void)at;
-    (void)n;
-}
-static void forget_cached(int fd) { (void)fd; }
-static int open_direct(int fd)
-{
-    (void)fd;
-    return -1;
-}
-static char *map_memory(int fd, uint64_t n, persist_bytes **persist)
-{
-    (void)fd;
-    (void)n;
-    (void)persist;
-    return NULL;
-}
-#endif
-
-/* ---- opening to write: the name, locked -------------------------------------------------------------------------- */
+/* ---- the name, locked -------------------------------------------------------------------------------------------- */
 
 /* A second run, or a file that is no snapshot, is refused before anything is changed. */
 
@@ -389,7 +64,7 @@ static void lock_name(struct opening *o)
         fail(EXIT_USAGE, "%s is no snapshot file, and --snapshot would replace it: choose another name", s->file->path);
 }
 
-/* ---- opening to write: a new file -------------------------------------------------------------------------------- */
+/* ---- a new file -------------------------------------------------------------------------------------------------- */
 
 /* It lies beside its name until it takes that from the old one. */
 
@@ -429,15 +104,14 @@ void take_name(void *snap)
     s->named = -1;
 }
 
-/* ---- opening to write: a file that is taken over ----------------------------------------------------------------- */
+/* ---- a file that is taken over ----------------------------------------------------------------------------------- */
 
 /* What the disk has for sure is read before anything is written. */
 
 static void read_old(void *opening)
 {
     struct opening *o = opening;
-    bool overtaken;
-    o->old = read_once(o->s->file->path, false, &overtaken); /* the file is locked: no other run is writing */
+    o->old = read_locked_snapshot(o->s->file->path);
 }
 
 /* Reads the snapshot that is on the disk for sure into o->old. */
@@ -466,7 +140,7 @@ static void take_over(struct snap *s, const struct snapfile *old)
     s->page = old->page;
 }
 
-/* ---- opening to write -------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* A run either makes a new file or takes over the one that is there. */
 
@@ -494,6 +168,26 @@ static char *lay_out(struct snap *s, const struct snap_plan *plan)
     return manifest;
 }
 
+static void refuse_other_model(const struct opening *o)
+{
+    char sizes[160];
+    const struct config *old = &o->old->pieces->config;
+    if (snapfile_of(o->old)->newest.slot && !same_sizes(old, o->plan->config))
+        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", o->s->file->path,
+             describe_sizes(sizes, old));
+}
+
+/* The file as memory; or past the page cache; or, where the system has neither, through the cache. */
+static void choose_way_to_write(struct snap *s)
+{
+    const struct snapfile *f = snapfile_of(s->file);
+    forget_cached(s->fd); /* each write past the cache would have to look for its page in it */
+    s->memory = map_memory(s->fd, slot_at(f, f->slots + 1), &s->persist);
+    s->counts.in_memory = s->memory;
+    if (!s->memory)
+        s->direct = open_direct(s->fd);
+}
+
 static void open_file(void *opening)
 {
     struct opening *o = opening;
@@ -506,22 +200,18 @@ static void open_file(void *opening)
     bool empty = status.st_size == 0;
     if (!empty)
         recover(o);
-    const struct snapfile *f = snapfile_of(s->file);
-    const struct snapfile *old = o->old ? snapfile_of(o->old) : NULL;
+    const struct snapfile *old = NULL;
+    if (o->old) {
+        refuse_other_model(o);
+        old = snapfile_of(o->old);
+        s->seq = old->last_seq; /* also for a new file: its commits are newer */
+    }
     bool nothing_to_lose = empty || (old && !old->newest.slot);
-    char sizes[160];
-    s->seq = old ? old->last_seq : 0; /* also for a new file: its commits are newer */
-    if (old && old->newest.slot && !same_sizes(&o->old->pieces->config, o->plan->config))
-        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", s->file->path,
-             describe_sizes(sizes, &o->old->pieces->config));
-    if (old && has_same_layout(f, old))
+    if (old && has_same_layout(snapfile_of(s->file), old))
         take_over(s, old);
     else
         make_file(s, manifest);
-    forget_cached(s->fd); /* each write past the cache would have to look for its page in it */
-    s->memory = map_memory(s->fd, slot_at(f, f->slots + 1), &s->persist);
-    s->counts.in_memory = s->memory;
-    s->direct = s->memory ? -1 : open_direct(s->fd);
+    choose_way_to_write(s);
     if (s->beside && nothing_to_lose)
         take_name(s);
     if (o->old)
@@ -536,7 +226,10 @@ struct problem *open_snap(const char *path, const struct checkpoint *c, const st
     struct snap *s = allocate(1, sizeof *s);
     struct opening o = {.s = s, .plan = plan};
     *plan->ring = (struct ring){.n = slots};
-    *s = (struct snap){.file = like_checkpoint(c, path), .batch = plan->batch, .ring = plan->ring, .page = NONE};
+    s->file = like_checkpoint(c, path);
+    s->batch = plan->batch;
+    s->ring = plan->ring;
+    s->page = NONE;
     s->fd = -1;
     s->direct = -1;
     s->named = -1;

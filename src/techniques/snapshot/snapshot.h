@@ -4,7 +4,9 @@
  *     running.c           what these tasks do in a run                                                then
  *     writer.c            the protocol by which they write the file, so that no crash loses a commit  then
  *     file.c              where every byte of the file lies                                           then
- *     opening.c           opening, reading and closing a file: its newest iteration, its lock; calls of the system
+ *     reading.c           its newest iteration that is whole
+ *     opening.c           opening a file to write into it, and closing it: its name, its lock
+ *     system.c            calls of the system, where Linux and macOS differ
  *     stored.c            which updates are stored, where ranks have the same state; an update that is listed twice
  *     snapshot_pass.c     the pass: it goes through all updates; the report of `yard plan`, and the options
  *
@@ -107,13 +109,15 @@ const char *parse_page(struct snapfile *f, const char page[SNAP_PAGE], const str
 /* Does the file have one of the two pages, or is it empty, as a run leaves it that ends before it fills the file? */
 bool is_snapshot(const char *path);
 
-/* ---- opening.c: reading it --------------------------------------------------------------------------------------- */
+/* ---- reading.c: reading it --------------------------------------------------------------------------------------- */
 
 /* The commit of the newer page, which is all that is read; slot 0: there is none. */
 struct snap_commit look_for_commit(const char *path);
 /* Recover a snapshot.  Where no commit is whole, newest.slot is 0, and the pieces' hashes and places mean nothing. */
 struct checkpoint *read_snapshot(const char *path); /* a run may be writing: a page that changes is read again */
 struct checkpoint *open_snapshot(const char *path); /* fails when no commit is whole */
+/* The same as read_snapshot() for a run that has locked the file: no other run is writing, and nothing changes. */
+struct checkpoint *read_locked_snapshot(const char *path);
 
 /* ---- writer.c, opening.c: writing it ----------------------------------------------------------------------------- */
 
@@ -180,10 +184,18 @@ struct stored_step {
 bool snap_commit(struct snap *s, uint32_t iteration, bool sound, struct stored_step *stored);
 
 /* opening.c for writer.c */
-int flush_file(int fd);                            /* fdatasync(): 0, or an error in errno */
-void start_writing(int fd, uint64_t at, size_t n); /* asks the system to begin to write this part of the page cache */
 void take_name(void *snap);          /* the new file takes the name of the old one; for attempt(), snap: struct snap */
 bool tell_when_lost(struct snap *s); /* has another program taken the file's name from it?  Then warns. */
+
+/* ---- system.c: calls of the system ------------------------------------------------------------------------------- */
+
+int flush_file(int fd);                            /* fdatasync(): 0, or an error in errno */
+void start_writing(int fd, uint64_t at, size_t n); /* asks the system to begin to write this part of the page cache */
+void forget_cached(int fd);                        /* asks the system to read the file from the disk the next time */
+/* The same file, opened to be written past the page cache; -1: the file system does not have that. */
+int open_direct(int fd);
+/* The file itself, if it lies in persistent memory and libpmem is installed, and what writes there; else NULL. */
+char *map_memory(int fd, uint64_t bytes, persist_bytes **persist);
 
 /* ---- running.c: in a training ------------------------------------------------------------------------------------ */
 

@@ -263,8 +263,8 @@ static enum action action_of(const struct swapper *swapper, const struct gap *g,
     return g->may_remake && choice[g->decision] == REMAKE ? REMAKE : SWAP;
 }
 
-/* By tensor: the task from which on it is made again, by its position before; NOWHERE: it is not.  In the gaps after
- * that the tensor is kept, whatever was chosen for them: there it is the output of the repeated task. */
+/* Returns by tensor the task from which on the tensor is made again, by its position before; NOWHERE: it is not.  In
+ * the gaps after that task the tensor is kept, whatever was chosen for them: there it is the repeated task's output. */
 static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
 {
     const struct gaps *all = &swapper->gaps;

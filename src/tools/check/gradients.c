@@ -47,7 +47,7 @@ static void run_tasks(struct step *s, size_t begin, size_t end)
         run_alone(s, 1, i, &(struct task_flight){0});
 }
 
-/* Computes L, with that value for element i of x.  In place of dy a loss has op->scale, for each element. */
+/* Computes L, with that value for element i of x.  A loss has op->scale for each element, in place of dy. */
 static double loss_with(const struct checked *p, struct tensor *x, size_t i, float value)
 {
     size_t n = count_elements(p->op->out);

@@ -25,8 +25,9 @@ static void sleep_until(uint64_t when)
     }
 }
 
-/* The latest padded end of task i; member > 0: the end in the iteration that has this member of the rings.  That one is
- * kept apart, since a task that waits for it off the training path may come when task i has run once more. */
+/* Where the latest padded end of task i is kept; member > 0: its end in the iteration that has this member of the
+ * rings.  That one is kept apart, since a task that waits for it off the training path may come when task i has run
+ * once more. */
 static uint64_t *end_of(const struct pace *p, const struct step *s, size_t i, int member)
 {
     return &p->ended[(size_t)member * s->n + i];

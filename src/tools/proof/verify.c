@@ -1,15 +1,15 @@
 /* verify.c - proves of a placed list, on its own, that it computes what the order of its tasks says, provided that
  * tasks touch what they declare (see audit.c).
  *
- *     values   In list order, every read finds bytes that were last written through the same tensor, in this iteration
- *              unless the tensor persists.  A lifetime that was cut short lets another tensor overwrite the bytes: it
- *              is found here.
+ *     values   Every read, in list order, finds bytes that were last written through the same tensor, and in this
+ *              iteration unless the tensor persists.  This finds a lifetime that was cut short: another tensor has
+ *              overwritten the bytes.
  *     order    A read starts after the last write of its bytes has ended; a write starts after that write and all
  *              reads since have ended.  So any two accesses of which one writes are ordered.  Lanes and waits order
- *              tasks, in the way that execute() waits, and nothing else does.  An edge that was dropped is found here.
+ *              tasks, in the way that execute() waits, and nothing else does.  This finds an edge that was dropped.
  *
- * Of depend() this file uses nothing but the edges that it has made.  A *node* is a task in one of two iterations:
- * iteration * n + task.
+ * This file uses the edges that depend() has made, and nothing else of it.  A *node* is a task in one of two
+ * iterations: iteration * n + task.
  */
 #include "cells.h"
 #include "proof.h"
@@ -19,7 +19,7 @@ struct pair { /* two nodes: the second must start after the end of the first */
 };
 struct cell_touch {
     int node;
-    int before; /* index of the touch before this one, or NONE; so the parts of a cell which is cut share their past */
+    int before; /* index of the touch before this one, or NONE; two parts of a cell that is cut share these touches */
     const struct tensor *storage;
 };
 struct proof {
@@ -41,15 +41,15 @@ static size_t first_byte(const struct tensor *t)
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
-/* writer: the last write of the cell that the node reads; NULL: there was none. */
+/* The node reads a cell whose last write was `writer`; NULL: there was none.  Returns what is wrong with that. */
 static char *check_cell(const struct step *s, int node, const struct access *a, const struct cell_touch *writer)
 {
     int n = (int)s->n;
     const struct tensor *storage = a->tensor->storage;
     const char *reader = s->task[node % n]->name;
-    /* a choice holds for its own iteration, but for the task that makes the next one */
+    /* a choice holds for its own iteration; only the task that makes the next one may read it after that */
     bool kept = storage->persistent && (!a->tensor->choice || chooses(s->task[node % n]));
-    if (storage->ring && writer) /* another iteration wrote another member; only what is never written stays */
+    if (storage->ring && writer) /* the other iteration wrote another member: this one has only what nobody writes */
         kept = false;
     if (writer && writer->storage != storage)
         return format_string("task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
@@ -74,7 +74,8 @@ static char *describe_conflict(const struct step *s, int first, int second)
                          b->name, together ? "" : " of the next iteration");
 }
 
-/* The node must come after this touch and those before it.  A task may work in place, but not on two tensors' bytes. */
+/* The node must come after this touch and after those before it.  A task may read and write the same tensor, but no two
+ * tensors on the same bytes. */
 static void need_order(struct proof *p, int touch, int node, const struct tensor *storage)
 {
     int n = (int)p->step->n;
@@ -109,7 +110,8 @@ static void read_cell(struct proof *p, int node, const struct access *a, struct 
     c->reader = add_touch(p, node, c->reader, storage);
 }
 
-/* After a write later nodes need not look at earlier touches.  But a write that may be skipped does not hide them. */
+/* A write hides the touches before it: later nodes need to come after the write alone.  But a write that may be skipped
+ * hides nothing. */
 static void write_cell(struct proof *p, int node, const struct access *a, struct byte_cell *c)
 {
     const struct tensor *storage = a->tensor->storage;
@@ -132,7 +134,7 @@ static void touch_cells(struct proof *p, int node, const struct access *a, bool 
             read_cell(p, node, a, &c[k]);
 }
 
-/* Two iterations, one after the other.  A task reads before it writes. */
+/* Goes through two iterations, one after the other.  A task reads before it writes. */
 static void walk_bytes(struct proof *p)
 {
     int n = (int)p->step->n;
@@ -152,18 +154,18 @@ static void walk_bytes(struct proof *p)
 /* ---- order ----------------------------------------------------------------------------------------------------- */
 
 enum { LANES_AT_A_TIME = 32 };
-struct ends { /* by lane, for LANES_AT_A_TIME lanes: the latest node that has ended, or NONE */
-    int latest[LANES_AT_A_TIME];
+struct ends {                    /* what has ended at some moment */
+    int latest[LANES_AT_A_TIME]; /* by lane: its latest node that has ended; NONE: none has */
 };
 
-/* A node that waits for another one starts after all that had ended when the other one started ... */
+/* Adds what had ended when another node started: a node that waits for that one starts later. */
 static void join(struct ends *mine, const struct ends *other)
 {
     for (int i = 0; i < LANES_AT_A_TIME; i++)
         mine->latest[i] = MAX(mine->latest[i], other->latest[i]);
 }
 
-/* ... and after the other one's end. */
+/* Adds the other node's own end. */
 static void note_end(const struct step *s, struct ends *mine, int node, int first_lane)
 {
     int lane = s->task[node % (int)s->n]->lane->index - first_lane;
@@ -171,7 +173,7 @@ static void note_end(const struct step *s, struct ends *mine, int node, int firs
         mine->latest[lane] = MAX(mine->latest[lane], node);
 }
 
-/* The node of the edge's source, for an edge of that node; negative: it is in the iteration before both. */
+/* The node that an edge of this node comes from; negative: it is in an iteration before both. */
 static int source_of(const struct step *s, int node, const struct edge *e)
 {
     int n = (int)s->n, iteration = node / n;
@@ -180,13 +182,13 @@ static int source_of(const struct step *s, int node, const struct edge *e)
     return iteration * n + (int)e->from;
 }
 
-/* What has ended when each node starts: the nodes that it waits for, and all that had ended when these started. Nothing
- * follows from a wait for a node that may be skipped, except that nodes of one lane end in order. */
+/* Finds for each node what has ended when it starts: the nodes that it waits for, and all that had ended when these
+ * started.  A wait for a node that may be skipped proves nothing, except that nodes of one lane end in order. */
 static void find_ends(const struct step *s, int first_lane, struct ends *ends)
 {
     int n = (int)s->n, n_lanes = s->pool->machine->n_lanes;
-    int *last = allocate((size_t)n_lanes, sizeof *last);       /* by lane: the latest node, */
-    int *certain = allocate((size_t)n_lanes, sizeof *certain); /* the latest that cannot be skipped */
+    int *last = allocate((size_t)n_lanes, sizeof *last);       /* by lane: its latest node so far */
+    int *certain = allocate((size_t)n_lanes, sizeof *certain); /* by lane: its latest one that cannot be skipped */
     memset(last, NONE, (size_t)n_lanes * sizeof *last);
     memset(certain, NONE, (size_t)n_lanes * sizeof *certain);
     memset(ends, NONE, 2 * s->n * sizeof *ends);
@@ -241,7 +243,8 @@ static void verify_order(struct proof *p)
     free(ends);
 }
 
-/* Held tasks come after all tasks that hold them, whatever bytes they touch.  The second iteration shows it. */
+/* Held tasks come after all tasks that hold them, whatever bytes they touch.  In each iteration it is
+ * the same, so the second one is looked at. */
 static void need_gates(struct proof *p)
 {
     const struct step *s = p->step;
@@ -300,8 +303,8 @@ static bool contains(const uint64_t *items, size_t n, uint64_t item)
     return false;
 }
 
-/* Proves the order among all tasks, whichever are skipped.  Then, since a task may only read what tasks of the same
- * iteration wrote, proves one iteration for each set of tasks that run together. */
+/* Proves the order among all tasks, whichever of them are skipped.  Then it proves one iteration for each set of tasks
+ * that run together, since a task may read only what tasks of the same iteration wrote. */
 static char *verify_accesses(const struct step *s)
 {
     uint32_t last = repeat_of(s, MOST_ITERATIONS);
@@ -332,14 +335,15 @@ static const struct tensor *ring_of(const struct task *t)
     return NULL;
 }
 
-/* Which of the tasks that need a member have certainly ended when the task has ended that returns the member: those
- * that it waits for within the iteration, those before it on its lane, and those that these wait for.  A chain of waits
- * counts only through tasks that run whenever the iteration has a member. */
+/* One task of an iteration returns its member.  This finds, by task, which of those that need the member have certainly
+ * ended by then: those that the returning task waits for within the iteration, those before it on its lane, and those
+ * that these wait for in turn.  A chain of waits counts only through tasks that run whenever the iteration has a
+ * member.  Tasks are looked at from the last to the first, so a task is known before those that it waits for. */
 static bool *find_returned(const struct step *s)
 {
+    const size_t n_lanes = (size_t)s->pool->machine->n_lanes;
     bool *ended = allocate(s->n, sizeof *ended);
-    bool *on_lane =
-        allocate((size_t)s->pool->machine->n_lanes, sizeof *on_lane); /* all earlier tasks of it have ended */
+    bool *on_lane = allocate(n_lanes, sizeof *on_lane); /* by lane: all tasks of it before task i have ended */
     for (size_t i = s->n; i-- > 0;) {
         const struct task *t = s->task[i];
         if (!t->condition.member)
@@ -355,9 +359,9 @@ static bool *find_returned(const struct step *s)
     return ended;
 }
 
-/* Iterations use different members of a ring at the same time, and the rule of ring.c gives no member to two.  So it is
- * enough that an iteration touches a member only while it has it: from its first task that needs a member on, until the
- * task that returns the member has ended. */
+/* Iterations that run at the same time use different members of a ring, since the rule of ring.c gives no member to
+ * two.  So it is enough that an iteration touches a member only while it has it: from its first task that needs a
+ * member until the task that returns the member has ended. */
 static char *verify_rings(const struct step *s)
 {
     bool *returned = find_returned(s);
@@ -400,9 +404,9 @@ char *verify_devices(const struct step *s)
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
-/* A tensor that is kept from step to step shares bytes with no other, even where the list does not touch it; and every
- * tensor lies within its slab, once slabs have been made.  Here a cell's writer is the tensor that is kept there, and
- * its reader any tensor that lies there. */
+/* A tensor that is kept from step to step shares bytes with no other, even where the list does not touch it.  And every
+ * tensor lies within its slab, once slabs have been made.  In these strips a cell's writer is the tensor that is kept
+ * there, and its reader is any tensor that lies there. */
 static char *verify_storage(const struct step *s, struct strip *strip, const struct tensor *t)
 {
     size_t n;
@@ -430,7 +434,7 @@ static char *verify_tensors(const struct step *s, struct strip *strips, bool per
     return wrong;
 }
 
-/* The bytes of a device's slabs, each as far as tensors reach in it. */
+/* Adds up the bytes of a device's slabs, each as far as tensors reach in it. */
 static size_t sum_slabs(const struct strip *strip)
 {
     size_t sum = 0, reach = 0; /* reach: in the slab of cell i */

@@ -111,8 +111,9 @@ static double length_of_step(const struct trace_steps *s, size_t i)
     return (double)(step->end - step->start);
 }
 
-/* From where one step is done to where the next one is: what is written to the disk meanwhile, in the background, may
- * end long after the next step.  Clocks of devices may disagree, so the distance can be negative. */
+/* A period lasts from where one step is done to where the next one is.  It does not count what is written to the disk
+ * in the background, which may end long after the next step.  Clocks of devices may disagree, so the distance can be
+ * negative. */
 static double period_of_step(const struct trace_steps *s, size_t i)
 {
     if (!follows_directly(s, i))

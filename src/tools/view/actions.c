@@ -370,8 +370,8 @@ void turn_wheel(struct view *v, double notches, bool scroll)
 
 enum mouse_word { MOUSE_CLICK, MOUSE_MOVE, MOUSE_DRAG, MOUSE_HOLD, MOUSE_MEASURE, MOUSE_WHEEL, MOUSE_WORDS };
 
-/* Which word "click:600,300" and the like begin with, and their numbers; MOUSE_WORDS: it is none of them, or its
- * numbers are wrong. */
+/* Parses "click:600,300" and the like: returns the word that it begins with, and fills in its numbers.  MOUSE_WORDS: it
+ * begins with none of them, or its numbers are wrong. */
 static enum mouse_word parse_mouse(const char *word, double at[4])
 {
     static const struct {

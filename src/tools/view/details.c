@@ -124,7 +124,7 @@ char *describe_record(const struct trace *t, size_t record)
 
 /* ---- the step -------------------------------------------------------------------------------------------------- */
 
-/* With nothing under the mouse and nothing selected: the anchor step, and what the user can do next. */
+/* Nothing is under the mouse and nothing selected: describes the anchor step, and what the user can do next. */
 char *describe_step(const struct view *v)
 {
     char text[32], *all = NULL;

@@ -6,6 +6,16 @@
 #
 # The word "all" leaves out all folders but the trainer's.  FILEs are those that have a line
 # `const struct module module_NAME = {`.  An unknown name ends it with exit code 2.
+#
+# Of a module of that name it knows folder[name], place[name] and needs[name], names between spaces.  order[1] to
+# order[n] are the names.  A name is in out[] if it is left out; out[name] is the one because of which, or "" where that
+# was asked for.
+
+function value_of(line, field) { # of a line `    .place = 60,` or `    .needs = "pass predict",`
+    sub(".*\\." field " = \"?", "", line)
+    sub(/[",].*/, "", line)
+    return line
+}
 
 /^const struct module module_/ {
     name = $4
@@ -15,76 +25,109 @@
     order[++n] = name
     place[name] = 0
 }
-name != "" && /\.place = / {
-    place[name] = $0
-    sub(/.*\.place = /, "", place[name])
-    sub(/[^0-9].*/, "", place[name])
-}
-name != "" && /\.needs = "/ {
-    needs[name] = $0
-    sub(/.*\.needs = "/, "", needs[name])
-    sub(/".*/, "", needs[name])
-}
+name != "" && /\.place = / { place[name] = value_of($0, "place") + 0 }
+name != "" && /\.needs = "/ { needs[name] = value_of($0, "needs") }
 /};$/ { name = "" }
 
-END {
-    for (i = 2; i <= n; i++) # by place
-        for (k = i; k > 1 && place[order[k - 1]] + 0 > place[order[k]] + 0; k--) {
-            name = order[k]
+function sort_by_place(   i, k, moved) { # modules of one place stay in the order of their files
+    for (i = 2; i <= n; i++) {
+        moved = order[i]
+        for (k = i; k > 1 && place[order[k - 1]] > place[moved]; k--)
             order[k] = order[k - 1]
-            order[k - 1] = name
-        }
-    asked = split(without, word, " ")
-    if (without == "all") {
-        asked = 0
-        for (i = 1; i <= n; i++)
-            if (folder[order[i]] !~ /^src\/trainer\//)
-                out[order[i]] = ""
+        order[k] = moved
     }
-    for (i = 1; i <= asked; i++) {
-        if (!(word[i] in folder) || folder[word[i]] ~ /^src\/trainer\//) {
+}
+
+function is_trainers(name) {
+    return folder[name] ~ /^src\/trainer\//
+}
+
+function leave_out_all(   i) {
+    for (i = 1; i <= n; i++)
+        if (!is_trainers(order[i]))
+            out[order[i]] = ""
+}
+
+function leave_out_asked(   i, n_words, word) {
+    n_words = split(without, word, " ")
+    for (i = 1; i <= n_words; i++) {
+        if (!(word[i] in folder) || is_trainers(word[i])) {
             print "WITHOUT=" word[i] ": no folder of src/techniques or src/tools registers itself by that name" >"/dev/stderr"
             exit 2
         }
         out[word[i]] = ""
     }
-    do { # a folder that needs one of them is left out too
+}
+
+function find_missing(name,   k, n_needed, needed) { # one that the module needs and that is left out; "": there is none
+    n_needed = split(needs[name], needed, " ")
+    for (k = 1; k <= n_needed; k++)
+        if (needed[k] in out)
+            return needed[k]
+    return ""
+}
+
+function leave_out_needing(   i, more, missing) { # those that need one that is left out, until there are no more of them
+    do {
         more = 0
         for (i = 1; i <= n; i++) {
-            parts = split(needs[order[i]], part, " ")
-            for (k = 1; k <= parts; k++)
-                if ((part[k] in out) && !(order[i] in out)) {
-                    out[order[i]] = part[k]
-                    more = 1
-                }
+            missing = find_missing(order[i])
+            if (missing == "" || order[i] in out)
+                continue
+            out[order[i]] = missing
+            more = 1
         }
     } while (more)
+}
 
-    if (as == "table") {
-        print "/* Made by src/trainer/base/modules.awk from the folders that register themselves. */"
-        print "#include \"trainer/base/module.h\"\n"
-        for (i = 1; i <= n; i++)
-            if (!(order[i] in out))
-                print "extern const struct module module_" order[i] ";"
-        print "\nconst struct module *const modules[] = {"
-        for (i = 1; i <= n; i++)
-            if (!(order[i] in out)) {
-                print "    &module_" order[i] ","
-                built++
-            }
-        print "};\nconst size_t n_modules = " built ";"
-    }
-    for (i = 1; i <= n; i++) {
+function print_table(   i, n_built, names) {
+    print "/* Made by src/trainer/base/modules.awk from the folders that register themselves. */"
+    print "#include \"trainer/base/module.h\"\n"
+    for (i = 1; i <= n; i++)
         if (!(order[i] in out))
+            print "extern const struct module module_" order[i] ";"
+    print "\nconst struct module *const modules[] = {"
+    for (i = 1; i <= n; i++) {
+        if (order[i] in out) {
+            names = names " " order[i]
             continue
-        all = all " " order[i]
-        if (as == "folders")
-            print folder[order[i]]
-        if (out[order[i]] != "")
-            along = along (along == "" ? "" : "; ") order[i] " goes along, since it needs " out[order[i]]
+        }
+        print "    &module_" order[i] ","
+        n_built++
     }
-    if (as == "note" && along != "")
-        print along
+    print "};\nconst size_t n_modules = " n_built ";"
+    print "const char left_out[] = \"" names "\";"
+}
+
+function print_folders(   i) {
+    for (i = 1; i <= n; i++)
+        if (order[i] in out)
+            print folder[order[i]]
+}
+
+function print_note(   i, note) {
+    for (i = 1; i <= n; i++) {
+        if (!(order[i] in out) || out[order[i]] == "")
+            continue
+        if (note != "")
+            note = note "; "
+        note = note order[i] " goes along, since it needs " out[order[i]]
+    }
+    if (note != "")
+        print note
+}
+
+END {
+    sort_by_place()
+    if (without == "all")
+        leave_out_all()
+    else
+        leave_out_asked()
+    leave_out_needing()
     if (as == "table")
-        print "const char left_out[] = \"" all "\";"
+        print_table()
+    if (as == "folders")
+        print_folders()
+    if (as == "note")
+        print_note()
 }

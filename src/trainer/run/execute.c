@@ -101,14 +101,15 @@ static void issue_task(struct step *s, uint32_t iteration, struct task *t)
                       .task = t->index,
                       .iteration = iteration,
                       .run = lane->device->is_host,
-                      .goes = late ? decide_late : NULL,
                       .n_wait = gather_waits(s, iteration, t, r->wait),
                       .wait = r->wait,
                       .complete = complete};
     if (t->condition.aside) {
-        park_task(s, t, &job);
+        park_task(s, t, &job); /* which decides whether it runs before it is given to a thread */
         return;
     }
+    if (late)
+        job.goes = decide_late;
     struct task_flight *flight = job.flight = open_flight(s, t, iteration);
     flight->queued = now_ns();
     if (!late) /* observers are told of a late one when it has run */

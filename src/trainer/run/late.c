@@ -111,7 +111,6 @@ void park_job(struct step *s, const struct job *job)
 {
     struct late *l = s->running->late;
     struct job *kept = keep_job(job);
-    kept->goes = NULL;
     kept->ended = note_ended;
     kept->flight = &kept->own;
     kept->own = (struct task_flight){.iteration = job->iteration, .queued = now_ns()};

@@ -1,0 +1,284 @@
+/* reading.c - reading a snapshot file: its newest iteration that is whole.
+ *
+ *     page 0     commit 5, slot 1       the newer page names the newest commit: is all of slot 1 as it says?
+ *     page 1     commit 4, slot 2       if not, the older one is looked at in the same way
+ *     slot 1     5 5 5 hashes           each piece is compared with its hash
+ *     slot 2     4 4 4 hashes
+ *
+ * A page is valid if it has its hash, and the file's length.  With its slot and hashes put into the manifest's pieces a
+ * commit is a checkpoint like any other; by falling seq, the first one that verifies is the newest recoverable
+ * iteration.  So all pieces are of one iteration: what a later one has already written lies in another slot.  Every
+ * size is checked before it is used.  What does not hold is told, a newer commit that is passed over too.
+ *
+ * Copies of a byte on its way back: from the page cache to memory, from there to the tensor, and to the device.  All is
+ * read and hashed once here, to choose, and once more when it is loaded: in between a run may have begun to write the
+ * slot again, and then the hash tells.
+ */
+#include "snapshot.h"
+
+#include <errno.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOTHING_COMMITTED "has no whole iteration: nothing was committed yet"
+
+/* ---- the pages --------------------------------------------------------------------------------------------------- */
+
+/* All reading begins with the two pages, which say where the newest commit is. */
+
+/* Is a run writing the file?  Then it has it locked. */
+static bool is_written(struct reader *r)
+{
+    if (flock(r->fd, LOCK_SH | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK;
+    flock(r->fd, LOCK_UN);
+    return false;
+}
+
+/* A page that a run is writing may be read half-written: it is read again, until it is whole.  Without a run a bad page
+ * stays bad. */
+static const char *read_page(struct reader *r, bool live, int k, struct snapfile *found)
+{
+    enum { TRIES = 200 };
+    const struct timespec wait = {.tv_nsec = 1000000};
+    char page[SNAP_PAGE];
+    const char *wrong;
+    for (int tries = 0;; tries++) {
+        read_at(r, page, SNAP_PAGE, (uint64_t)k * SNAP_PAGE);
+        wrong = parse_page(found, page, r);
+        if (!wrong || !live || tries == TRIES)
+            return wrong;
+        live = is_written(r); /* false: the page is read once more, since a run may just have ended */
+        if (live)
+            nanosleep(&wait, NULL);
+    }
+}
+
+struct pages {               /* the two pages of a file */
+    struct snapfile says[2]; /* what each of them says of the file */
+    const char *wrong[2];    /* why it is not valid; NULL: it is */
+};
+
+static struct pages read_pages(struct reader *r, bool live)
+{
+    struct pages p = {0};
+    for (int k = 0; k < 2; k++)
+        p.wrong[k] = read_page(r, live, k, &p.says[k]);
+    return p;
+}
+
+/* The valid page that has the newer commit; NONE: no page is valid. */
+static int newer_page(const struct pages *p)
+{
+    if (p->wrong[0] && p->wrong[1])
+        return NONE;
+    if (p->wrong[0])
+        return 1;
+    if (p->wrong[1])
+        return 0;
+    return p->says[1].newest.seq > p->says[0].newest.seq ? 1 : 0;
+}
+
+/* Has a run committed something since `before` was read? */
+static bool has_moved_on(struct reader *r, const struct pages *before)
+{
+    struct pages now = read_pages(r, true);
+    for (int k = 0; k < 2; k++)
+        if (now.says[k].newest.seq != before->says[k].newest.seq)
+            return true;
+    return false;
+}
+
+struct snap_commit look_for_commit(const char *path)
+{
+    struct snap_commit newest = {0};
+    if (!is_snapshot(path))
+        return newest;
+    struct reader *r = open_reader(path);
+    if (r->size >= MANIFEST_AT) {
+        struct pages pages = read_pages(r, true);
+        int newer = newer_page(&pages);
+        if (newer != NONE)
+            newest = pages.says[newer].newest;
+    }
+    close_reader(r);
+    return newest;
+}
+
+/* ---- the newest commit that is whole ----------------------------------------------------------------------------- */
+
+/* The manifest describes the pieces; a commit says in which slot they lie, and which hashes they have. */
+
+#define NOTE_DAMAGE(f, ...)                                                                                            \
+    (void)(*APPEND((f)->in.damage, (f)->in.n_damage, (f)->in.cap_damage) = format_string(__VA_ARGS__))
+
+/* The pieces' hashes, in the manifest's order.  Their places count from the start of `slot`, no longer from that of
+ * `before`; 0: from 0. */
+static void put_pieces_in_slot(struct checkpoint *c, const uint64_t *hashes, uint32_t before, uint32_t slot)
+{
+    const struct snapfile *f = snapfile_of(c);
+    uint64_t from = before ? slot_at(f, (int)before) : 0;
+    uint64_t to = slot_at(f, (int)slot);
+    size_t n = 0;
+    for (size_t i = 0; i < c->pieces->n; i++) {
+        struct kept_tensor *t = &c->pieces->tensor[i];
+        for (size_t k = 0; k < t->n; k++) {
+            t->piece[k].hash = hashes[n++];
+            t->piece[k].file_at += to - from;
+        }
+    }
+}
+
+/* The pieces get the commit's hashes and its slot's place, and are then those of a checkpoint.  Is it whole? */
+static bool install_commit(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
+{
+    struct snapfile *f = snapfile_of(c);
+    uint64_t *hashes = allocate(f->in.n, sizeof *hashes);
+    uint32_t slot_before = f->newest.slot;
+    size_t damage = f->in.n_damage;
+    f->newest = *commit;
+    read_at(r, hashes, sizeof *hashes * f->in.n, hashes_at(f, (int)commit->slot));
+    if (hash_bytes(hashes, sizeof *hashes * f->in.n, 0) != commit->hash)
+        NOTE_DAMAGE(f, "%s: iteration %u is torn or damaged: the hashes at byte %llu are not those of its commit",
+                    c->path, commit->step, (unsigned long long)hashes_at(f, (int)commit->slot));
+    put_pieces_in_slot(c, hashes, slot_before, commit->slot);
+    for (size_t i = 0; i < c->pieces->n && f->in.n_damage == damage; i++) {
+        struct problem *p = verify_tensor(c, i);
+        if (p)
+            NOTE_DAMAGE(f, "iteration %u is torn or damaged: %s", commit->step, p->sentence);
+        free(p);
+    }
+    free(hashes);
+    return f->in.n_damage == damage;
+}
+
+/* The checkpoint that the file's manifest describes, whose pieces lie in no slot yet.  It owns f. */
+static struct checkpoint *read_description(struct reader *r, const char *path, struct snapfile *f)
+{
+    size_t n = (size_t)f->manifest_bytes;
+    char *manifest = allocate(n + 1, 1);
+    read_at(r, manifest, n, MANIFEST_AT);
+    if (hash_bytes(manifest, n, 0) != f->manifest_hash)
+        fail(EXIT_FAILED, "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say", path,
+             MANIFEST_AT, MANIFEST_AT + n);
+    struct checkpoint *c = parse_manifest(path, manifest, n, &f->in);
+    size_t pieces = count_pieces(c->pieces);
+    if (pieces != f->in.n)
+        fail(EXIT_FAILED, "%s is damaged or not ours: it has %zu pieces, its pages say %zu", path, pieces, f->in.n);
+    free(manifest);
+    return c;
+}
+
+static void note_pages(struct snapfile *f, const char *path, const struct pages *p)
+{
+    for (int k = 0; k < 2; k++)
+        if (p->wrong[k])
+            NOTE_DAMAGE(f, "%s: page %d is torn or damaged: %s", path, k, p->wrong[k]);
+        else
+            f->last_seq = MAX(f->last_seq, p->says[k].newest.seq);
+}
+
+/* Gives c the newest commit that is whole.  Returns the page that has it; NONE: no commit is whole. */
+static int choose_commit(struct reader *r, struct checkpoint *c, const struct pages *p)
+{
+    const int newer = newer_page(p);
+    const int order[2] = {newer, 1 - newer};
+    for (int i = 0; i < 2; i++) {
+        int k = order[i];
+        if (p->wrong[k] || !p->says[k].newest.slot)
+            continue;
+        bool whole = install_commit(r, c, &p->says[k].newest);
+        if (whole)
+            return k;
+    }
+    return NONE;
+}
+
+/* live: a run may be writing.  *overtaken: something does not match, and meanwhile the run has committed anew, so it
+ * may have written the slot that was read. */
+static struct checkpoint *read_once(const char *path, bool live, bool *overtaken)
+{
+    struct reader *r = open_reader(path);
+    if (r->size == 0) /* a run that was killed just now had only made it */
+        fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
+    if (r->size < MANIFEST_AT)
+        fail(EXIT_FAILED, "%s has %llu bytes, which is no snapshot: it was cut off", path, (unsigned long long)r->size);
+    struct pages pages = read_pages(r, live);
+    if (newer_page(&pages) == NONE)
+        fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", path, pages.wrong[0], pages.wrong[1]);
+    struct snapfile *f = allocate(1, sizeof *f);
+    *f = pages.says[pages.wrong[0] ? 1 : 0]; /* but for the commit and its run, valid pages say the same */
+    f->newest = (struct snap_commit){0};
+    struct checkpoint *c = read_description(r, path, f);
+    note_pages(f, path, &pages);
+    f->page = choose_commit(r, c, &pages);
+    *overtaken = live && f->in.n_damage && has_moved_on(r, &pages);
+    close_reader(r);
+    c->run = 0; /* not known */
+    if (f->page == NONE)
+        f->newest = (struct snap_commit){0};
+    else if (*c->program) /* versions that did not write their name had other bytes in the run's place */
+        c->run = pages.says[f->page].run;
+    c->step = f->newest.step;
+    c->samples = f->newest.samples;
+    c->session = f->newest.session;
+    return c;
+}
+
+struct checkpoint *read_snapshot(const char *path)
+{
+    enum { TRIES = 100 };
+    bool overtaken = false;
+    struct checkpoint *c = read_once(path, true, &overtaken);
+    for (int tries = 1; overtaken && tries < TRIES; tries++) {
+        free_checkpoint(c);
+        c = read_once(path, true, &overtaken);
+    }
+    return c;
+}
+
+struct checkpoint *read_locked_snapshot(const char *path)
+{
+    bool overtaken; /* never: no run is writing */
+    return read_once(path, false, &overtaken);
+}
+
+struct checkpoint *open_snapshot(const char *path)
+{
+    struct checkpoint *c = read_snapshot(path);
+    const struct snapfile *f = snapfile_of(c);
+    if (!f->newest.slot && f->in.n_damage)
+        fail(EXIT_FAILED, "%s has no whole iteration: %s", path, f->in.damage[0]);
+    if (!f->newest.slot)
+        fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
+    return c;
+}
+
+/* ---- a snapshot file as a store (struct store) ------------------------------------------------------------------- */
+
+/* With this reshard/ reads, verifies and shows it like any checkpoint. */
+
+static json_t *snapshot_json(const struct checkpoint *c)
+{
+    const struct snapfile *f = snapfile_of(c);
+    return json_pack("{s:i, s:i, s:I, s:I}", "slots", f->slots, "slot", (int)f->newest.slot, "commit",
+                     (json_int_t)f->newest.seq, "slot_bytes", (json_int_t)f->in.bytes);
+}
+
+static void print_snapshot(const struct checkpoint *c)
+{
+    const struct snapfile *f = snapfile_of(c);
+    char bytes[32];
+    printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", f->newest.slot, f->slots, f->in.n,
+           format_bytes(bytes, (double)f->in.bytes), (unsigned long long)f->newest.seq);
+}
+
+const struct store snapshot_store = {.name = "snapshot",
+                                     .option = "--snapshot",
+                                     .place = "a slot",
+                                     .advice = "or a run writes there: read it once more, or copy it",
+                                     .is_ours = is_snapshot,
+                                     .open = open_snapshot,
+                                     .to_json = snapshot_json,
+                                     .print = print_snapshot};
