@@ -81,8 +81,7 @@ static const struct option options[] = {
      .help = "move data to the host and back in time. auto: as the budget needs, for the shortest step; data that is "
              "cheaper to make again is made again. layer: a layer's data leaves during the next layer's forward, and "
              "comes back during that layer's backward. microbatch: a micro-batch's data leaves after its forward, and "
-             "comes back "
-             "during the backward before its own"},
+             "comes back during the backward before its own"},
     {.name = "swap-what",
      .type = OPT_TEXT,
      .value = &classes,
