@@ -457,24 +457,25 @@ static int run_export(char **words)
 
 static const struct word words[] = {
     {"ls", "CKPT", "what is in it, and which rank has which part", 1, LS, run_ls,
-     "The run's id, which resumed runs keep; the session, a count of trainings; the version of yard that wrote it.\n"
-     "The mesh that the pieces follow, and the strategy under which training goes on (merging does not change it).\n"
-     "For each tensor (a parameter, or Adam's m or v; weights are (out, in)): its shape, the axis along which\n"
-     "tensor parallelism cuts it, and the pieces: boxes [rows, columns], or ranges of elements.\n"},
+     "Shows the run's id, which resumed runs keep; the session, a count of trainings; the version of yard that\n"
+     "wrote it; the mesh by which the pieces are cut; the strategy (the mesh under which training goes on, which\n"
+     "merging does not change). For each tensor (a parameter, or Adam's m or v; weights are (out, in)) it\n"
+     "shows the shape, the axis along which tensor parallelism cuts it, and the pieces: boxes [rows, columns],\n"
+     "or ranges of elements.\n"},
     {"verify", "CKPT", "whether every byte is as it was written", 1, VERIFY, run_verify,
-     "Reads all of it: the manifest and the headers strictly, that the pieces cover each element once, and the\n"
-     "hash of each piece. Of a folder, all checkpoints in it. Exit code 1 when something is damaged.\n"},
+     "Reads every byte. Checks the manifest and the headers strictly, that the pieces cover each element once, and\n"
+     "the hash of each piece; in a folder, all checkpoints. Exit code 1 if something is damaged.\n"},
     {"diff", "A B", "which tensors differ, and by how much", 2, CKPT_DIFF, run_diff,
-     "Element by element, whatever mesh each is of. relative: ||a - b|| / ||b||. Exit code 1 when some differ.\n"
-     "Also whether both are of one run, and which of them came later.\n"},
+     "Compares element by element, whatever the meshes are. relative: ||a - b|| / ||b||. Exit code 1 if some differ.\n"
+     "Also says whether both are of one run, and which of them is later.\n"},
     {"reshard", "CKPT OUT", "the same state, cut for another mesh", 2, RESHARD, run_reshard,
      "OUT becomes a checkpoint. Each tensor gets a plan of copies, which is proved to write each element once.\n"
      "OUT is a new name, or an empty folder that no run has in use.\n"
      "Every byte is read once, hashed, and written once, a tensor at a time. Training goes on under the mesh that\n"
      "--mesh names; without --mesh the pieces are merged, and the strategy stays what it was.\n"},
     {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
-     "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, with the\n"
-     "tokenizer, or a file of llm.c's where OUT ends in .bin.\n"},
+     "Writes whole parameters, without Adam's state, from any mesh: a folder in Hugging Face's form, with the\n"
+     "tokenizer, or a file of llm.c's if OUT ends in .bin.\n"},
 };
 
 static const struct words ckpt_words = {

@@ -359,8 +359,8 @@ static const struct option options[] = {
      .argument = WORDS([IN_HOST] = "host", [IN_DEVICE] = "device"),
      .group = GROUP_TECHNIQUES,
      .commands = OF_TRAIN | OF_PLAN,
-     .help = "a unit's next update waits for its copy. host: into the host's memory; device: into the device's, with "
-             "room for S copies, from where it goes down while training goes on: for slow links"},
+     .help = "where a unit is copied to, before its next update may begin. host: into the host's memory; device: "
+             "within the device, with room for S copies, and from there down while training goes on: for slow links"},
     {.name = "iterations",
      .type = OPT_INT,
      .value = &snapshot_options.iterations,

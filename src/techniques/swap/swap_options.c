@@ -75,9 +75,9 @@ static const struct option options[] = {
      .group = GROUP_TECHNIQUES,
      .commands = OF_LIST,
      .help = "move data to the host and back in time. auto: as the budget needs, for the shortest step; data that is "
-             "cheaper to make again is made again. layer: away during the next layer's forward, back during that "
-             "layer's backward. "
-             "microbatch: away after a micro-batch's forward, back during the backward before its own"},
+             "cheaper to make again is made again. layer: a layer's data leaves during the next layer's forward, and "
+             "comes back during that layer's backward. microbatch: a micro-batch's data leaves after its forward, and "
+             "comes back during the backward before its own"},
     {.name = "swap-what",
      .type = OPT_TEXT,
      .value = &classes,

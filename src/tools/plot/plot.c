@@ -168,8 +168,8 @@ static const struct option options[] = {
      .value = &bits,
      .group = "Output",
      .commands = 1,
-     .help = "draw losses in bits per byte of text, not in nats per token; so it is in any case where several runs "
-             "have tokens of several lengths"},
+     .help = "draw losses in bits per byte of text, not in nats per token; without it only if the tokens of several "
+             "runs have different lengths"},
     {.name = "png",
      .type = OPT_OUTPUT,
      .value = &png,
@@ -188,7 +188,7 @@ static int run_plot(int argc, char **argv)
         &table, 1, "plot",
         "FILE.jsonl... [options]\n\n"
         "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps;\n"
-        "several runs over each other.\n",
+        "those of several runs in one picture.\n",
         INT32_MAX, argc, argv, &n);
     if (!files)
         return EXIT_OK;

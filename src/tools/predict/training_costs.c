@@ -92,7 +92,7 @@ static const struct option options[] = {
      .argument = "FILE",
      .group = GROUP_PREDICTING,
      .commands = OF_TRAIN | OF_PLAN,
-     .help = "task times that `yard profile` measured; train: for its plans, instead of a trial"},
+     .help = "task times that `yard profile` measured; train plans with them instead of measuring in a trial"},
     {.name = "hardware",
      .type = OPT_INPUT,
      .value = &predict_options.hardware,
@@ -101,7 +101,8 @@ static const struct option options[] = {
      .commands = OF_TRAIN | OF_PLAN,
      .help =
          "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
-         "device is needed (bench: with --broadcast); train: on the real devices, for its plans, instead of a trial"},
+         "device is needed (bench: with --broadcast); train runs on the real devices, and plans "
+         "with these times instead of measuring in a trial"},
     {.name = "what-if",
      .type = OPT_TEXT,
      .value = &predict_options.what_if,

@@ -257,7 +257,7 @@ static const struct option of_runs[] = {
      .value = &record_options.shown,
      .group = GROUP_LOOKING,
      .commands = OF_RUN,
-     .help = "show in a window what runs when, as it runs"},
+     .help = "open a window that shows what runs when, while it runs"},
 };
 const struct module module_view = {
     .name = "view",

@@ -74,7 +74,7 @@ static const struct option own_options[] = {
      .commands = OF_TRAIN | OF_PLAN,
      .help =
          "start from an llm.c checkpoint, safetensors with GPT-2 names (a file, the index of shards, or their folder, "
-         "where a config.json is read too), or what --save wrote; brings its own sizes"},
+         "where a config.json is read too), or what --save wrote; the sizes are those of the file"},
     {.name = "config",
      .type = OPT_INPUT,
      .value = &asked.config,
@@ -91,9 +91,9 @@ static const struct option own_options[] = {
      .commands = OF_LIST,
      .help =
          "text (also packed with gzip), llm.c shard or uint16 tokens: a file, a folder or a quoted glob; a folder with "
-         "train.bin and val.bin: the one to train, the other to validate; 'stories': a built-in text whose best "
-         "possible loss is known; 'stories:FILE': by your own grammar; 'self': this program's sources (default: "
-         "stories; plan, profile and bench: random tokens)"},
+         "train.bin and val.bin: train.bin to train, val.bin to validate; 'stories': a built-in text whose best "
+         "possible loss is known; 'stories:FILE': such a text by your own grammar; 'self': this program's sources "
+         "(default: stories; plan, profile and bench: random tokens)"},
     {.name = "vocab",
      .type = OPT_INT,
      .value = &asked.vocab,
@@ -360,8 +360,8 @@ static const struct option own_options[] = {
      .argument = "BYTES",
      .group = GROUP_DEVICES,
      .commands = OF_RUN,
-     .help = "memory budget of each device, with K, M or G (0: of a CPU three quarters of the host's memory, of a "
-             "GPU all of its own but a sixteenth and 256 MiB, left to the driver)"},
+     .help = "memory budget of each device, with K, M or G (0: for a CPU three quarters of the host's memory, for a "
+             "GPU all of its memory except a sixteenth and 256 MiB, which are left to the driver)"},
     {.name = "host-mem",
      .type = OPT_BYTES,
      .value = &asked.host_memory,
@@ -395,15 +395,16 @@ static const struct option own_options[] = {
      .high = 16,
      .group = GROUP_DEVICES,
      .commands = OF_RUN,
-     .help = "floats per vector: 1, 4, 8 or 16, at most what the device has (0: just that); results depend on it to "
-             "the last bit"},
+     .help = "floats per vector: 1, 4, 8 or 16, at most as many as the device has (0: just as many); results "
+             "depend on it to the last bit"},
 
     {.name = "serial",
      .type = OPT_FLAG,
      .value = &asked.serial,
      .group = GROUP_LOOKING,
      .commands = OF_TRAIN | OF_SAMPLE,
-     .help = "run one task after another, wait after each, create no thread: the reference, and for debuggers"},
+     .help = "run one task after another, wait after each, create no thread: the reference for results, and the "
+             "mode for debuggers"},
     {.name = "log",
      .type = OPT_OUTPUT,
      .value = &asked.log,
