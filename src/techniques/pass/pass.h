@@ -110,8 +110,8 @@ struct pass_traits {
 
     /* The trial asks: a few steps that are measured where no times are given (predict/trial.c). */
     bool (*wants_times)(void); /* does it choose by how long tasks take?  NULL: no */
-    bool always_needs_times; /* false: it needs times only if it had to make room in the trial, where it had none */
-    bool moves_updates;      /* it moves updates to the CPU; the trial measures these on their device too */
+    bool always_needs_times;   /* false: it needs times only if it had to make room in the trial, where it had none */
+    bool moves_updates;        /* it moves updates to the CPU; the trial measures these on their device too */
 
     /* plan_may_change() asks.  Might the pass choose otherwise with larger budgets?  So it is with a pass that chooses
      * by the budgets before it is known what later passes keep on the host.  NULL: never. */

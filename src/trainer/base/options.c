@@ -110,7 +110,7 @@ static bool takes(const struct option *o, double value)
     return any || (value >= o->low && value <= o->high);
 }
 
-/* ---- types: how the text of a value becomes the option's variable, and back --------------------------------------- */
+/* ---- types: how the text of a value becomes the option's variable, and back -------------------------------------- */
 
 /* Functions store_*(): parse the text into the option's variable; false: it is no such value, or out of range. */
 

@@ -4,7 +4,7 @@
  * its value:
  *
  *     static int batch;
- *     {.name = "batch", .letter = 'b', .type = OPT_INT, .value = &batch, .initial = "8", .argument = "N", .low = 1, ...}
+ *     {.name = "batch", .letter = 'b', .type = OPT_INT, .value = &batch, .initial = "8", .argument = "N", ...}
  *
  *     yard train --batch 4        on the command line; --batch=4 and -b 4 are the same
  *     batch = 4   # so many       a line of a config file

@@ -2,8 +2,8 @@
  * the metadata "config" in its file's header.
  *
  * Both are the fields of a JSON object.  A field that asks for what is not computed here ends the program with
- * EXIT_USAGE; one that contradicts another, or the shapes of the tensors, with EXIT_FAILED.  The sentence names file and
- * field.  Implemented in statements.c.
+ * EXIT_USAGE; one that contradicts another, or the shapes of the tensors, with EXIT_FAILED.  The sentence names file
+ * and field.  Implemented in statements.c.
  */
 #ifndef STATEMENTS_H
 #define STATEMENTS_H

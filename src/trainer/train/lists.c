@@ -129,8 +129,9 @@ static void free_tapes(struct train_list *list, int stage, int micro)
             free(tape_at(list, stage, micro, k, j)->ops);
 }
 
-/* The backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its backward.
- * They are summed one unit later in the list, when all have arrived; or at once, where no other rank has any. */
+/* The backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its
+ * backward.  They are summed one unit later in the list, when all have arrived; or at once, where no other rank has
+ * any. */
 static void add_backwards(struct train_list *list, const struct turn *turn)
 {
     const struct trainer *t = list->t;
