@@ -429,7 +429,9 @@ static void export_folder(const struct checkpoint *c, const char *path)
     json_t *tokenizer = tokenizer_to_json(&t);
     expect_free("yard ckpt export", path);
     export_huggingface(c, path, tokenizer, end_of_text(&t));
-    if (!tokenizer && t.kind != &token_ids)
+    if (!tokenizer && t.kind != &token_ids && t.takes_numbers)
+        note("it has no tokenizer.json: the tokenizer of this model only decodes, which Hugging Face's cannot");
+    else if (!tokenizer && t.kind != &token_ids)
         note("it has no tokenizer.json: %s cannot be written as one%s%s", t.kind->noun,
              *left_out ? ", since this yard was built without" : "", left_out);
     else if (!tokenizer)

@@ -9,6 +9,10 @@ struct bpe *new_bpe(int n)
     b->n = n;
     b->token = allocate((size_t)n, sizeof *b->token);
     b->ranks = new_map();
+    for (int i = 0; i < ADDED_TREES; i++) {
+        b->tree[i].next = new_map();
+        b->tree[i].ends = new_map();
+    }
     b->class_of = unicode_classes();
     return b;
 }
@@ -21,6 +25,10 @@ void free_bpe(struct bpe *b)
     free(b->merges);
     free(b->added);
     free_map(b->ranks);
+    for (int i = 0; i < ADDED_TREES; i++) {
+        free_map(b->tree[i].next);
+        free_map(b->tree[i].ends);
+    }
     free((uint8_t *)b->class_of);
     free(b);
 }
@@ -54,6 +62,8 @@ const char *add_merge(struct bpe *b, int left, int right, int result)
     if (map_find(b->ranks, pair_key(left, right)) != NO_NUMBER)
         return "is there twice";
     const size_t n = join_bytes(b, left, right, bytes);
+    b->makes_twice |= b->token[result].bytes != NULL;
+    b->reach += b->token[left].n;
     const char *problem = set_token(b, result, bytes, n);
     if (problem)
         return problem;
@@ -64,6 +74,23 @@ const char *add_merge(struct bpe *b, int left, int right, int result)
     return NULL;
 }
 
+static void add_to_tree(struct added_tree *t, const char *text, size_t n, int token)
+{
+    uint64_t node = 0;
+    t->begins[(unsigned char)*text] = true;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t key = node << 8 | (unsigned char)text[i];
+        int64_t next = map_find(t->next, key);
+        if (next == NO_NUMBER) {
+            t->last++;
+            next = t->last;
+            map_put(t->next, key, t->last);
+        }
+        node = (uint64_t)next;
+    }
+    map_put(t->ends, node, (uint32_t)token);
+}
+
 const char *add_added(struct bpe *b, const struct added *a, const char *text, size_t n)
 {
     if (valid_utf8(text, n) < n || memchr(text, '\0', n))
@@ -72,8 +99,34 @@ const char *add_added(struct bpe *b, const struct added *a, const char *text, si
     if (problem)
         return problem;
     *APPEND(b->added, b->n_added, b->cap_added) = *a;
-    b->begins_added[(unsigned char)*text] = true;
+    b->token[a->token].is_added = true;
+    add_to_tree(&b->tree[(a->kinds & IS_NORMALIZED) != 0], text, n, a->token);
     return NULL;
+}
+
+bool drop_tokens(struct bpe *b, int n)
+{
+    const size_t n_added = b->n_added;
+    if (b->decodes_only)
+        return false;
+    for (int byte = 0; byte < 256; byte++)
+        if (b->of_byte[byte] >= n)
+            return false;
+    for (size_t i = 0; i < b->n_merges; i++)
+        if (b->merges[i].result >= n)
+            return false;
+    b->n_added = 0;
+    for (size_t i = 0; i < n_added; i++) {
+        const struct added a = b->added[i];
+        if (a.token < n) {
+            b->added[b->n_added] = a;
+            b->n_added++;
+        }
+    }
+    for (int i = n; i < b->n; i++)
+        free(b->token[i].bytes);
+    b->n = n;
+    return true;
 }
 
 int find_added(const struct bpe *b, const char *text)
@@ -90,6 +143,7 @@ int find_added(const struct bpe *b, const char *text)
 
 /* The tokens of a word are a linked list, in which a token is known by the place of its first byte. */
 enum { GONE = -1 };
+enum { WINDOW_BYTES = 1 << 16 };
 struct linked_token {
     int token;               /* GONE: it was joined to the one before */
     uint32_t previous, next; /* the word's first has itself as previous one; after the last comes the word's length */
@@ -153,8 +207,9 @@ static void join(struct encoder *e, const struct merge *m, uint32_t at, size_t n
 }
 
 /* Of all pairs the one of the lowest rank is merged, the leftmost if there are several.  With the heap a word of n
- * bytes takes n log n steps. */
-static void merge_word(struct encoder *e, const char *bytes, size_t n)
+ * bytes takes n log n steps.  Puts those tokens that end in the first `sure` bytes, and returns how many bytes they
+ * have. */
+static size_t merge_word(struct encoder *e, const char *bytes, size_t n, size_t sure)
 {
     e->word = grow(e->word, &e->cap_word, n, sizeof *e->word);
     for (uint32_t i = 0; i < n; i++) {
@@ -170,8 +225,34 @@ static void merge_word(struct encoder *e, const char *bytes, size_t n)
         if (is_pair(e, m, at, n))
             join(e, m, at, n);
     }
-    for (uint32_t i = 0; i < n; i = e->word[i].next)
-        put_token(e, e->word[i].token);
+    uint32_t done = 0;
+    while (done < n && e->word[done].next <= sure) {
+        put_token(e, e->word[done].token);
+        done = e->word[done].next;
+    }
+    return done;
+}
+
+/* A long word is merged in windows, so that it takes little memory.  Merges come by rank.  When those of a rank are
+ * carried out, what differs beyond a window's end can change one token more before it: that which stands before the
+ * changed ones, if it is the left one of this merge.  So tokens that end `reach` bytes before the window's end, the
+ * bytes of all left ones, are those of the whole word. */
+static void merge_long_word(struct encoder *e, const char *bytes, size_t n)
+{
+    const size_t reach = e->b->reach;
+    const size_t window = 2 * reach + WINDOW_BYTES;
+    if (e->b->makes_twice) { /* then a merge can be followed by one of lower rank */
+        if (n >= UINT32_MAX)
+            fail(EXIT_USAGE, "the text has a word of %zu bytes, without white space; expected less than 4 GiB", n);
+        merge_word(e, bytes, n, n);
+        return;
+    }
+    while (n > window) {
+        const size_t done = merge_word(e, bytes, window, window - reach);
+        bytes += done;
+        n -= done;
+    }
+    merge_word(e, bytes, n, n);
 }
 
 /* ---- encoding: all words ---------------------------------------------------------------------------------------- */
@@ -179,7 +260,7 @@ static void merge_word(struct encoder *e, const char *bytes, size_t n)
 static void encode_piece(struct encoder *e, const char *bytes, size_t n)
 {
     if (n > CACHED_BYTES) {
-        merge_word(e, bytes, n);
+        merge_long_word(e, bytes, n);
         return;
     }
     struct cached *c = &e->cached[hash_bytes(bytes, n, 0) % CACHED_WORDS];
@@ -189,7 +270,7 @@ static void encode_piece(struct encoder *e, const char *bytes, size_t n)
         return;
     }
     const size_t begin = e->n;
-    merge_word(e, bytes, n);
+    merge_word(e, bytes, n, n);
     const size_t n_tokens = e->n - begin;
     if (n_tokens > CACHED_TOKENS)
         return;
@@ -205,8 +286,6 @@ static void encode_word(void *encoder, const char *bytes, size_t n)
 {
     struct encoder *e = encoder;
     size_t begin = 0;
-    if (n >= UINT32_MAX)
-        fail(EXIT_USAGE, "the text has a word of %zu bytes, without white space; expected less than 4 GiB", n);
     for (size_t i = 1; i < n && n > CACHED_BYTES; i++) {
         if (e->b->joined[(unsigned char)bytes[i - 1]][(unsigned char)bytes[i]])
             continue;

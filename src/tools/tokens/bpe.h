@@ -34,6 +34,7 @@ enum { MOST_TOKEN_BYTES = 1024 };
 struct token {
     char *bytes;
     size_t n;
+    bool is_added;
 };
 struct merge {
     int left, right, result; /* tokens; result's bytes are left's and then right's */
@@ -47,6 +48,15 @@ struct added {
     int token;
     unsigned kinds; /* a sum of enum added_kind */
 };
+/* Texts of added tokens as a tree.  A node stands for what some of them begin with, the root, 0, for no bytes: so the
+ * steps of a search depend on the text alone, not on how many there are. */
+struct added_tree {
+    struct number_map *next; /* of node << 8 | byte: the node of the text that has this byte more */
+    struct number_map *ends; /* of a node that stands for a whole text: its token */
+    uint32_t last;           /* the node that was made last */
+    bool begins[256];        /* bytes with which the texts begin */
+};
+enum { ADDED_TREES = 2 };
 struct bpe {
     int n;
     struct token *token;  /* [n] */
@@ -55,17 +65,22 @@ struct bpe {
     struct merge *merges; /* in the order in which they were learnt; a merge's place here is its rank */
     size_t n_merges, cap_merges;
     struct number_map *ranks; /* of pairs, see pair_key(); the rank of their merge */
+    size_t reach;             /* bytes, see merge_long_word() */
+    bool makes_twice;         /* two merges make the same token */
     bool joined[256][256];    /* bytes x and y: does a merge join a token that ends with x to one that begins with y? */
     struct added *added;
     size_t n_added, cap_added;
-    bool begins_added[256];  /* bytes with which added tokens begin */
-    const uint8_t *class_of; /* [CODE_POINTS] enum class */
+    struct added_tree tree[ADDED_TREES]; /* of the added tokens that are not normalized; of those that are */
+    const uint8_t *class_of;             /* [CODE_POINTS] enum char_class */
 };
 
 /* Tokens of a text, *n of them; the caller frees them.  Not for one that only decodes. */
 uint16_t *bpe_encode(const struct bpe *b, const struct text *text, size_t *n);
 /* The *n bytes of a token.  A model may have more tokens than its tokenizer: those are U+FFFD. */
 const char *bpe_decode(const struct bpe *b, int32_t token, size_t *n);
+/* Leaves out the tokens from number n on, if no text becomes them but that of an added token, which is then read as
+ * any other.  false: some text does, and all stay. */
+bool drop_tokens(struct bpe *b, int n);
 /* The number of the added token that stands for this text, "<|endoftext|>"; -1: there is none. */
 int find_added(const struct bpe *b, const char *text);
 void free_bpe(struct bpe *b);

@@ -20,7 +20,7 @@ SPACES = {*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 
 
 
 def class_of(code_point):
-    """The letters are those of enum class in inner.h."""
+    """The letters are those of enum char_class in inner.h."""
     category = unicodedata.category(chr(code_point))
     if code_point in SPACES:
         return "s"

@@ -13,13 +13,14 @@
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------ */
 
-/* Fields of tokenizer.json that change which tokens a text becomes. */
-static const struct field_rule computed[] = {
+/* Fields of tokenizer.json that change which tokens a text becomes, and what is computed here. */
+struct field_rule {
+    const char *part, *field; /* field NULL: the rule is about the part as a whole */
+    const char *allowed;      /* a JSON array of values; null among them: the field may be missing */
+};
+static const struct field_rule of_all[] = {
     {"normalizer", "type", "[null]"},
     {"normalizer", NULL, "[null]"},
-    {"pre_tokenizer", "type", "[\"ByteLevel\"]"},
-    {"pre_tokenizer", "add_prefix_space", "[false]"},
-    {"pre_tokenizer", "use_regex", "[null, true]"},
     {"model", "type", "[\"BPE\"]"},
     {"model", "dropout", "[null, 0, 0.0]"},
     {"model", "unk_token", "[null]"},
@@ -28,8 +29,12 @@ static const struct field_rule computed[] = {
     {"model", "byte_fallback", "[null, false]"},
     {"model", "ignore_merges", "[null, false]"},
     {"post_processor", "type", "[null, \"ByteLevel\", \"TemplateProcessing\"]"},
-    {"post_processor", "single", "[null, [{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}]]"},
-    {"decoder", "type", "[null, \"ByteLevel\"]"}};
+    {"post_processor", "single", "[null, [{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}]]"}};
+/* Of one that has merges. */
+static const struct field_rule of_words[] = {{"pre_tokenizer", "type", "[\"ByteLevel\"]"},
+                                             {"pre_tokenizer", "add_prefix_space", "[false]"},
+                                             {"pre_tokenizer", "use_regex", "[null, true]"},
+                                             {"decoder", "type", "[null, \"ByteLevel\"]"}};
 
 /* A part of tokenizer.json.  A sequence of one step is that step. */
 static const json_t *step_or_part(const json_t *top, const char *name)
@@ -62,7 +67,8 @@ static const json_t *value_of(const json_t *top, const struct field_rule *r)
     return json_object_get(part, r->field);
 }
 
-const struct field_rule *broken_rule(const json_t *top, const struct field_rule *rules, size_t n)
+/* The first rule that the file does not keep; NULL: it keeps all. */
+static const struct field_rule *broken_rule(const json_t *top, const struct field_rule *rules, size_t n)
 {
     for (const struct field_rule *r = rules; r < rules + n; r++) {
         json_t *allowed = json_loads(r->allowed, 0, NULL);
@@ -74,9 +80,13 @@ const struct field_rule *broken_rule(const json_t *top, const struct field_rule 
     return NULL;
 }
 
+bool asks_for_more(const json_t *top) { return broken_rule(top, of_all, COUNT(of_all)) != NULL; }
+
 static void refuse_other_kinds(const char *path, const json_t *top)
 {
-    const struct field_rule *r = broken_rule(top, computed, COUNT(computed));
+    const struct field_rule *r = broken_rule(top, of_all, COUNT(of_all));
+    if (!r)
+        r = broken_rule(top, of_words, COUNT(of_words));
     if (!r)
         return;
     const json_t *value = value_of(top, r);
@@ -325,7 +335,10 @@ static struct bpe *read_llmc(const char *path)
     int32_t header[4] = {0};
     char *file = read_whole(path, &size);
     memcpy(header, file, MIN(size, sizeof header));
-    if (size < LLMC_HEADER_BYTES || header[1] < 1 || header[1] > 2 || header[2] < 1 || header[2] > MOST_TOKENS)
+    if (size < LLMC_HEADER_BYTES)
+        fail(EXIT_FAILED, "%s is cut off: it has %zu bytes, and its header alone %d; get a fresh copy of the file",
+             path, size, LLMC_HEADER_BYTES);
+    if (header[1] < 1 || header[1] > 2 || header[2] < 1 || header[2] > MOST_TOKENS)
         fail(EXIT_FAILED, "%s: its header says version %d and %d tokens; expected version 1 or 2 and at most %d", path,
              header[1], header[2], MOST_TOKENS);
     const int end = header[1] == 2 ? header[3] : GPT2_END;

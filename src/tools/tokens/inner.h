@@ -24,9 +24,9 @@ uint64_t heap_pop(struct heap *h); /* of a heap that is not empty */
 
 /* ---- split.c ---------------------------------------------------------------------------------------------------- */
 
-enum class { LETTER = 'l', NUMBER = 'n', SPACE = 's', OTHER = 'o' };
+enum char_class { LETTER = 'l', NUMBER = 'n', SPACE = 's', OTHER = 'o' };
 extern const char unicode_runs[]; /* classes.c */
-uint8_t *unicode_classes(void);   /* [CODE_POINTS] enum class; the caller frees them */
+uint8_t *unicode_classes(void);   /* [CODE_POINTS] enum char_class; the caller frees them */
 
 /* Called for what a text consists of, from its beginning to its end. */
 struct visitor {
@@ -63,14 +63,10 @@ json_t *byte_level_json(bool splits); /* splits: a text is cut into GPT-2's word
 /* The file of these parts, which it takes over. */
 json_t *tokenizer_json(json_t *added, json_t *before, json_t *decoder, json_t *model);
 
-/* ---- files.c: fields of tokenizer.json ------------------------------------------------------------------------- */
+/* ---- files.c ---------------------------------------------------------------------------------------------------- */
 
-struct field_rule {
-    const char *part, *field; /* field NULL: the rule is about the part as a whole */
-    const char *allowed;      /* a JSON array of values; null among them: the field may be missing */
-};
-/* The first rule that the file does not keep; NULL: it keeps all. */
-const struct field_rule *broken_rule(const json_t *top, const struct field_rule *rules, size_t n);
+/* Does a tokenizer.json ask for what is not computed here, whatever its tokens are: a normalizer, byte_fallback ...? */
+bool asks_for_more(const json_t *top);
 
 /* ---- single.c: tokenizer.json of bytes and of characters, also as other programs write it anew ------------------ */
 

@@ -126,6 +126,14 @@ static json_t *to_json(const struct tokenizer *t)
     return t->takes_numbers ? NULL : bpe_to_json(bpe_of(t));
 }
 
+static bool drop(struct tokenizer *t, int n)
+{
+    if (!drop_tokens(t->own, n))
+        return false;
+    t->n = n;
+    return true;
+}
+
 static void forget(struct tokenizer *t) { free_bpe(t->own); }
 
 static const struct token_kind token_bpe = {
@@ -139,6 +147,7 @@ static const struct token_kind token_bpe = {
     .end = find_end,
     .to_text = to_text,
     .from_text = from_text,
+    .drop = drop,
     .free = forget,
     .read = read_file_of,
     .beside = read_beside,

@@ -11,11 +11,15 @@
 
 enum { LEAST_COUNT = 2, WORD_END = -1, GONE = -2 };
 static const uint32_t no_place = UINT32_MAX;
+/* A longer word is counted as several.  When the different words have MOST_PLACES the rarer half is forgotten: a GB of
+ * words that never come again takes no more memory than this. */
+enum { LONGEST_WORD = 1 << 16, MOST_PLACES = 1 << 24 };
 
 struct counted_word {
     const char *bytes; /* in a text */
     size_t n;
     uint64_t count; /* how often it is there */
+    uint64_t met;   /* how many words of the text came before it was met */
 };
 /* The different words one after another, with a place for each byte and one for the word's end.  A token lies at the
  * place of its first byte. */
@@ -35,6 +39,7 @@ struct learner {
     struct bpe *b;
     struct counted_word *words;
     size_t n_words, cap_words;
+    uint64_t met; /* words of the texts, so far */
     struct position *places;
     size_t n_places;
     struct token_pair *pairs;
@@ -47,22 +52,67 @@ struct learner {
 
 /* ---- counting words --------------------------------------------------------------------------------------------- */
 
-static void count_word(void *learner, const char *bytes, size_t n)
+/* The number of a word; NO_NUMBER: it is not known.  *key becomes its key in `found`, or that which it should get. */
+static int64_t find_word(const struct learner *l, const char *bytes, size_t n, uint64_t *key)
 {
-    struct learner *l = learner;
-    uint64_t key = hash_bytes(bytes, n, 0);
-    int64_t i = map_find(l->found, key);
+    *key = hash_bytes(bytes, n, 0);
+    int64_t i = map_find(l->found, *key);
     while (i != NO_NUMBER && (l->words[i].n != n || memcmp(l->words[i].bytes, bytes, n) != 0)) {
-        key++; /* another word has the same hash */
-        i = map_find(l->found, key);
+        *key += 1; /* another word has the same hash */
+        i = map_find(l->found, *key);
     }
+    return i;
+}
+
+static int more_frequent_first(const void *a, const void *b)
+{
+    const struct counted_word *x = a, *y = b;
+    if (x->count != y->count)
+        return COMPARE(y->count, x->count);
+    return COMPARE(x->met, y->met);
+}
+
+static void forget_rarer_half(struct learner *l)
+{
+    SORT(l->words, l->n_words, more_frequent_first);
+    free_map(l->found);
+    l->found = new_map();
+    l->n_words = 0;
+    l->n_places = 0;
+    while (l->n_places < MOST_PLACES / 2) {
+        const struct counted_word *w = &l->words[l->n_words];
+        uint64_t key;
+        find_word(l, w->bytes, w->n, &key);
+        map_put(l->found, key, (uint32_t)l->n_words);
+        l->n_places += w->n + 1;
+        l->n_words++;
+    }
+}
+
+static void count_piece(struct learner *l, const char *bytes, size_t n)
+{
+    uint64_t key;
+    int64_t i = find_word(l, bytes, n, &key);
     if (i == NO_NUMBER) {
         i = (int64_t)l->n_words;
         map_put(l->found, key, (uint32_t)i);
-        *APPEND(l->words, l->n_words, l->cap_words) = (struct counted_word){.bytes = bytes, .n = n};
+        *APPEND(l->words, l->n_words, l->cap_words) = (struct counted_word){.bytes = bytes, .n = n, .met = l->met};
         l->n_places += n + 1;
     }
     l->words[i].count++;
+    l->met++;
+    if (l->n_places >= MOST_PLACES)
+        forget_rarer_half(l);
+}
+
+static void count_word(void *learner, const char *bytes, size_t n)
+{
+    while (n > LONGEST_WORD) {
+        count_piece(learner, bytes, LONGEST_WORD);
+        bytes += LONGEST_WORD;
+        n -= LONGEST_WORD;
+    }
+    count_piece(learner, bytes, n);
 }
 
 static void pass_added(void *learner, int token)
@@ -74,9 +124,6 @@ static void pass_added(void *learner, int token)
 static void lay_out(struct learner *l)
 {
     uint32_t at = 0;
-    if (l->n_places >= no_place)
-        fail(EXIT_USAGE, "the text has %zu bytes in different words, too many to learn tokens from; take a part of it",
-             l->n_places);
     l->places = allocate(l->n_places, sizeof *l->places);
     for (uint32_t i = 0; i < l->n_words; i++) {
         const struct counted_word *w = &l->words[i];

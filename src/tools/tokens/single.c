@@ -65,39 +65,24 @@ static struct tokenizer characters_from_json(const json_t *vocab)
     return (struct tokenizer){.kind = &token_chars, .n = (int)n, .own = characters};
 }
 
-/* What the file may not ask for beside: then a text would become other tokens. */
-static const struct field_rule plain[] = {{"normalizer", NULL, "[null]"},
-                                          {"pre_tokenizer", "add_prefix_space", "[null, false]"},
-                                          {"post_processor", NULL, "[null]"},
-                                          {"model", "type", "[\"BPE\"]"},
-                                          {"model", "unk_token", "[null]"},
-                                          {"model", "continuing_subword_prefix", "[null, \"\"]"},
-                                          {"model", "end_of_word_suffix", "[null, \"\"]"},
-                                          {"model", "byte_fallback", "[null, false]"}};
-
 struct tokenizer single_from_json(const json_t *json)
 {
-    const struct tokenizer bytes = byte_tokenizer();
+    const struct tokenizer none = {0}, bytes = byte_tokenizer();
     const json_t *model = json_object_get(json, "model");
     const json_t *vocab = json_object_get(model, "vocab");
-    const json_t *merges = json_object_get(model, "merges");
-    const json_t *added = json_object_get(json, "added_tokens");
     const json_t *before = json_object_get(json, "pre_tokenizer");
-    const json_t *level = json_object_get(before, "type");
     const size_t n = json_object_size(vocab);
-    if (n == 0 || n > MOST_TOKENS || json_array_size(merges) > 0 || json_array_size(added) > 0)
-        return (struct tokenizer){0};
-    if (broken_rule(json, plain, COUNT(plain)))
-        return (struct tokenizer){0};
-    if (!level)
+    const bool has_more = json_array_size(json_object_get(model, "merges")) > 0 ||
+                          json_array_size(json_object_get(json, "added_tokens")) > 0;
+    if (n == 0 || n > MOST_TOKENS || has_more || asks_for_more(json))
+        return none;
+    if (!before || json_is_null(before))
         return characters_from_json(vocab);
-    bool is_level = json_is_string(level) && strcmp(json_string_value(level), "ByteLevel") == 0;
-    if (!is_level)
-        return (struct tokenizer){0};
     json_t *ours = bytes_to_json(&bytes);
-    bool same = json_equal(json_object_get(json_object_get(ours, "model"), "vocab"), vocab);
+    const bool same = json_equal(json_object_get(ours, "pre_tokenizer"), before) &&
+                      json_equal(json_object_get(json_object_get(ours, "model"), "vocab"), vocab);
     json_decref(ours);
-    return same ? bytes : (struct tokenizer){0};
+    return same ? bytes : none;
 }
 
 json_t *single_to_json(const struct tokenizer *t)

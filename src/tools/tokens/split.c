@@ -33,14 +33,22 @@ uint8_t *unicode_classes(void)
 /* ---- words ------------------------------------------------------------------------------------------------------ */
 
 /* The class of the character that the text, of n bytes, begins with; *length becomes how many bytes it has. */
-static enum class class_at(const uint8_t *class_of, const char *text, size_t n, size_t *length) {
-    uint32_t c = (unsigned char)*text; *length = 1; if (c < 0x80) return class_of[c];
-    *length = utf8_decode(text, n, &c); if (*length == 0){ *length = 1; return OTHER;}
-return class_of[c];
+static enum char_class class_at(const uint8_t *class_of, const char *text, size_t n, size_t *length)
+{
+    uint32_t c = (unsigned char)*text;
+    *length = 1;
+    if (c < 0x80)
+        return class_of[c];
+    *length = utf8_decode(text, n, &c);
+    if (*length == 0) {
+        *length = 1;
+        return OTHER;
+    }
+    return class_of[c];
 }
 
 /* How many bytes the characters of this class have that the text begins with; *last becomes where the last begins. */
-static size_t run_length(const uint8_t *class_of, enum class class, const char *text, size_t n, size_t *last)
+static size_t run_length(const uint8_t *class_of, enum char_class class, const char *text, size_t n, size_t *last)
 {
     size_t at = 0;
     while (at < n) {
@@ -77,7 +85,7 @@ static size_t word_length(const uint8_t *class_of, const char *text, size_t n)
         return ending;
     if (*text == ' ' && n > 1)
         begin = 1;
-    const enum class class = class_at(class_of, text + begin, n - begin, &length);
+    const enum char_class class = class_at(class_of, text + begin, n - begin, &length);
     if (class != SPACE)
         return begin + run_length(class_of, class, text + begin, n - begin, &last);
     const size_t spaces = run_length(class_of, SPACE, text, n, &last);
@@ -109,29 +117,29 @@ static void cut_words(const struct cutting *c, const char *part, size_t n)
     }
 }
 
-/* The longest added token that the text begins with; NULL: it begins with none.  normalized: IS_NORMALIZED or 0. */
-static const struct added *added_at(const struct bpe *b, unsigned normalized, const char *text, size_t n)
+/* The longest added token of the tree that the text begins with; NONE: it begins with none. */
+static int added_at(const struct bpe *b, const struct added_tree *tree, const char *text, size_t n)
 {
-    const struct added *longest = NULL;
-    size_t most = 0;
-    if (!b->begins_added[(unsigned char)*text])
-        return NULL;
-    for (size_t i = 0; i < b->n_added; i++) {
-        const struct added *a = &b->added[i];
-        const struct token *t = &b->token[a->token];
-        bool is_asked = (a->kinds & IS_NORMALIZED) == normalized;
-        if (is_asked && t->n > most && t->n <= n && memcmp(text, t->bytes, t->n) == 0) {
-            longest = a;
-            most = t->n;
-        }
+    int longest = NONE;
+    uint64_t node = 0;
+    if (!tree->begins[(unsigned char)*text])
+        return NONE;
+    for (size_t i = 0; i < n; i++) {
+        const int64_t next = map_find(tree->next, node << 8 | (unsigned char)text[i]);
+        if (next == NO_NUMBER)
+            break;
+        node = (uint64_t)next;
+        const int64_t token = map_find(tree->ends, node);
+        if (token != NO_NUMBER && token < b->n)
+            longest = (int)token;
     }
     return longest;
 }
 
-/* Levels of cutting: at added tokens that are not normalized, at those that are, into words. */
-enum level { AT_ADDED, AT_NORMALIZED, INTO_WORDS };
+/* Levels of cutting: at the added tokens of each tree, then into words. */
+enum { INTO_WORDS = ADDED_TREES };
 
-static void cut(const struct cutting *c, enum level level, const char *part, size_t n)
+static void cut(const struct cutting *c, int level, const char *part, size_t n)
 {
     size_t begin = 0, at = 0;
     if (level == INTO_WORDS) {
@@ -139,14 +147,14 @@ static void cut(const struct cutting *c, enum level level, const char *part, siz
         return;
     }
     while (at < n) {
-        const struct added *a = added_at(c->b, level == AT_NORMALIZED ? IS_NORMALIZED : 0, part + at, n - at);
-        if (!a) {
+        const int token = added_at(c->b, &c->b->tree[level], part + at, n - at);
+        if (token == NONE) {
             at++;
             continue;
         }
         cut(c, level + 1, part + begin, at - begin);
-        c->v->added(c->v->context, a->token);
-        at += c->b->token[a->token].n;
+        c->v->added(c->v->context, token);
+        at += c->b->token[token].n;
         begin = at;
     }
     cut(c, level + 1, part + begin, n - begin);
@@ -155,6 +163,6 @@ static void cut(const struct cutting *c, enum level level, const char *part, siz
 void visit_text(const struct bpe *b, const struct text *text, const struct visitor *v)
 {
     const struct cutting c = {.b = b, .text = text, .v = v, .begun = now_ns()};
-    cut(&c, AT_ADDED, text->bytes, text->n);
+    cut(&c, 0, text->bytes, text->n);
     erase_line();
 }

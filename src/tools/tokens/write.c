@@ -5,9 +5,8 @@
 static char *name_of_token(const struct bpe *b, int token)
 {
     const struct token *t = &b->token[token];
-    for (size_t i = 0; i < b->n_added; i++)
-        if (b->added[i].token == token)
-            return format_string("%.*s", (int)t->n, t->bytes);
+    if (t->is_added)
+        return format_string("%.*s", (int)t->n, t->bytes);
     return name_of_bytes(t->bytes, t->n);
 }
 

@@ -123,10 +123,12 @@ void sample_text(struct trainer *t, const char *prompt, int count)
     size_t n;
     uint16_t *given = encode_text(&t->data->tokenizer, &text, &n);
     if (n == 0)
-        fail(EXIT_USAGE, "%s",
-             t->data->tokenizer.takes_numbers
-                 ? "the model knows token numbers, not text: give it some to continue, such as --prompt \"17 4 25\""
-                 : "--prompt is empty: give at least one character to continue");
+        fail(
+            EXIT_USAGE, "%s",
+            t->data->tokenizer.takes_numbers
+                ? "the model knows token numbers, not text: give it some to continue, such as --prompt \"17 4 25\", or "
+                  "its tokenizer with --tokens FILE"
+                : "--prompt is empty: give at least one character to continue");
     sample_tokens(t, given, n, count);
     free(given);
 }

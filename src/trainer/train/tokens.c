@@ -163,7 +163,7 @@ uint16_t *encode_numbers(const struct tokenizer *t, const struct text *text, siz
         if (!parse_int(word, &id) || id < 0 || id >= t->n)
             fail(EXIT_USAGE,
                  "%s has \"%s\", but this model knows only token numbers: give numbers from 0 to %d, separated by "
-                 "spaces",
+                 "spaces, or its tokenizer with --tokens FILE",
                  text->name, word, t->n - 1);
         tokens[*n] = (uint16_t)id;
         *n += 1;
@@ -230,6 +230,9 @@ static const struct token_kind *kind_at(size_t i)
     return i == COUNT(own_kinds) ? sole_parts().tokens : NULL;
 }
 
+/* The folder of the option --tokens has the further kind. */
+static const char *without_folder(void) { return is_left_out("tokens") ? "; this yard was built without tokens" : ""; }
+
 /* Does the text begin with the kind's name, and then end or have one of these characters? */
 static bool begins_with_name(const struct token_kind *kind, const char *text, const char *next)
 {
@@ -260,8 +263,8 @@ void check_tokens(const char *word)
     for (size_t i = 0; (kind = kind_at(i)); i++)
         if (kind->word)
             append_text(&words, "%s, ", kind->word);
-    fail(EXIT_USAGE, "--tokens takes %sor a tokenizer's FILE, which is not here, not \"%s\"%s%s", words, word,
-         *left_out ? "; this yard was built without" : "", left_out);
+    fail(EXIT_USAGE, "--tokens takes %sor a tokenizer's FILE, which is not here, not \"%s\"%s", words, word,
+         without_folder());
 }
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
@@ -269,8 +272,7 @@ void check_tokens(const char *word)
 static struct tokenizer read_tokenizer(const char *path)
 {
     if (!sole_parts().tokens)
-        fail(EXIT_USAGE, "--tokens %s: a file of a tokenizer is not read, since this yard was built without%s", path,
-             left_out);
+        fail(EXIT_USAGE, "--tokens %s: no file of a tokenizer is read%s", path, without_folder());
     return sole_parts().tokens->read(path);
 }
 
@@ -299,14 +301,28 @@ bool is_tokenizer(const struct tokenizer *t, const char *word)
 {
     if (file_of_tokens(word))
         return is_in_file(t, word);
-    if (kind_of_word(word) != t->kind)
-        return false;
-    return !t->kind->check || atoi(word + strlen(t->kind->name) + 1) == t->n;
+    const bool learns = t->kind->check != NULL;
+    return kind_of_word(word) == t->kind && !learns;
 }
 
 struct tokenizer tokenizer_beside(const char *model)
 {
     return sole_parts().tokens ? sole_parts().tokens->beside(model) : (struct tokenizer){0};
+}
+
+void fit_tokenizer(struct tokenizer *t, int vocab, const char *from)
+{
+    const int n = t->n;
+    if (n <= vocab)
+        return;
+    if (!t->kind->drop || !t->kind->drop(t, vocab))
+        fail(EXIT_FAILED,
+             "%s: its tokenizer has %d tokens, the model only %d: they do not belong together; put the model's own in "
+             "its place, or take it away and give token numbers",
+             from, n, vocab);
+    warn("%s: its tokenizer has %d tokens, the model only %d: the special texts that would become the others are read "
+         "as any text",
+         from, n, vocab);
 }
 
 void free_tokenizer(struct tokenizer *t)
@@ -348,14 +364,18 @@ struct tokenizer tokenizer_from_text(const char *text, const char *path)
 {
     struct tokenizer t = {0};
     const struct token_kind *kind;
-    for (size_t i = 0; t.n == 0 && (kind = kind_at(i)); i++)
+    for (size_t i = 0; (kind = kind_at(i)); i++)
         if (begins_with_name(kind, text, " "))
-            t = kind->from_text(text + strlen(kind->name));
+            break;
+    if (kind)
+        t = kind->from_text(text + strlen(kind->name));
+    if (t.n == 0 && !kind && is_left_out("tokens"))
+        fail(EXIT_USAGE, "%s has a tokenizer that is not read here, \"%.40s ...\"%s", path, text, without_folder());
     if (t.n == 0)
         fail(EXIT_FAILED,
              "%s is damaged: its tokenizer \"%.40s\" is wrong; expected \"bytes\", \"ids N\" or \"chars\" and "
-             "ascending hexadecimal code points%s%s",
-             path, text, *left_out ? "; this yard was built without" : "", left_out);
+             "ascending hexadecimal code points",
+             path, text);
     return t;
 }
 

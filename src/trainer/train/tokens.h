@@ -54,6 +54,8 @@ struct token_kind {
     int (*end)(const struct tokenizer *t);       /* the token that ends a text; -1: there is none */
     char *(*to_text)(const struct tokenizer *t); /* what follows the name in a checkpoint's line, with a space before */
     struct tokenizer (*from_text)(const char *text); /* reads it; a tokenizer without tokens: the text is wrong */
+    /* Leaves out the tokens from number n on, if only special texts become them: "<|pad|>".  false: other texts do. */
+    bool (*drop)(struct tokenizer *t, int n);
     void (*free)(struct tokenizer *t);
 
     /* Functions of the folder's kind, for tokenizers of any kind that other programs can keep in files. */
@@ -74,11 +76,14 @@ const char *file_of_tokens(const char *word); /* NULL: it names no file */
 /* Makes or reads the tokenizer that --tokens says.  A kind that learns does so from `train` alone; the characters of
  * both are tokens, since it must be possible to score what is in `val`. */
 struct tokenizer make_tokenizer(const char *word, const struct texts *train, const struct texts *val);
-/* Is it of the kind and size that --tokens says?  Of a FILE: has the file just these tokens? */
+/* Is it what --tokens says?  Of a FILE: has the file just these tokens?  What bpe:N would learn are others. */
 bool is_tokenizer(const struct tokenizer *t, const char *word);
 /* The one that a file of another program beside the model describes.  Without tokens: there is none; of one that cannot
  * be read a warning says why. */
 struct tokenizer tokenizer_beside(const char *model);
+/* Leaves out those tokens that a model of `vocab` tokens does not have, and warns; `from` is where they were read.  Ends
+ * the program if texts cannot do without them. */
+void fit_tokenizer(struct tokenizer *t, int vocab, const char *from);
 void free_tokenizer(struct tokenizer *t);
 
 /* ---- using ----------------------------------------------------------------------------------------------------- */
