@@ -122,6 +122,10 @@ result $? 'it has two commands'
 "$TMP/yard" train --zero 3 -d 0:0x2 2>"$TMP/err"
 [ $? -eq 2 ] && grep -q -- '--zero 3 keeps parameters in shards, .* this yard was built without' "$TMP/err"
 result $? 'and refuses what it cannot do'
+train "$YARD" "$TMP/learnt" --tokens bpe:300
+"$TMP/yard" sample --from "$TMP/learnt" --count 5 >"$TMP/out" 2>"$TMP/err"
+[ $? -eq 2 ] && grep -q 'tokenizer of the kind "bpe", which is not read; this yard was built without tokens$' "$TMP/err"
+result $? 'and names the folder that would read the tokenizer of a model'
 
 # ---- one at a time --------------------------------------------------------------------------------------------------
 

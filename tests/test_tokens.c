@@ -272,6 +272,44 @@ LAW(any_bytes_come_back_and_tokens_are_the_textbooks)
     }
 }
 
+/* What is merged in windows and what is merged at once is the same; one letter alone shows where a window begins. */
+TEST(long_words_are_merged_in_windows)
+{
+    for (int i = 0; i < 8; i++) {
+        drawn = (uint64_t)(100 + i) << 32;
+        struct bpe *b = random_bpe(258 + 60);
+        char *bytes = allocate(300001, 1);
+        const size_t letters = 1 + draw(3);
+        struct text text = {.name = "a long word", .bytes = bytes, .n = 300001};
+        for (size_t k = 0; k < text.n; k++)
+            bytes[k] = "abZ"[draw(letters)];
+        struct textbook slow = {.b = b, .tokens = allocate(text.n, sizeof *slow.tokens)};
+        size_t n;
+        uint16_t *tokens = bpe_encode(b, &text, &n);
+        merge_slowly(&slow, text.bytes, text.n);
+        assert_int_equal(n, slow.n);
+        assert_memory_equal(tokens, slow.tokens, n * sizeof *tokens);
+        free(tokens);
+        free(slow.tokens);
+        free(bytes);
+        free_bpe(b);
+    }
+}
+
+/* "ab" "c" and "a" "bc" make one token, and what follows the one need not follow the other: no windows then. */
+TEST(two_merges_that_make_the_same_token)
+{
+    struct bpe *b = only_bytes(300);
+    const int a = b->of_byte['a'], c = b->of_byte['c'];
+    assert_null(add_merge(b, a, b->of_byte['b'], 258));
+    assert_null(add_merge(b, b->of_byte['b'], c, 259));
+    assert_null(add_merge(b, 258, c, 260));
+    assert_false(b->makes_twice);
+    assert_null(add_merge(b, a, 259, 260));
+    assert_true(b->makes_twice);
+    free_bpe(b);
+}
+
 TEST(a_long_word_takes_no_quadratic_time)
 {
     const size_t n = 4000000;
@@ -288,6 +326,55 @@ TEST(a_long_word_takes_no_quadratic_time)
     assert_true(seconds_since(begun) < 60);
     free(tokens);
     free((void *)text.bytes);
+    free_bpe(b);
+}
+
+/* "<0>", "<1>", "<10>" ...: each byte of the text could begin any of them. */
+TEST(many_added_tokens_take_no_more_time)
+{
+    enum { MANY = 60000 };
+    struct bpe *b = only_bytes(258 + MANY);
+    for (int i = 0; i < MANY; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "<%d>", i);
+        assert_null(add_added(b, &(struct added){.token = 258 + i}, text, strlen(text)));
+    }
+    b->n = 258 + MANY;
+    char *bytes = allocate(3000000, 1);
+    struct text text = {.name = "a text", .bytes = bytes, .n = 3000000};
+    for (size_t i = 0; i < text.n; i += 3)
+        memcpy(bytes + i, i % 2 ? "<7>" : "<a>", 3);
+    const uint64_t begun = now_ns();
+    size_t n;
+    uint16_t *tokens = bpe_encode(b, &text, &n);
+    expect_decoded(b, &text, tokens, n);
+    assert_int_equal(n, 500000 + 500000 * 3);
+    assert_int_equal(tokens[3], 258 + 7);
+    assert_true(seconds_since(begun) < 20);
+    free(tokens);
+    free(bytes);
+    free_bpe(b);
+}
+
+/* Those that a model does not have are left out if they are special; then their text is any text. */
+TEST(special_tokens_can_be_dropped)
+{
+    struct text text = text_of("abab<|end|>ing abab");
+    struct bpe *b = random_bpe(300);
+    assert_false(drop_tokens(b, 299)); /* a merge makes it */
+    assert_false(drop_tokens(b, 100));
+    free_bpe(b);
+    b = only_bytes(258);
+    assert_true(drop_tokens(b, 257));
+    size_t n;
+    uint16_t *tokens = bpe_encode(b, &text, &n);
+    assert_int_equal(n, 4 + 1 + 3 + 5);
+    assert_int_equal(tokens[4], 256);
+    expect_decoded(b, &text, tokens, n);
+    json_t *json = bpe_to_json(b);
+    assert_int_equal(json_array_size(json_object_get(json, "added_tokens")), 1);
+    json_decref(json);
+    free(tokens);
     free_bpe(b);
 }
 
@@ -393,6 +480,32 @@ LAW(the_most_frequent_pair_is_merged)
         free_bpe(b);
         free_bpe(slow);
     }
+}
+
+/* More different words than are kept: what is met often is learnt, wherever it begins. */
+TEST(rare_words_are_forgotten)
+{
+    const size_t size = 20 << 20;
+    char *bytes = allocate(size, 1);
+    struct text text = {.name = "a text", .bytes = bytes, .n = size};
+    for (size_t i = 0; i < size; i += 8) {
+        size_t number = i;
+        bytes[i] = ' ';
+        for (size_t k = 1; k < 8; k++) {
+            bytes[i + k] = (char)('a' + number % 16);
+            number /= 16;
+        }
+    }
+    for (size_t i = size / 8 * 7; i < size; i += 8)
+        memcpy(bytes + i, " @@##%%@", 8);
+    struct bpe *b = learn_bpe(&text, 1, 300, NULL);
+    struct text often = text_of(" @@##%%@");
+    size_t n;
+    uint16_t *tokens = bpe_encode(b, &often, &n);
+    assert_int_equal(n, 1);
+    free(tokens);
+    free(bytes);
+    free_bpe(b);
 }
 
 TEST(learning_ends_when_no_pair_occurs_twice)
@@ -652,6 +765,8 @@ TEST(llmc_only_decodes)
     struct bpe *again = bpe_from_json(json, "x");
     assert_true(again->decodes_only);
     assert_int_equal(find_added(again, "end"), 1);
+    expect_refusal(read_file, write_file("cut.bin", (int32_t[]){20240328, 2, 2, 1}, 16), 1,
+                   "cut.bin is cut off: it has 16 bytes, and its header alone 1024");
     expect_refusal(read_file, write_llmc(3, 2), 1, "says version 3 and 2 tokens");
     expect_refusal(read_file, write_llmc(1, 70000), 1, "and 70000 tokens");
     expect_refusal(read_file, write_llmc(1, -1), 1, "and -1 tokens");

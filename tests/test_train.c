@@ -495,8 +495,21 @@ TEST(a_tokenizer_beside_a_model)
                 temp_path("beside-1"));
     expect_yard(EXIT_OK, "", "ckpt export '%s' '%s'", temp_path("beside-1"), temp_path("beside-2"));
     const char *large = temp_path("beside-2/tokenizer.json");
-    expect_yard(EXIT_FAILED, "its tokenizer has 300 tokens, its model only 256",
+    expect_yard(EXIT_FAILED, "its tokenizer has 300 tokens, its model only 256: they do not belong together; put the",
                 "sample --from '%s/model.bin' --tokens '%s' --count 2", folder, large);
+    expect_yard(EXIT_USAGE, "knows no others than its own", "train --init '%s' --tokens bpe:300 --steps 1",
+                temp_path("beside-2"));
+    /* Others add tokens for special texts, and the model has no rows for them. */
+    json_t *json = json_load_file(large, 0, NULL);
+    json_array_append_new(json_object_get(json, "added_tokens"),
+                          json_pack("{s:i, s:s}", "id", 300, "content", "<|pad|>"));
+    write_text("beside-2/tokenizer.json", "%s", json_dumps(json, 0));
+    write_text("beside/padded.json", "%s", json_dumps(json, 0));
+    expect_yard(EXIT_OK, "", "ckpt export '%s' '%s.bin'", temp_path("beside-1"), temp_path("beside/learnt"));
+    expect_yard(EXIT_OK, "its tokenizer has 301 tokens, its model only 300: the special texts",
+                "sample --from '%s/learnt.bin' --tokens '%s' --count 2", folder, temp_path("beside/padded.json"));
+    expect_yard(EXIT_USAGE, "or its tokenizer with --tokens FILE", "sample --from '%s/learnt.bin' --prompt you",
+                folder);
 }
 
 /* The text ends where the model says so. */

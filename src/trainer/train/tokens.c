@@ -310,19 +310,19 @@ struct tokenizer tokenizer_beside(const char *model)
     return sole_parts().tokens ? sole_parts().tokens->beside(model) : (struct tokenizer){0};
 }
 
-void fit_tokenizer(struct tokenizer *t, int vocab, const char *from)
+void fit_tokenizer(struct tokenizer *t, int vocab, const char *model)
 {
     const int n = t->n;
     if (n <= vocab)
         return;
     if (!t->kind->drop || !t->kind->drop(t, vocab))
         fail(EXIT_FAILED,
-             "%s: its tokenizer has %d tokens, the model only %d: they do not belong together; put the model's own in "
+             "%s: its tokenizer has %d tokens, its model only %d: they do not belong together; put the model's own in "
              "its place, or take it away and give token numbers",
-             from, n, vocab);
-    warn("%s: its tokenizer has %d tokens, the model only %d: the special texts that would become the others are read "
+             model, n, vocab);
+    warn("%s: its tokenizer has %d tokens, its model only %d: the special texts that would become the others are read "
          "as any text",
-         from, n, vocab);
+         model, n, vocab);
 }
 
 void free_tokenizer(struct tokenizer *t)
@@ -369,8 +369,9 @@ struct tokenizer tokenizer_from_text(const char *text, const char *path)
             break;
     if (kind)
         t = kind->from_text(text + strlen(kind->name));
-    if (t.n == 0 && !kind && is_left_out("tokens"))
-        fail(EXIT_USAGE, "%s has a tokenizer that is not read here, \"%.40s ...\"%s", path, text, without_folder());
+    if (!kind && is_left_out("tokens"))
+        fail(EXIT_USAGE, "%s has a tokenizer of the kind \"%.*s\", which is not read%s", path,
+             (int)MIN(strcspn(text, " "), 40), text, without_folder());
     if (t.n == 0)
         fail(EXIT_FAILED,
              "%s is damaged: its tokenizer \"%.40s\" is wrong; expected \"bytes\", \"ids N\" or \"chars\" and "

@@ -81,9 +81,9 @@ bool is_tokenizer(const struct tokenizer *t, const char *word);
 /* The one that a file of another program beside the model describes.  Without tokens: there is none; of one that cannot
  * be read a warning says why. */
 struct tokenizer tokenizer_beside(const char *model);
-/* Leaves out those tokens that a model of `vocab` tokens does not have, and warns; `from` is where they were read.  Ends
- * the program if texts cannot do without them. */
-void fit_tokenizer(struct tokenizer *t, int vocab, const char *from);
+/* Leaves out those tokens that a model of `vocab` tokens does not have, and warns.  Ends the program if texts cannot do
+ * without them. */
+void fit_tokenizer(struct tokenizer *t, int vocab, const char *model);
 void free_tokenizer(struct tokenizer *t);
 
 /* ---- using ----------------------------------------------------------------------------------------------------- */

@@ -172,18 +172,16 @@ static struct tokenizer model_tokenizer(const struct settings *s, const struct s
 {
     struct tokenizer t = source_tokenizer(model);
     const char *word = s->data.tokens;
-    const char *from = model->path;
     const bool is_known = t.n && !t.takes_numbers;
     if (!is_known && model->path && was_given("tokens") && file_of_tokens(word)) {
         free_tokenizer(&t);
         t = make_tokenizer(word, NULL, NULL);
-        from = word;
     } else if (is_known && was_given("tokens") && !is_recorded_tokens(s) && !is_tokenizer(&t, word)) {
         fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others than its own: leave --tokens out",
              word, model->path, t.kind->noun);
     }
     if (vocab)
-        fit_tokenizer(&t, vocab, from);
+        fit_tokenizer(&t, vocab, model->path);
     return t;
 }
 
