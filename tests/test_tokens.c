@@ -650,6 +650,8 @@ TEST(what_is_not_computed_is_refused_by_its_name)
         {{"model.vocab.a", "-1"}, 1, "the token \"a\" must have a number of its own from 0 to 260"},
         {{"model.vocab.a", "261"}, 1, "the token \"a\" must have"},
         {{"model.vocab.a", ""}, 1, "must have a number of its own from 0 to 259"}, /* a hole */
+        {{"model.vocab", "[1]"}, 1, "its vocab must be an object"},
+        {{"model.vocab", ""}, 1, "its vocab must be an object"},
         {{"model.vocab", "{}"}, 1, "must have a number of its own"},
         {{"model.merges.0", "\"ab\""}, 1, "merge 0 must have two tokens, as \"a b\""},
         {{"model.merges.0", "[\"a\", \"b\", \"c\"]"}, 1, "merge 0 must have two tokens"},

@@ -490,7 +490,7 @@ TEST(a_tokenizer_beside_a_model)
                 temp_path("beside-0"));
     expect_yard(EXIT_OK, "", "ckpt export '%s' '%s.bin'", temp_path("beside-0"), temp_path("beside/model"));
     write_text("beside/tokenizer.json", "{\"model\": {\"type\": \"Unigram\"}}");
-    expect_yard(EXIT_OK, "asks for pre_tokenizer.type null", "sample --from '%s/model.bin' --count 2", folder);
+    expect_yard(EXIT_OK, "asks for model.type \"Unigram\"", "sample --from '%s/model.bin' --count 2", folder);
     expect_yard(EXIT_OK, "", "train --model tiny --tokens bpe:300 --steps 1 --sample-tokens 0 --save '%s'",
                 temp_path("beside-1"));
     expect_yard(EXIT_OK, "", "ckpt export '%s' '%s'", temp_path("beside-1"), temp_path("beside-2"));

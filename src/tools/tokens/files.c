@@ -279,9 +279,11 @@ static struct bpe *build_bpe(const char *path, const json_t *vocab, const char *
 struct bpe *bpe_from_json(const json_t *json, const char *path)
 {
     const json_t *model = json_object_get(json, "model");
+    const json_t *vocab = json_object_get(model, "vocab");
     refuse_other_kinds(path, json);
-    return build_bpe(path, json_object_get(model, "vocab"), path, json_object_get(model, "merges"),
-                     json_object_get(json, "added_tokens"));
+    if (!json_is_object(vocab))
+        fail(EXIT_FAILED, "%s: its vocab must be an object, {\"a\": 0, ...}; get a fresh copy of the file", path);
+    return build_bpe(path, vocab, path, json_object_get(model, "merges"), json_object_get(json, "added_tokens"));
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------ */

@@ -320,7 +320,7 @@ void fit_tokenizer(struct tokenizer *t, int vocab, const char *model)
              "%s: its tokenizer has %d tokens, its model only %d: they do not belong together; put the model's own in "
              "its place, or take it away and give token numbers",
              model, n, vocab);
-    warn("%s: its tokenizer has %d tokens, its model only %d: the special texts that would become the others are read "
+    warn("%s: its tokenizer has %d tokens, its model only %d: the special texts that the others stand for are read "
          "as any text",
          model, n, vocab);
 }
