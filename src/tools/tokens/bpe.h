@@ -86,7 +86,8 @@ int find_added(const struct bpe *b, const char *text);
 void free_bpe(struct bpe *b);
 
 /* Learns merges until there are n tokens: 256 bytes, the added ones, and a merge's each.  Of pairs that are equally
- * frequent that of the smaller numbers is taken.  It ends earlier when no pair occurs twice: look at the result's n.
+ * frequent that of the smaller numbers is taken.  Where the texts have more than 16 MB of different words, rare ones
+ * are not counted in full (learn.c).  It ends earlier when no pair occurs twice: look at the result's n.
  * The texts are only read.  added: texts of added tokens, ended by NULL; they part words.  n is 256 and those, or more.
  */
 struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const char *const *added);
