@@ -6,6 +6,7 @@
 #include "line.h"
 #include "lists.h"
 #include "techniques/pass/edit.h"
+#include "trainer/base/module.h"
 #include "trainer/file/file.h"
 
 struct reading {
@@ -307,9 +308,20 @@ static void read_line(struct reading *r)
             fail_word(&r->line, r->line.word[i], "%s", r->line.takes);
 }
 
+/* The text of the step file, which may stand there in another form. */
+static char *read_step_file(const char *path)
+{
+    for (size_t i = 0; i < n_modules; i++) {
+        const struct list_form *form = modules[i]->list_form;
+        if (form && ends_with(path, form->ending))
+            return form->read(path);
+    }
+    return read_text(path);
+}
+
 struct step *read_list(const char *path)
 {
-    char *text = read_text(path), *rest = text, *line;
+    char *text = read_step_file(path), *rest = text, *line;
     struct reading r = {.line = {.path = path}};
     begin_reading(&r, count_devices(text));
     while ((line = strsep(&rest, "\n"))) {
