@@ -226,7 +226,8 @@ struct turn *pipeline_order(const struct order *order, const struct mesh *m, int
         int taken = 0;
         for (int stage = 0; stage < n_stages(m); stage++)
             taken += o.done[stage][a];
-        CHECK(a == BACKWARD || taken == m->chunks * micros, "the order leaves out turns of device %d", p);
+        CHECK(a == BACKWARD || taken == m->chunks * micros, "order %s leaves out turns of device %d",
+              order->written ? "of a file" : pipeline_name[order - pipeline_orders], p);
     }
     free(o.done);
     *n = o.n;
