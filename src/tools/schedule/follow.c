@@ -74,10 +74,10 @@ static _Noreturn void refuse_ring(const struct progress *p)
     find_unmet(p, c, &need);
     const struct cell *wanted = *cell_of(p->s, need.computation, need.stage, need.micro);
     if (wanted->row == c->row)
-        fail_cell(p->s, c, "it waits for ever for %s, which comes after it in its row", turn_text(&need));
+        fail_cell(p->s, c, "it waits for ever for '%s', which comes after it in its row", cell_text(wanted));
     const struct cell *other = next_cell(p, (size_t)wanted->row);
-    fail_cell(p->s, c, "it waits for ever for %s, since what comes before that waits too: '%s' of %s", turn_text(&need),
-              cell_text(other), cell_place(other));
+    fail_cell(p->s, c, "it waits for ever for '%s', since what comes before that waits too: '%s' of %s",
+              turn_text(&need), cell_text(other), cell_place(other));
 }
 
 /* In rounds: each row does its next cell if what that needs was done in an earlier round. */

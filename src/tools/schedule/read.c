@@ -59,10 +59,11 @@ static int forward_stage_of(struct reading *r, const struct task *t)
     if (r->stage_device[*stage] == NONE)
         r->stage_device[*stage] = device;
     if (r->stage_device[*stage] != device)
-        fail_task(r, t,
-                  "it is on %s, and micro-batch %d is on stage %d, which is on %s: the form has one device for a stage, "
-                  "and a send between two",
-                  t->lane->device->id, micro, *stage, r->list->pool->machine->device[r->stage_device[*stage]].id);
+        fail_task(
+            r, t,
+            "it is on %s, and micro-batch %d is on stage %d, which is on %s: the form has one device for a stage, "
+            "and a send between two",
+            t->lane->device->id, micro, *stage, r->list->pool->machine->device[r->stage_device[*stage]].id);
     return *stage;
 }
 

@@ -23,7 +23,7 @@ static const struct order *read_order(const char *from)
 static char *read_as_list(const char *path)
 {
     char *text = read_text(path);
-    char *list = list_of(read_schedule(path, text), given.times);
+    char *list = step_file_of(read_schedule(path, text), given.times);
     free(text);
     return list;
 }

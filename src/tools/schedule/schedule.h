@@ -70,7 +70,7 @@ void refuse_wrong_in_pytorch(const struct schedule *s);
 /* The schedule as an order for training.  Ends the program if training with it would not give one device's bits. */
 struct order *order_of(const struct schedule *s);
 /* A list that follows the schedule, as the text of a step file.  times: the words of --times, or NULL. */
-char *list_of(const struct schedule *s, const char *times);
+char *step_file_of(const struct schedule *s, const char *times);
 /* The schedule that the list of a step file follows. */
 struct schedule *schedule_of(const char *path, const struct step *list);
 

@@ -167,7 +167,7 @@ static void write_cell(struct writing *w, const struct cell *c)
     free(writes);
 }
 
-char *list_of(const struct schedule *s, const char *times)
+char *step_file_of(const struct schedule *s, const char *times)
 {
     char *text;
     size_t bytes, n;
