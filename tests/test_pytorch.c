@@ -350,18 +350,19 @@ TEST(mistakes_name_row_and_cell)
         {"0F0,0F1,0F1,0B0,0B1", "row 1, cell 3: '0F1': 0F1 is in row 1, cell 2 already"},
         {"0F0,0B0,,0I0", "row 1, cell 4: '0I0': 0I0 is in row 1, cell 2 already"},
         {"0F0,0I0,0W0,0B0", "row 1, cell 4: '0B0': 0B0 is in row 1, cell 2 already"},
-        {"0F0,0F1,0B0,0B1\n1F0,1B0,0F1", "row 2, cell 3: '0F1': 0F1 is in row 1, cell 2 already"},
+        {"0F0,0F1,0B0,0B1\n1F0,1B0,0F1",
+         "row 2, cell 3: '0F1': stage 0 is in row 1 already, and a stage is on one device"},
         {"0F0,0F1,0B0", "row 1, cell 3: '0B0': after it the row ends, and 0I1 or the whole backward is missing"},
         {"0F0,0I0", "row 1, cell 2: '0I0': after it the row ends, and 0W0 or the whole backward is missing"},
         {"0F0,0B0,0B1", "row 1, cell 3: '0B1': after it the row ends, and 0F1 is missing"},
-        {"0F0,0B0\n2F0,2B0", "row 2, cell 1: '2F0': of 3 stages, stage 1 is in no row"},
-        {"0F0,0F1,0B0\n0B1,1F0,1B0,1F1,1B1", "row 2, cell 1: '0B1': stage 0 has turns in row 1 too"},
+        {"0F0,0B0\n2F0,2B0", "row 2, cell 1: '2F0': it is on stage 2, and stage 1 is in no row"},
+        {"0F0,0F1,0B0\n0B1,1F0,1B0,1F1,1B1", "row 2, cell 1: '0B1': stage 0 is in row 1 already"},
         /* waits that never end */
         {"0B0,0F0", "row 1, cell 1: '0B0': it waits for ever for '0F0', which comes after it in its row"},
         {"0F0,0W0,0I0", "row 1, cell 2: '0W0': it waits for ever for '0I0', which comes after it"},
-        {"0F0,0F1,0B0,0B1\n1F1,1B1,1F0,1B0\n2F0,2B0,2F1,2B1",
-         "row 2, cell 2: '1B1': it waits for ever for '2B1', since what comes before that waits too: '2F0' of row 3, "
-         "cell 1"},
+        {"0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n2F0,2F1,2B0,2B1",
+         "row 2, cell 2: '1B0': it waits for ever for '2B0', since what comes before that waits too: '2F1' of row 3, "
+         "cell 2"},
         {"0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1",
          "row 1, cell 2: '0B0': it waits for ever for '1B0', since what comes before that waits too: '1F1' of row 2, "
          "cell 2"},
@@ -426,15 +427,18 @@ TEST(what_the_form_cannot_say_is_refused)
     static const char *const lists[][2] = {
         {"data/gallery/dualpipe.txt", "task 8 F: it is on s7, and micro-batch 10 is on stage 0, which is on s0"},
         {"data/gallery/ring-all-reduce.txt", "task 0 backward: of which stage this backward is cannot be seen"},
-        {"data/gallery/young.txt", "no task is a forward or a backward"},
         {"data/steps/zero-bubble.txt", "task 144 F: it is on 1f1b.0, and micro-batch 0 is on stage 3"},
         {"tests/data/trains-wrongly.csv", "row 2, cell 1: '1F1': on the last stage PyTorch takes this forward for "
                                           "that of micro-batch 0"},
     };
     for (size_t i = 0; i < COUNT(lists); i++)
         expect_yard(EXIT_USAGE, lists[i][1], "plan --list %s --print-schedule", lists[i][0]);
+    static const char without[] = "device gpu memory=1G\ntensor w gpu 1 parameters\ntask t gpu.compute 1 writes=w\n";
+    expect_yard(EXIT_USAGE, "no task is a forward or a backward", "plan --list %s --print-schedule",
+                write_file("none.txt", without, sizeof without - 1));
     expect_yard(EXIT_OK, "0F0,0F1,0F2,0F3,0B0", "plan --list data/steps/1f1b.txt --print-schedule");
-    expect_yard(EXIT_OK, "0F0,0B0,0F1", "%s --mesh dp=2,pp=2 --micro-batch 1 --stages 3,1 --print-schedule", model);
+    expect_yard(EXIT_OK, "0F0,0F1,0B0,0B1\n1F0,1B0",
+                "%s --mesh dp=2,pp=2 --micro-batch 1 --stages 3,1 --print-schedule", model);
 }
 
 /* ---- training ---------------------------------------------------------------------------------------------------- */

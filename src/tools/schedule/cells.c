@@ -139,8 +139,8 @@ const struct cell **cell_of(const struct schedule *s, enum computation computati
     return &s->doing[((size_t)computation * (size_t)s->stages + (size_t)stage) * (size_t)s->micros + (size_t)micro];
 }
 
-/* The cell does this turn, and no other one does. */
-static void enter_turn(struct schedule *s, const struct cell *c, enum computation computation, const struct turn *t)
+/* The cell does this, and no other one does. */
+static void enter(struct schedule *s, const struct cell *c, enum computation computation, const struct turn *t)
 {
     const struct cell **doing = cell_of(s, computation, t->stage, t->micro);
     if (*doing)
@@ -149,61 +149,48 @@ static void enter_turn(struct schedule *s, const struct cell *c, enum computatio
 }
 
 /* A whole backward does both halves. */
-static void enter_cell(struct schedule *s, const struct cell *c)
+static void enter_turn(struct schedule *s, const struct cell *c, const struct turn *t)
 {
-    for (const struct turn *t = c->turn; t < c->turn + c->n; t++) {
-        enter_turn(s, c, t->computation == BACKWARD ? INPUT_GRADIENT : t->computation, t);
-        if (t->computation == BACKWARD)
-            enter_turn(s, c, WEIGHT_GRADIENT, t);
-    }
+    int *row = &s->row_of[t->stage];
+    if (*row == NONE)
+        *row = c->row;
+    if (*row != c->row)
+        fail_cell(s, c, "stage %d is in row %d already, and a stage is on one device", t->stage, *row + 1);
+    enter(s, c, t->computation == BACKWARD ? INPUT_GRADIENT : t->computation, t);
+    if (t->computation == BACKWARD)
+        enter(s, c, WEIGHT_GRADIENT, t);
 }
 
-static void expect_turn(const struct schedule *s, const struct turn *t, const struct row *row)
-{
-    const struct cell *c = *cell_of(s, t->computation, t->stage, t->micro);
-    const char *or_whole = t->computation == FORWARD ? "" : " or the whole backward";
-    if (!c && row)
-        fail_cell(s, &row->cell[row->n - 1], "after it the row ends, and %s%s is missing", turn_text(t), or_whole);
-    if (!c)
-        fail_cell(s, &s->row[s->n - 1].cell[0], "of %d stages, stage %d is in no row", s->stages, t->stage);
-    if (c->row != row->cell[0].row)
-        fail_cell(s, c, "stage %d has turns in row %d too, and a stage is on one device", t->stage,
-                  row->cell[0].row + 1);
-}
-
-/* The row with the first turn of the stage; NULL: there is none. */
-static const struct row *row_of(const struct schedule *s, int stage)
-{
-    for (const struct row *row = s->row; row < s->row + s->n; row++)
-        for (const struct cell *c = row->cell; c < row->cell + row->n; c++)
-            if (c->turn[0].stage == stage || (c->n == 2 && c->turn[1].stage == stage))
-                return row;
-    return NULL;
-}
-
-static void expect_stage(const struct schedule *s, int stage)
+static void expect_all_turns(const struct schedule *s, int stage)
 {
     static const enum computation all[] = {FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT};
-    const struct row *row = row_of(s, stage);
+    const struct row *row = &s->row[s->row_of[stage]];
     for (int micro = 0; micro < s->micros; micro++)
         for (size_t k = 0; k < COUNT(all); k++) {
             const struct turn t = {all[k], stage, micro};
-            expect_turn(s, &t, row);
+            if (!*cell_of(s, all[k], stage, micro))
+                fail_cell(s, &row->cell[row->n - 1], "after it the row ends, and %s%s is missing", turn_text(&t),
+                          all[k] == FORWARD ? "" : " or the whole backward");
         }
 }
 
 void index_cells(struct schedule *s)
 {
-    for (const struct row *row = s->row; row < s->row + s->n; row++)
-        for (const struct cell *c = row->cell; c < row->cell + row->n; c++)
-            for (const struct turn *t = c->turn; t < c->turn + c->n; t++) {
-                s->stages = MAX(s->stages, t->stage + 1);
-                s->micros = MAX(s->micros, t->micro + 1);
-            }
+    FOR_TURNS(s, c, t)
+    {
+        s->stages = MAX(s->stages, t->stage + 1);
+        s->micros = MAX(s->micros, t->micro + 1);
+    }
     s->doing = allocate((size_t)COMPUTATIONS * (size_t)s->stages * (size_t)s->micros, sizeof(struct cell *));
-    for (const struct row *row = s->row; row < s->row + s->n; row++)
-        for (const struct cell *c = row->cell; c < row->cell + row->n; c++)
-            enter_cell(s, c);
+    s->row_of = allocate((size_t)s->stages, sizeof *s->row_of);
     for (int stage = 0; stage < s->stages; stage++)
-        expect_stage(s, stage);
+        s->row_of[stage] = NONE;
+    FOR_TURNS(s, c, t) { enter_turn(s, c, t); }
+    FOR_TURNS(s, c, t)
+    {
+        if (t->stage > 0 && s->row_of[t->stage - 1] == NONE)
+            fail_cell(s, c, "it is on stage %d, and stage %d is in no row", t->stage, t->stage - 1);
+    }
+    for (int stage = 0; stage < s->stages; stage++)
+        expect_all_turns(s, stage);
 }

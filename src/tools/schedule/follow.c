@@ -77,7 +77,7 @@ static _Noreturn void refuse_ring(const struct progress *p)
         fail_cell(p->s, c, "it waits for ever for '%s', which comes after it in its row", cell_text(wanted));
     const struct cell *other = next_cell(p, (size_t)wanted->row);
     fail_cell(p->s, c, "it waits for ever for '%s', since what comes before that waits too: '%s' of %s",
-              turn_text(&need), cell_text(other), cell_place(other));
+              cell_text(wanted), cell_text(other), cell_place(other));
 }
 
 /* In rounds: each row does its next cell if what that needs was done in an earlier round. */
@@ -113,16 +113,15 @@ const struct cell **follow(const struct schedule *s, bool tied, size_t *n)
 void refuse_wrong_in_pytorch(const struct schedule *s)
 {
     int due = 0;
-    const int last = s->stages - 1;
-    const struct cell *first = *cell_of(s, FORWARD, last, 0);
-    const struct row *row = &s->row[first->row];
-    for (const struct cell *c = row->cell; c < row->cell + row->n; c++)
-        if (c->turn[0].computation == FORWARD && c->turn[0].stage == last) {
-            if (c->turn[0].micro != due)
-                fail_cell(s, c,
-                          "on the last stage PyTorch takes this forward for that of micro-batch %d, and trains "
-                          "something else without a word: there forwards come in ascending order",
-                          due);
-            due++;
-        }
+    FOR_TURNS(s, c, t)
+    {
+        if (t->computation != FORWARD || t->stage != s->stages - 1)
+            continue;
+        if (t->micro != due)
+            fail_cell(s, c,
+                      "on the last stage PyTorch takes this forward for that of micro-batch %d, and trains something "
+                      "else without a word: there forwards come in ascending order",
+                      due);
+        due++;
+    }
 }

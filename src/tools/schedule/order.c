@@ -12,7 +12,7 @@
 static int first_elsewhere(const struct schedule *s, const struct mesh *m)
 {
     int stage = 0;
-    while (stage < s->stages && (*cell_of(s, FORWARD, stage, 0))->row == pp_of(m, stage))
+    while (stage < s->stages && s->row_of[stage] == pp_of(m, stage))
         stage++;
     return stage;
 }
@@ -49,46 +49,43 @@ static int due_micro(int done[COMPUTATIONS], enum computation computation)
 static void expect_ascending(const struct schedule *s)
 {
     int(*done)[COMPUTATIONS] = allocate((size_t)s->stages, sizeof *done);
-    for (const struct row *row = s->row; row < s->row + s->n; row++)
-        for (const struct cell *c = row->cell; c < row->cell + row->n; c++)
-            for (const struct turn *t = c->turn; t < c->turn + c->n; t++) {
-                const int due = due_micro(done[t->stage], t->computation);
-                if (t->micro != due)
-                    fail_cell(s, c,
-                              "micro-batch %d is due: training takes those of a stage in ascending order, and adds up "
-                              "their gradients as one device does",
-                              due);
-            }
+    FOR_TURNS(s, c, t)
+    {
+        const int due = due_micro(done[t->stage], t->computation);
+        if (t->micro != due)
+            fail_cell(s, c,
+                      "micro-batch %d is due: training takes those of a stage in ascending order, and adds up their "
+                      "gradients as one device does",
+                      due);
+    }
     free(done);
 }
 
-static void write_turns(const struct schedule *s, struct written_turns *w)
+static struct written_turns *write_turns(const struct schedule *s)
 {
+    struct written_turns *w = allocate(1, sizeof *w);
     w->devices = (int)s->n;
     w->micros = s->micros;
     w->text = format_schedule(s);
     w->turn = allocate(s->n, sizeof *w->turn);
     w->n = allocate(s->n, sizeof *w->n);
-    for (size_t r = 0; r < s->n; r++) {
-        const struct row *row = &s->row[r];
-        w->turn[r] = allocate(2 * row->n, sizeof *w->turn[r]);
-        for (size_t i = 0; i < row->n; i++)
-            for (int k = 0; k < row->cell[i].n; k++) {
-                w->turn[r][w->n[r]] = row->cell[i].turn[k];
-                w->n[r]++;
-            }
+    for (size_t row = 0; row < s->n; row++)
+        w->turn[row] = allocate(2 * s->row[row].n, sizeof *w->turn[row]);
+    FOR_TURNS(s, c, t)
+    {
+        w->turn[c->row][w->n[c->row]] = *t;
+        w->n[c->row]++;
     }
+    return w;
 }
 
 struct order *order_of(const struct schedule *s)
 {
     size_t n;
     struct order *o = allocate(1, sizeof *o);
-    struct written_turns *w = allocate(1, sizeof *w);
     set_places(s, o);
     expect_ascending(s);
     free(follow(s, true, &n));
-    write_turns(s, w);
-    o->written = w;
+    o->written = write_turns(s);
     return o;
 }

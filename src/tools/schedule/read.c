@@ -114,15 +114,16 @@ static void note_makes(struct reading *r, const struct task *t, const struct cel
     }
 }
 
-static void add_forward(struct reading *r, const struct task *t)
+/* backward: what the task's other half follows, where it is two turns that overlap; else NULL. */
+static void add_forward(struct reading *r, const struct task *t, const struct maker *backward)
 {
-    const struct cell c = {
-        .turn = {{FORWARD, forward_stage_of(r, t), micro_of(r, t)}},
-        .n = 1,
-        .task = t,
-    };
+    struct cell c = {.turn = {{FORWARD, forward_stage_of(r, t), micro_of(r, t)}}, .n = 1, .task = t};
     struct row *row = &r->device[t->lane->device->index];
-    if (!open_cell(row, &c.turn[0]))
+    if (backward) {
+        c.turn[1] = (struct turn){BACKWARD, backward->stage, backward->micro};
+        c.n = 2;
+    }
+    if (backward || !open_cell(row, &c.turn[0]))
         *APPEND(row->cell, row->n, row->cap) = c;
     note_makes(r, t, &c);
 }
@@ -140,30 +141,32 @@ static void make_whole(struct row *row)
     first->turn[0].computation = BACKWARD;
 }
 
+static bool has_input_gradient(const struct row *row, const struct maker *m)
+{
+    for (const struct cell *c = row->cell; c < row->cell + row->n; c++) {
+        const struct turn *t = &c->turn[0];
+        if (t->computation == INPUT_GRADIENT && t->stage == m->stage && t->micro == m->micro)
+            return true;
+    }
+    return false;
+}
+
+/* A first stage may have no gradient of an input: then those of its weights are a whole backward. */
 static void add_backward(struct reading *r, const struct task *t)
 {
     const struct maker *m = maker_of(r, t, false);
     struct row *row = &r->device[t->lane->device->index];
+    enum computation now = computation_of(t);
     if (!m)
         fail_task(r, t, "of which stage this backward is cannot be seen: it reads nothing that a forward has made");
-    const struct cell c = {.turn = {{computation_of(t), m->stage, m->micro}}, .n = 1, .task = t};
-    const enum computation now = c.turn[0].computation;
-    struct cell *open = open_cell(row, &c.turn[0]);
+    if (now == WEIGHT_GRADIENT && !has_input_gradient(row, m))
+        now = BACKWARD;
+    const struct cell c = {.turn = {{now, m->stage, m->micro}}, .n = 1, .task = t};
+    const struct cell *open = open_cell(row, &c.turn[0]);
     if (!open || (now == WEIGHT_GRADIENT && open->turn[0].computation == INPUT_GRADIENT))
         *APPEND(row->cell, row->n, row->cap) = c;
     else if (now != open->turn[0].computation)
         make_whole(row);
-    note_makes(r, t, &c);
-}
-
-/* Its tags are those of the forward. */
-static void add_overlapped(struct reading *r, const struct task *t, const struct maker *backward)
-{
-    struct cell c = {.n = 2, .task = t};
-    struct row *row = &r->device[t->lane->device->index];
-    c.turn[0] = (struct turn){FORWARD, forward_stage_of(r, t), micro_of(r, t)};
-    c.turn[1] = (struct turn){BACKWARD, backward->stage, backward->micro};
-    *APPEND(row->cell, row->n, row->cap) = c;
     note_makes(r, t, &c);
 }
 
@@ -189,25 +192,10 @@ static void add_task(struct reading *r, const struct task *t)
         overlapped = maker_of(r, t, true);
     if (is_copy(t))
         follow_copy(r, t);
-    else if (t->role == ROLE_FORWARD)
-        add_forward(r, t);
-    else if (overlapped)
-        add_overlapped(r, t, overlapped);
+    else if (t->role == ROLE_FORWARD || overlapped)
+        add_forward(r, t, overlapped);
     else if (t->role == ROLE_BACKWARD)
         add_backward(r, t);
-}
-
-/* A first stage may compute the gradients of its weights alone. */
-static void find_whole(struct row *row)
-{
-    for (struct cell *w = row->cell; w < row->cell + row->n; w++) {
-        bool has_input = w->turn[0].computation != WEIGHT_GRADIENT;
-        for (const struct cell *c = row->cell; c < w; c++)
-            has_input |= c->turn[0].computation == INPUT_GRADIENT && c->turn[0].stage == w->turn[0].stage &&
-                         c->turn[0].micro == w->turn[0].micro;
-        if (!has_input)
-            w->turn[0].computation = BACKWARD;
-    }
 }
 
 /* Devices without a stage have no row. */
@@ -217,7 +205,6 @@ static void gather_rows(struct reading *r)
         struct row *row = &r->device[d];
         if (row->n == 0)
             continue;
-        find_whole(row);
         for (size_t i = 0; i < row->n; i++)
             row->cell[i].row = (int)r->s->n;
         *APPEND(r->s->row, r->s->n, r->s->cap) = *row;

@@ -38,8 +38,14 @@ struct schedule {
     struct row *row;  /* one for each device */
     size_t n, cap;
     int stages, micros;
+    int *row_of;               /* by stage */
     const struct cell **doing; /* the cell that does a turn: see cell_of() */
 };
+/* (schedule, cell, turn): what follows is done for each turn of each cell, row by row. */
+#define FOR_TURNS(s, c, t)                                                                                             \
+    for (const struct row *row_ = (s)->row; row_ < (s)->row + (s)->n; row_++)                                          \
+        for (const struct cell *c = row_->cell; c < row_->cell + row_->n; c++)                                         \
+            for (const struct turn *t = c->turn; t < c->turn + c->n; t++)
 enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doing` */
 
 /* Ends the program (EXIT_USAGE) with "FILE, row 2, cell 5: '1B3': " and the sentence by printf rules. */
@@ -53,7 +59,7 @@ char *turn_text(const struct turn *t);
 
 struct schedule *read_schedule(const char *path, const char *text); /* the text is that of the file */
 char *format_schedule(const struct schedule *s);                    /* as such a file */
-/* Fills in stages, micros and doing.  Ends the program unless each stage is in one row, and has each micro-batch once. */
+/* Fills in what follows from the cells.  Ends the program unless each stage is in one row, and has each micro-batch once. */
 void index_cells(struct schedule *s);
 const struct cell **cell_of(const struct schedule *s, enum computation computation, int stage, int micro);
 

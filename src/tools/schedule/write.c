@@ -93,7 +93,7 @@ struct writing {
 
 static void write_tensors(const struct writing *w, int stage)
 {
-    const int row = (*cell_of(w->s, FORWARD, stage, 0))->row;
+    const int row = w->s->row_of[stage];
     fprintf(w->out, "tensor w%d d%d 1M parameters\n", stage, row);
     fprintf(w->out, "tensor g%d d%d 1M gradients\n", stage, row);
     for (int micro = 0; micro < w->s->micros; micro++) {
@@ -140,8 +140,8 @@ static void write_send(const struct writing *w, const struct turn *t)
     const int to = t->stage + (forward ? 1 : -1);
     if (t->computation == WEIGHT_GRADIENT || to < 0 || to == w->s->stages)
         return;
-    const int from_row = (*cell_of(w->s, FORWARD, t->stage, 0))->row;
-    const int to_row = (*cell_of(w->s, FORWARD, to, 0))->row;
+    const int from_row = w->s->row_of[t->stage];
+    const int to_row = w->s->row_of[to];
     const double seconds = from_row == to_row ? 0 : w->times.seconds[t->stage][KEY_SEND];
     char number[32];
     fprintf(w->out, "copy send %c%d.%d %c%d.%d lane=d%d.download%s time=%s layer=%d micro=%d role=send\n",
@@ -181,7 +181,7 @@ char *step_file_of(const struct schedule *s, const char *times)
     for (size_t i = 0; i < n; i++)
         write_cell(&w, order[i]);
     for (int stage = 0; stage < s->stages; stage++) {
-        const int row = (*cell_of(s, FORWARD, stage, 0))->row;
+        const int row = s->row_of[stage];
         fprintf(w.out, "task update d%d.compute 0 layer=%d role=update reads=g%d,w%d writes=w%d\n", row, stage, stage,
                 stage, stage);
     }
