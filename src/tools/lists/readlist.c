@@ -308,20 +308,24 @@ static void read_line(struct reading *r)
             fail_word(&r->line, r->line.word[i], "%s", r->line.takes);
 }
 
-/* The text of the step file, which may stand there in another form. */
-static char *read_step_file(const char *path)
+/* The form in which the file describes a list; NULL: it is a step file. */
+static const struct list_form *form_of(const char *path)
 {
     for (size_t i = 0; i < n_modules; i++) {
         const struct list_form *form = modules[i]->list_form;
         if (form && ends_with(path, form->ending))
-            return form->read(path);
+            return form;
     }
-    return read_text(path);
+    return NULL;
 }
+
+bool names_list(const char *path) { return ends_with(path, ".txt") || form_of(path); }
 
 struct step *read_list(const char *path)
 {
-    char *text = read_step_file(path), *rest = text, *line;
+    const struct list_form *form = form_of(path);
+    char *text = form ? form->read(path) : read_text(path);
+    char *line, *rest = text;
     struct reading r = {.line = {.path = path}};
     begin_reading(&r, count_devices(text));
     while ((line = strsep(&rest, "\n"))) {
