@@ -7,7 +7,7 @@
 #include "../src/tools/schedule/schedule.h"
 #include "support_paper.h"
 
-enum { DEVICES = 4, MICROS = 8, STEPS = 3 };
+enum { DEVICES = 4, STEPS = 3 };
 static const struct {
     const char *name;
     double period, unclipped; /* ms, with F = I = W = 1 ms: data/gallery/entries has the formulas */
@@ -60,6 +60,24 @@ TEST(steps_take_as_long_as_in_pytorch)
             expect_number(files[i].name, number_at(plan, "simulation.step_ms"),
                           clip ? files[i].period : files[i].unclipped);
         }
+}
+
+/* A stage's gradients are added up: each task that writes them reads them too, but for the first. */
+TEST(lists_add_gradients_up)
+{
+    struct step *s = read_list(path_of(5));
+    int firsts = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        int reads = 0, writes = 0;
+        for (int k = 0; k < s->task[i]->n_access; k++) {
+            bool is_sum = s->task[i]->access[k].tensor->class == MEM_GRADIENTS;
+            reads += is_sum && s->task[i]->access[k].mode & ACCESS_READ;
+            writes += is_sum && s->task[i]->access[k].mode & ACCESS_WRITE;
+        }
+        firsts += writes > reads;
+    }
+    assert_int_equal(firsts, 2 * DEVICES);
+    free_list(s);
 }
 
 /* A schedule at random: any stage on any row, turns in any order in which they can come. */
@@ -273,6 +291,8 @@ TEST(times_are_of_actions_and_stages)
         {"0F0,1F0,1B0,0B0", "F=0,B=0,1F=5ms,0B=1ms", 6},
         {"0F0,0B0\n1F0,1B0", "send=10ms", 26},
         {"0F0,0B0\n1F0,1B0", "send=10ms 1send=20ms", 36},
+        /* what goes forward and what comes back have lanes of their own */
+        {"0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n2F0,2B0,2F1,2B1", "1send=8ms,0B=10ms", 43},
         {"0F0,0F1,1F0,(1F1;1B0)OVERLAP_F_B,1B1,0B0,0B1", "", 12},
         {"0F0,0F1,1F0,(1F1;1B0)OVERLAP_F_B,1B1,0B0,0B1", "FB=2ms", 11},
         {"0F0,0F1,1F0,(1F1;1B0)OVERLAP_F_B,1B1,0B0,0B1", "0FB=2ms", 12},
