@@ -28,7 +28,9 @@ static char *there_and_back(const char *path)
     struct step *s = read_list(path);
     finish_list(s);
     expect_sound(path, s, NULL);
-    char *text = format_schedule(schedule_of(path, s));
+    struct schedule *back = schedule_of(path, s);
+    char *text = format_schedule(back);
+    free_schedule(back);
     free_list(s);
     return text;
 }

@@ -13,9 +13,11 @@ char *turn_text(const struct turn *t) { return format_string("%d%c%d", t->stage,
 
 char *cell_text(const struct cell *c)
 {
+    const struct turn *a = &c->turn[0], *b = &c->turn[1];
     if (c->n == 1)
-        return turn_text(&c->turn[0]);
-    return format_string("(%s;%s)%s", turn_text(&c->turn[0]), turn_text(&c->turn[1]), overlap);
+        return turn_text(a);
+    return format_string("(%d%c%d;%d%c%d)%s", a->stage, letters[a->computation], a->micro, b->stage,
+                         letters[b->computation], b->micro, overlap);
 }
 
 char *cell_place(const struct cell *c)
@@ -32,8 +34,11 @@ char *format_schedule(const struct schedule *s)
     FILE *out = open_memstream(&text, &bytes);
     for (size_t r = 0; r < s->n; r++) {
         const struct row *row = &s->row[r];
-        for (size_t i = 0; i < row->n; i++)
-            fprintf(out, "%s%s", i > 0 ? "," : "", cell_text(&row->cell[i]));
+        for (size_t i = 0; i < row->n; i++) {
+            char *cell = cell_text(&row->cell[i]);
+            fprintf(out, "%s%s", i > 0 ? "," : "", cell);
+            free(cell);
+        }
         fputc('\n', out);
     }
     fclose(out);
@@ -130,6 +135,16 @@ struct schedule *read_schedule(const char *path, const char *text)
     free(copy);
     index_cells(s);
     return s;
+}
+
+void free_schedule(struct schedule *s)
+{
+    for (size_t r = 0; r < s->n; r++)
+        free(s->row[r].cell);
+    free(s->row);
+    free(s->row_of);
+    free(s->doing);
+    free(s);
 }
 
 /* ---- are they all there? ----------------------------------------------------------------------------------------- */

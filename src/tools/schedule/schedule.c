@@ -10,75 +10,103 @@ static struct {
 
 /* ---- files -------------------------------------------------------------------------------------------------------- */
 
-/* The text of a checkpoint has lines, a path has none. */
-static const struct order *read_order(const char *from)
-{
-    const bool is_text = strchr(from, '\n');
-    char *text = is_text ? copy_string(from) : read_text(from);
-    const struct schedule *s = read_schedule(is_text ? "the schedule of the run" : from, text);
-    free(text);
-    return order_of(s);
-}
-
-static char *read_as_list(const char *path)
-{
-    char *text = read_text(path);
-    char *list = step_file_of(read_schedule(path, text), given.times);
-    free(text);
-    return list;
-}
-
-static const struct list_form form = {.ending = ".csv", .read = read_as_list};
-
-/* ---- --print-schedule --------------------------------------------------------------------------------------------- */
-
-static bool is_wanted(void) { return given.print; }
-
 static struct schedule *schedule_of_file(const char *path)
 {
-    if (!ends_with(path, form.ending))
-        return schedule_of(path, read_list(path));
     char *text = read_text(path);
     struct schedule *s = read_schedule(path, text);
     free(text);
     return s;
 }
 
-static struct schedule *schedule_of_model(const struct settings *o)
+/* The text of a checkpoint has lines, a path has none. */
+static const struct order *read_order(const char *from)
 {
-    struct trainer *t = new_trainer(o, 0, false, true);
-    const struct order *order = order_for(o, t->mesh.pp);
-    if (order->written)
-        return read_schedule("--pipeline", order->written->text);
+    const bool is_text = strchr(from, '\n');
+    struct schedule *s = is_text ? read_schedule("the schedule of the run", from) : schedule_of_file(from);
+    const struct order *order = order_of(s);
+    free_schedule(s);
+    return order;
+}
+
+static char *read_as_list(const char *path)
+{
+    struct schedule *s = schedule_of_file(path);
+    char *list = step_file_of(s, given.times);
+    free_schedule(s);
+    return list;
+}
+
+static const struct order_reader orders = {.ending = ".csv", .read = read_order};
+static const struct list_form form = {.ending = ".csv", .read = read_as_list};
+
+/* ---- --print-schedule --------------------------------------------------------------------------------------------- */
+
+static bool is_wanted(void) { return given.print; }
+
+static struct schedule *schedule_of_order(const struct order *order, const struct mesh *m, int micros)
+{
     struct schedule *s = allocate(1, sizeof *s);
     s->path = "--pipeline";
-    for (int p = 0; p < t->mesh.pp; p++) {
+    for (int p = 0; p < m->pp; p++) {
         int n;
-        struct turn *turn = pipeline_order(order, &t->mesh, p, t->micros, &n);
+        struct turn *turn = pipeline_order(order, m, p, micros, &n);
         struct row *row = APPEND(s->row, s->n, s->cap);
         for (int i = 0; i < n; i++)
             *APPEND(row->cell, row->n, row->cap) = (struct cell){.turn = {turn[i]}, .n = 1, .row = p, .column = i};
         free(turn);
     }
-    free_trainer(t);
     index_cells(s);
     return s;
+}
+
+/* A schedule from a file is printed as it was there: with the turns that overlap. */
+static struct schedule *schedule_of_model(const struct settings *o)
+{
+    struct schedule *s;
+    struct trainer *t = new_trainer(o, 0, false, true);
+    const struct order *order = order_for(o, t->mesh.pp);
+    if (order->written)
+        s = read_schedule("--pipeline", order->written->text);
+    else
+        s = schedule_of_order(order, &t->mesh, t->micros);
+    free_trainer(t);
+    return s;
+}
+
+static void print_and_free(struct schedule *s)
+{
+    refuse_wrong_in_pytorch(s);
+    char *text = format_schedule(s);
+    fputs(text, stdout);
+    free(text);
+    free_schedule(s);
+}
+
+static void print_schedule_of_list(const char *path)
+{
+    struct step *list = read_list(path);
+    struct pool *pool = list->pool;
+    struct machine *machine = pool->machine;
+    print_and_free(schedule_of(path, list));
+    free_step(list);
+    free_pool(pool);
+    close_machine(machine);
 }
 
 static int print_schedule(const struct settings *o)
 {
     const char *list = plan_options.list;
-    struct schedule *s = list ? schedule_of_file(list) : schedule_of_model(o);
-    refuse_wrong_in_pytorch(s);
-    char *text = format_schedule(s);
-    fputs(text, stdout);
-    free(text);
+    if (!list)
+        print_and_free(schedule_of_model(o));
+    else if (ends_with(list, form.ending))
+        print_and_free(schedule_of_file(list));
+    else
+        print_schedule_of_list(list);
     return EXIT_OK;
 }
 
 /* ---- the folder --------------------------------------------------------------------------------------------------- */
 
-static const struct order_reader orders = {.ending = ".csv", .read = read_order};
 static const struct other_plan plan = {.is_wanted = is_wanted, .run = print_schedule};
 
 static void check_schedule_options(struct settings *s)
@@ -112,6 +140,7 @@ static const struct law laws[] = {{"times", "list", NULL},
                                   {"print-schedule", "print", "a schedule is printed and nothing else"},
                                   {"print-schedule", "print-list", "a schedule is printed and nothing else"},
                                   {"print-schedule", "simulate", "a schedule is printed and nothing else"},
+                                  {"print-schedule", "memory", "a schedule is printed and nothing else"},
                                   {"print-schedule", "verify", "a schedule is printed and nothing else"}};
 const struct module module_schedule = {
     .name = "schedule",
