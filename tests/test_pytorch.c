@@ -455,6 +455,8 @@ TEST(what_the_form_cannot_say_is_refused)
     };
     for (size_t i = 0; i < COUNT(lists); i++)
         expect_yard(EXIT_USAGE, lists[i][1], "plan --list %s --print-schedule", lists[i][0]);
+    const char *waits = write_file("waits.csv", "0B0,0F0", 7);
+    expect_yard(EXIT_USAGE, "row 1, cell 1: '0B0': it waits for ever", "plan --list %s --print-schedule", waits);
     static const char without[] = "device gpu memory=1G\ntensor w gpu 1 parameters\ntask t gpu.compute 1 writes=w\n";
     expect_yard(EXIT_USAGE, "no task is a forward or a backward", "plan --list %s --print-schedule",
                 write_file("none.txt", without, sizeof without - 1));

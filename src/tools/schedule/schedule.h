@@ -23,11 +23,10 @@
 
 struct cell {
     struct turn turn[2];
-    int n;      /* turns: 1, or 2 that overlap, a forward and a backward */
-    int row;    /* from 0 */
-    int column; /* of the file, from 0: empty cells are counted */
-    /* the task of a list with which it begins; NULL: it comes from a file */
-    const struct task *task;
+    int n;                   /* turns: 1, or 2 that overlap, a forward and a backward */
+    int row;                 /* from 0 */
+    int column;              /* of the file, from 0: empty cells are counted */
+    const struct task *task; /* of a list, with which it begins; NULL: it comes from a file */
 };
 struct row {
     struct cell *cell;
@@ -41,12 +40,12 @@ struct schedule {
     int *row_of;               /* by stage */
     const struct cell **doing; /* the cell that does a turn: see cell_of() */
 };
+enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doing` */
 /* (schedule, cell, turn): what follows is done for each turn of each cell, row by row. */
 #define FOR_TURNS(s, c, t)                                                                                             \
     for (const struct row *row_ = (s)->row; row_ < (s)->row + (s)->n; row_++)                                          \
         for (const struct cell *c = row_->cell; c < row_->cell + row_->n; c++)                                         \
             for (const struct turn *t = c->turn; t < c->turn + c->n; t++)
-enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doing` */
 
 /* Ends the program (EXIT_USAGE) with "FILE, row 2, cell 5: '1B3': " and the sentence by printf rules. */
 #define fail_cell(s, c, ...)                                                                                           \

@@ -583,11 +583,11 @@ static bool can_gather(void)
 /* A file's order is read once, and from then on its text stands for it: a run that goes on needs no file. */
 static void set_order(void)
 {
+    const char *words = find_option(&table, "pipeline")->argument;
+    const char *because = *left_out ? "; this yard was built without" : "";
     asked.order = find_order(asked.pipeline);
     if (!asked.order)
-        fail(EXIT_USAGE, "--pipeline takes one of %s, not \"%.40s\"%s%s",
-             (const char *)find_option(&table, "pipeline")->argument, asked.pipeline,
-             *left_out ? "; this yard was built without" : "", left_out);
+        fail(EXIT_USAGE, "--pipeline takes one of %s, not \"%.40s\"%s%s", words, asked.pipeline, because, left_out);
     if (asked.order->written)
         asked.pipeline = asked.order->written->text;
 }
