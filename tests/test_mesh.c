@@ -171,7 +171,7 @@ TEST(orders_are_sound)
                 if (kind == PIPELINE_INTERLEAVED && pp > 1)
                     m.chunks = 3;
                 for (int p = 0; p < pp; p++) {
-                    struct turn *a = pipeline_order(kind, &m, p, micros, &turns);
+                    struct turn *a = pipeline_order(o, &m, p, micros, &turns);
                     expect_sound_order(&m, p, micros, a, turns);
                     if (kind == PIPELINE_1F1B)
                         assert_int_equal(most_in_flight(a, turns), MIN(pp - p, micros));
@@ -183,7 +183,7 @@ TEST(orders_are_sound)
                     each += (size_t)turns;
                     free(a);
                 }
-                free(merge_orders(kind, &m, micros, &n)); /* ends: none waits for ever */
+                free(merge_orders(o, &m, micros, &n)); /* ends: none waits for ever */
                 assert_int_equal(n, each);
             }
 }

@@ -219,8 +219,27 @@ function dual(   i, h, q, x, y) {
         pay()
 }
 
+# A schedule of PyTorch: row s has the turns of device s.  "(0F7;7B3)OVERLAP_F_B" becomes "O 0 7 7 3".
+function turns_of_row(file,   line, row, cell, n, i, what) {
+    for (row = 0; row <= s; row++)
+        getline line < file
+    close(file)
+    n = split(line, cell, ",")
+    for (i = 1; i <= n; i++) {
+        what = "O"
+        if (match(cell[i], /^[0-9]+[FIWB]/))
+            what = substr(cell[i], RLENGTH, 1)
+        gsub(/[^0-9]+/, " ", cell[i])
+        sub(/^ /, "", cell[i])
+        turns[s]++
+        turn[s, turns[s]] = (what == "I" ? "D" : what) " " cell[i]
+    }
+}
+
 function take_turns() { # of device s
-    if (v["order"] == "gpipe")
+    if (v["csv"])
+        turns_of_row(v["csv"])
+    else if (v["order"] == "gpipe")
         gpipe()
     else if (v["order"] == "1f1b")
         one_f_one_b()

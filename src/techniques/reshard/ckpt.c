@@ -308,10 +308,13 @@ static struct mesh new_mesh(const struct checkpoint *from, int zero)
     const char *stages = recorded_option(from, "stages");
     must(parse_mesh(given.mesh, 1, &m));
     m.zero = option_given(&table, "zero") ? given.zero : zero;
-    int order = choice_number(pipeline_name, recorded_option(from, "pipeline"));
-    if (m.pp > 1 && order >= 0 && pipeline_orders[order].chunks * m.pp <= config->layers) {
-        m.chunks = pipeline_orders[order].chunks;
-        m.folded = pipeline_orders[order].folded;
+    const struct order *order = find_order(recorded_option(from, "pipeline"));
+    bool fits = order && order->chunks * m.pp <= config->layers;
+    if (fits && order->written)
+        fits = order->written->devices == m.pp;
+    if (fits && m.pp > 1) {
+        m.chunks = order->chunks;
+        m.folded = order->folded;
     }
     if (!*stages || cut_layers(&m, config->layers, stages))
         must(cut_layers(&m, config->layers, NULL));

@@ -91,8 +91,7 @@ char *next_name(const struct line *l, char **list)
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
-/* Seconds, or a number with a unit. */
-static bool parse_time(const char *text, double *seconds)
+bool parse_time(const char *text, double *seconds)
 {
     static const char *const units[] = {"ns", "us", "ms", "s", ""};
     static const double per_second[] = {1e9, 1e6, 1e3, 1, 1};

@@ -38,6 +38,7 @@ enum value {
     VALUE_ROLE     /* enum role */
 };
 enum line_of { LINE_DEVICE, LINE_HOST, LINE_LANE, LINE_LINK, LINE_TENSOR, LINE_TASK, LINE_COPY, LINE_WORK };
+bool parse_time(const char *text, double *seconds); /* seconds, or a number with a unit: "1.5ms" */
 double read_counter(const struct line *l, const char *text, double low, double high);
 double read_as(const struct line *l, enum value value, const char *text);
 /* Reads into a struct, or writes from it, all options that lines of that kind have.  The struct is a device, lane,

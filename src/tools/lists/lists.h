@@ -12,9 +12,15 @@
 
 /* ---- readlist.c, writelist.c: step files ------------------------------------------------------------------------ */
 
-/* The list that a step file describes, on a machine and in a pool of its own, not yet placed.  Ends the program
- * (EXIT_USAGE) with the line and the word that are wrong. */
+/* The list that a step file, or a file of a folder's form, describes, on a machine and in a pool of its own, not yet
+ * placed.  Ends the program (EXIT_USAGE) with the line and the word that are wrong. */
 struct step *read_list(const char *path);
+bool names_list(const char *path); /* is it, by its name, such a file? */
+/* Another form of such files, which a folder registers (struct module). */
+struct list_form {
+    const char *ending;              /* of their names: ".csv" */
+    char *(*read)(const char *path); /* the same list as the text of a step file */
+};
 /* The list as such a file; seconds: how long each task takes alone.  Read back, it is simulated to the same times. */
 void write_list(FILE *out, const struct step *s, const double *seconds);
 

@@ -179,10 +179,10 @@ static int run_plan(int argc, char **argv)
     if ((trace->file || trace->shown) && !predict_options.simulate)
         fail(EXIT_USAGE, "yard plan --%s %s what is simulated: add --simulate", trace->file ? "trace" : "view",
              trace->file ? "writes" : "shows");
-    if (plan_options.list)
-        return plan_list(s);
     if (other_plan())
         return other_plan()->run(s);
+    if (plan_options.list)
+        return plan_list(s);
     return plan_model(s);
 }
 
@@ -191,9 +191,9 @@ static int run_plan(int argc, char **argv)
 /* May the option stand beside --list?  A step file brings its machine, its times and its sizes. */
 static bool fits_list(const struct option *o)
 {
-    static const char *const beside[] = {"list",    "simulate",   "verify",   "print", "json", "trace",
-                                         "view",    "print-list", "clip",     "after", "seed", "iterations",
-                                         "what-if", "device-mem", "host-mem", NULL};
+    static const char *const beside[] = {"list",    "simulate",   "verify",   "print",          "json",  "trace",
+                                         "view",    "print-list", "clip",     "after",          "seed",  "iterations",
+                                         "what-if", "device-mem", "host-mem", "print-schedule", "times", NULL};
     return strcmp(o->group, GROUP_TECHNIQUES) == 0 || choice_number(beside, o->name) >= 0;
 }
 
@@ -234,7 +234,8 @@ static const struct option options[] = {
      .commands = OF_PLAN,
      .help =
          "show the list of a step file instead of a model's: a machine, tensors and tasks written by hand, with their "
-         "times (the format: tutorials/reference-lists.md, examples: data/steps)"},
+         "times (the format: tutorials/reference-lists.md, examples: data/steps); FILE.csv: one that follows a "
+         "pipeline's schedule as PyTorch writes it"},
     {.name = "print-list",
      .type = OPT_FLAG,
      .value = &plan_options.print_list,

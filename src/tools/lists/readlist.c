@@ -6,6 +6,7 @@
 #include "line.h"
 #include "lists.h"
 #include "techniques/pass/edit.h"
+#include "trainer/base/module.h"
 #include "trainer/file/file.h"
 
 struct reading {
@@ -307,9 +308,24 @@ static void read_line(struct reading *r)
             fail_word(&r->line, r->line.word[i], "%s", r->line.takes);
 }
 
+/* The form in which the file describes a list; NULL: it is a step file. */
+static const struct list_form *form_of(const char *path)
+{
+    for (size_t i = 0; i < n_modules; i++) {
+        const struct list_form *form = modules[i]->list_form;
+        if (form && ends_with(path, form->ending))
+            return form;
+    }
+    return NULL;
+}
+
+bool names_list(const char *path) { return ends_with(path, ".txt") || form_of(path); }
+
 struct step *read_list(const char *path)
 {
-    char *text = read_text(path), *rest = text, *line;
+    const struct list_form *form = form_of(path);
+    char *text = form ? form->read(path) : read_text(path);
+    char *line, *rest = text;
     struct reading r = {.line = {.path = path}};
     begin_reading(&r, count_devices(text));
     while ((line = strsep(&rest, "\n"))) {

@@ -263,7 +263,7 @@ static void time_device_updates(const struct settings *trial, int n_devices, str
     small.seq_len = 8;
     small.batch = n_devices;
     small.micro_batch = 0;
-    small.pipeline = PIPELINE_1F1B;
+    small.order = &pipeline_orders[PIPELINE_1F1B];
     struct trainer *t = new_trainer(&small, LIST_TRAIN, false, false);
     time_steps(t, costs);
     free_trainer(t);

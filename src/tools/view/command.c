@@ -1,6 +1,7 @@
 /* command.c - yard view: a trace, or the simulation of a step file, as a picture, in a window or as a PNG. */
 #include "tools/command/arguments.h"
 #include "tools/command/table.h"
+#include "tools/lists/lists.h"
 #include "tools/trace/record.h"
 #include "view.h"
 
@@ -217,8 +218,8 @@ static int run_view(int argc, char **argv)
         &table, 1, "view",
         "FILE [FILE] [options]\n\n"
         "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written.  Two traces\n"
-        "share one axis: their steps start together.  FILE.txt is a step file: it is simulated, and its tasks can be\n"
-        "dragged elsewhere.\n",
+        "share one axis: their steps start together.  FILE.txt is a step file, FILE.csv a pipeline's schedule as\n"
+        "PyTorch writes it: a list, which is simulated, and whose tasks can be dragged elsewhere.\n",
         MAX_TRACKS, argc, argv, &n);
     if (!files) {
         print_keys();
@@ -229,7 +230,7 @@ static int run_view(int argc, char **argv)
     parse_size(&width, &height);
     for (int i = 0; i < n; i++) {
         struct board *board = NULL;
-        if (ends_with(files[i], ".txt"))
+        if (names_list(files[i]))
             board = open_board(files[i], given.clip);
         tracks[i] = open_track(files[i], board);
     }
@@ -261,7 +262,7 @@ static const struct option of_runs[] = {
 };
 const struct module module_view = {
     .name = "view",
-    .needs = "board command picture trace",
+    .needs = "board command lists picture trace",
     .place = 91,
     .commands = &command,
     .n_commands = 1,

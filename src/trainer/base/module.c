@@ -15,6 +15,8 @@ struct sole_parts sole_parts(void)
             all.tokens = of->tokens;
         if (of->formats)
             all.formats = of->formats;
+        if (of->orders)
+            all.orders = of->orders;
         if (of->forecaster)
             all.forecaster = of->forecaster;
     }

@@ -70,6 +70,7 @@ struct sole_parts {
     const struct archive *archive;               /* functions that keep runs and resume them: train/hooks.h */
     const struct token_kind *tokens;             /* a further kind of tokenizer: train/tokens.h */
     const struct formats *formats;               /* functions that know files of other programs: file/file.h */
+    const struct order_reader *orders;           /* functions that read a pipeline's order: model/pipeline.h */
     const struct forecaster *forecaster;         /* functions that predict a list's time: techniques/pass/pass.h */
 };
 
@@ -100,9 +101,10 @@ struct module {
     const char *makes_room;        /* options to suggest where memory is too small: "--swap auto" */
 
     /* for other folders */
-    const struct pass *pass;       /* a function that rewrites lists: techniques/pass/pass.h */
-    const struct store *store;     /* another form of a checkpoint: techniques/reshard/state.h */
-    const struct other_plan *plan; /* another way to show a plan: tools/lists/plan_command.h */
+    const struct pass *pass;           /* a function that rewrites lists: techniques/pass/pass.h */
+    const struct store *store;         /* another form of a checkpoint: techniques/reshard/state.h */
+    const struct other_plan *plan;     /* another way to show a plan: tools/lists/plan_command.h */
+    const struct list_form *list_form; /* another form of files that describe a list: tools/lists/lists.h */
 
     struct sole_parts sole; /* what no other folder may have */
 };

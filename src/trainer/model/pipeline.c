@@ -23,6 +23,7 @@
  * order, and to the same bits, as on one device.
  */
 #include "model.h"
+#include "trainer/base/module.h"
 
 /* ---- orders ---------------------------------------------------------------------------------------------------- */
 
@@ -204,25 +205,47 @@ const struct order pipeline_orders[PIPELINES] = {
     [PIPELINE_DUALPIPEV] = {.take_turns = dualpipe_v, .chunks = 2, .folded = true},
 };
 
-struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros, int *n)
+static void as_written(struct turns *o, const struct written_turns *written)
+{
+    for (int i = 0; i < written->n[o->p]; i++)
+        take(o, written->turn[o->p][i].computation, written->turn[o->p][i].stage);
+}
+
+struct turn *pipeline_order(const struct order *order, const struct mesh *m, int p, int micros, int *n)
 {
     struct turns o = {.m = m, .p = p, .micros = micros};
     o.turn = allocate((size_t)(3 * m->chunks * micros), sizeof *o.turn);
     o.done = allocate((size_t)n_stages(m), sizeof *o.done);
-    if (m->chunks < pipeline_orders[kind].chunks)
+    if (m->chunks < order->chunks)
         one_forward_one_backward(&o);
+    else if (order->written)
+        as_written(&o, order->written);
     else
-        pipeline_orders[kind].take_turns(&o);
+        order->take_turns(&o);
     for (int a = 0; a < COMPUTATIONS; a++) {
         int taken = 0;
         for (int stage = 0; stage < n_stages(m); stage++)
             taken += o.done[stage][a];
         CHECK(a == BACKWARD || taken == m->chunks * micros, "order %s leaves out turns of device %d",
-              pipeline_name[kind], p);
+              order->written ? "of a file" : pipeline_name[order - pipeline_orders], p);
     }
     free(o.done);
     *n = o.n;
     return o.turn;
+}
+
+bool is_written_order(const char *named)
+{
+    const struct order_reader *reader = sole_parts().orders;
+    return reader && (ends_with(named, reader->ending) || strchr(named, '\n'));
+}
+
+const struct order *find_order(const char *named)
+{
+    const int known = choice_number(pipeline_name, named);
+    if (known >= 0)
+        return &pipeline_orders[known];
+    return is_written_order(named) ? sole_parts().orders->read(named) : NULL;
 }
 
 /* ---- one list -------------------------------------------------------------------------------------------------- */
@@ -231,10 +254,11 @@ struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int
  * that of a tied head, so the weights of stage 0 come after those of the last stage. */
 static bool is_ready(const struct turn *t, int last, int (*const done)[COMPUTATIONS])
 {
+    const bool weights = t->computation == BACKWARD || t->computation == WEIGHT_GRADIENT;
     if (t->computation == FORWARD)
         return t->stage == 0 || done[t->stage - 1][FORWARD] > t->micro;
-    if (t->computation == WEIGHT_GRADIENT && t->stage == 0 && last > 0)
-        return done[last][WEIGHT_GRADIENT] > t->micro;
+    if (weights && t->stage == 0 && last > 0 && done[last][WEIGHT_GRADIENT] <= t->micro)
+        return false;
     if (t->computation == WEIGHT_GRADIENT)
         return done[t->stage][INPUT_GRADIENT] > t->micro;
     if (t->stage == last)
@@ -249,7 +273,7 @@ struct device_turns {
 };
 
 /* In rounds: each device takes its next turn if what that needs was done in an earlier round. */
-struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n)
+struct turn *merge_orders(const struct order *order, const struct mesh *m, int micros, size_t *n)
 {
     size_t most = 3 * (size_t)(n_stages(m) * micros);
     size_t taken = 0, total = 0;
@@ -257,7 +281,7 @@ struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, 
     struct turn *all = allocate(most, sizeof *all);
     struct device_turns *device = allocate((size_t)m->pp, sizeof *device);
     for (int p = 0; p < m->pp; p++) {
-        device[p].turn = pipeline_order(kind, m, p, micros, &device[p].n);
+        device[p].turn = pipeline_order(order, m, p, micros, &device[p].n);
         total += (size_t)device[p].n;
     }
     while (taken < total) {

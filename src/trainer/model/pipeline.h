@@ -24,10 +24,12 @@ enum pipeline {
 };
 extern const char *const pipeline_name[PIPELINES + 1]; /* "1f1b", ...: words of --pipeline; NULL ends them */
 struct turns;                                          /* pipeline.c: those that a device has taken so far */
+struct written_turns;
 struct order {
     void (*take_turns)(struct turns *of_a_device); /* adds all turns of the device, in its order */
     int chunks;                                    /* stages per device */
     bool folded;                                   /* as in struct mesh */
+    const struct written_turns *written;           /* turns from a file; NULL: take_turns() finds them */
 };
 extern const struct order pipeline_orders[PIPELINES];
 
@@ -38,9 +40,30 @@ struct turn {
     int stage, micro;
 };
 /* The *n turns of the device with pipeline coordinate p, in its order; the caller frees them. */
-struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros, int *n);
+struct turn *pipeline_order(const struct order *order, const struct mesh *m, int p, int micros, int *n);
 /* The *n turns of all devices, in an order that is correct when they are taken one by one; the caller frees them. */
-struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n);
+struct turn *merge_orders(const struct order *order, const struct mesh *m, int micros, size_t *n);
+
+/* ---- pipeline.c: orders that are written down -------------------------------------------------------------------- */
+
+/* An order for so many devices and micro-batches.  The folder that reads it has proved what holds for the others: each
+ * stage takes its micro-batches in ascending order, and no device waits for ever. */
+struct written_turns {
+    int devices, micros;
+    struct turn **turn; /* by device: its turns, in its order */
+    int *n;             /* by device: how many */
+    const char *text;   /* says all of this: what checkpoints keep */
+};
+/* The folder that reads orders (struct sole_parts, base/module.h). */
+struct order_reader {
+    const char *ending; /* of files that have an order: ".csv" */
+    /* from: the path of such a file, or the text of written turns, which has lines.  Ends the program when that has no
+     * order for training. */
+    const struct order *(*read)(const char *from);
+};
+bool is_written_order(const char *named); /* does --pipeline name a file with an order, or the text of one? */
+/* The order that --pipeline names.  NULL: nothing of that name is there. */
+const struct order *find_order(const char *named);
 
 /* ---- pipeline.c: the tasks of a turn ----------------------------------------------------------------------------- */
 

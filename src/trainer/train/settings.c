@@ -334,16 +334,17 @@ static const struct option own_options[] = {
      .commands = OF_LIST,
      .help = "layers of each stage (default: equal)"},
     {.name = "pipeline",
-     .type = OPT_CHOICE,
+     .type = OPT_TEXT,
      .value = &asked.pipeline,
      .initial = "1f1b",
-     .argument = pipeline_name,
+     .argument = "1f1b|gpipe|interleaved|zbh1|zbh2|dualpipev|FILE.csv",
      .group = GROUP_DEVICES,
      .commands = OF_LIST,
      .help =
          "order of micro-batches in a pipeline. interleaved: two stages per device, micro-batches a multiple of pp; "
          "zbh1, zbh2: the gradients of weights fill the waits, zbh2 in twice the memory; dualpipev: the same with two "
-         "stages per device, the first and the last on device 0, at least 2 pp micro-batches"},
+         "stages per device, the first and the last on device 0, at least 2 pp micro-batches; FILE.csv: the order that "
+         "it says, as PyTorch writes it"},
     {.name = "grad-groups",
      .type = OPT_INT,
      .value = &asked.grad_groups,
@@ -579,6 +580,18 @@ static bool can_gather(void)
     return false;
 }
 
+/* A file's order is read once, and from then on its text stands for it: a run that goes on needs no file. */
+static void set_order(void)
+{
+    const char *words = find_option(&table, "pipeline")->argument;
+    const char *because = *left_out ? "; this yard was built without" : "";
+    asked.order = find_order(asked.pipeline);
+    if (!asked.order)
+        fail(EXIT_USAGE, "--pipeline takes one of %s, not \"%.40s\"%s%s", words, asked.pipeline, because, left_out);
+    if (asked.order->written)
+        asked.pipeline = asked.order->written->text;
+}
+
 static void check_together(void)
 {
     for (size_t i = 0; i < n_modules; i++)
@@ -763,6 +776,8 @@ static void claim_files(const struct page *page)
             claim_file(&options[i]);
     if (was_given("tokens") && file_of_tokens(asked.data.tokens))
         claim_input("--tokens", asked.data.tokens);
+    if (was_given("pipeline") && is_written_order(asked.pipeline))
+        claim_input("--pipeline", asked.pipeline);
     if (asked.save)
         claim_output("--save", saved_model(&asked), NULL);
 }
@@ -858,6 +873,7 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
     asked.word = words[0];
     asked.n_words = n_words;
     claim_files(page);
+    set_order();
     check_together();
     if (past)
         asked.init = NULL;

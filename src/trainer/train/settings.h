@@ -58,7 +58,7 @@ struct settings {
     double clip;                            /* the largest norm of the gradient; 0: it is not clipped */
     /* devices */
     const char *devices, *mesh, *stages; /* as the user wrote them */
-    enum pipeline pipeline;
+    const char *pipeline;                /* the name of its order, or the text of one that is written down */
     struct kernels kernels;
     int zero;                          /* 0 to 3 */
     int grad_groups;                   /* groups of sequences whose gradients are summed apart */
@@ -77,11 +77,12 @@ struct settings {
     double temperature; /* 0: always the likeliest token */
 
     /* These are no options, but what follows from them. */
-    const char *word;        /* the first word that is no option, where the page takes one; NULL: there is none */
-    int n_words;             /* how many words are no options */
-    struct source source;    /* what the run that goes on, --init or --from begins with; path NULL: nothing */
-    const struct past *past; /* the run that this one goes on from; NULL: none */
-    bool trains;             /* the command is yard train */
+    const struct order *order; /* what `pipeline` names */
+    const char *word;          /* the first word that is no option, where the page takes one; NULL: there is none */
+    int n_words;               /* how many words are no options */
+    struct source source;      /* what the run that goes on, --init or --from begins with; path NULL: nothing */
+    const struct past *past;   /* the run that this one goes on from; NULL: none */
+    bool trains;               /* the command is yard train */
 
     /* These are set by folders of techniques and tools, and by commands. */
     const char *one_device; /* the command that wants a single device, "yard check"; NULL: several may be there */

@@ -12,6 +12,18 @@ double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->s
 /* Does this command ask for the option?  Else the run that it goes on from did, whose mesh may have been another. */
 static bool is_asked(const struct settings *s, const char *option) { return !s->past || was_given(option); }
 
+/* A run that goes on with another number of devices than its order is written for takes 1f1b. */
+const struct order *order_for(const struct settings *s, int pp)
+{
+    const struct written_turns *written = s->order->written;
+    if (!written || written->devices == pp)
+        return s->order;
+    if (is_asked(s, "pipeline"))
+        fail(EXIT_USAGE, "--pipeline: its schedule has %d rows, one for each device of a pipeline: use --mesh pp=%d",
+             written->devices, written->devices);
+    return &pipeline_orders[PIPELINE_1F1B];
+}
+
 struct mesh wanted_mesh(const struct settings *s, int devices)
 {
     struct mesh m;
@@ -21,8 +33,8 @@ struct mesh wanted_mesh(const struct settings *s, int devices)
         must(parse_mesh(s->mesh, devices, &m));
     m.zero = s->zero;
     if (m.pp > 1) {
-        m.chunks = pipeline_orders[s->pipeline].chunks;
-        m.folded = pipeline_orders[s->pipeline].folded;
+        m.chunks = order_for(s, m.pp)->chunks;
+        m.folded = order_for(s, m.pp)->folded;
     }
     return m;
 }
@@ -33,7 +45,7 @@ static void set_stages(struct trainer *t)
     const struct settings *s = t->settings;
     struct mesh *m = &t->mesh;
     bool asks_stages = s->stages && is_asked(s, "stages");
-    bool asks_pipeline = pipeline_orders[s->pipeline].chunks > 1 && is_asked(s, "pipeline");
+    bool asks_pipeline = s->order->chunks > 1 && is_asked(s, "pipeline");
     if (m->pp == 1 && (asks_stages || asks_pipeline))
         fail(EXIT_USAGE, "--%s: there is one stage; --mesh pp=N makes N of them", asks_stages ? "stages" : "pipeline");
     struct problem *p = cut_layers(m, t->config.layers, s->stages);
@@ -95,13 +107,17 @@ static void check_micros(const struct trainer *t)
 {
     const struct settings *s = t->settings;
     const struct mesh *m = &t->mesh;
-    const int least = 2 * m->pp;
+    const struct written_turns *written = order_for(s, m->pp)->written;
+    const int least = written ? written->micros : 2 * m->pp;
     const int enough = nearest_multiple(t->batch, m->dp * least);
+    if (written && t->micros != least)
+        fail(EXIT_USAGE, "--pipeline: its schedule has %d micro-batches, not %d: try --batch %d --micro-batch %d",
+             least, t->micros, enough, enough / (m->dp * least));
     if (m->folded && t->micros < least)
         fail(EXIT_USAGE,
              "--pipeline %s with pp=%d wants at least %d micro-batches, not %d: try --batch %d --micro-batch %d",
-             pipeline_name[s->pipeline], m->pp, least, t->micros, enough, enough / (m->dp * least));
-    const int round = m->chunks > 1 && !m->folded ? m->pp : 1;
+             s->pipeline, m->pp, least, t->micros, enough, enough / (m->dp * least));
+    const int round = m->chunks > 1 && !m->folded && !written ? m->pp : 1;
     int together = round; /* the least common multiple of a round and the number of groups */
     while (together % s->grad_groups)
         together += round;

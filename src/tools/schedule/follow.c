@@ -1,0 +1,127 @@
+/* follow.c - can each cell's turn come?  A device takes its cells one after another, and each waits for what it needs:
+ *
+ *     2F3      1F3, the stage before it                  none on the first stage
+ *     2I3      3I3, the stage after it                   on the last stage its forward
+ *     2W3      2I3                                       a B needs what an I needs, and does both
+ */
+#include "schedule.h"
+
+struct progress {
+    const struct schedule *s;
+    bool tied;
+    size_t *next; /* by row: the first cell that has not been done */
+    bool *done;   /* by row: has the cell at `next` been done in this round? */
+};
+
+static bool is_done(const struct progress *p, const struct turn *t)
+{
+    const struct cell *c = *cell_of(p->s, t->computation, t->stage, t->micro);
+    return c < p->s->row[c->row].cell + p->next[c->row];
+}
+
+/* What a turn waits for, *need; false: for nothing. */
+static bool find_need(const struct schedule *s, const struct turn *t, struct turn *need)
+{
+    const int last = s->stages - 1;
+    *need = *t;
+    if (t->computation == WEIGHT_GRADIENT) {
+        need->computation = INPUT_GRADIENT;
+    } else if (t->computation == FORWARD) {
+        need->stage--;
+    } else if (t->stage == last) {
+        need->computation = FORWARD;
+    } else {
+        need->computation = INPUT_GRADIENT;
+        need->stage++;
+    }
+    return need->stage >= 0;
+}
+
+/* What the cell still waits for; false: for nothing. */
+static bool find_unmet(const struct progress *p, const struct cell *c, struct turn *need)
+{
+    const int last = p->s->stages - 1;
+    for (const struct turn *t = c->turn; t < c->turn + c->n; t++) {
+        if (find_need(p->s, t, need) && !is_done(p, need))
+            return true;
+        bool weights = t->computation == BACKWARD || t->computation == WEIGHT_GRADIENT;
+        *need = (struct turn){WEIGHT_GRADIENT, last, t->micro};
+        if (p->tied && weights && t->stage == 0 && last > 0 && !is_done(p, need))
+            return true;
+    }
+    return false;
+}
+
+static const struct cell *next_cell(const struct progress *p, size_t row)
+{
+    if (p->next[row] == p->s->row[row].n)
+        return NULL;
+    return &p->s->row[row].cell[p->next[row]];
+}
+
+/* No row can go on.  Each waits for another one, so a walk from row to row comes to those that wait in a ring. */
+static _Noreturn void refuse_ring(const struct progress *p)
+{
+    struct turn need;
+    size_t row = 0;
+    while (!next_cell(p, row))
+        row++;
+    for (size_t i = 0; i < p->s->n; i++) {
+        find_unmet(p, next_cell(p, row), &need);
+        row = (size_t)(*cell_of(p->s, need.computation, need.stage, need.micro))->row;
+    }
+    const struct cell *c = next_cell(p, row);
+    find_unmet(p, c, &need);
+    const struct cell *wanted = *cell_of(p->s, need.computation, need.stage, need.micro);
+    if (wanted->row == c->row)
+        fail_cell(p->s, c, "it waits for ever for '%s', which comes after it in its row", cell_text(wanted));
+    const struct cell *other = next_cell(p, (size_t)wanted->row);
+    fail_cell(p->s, c, "it waits for ever for '%s', since what comes before that waits too: '%s' of %s",
+              cell_text(wanted), cell_text(other), cell_place(other));
+}
+
+/* In rounds: each row does its next cell if what that needs was done in an earlier round. */
+const struct cell **follow(const struct schedule *s, bool tied, size_t *n)
+{
+    struct progress p = {.s = s, .tied = tied};
+    struct turn need;
+    size_t total = 0;
+    p.next = allocate(s->n, sizeof *p.next);
+    p.done = allocate(s->n, sizeof *p.done);
+    for (size_t r = 0; r < s->n; r++)
+        total += s->row[r].n;
+    const struct cell **all = allocate(total, sizeof(struct cell *));
+    for (*n = 0; *n < total;) {
+        const size_t before = *n;
+        for (size_t r = 0; r < s->n; r++) {
+            const struct cell *c = next_cell(&p, r);
+            p.done[r] = c && !find_unmet(&p, c, &need);
+            if (p.done[r])
+                all[(*n)++] = c;
+        }
+        for (size_t r = 0; r < s->n; r++)
+            p.next[r] += p.done[r];
+        if (*n == before)
+            refuse_ring(&p);
+    }
+    free(p.next);
+    free(p.done);
+    return all;
+}
+
+/* The last stage's losses are kept there in the order in which its forwards come, and backwards take them by number. */
+void refuse_wrong_in_pytorch(const struct schedule *s)
+{
+    int due = 0;
+    FOR_TURNS(s, c, t)
+    {
+        if (t->computation != FORWARD || t->stage != s->stages - 1)
+            continue;
+        if (t->micro != due)
+            fail_cell(s, c,
+                      "on the last stage PyTorch takes this forward for that of micro-batch %d, and trains something "
+                      "else without a word: there forwards come in ascending order",
+                      due);
+        due++;
+    }
+}

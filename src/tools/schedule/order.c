@@ -1,0 +1,91 @@
+/* order.c - a schedule as an order for training.
+ *
+ * Training gives one device's bits, so each stage takes its micro-batches in ascending order: then a gradient is the
+ * same chain of additions.  And it knows two ways to put several stages on a device, in a loop and folded as a V:
+ *
+ *     loop   0 1 2 3     V   0 1 2 3         (the columns are devices)
+ *            4 5 6 7         7 6 5 4
+ */
+#include "schedule.h"
+
+/* The first stage that is not on the device of the mesh; the number of stages: all are. */
+static int first_elsewhere(const struct schedule *s, const struct mesh *m)
+{
+    int stage = 0;
+    while (stage < s->stages && s->row_of[stage] == pp_of(m, stage))
+        stage++;
+    return stage;
+}
+
+static void set_places(const struct schedule *s, struct order *o)
+{
+    const int rows = (int)s->n;
+    o->chunks = MAX(s->stages / rows, 1);
+    struct mesh loop = {.dp = 1, .pp = rows, .tp = 1, .chunks = o->chunks};
+    struct mesh v = loop;
+    v.folded = true;
+    int in_loop = first_elsewhere(s, &loop), in_v = first_elsewhere(s, &v);
+    int wrong = MAX(in_loop, in_v);
+    if (wrong < s->stages)
+        fail_cell(s, *cell_of(s, FORWARD, wrong, 0),
+                  "training has stage %d in row %d, or, folded as a V, in row %d, and not in this one", wrong,
+                  pp_of(&loop, wrong) + 1, pp_of(&v, wrong) + 1);
+    if (s->stages % rows != 0)
+        fail_cell(s, *cell_of(s, FORWARD, s->stages - 1, 0),
+                  "it is on the last of %d stages, and training wants as many stages on each of %d devices", s->stages,
+                  rows);
+    o->folded = in_loop < s->stages;
+}
+
+/* The micro-batch that is due.  done: how many the stage has had. */
+static int due_micro(int done[COMPUTATIONS], enum computation computation)
+{
+    if (computation != BACKWARD)
+        return done[computation]++;
+    done[INPUT_GRADIENT]++;
+    return done[WEIGHT_GRADIENT]++;
+}
+
+static void expect_ascending(const struct schedule *s)
+{
+    int(*done)[COMPUTATIONS] = allocate((size_t)s->stages, sizeof *done);
+    FOR_TURNS(s, c, t)
+    {
+        const int due = due_micro(done[t->stage], t->computation);
+        if (t->micro != due)
+            fail_cell(s, c,
+                      "micro-batch %d is due: training takes those of a stage in ascending order, and adds up their "
+                      "gradients as one device does",
+                      due);
+    }
+    free(done);
+}
+
+static struct written_turns *write_turns(const struct schedule *s)
+{
+    struct written_turns *w = allocate(1, sizeof *w);
+    w->devices = (int)s->n;
+    w->micros = s->micros;
+    w->text = format_schedule(s);
+    w->turn = allocate(s->n, sizeof *w->turn);
+    w->n = allocate(s->n, sizeof *w->n);
+    for (size_t row = 0; row < s->n; row++)
+        w->turn[row] = allocate(2 * s->row[row].n, sizeof *w->turn[row]);
+    FOR_TURNS(s, c, t)
+    {
+        w->turn[c->row][w->n[c->row]] = *t;
+        w->n[c->row]++;
+    }
+    return w;
+}
+
+struct order *order_of(const struct schedule *s)
+{
+    size_t n;
+    struct order *o = allocate(1, sizeof *o);
+    set_places(s, o);
+    expect_ascending(s);
+    free(follow(s, true, &n));
+    o->written = write_turns(s);
+    return o;
+}

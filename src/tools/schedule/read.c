@@ -1,0 +1,239 @@
+/* read.c - the schedule that a list follows.
+ *
+ *     task forward  s0.compute micro=0 role=forward             0F0
+ *     copy send     ...        micro=0 role=send                from here on micro-batch 0 is on the next stage
+ *     task forward  s1.compute micro=0 role=forward             1F0
+ *     task dx       s1.compute micro=0 role=backward            1I0: it writes no gradient of a weight
+ *     task dw       s1.compute micro=0 role=backward            1W0: it writes nothing else
+ *
+ * Tasks side by side on a device are one cell where they are of one stage, micro-batch and half.  Gradients of weights
+ * among those of inputs make a whole backward.  What is sent tells where a stage ends.  A backward is of the stage
+ * whose forward, or whose backward before it, made what it reads; if that forward was of another micro-batch, the task
+ * is a forward too, and the two overlap.
+ */
+#include "schedule.h"
+
+struct maker { /* what made the bytes of a tensor */
+    bool is_known, is_forward;
+    bool is_sent; /* they have come from the stage after `stage` */
+    int stage, micro;
+};
+struct reading {
+    struct schedule *s;
+    const struct step *list;
+    struct maker *maker; /* by tensor: of its last writer */
+    struct row *device;  /* by device: its cells */
+    int *stage;          /* by micro-batch: the stage of its last forward; NONE: none has come */
+    int *stage_device;   /* by stage: its device */
+    bool *sent;          /* by micro-batch: has what that made been sent? */
+};
+
+#define fail_task(r, t, ...)                                                                                           \
+    fail(EXIT_USAGE, "%s, task %zu %s: %s", (r)->s->path, (t)->index, (t)->name, format_string(__VA_ARGS__))
+
+static int micro_of(const struct reading *r, const struct task *t)
+{
+    if (t->micro >= MOST_MICROS)
+        fail_task(r, t, "a schedule has micro-batches below %d", MOST_MICROS);
+    return MAX(t->micro, 0);
+}
+
+/* The cell of the device to which a task may belong: its last one, if that does this turn. */
+static struct cell *open_cell(const struct row *row, const struct turn *t)
+{
+    struct cell *last = row->n > 0 ? &row->cell[row->n - 1] : NULL;
+    bool same = last && last->n == 1 && last->turn[0].stage == t->stage && last->turn[0].micro == t->micro;
+    return same && (last->turn[0].computation == FORWARD) == (t->computation == FORWARD) ? last : NULL;
+}
+
+/* The stage to which the micro-batch has come. */
+static int forward_stage_of(struct reading *r, const struct task *t)
+{
+    const int micro = micro_of(r, t), device = t->lane->device->index;
+    int *stage = &r->stage[micro];
+    if (*stage == NONE || r->sent[micro])
+        ++*stage;
+    r->sent[micro] = false;
+    if (*stage >= MOST_STAGES)
+        fail_task(r, t, "a schedule has fewer than %d stages", MOST_STAGES);
+    if (r->stage_device[*stage] == NONE)
+        r->stage_device[*stage] = device;
+    if (r->stage_device[*stage] != device)
+        fail_task(
+            r, t,
+            "it is on %s, and micro-batch %d is on stage %d, which is on %s: the form has one device for a stage, "
+            "and a send between two",
+            t->lane->device->id, micro, *stage, r->list->pool->machine->device[r->stage_device[*stage]].id);
+    return *stage;
+}
+
+/* What made the things that the task reads: a forward rather than a backward, of its micro-batch or of `other` ones. */
+static const struct maker *maker_of(const struct reading *r, const struct task *t, bool other)
+{
+    const struct maker *found = NULL;
+    for (int i = 0; i < t->n_access; i++) {
+        const struct maker *m = &r->maker[t->access[i].tensor->storage->id];
+        if (!(t->access[i].mode & ACCESS_READ) || !m->is_known || (m->micro != micro_of(r, t)) != other)
+            continue;
+        if (m->is_forward)
+            return m;
+        if (!other)
+            found = m;
+    }
+    return found;
+}
+
+static enum computation computation_of(const struct task *t)
+{
+    bool weights = false, input = false;
+    for (int i = 0; i < t->n_access; i++) {
+        bool writes = t->access[i].mode & ACCESS_WRITE;
+        bool of_weight = t->access[i].tensor->storage->class == MEM_GRADIENTS;
+        weights |= writes && of_weight;
+        input |= writes && !of_weight;
+    }
+    if (weights && input)
+        return BACKWARD;
+    return weights ? WEIGHT_GRADIENT : INPUT_GRADIENT;
+}
+
+/* The cell makes what the task writes; of two turns that overlap, the forward makes the activations. */
+static void note_makes(struct reading *r, const struct task *t, const struct cell *c)
+{
+    for (int i = 0; i < t->n_access; i++) {
+        const struct tensor *x = t->access[i].tensor->storage;
+        if (!(t->access[i].mode & ACCESS_WRITE))
+            continue;
+        const struct turn *turn = &c->turn[c->n == 2 && x->class != MEM_ACTIVATIONS];
+        r->maker[x->id] = (struct maker){
+            .is_known = true,
+            .is_forward = turn->computation == FORWARD,
+            .stage = turn->stage,
+            .micro = turn->micro,
+        };
+    }
+}
+
+/* backward: what the task's other half follows, where it is two turns that overlap; else NULL. */
+static void add_forward(struct reading *r, const struct task *t, const struct maker *backward)
+{
+    struct cell c = {.turn = {{FORWARD, forward_stage_of(r, t), micro_of(r, t)}}, .n = 1, .task = t};
+    struct row *row = &r->device[t->lane->device->index];
+    if (backward) {
+        c.turn[1] = (struct turn){BACKWARD, backward->stage, backward->micro};
+        c.n = 2;
+    }
+    if (backward || !open_cell(row, &c.turn[0]))
+        *APPEND(row->cell, row->n, row->cap) = c;
+    note_makes(r, t, &c);
+}
+
+/* The device's last cell is a whole backward, and an I just before it is a part of that. */
+static void make_whole(struct row *row)
+{
+    const struct turn last = row->cell[row->n - 1].turn[0];
+    row->n--;
+    struct cell *first = open_cell(row, &last);
+    if (!first) {
+        row->n++;
+        first = &row->cell[row->n - 1];
+    }
+    first->turn[0].computation = BACKWARD;
+}
+
+static bool has_input_gradient(const struct row *row, const struct maker *m)
+{
+    for (const struct cell *c = row->cell; c < row->cell + row->n; c++) {
+        const struct turn *t = &c->turn[0];
+        if (t->computation == INPUT_GRADIENT && t->stage == m->stage && t->micro == m->micro)
+            return true;
+    }
+    return false;
+}
+
+/* A first stage may have no gradient of an input: then those of its weights are a whole backward. */
+static void add_backward(struct reading *r, const struct task *t)
+{
+    const struct maker *m = maker_of(r, t, false);
+    struct row *row = &r->device[t->lane->device->index];
+    enum computation now = computation_of(t);
+    if (!m)
+        fail_task(r, t, "of which stage this backward is cannot be seen: it reads nothing that a forward has made");
+    if (now == WEIGHT_GRADIENT && !has_input_gradient(row, m))
+        now = BACKWARD;
+    const struct cell c = {.turn = {{now, m->stage, m->micro}}, .n = 1, .task = t};
+    const struct cell *open = open_cell(row, &c.turn[0]);
+    if (!open || (now == WEIGHT_GRADIENT && open->turn[0].computation == INPUT_GRADIENT))
+        *APPEND(row->cell, row->n, row->cap) = c;
+    else if (now != open->turn[0].computation)
+        make_whole(row);
+    note_makes(r, t, &c);
+}
+
+/* A gradient that is sent belongs to the stage before. */
+static void follow_copy(struct reading *r, const struct task *t)
+{
+    struct maker *to = &r->maker[t->access[0].tensor->storage->id];
+    *to = r->maker[t->access[1].tensor->storage->id];
+    if (t->role != ROLE_SEND || !to->is_known || to->is_sent)
+        return;
+    if (to->is_forward)
+        r->sent[to->micro] = true;
+    else
+        to->stage--;
+    to->is_known = !to->is_forward && to->stage >= 0;
+    to->is_sent = true;
+}
+
+static void add_task(struct reading *r, const struct task *t)
+{
+    const struct maker *overlapped = NULL;
+    if (t->role == ROLE_BACKWARD)
+        overlapped = maker_of(r, t, true);
+    if (is_copy(t))
+        follow_copy(r, t);
+    else if (t->role == ROLE_FORWARD || overlapped)
+        add_forward(r, t, overlapped);
+    else if (t->role == ROLE_BACKWARD)
+        add_backward(r, t);
+}
+
+/* Devices without a stage have no row. */
+static void gather_rows(struct reading *r)
+{
+    for (int d = 0; d <= r->list->pool->machine->n_devices; d++) {
+        struct row *row = &r->device[d];
+        if (row->n == 0)
+            continue;
+        for (size_t i = 0; i < row->n; i++)
+            row->cell[i].row = (int)r->s->n;
+        *APPEND(r->s->row, r->s->n, r->s->cap) = *row;
+    }
+}
+
+struct schedule *schedule_of(const char *path, const struct step *list)
+{
+    struct reading r = {.list = list, .s = allocate(1, sizeof *r.s)};
+    r.s->path = path;
+    r.maker = allocate(list->pool->n, sizeof *r.maker);
+    r.device = allocate((size_t)list->pool->machine->n_devices + 1, sizeof *r.device);
+    r.stage = allocate(MOST_MICROS, sizeof *r.stage);
+    r.stage_device = allocate(MOST_STAGES, sizeof *r.stage_device);
+    r.sent = allocate(MOST_MICROS, sizeof *r.sent);
+    for (int i = 0; i < MOST_MICROS; i++)
+        r.stage[i] = NONE;
+    for (int i = 0; i < MOST_STAGES; i++)
+        r.stage_device[i] = NONE;
+    for (size_t i = 0; i < list->n; i++)
+        add_task(&r, list->task[i]);
+    gather_rows(&r);
+    if (r.s->n == 0)
+        fail(EXIT_USAGE, "%s: no task is a forward or a backward: it has no schedule", path);
+    index_cells(r.s);
+    free(r.maker);
+    free(r.device);
+    free(r.stage);
+    free(r.stage_device);
+    free(r.sent);
+    return r.s;
+}

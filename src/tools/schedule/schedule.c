@@ -1,0 +1,159 @@
+/* schedule.c - the options of schedules, and what other folders call. */
+#include "schedule.h"
+#include "tools/lists/lists.h"
+#include "tools/lists/plan_command.h"
+
+static struct {
+    bool print;
+    const char *times;
+} given;
+
+/* ---- files -------------------------------------------------------------------------------------------------------- */
+
+static struct schedule *schedule_of_file(const char *path)
+{
+    char *text = read_text(path);
+    struct schedule *s = read_schedule(path, text);
+    free(text);
+    return s;
+}
+
+/* The text of a checkpoint has lines, a path has none. */
+static const struct order *read_order(const char *from)
+{
+    const bool is_text = strchr(from, '\n');
+    struct schedule *s = is_text ? read_schedule("the schedule of the run", from) : schedule_of_file(from);
+    const struct order *order = order_of(s);
+    free_schedule(s);
+    return order;
+}
+
+static char *read_as_list(const char *path)
+{
+    struct schedule *s = schedule_of_file(path);
+    char *list = step_file_of(s, given.times);
+    free_schedule(s);
+    return list;
+}
+
+static const struct order_reader orders = {.ending = ".csv", .read = read_order};
+static const struct list_form form = {.ending = ".csv", .read = read_as_list};
+
+/* ---- --print-schedule --------------------------------------------------------------------------------------------- */
+
+static bool is_wanted(void) { return given.print; }
+
+static struct schedule *schedule_of_order(const struct order *order, const struct mesh *m, int micros)
+{
+    struct schedule *s = allocate(1, sizeof *s);
+    s->path = "--pipeline";
+    for (int p = 0; p < m->pp; p++) {
+        int n;
+        struct turn *turn = pipeline_order(order, m, p, micros, &n);
+        struct row *row = APPEND(s->row, s->n, s->cap);
+        for (int i = 0; i < n; i++)
+            *APPEND(row->cell, row->n, row->cap) = (struct cell){.turn = {turn[i]}, .n = 1, .row = p, .column = i};
+        free(turn);
+    }
+    index_cells(s);
+    return s;
+}
+
+/* A schedule from a file is printed as it was there: with the turns that overlap. */
+static struct schedule *schedule_of_model(const struct settings *o)
+{
+    struct schedule *s;
+    struct trainer *t = new_trainer(o, 0, false, true);
+    const struct order *order = order_for(o, t->mesh.pp);
+    if (order->written)
+        s = read_schedule("--pipeline", order->written->text);
+    else
+        s = schedule_of_order(order, &t->mesh, t->micros);
+    free_trainer(t);
+    return s;
+}
+
+static void print_and_free(struct schedule *s)
+{
+    size_t n;
+    free(follow(s, false, &n));
+    refuse_wrong_in_pytorch(s);
+    char *text = format_schedule(s);
+    fputs(text, stdout);
+    free(text);
+    free_schedule(s);
+}
+
+static void print_schedule_of_list(const char *path)
+{
+    struct step *list = read_list(path);
+    struct pool *pool = list->pool;
+    struct machine *machine = pool->machine;
+    print_and_free(schedule_of(path, list));
+    free_step(list);
+    free_pool(pool);
+    close_machine(machine);
+}
+
+static int print_schedule(const struct settings *o)
+{
+    const char *list = plan_options.list;
+    if (!list)
+        print_and_free(schedule_of_model(o));
+    else if (ends_with(list, form.ending))
+        print_and_free(schedule_of_file(list));
+    else
+        print_schedule_of_list(list);
+    return EXIT_OK;
+}
+
+/* ---- the folder --------------------------------------------------------------------------------------------------- */
+
+static const struct other_plan plan = {.is_wanted = is_wanted, .run = print_schedule};
+
+static void check_schedule_options(struct settings *s)
+{
+    (void)s;
+    if (given.times && plan_options.list && !ends_with(plan_options.list, form.ending))
+        fail(EXIT_USAGE, "--times is for a schedule, --list FILE.csv: %s has times of its own", plan_options.list);
+}
+
+/* name, letter, type, value, default, argument, low, high, group, commands, help */
+static const struct option options[] = {
+    {.name = "print-schedule",
+     .type = OPT_FLAG,
+     .value = &given.print,
+     .group = GROUP_LOOKING,
+     .commands = OF_PLAN,
+     .help = "print the order of a pipeline's micro-batches as PyTorch reads it, a CSV with a row per device: that of "
+             "a model's mesh, or that of --list FILE"},
+    {.name = "times",
+     .type = OPT_TEXT,
+     .value = &given.times,
+     .argument = "F=TIME,...",
+     .group = GROUP_LOOKING,
+     .commands = OF_PLAN,
+     .help = "times of --list FILE.csv, of a stage: F forward, I and W the halves of its backward, B a whole one (else "
+             "I + W), FB a forward and a backward that overlap (else F + B), send; with a number before it of that "
+             "stage alone (default: F=1ms,I=1ms,W=1ms,send=0)"},
+};
+static const struct law laws[] = {{"times", "list", NULL},
+                                  {"print-schedule", "json", "a schedule is printed and nothing else"},
+                                  {"print-schedule", "print", "a schedule is printed and nothing else"},
+                                  {"print-schedule", "print-list", "a schedule is printed and nothing else"},
+                                  {"print-schedule", "simulate", "a schedule is printed and nothing else"},
+                                  {"print-schedule", "memory", "a schedule is printed and nothing else"},
+                                  {"print-schedule", "verify", "a schedule is printed and nothing else"}};
+const struct module module_schedule = {
+    .name = "schedule",
+    .needs = "lists",
+    .place = 56,
+    .options = options,
+    .n_options = COUNT(options),
+    .laws = laws,
+    .n_laws = COUNT(laws),
+    .check = check_schedule_options,
+    .sole.orders = &orders,
+    .plan = &plan,
+    .list_form = &form,
+};

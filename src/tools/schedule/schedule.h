@@ -1,0 +1,83 @@
+/* schedule.h - schedules of pipelines as PyTorch writes them, in CSV files: a row per device, a cell per turn.
+ *
+ *     0F0,0F1,0B0,0B1          device 0: forward of micro-batches 0 and 1 on stage 0, then their backwards
+ *     1F0,1B0,1F1,1B1          device 1
+ *
+ *     cell               STAGE ACTION MICRO-BATCH, or two turns that overlap: (0F7;7B3)OVERLAP_F_B
+ *     action             F forward, B backward; in two halves: I the gradient of the input, W those of the weights
+ *
+ *     cells      a file to a schedule, and back                  cells.c
+ *     follow     can each cell's turn come, and in which order?  follow.c
+ *     order      a schedule as an order for training             order.c
+ *     write      a schedule as a list                            write.c
+ *     read       the schedule that a list follows                read.c
+ *     schedule   the options                                     schedule.c
+ *
+ * The format is that of torch.distributed.pipelining (schedules.py, "compute_only").  Other actions that such files may
+ * have are left out: sends, and what PyTorch does with parameters and gradients, follow from these.
+ */
+#ifndef SCHEDULE_H
+#define SCHEDULE_H
+
+#include "trainer/model/model.h"
+
+struct cell {
+    struct turn turn[2];
+    int n;                   /* turns: 1, or 2 that overlap, a forward and a backward */
+    int row;                 /* from 0 */
+    int column;              /* of the file, from 0: empty cells are counted */
+    const struct task *task; /* of a list, with which it begins; NULL: it comes from a file */
+};
+struct row {
+    struct cell *cell;
+    size_t n, cap;
+};
+struct schedule {
+    const char *path; /* of the file, or of the list */
+    struct row *row;  /* one for each device */
+    size_t n, cap;
+    int stages, micros;
+    int *row_of;               /* by stage */
+    const struct cell **doing; /* the cell that does a turn: see cell_of() */
+};
+enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doing` */
+/* (schedule, cell, turn): what follows is done for each turn of each cell, row by row. */
+#define FOR_TURNS(s, c, t)                                                                                             \
+    for (const struct row *row_ = (s)->row; row_ < (s)->row + (s)->n; row_++)                                          \
+        for (const struct cell *c = row_->cell; c < row_->cell + row_->n; c++)                                         \
+            for (const struct turn *t = c->turn; t < c->turn + c->n; t++)
+
+/* Ends the program (EXIT_USAGE) with "FILE, row 2, cell 5: '1B3': " and the sentence by printf rules. */
+#define fail_cell(s, c, ...)                                                                                           \
+    fail(EXIT_USAGE, "%s, %s: '%s': %s", (s)->path, cell_place(c), cell_text(c), format_string(__VA_ARGS__))
+char *cell_place(const struct cell *c); /* "row 2, cell 5", or, of a list, "task 12 backward" */
+char *cell_text(const struct cell *c);  /* "1B3" */
+char *turn_text(const struct turn *t);
+
+/* ---- cells.c ----------------------------------------------------------------------------------------------------- */
+
+struct schedule *read_schedule(const char *path, const char *text); /* the text is that of the file */
+void free_schedule(struct schedule *s);
+char *format_schedule(const struct schedule *s); /* as such a file */
+/* Fills in what follows from the cells.  Ends the program unless each stage is in one row, and has each micro-batch once. */
+void index_cells(struct schedule *s);
+const struct cell **cell_of(const struct schedule *s, enum computation computation, int stage, int micro);
+
+/* ---- follow.c ---------------------------------------------------------------------------------------------------- */
+
+/* All cells, n of them, in an order in which they can be done one after another.  Ends the program where cells wait for
+ * one another.  tied: the weights of the first stage wait for those of the last one, as those of a tied head do. */
+const struct cell **follow(const struct schedule *s, bool tied, size_t *n);
+/* Ends the program where PyTorch would run the schedule, and train something else, without a word. */
+void refuse_wrong_in_pytorch(const struct schedule *s);
+
+/* ---- order.c, write.c, read.c ------------------------------------------------------------------------------------ */
+
+/* The schedule as an order for training.  Ends the program if training with it would not give one device's bits. */
+struct order *order_of(const struct schedule *s);
+/* A list that follows the schedule, as the text of a step file.  times: the words of --times, or NULL. */
+char *step_file_of(const struct schedule *s, const char *times);
+/* The schedule that the list of a step file follows. */
+struct schedule *schedule_of(const char *path, const struct step *list);
+
+#endif
