@@ -57,6 +57,8 @@ struct walk {
     size_t n_touches, cap_touches;
     int *consumer; /* [2n] by node: the last node to which an edge from it was added */
     int n;         /* tasks of the list */
+    struct after_pair *pairs;
+    size_t n_pairs, next_pair; /* next_pair: those of earlier tasks come before it */
 };
 
 /* Adds an edge, unless it goes from a node to itself, or has been added before, or goes into the first copy of the
@@ -147,6 +149,15 @@ static size_t find_holds(const struct step *s, int *holds)
     return n;
 }
 
+/* Adds the edges that a node has since the list says so. */
+static void add_after_edges(struct walk *w, int node)
+{
+    for (; w->next_pair < w->n_pairs && w->pairs[w->next_pair].second == node - w->n; w->next_pair++) {
+        const struct after_pair *p = &w->pairs[w->next_pair];
+        add_edge(w, p->previous ? p->first : p->first + w->n, node, EDGE_DATA);
+    }
+}
+
 /* The edges of one task follow those of another: all edges of a task are found when its second copy is walked over. */
 static void find_edges(struct step *s, int kinds)
 {
@@ -154,6 +165,7 @@ static void find_edges(struct step *s, int kinds)
     size_t n_spaces[2] = {s->pool->n, (size_t)(s->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
     int *holds = allocate(s->n, sizeof *holds);
     size_t n_holds = find_holds(s, holds);
+    w.pairs = find_after_pairs(s, &w.n_pairs);
     for (int kind = 0; kind < kinds; kind++)
         w.spaces[kind] = allocate(n_spaces[kind], sizeof *w.spaces[kind]);
     s->n_edges = 0;
@@ -166,6 +178,7 @@ static void find_edges(struct step *s, int kinds)
         if (t->gate == GATE_HELD)
             for (size_t i = 0; i < n_holds; i++)
                 add_edge(&w, copy + holds[i], node, EDGE_DATA);
+        add_after_edges(&w, node);
         t->n_edges = s->n_edges - before;
     }
     size_t first = 0;
@@ -182,6 +195,7 @@ static void find_edges(struct step *s, int kinds)
     }
     free(w.touches);
     free(w.consumer);
+    free(w.pairs);
     free(holds);
 }
 
