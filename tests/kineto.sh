@@ -80,11 +80,22 @@ result $? 'causes and critical path name the all-reduce'
     expect_ms 1.270 "$TMP/twice"
 result $? 'the list is proved, printed and read again'
 
+# The second all-reduce waits for the first of two kernels of one name.
+sed '/cudaEventRecord/s/"ts": 2420/"ts": 2376/' $trace >"$TMP/early.json"
+convert "$TMP/early.json" "$TMP/early" && cp "$TMP/early" "$TMP/err" &&
+    grep -q '^task ampere_sgemm_128x64_nt~2 gpu.compute 200us' "$TMP/early" &&
+    grep -q ' 150us role=reduce after=ampere_sgemm_128x64_nt~2,nccl:all_reduce$' "$TMP/early"
+result $? 'a task whose name alone would mean another one gets a number'
+
 # Without the events that tell which stream waits.  An all-reduce of the step before is a guess too many.
 grep -v cuda_sync $trace >"$TMP/guess.json"
 convert "$TMP/guess.json" "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list" &&
     grep -q "after=.*ncclDevKernel_AllReduce_Sum_f32~[0-9]*'\|after=.*ncclDevKernel_AllReduce_Sum_f32'" "$TMP/list"
 result $? 'waits are guessed where the trace does not tell them'
+event='{"ph": "X", "cat": "cuda_runtime", "name": "cudaStreamWaitEvent", "pid": 1, "tid": 2, "ts": 2396, "dur": 1}'
+sed "1a $event," "$TMP/guess.json" >"$TMP/beside.json" # before the second backward, which ran beside an all-reduce
+convert "$TMP/beside.json" "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
+result $? 'a task that ran beside another one did not wait for it'
 gzip -c $trace >"$TMP/trace.json.gz"
 convert "$TMP/trace.json.gz" "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
 result $? 'a trace may be compressed'
