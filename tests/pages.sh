@@ -81,6 +81,7 @@ commands_of_yard() {
 commands_of_yard | while read -r command; do
     "$YARD" $command --help </dev/null | sed '/^Words of other programs/,$d'
 done >"$TMP/help"
+sed -n 's/.*add_argument("\(--[a-z-]*\)".*/\1,/p' tutorials/*/*.py >>"$TMP/help"
 for page in $pages; do
     grep -oE '(^|[^-a-z])--[a-z][-a-z0-9]*' "$page" | sed 's/^[^-]//' | sort -u | while read -r option; do
         case $option in --args | --rm | --cap-add | --security-opt) continue ;; esac # gdb's and docker's

@@ -118,6 +118,24 @@ TEST(who_is_in_the_way_is_named)
     free_list(s);
 }
 
+TEST(what_was_said_without_a_tensor_is_kept)
+{
+    const char *path = write_text("said.txt", "device gpu memory=1G\nlane gpu.compute1\n"
+                                              "task c gpu.compute1 1ms\ntask a gpu.compute 2ms layer=1 after=b'\n"
+                                              "task b gpu.compute1 3ms after=a\n");
+    struct step *s = read_list(path);
+    struct board *b = open_board(path, 0);
+    size_t place;
+    expect_ms(b, 5);
+    expect_refused(b, s, 2, NONE, "b waits for a (layer 1), as after= says", 1);
+    assert_null(try_behind(b, 0, s, 2, &place)); /* c to after b */
+    keep_move(b);
+    char *text = saved(b, "said-after.txt");
+    assert_non_null(strstr(text, "task a gpu.compute 0.002 layer=1 after=b'\ntask b gpu.compute1 0.003 after=a\n"));
+    free(text);
+    free_list(s);
+}
+
 /* The update waits for all that is backward, whichever of it is the last of its lane by now. */
 TEST(clipping_waits_for_the_backward_that_was_moved_behind_the_last)
 {

@@ -385,6 +385,9 @@ TEST(copies_of_one_number_are_one_message)
     assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\ncopy x wc wb role=broadcast msg=8\n"), 2);
     assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\ncopy x wc wb role=broadcast\n"), 2);
     assert_int_equal(count_shards("copy x wb wa role=broadcast\ncopy x wc wb role=broadcast\n"), 2);
+    /* a copy that waits for a whole one cannot be sliced with it */
+    assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\ncopy y wc wb role=broadcast msg=7 after=x\n"), 2);
+    assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\ncopy y wc wb role=broadcast msg=7 after=u\n"), 1);
     /* one number, but other bytes, or other steps: as correct, and proved so */
     assert_int_equal(count_shards("copy x wb[0:2048] wa[0:2048] role=broadcast msg=7\n"
                                   "copy x wc[2048:4096] wb[2048:4096] role=broadcast msg=7\n"),
@@ -392,6 +395,18 @@ TEST(copies_of_one_number_are_one_message)
     assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\n"
                                   "copy x wc wb role=broadcast msg=7 every=2\n"),
                      2);
+}
+
+TEST(who_waits_for_a_copy_waits_for_its_slices)
+{
+    const char *path = write_text("slices.txt", THREE "task u a.compute 1us role=update writes=wa\n"
+                                                      "copy x wb wa role=broadcast after=f,x'\n"
+                                                      "task r c.compute 1us after=x\n");
+    struct ran ran = expect_yard(
+        EXIT_OK, "", "plan --list %s --broadcast-queues 1 --broadcast-slices 2 --verify --print-list", path);
+    assert_non_null(strstr(ran.out, "copy x~2 "));
+    assert_non_null(strstr(ran.out, " after=f,x~2',x'\n"));
+    assert_non_null(strstr(ran.out, " after=x~2,x\n"));
 }
 
 /* Between devices, of role broadcast: all copies of a number bring what the first sends, and no other has it. */

@@ -140,6 +140,49 @@ TEST(what_stands_in_the_way_of_a_move)
     end_paper(&p);
 }
 
+/* By position: "1 after 0, 2 after 3'". */
+static void expect_afters(const struct step *s, const char *expected)
+{
+    size_t n;
+    char *all = copy_string("");
+    struct after_pair *pairs = find_after_pairs(s, &n);
+    for (size_t i = 0; i < n; i++)
+        append_text(&all, "%s%d after %d%s", i ? ", " : "", pairs[i].second, pairs[i].first,
+                    pairs[i].previous ? "'" : "");
+    assert_string_equal(all, expected);
+    free(pairs);
+    free(all);
+}
+
+/* Pieces, repeats and stand-ins wait as their original did, and are waited for; moves keep the order that was said. */
+TEST(waits_that_no_tensor_says_are_handed_on)
+{
+    struct diamond d = new_diamond();
+    struct step *s = d.paper.step;
+    struct task *piece[2];
+    struct task *mark = add_named(&d, "mark"), *end = add_named(&d, "end"), *other = add_named(&d, "other");
+    add_after(s, end, d.h, false);
+    add_after(s, d.h, d.g, false);
+    add_after(s, d.h, end, true);
+    add_after(s, mark, mark, true);
+    expect_afters(s, "2 after 1, 2 after 5', 4 after 4', 5 after 2");
+    struct edit *e = open_edit(s);
+    assert_false(hoist(e, d.h, d.g));
+    assert_false(sink(e, d.g, d.h));
+    assert_true(hoist(e, end, mark));
+    assert_false(hoist(e, end, d.h));
+    assert_int_equal(cut(e, d.h, 2, piece), 2);
+    assert_false(sink(e, piece[0], end));
+    insert_before(e, d.i);
+    stand_in(e, add_paper(&d.paper, d.paper.host->lane[LANE_CPU], "in", d.b, d.a, NULL), d.g);
+    insert_behind(e, other);
+    repeat(e, piece[1]);
+    commit(e);
+    expect_order(s, "f h h in i end mark other h");
+    expect_afters(s, "1 after 5', 2 after 5', 5 after 1, 5 after 2, 6 after 6', 8 after 3, 8 after 5'");
+    end_paper(&d.paper);
+}
+
 TEST(undo_leaves_nothing)
 {
     struct diamond d = new_diamond();

@@ -900,6 +900,99 @@ TEST(names_are_made_their_own)
     end_paper(&p);
 }
 
+/* ---- waits that no tensor says ----------------------------------------------------------------------------------- */
+
+/* The second launch waits for the last work of the step before. */
+#define RELAY                                                                                                          \
+    GPU "task launch host.cpu 1\ntask work gpu.compute 4 after=launch\ntask launch host.cpu 1 after=work'\n"           \
+        "task work gpu.compute 2 after=launch\ntask sum gpu.download 3 after=work\n"                                   \
+        "task end gpu.upload 1 after=sum,work,launch\n"
+
+TEST(tasks_wait_for_those_that_are_named)
+{
+    struct simulation *sim = simulate_text(RELAY);
+    const struct task *again = sim->step->task[2], *end = sim->step->task[5];
+    assert_int_equal(again->n_edges, 1);
+    assert_true(again->edges[0].from == 3 && again->edges[0].previous && again->edges[0].wait);
+    assert_int_equal(end->n_edges, 3);
+    expect_number("work", sim->moments[1].start, 1);
+    expect_number("sum", sim->moments[4].start, 1 + 4 + 2);
+    expect_number("end", sim->moments[5].start, 1 + 4 + 2 + 3);
+    expect_number("period", sim->period, 4 + 2); /* launches are hidden */
+    expect_round_trip(sim->step, sim);
+    end_simulation(sim);
+    expect_period(GPU "task a gpu.compute 2 after=c'\ntask b gpu.upload 3 after=a\ntask c host.cpu 1 after=b\n", 6, 1);
+    expect_period(GPU "task a gpu.compute 2\ntask b gpu.upload 3 after=a\ntask c host.cpu 1 after=b\n", 3, 1);
+    expect_period(GPU "task a host.cpu 2 every=2\ntask b gpu.compute 1 after=a\n", 1.5, 2);
+}
+
+/* What is meant is written, though the name alone would mean another task. */
+TEST(who_is_awaited_has_a_name_of_its_own)
+{
+    struct paper p = new_paper(1, &slow_speeds);
+    struct lane *lane = p.device->lane[LANE_COMPUTE];
+    struct task *first = add_paper(&p, p.host->lane[LANE_CPU], "k", NULL, NULL, NULL);
+    struct task *second = add_paper(&p, lane, "k", NULL, NULL, NULL);
+    struct task *third = add_paper(&p, p.host->lane[LANE_DISK], "k", NULL, NULL, NULL);
+    struct task *other = add_paper(&p, lane, "k~2", NULL, NULL, NULL);
+    add_after(p.step, third, second, false);
+    add_after(p.step, third, other, true);
+    add_after(p.step, other, third, true);
+    add_after(p.step, other, third, false);
+    add_after(p.step, other, first, false);
+    add_after(p.step, first, second, true);
+    finish_paper(&p);
+    char *text = written(p.step, (double[]){1, 2, 3, 4});
+    assert_non_null(strstr(text, "task k~3 host.cpu 1 after=k~4'\ntask k~4 "));
+    assert_non_null(strstr(text, ".compute 2\ntask k host.disk 3 after=k~4,k~2'\n"));
+    assert_non_null(strstr(text, "task k~2 ") && strstr(text, ".compute 4 after=k~3,k,k'\n"));
+    struct step *again = read_text_list(text);
+    char *twice = written(again, (double[]){1, 2, 3, 4});
+    assert_string_equal(text, twice);
+    free(text);
+    free(twice);
+    free_list(again);
+    end_paper(&p);
+}
+
+/* What follows from a held update goes along with it. */
+TEST(what_waits_for_an_update_is_held_with_it)
+{
+    struct step *s = gated_list(GPU "tensor w gpu 4 parameters\ntask back gpu.compute 1 role=backward\n"
+                                    "task adam gpu.upload 1 role=update writes=w\ntask tell host.cpu 1 after=adam\n"
+                                    "task free host.cpu 1 after=back\ntask back gpu.compute 1 role=backward\n");
+    expect_order(s, "back free back adam tell");
+    free_list(s);
+}
+
+/* Without its wait each is unordered, and one that stands before all that it waits for is seen too. */
+TEST(verify_sees_a_task_that_does_not_wait)
+{
+    static const struct {
+        size_t task;
+        const char *says;
+    } dropped[] = {
+        {1, "task 1 work may start before task 0 launch has ended, which after= tells it to wait for"},
+        {2,
+         "task 2 launch may start before task 3 work of the step before has ended, which after= tells it to wait for"},
+        {4, "task 4 sum may start before task 3 work has ended, which after= tells it to wait for"},
+    };
+    for (size_t i = 0; i < COUNT(dropped); i++) {
+        struct step *s = read_text_list(RELAY);
+        assert_true(s->task[dropped[i].task]->edges[0].wait);
+        s->task[dropped[i].task]->edges[0].wait = false;
+        expect_wrong("the list", verify(s, NULL), dropped[i].says);
+        free_list(s);
+    }
+    struct step *s = list_of(GPU "task a host.cpu 1\ntask b gpu.compute 1 after=a\n");
+    struct task *a = s->task[0];
+    s->task[0] = s->task[1];
+    s->task[1] = a;
+    finish_list(s);
+    expect_wrong("the list", verify(s, NULL), "task 0 b comes before all that after= tells it to wait for");
+    free_list(s);
+}
+
 /* ---- mistakes ---------------------------------------------------------------------------------------------------- */
 
 static void read_mistake(void *text) { free_list(read_list(write_file("wrong.txt", text, strlen(text)))); }
@@ -951,6 +1044,16 @@ TEST(mistakes_name_line_and_word)
         {"task t gpu.compute 1 reads=x,,x", "line 6: ',': expected a name before and after each comma"},
         {"task t gpu.compute 1 reads=x,", "line 6: ',': expected a name before and after each comma"},
         {"task t gpu.compute 1 every=3 rest=3", "line 6: 'task': expected rest= below every=, which is 3"},
+        {"task t gpu.compute 1 after=u",
+         "line 6: 'u': expected NAME of a task, or NAME' for its run in the step before"},
+        {"task t gpu.compute 1 after=u'", "line 6: 'u'': expected NAME of a task"},
+        {"task t gpu.compute 1 after=t''", "line 6: 't''': expected NAME of a task"},
+        {"task t gpu.compute 1 after=t", "line 6: 't': expected a task above: t stands below, or is this task"},
+        {"task t gpu.compute 1\ntask u gpu.compute 1 after=t,v\ntask v gpu.compute 1",
+         "line 7: 'v': expected a task above: v stands below, or is this task (v' is that of the step before)"},
+        {"task t gpu.compute 1\ntask u gpu.compute 1 after=,t", "line 7: ',': expected a name before and after"},
+        {"copy c x h[0:64] after=x", "line 6: 'x': expected NAME of a task"},
+        {"task t' gpu.compute 1", "line 6: 't'': expected a task's name without '"},
         {"copy c x", "line 6: 'x' ends too early: expected copy NAME TO[b:e] FROM[b:e]"},
         {"copy c x h[0:8]", "line 6: 'x': expected as many bytes on both sides"},
         {"copy c x[0:8] x[4:12]", "line 6: 'x[0:8]': expected other bytes than those it copies"},

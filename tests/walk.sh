@@ -246,6 +246,10 @@ choose_pages() {
 prepare_copy
 look_at_devices
 for page in ${PAGES:-$(choose_pages)}; do
+    if grep -q '^ *python3 tutorials' $page && ! python3 -c '' 2>/dev/null; then
+        skip "$page" 'python3 is not installed'
+        continue
+    fi
     walk_page "$page"
     no_complaints "$TMP/wrong" "$page"
 done

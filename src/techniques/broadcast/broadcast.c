@@ -77,6 +77,15 @@ static int find_parent(const struct message *message, const struct task *copy)
     return same_bytes(message->source, from) ? SOURCE : NO_HOP;
 }
 
+/* Must the copy wait for a whole copy of the message, as after= may say?  Slices would only wait for slices. */
+static bool waits_for_whole(const struct step *s, const struct message *message, const struct task *copy)
+{
+    for (size_t h = 0; h < message->n; h++)
+        if (is_after(s, copy, message->hops[h].copy, false))
+            return true;
+    return false;
+}
+
 /* Makes the copy the neighbour of the message's last one; false: other tasks are in its way.  A copy to a tensor that
  * does not persist, such as one that ZeRO-3 gathers, stays where it is: sooner, its bytes would be held for longer. */
 static bool bring_beside(struct edit *e, const struct message *message, struct task *copy)
@@ -97,7 +106,8 @@ static void add_hop(struct broadcast *b, struct edit *e, struct task *copy)
         message = find_message(b, copy->message);
     if (message)
         parent = find_parent(message, copy);
-    bool joins = parent != NO_HOP && run_together(copy, message->hops[0].copy) && bring_beside(e, message, copy);
+    bool joins = parent != NO_HOP && run_together(copy, message->hops[0].copy) &&
+                 !waits_for_whole(b->step, message, copy) && bring_beside(e, message, copy);
     if (!joins) {
         message = APPEND(b->messages, b->n_messages, b->cap_messages);
         message->number = copy->message;

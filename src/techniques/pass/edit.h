@@ -13,7 +13,8 @@
  *     tasks_in_order()  the order as it is now, which `prev` and `next` of the tasks say
  *     all else          lanes, tensors and accesses of tasks, devices of tensors: as the verbs so far have made it
  *
- * Edges follow from accesses: no verb makes one task wait for another.  A task that is to wait reads what the other one
+ * Edges follow from accesses: no verb makes one task wait for another.  What a step file says with `after=` is said of
+ * origins (step.h), so the verbs hand it on.  A task that is to wait reads what the other one
  * writes, on its own device.  Only a copy may touch tensors of others.  So a marker waits in a lane for what was made
  * elsewhere, and takes no time (copies_nothing()):
  *
@@ -40,14 +41,14 @@ void insert_behind(struct edit *e, struct task *t);
 
 /* sink() moves t later in the list, to right after `where`; hoist() moves it earlier, to right before `where`.
  * false: nothing has moved, since `where` is on its other side, or a task on the way touches the same bytes and one of
- * the two writes, or one is held until the norm is known and the other one holds it.  Several tasks that sink to the
- * same place are reversed: begin with the last one to keep their order. */
+ * the two writes, or one is held until the norm is known and the other one holds it, or one is_after() the other.
+ * Several tasks that sink to the same place are reversed: begin with the last one to keep their order. */
 bool sink(struct edit *e, struct task *t, struct task *where);
 bool hoist(struct edit *e, struct task *t, struct task *where);
 /* Why the last move moved nothing: `second` must come after `first`. */
 struct obstacle {
     const struct task *first, *second; /* in the order of the list; one of them was to be moved */
-    const struct tensor *over; /* the tensor whose bytes both touch; NULL: `second` is held, and `first` holds it */
+    const struct tensor *over; /* the tensor whose bytes both touch; NULL: `first` holds `second`, or it is_after() */
     const struct task *on_way; /* the one that was not to be moved; NULL: the list ends there */
 };
 const struct obstacle *what_was_in_the_way(const struct edit *e);

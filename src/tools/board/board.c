@@ -107,8 +107,8 @@ static void bring_back(struct board *b)
     free(at);
 }
 
-/* "h.1.attn needs grad.3, which loss writes": why the order of two tasks must stay. */
-static char *say_obstacle(const struct obstacle *o)
+/* "h.1.attn needs grad.3, which loss writes": why the order of two tasks of the list must stay. */
+static char *say_obstacle(const struct step *s, const struct obstacle *o)
 {
     char first[64], second[64];
     const char *verb = "needs", *why = "is part of";
@@ -119,6 +119,9 @@ static char *say_obstacle(const struct obstacle *o)
         verb = writes && reads ? "needs" : "overwrites";
         thing = o->over->name;
         why = writes ? "writes" : "reads before";
+    } else if (is_after(s, o->second, o->first, false)) {
+        return format_string("%s%s waits for %s%s, as after= says", o->second->name, layer_and_micro(second, o->second),
+                             o->first->name, layer_and_micro(first, o->first));
     }
     return format_string("%s%s %s %s, which %s%s %s", o->second->name, layer_and_micro(second, o->second), verb, thing,
                          o->first->name, layer_and_micro(first, o->first), why);
@@ -156,7 +159,7 @@ static char *move_task(struct step *s, const struct move *m, struct lane *lane, 
         commit(e);
         return NULL;
     }
-    char *wrong = say_obstacle(what_was_in_the_way(e));
+    char *wrong = say_obstacle(s, what_was_in_the_way(e));
     *in_way = what_was_in_the_way(e)->on_way->index;
     undo(e);
     return wrong;

@@ -9,6 +9,11 @@
 #include "trainer/base/module.h"
 #include "trainer/file/file.h"
 
+struct awaited {       /* a name of `after=` that is looked up when all lines have been read */
+    struct task *task; /* it waits */
+    char *word;
+    int line;
+};
 struct reading {
     struct line line;
     struct machine *machine;
@@ -16,6 +21,9 @@ struct reading {
     struct step *step;
     int n_devices, n_lanes;            /* the number named so far */
     json_t *devices, *lanes, *tensors; /* from name to index */
+    json_t *tasks;                     /* from name to the index of the last task of that name */
+    struct awaited *awaited;
+    size_t n_awaited, cap_awaited;
 };
 
 /* The line's second word, a name of fewer than `size` characters.  It must be new in `names`, and is added with its
@@ -41,6 +49,15 @@ static size_t find(const struct reading *r, const json_t *names, const char *wor
         fail_word(&r->line, word, "%s", expected);
     free(name);
     return (size_t)json_integer_value(index);
+}
+
+/* The same for a task, whose name may have been used.  A ' would be read as that of after=. */
+static const char *read_task_name(struct reading *r)
+{
+    const char *name = read_name(r, sizeof((struct task *)0)->name, NULL, 0);
+    if (strchr(name, '\''))
+        fail_word(&r->line, name, "a task's name without '");
+    return name;
 }
 
 static void name_lanes(struct reading *r)
@@ -197,6 +214,42 @@ static void tensor_line(struct reading *r)
         t->persistent = true;
 }
 
+/* `after=`: a name is looked up among the tasks above.  One that is not there, and NAME', of the step before, have to
+ * wait for the lines below. */
+static void read_after(struct reading *r, struct task *t)
+{
+    char *word, *list = word_option(&r->line, "after");
+    if (list && !*list) /* as for "reads=" */
+        list = NULL;
+    while ((word = next_name(&r->line, &list))) {
+        const json_t *above = json_object_get(r->tasks, word);
+        if (above)
+            add_after(r->step, t, r->step->task[json_integer_value(above)], false);
+        else
+            *APPEND(r->awaited, r->n_awaited, r->cap_awaited) =
+                (struct awaited){.task = t, .word = copy_string(word), .line = r->line.number};
+    }
+}
+
+/* Here a name without ' is wrong: it stands below, or nowhere. */
+static void find_awaited(struct reading *r)
+{
+    for (struct awaited *a = r->awaited; a < r->awaited + r->n_awaited; a++) {
+        r->line.number = a->line;
+        if (json_object_get(r->tasks, a->word))
+            fail_word(&r->line, a->word,
+                      "a task above: %s stands below, or is this task (%s' is that of the step before)", a->word,
+                      a->word);
+        size_t length = strcspn(a->word, "'");
+        bool previous = strcmp(a->word + length, "'") == 0;
+        size_t first = find(r, r->tasks, a->word, previous ? length : strlen(a->word),
+                            "NAME of a task, or NAME' for its run in the step before");
+        add_after(r->step, a->task, r->step->task[first], true);
+        free(a->word);
+    }
+    free(r->awaited);
+}
+
 static void read_task(struct reading *r, struct task *t)
 {
     read_options(&r->line, LINE_TASK, t);
@@ -204,11 +257,13 @@ static void read_task(struct reading *r, struct task *t)
     if (t->when.rest >= t->when.every)
         fail_word(&r->line, r->line.word[0], "rest= below every=, which is %u", t->when.every);
     read_operands(r, t, "reads", ACCESS_READ);
+    read_after(r, t);
+    json_object_set_new_nocheck(r->tasks, t->name, json_integer((json_int_t)t->index));
 }
 
 static void task_line(struct reading *r)
 {
-    const char *name = read_name(r, sizeof((struct task *)0)->name, NULL, 0);
+    const char *name = read_task_name(r);
     struct task *t = add_host(r->step, read_lane(r, word_at(&r->line, 2)), name, NULL, NULL);
     t->seconds = read_as(&r->line, VALUE_TIME, word_at(&r->line, 3));
     read_task(r, t);
@@ -228,7 +283,7 @@ static struct lane *lane_of_copy(const struct reading *r, const char *given, con
 
 static void copy_line(struct reading *r)
 {
-    const char *name = read_name(r, sizeof((struct task *)0)->name, NULL, 0);
+    const char *name = read_task_name(r);
     const char *target = word_at(&r->line, 2);
     const char *given = word_option(&r->line, "lane");
     struct tensor *to = read_operand(r, target), *from = read_operand(r, word_at(&r->line, 3));
@@ -257,10 +312,10 @@ static const struct {
     {link_line, "link DEVICE[,DEVICE...] up|down RATE [LATENCY] [queues=N] [queue=RATE]"},
     {disk_line, "disk RATE [LATENCY]"},
     {tensor_line, "tensor NAME DEVICE BYTES CLASS [keep] [buffer] [choice]"},
-    {task_line, "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K [rest=R]] [reads=A[b:e],...] "
-                "[writes=...]"},
+    {task_line, "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K [rest=R]] [after=NAME,...] "
+                "[reads=A[b:e],...] [writes=...]"},
     {copy_line, "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [msg=N] "
-                "[every=K [rest=R]] [reads=A[b:e],...]"},
+                "[every=K [rest=R]] [after=NAME,...] [reads=A[b:e],...]"},
 };
 
 /* The number of devices in the text.  They are counted first: they may not move once tensors or lanes point there. */
@@ -287,6 +342,7 @@ static void begin_reading(struct reading *r, int n)
     r->devices = json_pack("{s:i}", "host", n);
     r->lanes = json_object();
     r->tensors = json_object();
+    r->tasks = json_object();
     name_lanes(r);
     r->pool = new_pool(r->machine);
     r->step = new_step(r->pool, "train");
@@ -334,6 +390,7 @@ struct step *read_list(const char *path)
         if (r.line.n > 0)
             read_line(&r);
     }
+    find_awaited(&r);
     if (r.step->n == 0)
         fail(EXIT_USAGE, "%s: there is no task in it", path);
     for (int i = 0; i < r.machine->n_lanes; i++)
@@ -343,6 +400,7 @@ struct step *read_list(const char *path)
     json_decref(r.devices);
     json_decref(r.lanes);
     json_decref(r.tensors);
+    json_decref(r.tasks);
     free(text);
     return r.step;
 }

@@ -9,12 +9,12 @@
 
 #include <ctype.h>
 
-/* Characters that would end a name become '_'. */
+/* Characters that no name may have become '_'. */
 static char *clean(char name[64], const char *text)
 {
     snprintf(name, 64, "%s", text);
     for (char *c = name; *c; c++)
-        if (isspace((unsigned char)*c) || strchr("[],=#", *c))
+        if (isspace((unsigned char)*c) || strchr("[],=#'", *c))
             *c = '_';
     return name;
 }
@@ -91,11 +91,10 @@ static void write_machine(FILE *out, const struct machine *m)
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
 
-/* The tensor's name, or, where another tensor has it already, the name with a number: "grad~2".  `taken` keeps for each
- * name the last number that was given with it. */
-static char *own_name(json_t *taken, const char *name)
+/* The name, or, where another one has it already, the name with a number: "grad~2", of at most `most` characters.
+ * `taken` keeps for each name the last number that was given with it. */
+static char *own_name(json_t *taken, const char *name, int most)
 {
-    const int most = sizeof((struct tensor *)0)->name - 1;
     char own[64];
     json_t *last = json_object_get(taken, clean(own, name));
     while (json_object_get(taken, own)) {
@@ -138,7 +137,7 @@ static char **write_tensors(FILE *out, const struct step *s)
         const struct tensor *t = s->pool->tensors[i];
         if (t->storage != t || !(t->persistent || uses->count[i]))
             continue;
-        names[i] = own_name(taken, t->name);
+        names[i] = own_name(taken, t->name, sizeof t->name - 1);
         write_tensor_line(out, t, names[i]);
     }
     free_uses(uses);
@@ -147,6 +146,77 @@ static char **write_tensors(FILE *out, const struct step *s)
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
+
+/* What `after=` says in the file.  A name there means the last task of that name above; so, where that is another one
+ * than is meant, the task that is meant gets a name of its own. */
+struct afters {
+    struct after_pair *pairs;
+    size_t n;
+    char **name; /* by task */
+};
+
+/* Notes that the name means the task at that position, from here on. */
+static void note_name(json_t *means, const char *name, size_t position)
+{
+    json_object_set_new_nocheck(means, NAME(name), json_integer((json_int_t)position));
+}
+
+/* By task: is its name one that would mean another task, where some task waits for it? */
+static bool *find_mistaken(const struct step *s, const struct afters *a)
+{
+    bool *mistaken = allocate(s->n, sizeof *mistaken);
+    json_t *means = json_object();
+    const struct after_pair *p = a->pairs, *end = a->pairs + a->n;
+    for (size_t i = 0; i < s->n; i++) {
+        for (; p < end && p->second == (int)i; p++) {
+            const json_t *found = json_object_get(means, NAME(s->task[p->first]->name));
+            mistaken[p->first] |= !p->previous && json_integer_value(found) != p->first;
+        }
+        note_name(means, s->task[i]->name, i);
+    }
+    for (p = a->pairs; p < end; p++) {
+        const json_t *found = json_object_get(means, NAME(s->task[p->first]->name));
+        mistaken[p->first] |= p->previous && json_integer_value(found) != p->first;
+    }
+    json_decref(means);
+    return mistaken;
+}
+
+static struct afters find_afters(const struct step *s)
+{
+    struct afters a = {.name = allocate(s->n, sizeof *a.name)};
+    json_t *taken = json_object();
+    a.pairs = find_after_pairs(s, &a.n);
+    bool *mistaken = find_mistaken(s, &a);
+    for (size_t i = 0; i < s->n; i++)
+        json_object_set_new_nocheck(taken, NAME(s->task[i]->name), json_integer(1));
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        a.name[i] = mistaken[i] ? own_name(taken, t->name, sizeof t->name - 1) : copy_string(NAME(t->name));
+    }
+    free(mistaken);
+    json_decref(taken);
+    return a;
+}
+
+static void free_afters(struct afters *a, size_t n_tasks)
+{
+    for (size_t i = 0; i < n_tasks; i++)
+        free(a->name[i]);
+    free(a->name);
+    free(a->pairs);
+}
+
+/* " after=a,b'": *next is the first pair of the task at that position, if it has one. */
+static void write_after(FILE *out, const struct afters *a, size_t position, size_t *next)
+{
+    const char *before = " after=";
+    for (; *next < a->n && a->pairs[*next].second == (int)position; (*next)++) {
+        const struct after_pair *p = &a->pairs[*next];
+        fprintf(out, "%s%s%s", before, a->name[p->first], p->previous ? "'" : "");
+        before = ",";
+    }
+}
 
 static void write_operand(FILE *out, const char *before, char **names, const struct tensor *x)
 {
@@ -166,7 +236,8 @@ static void write_operands(FILE *out, const char *before, char **names, const st
         }
 }
 
-static void write_task(FILE *out, char **names, const struct task *t, double seconds)
+/* All of the task's line but its reads= and writes=. */
+static void write_work(FILE *out, char **names, const struct task *t, const char *name, double seconds)
 {
     struct task line = *t;
     char number[32];
@@ -175,7 +246,7 @@ static void write_task(FILE *out, char **names, const struct task *t, double sec
     if (t->role != ROLE_BROADCAST) /* only of broadcasts a pass asks for the message */
         line.message = 0;
     line.seconds = -1;
-    fprintf(out, "%s %s", is_copy(t) ? "copy" : "task", NAME(t->name));
+    fprintf(out, "%s %s", is_copy(t) ? "copy" : "task", name);
     if (is_copy(t)) {
         write_operand(out, " ", names, t->access[0].tensor);
         write_operand(out, " ", names, t->access[1].tensor);
@@ -188,6 +259,10 @@ static void write_task(FILE *out, char **names, const struct task *t, double sec
     }
     write_options(out, LINE_TASK, &line);
     write_options(out, is_copy(t) ? LINE_COPY : LINE_WORK, &line);
+}
+
+static void write_accesses(FILE *out, char **names, const struct task *t)
+{
     write_operands(out, " reads=", names, t, is_copy(t) ? 2 : 0, ACCESS_READ);
     write_operands(out, " writes=", names, t, is_copy(t) ? t->n_access : 0, ACCESS_WRITE);
     fputc('\n', out);
@@ -198,8 +273,14 @@ void write_list(FILE *out, const struct step *s, const double *seconds)
     fprintf(out, "# A step file: `yard plan --list FILE` reads it.  Times are seconds.\n");
     write_machine(out, s->pool->machine);
     char **names = write_tensors(out, s);
-    for (size_t i = 0; i < s->n; i++)
-        write_task(out, names, s->task[i], seconds[i]);
+    struct afters afters = find_afters(s);
+    size_t next = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        write_work(out, names, s->task[i], afters.name[i], seconds[i]);
+        write_after(out, &afters, i, &next);
+        write_accesses(out, names, s->task[i]);
+    }
+    free_afters(&afters, s->n);
     for (size_t i = 0; i < s->pool->n; i++)
         free(names[i]);
     free(names);

@@ -25,6 +25,8 @@ static struct step *draft_of(const struct step *s, struct task ***original)
         draft->task[i] = &block[i];
     }
     draft->last_origin = s->last_origin;
+    draft->after = copy_bytes(s->after, s->n_after * sizeof *s->after);
+    draft->n_after = s->n_after;
     *original = tasks;
     return draft;
 }

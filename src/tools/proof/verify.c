@@ -7,6 +7,7 @@
  *     order    A read starts after the last write of its bytes has ended; a write starts after that write and all
  *              reads since have ended.  So any two accesses of which one writes are ordered.  Lanes and waits order
  *              tasks, in the way that execute() waits, and nothing else does.  This finds an edge that was dropped.
+ *              What a list says without a tensor, by gates and `after=`, is an order too.
  *
  * This file uses the edges that depend() has made, and nothing else of it.  A *node* is a task in one of two
  * iterations: iteration * n + task.
@@ -70,6 +71,9 @@ static char *describe_conflict(const struct step *s, int first, int second)
         return format_string("task %d %s has two tensors on the same bytes", i, a->name);
     if (b->gate == GATE_HELD && a->gate == GATE_HOLDS && together)
         return format_string("task %d %s, an update, may start before task %d %s has ended", k, b->name, i, a->name);
+    if (is_after(s, b, a, !together))
+        return format_string("task %d %s may start before task %d %s%s has ended, which after= tells it to wait for", k,
+                             b->name, i, a->name, together ? "" : " of the step before");
     return format_string("task %d %s and task %d %s%s touch the same bytes and nothing orders them", i, a->name, k,
                          b->name, together ? "" : " of the next iteration");
 }
@@ -258,12 +262,26 @@ static void need_gates(struct proof *p)
     }
 }
 
+/* So do tasks of which the list says that they wait (after.c). */
+static void need_after(struct proof *p)
+{
+    size_t n_orders;
+    int n = (int)p->step->n;
+    struct after_pair *orders = find_after_pairs(p->step, &n_orders);
+    for (const struct after_pair *o = orders; o < orders + n_orders; o++) {
+        int first = o->previous ? o->first : n + o->first;
+        *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){first, n + o->second};
+    }
+    free(orders);
+}
+
 /* Proves values and order for the tasks that run in that iteration; 0: the order alone, for all tasks. */
 static char *prove(const struct step *s, uint32_t number)
 {
     size_t n = (size_t)s->pool->machine->n_devices + 1;
     struct proof p = {.step = s, .number = number, .strips = allocate(n, sizeof *p.strips)};
     need_gates(&p);
+    need_after(&p);
     walk_bytes(&p);
     if (!p.wrong)
         verify_order(&p);
@@ -321,6 +339,25 @@ static char *verify_accesses(const struct step *s)
         wrong = prove(s, number);
     }
     free(seen);
+    return wrong;
+}
+
+/* An order binds tasks as they stand in the list.  So one that was moved to before all that it waits for would wait for
+ * none of them, and needs a look of its own. */
+static char *verify_after(const struct step *s)
+{
+    char *wrong = NULL;
+    int *earliest = allocate(s->last_origin + 1, sizeof *earliest); /* by origin: the position of its first task */
+    memset(earliest, NONE, (s->last_origin + 1) * sizeof *earliest);
+    for (size_t i = s->n; i-- > 0;)
+        earliest[s->task[i]->origin] = (int)i;
+    for (size_t i = 0; i < s->n_after && !wrong; i++) {
+        int waits = earliest[s->after[i].origin], first = earliest[s->after[i].waits_for];
+        if (waits != NONE && !s->after[i].previous && (first == NONE || first > waits))
+            wrong = format_string("task %d %s comes before all that after= tells it to wait for", waits,
+                                  s->task[waits]->name);
+    }
+    free(earliest);
     return wrong;
 }
 
@@ -472,6 +509,8 @@ static char *verify_memory(const struct step *s)
 char *verify(const struct step *s, const struct values *expected)
 {
     char *wrong = verify_accesses(s); /* it comes first, since its message names the tensor that is read */
+    if (!wrong)
+        wrong = verify_after(s);
     if (!wrong)
         wrong = verify_rings(s);
     if (!wrong && expected)

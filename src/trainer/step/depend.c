@@ -3,7 +3,8 @@
  * Two accesses to the same bytes conflict when one of them writes; the later one in the list then depends on the
  * earlier.  The list is cyclic, so it is walked twice: an edge from the first copy to the second one is a
  * *previous-step* edge.  Walked over tensors this gives the data edges; walked over addresses it gives these and the
- * reuse edges, which exist only because place() gave two tensors the same bytes.
+ * reuse edges, which exist only because place() gave two tensors the same bytes.  A few edges no access makes: those of
+ * gates (enum gate), and those that the list says (after.c).
  *
  * A *node* is a task in one of the two copies: task i of copy c is node c * n + i.  A lane runs its tasks in order, so
  * an edge within a lane needs no wait.  An edge between lanes needs none either if another wait makes sure that its
@@ -57,6 +58,8 @@ struct walk {
     size_t n_touches, cap_touches;
     int *consumer; /* [2n] by node: the last node to which an edge from it was added */
     int n;         /* tasks of the list */
+    struct after_pair *pairs;
+    size_t n_pairs, next_pair; /* next_pair: those of earlier tasks come before it */
 };
 
 /* Adds an edge, unless it goes from a node to itself, or has been added before, or goes into the first copy of the
@@ -147,6 +150,15 @@ static size_t find_holds(const struct step *s, int *holds)
     return n;
 }
 
+/* Adds the edges that a node has since the list says so. */
+static void add_after_edges(struct walk *w, int node)
+{
+    for (; w->next_pair < w->n_pairs && w->pairs[w->next_pair].second == node - w->n; w->next_pair++) {
+        const struct after_pair *p = &w->pairs[w->next_pair];
+        add_edge(w, p->previous ? p->first : p->first + w->n, node, EDGE_DATA);
+    }
+}
+
 /* The edges of one task follow those of another: all edges of a task are found when its second copy is walked over. */
 static void find_edges(struct step *s, int kinds)
 {
@@ -154,6 +166,7 @@ static void find_edges(struct step *s, int kinds)
     size_t n_spaces[2] = {s->pool->n, (size_t)(s->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
     int *holds = allocate(s->n, sizeof *holds);
     size_t n_holds = find_holds(s, holds);
+    w.pairs = find_after_pairs(s, &w.n_pairs);
     for (int kind = 0; kind < kinds; kind++)
         w.spaces[kind] = allocate(n_spaces[kind], sizeof *w.spaces[kind]);
     s->n_edges = 0;
@@ -166,6 +179,7 @@ static void find_edges(struct step *s, int kinds)
         if (t->gate == GATE_HELD)
             for (size_t i = 0; i < n_holds; i++)
                 add_edge(&w, copy + holds[i], node, EDGE_DATA);
+        add_after_edges(&w, node);
         t->n_edges = s->n_edges - before;
     }
     size_t first = 0;
@@ -182,6 +196,7 @@ static void find_edges(struct step *s, int kinds)
     }
     free(w.touches);
     free(w.consumer);
+    free(w.pairs);
     free(holds);
 }
 

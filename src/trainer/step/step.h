@@ -20,6 +20,7 @@
  *     tensor.h   what tasks read and write            tensor.c, ring.c
  *     task.h     a task, by itself                    task.c, condition.c
  *     step.h     a list, and adding tasks to it       task.c
+ *                waits that no tensor says            after.c
  *                edges                                depend.c
  *                addresses                            place.h: place.c, addresses.c, fit.c, levels.c
  *
@@ -40,6 +41,11 @@ struct level { /* from this position on, until its next level, a device holds so
 };
 enum { MOST_TASKS = 1000000 }; /* in a list: gpt2 on 128 devices has 915,049, which take 1.4 GB */
 enum { MOST_RUNS = 4 };        /* runs of one task that may be in flight */
+/* Tasks of one origin wait for those of another, although no tensor says so: `after=` of a step file (after.c). */
+struct after {
+    uint64_t origin, waits_for;
+    bool previous; /* for those of the step before */
+};
 struct step {
     char name[24]; /* "train", "eval" */
     struct pool *pool;
@@ -49,6 +55,8 @@ struct step {
     int message;         /* the message number that copies get which are added now; 0: none */
     int last_message;    /* the highest number so far */
     struct tags tags;    /* put on every task that is added */
+    struct after *after; /* in the order of their origins */
+    size_t n_after, cap_after;
     struct task *head;   /* while the list is edited: stands before the first task */
     struct task *cursor; /* while the list is edited: new tasks come right after it; else NULL */
 
@@ -100,6 +108,19 @@ void set_traffic(struct task *t, double elements);
 struct task *carry(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
 /* A copy down to the host.  Returns the host's tensor, which is new. */
 struct tensor *add_download(struct step *s, const char *name, struct tensor *from, enum purpose purpose);
+
+/* ---- after.c --------------------------------------------------------------------------------------------------- */
+
+/* t waits for `first`, of the step before if `previous` is set, and so do their pieces, repeats and stand-ins. */
+void add_after(struct step *s, const struct task *t, const struct task *first, bool previous);
+bool is_after(const struct step *s, const struct task *t, const struct task *first, bool previous); /* was it said? */
+/* What add_after() has said, of the tasks that the list has now: those at two positions, of which the second waits for
+ * the first.  Sorted by `second`; the caller frees the *n of them. */
+struct after_pair {
+    int first, second;
+    bool previous; /* it waits for the first's run in the step before */
+};
+struct after_pair *find_after_pairs(const struct step *s, size_t *n);
 
 /* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
 

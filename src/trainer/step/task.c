@@ -46,6 +46,7 @@ void free_step(struct step *s)
     free(s->peak);
     free(s->high);
     free(s->level);
+    free(s->after);
     free(s->edges);
     free(s);
 }

@@ -117,10 +117,11 @@ struct grid { /* an NDRange of OpenCL */
 
 /* ---- what it waits for ------------------------------------------------------------------------------------------- */
 
-enum edge_kind { EDGE_DATA, EDGE_REUSE }; /* both touch one tensor; two tensors share bytes */
-struct edge {                             /* it stands in the list of its consumer, the task that waits */
-    uint32_t from;                        /* the producer's position in the list */
-    bool previous;                        /* the producer ran in the previous iteration */
+/* Both touch one tensor, or the list says that one waits (struct gate, struct after); two tensors share bytes. */
+enum edge_kind { EDGE_DATA, EDGE_REUSE };
+struct edge {      /* it stands in the list of its consumer, the task that waits */
+    uint32_t from; /* the producer's position in the list */
+    bool previous; /* the producer ran in the previous iteration */
     enum edge_kind kind;
     bool wait; /* it crosses lanes and follows from no other wait, so execute() waits for it */
 };

@@ -1,0 +1,81 @@
+/* after.c - which tasks wait for which because the list says so, though no tensor does: `after=` of step files.
+ *
+ *     the list says        b after a            of origins, so that passes need not know of it
+ *     the list has         a  b.0  c  b.1       b was cut into two pieces
+ *     find_after_pairs()        a -> b.0, a -> b.1
+ *
+ * Pieces, repeats and stand-ins have the origin of their original.  So all of them wait, and all of them are waited
+ * for: within the step by those tasks only that come after them in the list, across its end by all.
+ */
+#include "step.h"
+
+static bool comes_before(const struct after *a, const struct after *b)
+{
+    if (a->origin != b->origin)
+        return a->origin < b->origin;
+    if (a->previous != b->previous)
+        return b->previous;
+    return a->waits_for < b->waits_for;
+}
+
+/* The place in s->after of the first that does not come before x. */
+static size_t place_of(const struct step *s, const struct after *x)
+{
+    size_t i;
+    FIND_FIRST(i, s->n_after, comes_before(&s->after[i], x));
+    return i;
+}
+
+void add_after(struct step *s, const struct task *t, const struct task *first, bool previous)
+{
+    struct after new = {.origin = t->origin, .waits_for = first->origin, .previous = previous};
+    size_t i = place_of(s, &new);
+    (void)APPEND(s->after, s->n_after, s->cap_after);
+    memmove(&s->after[i + 1], &s->after[i], (s->n_after - 1 - i) * sizeof *s->after);
+    s->after[i] = new;
+}
+
+bool is_after(const struct step *s, const struct task *t, const struct task *first, bool previous)
+{
+    struct after x = {.origin = t->origin, .waits_for = first->origin, .previous = previous};
+    size_t i = place_of(s, &x);
+    return i < s->n_after && !comes_before(&x, &s->after[i]);
+}
+
+/* The tasks of each origin, the last of the list first. */
+struct origins {
+    int *last;   /* by origin: the position of its last task, or NONE */
+    int *before; /* by position: that of the task of the same origin before it, or NONE */
+};
+
+static struct origins find_origins(const struct step *s)
+{
+    struct origins o = {.last = allocate(s->last_origin + 1, sizeof *o.last),
+                        .before = allocate(s->n, sizeof *o.before)};
+    memset(o.last, NONE, (s->last_origin + 1) * sizeof *o.last);
+    for (size_t i = 0; i < s->n; i++) {
+        int *last = &o.last[s->task[i]->origin];
+        o.before[i] = *last;
+        *last = (int)i;
+    }
+    return o;
+}
+
+ORDER(by_second, struct after_pair, BY(a->second, b->second, BY(a->previous, b->previous, COMPARE(a->first, b->first))))
+
+struct after_pair *find_after_pairs(const struct step *s, size_t *n)
+{
+    struct origins o = find_origins(s);
+    struct after_pair *pairs = NULL;
+    size_t cap = 0;
+    *n = 0;
+    for (const struct after *a = s->after; a < s->after + s->n_after; a++)
+        for (int k = o.last[a->origin]; k != NONE; k = o.before[k])
+            for (int i = o.last[a->waits_for]; i != NONE; i = o.before[i])
+                if (i < k || a->previous)
+                    *APPEND(pairs, *n, cap) = (struct after_pair){.first = i, .second = k, .previous = a->previous};
+    SORT(pairs, *n, by_second);
+    free(o.last);
+    free(o.before);
+    return pairs;
+}
