@@ -84,7 +84,9 @@ done >"$TMP/help"
 sed -n 's/.*add_argument("\(--[a-z-]*\)".*/\1,/p' tutorials/*/*.py >>"$TMP/help"
 for page in $pages; do
     grep -oE '(^|[^-a-z])--[a-z][-a-z0-9]*' "$page" | sed 's/^[^-]//' | sort -u | while read -r option; do
-        case $option in --args | --rm | --cap-add | --security-opt) continue ;; esac # gdb's and docker's
+        case $option in # gdb's, docker's, torchrun's
+        --args | --rm | --cap-add | --security-opt | --nproc-per-node) continue ;;
+        esac
         grep -qE -- "$option( |,|\$)" "$TMP/help" || grep -qF "{.name = \"${option#--}\"," "$page" ||
             echo "$page: no command has $option"
     done

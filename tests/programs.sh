@@ -132,7 +132,7 @@ result $? 'packages.sh finds what it calls, and needs nothing else'
 sed '/^# ---- words/,$d' tests/errors.sh >"$TMP/errors.sh"
 alone sh "$TMP/errors.sh"
 result $? 'errors.sh finds what it calls, in its first part'
-for script in gdb faults oclgrind transformers kineto; do
+for script in gdb faults oclgrind transformers pytorch kineto; do
     alone tests/$script.sh && grep -q '^ok 1 - .* # SKIP ' "$TMP/log"
     result $? "$script.sh is skipped, and says why"
 done

@@ -64,11 +64,10 @@ static struct schedule *schedule_of_model(const struct settings *o)
 {
     struct schedule *s;
     struct trainer *t = new_trainer(o, 0, false, true);
-    const struct order *order = order_for(o, t->mesh.pp);
-    if (order->written)
-        s = read_schedule("--pipeline", order->written->text);
+    if (t->order->written)
+        s = read_schedule("--pipeline", t->order->written->text);
     else
-        s = schedule_of_order(order, &t->mesh, t->micros);
+        s = schedule_of_order(t->order, &t->mesh, t->micros);
     free_trainer(t);
     return s;
 }

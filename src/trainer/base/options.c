@@ -23,17 +23,6 @@ bool option_given(const struct option_table *table, const char *name)
 
 /* ---- words that are no options ---------------------------------------------------------------------------------- */
 
-bool has_word(const char *words, const char *word)
-{
-    size_t n = strlen(word);
-    if (!words || n == 0)
-        return false;
-    for (const char *at = strstr(words, word); at; at = strstr(at + 1, word))
-        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
-            return true;
-    return false;
-}
-
 char *find_foreign(const struct option_table *table, unsigned command, const char *typed, const char *dashes)
 {
     if (!table->foreign)

@@ -97,7 +97,6 @@ bool is_output(const struct option *o); /* is its value a path that is written? 
 const char *const *choice_words(const struct option *o);
 int choice_number(const char *const *words,
                   const char *word);                /* the word's index in such a list; -1: it is not there */
-bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */
 /* Half a sentence about a foreign word (module.h): what it is called here, or why it does not exist here; `dashes` is
  * written before names of options.  NULL: no folder knows the word.  The caller frees it. */
 char *find_foreign(const struct option_table *table, unsigned command, const char *word, const char *dashes);

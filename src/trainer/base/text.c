@@ -98,6 +98,17 @@ bool ends_with(const char *text, const char *end)
     return n >= end_n && strcmp(text + n - end_n, end) == 0;
 }
 
+bool has_word(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+    if (!words || n == 0)
+        return false;
+    for (const char *at = strstr(words, word); at; at = strstr(at + 1, word))
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
 bool parse_int(const char *text, int64_t *value)
 {
     if (!isdigit((unsigned char)text[0]) && text[0] != '-' && text[0] != '+') /* strtoll would skip spaces */

@@ -21,6 +21,7 @@ void append_quoted(char **text, const char *word); /* appends a word, quoted whe
 #define JOINED(a, b) join_texts((char[64]){0}, (a), (b))
 char *join_texts(char out[64], const char *a, const char *b);
 bool ends_with(const char *text, const char *end);
+bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */
 /* Cut the white space off the end of `text`, in place; returns its first character that is no white space. */
 char *trim(char *text);
 /* How many bytes must be added, left out or changed to make b of a: for "did you mean". */

@@ -172,7 +172,7 @@ void build_train(struct trainer *t)
 {
     const bool clips = t->settings->clip > 0;
     size_t n;
-    struct turn *order = merge_orders(order_for(t->settings, t->mesh.pp), &t->mesh, t->micros, &n);
+    struct turn *order = merge_orders(t->order, &t->mesh, t->micros, &n);
     t->train = new_step(t->pool, "train");
     struct build b = new_build(t->train, t->model, t->settings->kernels, t->micro_batch, t->seq);
     b.backward_wanted = true;

@@ -54,6 +54,7 @@ struct trainer {
     bool separate; /* each device has a context of its own */
     struct pool *pool;
     struct mesh mesh;
+    const struct order *order; /* of micro-batches in a pipeline of mesh.pp devices */
     struct config config;
     struct model *model;
 
@@ -97,8 +98,6 @@ enum lists { LIST_TRAIN = 1, LIST_EVAL = 2, LIST_SAMPLE = 4, KEEP_LOGITS = 8 /* 
 struct machine *machine_of(const struct settings *s, bool separate);
 /* The mesh that --mesh asks for, of that many devices; 0: of as many as it names.  Its layers are not cut yet. */
 struct mesh wanted_mesh(const struct settings *s, int devices);
-/* The order of a pipeline of so many devices. */
-const struct order *order_for(const struct settings *s, int pp);
 struct config config_of(const struct settings *s); /* the model's sizes: its source's, else those of the options */
 /* Opens devices and data, makes the model and the lists, places them.  plan_only: allocates nothing on devices.
  * data_wanted false: random tokens. */

@@ -13,7 +13,7 @@ double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->s
 static bool is_asked(const struct settings *s, const char *option) { return !s->past || was_given(option); }
 
 /* A run that goes on with another number of devices than its order is written for takes 1f1b. */
-const struct order *order_for(const struct settings *s, int pp)
+static const struct order *order_for(const struct settings *s, int pp)
 {
     const struct written_turns *written = s->order->written;
     if (!written || written->devices == pp)
@@ -62,6 +62,7 @@ static void set_mesh(struct trainer *t)
     const struct settings *s = t->settings;
     int devices = t->machine->n_devices;
     t->mesh = wanted_mesh(s, devices);
+    t->order = order_for(s, t->mesh.pp);
     int n = n_ranks(&t->mesh);
     if (n != devices) /* a mesh was given */
         fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d: name %d there, or use one as %d, such as -d 0:0x%d",
@@ -107,7 +108,7 @@ static void check_micros(const struct trainer *t)
 {
     const struct settings *s = t->settings;
     const struct mesh *m = &t->mesh;
-    const struct written_turns *written = order_for(s, m->pp)->written;
+    const struct written_turns *written = t->order->written;
     const int least = written ? written->micros : 2 * m->pp;
     const int enough = nearest_multiple(t->batch, m->dp * least);
     if (written && t->micros != least)
