@@ -147,17 +147,20 @@ static void add_random_cell(struct random_schedule *r, const struct turn *t)
     static const char *const nothing[] = {"", " ", "0SEND_F3", "1RECV_F0", "2UNSHARD", "0REDUCE_GRAD", "3WAIT_SEND_B1"};
     const int row = r->row_of[t->stage];
     struct turn backward;
-    char *cell = turn_text(t);
     bool overlaps = t->computation == FORWARD && draw_below(&r->draws, 2) && draw_turn(r, row, BACKWARD, &backward);
+    struct cell c = {.turn = {*t}, .n = 1};
     note_turn(r, t);
     if (overlaps) {
         note_turn(r, &backward);
-        cell = format_string("(%s;%s)OVERLAP_F_B", cell, turn_text(&backward));
+        c.turn[1] = backward;
+        c.n = 2;
     }
+    char *cell = cell_text(&c);
     append_text(&r->plain[row], "%s%s", r->plain[row] ? "," : "", cell);
     append_text(&r->decorated[row], "%s%s", r->decorated[row] ? "," : "", cell);
     if (draw_below(&r->draws, 3) == 0)
         append_text(&r->decorated[row], ",%s", nothing[draw_below(&r->draws, COUNT(nothing))]);
+    free(cell);
 }
 
 static void draw_rows(struct random_schedule *r)
@@ -197,6 +200,14 @@ static void draw_schedule(struct random_schedule *r, uint32_t seed, bool trains)
         add_random_cell(r, &turn);
 }
 
+static void free_random(struct random_schedule *r)
+{
+    for (int row = 0; row < r->rows; row++) {
+        free(r->plain[row]);
+        free(r->decorated[row]);
+    }
+}
+
 /* Whatever can come, comes back, and its list is right. */
 LAW(random_schedules_come_back)
 {
@@ -212,7 +223,17 @@ LAW(random_schedules_come_back)
         char *back = there_and_back(write_file("random.csv", decorated, strlen(decorated)));
         expect_same_text(lasting("schedule %d", seed), back, plain);
         free(back);
+        free(plain);
+        free(decorated);
+        free_random(&r);
     }
+}
+
+static void append_turn(char **text, const struct turn *t, const char *after)
+{
+    char *turn = turn_text(t);
+    append_text(text, "%s%s", turn, after);
+    free(turn);
 }
 
 /* An order of the trainer as a file: the same turns come back, as an order and as a list. */
@@ -223,7 +244,7 @@ static void expect_order_back(const struct order *order, const struct mesh *m, i
     for (int p = 0; p < m->pp; p++) {
         struct turn *turn = pipeline_order(order, m, p, micros, &n);
         for (int i = 0; i < n; i++)
-            append_text(&text, "%s%s", turn_text(&turn[i]), i + 1 < n ? "," : "\n");
+            append_turn(&text, &turn[i], i + 1 < n ? "," : "\n");
         free(turn);
     }
     const char *path = write_file("order.csv", text, strlen(text));
@@ -240,8 +261,13 @@ static void expect_order_back(const struct order *order, const struct mesh *m, i
         for (int i = 0; i < n; i++)
             assert_true(same[i].computation == turn[i].computation && same[i].stage == turn[i].stage &&
                         same[i].micro == turn[i].micro);
+        free(turn);
+        free(same);
     }
-    expect_same_text("as a list", there_and_back(path), text);
+    char *as_list = there_and_back(path);
+    expect_same_text("as a list", as_list, text);
+    free(as_list);
+    free(text);
 }
 
 TEST(built_in_orders_come_back)
@@ -534,6 +560,7 @@ LAW(random_orders_train_to_the_bits_of_one_device)
         free(first.values);
         free(other.values);
         free(text);
+        free_random(&r);
     }
 }
 
