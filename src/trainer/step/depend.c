@@ -159,6 +159,30 @@ static void add_after_edges(struct walk *w, int node)
     }
 }
 
+/* Each task gets its edges, of which n_edges says how many there are, in the order in which waits are chosen. */
+static void deal_edges(struct step *s)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        struct task *t = s->task[i];
+        t->edges = s->edges + first;
+        SORT(t->edges, t->n_edges, later_first);
+        first += t->n_edges;
+    }
+}
+
+static void free_walk(struct walk *w, int kinds, const size_t *n_spaces)
+{
+    for (int kind = 0; kind < kinds; kind++) {
+        for (size_t i = 0; i < n_spaces[kind]; i++)
+            free(w->spaces[kind][i].segments);
+        free(w->spaces[kind]);
+    }
+    free(w->touches);
+    free(w->consumer);
+    free(w->pairs);
+}
+
 /* The edges of one task follow those of another: all edges of a task are found when its second copy is walked over. */
 static void find_edges(struct step *s, int kinds)
 {
@@ -182,21 +206,8 @@ static void find_edges(struct step *s, int kinds)
         add_after_edges(&w, node);
         t->n_edges = s->n_edges - before;
     }
-    size_t first = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        struct task *t = s->task[i];
-        t->edges = s->edges + first;
-        SORT(t->edges, t->n_edges, later_first);
-        first += t->n_edges;
-    }
-    for (int kind = 0; kind < kinds; kind++) {
-        for (size_t i = 0; i < n_spaces[kind]; i++)
-            free(w.spaces[kind][i].segments);
-        free(w.spaces[kind]);
-    }
-    free(w.touches);
-    free(w.consumer);
-    free(w.pairs);
+    deal_edges(s);
+    free_walk(&w, kinds, n_spaces);
     free(holds);
 }
 
