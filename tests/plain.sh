@@ -26,6 +26,9 @@ fi
 awk -f tests/headings.awk src/*/*/*.[ch] >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'functions that stand below a file of the name in a header are in that file'
 
+awk -f tests/comment_names.awk src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/*.[ch] >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'names that comments mention exist'
+
 # Lines that are neither blank nor only comment.
 lines=$(awk '
     function code_of(line,   code, mark, at) { # the line without its comments; in_comment: it begins within one

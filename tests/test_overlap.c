@@ -183,7 +183,7 @@ TEST(plans_are_near_the_best_list)
         bool forward = false;
         double best = best_list(&x, &choice, &forward);
         if (!isfinite(best))
-            continue; /* see test_budgets */
+            continue; /* see budgets() below */
         double more = plan_instance(&x, &reports) / best - 1;
         if (more > 0.04)
             test_failed("instance %d: the plan %s takes %.2f %% more than the best of all lists (CPU %zx%s)\n", (int)i,

@@ -22,12 +22,15 @@
  * all copies down stand after the task that makes the last of the update's gradients; and that copies have lanes of
  * their own (FOR_OFFERED).  The choice task comes right after that same task, and so before all that looks at the word.
  *
- * Run as a whole the list computes the same update twice: what is fetched, returned or brought up is what is there
- * already.  That list is placed, ordered and proved, and that every task looks at the word of its own step.  A step
- * that leaves one side out leaves old values there, which no task reads before fetch or return has made them new: for
- * that there is no proof, but trainings with choices at random (tests/test_overlap.c).  The device's parameters are
- * valid at the end of every update, its state when the list has been drained (bring_back()).  Before the first step
- * both sides are.
+ * Why it is right.  If all tasks of the list ran, both sides would compute the same update, and what is fetched,
+ * returned or brought up would be there already.
+ *
+ *     proved (yard plan --verify)    that list: its places, its order, every value; and each task looks at the word of
+ *                                    its own step
+ *     only tested (test_overlap.c:   a step that leaves a side out leaves old values there, and no task reads these
+ *     choices at random)             before fetch or return has made them new
+ *     holds always                   the device's parameters are valid after each update; the device's state is valid
+ *                                    when the list has been drained (bring_back()); both sides are valid before step 1
  *
  * Source: that of overlap.c.
  */

@@ -247,8 +247,6 @@ struct problem *open_snap(const char *path, const struct checkpoint *c, const st
 
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
-/* What is open is closed.  A new file that has not taken its name is removed. */
-
 /* A file without its name is lost: to this run, and to any run that would resume it. */
 bool tell_when_lost(struct snap *s)
 {

@@ -148,10 +148,13 @@ struct snap {                /* a file that is being written */
     struct writer *beside;  /* a new file that does not have its name yet; NULL: the file has its name */
     int named;              /* the file that has the name until the new one takes it, locked; -1: none */
 
-    pthread_mutex_t lock; /* guards what follows; the thread that writes reads `failed` without it */
-    struct ring *ring;    /* which iteration has which slot */
+    /* The lock is held to take a slot and to return it, to set `failed`, and to count commits and what was dropped.
+     * Which slot an iteration has is looked up without it, since the ring's words are atomic.  The thread that writes
+     * reads `failed` without it, since no other sets it before the file is closed. */
+    pthread_mutex_t lock;
+    struct ring *ring; /* which iteration has which slot */
     bool failed;
-    struct snap_counts counts;
+    struct snap_counts counts; /* `bytes` and `ns` are the writing thread's, and are read when it has ended */
 
     /* used by the thread that writes; a slot also by the one that takes it */
     struct held_slot slot[MOST_MEMBERS + 1];

@@ -64,7 +64,7 @@ enum { NONE = -1 }; /* the index of nothing: there is no such task, node, record
 /* COMPARE(a, b), or the comparison `then` where a and b are equal. */
 #define BY(a, b, then) ((a) != (b) ? COMPARE(a, b) : (then))
 /* Defines a function for qsort(), from an expression that compares *a and *b:
- * ORDER(longest_first, struct kind, COMPARE(b->ns, a->ns)) */
+ *     ORDER(longest_first, struct kind, COMPARE(b->ns, a->ns)) */
 #define ORDER(name, type, order)                                                                                       \
     static int name(const void *a_, const void *b_)                                                                    \
     {                                                                                                                  \

@@ -96,7 +96,7 @@ bool is_output(const struct option *o); /* is its value a path that is written? 
 /* The words of an OPT_CHOICE, indexed by enumerator; NULL ends them. */
 const char *const *choice_words(const struct option *o);
 int choice_number(const char *const *words,
-                  const char *word);                /* the word's index in such a list; -1: it is not there */
+                  const char *word); /* the word's index in such a list; -1: it is not there */
 /* Half a sentence about a foreign word (module.h): what it is called here, or why it does not exist here; `dashes` is
  * written before names of options.  NULL: no folder knows the word.  The caller frees it. */
 char *find_foreign(const struct option_table *table, unsigned command, const char *word, const char *dashes);

@@ -224,7 +224,7 @@ int count_lanes(const struct device *d, enum lane_kind kind);
 struct machine *new_machine(int n_devices);
 /* Set up device i (i == n_devices: the host): its name, its memory in bytes and its standard lanes. */
 struct device *name_device(struct machine *m, int i, const char *id, size_t memory);
-void choose_tile(struct device *d); /* sets the rows and vectors of a register tile, by d->vector */
+void choose_tile(struct device *d); /* sets the rows and vectors of a register tile, by shape.vector */
 struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth);
 struct link *add_link(struct machine *m, double rate, double latency);
 void drop_links(struct machine *m);

@@ -72,7 +72,7 @@ size_t left_by_groups(const char *groups, const char *root);
 
 /* ---- device_clock.c ---------------------------------------------------------------------------------------------- */
 
-/* Measure the clock_offset of all devices whose queues carry times, by timing tiny writes, and set clock_valid.
+/* Measures clock.offset of all devices whose queues carry times, by timing tiny writes, and sets clock.valid.
  * Nothing may be in flight.  Called again now and then, since clocks drift apart by some 20 us a second. */
 void calibrate_clocks(struct machine *m);
 /* Set *start and *end to an event's times on the host's clock.  The host queued the command at the time `queued` and

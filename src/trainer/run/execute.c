@@ -146,7 +146,7 @@ static void execute_serial(struct step *s, uint32_t iteration)
 
 /* PoCL 3.1 compiles a kernel anew when it is launched with the same work-group size and a wider grid than before.  It
  * counts the launches that use either, but takes the newer one off for both: when the two are in flight at once, the
- * count falls below 0 and the driver aborts the program (`found->ref_count > 0`).  So the first launch of each kernel
+ * count falls below 0 and the driver aborts the program ("found->ref_count > 0").  So the first launch of each kernel
  * task waits until nothing is in flight, and the others wait for it. */
 static bool must_be_alone(const struct step *s, const struct task *t)
 {
