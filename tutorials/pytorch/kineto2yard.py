@@ -131,7 +131,7 @@ def find_works(path, spans, calls):
         if call:
             works.append(Work(short(e["name"]), argument(e, "stream"), e["ts"], end_of(e), call))
     if not works:
-        fail(path, "has no work of a GPU: profile with ProfilerActivity.CUDA")
+        fail(path, "has no work of a GPU: profile with ProfilerActivity.CUDA, on a machine that has one")
     works.sort(key=lambda w: (w.call["ts"], w.start))
     return works, len(gpu) - len(works)
 

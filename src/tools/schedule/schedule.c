@@ -134,7 +134,7 @@ static const struct option options[] = {
      .commands = OF_PLAN,
      .help = "times of --list FILE.csv, of a stage: F forward, I and W the halves of its backward, B a whole one (else "
              "I + W), FB a forward and a backward that overlap (else F + B), send; with a number before it of that "
-             "stage alone (default: F=1ms,I=1ms,W=1ms,send=0)"},
+             "stage alone. A number without a unit is in seconds (default: F=1ms,I=1ms,W=1ms,send=0)"},
 };
 static const struct law laws[] = {{"times", "list", NULL},
                                   {"print-schedule", "json", "a schedule is printed and nothing else"},

@@ -82,6 +82,23 @@ static double time_of_cell(const struct times *times, const struct cell *c)
     return time_of_turn(times, &c->turn[0]) + time_of_turn(times, &c->turn[1]);
 }
 
+static bool is_given(const struct times *t, enum key key)
+{
+    for (int i = 0; i < t->stages; i++)
+        if (t->seconds[i][key] >= 0)
+            return true;
+    return false;
+}
+
+static void warn_of_unused(const struct schedule *s, const struct times *times)
+{
+    bool overlaps = false;
+    FOR_TURNS(s, c, t)
+    overlaps |= c->n == 2;
+    if (!overlaps && is_given(times, KEY_FB))
+        warn("--times FB has no effect: in %s no two turns overlap", s->path);
+}
+
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
 struct writing {
@@ -173,6 +190,7 @@ char *step_file_of(const struct schedule *s, const char *times)
     size_t bytes, n;
     struct writing w = {.s = s, .times = read_times(times, s->stages), .out = open_memstream(&text, &bytes)};
     const struct cell **order = follow(s, false, &n);
+    warn_of_unused(s, &w.times);
     w.began = allocate((size_t)s->stages, sizeof *w.began);
     for (size_t row = 0; row < s->n; row++)
         fprintf(w.out, "device d%zu memory=1024G\nlane d%zu.download1\n", row, row);
