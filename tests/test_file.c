@@ -325,7 +325,7 @@ TEST(write_and_read_back)
     assert_null(find_tensor(st, "none"));
     const struct st_tensor *t = find_tensor(st, "w");
     assert_int_equal(t->offset % 4096, 0);
-    assert_string_equal(format_shape(text, t->rank, t->shape), "[2, 3]");
+    assert_string_equal(format_shape(text, t->n_dims, t->shape), "[2, 3]");
     read_floats(st, t, w);
     assert_memory_equal(w, ((float[]){1, 2, 3, 4, 5, -6.5f}), sizeof w);
     read_ints(st, find_tensor(st, "ids"), ids);

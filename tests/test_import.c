@@ -51,7 +51,8 @@ static const char *write_model(const char *path, const struct variant *v)
         st_declare(w, v->more, DTYPE_F32, 1, (int64_t[]){1});
     for (int i = v->begin; i < end; i++) {
         const struct param *p = &all->param[i];
-        st_declare(w, name_in(v, p->name), DTYPE_F32, p->rank, (int64_t[]){p->shape[p->conv1d], p->shape[!p->conv1d]});
+        st_declare(w, name_in(v, p->name), DTYPE_F32, p->n_dims,
+                   (int64_t[]){p->shape[p->conv1d], p->shape[!p->conv1d]});
     }
     st_begin(w);
     if (v->more)
@@ -477,7 +478,7 @@ TEST(an_export_written_anew_has_its_heads)
     struct safetensors *st = open_safetensors(file);
     struct st_writer *w = new_st_writer(file);
     for (size_t i = 0; i < st->n; i++)
-        st_declare(w, st->tensors[i].name, DTYPE_F32, st->tensors[i].rank, st->tensors[i].shape);
+        st_declare(w, st->tensors[i].name, DTYPE_F32, st->tensors[i].n_dims, st->tensors[i].shape);
     st_begin(w);
     for (size_t i = 0; i < st->n; i++) {
         float *values = allocate(st_elements(&st->tensors[i]), sizeof *values);

@@ -277,7 +277,7 @@ static float *reduced(int n, size_t elements)
         read_tensor(x[k], all + (size_t)k * elements);
     for (int i = 0; i < m->n_lanes; i++) {
         stop_thread(&m->lane[i]->thread);
-        stop_thread(&m->lane[i]->forward);
+        stop_thread(&m->lane[i]->relay);
     }
     free(x);
     free_list(s);
@@ -649,7 +649,7 @@ TEST(layers_are_gathered_ahead)
         for (size_t i = 0; i < t->pool->n; i++) {
             const struct tensor *x = t->pool->tensors[i];
             n += x->storage == x && !x->persistent && x->class == MEM_PARAMETERS && x->step && x->device->index == 0 &&
-                 x->first <= (int)at && (int)at <= x->last;
+                 x->held_from <= (int)at && (int)at <= x->held_until;
         }
         most = MAX(most, n);
     }

@@ -466,7 +466,7 @@ TEST(unlike_ranks_agree)
     const struct params *first = model->part[0], *last = model->part[2];
     assert_int_equal(s->n, 2);
     assert_true(a[0].tensor->storage == model->replica[2].grad[1]);
-    int ln_1 = last->unit[1].first + 4; /* the first of those that are not cut */
+    int ln_1 = last->unit[1].first_param + 4; /* the first of those that are not cut */
     assert_string_equal(last->param[ln_1].name, "h.0.ln_1.weight");
     assert_int_equal(a[0].tensor->offset, last->param[ln_1].offset * ELEMENT_BYTES);
     assert_int_equal(s->task[0]->access[1].tensor->offset, first->param[ln_1].offset * ELEMENT_BYTES);

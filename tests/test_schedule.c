@@ -29,7 +29,7 @@ static void close_used(struct machine *m)
 {
     for (int i = 0; i < m->n_lanes; i++) {
         stop_thread(&m->lane[i]->thread);
-        stop_thread(&m->lane[i]->forward);
+        stop_thread(&m->lane[i]->relay);
         stop_thread(&m->lane[i]->aside);
     }
     close_machine(m);
@@ -724,7 +724,7 @@ TEST(serial_creates_no_thread)
     free(run_world(w, true, false));
     for (int i = 0; i < m->n_lanes; i++) {
         assert_true(!m->lane[i]->thread);
-        assert_true(!m->lane[i]->forward);
+        assert_true(!m->lane[i]->relay);
     }
     free_world(w);
     close_used(m);

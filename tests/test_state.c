@@ -585,7 +585,7 @@ static void expect_zeros_between(const struct model *m)
         float *values = allocate(m->params->unit[u].elements, sizeof *values);
         if (moment)
             read_tensor(moment, values);
-        for (int i = m->params->unit[u].first; i < m->params->unit[u].first + m->params->unit[u].n; i++) {
+        for (int i = m->params->unit[u].first_param; i < m->params->unit[u].first_param + m->params->unit[u].n; i++) {
             const struct param *p = &m->params->param[i];
             size_t n = (size_t)(p->shape[0] * p->shape[1]);
             for (size_t k = n; k < round_up(n, UNIT_ALIGN); k++)

@@ -46,7 +46,8 @@ static struct step *random_step(struct paper *p, uint64_t seed, const char *name
 
 static bool meet(const struct tensor *a, const struct tensor *b)
 {
-    return a->persistent || b->persistent || (a->step == b->step && a->first <= b->last && b->first <= a->last);
+    return a->persistent || b->persistent ||
+           (a->step == b->step && a->held_from <= b->held_until && b->held_from <= a->held_until);
 }
 
 /* The lowest address that is free of all placed tensors that t meets: slab * limit + address. */
@@ -70,8 +71,8 @@ static int earlier_first(const void *a, const void *b)
     const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
     if (x->persistent != y->persistent)
         return y->persistent - x->persistent;
-    if (!x->persistent && x->first != y->first)
-        return COMPARE(x->first, y->first);
+    if (!x->persistent && x->held_from != y->held_from)
+        return COMPARE(x->held_from, y->held_from);
     return COMPARE(x->id, y->id);
 }
 
@@ -154,8 +155,8 @@ static void expect_life(int n, int at, int first, int last)
             add_access(t, x, ACCESS_WRITE);
     }
     must(place(p.pool, &p.step, 1, true));
-    assert_int_equal(x->first, first);
-    assert_int_equal(x->last, last);
+    assert_int_equal(x->held_from, first);
+    assert_int_equal(x->held_until, last);
     end_paper(&p);
 }
 
@@ -359,7 +360,7 @@ static void expect_forecast(const struct forecast *f, const struct step *s, cons
             size_t held = 0;
             for (size_t k = 0; k < s->pool->n; k++) {
                 const struct tensor *t = s->pool->tensors[k];
-                bool lives = t->persistent || (t->step == s && t->first <= (int)i && (int)i <= t->last);
+                bool lives = t->persistent || (t->step == s && t->held_from <= (int)i && (int)i <= t->held_until);
                 held += t->storage == t && t->device->index == d && lives ? t->bytes : 0;
             }
             at = held > most ? i : at;

@@ -15,8 +15,8 @@ static void finish_again(struct trainer *t)
     for (size_t i = 0; i < t->pool->n; i++) {
         struct tensor *x = t->pool->tensors[i];
         x->step = NULL;
-        x->first = INT32_MAX;
-        x->last = x->slab = -1;
+        x->held_from = INT32_MAX;
+        x->held_until = x->slab = -1;
     }
     finish_list(t->train);
 }
@@ -125,9 +125,9 @@ static bool is_simple(const struct step *s, const struct tensor *x)
 {
     size_t writes = 0;
     bool read_last = false;
-    if (x->storage != x || x->persistent || x->step != s || x->last <= x->first + 1)
+    if (x->storage != x || x->persistent || x->step != s || x->held_until <= x->held_from + 1)
         return false;
-    for (int i = x->first; i <= x->last; i++)
+    for (int i = x->held_from; i <= x->held_until; i++)
         for (int a = 0; a < s->task[i]->n_access; a++)
             if (s->task[i]->access[a].tensor->storage == x) {
                 writes += (s->task[i]->access[a].mode & ACCESS_WRITE) != 0;
@@ -146,7 +146,8 @@ static size_t free_early(struct trainer *t, int from, int to)
         for (size_t k = 0; is_simple(t->train, x) && k < t->pool->n; k++) {
             struct tensor *y = t->pool->tensors[k];
             if (y == x || y->storage != y || y->step != t->train || y->device != x->device || y->bytes > x->bytes ||
-                y->first <= x->first || y->first < x->last - from || y->first > x->last - to)
+                y->held_from <= x->held_from || y->held_from < x->held_until - from ||
+                y->held_from > x->held_until - to)
                 continue;
             size_t address = y->address;
             int slab = y->slab;
@@ -339,7 +340,7 @@ static bool cut_a_task(struct trainer *t, struct edit *e, size_t place, int faul
 
 static struct tensor *twin_on(struct trainer *t, const struct tensor *x, struct device *d)
 {
-    return new_tensor(t->pool, d, x->class, x->name, x->element, x->rank, x->shape);
+    return new_tensor(t->pool, d, x->class, x->name, x->element, x->n_dims, x->shape);
 }
 
 /* The (T, T) matrix is made again before the backward that reads it.  Faults: the softmax, which works in place, is

@@ -155,7 +155,7 @@ def name_task(t):
 
 
 def shape_of(x):
-    return "(%s)" % ", ".join(str(int(d)) for d in items(x["shape"], x["rank"]))
+    return "(%s)" % ", ".join(str(int(d)) for d in items(x["shape"], x["n_dims"]))
 
 
 def storage_of(x):
@@ -440,9 +440,9 @@ class Tensor(Command):
             print("  %s %s" % (word, name_task(t)))
         now = find_running()
         if now and now[2] is not None and not base["persistent"] and int(base["step"]):
-            alive = int(base["first"]) <= now[2] <= int(base["last"])
+            alive = int(base["held_from"]) <= now[2] <= int(base["held_until"])
             print("  its bytes are its own from task %d to %d: %s" %
-                  (int(base["first"]), int(base["last"]), "the host issues task %d" % now[2] if not is_serial() else
+                  (int(base["held_from"]), int(base["held_until"]), "the host issues task %d" % now[2] if not is_serial() else
                    "so they are now" if alive else "now they may be another's"))
         if address is None:
             print("  no values: %s" % ("it has no place yet" if int(base["slab"]) < 0 else
@@ -460,7 +460,7 @@ class Tensor(Command):
             print("  no values: 0x%x cannot be read" % address)
             return
         values = struct.unpack("=%d%s" % (n, kind), data)
-        columns = int(x["shape"][int(x["rank"]) - 1]) if int(x["rank"]) else n
+        columns = int(x["shape"][int(x["n_dims"]) - 1]) if int(x["n_dims"]) else n
         print("  values at 0x%x" % address)
         for row in range(min(4, n // columns if columns else 0)):
             some = values[row * columns:row * columns + min(6, columns)]

@@ -58,5 +58,5 @@ struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, si
 struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like)
 {
     CHECK(of->bytes == like->storage->bytes, "%s of %s is no part of %s", like->name, like->storage->name, of->name);
-    return add_view(p, of, like->name, like->offset, like->bytes, like->rank, like->shape);
+    return add_view(p, of, like->name, like->offset, like->bytes, like->n_dims, like->shape);
 }

@@ -49,9 +49,9 @@ static bool is_same(const struct st_tensor *found, const struct kept_tensor *t, 
     char name[96];
     if (strcmp(found->name, piece_name(name, t, k)) != 0 || found->dtype != DTYPE_F32)
         return false;
-    if (found->offset != p->file_at || found->rank != (p->flat ? 1 : t->dims))
+    if (found->offset != p->file_at || found->n_dims != (p->flat ? 1 : t->dims))
         return false;
-    for (int axis = 0; axis < found->rank; axis++)
+    for (int axis = 0; axis < found->n_dims; axis++)
         if (found->shape[axis] != p->end[axis] - p->begin[axis])
             return false;
     return true;

@@ -124,7 +124,7 @@ void add_pieces(const struct model *m, struct kept_tensor *t, int rank, struct s
 
 static struct kept_tensor describe_tensor(const struct param *p, int i, int unit, enum kept role)
 {
-    struct kept_tensor t = {.param = i, .unit = unit, .role = role, .dims = p->rank, .sections = p->cut.sections};
+    struct kept_tensor t = {.param = i, .unit = unit, .role = role, .dims = p->n_dims, .sections = p->cut.sections};
     memcpy(t.name, p->name, sizeof t.name);
     memcpy(t.shape, p->shape, sizeof t.shape);
     t.axis = p->cut.split == SPLIT_COLUMNS;
@@ -143,7 +143,7 @@ static struct pieces *describe_all(const struct params *all, const struct mesh *
     s->tensor = allocate((size_t)all->n * KEPT_ROLES, sizeof *s->tensor);
     for (int u = 0; u < all->n_units; u++)
         for (int role = 0; role < KEPT_ROLES; role++)
-            for (int i = all->unit[u].first; i < all->unit[u].first + all->unit[u].n; i++)
+            for (int i = all->unit[u].first_param; i < all->unit[u].first_param + all->unit[u].n; i++)
                 s->tensor[s->n++] = describe_tensor(&all->param[i], i, u, (enum kept)role);
     return s;
 }

@@ -29,7 +29,7 @@ static void compare(struct checker *c, const char *name, const float *ours, size
     char shape[128];
     if (st_elements(t) != n)
         fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %zu elements", c->file->file->path, name,
-             format_shape(shape, t->rank, t->shape), n);
+             format_shape(shape, t->n_dims, t->shape), n);
     float *reference = allocate(n, sizeof *reference);
     read_floats(c->file, t, reference);
     const struct difference d = compare_floats(ours, reference, n);
@@ -101,7 +101,7 @@ static void run_steps(struct checker *c, size_t n)
 static int32_t *read_ids(const struct safetensors *file, const char *name, int vocab)
 {
     const struct st_tensor *t = find_tensor(file, name);
-    if (!t || t->rank != 2)
+    if (!t || t->n_dims != 2)
         fail(EXIT_FAILED, "%s: a reference file needs tokens and targets, I32 of shape [batch, seq-len]",
              file->file->path);
     size_t n = st_elements(t);

@@ -96,7 +96,7 @@ static int map_order(const void *first, const void *second)
         return COMPARE(a->slab, b->slab);
     if (a->address != b->address)
         return COMPARE(a->address, b->address);
-    return COMPARE(a->first, b->first);
+    return COMPARE(a->held_from, b->held_from);
 }
 
 void print_map(FILE *out, const struct pool *p, const struct step *s)
@@ -117,7 +117,7 @@ void print_map(FILE *out, const struct pool *p, const struct step *s)
         const struct tensor *t = order[i];
         char life[32] = "kept";
         if (!t->persistent)
-            snprintf(life, sizeof life, "%5d %5d", t->first, t->last);
+            snprintf(life, sizeof life, "%5d %5d", t->held_from, t->held_until);
         fprintf(out, "%-18s %4d %12zu %12zu  %-11s  %11s  %s\n", t->device->id, t->slab, t->address, t->bytes,
                 memory_class_name[counted_as(t)], life, t->name);
     }

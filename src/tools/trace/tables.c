@@ -19,7 +19,7 @@ static void add_shape(char *out, size_t size, const struct tensor *x)
         add_text(out, size, "%s", x->name);
         return;
     }
-    for (int i = 0; i < x->rank; i++)
+    for (int i = 0; i < x->n_dims; i++)
         add_text(out, size, "%s%lld", i ? "x" : "", (long long)x->shape[i]);
 }
 

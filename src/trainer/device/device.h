@@ -96,10 +96,10 @@ struct lane {
     struct lane *more; /* the device's next lane of this kind, or NULL */
     double gap;        /* on a described machine: s from one task's end to the next one's start */
     struct device *device;
-    cl_command_queue queue;      /* NULL on the host */
-    struct host_thread *thread;  /* runs a host lane's tasks; made by the first execute() that is not serial */
-    struct host_thread *forward; /* completes user events of other contexts when this lane's events end */
-    struct host_thread *aside;   /* runs the jobs that nothing in the training waits for */
+    cl_command_queue queue;     /* NULL on the host */
+    struct host_thread *thread; /* runs a host lane's tasks; made by the first execute() that is not serial */
+    struct host_thread *relay;  /* completes user events of other contexts when this lane's events end */
+    struct host_thread *aside;  /* runs the jobs that nothing in the training waits for */
 };
 
 enum { MAX_DEVICES = 16 };

@@ -145,13 +145,13 @@ void expect_unlocked(const char *claimant, const char *path);
 /* ---- safetensors.c: a strict reader and a writer --------------------------------------------------------------- */
 
 enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_OTHER };
-enum { MAX_RANK = 8 };
+enum { MOST_DIMS = 8 }; /* of a tensor in a file; one of ours has at most MAX_DIMS */
 struct st_tensor {
     char *name;
     enum dtype dtype;
     const char *dtype_name;
-    int rank;
-    int64_t shape[MAX_RANK];
+    int n_dims;
+    int64_t shape[MOST_DIMS];
     uint64_t offset; /* from the start of the file */
     uint64_t bytes;
 };
@@ -171,13 +171,13 @@ size_t st_elements(const struct st_tensor *t);                                  
 void read_floats(const struct safetensors *st, const struct st_tensor *t, float *into);
 void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t *into);
 /* Writes "[2, 16, 67]" into out; returns out. */
-char *format_shape(char out[128], int rank, const int64_t *shape);
+char *format_shape(char out[128], int n_dims, const int64_t *shape);
 
 /* Writing: declare every tensor, call st_begin(), which writes the header, then write the bytes in the same order. */
 struct st_writer;
 struct st_writer *new_st_writer(const char *path);
 void st_metadata(struct st_writer *w, const char *key, const char *value);
-void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int rank, const int64_t *shape);
+void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int n_dims, const int64_t *shape);
 uint64_t st_begin(struct st_writer *w); /* returns the byte of the file where the data begin */
 void st_write(struct st_writer *w, const void *bytes, size_t n);
 void st_publish(struct st_writer *w); /* fails a CHECK when the bytes written are not the bytes declared */

@@ -26,10 +26,10 @@ static const struct {
     {"F8_E8M0", 8, DTYPE_OTHER}, {"F6_E2M3", 6, DTYPE_OTHER}, {"F6_E3M2", 6, DTYPE_OTHER}, {"F4", 4, DTYPE_OTHER},
 };
 
-char *format_shape(char out[128], int rank, const int64_t *shape)
+char *format_shape(char out[128], int n_dims, const int64_t *shape)
 {
     int n = snprintf(out, 128, "[");
-    for (int i = 0; i < rank && n < 128; i++)
+    for (int i = 0; i < n_dims && n < 128; i++)
         n += snprintf(out + n, (size_t)(128 - n), "%s%lld", i ? ", " : "", (long long)shape[i]);
     if (n < 128)
         snprintf(out + n, (size_t)(128 - n), "]");
@@ -61,7 +61,7 @@ static uint64_t shape_bytes(const char *path, const struct st_tensor *t, unsigne
 {
     uint64_t nonzero = bits;
     bool empty = false;
-    for (int i = 0; i < t->rank; i++) {
+    for (int i = 0; i < t->n_dims; i++) {
         uint64_t size = (uint64_t)MAX(t->shape[i], 1);
         empty |= t->shape[i] == 0;
         if (nonzero > (uint64_t)INT64_MAX / size)
@@ -76,10 +76,10 @@ static uint64_t shape_bytes(const char *path, const struct st_tensor *t, unsigne
 
 static void read_shape(const char *path, struct st_tensor *t, const json_t *shape)
 {
-    t->rank = (int)MIN(json_array_size(shape), MAX_RANK);
-    if (!json_is_array(shape) || json_array_size(shape) > MAX_RANK)
-        REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(t->name), MAX_RANK);
-    for (int i = 0; i < t->rank; i++)
+    t->n_dims = (int)MIN(json_array_size(shape), MOST_DIMS);
+    if (!json_is_array(shape) || json_array_size(shape) > MOST_DIMS)
+        REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(t->name), MOST_DIMS);
+    for (int i = 0; i < t->n_dims; i++)
         t->shape[i] = (int64_t)whole_number(path, t->name, "shape", json_array_get(shape, (size_t)i));
 }
 
@@ -100,7 +100,7 @@ static void read_offsets(const char *path, struct st_tensor *t, const json_t *of
         return;
     char text[128];
     REFUSE(path, "tensor \"%s\", %s %s, needs %llu bytes, but its data_offsets give it %llu", shown(t->name),
-           t->dtype_name, format_shape(text, t->rank, t->shape), (unsigned long long)expected,
+           t->dtype_name, format_shape(text, t->n_dims, t->shape), (unsigned long long)expected,
            (unsigned long long)t->bytes);
 }
 
@@ -265,7 +265,7 @@ static float float_of_bfloat(uint16_t upper) { return float_of_bits((uint32_t)up
 size_t st_elements(const struct st_tensor *t)
 {
     size_t n = 1;
-    for (int i = 0; i < t->rank; i++)
+    for (int i = 0; i < t->n_dims; i++)
         n *= (size_t)t->shape[i];
     return n;
 }
@@ -332,7 +332,7 @@ void st_metadata(struct st_writer *w, const char *key, const char *value)
              value);
 }
 
-void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int rank, const int64_t *shape)
+void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int n_dims, const int64_t *shape)
 {
     CHECK(!json_object_get(w->header, name), "tensor \"%s\" is declared twice", name);
     size_t row = 0; /* in dtypes */
@@ -341,7 +341,7 @@ void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int ran
     CHECK(dtype < DTYPE_OTHER, "dtype %d cannot be written", (int)dtype);
     uint64_t bytes = dtypes[row].bits / 8;
     json_t *dims = json_array();
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < n_dims; i++) {
         bytes *= (uint64_t)shape[i];
         json_array_append_new(dims, json_integer(shape[i]));
     }

@@ -70,7 +70,7 @@ static struct tensor *move_slice(struct step *s, const char *name, struct tensor
     if (slice->device == d)
         return slice;
     struct tensor *received =
-        new_tensor(s->pool, d, slice->class, JOINED(name, ".received"), FLOAT32, slice->rank, slice->shape);
+        new_tensor(s->pool, d, slice->class, JOINED(name, ".received"), FLOAT32, slice->n_dims, slice->shape);
     as_buffer(received);
     add_move(s, JOINED(name, ".move"), received, slice, FOR_MOVES);
     return received;

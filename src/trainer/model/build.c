@@ -89,7 +89,7 @@ struct tensor *activation(struct build *b, const char *name, int rank, const int
 }
 
 int words_of(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->param[WTE].shape[0]; }
-int columns_of(const struct tensor *t) { return (int)t->shape[t->rank - 1]; }
+int columns_of(const struct tensor *t) { return (int)t->shape[t->n_dims - 1]; }
 int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)columns_of(t)); }
 
 /* ---- the tape -------------------------------------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ bool begin_contribution(struct build *b, const struct tensor *grad)
 
 struct tensor *like(struct build *b, const struct op *op, const char *suffix, const struct tensor *t)
 {
-    return activation(b, JOINED(op->name, suffix), t->rank, t->shape);
+    return activation(b, JOINED(op->name, suffix), t->n_dims, t->shape);
 }
 
 void give_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g)

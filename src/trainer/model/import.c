@@ -212,12 +212,12 @@ static _Noreturn void refuse_shape(const struct weights *w, const struct param *
                                    const int64_t expected[2])
 {
     char theirs[128], ours[128];
-    bool turned = p->conv1d && t->rank == 2 && t->shape[0] == expected[1] && t->shape[1] == expected[0];
+    bool turned = p->conv1d && t->n_dims == 2 && t->shape[0] == expected[1] && t->shape[1] == expected[0];
     const char *why = "";
     if (turned)
         why = ": it is stored (out, in), as nanoGPT has it; Hugging Face's GPT-2 has (in, out)";
     fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %s%s", w->path, t->name,
-         format_shape(theirs, t->rank, t->shape), format_shape(ours, p->rank, expected), why);
+         format_shape(theirs, t->n_dims, t->shape), format_shape(ours, p->n_dims, expected), why);
 }
 
 /* The tensor of a parameter, in the shape that the table of parameters gives it; Conv1D weights are transposed. */
@@ -228,7 +228,7 @@ static struct named *expect_tensor(struct weights *w, const struct param *p)
     const struct st_tensor *t = x->tensor;
     int64_t shape[2];
     shape_in_file(p, shape);
-    bool fits = t->rank == p->rank && t->shape[0] == shape[0] && (p->rank == 1 || t->shape[1] == shape[1]);
+    bool fits = t->n_dims == p->n_dims && t->shape[0] == shape[0] && (p->n_dims == 1 || t->shape[1] == shape[1]);
     if (!fits)
         refuse_shape(w, p, t, shape);
     x->known = true;
@@ -277,7 +277,8 @@ static void refuse_unknown_tensors(const struct weights *w)
 static bool same_values(const struct named *a, const struct named *b)
 {
     size_t n = st_elements(a->tensor);
-    if (a->tensor->rank != b->tensor->rank || n != st_elements(b->tensor) || a->tensor->shape[0] != b->tensor->shape[0])
+    if (a->tensor->n_dims != b->tensor->n_dims || n != st_elements(b->tensor) ||
+        a->tensor->shape[0] != b->tensor->shape[0])
         return false;
     float *x = allocate(n, sizeof *x), *y = allocate(n, sizeof *y);
     read_floats(a->file, a->tensor, x);
@@ -321,9 +322,9 @@ static bool is_tied(struct weights *w, const struct statements *s)
 static void expect_matrix(const char *path, const struct st_tensor *t)
 {
     char shape[128];
-    if (t->rank != 2 || t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX)
+    if (t->n_dims != 2 || t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX)
         fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected two dimensions below 2^31", path, t->name,
-             format_shape(shape, t->rank, t->shape));
+             format_shape(shape, t->n_dims, t->shape));
 }
 
 /* All tensors of the file are compared with the sizes before these are trusted: building a model takes long. */

@@ -28,7 +28,7 @@ struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, 
     if (stage == 0)
         x = embed(b, batch);
     for (int l = mesh->first_layer[stage]; l < mesh->first_layer[stage + 1]; l++) {
-        const struct weight *p = r->by_param + b->model->params->unit[1 + l].first;
+        const struct weight *p = r->by_param + b->model->params->unit[1 + l].first_param;
         b->step->tags.layer = l;
         x = attention_forward(b, p, x);
         x = mlp_forward(b, p, x);

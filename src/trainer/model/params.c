@@ -117,14 +117,14 @@ static void add_param(struct params *p, const struct param_row *row, int unit, i
     *x = (struct param){.llmc = row->llmc,
                         .layer = layer,
                         .unit = unit,
-                        .rank = row->shape[1] == NO_SIZE ? 1 : 2,
+                        .n_dims = row->shape[1] == NO_SIZE ? 1 : 2,
                         .shape = {sizes[row->shape[0]], sizes[row->shape[1]]},
                         .conv1d = row->conv1d,
                         .cut = cuts[row->cut],
                         .init = row->init};
     snprintf(x->name, sizeof x->name, row->name, layer);
     if (u->n == 0)
-        u->first = p->n;
+        u->first_param = p->n;
     u->n++;
     p->n++;
     cut_param(x, k, n);
@@ -136,14 +136,14 @@ static void add_param(struct params *p, const struct param_row *row, int unit, i
  * dimensions, and of these the ones that are cut among the n ranks, or those that are not. */
 static void lay_out_some(struct params *p, struct unit *u, int dimensions, bool cut, int k, int n)
 {
-    for (int i = u->first; i < u->first + u->n; i++) {
+    for (int i = u->first_param; i < u->first_param + u->n; i++) {
         struct param *x = &p->param[i];
         bool is_cut = n > 1 && x->cut.split != SPLIT_NONE;
-        if (x->rank != dimensions || is_cut != cut)
+        if (x->n_dims != dimensions || is_cut != cut)
             continue;
         x->offset = u->elements;
         u->elements += round_up((size_t)(x->rows * x->shape[1]), UNIT_ALIGN);
-        if (x->rank == 2)
+        if (x->n_dims == 2)
             u->n_decay = u->elements;
         if (is_cut || k == 0)
             u->n_counted = u->elements;
@@ -236,7 +236,7 @@ double flops_per_token(const struct params *p, int seq_len)
     const struct config *c = &p->config;
     double multiplied = (double)c->vocab * c->channels; /* the head, tied or not */
     for (int i = 0; i < p->n; i++)
-        if (p->param[i].rank == 2 && p->param[i].layer >= 0)
+        if (p->param[i].n_dims == 2 && p->param[i].layer >= 0)
             multiplied += (double)param_elements(&p->param[i]);
     return 6 * multiplied + 12.0 * c->layers * c->channels * seq_len;
 }

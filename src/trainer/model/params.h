@@ -27,7 +27,7 @@ struct param {
     int llmc;      /* its place in llm.c's file, where a parameter of all layers lies together; NONE: not in it */
     int layer;     /* NONE: it is of the embedding or of the final unit */
     int unit;      /* 0 embedding, 1..L layers, L+1 final */
-    int rank;      /* 2: a matrix, with weight decay; 1: a vector, without */
+    int n_dims;    /* 2: a matrix, with weight decay; 1: a vector, without */
     int64_t shape[2];
     int64_t rows;   /* rows in memory: shape[0], or, for the head, perhaps more */
     bool conv1d;    /* transposed in files with Hugging Face's names */
@@ -41,10 +41,10 @@ struct param {
  * them is 0 and stays so. */
 enum { UNIT_ALIGN = DEVICE_ALIGNMENT / ELEMENT_BYTES };
 struct unit {
-    size_t elements;  /* elements of all its parameters, padding included */
-    size_t n_decay;   /* elements of the parameters with weight decay, which come first, padding included */
-    size_t n_counted; /* how many of the first elements this rank adds to the norm; the first rank adds the others */
-    int first, n;     /* its parameters in the table: param[first] and the n - 1 after it */
+    size_t elements;    /* elements of all its parameters, padding included */
+    size_t n_decay;     /* elements of the parameters with weight decay, which come first, padding included */
+    size_t n_counted;   /* how many of the first elements this rank adds to the norm; the first rank adds the others */
+    int first_param, n; /* its parameters in the table: param[first_param] and the n - 1 after it */
 };
 struct params {
     struct config config;

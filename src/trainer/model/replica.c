@@ -97,7 +97,7 @@ static void make_tied_head(struct model *m, struct replica *r)
     bool first = has_stage(m->mesh, r->rank, 0), last = has_stage(m->mesh, r->rank, n_stages(m->mesh) - 1);
     struct weight *head = &r->other[HEAD];
     if (first && m->training)
-        r->lookup_grad = as_buffer(new_kept(m, r, MEM_GRADIENTS, "grad.wte.lookup", wte->rank, wte->shape));
+        r->lookup_grad = as_buffer(new_kept(m, r, MEM_GRADIENTS, "grad.wte.lookup", wte->n_dims, wte->shape));
     if (first && last)
         *head = r->other[WTE];
     if (first || !last)
@@ -132,12 +132,12 @@ static void make_weights(struct model *m, struct replica *r)
         if (!values)
             continue;
         const int64_t shape[] = {p->rows, p->shape[1]};
-        w->value = new_view(m->pool, values, p->name, p->offset, p->rank, shape);
+        w->value = new_view(m->pool, values, p->name, p->offset, p->n_dims, shape);
         if (gradients)
-            w->grad = new_view(m->pool, gradients, JOINED("grad.", p->name), p->offset, p->rank, shape);
+            w->grad = new_view(m->pool, gradients, JOINED("grad.", p->name), p->offset, p->n_dims, shape);
         w->cut = p->cut;
         w->first = p->first;
-        int nth = i - m->params->unit[p->unit].first; /* its number among the unit's parameters */
+        int nth = i - m->params->unit[p->unit].first_param; /* its number among the unit's parameters */
         if (p->layer < 0)
             r->other[(int)first_other(m->params, p->unit) + nth] = *w;
     }

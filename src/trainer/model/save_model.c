@@ -25,7 +25,7 @@ struct st_writer *begin_model_file(const char *path, const struct params *all, c
         int64_t shape[2];
         shape_in_file(p, shape);
         bool bare = !prefixed || strcmp(p->name, "lm_head.weight") == 0;
-        st_declare(w, bare ? p->name : JOINED("transformer.", p->name), DTYPE_F32, p->rank, shape);
+        st_declare(w, bare ? p->name : JOINED("transformer.", p->name), DTYPE_F32, p->n_dims, shape);
     }
     st_begin(w);
     free(config);

@@ -118,7 +118,7 @@ static void issue_task(struct step *s, uint32_t iteration, struct task *t)
         issue_to_queue(s, t, &job);
     add_user_events(s, t, flight, by_thread || r->wrapper, &job);
     if (job.n_complete)
-        give_job(by_thread ? &lane->thread : &lane->forward, lane->name, keep_job(&job));
+        give_job(by_thread ? &lane->thread : &lane->relay, lane->name, keep_job(&job));
 }
 
 /* ---- an iteration ------------------------------------------------------------------------------------------------ */
@@ -196,7 +196,7 @@ static void wait_for_threads(const struct machine *m, bool aside)
             wait_until_idle(m->lane[i]->aside);
         } else {
             wait_until_idle(m->lane[i]->thread);
-            wait_until_idle(m->lane[i]->forward);
+            wait_until_idle(m->lane[i]->relay);
         }
 }
 

@@ -79,7 +79,7 @@ static void issue_late(struct job *job)
         end.n_wait = 1;
     }
     end.wait = &flight->work;
-    give_job(&t->lane->forward, t->lane->name, keep_job(&end));
+    give_job(&t->lane->relay, t->lane->name, keep_job(&end));
     drop_job(job);
 }
 

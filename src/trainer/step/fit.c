@@ -20,7 +20,7 @@ static char *advice_on_room(const struct device *d, const struct task *task, con
         return copy_string("smaller tensors, or a larger memory= or ");
     if (in_one_piece && !task)
         return copy_string("a smaller model");
-    if (in_one_piece && t->rank == 4) /* (B, H, T, T) */
+    if (in_one_piece && t->n_dims == 4) /* (B, H, T, T) */
         return copy_string("--attention flash, a smaller --micro-batch or --seq-len");
     if (in_one_piece)
         return copy_string("a smaller --micro-batch or --seq-len");
@@ -38,7 +38,7 @@ static const struct task *first_task(const struct tensor *t)
 {
     if (t->persistent)
         return NULL;
-    for (size_t i = (size_t)t->first; i < t->step->n; i++) {
+    for (size_t i = (size_t)t->held_from; i < t->step->n; i++) {
         const struct task *task = t->step->task[i];
         for (int k = 0; k < task->n_access; k++)
             if (task->access[k].tensor->storage == t)

@@ -22,8 +22,8 @@ static struct holding *list_holdings(const struct step *s, size_t *n)
         const struct tensor *t = p->tensors[i];
         if (t->storage != t || (!t->persistent && t->step != s))
             continue;
-        struct holding begin = {.position = t->persistent ? 0 : t->first, .bytes = (int64_t)t->bytes, .tensor = t};
-        struct holding end = {.position = t->last + 1, .bytes = -(int64_t)t->bytes, .tensor = t};
+        struct holding begin = {.position = t->persistent ? 0 : t->held_from, .bytes = (int64_t)t->bytes, .tensor = t};
+        struct holding end = {.position = t->held_until + 1, .bytes = -(int64_t)t->bytes, .tensor = t};
         all[(*n)++] = begin;
         if (!t->persistent && end.position < (int)s->n)
             all[(*n)++] = end;

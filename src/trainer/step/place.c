@@ -48,8 +48,8 @@ static void find_lifetimes(struct step *s)
                   t->step->name, s->name);
             int distance = distance_of(t, n);
             t->step = s;
-            t->first = MIN(t->first, MAX(i - distance, 0));
-            t->last = MAX(t->last, MIN(i + distance, n - 1));
+            t->held_from = MIN(t->held_from, MAX(i - distance, 0));
+            t->held_until = MAX(t->held_until, MIN(i + distance, n - 1));
         }
 }
 
@@ -69,8 +69,8 @@ static void add_life(struct arena *arenas, struct tensor *t, struct step *const 
     size_t start = 0; /* positions of the lists before the tensor's */
     for (; *steps != t->step; steps++)
         start += (*steps)->n;
-    l->first = start + (size_t)t->first;
-    l->last = start + (size_t)t->last;
+    l->first = start + (size_t)t->held_from;
+    l->last = start + (size_t)t->held_until;
 }
 
 /* Gives the arena's lives addresses, in the order of a->lives.  Returns NULL, or a problem if one does not fit. */
@@ -108,8 +108,8 @@ static int by_life(const void *a_, const void *b_)
     const struct tensor *b = ((const struct life *)b_)->tensor;
     if (a->persistent != b->persistent)
         return a->persistent ? -1 : 1;
-    if (!a->persistent && a->first != b->first)
-        return COMPARE(a->first, b->first);
+    if (!a->persistent && a->held_from != b->held_from)
+        return COMPARE(a->held_from, b->held_from);
     return COMPARE(a->id, b->id);
 }
 
@@ -166,8 +166,8 @@ static void reset_tensors(struct pool *p)
         struct tensor *t = p->tensors[i];
         t->step = NULL;
         t->copier = NULL;
-        t->first = INT32_MAX;
-        t->last = NONE;
+        t->held_from = INT32_MAX;
+        t->held_until = NONE;
         t->slab = NONE;
         t->address = 0;
     }

@@ -30,15 +30,15 @@ void free_pool(struct pool *p)
     free(p);
 }
 
-static struct tensor *add_tensor(struct pool *p, const char *name, int rank, const int64_t *shape)
+static struct tensor *add_tensor(struct pool *p, const char *name, int n_dims, const int64_t *shape)
 {
     struct tensor *t = *APPEND(p->tensors, p->n, p->cap) = allocate(1, sizeof *t);
     t->id = (int)p->n - 1;
     snprintf(t->name, sizeof t->name, "%s", name);
-    CHECK(rank >= 1 && rank <= MAX_DIMS, "tensor %s has rank %d", name, rank);
-    t->rank = rank;
+    CHECK(n_dims >= 1 && n_dims <= MAX_DIMS, "tensor %s has %d dimensions", name, n_dims);
+    t->n_dims = n_dims;
     t->bytes = ELEMENT_BYTES;
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < n_dims; i++) {
         CHECK(shape[i] > 0, "tensor %s: dimension %d is %lld", name, i, (long long)shape[i]);
         t->shape[i] = shape[i];
         t->bytes *= (size_t)shape[i];
@@ -48,9 +48,9 @@ static struct tensor *add_tensor(struct pool *p, const char *name, int rank, con
 }
 
 struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
-                          enum element element, int rank, const int64_t *shape)
+                          enum element element, int n_dims, const int64_t *shape)
 {
-    struct tensor *t = add_tensor(p, name, rank, shape);
+    struct tensor *t = add_tensor(p, name, n_dims, shape);
     t->device = d;
     t->class = class;
     t->element = element;
@@ -60,7 +60,7 @@ struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class cl
 
 struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like)
 {
-    struct tensor *t = new_tensor(p, d, like->class, like->name, like->element, like->rank, like->shape);
+    struct tensor *t = new_tensor(p, d, like->class, like->name, like->element, like->n_dims, like->shape);
     t->bytes = like->bytes;
     t->is_buffer = like->is_buffer;
     return t;
@@ -74,10 +74,10 @@ struct tensor *as_buffer(struct tensor *t)
 
 enum memory_class counted_as(const struct tensor *t) { return t->is_buffer ? MEM_BUFFERS : t->class; }
 
-struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t bytes, int rank,
+struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t bytes, int n_dims,
                         const int64_t *shape)
 {
-    struct tensor *t = add_tensor(p, name, rank, shape);
+    struct tensor *t = add_tensor(p, name, n_dims, shape);
     t->device = of->device;
     t->class = of->class;
     t->element = of->element;
@@ -92,10 +92,10 @@ struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, siz
     return t;
 }
 
-struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
+struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int n_dims,
                         const int64_t *shape)
 {
-    return add_view(p, of, name, offset * ELEMENT_BYTES, 0, rank, shape);
+    return add_view(p, of, name, offset * ELEMENT_BYTES, 0, n_dims, shape);
 }
 
 bool same_bytes(const struct tensor *a, const struct tensor *b)

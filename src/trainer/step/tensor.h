@@ -23,7 +23,7 @@ struct tensor {
     int id; /* position in the pool */
     char name[48];
     enum element element;
-    int rank;
+    int n_dims;
     int64_t shape[MAX_DIMS];
     size_t bytes;
     struct device *device;
@@ -54,7 +54,7 @@ struct tensor {
 
     /* set by place(), for storages: */
     struct step *step;           /* the list it lives in; NULL while unused or persistent */
-    int first, last;             /* positions in that list between which its bytes are held */
+    int held_from, held_until;   /* positions in that list between which its bytes are held */
     const struct device *copier; /* a device whose task writes it, or else one that reads it; NULL: only the host */
     int slab;                    /* index in the device's slabs; NONE: not placed */
     size_t address;              /* bytes from the slab's start */
@@ -85,16 +85,16 @@ void drop_tensors(struct pool *p, size_t n); /* frees all but the first n; no li
 
 /* The pool owns all tensors that these make. */
 struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
-                          enum element element, int rank, const int64_t *shape);
+                          enum element element, int n_dims, const int64_t *shape);
 /* A new tensor on device d: name, class, shape and bytes are those of `like`. */
 struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like);
 /* A view of `of` that begins `offset` elements after its start.  Where an OpenCL kernel takes the view, the offset must
  * be a multiple of the device's alignment. */
-struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
+struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int n_dims,
                         const int64_t *shape);
 
 /* The same, in bytes: a view of `bytes` bytes from byte `begin` of `of` on; bytes 0: as many as the shape says. */
-struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t bytes, int rank,
+struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t bytes, int n_dims,
                         const int64_t *shape);
 
 /* Marks t as a buffer: it holds only for a while a copy, or a partial sum, of another tensor.  Reports then count its

@@ -414,7 +414,7 @@ void free_trainer(struct trainer *t)
             free_step(all[i]);
     for (int i = 0; i < t->machine->n_lanes; i++) {
         stop_thread(&t->machine->lane[i]->thread);
-        stop_thread(&t->machine->lane[i]->forward);
+        stop_thread(&t->machine->lane[i]->relay);
         stop_thread(&t->machine->lane[i]->aside);
     }
     free_model(t->model);
