@@ -20,7 +20,7 @@
  *
  * Source: P_os+g+p of "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020).
  */
-#include "techniques/pass/pass.h"
+#include "techniques/pass/traits.h"
 #include "trainer/mesh/mesh.h"
 
 enum { AHEAD = 1 }; /* a window is gathered when the window that is so many before it begins */
@@ -50,6 +50,8 @@ struct survey { /* what the pass finds in the list */
 };
 
 static bool wants_gather(const struct run_facts *w) { return w->gather; }
+
+static bool sends_copies(const struct pass_traits *p) { return p->sends_copies; }
 
 static void add_item(struct pointers *p, void *item) { *APPEND(p->item, p->n, p->cap) = item; }
 
@@ -366,7 +368,7 @@ static bool run_gather(struct step *s, const struct costs *c, const struct run_f
 {
     (void)c;
     struct survey v = survey_list(s);
-    v.sliced = is_sender_wanted(w);
+    v.sliced = find_wanted(sends_copies, w) != NULL;
     struct edit *e = open_edit(s);
     size_t n = s->n;
     update_shards(&v, e);

@@ -3,7 +3,7 @@
  * `yard profile` writes them to a file.  A plan that is made right before training takes them as they are.
  */
 #include "predict.h"
-#include "techniques/pass/pass.h"
+#include "techniques/pass/traits.h"
 #include "tools/command/numbers.h"
 #include "trainer/train/train.h"
 
@@ -278,9 +278,9 @@ static bool asks_times(const struct pass_traits *p) { return p->wants_times && p
 static bool needs_times(const struct pass_report *done)
 {
     const struct pass_traits *traits = traits_of(done->pass);
-    if (traits->always_needs_times)
-        return asks_times(traits);
-    return traits->makes_room && !done->declined;
+    if (traits->makes_room)
+        return !done->declined;
+    return asks_times(traits);
 }
 
 /* Where a plan is to be made of times that no file gives, they are measured, by a trainer without a plan: all updates
