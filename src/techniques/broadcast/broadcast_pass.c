@@ -4,7 +4,7 @@
  * step.  Where one queue fills a link, more queues of it gain no more than latency.
  */
 #include "order.h"
-#include "techniques/pass/pass.h"
+#include "techniques/pass/traits.h"
 #include "tools/predict/predict.h"
 
 #include <math.h>

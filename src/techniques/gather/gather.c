@@ -20,7 +20,7 @@
  *
  * Source: P_os+g+p of "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020).
  */
-#include "techniques/pass/pass.h"
+#include "techniques/pass/traits.h"
 #include "trainer/mesh/mesh.h"
 
 enum { AHEAD = 1 }; /* a window is gathered when the window that is so many before it begins */
@@ -32,33 +32,42 @@ struct read_window {         /* tasks of one device that stand together and read
     struct task **reader;    /* the tasks */
     size_t n, cap;
 };
-struct pointers { /* an array that grows */
-    void **item;
+struct tensor_list {
+    struct tensor **item;
+    size_t n, cap;
+};
+struct window_list {
+    struct read_window **item;
+    size_t n, cap;
+};
+struct copy_list {
+    struct task **item;
     size_t n, cap;
 };
 struct survey { /* what the pass finds in the list */
     struct step *step;
     size_t n_tensors; /* as many as the pool has before the pass adds its own: the length of arrays "by tensor" */
-    struct pointers *shards; /* by first replica: the shards that keep parts of it */
-    struct pointers *wholes; /* by first replica: the tensors with the same values, or a part of them, to be gathered */
-    struct pointers *windows; /* by tensor of `wholes`: its windows in list order */
-    struct pointers *device;  /* by device: its windows in list order */
-    struct pointers all;      /* all windows in list order */
-    struct pointers dropped;  /* copies from replica to replica, which are needed no more */
-    size_t gathered;          /* how many windows have been gathered */
-    bool sliced;              /* another pass is to send what is gathered, over several queues */
+    struct tensor_list *shards; /* by first replica: the shards that keep parts of it */
+    struct tensor_list
+        *wholes; /* by first replica: the tensors with the same values, or a part of them, to be gathered */
+    struct window_list *windows; /* by tensor of `wholes`: its windows in list order */
+    struct window_list *device;  /* by device: its windows in list order */
+    struct window_list all;      /* all windows in list order */
+    struct copy_list dropped;    /* copies from replica to replica, which are needed no more */
+    size_t gathered;             /* how many windows have been gathered */
+    bool sliced;                 /* another pass is to send what is gathered, over several queues */
 };
 
 static bool wants_gather(const struct run_facts *w) { return w->gather; }
 
-static void add_item(struct pointers *p, void *item) { *APPEND(p->item, p->n, p->cap) = item; }
+static bool sends_copies(const struct pass_traits *p) { return p->sends_copies; }
 
-static struct pointers *shards_of(const struct survey *v, const struct tensor *whole)
+static struct tensor_list *shards_of(const struct survey *v, const struct tensor *whole)
 {
     return &v->shards[whole->replica_of->id];
 }
 
-static struct pointers *wholes_like(const struct survey *v, const struct tensor *whole)
+static struct tensor_list *wholes_like(const struct survey *v, const struct tensor *whole)
 {
     return &v->wholes[whole->replica_of->id];
 }
@@ -73,22 +82,24 @@ static bool is_whole(const struct survey *v, const struct tensor *storage)
 
 /* ---- the list as it is ------------------------------------------------------------------------------------------ */
 
+static void add_window(struct window_list *list, struct read_window *w) { *APPEND(list->item, list->n, list->cap) = w; }
+
 static struct read_window *begin_window(struct survey *v, struct tensor *whole)
 {
-    struct pointers *mine = &v->device[whole->device->index];
+    struct window_list *mine = &v->device[whole->device->index];
     struct read_window *w = allocate(1, sizeof *w);
     w->whole = whole;
     w->position = mine->n;
-    add_item(mine, w);
-    add_item(&v->windows[whole->id], w);
-    add_item(&v->all, w);
+    add_window(mine, w);
+    add_window(&v->windows[whole->id], w);
+    add_window(&v->all, w);
     return w;
 }
 
 /* The task is one more of its device's last window, or begins the next one. */
 static void note_reader(struct survey *v, struct task *t, struct tensor *whole)
 {
-    const struct pointers *mine = &v->device[whole->device->index];
+    const struct window_list *mine = &v->device[whole->device->index];
     struct read_window *w = mine->n ? mine->item[mine->n - 1] : NULL;
     if (!w || w->whole != whole)
         w = begin_window(v, whole);
@@ -105,15 +116,17 @@ static bool updates(const struct task *t)
     return is_copy(t) && (t->access[0].tensor->storage->mirrors || t->access[1].tensor->storage->mirrors);
 }
 
+static void add_tensor(struct tensor_list *list, struct tensor *x) { *APPEND(list->item, list->n, list->cap) = x; }
+
 static void note_tensors(struct survey *v)
 {
     const struct pool *p = v->step->pool;
     for (size_t i = 0; i < p->n; i++)
         if (p->tensors[i]->shard)
-            add_item(shards_of(v, p->tensors[i]), p->tensors[i]);
+            add_tensor(shards_of(v, p->tensors[i]), p->tensors[i]);
     for (size_t i = 0; i < p->n; i++)
         if (p->tensors[i]->storage == p->tensors[i] && is_whole(v, p->tensors[i]))
-            add_item(wholes_like(v, p->tensors[i]), p->tensors[i]);
+            add_tensor(wholes_like(v, p->tensors[i]), p->tensors[i]);
 }
 
 static void note_task(struct survey *v, struct task *t)
@@ -127,7 +140,7 @@ static void note_task(struct survey *v, struct task *t)
         if (!is_copy(t))
             note_reader(v, t, storage);
         else if (k == 0)
-            add_item(&v->dropped, t);
+            *APPEND(v->dropped.item, v->dropped.n, v->dropped.cap) = t;
     }
 }
 
@@ -173,8 +186,8 @@ static void free_survey(struct survey *v, int n_devices)
 static size_t find_peers(const struct survey *v, const struct read_window *w, struct read_window **peer)
 {
     const struct tensor *whole = w->whole;
-    const struct pointers *mine = &v->windows[whole->id];
-    const struct pointers *replicas = wholes_like(v, whole);
+    const struct window_list *mine = &v->windows[whole->id];
+    const struct tensor_list *replicas = wholes_like(v, whole);
     size_t nth = 0;
     while (mine->item[nth] != w)
         nth++;
@@ -193,7 +206,7 @@ static struct task *place_of(const struct survey *v, struct read_window *const *
 {
     struct task *first = NULL;
     for (size_t i = 0; i < n; i++) {
-        const struct pointers *windows = &v->device[peer[i]->whole->device->index];
+        const struct window_list *windows = &v->device[peer[i]->whole->device->index];
         size_t position = peer[i]->position;
         const struct read_window *earlier = windows->item[position - MIN(AHEAD, position)];
         if (!first || earlier->reader[0]->index < first->index)
@@ -258,7 +271,7 @@ static void gather_peers(struct survey *v, struct edit *e, struct read_window *w
 /* The bytes of x, as the shard on x's device keeps them. */
 static struct tensor *part_of_shard(const struct survey *v, const struct tensor *x)
 {
-    const struct pointers *shards = shards_of(v, x->storage);
+    const struct tensor_list *shards = shards_of(v, x->storage);
     size_t begin = x->storage->replica_begin + x->offset;
     for (size_t i = 0; i < shards->n; i++) {
         struct tensor *s = shards->item[i];
@@ -366,7 +379,7 @@ static bool run_gather(struct step *s, const struct costs *c, const struct run_f
 {
     (void)c;
     struct survey v = survey_list(s);
-    v.sliced = is_sender_wanted(w);
+    v.sliced = find_wanted(sends_copies, w) != NULL;
     struct edit *e = open_edit(s);
     size_t n = s->n;
     update_shards(&v, e);

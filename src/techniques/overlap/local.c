@@ -35,6 +35,7 @@
  * Source: that of overlap.c.
  */
 #include "local.h"
+#include "techniques/pass/traits.h"
 
 #include "cl/shared.h" /* defines: choice_bit */
 #include "trainer/run/run.h"

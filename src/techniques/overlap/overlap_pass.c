@@ -12,7 +12,7 @@
  */
 #include "choose.h"
 #include "local.h"
-#include "techniques/pass/pass.h"
+#include "techniques/pass/traits.h"
 #include "techniques/search/plan_text.h"
 #include "tools/command/numbers.h"
 #include "trainer/train/hooks.h"
@@ -24,7 +24,17 @@ struct overlapper { /* the pass at work on a list */
     struct planner planner;
     struct rule rule;
     const struct run_facts *facts;
-    int *remade; /* by tensor, for remake(): choices are tried as if recompute had run too; NULL: as if not */
+};
+
+/* What later passes will do about a list that does not fit. */
+struct expected_room {
+    int *remade;              /* what one of them makes again, for remake(); NULL: nothing, or that is not known yet */
+    const struct pass *maker; /* the one that makes room in a way that is not known yet; NULL: none */
+};
+
+struct attempt { /* how choices are tried: question.pass */
+    struct overlapper *overlapper;
+    const int *remade; /* they are tried as if this were made again already; NULL: with the list as it is */
 };
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------- */
@@ -48,10 +58,6 @@ static bool wants_times(void)
 }
 
 /* ---- other passes, which run later ------------------------------------------------------------------------------- */
-
-static bool fills_host(const struct pass_traits *p) { return p->fills_host && p->fills_host(); }
-
-static bool may_change(const struct run_facts *w) { return decides() && (w->gather || find_wanted(fills_host, w)); }
 
 static bool makes_room(const struct pass_traits *p) { return p->makes_room; }
 
@@ -77,49 +83,66 @@ static void carry_out(struct overlapper *o, struct edit *e, const unsigned char 
  * which depends on where updates are. */
 static void carry_out_to_try(void *pass, struct edit *e, const unsigned char *choice)
 {
-    struct overlapper *o = pass;
+    const struct attempt *attempt = pass;
+    struct overlapper *o = attempt->overlapper;
     struct step *s = o->planner.step;
     carry_out(o, e, choice, choice[o->planner.buckets.n]); /* the last decision is that about memory */
-    if (o->remade)
-        free(remake(e, s->pool, o->planner.uses, o->remade, true));
+    if (attempt->remade)
+        free(remake(e, s->pool, o->planner.uses, attempt->remade, true));
     reserve_room(s, o->facts);
 }
 
 /* ---- what each --overlap comes to -------------------------------------------------------------------------------- */
 
-static void try_all(struct overlapper *o)
+/* remade: as in struct attempt. */
+static void try_all(struct overlapper *o, const int *remade)
 {
     struct planner *p = &o->planner;
+    struct attempt attempt = {o, remade};
+    p->question.pass = &attempt;
     find_candidates(p);
     if (p->timed)
         expect_rule(&o->rule, &p->of[OVERLAP_LOCAL]);
     else
         p->of[OVERLAP_LOCAL] = p->of[OVERLAP_PLAN];
+    p->question.pass = NULL;
+}
+
+static void try_all_without_limits(struct overlapper *o)
+{
+    struct machine *m = o->planner.step->pool->machine;
+    struct device *had = lift_limits(m, m->n_devices);
+    try_all(o, NULL);
+    restore_limits(m, had, m->n_devices);
+    free(had);
+}
+
+static bool fits(struct overlapper *o, struct candidate candidate, const int *remade)
+{
+    struct attempt attempt = {o, remade};
+    o->planner.question.pass = &attempt;
+    try_candidate(&o->planner.question, &candidate);
+    o->planner.question.pass = NULL;
+    return candidate.score.excess <= 0;
 }
 
 /* Nothing fits, and later passes make room.  So all is tried again, as if
  *
  *     what they make is enough                                 budgets had no end
  *     one that makes tensors again is alone, and it is not     it had run
- *
- * Once such a pass has been asked, what is tried later, as a plan of a file, is tried as if it had run: o->remade stays
- * until the list is rewritten. */
-static void try_all_with_room(struct overlapper *o)
+ */
+static struct expected_room try_all_with_room(struct overlapper *o)
 {
     struct planner *p = &o->planner;
-    struct machine *m = p->step->pool->machine;
-    struct device *had = lift_limits(m, m->n_devices);
-    try_all(o);
-    restore_limits(m, had, m->n_devices);
-    free(had);
     const struct pass *remaking = find_wanted(foretells_remade, o->facts);
+    const struct pass *maker = find_wanted(surprises, o->facts);
+    try_all_without_limits(o);
     if (!remaking)
-        return;
-    struct candidate wanted = p->of[asked_of(o->facts)];
-    o->remade = traits_of(remaking)->foretell_remade(p->uses, p->step->pool);
-    try_candidate(&p->question, &wanted);
-    if (wanted.score.excess > 0 && !find_wanted(surprises, o->facts))
-        try_all(o);
+        return (struct expected_room){.maker = maker};
+    int *remade = traits_of(remaking)->foretell_remade(p->uses, p->step->pool);
+    if (!fits(o, p->of[asked_of(o->facts)], remade) && !maker)
+        try_all(o, remade);
+    return (struct expected_room){.remade = remade};
 }
 
 static struct overlapper *new_overlapper(struct step *s, const struct costs *c, const struct run_facts *w)
@@ -142,7 +165,6 @@ static struct overlapper *new_overlapper(struct step *s, const struct costs *c, 
                                     .decision = p->decision,
                                     .n = n + 1,
                                     .apply = carry_out_to_try,
-                                    .pass = o,
                                     .work = OVERLAP_WORK};
     o->rule = (struct rule){.drawn = w->draw, .seed = w->draw_seed, .planner = p, .fixed = n};
     return o;
@@ -244,35 +266,33 @@ static void report(const struct planner *p, enum overlap how, struct pass_report
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* Finds what each --overlap comes to.  Returns the pass that is to make room for it in a way that is not known yet;
- * NULL: there is none, or room is there. */
-static const struct pass *try_each(struct overlapper *o)
+/* Finds what each --overlap comes to, and what later passes have to do for that. */
+static struct expected_room try_each(struct overlapper *o)
 {
     struct planner *p = &o->planner;
     if (p->timed)
         measure_buckets(p);
-    try_all(o);
+    try_all(o, NULL);
     bool lacks_room = p->timed && p->of[OVERLAP_PLAN].score.excess > 0;
     if (!lacks_room || !find_wanted(makes_room, o->facts))
-        return NULL;
-    try_all_with_room(o);
-    return find_wanted(foretells_remade, o->facts) ? NULL : find_wanted(surprises, o->facts);
+        return (struct expected_room){0};
+    return try_all_with_room(o);
 }
 
-/* Settles what the --overlap that is asked for does.  room: as try_each() has returned it.  Returns whether that is a
- * file's plan. */
-static bool settle(struct overlapper *o, enum overlap how, const struct pass *room, struct pass_report *r)
+/* Settles what the --overlap that is asked for does.  Returns whether that is a file's plan. */
+static bool settle(struct overlapper *o, enum overlap how, const struct expected_room *room, struct pass_report *r)
 {
     const struct run_facts *w = o->facts;
     struct planner *p = &o->planner;
     const char *plan = w->trial ? NULL : overlap_options.plan;
+    struct attempt attempt = {o, room->remade};
     bool read = false;
+    p->question.pass = &attempt;
     if (plan && p->buckets.n > 0)
         read = read_or_write(p, plan, r);
     else if (how == OVERLAP_LOCAL && p->timed)
-        decide_in_step(&o->rule, w, room, &p->of[OVERLAP_LOCAL], r);
-    free(o->remade);
-    o->remade = NULL;
+        decide_in_step(&o->rule, w, room->maker, &p->of[OVERLAP_LOCAL], r);
+    p->question.pass = NULL;
     return read;
 }
 
@@ -314,14 +334,15 @@ static bool run_overlap(struct step *s, const struct costs *c, const struct run_
     const enum overlap how = asked_of(w);
     struct overlapper *o = new_overlapper(s, c, w);
     const struct candidate *chosen = &o->planner.of[how];
-    const struct pass *room = try_each(o);
-    bool read = settle(o, how, room, r);
+    struct expected_room room = try_each(o);
+    bool read = settle(o, how, &room, r);
     bool changed = rewrite_list(o, chosen, read, r);
     size_t first = reserve_room(s, w), n = s->pool->n;
     report(&o->planner, how, r);
     end_room(s, first, n);
     if (chosen->score.excess > 0 && !find_wanted(makes_room, w) && !w->gather)
         refuse_budget(s->pool->machine, r->after, "--overlap", true);
+    free(room.remade);
     free_overlapper(o);
     return changed;
 }
@@ -329,11 +350,9 @@ static bool run_overlap(struct step *s, const struct costs *c, const struct run_
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 static const struct pass_traits traits = {
-    .own_room = true,
     .wants_times = wants_times,
-    .always_needs_times = true,
     .moves_updates = true,
-    .may_change = may_change,
+    .chooses_early = decides,
 };
 static const struct pass pass = {
     .place = 10,

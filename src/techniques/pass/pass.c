@@ -1,6 +1,6 @@
 /* pass.c - the passes that folders bring along, and running them in their order. */
-#include "pass.h"
 #include "trainer/base/json.h"
+#include "traits.h"
 
 #include <math.h>
 
@@ -29,40 +29,6 @@ const struct pass *find_pass(const char *name)
         if (strcmp(all[i]->name, name) == 0)
             return all[i];
     return NULL;
-}
-
-const struct pass_traits *traits_of(const struct pass *p)
-{
-    static const struct pass_traits none;
-    return p->traits ? p->traits : &none;
-}
-
-const struct pass *find_wanted(has_trait *has, const struct run_facts *w)
-{
-    size_t n;
-    const struct pass *const *all = all_passes(&n);
-    for (size_t i = 0; i < n; i++)
-        if (all[i]->wanted(w) && has(traits_of(all[i])))
-            return all[i];
-    return NULL;
-}
-
-static bool sends(const struct pass_traits *p) { return p->sends_copies; }
-
-static bool reserves(const struct pass_traits *p) { return p->reserve != NULL; }
-
-bool is_sender_wanted(const struct run_facts *w) { return find_wanted(sends, w) != NULL; }
-
-bool plan_may_change(const struct run_facts *w)
-{
-    size_t n;
-    const struct pass *const *all = all_passes(&n);
-    for (size_t i = 0; i < n; i++) {
-        const struct pass_traits *traits = traits_of(all[i]);
-        if (traits->may_change && all[i]->wanted(w) && traits->may_change(w))
-            return true;
-    }
-    return false;
 }
 
 char *pass_names(void)
@@ -127,25 +93,6 @@ json_t *reports_json(const struct pass_report *reports, size_t n)
     return list;
 }
 
-/* ---- room for what is to come ------------------------------------------------------------------------------------ */
-
-size_t reserve_room(struct step *s, const struct run_facts *w)
-{
-    size_t first = s->pool->n;
-    size_t n;
-    const struct pass *const *all = all_passes(&n);
-    for (size_t i = 0; i < n; i++)
-        if (all[i]->wanted(w) && traits_of(all[i])->reserve)
-            traits_of(all[i])->reserve(s, w);
-    return first;
-}
-
-void end_room(struct step *s, size_t first, size_t end)
-{
-    for (size_t i = first; i < end; i++)
-        s->pool->tensors[i]->persistent = false; /* no task touches it, and so it has no bytes any more */
-}
-
 /* ---- running them ------------------------------------------------------------------------------------------------ */
 
 struct pass_runner { /* runs the passes over one list */
@@ -177,14 +124,14 @@ static void keep_room(struct pass_runner *runner, bool wanted)
     forget_before(runner);
 }
 
-/* The outlook counts the bytes to come.  A pass that reserves room itself, for each of its choices, finds the list
- * without these bytes, and so they are there only for the look. */
+/* The outlook counts the bytes to come.  A pass that moves updates reserves room itself, for each of its choices.  It
+ * finds the list without these bytes, and so they are there only for the look. */
 static void look_before(struct pass_runner *runner, const struct pass *p)
 {
     if (!runner->forecaster || runner->before)
         return;
     size_t first = runner->step->pool->n;
-    if (traits_of(p)->own_room)
+    if (traits_of(p)->moves_updates)
         reserve_room(runner->step, runner->facts);
     size_t end = runner->step->pool->n;
     runner->before = runner->forecaster->look(runner->step, runner->costs);
@@ -206,6 +153,8 @@ static void run_pass(struct pass_runner *runner, const struct pass *p, struct pa
     runner->before = now;
 }
 
+static bool reserves(const struct pass_traits *p) { return p->reserve != NULL; }
+
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct run_facts *w, const char *after,
                                size_t *n)
 {
@@ -218,7 +167,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
     for (size_t i = 0; i < n_passes; i++) {
         const struct pass *p = all[i];
         const struct pass_traits *traits = traits_of(p);
-        if (grows && !traits->own_room)
+        if (grows && !traits->moves_updates)
             keep_room(&runner, !traits->reserve);
         if (p->wanted(w)) {
             run_pass(&runner, p, &reports[*n]);

@@ -86,54 +86,12 @@ struct pass {
     const char *name; /* --after NAME */
     pass_wanted *wanted;
     pass_run *run;
-    const char *turned_on[3]; /* options, each of which turns it on: for the tests of all combinations */
-    /* NULL: it needs no times and makes no room, moves no state, adds nothing that persists, and rewrites only the list
-     * for training. */
-    const struct pass_traits *traits;
+    const char *turned_on[3];         /* options, each of which turns it on: for the tests of all combinations */
+    const struct pass_traits *traits; /* what other passes may ask of it (traits.h); NULL: nothing */
 };
 const struct pass *const *all_passes(size_t *n); /* in the order of application */
 const struct pass *find_pass(const char *name);  /* NULL: there is none */
 char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
-
-/* ---- what only some passes have, and what others want to know of them -------------------------------------------- */
-
-/* Most passes have none or two of these.  They stand in groups, by who asks for them. */
-struct pass_traits {
-    /* run_on_other_list() asks */
-    bool every_list; /* the pass rewrites the lists of evaluation and sampling too */
-
-    /* reserve_room() asks.  The function adds tensors that persist and that no task touches, as large as what the pass
-     * will add to the list as it is now: so earlier passes, which look for what fits, see their bytes.  NULL: the pass
-     * adds nothing that persists. */
-    void (*reserve)(struct step *s, const struct run_facts *w);
-    bool own_room; /* the pass calls reserve_room() itself, for each of its choices */
-
-    /* The trial asks: a few steps that are measured where no times are given (predict/trial.c). */
-    bool (*wants_times)(void); /* does it choose by how long tasks take?  NULL: no */
-    bool always_needs_times;   /* false: it needs times only if it had to make room in the trial, where it had none */
-    bool moves_updates;        /* it moves updates to the CPU; the trial measures these on their device too */
-
-    /* plan_may_change() asks.  Might the pass choose otherwise with larger budgets?  So it is with a pass that chooses
-     * by the budgets before it is known what later passes keep on the host.  NULL: never. */
-    bool (*may_change)(const struct run_facts *w);
-
-    /* Earlier passes ask, which look ahead. */
-    bool sends_copies; /* it sends parameters that others copy, over queues of its own */
-    bool makes_room;   /* the list may fit after it in less than it needs now */
-    /* The tensors that it will make again, as the `from` of remake().  NULL: that is not known before it runs. */
-    int *(*foretell_remade)(const struct uses *u, const struct pool *pool);
-    bool (*moves_state)(void); /* does it move parameters and the optimizer's state?  NULL: no */
-    bool (*fills_host)(void);  /* is it known only after it has run what it keeps on the host?  NULL: no */
-
-    /* `--recompute auto` asks.  The function chooses what is made again.  NULL: the pass does not choose that. */
-    pass_run *choose_remade;
-};
-const struct pass_traits *traits_of(const struct pass *p); /* where it has none, those of which each is zero */
-/* Is a pass wanted that has this trait?  The first one, or NULL. */
-typedef bool has_trait(const struct pass_traits *p);
-const struct pass *find_wanted(has_trait *has, const struct run_facts *w);
-bool is_sender_wanted(const struct run_facts *w); /* is a pass wanted that sends_copies? */
-bool plan_may_change(const struct run_facts *w);  /* might a wanted pass choose otherwise with larger budgets? */
 
 /* ---- what they come to ------------------------------------------------------------------------------------------- */
 
@@ -179,14 +137,6 @@ bool may_remake(const struct uses *u, const struct tensor *x, int reader);
  * before that task or, by_layer, before all of the layer's backward.  Returns the new tensors by tensor, NULL where
  * there is none; the caller frees the array. */
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
-
-/* ---- pass.c: room for what later passes add ---------------------------------------------------------------------- */
-
-/* Adds tensors as large as what the wanted passes will add, so that a pass that looks for what fits sees their bytes.
- * Returns the pool's size before.  When the open edit is undone, the tensors are gone.  Else end_room() takes the bytes
- * of tensors `first` to `end` - 1 of the pool away. */
-size_t reserve_room(struct step *s, const struct run_facts *w);
-void end_room(struct step *s, size_t first, size_t end);
 
 /* ---- fetch.c: lists beside that for training --------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
  * recoverable in simulation, from when on, and what advice follows.  The technique itself is in snapshot.c.
  */
 #include "snapshot.h"
+#include "techniques/pass/traits.h"
 #include "tools/predict/predict.h"
 
 #include <math.h>

@@ -21,6 +21,7 @@
  *     copies of a0    F0      out                   in      B0
  */
 #include "swap.h"
+#include "techniques/pass/traits.h"
 #include "techniques/search/search.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* swap_options.c - the folder: its pass, and the options that ask for it. */
 #include "swap.h"
+#include "techniques/pass/traits.h"
 
 struct swap_options swap_options;
 

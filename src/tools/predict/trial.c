@@ -3,7 +3,7 @@
  * `yard profile` writes them to a file.  A plan that is made right before training takes them as they are.
  */
 #include "predict.h"
-#include "techniques/pass/pass.h"
+#include "techniques/pass/traits.h"
 #include "tools/command/numbers.h"
 #include "trainer/train/train.h"
 
@@ -84,19 +84,27 @@ static double time_issue(struct trainer *t, uint32_t number)
     return 1e-9 * (double)(issuing + retiring) / (double)t->train->n;
 }
 
-/* Turns the samples into medians, and frees them. */
-static void take_medians(struct collected *c, struct costs *costs)
+static void add_task_times(const struct collected *c, struct costs *costs)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct task_kind *kind = &c->kinds[i];
         kind->cost.ns = MAX(median(kind->took.ns, kind->took.n), 1);
         *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = kind->cost;
-        free(kind->took.ns);
     }
-    for (int k = LANE_COMPUTE; k < LANE_KINDS; k++) {
+}
+
+static void set_gaps(const struct collected *c, struct costs *costs)
+{
+    for (int k = LANE_COMPUTE; k < LANE_KINDS; k++)
         costs->gap[k] = 1e-9 * median(c->gaps[k].ns, c->gaps[k].n);
+}
+
+static void free_collected(struct collected *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        free(c->kinds[i].took.ns);
+    for (int k = LANE_COMPUTE; k < LANE_KINDS; k++)
         free(c->gaps[k].ns);
-    }
     free(c->kinds);
     free(c->lane_end);
 }
@@ -106,13 +114,11 @@ static void show_progress(uint64_t begun, uint32_t number)
     show_busy("timing each task", begun, (number - 1.0) / STEPS);
 }
 
-/* Medians of what tasks take in steps on random weights, and of the host's seconds per task. */
-static void time_steps(struct trainer *t, struct costs *costs)
+/* What tasks take in the first steps on random weights; for free_collected().  begun: when all that is timed began. */
+static struct collected run_collected_steps(struct trainer *t, uint64_t begun)
 {
     struct collected c = {.lane_end = allocate((size_t)t->machine->n_lanes, sizeof *c.lane_end)};
     struct observer collector = {.ended = collect, .context = &c};
-    const uint64_t begun = now_ns();
-    double seconds[ISSUED];
     init_random(t->model, 1);
     add_observer(&collector);
     for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++) {
@@ -121,14 +127,21 @@ static void time_steps(struct trainer *t, struct costs *costs)
     }
     drain(t->train);
     remove_observer(&collector);
+    erase_line();
+    return c;
+}
+
+/* The host's seconds per task, the median over the steps that come next. */
+static double measure_issue(struct trainer *t, uint64_t begun)
+{
+    double seconds[ISSUED];
     for (uint32_t i = 0; i < ISSUED; i++) {
         uint32_t number = WARM_UP + MEASURED + 1 + i;
         show_progress(begun, number);
         seconds[i] = time_issue(t, number);
     }
     erase_line();
-    costs->issue = median(seconds, ISSUED);
-    take_medians(&c, costs);
+    return median(seconds, ISSUED);
 }
 
 static double time_copy(struct device *d, cl_mem buffer, void *host, size_t bytes, bool upload)
@@ -219,6 +232,7 @@ struct costs *measure_costs(struct trainer *t)
 {
     struct device *d = &t->machine->device[0];
     struct costs *c = allocate(1, sizeof *c);
+    const uint64_t begun = now_ns();
     char driver[128];
     device_text(d->cl, CL_DRIVER_VERSION, driver, sizeof driver);
     *c = (struct costs){.path = copy_string("a trial"),
@@ -232,7 +246,11 @@ struct costs *measure_costs(struct trainer *t)
                         .scale_link = 1,
                         .scale_device = 1,
                         .scale_cpu = 1};
-    time_steps(t, c);
+    struct collected samples = run_collected_steps(t, begun);
+    add_task_times(&samples, c);
+    set_gaps(&samples, c);
+    free_collected(&samples);
+    c->issue = measure_issue(t, begun);
     time_host_updates(t->train, c);
     c->link[LANE_UPLOAD] = measure_link(d, true);
     c->link[LANE_DOWNLOAD] = measure_link(d, false);
@@ -241,34 +259,51 @@ struct costs *measure_costs(struct trainer *t)
     return c;
 }
 
-/* Times updates on a device, where the trial had none there.  They are measured with a small model, all of which is
- * on the device, since costs are scaled by bytes.  The rest of what is measured stays as it is. */
+/* A small training on n devices like those of devices_of, with room for all updates on them.
+ *
+ *     channels    a layer has 3 million weights: an update takes far longer than a launch, and fits everywhere
+ *     vocab       the embedding has a third of that, for a second size
+ *     seq_len     few tokens: forward and backward only have to be there
+ *     AdamW       any values with which all numbers stay finite: the time does not depend on them */
+static struct settings small_settings(const struct settings *devices_of, int n)
+{
+    return (struct settings){
+        .devices = devices_of->devices,
+        .vector = devices_of->vector,
+        .kernels = devices_of->kernels,
+        .serial = devices_of->serial,
+        .clip = devices_of->clip, /* 0: the list has no tasks for the norm */
+        .order = &pipeline_orders[PIPELINE_1F1B],
+        .zero = 1,
+        .layers = 1,
+        .heads = 1,
+        .channels = 512,
+        .vocab = 2048,
+        .seq_len = 8,
+        .batch = n,
+        .grad_groups = 1,
+        .steps = STEPS,
+        .lr = 3e-4,
+        .beta1 = 0.9,
+        .beta2 = 0.95,
+        .eps = 1e-8,
+        .draw_seed = -1,
+        .time_tasks = true,
+        .trial = true,
+        .plain = true,
+    };
+}
+
+/* Times updates on a device, where the trial had none there: a task's time is scaled by its bytes from one of the same
+ * name. */
 static void time_device_updates(const struct settings *trial, int n_devices, struct costs *costs)
 {
-    struct settings small = *trial;
-    struct costs had = *costs;
-    small.plain = true;
-    small.source = (struct source){0};
-    small.past = NULL;
-    small.mesh = NULL;
-    small.stages = NULL;
-    small.device_memory = 0;
-    small.host_memory = 0;
-    small.layers = 1;
-    small.heads = 1;
-    small.grad_groups = 1;
-    small.zero = 1;
-    small.channels = 512;
-    small.vocab = 2048;
-    small.seq_len = 8;
-    small.batch = n_devices;
-    small.micro_batch = 0;
-    small.order = &pipeline_orders[PIPELINE_1F1B];
+    struct settings small = small_settings(trial, n_devices);
     struct trainer *t = new_trainer(&small, LIST_TRAIN, false, false);
-    time_steps(t, costs);
+    struct collected samples = run_collected_steps(t, now_ns());
+    add_task_times(&samples, costs);
+    free_collected(&samples);
     free_trainer(t);
-    costs->issue = had.issue;
-    memcpy(costs->gap, had.gap, sizeof had.gap);
 }
 
 static bool asks_times(const struct pass_traits *p) { return p->wants_times && p->wants_times(); }
@@ -278,9 +313,9 @@ static bool asks_times(const struct pass_traits *p) { return p->wants_times && p
 static bool needs_times(const struct pass_report *done)
 {
     const struct pass_traits *traits = traits_of(done->pass);
-    if (traits->always_needs_times)
-        return asks_times(traits);
-    return traits->makes_room && !done->declined;
+    if (traits->makes_room)
+        return !done->declined;
+    return asks_times(traits);
 }
 
 /* Where a plan is to be made of times that no file gives, they are measured, by a trainer without a plan: all updates

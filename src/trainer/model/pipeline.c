@@ -46,50 +46,50 @@ static void note_done(int (*done)[COMPUTATIONS], const struct turn *t)
     }
 }
 
-static void take(struct turns *o, enum computation what, int stage)
+static void take(struct turns *turns, enum computation what, int stage)
 {
-    struct turn *t = &o->turn[o->n++];
+    struct turn *t = &turns->turn[turns->n++];
     enum computation last_half = what == BACKWARD ? WEIGHT_GRADIENT : what;
-    *t = (struct turn){.computation = what, .stage = stage, .micro = o->done[stage][last_half]};
-    CHECK(t->micro < o->micros, "an order takes more turns of stage %d than there are micro-batches", stage);
-    note_done(o->done, t);
+    *t = (struct turn){.computation = what, .stage = stage, .micro = turns->done[stage][last_half]};
+    CHECK(t->micro < turns->micros, "an order takes more turns of stage %d than there are micro-batches", stage);
+    note_done(turns->done, t);
 }
 
-static void gpipe(struct turns *o)
+static void gpipe(struct turns *turns)
 {
-    for (int i = 0; i < o->micros; i++)
-        take(o, FORWARD, o->p);
-    for (int i = 0; i < o->micros; i++)
-        take(o, BACKWARD, o->p);
+    for (int i = 0; i < turns->micros; i++)
+        take(turns, FORWARD, turns->p);
+    for (int i = 0; i < turns->micros; i++)
+        take(turns, BACKWARD, turns->p);
 }
 
 /* As many forwards first as there are stages after this one. */
-static void one_forward_one_backward(struct turns *o)
+static void one_forward_one_backward(struct turns *turns)
 {
-    const int ahead = MIN(o->m->pp - 1 - o->p, o->micros);
-    for (int i = -ahead; i < o->micros; i++) {
-        if (i + ahead < o->micros)
-            take(o, FORWARD, o->p);
+    const int ahead = MIN(turns->m->pp - 1 - turns->p, turns->micros);
+    for (int i = -ahead; i < turns->micros; i++) {
+        if (i + ahead < turns->micros)
+            take(turns, FORWARD, turns->p);
         if (i >= 0)
-            take(o, BACKWARD, o->p);
+            take(turns, BACKWARD, turns->p);
     }
 }
 
 /* pp micro-batches pass the first chunk, the same ones the second, and so on; backwards from the last chunk. */
-static void interleaved(struct turns *o)
+static void interleaved(struct turns *turns)
 {
-    const int pp = o->m->pp, chunks = o->m->chunks;
-    const int n = chunks * o->micros; /* forwards of the device */
-    const int round = MIN(pp, o->micros);
-    const int ahead = MIN(2 * (pp - 1 - o->p) + (chunks - 1) * pp, n);
+    const int pp = turns->m->pp, chunks = turns->m->chunks;
+    const int n = chunks * turns->micros; /* forwards of the device */
+    const int round = MIN(pp, turns->micros);
+    const int ahead = MIN(2 * (pp - 1 - turns->p) + (chunks - 1) * pp, n);
     for (int i = -ahead; i < n; i++) {
         if (i + ahead < n) {
             int chunk = (i + ahead) / round % chunks;
-            take(o, FORWARD, chunk * pp + o->p);
+            take(turns, FORWARD, chunk * pp + turns->p);
         }
         if (i >= 0) {
             int chunk = chunks - 1 - i / round % chunks;
-            take(o, BACKWARD, chunk * pp + o->p);
+            take(turns, BACKWARD, chunk * pp + turns->p);
         }
     }
 }
@@ -97,33 +97,35 @@ static void interleaved(struct turns *o)
 /* k times as many forwards first as in 1f1b.  The stages before this one take k*p forwards more than it does, so it
  * holds back the weights' gradients of as many micro-batches, until no forward is left.  So every device keeps
  * k*(pp-1) + 1 tapes. */
-static void zero_bubble(struct turns *o, int k)
+static void zero_bubble(struct turns *turns, int k)
 {
-    const int ahead = MIN(k * (o->m->pp - 1 - o->p), o->micros), held = k * o->p;
-    for (int i = -ahead; i < o->micros; i++) {
-        if (i + ahead < o->micros)
-            take(o, FORWARD, o->p);
+    const int ahead = MIN(k * (turns->m->pp - 1 - turns->p), turns->micros), held = k * turns->p;
+    for (int i = -ahead; i < turns->micros; i++) {
+        if (i + ahead < turns->micros)
+            take(turns, FORWARD, turns->p);
         if (i >= 0)
-            take(o, INPUT_GRADIENT, o->p);
-        if (i >= 0 && (i >= held || i + ahead >= o->micros))
-            take(o, WEIGHT_GRADIENT, o->p);
+            take(turns, INPUT_GRADIENT, turns->p);
+        if (i >= 0 && (i >= held || i + ahead >= turns->micros))
+            take(turns, WEIGHT_GRADIENT, turns->p);
     }
-    while (o->done[o->p][WEIGHT_GRADIENT] < o->micros)
-        take(o, WEIGHT_GRADIENT, o->p);
+    while (turns->done[turns->p][WEIGHT_GRADIENT] < turns->micros)
+        take(turns, WEIGHT_GRADIENT, turns->p);
 }
 
-static void zb_h1(struct turns *o) { zero_bubble(o, 1); }
-static void zb_h2(struct turns *o) { zero_bubble(o, 2); }
+static void zb_h1(struct turns *turns) { zero_bubble(turns, 1); }
+static void zb_h2(struct turns *turns) { zero_bubble(turns, 2); }
 
 /* Takes the gradients of the weights of one of the device's two stages: of all that are wanted, those whose input's
  * gradient came first. */
-static void take_oldest_weights(struct turns *o)
+static void take_oldest_weights(struct turns *turns)
 {
-    int owed[2] = {o->done[o->p][WEIGHT_GRADIENT], o->done[2 * o->m->pp - 1 - o->p][WEIGHT_GRADIENT]};
-    for (int i = 0; i < o->n; i++) {
-        const struct turn *t = &o->turn[i];
-        if ((t->computation == INPUT_GRADIENT || t->computation == BACKWARD) && t->micro >= owed[t->stage != o->p]) {
-            take(o, WEIGHT_GRADIENT, t->stage);
+    const int down = turns->p, up = 2 * turns->m->pp - 1 - turns->p; /* the two stages */
+    int owed[2] = {turns->done[down][WEIGHT_GRADIENT], turns->done[up][WEIGHT_GRADIENT]};
+    for (int i = 0; i < turns->n; i++) {
+        const struct turn *t = &turns->turn[i];
+        bool has_input = t->computation == INPUT_GRADIENT || t->computation == BACKWARD;
+        if (has_input && t->micro >= owed[t->stage == up]) {
+            take(turns, WEIGHT_GRADIENT, t->stage);
             return;
         }
     }
@@ -137,62 +139,62 @@ struct folded {
     int x, y;
 };
 
-static void fill_v(struct turns *o, const struct folded *v)
+static void fill_v(struct turns *turns, const struct folded *v)
 {
     for (int i = 0; i < 2 * v->after; i++)
-        take(o, FORWARD, v->x);
+        take(turns, FORWARD, v->x);
     for (int i = 0; i < v->until; i++) {
-        take(o, FORWARD, v->x);
-        take(o, FORWARD, v->y);
+        take(turns, FORWARD, v->x);
+        take(turns, FORWARD, v->y);
     }
     for (int i = 0; i < v->after; i++) {
-        take(o, INPUT_GRADIENT, v->y);
-        take_oldest_weights(o);
-        take(o, FORWARD, v->y);
+        take(turns, INPUT_GRADIENT, v->y);
+        take_oldest_weights(turns);
+        take(turns, FORWARD, v->y);
     }
 }
 
-static void keep_v_full(struct turns *o, const struct folded *v)
+static void keep_v_full(struct turns *turns, const struct folded *v)
 {
-    const int rounds = o->micros - 2 * o->m->pp + v->until;
+    const int rounds = turns->micros - 2 * turns->m->pp + v->until;
     for (int i = 0; i < rounds; i++) {
-        take(o, FORWARD, v->x);
-        take(o, BACKWARD, v->y);
-        take(o, FORWARD, v->y);
-        take(o, BACKWARD, v->x);
+        take(turns, FORWARD, v->x);
+        take(turns, BACKWARD, v->y);
+        take(turns, FORWARD, v->y);
+        take(turns, BACKWARD, v->x);
     }
 }
 
-static void empty_v(struct turns *o, const struct folded *v)
+static void empty_v(struct turns *turns, const struct folded *v)
 {
     for (int i = 0; i < v->after; i++) {
-        take(o, BACKWARD, v->y);
-        take(o, FORWARD, v->y);
-        take(o, BACKWARD, v->x);
+        take(turns, BACKWARD, v->y);
+        take(turns, FORWARD, v->y);
+        take(turns, BACKWARD, v->x);
     }
     for (int i = 0; i < 2 * v->until; i++) { /* y and x in turn, the second half without the weights */
         enum computation what = i < v->until ? BACKWARD : INPUT_GRADIENT;
-        take(o, what, i % 2 ? v->x : v->y);
+        take(turns, what, i % 2 ? v->x : v->y);
     }
     for (int i = 0; i < v->after; i++) {
-        take_oldest_weights(o);
-        take(o, INPUT_GRADIENT, v->x);
+        take_oldest_weights(turns);
+        take(turns, INPUT_GRADIENT, v->x);
     }
     for (int i = 0; i < v->until; i++)
-        take_oldest_weights(o);
+        take_oldest_weights(turns);
 }
 
-static void dualpipe_v(struct turns *o)
+static void dualpipe_v(struct turns *turns)
 {
     const struct folded v = {
-        .after = o->m->pp - 1 - o->p,
-        .until = o->p + 1,
-        .x = o->p,
-        .y = 2 * o->m->pp - 1 - o->p,
+        .after = turns->m->pp - 1 - turns->p,
+        .until = turns->p + 1,
+        .x = turns->p,
+        .y = 2 * turns->m->pp - 1 - turns->p,
     };
-    fill_v(o, &v);
-    keep_v_full(o, &v);
-    empty_v(o, &v);
+    fill_v(turns, &v);
+    keep_v_full(turns, &v);
+    empty_v(turns, &v);
 }
 
 const char *const pipeline_name[PIPELINES + 1] = {"1f1b", "gpipe", "interleaved", "zbh1", "zbh2", "dualpipev"};
@@ -205,33 +207,33 @@ const struct order pipeline_orders[PIPELINES] = {
     [PIPELINE_DUALPIPEV] = {.take_turns = dualpipe_v, .chunks = 2, .folded = true},
 };
 
-static void as_written(struct turns *o, const struct written_turns *written)
+static void as_written(struct turns *turns, const struct written_turns *written)
 {
-    for (int i = 0; i < written->n[o->p]; i++)
-        take(o, written->turn[o->p][i].computation, written->turn[o->p][i].stage);
+    for (int i = 0; i < written->n[turns->p]; i++)
+        take(turns, written->turn[turns->p][i].computation, written->turn[turns->p][i].stage);
 }
 
 struct turn *pipeline_order(const struct order *order, const struct mesh *m, int p, int micros, int *n)
 {
-    struct turns o = {.m = m, .p = p, .micros = micros};
-    o.turn = allocate((size_t)(3 * m->chunks * micros), sizeof *o.turn);
-    o.done = allocate((size_t)n_stages(m), sizeof *o.done);
+    struct turns turns = {.m = m, .p = p, .micros = micros};
+    turns.turn = allocate((size_t)(3 * m->chunks * micros), sizeof *turns.turn);
+    turns.done = allocate((size_t)n_stages(m), sizeof *turns.done);
     if (m->chunks < order->chunks)
-        one_forward_one_backward(&o);
+        one_forward_one_backward(&turns);
     else if (order->written)
-        as_written(&o, order->written);
+        as_written(&turns, order->written);
     else
-        order->take_turns(&o);
+        order->take_turns(&turns);
     for (int a = 0; a < COMPUTATIONS; a++) {
         int taken = 0;
         for (int stage = 0; stage < n_stages(m); stage++)
-            taken += o.done[stage][a];
+            taken += turns.done[stage][a];
         CHECK(a == BACKWARD || taken == m->chunks * micros, "order %s leaves out turns of device %d",
               order->written ? "of a file" : pipeline_name[order - pipeline_orders], p);
     }
-    free(o.done);
-    *n = o.n;
-    return o.turn;
+    free(turns.done);
+    *n = turns.n;
+    return turns.turn;
 }
 
 bool is_written_order(const char *named)

@@ -1,0 +1,50 @@
+/* traits.c - what passes ask of one another before they run. */
+#include "traits.h"
+
+const struct pass_traits *traits_of(const struct pass *p)
+{
+    static const struct pass_traits none;
+    return p->traits ? p->traits : &none;
+}
+
+const struct pass *find_wanted(has_trait *has, const struct run_facts *w)
+{
+    size_t n;
+    const struct pass *const *all = all_passes(&n);
+    for (size_t i = 0; i < n; i++)
+        if (all[i]->wanted(w) && has(traits_of(all[i])))
+            return all[i];
+    return NULL;
+}
+
+/* ---- would larger budgets change the plan? ----------------------------------------------------------------------- */
+
+static bool chooses_early(const struct pass_traits *p) { return p->chooses_early && p->chooses_early(); }
+
+static bool fills_host(const struct pass_traits *p) { return p->fills_host && p->fills_host(); }
+
+bool plan_may_change(const struct run_facts *w)
+{
+    if (!find_wanted(chooses_early, w))
+        return false;
+    return w->gather || find_wanted(fills_host, w);
+}
+
+/* ---- room for what is to come ------------------------------------------------------------------------------------ */
+
+size_t reserve_room(struct step *s, const struct run_facts *w)
+{
+    size_t first = s->pool->n;
+    size_t n;
+    const struct pass *const *all = all_passes(&n);
+    for (size_t i = 0; i < n; i++)
+        if (all[i]->wanted(w) && traits_of(all[i])->reserve)
+            traits_of(all[i])->reserve(s, w);
+    return first;
+}
+
+void end_room(struct step *s, size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++)
+        s->pool->tensors[i]->persistent = false; /* no task touches it, and so it has no bytes any more */
+}

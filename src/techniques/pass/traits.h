@@ -1,0 +1,84 @@
+/* traits.h - what a pass tells others of itself before it runs.
+ *
+ * Passes run one after another, and each sees the list as the ones before it have left it.  That is enough for a rule
+ * that always does the same.  A pass that chooses by what fits, or by how long a step takes, would choose wrongly where
+ * later passes change both.  So it asks them.  Most passes have no traits and ask nothing.
+ *
+ * An example: overlap before recompute in a tight budget,
+ *
+ *     yard train --overlap plan --recompute full --snapshot FILE --device-mem BYTES
+ *
+ *     when               what is asked           who answers, and what follows
+ *
+ *     before the list    wants_times             overlap: yes.  No file has times, so a trial runs a few steps with the
+ *     is built                                   same passes (predict/trial.c)
+ *     after the trial    moves_updates           overlap: yes.  Updates that had no room on the device in the trial are
+ *                                                timed there too, in a small model
+ *
+ *     overlap runs       reserve                 snapshot: adds the bytes of its buffers, for every choice that is tried
+ *                        makes_room              recompute: yes.  So no choice is refused yet, though none fits
+ *                        foretell_remade         recompute: these tensors.  All choices are tried again, as if they were
+ *                                                made again already
+ *
+ *     recompute runs     reserve                 snapshot: as above, in the list that overlap has left
+ *
+ *     snapshot runs                              it adds the buffers themselves
+ *
+ * With --swap layer in place of recompute:
+ *
+ *     overlap runs       foretell_remade         nobody.  All choices are tried again, as if budgets had no end
+ *     swap refuses       chooses_early           overlap: yes; and
+ *     the budget         fills_host              swap: yes.  With the larger budgets that swap names, overlap might
+ *                                                choose otherwise, so swap does not promise that they do
+ */
+#ifndef TRAITS_H
+#define TRAITS_H
+
+#include "pass.h"
+
+/* Where a trait is a function, NULL is `no`. */
+struct pass_traits {
+    /* ---- times ---- */
+    bool (*wants_times)(void); /* does it choose by how long tasks take? */
+
+    /* ---- room: passes that run earlier look for what fits ---- */
+
+    /* The list may fit after it in less than it needs now.  It needs times only if it has something to do. */
+    bool makes_room;
+    /* The tensors that it will make again, as the `from` of remake().  NULL: that is not known before it runs. */
+    int *(*foretell_remade)(const struct uses *u, const struct pool *pool);
+    /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
+     * NULL: the pass adds nothing that persists. */
+    void (*reserve)(struct step *s, const struct run_facts *w);
+
+    /* ---- where data lie ---- */
+
+    /* It moves updates to the CPU.  What others reserve depends on where updates are, so the pass calls reserve_room()
+     * itself, for each of its choices. */
+    bool moves_updates;
+    bool (*moves_state)(void); /* does it move parameters and the optimizer's state? */
+    bool sends_copies;         /* it sends parameters that others copy, over queues of its own */
+
+    /* ---- is a refusal's word the last one? (plan_may_change()) ---- */
+    bool (*chooses_early)(void); /* does it choose by the budgets before later passes have used theirs? */
+    bool (*fills_host)(void);    /* is it known only after it has run what it keeps on the host? */
+
+    /* ---- beyond its own options and list ---- */
+    bool every_list;         /* it rewrites the lists of evaluation and sampling too: run_on_other_list() */
+    pass_run *choose_remade; /* its search for what `--recompute auto` makes again; NULL: it has none */
+};
+const struct pass_traits *traits_of(const struct pass *p); /* where it has none, those of which each is zero */
+/* Is a pass wanted that has this trait?  The first one, or NULL. */
+typedef bool has_trait(const struct pass_traits *p);
+const struct pass *find_wanted(has_trait *has, const struct run_facts *w);
+/* Might a wanted pass choose otherwise with larger budgets?  So it is with one that chooses early, where it is not known
+ * then what gather needs, or what is kept on the host. */
+bool plan_may_change(const struct run_facts *w);
+
+/* Adds tensors as large as what the wanted passes will add, so that a pass that looks for what fits sees their bytes.
+ * Returns the pool's size before.  When the open edit is undone, the tensors are gone.  Else end_room() takes the bytes
+ * of tensors `first` to `end` - 1 of the pool away. */
+size_t reserve_room(struct step *s, const struct run_facts *w);
+void end_room(struct step *s, size_t first, size_t end);
+
+#endif
