@@ -56,7 +56,13 @@ static void add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, i
     const struct use *use = uses_of(all->uses, x, &n);
     struct gap *g = APPEND(all->gap, all->n, all->cap);
     *g = (struct gap){
-        .x = x, .device = x->device, .maker = all->uses->task[use[0].at], .begin = begin, .end = end, .nth = (int)nth};
+        .x = x,
+        .device = x->device,
+        .maker = all->uses->task[use[0].at],
+        .begin = begin,
+        .end = end,
+        .nth = (int)nth,
+    };
     /* The lane for its copy up is opened here: so lanes have the same order, whatever is chosen. */
     lane_for(all->step->pool->machine, x->device, LANE_UPLOAD, FOR_SWAP);
 }
@@ -99,6 +105,16 @@ void free_gaps(struct gaps *all)
     free_forecast(&all->bare);
     free_uses(all->uses);
     free(all->gap);
+}
+
+struct absence *keep_all(const struct gaps *all)
+{
+    struct absence *absence = allocate(all->n + 1, sizeof *absence);
+    for (size_t i = 0; i < all->n; i++) {
+        const struct gap *g = &all->gap[i];
+        absence[i] = (struct absence){.gap = g, .action = KEEP, .begin = g->begin, .end = g->end};
+    }
+    return absence;
 }
 
 /* ---- the fixed orders -------------------------------------------------------------------------------------------- */
@@ -147,53 +163,55 @@ static int phase_at(const struct phases *p, int position)
     return i;
 }
 
-/* The gap's tensor comes back at the beginning of that phase, or at the gap's own beginning if that is later.  Where
- * there is no such phase (-1), or it ends before the gap begins, it comes back right before its reader. */
-static void come_back_during(const struct phases *p, int back, struct gap *g)
+/* The tensor comes back at the beginning of that phase, or at the gap's own beginning if that is later.  Where there is
+ * no such phase (-1), or it ends before the gap begins, it comes back right before its reader. */
+static void come_back_during(const struct phases *p, int back, struct absence *a)
 {
-    g->in = g->end;
-    if (back >= 0 && p->phase[back].last > g->begin)
-        g->in = MAX(p->phase[back].first, g->begin + 1);
+    a->in = a->end;
+    if (back >= 0 && p->phase[back].last > a->begin)
+        a->in = MAX(p->phase[back].first, a->begin + 1);
 }
 
-static void place_state(const struct phases *p, struct gap *g, int n_tasks)
+static void place_state(const struct phases *p, struct absence *a, int n_tasks)
 {
-    g->out = g->begin;
-    g->in = g->end;
-    if (g->end < n_tasks)
-        come_back_during(p, phase_at(p, g->end) - 1, g);
+    a->out = a->begin;
+    a->in = a->end;
+    if (a->end < n_tasks)
+        come_back_during(p, phase_at(p, a->end) - 1, a);
 }
 
 /* false: fewer than two phases lie in between, one for the data to leave in and one for them to come back in. */
-static bool place_data(const struct phases *p, struct gap *g)
+static bool place_data(const struct phases *p, struct absence *a)
 {
-    int made = phase_at(p, (int)g->maker->index), before_reader = phase_at(p, g->end) - 1;
+    const struct task *maker = a->gap->maker;
+    int made = phase_at(p, (int)maker->index);
+    int before_reader = phase_at(p, a->end) - 1;
     int back = before_reader; /* becomes the last backward before the reader's phase, if there is one after `made` */
     while (back > made && !p->phase[back].backward)
         back--;
     if (back <= made)
         back = before_reader;
-    g->out = g->begin;
+    a->out = a->begin;
     if (made + 1 < p->n)
-        g->out = MAX(p->phase[made + 1].last, g->begin);
-    come_back_during(p, back, g);
-    return g->in > g->out && g->maker->role == ROLE_FORWARD && made + 1 <= back;
+        a->out = MAX(p->phase[made + 1].last, a->begin);
+    come_back_during(p, back, a);
+    return a->in > a->out && maker->role == ROLE_FORWARD && made + 1 <= back;
 }
 
-/* Chooses what of a device is swapped, and when; false: nothing. */
-static bool place_by_phases(struct gaps *all, const struct device *d, bool by_layer)
+/* Chooses what of a device is swapped, and when; false: nothing.  absence: one for each gap. */
+static bool place_by_phases(const struct gaps *all, struct absence *absence, const struct device *d, bool by_layer)
 {
     struct phases data = find_phases(all->uses, d, by_layer), state = find_phases(all->uses, d, true);
     bool some = false;
-    for (struct gap *g = all->gap; g < all->gap + all->n; g++) {
-        if (g->device != d)
+    for (struct absence *a = absence; a < absence + all->n; a++) {
+        if (a->gap->device != d)
             continue;
         bool leaves = true;
-        if (g->x->persistent)
-            place_state(&state, g, (int)all->uses->n);
+        if (a->gap->x->persistent)
+            place_state(&state, a, (int)all->uses->n);
         else
-            leaves = place_data(&data, g);
-        g->action = leaves ? SWAP : KEEP;
+            leaves = place_data(&data, a);
+        a->action = leaves ? SWAP : KEEP;
         some |= leaves;
     }
     free(data.phase);
@@ -203,55 +221,58 @@ static bool place_by_phases(struct gaps *all, const struct device *d, bool by_la
 
 /* ---- the rewrite ------------------------------------------------------------------------------------------------- */
 
-ORDER_POINTERS(by_end, struct gap, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a, b))))
+/* Where both ends are the same, gaps have the order that find_gaps() has given to their array: addresses compare so. */
+ORDER_POINTERS(by_end, struct absence, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a->gap, b->gap))))
 
 /* Must a copy take x to the host?  The host has x already in two cases: before its first use, since that is then the
  * home of state; and where x was swapped before and no task has written it since it came back, from the use at
  * earlier->end to the use at `begin`, both included. */
-static bool is_new_for_host(const struct gap *g, const struct uses *u)
+static bool is_new_for_host(const struct absence *a, const struct uses *u)
 {
-    if (g->begin == NOWHERE)
+    if (a->begin == NOWHERE)
         return false;
-    return !g->earlier || is_written_between(u, g->x, g->earlier->end - 1, g->begin + 1);
+    return !a->earlier || is_written_between(u, a->gap->x, a->earlier->end - 1, a->begin + 1);
 }
 
-struct swaps line_up(const struct gaps *all, const struct uses *u)
+struct swaps line_up(struct absence *absence, size_t n, const struct uses *u)
 {
-    struct swaps line = {.out = allocate(all->n + 1, sizeof(struct gap *))};
-    struct gap **last = allocate(u->n_tensors, sizeof(struct gap *)); /* by tensor: its last gap so far */
-    for (struct gap *g = all->gap; g < all->gap + all->n; g++) {
-        if (g->action != SWAP)
+    struct swaps line = {.out = allocate(n + 1, sizeof(struct absence *))};
+    struct absence **last = allocate(u->n_tensors, sizeof(struct absence *)); /* by tensor: its last swap so far */
+    for (struct absence *a = absence; a < absence + n; a++) {
+        if (a->action != SWAP)
             continue;
-        g->earlier = last[g->x->id];
-        g->sent = is_new_for_host(g, u);
-        last[g->x->id] = g;
-        line.out[line.n++] = g;
+        const int x = a->gap->x->id;
+        a->earlier = last[x];
+        a->sent = is_new_for_host(a, u);
+        last[x] = a;
+        line.out[line.n] = a;
+        line.n++;
     }
     free(last);
-    line.in = copy_bytes(line.out, (line.n + 1) * sizeof(struct gap *));
+    line.in = copy_bytes(line.out, (line.n + 1) * sizeof(struct absence *));
     SORT(line.in, line.n, by_end);
     return line;
 }
 
 /* The tensor that the device holds when the gap begins. */
-static struct tensor *held_before(const struct gap *g) { return g->earlier ? g->earlier->back : g->x; }
+static struct tensor *held_before(const struct absence *a) { return a->earlier ? a->earlier->back : a->gap->x; }
 
 /* Makes the tensors that x is while it is away and when it is back, and switches its users to the latter. */
-static void make_tensors(struct edit *e, struct step *s, const struct uses *u, struct gap *g)
+static void make_tensors(struct edit *e, struct step *s, const struct uses *u, struct absence *a)
 {
-    struct tensor *x = g->x;
+    struct tensor *x = a->gap->x;
     struct device *host = s->pool->machine->host;
     if (x->persistent)
-        g->on_host = x;
-    else if (g->sent)
-        g->on_host = tensor_like(s->pool, host, x);
+        a->on_host = x;
+    else if (a->sent)
+        a->on_host = tensor_like(s->pool, host, x);
     else
-        g->on_host = g->earlier->on_host;
-    if (g->end < (int)u->n) {
-        g->back = tensor_like(s->pool, g->device, x);
-        switch_readers(e, u, x, g->end, held_before(g), g->back);
+        a->on_host = a->earlier->on_host;
+    if (a->end < (int)u->n) {
+        a->back = tensor_like(s->pool, a->gap->device, x);
+        switch_readers(e, u, x, a->end, held_before(a), a->back);
     }
-    if (x->persistent && !g->earlier)
+    if (x->persistent && !a->earlier)
         set_home(e, x, host);
 }
 
@@ -269,18 +290,18 @@ void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struc
     for (size_t k = 0; k < all->n; k++)
         make_tensors(e, s, u, all->out[k]);
     for (size_t k = all->n; k-- > 0;) {
-        struct gap *g = all->in[k];
-        if (!g->back)
+        const struct absence *a = all->in[k];
+        if (!a->back)
             continue;
-        insert_for(e, s, u, g->in - 1, g);
-        carry(s, "swap.in", g->back, g->on_host, FOR_SWAP);
+        insert_for(e, s, u, a->in - 1, a->gap);
+        carry(s, "swap.in", a->back, a->on_host, FOR_SWAP);
     }
     for (size_t k = all->n; k-- > 0;) {
-        struct gap *g = all->out[k];
-        if (!g->sent)
+        struct absence *a = all->out[k];
+        if (!a->sent)
             continue;
-        insert_for(e, s, u, g->out, g);
-        g->leaves = carry(s, "swap.out", g->on_host, held_before(g), FOR_SWAP);
+        insert_for(e, s, u, a->out, a->gap);
+        a->leaves = carry(s, "swap.out", a->on_host, held_before(a), FOR_SWAP);
     }
 }
 
@@ -293,16 +314,18 @@ bool swap_by_phases(struct step *s, const struct costs *c, const struct run_fact
     struct machine *m = s->pool->machine;
     const bool by_layer = swap_options.how == SWAP_LAYER;
     struct gaps all = find_gaps(s, c, swap_options.what);
+    struct absence *absence = keep_all(&all);
     bool changed = false;
     for (const struct device *d = m->device; !d->is_host; d++)
-        changed |= place_by_phases(&all, d, by_layer);
-    struct swaps line = line_up(&all, all.uses);
+        changed |= place_by_phases(&all, absence, d, by_layer);
+    struct swaps line = line_up(absence, all.n, all.uses);
     struct edit *e = open_edit(s);
     swap_gaps(e, s, all.uses, &line);
     commit(e);
-    report_gaps(&all, c, changed ? NULL : why_not, r);
+    report_gaps(&all, absence, c, changed ? NULL : why_not, r);
     free(line.out);
     free(line.in);
+    free(absence);
     free_gaps(&all);
     if (r->after->excess > 0)
         refuse_budget(m, r->after, by_layer ? "--swap layer" : "--swap microbatch", !plan_may_change(w));

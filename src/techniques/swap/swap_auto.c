@@ -40,8 +40,16 @@ enum { PLACEMENT = 0 }; /* the decision about that */
 /* The round of the search in which a class is admitted. */
 static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
 
+struct topic { /* a gap, as the search sees it */
+    const struct gap *gap;
+    double seconds; /* time of a copy of x, one way */
+    bool may_remake;
+    size_t decision; /* the number of the decision that is about this gap; 0: none, x is kept */
+};
 struct swapper {
-    struct gaps gaps; /* the gaps of the list as the pass finds it */
+    struct gaps gaps;        /* the gaps of the list as the pass finds it */
+    struct topic *topic;     /* one for each gap */
+    struct absence *absence; /* one for each gap, as the last choice says that was applied */
     const struct costs *costs;
     bool may_swap; /* false: a tensor that cannot be made again is kept */
     struct decision *decision;
@@ -52,12 +60,19 @@ struct swapper {
 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
+/* Bytes that the device holds for x. */
+static int64_t bytes_of(const struct gap *g) { return (int64_t)round_up(g->x->bytes, g->device->alignment); }
+
+/* One decision is about all gaps of a tensor of state. */
+static int number_of(const struct gap *g) { return g->x->persistent ? 0 : g->nth; }
+
 /* The order of decisions; 0: both gaps are of one.  Replicas have tensors of the same name, layer and micro-batch,
  * though shards need not be equal.  Low layers wait longest. */
 static int compare_gaps(const struct gap *a, const struct gap *b)
 {
     const struct task *p = a->maker, *q = b->maker;
-    const int64_t pages_of_a = a->bytes >> 12, pages_of_b = b->bytes >> 12;
+    const int64_t pages_of_a = bytes_of(a) >> 12;
+    const int64_t pages_of_b = bytes_of(b) >> 12;
     if (round_of[a->x->class] != round_of[b->x->class])
         return COMPARE(round_of[a->x->class], round_of[b->x->class]);
     if (a->x->cheap != b->x->cheap)
@@ -74,62 +89,68 @@ static int compare_gaps(const struct gap *a, const struct gap *b)
         return COMPARE(p->micro, q->micro);
     if (p->role != q->role)
         return COMPARE(p->role, q->role);
-    return COMPARE(a->nth, b->nth);
+    return COMPARE(number_of(a), number_of(b));
 }
-ORDER_POINTERS(by_decision, struct gap, compare_gaps(a, b))
+ORDER_POINTERS(by_decision, struct topic, compare_gaps(a->gap, b->gap))
 
-/* The same tensor of other layers and micro-batches is in one group; last: the gap before in the order of decisions. */
-static void add_decision(struct swapper *swapper, struct gap *g, const struct gap *last)
+/* The same tensor of other layers and micro-batches is in one group; last: the topic before, in order of decisions. */
+static void add_decision(struct swapper *swapper, struct topic *t, const struct topic *last)
 {
+    const struct tensor *x = t->gap->x;
     struct decision *d = &swapper->decision[swapper->n];
-    d->options = swapper->may_swap && g->may_remake ? 3 : 2;
+    d->options = swapper->may_swap && t->may_remake ? 3 : 2;
     d->group = (int)swapper->n;
-    if (last && last->decision && strcmp(last->x->name, g->x->name) == 0)
+    if (last && last->decision && strcmp(last->gap->x->name, x->name) == 0)
         d->group = swapper->decision[last->decision].group;
-    g->decision = swapper->n;
+    t->decision = swapper->n;
     swapper->n++;
-    swapper->end[round_of[g->x->class]] = swapper->n;
+    swapper->end[round_of[x->class]] = swapper->n;
 }
 
 static void list_decisions(struct swapper *swapper)
 {
     const size_t n = swapper->gaps.n;
-    struct gap **gap = allocate(n + 1, sizeof(struct gap *));
+    struct topic **topic = allocate(n + 1, sizeof(struct topic *));
     for (size_t i = 0; i < n; i++)
-        gap[i] = &swapper->gaps.gap[i];
-    SORT(gap, n, by_decision);
+        topic[i] = &swapper->topic[i];
+    SORT(topic, n, by_decision);
     swapper->decision = allocate(n + 1, sizeof *swapper->decision);
     swapper->decision[PLACEMENT] = (struct decision){COUNT(placements), NONE};
     swapper->n = 1;
-    const struct gap *last = NULL;
+    const struct topic *last = NULL;
     for (size_t i = 0; i < n; i++) {
-        if (last && compare_gaps(last, gap[i]) == 0)
-            gap[i]->decision = last->decision;
-        else if (swapper->may_swap || gap[i]->may_remake)
-            add_decision(swapper, gap[i], last);
-        last = gap[i];
+        struct topic *t = topic[i];
+        if (last && compare_gaps(last->gap, t->gap) == 0)
+            t->decision = last->decision;
+        else if (swapper->may_swap || t->may_remake)
+            add_decision(swapper, t, last);
+        last = t;
     }
-    free(gap);
+    free(topic);
 }
 
-static void ask_about(const struct swapper *swapper, struct gap *g)
+static struct topic ask_about(const struct swapper *swapper, const struct gap *g)
 {
     struct machine *m = swapper->gaps.step->pool->machine;
     struct lane *up = lane_for(m, g->device, LANE_UPLOAD, FOR_SWAP);
-    g->before = g->begin;
-    g->after = g->end;
-    g->bytes = (int64_t)round_up(g->x->bytes, g->device->alignment);
-    g->seconds = seconds_of_copy(swapper->costs, "swap.in", up, g->device, m->host, g->x->bytes);
-    g->may_remake = may_remake(swapper->gaps.uses, g->x, g->after);
-    if (g->x->persistent)
-        g->nth = 0; /* one decision for all gaps */
+    return (struct topic){
+        .gap = g,
+        .seconds = seconds_of_copy(swapper->costs, "swap.in", up, g->device, m->host, g->x->bytes),
+        .may_remake = may_remake(swapper->gaps.uses, g->x, g->end),
+    };
 }
 
 static struct swapper open_swapper(struct step *s, const struct costs *c, unsigned classes, bool may_swap)
 {
-    struct swapper swapper = {.gaps = find_gaps(s, c, classes), .costs = c, .may_swap = may_swap};
+    struct swapper swapper = {
+        .gaps = find_gaps(s, c, classes),
+        .costs = c,
+        .may_swap = may_swap,
+    };
+    swapper.absence = keep_all(&swapper.gaps);
+    swapper.topic = allocate(swapper.gaps.n + 1, sizeof *swapper.topic);
     for (size_t i = 0; i < swapper.gaps.n; i++)
-        ask_about(&swapper, &swapper.gaps.gap[i]);
+        swapper.topic[i] = ask_about(&swapper, &swapper.gaps.gap[i]);
     list_decisions(&swapper);
     return swapper;
 }
@@ -137,12 +158,15 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
 static void close_swapper(struct swapper *swapper)
 {
     free_gaps(&swapper->gaps);
+    free(swapper->topic);
+    free(swapper->absence);
     free(swapper->decision);
 }
 
 /* ---- places of copies -------------------------------------------------------------------------------------------- */
 
 struct room { /* on a device, for the bytes that copies hold */
+    const struct swapper *swapper;
     const struct device *device;
     const struct uses *uses;
     const struct span *span; /* when each task runs, roughly: repeated tasks take no time */
@@ -153,20 +177,27 @@ struct room { /* on a device, for the bytes that copies hold */
 
 static bool computes(const struct room *r, int i) { return r->uses->task[i]->lane == r->device->lane[LANE_COMPUTE]; }
 
-/* The last of the gap's tasks and its end that the device begins to compute by that time; else the first one. */
-static int last_by(const struct room *r, const struct gap *g, double time)
+/* How long x is held for one of its copies.  Its topic and its absence have the same index, the gap's. */
+static double time_for_copy(const struct room *r, const struct absence *a)
 {
-    int i = g->end;
-    while (i > g->begin + 1 && !(computes(r, i) && r->span[i].start <= time * (1 + 1e-9)))
+    const struct topic *t = &r->swapper->topic[a - r->swapper->absence];
+    return r->placement->copy_times * t->seconds;
+}
+
+/* The last of the gap's tasks and its end that the device begins to compute by that time; else the first one. */
+static int last_by(const struct room *r, const struct absence *a, double time)
+{
+    int i = a->end;
+    while (i > a->begin + 1 && !(computes(r, i) && r->span[i].start <= time * (1 + 1e-9)))
         i--;
     return i;
 }
 
 /* The last of the gap's tasks that the device begins to compute before that time; else the gap's begin. */
-static int last_before(const struct room *r, const struct gap *g, double time)
+static int last_before(const struct room *r, const struct absence *a, double time)
 {
-    int last = g->begin;
-    for (int i = g->begin + 1; i < g->end; i++) {
+    int last = a->begin;
+    for (int i = a->begin + 1; i < a->end; i++) {
         if (!computes(r, i))
             continue;
         if (r->span[i].start >= time * (1 - 1e-9))
@@ -176,11 +207,11 @@ static int last_before(const struct room *r, const struct gap *g, double time)
     return last;
 }
 
-static bool leaves(const struct room *r, const struct gap *g) { return g->device == r->device && g->sent; }
+static bool leaves(const struct room *r, const struct absence *a) { return a->gap->device == r->device && a->sent; }
 
-static bool comes_back(const struct room *r, const struct gap *g)
+static bool comes_back(const struct room *r, const struct absence *a)
 {
-    return g->device == r->device && g->end < (int)r->uses->n;
+    return a->gap->device == r->device && a->end < (int)r->uses->n;
 }
 
 /* A tensor that comes back is held from the moment when its copy must begin, for its reader and for the next copies of
@@ -190,21 +221,22 @@ static void place_ins(const struct room *r, const struct swaps *all)
     int *soonest = allocate(all->n + 1, sizeof *soonest), earliest = 0;
     double must_begin = INFINITY;
     for (size_t k = all->n; k-- > 0;) {
-        const struct gap *g = all->in[k];
-        if (!comes_back(r, g))
+        const struct absence *a = all->in[k];
+        if (!comes_back(r, a))
             continue;
-        must_begin = fmin(must_begin, r->span[g->end].start) - r->placement->copy_times * g->seconds;
-        soonest[k] = last_by(r, g, must_begin);
+        must_begin = fmin(must_begin, r->span[a->end].start) - time_for_copy(r, a);
+        soonest[k] = last_by(r, a, must_begin);
     }
     for (size_t k = 0; k < all->n; k++) {
-        struct gap *g = all->in[k];
-        if (!comes_back(r, g))
+        struct absence *a = all->in[k];
+        if (!comes_back(r, a))
             continue;
-        while (g->in > MAX(soonest[k], earliest) && r->held[g->in - 1] + g->bytes <= r->most) {
-            g->in--;
-            r->held[g->in] += g->bytes;
+        const int64_t bytes = bytes_of(a->gap);
+        while (a->in > MAX(soonest[k], earliest) && r->held[a->in - 1] + bytes <= r->most) {
+            a->in--;
+            r->held[a->in] += bytes;
         }
-        earliest = g->in;
+        earliest = a->in;
     }
     free(soonest);
 }
@@ -216,19 +248,20 @@ static void place_outs(const struct room *r, const struct swaps *all)
     int *latest = allocate(all->n + 1, sizeof *latest);
     double copied = -INFINITY;
     for (size_t k = 0; k < all->n; k++) {
-        const struct gap *g = all->out[k];
-        if (!leaves(r, g))
+        const struct absence *a = all->out[k];
+        if (!leaves(r, a))
             continue;
-        copied = fmax(copied, r->span[g->begin].end) + r->placement->copy_times * g->seconds;
-        latest[k] = last_before(r, g, copied);
+        copied = fmax(copied, r->span[a->begin].end) + time_for_copy(r, a);
+        latest[k] = last_before(r, a, copied);
     }
     for (size_t k = all->n; k-- > 0;) {
-        struct gap *g = all->out[k];
-        if (!leaves(r, g))
+        struct absence *a = all->out[k];
+        if (!leaves(r, a))
             continue;
-        while (g->out < MIN(latest[k], g->in - 1) && r->held[g->out + 1] + g->bytes <= r->most) {
-            g->out++;
-            r->held[g->out] += g->bytes;
+        const int64_t bytes = bytes_of(a->gap);
+        while (a->out < MIN(latest[k], a->in - 1) && r->held[a->out + 1] + bytes <= r->most) {
+            a->out++;
+            r->held[a->out] += bytes;
         }
     }
     free(latest);
@@ -241,9 +274,9 @@ static void place_copies(struct room *r, const struct pool *pool, const struct s
     r->most = (int64_t)((double)d->budget * (1 - r->placement->margin)) - (int64_t)guard_bytes(d);
     r->held = bytes_held(r->uses, pool, d);
     for (size_t k = 0; k < all->n; k++) {
-        const struct gap *g = all->out[k];
-        for (int i = g->begin + 1; i < g->end && g->device == d; i++)
-            r->held[i] -= g->bytes;
+        const struct absence *a = all->out[k];
+        for (int i = a->begin + 1; i < a->end && a->gap->device == d; i++)
+            r->held[i] -= bytes_of(a->gap);
     }
     place_ins(r, all);
     place_outs(r, all);
@@ -252,53 +285,56 @@ static void place_copies(struct room *r, const struct pool *pool, const struct s
 
 /* ---- what a choice does to the list ------------------------------------------------------------------------------ */
 
-/* The action that a choice means for the gap.  The starts of the search say SWAP or REMAKE for all gaps alike; a gap
+/* The action that a choice means for a gap.  The starts of the search say SWAP or REMAKE for all gaps alike; a gap
  * that lacks that action takes the other one, and where nothing may be swapped (--recompute auto) all but KEEP is
  * REMAKE. */
-static enum action action_of(const struct swapper *swapper, const struct gap *g, const unsigned char *choice)
+static enum action action_of(const struct swapper *swapper, const struct topic *t, const unsigned char *choice)
 {
-    if (!g->decision || g->decision >= swapper->admitted || choice[g->decision] == KEEP)
+    if (!t->decision || t->decision >= swapper->admitted || choice[t->decision] == KEEP)
         return KEEP;
     if (!swapper->may_swap)
-        return g->may_remake ? REMAKE : KEEP;
-    return g->may_remake && choice[g->decision] == REMAKE ? REMAKE : SWAP;
+        return t->may_remake ? REMAKE : KEEP;
+    return t->may_remake && choice[t->decision] == REMAKE ? REMAKE : SWAP;
 }
 
-/* Returns by tensor the task from which on the tensor is made again, by its position before; NOWHERE: it is not.  In
- * the gaps after that task the tensor is kept, whatever was chosen for them: there it is the repeated task's output. */
+/* Makes all absences anew, with the actions that the choice means.  Returns by tensor the task from which on the tensor
+ * is made again, by its position before; NOWHERE: it is not.  In the gaps after that task the tensor is kept, whatever
+ * was chosen for them: there it is the repeated task's output. */
 static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
 {
     const struct gaps *all = &swapper->gaps;
     int *from = allocate(all->uses->n_tensors, sizeof *from);
     memset(from, NOWHERE, all->uses->n_tensors * sizeof *from);
-    for (struct gap *g = all->gap; g < all->gap + all->n; g++) {
+    for (size_t i = 0; i < all->n; i++) {
+        const struct gap *g = &all->gap[i];
+        enum action action = action_of(swapper, &swapper->topic[i], choice);
         int *since = &from[g->x->id];
-        g->action = action_of(swapper, g, choice);
-        if (*since != NOWHERE && *since <= g->before)
-            g->action = KEEP;
-        if (*since == NOWHERE && g->action == REMAKE)
-            *since = g->after;
+        if (*since != NOWHERE && *since <= g->begin)
+            action = KEEP;
+        if (*since == NOWHERE && action == REMAKE)
+            *since = g->end;
+        swapper->absence[i] = (struct absence){.gap = g, .action = action};
     }
     return from;
 }
 
 /* Where the gap begins and ends in the list with what is made again: a repeat may use x, and so end it earlier. */
-static void find_ends(struct gap *g, const struct uses *u, const int *now)
+static void find_ends(struct absence *a, const struct uses *u, const int *now)
 {
     size_t n, i = 0;
-    const struct use *use = uses_of(u, g->x, &n);
-    g->begin = g->before == NOWHERE ? NOWHERE : now[g->before];
-    while (i < n && use[i].at <= g->begin)
+    const struct use *use = uses_of(u, a->gap->x, &n);
+    a->begin = a->gap->begin == NOWHERE ? NOWHERE : now[a->gap->begin];
+    while (i < n && use[i].at <= a->begin)
         i++;
-    g->end = i < n ? use[i].at : (int)u->n;
-    g->out = g->begin;
-    g->in = g->end;
+    a->end = i < n ? use[i].at : (int)u->n;
+    a->out = a->begin;
+    a->in = a->end;
 }
 
-/* Sets where the gaps are in the list with the repeated tasks.  Returns when tasks run, 0 where that is not known. */
+/* Finds where the gaps are in the list with the repeated tasks.  Returns when tasks run, 0 where that is not known. */
 static struct span *follow_tasks(struct swapper *swapper, const struct uses *u)
 {
-    struct gaps *all = &swapper->gaps;
+    const struct gaps *all = &swapper->gaps;
     struct span *span = allocate(u->n + 1, sizeof *span);
     int *now = allocate(all->uses->n + 1, sizeof *now); /* from the position before to the one in u */
     for (size_t i = u->n; i-- > 0;) {
@@ -311,8 +347,8 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *u)
         if (all->bare.span)
             span[i] = all->bare.span[was];
     }
-    for (struct gap *g = all->gap; g < all->gap + all->n; g++)
-        find_ends(g, u, now);
+    for (size_t i = 0; i < all->n; i++)
+        find_ends(&swapper->absence[i], u, now);
     free(now);
     return span;
 }
@@ -323,9 +359,10 @@ static struct uses *remake_chosen(struct swapper *swapper, struct edit *e, const
     const struct gaps *all = &swapper->gaps;
     struct pool *pool = all->step->pool;
     struct tensor **twin = remake(e, pool, all->uses, from, false);
-    for (struct gap *g = all->gap; g < all->gap + all->n; g++) {
-        g->leaves = NULL;
-        g->back = g->action == REMAKE ? twin[g->x->id] : NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        struct absence *a = &swapper->absence[i];
+        if (a->action == REMAKE)
+            a->back = twin[a->gap->x->id];
     }
     size_t n;
     struct task **task = tasks_in_order(all->step, &n);
@@ -343,9 +380,15 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
     int *from = choose_actions(swapper, choice);
     struct uses *u = remake_chosen(swapper, e, from);
     struct span *span = follow_tasks(swapper, u);
-    struct swaps line = line_up(&swapper->gaps, u);
+    struct swaps line = line_up(swapper->absence, swapper->gaps.n, u);
     for (const struct device *d = s->pool->machine->device; !d->is_host; d++) {
-        struct room room = {.device = d, .uses = u, .span = span, .placement = p};
+        struct room room = {
+            .swapper = swapper,
+            .device = d,
+            .uses = u,
+            .span = span,
+            .placement = p,
+        };
         if (p->copy_times > 0 && swapper->gaps.bare.span)
             place_copies(&room, s->pool, &line);
     }
@@ -480,7 +523,7 @@ static bool make_room(struct swapper *swapper, const char *option, bool sure, st
 {
     struct gaps *all = &swapper->gaps;
     if (all->bare.excess == 0) {
-        report_gaps(all, swapper->costs, "all fits", r);
+        report_gaps(all, swapper->absence, swapper->costs, "all fits", r);
         return false;
     }
     unsigned char *best = allocate(swapper->n, 1);
@@ -492,7 +535,7 @@ static bool make_room(struct swapper *swapper, const char *option, bool sure, st
     apply(swapper, e, best);
     commit(e);
     free(best);
-    report_gaps(all, swapper->costs, NULL, r);
+    report_gaps(all, swapper->absence, swapper->costs, NULL, r);
     return true;
 }
 
@@ -510,7 +553,7 @@ bool remake_by_search(struct step *s, const struct costs *c, const struct run_fa
     struct swapper swapper = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false);
     bool changed = false;
     if (swap_options.how == SWAP_AUTO)
-        report_gaps(&swapper.gaps, c, "--swap auto chooses what is made again", r);
+        report_gaps(&swapper.gaps, swapper.absence, c, "--swap auto chooses what is made again", r);
     else
         changed = make_room(&swapper, swap_options.how == SWAP_OFF ? "--recompute auto" : NULL, !plan_may_change(w), r);
     close_swapper(&swapper);

@@ -24,32 +24,33 @@ static double first_start(const struct forecast *f)
 
 /* The first use of a tensor that came back is the copy.  The first use of one that is made again is the repeated task;
  * where there are several, the last makes the tensor whole. */
-static void find_return(struct times *t, const struct gap *g, const struct forecast *f, const struct uses *u)
+static void find_return(struct times *t, const struct absence *a, const struct forecast *f, const struct uses *u)
 {
     size_t n;
-    const struct use *use = uses_of(u, g->back, &n), *last = use;
-    while (g->action == REMAKE && last[1].mode & ACCESS_WRITE)
+    const struct use *use = uses_of(u, a->back, &n), *last = use;
+    while (a->action == REMAKE && last[1].mode & ACCESS_WRITE)
         last++;
     t->in_start = f->span[use->at].start;
     t->in_end = f->span[last->at].end;
     t->needed = f->span[last[1].at].start;
 }
 
-static struct times find_times(const struct gap *g, const struct forecast *f, const struct uses *u)
+static struct times find_times(const struct absence *a, const struct forecast *f, const struct uses *u)
 {
     struct times t = {.out_start = NAN, .out_end = NAN, .in_start = NAN, .in_end = NAN, .needed = NAN};
-    if (f->span && g->leaves) {
-        t.out_start = f->span[g->leaves->index].start;
-        t.out_end = f->span[g->leaves->index].end;
+    if (f->span && a->leaves) {
+        t.out_start = f->span[a->leaves->index].start;
+        t.out_end = f->span[a->leaves->index].end;
     }
-    if (f->span && g->back)
-        find_return(&t, g, f, u);
+    if (f->span && a->back)
+        find_return(&t, a, f, u);
     return t;
 }
 
-static json_t *move_json(const struct gap *g, const struct times *t, double zero)
+static json_t *move_json(const struct absence *a, const struct times *t, double zero)
 {
-    const char *how = g->action == SWAP ? "swap" : "recompute";
+    const struct gap *g = a->gap;
+    const char *how = a->action == SWAP ? "swap" : "recompute";
     json_t *move = json_pack("{s:s, s:i, s:i, s:s, s:I, s:s}", "tensor", g->x->name, "layer", g->maker->layer, "micro",
                              g->maker->micro, "device", g->device->id, "bytes", (json_int_t)g->x->bytes, "how", how);
     json_object_set_new(move, "out_start_ms", milliseconds(t->out_start - zero));
@@ -60,16 +61,16 @@ static json_t *move_json(const struct gap *g, const struct times *t, double zero
     return move;
 }
 
-static json_t *moves_json(const struct gaps *all, const struct forecast *f)
+static json_t *moves_json(const struct gaps *all, const struct absence *absence, const struct forecast *f)
 {
     struct uses *u = find_uses(f->task, f->n, all->step->pool);
     const double zero = first_start(f);
     json_t *moves = json_array();
-    for (const struct gap *g = all->gap; g < all->gap + all->n; g++) {
-        if (!g->leaves && !g->back)
+    for (const struct absence *a = absence; a < absence + all->n; a++) {
+        if (!a->leaves && !a->back)
             continue;
-        struct times t = find_times(g, f, u);
-        json_array_append_new(moves, move_json(g, &t, zero));
+        struct times t = find_times(a, f, u);
+        json_array_append_new(moves, move_json(a, &t, zero));
     }
     free_uses(u);
     return moves;
@@ -86,29 +87,31 @@ static json_t *peaks_json(const struct gaps *all, const struct forecast *f)
     return peaks;
 }
 
-static char *sum_up(const struct gaps *all)
+static char *sum_up(const struct absence *absence, size_t n)
 {
     size_t n_swapped = 0, n_remade = 0;
     double copied = 0;
     char bytes[32];
-    for (const struct gap *g = all->gap; g < all->gap + all->n; g++) {
-        n_swapped += g->action == SWAP && g->back;
-        n_remade += g->action == REMAKE && g->back;
-        if (g->action == SWAP && g->leaves)
-            copied += (double)g->x->bytes;
-        if (g->action == SWAP && g->back)
-            copied += (double)g->x->bytes;
+    for (const struct absence *a = absence; a < absence + n; a++) {
+        const double bytes_of_x = (double)a->gap->x->bytes;
+        n_swapped += a->action == SWAP && a->back;
+        n_remade += a->action == REMAKE && a->back;
+        if (a->action == SWAP && a->leaves)
+            copied += bytes_of_x;
+        if (a->action == SWAP && a->back)
+            copied += bytes_of_x;
     }
     return format_string("%zu swapped, %zu made again, %s copied", n_swapped, n_remade, format_bytes(bytes, copied));
 }
 
-void report_gaps(const struct gaps *all, const struct costs *c, const char *declines, struct pass_report *r)
+void report_gaps(const struct gaps *all, const struct absence *absence, const struct costs *c, const char *declines,
+                 struct pass_report *r)
 {
     r->after = keep_forecast(try_step(all->step, c));
     const struct forecast *f = r->after;
     double bare = all->bare.period, stall = f->period - fmin(f->period, bare);
-    r->reason = declines ? copy_string(declines) : sum_up(all);
-    r->fields = json_pack("{s:o, s:o}", "moves", moves_json(all, f), "peak_bytes", peaks_json(all, f));
+    r->reason = declines ? copy_string(declines) : sum_up(absence, all->n);
+    r->fields = json_pack("{s:o, s:o}", "moves", moves_json(all, absence, f), "peak_bytes", peaks_json(all, f));
     report_ms(r, "stall_ms", declines ? NULL : "stall", stall);
     report_ms(r, "bare_ms", NULL, bare);
     report_ms(r, "period_ms", NULL, f->period);
