@@ -89,6 +89,7 @@ struct pass {
     const char *turned_on[3];         /* options, each of which turns it on: for the tests of all combinations */
     const struct pass_traits *traits; /* what other passes may ask of it (traits.h); NULL: nothing */
 };
+/* listing.c: */
 const struct pass *const *all_passes(size_t *n); /* in the order of application */
 const struct pass *find_pass(const char *name);  /* NULL: there is none */
 char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
