@@ -86,7 +86,7 @@ TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
 # Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
 SCRIPTS  = $(patsubst %,tests/%.sh,errors errors_files installs labs pages programs walk)
-NO_TESTS = $(patsubst %,tests/%.sh,run report mistakes helpers packages drivers driver_rows distro gpu gpu_kit)
+NO_TESTS = $(patsubst %,tests/%.sh,run progress report mistakes helpers packages drivers driver_rows distro gpu gpu_kit)
 LONGER   = $(filter-out $(SCRIPTS) $(NO_TESTS),$(sort $(wildcard tests/*.sh)))
 ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
 
