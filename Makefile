@@ -1,4 +1,5 @@
-# Trainyard.  `make` builds ./yard, `make demo` shows it, `make test` tests it, `make help` lists the rest.
+# Trainyard.  `make` builds ./yard, `make demo` shows it, `make test` tests it, `make help` lists the rest.  What only
+# those need who change Trainyard itself is in tests/maintain.mk.
 #
 # All that is made lies in build/, except the program itself.  The default flags are for reading along in a debugger
 # and for results that do not depend on the compiler's mood: symbols and frame pointers, no fast-math, no contraction
@@ -39,40 +40,10 @@ endif
 
 # ---- the folders of the program ------------------------------------------------------------------------------------
 
-# Every .c file below src/ belongs to the program.  Folders register themselves: each has one file with a line
-# `const struct module module_NAME` (src/trainer/base/module.h), and the table of these structs is written anew by
-# modules.awk whenever the program is built.
-SOURCES    := $(sort $(wildcard src/*.c src/*/*/*.c))
-REGISTERED := $(shell grep -l '^const struct module module_' $(SOURCES))
-MODULES     = awk -v without='$(WITHOUT)' -f src/trainer/base/modules.awk
-
-# WITHOUT="view plot" leaves two folders out, and those that need them; WITHOUT=all leaves the trainer alone.  The table
-# is build/modules.c, or build/modules-view-plot.c without these two.
-WITHOUT =
-NOTHING =
-SPACE   = $(NOTHING) $(NOTHING)
-TABLE   = $(BUILD)/modules$(subst $(SPACE),,$(WITHOUT:%=-%))
-
-ifneq ($(strip $(WITHOUT)),)
-
-# src/tools/view and the like; where a name is unknown, awk has said so and fails.
-LEFT_OUT := $(shell $(MODULES) -v as=folders $(REGISTERED) || echo unknown)
-ifeq ($(LEFT_OUT),unknown)
-$(error see above)
-endif
-SOURCES := $(filter-out $(LEFT_OUT:=/%),$(SOURCES))
-
-# A sentence on the folders that go along, since they need one that was named.
-GO_ALONG := $(shell $(MODULES) -v as=note $(REGISTERED))
-ifneq ($(GO_ALONG),)
-$(info $(GO_ALONG))
-endif
-
-ifneq ($(filter test tests check kills drivers asan tsan,$(MAKECMDGOALS)),)
-$(error tests need every folder: leave WITHOUT out)
-endif
-
-endif
+# Every .c file below src/ belongs to the program, but those of folders that WITHOUT="view plot" leaves out.  The table
+# of the folders is TABLE, written anew whenever the program is built.
+SOURCES := $(sort $(wildcard src/*.c src/*/*/*.c))
+include src/trainer/base/modules.mk
 
 # ---- files ---------------------------------------------------------------------------------------------------------
 
@@ -86,7 +57,7 @@ TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
 # Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
 SCRIPTS  = $(patsubst %,tests/%.sh,errors errors_files installs labs pages programs walk)
-NO_TESTS = $(patsubst %,tests/%.sh,run report mistakes helpers packages drivers driver_rows distro gpu gpu_kit)
+NO_TESTS = $(patsubst %,tests/%.sh,run progress report mistakes helpers packages drivers driver_rows distro gpu gpu_kit)
 LONGER   = $(filter-out $(SCRIPTS) $(NO_TESTS),$(sort $(wildcard tests/*.sh)))
 ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
 
@@ -175,10 +146,6 @@ $(SHARED)/packages-tests: | $(SHARED)/packages
 	@$(PACKAGES) $(TEST_NEEDS)
 	@touch $@
 
-$(SHARED)/packages-oclgrind: | $(SHARED)/packages
-	@$(PACKAGES) oclgrind
-	@touch $@
-
 -include $(OBJECTS:.o=.d) $(TESTS:=.d) $(BUILD)/tests/main.d $(BUILD)/tests/fuzz.d $(SUPPORT:.o=.d)
 
 # ---- targets -------------------------------------------------------------------------------------------------------
@@ -207,17 +174,16 @@ check: $(BUILD)/tests/passed ## all other tests, after `make test` where it has 
 	@YARD=./$(YARD) YARD_TESTS=check tests/run.sh $(BUILD)/tests $(ALL_TESTS)
 
 # run.sh makes this file where all of `make test` have passed.  It is older than what has changed since.
-READ_BY_TESTS = $(wildcard tests/*.sh tests/*.awk tests/walk/* tests/data/* data/* data/*/* tutorials/* tutorials/*/* \
+READ_BY_TESTS = $(wildcard tests/*.sh tests/*.awk tests/*.mk tests/walk/* tests/data/* data/* data/*/* tutorials/* tutorials/*/* \
                     README.md)
 $(BUILD)/tests/passed: $(YARD) $(TESTS) $(READ_BY_TESTS)
 	@$(MAKE) --no-print-directory test T=
 
+SEED = 1
 lab: $(YARD) ## lab N=: a working copy in build/labs/N, with a task in it; tutorials/labs has them all
 	@SEED=$(SEED) tutorials/labs/lab.sh prepare $(N)
 grade: ## points of lab N= (or of TREE=): SEED= draws other hidden cases, JSON=1 adds a line for autograders
 	@JSON='$(JSON)' SEED=$(SEED) tutorials/labs/lab.sh grade $(N) $(TREE)
-labs-check: $(YARD) ## prove the labs: starters, solutions and wrong solutions get the points they should
-	@tutorials/labs/lab.sh check
 
 # A test is a program of its own: its file, the helpers and main of tests/, and all of the trainer but main.
 $(TESTS): $(BUILD)/tests/main.o
@@ -225,31 +191,6 @@ $(TESTS) $(BUILD)/tests/fuzz: %: %.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/main.o $(SUPPORT): | $(SHARED)/packages-tests
 .SECONDARY: $(TESTS:=.o) $(BUILD)/tests/fuzz.o
-
-# Tests that run no kernels.
-WITHOUT_KERNELS = $(patsubst %,$(BUILD)/tests/test_%,base data file stories simulate view plot)
-DRIVER_TESTS = $(filter-out $(WITHOUT_KERNELS),$(TESTS))
-drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers, fetched into build/, and as on a GPU
-	@YARD=./$(YARD) tests/drivers.sh $(DRIVER_TESTS)
-
-gpu: ## what a GPU does with it, in 9 minutes, as build/gpu-report.txt: the first GPU, or DEVICE=P:D
-	@YARD=./$(YARD) DEVICE='$(DEVICE)' MAKE='$(MAKE_COMMAND)' tests/gpu.sh
-gpu-pack: ## what a GPU's machine without packages and network lacks, as a folder build/gpu-kit to copy there
-	@MAKE='$(MAKE_COMMAND)' tests/gpu_kit.sh
-
-RELEASE = trixie
-distro: ## the README's commands in a bare Debian RELEASE=, or with DOCKER=1 as in the Dockerfile: 10 minutes, as root
-	@DOCKER='$(DOCKER)' QUICK='$(QUICK)' tests/distro.sh $(RELEASE)
-
-kills: N = 100
-kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments, and resume: to the bit as if not killed
-	@YARD=./$(YARD) KILLS=$(N) SEED=$(SEED) $(BUILD)/tests/test_kills
-
-periods: $(YARD) ## simulate some hundred plans: are steps as short as those written in tests/data/periods.txt?
-	@YARD=./$(YARD) tests/periods.sh
-
-gallery: $(YARD) ## papers' schedules as pictures, with their formulas and what is simulated: build/gallery/index.html
-	@YARD=./$(YARD) data/gallery/gallery.sh page build/gallery
 
 bench: $(YARD) ## measure this machine: FMA peak, copies, GEMM, training
 	./$(YARD) bench --model char
@@ -262,32 +203,8 @@ ASAN = $(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= PAR
 asan: ## build ./yard-asan with AddressSanitizer and UBSan, and run the test programs with them
 	+@$(ASAN) test
 
-SECONDS = 60
-FILES   = 1000000
-SEED    = 1
-fuzz: ## mutated files of all formats through the readers under ASan: a minute, or SECONDS=, FILES=, SEED=
-	+@$(ASAN) build/asan/tests/fuzz
-	@ASAN_OPTIONS=abort_on_error=1:detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096 \
-	    UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1 build/asan/tests/fuzz $(SECONDS) $(FILES) $(SEED)
-
-# The tests in which threads meet.  Without setarch the loader may put a mapping where gcc's runtime wants its own.
-tsan: ## build ./yard-tsan with ThreadSanitizer, and run the tests of threads and signals with it
-	@$(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/process.sh PART=all \
-	    TESTS='build/tsan/tests/test_schedule build/tsan/tests/test_pace build/tsan/tests/test_snaprun' test \
-	    OPTIMISE='-O1 -g -fsanitize=thread -Wno-tsan'
-FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
-
-oclgrind: $(YARD) | $(SHARED)/packages-oclgrind ## run every kernel under oclgrind: races, stray accesses
-	@tests/run.sh build/tests tests/oclgrind.sh
-
-tidy: $(SHARED)/embedded.c ## let clang-tidy read the sources
-	clang-tidy --quiet $(SOURCES) -- $(CPPFLAGS) -std=c11
-
 format: ## put the sources into the project's layout (clang-format 14)
 	clang-format -i $(C_FILES)
-
-format-check: ## fail when `make format` would change something
-	@clang-format --dry-run -Werror $(C_FILES)
 
 deps: ## look for the packages again, install what is missing
 	@rm -f build/packages* $(SHARED)/packages*
@@ -299,9 +216,12 @@ PROGRAMS = yard yard-core yard-debug yard-asan yard-tsan
 
 help: ## this list
 	@echo "make               build ./yard; WITHOUT=\"view plot\" leaves folders of src/techniques and src/tools out"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile tests/maintain.mk
 
-.PHONY: core demo lab grade labs-check test tests check distro kills drivers gpu gpu-pack periods gallery bench debug \
-        asan tsan fuzz oclgrind tidy format format-check deps clean help FORCE
+.PHONY: core demo test tests check lab grade bench debug asan format deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
+
+# ---- targets for those who change Trainyard itself -----------------------------------------------------------------
+
+include tests/maintain.mk

@@ -15,7 +15,20 @@
 # A word counts where the shell expects a command, if it is written out: "$program" is not.  What stands in single
 # quotes, which eval and graders run, is not seen, nor are here-documents.
 #
-# Characters are read one by one.  Quotes and brackets may hold one another, so there is a stack, `depth` high:
+# Characters are read one by one.  Quotes and brackets may hold one another, so there is a stack of levels.  Of line 3:
+#
+#     read so far                       levels                         the last level expects
+#
+#     env                               commands                       options       env is printed
+#     env LC_ALL=C                      commands                       options
+#     env LC_ALL=C show                 commands                       arguments     show is printed
+#     env LC_ALL=C show "               commands, quotes
+#     env LC_ALL=C show "$(             commands, quotes, commands     a command
+#     env LC_ALL=C show "$(ls           commands, quotes, commands     arguments     ls is printed
+#     env LC_ALL=C show "$(ls log*)     commands, quotes
+#     env LC_ALL=C show "$(ls log*)"    commands                       arguments
+#
+# A word is printed at the blank or sign that ends it.  The stack is `depth` high:
 #
 #     context[depth]     "commands", "quotes" for "...", "braces" for ${...}, "sum" for $((...))
 #     before[depth]      the word in which this level began: a"b" is one word

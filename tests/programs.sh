@@ -8,6 +8,7 @@ LC_ALL=C
 export LC_ALL
 TMP=$(cd "${TMP:-$(mktemp -d)}" && pwd)
 page=tutorials/reference-systems.md
+makefiles='Makefile tests/maintain.mk src/trainer/base/modules.mk'
 
 . tests/report.sh
 
@@ -35,9 +36,9 @@ builtin='. : [ break cd command continue echo eval exec exit export kill printf 
 
 # Recipes, and what pages let a student type or let a test do: as scripts, with the names of their files.
 mkdir -p "$TMP/tutorials"
-recipes() { # of the Makefile: lines that begin with a tab, and what stands in $(shell ...)
-    awk '/^\t/ { print substr($0, 2) }' Makefile
-    sed 's/\$([A-Z_]*)/$X/g' Makefile | grep -o '\$(shell [^)]*' | sed 's/.*(shell //'
+recipes() { # of the Makefile and what it reads: lines that begin with a tab, and what stands in $(shell ...)
+    awk '/^\t/ { print substr($0, 2) }' $makefiles
+    sed 's/\$([A-Z_]*)/$X/g' $makefiles | grep -o '\$(shell [^)]*' | sed 's/.*(shell //'
 }
 without_make() { # make's variables and functions become a variable of the shell
     sed 's/\$(Q)//; s/^[@+-]*//; s/\$([A-Z_]*)/$X/g; s/\$([a-z]* [^()]*)/$X/g; s/\$[@<^]/$X/g; s/\$\$/$/g'

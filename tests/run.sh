@@ -7,7 +7,8 @@
 #   YARD_TESTS   test: what `make test` runs; check: the rest, for `make check`; all
 # It may report single checks in TAP, "ok 1 - name" and "not ok 2 - name", as cmocka does here and a script can with
 # echo; "# SKIP why" after either marks a check that could not be made here.  A test that announces 1..N checks and
-# reports fewer has failed: something in it ended the program.  LOGS/<test>.log keeps what it printed.
+# reports fewer has failed: something in it ended the program.  LOGS/<test>.log keeps what it printed; verdict.awk reads
+# what that comes to.
 #
 # When all of part "test" have passed, LOGS/passed is there; `make check` looks at it.
 #
@@ -39,89 +40,47 @@ export LSAN_OPTIONS="suppressions=tests/leaks.supp:print_suppressions=0:use_tls=
 seconds_at_most=${TEST_TIMEOUT:-1200} limit=
 command -v timeout >/dev/null && limit="timeout -k 10 $seconds_at_most"
 jobs=${JOBS:-$(getconf _NPROCESSORS_ONLN)}
-screen=no
-[ ! -t 1 ] || screen=yes
+
+. tests/progress.sh
 
 # ---- one test -------------------------------------------------------------------------------------------------------
 
-run_one() { # TEST: in the background; its exit code and seconds go to LOGS/<name>.ended, and its name to the pipe
-    name=$(basename "$1")
+run_one() { # TEST: when it has ended, LOGS/<name>.ended is there, with its exit code and seconds
+    name=${1##*/}
     export TMP="$logs/$name.tmp"
     rm -rf "$TMP"
     mkdir -p "$TMP"
     start=$(date +%s)
-    $limit "$1" >"$logs/$name.log" 2>&1 </dev/null 3>&- 9>&- &
+    $limit "$1" >"$logs/$name.log" 2>&1 </dev/null 9>&- &
     test=$!
     trap 'kill $test 2>/dev/null' TERM # who ends this ends the test
     wait $test
-    echo $? $(($(date +%s) - start)) >"$logs/$name.ended"
-    echo "$1" >&3
+    echo $? $(($(date +%s) - start)) >"$logs/$name.code"
+    mv "$logs/$name.code" "$logs/$name.ended" # at once with all that it has
 }
 
-count_checks() { # LOG: how many were $announced; how many of those that it reports are $ok, $bad and $left_out
-    counts=$(awk '
-        /^1\.\.[0-9]+$/ { announced += substr($0, 4) }
-        /ok [0-9]+.*# SKIP/ {
-            left_out++
-            next
-        }
-        /not ok [0-9]+/ {
-            bad++
-            next
-        }
-        /ok [0-9]+/ { ok++ }
-        END { print announced + 0, ok + 0, bad + 0, left_out + 0 }' "$1")
-    read -r announced ok bad left_out <<EOF
-$counts
-EOF
-}
-
-# How a test ended says more than its checks: $bad is 1 at least if it did not end well, for that $reason; and $ok is 1
-# if it ended well and reported nothing, since a script may be a check itself.
-judge() { # LOG
-    reported=$((ok + bad + left_out))
-    reason="exit code $code"
-    [ "$code" -ne 124 ] || reason="took longer than $seconds_at_most s"
-    if [ "$code" -eq 0 ] && [ $reported -lt "$announced" ]; then
-        code=1
-        reason="ended after $reported of $announced checks"
-    fi
-    if [ "$code" -ne 0 ] && [ "$bad" -eq 0 ]; then
-        bad=1
-    fi
-    if [ "$code" -eq 0 ] && [ $reported -eq 0 ] && ! grep -q '^1\.\.0$' "$1"; then
-        ok=1
-    fi
-}
-
-print_result() { # TEST LOG: nothing if the test has no checks for this part
-    erase_line
-    if [ "$bad" -gt 0 ]; then
-        printf 'FAIL  %-28s %3d failed %4d s   %s; %s ends with:\n' "$name" "$bad" "$seconds" "$reason" "$2"
-        tail -n 40 "$2" | sed 's/^/      | /'
-        say_how_to_repeat "$1" "$2"
-    elif [ $((ok + left_out)) -gt 0 ]; then
-        printf 'ok    %-28s %3d checks %4d s\n' "$name" "$ok" "$seconds"
-        show_skipped "$2"
-    fi
-}
-
-report() { # TEST: it has ended; what it reported is printed and counted
-    name=$(basename "$1")
+report() { # TEST: it has ended; its result is printed, unless it has no checks for this part, and counted
+    name=${1##*/}
+    log=$logs/$name.log
     read -r code seconds <"$logs/$name.ended"
     rm "$logs/$name.ended"
-    count_checks "$logs/$name.log"
-    judge "$logs/$name.log"
-    print_result "$1" "$logs/$name.log"
+    read -r ok bad left_out reason <<EOF
+$(awk -v code="$code" -v seconds="$seconds_at_most" -f tests/verdict.awk "$log")
+EOF
+    if [ "$bad" -gt 0 ]; then
+        printf 'FAIL  %-28s %3d failed %4d s   %s; %s ends with:\n' "$name" "$bad" "$seconds" "$reason" "$log"
+        tail -n 40 "$log" | sed 's/^/      | /'
+        say_how_to_repeat "$1" "$log"
+        failures="$failures $name"
+    elif [ $((ok + left_out)) -gt 0 ]; then
+        printf 'ok    %-28s %3d checks %4d s\n' "$name" "$ok" "$seconds"
+        show_skipped "$log"
+    fi
+    [ "$bad" -gt 0 ] || rm -rf "$logs/$name.tmp"
     passed=$((passed + ok))
     failed=$((failed + bad))
     skipped=$((skipped + left_out))
     echo "$name $seconds" >>"$logs/seconds.new"
-    if [ "$bad" -eq 0 ]; then
-        rm -rf "$logs/$name.tmp"
-    else
-        failures="$failures $name"
-    fi
 }
 
 show_skipped() { # LOG: what could not be checked, and why; cmocka prints that in the line before
@@ -147,95 +106,78 @@ say_how_to_repeat() { # TEST LOG
     esac
 }
 
-# ---- the time left --------------------------------------------------------------------------------------------------
-
-erase_line() { [ $screen = no ] || printf '\r\033[K'; }
-
-# On a screen one line is redrawn: what runs, and for how long by what each test took the last time.
-show_progress() {
-    [ $screen = yes ] || return 0
-    elapsed=$(($(date +%s) - begun))
-    left=$(for test in $running $waiting; do basename "$test"; done |
-        awk -v elapsed=$elapsed -v jobs="$jobs" '
-            FILENAME == "-" {
-                left += ($1 in took) ? took[$1] : 3
-                next
-            }
-            { took[$1] = $2 }
-            END { printf "%d", left / jobs + 1 }' "$guesses" -)
-    printf '\r\033[K%d of %d done, about %d s left; running:%s' $finished "$all" "$left" \
-        "$(for test in $running; do printf ' %s' "$(basename "$test")"; done)" | cut -c 1-"${COLUMNS:-79}" | tr -d '\n'
-}
-
 # ---- all of them ----------------------------------------------------------------------------------------------------
 
-[ "$YARD_TESTS" != test ] || rm -f "$logs/passed"
 guesses=$logs/seconds-$YARD_TESTS
 [ -s "$guesses" ] || guesses=tests/seconds.txt
-in_order=$(for test in "$@"; do echo "$test"; done |
-    awk '
+
+guess() { # TEST...: "SECONDS TEST" for each, by what it took the last time
+    printf '%s\n' "$@" | awk '
         FILENAME != "-" {
             took[$1] = $2
             next
         }
-        {
+        NF {
             name = $1
             sub(/.*\//, "", name)
             print ((name in took) ? took[name] : 3), $1
-        }' "$guesses" - |
-    sort -s -rn | awk '{ print $2 }' | tr '\n' ' ')
+        }' "$guesses" -
+}
 
-# Tests that end write their names into a pipe, and so does the ticker, that the line is drawn anew.
-pipe=$logs/ended.$$
-rm -f "$logs/seconds.new"
-mkfifo "$pipe" || exit 1
-exec 3<>"$pipe"
-rm "$pipe"
+guess_left() { # TEST...: the seconds that all of them take, side by side
+    guess "$@" | awk -v jobs="$jobs" '{ sum += $1 } END { printf "%d", sum / jobs + 1 }'
+}
 
-ticker=
-if [ $screen = yes ]; then
-    while sleep 2; do echo tick >&3; done 9>&- &
-    ticker=$!
-fi
 stop() {
     erase_line
-    kill $ticker $begun_jobs 2>/dev/null
+    kill $processes 2>/dev/null
 }
-begun_jobs=
+processes= # one for each test that was started
 trap 'stop; exit 130' INT TERM HUP QUIT PIPE
 
-passed=0 failed=0 skipped=0 # checks
-all=$# started=0 finished=0 # tests
-waiting=${in_order% }       # their names, with blanks between
-running=
-failures=
+[ "$YARD_TESTS" != test ] || rm -f "$logs/passed"
+rm -f "$logs/seconds.new" "$logs"/*.ended
 begun=$(date +%s)
-while [ "$finished" -lt "$all" ]; do
-    while [ $((started - finished)) -lt "$jobs" ] && [ -n "$waiting" ]; do
-        next=${waiting%% *}
-        case $waiting in
-        *' '*) waiting=${waiting#* } ;;
-        *) waiting= ;;
-        esac
-        run_one "$next" &
-        begun_jobs="$begun_jobs $!"
-        running="$running $next"
-        started=$((started + 1))
+passed=0 failed=0 skipped=0   # checks
+all=$# finished=0 n_running=0 # tests
+running=                      # the names of those that run, and
+failures=                     # of those that failed
+polls=0                       # since the last test ended
+set -- $(guess "$@" | sort -s -rn | awk '{ print $2 }')
+tests=$*
+while [ $finished -lt "$all" ]; do
+    still=
+    for test in $running; do
+        if [ -e "$logs/${test##*/}.ended" ]; then
+            erase_line
+            report "$test"
+            finished=$((finished + 1))
+            n_running=$((n_running - 1))
+            polls=0
+        else
+            still="$still $test"
+        fi
     done
-    show_progress
-    read -r test <&3
-    [ "$test" != tick ] || continue
-    running=$(echo "$running" | sed "s|  *$test\( \|\$\)|\1|")
-    finished=$((finished + 1))
-    report "$test"
+    running=$still
+    while [ $# -gt 0 ] && [ $n_running -lt "$jobs" ]; do # the arguments are the tests that wait
+        run_one "$1" &
+        processes="$processes $!"
+        running="$running $1"
+        n_running=$((n_running + 1))
+        shift
+    done
+    if [ -t 1 ] && [ $((polls % 20)) -eq 0 ]; then
+        show_progress $finished "$all" "$(guess_left $running "$@")" "$running"
+    fi
+    polls=$((polls + 1))
+    sleep 0.1
 done
-[ -z "$ticker" ] || kill "$ticker"
 erase_line
 mv "$logs/seconds.new" "$logs/seconds-$YARD_TESTS" 2>/dev/null
 
 echo
 echo "the ten slowest:"
-for test in "$@"; do
+for test in $tests; do
     name=$(basename "$test")
     awk -v name="$name" '
         /^# seconds: / { seconds = $3 + 0 }

@@ -5,9 +5,9 @@
  * every one there is.
  *
  *     faults   the Nth call fails (EIO once, or a full disk from then on), is cut short, or is the last one (SIGKILL)
- *     power    all calls are recorded.  At each moment the disk may have any of what was not synced: of a file's end
- *              nothing, some of it, or zeros; of changes to a folder any, whatever their order.  The folder is made as
- *              such a disk would have it, and read.
+ *     power    all calls are recorded.  At each moment the disk may have any of what was not synced: of what was
+ *              written to a file (support_disk.h), and of changes to a folder, whatever their order.  The folder is made
+ *              as such a disk would have it, and read.
  *
  * After each the newest checkpoint that was acknowledged, or a later one, loads with its values; and without one of
  * the syncs some power cut shows that they are needed.  All of it again on a system that cannot exchange two names.
@@ -15,6 +15,7 @@
  *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_crash     so many power cuts; every call (else each seventh)
  */
 #include "shim.h"
+#include "support_disk.h"
 #include "support_state.h"
 
 #include <fcntl.h>
@@ -299,8 +300,7 @@ static void clear_tape(void)
 
 struct node { /* a file or a folder on the disk */
     bool folder;
-    char *bytes;
-    size_t n, synced; /* a file's bytes: those written, and those that are there for sure */
+    struct disk_file file;
     struct name *names;
     size_t n_names, cap_names;
 };
@@ -412,7 +412,8 @@ static void make_sure(struct change *c)
 
 static void sync_node(struct disk *d, struct node *x)
 {
-    x->synced = x->n;
+    if (!x->folder)
+        disk_sync(&x->file);
     for (size_t i = 0; i < d->n && x->folder; i++)
         if (d->change[i].folder == x)
             make_sure(&d->change[i]);
@@ -424,11 +425,9 @@ static void apply(struct disk *d, const struct call *c)
     struct node *x = node_at(d, c->path), *folder = strcmp(c->path, watched) ? parent_of(d, c->path, &name) : NULL;
     if (strcmp(c->what, "create") == 0 || strcmp(c->what, "mkdir") == 0)
         change(d, folder, name, c->what[0] == 'c' ? new_node(d, false) : new_folder_node(d), NULL, NULL);
-    else if (strcmp(c->what, "write") == 0) {
-        x->bytes = reallocate(x->bytes, x->n + c->n, 1);
-        memcpy(x->bytes + x->n, c->bytes, c->n);
-        x->n += c->n;
-    } else if (strcmp(c->what, "sync") == 0)
+    else if (strcmp(c->what, "write") == 0)
+        disk_write(&x->file, c->bytes, c->n, x->file.n);
+    else if (strcmp(c->what, "sync") == 0)
         sync_node(d, x);
     else if (strcmp(c->what, "remove") == 0)
         change(d, folder, name, NULL, NULL, NULL);
@@ -445,7 +444,7 @@ static void free_disk(struct disk *d)
         for (size_t k = 0; k < d->nodes[i]->n_names; k++)
             free(d->nodes[i]->names[k].name);
         free(d->nodes[i]->names);
-        free(d->nodes[i]->bytes);
+        empty_file(&d->nodes[i]->file);
         free(d->nodes[i]);
     }
     for (size_t i = 0; i < d->n; i++) {
@@ -458,24 +457,13 @@ static void free_disk(struct disk *d)
 
 /* ---- what is left ----------------------------------------------------------------------------------------------- */
 
-/* Its synced part, and of the rest nothing, a part, or zeros in some sectors. */
-static void put_file(struct draws *draws, const struct node *x, const char *path)
+static void put_file(struct draws *draws, struct node *x, const char *path)
 {
-    size_t n = x->synced, rest = x->n - x->synced;
-    char *bytes = memcpy(allocate(x->n + 1, 1), x->bytes ? x->bytes : "", x->n);
-    size_t kind = draw_below(draws, 4);
-    if (kind == 1 && rest)
-        n += draw_below(draws, rest);
-    else if (kind != 0)
-        n += rest;
-    for (size_t at = x->synced; kind == 2 && at < x->n; at += 512)
-        if (draw_below(draws, 2))
-            memset(bytes + at, 0, MIN(512, x->n - at));
+    cut_file(&x->file, draws);
     FILE *f = fopen(path, "wb");
     assert_true(f);
-    assert_true(fwrite(bytes, 1, n, f) == n);
+    assert_true(fwrite(x->file.sure, 1, x->file.sure_n, f) == x->file.sure_n);
     assert_true(fclose(f) == 0);
-    free(bytes);
 }
 
 static void put_folder(struct draws *draws, struct node *folder, const char *path)

@@ -1,8 +1,8 @@
 /* test_snapfile.c - snapshot files: what is stored comes back, whatever is cut off, damaged or refused.
  *
  * This program has pwrite, fdatasync, rename and the like of its own, which stand before the system's.  They do what
- * the system's do, and keep a model of the disk beside: of what was not synced it may have any sectors, and of a rename
- * either name.  A *life* is a run that opens the file, stores iterations, a few at once, and ends where the shim throws
+ * the system's do, and keep a model of the disk beside (support_disk.h): of what was not synced it may have any sectors,
+ * and of a rename either name.  A *life* is a run that opens the file, stores iterations, a few at once, and ends where the shim throws
  * it out: after a call by chance.  Then the power goes, and the file becomes what such a disk would have; or the
  * process was only killed, and the next life begins with what the system still holds in memory.  After each life the
  * newest iteration that was acknowledged, or a later one, is read back, all of it of one life and iteration.
@@ -11,6 +11,7 @@
  *                                                                 trial on; every bit, else each 61st
  */
 #include "shim.h"
+#include "support_disk.h"
 #include "support_state.h"
 
 #include <fcntl.h>
@@ -19,21 +20,10 @@
 
 /* ---- the disk --------------------------------------------------------------------------------------------------- */
 
-enum { MOST = 1 << 19, SECTOR = 512 };
-struct pending { /* a write that was not synced */
-    size_t at, n;
-    char *bytes;
-};
-struct disk_file {
-    ino_t inode;
-    char sure[MOST];
-    size_t sure_n, n; /* its length, on the disk and now */
-    struct pending *pending;
-    size_t n_pending, cap_pending;
-};
 static struct {
     bool on;
     struct disk_file file[2];
+    ino_t inode[2];        /* the system's number of each; 0: there is none */
     int named, sure_named; /* which of them has the name, now and on the disk */
     struct counted_calls calls;
     int cut_at;               /* the number of the last call that is made */
@@ -41,16 +31,10 @@ static struct {
     bool no_sync;             /* a mutant: syncs do nothing */
     bool real;                /* syncs take their time */
     void (*while_syncing)(void);
-    uint64_t luck;
+    struct draws luck;
 } disk;
 
-static uint32_t draw(uint32_t below)
-{
-    disk.luck ^= disk.luck << 13;
-    disk.luck ^= disk.luck >> 7;
-    disk.luck ^= disk.luck << 17;
-    return (uint32_t)(disk.luck >> 20) % below;
-}
+static uint32_t draw(uint32_t below) { return (uint32_t)draw_below(&disk.luck, below); }
 
 static struct disk_file *file_of(int fd)
 {
@@ -58,7 +42,7 @@ static struct disk_file *file_of(int fd)
     if (!disk.on || fstat(fd, &s) != 0)
         return NULL;
     for (int i = 0; i < 2; i++)
-        if (disk.file[i].inode == s.st_ino)
+        if (disk.inode[i] == s.st_ino)
             return &disk.file[i];
     return NULL;
 }
@@ -72,30 +56,13 @@ static bool go_on(bool writes)
     return sound;
 }
 
-static void forget_pending(struct disk_file *f, bool done)
-{
-    for (size_t i = 0; i < f->n_pending; i++) {
-        if (done)
-            memcpy(f->sure + f->pending[i].at, f->pending[i].bytes, f->pending[i].n);
-        free(f->pending[i].bytes);
-    }
-    f->n_pending = 0;
-}
-
-static void note_write(struct disk_file *f, const void *bytes, size_t n, size_t at)
-{
-    CHECK(at + n <= MOST, "a file of %zu bytes", at + n);
-    *APPEND(f->pending, f->n_pending, f->cap_pending) = (struct pending){at, n, memcpy(allocate(n, 1), bytes, n)};
-    f->n = MAX(f->n, at + n);
-}
-
 static ssize_t write_to(struct disk_file *f, int fd, const void *bytes, size_t n, off_t at)
 {
     if (!go_on(true))
         return -1;
     ssize_t done = REAL(pwrite)(fd, bytes, bytes_to_write(&disk.calls, n), at);
     if (done > 0)
-        note_write(f, bytes, (size_t)done, (size_t)at);
+        disk_write(f, bytes, (size_t)done, (size_t)at);
     return done;
 }
 
@@ -150,10 +117,10 @@ static int sync_model(int fd)
     bool sound = !disk.on || go_on(false);
     if (disk.on && sound && fstat(fd, &s) == 0 && S_ISDIR(s.st_mode))
         disk.sure_named = disk.named;
-    if (f && !(disk.no_sync && sound)) {
-        forget_pending(f, sound);
-        f->sure_n = sound ? f->n : f->sure_n;
-    }
+    if (f && !sound)
+        drop_waiting(f);
+    if (f && sound && !disk.no_sync)
+        disk_sync(f);
     return sound ? 0 : -1;
 }
 int fsync(int fd) { return disk.real ? REAL(fsync)(fd) : sync_model(fd); }
@@ -165,7 +132,7 @@ int posix_fadvise(int fd, off_t at, off_t n, int advice)
     struct disk_file *f = file_of(fd);
     (void)at;
     (void)n;
-    if (f && advice == POSIX_FADV_DONTNEED && !f->n_pending)
+    if (f && advice == POSIX_FADV_DONTNEED && !f->n_waiting)
         assert_int_equal(REAL(pwrite)(fd, f->sure, f->sure_n, 0), f->sure_n);
     return 0;
 }
@@ -184,11 +151,9 @@ int open(const char *path, int flags, ...)
     if (!ours || fd < 0)
         return fd;
     if (!there && fstat(fd, &s) == 0) {
-        struct disk_file *f = &disk.file[strstr(path, ".tmp-") ? 1 - disk.named : disk.named];
-        forget_pending(f, false);
-        f->inode = s.st_ino;
-        f->sure_n = f->n = 0;
-        memset(f->sure, 0, sizeof f->sure);
+        int file = strstr(path, ".tmp-") ? 1 - disk.named : disk.named;
+        empty_file(&disk.file[file]);
+        disk.inode[file] = s.st_ino;
     }
     return fd;
 }
@@ -207,33 +172,16 @@ int unlink(const char *path) { return disk.on && disk.calls.n > disk.cut_at ? 0 
 
 /* ---- the power goes --------------------------------------------------------------------------------------------- */
 
-/* What is on the disk then: of each write nothing, all, or some sectors, of which one may be torn. */
-static void drop_unsynced(struct disk_file *f)
+static void put_file(const char *path, int file)
 {
-    f->sure_n = draw(2) ? f->n : f->sure_n;
-    for (size_t i = 0; i < f->n_pending; i++) {
-        struct pending *p = &f->pending[i];
-        uint32_t kind = draw(3);
-        for (size_t at = 0, n; at < p->n && kind; at += n) {
-            n = MIN(SECTOR, p->n - at);
-            bool torn = kind == 2 && draw(50) == 0;
-            if (kind == 1 || draw(2))
-                memcpy(f->sure + p->at + at, p->bytes + at, torn ? draw((uint32_t)n) : n);
-        }
-    }
-    forget_pending(f, false);
-}
-
-static void put_file(const char *path, struct disk_file *f)
-{
+    const struct disk_file *f = &disk.file[file];
     struct stat s;
     int fd = REAL(open)(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     assert_true(fd >= 0);
     assert_true(fstat(fd, &s) == 0);
     assert_int_equal(REAL(pwrite)(fd, f->sure, f->sure_n, 0), f->sure_n);
     close(fd);
-    f->inode = s.st_ino;
-    f->n = f->sure_n;
+    disk.inode[file] = s.st_ino;
 }
 
 static void remove_temporary(const char *path)
@@ -246,12 +194,11 @@ static void cut_power(const char *path)
 {
     bool old = disk.sure_named != disk.named && draw(2);
     disk.named = disk.sure_named = old ? disk.sure_named : disk.named;
-    struct disk_file *f = &disk.file[disk.named];
-    drop_unsynced(f);
-    forget_pending(&disk.file[1 - disk.named], false);
-    disk.file[1 - disk.named].inode = 0;
-    if (f->inode)
-        put_file(path, f);
+    cut_file(&disk.file[disk.named], &disk.luck);
+    empty_file(&disk.file[1 - disk.named]);
+    disk.inode[1 - disk.named] = 0;
+    if (disk.inode[disk.named])
+        put_file(path, disk.named);
 }
 
 /* ---- what is stored comes back ----------------------------------------------------------------------------------- */
@@ -494,12 +441,12 @@ static bool look_back(void)
 
 static void begin_trial(const char *path, uint64_t number)
 {
-    disk.luck = 0x9E3779B97F4A7C15u * (number + 1);
+    disk.luck = (struct draws){.seed = number};
     REAL(unlink)(path);
     remove_temporary(path);
     for (int i = 0; i < 2; i++) {
-        forget_pending(&disk.file[i], false);
-        disk.file[i].inode = 0;
+        empty_file(&disk.file[i]);
+        disk.inode[i] = 0;
     }
     disk.named = disk.sure_named = 0;
     disk.calls.fault = FAULT_NONE;
@@ -643,7 +590,7 @@ static void spoil_call(const struct stored *x, bool fresh, enum fault fault, int
     disk.cut_sync = disk.fault_sync = 0;
     disk.cut_at = INT32_MAX;
     for (int run = fresh; run < 2; run++, life.session++) {
-        disk.luck = 0x9E3779B97F4A7C15u;
+        disk.luck = (struct draws){0};
         disk.calls.fault = run ? fault : FAULT_NONE;
         disk.calls.at = at;
         be_quiet(log);

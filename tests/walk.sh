@@ -74,7 +74,7 @@ prepare_copy() { # makes the copy and goes there.  It is built already, so that 
     walk=$TMP/walk
     mkdir -p "$walk/build" "$walk/tests"
     cp -Rp Makefile README.md LICENSE cl data src tutorials "$walk"
-    cp -Rp tests/data tests/packages.sh "$walk/tests"
+    cp -Rp tests/data tests/packages.sh tests/maintain.mk "$walk/tests"
     cp -Rp build/src build/embedded.* build/packages "$walk/build"
     cd "$walk" || exit 1
     MAKEFLAGS=$(echo "${MAKEFLAGS-}" | sed 's/--jobserver[^ ]*//g') # its own jobs, the same compiler

@@ -157,10 +157,14 @@ struct offer { /* one update that both sides are offered */
     enum side expected;
 };
 
-/* Like host_side(), except that the device keeps its state, and gradients wait until the choice can be made: after
- * `maker`, the task that makes the last of them. */
-static struct tensor *other_side(struct mover *m, const struct task *update, struct task *maker,
-                                 const struct task *piece, int i)
+/* The task that makes the last of the update's gradients: the choice can be made after it. */
+static struct task *last_maker_of(const struct mover *m, const struct task *update)
+{
+    return m->step->task[last_maker(m->uses, update)];
+}
+
+/* Like host_side(), except that the device keeps its state, and gradients wait until the choice can be made. */
+static struct tensor *other_side(struct mover *m, const struct task *update, const struct task *piece, int i)
 {
     struct tensor *x = piece->access[i].tensor;
     if (x->device->is_host)
@@ -168,27 +172,19 @@ static struct tensor *other_side(struct mover *m, const struct task *update, str
     if (x->class == MEM_OPTIMIZER)
         return part_of_mirror(m, update->access[i].tensor, x);
     if (x->class == MEM_GRADIENTS)
-        return bring_down(m, x, maker, update->layer, FOR_OFFERED);
+        return bring_down(m, x, last_maker_of(m, update), update->layer, FOR_OFFERED);
     return host_side(m, update, piece, i);
 }
 
 /* All pieces of the update on the host, with their copies.  Returns the first piece. */
-static struct task *add_host_updates(struct mover *m, struct task *update, struct task *maker)
+static struct task *add_host_updates(struct mover *m, struct task *update)
 {
+    static const struct way way = {.host_side = other_side, .purpose = FOR_OFFERED};
     struct update_pieces pieces = cut_update(m, update);
-    struct tensor **on_host = allocate((size_t)update->n_access, sizeof(struct tensor *));
-    struct task *first = NULL;
-    for (size_t k = 0; k < pieces.n; k++) {
-        struct task *piece = pieces.piece[k];
-        for (int i = 0; i < piece->n_access; i++)
-            on_host[i] = other_side(m, update, maker, piece, i);
-        struct task *moved = run_on_host(m, piece, on_host);
-        bring_up(m, piece, on_host, FOR_OFFERED);
-        if (k == 0)
-            first = moved;
-    }
+    struct task *first = move_piece(m, update, pieces.piece[0], &way).first;
+    for (size_t k = 1; k < pieces.n; k++)
+        move_piece(m, update, pieces.piece[k], &way);
     free(pieces.piece);
-    free(on_host);
     return first;
 }
 
@@ -308,12 +304,13 @@ static void add_to_ring(struct rule *rule, struct chooser *c)
 static void offer_update(struct mover *m, struct rule *rule, size_t at, enum side expected)
 {
     struct step *s = m->step;
-    struct task *update = s->task[at], *maker = s->task[last_maker(m->uses, update)];
+    struct task *update = s->task[at];
+    struct task *maker = last_maker_of(m, update);
     struct chooser *c = allocate(1, sizeof *c);
     struct offer o = {
         .mover = m, .chooser = c, .costs = rule->planner->question.costs, .update = update, .expected = expected};
     size_t n_tasks = s->n;
-    o.host_update = add_host_updates(m, update, maker);
+    o.host_update = add_host_updates(m, update);
     o.word = new_word(s, s->pool->machine->host);
     o.device_word = new_word(s, update->lane->device);
     make_host_conditional(&o, n_tasks);

@@ -338,7 +338,8 @@ struct update_pieces cut_update(struct mover *m, struct task *update)
     return p;
 }
 
-struct task *run_on_host(struct mover *m, struct task *piece, struct tensor *const *on_host)
+/* The host's task in place of `piece`.  Pieces take the CPU's lanes in turn. */
+static struct task *run_on_host(struct mover *m, struct task *piece, struct tensor *const *on_host)
 {
     struct lane *lane = open_lane(m->step->pool->machine, host_of(m), LANE_CPU, m->n_pieces % m->cores);
     m->n_pieces++;
@@ -379,21 +380,28 @@ static void keep_order(struct mover *m, size_t at, const struct task *first, str
         m->last_at = at;
 }
 
+struct moved move_piece(struct mover *m, const struct task *update, struct task *piece, const struct way *way)
+{
+    struct moved moved;
+    struct tensor **on_host = allocate((size_t)piece->n_access, sizeof(struct tensor *));
+    for (int i = 0; i < piece->n_access; i++)
+        on_host[i] = way->host_side(m, update, piece, i);
+    moved.first = run_on_host(m, piece, on_host); /* in place of `piece`, which lives until commit() */
+    moved.end = bring_up(m, piece, on_host, way->purpose);
+    free(on_host);
+    return moved;
+}
+
 void move_update(struct mover *m, size_t at)
 {
+    static const struct way way = {.host_side = host_side, .purpose = FOR_OFFLOAD};
     struct task *update = m->step->task[at];
     struct update_pieces pieces = cut_update(m, update);
-    struct tensor **on_host = allocate((size_t)update->n_access, sizeof(struct tensor *));
     for (size_t k = 0; k < pieces.n; k++) {
-        struct task *piece = pieces.piece[k];
-        for (int i = 0; i < piece->n_access; i++)
-            on_host[i] = host_side(m, update, piece, i);
-        struct task *moved = run_on_host(m, piece, on_host); /* in place of `piece`, which lives until commit() */
-        struct task *end = bring_up(m, piece, on_host, FOR_OFFLOAD);
-        keep_order(m, at, moved, end);
+        struct moved moved = move_piece(m, update, pieces.piece[k], &way);
+        keep_order(m, at, moved.first, moved.end);
     }
     free(pieces.piece);
-    free(on_host);
 }
 
 /* ---- carrying a plan out ----------------------------------------------------------------------------------------- */

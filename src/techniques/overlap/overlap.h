@@ -72,9 +72,19 @@ struct tensor *host_side(struct mover *m, const struct task *update, const struc
 struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker, int layer, enum purpose purpose);
 /* The same part of the host's mirror as `part` is of `whole`. */
 struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struct tensor *part);
-/* The host's task in place of `piece`.  Pieces take the CPU's lanes in turn. */
-struct task *run_on_host(struct mover *m, struct task *piece, struct tensor *const *on_host);
 /* Copies the new parameters up, right after the task that was added last.  Returns the last copy. */
 struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *const *on_host, enum purpose purpose);
+
+/* How a piece comes to the host: move_update() and --overlap local (local.c) each have a way of their own. */
+struct way {
+    struct tensor *(*host_side)(struct mover *m, const struct task *update, const struct task *piece, int i);
+    enum purpose purpose; /* that of the copies up */
+};
+struct moved {          /* a piece on the host */
+    struct task *first; /* its update */
+    struct task *end;   /* the last copy up */
+};
+/* Puts the host's update in place of `piece`, which is a piece of `update`, with the copies down and up. */
+struct moved move_piece(struct mover *m, const struct task *update, struct task *piece, const struct way *way);
 
 #endif
