@@ -6,8 +6,8 @@
  *
  *     faults   the Nth call fails (EIO once, or a full disk from then on), is cut short, or is the last one (SIGKILL)
  *     power    all calls are recorded.  At each moment the disk may have any of what was not synced: of what was
- *              written to a file (support_disk.h), and of changes to a folder, whatever their order.  The folder is made
- *              as such a disk would have it, and read.
+ *              written to a file (support_disk.h), and of changes to a folder, whatever their order.  The folder is
+ *              made as such a disk would have it, and read.
  *
  * After each the newest checkpoint that was acknowledged, or a later one, loads with its values; and without one of
  * the syncs some power cut shows that they are needed.  All of it again on a system that cannot exchange two names.

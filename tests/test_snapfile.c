@@ -1,11 +1,12 @@
 /* test_snapfile.c - snapshot files: what is stored comes back, whatever is cut off, damaged or refused.
  *
- * This program has pwrite, fdatasync, rename and the like of its own, which stand before the system's.  They do what
- * the system's do, and keep a model of the disk beside (support_disk.h): of what was not synced it may have any sectors,
- * and of a rename either name.  A *life* is a run that opens the file, stores iterations, a few at once, and ends where the shim throws
- * it out: after a call by chance.  Then the power goes, and the file becomes what such a disk would have; or the
- * process was only killed, and the next life begins with what the system still holds in memory.  After each life the
- * newest iteration that was acknowledged, or a later one, is read back, all of it of one life and iteration.
+ * This program has pwrite, fdatasync, rename and the like of its own, which stand before the system's.  They do
+ * what the system's do, and keep a model of the disk beside (support_disk.h): of what was not synced it may have
+ * any sectors, and of a rename either name.  A *life* is a run that opens the file, stores iterations, a few at
+ * once, and ends where the shim throws it out: after a call by chance.  Then the power goes, and the file becomes
+ * what such a disk would have; or the process was only killed, and the next life begins with what the system still
+ * holds in memory.  After each life the newest iteration that was acknowledged, or a later one, is read back, all
+ * of it of one life and iteration.
  *
  *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_snapfile     so many ends of lives, from the YARD_FIRST-th
  *                                                                 trial on; every bit, else each 61st
