@@ -150,7 +150,8 @@ void find_candidates(struct planner *p)
     const size_t n = p->buckets.n;
     struct candidate *none = &p->of[OVERLAP_ALL_DEVICE], *all = &p->of[OVERLAP_ALL_CPU];
     bool updates_wait_for_norm = n > 0 && (int)bucket[0].update > bucket[n - 1].released;
-    /* If they do, no update can run before the norm: all move late, in the order in which the next forward needs them. */
+    /* If they do, no update can run before the norm.  So all move late, in the order in which the next forward needs
+     * them. */
     enum side on_cpu = updates_wait_for_norm ? ON_CPU_LATE : ON_CPU;
     choose_earliest(p, none->side, 0, ON_CPU);
     try_candidate(&p->question, none);

@@ -15,9 +15,9 @@
  *     after the trial    moves_updates           overlap: yes.  Updates that had no room on the device in the trial are
  *                                                timed there too, in a small model
  *
- *     overlap runs       reserve                 snapshot: adds the bytes of its buffers, for every choice that is tried
+ *     overlap runs       reserve                 snapshot: adds the bytes of its buffers, for each choice that is tried
  *                        makes_room              recompute: yes.  So no choice is refused yet, though none fits
- *                        foretell_remade         recompute: these tensors.  All choices are tried again, as if they were
+ *                        foretell_remade         recompute: these tensors.  All choices are tried anew, as if they were
  *                                                made again already
  *
  *     recompute runs     reserve                 snapshot: as above, in the list that overlap has left
@@ -71,8 +71,8 @@ const struct pass_traits *traits_of(const struct pass *p); /* where it has none,
 /* Is a pass wanted that has this trait?  The first one, or NULL. */
 typedef bool has_trait(const struct pass_traits *p);
 const struct pass *find_wanted(has_trait *has, const struct run_facts *w);
-/* Might a wanted pass choose otherwise with larger budgets?  So it is with one that chooses early, where it is not known
- * then what gather needs, or what is kept on the host. */
+/* Might a wanted pass choose otherwise with larger budgets?  So it is with one that chooses early, where it is not
+ * known then what gather needs, or what is kept on the host. */
 bool plan_may_change(const struct run_facts *w);
 
 /* Adds tensors as large as what the wanted passes will add, so that a pass that looks for what fits sees their bytes.

@@ -8,7 +8,7 @@ static struct {
     const char *times;
 } given;
 
-/* ---- files -------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static struct schedule *schedule_of_file(const char *path)
 {
@@ -39,7 +39,7 @@ static char *read_as_list(const char *path)
 static const struct order_reader orders = {.ending = ".csv", .read = read_order};
 static const struct list_form form = {.ending = ".csv", .read = read_as_list};
 
-/* ---- --print-schedule --------------------------------------------------------------------------------------------- */
+/* ---- --print-schedule -------------------------------------------------------------------------------------------- */
 
 static bool is_wanted(void) { return given.print; }
 
@@ -106,7 +106,7 @@ static int print_schedule(const struct settings *o)
     return EXIT_OK;
 }
 
-/* ---- the folder --------------------------------------------------------------------------------------------------- */
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 static const struct other_plan plan = {.is_wanted = is_wanted, .run = print_schedule};
 

@@ -59,7 +59,8 @@ char *turn_text(const struct turn *t);
 struct schedule *read_schedule(const char *path, const char *text); /* the text is that of the file */
 void free_schedule(struct schedule *s);
 char *format_schedule(const struct schedule *s); /* as such a file */
-/* Fills in what follows from the cells.  Ends the program unless each stage is in one row, and has each micro-batch once. */
+/* Fills in what follows from the cells.  Ends the program unless each stage is in one row, and has each micro-batch
+ * once. */
 void index_cells(struct schedule *s);
 const struct cell **cell_of(const struct schedule *s, enum computation computation, int stage, int micro);
 
