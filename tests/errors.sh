@@ -80,35 +80,36 @@ refuse 2 '--profile and --pace: both say how long tasks take' train --profile "$
 
 # ---- values ---------------------------------------------------------------------------------------------------------
 
-refuse 2 'steps' train --steps
-refuse 2 'steps' train --steps=
+float='(as a 32-bit float: 0, or at least 1.2e-38)'
+refuse 2 '--steps needs a value: a whole number from 1' train --steps
+refuse 2 '--steps takes a whole number from 1 to 1000000000, not ""' train --steps=
 refuse 2 'not "ten"' train --steps ten
-refuse 2 'steps' train --steps 0
-refuse 2 'steps' train --steps 99999999999999999999
-refuse 2 'seq-len' train --seq-len -1
-refuse 2 'val-share' train --val-share 0.95
-refuse 2 'lr' train --lr nan
-refuse 2 'beta1' train --beta1 1.5
+refuse 2 'from 1 to 1000000000, not "0"' train --steps 0
+refuse 2 'from 1 to 1000000000, not "99999999999999999999"' train --steps 99999999999999999999
+refuse 2 '--seq-len takes a whole number from 1 to 1000000, not "-1"' train --seq-len -1
+refuse 2 '--val-share takes a number from 0 to 0.9, not "0.95"' train --val-share 0.95
+refuse 2 "--lr takes a number from 0 to 1000 $float, not \"nan\"" train --lr nan
+refuse 2 "--beta1 takes a number from 0 to 0.9999999404 $float, not \"1.5\"" train --beta1 1.5
 
 # Numbers are judged as the 32-bit floats that they become.
 refuse_train 2 '--eps takes a number from 1.175494351e-38 to 1, not "1e-50"' --eps 1e-50
 for option in lr lr-min clip weight-decay beta1; do
     refuse_train 2 "--$option takes" "--$option" 1e-50
 done
-refuse_train 2 'beta1' --beta1 0.99999999
-refuse_train 2 'beta2' --beta2 1
-refuse 2 'temperature' sample --temperature 1e-50
-refuse 2 'eps' check tests/data/gpt2-tiny.safetensors --eps 1e-50
+refuse_train 2 "from 0 to 0.9999999404 $float, not \"0.99999999\"" --beta1 0.99999999
+refuse_train 2 "--beta2 takes a number from 0 to 0.9999999404 $float, not \"1\"" --beta2 1
+refuse 2 "--temperature takes a number from 0 to 100 $float, not \"1e-50\"" sample --temperature 1e-50
+refuse 2 '--eps takes a number from 1.175494351e-38 to 1, not "1e-50"' check tests/data/gpt2-tiny.safetensors --eps 1e-50
 printf 'eps = 1e-50\n' >"$TMP/config"
 refuse 2 'line 1: eps takes' train --config "$TMP/config"
-refuse 2 'device-mem' train --device-mem 12Q
-refuse 2 'schedule' train --schedule sine
-refuse 2 'gemm' train --gemm fast
-refuse 2 'serial' train --serial=yes
-refuse 2 'prompt' train --prompt x
-refuse 2 "'extra'" train extra
-refuse 2 "'extra'" plan extra
-refuse 2 "'extra'" devices extra
+refuse 2 'a number of bytes with an optional K, M or G, such as 512M, not "12Q"' train --device-mem 12Q
+refuse 2 '--schedule takes one of cosine|constant|linear|wsd, not "sine"' train --schedule sine
+refuse 2 '--gemm takes one of auto|own|clblast, not "fast"' train --gemm fast
+refuse 2 '--serial is a switch and takes no value, but "yes" was given' train --serial=yes
+refuse 2 "--prompt is an option of another command, not of 'yard train'" train --prompt x
+refuse 2 "'extra' is not an option: options start with --" train extra
+refuse 2 "'extra' is not an option: options start with --" plan extra
+refuse 2 "'extra' is not an option: options start with --" devices extra
 refuse 2 '--audit runs every task alone: add --serial' train --audit
 refuse 2 'the data bring their own vocabulary' plan --vocab 99 --data README.md
 refuse 2 'brings its own sizes' plan --vocab 99 --init tests/data/llmc-tiny.bin

@@ -26,6 +26,9 @@ fi
 awk -f tests/headings.awk src/*/*/*.[ch] >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'functions that stand below a file of the name in a header are in that file'
 
+find src -name '*.c' | sed 's|.*/||' | sort | uniq -d >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'no two files have one name, so that a debugger knows which is meant'
+
 awk -f tests/comment_names.awk src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/*.[ch] >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'names that comments mention exist'
 

@@ -6,11 +6,11 @@
  *     cell               STAGE ACTION MICRO-BATCH, or two turns that overlap: (0F7;7B3)OVERLAP_F_B
  *     action             F forward, B backward; in two halves: I the gradient of the input, W those of the weights
  *
- *     cells      a file to a schedule, and back                  cells.c
- *     follow     can each cell's turn come, and in which order?  follow.c
- *     order      a schedule as an order for training             order.c
- *     write      a schedule as a list                            write.c
- *     read       the schedule that a list follows                read.c
+ *     cells      a file to a schedule, and back                  schedule_cells.c
+ *     follow     can each cell's turn come, and in which order?  schedule_follow.c
+ *     order      a schedule as an order for training             schedule_order.c
+ *     write      a schedule as a list                            schedule_write.c
+ *     read       the schedule that a list follows                schedule_read.c
  *     schedule   the options                                     schedule.c
  *
  * The format is that of torch.distributed.pipelining (schedules.py, "compute_only").  Other actions that such files may
@@ -54,7 +54,7 @@ char *cell_place(const struct cell *c); /* "row 2, cell 5", or, of a list, "task
 char *cell_text(const struct cell *c);  /* "1B3" */
 char *turn_text(const struct turn *t);
 
-/* ---- cells.c ----------------------------------------------------------------------------------------------------- */
+/* ---- schedule_cells.c -------------------------------------------------------------------------------------------- */
 
 struct schedule *read_schedule(const char *path, const char *text); /* the text is that of the file */
 void free_schedule(struct schedule *s);
@@ -64,7 +64,7 @@ char *format_schedule(const struct schedule *s); /* as such a file */
 void index_cells(struct schedule *s);
 const struct cell **cell_of(const struct schedule *s, enum computation computation, int stage, int micro);
 
-/* ---- follow.c ---------------------------------------------------------------------------------------------------- */
+/* ---- schedule_follow.c ------------------------------------------------------------------------------------------- */
 
 /* All cells, n of them, in an order in which they can be done one after another.  Ends the program where cells wait for
  * one another.  tied: the weights of the first stage wait for those of the last one, as those of a tied head do. */
@@ -72,7 +72,7 @@ const struct cell **follow(const struct schedule *s, bool tied, size_t *n);
 /* Ends the program where PyTorch would run the schedule, and train something else, without a word. */
 void refuse_wrong_in_pytorch(const struct schedule *s);
 
-/* ---- order.c, write.c, read.c ------------------------------------------------------------------------------------ */
+/* ---- schedule_order.c, schedule_write.c, schedule_read.c --------------------------------------------------------- */
 
 /* The schedule as an order for training.  Ends the program if training with it would not give one device's bits. */
 struct order *order_of(const struct schedule *s);

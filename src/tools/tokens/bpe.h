@@ -17,7 +17,7 @@
  *     bpe.c       encodes and decodes
  *     learn.c     learns merges
  *     files.c     reads tokenizer.json, vocab.json with merges.txt, gpt2_tokenizer.bin
- *     write.c     writes tokenizer.json
+ *     write_tokens.c     writes tokenizer.json
  *     single.c    tokenizer.json of bytes and characters
  *     kind.c      registers all this as a kind of tokenizer: --tokens bpe:N
  *     inner.h     what these share;  names.c: bytes as characters;  maps.c: a hash map and a heap

@@ -57,7 +57,7 @@ char *name_of_bytes(const char *bytes, size_t n);
 /* The *n bytes, which the caller frees; NULL: a character of the name stands for no byte. */
 char *bytes_of_name(const char *name, size_t *n);
 
-/* ---- write.c: parts of tokenizer.json --------------------------------------------------------------------------- */
+/* ---- write_tokens.c: parts of tokenizer.json -------------------------------------------------------------------- */
 
 json_t *byte_level_json(bool splits); /* splits: a text is cut into GPT-2's words */
 /* The file of these parts, which it takes over. */

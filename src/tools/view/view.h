@@ -190,7 +190,7 @@ void look_at_step(struct view *v, uint32_t step); /* makes it the anchor */
 void look_at_all(struct view *v);
 void look_at_end(struct view *v);
 
-/* ---- bars.c, memory.c ------------------------------------------------------------------------------------------- */
+/* ---- bars.c, view_memory.c ---------------------------------------------------------------------------------------*/
 
 /* The width in pixels of a column, when the one before it held `n` bars or amounts per pixel.  Where these are many,
  * what a single pixel shows is chance, and half as many columns cost half the time. */

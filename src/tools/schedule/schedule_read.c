@@ -1,4 +1,4 @@
-/* read.c - the schedule that a list follows.
+/* schedule_read.c - the schedule that a list follows.
  *
  *     task forward  s0.compute micro=0 role=forward             0F0
  *     copy send     ...        micro=0 role=send                from here on micro-batch 0 is on the next stage

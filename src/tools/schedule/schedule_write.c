@@ -1,4 +1,5 @@
-/* write.c - a schedule as a list, which is simulated, verified and drawn as any other: the text of a step file.
+/* schedule_write.c - a schedule as a list, which is simulated, verified and drawn as any other: the text of a step
+ * file.
  *
  * A cell is a task, on a device for each row.  Of stage k and micro-batch u, with K.U for their numbers:
  *

@@ -1,4 +1,4 @@
-/* follow.c - can each cell's turn come?  A device takes its cells one after another, and each waits for what it needs:
+/* schedule_follow.c - can each cell's turn come?  A device takes its cells one after another, and each waits for:
  *
  *     2F3      1F3, the stage before it                  none on the first stage
  *     2I3      3I3, the stage after it                   on the last stage its forward

@@ -1,4 +1,4 @@
-/* memory.c - what tensors hold on a device over time, by class, and its budget. */
+/* view_memory.c - what tensors hold on a device over time, by class, and its budget. */
 #include "view.h"
 
 #include <math.h>

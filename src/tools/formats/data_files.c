@@ -1,5 +1,5 @@
-/* data.c - files of other programs, where text or token numbers are expected: what they say that they are, by their
- * first bytes, some by their last ones too.
+/* data_files.c - files of other programs, where text or token numbers are expected: what they say that they are, by
+ * their first bytes, some by their last ones too.
  */
 #include "formats.h"
 

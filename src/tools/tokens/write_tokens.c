@@ -1,4 +1,4 @@
-/* write.c - a tokenizer as tokenizer.json. */
+/* write_tokens.c - a tokenizer as tokenizer.json. */
 #include "inner.h"
 
 /* How tokenizer.json writes a token; the caller frees it. */

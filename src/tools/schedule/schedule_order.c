@@ -1,4 +1,4 @@
-/* order.c - a schedule as an order for training.
+/* schedule_order.c - a schedule as an order for training.
  *
  * Training gives one device's bits, so each stage takes its micro-batches in ascending order: then a gradient is the
  * same chain of additions.  And it knows two ways to put several stages on a device, in a loop and folded as a V:

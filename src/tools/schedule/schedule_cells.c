@@ -1,4 +1,4 @@
-/* cells.c - the cells of a schedule: from a file, to a file, and whether they are all there. */
+/* schedule_cells.c - the cells of a schedule: from a file, to a file, and whether they are all there. */
 #include "schedule.h"
 
 #include <ctype.h>
