@@ -238,6 +238,9 @@ mkdir -p "$TMP/nested/inside"
 cp LICENSE "$TMP/nested/a.txt"
 warned 'has 1 folder, whose files are not read' --model tiny --data "$TMP/nested"
 warned 'is not UTF-8 from byte 2500 on' --model tiny --data "$TMP/cp1251.txt"
+head -c 3000 /dev/zero >"$TMP/zeros.txt"
+warned 'holds zero bytes, and texts have none: it is trained on all the same' --model tiny \
+    --data "$TMP/zeros.txt" --tokens bpe:257
 warned 'does not say what its 67 tokens stand for' --init tests/data/gpt2-tiny.safetensors --data "$TMP/digits.txt"
 
 # ---- what is no regular file ----------------------------------------------------------------------------------------

@@ -103,6 +103,11 @@ grep -v ProfilerStep $trace >"$TMP/all.json"
 convert "$TMP/all.json" "$TMP/list" --unknown && expect_ms 3.794 "$TMP/list" # from 5 after the first begin to 11 before the end
 result $? 'a trace without steps is one list'
 
+wide=$(printf '\343\202\253%.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14) # 14 characters of 3 bytes each
+sed "s/ampere_sgemm_128x64_tn/$wide/" $trace >"$TMP/wide.json"
+PYTHONIOENCODING=utf-8 convert "$TMP/wide.json" "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
+result $? 'a name is no longer in bytes than step files allow'
+
 refuse() { # WHAT NAME OPTIONS...: of the trace $TMP/NAME
     what=$1 name=$2
     shift 2

@@ -414,6 +414,8 @@ TEST(mistakes_name_row_and_cell)
         {"0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1",
          "row 1, cell 2: '0B0': it waits for ever for '1B0', since what comes before that waits too: '1F1' of row 2, "
          "cell 2"},
+        {"0F0,0B0,(0F1;0B1)OVERLAP_F_B",
+         "row 1, cell 3: '(0F1;0B1)OVERLAP_F_B': its backward waits for its forward, so they cannot overlap"},
         {"0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1F1,1B0,1B1", "row 1, cell 2: '(0F1;0B0)OVERLAP_F_B': it waits for ever"},
     };
     assert_true(COUNT(mistakes) >= 30);
@@ -433,7 +435,9 @@ TEST(training_names_row_and_cell)
         {"0F0,1F0,1B0,0B0\n2F0,3F0,3B0,2B0", "row 1, cell 2: '1F0': training has stage 1 in row 2, or"},
         {"0F0,2F0,2B0,0B0\n1F0,1B0", "row 1, cell 2: '2F0': it is on the last of 3 stages, and training wants as many"},
         {"0F0,4F0,5F0,5B0,4B0,0B0\n1F0,2F0,3F0,3B0,2B0,1B0",
-         "row 2, cell 3: '3F0': training has stage 3 in row 2, or, folded as a V, in row 1"},
+         "row 2, cell 3: '3F0': training has stage 3 in row 1, since those before it are folded as a V"},
+        {"0F0,2F0,3F0,3B0,2B0,0B0\n1F0,1B0",
+         "row 1, cell 3: '3F0': training has stage 3 in row 2, since those before it are dealt round"},
         {"0F0,3F0,4F0,4B0,3B0,0B0\n1F0,2F0,5F0,5B0,2B0,1B0", ""}, /* two Vs, one after the other */
         {"0F0,0I0,0W0\n1F0,1I0,1W0,,", ""},
         {"0F0,0B0,0F1,0B1\n1F0,1I0,1F1,1I1,1W0,1W1",

@@ -26,7 +26,7 @@ import zlib
 GPU = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}  # categories, which older traces capitalize
 RUNTIME = {"cuda_runtime", "cuda_driver", "runtime"}
 LATE = 20  # a task that begins so much later than it could has no known cause
-LONGEST = 31  # characters of a name; a step file allows 39, and a number may follow
+LONGEST = 31  # bytes of a name; a step file allows 39, and a number may follow
 
 
 def fail(path, what):
@@ -89,7 +89,8 @@ def short(name):
     for word in ("void ", "at::native::", "(anonymous namespace)::", "autograd::engine::evaluate_function: "):
         name = name.replace(word, "")
     name = name.split("<")[0].split("(")[0].strip() or "task"
-    return "".join("_" if c in " []=,#'" or not c.isprintable() else c for c in name)[:LONGEST]
+    name = "".join("_" if c in " []=,#'" or not c.isprintable() else c for c in name)
+    return name.encode()[:LONGEST].decode(errors="ignore")
 
 
 # ---- work of the GPU, and what it waits for ---------------------------------------------------------------------------

@@ -73,6 +73,8 @@ static _Noreturn void refuse_ring(const struct progress *p)
     const struct cell *c = next_cell(p, row);
     find_unmet(p, c, &need);
     const struct cell *wanted = *cell_of(p->s, need.computation, need.stage, need.micro);
+    if (wanted == c)
+        fail_cell(p->s, c, "its backward waits for its forward, so they cannot overlap");
     if (wanted->row == c->row)
         fail_cell(p->s, c, "it waits for ever for '%s', which comes after it in its row", cell_text(wanted));
     const struct cell *other = next_cell(p, (size_t)wanted->row);

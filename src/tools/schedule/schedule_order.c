@@ -26,6 +26,10 @@ static void set_places(const struct schedule *s, struct order *o)
     v.folded = true;
     int in_loop = first_elsewhere(s, &loop), in_v = first_elsewhere(s, &v);
     int wrong = MAX(in_loop, in_v);
+    if (wrong < s->stages && in_loop != in_v)
+        fail_cell(s, *cell_of(s, FORWARD, wrong, 0), "training has stage %d in row %d, since those before it are %s",
+                  wrong, pp_of(in_v < in_loop ? &loop : &v, wrong) + 1,
+                  in_v < in_loop ? "dealt round" : "folded as a V");
     if (wrong < s->stages)
         fail_cell(s, *cell_of(s, FORWARD, wrong, 0),
                   "training has stage %d in row %d, or, folded as a V, in row %d, and not in this one", wrong,

@@ -221,7 +221,7 @@ static void free_files(struct files *f)
 static void warn_of_encoding(const struct text *text, bool as_bytes)
 {
     if (memchr(text->bytes, '\0', text->n)) {
-        warn("%s holds zero bytes, and texts have none: it is trained on byte by byte; if it holds token numbers, name "
+        warn("%s holds zero bytes, and texts have none: it is trained on all the same; if it holds token numbers, name "
              "it .bin, if it is UTF-16, convert it with iconv",
              text->name);
         return;
