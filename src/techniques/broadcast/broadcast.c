@@ -193,14 +193,14 @@ void free_messages(struct broadcast *b)
 
 /* ---- cut and deal ------------------------------------------------------------------------------------------------ */
 
-int first_sending_queue(void) { return broadcast_options.main == MAIN_BOTH ? 0 : 1; }
+int first_sending_queue(const struct broadcast *b) { return b->asked.main == MAIN_BOTH ? 0 : 1; }
 
-int count_sending_queues(const struct broadcast *b) { return b->queues - first_sending_queue(); }
+int count_sending_queues(const struct broadcast *b) { return b->asked.queues - first_sending_queue(b); }
 
 static void cut_shard(const struct broadcast *b, struct layer_shard *shard)
 {
     size_t most = MIN(shard->bytes / LEAST_SLICE, shard->bytes / b->align);
-    size_t slices = MIN((size_t)broadcast_options.slices, most);
+    size_t slices = MIN((size_t)b->asked.slices, most);
     shard->slices = (int)MAX(slices, 1);
     shard->queue = allocate((size_t)shard->slices, sizeof *shard->queue);
 }
@@ -212,7 +212,7 @@ static void deal_evenly(const struct broadcast *b, struct layer_shard *shard)
         if (other->owner == shard->owner)
             dealt += other->slices;
     for (int i = 0; i < shard->slices; i++)
-        shard->queue[i] = first_sending_queue() + (dealt + i) % count_sending_queues(b);
+        shard->queue[i] = first_sending_queue(b) + (dealt + i) % count_sending_queues(b);
 }
 
 /* The shard's nth draw, of 0 to below - 1. */
@@ -232,7 +232,7 @@ static void deal_at_random(const struct broadcast *b, struct layer_shard *shard)
     }
     for (int i = 0; i < shard->slices; i++) {
         int sender = i < senders ? i : draw(b, shard, shard->slices + i, senders);
-        shard->queue[order[i]] = first_sending_queue() + sender;
+        shard->queue[order[i]] = first_sending_queue(b) + sender;
     }
     free(order);
 }
@@ -275,7 +275,7 @@ static struct lane *queue_lane(const struct broadcast *b, const struct task *cop
         return d->lane[kind];
     struct lane *lane = lane_for(b->step->pool->machine, d, kind, FOR_QUEUE + j);
     if (lane->purpose != FOR_QUEUE + j)
-        fail(EXIT_USAGE, "--broadcast-queues %d: the link of device %s takes no more %s lanes: use %d", b->queues,
+        fail(EXIT_USAGE, "--broadcast-queues %d: the link of device %s takes no more %s lanes: use %d", b->asked.queues,
              d->id, lane_kind_name[kind], j);
     return lane;
 }
@@ -369,7 +369,7 @@ void send_slices(struct broadcast *b, struct edit *e)
 {
     for (struct layer_shard *shard = b->shards; shard < b->shards + b->n_shards; shard++) {
         cut_shard(b, shard);
-        if (broadcast_options.deal == DEAL_RANDOM)
+        if (b->asked.deal == DEAL_RANDOM)
             deal_at_random(b, shard);
         else
             deal_evenly(b, shard);

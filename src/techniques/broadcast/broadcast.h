@@ -60,17 +60,18 @@ struct slice {
 
 struct broadcast {
     struct step *step;
-    uint64_t seed; /* slices are dealt by it */
-    int queues;    /* how many a device has, the main one among them */
-    bool by_use;   /* shards go in the order of their first use, not as they stand in the list */
-    size_t align;  /* slices begin at multiples of so many bytes: the largest alignment of a device */
+    uint64_t seed;                  /* slices are dealt by it */
+    struct broadcast_options asked; /* a copy; its queues count the main one of a device too */
+    bool by_use;                    /* shards go in the order of their first use, not as they stand in the list */
+    size_t align;                   /* slices begin at multiples of so many bytes: the largest alignment of a device */
     struct message *messages;
     struct layer_shard *shards;
     size_t n_messages, cap_messages, n_shards, cap_shards;
 };
 
 bool is_broadcast(const struct task *t); /* is it a copy that the pass cuts? */
-int first_sending_queue(void);           /* the first of a device's queues that sends: 0, the main one, or 1 */
+int first_sending_queue(
+    const struct broadcast *b); /* the first of a device's queues that sends: 0, the main one, or 1 */
 int count_sending_queues(const struct broadcast *b); /* how many of a device's queues send */
 /* Messages and shards of the list in an open edit, where each message's copies become neighbours. */
 void find_messages(struct broadcast *b, struct edit *e);

@@ -62,7 +62,7 @@ static size_t first_alike(const struct broadcast *b, size_t shard)
 /* [shard * queues + queue], which the caller frees. */
 static struct tally *count_slices(const struct broadcast *b)
 {
-    size_t queues = (size_t)b->queues;
+    size_t queues = (size_t)b->asked.queues;
     struct tally *tally = allocate(b->n_shards * queues + 1, sizeof *tally);
     for (size_t i = 0; i < b->n_shards; i++) {
         struct tally *by_queue = &tally[first_alike(b, i) * queues];
@@ -87,8 +87,8 @@ static json_t *queues_json(const struct broadcast *b)
     for (size_t i = 0; i < b->n_shards; i++) {
         if (first_alike(b, i) != i)
             continue;
-        for (int j = 0; j < b->queues; j++) {
-            const struct tally *t = &tally[i * (size_t)b->queues + (size_t)j];
+        for (int j = 0; j < b->asked.queues; j++) {
+            const struct tally *t = &tally[i * (size_t)b->asked.queues + (size_t)j];
             json_t *row = json_pack("{s:s, s:i, s:i, s:i, s:I}", "device", b->shards[i].owner->id, "queue", j, "layer",
                                     b->shards[i].layer, "slices", t->slices, "bytes", (json_int_t)t->bytes);
             json_array_append_new(rows, row);
@@ -106,9 +106,9 @@ static char *describe(const struct broadcast *b, const struct run_facts *w, bool
     for (size_t i = 0; i < b->n_shards; i++)
         slices += b->shards[i].slices;
     char *text = format_string("%d slices of %zu shards", slices, b->n_shards);
-    append_text(&text, ", dealt %s", broadcast_options.deal == DEAL_RANDOM ? "at random" : "evenly");
+    append_text(&text, ", dealt %s", b->asked.deal == DEAL_RANDOM ? "at random" : "evenly");
     append_text(&text, " to %d queue%s", senders, senders == 1 ? "" : "s");
-    append_text(&text, " %s the main one", broadcast_options.main == MAIN_BOTH ? "with" : "beside");
+    append_text(&text, " %s the main one", b->asked.main == MAIN_BOTH ? "with" : "beside");
     append_text(&text, ", %s", staged ? "through the host" : "directly");
     if (b->by_use)
         append_text(&text, ", in order of use");
@@ -137,14 +137,14 @@ static size_t largest_alignment(const struct machine *m)
 static bool run_broadcast(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
     struct broadcast b = {
-        .step = s, .seed = w->seed, .queues = broadcast_options.queues, .align = largest_alignment(s->pool->machine)};
+        .step = s, .seed = w->seed, .asked = broadcast_options, .align = largest_alignment(s->pool->machine)};
     struct periods o = choose_order(&b, c);
     struct edit *e = slice_list(&b);
     commit(e);
     bool any = b.n_shards > 0, staged = is_staged(s);
-    if (any && broadcast_options.slices < count_sending_queues(&b))
-        warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do",
-             broadcast_options.slices, count_sending_queues(&b));
+    if (any && b.asked.slices < count_sending_queues(&b))
+        warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do", b.asked.slices,
+             count_sending_queues(&b));
     r->reason = describe(&b, w, staged);
     r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
     report_ms(r, "period_ms", NULL, o.period);

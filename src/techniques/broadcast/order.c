@@ -70,7 +70,7 @@ struct periods choose_order(struct broadcast *b, const struct costs *c)
         o.period = by_use;
     }
     other.by_use = b->by_use;
-    other.queues = first_sending_queue() + 1;
+    other.asked.queues = first_sending_queue(b) + 1;
     o.one_queue = try_slices(&other, c);
     return o;
 }
