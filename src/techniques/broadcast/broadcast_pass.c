@@ -210,7 +210,7 @@ static const struct pass_traits traits = {
     .sends_copies = true,
 };
 static const struct pass pass = {
-    .place = 40,
+    .order = 40,
     .name = "broadcast",
     .wanted = wants_broadcast,
     .run = run_broadcast,
@@ -221,7 +221,7 @@ static const struct pass pass = {
 const struct module module_broadcast = {
     .name = "broadcast",
     .needs = "pass predict",
-    .place = 25,
+    .order = 26,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

@@ -406,7 +406,7 @@ static const struct pass_traits traits = {
     .every_list = true,
 };
 static const struct pass pass = {
-    .place = 20,
+    .order = 20,
     .name = "gather",
     .wanted = wants_gather,
     .run = run_gather,
@@ -416,7 +416,7 @@ static const struct pass pass = {
 const struct module module_gather = {
     .name = "gather",
     .needs = "pass",
-    .place = 26,
+    .order = 27,
     .pass = &pass,
     .gathers = true,
 };

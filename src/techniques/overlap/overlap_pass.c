@@ -355,7 +355,7 @@ static const struct pass_traits traits = {
     .chooses_early = decides,
 };
 static const struct pass pass = {
-    .place = 10,
+    .order = 10,
     .name = "overlap",
     .wanted = wants_overlap,
     .run = run_overlap,
@@ -408,7 +408,7 @@ static const struct foreign_words foreign[] = {
 const struct module module_overlap = {
     .name = "overlap",
     .needs = "pass predict search",
-    .place = 21,
+    .order = 21,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

@@ -13,14 +13,17 @@
  *     tasks_in_order()  the order as it is now, which `prev` and `next` of the tasks say
  *     all else          lanes, tensors and accesses of tasks, devices of tensors: as the verbs so far have made it
  *
- * Edges follow from accesses: no verb makes one task wait for another.  What a step file says with `after=` is said of
- * origins (step.h), so the verbs hand it on.  A task that is to wait reads what the other one
- * writes, on its own device.  Only a copy may touch tensors of others.  So a marker waits in a lane for what was made
- * elsewhere, and takes no time (copies_nothing()):
+ * No verb makes one task wait for another: edges follow from accesses.  So a task that is to wait for another one of
+ * its device gets an access: it reads what the other one writes.  Only a copy may touch tensors of another device.  So
+ * where a task is to wait for what was made elsewhere, a marker comes before it in its lane, and has the access in its
+ * place.  The marker is a copy of a word to itself, which takes no time (copies_nothing()):
  *
  *     struct tensor *word = new_tensor(s->pool, lane->device, MEM_WORK, "word", INT32, 1, (int64_t[]){1});
  *     word->persistent = true;
  *     add_access(add_copy(s, lane, "wait", word, word), made_elsewhere, ACCESS_READ);
+ *
+ * A step file can say with `after=` that one task waits for another.  That is said of their origins (step.h).  What
+ * repeats a task or stands in for it has the same origin, so it waits too: the verbs need not see to it.
  *
  * On a task that was there before, undo() does not take back an access.  Every verb costs a constant, but for the walk
  * of a move and of new homes; commit() is one walk over the list.

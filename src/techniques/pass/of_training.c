@@ -84,7 +84,7 @@ static const struct hooks hooks = {
     .list_built = rewrite, .summary_printed = print_all_reports, .trainer_closing = free_all_reports};
 const struct module module_pass = {
     .name = "pass",
-    .place = 60,
+    .order = 60,
     .options = options,
     .n_options = COUNT(options),
     .check = check_pass_options,

@@ -26,10 +26,10 @@
  *             .group = GROUP_TECHNIQUES,
  *             .commands = OF_LIST,
  *             .help = "what it does"}
- *     4. a struct pass and a struct module (base/module.h), which needs "pass".  The place of the pass in the order:
- *        overlap has 10, gather 20, recompute 30, broadcast 40, swap 50, snapshot 60.  A pass that only reorders comes
- *        before 10; one that must see the tasks of others comes after these.  The place of the module does not
- *        matter for a pass
+ *     4. a struct pass and a struct module (base/module.h), which needs "pass".  The order of the pass: overlap
+ *        has 10, gather 20, recompute 30, broadcast 40, swap 50, snapshot 60.  A pass that only reorders comes before
+ *        10; one that must see the tasks of others comes after these.  The order of the module does not matter for a
+ *        pass: leave it out
  *
  * The shortest that is there is recompute/.  A pass needs no hooks.
  *
@@ -82,7 +82,7 @@ typedef bool pass_wanted(const struct run_facts *w);
 typedef bool pass_run(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r);
 struct pass_traits;
 struct pass {
-    int place;        /* passes run in ascending order of their places */
+    int order;        /* passes run in ascending order of this, as the head lists them */
     const char *name; /* --after NAME */
     pass_wanted *wanted;
     pass_run *run;

@@ -141,7 +141,7 @@ static const struct pass_traits traits = {
     .foretell_remade = remade_by_rule,
 };
 static const struct pass pass = {
-    .place = 30,
+    .order = 30,
     .name = "recompute",
     .wanted = wants_recompute,
     .run = run_recompute,
@@ -170,7 +170,7 @@ static const struct foreign_words foreign[] = {
 const struct module module_recompute = {
     .name = "recompute",
     .needs = "pass",
-    .place = 22,
+    .order = 22,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

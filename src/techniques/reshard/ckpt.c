@@ -499,7 +499,7 @@ static const struct words ckpt_words = {
 static int run_ckpt(int argc, char **argv) { return run_words(&ckpt_words, argc, argv); }
 
 const struct subcommand ckpt_command = {
-    .place = 110,
+    .help_place = 110,
     .name = "ckpt",
     .help = "look into checkpoints, check, compare, reshard and export them",
     .run = run_ckpt,

@@ -301,7 +301,7 @@ static const struct pass_traits traits = {
     .reserve = reserve_buffers,
 };
 static const struct pass pass = {
-    .place = 60,
+    .order = 60,
     .name = "snapshot",
     .wanted = wants_snapshot,
     .run = run_snapshot,
@@ -381,7 +381,7 @@ static const struct law laws[] = {{"snapshot-every", "snapshot", NULL},
 const struct module module_snapshot = {
     .name = "snapshot",
     .needs = "pass predict reshard",
-    .place = 24,
+    .order = 24,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

@@ -37,7 +37,7 @@ static const struct pass_traits traits = {
     .choose_remade = remake_by_search,
 };
 static const struct pass pass = {
-    .place = 50,
+    .order = 50,
     .name = "swap",
     .wanted = wants_swap,
     .run = run_swap,
@@ -95,7 +95,7 @@ static const struct foreign_words foreign[] = {
 const struct module module_swap = {
     .name = "swap",
     .needs = "pass predict search",
-    .place = 23,
+    .order = 23,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

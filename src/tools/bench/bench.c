@@ -377,7 +377,7 @@ static int run_bench(int argc, char **argv)
 }
 
 static const struct subcommand command = {
-    .place = 100,
+    .help_place = 100,
     .name = "bench",
     .help = "measure the device, its matrix products and training",
     .run = run_bench,
@@ -394,7 +394,7 @@ static const struct option options[] = {
 const struct module module_bench = {
     .name = "bench",
     .needs = "broadcast command pass predict trace",
-    .place = 96,
+    .order = 96,
     .commands = &command,
     .n_commands = 1,
     .options = options,

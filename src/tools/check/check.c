@@ -214,7 +214,7 @@ static int run_check(int argc, char **argv)
 }
 
 static const struct subcommand command = {
-    .place = 40,
+    .help_place = 40,
     .name = "check",
     .help = "compare with reference numbers made by another program",
     .run = run_check,
@@ -261,7 +261,7 @@ static const struct option options[] = {
 const struct module module_check = {
     .name = "check",
     .needs = "command reshard",
-    .place = 95,
+    .order = 95,
     .commands = &command,
     .n_commands = 1,
     .options = options,

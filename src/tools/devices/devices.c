@@ -143,7 +143,7 @@ static int run_devices(int argc, char **argv)
 }
 
 static const struct subcommand command = {
-    .place = 10,
+    .help_place = 10,
     .name = "devices",
     .help = "show the OpenCL devices",
     .run = run_devices,

@@ -128,6 +128,6 @@ static const struct hooks hooks = {
 };
 const struct module module_finite = {
     .name = "finite",
-    .place = 6,
+    .order = 6,
     .hooks = &hooks,
 };

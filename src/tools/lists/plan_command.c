@@ -253,7 +253,7 @@ static const struct hooks hooks = {
     .summary_printed = print_summary,
 };
 static const struct subcommand command = {
-    .place = 50,
+    .help_place = 50,
     .name = "plan",
     .help = "show a training step as a list of tasks, and its memory",
     .run = run_plan,
@@ -262,7 +262,7 @@ static const struct subcommand command = {
 const struct module module_lists = {
     .name = "lists",
     .needs = "pass predict proof trace",
-    .place = 55,
+    .order = 55,
     .commands = &command,
     .n_commands = 1,
     .options = options,

@@ -205,7 +205,7 @@ static int run_plot(int argc, char **argv)
 }
 
 static const struct subcommand command = {
-    .place = 90,
+    .help_place = 90,
     .name = "plot",
     .help = "draw the losses that --log recorded",
     .run = run_plot,

@@ -131,11 +131,11 @@ static const struct hooks hooks = {
     .trainer_closing = forget,
 };
 static const struct subcommand command = {
-    .place = 60, .name = "profile", .help = "measure how long tasks take, to predict with", .run = run_profile};
+    .help_place = 60, .name = "profile", .help = "measure how long tasks take, to predict with", .run = run_profile};
 const struct module module_predict = {
     .name = "predict",
     .needs = "command pass trace",
-    .place = 50,
+    .order = 50,
     .commands = &command,
     .n_commands = 1,
     .options = options,

@@ -76,7 +76,7 @@ static const struct hooks hooks = {
     .machine_opened = choose_runner, .list_built = keep_values, .trainer_closing = forget};
 const struct module module_proof = {
     .name = "proof",
-    .place = 10,
+    .order = 10,
     .options = options,
     .n_options = COUNT(options),
     .check = check_proof_options,

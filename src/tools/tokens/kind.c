@@ -140,6 +140,7 @@ static const struct token_kind token_bpe = {
     .name = "bpe",
     .word = "bpe:N",
     .noun = "byte pairs",
+    .learns = true,
     .check = check_word,
     .make = learn,
     .encode = encode_bpe,

@@ -83,7 +83,7 @@ static const struct words trace_words = {
 static int run_trace(int argc, char **argv) { return run_words(&trace_words, argc, argv); }
 
 const struct subcommand trace_command = {
-    .place = 70,
+    .help_place = 70,
     .name = "trace",
     .help = "summarise, export or compare what --trace recorded",
     .run = run_trace,

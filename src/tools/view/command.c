@@ -246,7 +246,7 @@ static int run_view(int argc, char **argv)
 }
 
 static const struct subcommand command = {
-    .place = 80,
+    .help_place = 80,
     .name = "view",
     .help = "show a trace, also of a run that goes on",
     .run = run_view,
@@ -263,7 +263,7 @@ static const struct option of_runs[] = {
 const struct module module_view = {
     .name = "view",
     .needs = "board command lists picture trace",
-    .place = 91,
+    .order = 91,
     .commands = &command,
     .n_commands = 1,
     .options = of_runs,

@@ -181,6 +181,6 @@ static const struct hooks hooks = {
 };
 const struct module module_watch = {
     .name = "watch",
-    .place = 5,
+    .order = 5,
     .hooks = &hooks,
 };

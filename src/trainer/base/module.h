@@ -6,6 +6,14 @@
  * techniques or tools can be left out, together with those that need it: make WITHOUT="plot view".  Nothing outside a
  * folder names it, but for those that say that they need it.
  *
+ * Modules are asked, and listed in the help, in this order:
+ *
+ *     those without a number, 0: they come first, and it does not matter in which order
+ *     5 watch, 6 finite, 10 proof
+ *     21 overlap, 22 recompute, 23 swap, 24 snapshot, 25 restart, 26 broadcast, 27 gather
+ *     50 predict, 54 memory, 55 lists, 56 schedule, 60 pass, 70 reshard, 80 pace
+ *     90 trace, 91 view, 95 check, 96 bench
+ *
  * A *foreign* word is one of other programs: `fit` where we say train, --batch-size where we say --batch.  A user who
  * types one is told ours.
  */
@@ -17,7 +25,7 @@
 #include <stdio.h>
 
 struct subcommand {
-    int place; /* the command's place in `yard --help`: commands are listed by ascending places */
+    int help_place; /* the command's place in `yard --help`: commands are listed by ascending places */
     const char *name, *help;
     int (*run)(int argc, char **argv); /* gets the words after the command's name; returns the exit code */
     const char *foreign;               /* foreign words for it, between spaces: " fit run "; or NULL */
@@ -79,7 +87,7 @@ struct settings;
 struct module {
     const char *name;  /* the folder's name */
     const char *needs; /* folders of techniques and tools that it cannot be built without, between spaces */
-    int place;         /* its place in the table below, in which folders are asked and listed in the help: ascending */
+    int order; /* its place among the modules, as the head lists them; no other has it.  0: its place does not matter */
 
     /* commands and options */
     const struct subcommand *commands;
@@ -109,7 +117,7 @@ struct module {
     struct sole_parts sole; /* what no other folder may have */
 };
 
-/* The folders that are built, by ascending places; make writes the table. */
+/* The folders that are built, in their order; make writes the table. */
 extern const struct module *const modules[];
 extern const size_t n_modules;
 extern const char left_out[]; /* folders that this yard was built without, between spaces: " plot view"; "": none */

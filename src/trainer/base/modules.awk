@@ -7,11 +7,13 @@
 # The word "all" leaves out all folders but the trainer's.  FILEs are those that have a line
 # `const struct module module_NAME = {`.  An unknown name ends it with exit code 2.
 #
-# Of a module of that name it knows folder[name], place[name] and needs[name], names between spaces.  order[1] to
-# order[n] are the names.  A name is in out[] if it is left out; out[name] is the one because of which, or "" where that
-# was asked for.
+# Two modules of the same order, other than 0, end it with exit code 2 too.
+#
+# Of a module of that name it knows folder[name], order[name] and needs[name], names between spaces.  sorted[1] to
+# sorted[n] are the names.  A name is in out[] if it is left out; out[name] is the one because of which, or "" where
+# that was asked for.
 
-function value_of(line, field) { # of a line `    .place = 60,` or `    .needs = "pass predict",`
+function value_of(line, field) { # of a line `    .order = 60,` or `    .needs = "pass predict",`
     sub(".*\\." field " = \"?", "", line)
     sub(/[",].*/, "", line)
     return line
@@ -22,19 +24,30 @@ function value_of(line, field) { # of a line `    .place = 60,` or `    .needs =
     sub(/^module_/, "", name)
     folder[name] = FILENAME
     sub(/\/[^\/]*$/, "", folder[name])
-    order[++n] = name
-    place[name] = 0
+    sorted[++n] = name
+    order[name] = 0
 }
-name != "" && /\.place = / { place[name] = value_of($0, "place") + 0 }
+name != "" && /\.order = / { order[name] = value_of($0, "order") + 0 }
 name != "" && /\.needs = "/ { needs[name] = value_of($0, "needs") }
 /};$/ { name = "" }
 
-function sort_by_place(   i, k, moved) { # modules of one place stay in the order of their files
+function sort_by_order(   i, k, moved) { # modules of order 0 stay in the order of their files
     for (i = 2; i <= n; i++) {
-        moved = order[i]
-        for (k = i; k > 1 && place[order[k - 1]] > place[moved]; k--)
-            order[k] = order[k - 1]
-        order[k] = moved
+        moved = sorted[i]
+        for (k = i; k > 1 && order[sorted[k - 1]] > order[moved]; k--)
+            sorted[k] = sorted[k - 1]
+        sorted[k] = moved
+    }
+}
+
+function refuse_equal_orders(   i, one, next_one) { # of two modules: call it after sort_by_order()
+    for (i = 1; i < n; i++) {
+        one = sorted[i]
+        next_one = sorted[i + 1]
+        if (order[one] == 0 || order[one] != order[next_one])
+            continue
+        print folder[one] " and " folder[next_one] ": both modules have .order = " order[one] >"/dev/stderr"
+        exit 2
     }
 }
 
@@ -44,8 +57,8 @@ function is_trainers(name) {
 
 function leave_out_all(   i) {
     for (i = 1; i <= n; i++)
-        if (!is_trainers(order[i]))
-            out[order[i]] = ""
+        if (!is_trainers(sorted[i]))
+            out[sorted[i]] = ""
 }
 
 function leave_out_asked(   i, n_words, word) {
@@ -71,10 +84,10 @@ function leave_out_needing(   i, more, missing) { # those that need one that is 
     do {
         more = 0
         for (i = 1; i <= n; i++) {
-            missing = find_missing(order[i])
-            if (missing == "" || order[i] in out)
+            missing = find_missing(sorted[i])
+            if (missing == "" || sorted[i] in out)
                 continue
-            out[order[i]] = missing
+            out[sorted[i]] = missing
             more = 1
         }
     } while (more)
@@ -84,15 +97,15 @@ function print_table(   i, n_built, names) {
     print "/* Made by src/trainer/base/modules.awk from the folders that register themselves. */"
     print "#include \"trainer/base/module.h\"\n"
     for (i = 1; i <= n; i++)
-        if (!(order[i] in out))
-            print "extern const struct module module_" order[i] ";"
+        if (!(sorted[i] in out))
+            print "extern const struct module module_" sorted[i] ";"
     print "\nconst struct module *const modules[] = {"
     for (i = 1; i <= n; i++) {
-        if (order[i] in out) {
-            names = names " " order[i]
+        if (sorted[i] in out) {
+            names = names " " sorted[i]
             continue
         }
-        print "    &module_" order[i] ","
+        print "    &module_" sorted[i] ","
         n_built++
     }
     print "};\nconst size_t n_modules = " n_built ";"
@@ -101,24 +114,25 @@ function print_table(   i, n_built, names) {
 
 function print_folders(   i) {
     for (i = 1; i <= n; i++)
-        if (order[i] in out)
-            print folder[order[i]]
+        if (sorted[i] in out)
+            print folder[sorted[i]]
 }
 
 function print_note(   i, note) {
     for (i = 1; i <= n; i++) {
-        if (!(order[i] in out) || out[order[i]] == "")
+        if (!(sorted[i] in out) || out[sorted[i]] == "")
             continue
         if (note != "")
             note = note "; "
-        note = note order[i] " goes along, since it needs " out[order[i]]
+        note = note sorted[i] " goes along, since it needs " out[sorted[i]]
     }
     if (note != "")
         print note
 }
 
 END {
-    sort_by_place()
+    sort_by_order()
+    refuse_equal_orders()
     if (without == "all")
         leave_out_all()
     else

@@ -8,7 +8,7 @@ struct commands {
     size_t n, cap;
 };
 
-ORDER_POINTERS(by_place, struct subcommand, COMPARE(a->place, b->place))
+ORDER_POINTERS(by_help_place, struct subcommand, COMPARE(a->help_place, b->help_place))
 
 static struct commands list_commands(void)
 {
@@ -16,7 +16,7 @@ static struct commands list_commands(void)
     for (size_t i = 0; i < n_modules; i++)
         for (size_t k = 0; k < modules[i]->n_commands; k++)
             *APPEND(all.command, all.n, all.cap) = &modules[i]->commands[k];
-    SORT(all.command, all.n, by_place);
+    SORT(all.command, all.n, by_help_place);
     return all;
 }
 
@@ -72,12 +72,12 @@ _Noreturn void refuse_command(const char *word)
 /* ---- the trainer's own commands ---------------------------------------------------------------------------------- */
 
 static const struct subcommand own[] = {
-    {.place = 20,
+    {.help_place = 20,
      .name = "train",
      .help = "train a GPT",
      .run = run_train,
      .foreign = " finetune fine-tune fit pretrain learn run start resume continue "},
-    {.place = 30,
+    {.help_place = 30,
      .name = "sample",
      .help = "let a saved model write",
      .run = run_sample,

@@ -16,49 +16,54 @@
  * ((g0 + g1) + g2) ..., whichever rank owns the shard: the bits depend only on the number of data-parallel ranks.
  *
  * Each rank of a tensor-parallel group has another part of a unit.  So the first ranks of all groups do all this
- * together, then the second ranks, and so on: see on_tp_rank().  Some parameters all ranks of a group have whole: their
- * gradients are alike, and the norm counts them once.
+ * together, then the second ranks, and so on.  Some parameters all ranks of a group have whole: their gradients are
+ * alike, and the norm counts them once.
+ *
+ * The functions below take their coordinates in one order: unit, tensor-parallel rank, shard or data-parallel rank k.
  */
 #include "model.h"
 
 static const struct mesh *mesh_of(const struct build *b) { return b->model->mesh; }
 
-/* What follows is about the ranks with that tensor-parallel coordinate, until this is called again. */
-static void on_tp_rank(struct build *b, int tp) { b->tp_rank = tp; }
-
-/* The rank with data-parallel coordinate k and tensor-parallel coordinate b->tp_rank that has the stage. */
-static struct replica *replica_at(const struct build *b, int k, int stage)
+/* The rank with these tensor- and data-parallel coordinates that has the stage. */
+static struct replica *replica_at(const struct build *b, int stage, int tp_rank, int k)
 {
-    return &b->model->replica[rank_at(mesh_of(b), k, stage) + b->tp_rank];
+    return &b->model->replica[rank_at(mesh_of(b), k, stage) + tp_rank];
 }
 
-/* The tasks that follow belong to that unit on data-parallel rank k. */
-static void on_unit(struct build *b, int k, int unit, enum role role)
+/* The rank with these coordinates that has the unit. */
+static struct replica *replica_of(const struct build *b, int unit, int tp_rank, int k)
 {
-    on_rank(b, replica_at(b, k, stage_of(b->model, unit))->rank, NONE, role);
+    return replica_at(b, stage_of(b->model, unit), tp_rank, k);
+}
+
+/* The tasks that follow belong to that unit, on the rank that is returned. */
+static struct replica *on_unit(struct build *b, int unit, int tp_rank, int k, enum role role)
+{
+    struct replica *r = replica_of(b, unit, tp_rank, k);
+    on_rank(b, r->rank, NONE, role);
     b->step->tags.layer = layer_of_unit(b->model->params, unit);
+    return r;
 }
 
-static struct shard shard_at(const struct build *b, int unit, int k)
+static struct shard shard_at(const struct build *b, int unit, int tp_rank, int k)
 {
-    return shard_of(b->model->part[b->tp_rank]->unit[unit].elements, k, mesh_of(b)->dp);
+    return shard_of(b->model->part[tp_rank]->unit[unit].elements, k, mesh_of(b)->dp);
 }
 
-/* The bucket of a unit, for tensor-parallel coordinate b->tp_rank. */
-static struct bucket *bucket_of(const struct build *b, int unit)
+static struct bucket *bucket_of(const struct build *b, int unit, int tp_rank)
 {
-    return &b->bucket[unit * mesh_of(b)->tp + b->tp_rank];
+    return &b->bucket[unit * mesh_of(b)->tp + tp_rank];
 }
 
 /* ---- reduce ---------------------------------------------------------------------------------------------------- */
 
 /* With a tied head the embedding has two gradients, from the head and from the look-up, summed only here. */
-static void sum_tied(struct build *b, bool grouped)
+static void sum_tied(struct build *b, int tp_rank, bool grouped)
 {
     for (int k = 0; k < mesh_of(b)->dp; k++) {
-        struct replica *last = replica_at(b, k, n_stages(mesh_of(b)) - 1);
-        on_unit(b, k, 0, ROLE_REDUCE);
-        struct replica *first = b->replica;
+        struct replica *last = replica_at(b, n_stages(mesh_of(b)) - 1, tp_rank, k);
+        struct replica *first = on_unit(b, 0, tp_rank, k, ROLE_REDUCE);
         if (grouped) {
             first = first->group;
             last = last->group;
@@ -75,13 +80,12 @@ static void sum_tied(struct build *b, bool grouped)
 
 void end_group(struct build *b, int unit, bool grouped)
 {
-    for (int tp = 0; tp < mesh_of(b)->tp; tp++) {
-        on_tp_rank(b, tp);
+    for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         if (unit == 0)
-            sum_tied(b, grouped);
-        on_unit(b, 0, unit, ROLE_REDUCE);
+            sum_tied(b, tp_rank, grouped);
+        struct replica *r = on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
         if (grouped)
-            add_into(b->step, "group.add", b->replica->grad[unit], b->replica->group->grad[unit]);
+            add_into(b->step, "group.add", r->grad[unit], r->group->grad[unit]);
     }
 }
 
@@ -95,13 +99,11 @@ static struct tensor *view_same(struct build *b, struct tensor *grad, size_t n)
  * differ in its last bits: then a rank takes the gradient of the group's first rank. */
 static void agree(struct build *b, int unit, int k)
 {
-    on_tp_rank(b, 0);
-    on_unit(b, k, unit, ROLE_REDUCE);
-    const struct replica *first = b->replica;
+    const struct replica *first = on_unit(b, unit, 0, k, ROLE_REDUCE);
     struct tensor *from = first->grad[unit];
-    for (int tp = 1; tp < mesh_of(b)->tp; tp++) {
-        const struct unit *u = &b->model->part[tp]->unit[unit];
-        const struct replica *r = first + tp;
+    for (int tp_rank = 1; tp_rank < mesh_of(b)->tp; tp_rank++) {
+        const struct unit *u = &b->model->part[tp_rank]->unit[unit];
+        const struct replica *r = replica_of(b, unit, tp_rank, k);
         size_t n = u->elements - u->n_counted;
         bool alike =
             strcmp(r->device->name, first->device->name) == 0 && r->device->shape.vector == first->device->shape.vector;
@@ -118,12 +120,11 @@ void send_unit(struct build *b, int unit)
     struct tensor **grad = allocate((size_t)dp, sizeof *grad);
     for (int k = 0; k < dp; k++)
         agree(b, unit, k);
-    for (int tp = 0; tp < mesh_of(b)->tp; tp++) {
-        on_tp_rank(b, tp);
+    for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         for (int k = 0; k < dp; k++)
-            grad[k] = replica_at(b, k, stage_of(b->model, unit))->grad[unit];
-        on_unit(b, 0, unit, ROLE_REDUCE);
-        bucket_of(b, unit)->part = add_reduce_moves(b->step, "reduce", grad, dp, NORM_BLOCK);
+            grad[k] = replica_of(b, unit, tp_rank, k)->grad[unit];
+        on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
+        bucket_of(b, unit, tp_rank)->part = add_reduce_moves(b->step, "reduce", grad, dp, NORM_BLOCK);
     }
     free(grad);
 }
@@ -133,9 +134,8 @@ void send_unit(struct build *b, int unit)
 /* How many elements of shard k of a rank's gradient of a unit this rank adds to the norm. */
 static size_t count_counted(const struct build *b, int unit, int tp_rank, int k)
 {
-    const struct unit *u = &b->model->part[tp_rank]->unit[unit];
-    struct shard s = shard_of(u->elements, k, mesh_of(b)->dp);
-    size_t end = MIN(s.end, u->n_counted);
+    struct shard s = shard_at(b, unit, tp_rank, k);
+    size_t end = MIN(s.end, b->model->part[tp_rank]->unit[unit].n_counted);
     return end > s.begin ? end - s.begin : 0;
 }
 
@@ -173,16 +173,16 @@ static void begin_norm(struct build *b, struct tensor *losses, struct tensor *co
 static void add_blocks(struct build *b, int unit)
 {
     struct pool *pool = b->step->pool;
-    for (int tp = 0; tp < mesh_of(b)->tp; tp++) {
-        on_tp_rank(b, tp);
+    for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
+        const struct bucket *bucket = bucket_of(b, unit, tp_rank);
         for (int k = 0; k < mesh_of(b)->dp; k++) {
-            size_t counted = count_counted(b, unit, tp, k);
+            size_t counted = count_counted(b, unit, tp_rank, k);
             size_t n = ceil_div(counted, NORM_BLOCK);
-            on_unit(b, k, unit, ROLE_NORM);
+            on_unit(b, unit, tp_rank, k, ROLE_NORM);
             if (!counted)
                 continue;
-            struct tensor *sum = view_of_shard(pool, bucket_of(b, unit)->sum[k], k, (struct shard){0, counted});
-            size_t first = first_sum(b, unit, tp, k);
+            struct tensor *sum = view_of_shard(pool, bucket->sum[k], k, (struct shard){0, counted});
+            size_t first = first_sum(b, unit, tp_rank, k);
             struct tensor *part = new_view(pool, b->partials, "norm.part", first, SHAPE((int64_t)n));
             struct tensor *out = part;
             if (b->device != part->device)
@@ -228,15 +228,14 @@ static void finish_norm(struct build *b, struct tensor *losses)
 /* ---- update ---------------------------------------------------------------------------------------------------- */
 
 /* AdamW on shard k of a unit, with the state that data-parallel rank `on` has of it. */
-static void update_shard(struct build *b, int unit, int k, int on, struct tensor *gradient)
+static void update_shard(struct build *b, int unit, int tp_rank, int k, int on, struct tensor *gradient)
 {
-    on_unit(b, on, unit, ROLE_UPDATE);
-    struct replica *r = b->replica;
-    struct shard s = shard_at(b, unit, k);
+    struct replica *r = on_unit(b, unit, tp_rank, on, ROLE_UPDATE);
+    struct shard s = shard_at(b, unit, tp_rank, k);
     size_t n = s.end - s.begin;
     size_t held = held_by(b->model, unit, r->rank, KEPT_M).begin;
     struct shard in_state = {s.begin - held, s.end - held}; /* where the shard lies in the rank's m and v */
-    size_t end_decay = b->model->part[b->tp_rank]->unit[unit].n_decay;
+    size_t end_decay = b->model->part[tp_rank]->unit[unit].n_decay;
     size_t n_decay = end_decay > s.begin ? MIN(end_decay - s.begin, n) : 0;
     struct tensor *value = view_of_shard(b->step->pool, r->value[unit], k, s);
     struct tensor *m = view_of_shard(b->step->pool, r->m[unit], k, in_state);
@@ -249,50 +248,50 @@ static void update_shard(struct build *b, int unit, int k, int on, struct tensor
 }
 
 /* Shard k of a unit.  With ZeRO its owner updates it and sends it to all; else it sends the sum, and all update. */
-static void update_and_send(struct build *b, int unit, int k)
+static void update_and_send(struct build *b, int unit, int tp_rank, int k)
 {
     int dp = mesh_of(b)->dp;
     bool zero = mesh_of(b)->zero;
-    struct tensor *sum = bucket_of(b, unit)->sum[k];
+    struct tensor *sum = bucket_of(b, unit, tp_rank)->sum[k];
+    const struct shard s = shard_at(b, unit, tp_rank, k);
     struct tensor **part = allocate((size_t)dp, sizeof *part); /* by rank: the shard of its parameters or gradient */
     for (int on = 0; on < dp; on++) {
-        struct replica *r = replica_at(b, on, stage_of(b->model, unit));
-        part[on] = view_of_shard(b->step->pool, zero ? r->value[unit] : r->grad[unit], k, shard_at(b, unit, k));
+        struct replica *r = replica_of(b, unit, tp_rank, on);
+        part[on] = view_of_shard(b->step->pool, zero ? r->value[unit] : r->grad[unit], k, s);
     }
     if (zero)
-        update_shard(b, unit, k, k, sum);
+        update_shard(b, unit, tp_rank, k, k, sum);
     else
         part[k] = sum;
-    on_unit(b, k, unit, ROLE_BROADCAST);
+    on_unit(b, unit, tp_rank, k, ROLE_BROADCAST);
     add_share(b->step, zero ? "send.param" : "send.grad", part, dp, k);
     if (!zero)
         for (int on = 0; on < dp; on++)
-            update_shard(b, unit, k, on, part[on]);
+            update_shard(b, unit, tp_rank, k, on, part[on]);
     free(part);
 }
 
 /* A tied head on another device than the embedding is a copy: it gets the new embedding. */
-static void send_tied(struct build *b)
+static void send_tied(struct build *b, int tp_rank)
 {
     if (!b->model->params->config.tied)
         return;
     for (int k = 0; k < mesh_of(b)->dp; k++) {
-        struct replica *last = replica_at(b, k, n_stages(mesh_of(b)) - 1);
-        on_unit(b, k, 0, ROLE_BROADCAST);
-        if (last != b->replica)
-            add_move(b->step, "send.tied", last->other[HEAD].value, b->replica->other[WTE].value, FOR_MOVES);
+        struct replica *last = replica_at(b, n_stages(mesh_of(b)) - 1, tp_rank, k);
+        struct replica *first = on_unit(b, 0, tp_rank, k, ROLE_BROADCAST);
+        if (last != first)
+            add_move(b->step, "send.tied", last->other[HEAD].value, first->other[WTE].value, FOR_MOVES);
     }
 }
 
 static void update_unit(struct build *b, int unit)
 {
-    for (int tp = 0; tp < mesh_of(b)->tp; tp++) {
-        on_tp_rank(b, tp);
+    for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         for (int k = 0; k < mesh_of(b)->dp; k++)
-            if (bucket_of(b, unit)->sum[k])
-                update_and_send(b, unit, k);
+            if (bucket_of(b, unit, tp_rank)->sum[k])
+                update_and_send(b, unit, tp_rank, k);
         if (unit == 0)
-            send_tied(b);
+            send_tied(b, tp_rank);
     }
 }
 
@@ -307,11 +306,10 @@ void release_updates(struct build *b, struct tensor *losses, struct tensor *cons
 
 void reduce_unit(struct build *b, int unit)
 {
-    for (int tp = 0; tp < mesh_of(b)->tp; tp++) {
-        on_tp_rank(b, tp);
-        on_unit(b, 0, unit, ROLE_REDUCE);
-        bool in_place = b->replica->grad[unit]->persistent; /* else only shards of it are kept */
-        struct bucket *bucket = bucket_of(b, unit);
+    for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
+        const struct replica *r = on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
+        bool in_place = r->grad[unit]->persistent; /* else only shards of it are kept */
+        struct bucket *bucket = bucket_of(b, unit, tp_rank);
         bucket->sum = add_reduce_sums(b->step, "reduce", bucket->part, mesh_of(b)->dp, in_place);
         free(bucket->part);
     }

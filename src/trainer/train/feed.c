@@ -1,6 +1,29 @@
 /* feed.c - batches: the host tasks that prepare windows of tokens, and their upload. */
 #include "train.h"
 
+/* ---- feeds ------------------------------------------------------------------------------------------------------- */
+
+void new_feeds(struct trainer *t)
+{
+    t->train_feeds = allocate((size_t)(t->micros * t->mesh.dp), sizeof *t->train_feeds);
+    t->eval_feeds = allocate((size_t)t->mesh.dp, sizeof *t->eval_feeds);
+}
+
+struct feed *train_feed(const struct trainer *t, int micro, int k) { return &t->train_feeds[micro * t->mesh.dp + k]; }
+
+void free_feeds(struct trainer *t)
+{
+    for (int i = 0; i < t->micros * t->mesh.dp; i++)
+        free(t->train_feeds[i].first);
+    for (int k = 0; k < t->mesh.dp; k++)
+        free(t->eval_feeds[k].first);
+    free(t->sample_feed.first);
+    free(t->train_feeds);
+    free(t->eval_feeds);
+}
+
+/* ---- batches ----------------------------------------------------------------------------------------------------- */
+
 /* One tensor that is uploaded at once, in four sections: tokens (N), targets (N), order (N), start (V+1). */
 static struct batch new_batch(struct trainer *t, struct device *d, int n)
 {
@@ -48,6 +71,8 @@ static void sort_batch(const struct feed *f, const struct task *task)
                    tensor_memory(b->start));
     fill_others(task);
 }
+
+/* ---- the host tasks ---------------------------------------------------------------------------------------------- */
 
 /* Tokens drawn by the counter, so that a benchmark is the same everywhere. */
 static void random_window(const struct trainer *t, uint32_t number, int sample, int32_t *tokens, int32_t *targets)
@@ -121,6 +146,8 @@ void prepare_sample(void *context, const struct task *task, uint32_t number)
     targets[0] = f->trainer->sample_position; /* the row of logits that is wanted */
     fill_others(task);
 }
+
+/* ---- adding them to a list --------------------------------------------------------------------------------------- */
 
 /* Makes rank r's batch and its upload.  before: the device of the upload before it.  Returns the rank's device. */
 static const struct device *upload_batch(struct trainer *t, struct step *s, const struct feed *f, struct task *prepare,

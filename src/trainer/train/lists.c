@@ -70,7 +70,7 @@ static void put_abreast(struct step *s, const size_t *begin, int ranks)
 static void add_head(struct train_list *list, struct tensor *out, int micro, int k, int tp_rank)
 {
     struct trainer *t = list->t;
-    const struct feed *f = &t->feeds[micro * t->mesh.dp + k];
+    const struct feed *f = train_feed(t, micro, k);
     struct tensor *logits = gpt_head(list->b, out);
     if (k == 0 && micro == 0 && tp_rank == 0)
         t->keep_logits = logits;
@@ -85,7 +85,7 @@ static void add_forwards(struct train_list *list, int stage, int micro)
     const int dp = t->mesh.dp;
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int k = 0; k < dp; k++) {
-        struct feed *f = &t->feeds[micro * dp + k];
+        struct feed *f = train_feed(t, micro, k);
         begin[k] = t->train->n;
         if (stage == 0)
             add_batch(t, t->train, f, k, micro, prepare_batch, t->micro_batch * t->seq);
@@ -213,7 +213,7 @@ static void add_stages(struct build *b, const struct feed *f, int k, struct tape
 /* A micro-batch on data-parallel rank k.  Returns its losses, on the host.  tape: as of add_stages(). */
 static struct tensor *add_evaluation(struct build *b, struct trainer *t, int k, struct tape *tape)
 {
-    struct feed *f = &t->feeds[t->micros * t->mesh.dp + k];
+    struct feed *f = &t->eval_feeds[k];
     struct tensor *losses = NULL;
     const int n = t->micro_batch * t->seq;
     add_batch(t, t->eval, f, k, 0, prepare_evaluation, n);
@@ -259,7 +259,7 @@ void build_sample(struct trainer *t)
     t->sample = new_step(t->pool, "sample");
     struct build b = new_build(t->sample, t->model, t->settings->kernels, 1, t->seq);
     struct tape *tape = allocate((size_t)t->mesh.tp, sizeof *tape);
-    struct feed *f = &t->feeds[(t->micros + 1) * t->mesh.dp];
+    struct feed *f = &t->sample_feed;
     const int channels = t->config.channels;
     t->sample_tokens = allocate((size_t)t->seq, sizeof *t->sample_tokens);
     t->sample_logits = new_tensor(t->pool, t->machine->host, MEM_WORK, "logits.host", FLOAT32, SHAPE(t->config.vocab));

@@ -301,8 +301,7 @@ bool is_tokenizer(const struct tokenizer *t, const char *word)
 {
     if (file_of_tokens(word))
         return is_in_file(t, word);
-    const bool learns = t->kind->check != NULL;
-    return kind_of_word(word) == t->kind && !learns;
+    return kind_of_word(word) == t->kind && !t->kind->learns;
 }
 
 struct tokenizer tokenizer_beside(const char *model)

@@ -39,11 +39,12 @@ struct texts {
     size_t n, cap;
 };
 enum { DECODED_BYTES = 16 };
-/* A field that is NULL says that the kind cannot do this. */
+/* A field that is NULL or false says that the kind cannot do this. */
 struct token_kind {
     const char *name; /* its word in --tokens, NAME or NAME:..., and the first word of its line for checkpoints */
     const char *word; /* how a sentence writes that, "bpe:N"; NULL: --tokens has no such word */
     const char *noun; /* what its tokens are: "bytes" */
+    bool learns;      /* does NAME:... ask for new tokens, which are learned from the training text? */
     /* Ends the program unless --tokens may have this word, NAME or NAME:...  NULL: the word is NAME. */
     void (*check)(const char *word);
     /* Makes what --tokens WORD says, out of the texts to train on.  val: what must be encoded too. */
@@ -76,7 +77,8 @@ const char *file_of_tokens(const char *word); /* NULL: it names no file */
 /* Makes or reads the tokenizer that --tokens says.  A kind that learns does so from `train` alone; the characters of
  * both are tokens, since it must be possible to score what is in `val`. */
 struct tokenizer make_tokenizer(const char *word, const struct texts *train, const struct texts *val);
-/* Is it what --tokens says?  Of a FILE: has the file just these tokens?  What bpe:N would learn are others. */
+/* Is t what --tokens says?  NAME: t is of that kind.  FILE: the tokens in it are those of t.  bpe:N: never, since it
+ * asks for tokens that are yet to be learned. */
 bool is_tokenizer(const struct tokenizer *t, const char *word);
 /* The one that a file of another program beside the model describes.  Without tokens: there is none; of one that cannot
  * be read a warning says why. */

@@ -66,7 +66,11 @@ struct trainer {
     int batch;     /* sequences of a step, over all ranks */
     int seq;       /* tokens of a sequence */
     int micros, micro_batch; /* a data-parallel rank has `micros` micro-batches of micro_batch sequences each */
-    struct feed *feeds;      /* [micro * dp + data-parallel rank]; then those of an evaluation, and the sample's */
+
+    /* feed.c: what its batch.prepare tasks need to know */
+    struct feed *train_feeds; /* [micro * dp + data-parallel rank]: see train_feed() */
+    struct feed *eval_feeds;  /* [data-parallel rank] */
+    struct feed sample_feed;
 
     /* its lists; NULL where not wanted */
     struct step *train, *eval, *sample;
@@ -123,6 +127,10 @@ _Noreturn void explain_bad_model(uint32_t step, const char *parameter);
 
 /* ---- feed.c: host tasks that fill batches ------------------------------------------------------------------------ */
 
+void new_feeds(struct trainer *t);
+void free_feeds(struct trainer *t);
+/* That of a micro-batch of the train list, on data-parallel rank k. */
+struct feed *train_feed(const struct trainer *t, int micro, int k);
 host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
 /* The first of the micro_batch validation windows that a data-parallel rank takes in iteration `number`. */
 size_t first_window(const struct trainer *t, int rank, uint32_t number);

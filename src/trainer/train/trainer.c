@@ -380,7 +380,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         t->machine = machine_of(s, t->separate);
     set_mesh(t);
     set_batch(t, lists == LIST_SAMPLE);
-    t->feeds = allocate((size_t)((t->micros + 1) * t->mesh.dp) + 1, sizeof *t->feeds);
+    new_feeds(t);
     if (trains)
         set_rate(t);
     tell_machine_opened(t);
@@ -425,9 +425,7 @@ void free_trainer(struct trainer *t)
         close(t->lock);
     if (t->data)
         close_dataset(t->data);
-    for (int i = 0; i <= (t->micros + 1) * t->mesh.dp; i++)
-        free(t->feeds[i].first);
-    free(t->feeds);
+    free_feeds(t);
     free(t->rank_total);
     free(t->sample_tokens);
     free(t->own);
