@@ -125,7 +125,6 @@ void describe_speeds(struct machine *m, const struct costs *c);
 struct moment {        /* one task in one simulated step */
     double start, end; /* seconds on the virtual clock */
     bool skipped;      /* the task does not run in this step */
-    int32_t unmet;     /* while the step is simulated: how many tasks it waits for that have not ended */
 };
 struct simulation {
     const struct step *step;

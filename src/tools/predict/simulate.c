@@ -112,19 +112,32 @@ static void begin(struct simulator *sim, struct lane_state *lane)
         join_links(sim, lane);
 }
 
-/* A task whose turn has come may have to ask for a member first, and the answer lets tasks start on all lanes: hence
- * the recursion. */
-static void ask_for_member(struct simulator *sim, struct iteration *iteration);
-
-/* A copy of a snapshot has its turn, and its iteration has only to ask for a member.  The update before it has asked,
- * unless it skips this iteration: then the copy does, as in a run (run/late.c).  Else an update that comes after it on
- * its lane would wait for an answer that waits for this update. */
-static bool must_ask(const struct simulator *sim, const struct task *t, int node)
+/* The node needs a member of the rings, and its iteration has not asked for one yet. */
+static bool lacks_member(const struct simulator *sim, int node)
 {
-    if (!t->condition.member || t->condition.aside || t->condition.unexpected)
-        return false;
-    return !sim->iteration[node / sim->n].asked && sim->result->moments[node].unmet == 1;
+    return task_of(sim, node)->condition.member && !sim->iteration[node / sim->n].asked;
 }
+
+/* May the node start when it has its turn? */
+static bool may_start(const struct simulator *sim, int node)
+{
+    return sim->unmet[node] == 0 && !lacks_member(sim, node);
+}
+
+/* A copy of a snapshot has its turn, and lacks nothing but a member.  The update before it has asked for one, unless it
+ * skips this iteration: then the copy asks, as in a run (run/late.c).  Else an update that comes after it on its lane
+ * would wait for an answer that waits for this update. */
+static bool must_ask(const struct simulator *sim, int node)
+{
+    const struct task *t = task_of(sim, node);
+    if (t->condition.aside || t->condition.unexpected)
+        return false;
+    return sim->unmet[node] == 0 && lacks_member(sim, node);
+}
+
+/* A task that has its turn may have to ask, and the answer lets tasks start on other lanes: so try_start() calls this,
+ * and this calls try_start().  Each call is for another iteration, since an iteration asks once. */
+static void ask_for_member(struct simulator *sim, struct iteration *iteration);
 
 /* The lane runs the node from `from` on, which is now or later. */
 static void start_task(struct simulator *sim, struct lane_state *lane, int node, double from)
@@ -157,12 +170,11 @@ static void try_start(struct simulator *sim, struct lane_state *lane)
     if (lane->iteration == sim->opened)
         return;
     int node = lane->iteration * sim->n + lane->task;
-    if (must_ask(sim, task_of(sim, node), node)) {
-        ask_for_member(sim, &sim->iteration[lane->iteration]);
-        try_start(sim, lane); /* perhaps another task has the turn now */
+    if (must_ask(sim, node)) {
+        ask_for_member(sim, &sim->iteration[lane->iteration]); /* it tries this lane again */
         return;
     }
-    if (sim->result->moments[node].unmet)
+    if (!may_start(sim, node))
         return;
     double from = sim->now + task_of(sim, node)->lane->gap;
     if (sim->issue > 0) /* the host issues in list order */
@@ -215,19 +227,19 @@ static bool open_iteration(struct simulator *sim)
     struct iteration *iteration = &sim->iteration[number];
     size_t n_moments = (size_t)sim->opened * (size_t)sim->n;
     result->moments = grow(result->moments, &sim->cap_moments, n_moments, sizeof *result->moments);
+    sim->unmet = grow(sim->unmet, &sim->cap_unmet, n_moments, sizeof *sim->unmet);
     if (number > 0)
         iteration->issue_begin = fmax(sim->now, sim->iteration[number - 1].issue_begin + sim->n * sim->issue);
     for (int i = 0; i < sim->n; i++) {
         const struct task *t = result->step->task[i];
-        struct moment *m = &result->moments[number * sim->n + i];
-        *m = (struct moment){.skipped = !runs(t, (uint32_t)number + 1)};
-        if (t->condition.member)
-            m->unmet = 1; /* until the iteration has asked */
-        if (m->skipped)
+        int node = number * sim->n + i;
+        result->moments[node] = (struct moment){.skipped = !runs(t, (uint32_t)number + 1)};
+        sim->unmet[node] = 0;
+        if (skipped(sim, node))
             continue;
         if (sim->tasks[i].before_member && !t->condition.member)
             updates = true;
-        m->unmet += count_unmet(sim, t, number);
+        sim->unmet[node] = count_unmet(sim, t, number);
         iteration->left++;
         if (t->lane->kind == LANE_COMPUTE)
             iteration->computing++;
@@ -241,11 +253,10 @@ static bool open_iteration(struct simulator *sim)
 /* One that the node waits for has ended. */
 static void end_wait(struct simulator *sim, int node)
 {
-    struct moment *m = &sim->result->moments[node];
-    if (m->skipped)
+    if (skipped(sim, node))
         return;
-    m->unmet--;
-    if (m->unmet == 0 || must_ask(sim, task_of(sim, node), node))
+    sim->unmet[node]--;
+    if (sim->unmet[node] == 0)
         try_start(sim, lane_of_node(sim, node));
 }
 
@@ -298,9 +309,7 @@ static void ask_for_member(struct simulator *sim, struct iteration *iteration)
     for (int i = 0; i < sim->n; i++) {
         if (!task_of(sim, i)->condition.member)
             continue;
-        if (iteration->stored)
-            sim->result->moments[number * sim->n + i].unmet--;
-        else if (latest_run(sim, i, number - 1) <= sim->tasks[i].ended) /* else its end releases them */
+        if (!iteration->stored && latest_run(sim, i, number - 1) <= sim->tasks[i].ended) /* else its end does that */
             release(sim, i, number);
         try_start(sim, lane_of_node(sim, i));
     }

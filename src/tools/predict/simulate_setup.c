@@ -101,6 +101,7 @@ void free_simulator(struct simulator *sim)
 {
     free(sim->tasks);
     free(sim->wait);
+    free(sim->unmet);
     free(sim->lanes);
     free(sim->winner);
     free(sim->copying);

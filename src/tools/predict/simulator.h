@@ -48,6 +48,7 @@ struct simulator {
     int repeat;                  /* iterations until conditional tasks come round */
     struct task_state *tasks;    /* by task */
     struct wait *wait;           /* lists, by `waits` and `more` */
+    int *unmet;                  /* by node: how many tasks it waits for that have not ended */
     struct lane_state *lanes;    /* by lane */
     int *winner;                 /* [2 n_lanes]: node i is the lane with the earlier event of nodes 2 i and 2 i + 1;
                                   * the last n_lanes nodes are the lanes */
@@ -61,7 +62,7 @@ struct simulator {
     double issue; /* host seconds per task */
     double now;
     bool stop;
-    size_t cap_moments;
+    size_t cap_moments, cap_unmet;
     struct ring ring;
     const struct task *ends; /* the task that returns a member; NULL: no task needs one */
 };
