@@ -9,12 +9,23 @@
 
 #include "trainer/base/base.h"
 
+struct tensor; /* trainer/step/tensor.h */
+
+/* Three walks cut strips, each its own ones, and note in a cell what the walk needs. */
 struct byte_cell {
     size_t begin, end;
-    int writer, reader; /* verify.c: index of the latest touch of each kind, or NONE */
-    uint64_t value;     /* values.c: the number of the value of these bytes, */
-    int64_t origin;     /* the byte of the strip at which this value begins, */
-    int iteration;      /* and the iteration in which it was written, or NONE */
+
+    /* prove() in verify.c */
+    int writer, reader; /* index of the latest touch of each kind, or NONE */
+
+    /* number_values() in values.c */
+    uint64_t value; /* the number of the value of these bytes; 0: they have none yet */
+    int64_t origin; /* the byte of the strip at which this value begins */
+    int iteration;  /* the iteration in which it was written, or NONE */
+
+    /* verify_memory() in verify.c */
+    bool used;                 /* a tensor lies here */
+    const struct tensor *kept; /* the tensor that is kept here from step to step, or NULL */
 };
 struct strip {
     struct byte_cell *cell;

@@ -442,8 +442,7 @@ char *verify_devices(const struct step *s)
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
 /* A tensor that is kept from step to step shares bytes with no other, even where the list does not touch it.  And every
- * tensor lies within its slab, once slabs have been made.  In these strips a cell's writer is the tensor that is kept
- * there, and its reader is any tensor that lies there. */
+ * tensor lies within its slab, once slabs have been made. */
 static char *verify_storage(const struct step *s, struct strip *strip, const struct tensor *t)
 {
     size_t n;
@@ -451,11 +450,12 @@ static char *verify_storage(const struct step *s, struct strip *strip, const str
     if (s->running && (t->slab >= (int)t->device->n_slabs || t->address + t->bytes > t->device->slabs[t->slab].bytes))
         return format_string("tensor %s ends behind its slab on device %s", t->name, t->device->id);
     for (size_t i = 0; i < n; i++) {
-        if (c[i].writer != NONE)
+        if (c[i].kept)
             return format_string("tensor %s shares bytes with %s, which is kept from step to step", t->name,
-                                 s->pool->tensors[c[i].writer]->name);
-        c[i].writer = t->persistent ? t->id : NONE;
-        c[i].reader = t->id;
+                                 c[i].kept->name);
+        if (t->persistent)
+            c[i].kept = t;
+        c[i].used = true;
     }
     return NULL;
 }
@@ -478,7 +478,7 @@ static size_t sum_slabs(const struct strip *strip)
     for (size_t i = 0; i < strip->n; i++) {
         const struct byte_cell *c = &strip->cell[i];
         size_t slab = c->begin / NO_LIMIT;
-        if (c->reader != NONE)
+        if (c->used)
             reach = c->end - slab * NO_LIMIT;
         if (i + 1 == strip->n || c[1].begin / NO_LIMIT > slab) {
             sum += reach;
