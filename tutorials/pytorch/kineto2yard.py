@@ -72,14 +72,14 @@ def find_window(path, spans, wanted):
     steps = {}
     for e in spans:
         number = e["name"].partition("ProfilerStep#")[2]
-        if category(e) == "user_annotation" and number.isdigit():
+        if category(e) == "user_annotation" and number.isdecimal():
             steps[int(number)] = e
     if not steps and not wanted:
         return spans[0]["ts"], max(end_of(e) for e in spans)
     first, _, last = (wanted or str(sorted(steps)[len(steps) // 2])).partition("-")
     last = last or first
     for number in (first, last):
-        if not number.isdigit() or int(number) not in steps:
+        if not number.isdecimal() or int(number) not in steps:
             fail(path, f"has no step {number}, but {', '.join(map(str, sorted(steps))) or 'none'}")
     following = steps.get(int(last) + 1)
     return steps[int(first)]["ts"], following["ts"] if following else end_of(steps[int(last)])

@@ -105,9 +105,10 @@ struct problem *cut_layers(struct mesh *m, int layers, const char *stages)
     int n = n_stages(m);
     m->first_layer = allocate((size_t)n + 1, sizeof *m->first_layer);
     if (layers < n)
-        return new_problem(EXIT_USAGE,
-                           "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d",
-                           m->pp, m->chunks, m->chunks == 1 ? "" : "s", n, layers, MAX(layers / m->chunks, 1));
+        return new_problem(
+            EXIT_USAGE,
+            "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d, or --layers %d",
+            m->pp, m->chunks, m->chunks == 1 ? "" : "s", n, layers, MAX(layers / m->chunks, 1), n);
     for (int s = 0; s <= n; s++)
         m->first_layer[s] = (int)part_begin((size_t)layers, s, n);
     if (!stages)
