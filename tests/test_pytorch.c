@@ -148,7 +148,7 @@ static void add_random_cell(struct random_schedule *r, const struct turn *t)
     const int row = r->row_of[t->stage];
     struct turn backward;
     bool overlaps = t->computation == FORWARD && draw_below(&r->draws, 2) && draw_turn(r, row, BACKWARD, &backward);
-    struct cell c = {.turn = {*t}, .n = 1};
+    struct turn_cell c = {.turn = {*t}, .n = 1};
     note_turn(r, t);
     if (overlaps) {
         note_turn(r, &backward);

@@ -32,7 +32,7 @@ struct expected_room {
     const struct pass *maker; /* the one that makes room in a way that is not known yet; NULL: none */
 };
 
-struct attempt { /* how choices are tried: question.pass */
+struct trying { /* how choices are tried: question.pass */
     struct overlapper *overlapper;
     const int *remade; /* they are tried as if this were made again already; NULL: with the list as it is */
 };
@@ -83,23 +83,23 @@ static void carry_out(struct overlapper *o, struct edit *e, const unsigned char 
  * which depends on where updates are. */
 static void carry_out_to_try(void *pass, struct edit *e, const unsigned char *choice)
 {
-    const struct attempt *attempt = pass;
-    struct overlapper *o = attempt->overlapper;
+    const struct trying *trying = pass;
+    struct overlapper *o = trying->overlapper;
     struct step *s = o->planner.step;
     carry_out(o, e, choice, choice[o->planner.buckets.n]); /* the last decision is that about memory */
-    if (attempt->remade)
-        free(remake(e, s->pool, o->planner.uses, attempt->remade, true));
+    if (trying->remade)
+        free(remake(e, s->pool, o->planner.uses, trying->remade, true));
     reserve_room(s, o->facts);
 }
 
 /* ---- what each --overlap comes to -------------------------------------------------------------------------------- */
 
-/* remade: as in struct attempt. */
+/* remade: as in struct trying. */
 static void try_all(struct overlapper *o, const int *remade)
 {
     struct planner *p = &o->planner;
-    struct attempt attempt = {o, remade};
-    p->question.pass = &attempt;
+    struct trying trying = {o, remade};
+    p->question.pass = &trying;
     find_candidates(p);
     if (p->timed)
         expect_rule(&o->rule, &p->of[OVERLAP_LOCAL]);
@@ -119,8 +119,8 @@ static void try_all_without_limits(struct overlapper *o)
 
 static bool fits(struct overlapper *o, struct candidate candidate, const int *remade)
 {
-    struct attempt attempt = {o, remade};
-    o->planner.question.pass = &attempt;
+    struct trying trying = {o, remade};
+    o->planner.question.pass = &trying;
     try_candidate(&o->planner.question, &candidate);
     o->planner.question.pass = NULL;
     return candidate.score.excess <= 0;
@@ -285,9 +285,9 @@ static bool settle(struct overlapper *o, enum overlap how, const struct expected
     const struct run_facts *w = o->facts;
     struct planner *p = &o->planner;
     const char *plan = w->trial ? NULL : overlap_options.plan;
-    struct attempt attempt = {o, room->remade};
+    struct trying trying = {o, room->remade};
     bool read = false;
-    p->question.pass = &attempt;
+    p->question.pass = &trying;
     if (plan && p->buckets.n > 0)
         read = read_or_write(p, plan, r);
     else if (how == OVERLAP_LOCAL && p->timed)

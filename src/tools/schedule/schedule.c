@@ -52,7 +52,7 @@ static struct schedule *schedule_of_order(const struct order *order, const struc
         struct turn *turn = pipeline_order(order, m, p, micros, &n);
         struct row *row = APPEND(s->row, s->n, s->cap);
         for (int i = 0; i < n; i++)
-            *APPEND(row->cell, row->n, row->cap) = (struct cell){.turn = {turn[i]}, .n = 1, .row = p, .column = i};
+            *APPEND(row->cell, row->n, row->cap) = (struct turn_cell){.turn = {turn[i]}, .n = 1, .row = p, .column = i};
         free(turn);
     }
     index_cells(s);
@@ -117,7 +117,6 @@ static void check_schedule_options(struct settings *s)
         fail(EXIT_USAGE, "--times is for a schedule, --list FILE.csv: %s has times of its own", plan_options.list);
 }
 
-/* name, letter, type, value, default, argument, low, high, group, commands, help */
 static const struct option options[] = {
     {.name = "print-schedule",
      .type = OPT_FLAG,

@@ -21,7 +21,7 @@
 
 #include "trainer/model/model.h"
 
-struct cell {
+struct turn_cell {
     struct turn turn[2];
     int n;                   /* turns: 1, or 2 that overlap, a forward and a backward */
     int row;                 /* from 0 */
@@ -29,7 +29,7 @@ struct cell {
     const struct task *task; /* of a list, with which it begins; NULL: it comes from a file */
 };
 struct row {
-    struct cell *cell;
+    struct turn_cell *cell;
     size_t n, cap;
 };
 struct schedule {
@@ -37,38 +37,39 @@ struct schedule {
     struct row *row;  /* one for each device */
     size_t n, cap;
     int stages, micros;
-    int *row_of;               /* by stage */
-    const struct cell **doing; /* the cell that does a turn: see cell_of() */
+    int *row_of;                    /* by stage */
+    const struct turn_cell **doing; /* the cell that does a turn: see cell_of() */
 };
 enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doing` */
 /* (schedule, cell, turn): what follows is done for each turn of each cell, row by row. */
 #define FOR_TURNS(s, c, t)                                                                                             \
     for (const struct row *row_ = (s)->row; row_ < (s)->row + (s)->n; row_++)                                          \
-        for (const struct cell *c = row_->cell; c < row_->cell + row_->n; c++)                                         \
+        for (const struct turn_cell *c = row_->cell; c < row_->cell + row_->n; c++)                                    \
             for (const struct turn *t = c->turn; t < c->turn + c->n; t++)
 
 /* Ends the program (EXIT_USAGE) with "FILE, row 2, cell 5: '1B3': " and the sentence by printf rules. */
 #define fail_cell(s, c, ...)                                                                                           \
     fail(EXIT_USAGE, "%s, %s: '%s': %s", (s)->path, cell_place(c), cell_text(c), format_string(__VA_ARGS__))
-char *cell_place(const struct cell *c); /* "row 2, cell 5", or, of a list, "task 12 backward" */
-char *cell_text(const struct cell *c);  /* "1B3" */
+char *cell_place(const struct turn_cell *c); /* "row 2, cell 5", or, of a list, "task 12 backward" */
+char *cell_text(const struct turn_cell *c);  /* "1B3" */
 char *turn_text(const struct turn *t);
 
 /* ---- schedule_cells.c -------------------------------------------------------------------------------------------- */
 
+extern const char turn_letters[COMPUTATIONS];                       /* 'F', 'B', 'I', 'W' */
 struct schedule *read_schedule(const char *path, const char *text); /* the text is that of the file */
 void free_schedule(struct schedule *s);
 char *format_schedule(const struct schedule *s); /* as such a file */
 /* Fills in what follows from the cells.  Ends the program unless each stage is in one row, and has each micro-batch
  * once. */
 void index_cells(struct schedule *s);
-const struct cell **cell_of(const struct schedule *s, enum computation computation, int stage, int micro);
+const struct turn_cell **cell_of(const struct schedule *s, enum computation computation, int stage, int micro);
 
 /* ---- schedule_follow.c ------------------------------------------------------------------------------------------- */
 
 /* All cells, n of them, in an order in which they can be done one after another.  Ends the program where cells wait for
  * one another.  tied: the weights of the first stage wait for those of the last one, as those of a tied head do. */
-const struct cell **follow(const struct schedule *s, bool tied, size_t *n);
+const struct turn_cell **follow(const struct schedule *s, bool tied, size_t *n);
 /* Ends the program where PyTorch would run the schedule, and train something else, without a word. */
 void refuse_wrong_in_pytorch(const struct schedule *s);
 

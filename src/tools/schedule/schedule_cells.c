@@ -3,24 +3,27 @@
 
 #include <ctype.h>
 
-static const char letters[COMPUTATIONS] = {
+const char turn_letters[COMPUTATIONS] = {
     [FORWARD] = 'F', [BACKWARD] = 'B', [INPUT_GRADIENT] = 'I', [WEIGHT_GRADIENT] = 'W'};
 static const char overlap[] = "OVERLAP_F_B";
 
 /* ---- to text ----------------------------------------------------------------------------------------------------- */
 
-char *turn_text(const struct turn *t) { return format_string("%d%c%d", t->stage, letters[t->computation], t->micro); }
+char *turn_text(const struct turn *t)
+{
+    return format_string("%d%c%d", t->stage, turn_letters[t->computation], t->micro);
+}
 
-char *cell_text(const struct cell *c)
+char *cell_text(const struct turn_cell *c)
 {
     const struct turn *a = &c->turn[0], *b = &c->turn[1];
     if (c->n == 1)
         return turn_text(a);
-    return format_string("(%d%c%d;%d%c%d)%s", a->stage, letters[a->computation], a->micro, b->stage,
-                         letters[b->computation], b->micro, overlap);
+    return format_string("(%d%c%d;%d%c%d)%s", a->stage, turn_letters[a->computation], a->micro, b->stage,
+                         turn_letters[b->computation], b->micro, overlap);
 }
 
-char *cell_place(const struct cell *c)
+char *cell_place(const struct turn_cell *c)
 {
     if (c->task)
         return format_string("task %zu %s", c->task->index, c->task->name);
@@ -62,16 +65,16 @@ static int parse_number(const char **at, int end)
 static bool parse_turn(const char **at, struct turn *t)
 {
     t->stage = parse_number(at, MOST_STAGES);
-    const char *letter = **at ? memchr(letters, **at, COMPUTATIONS) : NULL;
+    const char *letter = **at ? memchr(turn_letters, **at, COMPUTATIONS) : NULL;
     if (t->stage == NONE || !letter)
         return false;
-    t->computation = (enum computation)(letter - letters);
+    t->computation = (enum computation)(letter - turn_letters);
     (*at)++;
     t->micro = parse_number(at, MOST_MICROS);
     return t->micro != NONE;
 }
 
-static bool parse_cell(const char *text, struct cell *c)
+static bool parse_cell(const char *text, struct turn_cell *c)
 {
     const char *at = text;
     c->n = 1;
@@ -108,7 +111,7 @@ static void read_row(struct schedule *s, char *line)
     const int number = (int)s->n;
     struct row *row = APPEND(s->row, s->n, s->cap);
     for (int column = 0; (word = strsep(&line, ",")); column++) {
-        struct cell c = {.row = number, .column = column};
+        struct turn_cell c = {.row = number, .column = column};
         word = trim(word);
         if (!*word || is_left_to_pytorch(word))
             continue;
@@ -149,22 +152,22 @@ void free_schedule(struct schedule *s)
 
 /* ---- are they all there? ----------------------------------------------------------------------------------------- */
 
-const struct cell **cell_of(const struct schedule *s, enum computation computation, int stage, int micro)
+const struct turn_cell **cell_of(const struct schedule *s, enum computation computation, int stage, int micro)
 {
     return &s->doing[((size_t)computation * (size_t)s->stages + (size_t)stage) * (size_t)s->micros + (size_t)micro];
 }
 
 /* The cell does this, and no other one does. */
-static void enter(struct schedule *s, const struct cell *c, enum computation computation, const struct turn *t)
+static void enter(struct schedule *s, const struct turn_cell *c, enum computation computation, const struct turn *t)
 {
-    const struct cell **doing = cell_of(s, computation, t->stage, t->micro);
+    const struct turn_cell **doing = cell_of(s, computation, t->stage, t->micro);
     if (*doing)
         fail_cell(s, c, "%s is in %s already", turn_text(t), cell_place(*doing));
     *doing = c;
 }
 
 /* A whole backward does both halves. */
-static void enter_turn(struct schedule *s, const struct cell *c, const struct turn *t)
+static void enter_turn(struct schedule *s, const struct turn_cell *c, const struct turn *t)
 {
     int *row = &s->row_of[t->stage];
     if (*row == NONE)
@@ -196,7 +199,7 @@ void index_cells(struct schedule *s)
         s->stages = MAX(s->stages, t->stage + 1);
         s->micros = MAX(s->micros, t->micro + 1);
     }
-    s->doing = allocate((size_t)COMPUTATIONS * (size_t)s->stages * (size_t)s->micros, sizeof(struct cell *));
+    s->doing = allocate((size_t)COMPUTATIONS * (size_t)s->stages * (size_t)s->micros, sizeof(struct turn_cell *));
     s->row_of = allocate((size_t)s->stages, sizeof *s->row_of);
     for (int stage = 0; stage < s->stages; stage++)
         s->row_of[stage] = NONE;

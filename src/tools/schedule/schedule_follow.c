@@ -6,16 +6,16 @@
  */
 #include "schedule.h"
 
-struct progress {
+struct following {
     const struct schedule *s;
     bool tied;
     size_t *next; /* by row: the first cell that has not been done */
     bool *done;   /* by row: has the cell at `next` been done in this round? */
 };
 
-static bool is_done(const struct progress *p, const struct turn *t)
+static bool is_done(const struct following *p, const struct turn *t)
 {
-    const struct cell *c = *cell_of(p->s, t->computation, t->stage, t->micro);
+    const struct turn_cell *c = *cell_of(p->s, t->computation, t->stage, t->micro);
     return c < p->s->row[c->row].cell + p->next[c->row];
 }
 
@@ -38,7 +38,7 @@ static bool find_need(const struct schedule *s, const struct turn *t, struct tur
 }
 
 /* What the cell still waits for; false: for nothing. */
-static bool find_unmet(const struct progress *p, const struct cell *c, struct turn *need)
+static bool find_unmet(const struct following *p, const struct turn_cell *c, struct turn *need)
 {
     const int last = p->s->stages - 1;
     for (const struct turn *t = c->turn; t < c->turn + c->n; t++) {
@@ -52,7 +52,7 @@ static bool find_unmet(const struct progress *p, const struct cell *c, struct tu
     return false;
 }
 
-static const struct cell *next_cell(const struct progress *p, size_t row)
+static const struct turn_cell *next_cell(const struct following *p, size_t row)
 {
     if (p->next[row] == p->s->row[row].n)
         return NULL;
@@ -60,7 +60,7 @@ static const struct cell *next_cell(const struct progress *p, size_t row)
 }
 
 /* No row can go on.  Each waits for another one, so a walk from row to row comes to those that wait in a ring. */
-static _Noreturn void refuse_ring(const struct progress *p)
+static _Noreturn void refuse_ring(const struct following *p)
 {
     struct turn need;
     size_t row = 0;
@@ -70,33 +70,33 @@ static _Noreturn void refuse_ring(const struct progress *p)
         find_unmet(p, next_cell(p, row), &need);
         row = (size_t)(*cell_of(p->s, need.computation, need.stage, need.micro))->row;
     }
-    const struct cell *c = next_cell(p, row);
+    const struct turn_cell *c = next_cell(p, row);
     find_unmet(p, c, &need);
-    const struct cell *wanted = *cell_of(p->s, need.computation, need.stage, need.micro);
+    const struct turn_cell *wanted = *cell_of(p->s, need.computation, need.stage, need.micro);
     if (wanted == c)
         fail_cell(p->s, c, "its backward waits for its forward, so they cannot overlap");
     if (wanted->row == c->row)
         fail_cell(p->s, c, "it waits for ever for '%s', which comes after it in its row", cell_text(wanted));
-    const struct cell *other = next_cell(p, (size_t)wanted->row);
+    const struct turn_cell *other = next_cell(p, (size_t)wanted->row);
     fail_cell(p->s, c, "it waits for ever for '%s', since what comes before that waits too: '%s' of %s",
               cell_text(wanted), cell_text(other), cell_place(other));
 }
 
 /* In rounds: each row does its next cell if what that needs was done in an earlier round. */
-const struct cell **follow(const struct schedule *s, bool tied, size_t *n)
+const struct turn_cell **follow(const struct schedule *s, bool tied, size_t *n)
 {
-    struct progress p = {.s = s, .tied = tied};
+    struct following p = {.s = s, .tied = tied};
     struct turn need;
     size_t total = 0;
     p.next = allocate(s->n, sizeof *p.next);
     p.done = allocate(s->n, sizeof *p.done);
     for (size_t r = 0; r < s->n; r++)
         total += s->row[r].n;
-    const struct cell **all = allocate(total, sizeof(struct cell *));
+    const struct turn_cell **all = allocate(total, sizeof(struct turn_cell *));
     for (*n = 0; *n < total;) {
         const size_t before = *n;
         for (size_t r = 0; r < s->n; r++) {
-            const struct cell *c = next_cell(&p, r);
+            const struct turn_cell *c = next_cell(&p, r);
             p.done[r] = c && !find_unmet(&p, c, &need);
             if (p.done[r])
                 all[(*n)++] = c;

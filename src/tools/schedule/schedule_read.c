@@ -18,7 +18,7 @@ struct maker { /* what made the bytes of a tensor */
     bool is_sent; /* they have come from the stage after `stage` */
     int stage, micro;
 };
-struct reading {
+struct list_reading {
     struct schedule *s;
     const struct step *list;
     struct maker *maker; /* by tensor: of its last writer */
@@ -31,7 +31,7 @@ struct reading {
 #define fail_task(r, t, ...)                                                                                           \
     fail(EXIT_USAGE, "%s, task %zu %s: %s", (r)->s->path, (t)->index, (t)->name, format_string(__VA_ARGS__))
 
-static int micro_of(const struct reading *r, const struct task *t)
+static int micro_of(const struct list_reading *r, const struct task *t)
 {
     if (t->micro >= MOST_MICROS)
         fail_task(r, t, "a schedule has micro-batches below %d", MOST_MICROS);
@@ -39,15 +39,15 @@ static int micro_of(const struct reading *r, const struct task *t)
 }
 
 /* The cell of the device to which a task may belong: its last one, if that does this turn. */
-static struct cell *open_cell(const struct row *row, const struct turn *t)
+static struct turn_cell *open_cell(const struct row *row, const struct turn *t)
 {
-    struct cell *last = row->n > 0 ? &row->cell[row->n - 1] : NULL;
+    struct turn_cell *last = row->n > 0 ? &row->cell[row->n - 1] : NULL;
     bool same = last && last->n == 1 && last->turn[0].stage == t->stage && last->turn[0].micro == t->micro;
     return same && (last->turn[0].computation == FORWARD) == (t->computation == FORWARD) ? last : NULL;
 }
 
 /* The stage to which the micro-batch has come. */
-static int forward_stage_of(struct reading *r, const struct task *t)
+static int forward_stage_of(struct list_reading *r, const struct task *t)
 {
     const int micro = micro_of(r, t), device = t->lane->device->index;
     int *stage = &r->stage[micro];
@@ -68,7 +68,7 @@ static int forward_stage_of(struct reading *r, const struct task *t)
 }
 
 /* What made the things that the task reads: a forward rather than a backward, of its micro-batch or of `other` ones. */
-static const struct maker *maker_of(const struct reading *r, const struct task *t, bool other)
+static const struct maker *maker_of(const struct list_reading *r, const struct task *t, bool other)
 {
     const struct maker *found = NULL;
     for (int i = 0; i < t->n_access; i++) {
@@ -98,7 +98,7 @@ static enum computation computation_of(const struct task *t)
 }
 
 /* The cell makes what the task writes; of two turns that overlap, the forward makes the activations. */
-static void note_makes(struct reading *r, const struct task *t, const struct cell *c)
+static void note_makes(struct list_reading *r, const struct task *t, const struct turn_cell *c)
 {
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor->storage;
@@ -115,9 +115,9 @@ static void note_makes(struct reading *r, const struct task *t, const struct cel
 }
 
 /* backward: what the task's other half follows, where it is two turns that overlap; else NULL. */
-static void add_forward(struct reading *r, const struct task *t, const struct maker *backward)
+static void add_forward(struct list_reading *r, const struct task *t, const struct maker *backward)
 {
-    struct cell c = {.turn = {{FORWARD, forward_stage_of(r, t), micro_of(r, t)}}, .n = 1, .task = t};
+    struct turn_cell c = {.turn = {{FORWARD, forward_stage_of(r, t), micro_of(r, t)}}, .n = 1, .task = t};
     struct row *row = &r->device[t->lane->device->index];
     if (backward) {
         c.turn[1] = (struct turn){BACKWARD, backward->stage, backward->micro};
@@ -133,7 +133,7 @@ static void make_whole(struct row *row)
 {
     const struct turn last = row->cell[row->n - 1].turn[0];
     row->n--;
-    struct cell *first = open_cell(row, &last);
+    struct turn_cell *first = open_cell(row, &last);
     if (!first) {
         row->n++;
         first = &row->cell[row->n - 1];
@@ -143,7 +143,7 @@ static void make_whole(struct row *row)
 
 static bool has_input_gradient(const struct row *row, const struct maker *m)
 {
-    for (const struct cell *c = row->cell; c < row->cell + row->n; c++) {
+    for (const struct turn_cell *c = row->cell; c < row->cell + row->n; c++) {
         const struct turn *t = &c->turn[0];
         if (t->computation == INPUT_GRADIENT && t->stage == m->stage && t->micro == m->micro)
             return true;
@@ -152,7 +152,7 @@ static bool has_input_gradient(const struct row *row, const struct maker *m)
 }
 
 /* A first stage may have no gradient of an input: then those of its weights are a whole backward. */
-static void add_backward(struct reading *r, const struct task *t)
+static void add_backward(struct list_reading *r, const struct task *t)
 {
     const struct maker *m = maker_of(r, t, false);
     struct row *row = &r->device[t->lane->device->index];
@@ -161,8 +161,8 @@ static void add_backward(struct reading *r, const struct task *t)
         fail_task(r, t, "of which stage this backward is cannot be seen: it reads nothing that a forward has made");
     if (now == WEIGHT_GRADIENT && !has_input_gradient(row, m))
         now = BACKWARD;
-    const struct cell c = {.turn = {{now, m->stage, m->micro}}, .n = 1, .task = t};
-    const struct cell *open = open_cell(row, &c.turn[0]);
+    const struct turn_cell c = {.turn = {{now, m->stage, m->micro}}, .n = 1, .task = t};
+    const struct turn_cell *open = open_cell(row, &c.turn[0]);
     if (!open || (now == WEIGHT_GRADIENT && open->turn[0].computation == INPUT_GRADIENT))
         *APPEND(row->cell, row->n, row->cap) = c;
     else if (now != open->turn[0].computation)
@@ -171,7 +171,7 @@ static void add_backward(struct reading *r, const struct task *t)
 }
 
 /* A gradient that is sent belongs to the stage before. */
-static void follow_copy(struct reading *r, const struct task *t)
+static void follow_copy(struct list_reading *r, const struct task *t)
 {
     struct maker *to = &r->maker[t->access[0].tensor->storage->id];
     *to = r->maker[t->access[1].tensor->storage->id];
@@ -185,7 +185,7 @@ static void follow_copy(struct reading *r, const struct task *t)
     to->is_sent = true;
 }
 
-static void add_task(struct reading *r, const struct task *t)
+static void add_task(struct list_reading *r, const struct task *t)
 {
     const struct maker *overlapped = NULL;
     if (t->role == ROLE_BACKWARD)
@@ -199,7 +199,7 @@ static void add_task(struct reading *r, const struct task *t)
 }
 
 /* Devices without a stage have no row. */
-static void gather_rows(struct reading *r)
+static void gather_rows(struct list_reading *r)
 {
     for (int d = 0; d <= r->list->pool->machine->n_devices; d++) {
         struct row *row = &r->device[d];
@@ -213,7 +213,7 @@ static void gather_rows(struct reading *r)
 
 struct schedule *schedule_of(const char *path, const struct step *list)
 {
-    struct reading r = {.list = list, .s = allocate(1, sizeof *r.s)};
+    struct list_reading r = {.list = list, .s = allocate(1, sizeof *r.s)};
     r.s->path = path;
     r.maker = allocate(list->pool->n, sizeof *r.maker);
     r.device = allocate((size_t)list->pool->machine->n_devices + 1, sizeof *r.device);

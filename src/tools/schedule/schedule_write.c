@@ -17,13 +17,13 @@
 /* What takes a time; FB are two turns that overlap. */
 static const char *const keys[] = {"F", "I", "W", "B", "FB", "send", NULL};
 enum key { KEY_F, KEY_I, KEY_W, KEY_B, KEY_FB, KEY_SEND, KEYS };
-struct times {
+struct turn_times {
     int stages;
     double (*seconds)[KEYS]; /* by stage; below 0: not given */
 };
 
 /* Reads "3F=1.5ms", or "F=1.5ms" for all stages. */
-static void read_time(struct times *t, const char *word)
+static void read_time(struct turn_times *t, const char *word)
 {
     const size_t digits = strspn(word, "0123456789"), length = strcspn(word, "=");
     double seconds;
@@ -46,9 +46,9 @@ static void read_time(struct times *t, const char *word)
         t->seconds[i][k] = seconds;
 }
 
-static struct times read_times(const char *words, int stages)
+static struct turn_times read_times(const char *words, int stages)
 {
-    struct times t = {stages, allocate((size_t)stages, sizeof *t.seconds)};
+    struct turn_times t = {stages, allocate((size_t)stages, sizeof *t.seconds)};
     for (int i = 0; i < stages; i++)
         for (int k = 0; k < KEYS; k++)
             t.seconds[i][k] = -1;
@@ -63,7 +63,7 @@ static struct times read_times(const char *words, int stages)
     return t;
 }
 
-static double time_of_turn(const struct times *times, const struct turn *t)
+static double time_of_turn(const struct turn_times *times, const struct turn *t)
 {
     static const enum key key[COMPUTATIONS] = {
         [FORWARD] = KEY_F, [BACKWARD] = KEY_B, [INPUT_GRADIENT] = KEY_I, [WEIGHT_GRADIENT] = KEY_W};
@@ -73,7 +73,7 @@ static double time_of_turn(const struct times *times, const struct turn *t)
     return of_stage[key[t->computation]];
 }
 
-static double time_of_cell(const struct times *times, const struct cell *c)
+static double time_of_cell(const struct turn_times *times, const struct turn_cell *c)
 {
     double overlapped = times->seconds[c->turn[0].stage][KEY_FB];
     if (c->n == 1)
@@ -83,7 +83,7 @@ static double time_of_cell(const struct times *times, const struct cell *c)
     return time_of_turn(times, &c->turn[0]) + time_of_turn(times, &c->turn[1]);
 }
 
-static bool is_given(const struct times *t, enum key key)
+static bool is_given(const struct turn_times *t, enum key key)
 {
     for (int i = 0; i < t->stages; i++)
         if (t->seconds[i][key] >= 0)
@@ -91,7 +91,7 @@ static bool is_given(const struct times *t, enum key key)
     return false;
 }
 
-static void warn_of_unused(const struct schedule *s, const struct times *times)
+static void warn_of_unused(const struct schedule *s, const struct turn_times *times)
 {
     bool overlaps = false;
     FOR_TURNS(s, c, t)
@@ -104,7 +104,7 @@ static void warn_of_unused(const struct schedule *s, const struct times *times)
 
 struct writing {
     const struct schedule *s;
-    struct times times;
+    struct turn_times times;
     FILE *out;
     bool *began; /* by stage: is there a sum of gradients to add to? */
 };
@@ -167,18 +167,17 @@ static void write_send(const struct writing *w, const struct turn *t)
             format_exactly(number, seconds), t->stage, t->micro);
 }
 
-static void write_cell(struct writing *w, const struct cell *c)
+static void write_cell(struct writing *w, const struct turn_cell *c)
 {
-    static const char *const names[COMPUTATIONS] = {
-        [FORWARD] = "F", [BACKWARD] = "B", [INPUT_GRADIENT] = "I", [WEIGHT_GRADIENT] = "W"};
     const struct turn *first = &c->turn[0];
+    const char name[] = {turn_letters[first->computation], '\0'};
     char number[32], *reads = NULL, *writes = NULL;
     for (int k = 0; k < c->n; k++)
         add_operands(w, &c->turn[k], &reads, &writes);
     const bool is_forward = c->n == 1 && first->computation == FORWARD;
-    fprintf(w->out, "task %s d%d.compute %s layer=%d micro=%d role=%s reads=%s writes=%s\n",
-            c->n == 2 ? "F&B" : names[first->computation], c->row, format_exactly(number, time_of_cell(&w->times, c)),
-            first->stage, first->micro, is_forward ? "forward" : "backward", reads + 1, writes + 1);
+    fprintf(w->out, "task %s d%d.compute %s layer=%d micro=%d role=%s reads=%s writes=%s\n", c->n == 2 ? "F&B" : name,
+            c->row, format_exactly(number, time_of_cell(&w->times, c)), first->stage, first->micro,
+            is_forward ? "forward" : "backward", reads + 1, writes + 1);
     for (int k = 0; k < c->n; k++)
         write_send(w, &c->turn[k]);
     free(reads);
@@ -190,7 +189,7 @@ char *step_file_of(const struct schedule *s, const char *times)
     char *text;
     size_t bytes, n;
     struct writing w = {.s = s, .times = read_times(times, s->stages), .out = open_memstream(&text, &bytes)};
-    const struct cell **order = follow(s, false, &n);
+    const struct turn_cell **order = follow(s, false, &n);
     warn_of_unused(s, &w.times);
     w.began = allocate((size_t)s->stages, sizeof *w.began);
     for (size_t row = 0; row < s->n; row++)
