@@ -50,8 +50,9 @@ static void note_times(struct sketch *k, const struct trainer *t, const int *uni
             k->sent += (double)task->access[0].tensor->bytes;
         if (task->lane != t->machine->device[0].lane[LANE_COMPUTE])
             continue;
-        double begin = task->role == role ? end : moment[i].start;
-        role = task->role;
+        enum role now = task->role == ROLE_SEND ? role : task->role; /* sums of what was exchanged are part of it */
+        double begin = now == role ? end : moment[i].start;
+        role = now;
         end = moment[i].end;
         if (role == ROLE_FORWARD)
             k->unit[unit[i]].forward += end - begin;
@@ -69,11 +70,19 @@ static void note_bytes(struct sketch *k, const struct trainer *t, const int *uni
         k->unit[p->param[i].unit].parameters += (double)(param_elements(&p->param[i]) * ELEMENT_BYTES);
     while (t->train->task[backward]->role != ROLE_BACKWARD)
         backward++;
+    double tapes = 0;
     for (size_t i = 0; i < t->pool->n; i++) {
         const struct tensor *x = t->pool->tensors[i];
-        if (x->class == MEM_ACTIVATIONS && x->step == t->train && x->device == t->machine->device &&
-            x->held_from < backward && x->held_until >= backward)
-            k->unit[unit[x->held_from]].tape += (double)x->bytes;
+        bool is_activation = x->class == MEM_ACTIVATIONS && x->step == t->train && x->device == t->machine->device;
+        if (!is_activation || x->held_from >= backward || x->held_until < backward)
+            continue;
+        k->unit[unit[x->held_from]].tape += (double)x->bytes;
+        tapes += (double)x->bytes;
+    }
+    for (const struct level *l = t->train->level; l < t->train->level + t->train->n_levels; l++) {
+        size_t state = l->of_class[MEM_PARAMETERS] + l->of_class[MEM_GRADIENTS] + l->of_class[MEM_OPTIMIZER];
+        if (l->device == 0 && l->position >= backward && unit[l->position] >= t->config.layers)
+            k->extra = fmax(k->extra, (double)(l->bytes - state) - tapes);
     }
 }
 
@@ -125,9 +134,10 @@ struct walk { /* one pipeline goes through a step */
     struct unit_work *stage; /* by stage: the sum of its units */
     struct walker {
         double work, now;  /* seconds of its turns, and when the last of them ended */
-        double held, most; /* bytes of tapes, and the most so far */
+        double held, most; /* bytes of tapes and of gradients that later micro-batches add to; the most so far */
         double parameters;
     } * device;         /* by pipeline coordinate */
+    double extra;       /* bytes, as in struct sketch */
     double (*ended)[2]; /* by stage and micro-batch: when its forward, and its input's gradient, were there */
 };
 
@@ -146,6 +156,21 @@ static struct unit_work sum_stage(const struct candidate *c, const struct sketch
         sum.tape += k->unit[u].tape;
     }
     return sum;
+}
+
+static void hold(struct walk *w, const struct turn *t)
+{
+    const struct mesh *m = &w->c->mesh;
+    const struct unit_work *stage = &w->stage[t->stage];
+    struct walker *d = &w->device[pp_of(m, t->stage)];
+    bool is_forward = t->computation == FORWARD, has_head = t->stage == n_stages(m) - 1;
+    if (is_forward)
+        d->held += stage->tape;
+    d->most = fmax(d->most, d->held + (!is_forward && has_head ? w->extra : 0));
+    if (!is_forward && t->computation != WEIGHT_GRADIENT)
+        d->held -= stage->tape;
+    if (!is_forward && t->computation != INPUT_GRADIENT && t->micro == 0 && w->c->micros > 1)
+        d->held += stage->parameters;
 }
 
 /* How a backward's time divides into its two halves is not known, so the second one gets all of it. */
@@ -167,13 +192,9 @@ static void take_turn(struct walk *w, const struct turn *t)
         d->now = fmax(d->now, ended[micros][1]);
     d->now += seconds;
     d->work += seconds;
-    if (t->computation == FORWARD)
-        d->held += stage->tape;
-    else if (t->computation != WEIGHT_GRADIENT)
-        d->held -= stage->tape;
-    d->most = fmax(d->most, d->held);
     if (t->computation != WEIGHT_GRADIENT)
         (*ended)[t->computation != FORWARD] = d->now;
+    hold(w, t);
 }
 
 /* The bytes of the device, when nothing but state is held, or, with the tapes, at the end of the forwards. */
@@ -196,7 +217,7 @@ void set_bounds(struct candidate *c, const struct sketch *k, bool clips, double 
     const int stages = n_stages(m);
     size_t n;
     struct turn *turn = merge_orders(c->order, m, c->micros, &n);
-    struct walk w = {.c = c, .stage = allocate((size_t)stages, sizeof *w.stage)};
+    struct walk w = {.c = c, .extra = k->extra, .stage = allocate((size_t)stages, sizeof *w.stage)};
     w.device = allocate((size_t)m->pp, sizeof *w.device);
     w.ended = allocate((size_t)(stages * c->micros), sizeof *w.ended);
     double model = 0, passed = 0;

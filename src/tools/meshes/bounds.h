@@ -29,6 +29,7 @@ struct sketch {
     int tp, micro_batch;
     double sent;   /* bytes that its ranks get from one another */
     double passed; /* bytes of the activations that one stage passes to the next */
+    double extra;  /* bytes beyond the tapes at the peak in the backward of the head and the last layer */
     struct unit_work {
         double forward, backward; /* seconds on the first rank */
         double parameters;        /* bytes on that rank */

@@ -129,10 +129,31 @@ struct trial_plan {
 static void build_plan(void *plan)
 {
     struct trial_plan *p = plan;
-    p->trainer = new_trainer(&p->settings, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, false, true);
+    p->trainer = new_trainer(&p->settings, LIST_TRAIN, false, true);
 }
 
-/* The list of `yard plan` for the candidate.  One that cannot be built, as where swap finds no room, has no outcome. */
+/* The bytes of the fullest device. */
+static double placed_bytes(const struct machine *m)
+{
+    size_t most = 0;
+    for (const struct device *d = m->device; !d->is_host; d++)
+        most = MAX(most, d->placed);
+    return (double)most;
+}
+
+/* Is a step of at least so many seconds, with at least so many bytes, of no use? */
+static bool is_beaten(const struct mesh_search *x, double bytes, double seconds)
+{
+    int faster = 0;
+    bool dominated = false;
+    for (const struct planned *o = x->planned; o < x->planned + x->n; o++) {
+        faster += o->seconds < seconds;
+        dominated |= o->seconds <= seconds && o->bytes <= bytes;
+    }
+    return dominated && faster >= BEST;
+}
+
+/* Plans the candidate's training.  One that cannot be built, as where swap finds no room, is left out. */
 static void simulate_candidate(struct mesh_search *x, const struct candidate *c)
 {
     char mesh[64];
@@ -150,25 +171,15 @@ static void simulate_candidate(struct mesh_search *x, const struct candidate *c)
     free(impossible);
     if (impossible)
         return;
-    struct simulation *sim = must_simulate(p.trainer->train, costs_of(p.trainer));
-    struct outcome *o = APPEND(x->outcome, x->n, x->cap);
-    *o = (struct outcome){.candidate = *c, .seconds = sim->period};
-    for (const struct device *d = p.trainer->machine->device; !d->is_host; d++)
-        o->bytes = fmax(o->bytes, (double)d->placed);
-    free_simulation(sim);
-    free_trainer(p.trainer);
-}
-
-/* Is a step of at least so many seconds, with at least the candidate's bytes, of no use? */
-static bool is_beaten(const struct mesh_search *x, const struct candidate *c, double seconds)
-{
-    int faster = 0;
-    bool dominated = false;
-    for (const struct outcome *o = x->outcome; o < x->outcome + x->n; o++) {
-        faster += o->seconds < seconds;
-        dominated |= o->seconds <= seconds && o->bytes <= c->bytes;
+    const double bytes = placed_bytes(p.trainer->machine);
+    if (x->prunes && is_beaten(x, bytes, least_seconds(c))) {
+        x->pruned[BY_PLACE]++;
+    } else {
+        struct simulation *sim = must_simulate(p.trainer->train, costs_of(p.trainer));
+        *APPEND(x->planned, x->n, x->cap) = (struct planned){.candidate = *c, .seconds = sim->period, .bytes = bytes};
+        free_simulation(sim);
     }
-    return dominated && faster >= BEST;
+    free_trainer(p.trainer);
 }
 
 /* The first bound that rules the candidate out; PRUNED: none does. */
@@ -177,7 +188,7 @@ static int find_pruning(const struct mesh_search *x, const struct candidate *c)
     if (c->state > x->budget)
         return BY_MEMORY;
     for (int b = 0; b < TIME_BOUNDS; b++)
-        if (is_beaten(x, c, c->seconds[b]))
+        if (is_beaten(x, c->bytes, c->seconds[b]))
             return b;
     return PRUNED;
 }
@@ -191,7 +202,7 @@ static int by_bound(const void *a, const void *b)
 
 static int by_time(const void *a, const void *b)
 {
-    const struct outcome *x = a, *y = b;
+    const struct planned *x = a, *y = b;
     if (x->seconds != y->seconds)
         return COMPARE(x->seconds, y->seconds);
     if (x->bytes != y->bytes)
@@ -202,12 +213,16 @@ static int by_time(const void *a, const void *b)
 /* The ten fastest again: with recomputation, and, if they do not fit, with swap. */
 static void try_techniques(struct mesh_search *x)
 {
-    const size_t n = MIN(x->n, BEST);
     const uint64_t begun = now_ns();
-    for (size_t i = 0; i < n; i++) {
-        struct candidate c = x->outcome[i].candidate;
-        show_busy("searching, with recomputation and swap", begun, (double)i / (double)n);
-        if (x->outcome[i].bytes > x->budget) {
+    const size_t n = x->n;
+    int tried = 0;
+    for (size_t i = 0; i < n && tried < BEST; i++) {
+        struct candidate c = x->planned[i].candidate;
+        show_busy("searching, with recomputation and swap", begun, (double)tried / BEST);
+        if (c.state > x->budget)
+            continue;
+        tried++;
+        if (x->planned[i].bytes > x->budget) {
             c.swap = SWAP_AUTO;
             simulate_candidate(x, &c);
             c.swap = SWAP_OFF;
@@ -236,9 +251,9 @@ void search_meshes(struct mesh_search *x)
         else
             x->pruned[bound]++;
     }
-    SORT(x->outcome, x->n, by_time);
+    SORT(x->planned, x->n, by_time);
     try_techniques(x);
-    SORT(x->outcome, x->n, by_time);
+    SORT(x->planned, x->n, by_time);
     erase_line();
 }
 
@@ -247,9 +262,9 @@ size_t find_front(struct mesh_search *x)
     size_t n = 0;
     double least = nextafter(x->budget, INFINITY);
     for (size_t i = 0; i < x->n; i++)
-        if (x->outcome[i].bytes < least) {
-            least = x->outcome[i].bytes;
-            x->outcome[n++] = x->outcome[i];
+        if (x->planned[i].bytes < least) {
+            least = x->planned[i].bytes;
+            x->planned[n++] = x->planned[i];
         }
     return n;
 }
@@ -263,7 +278,7 @@ void free_mesh_search(struct mesh_search *x)
     free(x->sketch);
     free(x->mesh);
     free(x->candidate);
-    free(x->outcome);
+    free(x->planned);
 }
 
 /* ---- what is printed --------------------------------------------------------------------------------------------- */
@@ -311,12 +326,15 @@ static void print_search(const struct mesh_search *x, size_t simulated, size_t n
                                             {"MiB", NULL, CELL_FIXED, 8, 1},
                                             {NULL, "device_bytes", CELL_COUNT, 0, 0},
                                             {"command", "command", CELL_TEXT, 4096, 0}};
-    static const char *const bound[PRUNED] = {
-        [BY_COMPUTE] = "compute", [BY_LINKS] = "links", [BY_PIPELINE] = "pipeline", [BY_MEMORY] = "memory"};
+    static const char *const bound[PRUNED] = {[BY_COMPUTE] = "compute",
+                                              [BY_LINKS] = "links",
+                                              [BY_PIPELINE] = "pipeline",
+                                              [BY_MEMORY] = "memory",
+                                              [BY_PLACE] = "place"};
     struct table *t = new_table(columns, COUNT(columns));
     json_t *pruned = json_object();
     char *counts = NULL;
-    for (const struct outcome *o = x->outcome; o < x->outcome + n; o++) {
+    for (const struct planned *o = x->planned; o < x->planned + n; o++) {
         char *words = command_of(&o->candidate);
         ROW(t, number_cell(1e3 * o->seconds), number_cell(o->bytes / (1 << 20)), number_cell(o->bytes),
             text_cell(words));
@@ -346,7 +364,7 @@ static int plan_search(const struct settings *s)
     const size_t simulated = x.n;
     double least = INFINITY;
     for (size_t i = 0; i < x.n; i++)
-        least = fmin(least, x.outcome[i].bytes);
+        least = fmin(least, x.planned[i].bytes);
     for (size_t i = 0; i < x.n_candidates && x.n == 0; i++)
         least = fmin(least, x.candidate[i].state);
     size_t n = find_front(&x);

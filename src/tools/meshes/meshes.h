@@ -4,11 +4,15 @@
 
 #include "bounds.h"
 
-struct outcome { /* a candidate that was simulated */
+struct planned { /* a candidate that was simulated */
     struct candidate candidate;
     double seconds, bytes; /* of a step; on the fullest device */
 };
-enum pruned { BY_MEMORY = TIME_BOUNDS, PRUNED }; /* after the bounds on time */
+enum pruned {
+    BY_MEMORY = TIME_BOUNDS, /* after the bounds on time */
+    BY_PLACE,                /* its list was built and placed, but not simulated */
+    PRUNED
+};
 struct mesh_search {
     const struct settings *asked;
     struct settings settings; /* the same without mesh, devices and limits of memory */
@@ -22,13 +26,13 @@ struct mesh_search {
     size_t n_meshes, cap_meshes;
     struct candidate *candidate;
     size_t n_candidates, cap_candidates;
-    struct outcome *outcome; /* after search_meshes() by time */
+    struct planned *planned; /* after search_meshes() by time */
     size_t n, cap;
     size_t pruned[PRUNED]; /* how many candidates each bound has ruled out */
 };
 struct mesh_search new_mesh_search(const struct settings *s, int devices);
 void search_meshes(struct mesh_search *x);
-/* The outcomes that fit, by time, each in less memory than those before it: moved to the front of the array.  Returns
+/* Those that fit, by time, each in less memory than those before it: moved to the front of the array.  Returns
  * how many there are. */
 size_t find_front(struct mesh_search *x);
 void free_mesh_search(struct mesh_search *x);
