@@ -126,6 +126,18 @@ refuse 2 "README.md, line 3: 'Trainyard': expected device, lane" plan --list REA
 refuse 2 'add --profile, --hardware or --list' plan --model tiny --print-list
 refuse 2 'both say what a device may hold; leave one out' plan --list data/steps/chain.txt --simulate --device-mem 1G \
     --what-if mem=2G
+search="plan --model tiny --search --hardware data/hardware/server.txt"
+refuse 2 'is described: add --hardware FILE' plan --model tiny --search -d 4
+refuse 2 'leave --search out' plan --list data/steps/chain.txt --search
+refuse 2 'needs -d N, the number of devices of data/hardware/server.txt' $search
+refuse 2 'needs -d N' $search -d 0:0
+refuse 2 'describes 8 devices, not 9: use a smaller -d' $search -d 9
+refuse 2 'no mesh of 7 devices trains this' $search -d 7
+refuse 2 'nothing fits in 10240 bytes per device, the least that was found needs' $search -d 4 --device-mem 10K
+refuse 2 'give the memory of a device as --device-mem' $search -d 4 --what-if mem=1M
+refuse 2 'the search chooses it; leave one out' $search -d 4 --mesh dp=4
+refuse 2 'prints a table and nothing else; leave one out' $search -d 4 --simulate
+refuse 2 '-d 0: a plan can use 1 to 4096 devices' plan --model tiny --hardware data/hardware/server.txt -d 0
 for look in --simulate --verify --print --print-list; do
     refuse 2 '--memory prints a table and nothing else' plan $server --memory $look
 done

@@ -36,30 +36,44 @@ static int *units_of(const struct step *s, int layers)
     return unit;
 }
 
-/* Until a task ends it keeps its lane, also while it waits for what other ranks send; but not when a forward or a
- * backward begins. */
+/* When the task ends at the earliest, if all before it end then: after its lane's last task, and after those whose
+ * results it needs.  (Waits for bytes are left out: they depend on where tensors lie.) */
+static double earliest_end(const struct trainer *t, const struct task *task, const double *end, const double *lane_end)
+{
+    enum cost_source source;
+    double begin = lane_end[task->lane->index];
+    for (const struct edge *e = task->edges; e < task->edges + task->n_edges; e++)
+        if (!e->previous && e->kind == EDGE_DATA)
+            begin = fmax(begin, end[e->from]);
+    return begin + task_seconds(costs_of(t), task, &source);
+}
+
+/* A turn also keeps its lane while it waits for what other ranks send. */
 static void note_times(struct sketch *k, const struct trainer *t, const int *unit)
 {
-    struct simulation *sim = must_simulate(t->train, costs_of(t));
-    const struct moment *moment = &sim->moments[(size_t)sim->first * t->train->n];
-    enum role role = ROLE_OTHER;
-    double end = 0;
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *task = t->train->task[i];
+    const struct step *s = t->train;
+    double *end = allocate(s->n, sizeof *end);
+    double *lane_end = allocate((size_t)t->machine->n_lanes, sizeof *lane_end);
+    bool is_forward = true;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *task = s->task[i];
+        if (task->micro != 0 || task->role > ROLE_SEND || task->lane->device->is_host)
+            continue;
+        double *lane = &lane_end[task->lane->index], before = *lane;
+        end[i] = earliest_end(t, task, end, lane_end);
+        *lane = end[i];
+        is_forward &= task->role != ROLE_BACKWARD;
         if (is_copy(task) && task->role == ROLE_SEND && !task->access[0].tensor->device->is_host)
             k->sent += (double)task->access[0].tensor->bytes;
         if (task->lane != t->machine->device[0].lane[LANE_COMPUTE])
             continue;
-        enum role now = task->role == ROLE_SEND ? role : task->role; /* sums of what was exchanged are part of it */
-        double begin = now == role ? end : moment[i].start;
-        role = now;
-        end = moment[i].end;
-        if (role == ROLE_FORWARD)
-            k->unit[unit[i]].forward += end - begin;
-        else if (role == ROLE_BACKWARD)
-            k->unit[unit[i]].backward += end - begin;
+        if (is_forward)
+            k->unit[unit[i]].forward += end[i] - before;
+        else
+            k->unit[unit[i]].backward += end[i] - before;
     }
-    free_simulation(sim);
+    free(end);
+    free(lane_end);
 }
 
 static void note_bytes(struct sketch *k, const struct trainer *t, const int *unit)
@@ -102,8 +116,9 @@ struct sketch *new_sketch(const struct settings *s, int tp, int micro_batch)
     char mesh[64];
     struct building b = {.settings = *s};
     b.settings.mesh = format_mesh(mesh, &(struct mesh){.dp = 1, .pp = 1, .tp = tp});
-    b.settings.batch = micro_batch;
+    b.settings.batch = 2 * micro_batch; /* the first one's times are free of what ends a step */
     b.settings.micro_batch = micro_batch;
+    b.settings.clip = 1; /* so that no update comes between the tasks of a backward */
     struct problem *impossible = attempt(build_sketch, &b);
     free(impossible);
     if (impossible)

@@ -306,7 +306,7 @@ static char *command_of(const struct candidate *c)
     char mesh[64];
     command = copy_string("yard plan");
     first_given(repeat_option);
-    append_text(&command, " --mesh %s --micro-batch %d --simulate", format_mesh(mesh, &c->mesh), c->micro_batch);
+    append_text(&command, " --mesh %s --micro-batch %d", format_mesh(mesh, &c->mesh), c->micro_batch);
     if (c->mesh.dp > 1 || was_given("zero"))
         append_text(&command, " --zero %d", c->mesh.zero);
     if (c->mesh.pp > 1) {
@@ -317,6 +317,7 @@ static char *command_of(const struct candidate *c)
         append_text(&command, " --recompute %s", word_of("recompute", c->recompute));
     if (c->swap != SWAP_OFF)
         append_text(&command, " --swap %s", word_of("swap", c->swap));
+    append_text(&command, " --simulate");
     return command;
 }
 
