@@ -148,8 +148,8 @@ static struct canvas *canvas_with(enum font font, const char *text, int right)
  * width, and none is the sign for what is unknown.  Digits stand one below the other. */
 TEST(text_has_letters_of_its_own_for_all_that_is_written)
 {
-    static const char *const words[] = {"Übung", "façade", "Łódź", "Ωμέγα", "αβγ", "µs", "→", "←", "×", "·",
-                                        "…",     "–",      "≤",    "▾",     "▸",   "Δ",  "Ő", "ß", "~", "¾"};
+    static const char *const words[] = {"Übung", "façade", "Łódź", "Ωμέγα", "αβγ", "µs", "→", "×",
+                                        "·",     "…",      "–",    "≤",     "▾",   "▸",  "¾"};
     for (enum font font = SMALL_1X; font <= NORMAL_2X; font++) {
         for (int digit = '1'; digit <= '9'; digit++)
             assert_int_equal(text_width(font, lasting("%c", digit)), text_width(font, "0"));

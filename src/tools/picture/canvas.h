@@ -29,7 +29,7 @@ static inline uint32_t mix_colours(uint32_t a, uint32_t b, uint32_t part)
     return 0xff000000 | odd | even;
 }
 
-/* ---- font.c: UTF-8 with Latin and Greek letters and some symbols, any other character as U+FFFD ------------------- */
+/* ---- font.c: UTF-8 with Latin and Greek letters and some symbols; others as U+FFFD ------------------------------- */
 
 /* Two sizes, for screens of 1x and 2x.  A line of text is GLYPH_HEIGHT high, times 2 on those of 2x, and both sizes
  * have its baseline 12 rows below the top: they can stand side by side.  Digits have one width. */
