@@ -22,10 +22,10 @@
 #                                   show @
 #                                   ls @*
 #
-# At last print_command() finds the word of each line that is called.  A word is printed if it is written out: "$program"
-# is not.  What stands in '...', which eval and graders run, is not seen, nor are here-documents.  The steps know no more
-# of the shell than this project's scripts need: what misleads them gives words that no page promises, so that
-# programs.sh complains.
+# At last print_command() finds the word of each line that is called.  A word is printed if it is written out:
+# "$program" is not.  What stands in '...', which eval and graders run, is not seen, nor are here-documents.  The steps
+# know no more of the shell than this project's scripts need: what misleads them gives words that no page promises, so
+# that programs.sh complains.
 
 # ---- lines ----------------------------------------------------------------------------------------------------------
 
@@ -133,8 +133,8 @@ function take_out_substitutions(   command) { # $(command), which becomes a new 
         take_out()
 }
 
-# "words" with no $( in them.  If one has, then the next " may begin a string within the brackets: that one is taken out,
-# and the rest has to wait for the brackets.
+# "words" with no $( in them.  If one has, then the next " may begin a string within the brackets: that one is taken
+# out, and the rest has to wait for the brackets.
 function take_out_strings(   waiting) {
     waiting = ""
     while (match(text, /"[^"]*"/)) {
