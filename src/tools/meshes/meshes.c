@@ -27,6 +27,7 @@ struct mesh_search new_mesh_search(const struct settings *s, int devices)
     struct mesh_search x = {.asked = s, .settings = *s, .devices = devices, .prunes = true};
     x.settings.devices = NULL;
     x.settings.order = &pipeline_orders[PIPELINE_1F1B];
+    x.settings.device_memory = NO_LIMIT;
     x.settings.batch = 1;
     x.settings.micro_batch = 1;
     struct trainer *t = new_trainer(&x.settings, 0, s->data.path != NULL, true);
@@ -35,13 +36,12 @@ struct mesh_search new_mesh_search(const struct settings *s, int devices)
         fail(EXIT_USAGE, "--search: %s describes %lld devices, not %d: use a smaller -d, or a copy with devices = %d",
              c->path, (long long)c->devices, devices, devices);
     x.config = t->config;
-    x.budget = (double)(s->device_memory ? s->device_memory : default_budget(t->machine->device));
+    x.budget = (double)(s->device_memory ? s->device_memory : c->memory);
     x.link_rate = ceil((double)devices / (double)c->link_share) * c->link[LANE_UPLOAD].bytes_per_s * c->scale_link;
     free_trainer(t);
     x.settings.data.path = NULL; /* from here on tokens are random: of the data only the vocabulary counts */
     x.settings.vocab = x.config.vocab;
     x.settings.batch = s->batch;
-    x.settings.device_memory = NO_LIMIT;
     return x;
 }
 
@@ -386,7 +386,7 @@ static bool is_wanted(void) { return wanted; }
 static void check_search_options(struct settings *s)
 {
     const struct predict_options *o = &predict_options;
-    if (!wanted)
+    if (!wanted || plan_options.list) /* the latter is refused elsewhere */
         return;
     if (!o->hardware)
         fail(EXIT_USAGE, "--search plans for a machine that is described: add --hardware FILE, such as "
