@@ -1,4 +1,4 @@
-/* test_meshes.c - plan --search: on small cases it finds what all candidates, simulated one by one, have as their front;
+/* test_meshes.c - plan --search: on small cases it finds the front of all candidates, simulated one by one;
  * no candidate undercuts a bound of its own, and each row's command comes to the row's time in the row's bytes.
  */
 #include "tests/support/support_paper.h"
