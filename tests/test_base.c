@@ -612,7 +612,7 @@ TEST(options_config_file_then_command_line)
     assert_string_equal(data, "a=b");
     assert_true(rate == 0.25);
     char line[] = "task x=y lane layer=3\t= 1 2 3\n";
-    struct settings_text profile = {.path = "p", .rest = line};
+    struct settings_text profile = {.path = "p", .unread = line};
     assert_true(next_setting(&profile)); /* the '=' after white space is the one */
     assert_string_equal(profile.name, "task x=y lane layer=3");
     assert_string_equal(profile.value, "1 2 3");

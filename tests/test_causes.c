@@ -150,7 +150,7 @@ static const struct trace_record *run_waited_for(const struct trace *t, const st
 {
     const struct trace_record *run = NULL;
     for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++)
-        if (r->task == edge->from && r->step + edge->previous_step <= next->step && before(r, next) &&
+        if (r->task == edge->producer && r->step + edge->previous_step <= next->step && before(r, next) &&
             (!run || r->step > run->step))
             run = r;
     return run;

@@ -182,8 +182,8 @@ static void expect_order(const struct paced *p, uint32_t number, size_t i, const
     const struct times *all = p->recording.times, *mine = &all[number * s->n + i];
     for (size_t e = 0; e < t->n_edges; e++)
         if (t->edges[e].wait && number > t->edges[e].previous)
-            expect_after(s, number, i, mine, &all[(number - t->edges[e].previous) * s->n + t->edges[e].from],
-                         s->task[t->edges[e].from]->name);
+            expect_after(s, number, i, mine, &all[(number - t->edges[e].previous) * s->n + t->edges[e].producer],
+                         s->task[t->edges[e].producer]->name);
     if (lane_before[t->lane->index])
         expect_after(s, number, i, mine, lane_before[t->lane->index], "the task before it on its lane");
     lane_before[t->lane->index] = mine;

@@ -63,8 +63,8 @@ static void expect_machine_as_written(const struct machine *m)
     assert_true(d->described.link[LINK_UP]->rate == 1e3);
     assert_true(d->described.link[LINK_UP]->latency == 2e-3);
     assert_true(!d->described.link[LINK_DOWN]);
-    assert_true(d->described.link[LINK_UP]->queues == 4);
-    assert_true(d->described.link[LINK_UP]->queue == 250);
+    assert_true(d->described.link[LINK_UP]->max_lanes == 4);
+    assert_true(d->described.link[LINK_UP]->queue_rate == 250);
     assert_true(m->host->described.disk->rate == 5e8);
 }
 
@@ -216,7 +216,7 @@ TEST(bytes_are_shared_where_memory_is_scarce)
         char *text = lasting("%s\n%s", cases[i].device, tasks);
         struct simulation *sim = simulate_text(text);
         expect_number("period", sim->period, cases[i].period);
-        assert_int_equal(sim->step->high[0], 40);
+        assert_int_equal(sim->step->peak_total[0], 40);
         end_simulation(sim);
     }
 }
@@ -393,7 +393,7 @@ TEST(what_is_needed_is_that_of_the_whole_list)
     struct step *s = read_list("data/steps/swap.txt");
     must(place(s->pool, &s, 1, true));
     struct device *d = &s->pool->machine->device[0];
-    const size_t held = s->high[0];
+    const size_t held = s->peak_total[0];
     const char *need = lasting("at least %s are needed", format_bytes(bytes, (double)held));
     for (size_t part = 2; part <= 16; part *= 2) {
         d->budget = held / part;
@@ -562,7 +562,7 @@ TEST(verify_sees_an_update_that_is_not_gated)
     struct task *adam = s->task[2];
     size_t dropped = 0;
     for (size_t e = 0; e < adam->n_edges; e++)
-        if (adam->edges[e].from == 1 && !adam->edges[e].previous) {
+        if (adam->edges[e].producer == 1 && !adam->edges[e].previous) {
             assert_true(adam->edges[e].wait);
             adam->edges[e].wait = false;
             dropped++;
@@ -601,7 +601,7 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
     finish_list(s);
     expect_sound("the list", s, NULL);
     for (size_t e = 0; e < c->n_edges; e++)
-        c->edges[e].wait &= c->edges[e].from != 0;
+        c->edges[e].wait &= c->edges[e].producer != 0;
     expect_wrong("the list", verify(s, NULL), "task 0 a and task 2 c touch the same bytes and nothing orders them");
     free_list(s);
 }
@@ -625,7 +625,7 @@ TEST(verify_sees_what_touches_a_ring_too_late)
         for (size_t i = 0; i < s->n; i++) {
             struct task *t = s->task[i];
             t->condition.member = strcmp(t->name, "look") != 0;
-            t->condition.ends = strcmp(t->name, "commit") == 0;
+            t->condition.returns_member = strcmp(t->name, "commit") == 0;
             for (int a = 0; a < t->n_access; a++)
                 if (t->access[a].tensor->device->is_host)
                     t->access[a].tensor->storage->ring = &s->pool->ring;
@@ -650,11 +650,11 @@ TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
                                         "task persist host.cpu 1 reads=b\ntask commit host.disk 1\n";
     for (int k = 0; k < 4; k++) {
         struct step *s = list_of("%s", text);
-        struct edge edge = {.from = 1, .wait = k != 1, .previous = k == 2};
+        struct edge edge = {.producer = 1, .wait = k != 1, .previous = k == 2};
         for (size_t i = 0; i < s->n; i++)
             s->task[i]->condition.member = true;
         s->task[1]->condition.needs = k == 3;
-        s->task[2]->condition.ends = true;
+        s->task[2]->condition.returns_member = true;
         s->pool->tensors[1]->ring = &s->pool->ring;
         finish_list(s);
         s->task[2]->edges = &edge;
@@ -676,7 +676,7 @@ TEST(verify_sees_a_read_of_a_ring_before_its_write)
                                  "task commit host.disk 1\n");
     for (size_t i = 0; i < s->n; i++)
         s->task[i]->condition.member = true;
-    s->task[2]->condition.ends = true;
+    s->task[2]->condition.returns_member = true;
     s->pool->tensors[1]->ring = &s->pool->ring;
     finish_list(s);
     expect_wrong("the list", verify(s, NULL), "task 0 persist reads tensor b before anything is written to it");
@@ -913,7 +913,7 @@ TEST(tasks_wait_for_those_that_are_named)
     struct simulation *sim = simulate_text(RELAY);
     const struct task *again = sim->step->task[2], *end = sim->step->task[5];
     assert_int_equal(again->n_edges, 1);
-    assert_true(again->edges[0].from == 3 && again->edges[0].previous && again->edges[0].wait);
+    assert_true(again->edges[0].producer == 3 && again->edges[0].previous && again->edges[0].wait);
     assert_int_equal(end->n_edges, 3);
     expect_number("work", sim->moments[1].start, 1);
     expect_number("sum", sim->moments[4].start, 1 + 4 + 2);

@@ -116,17 +116,17 @@ static bool updates(const struct task *t)
     return is_copy(t) && (t->access[0].tensor->storage->mirrors || t->access[1].tensor->storage->mirrors);
 }
 
-static void add_tensor(struct tensor_list *list, struct tensor *x) { *APPEND(list->item, list->n, list->cap) = x; }
+static void list_tensor(struct tensor_list *list, struct tensor *x) { *APPEND(list->item, list->n, list->cap) = x; }
 
 static void note_tensors(struct survey *v)
 {
     const struct pool *p = v->step->pool;
     for (size_t i = 0; i < p->n; i++)
         if (p->tensors[i]->shard)
-            add_tensor(shards_of(v, p->tensors[i]), p->tensors[i]);
+            list_tensor(shards_of(v, p->tensors[i]), p->tensors[i]);
     for (size_t i = 0; i < p->n; i++)
         if (p->tensors[i]->storage == p->tensors[i] && is_whole(v, p->tensors[i]))
-            add_tensor(wholes_like(v, p->tensors[i]), p->tensors[i]);
+            list_tensor(wholes_like(v, p->tensors[i]), p->tensors[i]);
 }
 
 static void note_task(struct survey *v, struct task *t)
@@ -202,7 +202,7 @@ static size_t find_peers(const struct survey *v, const struct read_window *w, st
 }
 
 /* The task before which the peers' copies go: the first one of all windows under which they are to be gathered. */
-static struct task *place_of(const struct survey *v, struct read_window *const *peer, size_t n)
+static struct task *first_reader(const struct survey *v, struct read_window *const *peer, size_t n)
 {
     struct task *first = NULL;
     for (size_t i = 0; i < n; i++) {
@@ -253,7 +253,7 @@ static void gather_peers(struct survey *v, struct edit *e, struct read_window *w
     struct read_window **peer = allocate(wholes_like(v, w->whole)->n, sizeof(struct read_window *));
     size_t n = find_peers(v, w, peer);
     const struct task *user = w->reader[0];
-    insert_before(e, place_of(v, peer, n));
+    insert_before(e, first_reader(v, peer, n));
     v->step->tags = (struct tags){user->layer, user->micro, v->sliced ? ROLE_BROADCAST : ROLE_SEND};
     for (size_t i = 0; i < n; i++)
         make_gathered(v->step->pool, peer[i]);
@@ -372,7 +372,7 @@ static void let_wholes_go(struct survey *v, struct edit *e)
 {
     for (size_t id = 0; id < v->n_tensors; id++)
         for (size_t i = 0; i < v->wholes[id].n; i++)
-            let_go(e, v->wholes[id].item[i]);
+            make_transient(e, v->wholes[id].item[i]);
 }
 
 static bool run_gather(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)

@@ -6,11 +6,11 @@
 #include "techniques/pass/pass.h"
 
 struct chooser;
-struct rule {   /* how the running step decides */
-    bool drawn; /* at random, by this seed, to show that no bit depends on it */
+struct rule {    /* how the running step decides */
+    bool random; /* at random, by this seed, to show that no bit depends on it */
     uint64_t seed;
     const struct planner *planner;
-    size_t fixed;         /* the first so many buckets are decided before the step runs; it may be all */
+    size_t n_fixed;       /* the first so many buckets are decided before the step runs; it may be all */
     struct chooser *ring; /* those of the updates that the step decides about */
 };
 /* What the rule is expected to choose; where that does not fit, the last buckets go where there is room. */

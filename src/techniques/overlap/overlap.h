@@ -48,9 +48,9 @@ struct mover { /* moves updates, in one edit */
     enum memory memory;
     struct tensor **counterpart; /* by tensor of the device, on the host: its mirror, or the copy that updates share */
     int n_pieces;                /* the number of pieces that have moved */
-    struct task *last; /* the last task, copies included, of the update that was moved before; the next update comes
+    struct task *last;    /* the last task, copies included, of the update that was moved before; the next update comes
                         * right after it, if nothing is in the way; NULL: no update was moved yet */
-    size_t last_at;    /* the position, in the list before the edit, beside which `last` stands */
+    size_t last_position; /* the position, in the list before the edit, beside which `last` stands */
 };
 struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum memory memory);
 void end_moves(struct mover *m);

@@ -54,14 +54,14 @@ struct obstacle {
     const struct tensor *over; /* the tensor whose bytes both touch; NULL: `first` holds `second`, or it is_after() */
     const struct task *on_way; /* the one that was not to be moved; NULL: the list ends there */
 };
-const struct obstacle *what_was_in_the_way(const struct edit *e);
+const struct obstacle *last_obstacle(const struct edit *e);
 
 /* The persistent tensor x, with its views, lies on that device from the first iteration on. */
 void set_home(struct edit *e, struct tensor *x, struct device *d);
 /* The persistent tensor x has bytes only while it is used, from now on: no task needs its value of the step before. */
-void let_go(struct edit *e, struct tensor *x);
+void make_transient(struct edit *e, struct tensor *x);
 /* The tensor shares its bytes with no other of its list. */
-void set_alone(struct edit *e, struct tensor *x);
+void set_exclusive(struct edit *e, struct tensor *x);
 /* A new tensor on d that persists: whatever set-up writes to x, it writes to the mirror too (write_bytes_of()). */
 struct tensor *mirror(struct edit *e, struct tensor *x, struct device *d);
 /* t touches `new`, which has the same size, where it touched `old` or a view of it. */

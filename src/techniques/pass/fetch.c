@@ -24,7 +24,7 @@ static void fetch(struct edit *e, struct step *s, struct task *t, struct tensor 
         f->there = tensor_like(s->pool, t->lane->device, x);
         insert_before(e, t);
         s->tags.role = ROLE_SWAP;
-        carry(s, "swap.in", f->there, x, FOR_SWAP);
+        add_copy_for(s, "swap.in", f->there, x, FOR_SWAP);
     }
     f->user = t;
     repoint(e, t, x, f->there);

@@ -25,8 +25,8 @@ struct task *add_again(struct step *s, const struct task *t)
     again->next = links.next;
     again->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
     again->access = copy_bytes(t->access, (size_t)t->n_access * sizeof *t->access);
-    if (t->description)
-        again->context = copy_bytes(t->context, t->description);
+    if (t->context_bytes)
+        again->context = copy_bytes(t->context, t->context_bytes);
     again->edges = NULL;
     again->n_edges = 0;
     return again;

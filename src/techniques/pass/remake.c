@@ -22,7 +22,7 @@ bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes)
     if (n == 0 || !is_of_class || x->storage != x || x->exclusive || x->device->is_host)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (is_conditional(u->task[use[i].at]))
+        if (is_conditional(u->task[use[i].position]))
             return false;
     return true;
 }
@@ -56,7 +56,7 @@ bool may_remake(const struct uses *u, const struct tensor *x, int reader)
     for (size_t i = 0; i < n; i++) {
         if (!(use[i].mode & ACCESS_WRITE))
             continue;
-        if (use[i].at >= reader || !may_repeat(u, use[i].at, x, reader))
+        if (use[i].position >= reader || !may_repeat(u, use[i].position, x, reader))
             return false;
         written = true;
     }
@@ -97,9 +97,9 @@ static bool is_gone(const struct remaking *r, const struct tensor *y, int reader
     if (n == 0)
         return false;
     size_t last = n - 1;
-    while (last > 0 && r->from[y->id] != NOWHERE && use[last].at >= r->from[y->id])
+    while (last > 0 && r->from[y->id] != NOWHERE && use[last].position >= r->from[y->id])
         last--;
-    return use[last].at < reader;
+    return use[last].position < reader;
 }
 
 /* Repeats task t before `reader`: it writes twins, and reads them where there are such. */
@@ -126,8 +126,8 @@ static void repeat_makers(struct remaking *r, const struct tensor *x, int reader
 {
     size_t n;
     const struct use *use = uses_of(r->uses, x, &n);
-    for (size_t i = 0; i < n && use[i].at < reader; i++) {
-        const struct task *t = r->uses->task[use[i].at];
+    for (size_t i = 0; i < n && use[i].position < reader; i++) {
+        const struct task *t = r->uses->task[use[i].position];
         if (!(use[i].mode & ACCESS_WRITE))
             continue;
         for (int k = 0; k < t->n_access; k++) {

@@ -16,7 +16,7 @@
 
 enum { NOWHERE = -1 }; /* no position */
 struct use {
-    int at;                /* position of the task; each task once, in list order */
+    int position;          /* position of the task; each task once, in list order */
     enum access_mode mode; /* what the task does to any part of the tensor: it reads, writes, or both */
 };
 struct uses {

@@ -35,12 +35,12 @@ static int first_backward_reader(const struct uses *u, const struct tensor *x)
     const struct use *use = uses_of(u, x, &n);
     int reader = NOWHERE;
     for (size_t i = 0; i < n; i++) {
-        const struct task *t = u->task[use[i].at];
-        const struct task *maker = u->task[use[0].at];
+        const struct task *t = u->task[use[i].position];
+        const struct task *maker = u->task[use[0].position];
         if (t->layer < 0 || t->layer != maker->layer || t->micro != maker->micro)
             return NOWHERE;
         if (reader == NOWHERE && t->role == ROLE_BACKWARD)
-            reader = use[i].at;
+            reader = use[i].position;
         if (t->role != (reader == NOWHERE ? ROLE_FORWARD : ROLE_BACKWARD))
             return NOWHERE;
     }
@@ -50,7 +50,7 @@ static int first_backward_reader(const struct uses *u, const struct tensor *x)
 /* ---- the rules --------------------------------------------------------------------------------------------------- */
 
 /* Is x made again by the rule, whatever its uses are?  `auto` may make all again that `full` does. */
-static bool is_meant(const struct tensor *x) { return recompute_options.how != RECOMPUTE_SELECTIVE || x->cheap; }
+static bool is_meant(const struct tensor *x) { return recompute_options.mode != RECOMPUTE_SELECTIVE || x->cheap; }
 
 /* All that the rule makes again, as the `from` of remake(). */
 static int *remade_by_rule(const struct uses *u, const struct pool *pool)
@@ -71,7 +71,7 @@ static int *remade_by_rule(const struct uses *u, const struct pool *pool)
 /* repeated: how many tasks; bytes: of the activations that are not kept. */
 static char *describe_remade(size_t repeated, double bytes)
 {
-    const char *how = recompute_options.how == RECOMPUTE_SELECTIVE ? "selective" : "full";
+    const char *how = recompute_options.mode == RECOMPUTE_SELECTIVE ? "selective" : "full";
     char size[32];
     if (repeated == 0)
         return copy_string("the list keeps no activation of a layer that could be made again");
@@ -114,15 +114,15 @@ static pass_run *chooser(void)
 static bool wants_recompute(const struct run_facts *w)
 {
     (void)w;
-    return recompute_options.how != RECOMPUTE_OFF;
+    return recompute_options.mode != RECOMPUTE_OFF;
 }
 
-static bool wants_times(void) { return recompute_options.how == RECOMPUTE_AUTO; }
+static bool wants_times(void) { return recompute_options.mode == RECOMPUTE_AUTO; }
 
 static bool run_recompute(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
     pass_run *search = chooser();
-    if (recompute_options.how == RECOMPUTE_AUTO)
+    if (recompute_options.mode == RECOMPUTE_AUTO)
         return search(s, c, w, r);
     return recompute_by_rule(s, r);
 }
@@ -130,7 +130,7 @@ static bool run_recompute(struct step *s, const struct costs *c, const struct ru
 static void check_recompute_options(struct settings *s)
 {
     (void)s;
-    if (recompute_options.how == RECOMPUTE_AUTO && !chooser())
+    if (recompute_options.mode == RECOMPUTE_AUTO && !chooser())
         fail(EXIT_USAGE, "--recompute auto: nothing here chooses what is made again; this yard was built without%s",
              left_out);
 }
@@ -151,7 +151,7 @@ static const struct pass pass = {
 static const struct option options[] = {
     {.name = "recompute",
      .type = OPT_CHOICE,
-     .value = &recompute_options.how,
+     .value = &recompute_options.mode,
      .initial = "off",
      .argument = WORDS([RECOMPUTE_OFF] = "off", [RECOMPUTE_FULL] = "full", [RECOMPUTE_SELECTIVE] = "selective",
                        [RECOMPUTE_AUTO] = "auto"),

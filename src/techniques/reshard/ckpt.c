@@ -337,10 +337,11 @@ static struct checkpoint *recut(const struct checkpoint *from, const char *path)
 
 static void list_copy(struct table *out, const struct copies *p, const struct copy *c)
 {
-    size_t from_byte = bytes_before(p->from, c->from) + ELEMENT_BYTES * c->from_at;
-    size_t to_byte = bytes_before(p->to, c->to) + ELEMENT_BYTES * c->to_at;
-    ROW(out, text_cell(p->from->name), text_cell(kept_name[p->from->role]), number_cell(p->from->piece[c->from].rank),
-        number_cell((double)from_byte), number_cell(p->to->piece[c->to].rank), number_cell((double)to_byte),
+    size_t from_byte = bytes_before(p->from, c->from_piece) + ELEMENT_BYTES * c->from_offset;
+    size_t to_byte = bytes_before(p->to, c->to_piece) + ELEMENT_BYTES * c->to_offset;
+    ROW(out, text_cell(p->from->name), text_cell(kept_name[p->from->role]),
+        number_cell(p->from->piece[c->from_piece].rank), number_cell((double)from_byte),
+        number_cell(p->to->piece[c->to_piece].rank), number_cell((double)to_byte),
         number_cell((double)(ELEMENT_BYTES * c->n)));
 }
 

@@ -31,8 +31,8 @@ static const struct past *past(void)
     if (!path)
         return NULL;
     struct checkpoint *c = open_checkpoint(path);
-    c->room->open = now_ns() - this_life->begun - c->room->read - c->room->verify;
-    found = (struct past){.given = path,
+    c->buffer->open = now_ns() - this_life->begun - c->buffer->read - c->buffer->verify;
+    found = (struct past){.given_path = path,
                           .kept_by = c->stored ? c->stored->store->option : "--save",
                           .path = c->path,
                           .step = c->step,
@@ -90,7 +90,7 @@ static struct mesh resumed_mesh(const struct settings *s, int devices)
         fail(EXIT_USAGE,
              "%s was trained with %s and --batch %d, which cannot go on with %d devices: the nearest "
              "that can is --mesh dp=%d,pp=%d,tp=%d with %d; or choose another --mesh",
-             s->past->given, format_mesh(text, &m), s->batch, devices, nearest / each, m.pp, m.tp, nearest);
+             s->past->given_path, format_mesh(text, &m), s->batch, devices, nearest / each, m.pp, m.tp, nearest);
     }
     m.dp = devices / each;
     return m;
@@ -141,7 +141,7 @@ static void number_run(struct trainer *t)
     r->session = last + 1;
 }
 
-static void forget(struct trainer *t)
+static void free_run_state(struct trainer *t)
 {
     struct of_run *r = of_run(t);
     if (r)
@@ -242,7 +242,7 @@ static void print_resumed(struct trainer *t)
     const struct checkpoint *c = t->settings->past ? t->settings->source.checkpoint : NULL;
     if (!c)
         return;
-    const struct read_buffer *took = c->room;
+    const struct read_buffer *took = c->buffer;
     const uint64_t all = now_ns() - this_life->begun;
     const uint64_t state = took->open + took->read + took->verify + took->upload;
     char *path = rank_file(c, 0), bytes[32];
@@ -289,5 +289,5 @@ const struct hooks reshard_hooks = {
     .model_filled = compare_training,
     .summary_printed = print_resumed,
     .kept = tell_kept,
-    .trainer_closing = forget,
+    .trainer_closing = free_run_state,
 };

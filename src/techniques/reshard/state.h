@@ -42,8 +42,8 @@ struct piece {
     int rank;
     bool flat;                /* true: elements [begin[0], end[0]) of the tensor; false: a box, [begin, end) by axis */
     int64_t begin[2], end[2]; /* a vector's second axis is [0, 1) */
-    size_t memory_at;         /* place in memory: elements from the start of the rank's unit, or of its shard of it */
-    uint64_t file_at;         /* place in the rank's file: bytes from its start */
+    size_t memory_offset;     /* place in memory: elements from the start of the rank's unit, or of its shard of it */
+    uint64_t file_offset;     /* place in the rank's file: bytes from its start */
     uint64_t hash;            /* XXH64 of the piece's bytes */
 };
 struct kept_tensor {
@@ -85,8 +85,9 @@ char *piece_name(char out[96], const struct kept_tensor *t, size_t i);
 /* ---- copy_plan.c ----------------------------------------------------------------------------------------------- */
 
 struct copy {
-    size_t from, to, n;    /* n elements go from piece `from` to piece `to` (indices into the two tensors' pieces) */
-    size_t from_at, to_at; /* places: elements from the start of each piece */
+    size_t from_piece, to_piece,
+        n; /* n elements go from piece `from` to piece `to` (indices into the two tensors' pieces) */
+    size_t from_offset, to_offset; /* places: elements from the start of each piece */
 };
 /* The plan for one tensor.  The copies are in the tensor's order, so pieces are read and written from start to end. */
 struct copies {
@@ -127,7 +128,7 @@ struct checkpoint {
         size_t cap;
         uint64_t open, read, verify, upload; /* ns that opening, reading, hashing and uploading have taken so far */
         uint64_t bytes_read;                 /* so far */
-    } * room;
+    } * buffer;
 };
 /* The path of the file with the rank's pieces; the caller frees it. */
 char *rank_file(const struct checkpoint *c, int rank);

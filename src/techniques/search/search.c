@@ -114,13 +114,13 @@ static struct score consider(struct search *s, const unsigned char *choice, doub
         s->record = score;
         memcpy(s->best, choice, s->q->n);
     }
-    show_busy(s->q->what, s->begun, s->work / (s->q->work + 1));
+    show_busy(s->q->activity, s->begun, s->work / (s->q->work + 1));
     return score;
 }
 
 static bool is_perfect(const struct search *s)
 {
-    return s->record.excess == 0 && s->q->floor > 0 && !is_less(s->q->floor, s->record.period);
+    return s->record.excess == 0 && s->q->least_period > 0 && !is_less(s->q->least_period, s->record.period);
 }
 
 static bool goes_on(const struct search *s) { return s->work < s->q->work && !is_perfect(s); }

@@ -38,12 +38,12 @@ typedef void apply_function(void *pass, struct edit *e, const unsigned char *cho
 struct question {
     struct step *step;
     const struct costs *costs;
-    const char *what; /* for the terminal, while it takes long: "looking for what to swap" */
+    const char *activity; /* for the terminal, while it takes long: "looking for what to swap" */
     const struct decision *decision;
     size_t n; /* decisions */
     apply_function *apply;
-    void *pass;   /* the first argument of `apply` */
-    double floor; /* seconds: no step is shorter, so the search ends with one that is as short; 0: not known */
+    void *pass;          /* the first argument of `apply` */
+    double least_period; /* seconds: no step is shorter, so the search ends with one that is as short; 0: not known */
     /* How many task simulations the search may spend.  The starts are always tried, whatever they cost; further choices
      * as long as some of it is left. */
     double work;

@@ -136,7 +136,7 @@ static void take_over(struct snap *s, const struct snapfile *old)
 {
     s->fd = s->named;
     s->named = -1;
-    s->ring->kept = (int)old->newest.slot;
+    s->ring->durable = (int)old->newest.slot;
     s->page = old->page;
 }
 
@@ -145,7 +145,7 @@ static void take_over(struct snap *s, const struct snapfile *old)
 /* A run either makes a new file or takes over the one that is there. */
 
 /* Where everything lies in the file and in a slot; returns the manifest. */
-static char *lay_out(struct snap *s, const struct snap_plan *plan)
+static char *plan_layout(struct snap *s, const struct snap_plan *plan)
 {
     struct snapfile *f = allocate(1, sizeof *f);
     f->in.store = &snapshot_store;
@@ -194,7 +194,7 @@ static void open_file(void *opening)
     struct snap *s = o->s;
     struct stat status;
     lock_name(o);
-    char *manifest = lay_out(s, o->plan);
+    char *manifest = plan_layout(s, o->plan);
     if (fstat(s->named, &status) != 0 || flush_file(s->named) != 0)
         fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->file->path, strerror(errno));
     bool empty = status.st_size == 0;

@@ -94,7 +94,7 @@ static struct task *add_snapshot(struct step *s, struct tensor *to, struct tenso
 {
     if (from->device->is_host)
         return in_slot(add_copy(s, from->device->lane[LANE_CPU], "snapshot", to, from));
-    return in_slot(carry(s, "snapshot", to, from, FOR_SNAPSHOT));
+    return in_slot(add_copy_for(s, "snapshot", to, from, FOR_SNAPSHOT));
 }
 
 /* The same by way of a buffer on x's device. */
@@ -117,7 +117,7 @@ void copy_written(const struct storing *v, struct tensor *buffers, const struct 
                   enum snapshot_in in)
 {
     struct pool *p = v->step->pool;
-    size_t at = update->first - whole->first;
+    size_t at = update->piece_begin - whole->piece_begin;
     for (int i = 0; i < whole->n_access; i++) {
         struct tensor *x = update->access[i].tensor;
         if (!is_state(&whole->access[i]))

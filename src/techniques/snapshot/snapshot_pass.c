@@ -29,7 +29,7 @@ static struct outcome outcome_at(const struct simulation *sim, int i)
         if (!task->condition.member || m->skipped)
             continue;
         o.begin = fmin(o.begin, m->start + shift);
-        if (task->condition.ends)
+        if (task->condition.returns_member)
             o.durable = m->end + shift;
         else if (task->lane->kind == LANE_DISK)
             o.recoverable = m->end + shift;
@@ -139,7 +139,7 @@ static struct ways measure_ways(const struct step *s)
     struct ways w = {.updates = 0};
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
-        if (!t->condition.member || t->condition.ends)
+        if (!t->condition.member || t->condition.returns_member)
             continue;
         const struct tensor *x = is_copy(t) ? t->access[1].tensor : t->access[0].tensor; /* its source; its buffer */
         if (!is_copy(t)) {
@@ -214,7 +214,7 @@ static void add_commit(const struct storing *v)
     s->tags.role = ROLE_SNAPSHOT;
     struct task *t = in_slot(add_host(s, host->lane[LANE_DISK], "commit", NULL, NULL));
     t->condition.aside = true;
-    t->condition.ends = true;
+    t->condition.returns_member = true;
     if (v->by_hand)
         t->seconds = host->described.disk ? host->described.disk->latency : 0;
 }

@@ -102,8 +102,8 @@ static void hash_pieces(const struct snap *s, struct held_slot *held, const char
     for (size_t i = 0; i < all->n; i++)
         for (size_t k = 0; k < all->tensor[i].n; k++) {
             const struct piece *p = &all->tensor[i].piece[k];
-            if (p->file_at >= first && p->file_at < end) {
-                const char *of_piece = bytes + (p->file_at - first);
+            if (p->file_offset >= first && p->file_offset < end) {
+                const char *of_piece = bytes + (p->file_offset - first);
                 held->bad |= !all_finite((const void *)of_piece, piece_elements(p));
                 held->hashes[nth] = hash_bytes(of_piece, ELEMENT_BYTES * piece_elements(p), 0);
             }

@@ -58,7 +58,7 @@ static void add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, i
     *g = (struct gap){
         .x = x,
         .device = x->device,
-        .maker = all->uses->task[use[0].at],
+        .maker = all->uses->task[use[0].position],
         .begin = begin,
         .end = end,
         .nth = (int)nth,
@@ -74,14 +74,14 @@ static void find_gaps_of(struct gaps *all, struct tensor *x)
     size_t n;
     const struct use *use = uses_of(u, x, &n);
     if (x->persistent)
-        add_gap(all, x, 0, NOWHERE, use[0].at);
+        add_gap(all, x, 0, NOWHERE, use[0].position);
     for (size_t i = 1; i < n; i++) {
-        int begin = use[i - 1].at, end = use[i].at;
+        int begin = use[i - 1].position, end = use[i].position;
         if (lies_idle(u, begin, end) && (x->persistent || is_whole_before(u, x, end)))
             add_gap(all, x, i, begin, end);
     }
     if (x->persistent)
-        add_gap(all, x, n, use[n - 1].at, (int)u->n);
+        add_gap(all, x, n, use[n - 1].position, (int)u->n);
 }
 
 ORDER(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->x->id, b->x->id))))
@@ -294,14 +294,14 @@ void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struc
         if (!a->back)
             continue;
         insert_for(e, s, u, a->in - 1, a->gap);
-        carry(s, "swap.in", a->back, a->on_host, FOR_SWAP);
+        add_copy_for(s, "swap.in", a->back, a->on_host, FOR_SWAP);
     }
     for (size_t k = all->n; k-- > 0;) {
         struct absence *a = all->out[k];
         if (!a->sent)
             continue;
         insert_for(e, s, u, a->out, a->gap);
-        a->leaves = carry(s, "swap.out", a->on_host, held_before(a), FOR_SWAP);
+        a->leaves = add_copy_for(s, "swap.out", a->on_host, held_before(a), FOR_SWAP);
     }
 }
 
@@ -312,8 +312,8 @@ bool swap_by_phases(struct step *s, const struct costs *c, const struct run_fact
     static const char why_not[] =
         "nothing can leave, since fewer than two other phases run between each forward and its backward";
     struct machine *m = s->pool->machine;
-    const bool by_layer = swap_options.how == SWAP_LAYER;
-    struct gaps all = find_gaps(s, c, swap_options.what);
+    const bool by_layer = swap_options.mode == SWAP_LAYER;
+    struct gaps all = find_gaps(s, c, swap_options.classes);
     struct absence *absence = keep_all(&all);
     bool changed = false;
     for (const struct device *d = m->device; !d->is_host; d++)

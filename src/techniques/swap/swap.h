@@ -13,8 +13,8 @@
 
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
 struct swap_options {
-    enum swap how;
-    unsigned what; /* the classes of tensors that may leave: a bit per enum memory_class */
+    enum swap mode;
+    unsigned classes; /* the classes of tensors that may leave: a bit per enum memory_class */
 };
 extern struct swap_options swap_options;
 

@@ -64,7 +64,7 @@ struct swapper {
 static int64_t bytes_of(const struct gap *g) { return (int64_t)round_up(g->x->bytes, g->device->alignment); }
 
 /* One decision is about all gaps of a tensor of state. */
-static int number_of(const struct gap *g) { return g->x->persistent ? 0 : g->nth; }
+static int decision_number(const struct gap *g) { return g->x->persistent ? 0 : g->nth; }
 
 /* The order of decisions; 0: both gaps are of one.  Replicas have tensors of the same name, layer and micro-batch,
  * though shards need not be equal.  Low layers wait longest. */
@@ -89,7 +89,7 @@ static int compare_gaps(const struct gap *a, const struct gap *b)
         return COMPARE(p->micro, q->micro);
     if (p->role != q->role)
         return COMPARE(p->role, q->role);
-    return COMPARE(number_of(a), number_of(b));
+    return COMPARE(decision_number(a), decision_number(b));
 }
 ORDER_POINTERS(by_decision, struct topic, compare_gaps(a->gap, b->gap))
 
@@ -319,14 +319,14 @@ static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
 }
 
 /* Where the gap begins and ends in the list with what is made again: a repeat may use x, and so end it earlier. */
-static void find_ends(struct absence *a, const struct uses *u, const int *now)
+static void find_gap_ends(struct absence *a, const struct uses *u, const int *now)
 {
     size_t n, i = 0;
     const struct use *use = uses_of(u, a->gap->x, &n);
     a->begin = a->gap->begin == NOWHERE ? NOWHERE : now[a->gap->begin];
-    while (i < n && use[i].at <= a->begin)
+    while (i < n && use[i].position <= a->begin)
         i++;
-    a->end = i < n ? use[i].at : (int)u->n;
+    a->end = i < n ? use[i].position : (int)u->n;
     a->out = a->begin;
     a->in = a->end;
 }
@@ -348,7 +348,7 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *u)
             span[i] = all->bare.span[was];
     }
     for (size_t i = 0; i < all->n; i++)
-        find_ends(&swapper->absence[i], u, now);
+        find_gap_ends(&swapper->absence[i], u, now);
     free(now);
     return span;
 }
@@ -453,11 +453,11 @@ static struct score search(struct swapper *swapper, unsigned char *best, double 
     struct score score = {INFINITY, INFINITY, INFINITY};
     struct question q = {.step = swapper->gaps.step,
                          .costs = swapper->costs,
-                         .what = "looking for what to swap",
+                         .activity = "looking for what to swap",
                          .decision = swapper->decision,
                          .apply = apply,
                          .pass = swapper,
-                         .floor = floor};
+                         .least_period = floor};
     memset(best, KEEP, swapper->n);
     for (int round = 0; round < MEM_CLASSES; round++) {
         if (swapper->end[round] == 0)
@@ -519,7 +519,7 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
 /* ---- the passes -------------------------------------------------------------------------------------------------- */
 
 /* option: must make room, or the program ends; NULL: another one will. */
-static bool make_room(struct swapper *swapper, const char *option, bool sure, struct pass_report *r)
+static bool swap_to_fit(struct swapper *swapper, const char *option, bool sure, struct pass_report *r)
 {
     struct gaps *all = &swapper->gaps;
     if (all->bare.excess == 0) {
@@ -541,8 +541,8 @@ static bool make_room(struct swapper *swapper, const char *option, bool sure, st
 
 bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
-    struct swapper swapper = open_swapper(s, c, swap_options.what, true);
-    bool changed = make_room(&swapper, "--swap auto", !plan_may_change(w), r);
+    struct swapper swapper = open_swapper(s, c, swap_options.classes, true);
+    bool changed = swap_to_fit(&swapper, "--swap auto", !plan_may_change(w), r);
     close_swapper(&swapper);
     return changed;
 }
@@ -552,10 +552,11 @@ bool remake_by_search(struct step *s, const struct costs *c, const struct run_fa
 {
     struct swapper swapper = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false);
     bool changed = false;
-    if (swap_options.how == SWAP_AUTO)
+    if (swap_options.mode == SWAP_AUTO)
         report_gaps(&swapper.gaps, swapper.absence, c, "--swap auto chooses what is made again", r);
     else
-        changed = make_room(&swapper, swap_options.how == SWAP_OFF ? "--recompute auto" : NULL, !plan_may_change(w), r);
+        changed =
+            swap_to_fit(&swapper, swap_options.mode == SWAP_OFF ? "--recompute auto" : NULL, !plan_may_change(w), r);
     close_swapper(&swapper);
     return changed;
 }

@@ -30,9 +30,9 @@ static void find_return(struct times *t, const struct absence *a, const struct f
     const struct use *use = uses_of(u, a->back, &n), *last = use;
     while (a->action == REMAKE && last[1].mode & ACCESS_WRITE)
         last++;
-    t->in_start = f->span[use->at].start;
-    t->in_end = f->span[last->at].end;
-    t->needed = f->span[last[1].at].start;
+    t->in_start = f->span[use->position].start;
+    t->in_end = f->span[last->position].end;
+    t->needed = f->span[last[1].position].start;
 }
 
 static struct times find_times(const struct absence *a, const struct forecast *f, const struct uses *u)

@@ -184,7 +184,7 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     forward_stage(&b, &tape, NULL, 0, 0, 0, 0, feed.first);
     cross_entropy(&b, gpt_head(&b, tape.out), feed.first, NULL, SEQUENCES * TOKENS);
     const struct op *op = &tape.ops[nth];
-    struct tensor *dy = like(&b, op, ".dy", op->out);
+    struct tensor *dy = new_gradient(&b, op, ".dy", op->out);
     struct checked p = {.list = list, .op = op, .begin = nth ? op[-1].end : batch_end};
     size_t forward_end = list->n;
     add_backward(&b, op, dy);

@@ -26,7 +26,7 @@ static void print_overview(const struct words *w)
 {
     printf("%s\n", w->about);
     for (const struct word *word = w->word; word < w->word + w->n; word++)
-        printf("  %-8s %-8s  %s\n", word->name, word->takes, word->what);
+        printf("  %-8s %-8s  %s\n", word->name, word->takes, word->summary);
     printf("\n'yard %s WORD --help' says more.\n", w->command);
 }
 
@@ -54,7 +54,7 @@ int run_words(const struct words *w, int argc, char **argv)
     const struct word *word = find_word(w, argv[0]);
     int n;
     char *name = format_string("%s %s", w->command, word->name);
-    char *help = format_string("%s [options]\n\n%s: %s.\n\n%s", word->takes, word->name, word->what, word->help);
+    char *help = format_string("%s [options]\n\n%s: %s.\n\n%s", word->takes, word->name, word->summary, word->help);
     char **paths = take_arguments(w->table, word->bit, name, help, w->inputs, argc - 1, argv + 1, &n);
     if (!paths)
         return EXIT_OK;

@@ -14,7 +14,7 @@ char **take_arguments(struct option_table *table, unsigned bit, const char *name
 struct word {
     const char *name;         /* "diff" */
     const char *takes;        /* "A B" */
-    const char *what;         /* its line of the overview */
+    const char *summary;      /* its line of the overview */
     int n;                    /* how many paths it takes */
     unsigned bit;             /* its bit in its options' `commands` */
     int (*run)(char **paths); /* returns the exit code */

@@ -64,7 +64,7 @@ static void write_device(FILE *out, const struct machine *m, const struct device
     if (slab_limit(d) < d->budget - guard_bytes(d))
         line.max_allocation = slab_limit(d);
     if (!d->described.by_hand)
-        line.described.shares = true;
+        line.described.shares_bytes = true;
     fprintf(out, "device %s", NAME(d->id));
     write_options(out, LINE_DEVICE, &line);
     if (d->is_host)

@@ -44,9 +44,9 @@ static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
     uint64_t start = MAX(flight->queued, p->lane_end[t->lane->index]);
     int member = t->condition.member ? member_of(&s->pool->ring, flight->iteration) : 0;
     for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-        bool in_member = s->task[e->from]->condition.member && !e->previous;
+        bool in_member = s->task[e->producer]->condition.member && !e->previous;
         if (e->wait)
-            start = MAX(start, *end_of(p, s, e->from, in_member ? member : 0));
+            start = MAX(start, *end_of(p, s, e->producer, in_member ? member : 0));
     }
     flight->start = start + (uint64_t)(1e9 * t->lane->gap * p->wrapper.scale);
     flight->end = flight->start + (uint64_t)(1e9 * p->seconds[i] * p->wrapper.scale);

@@ -41,7 +41,7 @@ static char *describe_shortage(const struct device *had, const struct forecast *
     const struct device *d = had;
     while (!d->is_host && f->need[d->index] <= d->budget)
         d++;
-    const struct task *t = f->task[f->at[d->index]];
+    const struct task *t = f->task[f->peak_position[d->index]];
     return format_string("%s: device %s: task %s%s does not fit in the budget of %s", option, d->id, t->name,
                          layer_and_micro(where, t), format_budget(budget, d));
 }

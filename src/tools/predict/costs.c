@@ -89,7 +89,7 @@ static void read_line(struct costs *c, const struct settings_text *line, char *v
 static void read_lines(struct costs *c, struct option_table *table)
 {
     char *text = read_text(c->path);
-    struct settings_text line = {.path = c->path, .rest = text};
+    struct settings_text line = {.path = c->path, .unread = text};
     while (next_setting(&line)) {
         const struct option *o = find_option(table, line.name);
         char *value = make_printable(copy_string(line.value), false);
@@ -195,7 +195,7 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
 
 /* The kind of lane whose speed a task has.  A copy that takes its turn on the compute lane is no faster for it, unless
  * it stays on the device. */
-static enum lane_kind speed_of(const struct task *t)
+static enum lane_kind speed_kind(const struct task *t)
 {
     if (is_copy(t) && t->lane->kind == LANE_COMPUTE && t->access[0].tensor->device != t->access[1].tensor->device)
         return t->access[1].tensor->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
@@ -205,7 +205,7 @@ static enum lane_kind speed_of(const struct task *t)
 /* The factor that --what-if gives for the speed of the task. */
 static double scale_of(const struct costs *c, const struct task *t)
 {
-    enum lane_kind kind = speed_of(t);
+    enum lane_kind kind = speed_kind(t);
     if (kind == LANE_UPLOAD || kind == LANE_DOWNLOAD)
         return c->scale_link;
     if (kind == LANE_DISK)
@@ -215,7 +215,7 @@ static double scale_of(const struct costs *c, const struct task *t)
 
 /* The profile's line that is nearest to the task: it has the same name and lane; lines of the task's own layer come
  * before those of no layer; and of these the nearest in size. */
-static const struct task_cost *find_kind(const struct costs *c, const struct task *t)
+static const struct task_cost *find_task_cost(const struct costs *c, const struct task *t)
 {
     const struct task_cost *best = NULL;
     double best_distance = INFINITY;
@@ -248,9 +248,9 @@ static double seconds_on_lane(const struct costs *c, const struct task *t)
     return 1e-6;
 }
 
-static double profiled(const struct costs *c, const struct task *t, enum cost_source *source)
+static double profiled_seconds(const struct costs *c, const struct task *t, enum cost_source *source)
 {
-    const struct task_cost *k = find_kind(c, t);
+    const struct task_cost *k = find_task_cost(c, t);
     double scale = scale_of(c, t);
     *source = COST_SCALED;
     if (!k)
@@ -285,8 +285,8 @@ double link_rate(const struct link *const link[2], const int *load)
             continue;
         int copies = load ? load[link[i]->index] : 1;
         rate = fmin(rate, link[i]->rate / copies);
-        if (link[i]->queue > 0)
-            rate = fmin(rate, link[i]->queue);
+        if (link[i]->queue_rate > 0)
+            rate = fmin(rate, link[i]->queue_rate);
     }
     return rate;
 }
@@ -310,7 +310,7 @@ double given_seconds(const struct task *t)
 }
 
 /* Seconds by the roofline: what takes longer, computing or reading and writing. */
-static double modelled(const struct costs *c, const struct task *t)
+static double modelled_seconds(const struct costs *c, const struct task *t)
 {
     double scale = scale_of(c, t);
     if (t->lane->device->is_host)
@@ -333,12 +333,12 @@ double task_seconds(const struct costs *c, const struct task *t, enum cost_sourc
     *source = c->measured ? COST_MEASURED : COST_MODELLED;
     if (t->seconds >= 0)
         return given_seconds(t);
-    const struct lane_speed *speed = &c->link[speed_of(t)]; /* copies always have one, what the host does may have */
-    if (speed->bytes_per_s > 0 && !(c->measured && find_kind(c, t))) {
+    const struct lane_speed *speed = &c->link[speed_kind(t)]; /* copies always have one, what the host does may have */
+    if (speed->bytes_per_s > 0 && !(c->measured && find_task_cost(c, t))) {
         size_t bytes = is_copy(t) ? t->access[0].tensor->bytes : t->bytes;
         return speed->latency + (double)bytes / (speed->bytes_per_s * scale_of(c, t));
     }
-    return c->measured ? profiled(c, t, source) : modelled(c, t);
+    return c->measured ? profiled_seconds(c, t, source) : modelled_seconds(c, t);
 }
 
 static bool has_time(const struct task *t, const struct costs *c) { return c || t->seconds >= 0 || is_copy(t); }
@@ -435,7 +435,7 @@ void apply_what_if_to_list(struct step *s, const char *text)
         if (link == m->host->described.disk)
             continue;
         link->rate *= c.scale_link;
-        link->queue *= c.scale_link;
+        link->queue_rate *= c.scale_link;
     }
 }
 

@@ -23,20 +23,20 @@ static void take_peaks(void *held, const struct simulation *sim) { *(size_t **)h
 
 /* A run may hold more than the list does in its order, since lanes run ahead of it: copies that come back early, say.
  * It never needs less, since addresses are given in that order. */
-static struct outlook *look(struct step *s, const struct costs *c)
+static struct outlook *new_outlook(struct step *s, const struct costs *c)
 {
     size_t *peaks = NULL;
     struct outlook *l = allocate(1, sizeof *l);
     l->f = try_list(s, c, INFINITY, take_peaks, &peaks);
     size_t n = (size_t)s->pool->machine->n_devices + 1;
-    l->held = copy_bytes(l->f.high, n * sizeof *l->held);
+    l->held = copy_bytes(l->f.peak_total, n * sizeof *l->held);
     for (size_t d = 0; peaks && d < n; d++)
         l->held[d] = MAX(l->held[d], peaks[d]);
     free(peaks);
     return l;
 }
 
-static void forget(struct outlook *l)
+static void free_outlook(struct outlook *l)
 {
     free_forecast(&l->f);
     free(l->held);
@@ -44,7 +44,7 @@ static void forget(struct outlook *l)
 }
 
 /* Says what the pass comes to: memory of the device that was fullest before it, and the step's time. */
-static char *compare(const struct machine *m, const struct outlook *had, const struct outlook *has)
+static char *describe_gain(const struct machine *m, const struct outlook *had, const struct outlook *has)
 {
     char now[32], was[32], *text = NULL;
     const struct forecast *before = &had->f, *after = &has->f;
@@ -62,7 +62,7 @@ static char *compare(const struct machine *m, const struct outlook *had, const s
     return text;
 }
 
-static void must_fit(struct machine *m, const struct outlook *l, const char *option, bool sure)
+static void refuse_outlook(struct machine *m, const struct outlook *l, const char *option, bool sure)
 {
     if (l->f.excess > 0)
         refuse_budget(m, &l->f, option, sure);
@@ -77,4 +77,4 @@ static void free_after(struct forecast *f)
 static const struct costs *known_costs(const struct trainer *t) { return costs_of(t); }
 
 const struct forecaster forecaster = {
-    .costs = known_costs, .look = look, .forget = forget, .compare = compare, .must_fit = must_fit, .free = free_after};
+    .costs = known_costs, .look = new_outlook, .forget = free_outlook, .compare = describe_gain, .must_fit = refuse_outlook, .free = free_after};

@@ -32,10 +32,10 @@ static bool repeats(const struct simulator *sim, int a, int b, double shift, dou
  * have got a member. */
 static bool repeats_for(const struct simulator *sim, int last, int pattern, double shift, double tolerance)
 {
-    int compared = MAX(sim->ends ? pattern : sim->repeat, MOST_RUNS);
-    bool stored = sim->ends == NULL;
+    int compared = MAX(sim->returning_task ? pattern : sim->repeat, MOST_RUNS);
+    bool stored = sim->returning_task == NULL;
     for (int i = 0; i < pattern && !stored; i++)
-        stored = sim->iteration[last - i].stored;
+        stored = sim->iteration[last - i].has_member;
     if (!stored || last - pattern - (compared - 1) < 0)
         return false;
     for (int i = 0; i < compared; i++)

@@ -171,8 +171,8 @@ struct forecast {
     struct span *span;       /* by position; NULL where there is no period */
     size_t n;                /* how many tasks it has */
     size_t *need;            /* by device: bytes of its arena, as far as all fits: what a budget must be */
-    size_t *high;            /* by device: the most bytes held at a time, in a list that does not fit too */
-    size_t *at;              /* by device: the first position where so many are held */
+    size_t *peak_total;      /* by device: the most bytes held at a time, in a list that does not fit too */
+    size_t *peak_position;   /* by device: the first position where so many are held */
     struct task **task;      /* by position */
 };
 /* Tries the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves everything as it

@@ -43,8 +43,8 @@ static void note_memory(struct forecast *f, struct step *draft)
 {
     const struct machine *m = draft->pool->machine;
     size_t n_devices = (size_t)m->n_devices + 1;
-    f->high = copy_bytes(draft->high, n_devices * sizeof *f->high);
-    f->at = allocate(n_devices, sizeof *f->at);
+    f->peak_total = copy_bytes(draft->peak_total, n_devices * sizeof *f->peak_total);
+    f->peak_position = allocate(n_devices, sizeof *f->peak_position);
     f->need = allocate(n_devices, sizeof *f->need);
     for (size_t d = 0; d < n_devices; d++) {
         f->need[d] = m->device[d].placed;
@@ -53,8 +53,8 @@ static void note_memory(struct forecast *f, struct step *draft)
     }
     for (size_t i = draft->n_levels; i-- > 0;) {
         const struct level *level = &draft->level[i];
-        if (level->bytes == f->high[level->device])
-            f->at[level->device] = (size_t)level->position;
+        if (level->bytes == f->peak_total[level->device])
+            f->peak_position[level->device] = (size_t)level->position;
     }
 }
 
@@ -128,8 +128,8 @@ struct forecast try_step(const struct step *s, const struct costs *c) { return t
 void free_forecast(struct forecast *f)
 {
     free(f->why_not);
-    free(f->high);
-    free(f->at);
+    free(f->peak_total);
+    free(f->peak_position);
     free(f->task);
     free(f->span);
     free(f->need);

@@ -54,7 +54,7 @@ static struct byte_cell *read_cells(struct strip *strips, const struct tensor *t
 }
 
 /* A number for the bytes that an access reads: runs of (value, part of it). */
-static uint64_t read_value(struct strip *strips, const struct tensor *t)
+static uint64_t hash_read_bytes(struct strip *strips, const struct tensor *t)
 {
     size_t n;
     struct byte_cell *c = read_cells(strips, t, 0, t->bytes, &n);
@@ -105,7 +105,7 @@ static bool by_element(const struct task *t, const struct access *a)
 }
 
 /* A number for the elements from byte `at` on, up to the first byte at which a value of some operand ends: *end. */
-static uint64_t read_elements(struct strip *strips, const struct task *t, size_t at, size_t *end, uint64_t value)
+static uint64_t hash_elements(struct strip *strips, const struct task *t, size_t at, size_t *end, uint64_t value)
 {
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor;
@@ -113,7 +113,7 @@ static uint64_t read_elements(struct strip *strips, const struct task *t, size_t
         if (!(t->access[i].mode & ACCESS_READ) || !by_element(t, &t->access[i]))
             continue;
         struct byte_cell *c = read_cells(strips, x, at, *end, &n);
-        int64_t part = (int64_t)x->offset - c->origin - (int64_t)t->first;
+        int64_t part = (int64_t)x->offset - c->origin - (int64_t)t->piece_begin;
         value = hash_pair(value, hash_pair(c->value, (uint64_t)part));
         *end = c->end - x->offset;
     }
@@ -121,13 +121,13 @@ static uint64_t read_elements(struct strip *strips, const struct task *t, size_t
 }
 
 /* A number for all that the task reads whole. */
-static uint64_t read_common(struct strip *strips, const struct task *t, uint64_t identity)
+static uint64_t hash_whole_reads(struct strip *strips, const struct task *t, uint64_t identity)
 {
     uint64_t value = identity;
     for (int i = 0; i < t->n_access; i++) {
         const struct access *a = &t->access[i];
         if ((a->mode & ACCESS_READ) && !a->tensor->choice && !by_element(t, a))
-            value = hash_pair(value, read_value(strips, a->tensor));
+            value = hash_pair(value, hash_read_bytes(strips, a->tensor));
     }
     return value;
 }
@@ -145,7 +145,7 @@ static void write_run(struct strip *strips, const struct task *t, size_t at, siz
 {
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor;
-        int64_t origin = (int64_t)x->offset - (int64_t)t->first;
+        int64_t origin = (int64_t)x->offset - (int64_t)t->piece_begin;
         uint64_t written = hash_pair(value, (uint64_t)i);
         if (!(t->access[i].mode & ACCESS_WRITE))
             continue;
@@ -160,14 +160,14 @@ static void write_run(struct strip *strips, const struct task *t, size_t at, siz
 static void interpret_task(struct values *v, struct strip *strips, const struct task *t, struct numbered run,
                            int iteration)
 {
-    uint64_t common = read_common(strips, t, run.identity);
+    uint64_t common = hash_whole_reads(strips, t, run.identity);
     size_t bytes = t->elementwise ? t->access[0].tensor->bytes : 1;
     run.is_silent = writes_nothing(t);
     for (size_t at = 0, end; at < bytes; at = end) {
         end = bytes;
-        run.value = read_elements(strips, t, at, &end, common);
-        run.begin = t->first + at;
-        run.end = t->first + end;
+        run.value = hash_elements(strips, t, at, &end, common);
+        run.begin = t->piece_begin + at;
+        run.end = t->piece_begin + end;
         write_run(strips, t, at, end, run.value, iteration);
         *APPEND(v->list, v->n, v->cap) = run;
     }

@@ -133,7 +133,7 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
 {
     (void)t;
     if (restarts)
-        append_text(&k->more, " --restart");
+        append_text(&k->more_words, " --restart");
 }
 
 static const struct option options[] = {

@@ -91,8 +91,8 @@ static json_t *selected_json(const struct view *v)
     json_t *needs = json_array(), *needed_by = json_array();
     for (size_t i = 0; i < links.n; i++) {
         const struct link_drawn *l = &links.link[i];
-        const bool before = l->to == (size_t)v->selected.record;
-        const struct trace_record *other = &t->records[before ? l->from : l->to];
+        const bool before = l->consumer == (size_t)v->selected.record;
+        const struct trace_record *other = &t->records[before ? l->producer : l->consumer];
         json_array_append_new(before ? needs : needed_by, json_string(t->tasks[other->task].name));
     }
     return json_pack("{s:s, s:i, s:i, s:s, s:I, s:f, s:f, s:o, s:o}", "task", task->name, "layer", task->layer, "micro",

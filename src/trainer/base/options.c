@@ -371,7 +371,7 @@ static char *find_equals(char *text)
 
 bool next_setting(struct settings_text *t)
 {
-    for (char *line; (line = strsep(&t->rest, "\n"));) {
+    for (char *line; (line = strsep(&t->unread, "\n"));) {
         t->number++;
         cut_comment(line);
         t->name = trim(line);
@@ -390,7 +390,7 @@ bool next_setting(struct settings_text *t)
 
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text)
 {
-    struct settings_text lines = {.path = path, .rest = text};
+    struct settings_text lines = {.path = path, .unread = text};
     while (next_setting(&lines)) {
         const char *name = lines.name;
         const struct option *o = find_option(table, name);

@@ -79,7 +79,7 @@ void set_option(struct option_table *table, const struct option *o, const char *
  * comment.  The first '=' that follows white space divides the line, or, if there is none, the first '='. */
 struct settings_text {
     const char *path;
-    char *rest;         /* the lines that are still to be read; next_setting() writes zeros into the text */
+    char *unread;       /* the lines that are still to be read; next_setting() writes zeros into the text */
     int number;         /* the line's number, from 1 */
     char *name, *value; /* what the line says; both lie in the text */
 };

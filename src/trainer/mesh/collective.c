@@ -23,7 +23,7 @@ void add_broadcast(struct step *s, const char *name, struct tensor *const *to, i
         bool direct = to[i]->device->context == from->device->context;
         if (!direct && !staged)
             staged = add_download(s, name, from, purpose);
-        carry(s, name, to[i], direct ? from : staged, purpose);
+        add_copy_for(s, name, to[i], direct ? from : staged, purpose);
     }
     s->message = 0;
 }
@@ -33,7 +33,7 @@ void add_move(struct step *s, const char *name, struct tensor *to, struct tensor
     add_broadcast(s, name, &to, 1, from, purpose);
 }
 
-void add_share(struct step *s, const char *name, struct tensor *const *x, int n, int k)
+void add_broadcast_from(struct step *s, const char *name, struct tensor *const *x, int n, int k)
 {
     struct tensor **to = allocate((size_t)n, sizeof *to);
     for (int turn = 1; turn < n; turn++)
@@ -132,7 +132,7 @@ void add_all_gather(struct step *s, const char *name, struct tensor *const *x, i
             continue;
         for (int i = 0; i < n; i++)
             slice[i] = view_of_shard(s->pool, x[i], k, part);
-        add_share(s, JOINED(name, ".send"), slice, n, k);
+        add_broadcast_from(s, JOINED(name, ".send"), slice, n, k);
     }
     free(slice);
 }

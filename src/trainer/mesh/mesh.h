@@ -90,6 +90,6 @@ void add_broadcast(struct step *s, const char *name, struct tensor *const *to, i
 /* Copies a tensor to one other: a message too. */
 void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
 /* Copies x[k] to the n - 1 others, the one after k first: so when each device shares its own, none gets all at once. */
-void add_share(struct step *s, const char *name, struct tensor *const *x, int n, int k);
+void add_broadcast_from(struct step *s, const char *name, struct tensor *const *x, int n, int k);
 
 #endif

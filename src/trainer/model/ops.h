@@ -46,9 +46,9 @@ enum gemm_part { PART_WHOLE, PART_FIRST, PART_NEXT };
  * element base + i*outer + h*inner. */
 struct operand {
     struct tensor *tensor;
-    size_t base;
+    size_t offset;
     int ld; /* elements from a row's start to the next one's */
-    size_t outer, inner;
+    size_t batch_stride, head_stride;
 };
 struct gemm {
     enum gemm_form form;

@@ -79,7 +79,7 @@ void run_alone(struct step *s, uint32_t iteration, size_t i, struct task_flight 
     clWaitForEvents(1, &flight->work);
     check_status(s, t, iteration, flight->work);
     take_times(t, flight, &told_end);
-    if (t->span)
+    if (t->only_last_event)
         flight->start = start;
     CL(clReleaseEvent(flight->work));
     flight->work = NULL;

@@ -67,7 +67,7 @@ void close_map(struct map *m)
 }
 
 /* Counts a look at an address, which it returns. */
-static size_t look_at(const struct map *m, size_t address)
+static size_t count_look(const struct map *m, size_t address)
 {
     (*m->looks)++;
     return address;
@@ -77,12 +77,12 @@ static size_t look_at(const struct map *m, size_t address)
 static size_t find_range(const struct map *m, const struct taken *t, size_t at)
 {
     size_t i;
-    FIND_FIRST(i, t->n, look_at(m, t->range[i].end) < at);
+    FIND_FIRST(i, t->n, count_look(m, t->range[i].end) < at);
     return i;
 }
 
 /* Adds a range; those that meet it become one with it. */
-static void take(const struct map *m, struct taken *t, size_t begin, size_t end)
+static void add_range(const struct map *m, struct taken *t, size_t begin, size_t end)
 {
     size_t i = find_range(m, t, begin);
     size_t next = i; /* the first range that lies wholly after the new one */
@@ -112,7 +112,7 @@ static size_t within_slab(size_t end, const struct life *l, size_t limit)
 /* From l->at on, the lowest address at which all bytes of the life are free, not across a multiple of the limit. */
 static size_t free_of_ranges(const struct map *m, const struct taken *t, const struct life *l, size_t limit)
 {
-    size_t at = l->at;
+    size_t at = l->arena_address;
     for (size_t i = find_range(m, t, at); i < t->n && t->range[i].begin < at + l->bytes; i++) {
         if (t->range[i].end > at)
             at = within_slab(t->range[i].end, l, limit);
@@ -123,23 +123,23 @@ static size_t free_of_ranges(const struct map *m, const struct taken *t, const s
 
 static size_t free_of_lives(const struct map *m, const struct node *s, const struct life *l, size_t limit)
 {
-    size_t at = l->at;
-    for (const struct life *x = s->life; x < s->life + s->n && x->at < at + l->bytes; x++) {
-        if (x->first <= l->last && l->first <= x->last && x->at + x->bytes > at)
-            at = within_slab(x->at + x->bytes, l, limit);
+    size_t at = l->arena_address;
+    for (const struct life *x = s->life; x < s->life + s->n && x->arena_address < at + l->bytes; x++) {
+        if (x->first <= l->last && l->first <= x->last && x->arena_address + x->bytes > at)
+            at = within_slab(x->arena_address + x->bytes, l, limit);
         (*m->looks)++;
     }
     return at;
 }
 
 /* Adds the part of a life that lies in a stretch to the lives of that stretch, which are sorted by address. */
-static void hold_in(const struct map *m, struct node *s, const struct life *part)
+static void add_to_stretch(const struct map *m, struct node *s, const struct life *part)
 {
     size_t i;
-    FIND_FIRST(i, s->n, look_at(m, s->life[i].at) < part->at);
+    FIND_FIRST(i, s->n, count_look(m, s->life[i].arena_address) < part->arena_address);
     struct life *below = i ? &s->life[i - 1] : NULL;
     bool same_time = below && below->first == part->first && below->last == part->last;
-    if (same_time && below->at + below->bytes == part->at) {
+    if (same_time && below->arena_address + below->bytes == part->arena_address) {
         below->bytes += part->bytes; /* the two become one */
         return;
     }
@@ -166,8 +166,8 @@ static void pass_on(const struct map *m, size_t node)
     struct taken *all = &m->node[node].covered;
     for (size_t child = 2 * node; child <= 2 * node + 1; child++)
         for (size_t i = 0; i < all->n; i++) {
-            take(m, &m->node[child].touched, all->range[i].begin, all->range[i].end);
-            take(m, &m->node[child].covered, all->range[i].begin, all->range[i].end);
+            add_range(m, &m->node[child].touched, all->range[i].begin, all->range[i].end);
+            add_range(m, &m->node[child].covered, all->range[i].begin, all->range[i].end);
         }
     all->n = 0;
 }
@@ -212,16 +212,16 @@ static void note_life(struct map *m, size_t node, size_t begin, size_t positions
     enum meeting how = meeting_of(l, begin, positions);
     if (how == MEETS_NOT)
         return;
-    take(m, &here->touched, l->at, l->at + l->bytes);
+    add_range(m, &here->touched, l->arena_address, l->arena_address + l->bytes);
     if (how == MEETS_ALL) {
-        take(m, &here->covered, l->at, l->at + l->bytes);
+        add_range(m, &here->covered, l->arena_address, l->arena_address + l->bytes);
         return;
     }
     if (node >= m->n_stretches) {
         struct life part = *l;
         part.first = MAX(l->first, begin);
         part.last = MIN(l->last, begin + positions - 1);
-        hold_in(m, here, &part);
+        add_to_stretch(m, here, &part);
         return;
     }
     note_life(m, 2 * node, begin, positions / 2, l);
@@ -239,15 +239,15 @@ static size_t free_in(const struct map *m, size_t i, const struct life *l, size_
 void hold_lowest(struct map *m, struct life *l, size_t limit)
 {
     size_t all = m->n_stretches * m->positions;
-    l->at = 0;
+    l->arena_address = 0;
     m->n_sets = m->n_ends = m->widest = 0;
     list_sets(m, 1, 0, all, l);
     size_t n = m->n_sets + m->n_ends;
     size_t agreed = 0; /* in how many of them the address is known to be free */
     for (size_t i = 0; agreed < n; i = (i + 1) % n) {
         size_t at = free_in(m, i, l, limit);
-        agreed = at == l->at ? agreed + 1 : 1;
-        l->at = at;
+        agreed = at == l->arena_address ? agreed + 1 : 1;
+        l->arena_address = at;
     }
     note_life(m, 1, 0, all, l);
 }

@@ -11,7 +11,7 @@ struct step *new_step(struct pool *p, const char *name)
     s->pool = p;
     s->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_OTHER};
     s->peak = allocate((size_t)p->machine->n_devices + 1, sizeof *s->peak);
-    s->high = allocate((size_t)p->machine->n_devices + 1, sizeof *s->high);
+    s->peak_total = allocate((size_t)p->machine->n_devices + 1, sizeof *s->peak_total);
     return s;
 }
 
@@ -29,7 +29,7 @@ const char *layer_and_micro(char out[64], const struct task *t)
 
 void free_task(struct task *t)
 {
-    if (t->description)
+    if (t->context_bytes)
         free(t->context);
     free(t->args);
     free(t->access);
@@ -38,13 +38,13 @@ void free_task(struct task *t)
 
 void free_step(struct step *s)
 {
-    if (s->stop)
-        s->stop(s);
+    if (s->free_running)
+        s->free_running(s);
     for (size_t i = 0; i < s->n; i++)
         free_task(s->task[i]);
     free(s->task);
     free(s->peak);
-    free(s->high);
+    free(s->peak_total);
     free(s->level);
     free(s->after);
     free(s->edges);
@@ -91,7 +91,7 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
     return t;
 }
 
-bool runs(const struct task *t, uint32_t iteration) { return iteration % t->when.every == t->when.rest; }
+bool runs(const struct task *t, uint32_t iteration) { return iteration % t->when.every == t->when.remainder; }
 
 /* Euclid's greatest common divisor. */
 static uint64_t common_divisor(uint64_t a, uint64_t b)
@@ -208,7 +208,7 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
     return t;
 }
 
-struct task *carry(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose)
+struct task *add_copy_for(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose)
 {
     bool up = from->device->is_host;
     if (purpose == FOR_MOVES && !up)
@@ -223,7 +223,7 @@ struct tensor *add_download(struct step *s, const char *name, struct tensor *fro
     struct tensor *staged = as_buffer(tensor_like(s->pool, s->pool->machine->host, from));
     staged->class = MEM_WORK;
     staged->exclusive = EXCLUSIVE_SOME; /* else one move would wait for another */
-    carry(s, name, staged, from, purpose);
+    add_copy_for(s, name, staged, from, purpose);
     return staged;
 }
 
@@ -245,6 +245,6 @@ struct task *add_issue(struct step *s, struct lane *lane, const char *name, issu
     t->action = ACT_ISSUE;
     t->issue = issue;
     t->context = copy_bytes(description, bytes);
-    t->description = bytes;
+    t->context_bytes = bytes;
     return t;
 }

@@ -65,8 +65,8 @@ struct tensor {
 /* Which iteration has which member of the rings of a pool (ring.c).  Zero: there are no rings. */
 enum { MOST_MEMBERS = 16 };
 struct ring {
-    int n;    /* number of members, which are numbered from 1 */
-    int kept; /* the member with the newest iteration that is durable; 0: none */
+    int n;       /* number of members, which are numbered from 1 */
+    int durable; /* the member with the newest iteration that is durable; 0: none */
     /* The iteration that has member k; 0: none.  Atomic, since running tasks look for their member meanwhile. */
     _Atomic uint32_t iteration[MOST_MEMBERS + 1];
 };

@@ -30,10 +30,10 @@
 #include "train.h"
 #include "trainer/base/module.h"
 
-struct kept_run {  /* what a run that has ended leaves to go on from */
-    char *what;    /* where it is kept, if not in --save's folder: half a sentence; NULL: nowhere else */
-    char *command; /* the words after `yard train` that say from where it goes on; NULL: it cannot go on */
-    char *more;    /* further words of that command; NULL: none */
+struct kept_run {     /* what a run that has ended leaves to go on from */
+    char *where;      /* where it is kept, if not in --save's folder: half a sentence; NULL: nowhere else */
+    char *command;    /* the words after `yard train` that say from where it goes on; NULL: it cannot go on */
+    char *more_words; /* further words of that command; NULL: none */
 };
 
 struct hooks {
@@ -88,7 +88,7 @@ double ask_predicted_seconds(const struct trainer *t, const struct task *task); 
 
 /* A run that another one goes on from. */
 struct past {
-    const char *given;      /* the path that the user gave */
+    const char *given_path; /* the path that the user gave */
     const char *kept_by;    /* the option that goes on keeping runs there, "--save" */
     const char *path;       /* the path of what was found there */
     uint32_t step;          /* its last one */

@@ -274,7 +274,7 @@ void build_sample(struct trainer *t)
         set_traffic(pick, 2.0 * channels);
         struct tensor *logits = gpt_head(&b, row);
         size_t first = (size_t)b.replica->other[HEAD].first;
-        size_t words = (size_t)words_of(&b);
+        size_t words = (size_t)rank_vocab(&b);
         struct tensor *host = view_of_shard(t->pool, t->sample_logits, b.tp_rank, (struct shard){first, first + words});
         struct tensor *view = new_view(t->pool, logits, "logits", 0, SHAPE((int64_t)words));
         t->sample->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};

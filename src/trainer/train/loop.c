@@ -174,19 +174,19 @@ static void tell_end(struct trainer *t, uint32_t step)
     if (stopped && s->save)
         note("interrupted after step %u, saved", step);
     else if (stopped)
-        note("interrupted after step %u; %s", step, kept.what ? kept.what : "nothing is saved without --save DIR");
+        note("interrupted after step %u; %s", step, kept.where ? kept.where : "nothing is saved without --save DIR");
     if (kept.command && (stopped || (s->stop_after && s->stop_after < s->steps))) {
         if (s->log) {
-            append_text(&kept.more, " --log ");
-            append_quoted(&kept.more, s->log);
+            append_text(&kept.more_words, " --log ");
+            append_quoted(&kept.more_words, s->log);
         }
-        note("it goes on with: yard train%s%s", kept.command, kept.more ? kept.more : "");
+        note("it goes on with: yard train%s%s", kept.command, kept.more_words ? kept.more_words : "");
     } else if (s->past && !s->save && !s->kept) {
-        note("nothing of this is saved: %s %s goes on saving there", s->past->kept_by, s->past->given);
+        note("nothing of this is saved: %s %s goes on saving there", s->past->kept_by, s->past->given_path);
     }
-    free(kept.what);
+    free(kept.where);
     free(kept.command);
-    free(kept.more);
+    free(kept.more_words);
 }
 
 static void print_sample(struct trainer *t)
@@ -206,7 +206,7 @@ int train_loop(struct trainer *t)
         note(
             "%s is at step %u already, and the run ends with step %u: nothing is left to train; --%s N with a larger N "
             "trains on",
-            s->past->given, before, last, s->stop_after ? "stop-after" : "steps");
+            s->past->given_path, before, last, s->stop_after ? "stop-after" : "steps");
     defer_interrupts();
     train(&training, last);
     check_guards(t->machine);

@@ -414,8 +414,8 @@ void free_trainer(struct trainer *t)
             free_step(all[i]);
     for (int i = 0; i < t->machine->n_lanes; i++) {
         stop_thread(&t->machine->lane[i]->thread);
-        stop_thread(&t->machine->lane[i]->relay);
-        stop_thread(&t->machine->lane[i]->aside);
+        stop_thread(&t->machine->lane[i]->forwarder);
+        stop_thread(&t->machine->lane[i]->aside_thread);
     }
     free_model(t->model);
     free_mesh(&t->mesh);
@@ -440,7 +440,7 @@ const struct result *step_result(struct trainer *t, uint32_t number)
 {
     wait_task(t->train, t->report, number);
     struct result *r = &t->result[number % RESULTS];
-    r->ended_ns = t->train->running->ended[number % KEPT_ENDS];
+    r->ended_ns = t->train->running->iteration_end[number % KEPT_ENDS];
     return r;
 }
 
