@@ -51,8 +51,9 @@ static struct grid cover(const struct device *d, size_t n)
 static struct task *kernel_task(struct step *s, const char *name, const char *function, struct tensor *of,
                                 const struct arg *args, int n)
 {
-    return add_kernel(s, of->device->lane[LANE_COMPUTE], name, "elementwise.cl", function,
-                      cover(of->device, count_elements(of)), args, n);
+    struct kernel_call call = {.file = "elementwise.cl", .function = function, .args = args, .n_args = n};
+    call.grid = cover(of->device, count_elements(of));
+    return add_kernel(s, of->device->lane[LANE_COMPUTE], name, &call);
 }
 #define KERNEL(s, name, function, of, ...)                                                                             \
     kernel_task(s, name, function, of, (struct arg[]){__VA_ARGS__}, (int)COUNT(((struct arg[]){__VA_ARGS__})))

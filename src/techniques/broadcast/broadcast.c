@@ -292,7 +292,8 @@ static struct lane *receiving_lane(const struct broadcast *b, struct device *d, 
 /* Puts a marker right before the first reader of what the hop brings, so that later tasks of the lane wait no longer
  * than the reader does.  Where that is a forward of the next step, the marker is earlier in the list than the
  * slice's copy.  The list is cyclic (depend.c), so the marker waits for the copy of the step before. */
-static void add_receive(const struct broadcast *b, struct edit *e, struct task *reader, int queue, struct tensor *brought)
+static void add_receive(const struct broadcast *b, struct edit *e, struct task *reader, int queue,
+                        struct tensor *brought)
 {
     struct step *s = b->step;
     struct tags tags = s->tags;

@@ -85,9 +85,9 @@ char *piece_name(char out[96], const struct kept_tensor *t, size_t i);
 /* ---- copy_plan.c ----------------------------------------------------------------------------------------------- */
 
 struct copy {
-    size_t from_piece, to_piece,
-        n; /* n elements go from piece `from` to piece `to` (indices into the two tensors' pieces) */
-    size_t from_offset, to_offset; /* places: elements from the start of each piece */
+    size_t n;                      /* elements */
+    size_t from_piece, to_piece;   /* indices into the two tensors' pieces */
+    size_t from_offset, to_offset; /* where they begin: elements from the start of each piece */
 };
 /* The plan for one tensor.  The copies are in the tensor's order, so pieces are read and written from start to end. */
 struct copies {
@@ -106,6 +106,13 @@ size_t bytes_before(const struct kept_tensor *t, size_t piece);
 
 /* ---- manifest.c, checkpoint.c ----------------------------------------------------------------------------------- */
 
+/* Memory for the pieces of one tensor, used for each in turn: fresh memory costs more than hashing the bytes. */
+struct read_buffer {
+    char *bytes;
+    size_t cap;
+    uint64_t open, read, verify, upload; /* ns that opening, reading, hashing and uploading have taken so far */
+    uint64_t bytes_read;                 /* so far */
+};
 #define MANIFEST "manifest.json"
 enum { MAX_MANIFEST = 256 << 20, MAX_STEP = 1000000000 };
 struct checkpoint {
@@ -121,14 +128,8 @@ struct checkpoint {
     char *tokenizer;
     json_t *options; /* the training's options, by name, as texts; for "mesh" and "zero" see strategy_of() */
     struct pieces *pieces;
-    uint64_t *bytes; /* size of each rank's file; 0: the rank has no file; array NULL: all is in one file */
-    /* Memory for the pieces of one tensor, used for each in turn: fresh memory costs more than hashing the bytes. */
-    struct read_buffer {
-        char *bytes;
-        size_t cap;
-        uint64_t open, read, verify, upload; /* ns that opening, reading, hashing and uploading have taken so far */
-        uint64_t bytes_read;                 /* so far */
-    } * buffer;
+    uint64_t *bytes;            /* size of each rank's file; 0: the rank has no file; array NULL: all is in one file */
+    struct read_buffer *buffer; /* NULL: nothing was read yet */
 };
 /* The path of the file with the rank's pieces; the caller frees it. */
 char *rank_file(const struct checkpoint *c, int rank);

@@ -176,12 +176,12 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     struct model *m = t->model = new_model(pool, &small, &one_rank, true, (struct gradients){0});
     struct step *list = new_step(pool, "gradients");
     struct build b = new_build(list, m, t->settings->kernels, SEQUENCES, TOKENS);
-    struct feed feed;
-    struct tape tape;
+    struct feed feed = {.trainer = t, .n = SEQUENCES * TOKENS};
+    struct tape tape = new_tape(&b, 0, 0, 0, 0);
     b.backward_wanted = true;
-    add_batch(t, list, &feed, 0, 0, prepare_batch, SEQUENCES * TOKENS);
+    add_batch(list, &feed, prepare_batch);
     size_t batch_end = list->n;
-    forward_stage(&b, &tape, NULL, 0, 0, 0, 0, feed.first);
+    forward_stage(&b, &tape, 0, NULL, feed.first);
     cross_entropy(&b, gpt_head(&b, tape.out), feed.first, NULL, SEQUENCES * TOKENS);
     const struct op *op = &tape.ops[nth];
     struct tensor *dy = new_gradient(&b, op, ".dy", op->out);

@@ -44,7 +44,7 @@ static size_t first_not_finite(struct tensor *t, const uint32_t *stale)
 /* Looks for a value that is not finite: before task t runs, in the parameters and optimizer state that it reads; after
  * that, in what it has written.  Elements of `out` that are the same as in `stale` do not count. */
 static bool find_bad(const struct task *t, bool after, const struct tensor *out, const uint32_t *stale,
-                    struct first_bad *b)
+                     struct first_bad *b)
 {
     for (const struct access *a = t->access; a < t->access + t->n_access; a++) {
         bool counts = after ? is_written(a) : reads_state(a);

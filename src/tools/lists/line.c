@@ -107,7 +107,7 @@ bool parse_time(const char *text, double *seconds)
 
 /* The index of the text among names[first] .. names[end - 1].  Else fails; `what` precedes the names in the message. */
 static int read_name(const struct line *l, const char *text, const char *const *names, int first, int end,
-                       const char *what)
+                     const char *what)
 {
     for (int i = first; i < end; i++)
         if (strcmp(names[i], text) == 0)

@@ -23,38 +23,58 @@ static bool read_numbers(char *text, int n, double *number)
     return found == n;
 }
 
-/* Reads link LANE, gap LANE or memory CLASS, with as many numbers as each has. */
-static bool read_kind(struct costs *c, const char *name, char *value)
+/* Is the line's name `first` and another word?  That word goes to `second`. */
+static bool has_words(const char *name, const char *first, char second[32])
 {
-    const struct {
-        const char *name;
-        const char *const *kinds;
-        int n;              /* numbers on the line */
-        double *to;         /* where those of the first kind go; those of the others follow */
-        double least, most; /* the range of the line's first number */
-    } lines[] = {{"link", lane_kind_name, 2, &c->link[0].bytes_per_s, 1, 1e30},
-                 {"gap", lane_kind_name, 1, c->gap, 0, 1e3},
-                 {"memory", memory_class_name, 1, c->peak_memory, 0, 1e30}};
-    char word[2][32];
-    double number[2];
-    if (sscanf(name, "%31s %31s", word[0], word[1]) != 2)
-        return false;
-    for (size_t i = 0; i < COUNT(lines); i++) {
-        if (strcmp(lines[i].name, word[0]) != 0)
-            continue;
-        int n = lines[i].n;
-        int kind = choice_number(lines[i].kinds, word[1]);
-        if (kind < 0 || !read_numbers(value, n, number))
-            return false;
-        if (number[0] < lines[i].least || number[0] > lines[i].most)
-            return false;
-        memcpy(lines[i].to + kind * n, number, (size_t)n * sizeof *number);
-        return true;
-    }
-    return false;
+    char word[32];
+    return sscanf(name, "%31s %31s", word, second) == 2 && strcmp(word, first) == 0;
 }
 
-/* Reads task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES. */
+/* Each of the next three reads one kind of line; false: the line is of another kind, or wrong. */
+
+/* link LANE = BYTES_PER_SECOND LATENCY_SECONDS */
+static bool read_link(struct costs *c, const char *name, char *value)
+{
+    char lane[32];
+    double number[2];
+    if (!has_words(name, "link", lane))
+        return false;
+    int kind = choice_number(lane_kind_name, lane);
+    if (kind < 0 || !read_numbers(value, 2, number) || number[0] < 1)
+        return false;
+    c->link[kind] = (struct lane_speed){.bytes_per_s = number[0], .latency = number[1]};
+    return true;
+}
+
+/* gap LANE = SECONDS */
+static bool read_gap(struct costs *c, const char *name, char *value)
+{
+    char lane[32];
+    double seconds;
+    if (!has_words(name, "gap", lane))
+        return false;
+    int kind = choice_number(lane_kind_name, lane);
+    if (kind < 0 || !read_numbers(value, 1, &seconds) || seconds > 1e3)
+        return false;
+    c->gap[kind] = seconds;
+    return true;
+}
+
+/* memory CLASS = BYTES */
+static bool read_memory(struct costs *c, const char *name, char *value)
+{
+    char word[32];
+    double bytes;
+    if (!has_words(name, "memory", word))
+        return false;
+    int class = choice_number(memory_class_name, word);
+    if (class < 0 || !read_numbers(value, 1, &bytes))
+        return false;
+    c->peak_memory[class] = bytes;
+    return true;
+}
+
+/* task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES; false: as above. */
 static bool read_task(struct costs *c, const char *name, char *value)
 {
     struct task_cost t = {.layer = -1};
@@ -78,7 +98,9 @@ static bool read_task(struct costs *c, const char *name, char *value)
 /* Reads a line that is none of the options. */
 static void read_line(struct costs *c, const struct settings_text *line, char *value)
 {
-    if (read_kind(c, line->name, value) || read_task(c, line->name, value))
+    if (read_link(c, line->name, value) || read_gap(c, line->name, value))
+        return;
+    if (read_memory(c, line->name, value) || read_task(c, line->name, value))
         return;
     fail(EXIT_USAGE,
          "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; "

@@ -76,5 +76,9 @@ static void free_after(struct forecast *f)
 
 static const struct costs *known_costs(const struct trainer *t) { return costs_of(t); }
 
-const struct forecaster forecaster = {
-    .costs = known_costs, .look = new_outlook, .forget = free_outlook, .compare = describe_gain, .must_fit = refuse_outlook, .free = free_after};
+const struct forecaster forecaster = {.costs = known_costs,
+                                      .look = new_outlook,
+                                      .forget = free_outlook,
+                                      .compare = describe_gain,
+                                      .must_fit = refuse_outlook,
+                                      .free = free_after};

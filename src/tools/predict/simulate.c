@@ -212,7 +212,8 @@ static int count_unmet(const struct simulator *sim, const struct task *t, int it
     int unmet = 0;
     for (size_t e = 0; e < t->n_edges; e++) {
         int from = (int)t->edges[e].producer;
-        if (t->edges[e].wait && latest_iteration(sim, from, iteration - t->edges[e].previous) > sim->tasks[from].last_ended)
+        if (t->edges[e].wait &&
+            latest_iteration(sim, from, iteration - t->edges[e].previous) > sim->tasks[from].last_ended)
             unmet++;
     }
     return unmet;

@@ -35,16 +35,17 @@ static uint64_t initial_value(const struct tensor *t)
     return hash_pair(UINT64_MAX, (uint64_t)t->storage->replica_of->id);
 }
 
-/* The cells of bytes [from, to) of the tensor.  Each storage has a strip of its own. */
-static struct byte_cell *cells_between(struct strip *strips, const struct tensor *t, size_t from, size_t to, size_t *n)
+/* The cells of bytes [begin, end) of the tensor.  Each storage has a strip of its own. */
+static struct byte_cell *cells_between(struct strip *strips, const struct tensor *t, size_t begin, size_t end,
+                                       size_t *n)
 {
-    return cells_of(&strips[t->storage->id], t->offset + from, t->offset + to, n);
+    return cells_of(&strips[t->storage->id], t->offset + begin, t->offset + end, n);
 }
 
 /* The same cells, for a read: those that have never been written get their initial value. */
-static struct byte_cell *read_cells(struct strip *strips, const struct tensor *t, size_t from, size_t to, size_t *n)
+static struct byte_cell *read_cells(struct strip *strips, const struct tensor *t, size_t begin, size_t end, size_t *n)
 {
-    struct byte_cell *c = cells_between(strips, t, from, to, n);
+    struct byte_cell *c = cells_between(strips, t, begin, end, n);
     for (size_t i = 0; i < *n; i++)
         if (c[i].iteration == NONE && !c[i].value) {
             c[i].value = initial_value(t);
@@ -71,16 +72,22 @@ static uint64_t hash_read_bytes(struct strip *strips, const struct tensor *t)
     return value;
 }
 
-/* Bytes [from, to) of the tensor become a value that begins at `origin` in its strip. */
-static void write_value(struct strip *strips, const struct tensor *t, size_t from, size_t to, uint64_t value,
-                        int64_t origin, int iteration)
+struct written_value { /* what a write leaves in each cell: see struct byte_cell */
+    uint64_t value;
+    int64_t origin;
+    int iteration;
+};
+
+/* Bytes [begin, end) of the tensor become that value. */
+static void write_value(struct strip *strips, const struct tensor *t, size_t begin, size_t end,
+                        struct written_value written)
 {
     size_t n;
-    struct byte_cell *c = cells_between(strips, t, from, to, &n);
+    struct byte_cell *c = cells_between(strips, t, begin, end, &n);
     for (size_t i = 0; i < n; i++) {
-        c[i].value = value;
-        c[i].origin = origin;
-        c[i].iteration = iteration;
+        c[i].value = written.value;
+        c[i].origin = written.origin;
+        c[i].iteration = written.iteration;
     }
 }
 
@@ -91,8 +98,8 @@ static void copy_value(struct strip *strips, const struct tensor *to, const stru
     int64_t shift = (int64_t)to->offset - (int64_t)from->offset;
     struct byte_cell *c = read_cells(strips, from, 0, from->bytes, &n);
     for (size_t i = 0; i < n; i++) {
-        write_value(strips, to, c[i].begin - from->offset, c[i].end - from->offset, c[i].value, c[i].origin + shift,
-                    iteration);
+        struct written_value copied = {.value = c[i].value, .origin = c[i].origin + shift, .iteration = iteration};
+        write_value(strips, to, c[i].begin - from->offset, c[i].end - from->offset, copied);
         c = cells_between(strips, from, 0, from->bytes, &n); /* anew: target and source may be one strip */
     }
 }
@@ -145,14 +152,14 @@ static void write_run(struct strip *strips, const struct task *t, size_t at, siz
 {
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor;
-        int64_t origin = (int64_t)x->offset - (int64_t)t->piece_begin;
-        uint64_t written = hash_pair(value, (uint64_t)i);
+        struct written_value written = {.value = hash_pair(value, (uint64_t)i), .iteration = iteration};
+        written.origin = (int64_t)x->offset - (int64_t)t->piece_begin;
         if (!(t->access[i].mode & ACCESS_WRITE))
             continue;
         if (t->elementwise)
-            write_value(strips, x, at, end, written, origin, iteration);
+            write_value(strips, x, at, end, written);
         else
-            write_value(strips, x, 0, x->bytes, written, origin, iteration);
+            write_value(strips, x, 0, x->bytes, written);
     }
 }
 

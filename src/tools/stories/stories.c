@@ -504,7 +504,7 @@ static struct belief believe_any(const struct stories *s)
 /* Adds to *loss, in nats, the bytes of a window from its second one on; after the first one the reader believes
  * `first`.  two: beliefs whose memory is used. */
 static void add_window_losses(const struct stories *s, const struct belief *first, const uint16_t *window, int seq_len,
-                       struct belief two[2], double *sum, double *loss)
+                              struct belief two[2], double *sum, double *loss)
 {
     const struct belief *now = first;
     for (int t = 1; t <= seq_len; t++) {

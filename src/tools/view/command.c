@@ -210,17 +210,21 @@ static void write_or_show(struct view *v)
         show_window(v);
 }
 
+static const struct path_command arguments = {
+    .name = "view",
+    .help = "FILE [FILE] [options]\n\n"
+            "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written.  Two traces\n"
+            "share one axis: their steps start together.  FILE.txt is a step file, FILE.csv a pipeline's schedule as\n"
+            "PyTorch writes it: a list, which is simulated, and whose tasks can be dragged elsewhere.\n",
+    .bit = 1,
+    .inputs = MAX_TRACKS,
+};
+
 static int run_view(int argc, char **argv)
 {
     int n, width, height;
     struct track *tracks[MAX_TRACKS];
-    char **files = take_arguments(
-        &table, 1, "view",
-        "FILE [FILE] [options]\n\n"
-        "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written.  Two traces\n"
-        "share one axis: their steps start together.  FILE.txt is a step file, FILE.csv a pipeline's schedule as\n"
-        "PyTorch writes it: a list, which is simulated, and whose tasks can be dragged elsewhere.\n",
-        MAX_TRACKS, argc, argv, &n);
+    char **files = take_arguments(&table, &arguments, argc, argv, &n);
     if (!files) {
         print_keys();
         return EXIT_OK;

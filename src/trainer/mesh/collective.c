@@ -57,8 +57,9 @@ void add_into(struct step *s, const char *name, struct tensor *sum, struct tenso
     struct lane *lane = sum->device->lane[LANE_COMPUTE];
     size_t n = count_elements(sum), wg = sum->device->shape.work_group;
     struct arg args[] = {INOUT(sum), IN(x), ELEMENTS(n)};
-    struct grid grid = {.dims = 1, .global = {ceil_div(n, BLOCK) * wg, 1, 1}, .local = {wg, 1, 1}};
-    struct task *t = add_kernel(s, lane, name, "elementwise.cl", "accumulate", grid, args, (int)COUNT(args));
+    struct kernel_call call = {.file = "elementwise.cl", .function = "accumulate", .args = args, .n_args = COUNT(args)};
+    call.grid = (struct grid){.dims = 1, .global = {ceil_div(n, BLOCK) * wg, 1, 1}, .local = {wg, 1, 1}};
+    struct task *t = add_kernel(s, lane, name, &call);
     set_elementwise(t);
 }
 

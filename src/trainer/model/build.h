@@ -102,8 +102,9 @@ enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
 
 /* Add a kernel task on the device's compute lane.  args: see task.h's IN, OUT, INT... */
 #define LAUNCH(b, name, file, function, grid, ...)                                                                     \
-    add_kernel((b)->step, (b)->device->lane[LANE_COMPUTE], name, file, function, grid, (struct arg[]){__VA_ARGS__},    \
-               (int)COUNT(((struct arg[]){__VA_ARGS__})))
+    add_kernel((b)->step, (b)->device->lane[LANE_COMPUTE], name,                                                       \
+               &(struct kernel_call){file, function, grid, (struct arg[]){__VA_ARGS__},                                \
+                                     (int)COUNT(((struct arg[]){__VA_ARGS__}))})
 struct grid groups(const struct build *b, size_t n);        /* n work-groups of WG work-items */
 struct grid blocks(const struct build *b, size_t n);        /* enough work-groups for n elements, BLOCK each */
 struct grid column_blocks(const struct build *b, size_t n); /* for n columns: CPU_COLUMNS or GPU_COLUMNS each */
@@ -114,7 +115,7 @@ struct tensor *activation(struct build *b, const char *name, int rank, const int
     (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]) { __VA_ARGS__ }
 int rows_of(const struct tensor *t);    /* product of all dimensions but the last */
 int columns_of(const struct tensor *t); /* the last dimension */
-int rank_vocab(const struct build *b);    /* the number of words for which this rank has rows of the head */
+int rank_vocab(const struct build *b);  /* the number of words for which this rank has rows of the head */
 
 /* ---- build.c: the tape, and gradients ---------------------------------------------------------------------------- */
 

@@ -44,7 +44,7 @@ struct unit {
     size_t elements;  /* elements of all its parameters, padding included */
     size_t n_decay;   /* elements of the parameters with weight decay, which come first, padding included */
     size_t n_counted; /* how many of the first elements this rank adds to the norm; the first rank adds the others */
-    int first_param, n_params; /* its parameters in the table: param[first_param] and the n - 1 after it */
+    int first_param, n_params; /* its parameters in the table: n_params of them, from param[first_param] on */
 };
 struct params {
     struct config config;

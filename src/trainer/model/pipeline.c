@@ -324,10 +324,13 @@ void on_tape(struct build *b, struct tape *tape, enum role role)
         b->replica = b->replica->second_set;
 }
 
-void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
-                   int group, const struct batch *batch)
+struct tape new_tape(const struct build *b, int k, int stage, int micro, int group)
 {
-    *tape = (struct tape){.rank = rank_at(b->model->mesh, k, stage) + b->tp_rank, .micro = micro, .group = group};
+    return (struct tape){.rank = rank_at(b->model->mesh, k, stage) + b->tp_rank, .micro = micro, .group = group};
+}
+
+void forward_stage(struct build *b, struct tape *tape, int stage, const struct tape *before, const struct batch *batch)
+{
     on_tape(b, tape, ROLE_SEND);
     if (before)
         tape->in = add_receive(b, "send.x", before->out, FOR_ACTIVATIONS);

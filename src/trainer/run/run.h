@@ -81,7 +81,7 @@ void issue(const struct step *s, const struct task *t, uint32_t iteration, cl_ui
 cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0, the error that it ended with */
 /* Ends the program where the task of that event has failed. */
 void check_status(const struct step *s, const struct task *t, uint32_t iteration, cl_event event);
-/* Sets the flight's times to those of its event `work`.  told_end: as in event_times(). */
+/* Sets the flight's times to those of its event `work`.  told_end: as `last_end` of event_times(). */
 void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end);
 /* Runs task i of that iteration on this thread and waits for it; no other thread may use the list.  Its times are
  * left in *flight. */

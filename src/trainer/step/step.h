@@ -82,8 +82,14 @@ void free_step(struct step *s); /* nothing of it may be in flight: see drain() i
 uint32_t repeat_of(const struct step *s, uint32_t most);
 
 /* Each adds a task to the list, which owns it: at its end, or at the cursor. */
-struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const char *file, const char *function,
-                        struct grid grid, const struct arg *args, int n_args);
+struct
+    kernel_call { /* the function of cl/FILE that a kernel task launches, on how many work-items, and its arguments */
+    const char *file, *function;
+    struct grid grid;
+    const struct arg *args; /* n_args of them, which are copied */
+    int n_args;
+};
+struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const struct kernel_call *call);
 /* An upload, a download, or a copy within a context: the two tensors' devices say which. */
 struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
 /* Does it copy bytes to themselves?  That takes no time: it makes the next task that touches them wait until its lane
@@ -105,7 +111,8 @@ void set_elementwise(struct task *t);
 void set_traffic(struct task *t, double elements);
 /* A copy up from the host, down to it, or within a context, on the device's lane for that purpose; between two devices
  * it is the sender's download lane. */
-struct task *add_copy_for(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
+struct task *add_copy_for(struct step *s, const char *name, struct tensor *to, struct tensor *from,
+                          enum purpose purpose);
 /* A copy down to the host.  Returns the host's tensor, which is new. */
 struct tensor *add_download(struct step *s, const char *name, struct tensor *from, enum purpose purpose);
 

@@ -145,24 +145,23 @@ void set_traffic(struct task *t, double elements) { t->bytes = (size_t)(elements
 
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 
-struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const char *file, const char *function,
-                        struct grid grid, const struct arg *args, int n_args)
+struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const struct kernel_call *call)
 {
     struct task *t = add_task(s, lane, name);
     t->action = ACT_KERNEL;
-    t->file = file;
-    t->function = function;
-    t->grid = grid;
-    t->args = copy_bytes(args, (size_t)n_args * sizeof *args);
-    t->n_args = n_args;
-    for (int k = 0; k < n_args; k++) { /* tensors move to the access list: what is bound is what is declared */
+    t->file = call->file;
+    t->function = call->function;
+    t->grid = call->grid;
+    t->args = copy_bytes(call->args, (size_t)call->n_args * sizeof *call->args);
+    t->n_args = call->n_args;
+    for (int k = 0; k < t->n_args; k++) { /* tensors move to the access list: what is bound is what is declared */
         struct arg *a = &t->args[k];
         struct tensor *x = a->given.tensor;
         if (a->kind != ARG_TENSOR)
             continue;
         CHECK((x != NULL) == (a->given.mode != ACCESS_NONE),
               "task %s, kernel %s, argument %d (%s): a tensor takes IN, OUT or INOUT, and only NO_TENSOR takes none",
-              t->name, function, k, x ? x->name : "no tensor");
+              t->name, t->function, k, x ? x->name : "no tensor");
         CHECK(!x || x->device == lane->device, "task %s on %s takes tensor %s of device %s", t->name, lane->name,
               x->name, x->device->id);
         a->i = x ? t->n_access : NONE;
@@ -208,7 +207,8 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
     return t;
 }
 
-struct task *add_copy_for(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose)
+struct task *add_copy_for(struct step *s, const char *name, struct tensor *to, struct tensor *from,
+                          enum purpose purpose)
 {
     bool up = from->device->is_host;
     if (purpose == FOR_MOVES && !up)

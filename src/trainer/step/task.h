@@ -74,7 +74,7 @@ struct state_range {
 
 /* ---- when it runs ------------------------------------------------------------------------------------------------ */
 
-/* The iterations in which a task runs: those that leave `rest` when divided by `every`.  In all others it is as if the
+/* The iterations in which a task runs: those that leave `remainder` when divided by `every`.  In all others it is as if the
  * task were not in the list: nothing is issued, and a task that waits for it waits for its last run. */
 struct when {
     uint32_t every, remainder;
@@ -171,8 +171,8 @@ struct task {
     issue_function *issue; /* ACT_ISSUE: this function */
     size_t context_bytes;  /* size in bytes of issue's context, which the task owns; 0: it owns no context */
     void (*compile)(const struct task *t); /* called before the first run, so that issue need not compile; or NULL */
-    bool
-        only_last_event; /* its event covers only the last of several commands (CLBlast): it is drawn from the lane's last end */
+    /* Its event is that of the last of several commands (CLBlast): it is drawn from the lane's last end on. */
+    bool only_last_event;
 
     /* what passes may do with it */
     host_function *host_run; /* does the same on the host, with accesses and args in the same order; NULL: none does */

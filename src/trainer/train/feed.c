@@ -95,8 +95,13 @@ static void fill_window(const struct trainer *t, uint32_t number, int sample, in
         memcpy(tokens, t->fixed_tokens + sample * t->seq, bytes);
         memcpy(targets, t->fixed_targets + sample * t->seq, bytes);
     } else if (t->data) {
-        int64_t step = number - 1 + t->ahead;
-        dataset_window(t->data, s->data.order, (uint64_t)s->seed, step, sample, t->batch, t->seq, tokens, targets);
+        const struct window w = {.order = s->data.order,
+                                 .seed = (uint64_t)s->seed,
+                                 .step = number - 1 + t->ahead,
+                                 .sample = sample,
+                                 .batch = t->batch,
+                                 .seq_len = t->seq};
+        dataset_window(t->data, &w, tokens, targets);
     } else {
         random_window(t, number, sample, tokens, targets);
     }
@@ -150,9 +155,10 @@ void prepare_sample(void *context, const struct task *task, uint32_t number)
 /* ---- adding them to a list --------------------------------------------------------------------------------------- */
 
 /* Makes rank r's batch and its upload.  before: the device of the upload before it.  Returns the rank's device. */
-static const struct device *upload_batch(struct trainer *t, struct step *s, const struct feed *f, struct task *prepare,
+static const struct device *upload_batch(struct step *s, const struct feed *f, struct task *prepare,
                                          struct batch *batch, int r, const struct device *before)
 {
+    struct trainer *t = f->trainer;
     struct device *d = t->model->replica[r].device;
     *batch = new_batch(t, d, f->n);
     struct tensor *from = for_upload(t, prepare, before, d);
@@ -160,21 +166,21 @@ static const struct device *upload_batch(struct trainer *t, struct step *s, cons
     return d;
 }
 
-void add_batch(struct trainer *t, struct step *s, struct feed *f, int rank, int micro, host_function *prepare, int n)
+void add_batch(struct step *s, struct feed *f, host_function *prepare)
 {
+    struct trainer *t = f->trainer;
     const int tp = t->mesh.tp;
-    const int first = rank_at(&t->mesh, rank, 0);
-    const int last = rank_at(&t->mesh, rank, n_stages(&t->mesh) - 1);
-    *f = (struct feed){.trainer = t, .rank = rank, .micro = micro, .n = n};
-    f->host = new_batch(t, t->machine->host, n);
-    s->tags = (struct tags){.layer = NONE, .micro = micro, .role = ROLE_FEED};
+    const int first = rank_at(&t->mesh, f->rank, 0);
+    const int last = rank_at(&t->mesh, f->rank, n_stages(&t->mesh) - 1);
+    f->host = new_batch(t, t->machine->host, f->n);
+    s->tags = (struct tags){.layer = NONE, .micro = f->micro, .role = ROLE_FEED};
     struct task *task = add_host(s, t->machine->host->lane[LANE_FEED], "batch.prepare", prepare, f);
     add_access(task, f->host.all, ACCESS_WRITE);
     f->first = allocate((size_t)(2 * tp), sizeof *f->first); /* those of the last stage stand after them */
     f->last = last == first ? f->first : f->first + tp;
     const struct device *before = t->model->replica[first].device;
     for (int k = 0; k < tp; k++)
-        before = upload_batch(t, s, f, task, &f->first[k], first + k, before);
+        before = upload_batch(s, f, task, &f->first[k], first + k, before);
     for (int k = 0; k < tp && last != first; k++)
-        before = upload_batch(t, s, f, task, &f->last[k], last + k, before);
+        before = upload_batch(s, f, task, &f->last[k], last + k, before);
 }

@@ -851,14 +851,13 @@ static void open_init(void)
 /* The command line is parsed twice.  First it says which run and which config file say more; then it overrules both. */
 struct settings *parse_settings(const struct page *page, int argc, char **argv)
 {
-    char **words;
     int n_words;
     reset_settings(page);
     if (wants_help(argc, argv)) {
         print_page(page);
         exit(EXIT_OK);
     }
-    parse_options(&table, classes_of(page), page->name, argc, argv, &words, &n_words);
+    char **words = parse_options(&table, classes_of(page), page->name, argc, argv, &n_words);
     if (n_words && !page->takes_word)
         refuse_word(page, words[0]);
     const char *config = asked.config;
@@ -869,7 +868,7 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
         apply_recorded(past);
     if (config)
         apply_config(page, config);
-    parse_options(&table, classes_of(page), page->name, argc, argv, &words, &n_words);
+    words = parse_options(&table, classes_of(page), page->name, argc, argv, &n_words);
     asked.word = words[0];
     asked.n_words = n_words;
     claim_files(page);
