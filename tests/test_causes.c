@@ -347,9 +347,9 @@ TEST(causes_of_random_lists)
         struct step *s = random_list(seed);
         struct machine *m = s->pool->machine;
         finish_list(s);
-        m->issue = seed % 3 == 0 ? 30e-6 : 0;
+        m->issue_seconds = seed % 3 == 0 ? 30e-6 : 0;
         for (int i = 0; i < m->n_lanes && seed % 2 == 0; i++)
-            m->lane[i]->gap = 20e-6;
+            m->lane[i]->gap_seconds = 20e-6;
         struct simulation *sim = must_simulate(s, NULL);
         struct trace *t = trace_of(sim);
         expect_same_causes(lasting("list %d", (int)seed), t, all);

@@ -126,7 +126,7 @@ static double simulate_choice(const struct instance *x, size_t on_cpu, bool forw
 {
     struct step *s = read_choice(x, on_cpu, forward);
     struct forecast f = try_step(s, NULL);
-    double period = f.why_not || f.excess > 0 ? INFINITY : f.period;
+    double period = f.why_not || f.excess_bytes > 0 ? INFINITY : f.period;
     free_forecast(&f);
     free_list(s);
     return period;

@@ -461,8 +461,8 @@ TEST(a_profile_is_measured_and_read_back)
     struct costs *c = read_costs(path), other = *c;
     assert_true(c->measured);
     assert_true(c->n_tasks > 20);
-    assert_true(c->link[LANE_UPLOAD].bytes_per_s > 0);
-    assert_true(c->link[LANE_DOWNLOAD].bytes_per_s > 0);
+    assert_true(c->speed[LANE_UPLOAD].bytes_per_s > 0);
+    assert_true(c->speed[LANE_DOWNLOAD].bytes_per_s > 0);
     write_profile(again, c, c->shape);
     expect_same_files(path, again);
     json_t *tasks = json_at(yard_json("plan " TINY " --profile %s --simulate --json", path), "simulation.tasks");

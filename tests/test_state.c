@@ -600,7 +600,7 @@ static struct trainer *start(const char *words)
 {
     struct settings *s = settings_of(words);
     struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
-    if (s->past) {
+    if (s->resumed) {
         load_checkpoint(t->model, s->source.checkpoint, true);
         expect_zeros_between(t->model);
     } else

@@ -364,8 +364,8 @@ static void expect_within(struct step *s, size_t budget, size_t enough)
     struct device *d = &s->pool->machine->device[0];
     d->budget = budget;
     struct problem *wrong = place(s->pool, &s, 1, true);
-    if (wrong ? budget >= enough : d->placed > budget)
-        test_failed("%zu bytes are enough; of %zu, %zu are taken: %s\n", enough, budget, d->placed,
+    if (wrong ? budget >= enough : d->placed_bytes > budget)
+        test_failed("%zu bytes are enough; of %zu, %zu are taken: %s\n", enough, budget, d->placed_bytes,
                     wrong ? wrong->sentence : "accepted");
     free(wrong);
 }
@@ -377,7 +377,7 @@ TEST(no_byte_above_the_budget)
         char *path = lasting("data/steps/%s.txt", lists[i]);
         struct step *s = read_list(path);
         must(place(s->pool, &s, 1, true));
-        size_t enough = s->pool->machine->device[0].placed;
+        size_t enough = s->pool->machine->device[0].placed_bytes;
         for (size_t less = 0; less < 3; less++)
             expect_within(s, enough - less, enough);
         expect_within(s, enough / 2, enough);
@@ -413,7 +413,7 @@ TEST(the_option_that_would_make_room_is_named)
     struct step *s = read_list("data/steps/swap.txt");
     must(place(s->pool, &s, 1, true));
     struct device *d = &s->pool->machine->device[0];
-    const size_t half = d->placed / 2;
+    const size_t half = d->placed_bytes / 2;
     for (int limited = 0; limited < 2; limited++)
         for (int set = 0; set < 2; set++) {
             const char *option = limited && !set ? "or limit" : "or --device-mem";
@@ -462,7 +462,7 @@ TEST(long_lists_of_nested_lives)
             size_t bytes = 0;
             for (size_t i = 0; i < s->pool->n; i++)
                 bytes += s->pool->tensors[i]->bytes;
-            assert_int_equal(s->pool->machine->device[0].placed, bytes); /* all live at once, without a hole */
+            assert_int_equal(s->pool->machine->device[0].placed_bytes, bytes); /* all live at once, without a hole */
             free_list(s);
             free(text);
         }
@@ -731,8 +731,8 @@ TEST(memory_of_all_contexts_is_counted_once)
     p.machine->n_contexts = 2;
     host->uses_ram = true;
     must(place(p.pool, &p.step, 1, true));
-    assert_true(host->placed >= 2 * 4096);
-    host->memory = host->placed;
+    assert_true(host->placed_bytes >= 2 * 4096);
+    host->memory = host->placed_bytes;
     must(place(p.pool, &p.step, 1, true));
     host->memory--;
     struct problem *wrong = place(p.pool, &p.step, 1, true);

@@ -69,7 +69,7 @@ static double period_of(struct step *s, const struct plan *plan, int n, int i, i
         add_copy(s, gpu->lane[LANE_DOWNLOAD], "swap.out", there, x);
     }
     struct forecast f = try_step(s, NULL);
-    double period = f.excess > 0 ? INFINITY : f.period;
+    double period = f.excess_bytes > 0 ? INFINITY : f.period;
     free_forecast(&f);
     undo(e);
     free(line);

@@ -445,8 +445,8 @@ TEST(what_does_not_fit_is_told)
     struct four f = new_four();
     f.paper.device->budget = 11000; /* 4096 of which guard the slab */
     struct forecast all = try_step(f.paper.step, f.paper.costs);
-    assert_true(all.excess > 0);
-    assert_true((double)all.need[0] == 11000 + all.excess);
+    assert_true(all.excess_bytes > 0);
+    assert_true((double)all.needed_bytes[0] == 11000 + all.excess_bytes);
     assert_int_equal(all.peak_total[0], 8192);
     free_forecast(&all);
     struct edit *e = open_edit(f.paper.step);

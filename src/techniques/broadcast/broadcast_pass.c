@@ -138,20 +138,20 @@ static bool run_broadcast(struct step *s, const struct costs *c, const struct ru
 {
     struct broadcast b = {
         .step = s, .seed = w->seed, .options = broadcast_options, .align = largest_alignment(s->pool->machine)};
-    struct periods o = choose_order(&b, c);
+    struct periods periods = choose_order(&b, c);
     struct edit *e = slice_list(&b);
     commit(e);
-    bool any = b.n_shards > 0, staged = is_staged(s);
-    if (any && b.options.slices < count_sending_queues(&b))
+    bool sent = b.n_shards > 0, staged = is_staged(s);
+    if (sent && b.options.slices < count_sending_queues(&b))
         warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do", b.options.slices,
              count_sending_queues(&b));
     r->reason = describe_slices(&b, w, staged);
     r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
-    report_ms(r, "period_ms", NULL, o.period);
-    report_ms(r, "one_queue_ms", any ? "one queue: a step of" : NULL, o.one_queue);
-    report_ms(r, "bound_ms", any ? "the fullest link" : NULL, find_bound(s));
+    report_ms(r, "period_ms", NULL, periods.period);
+    report_ms(r, "one_queue_ms", sent ? "one queue: a step of" : NULL, periods.one_queue);
+    report_ms(r, "bound_ms", sent ? "the fullest link" : NULL, find_bound(s));
     free_messages(&b);
-    return any;
+    return sent;
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
@@ -195,9 +195,9 @@ static const struct option options[] = {
      .commands = OF_LIST,
      .help = "the main queue computes and sends, or only computes while the other N - 1 send"},
 };
-static const struct law laws[] = {{"broadcast-slices", "broadcast-queues", NULL},
-                                  {"broadcast-deal", "broadcast-queues", NULL},
-                                  {"broadcast-main", "broadcast-queues", NULL}};
+static const struct option_rule rules[] = {{"broadcast-slices", "broadcast-queues", NULL},
+                                           {"broadcast-deal", "broadcast-queues", NULL},
+                                           {"broadcast-main", "broadcast-queues", NULL}};
 
 static void check_broadcast_options(struct settings *s)
 {
@@ -225,7 +225,7 @@ const struct module module_broadcast = {
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_broadcast_options,
 };

@@ -45,9 +45,9 @@ struct edit *slice_list(struct broadcast *b)
 /* ---- trying both ------------------------------------------------------------------------------------------------- */
 
 /* The period with slices, seconds; NAN: no times are known.  `how` has no messages yet. */
-static double try_slices(const struct broadcast *how, const struct costs *c)
+static double try_slices(const struct broadcast *plan, const struct costs *c)
 {
-    struct broadcast b = *how;
+    struct broadcast b = *plan;
     struct edit *e = slice_list(&b);
     struct forecast f = try_step(b.step, c);
     double period = f.period;
@@ -59,18 +59,18 @@ static double try_slices(const struct broadcast *how, const struct costs *c)
 
 struct periods choose_order(struct broadcast *b, const struct costs *c)
 {
-    struct periods o = {.period = try_slices(b, c), .one_queue = NAN};
-    if (isnan(o.period))
-        return o;
+    struct periods periods = {.period = try_slices(b, c), .one_queue = NAN};
+    if (isnan(periods.period))
+        return periods;
     struct broadcast other = *b;
     other.by_use = true;
     double by_use = try_slices(&other, c);
-    if (by_use < o.period) {
+    if (by_use < periods.period) {
         b->by_use = true;
-        o.period = by_use;
+        periods.period = by_use;
     }
     other.by_use = b->by_use;
     other.options.queues = first_sending_queue(b) + 1;
-    o.one_queue = try_slices(&other, c);
-    return o;
+    periods.one_queue = try_slices(&other, c);
+    return periods;
 }

@@ -38,7 +38,7 @@ void try_candidate(const struct question *q, struct candidate *c)
 {
     c->memory = GRADIENTS_ALONE;
     score_candidate(q, c);
-    if (c->score.excess == 0)
+    if (c->score.excess_bytes == 0)
         return;
     c->memory = GRADIENTS_SHARED;
     score_candidate(q, c);

@@ -30,7 +30,7 @@
  *     only tested (test_overlap.c:   a step that leaves a side out leaves old values there, and no task reads these
  *     choices at random)             before fetch or return has made them new
  *     holds always                   the device's parameters are valid after each update; the device's state is valid
- *                                    when the list has been drained (return_state()); both sides are valid before step 1
+ *                                    when the list has been drained (return_state()); before step 1 both sides are
  *
  * Source: that of overlap.c.
  */
@@ -179,11 +179,11 @@ static struct tensor *other_side(struct mover *m, const struct task *update, con
 /* All pieces of the update on the host, with their copies.  Returns the first piece. */
 static struct task *add_host_updates(struct mover *m, struct task *update)
 {
-    static const struct way way = {.host_side = other_side, .purpose = FOR_OFFERED};
+    static const struct transport transport = {.host_side = other_side, .purpose = FOR_OFFERED};
     struct update_pieces pieces = cut_update(m, update);
-    struct task *first = move_piece(m, update, pieces.piece[0], &way).first;
+    struct task *first = move_piece(m, update, pieces.piece[0], &transport).update;
     for (size_t k = 1; k < pieces.n; k++)
-        move_piece(m, update, pieces.piece[k], &way);
+        move_piece(m, update, pieces.piece[k], &transport);
     free(pieces.piece);
     return first;
 }
@@ -403,11 +403,11 @@ void expect_rule(const struct rule *rule, struct candidate *expected)
     apply_rule(rule->planner, &f, 0, expected->side);
     free_forecast(&f);
     try_candidate(q, expected);
-    for (size_t k = rule->planner->buckets.n; k > 0 && expected->score.excess > 0; k--) {
+    for (size_t k = rule->planner->buckets.n; k > 0 && expected->score.excess_bytes > 0; k--) {
         struct candidate other = *expected;
         other.side[k - 1] = expected->side[k - 1] == ON_CPU ? ON_DEVICE : ON_CPU;
         try_candidate(q, &other);
-        if (other.score.excess < expected->score.excess)
+        if (other.score.excess_bytes < expected->score.excess_bytes)
             *expected = other;
     }
 }
@@ -436,11 +436,11 @@ static size_t fix_few(struct rule *rule, struct candidate *expected)
     const struct planner *p = rule->planner;
     const size_t n = p->buckets.n;
     struct forecast f = try_step(p->step, p->question.costs);
-    struct candidate both = {.score.excess = 1};
+    struct candidate both = {.score.excess_bytes = 1};
     for (rule->n_fixed = 0; rule->n_fixed < n; rule->n_fixed += ceil_div(n, MOST_STARTS)) {
         apply_rule(p, &f, rule->n_fixed, both.side);
         try_candidate(&p->question, &both);
-        if (both.score.excess == 0)
+        if (both.score.excess_bytes == 0)
             break;
     }
     free_forecast(&f);

@@ -380,26 +380,27 @@ static void keep_order(struct mover *m, size_t at, const struct task *first, str
         m->last_position = at;
 }
 
-struct moved move_piece(struct mover *m, const struct task *update, struct task *piece, const struct way *way)
+struct moved move_piece(struct mover *m, const struct task *update, struct task *piece,
+                        const struct transport *transport)
 {
     struct moved moved;
     struct tensor **on_host = allocate((size_t)piece->n_access, sizeof(struct tensor *));
     for (int i = 0; i < piece->n_access; i++)
-        on_host[i] = way->host_side(m, update, piece, i);
-    moved.first = run_on_host(m, piece, on_host); /* in place of `piece`, which lives until commit() */
-    moved.end = bring_up(m, piece, on_host, way->purpose);
+        on_host[i] = transport->host_side(m, update, piece, i);
+    moved.update = run_on_host(m, piece, on_host); /* in place of `piece`, which lives until commit() */
+    moved.last_copy = bring_up(m, piece, on_host, transport->purpose);
     free(on_host);
     return moved;
 }
 
 void move_update(struct mover *m, size_t at)
 {
-    static const struct way way = {.host_side = host_side, .purpose = FOR_OFFLOAD};
+    static const struct transport transport = {.host_side = host_side, .purpose = FOR_OFFLOAD};
     struct task *update = m->step->task[at];
     struct update_pieces pieces = cut_update(m, update);
     for (size_t k = 0; k < pieces.n; k++) {
-        struct moved moved = move_piece(m, update, pieces.piece[k], &way);
-        keep_order(m, at, moved.first, moved.end);
+        struct moved moved = move_piece(m, update, pieces.piece[k], &transport);
+        keep_order(m, at, moved.update, moved.last_copy);
     }
     free(pieces.piece);
 }

@@ -76,15 +76,16 @@ struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struc
 struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *const *on_host, enum purpose purpose);
 
 /* How a piece comes to the host: move_update() and --overlap local (local.c) each have a way of their own. */
-struct way {
+struct transport {
     struct tensor *(*host_side)(struct mover *m, const struct task *update, const struct task *piece, int i);
     enum purpose purpose; /* that of the copies up */
 };
-struct moved {          /* a piece on the host */
-    struct task *first; /* its update */
-    struct task *end;   /* the last copy up */
+struct moved {              /* a piece on the host */
+    struct task *update;    /* its update */
+    struct task *last_copy; /* the last copy up */
 };
 /* Puts the host's update in place of `piece`, which is a piece of `update`, with the copies down and up. */
-struct moved move_piece(struct mover *m, const struct task *update, struct task *piece, const struct way *way);
+struct moved move_piece(struct mover *m, const struct task *update, struct task *piece,
+                        const struct transport *transport);
 
 #endif

@@ -111,10 +111,10 @@ static void try_all(struct overlapper *o, const int *remade)
 static void try_all_without_limits(struct overlapper *o)
 {
     struct machine *m = o->planner.step->pool->machine;
-    struct device *had = lift_limits(m, m->n_devices);
+    struct device *limits = lift_limits(m, m->n_devices);
     try_all(o, NULL);
-    restore_limits(m, had, m->n_devices);
-    free(had);
+    restore_limits(m, limits, m->n_devices);
+    free(limits);
 }
 
 static bool candidate_fits(struct overlapper *o, struct candidate candidate, const int *remade)
@@ -123,7 +123,7 @@ static bool candidate_fits(struct overlapper *o, struct candidate candidate, con
     o->planner.question.pass = &trying;
     try_candidate(&o->planner.question, &candidate);
     o->planner.question.pass = NULL;
-    return candidate.score.excess <= 0;
+    return candidate.score.excess_bytes <= 0;
 }
 
 /* Nothing fits, and later passes make room.  So all is tried again, as if
@@ -210,7 +210,7 @@ static double period_of(const struct planner *p, enum overlap of)
 {
     if (!p->timed)
         return NAN;
-    return p->by_mode[of].score.excess == 0 ? p->by_mode[of].score.period : INFINITY;
+    return p->by_mode[of].score.excess_bytes == 0 ? p->by_mode[of].score.period : INFINITY;
 }
 
 /* A letter per layer, layer 0 first.  (A plan's file begins at the last, and tells L from C.)  The caller frees it. */
@@ -250,15 +250,15 @@ static void report_regret(const struct planner *p, struct pass_report *r)
 }
 
 /* Reports on the list as it now is, and on what it could be. */
-static void report_plans(const struct planner *p, enum overlap how, struct pass_report *r)
+static void report_plans(const struct planner *p, enum overlap mode, struct pass_report *r)
 {
-    char *letters = letters_of(p, p->by_mode[how].side);
+    char *letters = letters_of(p, p->by_mode[mode].side);
     r->after = keep_forecast(try_step(p->step, p->question.costs));
     r->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
     report_each(p, r);
     report_ms(r, "bound_ms", "at least", if_timed(p, p->question.least_period));
-    report_ms(r, "period_ms", NULL, period_of(p, how));
+    report_ms(r, "period_ms", NULL, period_of(p, mode));
     report_ms(r, "barrier_ms", NULL, if_timed(p, r->after->alone));
     report_ms(r, "serial_ms", NULL, if_timed(p, p->serial));
     report_regret(p, r);
@@ -273,14 +273,15 @@ static struct expected_room try_each(struct overlapper *o)
     if (p->timed)
         measure_buckets(p);
     try_all(o, NULL);
-    bool lacks_room = p->timed && p->by_mode[OVERLAP_PLAN].score.excess > 0;
+    bool lacks_room = p->timed && p->by_mode[OVERLAP_PLAN].score.excess_bytes > 0;
     if (!lacks_room || !find_wanted(makes_room, o->facts))
         return (struct expected_room){0};
     return try_all_with_room(o);
 }
 
 /* Settles what the --overlap that is asked for does.  Returns whether that is a file's plan. */
-static bool settle_plan(struct overlapper *o, enum overlap how, const struct expected_room *room, struct pass_report *r)
+static bool settle_plan(struct overlapper *o, enum overlap mode, const struct expected_room *room,
+                        struct pass_report *r)
 {
     const struct run_facts *w = o->facts;
     struct planner *p = &o->planner;
@@ -290,7 +291,7 @@ static bool settle_plan(struct overlapper *o, enum overlap how, const struct exp
     p->question.pass = &trying;
     if (plan && p->buckets.n > 0)
         read = read_or_write(p, plan, r);
-    else if (how == OVERLAP_LOCAL && p->timed)
+    else if (mode == OVERLAP_LOCAL && p->timed)
         decide_in_step(&o->rule, w, room->maker, &p->by_mode[OVERLAP_LOCAL], r);
     p->question.pass = NULL;
     return read;
@@ -331,16 +332,16 @@ static bool rewrite_list(struct overlapper *o, const struct candidate *chosen, b
 
 static bool run_overlap(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
-    const enum overlap how = mode_of(w);
+    const enum overlap mode = mode_of(w);
     struct overlapper *o = new_overlapper(s, c, w);
-    const struct candidate *chosen = &o->planner.by_mode[how];
+    const struct candidate *chosen = &o->planner.by_mode[mode];
     struct expected_room room = try_each(o);
-    bool read = settle_plan(o, how, &room, r);
+    bool read = settle_plan(o, mode, &room, r);
     bool changed = rewrite_list(o, chosen, read, r);
     size_t first = reserve_room(s, w), n = s->pool->n;
-    report_plans(&o->planner, how, r);
+    report_plans(&o->planner, mode, r);
     end_room(s, first, n);
-    if (chosen->score.excess > 0 && !find_wanted(makes_room, w) && !w->gather)
+    if (chosen->score.excess_bytes > 0 && !find_wanted(makes_room, w) && !w->gather)
         refuse_budget(s->pool->machine, r->after, "--overlap", true);
     free(room.remade);
     free_overlapper(o);

@@ -248,12 +248,12 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs)
     drop(e, theirs);
 }
 
-struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there)
+struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *host_tensors)
 {
     insert_before(e, t);
     struct task *mine = add_host(e->step, lane, t->name, t->host_run, NULL);
     for (int i = 0; i < t->n_access; i++)
-        add_access(mine, there[i], t->access[i].mode);
+        add_access(mine, host_tensors[i], t->access[i].mode);
     mine->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
     mine->n_args = t->n_args;
     mine->seconds = t->host_seconds;
@@ -279,13 +279,13 @@ static void narrow_args(struct task *t, size_t first, size_t n)
 /* The task works on bytes [begin, end) of its tensors alone. */
 static void narrow(struct task *t, struct pool *p, size_t begin, size_t end)
 {
-    size_t whole = t->access[0].tensor->bytes;
+    size_t task_bytes = t->access[0].tensor->bytes;
     size_t first = begin / ELEMENT_BYTES;
     size_t n = (end - begin) / ELEMENT_BYTES;
     const int64_t shape[] = {(int64_t)n};
     for (int i = 0; i < t->n_access; i++) {
         struct tensor *x = t->access[i].tensor;
-        if (x->bytes == whole)
+        if (x->bytes == task_bytes)
             t->access[i].tensor = new_view(p, x, x->name, first, 1, shape);
     }
     narrow_args(t, first, n);
@@ -294,8 +294,8 @@ static void narrow(struct task *t, struct pool *p, size_t begin, size_t end)
     t->piece_begin += begin;
     t->state.begin += first;
     t->state.end = t->state.begin + n;
-    t->flops *= (double)(end - begin) / (double)whole;
-    t->bytes = (size_t)((double)t->bytes * (double)(end - begin) / (double)whole);
+    t->flops *= (double)(end - begin) / (double)task_bytes;
+    t->bytes = (size_t)((double)t->bytes * (double)(end - begin) / (double)task_bytes);
 }
 
 size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece)

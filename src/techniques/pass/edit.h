@@ -80,7 +80,7 @@ struct task *repeat(struct edit *e, const struct task *t);
 void stand_in(struct edit *e, struct task *mine, struct task *theirs);
 /* A task of the host's lane takes t's place in the list and does its work, on the tensors there[] in place of those of
  * t's accesses.  New tasks come after it. */
-struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there);
+struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *host_tensors);
 /* t leaves the list: for copies that others replace. */
 void drop(struct edit *e, struct task *t);
 /* t works only when the word on the host has all of those bits (enum choice_bit, cl/shared.h).  expected: the

@@ -84,8 +84,8 @@ static struct tensor *twin_of(const struct remaking *r, const struct tensor *x)
  * were gathered last before `reader`.  None is updated before the last one that is gathered in a step has been read. */
 static struct tensor *gathered_for(const struct uses *u, struct tensor *y, int reader)
 {
-    while (y->later && is_whole_before(u, y->later, reader))
-        y = y->later;
+    while (y->next_gathered && is_whole_before(u, y->next_gathered, reader))
+        y = y->next_gathered;
     return y;
 }
 
@@ -112,11 +112,11 @@ static void repeat_task(struct remaking *r, const struct task *t, int reader)
         bool writes = t->access[k].mode & ACCESS_WRITE;
         if (writes && !twin_of(r, y) && !is_new(r, y))
             r->twin[y->id] = tensor_like(r->pool, y->device, y);
-        struct tensor *now = twin_of(r, y);
-        if (!now)
-            now = gathered_for(r->uses, y, reader);
-        if (now != y)
-            repoint(r->edit, again, y, now);
+        struct tensor *replacement = twin_of(r, y);
+        if (!replacement)
+            replacement = gathered_for(r->uses, y, reader);
+        if (replacement != y)
+            repoint(r->edit, again, y, replacement);
     }
 }
 

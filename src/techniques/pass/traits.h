@@ -70,7 +70,7 @@ struct pass_traits {
 const struct pass_traits *traits_of(const struct pass *p); /* where it has none, those of which each is zero */
 /* Is a pass wanted that has this trait?  The first one, or NULL. */
 typedef bool has_trait(const struct pass_traits *p);
-const struct pass *find_wanted(has_trait *has, const struct run_facts *w);
+const struct pass *find_wanted(has_trait *trait, const struct run_facts *w);
 /* Might a wanted pass choose otherwise with larger budgets?  So it is with one that chooses early, where it is not
  * known then what gather needs, or what is kept on the host. */
 bool plan_may_change(const struct run_facts *w);

@@ -71,11 +71,11 @@ static int *remade_by_rule(const struct uses *u, const struct pool *pool)
 /* repeated: how many tasks; bytes: of the activations that are not kept. */
 static char *describe_remade(size_t repeated, double bytes)
 {
-    const char *how = recompute_options.mode == RECOMPUTE_SELECTIVE ? "selective" : "full";
+    const char *rule = recompute_options.mode == RECOMPUTE_SELECTIVE ? "selective" : "full";
     char size[32];
     if (repeated == 0)
         return copy_string("the list keeps no activation of a layer that could be made again");
-    return format_string("%s: %zu tasks repeated; %s of activations not kept", how, repeated,
+    return format_string("%s: %zu tasks repeated; %s of activations not kept", rule, repeated,
                          format_bytes(size, bytes));
 }
 

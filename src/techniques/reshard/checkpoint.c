@@ -20,19 +20,19 @@
 static bool is_checkpoint(const char *folder)
 {
     char *path = format_string("%s/" MANIFEST, folder);
-    bool has = access(path, F_OK) == 0;
+    bool found = access(path, F_OK) == 0;
     free(path);
-    return has;
+    return found;
 }
 
-void expect_outside(const char *who, const char *path)
+void expect_outside(const char *claimant, const char *path)
 {
     char *at = behind_links(path);
     for (char *end = at + strlen(at); end; end = strrchr(at, '/')) {
         *end = '\0';
         if (is_checkpoint(at))
             fail(EXIT_USAGE, "%s %s: the folder %s is a checkpoint, which takes nothing more: choose one outside of it",
-                 who, path, at);
+                 claimant, path, at);
     }
     free(at);
 }
@@ -137,8 +137,8 @@ static struct entries list_checkpoints(const char *folder)
     const struct dirent *e;
     while (d && (e = readdir(d))) {
         const char *digits = strncmp(e->d_name, "step-", 5) == 0 ? e->d_name + 5 : "";
-        const char *rest = digits + strspn(digits, "0123456789");
-        if (rest == digits || (*rest && strcmp(rest, ".new") != 0))
+        const char *ending = digits + strspn(digits, "0123456789");
+        if (ending == digits || (*ending && strcmp(ending, ".new") != 0))
             continue;
         struct entry *x = APPEND(all.entry, all.n, all.cap);
         x->path = format_string("%s/%s", folder, e->d_name);

@@ -370,23 +370,23 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
 }
 
 /* Fails when the path lies in a checkpoint, or in the folder of a run that still goes on. */
-static void expect_place(const char *who, const char *path)
+static void expect_place(const char *claimant, const char *path)
 {
     char *copy = copy_string(path);
-    expect_unlocked(who, dirname(copy));
+    expect_unlocked(claimant, dirname(copy));
     free(copy);
-    expect_outside(who, path);
+    expect_outside(claimant, path);
 }
 
 /* Fails when something would be replaced: the name must be free, or that of an empty folder that no run is using. */
-static void expect_free(const char *who, const char *path)
+static void expect_free(const char *claimant, const char *path)
 {
-    int lock = lock_folder(who, path);
+    int lock = lock_folder(claimant, path);
     if (rmdir(path) != 0 && (errno == ENOTEMPTY || errno == EEXIST))
         fail(EXIT_USAGE, "%s is a folder with files in it: choose another name", path);
     if (lock)
         close(lock);
-    expect_place(who, path);
+    expect_place(claimant, path);
 }
 
 static int run_reshard(char **words)

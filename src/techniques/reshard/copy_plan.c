@@ -122,9 +122,9 @@ static bool is_sound(const struct copies *p, const struct copy *c)
     return true;
 }
 
-static struct problem *plan_problem(const struct copies *p, size_t to, size_t at, const char *what)
+static struct problem *plan_problem(const struct copies *p, size_t to, size_t at, const char *fault)
 {
-    return new_problem(EXIT_FAILED, "the copy plan is wrong: %s element %zu of piece %zu of tensor %s, %s", what, at,
+    return new_problem(EXIT_FAILED, "the copy plan is wrong: %s element %zu of piece %zu of tensor %s, %s", fault, at,
                        to, p->to->name, kept_name[p->to->role]);
 }
 

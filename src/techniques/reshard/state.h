@@ -129,7 +129,7 @@ struct checkpoint {
     json_t *options; /* the training's options, by name, as texts; for "mesh" and "zero" see strategy_of() */
     struct pieces *pieces;
     uint64_t *bytes;            /* size of each rank's file; 0: the rank has no file; array NULL: all is in one file */
-    struct read_buffer *buffer; /* NULL: nothing was read yet */
+    struct read_buffer *buffer; /* NULL: nothing is read from it, it is only described */
 };
 /* The path of the file with the rank's pieces; the caller frees it. */
 char *rank_file(const struct checkpoint *c, int rank);
@@ -160,7 +160,7 @@ struct checkpoint *open_checkpoint(const char *path);
 const struct store *find_store(const char *path); /* the form that this file has; NULL: no other form */
 int64_t last_session(const char *folder);         /* highest of the complete checkpoints in it; 0: there are none */
 /* Fails when the path is a checkpoint, or lies in one: nothing else is written there. */
-void expect_outside(const char *who, const char *path);
+void expect_outside(const char *claimant, const char *path);
 /* Removes checkpoints of sessions before `session`, then all but the `keep` newest (0: all are kept). */
 void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
 

@@ -29,9 +29,9 @@ struct decision {
     int group;             /* the first decision of those that may change together; NONE: it changes alone */
 };
 struct score {
-    double excess; /* bytes beyond budgets, summed over devices; INFINITY: the list cannot be placed at all */
-    double period; /* seconds of a step; INFINITY: it was not simulated; 0: it is not known how long tasks take */
-    double copied; /* bytes that all copies of the list move */
+    double excess_bytes; /* bytes beyond budgets, summed over devices; INFINITY: the list cannot be placed at all */
+    double period;       /* seconds of a step; INFINITY: it was not simulated; 0: it is not known how long tasks take */
+    double copied_bytes; /* bytes that all copies of the list move */
 };
 /* Rewrites the list as the choice says, the same way each time. */
 typedef void apply_function(void *pass, struct edit *e, const unsigned char *choice);

@@ -4,7 +4,7 @@
  * state_range): these are the file's payloads, in list order.
  *
  *     thread of            calls                   does
- *     a copy's lane        begin_iteration()                 takes a slot for the iteration            writer.c: snap_begin()
+ *     a copy's lane        begin_iteration()       takes a slot for the iteration            writer.c: snap_begin()
  *     the disk's lane      persist()               writes a payload                                    snap_write()
  *     the disk's lane      commit_iteration()      waits for the report, writes the page               snap_commit()
  *     the report's lane    note_reported()         says whether the step is sound
@@ -101,7 +101,7 @@ static void bind_tasks(struct snapshots *s, struct step *list, struct snap_plan 
 void open_snapshots(struct trainer *t)
 {
     const struct snapshot_options *o = &snapshot_options;
-    const uint32_t step = t->settings->past ? t->settings->past->step : 0;
+    const uint32_t step = t->settings->resumed ? t->settings->resumed->step : 0;
     struct snap_plan plan = {.config = &t->config, .mesh = &t->mesh, .ring = &t->train->pool->ring, .batch = t->batch};
     if (!o->file)
         return;

@@ -202,7 +202,7 @@ static bool place_data(const struct phases *p, struct absence *a)
 static bool place_by_phases(const struct gaps *all, struct absence *absence, const struct device *d, bool by_layer)
 {
     struct phases data = find_phases(all->uses, d, by_layer), state = find_phases(all->uses, d, true);
-    bool some = false;
+    bool any_leaves = false;
     for (struct absence *a = absence; a < absence + all->n; a++) {
         if (a->gap->device != d)
             continue;
@@ -212,11 +212,11 @@ static bool place_by_phases(const struct gaps *all, struct absence *absence, con
         else
             leaves = place_data(&data, a);
         a->action = leaves ? SWAP : KEEP;
-        some |= leaves;
+        any_leaves |= leaves;
     }
     free(data.phase);
     free(state.phase);
-    return some;
+    return any_leaves;
 }
 
 /* ---- the rewrite ------------------------------------------------------------------------------------------------- */
@@ -236,7 +236,7 @@ static bool is_new_for_host(const struct absence *a, const struct uses *u)
 
 struct swaps line_up(struct absence *absence, size_t n, const struct uses *u)
 {
-    struct swaps line = {.out = allocate(n + 1, sizeof(struct absence *))};
+    struct swaps line = {.leaving = allocate(n + 1, sizeof(struct absence *))};
     struct absence **last = allocate(u->n_tensors, sizeof(struct absence *)); /* by tensor: its last swap so far */
     for (struct absence *a = absence; a < absence + n; a++) {
         if (a->action != SWAP)
@@ -245,12 +245,12 @@ struct swaps line_up(struct absence *absence, size_t n, const struct uses *u)
         a->earlier = last[x];
         a->sent = is_new_for_host(a, u);
         last[x] = a;
-        line.out[line.n] = a;
+        line.leaving[line.n] = a;
         line.n++;
     }
     free(last);
-    line.in = copy_bytes(line.out, (line.n + 1) * sizeof(struct absence *));
-    SORT(line.in, line.n, by_end);
+    line.returning = copy_bytes(line.leaving, (line.n + 1) * sizeof(struct absence *));
+    SORT(line.returning, line.n, by_end);
     return line;
 }
 
@@ -288,16 +288,16 @@ static void insert_for(struct edit *e, struct step *s, const struct uses *u, int
 void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struct swaps *all)
 {
     for (size_t k = 0; k < all->n; k++)
-        make_tensors(e, s, u, all->out[k]);
+        make_tensors(e, s, u, all->leaving[k]);
     for (size_t k = all->n; k-- > 0;) {
-        const struct absence *a = all->in[k];
+        const struct absence *a = all->returning[k];
         if (!a->back)
             continue;
         insert_for(e, s, u, a->in - 1, a->gap);
         add_copy_for(s, "swap.in", a->back, a->on_host, FOR_SWAP);
     }
     for (size_t k = all->n; k-- > 0;) {
-        struct absence *a = all->out[k];
+        struct absence *a = all->leaving[k];
         if (!a->sent)
             continue;
         insert_for(e, s, u, a->out, a->gap);
@@ -323,11 +323,11 @@ bool swap_by_phases(struct step *s, const struct costs *c, const struct run_fact
     swap_gaps(e, s, all.uses, &line);
     commit(e);
     report_gaps(&all, absence, c, changed ? NULL : why_not, r);
-    free(line.out);
-    free(line.in);
+    free(line.leaving);
+    free(line.returning);
     free(absence);
     free_gaps(&all);
-    if (r->after->excess > 0)
+    if (r->after->excess_bytes > 0)
         refuse_budget(m, r->after, by_layer ? "--swap layer" : "--swap microbatch", !plan_may_change(w));
     return changed;
 }

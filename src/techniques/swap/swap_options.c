@@ -88,7 +88,7 @@ static const struct option options[] = {
      .commands = OF_LIST,
      .help = "which of activations, gradients, optimizer and parameters may leave; state then lives on the host"},
 };
-static const struct law laws[] = {{"swap-what", "swap", NULL}};
+static const struct option_rule rules[] = {{"swap-what", "swap", NULL}};
 static const struct foreign_words foreign[] = {
     {"swap", "offload-activations swap-activations", NULL},
 };
@@ -102,7 +102,7 @@ const struct module module_swap = {
     .makes_room = "--swap auto",
     .foreign = foreign,
     .n_foreign = COUNT(foreign),
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_swap_options,
 };

@@ -114,7 +114,7 @@ static void add_device(struct table *t, const struct strategy *s, int d)
     if (s->trainer->mesh.dp > 1)
         snprintf(zero, sizeof zero, "%d", s->trainer->mesh.zero);
     if (s->bytes == run_bytes)
-        needed = (double)device->placed;
+        needed = (double)device->placed_bytes;
     if (!device->is_host)
         formula = formula_bytes(s, d);
     for (int kind = 0; kind < MEM_CLASSES; kind++)

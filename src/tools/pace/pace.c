@@ -48,7 +48,7 @@ static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
         if (e->wait)
             start = MAX(start, *end_of(p, s, e->producer, in_member ? member : 0));
     }
-    flight->start = start + (uint64_t)(1e9 * t->lane->gap * p->wrapper.scale);
+    flight->start = start + (uint64_t)(1e9 * t->lane->gap_seconds * p->wrapper.scale);
     flight->end = flight->start + (uint64_t)(1e9 * p->seconds[i] * p->wrapper.scale);
     p->tasks++;
     uint64_t now = now_ns();
@@ -195,11 +195,12 @@ static const struct option options[] = {
      .commands = OF_TRAIN,
      .help = "delay the end of tasks at random, and with --overlap local draw where updates run (-1: neither)"},
 };
-static const struct law laws[] = {{"hardware", "pace", "both say how long tasks take"},
-                                  {"profile", "pace", "both say how long tasks take"},
-                                  {"pace", "delay-seed", "both decide when tasks end"},
-                                  {"serial", "pace", "tasks run one after another, as fast as they can"},
-                                  {"serial", "delay-seed", "tasks run one after another, as fast as they can"}};
+static const struct option_rule rules[] = {
+    {"hardware", "pace", "both say how long tasks take"},
+    {"profile", "pace", "both say how long tasks take"},
+    {"pace", "delay-seed", "both decide when tasks end"},
+    {"serial", "pace", "tasks run one after another, as fast as they can"},
+    {"serial", "delay-seed", "tasks run one after another, as fast as they can"}};
 static const struct hooks hooks = {
     .lists_ready = start_pace,
     .trainer_closing = stop,
@@ -210,8 +211,8 @@ const struct module module_pace = {
     .order = 80,
     .options = options,
     .n_options = COUNT(options),
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_pace_options,
     .hooks = &hooks,
 };

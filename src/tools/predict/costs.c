@@ -42,7 +42,7 @@ static bool read_link(struct costs *c, const char *name, char *value)
     int kind = choice_number(lane_kind_name, lane);
     if (kind < 0 || !read_numbers(value, 2, number) || number[0] < 1)
         return false;
-    c->link[kind] = (struct lane_speed){.bytes_per_s = number[0], .latency = number[1]};
+    c->speed[kind] = (struct lane_speed){.bytes_per_s = number[0], .latency = number[1]};
     return true;
 }
 
@@ -56,7 +56,7 @@ static bool read_gap(struct costs *c, const char *name, char *value)
     int kind = choice_number(lane_kind_name, lane);
     if (kind < 0 || !read_numbers(value, 1, &seconds) || seconds > 1e3)
         return false;
-    c->gap[kind] = seconds;
+    c->gap_seconds[kind] = seconds;
     return true;
 }
 
@@ -136,7 +136,7 @@ static void expect_all(const struct costs *c, const struct option_table *table)
         if ((table->options[i].commands & needed) && !table->given[i])
             fail(EXIT_USAGE, "%s: `%s` is missing", c->path, table->options[i].name);
     for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
-        if (c->link[k].bytes_per_s <= 0)
+        if (c->speed[k].bytes_per_s <= 0)
             fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing", c->path, lane_kind_name[k]);
 }
 
@@ -153,7 +153,7 @@ struct costs *read_costs(const char *path)
         {"shape", .type = OPT_TEXT, .value = &c->shape, .commands = PROFILE},
         {"units", .type = OPT_LONG, .value = &c->units, .low = 1, .high = MOST, .commands = PROFILE},
         {"vector", .type = OPT_LONG, .value = &c->vector, .low = 1, .high = 16, .commands = PROFILE},
-        {"issue", .type = OPT_DOUBLE, .value = &c->issue, .low = 0, .high = 1e3},
+        {"issue", .type = OPT_DOUBLE, .value = &c->issue_seconds, .low = 0, .high = 1e3},
         {"hardware", .type = OPT_TEXT, .value = &c->name, .commands = HARDWARE},
         {"devices", .type = OPT_LONG, .value = &c->devices, .low = 1, .high = MOST, .commands = HARDWARE},
         {"devices_per_link", .type = OPT_LONG, .value = &c->link_share, .low = 1, .high = MOST, .commands = HARDWARE},
@@ -355,7 +355,7 @@ double task_seconds(const struct costs *c, const struct task *t, enum cost_sourc
     *source = c->measured ? COST_MEASURED : COST_MODELLED;
     if (t->seconds >= 0)
         return given_seconds(t);
-    const struct lane_speed *speed = &c->link[speed_kind(t)]; /* copies always have one, what the host does may have */
+    const struct lane_speed *speed = &c->speed[speed_kind(t)]; /* copies always have one, what the host does may have */
     if (speed->bytes_per_s > 0 && !(c->measured && find_task_cost(c, t))) {
         size_t bytes = is_copy(t) ? t->access[0].tensor->bytes : t->bytes;
         return speed->latency + (double)bytes / (speed->bytes_per_s * scale_of(c, t));
@@ -468,12 +468,13 @@ void write_profile(const char *path, const struct costs *c, const char *shape)
     char *text = format_string("# A profile of Trainyard: medians of a trial run.  Edit it freely; `yard plan "
                                "--simulate --profile` reads it.\n");
     append_text(&text, "device = %s\ndriver = %s\nengine = %s\nunits = %lld\nvector = %lld\nshape = %s\nissue = %.3g\n",
-                c->device, c->driver, c->engine, (long long)c->units, (long long)c->vector, shape, c->issue);
+                c->device, c->driver, c->engine, (long long)c->units, (long long)c->vector, shape, c->issue_seconds);
     for (int k = 0; k < LANE_KINDS; k++) {
-        if (c->link[k].bytes_per_s > 0)
-            append_text(&text, "link %s = %.4g %.3g\n", lane_kind_name[k], c->link[k].bytes_per_s, c->link[k].latency);
-        if (c->gap[k] > 0)
-            append_text(&text, "gap %s = %.3g\n", lane_kind_name[k], c->gap[k]);
+        if (c->speed[k].bytes_per_s > 0)
+            append_text(&text, "link %s = %.4g %.3g\n", lane_kind_name[k], c->speed[k].bytes_per_s,
+                        c->speed[k].latency);
+        if (c->gap_seconds[k] > 0)
+            append_text(&text, "gap %s = %.3g\n", lane_kind_name[k], c->gap_seconds[k]);
     }
     for (int i = 0; i < MEM_CLASSES; i++)
         append_text(&text, "memory %s = %.0f\n", memory_class_name[i], c->peak_memory[i]);

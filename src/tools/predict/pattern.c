@@ -23,7 +23,7 @@ static bool repeats(const struct simulator *sim, int a, int b, double shift, dou
         if (fabs(y[i].start - x[i].start - shift) > tolerance || fabs(y[i].end - x[i].end - shift) > tolerance)
             return false;
     }
-    if (sim->issue == 0)
+    if (sim->issue_seconds == 0)
         return true;
     return fabs(sim->iteration[b].issue_begin - sim->iteration[a].issue_begin - shift) <= tolerance;
 }

@@ -37,11 +37,12 @@ static struct trace *simulated_trace(const struct simulation *sim, int steps, co
             const struct moment *m = &sim->moments[iteration * s->n + i];
             if (!has_started(sim, iteration, m))
                 continue;
-            t->records[t->n_records++] = (struct trace_record){.step = iteration + 1,
-                                                               .task = i,
-                                                               .queued = trace_clock(m->start - s->task[i]->lane->gap),
-                                                               .start = trace_clock(m->start),
-                                                               .end = trace_clock(fmax(m->start, m->end))};
+            t->records[t->n_records++] =
+                (struct trace_record){.step = iteration + 1,
+                                      .task = i,
+                                      .queued = trace_clock(m->start - s->task[i]->lane->gap_seconds),
+                                      .start = trace_clock(m->start),
+                                      .end = trace_clock(fmax(m->start, m->end))};
         }
     return t;
 }
@@ -102,9 +103,9 @@ static json_t *lanes_json(const struct simulation *sim, const struct trace *t)
 static struct table *path_table(const struct simulation *sim, const struct trace *t)
 {
     struct trace_steps s = trace_steps_of(t, 0);
-    size_t whole = s.first + s.counted;
-    s.counted = MIN((size_t)sim->pattern, whole);
-    s.first = whole - s.counted;
+    size_t counted_end = s.first + s.counted;
+    s.counted = MIN((size_t)sim->pattern, counted_end);
+    s.first = counted_end - s.counted;
     struct trace_path path = trace_critical_path(t, &s, trace_median_step(&s));
     struct table *table = trace_path_table(t, &path, "critical path, simulated");
     free(path.hops);

@@ -176,9 +176,9 @@ static void try_start(struct simulator *sim, struct lane_state *lane)
     }
     if (!may_start(sim, node))
         return;
-    double from = sim->now + task_of(sim, node)->lane->gap;
-    if (sim->issue > 0) /* the host issues in list order */
-        from = fmax(from, sim->iteration[lane->iteration].issue_begin + (lane->next_task + 1) * sim->issue);
+    double from = sim->now + task_of(sim, node)->lane->gap_seconds;
+    if (sim->issue_seconds > 0) /* the host issues in list order */
+        from = fmax(from, sim->iteration[lane->iteration].issue_begin + (lane->next_task + 1) * sim->issue_seconds);
     pass_turn(sim, lane);
     start_task(sim, lane, node, from);
 }
@@ -230,7 +230,7 @@ static bool open_iteration(struct simulator *sim)
     result->moments = grow(result->moments, &sim->cap_moments, n_moments, sizeof *result->moments);
     sim->unmet = grow(sim->unmet, &sim->cap_unmet, n_moments, sizeof *sim->unmet);
     if (number > 0)
-        iteration->issue_begin = fmax(sim->now, sim->iteration[number - 1].issue_begin + sim->n * sim->issue);
+        iteration->issue_begin = fmax(sim->now, sim->iteration[number - 1].issue_begin + sim->n * sim->issue_seconds);
     for (int i = 0; i < sim->n; i++) {
         const struct task *t = result->step->task[i];
         int node = number * sim->n + i;

@@ -58,12 +58,12 @@ static void index_list(struct simulator *sim)
 struct problem *find_task_times(struct simulation *result, const struct costs *c)
 {
     const struct step *s = result->step;
-    double total = (double)s->n * s->pool->machine->issue;
+    double total = (double)s->n * s->pool->machine->issue_seconds;
     for (size_t i = 0; i < s->n; i++) {
         enum cost_source source;
         result->seconds[i] = task_seconds(c, s->task[i], &source);
         result->by_source[source]++;
-        total += s->task[i]->lane->gap + result->seconds[i];
+        total += s->task[i]->lane->gap_seconds + result->seconds[i];
     }
     if (total >= 1e-9 && total <= 1e6) /* from a nanosecond to eleven days: times fit their clocks */
         return NULL;
@@ -80,7 +80,7 @@ struct simulator new_simulator(struct simulation *result)
     struct simulator sim = {.result = result,
                             .n = (int)s->n,
                             .n_lanes = m->n_lanes,
-                            .issue = m->issue,
+                            .issue_seconds = m->issue_seconds,
                             .ring.n = s->pool->ring.n,
                             .repeat = (int)repeat_of(s, 2 * MOST_STEPS)};
     sim.tasks = allocate(s->n, sizeof *sim.tasks);

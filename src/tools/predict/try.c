@@ -45,11 +45,11 @@ static void note_memory(struct forecast *f, struct step *draft)
     size_t n_devices = (size_t)m->n_devices + 1;
     f->peak_total = copy_bytes(draft->peak_total, n_devices * sizeof *f->peak_total);
     f->peak_position = allocate(n_devices, sizeof *f->peak_position);
-    f->need = allocate(n_devices, sizeof *f->need);
+    f->needed_bytes = allocate(n_devices, sizeof *f->needed_bytes);
     for (size_t d = 0; d < n_devices; d++) {
-        f->need[d] = m->device[d].placed;
-        if (f->need[d] > m->device[d].budget)
-            f->excess += (double)(f->need[d] - m->device[d].budget);
+        f->needed_bytes[d] = m->device[d].placed_bytes;
+        if (f->needed_bytes[d] > m->device[d].budget)
+            f->excess_bytes += (double)(f->needed_bytes[d] - m->device[d].budget);
     }
     for (size_t i = draft->n_levels; i-- > 0;) {
         const struct level *level = &draft->level[i];
@@ -100,13 +100,13 @@ struct forecast try_list(const struct step *s, const struct costs *c, double mos
     struct simulation *sim = NULL;
     struct step *draft = draft_of(s, &f.task);
     struct machine *m = s->pool->machine;
-    struct device *had = lift_limits(m, m->n_devices + 1);
+    struct device *limits = lift_limits(m, m->n_devices + 1);
     struct tensor *tensors = copy_tensors(s->pool);
     f.n = draft->n;
     f.why_not = place(s->pool, &draft, 1, true);
-    restore_limits(m, had, m->n_devices + 1);
+    restore_limits(m, limits, m->n_devices + 1);
     note_memory(&f, draft);
-    if (!f.why_not && f.excess <= most_excess && has_times(draft, c)) {
+    if (!f.why_not && f.excess_bytes <= most_excess && has_times(draft, c)) {
         depend(draft, true);
         f.why_not = simulate(draft, c, &sim);
     }
@@ -118,7 +118,7 @@ struct forecast try_list(const struct step *s, const struct costs *c, double mos
     }
     restore_tensors(s->pool, tensors);
     free(tensors);
-    free(had);
+    free(limits);
     free_draft(draft);
     return f;
 }
@@ -132,7 +132,7 @@ void free_forecast(struct forecast *f)
     free(f->peak_position);
     free(f->task);
     free(f->span);
-    free(f->need);
+    free(f->needed_bytes);
 }
 
 struct forecast *keep_forecast(struct forecast f) { return copy_bytes(&f, sizeof f); }

@@ -164,13 +164,13 @@ static const char *name_at(const struct step *s, const struct image *m, size_t a
 
 /* Is all as it was given, but for what the task declares to write? */
 static char *check_others(const struct step *s, const struct task *t, const struct image *m, uint32_t number,
-                          const uint32_t *left)
+                          const uint32_t *found)
 {
-    const unsigned char *before = (const void *)m->given, *after = (const void *)left;
+    const unsigned char *before = (const void *)m->given, *after = (const void *)found;
     char position[64];
     size_t at = 0;
-    copy_written(m, t, number, m->given, left);
-    if (memcmp(before, after, m->words * sizeof *left) == 0)
+    copy_written(m, t, number, m->given, found);
+    if (memcmp(before, after, m->words * sizeof *found) == 0)
         return NULL;
     while (before[at] == after[at])
         at++;
@@ -197,9 +197,9 @@ static char *check_written(const struct task *t, const struct image *m, uint32_t
 /* Fetches what the run has left of the slab, and checks it. */
 static char *check_left(const struct step *s, const struct task *t, const struct image *m, uint32_t number, int run)
 {
-    uint32_t *left = run == 0 ? m->first_run : m->this_run;
-    transfer_slab(m, left, false);
-    char *wrong = check_others(s, t, m, number, left);
+    uint32_t *found = run == 0 ? m->first_run : m->this_run;
+    transfer_slab(m, found, false);
+    char *wrong = check_others(s, t, m, number, found);
     for (int k = 0; k < t->n_access && run > 0 && !wrong; k++)
         if (t->access[k].mode & ACCESS_WRITE)
             wrong = check_written(t, m, number, k, run);

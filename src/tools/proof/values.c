@@ -329,12 +329,12 @@ static struct list_difference compare_lists(const struct values *a, const struct
     return d;
 }
 
-static char *describe_task(const struct step *s, int node, const char *what)
+static char *describe_task(const struct step *s, int node, const char *fault)
 {
     int i = node % (int)s->n;
     const struct task *t = s->task[i];
     char position[64];
-    return format_string("task %d %s%s %s", i, t->name, layer_and_micro(position, t), what);
+    return format_string("task %d %s%s %s", i, t->name, layer_and_micro(position, t), fault);
 }
 
 char *compare_values(const struct values *expected, const struct step *s)

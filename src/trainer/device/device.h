@@ -53,7 +53,7 @@ struct context {
     int index; /* its place in machine->context */
     struct program *programs;
     size_t n_programs, cap_programs;
-    bool clblast; /* CLBlast has begun to compile its kernels for it, and the user has been told */
+    bool clblast_announced; /* CLBlast has begun to compile its kernels for it, and the user has been told */
 };
 
 /* Every device's tensors begin at multiples of this (NVIDIA's need it), so that a layout is the same everywhere. */
@@ -94,7 +94,7 @@ struct lane {
     int nth;                   /* its number among those of its kind on the device, from 0 */
     int purpose;               /* enum purpose, or FOR_QUEUE + j */
     struct lane *next_of_kind; /* the device's next lane of this kind, or NULL */
-    double gap;                /* on a described machine: s from one task's end to the next one's start */
+    double gap_seconds;        /* on a described machine: s from one task's end to the next one's start */
     struct device *device;
     cl_command_queue queue;           /* NULL on the host */
     struct host_thread *thread;       /* runs a host lane's tasks; made by the first execute() that is not serial */
@@ -158,7 +158,7 @@ struct device {
     size_t max_allocation; /* the most bytes of one buffer, and so of a slab */
     size_t alignment;      /* tensors begin at multiples of this */
     size_t budget;         /* what place() may use */
-    size_t placed;         /* what place() has used last */
+    size_t placed_bytes;   /* what place() has used last */
     bool uses_ram;         /* its memory is a part of the host's, which is counted once */
     bool limited;          /* a limit of this process leaves it less memory than there is */
     struct slab *slabs;
@@ -188,7 +188,7 @@ struct machine {
     size_t cap_lanes;
     struct link **link; /* only a described machine has links */
     size_t n_links, cap_links;
-    double issue;                   /* on a described machine: seconds that the host takes to issue a task */
+    double issue_seconds;           /* on a described machine: seconds that the host takes to issue a task */
     struct machine_options options; /* what open_machine() was given; zeros on a described machine */
     size_t allocated;               /* bytes of all slabs, guards included */
 };

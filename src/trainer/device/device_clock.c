@@ -14,9 +14,9 @@
 
 enum { TRIES = 12, SLACK_NS = 1000000 };
 
-static bool read_event_time(cl_event event, cl_profiling_info what, cl_ulong *ns)
+static bool read_event_time(cl_event event, cl_profiling_info property, cl_ulong *ns)
 {
-    return clGetEventProfilingInfo(event, what, sizeof *ns, ns, NULL) == CL_SUCCESS && *ns != 0;
+    return clGetEventProfilingInfo(event, property, sizeof *ns, ns, NULL) == CL_SUCCESS && *ns != 0;
 }
 
 /* The least difference host - END of some tiny writes. */

@@ -33,8 +33,8 @@ enum { MAX_PLATFORMS = 16, MAX_PER_PLATFORM = 32 };
 /* List the drivers in `out`, or a driver's devices; both return how many there are. */
 cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS]);
 cl_uint get_devices(cl_platform_id platform, cl_device_id out[MAX_PER_PLATFORM]);
-uint64_t device_number(cl_device_id id, cl_device_info what); /* a property of any of OpenCL's integer types */
-void device_text(cl_device_id id, cl_device_info what, char *out, size_t bytes); /* a property, made printable */
+uint64_t device_number(cl_device_id id, cl_device_info property); /* a property of any of OpenCL's integer types */
+void device_text(cl_device_id id, cl_device_info property, char *out, size_t bytes); /* a property, made printable */
 cl_platform_id platform_of(const struct device *d);
 bool is_pocl(cl_platform_id platform);
 extern bool main_has_returned; /* false at exit: a driver has called exit() */

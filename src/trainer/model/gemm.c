@@ -275,9 +275,9 @@ static void compile_clblast(const struct task *t)
     struct call empty = *call;
     empty.m = 0;
     const cl_mem no_buffers[OPERANDS + 1] = {0};
-    if (!d->context->clblast)
+    if (!d->context->clblast_announced)
         note("CLBlast compiles its kernels for %s ...", d->id);
-    d->context->clblast = true;
+    d->context->clblast_announced = true;
     CLBlastStatusCode code = call_clblast(&empty, 0, no_buffers, t->lane->queue, NULL);
     if (code != CLBlastInvalidDimension)
         fail(EXIT_FAILED, "CLBlast does not compile for %s (status %d); use --gemm own", d->id, (int)code);

@@ -382,16 +382,16 @@ char *read_weights_metadata(const char *path, const char *key)
     return copy;
 }
 
-void claim_weights(const char *who, const char *path)
+void claim_weights(const char *claimant, const char *path)
 {
     if (has_magic(path, LLMC_MODEL_MAGIC))
         return;
     char *config = file_beside(path, MODEL_CONFIG);
     if (exists(config))
-        claim_input(who, config);
+        claim_input(claimant, config);
     free(config);
     struct weights *w = open_weights(path);
     for (size_t i = 0; i < w->n_files; i++)
-        claim_input(who, w->file[i]->file->path);
+        claim_input(claimant, w->file[i]->file->path);
     close_weights(w);
 }

@@ -46,11 +46,11 @@ static void note_done(int (*done)[COMPUTATIONS], const struct turn *t)
     }
 }
 
-static void take_turn(struct turns *turns, enum computation what, int stage)
+static void take_turn(struct turns *turns, enum computation computation, int stage)
 {
     struct turn *t = &turns->turn[turns->n++];
-    enum computation last_half = what == BACKWARD ? WEIGHT_GRADIENT : what;
-    *t = (struct turn){.computation = what, .stage = stage, .micro = turns->done[stage][last_half]};
+    enum computation last_half = computation == BACKWARD ? WEIGHT_GRADIENT : computation;
+    *t = (struct turn){.computation = computation, .stage = stage, .micro = turns->done[stage][last_half]};
     CHECK(t->micro < turns->micros, "an order takes more turns of stage %d than there are micro-batches", stage);
     note_done(turns->done, t);
 }

@@ -92,9 +92,9 @@ bool decide_late(struct step *s, const struct task *t, uint32_t iteration)
     pthread_mutex_lock(&l->lock);
     if (l->asked < iteration)
         ask(l, iteration);
-    bool yes = has_member(s, iteration);
+    bool has_one = has_member(s, iteration);
     pthread_mutex_unlock(&l->lock);
-    return yes;
+    return has_one;
 }
 
 /* ---- tasks that stand aside ------------------------------------------------------------------------------------ */

@@ -181,23 +181,23 @@ static void add_set(struct map *m, const struct taken *set)
 /* Lists what a life without an address may meet, at the node and below. */
 static void list_sets(struct map *m, size_t node, size_t begin, size_t positions, const struct life *l)
 {
-    const struct node *here = &m->node[node];
-    enum meeting how = meeting_of(l, begin, positions);
+    const struct node *this_node = &m->node[node];
+    enum meeting met = meeting_of(l, begin, positions);
     bool is_stretch = node >= m->n_stretches;
-    if (how == MEETS_NOT)
+    if (met == MEETS_NOT)
         return;
-    if (how == MEETS_ALL) {
-        add_set(m, &here->touched);
+    if (met == MEETS_ALL) {
+        add_set(m, &this_node->touched);
         if (positions > m->widest) {
             m->set[m->n_sets - 1] = m->set[0];
-            m->set[0] = &here->touched;
+            m->set[0] = &this_node->touched;
             m->widest = positions;
         }
         return;
     }
     if (is_stretch) {
-        add_set(m, &here->covered);
-        m->end[m->n_ends++] = here;
+        add_set(m, &this_node->covered);
+        m->end[m->n_ends++] = this_node;
         return;
     }
     pass_on(m, node);
@@ -208,20 +208,20 @@ static void list_sets(struct map *m, size_t node, size_t begin, size_t positions
 /* Notes a life that has its address. */
 static void note_life(struct map *m, size_t node, size_t begin, size_t positions, const struct life *l)
 {
-    struct node *here = &m->node[node];
-    enum meeting how = meeting_of(l, begin, positions);
-    if (how == MEETS_NOT)
+    struct node *this_node = &m->node[node];
+    enum meeting met = meeting_of(l, begin, positions);
+    if (met == MEETS_NOT)
         return;
-    add_range(m, &here->touched, l->arena_address, l->arena_address + l->bytes);
-    if (how == MEETS_ALL) {
-        add_range(m, &here->covered, l->arena_address, l->arena_address + l->bytes);
+    add_range(m, &this_node->touched, l->arena_address, l->arena_address + l->bytes);
+    if (met == MEETS_ALL) {
+        add_range(m, &this_node->covered, l->arena_address, l->arena_address + l->bytes);
         return;
     }
     if (node >= m->n_stretches) {
         struct life part = *l;
         part.first = MAX(l->first, begin);
         part.last = MIN(l->last, begin + positions - 1);
-        add_to_stretch(m, here, &part);
+        add_to_stretch(m, this_node, &part);
         return;
     }
     note_life(m, 2 * node, begin, positions / 2, l);

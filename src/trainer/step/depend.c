@@ -64,21 +64,21 @@ struct walk {
 
 /* Adds an edge, unless it goes from a node to itself, or has been added before, or goes into the first copy of the
  * list: the second copy shows every edge of the steady state. */
-static void add_edge(struct walk *w, int from, int to, enum edge_kind kind)
+static void add_edge(struct walk *w, int producer, int consumer, enum edge_kind kind)
 {
     struct step *s = w->step;
-    if (from == to || to < w->n || w->consumer[from] == to)
+    if (producer == consumer || consumer < w->n || w->consumer[producer] == consumer)
         return;
-    w->consumer[from] = to;
+    w->consumer[producer] = consumer;
     *APPEND(s->edges, s->n_edges, s->cap_edges) =
-        (struct edge){.producer = (uint32_t)(from % w->n), .previous = from < w->n, .kind = kind};
+        (struct edge){.producer = (uint32_t)(producer % w->n), .previous = producer < w->n, .kind = kind};
 }
 
 /* Adds edges from a touch and from all touches before it.  latest: its position in `touches`, or NONE. */
-static void add_edges(struct walk *w, int latest, int to, enum edge_kind kind)
+static void add_edges(struct walk *w, int latest, int consumer, enum edge_kind kind)
 {
     for (int i = latest; i != NONE; i = w->touches[i].before)
-        add_edge(w, w->touches[i].node, to, kind);
+        add_edge(w, w->touches[i].node, consumer, kind);
 }
 
 /* Notes that a node touches a tensor's bytes, and adds its edges.  For reuse edges, the space is the storage's slab.  A
@@ -229,26 +229,26 @@ static void choose_waits(struct clocks *c, int node, int *known)
     struct task *t = c->step->task[node % n];
     for (size_t i = 0; i < t->n_edges; i++) {
         struct edge *e = &t->edges[i];
-        int from = (int)e->producer; /* the producer's node */
+        int producer_node = (int)e->producer; /* the producer's node */
         if (node >= n)
-            from += n;
+            producer_node += n;
         if (e->previous)
-            from -= n;
+            producer_node -= n;
         const struct task *producer = c->step->task[e->producer];
         int lane = producer->lane->index - c->first;
-        bool here = lane >= 0 && lane < c->width;
-        if (from < 0 || producer->lane == t->lane)
+        bool tracked = lane >= 0 && lane < c->width;
+        if (producer_node < 0 || producer->lane == t->lane)
             continue; /* before the first copy, or known from the task before on the lane */
-        if (here && from <= known[lane])
+        if (tracked && producer_node <= known[lane])
             continue; /* the wait follows from others, and so does all that was known there */
-        e->wait |= here;
+        e->wait |= tracked;
         if (is_conditional(producer))
             continue;
-        if (here)
-            known[lane] = from;
-        const int *other = &c->known[(size_t)from * (size_t)c->width];
+        if (tracked)
+            known[lane] = producer_node;
+        const int *producer_known = &c->known[(size_t)producer_node * (size_t)c->width];
         for (int k = 0; k < c->width; k++)
-            known[k] = MAX(known[k], other[k]);
+            known[k] = MAX(known[k], producer_known[k]);
     }
 }
 

@@ -189,11 +189,11 @@ static struct problem *place_arenas(struct pool *p, struct arena *arenas, size_t
         }
         a->n_positions = n_positions;
         struct problem *wrong = place_device(a, &p->looks);
-        a->device->placed = arena_bytes(a);
+        a->device->placed_bytes = arena_bytes(a);
         if (wrong)
             return wrong;
         if (a->device->uses_ram)
-            *ram += a->device->placed - a->bytes_before;
+            *ram += a->device->placed_bytes - a->bytes_before;
     }
     return NULL;
 }

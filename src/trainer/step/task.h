@@ -74,8 +74,8 @@ struct state_range {
 
 /* ---- when it runs ------------------------------------------------------------------------------------------------ */
 
-/* The iterations in which a task runs: those that leave `remainder` when divided by `every`.  In all others it is as if the
- * task were not in the list: nothing is issued, and a task that waits for it waits for its last run. */
+/* The iterations in which a task runs: those that leave `remainder` when divided by `every`.  In all others it is as
+ * if the task were not in the list: nothing is issued, and a task that waits for it waits for its last run. */
 struct when {
     uint32_t every, remainder;
 };

@@ -28,12 +28,12 @@ struct tensor {
     size_t bytes;
     struct device *device;
     enum memory_class class;
-    bool persistent;      /* keeps its value from step to step, and its address in all lists */
-    bool cheap;           /* an activation that takes little work to make again, for its size */
-    bool choice;          /* a word that says which tasks run; no value follows from it (condition.needs) */
-    bool is_buffer;       /* marked by as_buffer(); its class still says what it holds */
-    bool shard;           /* holds one rank's part of `replica_of`; tasks read gathered copies of it (ZeRO-3) */
-    struct tensor *later; /* if it is a gathered copy: the next copy of the same in this step; else NULL */
+    bool persistent;              /* keeps its value from step to step, and its address in all lists */
+    bool cheap;                   /* an activation that takes little work to make again, for its size */
+    bool choice;                  /* a word that says which tasks run; no value follows from it (condition.needs) */
+    bool is_buffer;               /* marked by as_buffer(); its class still says what it holds */
+    bool shard;                   /* holds one rank's part of `replica_of`; tasks read gathered copies of it (ZeRO-3) */
+    struct tensor *next_gathered; /* if it is a gathered copy: the next copy of the same in this step; else NULL */
     enum exclusive exclusive;
     struct tensor *storage; /* the tensor that has the bytes: itself, unless it is a view */
     struct tensor *view;    /* a chain: a storage points to the last of its views, a view to the one before it */

@@ -5,8 +5,14 @@
 
 void new_feeds(struct trainer *t)
 {
-    t->train_feeds = allocate((size_t)(t->micros * t->mesh.dp), sizeof *t->train_feeds);
-    t->eval_feeds = allocate((size_t)t->mesh.dp, sizeof *t->eval_feeds);
+    const int dp = t->mesh.dp, n = t->micro_batch * t->seq;
+    t->train_feeds = allocate((size_t)(t->micros * dp), sizeof *t->train_feeds);
+    t->eval_feeds = allocate((size_t)dp, sizeof *t->eval_feeds);
+    for (int i = 0; i < t->micros * dp; i++)
+        t->train_feeds[i] = (struct feed){.trainer = t, .rank = i % dp, .micro = i / dp, .n = n};
+    for (int k = 0; k < dp; k++)
+        t->eval_feeds[k] = (struct feed){.trainer = t, .rank = k, .n = n};
+    t->sample_feed = (struct feed){.trainer = t, .n = t->seq};
 }
 
 struct feed *train_feed(const struct trainer *t, int micro, int k) { return &t->train_feeds[micro * t->mesh.dp + k]; }
@@ -86,21 +92,25 @@ static void random_window(const struct trainer *t, uint32_t number, int sample, 
     }
 }
 
+static struct window data_window(const struct trainer *t, uint32_t number, int sample)
+{
+    return (struct window){.order = t->settings->data.order,
+                           .seed = (uint64_t)t->settings->seed,
+                           .step = number - 1 + t->ahead,
+                           .sample = sample,
+                           .batch = t->batch,
+                           .seq_len = t->seq};
+}
+
 /* Window `sample` of step `number`: that of the caller, of the data, or a random one. */
 static void fill_window(const struct trainer *t, uint32_t number, int sample, int32_t *tokens, int32_t *targets)
 {
-    const struct settings *s = t->settings;
     const size_t bytes = (size_t)t->seq * sizeof *tokens;
     if (t->fixed_tokens) {
         memcpy(tokens, t->fixed_tokens + sample * t->seq, bytes);
         memcpy(targets, t->fixed_targets + sample * t->seq, bytes);
     } else if (t->data) {
-        const struct window w = {.order = s->data.order,
-                                 .seed = (uint64_t)s->seed,
-                                 .step = number - 1 + t->ahead,
-                                 .sample = sample,
-                                 .batch = t->batch,
-                                 .seq_len = t->seq};
+        struct window w = data_window(t, number, sample);
         dataset_window(t->data, &w, tokens, targets);
     } else {
         random_window(t, number, sample, tokens, targets);

@@ -87,7 +87,7 @@ double ask_predicted_seconds(const struct trainer *t, const struct task *task); 
 /* ---- runs that are kept ------------------------------------------------------------------------------------------ */
 
 /* A run that another one goes on from. */
-struct past {
+struct resumed_run {
     const char *given_path; /* the path that the user gave */
     const char *kept_by;    /* the option that goes on keeping runs there, "--save" */
     const char *path;       /* the path of what was found there */
@@ -103,7 +103,7 @@ struct past {
 struct archive {
     const char *option; /* the one that names the run to go on from: "--resume" */
     /* The run that the options name; NULL: they name none.  The folder keeps it. */
-    const struct past *(*past)(void);
+    const struct resumed_run *(*find_run)(void);
     /* The mesh of the run that goes on, on so many devices, where --mesh does not say. */
     struct mesh (*mesh)(const struct settings *s, int devices);
     /* Is `path` a run, or a folder of runs?  Then *source becomes its model, which training or sampling starts from. */

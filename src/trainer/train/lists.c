@@ -87,10 +87,8 @@ static void add_forwards(struct train_list *list, int stage, int micro)
     for (int k = 0; k < dp; k++) {
         struct feed *f = train_feed(t, micro, k);
         begin[k] = t->train->n;
-        if (stage == 0) {
-            *f = (struct feed){.trainer = t, .rank = k, .micro = micro, .n = t->micro_batch * t->seq};
+        if (stage == 0)
             add_batch(t->train, f, prepare_batch);
-        }
         for (int j = first_tp_rank(list->b); j >= 0; j = next_tp_rank(list->b)) {
             struct tape *tape = tape_at(list, stage, micro, k, j);
             const struct tape *before = tape_at(list, stage - 1, micro, k, j);
@@ -220,7 +218,6 @@ static struct tensor *add_evaluation(struct build *b, struct trainer *t, int k, 
     struct feed *f = &t->eval_feeds[k];
     struct tensor *losses = NULL;
     const int n = t->micro_batch * t->seq;
-    *f = (struct feed){.trainer = t, .rank = k, .n = n};
     add_batch(t->eval, f, prepare_evaluation);
     add_stages(b, f, k, tape);
     for (int j = first_tp_rank(b); j >= 0; j = next_tp_rank(b)) {
@@ -269,7 +266,6 @@ void build_sample(struct trainer *t)
     t->sample_tokens = allocate((size_t)t->seq, sizeof *t->sample_tokens);
     t->sample_logits = new_tensor(t->pool, t->machine->host, MEM_WORK, "logits.host", FLOAT32, SHAPE(t->config.vocab));
     t->sample_logits->persistent = true;
-    *f = (struct feed){.trainer = t, .n = t->seq};
     add_batch(t->sample, f, prepare_sample);
     add_stages(&b, f, 0, tape);
     for (int j = first_tp_rank(&b); j >= 0; j = next_tp_rank(&b)) {

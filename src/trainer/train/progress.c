@@ -114,7 +114,7 @@ static void begin_log(struct progress *p)
 {
     struct trainer *t = p->trainer;
     const struct settings *s = t->settings;
-    const bool goes_on = s->past || this_life->restarts;
+    const bool goes_on = s->resumed || this_life->restarts;
     struct stat status;
     p->log = t->log;
     if (s->log && p->log < 0)
