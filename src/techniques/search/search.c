@@ -154,7 +154,7 @@ static void travel(struct search *s)
     const size_t most_idle = MOST_IDLE + IDLE_PER_DECISION * q->n;
     unsigned char *current = copy_bytes(s->best, q->n);
     unsigned char *next = allocate(q->n, 1);
-    double excess = s->record.excess_bytes; /* that `now` has */
+    double excess = s->record.excess_bytes; /* that `current` has */
     for (size_t idle = 0; idle < most_idle && goes_on(s); idle++) {
         struct score record = s->record;
         double share = 0.3 * pow((double)idle / (double)most_idle, 3);
