@@ -254,11 +254,12 @@ struct slice slice_of(const struct broadcast *b, const struct message *message, 
 }
 
 /* The slice's bytes in a tensor that the message is sent from, or brings. */
-static struct tensor *part_of_slice(const struct broadcast *b, struct tensor *of, const struct slice *slice)
+static struct tensor *part_of_slice(const struct broadcast *b, struct tensor *whole, const struct slice *slice)
 {
-    char name[sizeof of->name];
-    snprintf(name, sizeof name, "%.36s.%d", of->name, slice->nth);
-    return new_range(b->step->pool, of, name, slice->begin - slice->message->begin, slice->end - slice->message->begin);
+    char name[sizeof whole->name];
+    snprintf(name, sizeof name, "%.36s.%d", whole->name, slice->nth);
+    return new_range(b->step->pool, whole, name, slice->begin - slice->message->begin,
+                     slice->end - slice->message->begin);
 }
 
 /* Queue j of the device on whose lane the copy is: that is the sender of a direct copy, and the receiver of a copy from

@@ -44,7 +44,7 @@ struct edit *slice_list(struct broadcast *b)
 
 /* ---- trying both ------------------------------------------------------------------------------------------------- */
 
-/* The period with slices, seconds; NAN: no times are known.  `how` has no messages yet. */
+/* The period with slices, seconds; NAN: no times are known.  `plan` has no messages yet. */
 static double try_slices(const struct broadcast *plan, const struct costs *c)
 {
     struct broadcast b = *plan;

@@ -50,7 +50,7 @@ struct survey { /* what the pass finds in the list */
     struct tensor_list *shards; /* by first replica: the shards that keep parts of it */
     struct tensor_list
         *replicas; /* by first replica: the tensors with the same values, or a part of them, to be gathered */
-    struct window_list *windows; /* by tensor of `wholes`: its windows in list order */
+    struct window_list *windows; /* by tensor of `replicas`: its windows in list order */
     struct window_list *device;  /* by device: its windows in list order */
     struct window_list all;      /* all windows in list order */
     struct copy_list dropped;    /* copies from replica to replica, which are needed no more */

@@ -38,7 +38,7 @@ struct planner {
     double serial;                               /* seconds: all on the CPU, one task after another */
     struct candidate by_mode[OVERLAPS];          /* what each --overlap comes to */
 };
-/* Fills in `takes`, `serial` and the question's floor. */
+/* Fills in `seconds`, `serial` and the question's least_period. */
 void measure_buckets(struct planner *p);
 /* Tries all on the device and all on the CPU, and looks for the best plan.  Where nobody knows how long tasks take, all
  * go to the CPU if the device has no room for their state. */

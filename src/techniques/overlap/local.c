@@ -301,10 +301,10 @@ static void add_to_ring(struct rule *rule, struct chooser *c)
 }
 
 /* Lists the update on both sides.  Each step has the choice between the two, and is expected to make that one. */
-static void offer_update(struct mover *m, struct rule *rule, size_t at, enum side expected)
+static void offer_update(struct mover *m, struct rule *rule, size_t position, enum side expected)
 {
     struct step *s = m->step;
-    struct task *update = s->task[at];
+    struct task *update = s->task[position];
     struct task *maker = last_maker_of(m, update);
     struct chooser *c = allocate(1, sizeof *c);
     struct offer o = {

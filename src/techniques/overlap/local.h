@@ -16,7 +16,7 @@ struct rule {    /* how the running step decides */
 /* What the rule is expected to choose; where that does not fit, the last buckets go where there is room. */
 void expect_rule(const struct rule *rule, struct candidate *expected);
 /* Lets the running step decide about as many updates as may be on both sides: as few as it takes stay on the CPU, those
- * released first (rule->fixed).  Else all has been decided now, and *expected stays.  Says which, and why.
+ * released first (rule->n_fixed).  Else all has been decided now, and *expected stays.  Says which, and why.
  * room: the pass that is to make room for it, in a way that nobody knows yet; NULL: none has to. */
 void decide_in_step(struct rule *rule, const struct run_facts *w, const struct pass *room, struct candidate *expected,
                     struct pass_report *r);

@@ -358,16 +358,16 @@ struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *
     return last;
 }
 
-/* The tasks from `first` to `end` stand beside the update at position `at`.  They come after those that have moved
+/* The tasks from `first` to `end` stand beside the update at that position.  They come after those that have moved
  * before, unless something is in their way.  For example two L, without clipping:
  *
- *     layer 0 has moved       .... U1 up1 .... U0 up0         layer 1's stand at `at`, layer 0's at `last_at`
- *     then layer 1            ................ U0 up0 U1 up1  both stand at `last_at`
+ *     layer 0 has moved       .... U1 up1 .... U0 up0         layer 1's stand at `position`, 0's at `last_position`
+ *     then layer 1            ................ U0 up0 U1 up1  both stand at `last_position`
  */
-static void keep_order(struct mover *m, size_t at, const struct task *first, struct task *end)
+static void keep_order(struct mover *m, size_t position, const struct task *first, struct task *end)
 {
     const struct task *stop = first->prev;
-    bool overtakes = m->last && at < m->last_position;
+    bool overtakes = m->last && position < m->last_position;
     struct task *t = end;
     while (overtakes && t != stop) {
         struct task *before = t->prev;
@@ -377,7 +377,7 @@ static void keep_order(struct mover *m, size_t at, const struct task *first, str
     }
     m->last = end;
     if (!overtakes)
-        m->last_position = at;
+        m->last_position = position;
 }
 
 struct moved move_piece(struct mover *m, const struct task *update, struct task *piece,
@@ -393,14 +393,14 @@ struct moved move_piece(struct mover *m, const struct task *update, struct task 
     return moved;
 }
 
-void move_update(struct mover *m, size_t at)
+void move_update(struct mover *m, size_t position)
 {
     static const struct transport transport = {.host_side = host_side, .purpose = FOR_OFFLOAD};
-    struct task *update = m->step->task[at];
+    struct task *update = m->step->task[position];
     struct update_pieces pieces = cut_update(m, update);
     for (size_t k = 0; k < pieces.n; k++) {
         struct moved moved = move_piece(m, update, pieces.piece[k], &transport);
-        keep_order(m, at, moved.update, moved.last_copy);
+        keep_order(m, position, moved.update, moved.last_copy);
     }
     free(pieces.piece);
 }

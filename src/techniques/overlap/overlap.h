@@ -57,7 +57,7 @@ void end_moves(struct mover *m);
 /* Carries a plan out: side[k], an enum side, is where bucket k goes. */
 void move_updates(struct mover *m, const struct update_buckets *b, const unsigned char *side);
 /* Moves the update at that position of the list. */
-void move_update(struct mover *m, size_t at);
+void move_update(struct mover *m, size_t position);
 
 /* The steps of move_update(). */
 struct update_pieces {

@@ -98,8 +98,9 @@ bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mod
 /* Tensors of bytes have no shape, and their parts are ranges [begin, end). */
 struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
                                 size_t bytes);
-struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t end);
-/* `like` is a view of some storage, which is as large as `of`.  Returns the same view (offset and shape) of `of`. */
-struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like);
+struct tensor *new_range(struct pool *p, struct tensor *base, const char *name, size_t begin, size_t end);
+/* `view` is a part of some storage, which is as large as `base`.  Returns the same part (offset and shape) of `base`.
+ */
+struct tensor *same_part(struct pool *p, struct tensor *base, const struct tensor *view);
 
 #endif

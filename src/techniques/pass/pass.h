@@ -124,7 +124,7 @@ void run_all_passes(void);                               /* from here on all pas
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
 json_t *milliseconds(double seconds);                              /* null where they are not known */
-/* A pass tells one of its times: `key` names it in JSON, `what` for people; each may be NULL, to be left out there.
+/* A pass tells one of its times: `key` names it in JSON, `label` for people; each may be NULL, to be left out there.
  * INFINITY: what it is the time of does not fit; NAN: the time is not known. */
 void report_ms(struct pass_report *r, const char *key, const char *label, double seconds);
 
@@ -135,10 +135,10 @@ bool same_block(const struct task *a, const struct task *b); /* have they the sa
 bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes);
 /* Can everything that writes x be repeated right before task `reader` with the same result? */
 bool may_remake(const struct uses *u, const struct tensor *x, int reader);
-/* Tasks that touch x take a new tensor in its place, from task from[x->id] on (NOWHERE: none does).  It is made right
- * before that task or, by_layer, before all of the layer's backward.  Returns the new tensors by tensor, NULL where
- * there is none; the caller frees the array. */
-struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
+/* Tasks that touch x take a new tensor in its place, from task first_reader[x->id] on (NOWHERE: none does).  It is made
+ * right before that task or, by_layer, before all of the layer's backward.  Returns the new tensors by tensor, NULL
+ * where there is none; the caller frees the array. */
+struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader, bool by_layer);
 
 /* ---- fetch.c: lists beside that for training --------------------------------------------------------------------- */
 

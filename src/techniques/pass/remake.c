@@ -27,11 +27,11 @@ bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes)
     return true;
 }
 
-/* May the task at position `at`, which writes `made`, be repeated before `reader`?  It must be kernel work, and what it
+/* May the task at that position, which writes `made`, be repeated before `reader`?  It must be kernel work, and what it
  * reads must not be written before `reader`, by itself or later. */
-static bool may_repeat(const struct uses *u, int at, const struct tensor *made, int reader)
+static bool may_repeat(const struct uses *u, int position, const struct tensor *made, int reader)
 {
-    const struct task *t = u->task[at];
+    const struct task *t = u->task[position];
     if (t->run || is_copy(t) || is_conditional(t) || t->lane->device != made->device)
         return false;
     for (int i = 0; i < t->n_access; i++) {
@@ -40,7 +40,7 @@ static bool may_repeat(const struct uses *u, int at, const struct tensor *made, 
         bool writes = t->access[i].mode & ACCESS_WRITE;
         if (writes && x->persistent)
             return false;
-        if (reads && x != made && is_written_between(u, x, at - 1, reader))
+        if (reads && x != made && is_written_between(u, x, position - 1, reader))
             return false;
     }
     return true;
@@ -153,15 +153,15 @@ static int first_of_block(const struct uses *u, int reader)
     return first;
 }
 
-struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer)
+struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader, bool by_layer)
 {
-    struct remaking r = {.pool = pool, .edit = e, .uses = u, .from = from};
+    struct remaking r = {.pool = pool, .edit = e, .uses = u, .from = first_reader};
     r.twin = allocate(u->n_tensors, sizeof *r.twin);
     for (int i = 0; i < (int)u->n; i++) {
         struct task *t = u->task[i];
         for (int k = 0; k < t->n_access; k++) {
             struct tensor *x = t->access[k].tensor->storage;
-            if (is_new(&r, x) || from[x->id] == NOWHERE || i < from[x->id])
+            if (is_new(&r, x) || first_reader[x->id] == NOWHERE || i < first_reader[x->id])
                 continue;
             if (!r.twin[x->id])
                 repeat_makers(&r, x, by_layer ? first_of_block(u, i) : i);

@@ -45,7 +45,7 @@ struct pass_traits {
 
     /* The list may fit after it in less than it needs now.  It needs times only if it has something to do. */
     bool makes_room;
-    /* The tensors that it will make again, as the `from` of remake().  NULL: that is not known before it runs. */
+    /* The tensors that it will make again, as `first_reader` of remake().  NULL: that is not known before it runs. */
     int *(*foretell_remade)(const struct uses *u, const struct pool *pool);
     /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
      * NULL: the pass adds nothing that persists. */

@@ -59,24 +59,24 @@ const struct use *uses_of(const struct uses *u, const struct tensor *x, size_t *
     return *n ? &u->use[u->first[id]] : NULL;
 }
 
-bool is_written_between(const struct uses *u, const struct tensor *x, int from, int to)
+bool is_written_between(const struct uses *u, const struct tensor *x, int begin, int end)
 {
     size_t n;
     const struct use *use = uses_of(u, x, &n);
     for (size_t i = 0; i < n; i++)
-        if (use[i].position > from && use[i].position < to && (use[i].mode & ACCESS_WRITE))
+        if (use[i].position > begin && use[i].position < end && (use[i].mode & ACCESS_WRITE))
             return true;
     return false;
 }
 
-int last_write_before(const struct uses *u, const struct tensor *x, int at)
+int last_write_before(const struct uses *u, const struct tensor *x, int position)
 {
     size_t n;
     const struct use *use = uses_of(u, x, &n);
     for (size_t i = n; i > 0; i--) {
-        int position = use[i - 1].position;
-        if (position < at && touches_bytes(u->task[position], x, ACCESS_WRITE))
-            return position;
+        int earlier = use[i - 1].position;
+        if (earlier < position && touches_bytes(u->task[earlier], x, ACCESS_WRITE))
+            return earlier;
     }
     return NOWHERE;
 }
@@ -96,12 +96,12 @@ static size_t first_written(const struct uses *u, const struct tensor *x, int po
     return bytes;
 }
 
-bool is_whole_before(const struct uses *u, const struct tensor *x, int at)
+bool is_whole_before(const struct uses *u, const struct tensor *x, int position)
 {
     size_t n;
     const struct use *use = uses_of(u, x, &n);
     size_t bytes = 0;
-    for (size_t i = 0; i < n && use[i].position < at; i++)
+    for (size_t i = 0; i < n && use[i].position < position; i++)
         bytes += first_written(u, x, use[i].position);
     return bytes >= x->storage->bytes;
 }

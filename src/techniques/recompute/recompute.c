@@ -52,20 +52,20 @@ static int first_backward_reader(const struct uses *u, const struct tensor *x)
 /* Is x made again by the rule, whatever its uses are?  `auto` may make all again that `full` does. */
 static bool is_meant(const struct tensor *x) { return recompute_options.mode != RECOMPUTE_SELECTIVE || x->cheap; }
 
-/* All that the rule makes again, as the `from` of remake(). */
+/* All that the rule makes again, as `first_reader` of remake(). */
 static int *remade_by_rule(const struct uses *u, const struct pool *pool)
 {
-    int *from = allocate(u->n_tensors, sizeof *from);
+    int *first_reader = allocate(u->n_tensors, sizeof *first_reader);
     for (size_t i = 0; i < u->n_tensors; i++) {
         const struct tensor *x = pool->tensors[i];
-        from[i] = NOWHERE;
+        first_reader[i] = NOWHERE;
         if (!is_meant(x) || !may_leave(u, x, 1u << MEM_ACTIVATIONS))
             continue;
         int reader = first_backward_reader(u, x);
         if (reader != NOWHERE && may_remake(u, x, reader))
-            from[i] = reader;
+            first_reader[i] = reader;
     }
-    return from;
+    return first_reader;
 }
 
 /* repeated: how many tasks; bytes: of the activations that are not kept. */
@@ -84,17 +84,17 @@ static bool recompute_by_rule(struct step *s, struct pass_report *r)
     struct pool *pool = s->pool;
     struct uses *u = find_uses(s->task, s->n, pool);
     size_t n = s->n;
-    int *from = remade_by_rule(u, pool);
+    int *first_reader = remade_by_rule(u, pool);
     double bytes = 0;
     for (size_t i = 0; i < u->n_tensors; i++)
-        if (from[i] != NOWHERE)
+        if (first_reader[i] != NOWHERE)
             bytes += (double)pool->tensors[i]->bytes;
     struct edit *e = open_edit(s);
-    free(remake(e, pool, u, from, true));
+    free(remake(e, pool, u, first_reader, true));
     commit(e);
     r->reason = describe_remade(s->n - n, bytes);
     free_uses(u);
-    free(from);
+    free(first_reader);
     return s->n > n;
 }
 

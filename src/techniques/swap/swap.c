@@ -276,10 +276,11 @@ static void make_tensors(struct edit *e, struct step *s, const struct uses *u, s
         set_home(e, x, host);
 }
 
-/* New tasks come right after task `at` (NOWHERE: they begin the list), with the layer and micro-batch that made x. */
-static void insert_for(struct edit *e, struct step *s, const struct uses *u, int at, const struct gap *g)
+/* New tasks come right after the task at that position (NOWHERE: they begin the list), with the layer and micro-batch
+ * that made x. */
+static void insert_for(struct edit *e, struct step *s, const struct uses *u, int position, const struct gap *g)
 {
-    insert_behind(e, at == NOWHERE ? s->head : u->task[at]);
+    insert_behind(e, position == NOWHERE ? s->head : u->task[position]);
     s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
 }
 

@@ -303,19 +303,19 @@ static enum action action_of(const struct swapper *swapper, const struct topic *
 static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
 {
     const struct gaps *all = &swapper->gaps;
-    int *from = allocate(all->uses->n_tensors, sizeof *from);
-    memset(from, NOWHERE, all->uses->n_tensors * sizeof *from);
+    int *first_reader = allocate(all->uses->n_tensors, sizeof *first_reader);
+    memset(first_reader, NOWHERE, all->uses->n_tensors * sizeof *first_reader);
     for (size_t i = 0; i < all->n; i++) {
         const struct gap *g = &all->gap[i];
         enum action action = action_of(swapper, &swapper->topic[i], choice);
-        int *since = &from[g->x->id];
+        int *since = &first_reader[g->x->id];
         if (*since != NOWHERE && *since <= g->begin)
             action = KEEP;
         if (*since == NOWHERE && action == REMAKE)
             *since = g->end;
         swapper->absence[i] = (struct absence){.gap = g, .action = action};
     }
-    return from;
+    return first_reader;
 }
 
 /* Where the gap begins and ends in the list with what is made again: a repeat may use x, and so end it earlier. */
@@ -354,11 +354,11 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *u)
 }
 
 /* Puts into the list what is made again, and returns the uses of the list as it is then. */
-static struct uses *remake_chosen(struct swapper *swapper, struct edit *e, const int *from)
+static struct uses *remake_chosen(struct swapper *swapper, struct edit *e, const int *first_reader)
 {
     const struct gaps *all = &swapper->gaps;
     struct pool *pool = all->step->pool;
-    struct tensor **twin = remake(e, pool, all->uses, from, false);
+    struct tensor **twin = remake(e, pool, all->uses, first_reader, false);
     for (size_t i = 0; i < all->n; i++) {
         struct absence *a = &swapper->absence[i];
         if (a->action == REMAKE)
@@ -377,8 +377,8 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
     struct swapper *swapper = pass;
     struct step *s = swapper->gaps.step;
     const struct placement *p = &placements[choice[PLACEMENT]];
-    int *from = choose_actions(swapper, choice);
-    struct uses *u = remake_chosen(swapper, e, from);
+    int *first_reader = choose_actions(swapper, choice);
+    struct uses *u = remake_chosen(swapper, e, first_reader);
     struct span *span = follow_tasks(swapper, u);
     struct swaps line = line_up(swapper->absence, swapper->gaps.n, u);
     for (const struct device *d = s->pool->machine->device; !d->is_host; d++) {
@@ -393,7 +393,7 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
             place_copies(&room, s->pool, &line);
     }
     swap_gaps(e, s, u, &line);
-    free(from);
+    free(first_reader);
     free(span);
     free(line.leaving);
     free(line.returning);
@@ -447,8 +447,8 @@ static double work_after(const struct score *best, bool fitted_before, bool is_l
     return is_last ? SEARCH_WORK / 8 : 0;
 }
 
-/* Finds the best choice; a step as short as `floor` ends the search at once, INFINITY: whatever fits. */
-static struct score search(struct swapper *swapper, unsigned char *best, double floor)
+/* Finds the best choice; a step as short as `least_period` ends the search at once, INFINITY: whatever fits. */
+static struct score search(struct swapper *swapper, unsigned char *best, double least_period)
 {
     struct score score = {INFINITY, INFINITY, INFINITY};
     struct question q = {.step = swapper->gaps.step,
@@ -457,7 +457,7 @@ static struct score search(struct swapper *swapper, unsigned char *best, double 
                          .decision = swapper->decision,
                          .apply = apply,
                          .pass = swapper,
-                         .least_period = floor};
+                         .least_period = least_period};
     memset(best, KEEP, swapper->n);
     for (int round = 0; round < MEM_CLASSES; round++) {
         if (swapper->end[round] == 0)
@@ -527,8 +527,9 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, bool sure, 
         return false;
     }
     unsigned char *best = allocate(swapper->n, 1);
-    double floor = all->bare.span ? all->bare.period : INFINITY; /* where nobody knows times, whatever fits will do */
-    struct score score = search(swapper, best, floor);
+    double least_period =
+        all->bare.span ? all->bare.period : INFINITY; /* where nobody knows times, whatever fits will do */
+    struct score score = search(swapper, best, least_period);
     if (score.excess_bytes > 0 && option)
         name_budgets(swapper, best, option, sure);
     struct edit *e = open_edit(all->step);

@@ -139,8 +139,8 @@ static bool must_ask(const struct simulator *sim, int node)
  * and this calls try_start().  Each call is for another iteration, since an iteration asks once. */
 static void ask_for_member(struct simulator *sim, struct iteration *iteration);
 
-/* The lane runs the node from `from` on, which is now or later. */
-static void start_task(struct simulator *sim, struct lane_state *lane, int node, double from)
+/* The lane runs the node from `start` on, which is now or later. */
+static void start_task(struct simulator *sim, struct lane_state *lane, int node, double start)
 {
     double seconds = sim->result->seconds[node % sim->n];
     lane->node = node;
@@ -153,9 +153,9 @@ static void start_task(struct simulator *sim, struct lane_state *lane, int node,
     lane->full_rate = link_rate(lane->link, NULL);
     lane->latency = isfinite(lane->full_rate) ? fmin(link_latency(lane->link), seconds) : 0;
     lane->seconds_left = seconds - lane->latency;
-    sim->result->moments[node] = (struct moment){.start = from};
-    if (from > sim->now)
-        set_next(sim, lane, from);
+    sim->result->moments[node] = (struct moment){.start = start};
+    if (start > sim->now)
+        set_next(sim, lane, start);
     else
         begin_node(sim, lane);
 }
@@ -176,11 +176,11 @@ static void try_start(struct simulator *sim, struct lane_state *lane)
     }
     if (!may_start(sim, node))
         return;
-    double from = sim->now + task_of(sim, node)->lane->gap_seconds;
+    double start = sim->now + task_of(sim, node)->lane->gap_seconds;
     if (sim->issue_seconds > 0) /* the host issues in list order */
-        from = fmax(from, sim->iteration[lane->iteration].issue_begin + (lane->next_task + 1) * sim->issue_seconds);
+        start = fmax(start, sim->iteration[lane->iteration].issue_begin + (lane->next_task + 1) * sim->issue_seconds);
     pass_turn(sim, lane);
-    start_task(sim, lane, node, from);
+    start_task(sim, lane, node, start);
 }
 
 /* ---- opening an iteration ---------------------------------------------------------------------------------------- */
@@ -211,9 +211,9 @@ static int count_unmet(const struct simulator *sim, const struct task *t, int it
 {
     int unmet = 0;
     for (size_t e = 0; e < t->n_edges; e++) {
-        int from = (int)t->edges[e].producer;
+        int producer = (int)t->edges[e].producer;
         if (t->edges[e].wait &&
-            latest_iteration(sim, from, iteration - t->edges[e].previous) > sim->tasks[from].last_ended)
+            latest_iteration(sim, producer, iteration - t->edges[e].previous) > sim->tasks[producer].last_ended)
             unmet++;
     }
     return unmet;

@@ -43,14 +43,14 @@ static void index_list(struct simulator *sim)
             sim->returning_task = t;
         for (size_t e = t->n_edges; e-- > 0;) {
             const struct edge *edge = &t->edges[e];
-            struct task_state *from = &sim->tasks[edge->producer];
+            struct task_state *producer = &sim->tasks[edge->producer];
             if (leads_to_member(s, t, edge))
-                from->before_member = true;
+                producer->before_member = true;
             if (!edge->wait)
                 continue;
             sim->wait[n_waits] =
-                (struct wait){.consumer = i, .next_step = edge->previous, .next_wait = from->first_wait};
-            from->first_wait = n_waits++;
+                (struct wait){.consumer = i, .next_step = edge->previous, .next_wait = producer->first_wait};
+            producer->first_wait = n_waits++;
         }
     }
 }

@@ -71,12 +71,12 @@ static double last_end(const struct moment *m, size_t n)
 static void note_times(struct forecast *f, const struct simulation *sim)
 {
     const struct moment *steady = &sim->moments[(size_t)sim->first * f->n];
-    double from = last_end(steady - f->n, f->n); /* the end of the step before */
+    double begin = last_end(steady - f->n, f->n); /* the end of the step before */
     f->period = sim->period;
     f->alone = last_end(sim->moments, f->n);
     f->span = allocate(f->n, sizeof *f->span);
     for (size_t i = 0; i < f->n; i++)
-        f->span[i] = (struct span){steady[i].start - from, steady[i].end - from};
+        f->span[i] = (struct span){steady[i].start - begin, steady[i].end - begin};
 }
 
 static struct tensor *copy_tensors(const struct pool *p)

@@ -136,13 +136,13 @@ static void fill_image(const struct image *m, const struct task *t, uint32_t num
             fill_access(m, t, number, k, run, true);
 }
 
-static void copy_written(const struct image *m, const struct task *t, uint32_t number, uint32_t *to,
-                         const uint32_t *from)
+static void copy_written(const struct image *m, const struct task *t, uint32_t number, uint32_t *target,
+                         const uint32_t *source)
 {
     for (int k = 0; k < t->n_access; k++) {
         struct word_range r = covered_words(m, t, number, k);
         if (t->access[k].mode & ACCESS_WRITE)
-            memcpy(to + r.begin, from + r.begin, (r.end - r.begin) * sizeof *to);
+            memcpy(target + r.begin, source + r.begin, (r.end - r.begin) * sizeof *target);
     }
 }
 

@@ -92,15 +92,15 @@ static void write_value(struct strip *strips, const struct tensor *t, size_t beg
 }
 
 /* The target gets the source's values, piece by piece. */
-static void copy_value(struct strip *strips, const struct tensor *to, const struct tensor *from, int iteration)
+static void copy_value(struct strip *strips, const struct tensor *target, const struct tensor *source, int iteration)
 {
     size_t n;
-    int64_t shift = (int64_t)to->offset - (int64_t)from->offset;
-    struct byte_cell *c = read_cells(strips, from, 0, from->bytes, &n);
+    int64_t shift = (int64_t)target->offset - (int64_t)source->offset;
+    struct byte_cell *c = read_cells(strips, source, 0, source->bytes, &n);
     for (size_t i = 0; i < n; i++) {
         struct written_value copied = {.value = c[i].value, .origin = c[i].origin + shift, .iteration = iteration};
-        write_value(strips, to, c[i].begin - from->offset, c[i].end - from->offset, copied);
-        c = cells_between(strips, from, 0, from->bytes, &n); /* anew: target and source may be one strip */
+        write_value(strips, target, c[i].begin - source->offset, c[i].end - source->offset, copied);
+        c = cells_between(strips, source, 0, source->bytes, &n); /* anew: target and source may be one strip */
     }
 }
 

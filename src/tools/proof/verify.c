@@ -205,11 +205,11 @@ static void find_ended_nodes(const struct step *s, int first_lane, struct ends *
             note_end(s, &ends[node], last[lane], first_lane);
         for (size_t k = 0; k < t->n_edges; k++) {
             const struct edge *e = &t->edges[k];
-            int from = source_of(s, node, e);
-            if (!e->wait || from < 0 || is_conditional(s->task[e->producer]))
+            int producer = source_of(s, node, e);
+            if (!e->wait || producer < 0 || is_conditional(s->task[e->producer]))
                 continue;
-            join_ends(&ends[node], &ends[from]);
-            note_end(s, &ends[node], from, first_lane);
+            join_ends(&ends[node], &ends[producer]);
+            note_end(s, &ends[node], producer, first_lane);
         }
         last[lane] = node;
         if (!is_conditional(t))

@@ -102,7 +102,7 @@ void execute(struct step *s, uint32_t iteration);
 /* Waits for all that was issued, and until no thread reads the list any more. */
 void drain(struct step *s);
 /* The same, but does not wait for tasks that stand aside, whose bytes are still on their way to the disk.  Brings back
- * state that tasks have left elsewhere (s->settled). */
+ * state that tasks have left elsewhere (s->restore_state). */
 void drain_but_disk(struct step *s);
 
 /* ---- retire.c -------------------------------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ void remove_observer(struct observer *o);
 
 /* ---- how lists run in this process ------------------------------------------------------------------------------- */
 
-/* `serial`, `alone` and `watch` are set before the first execute(). */
+/* `serial`, `serial_runner` and `watch` are set before the first execute(). */
 struct execution {
     bool serial;
     const struct serial_runner *serial_runner; /* runs the tasks of a serial run; NULL: run_alone() does */

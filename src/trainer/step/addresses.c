@@ -109,7 +109,7 @@ static size_t within_slab(size_t end, const struct life *l, size_t limit)
     return lies_across ? round_up(end, limit) : end;
 }
 
-/* From l->at on, the lowest address at which all bytes of the life are free, not across a multiple of the limit. */
+/* From l->arena_address on, the lowest address at which all bytes of the life are free, not across a multiple of the limit. */
 static size_t free_of_ranges(const struct map *m, const struct taken *t, const struct life *l, size_t limit)
 {
     size_t at = l->arena_address;
@@ -228,7 +228,7 @@ static void note_life(struct map *m, size_t node, size_t begin, size_t positions
     note_life(m, 2 * node + 1, begin + positions / 2, positions / 2, l);
 }
 
-/* The lowest address from l->at on that is free in set or stretch i of those that the life may meet. */
+/* The lowest address from l->arena_address on that is free in set or stretch i of those that the life may meet. */
 static size_t free_in(const struct map *m, size_t i, const struct life *l, size_t limit)
 {
     if (i < m->n_sets)

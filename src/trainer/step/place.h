@@ -42,6 +42,6 @@ void hold_lowest(struct map *m, struct life *l, size_t limit);
  * that were placed before it. */
 struct problem *does_not_fit(const struct arena *a, const struct tensor *t, bool in_one_piece);
 
-void find_levels(struct step *s); /* levels.c: fills in s->level, s->peak and s->high; lifetimes are known */
+void find_levels(struct step *s); /* levels.c: fills in s->level, s->peak and s->peak_total; lifetimes are known */
 
 #endif

@@ -88,13 +88,13 @@ struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class cl
                           enum element element, int n_dims, const int64_t *shape);
 /* A new tensor on device d: name, class, shape and bytes are those of `like`. */
 struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like);
-/* A view of `of` that begins `offset` elements after its start.  Where an OpenCL kernel takes the view, the offset must
+/* A view of `base` that begins `offset` elements after its start.  Where an OpenCL kernel takes the view, the offset must
  * be a multiple of the device's alignment. */
-struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int n_dims,
+struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, int n_dims,
                         const int64_t *shape);
 
-/* The same, in bytes: a view of `bytes` bytes from byte `begin` of `of` on; bytes 0: as many as the shape says. */
-struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t bytes, int n_dims,
+/* The same, in bytes: a view of `bytes` bytes from byte `begin` of `base` on; bytes 0: as many as the shape says. */
+struct tensor *add_view(struct pool *p, struct tensor *base, const char *name, size_t begin, size_t bytes, int n_dims,
                         const int64_t *shape);
 
 /* Marks t as a buffer: it holds only for a while a copy, or a partial sum, of another tensor.  Reports then count its
