@@ -109,7 +109,8 @@ static size_t within_slab(size_t end, const struct life *l, size_t limit)
     return lies_across ? round_up(end, limit) : end;
 }
 
-/* From l->arena_address on, the lowest address at which all bytes of the life are free, not across a multiple of the limit. */
+/* From l->arena_address on, the lowest address at which all bytes of the life are free, not across a multiple of the
+ * limit. */
 static size_t free_of_ranges(const struct map *m, const struct taken *t, const struct life *l, size_t limit)
 {
     size_t at = l->arena_address;

@@ -88,8 +88,8 @@ struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class cl
                           enum element element, int n_dims, const int64_t *shape);
 /* A new tensor on device d: name, class, shape and bytes are those of `like`. */
 struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like);
-/* A view of `base` that begins `offset` elements after its start.  Where an OpenCL kernel takes the view, the offset must
- * be a multiple of the device's alignment. */
+/* A view of `base` that begins `offset` elements after its start.  Where an OpenCL kernel takes the view, the offset
+ * must be a multiple of the device's alignment. */
 struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, int n_dims,
                         const int64_t *shape);
 
