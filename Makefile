@@ -47,7 +47,8 @@ include src/trainer/base/modules.mk
 
 # ---- files ---------------------------------------------------------------------------------------------------------
 
-OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o $(TABLE).o
+OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o $(PICTURES:%=$(BUILD)/%.o) $(TABLE).o
+PICTURES = $(wildcard $(addsuffix *.png,$(sort $(dir $(SOURCES)))))
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
 C_FILES  = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/*/*.[ch])
@@ -120,6 +121,17 @@ $(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) $(EMBED) $(FOLDERS)
 	$(Q)LC_ALL=C awk -f $(EMBED) $(KERNELS) -- data/stories.txt $(TEXT) >$@.new$$$$ && mv $@.new$$$$ $@
 
 $(BUILD)/embedded.o: $(SHARED)/embedded.c $(BUILD)/flags | $(SHARED)/packages
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
+
+# A picture among the sources travels inside the program too: letters.png is embedded_letters.
+EMBED_BYTES = src/trainer/base/embed_bytes.awk
+$(SHARED)/%.png.c: %.png $(EMBED_BYTES)
+	@mkdir -p $(@D)
+	$(Q)od -An -v -to1 $< | awk -v name=embedded_$(basename $(notdir $<)) -f $(EMBED_BYTES) >$@
+
+.SECONDARY: $(PICTURES:%=$(SHARED)/%.c)
+$(BUILD)/%.png.o: $(SHARED)/%.png.c $(BUILD)/flags
+	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
 
 # The table of the folders that are built.

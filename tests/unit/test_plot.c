@@ -116,11 +116,79 @@ TEST(drawing_is_cut_at_the_edges)
     fill_rect(c, 3, 3, -2, 1, 9);
     draw_line(c, -40000, 2, 40000, 2, 3);
     draw_line(c, 4, -9, 4, -1, 9);
-    draw_text(c, 100, -100, 2, "cut", 9);
+    draw_text(c, 100, -100, NORMAL_2X, "cut", 9);
     const uint32_t expected[] = {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
                                  3, 3, 3, 3, 3, 3, 3, 3, 0, 0, 0, 0, 0, 0, 0, 2};
     assert_memory_equal(c->pixels, expected, sizeof expected);
     free_canvas(c);
+}
+
+/* The columns from `from` to `to` in which anything is drawn; each of the canvas is as high as a line. */
+static int inked(const struct canvas *c, int from, int to)
+{
+    int n = 0;
+    for (int x = from; x < to; x++) {
+        bool any = false;
+        for (int y = 0; y < c->height; y++)
+            any |= c->pixels[y * c->width + x] != 0xffffffff;
+        n += any;
+    }
+    return n;
+}
+
+static struct canvas *canvas_with(enum font font, const char *text, int right)
+{
+    struct canvas *c = new_canvas(300, 2 * GLYPH_HEIGHT);
+    fill_rect(c, 0, 0, c->width, c->height, 0xffffffff);
+    draw_text_within(c, 10, 0, font, text, 0xff000000, right);
+    return c;
+}
+
+/* Letters that people have names in, and the symbols that the viewer writes: all are drawn, smoothed, within the text's
+ * width, and none is the sign for what is unknown.  Digits stand one below the other. */
+TEST(text_has_letters_of_its_own_for_all_that_is_written)
+{
+    static const char *const words[] = {"Übung", "façade", "Łódź", "Ωμέγα", "αβγ", "µs", "→", "×",
+                                        "·",     "…",      "–",    "≤",     "▾",   "▸",  "¾"};
+    for (enum font font = SMALL_1X; font <= NORMAL_2X; font++) {
+        for (int digit = '1'; digit <= '9'; digit++)
+            assert_int_equal(text_width(font, lasting("%c", digit)), text_width(font, "0"));
+        for (size_t i = 0; i < COUNT(words); i++) {
+            struct canvas *c = canvas_with(font, words[i], 300);
+            struct canvas *unknown = canvas_with(font, "\uFFFD", 300);
+            const int end = 10 + text_width(font, words[i]);
+            size_t between = 0;
+            for (int k = 0; k < c->width * c->height; k++)
+                between += c->pixels[k] != 0xffffffff && c->pixels[k] != 0xff000000;
+            assert_true(inked(c, 9, end + 1) > 0);
+            assert_int_equal(inked(c, 0, 9) + inked(c, end + 1, 300), 0);
+            assert_true(between > 0);
+            assert_true(memcmp(c->pixels, unknown->pixels, (size_t)(c->width * c->height) * sizeof *c->pixels) != 0);
+            free_canvas(c);
+            free_canvas(unknown);
+        }
+    }
+    assert_int_equal(text_width(NORMAL_1X, "Übung"), text_width(NORMAL_1X, "U") + text_width(NORMAL_1X, "bung"));
+    assert_int_equal(text_width(NORMAL_1X, "\xff\xfe"), 2 * text_width(NORMAL_1X, "\uFFFD")); /* no UTF-8 */
+    assert_int_equal(text_width(NORMAL_1X, "a\xc3"), text_width(NORMAL_1X, "a\uFFFD"));       /* cut within a letter */
+}
+
+/* Whatever room it has, text does not go beyond it; where it is cut, an ellipsis says so. */
+TEST(text_that_does_not_fit_ends_in_an_ellipsis)
+{
+    const char *text = "Übung macht den Meister";
+    for (int right = 0; right < 200; right++) {
+        struct canvas *c = canvas_with(NORMAL_1X, text, right);
+        const int room = right - 10;
+        assert_int_equal(inked(c, MAX(right, 10), 300), 0);
+        if (room >= text_width(NORMAL_1X, "Ü…") && room < text_width(NORMAL_1X, text)) {
+            struct canvas *whole = canvas_with(NORMAL_1X, text, 300);
+            assert_true(inked(c, 10, right) > 0);
+            assert_true(inked(c, 10, right) < inked(whole, 10, 300));
+            free_canvas(whole);
+        }
+        free_canvas(c);
+    }
 }
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */

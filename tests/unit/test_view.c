@@ -69,39 +69,40 @@ static const struct picture {
     uint64_t hash;
     const char *shows;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0xc3892c8ab97b5eb9,
+    {"1f1b", 1280, 720, 1, "pagedown", 0xeef396ba353702a8,
      "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
      "backwards in turn; below each stage its memory, with the line of 128 MiB"},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0xa380531ae1e49f96,
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0x92b353c78b34daa6,
      "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
      "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
      "mouse"},
-    {"1f1b", 1280, 720, 2, "pagedown c down", 0xaf9f0a77ef76455c,
+    {"1f1b", 1280, 720, 2, "pagedown c down", 0xe47a9e42e6001dcd,
      "the same, each dot four pixels, so that rows are cut off: it begins at stage0's memory; what is not on the "
      "critical path is pale, and stage1's first forward and last backward are not"},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x3bec17d8e6506dc2,
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x477e250cc4d4f989,
      "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
      "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xb8d6f2b1fd35800a,
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xb497ea5d2ebe9ea2,
      "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
      "lanes a table of what ran in it: 5 rows, first 1 update of 1.500 ms"},
-    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x3adb7407690cef6b,
+    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0xfd54e0c225c3aec2,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x681afccffef46d1a,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0xe5d6f619f37c4207,
      "the whole trace is 28 pixels wide: many bars in a pixel, mixed by their share of it; before it each device "
      "has its parameters, after it nothing"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0xb35f9c18f2b77d21,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0xd1c5492fdbc9ac5d,
      "the whole trace is 6 pixels wide: many amounts of memory in a pixel too"},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,156", 0x0e54b23385de091e,
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,156", 0xaa366da36c411575,
      "step 2 with thin bars where a lane is idle, coloured by what it waits for: compute lanes for the pipeline, "
      "sends for compute; the words are of the gap under the mouse, which waited 12.00 ms for a send"},
-    {"chain", 1280, 720, 1, "h", 0x6647541770251746,
+    {"chain", 1280, 720, 1, "h", 0xf0e279469de276bc,
      "five steps of one device; a box with all keys, in two columns, lies over the first three and a part of the "
      "fourth"},
 };
 
-static void expect_picture(size_t i)
+/* Says where picture i differs; returns whether it does. */
+static bool picture_differs(size_t i)
 {
     const struct picture *p = &pictures[i];
     char *list = lasting("data/steps/%s.txt", p->list), *trace = trace_of_list(list);
@@ -119,13 +120,15 @@ static void expect_picture(size_t i)
     free_canvas(c);
     end_view(v);
     free(trace);
-    assert_int_equal(hash, p->hash);
+    return hash != p->hash;
 }
 
 TEST(pictures_are_as_they_were)
 {
+    size_t n = 0;
     for (size_t i = 0; i < COUNT(pictures); i++)
-        expect_picture(i);
+        n += picture_differs(i);
+    assert_int_equal(n, 0);
 }
 
 /* ---- keys and mouse ---------------------------------------------------------------------------------------------- */
@@ -990,7 +993,7 @@ static void play(struct view *v)
 TEST(any_keys_in_any_order_draw_something)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    play(view_of(trace, NULL, 800, 400, 3));
+    play(view_of(trace, NULL, 800, 400, 2));
     play(view_of(trace, trace, 1280, 720, 1));
     play(view_of(trace, NULL, 2000, 500, 2));
     struct view *v = view_of_list("data/steps/1f1b.txt", 1280, 720, 1);
