@@ -37,7 +37,8 @@ export LC_ALL
 YARD=${YARD:-./yard}
 here=data/gallery
 entries=${ENTRIES:-$here/entries}
-TMP=${TMP:-$(mktemp -d)}
+TMP=$(mktemp -d "${TMP:-${TMPDIR:-/tmp}}/gallery.XXXXXX") || exit 2
+trap 'rm -rf "$TMP"' EXIT
 names=${NAMES:-$(awk '$1 == "entry" { print $2 }' "$entries")}
 for name in $names; do
     grep -q "^entry $name " "$entries" && continue
@@ -188,7 +189,6 @@ read_hardware() {
 
 measure_curves() { # of each point a line: name, what, rate in GB/s or "yours", what was simulated, with tabs between
     tab=$(printf '\t')
-    [ -z "${HARDWARE-}" ] || read_hardware
     for name in $names; do
         rows "$name" curve | while IFS="$tab" read -r what simulated formula number with; do
             for rate in $rates ${HARDWARE:+yours}; do
@@ -212,9 +212,10 @@ fill() { # PAGE: prints it, with the curves of NAME below each line <!-- curves:
         }
         name != "" && /^```$/ {
             print
-            while (("NAMES=" name " " command | getline line) > 0)
+            curves = "NAMES=" name " " command
+            while ((curves | getline line) > 0)
                 print line
-            failed += close("NAMES=" name " " command) != 0
+            failed += close(curves) != 0
             name = ""
             is_old = 1
             next
@@ -267,6 +268,7 @@ is_written_by_hand() { # NAME: its list is a file elsewhere
         END { exit !found }' "$entries"
 }
 
+[ -z "${HARDWARE-}" ] || read_hardware
 case ${1-} in
 write)
     for name in $names; do

@@ -53,10 +53,10 @@ function show_rows(   i) { # of the entry `name`
 # ---- curves ---------------------------------------------------------------------------------------------------------
 
 # Both axes are logarithmic: where the link is all one waits for, a curve falls as a straight line; where it costs
-# nothing, it is level.  The picture is 640 x 300, with 60 on the left and 30 below for the axes.
+# nothing, it is level.  The picture leaves 70 on the left and 30 below for the numbers.
 
 function across(rate) { # GB/s, from 1 to 500
-    return 60 + 400 * log(rate) / log(500)
+    return 70 + 400 * log(rate) / log(500)
 }
 
 function down(ms) {
@@ -69,7 +69,7 @@ function mark(x, y, text) {
 
 function draw_axes(   ms) {
     printf "<svg width=760 height=300 fill=none stroke-width=2>"
-    printf "<path stroke=#888 d=\"M60 10V260H460\"/><g fill=#000>"
+    printf "<path stroke=#888 d=\"M70 10V260H470\"/><g fill=#000>"
     for (ms = bottom; ms <= top * 1.001; ms *= 10)
         mark(2, down(ms) + 4, sprintf("%g ms", ms))
     mark(across(1), 280, "1")
@@ -93,7 +93,7 @@ function draw_curve(c,   i, rate, ms, points, dot) {
     }
     print "<polyline stroke=" color[c] " points=\"" points "\"/>" dot
     print "<g fill=" color[c] ">"
-    mark(480, 10 + 22 * c, curve_title[name, c])
+    mark(490, 10 + 22 * c, curve_title[name, c])
     print "</g>"
 }
 
