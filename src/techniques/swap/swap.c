@@ -50,7 +50,14 @@ static bool lies_idle(const struct uses *u, int a, int b)
     return b - a > 1 || (first->role == ROLE_FORWARD && second->role == ROLE_BACKWARD);
 }
 
-static void add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, int end)
+size_t uses_to_part(const struct uses *u, const struct tensor *x)
+{
+    size_t n, readers = x->persistent ? uses_of_guest(u, x) : 0;
+    uses_of(u, x, &n);
+    return readers ? readers : n;
+}
+
+static void add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, int end, bool renewed)
 {
     size_t n;
     const struct use *use = uses_of(all->uses, x, &n);
@@ -62,6 +69,7 @@ static void add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, i
         .begin = begin,
         .end = end,
         .nth = (int)nth,
+        .renewed = renewed,
     };
     /* The lane for its copy up is opened here: so lanes have the same order, whatever is chosen. */
     lane_for(all->step->pool->machine, x->device, LANE_UPLOAD, FOR_SWAP);
@@ -71,17 +79,19 @@ static void add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, i
 static void find_gaps_of(struct gaps *all, struct tensor *x)
 {
     const struct uses *u = all->uses;
-    size_t n;
-    const struct use *use = uses_of(u, x, &n);
+    size_t n = uses_to_part(u, x), all_uses;
+    const struct use *use = uses_of(u, x, &all_uses);
+    const bool renewed = is_renewed(u, x);
     if (x->persistent)
-        add_gap(all, x, 0, NOWHERE, use[0].at);
+        add_gap(all, x, 0, NOWHERE, use[0].at, renewed);
     for (size_t i = 1; i < n; i++) {
         int begin = use[i - 1].at, end = use[i].at;
-        if (lies_idle(u, begin, end) && (x->persistent || is_whole_before(u, x, end)))
-            add_gap(all, x, i, begin, end);
+        bool is_state = x->persistent && !renewed;
+        if (lies_idle(u, begin, end) && (is_state || is_whole_before(u, x, end)))
+            add_gap(all, x, i, begin, end, false);
     }
     if (x->persistent)
-        add_gap(all, x, n, use[n - 1].at, (int)u->n);
+        add_gap(all, x, n, use[n - 1].at, (int)u->n, renewed);
 }
 
 ORDER(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->x->id, b->x->id))))
@@ -226,10 +236,11 @@ ORDER_POINTERS(by_end, struct absence, BY(a->end, b->end, BY(a->begin, b->begin,
 
 /* Must a copy take x to the host?  The host has x already in two cases: before its first use, since that is then the
  * home of state; and where x was swapped before and no task has written it since it came back, from the use at
- * earlier->end to the use at `begin`, both included. */
+ * earlier->end to the use at `begin`, both included.  (What writes a guest, copies up of what the host has, comes after
+ * its last gap has begun.) */
 static bool is_new_for_host(const struct absence *a, const struct uses *u)
 {
-    if (a->begin == NOWHERE)
+    if (a->begin == NOWHERE || a->gap->renewed)
         return false;
     return !a->earlier || is_written_between(u, a->gap->x, a->earlier->end - 1, a->begin + 1);
 }
@@ -255,13 +266,20 @@ struct swaps line_up(struct absence *absence, size_t n, const struct uses *u)
 }
 
 /* The tensor that the device holds when the gap begins. */
-static struct tensor *held_before(const struct absence *a) { return a->earlier ? a->earlier->back : a->gap->x; }
+static struct tensor *held_before(const struct absence *a)
+{
+    return a->earlier && a->earlier->back ? a->earlier->back : a->gap->x;
+}
 
 /* Makes the tensors that x is while it is away and when it is back, and switches its users to the latter. */
 static void make_tensors(struct edit *e, struct step *s, const struct uses *u, struct absence *a)
 {
     struct tensor *x = a->gap->x;
     struct device *host = s->pool->machine->host;
+    if (a->gap->renewed) {
+        let_go(e, x);
+        return;
+    }
     if (x->persistent)
         a->on_host = x;
     else if (a->sent)
@@ -303,6 +321,9 @@ void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struc
         insert_for(e, s, u, a->out, a->gap);
         a->leaves = carry(s, "swap.out", a->on_host, held_before(a), FOR_SWAP);
     }
+    for (size_t k = 0; k < all->n; k++)
+        if (all->out[k]->begin == NOWHERE && !all->out[k]->gap->renewed)
+            give_way(e, s->pool, u, all->out[k]->gap->x);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */

@@ -211,7 +211,7 @@ static bool leaves(const struct room *r, const struct absence *a) { return a->ga
 
 static bool comes_back(const struct room *r, const struct absence *a)
 {
-    return a->gap->device == r->device && a->end < (int)r->uses->n;
+    return a->gap->device == r->device && a->end < (int)r->uses->n && !a->gap->renewed;
 }
 
 /* A tensor that comes back is held from the moment when its copy must begin, for its reader and for the next copies of
@@ -321,8 +321,8 @@ static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
 /* Where the gap begins and ends in the list with what is made again: a repeat may use x, and so end it earlier. */
 static void find_ends(struct absence *a, const struct uses *u, const int *now)
 {
-    size_t n, i = 0;
-    const struct use *use = uses_of(u, a->gap->x, &n);
+    size_t all, n = uses_to_part(u, a->gap->x), i = 0;
+    const struct use *use = uses_of(u, a->gap->x, &all);
     a->begin = a->gap->begin == NOWHERE ? NOWHERE : now[a->gap->begin];
     while (i < n && use[i].at <= a->begin)
         i++;
