@@ -57,7 +57,14 @@ size_t uses_to_part(const struct uses *u, const struct tensor *x)
     return readers ? readers : n;
 }
 
-static void add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, int end, bool renewed)
+/* May the task that ends the gap come right behind it?  Only what its own lane made may it wait for there. */
+static bool may_close(const struct uses *u, const struct tensor *x, int end)
+{
+    int maker = last_write_before(u, x, end);
+    return maker != NOWHERE && u->task[maker]->lane == u->task[end]->lane;
+}
+
+static struct gap *add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, int end)
 {
     size_t n;
     const struct use *use = uses_of(all->uses, x, &n);
@@ -69,10 +76,10 @@ static void add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, i
         .begin = begin,
         .end = end,
         .nth = (int)nth,
-        .renewed = renewed,
     };
     /* The lane for its copy up is opened here: so lanes have the same order, whatever is chosen. */
     lane_for(all->step->pool->machine, x->device, LANE_UPLOAD, FOR_SWAP);
+    return g;
 }
 
 /* A tensor cannot leave before all its bytes have been written: a copy would read what nobody has written. */
@@ -83,15 +90,15 @@ static void find_gaps_of(struct gaps *all, struct tensor *x)
     const struct use *use = uses_of(u, x, &all_uses);
     const bool renewed = is_renewed(u, x);
     if (x->persistent)
-        add_gap(all, x, 0, NOWHERE, use[0].at, renewed);
+        add_gap(all, x, 0, NOWHERE, use[0].at)->renewed = renewed;
     for (size_t i = 1; i < n; i++) {
         int begin = use[i - 1].at, end = use[i].at;
         bool is_state = x->persistent && !renewed;
         if (lies_idle(u, begin, end) && (is_state || is_whole_before(u, x, end)))
-            add_gap(all, x, i, begin, end, false);
+            add_gap(all, x, i, begin, end)->closes = renewed && may_close(u, x, end);
     }
     if (x->persistent)
-        add_gap(all, x, n, use[n - 1].at, (int)u->n, renewed);
+        add_gap(all, x, n, use[n - 1].at, (int)u->n)->renewed = renewed;
 }
 
 ORDER(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->x->id, b->x->id))))

@@ -28,6 +28,7 @@ struct gap {
     int begin, end;
     int nth;      /* how many tasks use x before the gap */
     bool renewed; /* no task needs x's value behind the gap, so nothing is copied: x's bytes are free in between */
+    bool closes;  /* task `end` could come right behind task `begin`: the lane that it waits for is its own */
 };
 struct gaps { /* all gaps of a list */
     struct step *step;

@@ -318,6 +318,20 @@ static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
     return from;
 }
 
+/* A gap that can close does, in place of copies: its last task comes right behind its first one. */
+static void close_gaps(struct swapper *swapper, struct edit *e)
+{
+    const struct gaps *all = &swapper->gaps;
+    for (size_t i = 0; i < all->n; i++) {
+        struct absence *a = &swapper->absence[i];
+        if (a->action != SWAP || !a->gap->closes)
+            continue;
+        struct task *first = all->uses->task[a->gap->begin], *last = all->uses->task[a->gap->end];
+        if (hoist(e, last, first->next))
+            a->action = KEEP;
+    }
+}
+
 /* Where the gap begins and ends in the list with what is made again: a repeat may use x, and so end it earlier. */
 static void find_ends(struct absence *a, const struct uses *u, const int *now)
 {
@@ -347,8 +361,12 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *u)
         if (all->bare.span)
             span[i] = all->bare.span[was];
     }
-    for (size_t i = 0; i < all->n; i++)
+    for (size_t i = 0; i < all->n; i++) {
+        const struct gap *g = &all->gap[i];
         find_ends(&swapper->absence[i], u, now);
+        if (g->closes && now[g->end] == now[g->begin] + 1) /* it has closed */
+            span[now[g->end]].start = span[now[g->end]].end = span[now[g->begin]].end;
+    }
     free(now);
     return span;
 }
@@ -378,6 +396,7 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
     struct step *s = swapper->gaps.step;
     const struct placement *p = &placements[choice[PLACEMENT]];
     int *from = choose_actions(swapper, choice);
+    close_gaps(swapper, e);
     struct uses *u = remake_chosen(swapper, e, from);
     struct span *span = follow_tasks(swapper, u);
     struct swaps line = line_up(swapper->absence, swapper->gaps.n, u);
