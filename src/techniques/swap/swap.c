@@ -57,11 +57,18 @@ size_t uses_to_part(const struct uses *u, const struct tensor *x)
     return readers ? readers : n;
 }
 
-/* May the task that ends the gap come right behind it?  Only what its own lane made may it wait for there. */
-static bool may_close(const struct uses *u, const struct tensor *x, int end)
+/* May the task that ends a gap of x come right behind the task that begins it?  Of what swap moves it may touch x alone,
+ * else gaps of others would change; and there it may wait only for what its own lane made. */
+static bool may_close(const struct gaps *all, const struct tensor *x, int end)
 {
-    int maker = last_write_before(u, x, end);
-    return maker != NOWHERE && u->task[maker]->lane == u->task[end]->lane;
+    const struct uses *u = all->uses;
+    const struct task *t = u->task[end];
+    for (int i = 0; i < t->n_access; i++) {
+        const struct tensor *y = t->access[i].tensor->storage;
+        if (y != x && may_leave(u, y, all->classes))
+            return false;
+    }
+    return t->lane == u->task[last_write_before(u, x, end)]->lane;
 }
 
 static struct gap *add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, int end)
@@ -86,16 +93,20 @@ static struct gap *add_gap(struct gaps *all, struct tensor *x, size_t nth, int b
 static void find_gaps_of(struct gaps *all, struct tensor *x)
 {
     const struct uses *u = all->uses;
-    size_t n = uses_to_part(u, x), all_uses;
-    const struct use *use = uses_of(u, x, &all_uses);
+    size_t n_uses;
+    const struct use *use = uses_of(u, x, &n_uses);
+    const size_t n = uses_to_part(u, x);
     const bool renewed = is_renewed(u, x);
-    if (x->persistent)
-        add_gap(all, x, 0, NOWHERE, use[0].at)->renewed = renewed;
+    if (x->persistent) {
+        struct gap *g = add_gap(all, x, 0, NOWHERE, use[0].at);
+        g->renewed = renewed;
+        g->guest = n < n_uses;
+    }
     for (size_t i = 1; i < n; i++) {
         int begin = use[i - 1].at, end = use[i].at;
         bool is_state = x->persistent && !renewed;
         if (lies_idle(u, begin, end) && (is_state || is_whole_before(u, x, end)))
-            add_gap(all, x, i, begin, end)->closes = renewed && may_close(u, x, end);
+            add_gap(all, x, i, begin, end)->closes = renewed && may_close(all, x, end);
     }
     if (x->persistent)
         add_gap(all, x, n, use[n - 1].at, (int)u->n)->renewed = renewed;
@@ -105,7 +116,7 @@ ORDER(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a-
 
 struct gaps find_gaps(struct step *s, const struct costs *c, unsigned classes)
 {
-    struct gaps all = {.step = s, .bare = try_step(s, c)};
+    struct gaps all = {.step = s, .bare = try_step(s, c), .classes = classes};
     must(all.bare.why_not);
     all.uses = find_uses(s->task, s->n, s->pool);
     for (size_t i = 0; i < all.uses->n_tensors; i++) {
@@ -329,7 +340,7 @@ void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struc
         a->leaves = carry(s, "swap.out", a->on_host, held_before(a), FOR_SWAP);
     }
     for (size_t k = 0; k < all->n; k++)
-        if (all->out[k]->begin == NOWHERE && !all->out[k]->gap->renewed)
+        if (all->out[k]->gap->guest)
             give_way(e, s->pool, u, all->out[k]->gap->x);
 }
 

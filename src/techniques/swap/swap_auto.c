@@ -335,8 +335,9 @@ static void close_gaps(struct swapper *swapper, struct edit *e)
 /* Where the gap begins and ends in the list with what is made again: a repeat may use x, and so end it earlier. */
 static void find_ends(struct absence *a, const struct uses *u, const int *now)
 {
-    size_t all, n = uses_to_part(u, a->gap->x), i = 0;
-    const struct use *use = uses_of(u, a->gap->x, &all);
+    const size_t n = uses_to_part(u, a->gap->x);
+    size_t i = 0, n_uses;
+    const struct use *use = uses_of(u, a->gap->x, &n_uses);
     a->begin = a->gap->begin == NOWHERE ? NOWHERE : now[a->gap->begin];
     while (i < n && use[i].at <= a->begin)
         i++;
