@@ -9,7 +9,16 @@
  *     copies             out a0                        in a0
  *
  * State (parameters, and m and v of Adam) has a home.  When it is swapped that is the host, and the state visits the
- * device for its uses.
+ * device for its uses.  Where the host updates parameters it has them already, and the device is not told of an update
+ * before its next use (pass/guest.c):
+ *
+ *     compute      F0    F1    F2    F3    B3    B2    B1    B0          | F0
+ *     w0           |=====|                                   |=====|     | |=====
+ *     copies    in w0                                     in w0          in w0
+ *     host                                                            U0
+ *
+ * What each step makes anew, as a gradient, has no value from its last use to its first use in the next step.  Its bytes
+ * are free then, and nothing is copied.
  *
  * The rule.  A copy starts when its source is written, its lane is free, and the last user of the bytes that it writes
  * to has ended: the edges say so.  Its place in the list decides how long bytes are held.  A task that takes bytes from

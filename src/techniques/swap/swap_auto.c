@@ -318,7 +318,8 @@ static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
     return from;
 }
 
-/* A gap that can close does, in place of copies: its last task comes right behind its first one. */
+/* A gap that can close does, in place of copies: the task that ends it comes right behind the one that begins it.  (So
+ * a gradient does not come back for its part of the norm.) */
 static void close_gaps(struct swapper *swapper, struct edit *e)
 {
     const struct gaps *all = &swapper->gaps;
