@@ -243,8 +243,8 @@ static struct task *maker_of(const struct mover *m, const struct tensor *x, cons
     return at == NOWHERE ? m->step->head : m->step->task[at];
 }
 
-/* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE x does not, so that
- * no task waits for the copy. */
+/* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE x does not,
+ * so that no task waits for the copy. */
 struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker, int layer, enum purpose purpose)
 {
     struct step *s = m->step;

@@ -145,8 +145,8 @@ struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, 
  * after all its readers?  Then the host can be its home: set_home().  Returns how many uses of x come before these
  * copies; 0: it cannot. */
 size_t uses_of_guest(const struct uses *u, const struct tensor *x);
-/* Where it can, and the host has become its home: the copies up leave the list, and what touches a mirror of x touches x
- * itself. */
+/* Where it can, and the host has become its home: the copies up leave the list, and what touches a mirror of x touches
+ * x itself. */
 void give_way(struct edit *e, struct pool *p, const struct uses *u, const struct tensor *x);
 
 /* ---- fetch.c: lists beside that for training --------------------------------------------------------------------- */

@@ -17,8 +17,8 @@
  *     copies    in w0                                     in w0          in w0
  *     host                                                            U0
  *
- * What each step makes anew, as a gradient, has no value from its last use to its first use in the next step.  Its bytes
- * are free then, and nothing is copied.
+ * What each step makes anew, as a gradient, has no value from its last use to its first use in the next step.  Its
+ * bytes are free then, and nothing is copied.
  *
  * The rule.  A copy starts when its source is written, its lane is free, and the last user of the bytes that it writes
  * to has ended: the edges say so.  Its place in the list decides how long bytes are held.  A task that takes bytes from
@@ -66,8 +66,8 @@ size_t uses_to_part(const struct uses *u, const struct tensor *x)
     return readers ? readers : n;
 }
 
-/* May the task that ends a gap of x come right behind the task that begins it?  Of what swap moves it may touch x alone,
- * else gaps of others would change; and there it may wait only for what its own lane made. */
+/* May the task that ends a gap of x come right behind the task that begins it?  Of what swap moves it may touch x
+ * alone, else gaps of others would change; and there it may wait only for what its own lane made. */
 static bool may_close(const struct gaps *all, const struct tensor *x, int end)
 {
     const struct uses *u = all->uses;
